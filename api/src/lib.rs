@@ -1,0 +1,1 @@
+//! What other programs may depend on.

@@ -1,0 +1,2 @@
+//! The `pellucid` binary.
+fn main() {}
