@@ -1,1 +1,2 @@
-//! To be written.
+//! The state.
+pub mod input;

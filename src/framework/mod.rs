@@ -1,1 +1,2 @@
-//! To be written.
+//! The framework.
+pub mod effect;

@@ -1,0 +1,162 @@
+//! Interned names: equal strings share one allocation, so equality and hashing look at the pointer.
+//!
+//! Label keys and values, taints, resources, images, namespaces and nodes are compared far more often
+//! than they are made. The table is shared by all threads (watches decode on their own) and forgets a
+//! name when its last holder goes. It never decides anything: order is the order of the text.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::ops::Deref;
+use std::sync::{Arc, LazyLock};
+
+use parking_lot::Mutex;
+
+use super::collections::HashSet;
+
+/// Shards keep decoders of different watches out of each other's way.
+const SHARDS: usize = 64;
+
+struct Table {
+    hasher: std::hash::RandomState,
+    shards: Vec<Mutex<HashSet<Arc<str>>>>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| Table {
+    hasher: std::hash::RandomState::new(),
+    shards: (0..SHARDS).map(|_| Mutex::new(HashSet::default())).collect(),
+});
+
+impl Table {
+    fn shard(&self, text: &str) -> &Mutex<HashSet<Arc<str>>> {
+        &self.shards[self.hasher.hash_one(text) as usize % SHARDS]
+    }
+}
+
+/// An interned string. Two names are equal exactly when their texts are.
+pub struct Name(Arc<str>);
+
+impl Name {
+    /// Returns the one name with this text.
+    pub fn new(text: &str) -> Self {
+        let mut shard = TABLE.shard(text).lock();
+        if let Some(known) = shard.get(text) {
+            return Self(known.clone());
+        }
+        let made: Arc<str> = text.into();
+        shard.insert(made.clone());
+        Self(made)
+    }
+
+    /// Returns the text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Clone for Name {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl Drop for Name {
+    fn drop(&mut self) {
+        // Two owners left: the table and this one. Nobody can gain a third without the shard's lock,
+        // except by cloning a `Name`, and there is none but ours.
+        if Arc::strong_count(&self.0) == 2 {
+            let mut shard = TABLE.shard(&self.0).lock();
+            if Arc::strong_count(&self.0) == 2 {
+                shard.remove(&*self.0);
+            }
+        }
+    }
+}
+
+impl Deref for Name {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Name {}
+
+impl Hash for Name {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_usize(self.0.as_ptr() as usize);
+    }
+}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Name {
+    fn cmp(&self, other: &Self) -> Ordering {
+        if self == other { Ordering::Equal } else { self.0.as_ref().cmp(other.0.as_ref()) }
+    }
+}
+
+impl Default for Name {
+    fn default() -> Self {
+        Self::new("")
+    }
+}
+
+impl From<&str> for Name {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_texts_are_one_name() {
+        let (a, b) = (Name::new("zone-equal"), Name::new(&String::from("zone-equal")));
+        assert_eq!(a, b);
+        assert!(Arc::ptr_eq(&a.0, &b.0));
+        assert_ne!(a, Name::new("zone-other"));
+    }
+
+    #[test]
+    fn order_is_the_order_of_the_text() {
+        let mut names = [Name::new("b"), Name::new("a"), Name::new("c")];
+        names.sort();
+        assert_eq!(names.map(|n| n.to_string()), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn a_name_is_forgotten_with_its_last_holder() {
+        let text = "only-this-test-uses-this-name";
+        let held = Name::new(text);
+        let copy = held.clone();
+        drop(held);
+        assert!(TABLE.shard(text).lock().contains(text));
+        drop(copy);
+        assert!(!TABLE.shard(text).lock().contains(text));
+    }
+}

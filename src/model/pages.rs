@@ -1,0 +1,114 @@
+//! A vector in pages that are copied when written while somebody else still reads them.
+//!
+//! Cloning costs one reference count per page, writing copies at most one page: that is what makes
+//! publishing a root cost what changed. Not a general container: it only grows, slots are reused by
+//! whoever owns the numbering.
+
+use std::sync::Arc;
+
+/// Elements per page. Also the number of bits in a mask word, so page `p` is word `p` of a node mask.
+pub const PAGE: usize = 64;
+
+/// A growable array of `T` in shared pages.
+#[derive(Debug)]
+pub struct Pages<T> {
+    pages: Vec<Arc<[T; PAGE]>>,
+    len: usize,
+}
+
+impl<T> Clone for Pages<T> {
+    fn clone(&self) -> Self {
+        Self { pages: self.pages.clone(), len: self.len }
+    }
+}
+
+impl<T> Default for Pages<T> {
+    fn default() -> Self {
+        Self { pages: Vec::new(), len: 0 }
+    }
+}
+
+impl<T: Clone + Default> Pages<T> {
+    /// Returns how many slots there are, used or not.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no slot at all.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns the element at `i`, or `None` beyond the end.
+    pub fn get(&self, i: usize) -> Option<&T> {
+        if i < self.len { Some(&self.pages[i / PAGE][i % PAGE]) } else { None }
+    }
+
+    /// Returns the element at `i` for writing; copies its page when a reader holds it.
+    pub fn get_mut(&mut self, i: usize) -> Option<&mut T> {
+        if i < self.len { Some(&mut Arc::make_mut(&mut self.pages[i / PAGE])[i % PAGE]) } else { None }
+    }
+
+    /// Makes the array at least `len` long; new slots hold the default.
+    pub fn grow(&mut self, len: usize) {
+        while self.pages.len() * PAGE < len {
+            self.pages.push(Arc::new(std::array::from_fn(|_| T::default())));
+        }
+        self.len = self.len.max(len);
+    }
+
+    /// Sets slot `i`, growing the array when needed.
+    pub fn set(&mut self, i: usize, value: T) {
+        self.grow(i + 1);
+        Arc::make_mut(&mut self.pages[i / PAGE])[i % PAGE] = value;
+    }
+
+    /// Iterates over all slots in order.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.pages.iter().flat_map(|p| p.iter()).take(self.len)
+    }
+
+    /// Returns page `p`.
+    pub fn page(&self, p: usize) -> &[T; PAGE] {
+        &self.pages[p]
+    }
+}
+
+impl<T: Clone + Default> std::ops::Index<usize> for Pages<T> {
+    type Output = T;
+    fn index(&self, i: usize) -> &T {
+        &self.pages[i / PAGE][i % PAGE]
+    }
+}
+
+impl<T: Clone + Default> std::ops::IndexMut<usize> for Pages<T> {
+    fn index_mut(&mut self, i: usize) -> &mut T {
+        &mut Arc::make_mut(&mut self.pages[i / PAGE])[i % PAGE]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clone_keeps_what_it_saw_and_shares_the_rest() {
+        let mut live = Pages::default();
+        live.grow(3 * PAGE);
+        live[5] = 1;
+        let seen = live.clone();
+        live[5] = 2;
+        assert_eq!((seen[5], live[5]), (1, 2));
+        assert!(!Arc::ptr_eq(&seen.pages[0], &live.pages[0]));
+        assert!(Arc::ptr_eq(&seen.pages[1], &live.pages[1]));
+    }
+
+    #[test]
+    fn beyond_the_end_is_none() {
+        let mut p: Pages<u8> = Pages::default();
+        assert!(p.get(0).is_none());
+        p.set(70, 9);
+        assert_eq!((p.len(), p.get(70), p.get(71)), (71, Some(&9), None));
+        assert_eq!(p.iter().count(), 71);
+    }
+}

@@ -1,0 +1,209 @@
+//! What pods request and nodes offer, in integers: CPU in thousandths of a core, the rest in units
+//! (memory and ephemeral storage in bytes).
+
+use super::Name;
+use super::collections::FxHashMap;
+
+/// CPU that scoring assumes for a container without a CPU request (kube-scheduler's
+/// `DefaultMilliCPURequest`), in thousandths of a core.
+pub const DEFAULT_MILLI_CPU: i64 = 100;
+/// Memory that scoring assumes for a container without a memory request (kube-scheduler's
+/// `DefaultMemoryRequest`), in bytes.
+pub const DEFAULT_MEMORY: i64 = 200 * 1024 * 1024;
+
+/// Amounts of resources.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ResourceList {
+    /// CPU, thousandths of a core.
+    pub milli_cpu: i64,
+    /// Memory, bytes.
+    pub memory: i64,
+    /// Ephemeral storage, bytes.
+    pub ephemeral_storage: i64,
+    /// Pods (of a node).
+    pub pods: i64,
+    /// Extended resources, huge pages and attachable volumes, sorted by name; zero amounts are kept.
+    pub scalars: Box<[(Name, i64)]>,
+}
+
+impl ResourceList {
+    /// Returns the amount of a scalar resource, 0 when absent.
+    pub fn scalar(&self, name: &Name) -> i64 {
+        self.scalars.iter().find(|(n, _)| n == name).map_or(0, |(_, amount)| *amount)
+    }
+}
+
+/// What one container asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ContainerRequests {
+    /// Amounts by resource name in base units (milli-CPU for `cpu`). For in-place resize the decoder
+    /// has already taken the maximum of spec, allocated and actual.
+    pub amounts: Vec<(Name, i64)>,
+    /// An init container with `restartPolicy: Always` (a sidecar).
+    pub is_sidecar: bool,
+}
+
+/// The parts of a pod that requests are computed from.
+#[derive(Clone, Debug, Default)]
+pub struct RequestInputs {
+    /// `spec.containers`.
+    pub containers: Vec<ContainerRequests>,
+    /// `spec.initContainers`, in order.
+    pub init_containers: Vec<ContainerRequests>,
+    /// `spec.overhead`.
+    pub overhead: Vec<(Name, i64)>,
+    /// `spec.resources.requests`: overrides the containers for the resources it names.
+    pub pod_level: Vec<(Name, i64)>,
+}
+
+/// What a pod requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PodRequests {
+    /// Amounts (`pods` is unused).
+    pub list: ResourceList,
+    /// CPU for scoring: a container without a request counts as [`DEFAULT_MILLI_CPU`].
+    pub non_zero_milli_cpu: i64,
+    /// Memory for scoring: a container without a request counts as [`DEFAULT_MEMORY`].
+    pub non_zero_memory: i64,
+}
+
+impl PodRequests {
+    /// Computes the requests of a pod: per resource the larger of the running containers with all
+    /// sidecars, and the peak of the init sequence, then overhead. Pod-level requests take the place
+    /// of that aggregate for the resources they name (KEP-2837); overhead comes on top of both.
+    pub fn compute(inputs: &RequestInputs) -> Self {
+        let real = aggregate(inputs, |c| c.amounts.clone());
+        let non_zero = aggregate(inputs, with_defaults);
+        let amount = |of: &FxHashMap<Name, i64>, name: &str| of.get(&Name::new(name)).copied().unwrap_or(0);
+        let mut scalars: Vec<(Name, i64)> = Vec::new();
+        for (name, amount) in &real {
+            if !matches!(&**name, "cpu" | "memory" | "ephemeral-storage" | "pods") {
+                scalars.push((name.clone(), *amount));
+            }
+        }
+        scalars.sort();
+        Self {
+            list: ResourceList {
+                milli_cpu: amount(&real, "cpu"),
+                memory: amount(&real, "memory"),
+                ephemeral_storage: amount(&real, "ephemeral-storage"),
+                pods: 0,
+                scalars: scalars.into(),
+            },
+            non_zero_milli_cpu: amount(&non_zero, "cpu"),
+            non_zero_memory: amount(&non_zero, "memory"),
+        }
+    }
+}
+
+/// A container's amounts with the scoring defaults for CPU and memory it does not mention.
+fn with_defaults(container: &ContainerRequests) -> Vec<(Name, i64)> {
+    let mut amounts = container.amounts.clone();
+    for (name, default) in [("cpu", DEFAULT_MILLI_CPU), ("memory", DEFAULT_MEMORY)] {
+        if !amounts.iter().any(|(n, _)| &**n == name) {
+            amounts.push((name.into(), default));
+        }
+    }
+    amounts
+}
+
+fn aggregate(
+    inputs: &RequestInputs,
+    amounts_of: impl Fn(&ContainerRequests) -> Vec<(Name, i64)>,
+) -> FxHashMap<Name, i64> {
+    let mut total = FxHashMap::default();
+    for container in &inputs.containers {
+        add(&mut total, &amounts_of(container));
+    }
+    let mut sidecars = FxHashMap::default();
+    let mut peak = FxHashMap::default();
+    for container in &inputs.init_containers {
+        let own = amounts_of(container);
+        let mut step = sidecars.clone();
+        add(&mut step, &own);
+        raise(&mut peak, &step);
+        if container.is_sidecar {
+            add(&mut total, &own);
+            sidecars = step;
+        }
+    }
+    raise(&mut total, &peak);
+    for (name, amount) in &inputs.pod_level {
+        total.insert(name.clone(), *amount);
+    }
+    add(&mut total, &inputs.overhead);
+    total
+}
+
+fn add(total: &mut FxHashMap<Name, i64>, amounts: &[(Name, i64)]) {
+    for (name, amount) in amounts {
+        let entry = total.entry(name.clone()).or_insert(0);
+        *entry = entry.saturating_add(*amount);
+    }
+}
+
+fn raise(total: &mut FxHashMap<Name, i64>, other: &FxHashMap<Name, i64>) {
+    for (name, amount) in other {
+        let entry = total.entry(name.clone()).or_insert(*amount);
+        *entry = (*entry).max(*amount);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn container(cpu: i64, memory: i64, is_sidecar: bool) -> ContainerRequests {
+        ContainerRequests { amounts: vec![("cpu".into(), cpu), ("memory".into(), memory)], is_sidecar }
+    }
+
+    fn cpu_and_memory(inputs: &RequestInputs) -> (i64, i64) {
+        let list = PodRequests::compute(inputs).list;
+        (list.milli_cpu, list.memory)
+    }
+
+    #[test]
+    fn containers_add_up_and_init_containers_peak() {
+        let mut inputs = RequestInputs {
+            containers: vec![container(100, 10, false), container(200, 20, false)],
+            init_containers: vec![container(250, 100, false)],
+            ..Default::default()
+        };
+        assert_eq!(cpu_and_memory(&inputs), (300, 100));
+        inputs.overhead = vec![("cpu".into(), 7)];
+        assert_eq!(cpu_and_memory(&inputs), (307, 100));
+    }
+
+    #[test]
+    fn sidecars_run_beside_later_init_containers_and_containers() {
+        let inputs = RequestInputs {
+            containers: vec![container(100, 10, false)],
+            init_containers: vec![container(50, 5, true), container(500, 1, false), container(60, 6, true)],
+            ..Default::default()
+        };
+        // Peak of the sequence: 50 + 500; running: 100 + 50 + 60. Memory: running 21 is above the peak.
+        assert_eq!(cpu_and_memory(&inputs), (550, 21));
+    }
+
+    #[test]
+    fn pod_level_requests_replace_what_they_name() {
+        let inputs = RequestInputs {
+            containers: vec![container(100, 10, false)],
+            overhead: vec![("cpu".into(), 1)],
+            pod_level: vec![("cpu".into(), 40)],
+            ..Default::default()
+        };
+        assert_eq!(cpu_and_memory(&inputs), (41, 10));
+    }
+
+    #[test]
+    fn scoring_counts_containers_without_requests() {
+        let inputs = RequestInputs {
+            containers: vec![ContainerRequests::default(), container(0, 0, false)],
+            ..Default::default()
+        };
+        let requests = PodRequests::compute(&inputs);
+        assert_eq!(requests.list, ResourceList::default());
+        assert_eq!((requests.non_zero_milli_cpu, requests.non_zero_memory), (DEFAULT_MILLI_CPU, DEFAULT_MEMORY));
+    }
+}

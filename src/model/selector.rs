@@ -1,0 +1,199 @@
+//! Labels and node selectors, as `k8s.io/component-helpers` matches them.
+//!
+//! Label selectors over pods come with the plugins that need them.
+
+use std::sync::Arc;
+
+use super::Name;
+
+/// Labels, sorted by key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Labels(Arc<[(Name, Name)]>);
+
+impl Labels {
+    /// Makes labels of pairs in any order; a repeated key keeps its last value.
+    pub fn new(pairs: impl IntoIterator<Item = (Name, Name)>) -> Self {
+        let mut all: Vec<_> = pairs.into_iter().collect();
+        all.reverse();
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all.dedup_by(|later, kept| later.0 == kept.0);
+        Self(all.into())
+    }
+
+    /// Returns the value of a label. A handful of pointers is compared: nodes carry few labels.
+    pub fn get(&self, key: &Name) -> Option<&Name> {
+        self.0.iter().find(|(k, _)| k == key).map(|(_, v)| v)
+    }
+
+    /// Iterates in the order of the keys.
+    pub fn iter(&self) -> impl Iterator<Item = &(Name, Name)> {
+        self.0.iter()
+    }
+}
+
+/// How a requirement compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operator {
+    /// The value is one of the listed.
+    In,
+    /// The value is none of the listed, or the key is absent.
+    NotIn,
+    /// The key is present.
+    Exists,
+    /// The key is absent.
+    DoesNotExist,
+    /// The value, an integer, is greater than the listed one.
+    Gt,
+    /// The value, an integer, is less than the listed one.
+    Lt,
+}
+
+/// One `matchExpressions` entry.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Requirement {
+    /// Label key.
+    pub key: Name,
+    /// Operator.
+    pub operator: Operator,
+    /// Values.
+    pub values: Box<[Name]>,
+}
+
+impl Requirement {
+    /// Whether a label with this value (`None`: absent) satisfies the requirement.
+    pub fn matches(&self, value: Option<&Name>) -> bool {
+        match self.operator {
+            Operator::In => value.is_some_and(|v| self.values.contains(v)),
+            Operator::NotIn => value.is_none_or(|v| !self.values.contains(v)),
+            Operator::Exists => value.is_some(),
+            Operator::DoesNotExist => value.is_none(),
+            Operator::Gt => self.compare(value, |have, bound| have > bound),
+            Operator::Lt => self.compare(value, |have, bound| have < bound),
+        }
+    }
+
+    /// Gt and Lt: exactly one value, both sides 64-bit integers, anything else does not match.
+    fn compare(&self, value: Option<&Name>, test: impl Fn(i64, i64) -> bool) -> bool {
+        let [bound] = &*self.values else { return false };
+        match (value.and_then(|v| v.parse().ok()), bound.parse().ok()) {
+            (Some(have), Some(bound)) => test(have, bound),
+            _ => false,
+        }
+    }
+}
+
+/// One node selector term: all of its requirements must hold. A term without any matches nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct NodeSelectorTerm {
+    /// `matchExpressions`: over labels.
+    pub expressions: Box<[Requirement]>,
+    /// `matchFields`: over `metadata.name`, `In` or `NotIn` one value.
+    pub fields: Box<[Requirement]>,
+}
+
+impl NodeSelectorTerm {
+    /// Whether a node with this name and these labels satisfies the term.
+    pub fn matches(&self, node: &Name, labels: &Labels) -> bool {
+        let is_empty = self.expressions.is_empty() && self.fields.is_empty();
+        !is_empty
+            && self.expressions.iter().all(|r| r.matches(labels.get(&r.key)))
+            && self.fields.iter().all(|r| &*r.key == "metadata.name" && r.matches(Some(node)))
+    }
+}
+
+/// A preferred term and what it is worth, 1 to 100.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PreferredTerm {
+    /// Weight.
+    pub weight: i32,
+    /// Term; an empty one matches nothing.
+    pub term: NodeSelectorTerm,
+}
+
+/// `nodeSelector` and the node affinity of a pod (or the one a profile adds).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct NodeAffinity {
+    /// `spec.nodeSelector`: every pair must be on the node.
+    pub selector: Box<[(Name, Name)]>,
+    /// Required terms, one of which must match. `None`: no requirement. Empty: nothing matches.
+    pub required: Option<Box<[NodeSelectorTerm]>>,
+    /// Preferred terms.
+    pub preferred: Box<[PreferredTerm]>,
+}
+
+impl NodeAffinity {
+    /// Whether the hard part accepts a node.
+    pub fn accepts(&self, node: &Name, labels: &Labels) -> bool {
+        self.selector.iter().all(|(k, v)| labels.get(k) == Some(v))
+            && self.required.as_ref().is_none_or(|terms| terms.iter().any(|t| t.matches(node, labels)))
+    }
+
+    /// Sum of the weights of the preferred terms that match.
+    pub fn preference(&self, node: &Name, labels: &Labels) -> i64 {
+        let matching = self.preferred.iter().filter(|p| p.weight != 0 && p.term.matches(node, labels));
+        matching.map(|p| i64::from(p.weight)).sum()
+    }
+
+    /// Whether there is a hard part at all.
+    pub fn has_required(&self) -> bool {
+        !self.selector.is_empty() || self.required.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn requirement(key: &str, operator: Operator, values: &[&str]) -> Requirement {
+        Requirement { key: key.into(), operator, values: values.iter().map(|v| Name::new(v)).collect() }
+    }
+
+    #[test]
+    fn requirements() {
+        use Operator::*;
+        let labels = Labels::new([("gen".into(), "5".into()), ("disk".into(), "ssd".into())]);
+        for (key, operator, values, want) in [
+            ("disk", In, &["ssd", "hdd"][..], true),
+            ("disk", In, &["hdd"], false),
+            ("none", In, &["hdd"], false),
+            ("none", NotIn, &["hdd"], true),
+            ("disk", NotIn, &["ssd"], false),
+            ("disk", Exists, &[], true),
+            ("disk", DoesNotExist, &[], false),
+            ("none", DoesNotExist, &[], true),
+            ("gen", Gt, &["4"], true),
+            ("gen", Gt, &["5"], false),
+            ("gen", Lt, &["6"], true),
+            ("disk", Gt, &["1"], false),
+            ("gen", Gt, &["x"], false),
+        ] {
+            let r = requirement(key, operator, values);
+            assert_eq!(r.matches(labels.get(&r.key)), want, "{key} {operator:?} {values:?}");
+        }
+    }
+
+    #[test]
+    fn an_empty_term_matches_nothing_and_terms_are_alternatives() {
+        let labels = Labels::new([("a".into(), "1".into())]);
+        let node = Name::new("n");
+        let empty = NodeSelectorTerm::default();
+        assert!(!empty.matches(&node, &labels));
+        let by_name = NodeSelectorTerm {
+            fields: Box::new([requirement("metadata.name", Operator::In, &["n"])]),
+            ..Default::default()
+        };
+        let affinity =
+            NodeAffinity { required: Some(Box::new([empty.clone(), by_name])), ..Default::default() };
+        assert!(affinity.accepts(&node, &labels));
+        assert!(!affinity.accepts(&Name::new("m"), &labels));
+        let nothing = NodeAffinity { required: Some(Box::new([])), ..Default::default() };
+        assert!(!nothing.accepts(&node, &labels));
+    }
+
+    #[test]
+    fn a_repeated_label_keeps_its_last_value() {
+        let labels = Labels::new([("a".into(), "1".into()), ("a".into(), "2".into())]);
+        assert_eq!(labels.get(&"a".into()), Some(&"2".into()));
+        assert_eq!(labels.iter().count(), 1);
+    }
+}
