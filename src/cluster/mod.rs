@@ -1,2 +1,22 @@
-//! The state.
+//! The state of the cluster: nodes and pods in all stages, as columns and pages.
+//!
+//! PURE, one writer. [`state::Cluster`] holds it, `apply` turns watch events into changes, `undo` takes
+//! changes back, [`Cluster::fork`](state::Cluster::fork) makes what readers see. What plugins derive from
+//! nodes and pods hangs on it as [`derived::DerivedState`].
+
+mod apply;
+pub mod changes;
+pub mod columns;
+pub mod derived;
+pub mod event;
 pub mod input;
+pub mod shapes;
+pub mod state;
+mod undo;
+
+pub use columns::{Columns, ResourceIdx};
+pub use derived::DerivedState;
+pub use event::{ClusterEvent, NodeChange};
+pub use input::Input;
+pub use shapes::ShapeId;
+pub use state::{Cluster, NodeSlot, PodRecord, Stage};

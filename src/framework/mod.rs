@@ -1,2 +1,20 @@
-//! The framework.
+//! The framework: extension points, what a plugin sees, and what it may say.
+//!
+//! PURE. A plugin sees all nodes at once: [`Filter`](plugin::Filter) removes nodes from a set, one cause
+//! each, and [`Score`](plugin::Score) fills one integer per node. Two laws hold for every plugin and are
+//! tested: filtering a set is the union of filtering its members, and so are raw scores. Reading order:
+//! `cause`, `view`, `plugin`, `endpoint`, `profile`, `effect`.
+
+pub mod cause;
 pub mod effect;
+pub mod endpoint;
+pub mod plugin;
+pub mod profile;
+pub mod view;
+
+pub use cause::{Cause, CauseId, Causes, Code, Reason};
+pub use plugin::{
+    Bind, CycleValue, Filter, Hint, Hints, Nodes, Permit, Permitted, Plugin, PluginFactory, PreEnqueue,
+    PreFilter, PreFiltered, PreScore, PreScored, QueueSort, Reads, Reserve, Score,
+};
+pub use view::View;

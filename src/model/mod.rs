@@ -5,6 +5,7 @@
 //! and requests, selectors, taints, then [`pod::Pod`] and [`node::Node`].
 
 pub mod collections;
+pub mod cow_map;
 pub mod name;
 pub mod node;
 pub mod pages;
@@ -15,6 +16,7 @@ pub mod selector;
 pub mod taint;
 pub mod time;
 
+pub use cow_map::CowMap;
 pub use name::Name;
 pub use node::{Node, NodeIdx};
 pub use pages::Pages;

@@ -1,0 +1,189 @@
+//! The closed registry of reasons: why a pod is not placed.
+//!
+//! One entry per code: what it means, what mends it, who can mend it, and the message in
+//! kube-scheduler's grammar. `GET /apis/v1/reasons` serves this table and `docs/reasons.md` is made of
+//! it. Adding a way to refuse a pod starts here.
+
+/// Who can usually resolve a reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resolver {
+    /// Whoever wrote the pod.
+    PodOwner,
+    /// Whoever runs the cluster.
+    ClusterAdmin,
+    /// Time: running pods end, nodes join.
+    Time,
+    /// Whoever configured the scheduler.
+    SchedulerAdmin,
+}
+
+impl Resolver {
+    /// Returns the word used in bodies.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::PodOwner => "pod owner",
+            Self::ClusterAdmin => "cluster admin",
+            Self::Time => "time",
+            Self::SchedulerAdmin => "scheduler admin",
+        }
+    }
+}
+
+/// One entry of the registry.
+#[derive(Clone, Copy, Debug)]
+pub struct ReasonEntry {
+    /// Code.
+    pub code: ReasonCode,
+    /// The plugin (or `Scheduler`) that gives it.
+    pub plugin: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+    /// What would mend it.
+    pub remedy: &'static str,
+    /// Who can usually do that.
+    pub resolver: Resolver,
+    /// The message; `{}` stands for the subject (a resource, a list of gates, ...).
+    pub message: &'static str,
+}
+
+macro_rules! reasons {
+    ($($code:ident { plugin: $plugin:literal, message: $message:literal, resolver: $resolver:ident,
+        meaning: $meaning:literal, remedy: $remedy:literal })*) => {
+        /// A reason code.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum ReasonCode {
+            $(#[doc = $meaning] $code,)*
+        }
+
+        /// Every reason there is, in the order of the documentation.
+        pub const REGISTRY: &[ReasonEntry] = &[
+            $(ReasonEntry {
+                code: ReasonCode::$code, plugin: $plugin, meaning: $meaning, remedy: $remedy,
+                resolver: Resolver::$resolver, message: $message,
+            },)*
+        ];
+
+        impl ReasonCode {
+            /// Returns the code as it stands in bodies and metrics.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$code => stringify!($code),)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    SchedulingGated {
+        plugin: "SchedulingGates", message: "waiting for scheduling gates: [{}]", resolver: PodOwner,
+        meaning: "The pod lists scheduling gates; nothing is tried until they are removed.",
+        remedy: "Remove the listed entries of spec.schedulingGates; the controller that set them normally does."
+    }
+    NodeUnschedulable {
+        plugin: "NodeUnschedulable", message: "node(s) were unschedulable", resolver: ClusterAdmin,
+        meaning: "The node is cordoned and the pod does not tolerate node.kubernetes.io/unschedulable.",
+        remedy: "kubectl uncordon the node, or wait for its maintenance to end."
+    }
+    NodeNameMismatch {
+        plugin: "NodeName", message: "node(s) didn't match the requested node name", resolver: PodOwner,
+        meaning: "The pod asks for another node by name.",
+        remedy: "Correct or remove spec.nodeName."
+    }
+    UntoleratedTaint {
+        plugin: "TaintToleration", message: "node(s) had untolerated taint(s)", resolver: PodOwner,
+        meaning: "The node has a NoSchedule or NoExecute taint that the pod does not tolerate.",
+        remedy: "Add a toleration to the pod, or remove the taint from the node."
+    }
+    NodeAffinityMismatch {
+        plugin: "NodeAffinity", message: "node(s) didn't match Pod's node affinity/selector", resolver: PodOwner,
+        meaning: "The node's labels or name do not satisfy the pod's nodeSelector or required node affinity.",
+        remedy: "Relax the pod's nodeSelector or affinity, or label nodes accordingly."
+    }
+    AddedAffinityMismatch {
+        plugin: "NodeAffinity", message: "node(s) didn't match scheduler-enforced node affinity", resolver: SchedulerAdmin,
+        meaning: "The node does not satisfy the affinity that the profile adds (NodeAffinityArgs.addedAffinity).",
+        remedy: "Use another profile, or change addedAffinity in the scheduler's configuration."
+    }
+    AffinityTermsConflict {
+        plugin: "NodeAffinity", message: "pod affinity terms conflict", resolver: PodOwner,
+        meaning: "Every required term asks for nodes by name, and no name satisfies one of them.",
+        remedy: "Correct the matchFields of the pod's node affinity."
+    }
+    HostPortConflict {
+        plugin: "NodePorts", message: "node(s) didn't have free ports for the requested pod ports", resolver: Time,
+        meaning: "Another pod on the node holds a host port that this pod asks for.",
+        remedy: "Wait for the other pod to end, use another host port, or use a Service instead."
+    }
+    TooManyPods {
+        plugin: "NodeResourcesFit", message: "Too many pods", resolver: Time,
+        meaning: "The node runs as many pods as it allows.",
+        remedy: "Wait for pods to end, add nodes, or raise the kubelet's maxPods."
+    }
+    InsufficientResource {
+        plugin: "NodeResourcesFit", message: "Insufficient {}", resolver: Time,
+        meaning: "What the pod requests of the resource is more than the node has left.",
+        remedy: "Wait for pods to end, add nodes, or lower the request."
+    }
+    PluginsDisagree {
+        plugin: "Scheduler", message: "node(s) didn't satisfy plugin(s) [{}] simultaneously", resolver: PodOwner,
+        meaning: "Plugins that each restrict the pod to a set of nodes by name have no node in common.",
+        remedy: "Bring the pod's constraints by node name into agreement."
+    }
+    NoNodes {
+        plugin: "Scheduler", message: "no nodes available to schedule pods", resolver: ClusterAdmin,
+        meaning: "The cluster has no nodes.",
+        remedy: "Add nodes."
+    }
+    BindRefused {
+        plugin: "DefaultBinder", message: "binding refused: {}", resolver: ClusterAdmin,
+        meaning: "The API server refused the binding; the pod is tried again after a backoff.",
+        remedy: "Read the server's message; often another writer bound or changed the pod, or the node is gone."
+    }
+    Unreadable {
+        plugin: "Scheduler", message: "cannot read {}", resolver: PodOwner,
+        meaning: "The API server accepted the object but the scheduler cannot read one of its fields.",
+        remedy: "Correct the field; everything else goes on meanwhile."
+    }
+    PluginRefused {
+        plugin: "Scheduler", message: "{}", resolver: SchedulerAdmin,
+        meaning: "A plugin that is not part of the scheduler refused the node; the message is its own.",
+        remedy: "See the documentation of the plugin."
+    }
+    InternalError {
+        plugin: "Scheduler", message: "internal error: {}", resolver: SchedulerAdmin,
+        meaning: "A plugin failed where it must not; the pod is tried again after a backoff.",
+        remedy: "Report it with the body of explain."
+    }
+}
+
+impl ReasonCode {
+    /// Returns the registry's entry.
+    pub fn entry(self) -> &'static ReasonEntry {
+        &REGISTRY[self as usize]
+    }
+
+    /// Returns the message about a subject.
+    pub fn message(self, subject: &str) -> String {
+        self.entry().message.replacen("{}", subject, 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_stand_where_their_code_says() {
+        for (i, entry) in REGISTRY.iter().enumerate() {
+            assert_eq!(entry.code as usize, i);
+            assert_eq!(entry.code.entry().code, entry.code);
+            assert!(entry.meaning.ends_with('.') && entry.remedy.ends_with('.'), "{:?}", entry.code);
+        }
+    }
+
+    #[test]
+    fn messages_name_their_subject() {
+        assert_eq!(ReasonCode::InsufficientResource.message("cpu"), "Insufficient cpu");
+        assert_eq!(ReasonCode::TooManyPods.message(""), "Too many pods");
+    }
+}

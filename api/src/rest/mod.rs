@@ -1,0 +1,4 @@
+//! REST bodies.
+pub mod plugins;
+mod schema;
+pub use schema::BodySchema;

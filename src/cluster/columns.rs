@@ -1,0 +1,191 @@
+//! Node columns: what nodes offer and what is taken, as dense integers indexed by node number.
+//!
+//! Columns live in pages of 64 nodes, one array per resource and amount, so a scan is a walk through
+//! memory and a published root shares every page that did not change. Amounts taken may exceed the
+//! allocatable (others may overcommit, nodes may shrink), so free amounts are signed.
+
+use std::sync::Arc;
+
+use crate::model::pages::PAGE;
+use crate::model::requests::{PodRequests, ResourceList};
+use crate::model::{Name, NodeIdx};
+
+/// The number of a resource column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ResourceIdx(pub u16);
+
+/// CPU, thousandths of a core.
+pub const CPU: ResourceIdx = ResourceIdx(0);
+/// Memory, bytes.
+pub const MEMORY: ResourceIdx = ResourceIdx(1);
+/// Ephemeral storage, bytes.
+pub const EPHEMERAL_STORAGE: ResourceIdx = ResourceIdx(2);
+/// Pods.
+pub const PODS: ResourceIdx = ResourceIdx(3);
+const FIXED: usize = 4;
+
+/// One resource on the nodes of a page.
+#[derive(Clone, Debug)]
+pub struct ResourceColumn {
+    /// Allocatable amount per node.
+    pub allocatable: [i64; PAGE],
+    /// Amount requested by the pods on the node, in every stage.
+    pub requested: [i64; PAGE],
+}
+
+impl Default for ResourceColumn {
+    fn default() -> Self {
+        Self { allocatable: [0; PAGE], requested: [0; PAGE] }
+    }
+}
+
+/// The columns of 64 nodes.
+#[derive(Clone, Debug)]
+pub struct ColumnPage {
+    fixed: [ResourceColumn; FIXED],
+    scalars: Vec<ResourceColumn>,
+    /// CPU as scoring counts it: a container without a request as 100m.
+    pub non_zero_cpu: [i64; PAGE],
+    /// Memory as scoring counts it: a container without a request as 200 MiB.
+    pub non_zero_memory: [i64; PAGE],
+}
+
+impl Default for ColumnPage {
+    fn default() -> Self {
+        Self {
+            fixed: std::array::from_fn(|_| ResourceColumn::default()),
+            scalars: Vec::new(),
+            non_zero_cpu: [0; PAGE],
+            non_zero_memory: [0; PAGE],
+        }
+    }
+}
+
+static EMPTY: ResourceColumn = ResourceColumn { allocatable: [0; PAGE], requested: [0; PAGE] };
+
+impl ColumnPage {
+    /// Returns the column of a resource; one that no node of the page has is all zero.
+    pub fn resource(&self, resource: ResourceIdx) -> &ResourceColumn {
+        let i = usize::from(resource.0);
+        if i < FIXED { &self.fixed[i] } else { self.scalars.get(i - FIXED).unwrap_or(&EMPTY) }
+    }
+
+    fn resource_mut(&mut self, resource: ResourceIdx) -> &mut ResourceColumn {
+        let i = usize::from(resource.0);
+        if i < FIXED {
+            return &mut self.fixed[i];
+        }
+        if self.scalars.len() <= i - FIXED {
+            self.scalars.resize_with(i - FIXED + 1, ResourceColumn::default);
+        }
+        &mut self.scalars[i - FIXED]
+    }
+}
+
+/// The columns of all nodes.
+#[derive(Clone, Debug, Default)]
+pub struct Columns {
+    pages: Vec<Arc<ColumnPage>>,
+    /// Names of the scalar columns, in the order they were first seen.
+    scalars: Arc<Vec<Name>>,
+}
+
+impl Columns {
+    /// Returns the column number of a resource name, or `None` when no node or pod has named it yet.
+    pub fn find(&self, name: &Name) -> Option<ResourceIdx> {
+        match &**name {
+            "cpu" => Some(CPU),
+            "memory" => Some(MEMORY),
+            "ephemeral-storage" => Some(EPHEMERAL_STORAGE),
+            "pods" => Some(PODS),
+            _ => self.scalars.iter().position(|n| n == name).map(|i| ResourceIdx((i + FIXED) as u16)),
+        }
+    }
+
+    /// Returns the name of a column.
+    pub fn name(&self, resource: ResourceIdx) -> Name {
+        match resource {
+            CPU => "cpu".into(),
+            MEMORY => "memory".into(),
+            EPHEMERAL_STORAGE => "ephemeral-storage".into(),
+            PODS => "pods".into(),
+            ResourceIdx(i) => self.scalars[usize::from(i) - FIXED].clone(),
+        }
+    }
+
+    /// Returns how many columns there are; their numbers are below it.
+    pub fn n_resources(&self) -> usize {
+        FIXED + self.scalars.len()
+    }
+
+    /// Returns the page of a node.
+    pub fn page(&self, node: NodeIdx) -> &ColumnPage {
+        &self.pages[node.index() / PAGE]
+    }
+
+    /// Returns all pages.
+    pub fn pages(&self) -> &[Arc<ColumnPage>] {
+        &self.pages
+    }
+
+    /// Returns a node's allocatable amount.
+    pub fn allocatable(&self, node: NodeIdx, resource: ResourceIdx) -> i64 {
+        self.page(node).resource(resource).allocatable[node.index() % PAGE]
+    }
+
+    /// Returns the amount that pods on the node request.
+    pub fn requested(&self, node: NodeIdx, resource: ResourceIdx) -> i64 {
+        self.page(node).resource(resource).requested[node.index() % PAGE]
+    }
+
+    /// Returns what is left on a node; negative when it is overcommitted.
+    pub fn free(&self, node: NodeIdx, resource: ResourceIdx) -> i64 {
+        self.allocatable(node, resource).saturating_sub(self.requested(node, resource))
+    }
+
+    pub(super) fn grow(&mut self, n_nodes: usize) {
+        while self.pages.len() * PAGE < n_nodes {
+            self.pages.push(Arc::default());
+        }
+    }
+
+    fn find_or_add(&mut self, name: &Name) -> ResourceIdx {
+        self.find(name).unwrap_or_else(|| {
+            Arc::make_mut(&mut self.scalars).push(name.clone());
+            ResourceIdx((FIXED + self.scalars.len() - 1) as u16)
+        })
+    }
+
+    pub(super) fn set_allocatable(&mut self, node: NodeIdx, list: &ResourceList) {
+        let scalars: Vec<_> = list.scalars.iter().map(|(n, v)| (self.find_or_add(n), *v)).collect();
+        let page = Arc::make_mut(&mut self.pages[node.index() / PAGE]);
+        let at = node.index() % PAGE;
+        for column in page.fixed.iter_mut().chain(&mut page.scalars) {
+            column.allocatable[at] = 0;
+        }
+        page.fixed[0].allocatable[at] = list.milli_cpu;
+        page.fixed[1].allocatable[at] = list.memory;
+        page.fixed[2].allocatable[at] = list.ephemeral_storage;
+        page.fixed[3].allocatable[at] = list.pods;
+        for (resource, amount) in scalars {
+            page.resource_mut(resource).allocatable[at] = amount;
+        }
+    }
+
+    /// Adds (`sign` 1) or removes (`sign` -1) what a pod takes.
+    pub(super) fn take(&mut self, node: NodeIdx, requests: &PodRequests, sign: i64) {
+        let scalars: smallvec::SmallVec<[(ResourceIdx, i64); 4]> =
+            requests.list.scalars.iter().map(|(n, v)| (self.find_or_add(n), *v)).collect();
+        let page = Arc::make_mut(&mut self.pages[node.index() / PAGE]);
+        let at = node.index() % PAGE;
+        page.fixed[0].requested[at] += sign * requests.list.milli_cpu;
+        page.fixed[1].requested[at] += sign * requests.list.memory;
+        page.fixed[2].requested[at] += sign * requests.list.ephemeral_storage;
+        page.fixed[3].requested[at] += sign;
+        page.non_zero_cpu[at] += sign * requests.non_zero_milli_cpu;
+        page.non_zero_memory[at] += sign * requests.non_zero_memory;
+        for (resource, amount) in scalars {
+            page.resource_mut(resource).requested[at] += sign * amount;
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! The state: which nodes there are, which pods take room on them, and in which stage.
+//!
+//! One writer. Reading is plain field access; every change of what takes room goes through
+//! [`Cluster::place`] and [`Cluster::release`], which keep columns, pod lists, derived states, the change
+//! log and the undo log in step. How watch events become such changes is in `apply`.
+
+use std::sync::Arc;
+
+use super::changes::{ChangeLog, Changed};
+use super::columns::Columns;
+use super::derived::DerivedState;
+use super::input::Quarantined;
+use super::shapes::{ShapeId, Shapes};
+use super::undo::{Undo, UndoLog};
+use crate::model::collections::FxHashSet;
+use crate::model::{CowMap, Name, Node, NodeIdx, Pages, Pod, PodId, PodKey};
+
+/// Where a pod stands between the queue and the node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Stage {
+    /// Not placed.
+    #[default]
+    Pending,
+    /// Assumed on a node within a cycle.
+    Reserved,
+    /// Held at Permit with a deadline.
+    Waiting,
+    /// Released by Permit; its bind order waits to be pulled.
+    Permitted,
+    /// PreBind effects are under way.
+    PreBinding,
+    /// The Binding was sent.
+    Binding,
+    /// The API server says so.
+    Bound,
+}
+
+impl Stage {
+    /// Whether the pod takes room on a node.
+    pub fn is_placed(self) -> bool {
+        self != Self::Pending
+    }
+
+    /// Whether we placed it and the API server has not yet confirmed it.
+    pub fn is_assumed(self) -> bool {
+        self.is_placed() && self != Self::Bound
+    }
+
+    /// Returns the word used in bodies.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Reserved => "reserved",
+            Self::Waiting => "waiting",
+            Self::Permitted => "permitted",
+            Self::PreBinding => "pre-binding",
+            Self::Binding => "binding",
+            Self::Bound => "bound",
+        }
+    }
+}
+
+/// A pod in the state.
+#[derive(Clone, Debug)]
+pub struct PodRecord {
+    /// The object.
+    pub pod: Arc<Pod>,
+    /// Its shape.
+    pub shape: ShapeId,
+    /// Where it takes room.
+    pub node: Option<NodeIdx>,
+    /// Stage.
+    pub stage: Stage,
+}
+
+/// A node slot. A node that went while pods are on it keeps its slot, without an object.
+#[derive(Clone, Debug, Default)]
+pub struct NodeSlot {
+    /// Name; empty when the slot is free.
+    pub name: Name,
+    /// The object, when there is one.
+    pub node: Option<Arc<Node>>,
+    /// Pods that take room on it, in no order.
+    pub pods: Arc<Vec<PodId>>,
+    /// hash(seed, name): the order in which equal nodes are taken, the greatest first.
+    pub tie: u64,
+}
+
+/// The state. See the module.
+pub struct Cluster {
+    pub(super) nodes: Pages<NodeSlot>,
+    pub(super) node_index: CowMap<Name, NodeIdx>,
+    pub(super) free_nodes: Vec<NodeIdx>,
+    /// Slots with a node object, ascending.
+    pub(super) present: Arc<Vec<NodeIdx>>,
+    pub(super) columns: Columns,
+    pub(super) pods: Pages<Option<PodRecord>>,
+    pub(super) pod_index: CowMap<PodKey, PodId>,
+    pub(super) free_pods: Vec<PodId>,
+    pub(super) shapes: Shapes,
+    pub(super) derived: Vec<Box<dyn DerivedState>>,
+    pub(super) changes: ChangeLog,
+    pub(super) undo: UndoLog,
+    /// Scheduler names whose pods we place.
+    pub(super) ours: Arc<FxHashSet<Name>>,
+    /// Objects we cannot read, by kind, namespace and name.
+    pub(super) quarantined: Arc<std::collections::BTreeMap<(&'static str, Name, Arc<str>), Quarantined>>,
+    seed: u64,
+}
+
+impl Cluster {
+    /// Makes an empty state that places the pods of the schedulers named in `ours`.
+    pub fn new(seed: u64, ours: impl IntoIterator<Item = Name>, derived: Vec<Box<dyn DerivedState>>) -> Self {
+        Self {
+            nodes: Pages::default(),
+            node_index: CowMap::default(),
+            free_nodes: Vec::new(),
+            present: Arc::default(),
+            columns: Columns::default(),
+            pods: Pages::default(),
+            pod_index: CowMap::default(),
+            free_pods: Vec::new(),
+            shapes: Shapes::default(),
+            derived,
+            changes: ChangeLog::default(),
+            undo: UndoLog::default(),
+            ours: Arc::new(ours.into_iter().collect()),
+            quarantined: Arc::default(),
+            seed,
+        }
+    }
+
+    /// Returns a copy for readers (or for planning aside): it shares every page that did not change.
+    /// Its change log and undo log are empty.
+    pub fn fork(&self) -> Self {
+        Self {
+            nodes: self.nodes.clone(),
+            node_index: self.node_index.clone(),
+            free_nodes: self.free_nodes.clone(),
+            present: self.present.clone(),
+            columns: self.columns.clone(),
+            pods: self.pods.clone(),
+            pod_index: self.pod_index.clone(),
+            free_pods: Vec::new(),
+            shapes: self.shapes.clone(),
+            derived: self.derived.iter().map(|d| d.fork()).collect(),
+            changes: ChangeLog::default(),
+            undo: UndoLog::default(),
+            ours: self.ours.clone(),
+            quarantined: self.quarantined.clone(),
+            seed: self.seed,
+        }
+    }
+
+    // === reading ===
+
+    /// Returns the slots that have a node object, ascending.
+    pub fn present(&self) -> &[NodeIdx] {
+        &self.present
+    }
+
+    /// Returns the number of slots, used or not: masks over nodes are this long.
+    pub fn n_slots(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Returns a slot.
+    pub fn slot(&self, node: NodeIdx) -> &NodeSlot {
+        &self.nodes[node.index()]
+    }
+
+    /// Returns the object of a present node.
+    pub fn node(&self, node: NodeIdx) -> Option<&Arc<Node>> {
+        self.nodes.get(node.index()).and_then(|slot| slot.node.as_ref())
+    }
+
+    /// Returns the slot of a name, whether or not it has an object.
+    pub fn find_node(&self, name: &Name) -> Option<NodeIdx> {
+        self.node_index.get(name).copied()
+    }
+
+    /// Returns the columns.
+    pub fn columns(&self) -> &Columns {
+        &self.columns
+    }
+
+    /// Returns a pod's record.
+    pub fn pod(&self, id: PodId) -> Option<&PodRecord> {
+        self.pods.get(id.index()).and_then(Option::as_ref)
+    }
+
+    /// Returns the number of a pod.
+    pub fn find_pod(&self, key: &PodKey) -> Option<PodId> {
+        self.pod_index.get(key).copied()
+    }
+
+    /// Iterates over all pods in the state, in no order that means anything.
+    pub fn pods(&self) -> impl Iterator<Item = (PodId, &PodRecord)> {
+        self.pods.iter().enumerate().filter_map(|(i, r)| r.as_ref().map(|r| (PodId(i as u32), r)))
+    }
+
+    /// Returns the number of pod slots: arrays over pods are this long.
+    pub fn n_pod_slots(&self) -> usize {
+        self.pods.len()
+    }
+
+    /// Returns the table of shapes.
+    pub fn shapes(&self) -> &Shapes {
+        &self.shapes
+    }
+
+    /// Returns the log of changed nodes.
+    pub fn changes(&self) -> &ChangeLog {
+        &self.changes
+    }
+
+    /// Returns a plugin's derived state.
+    pub fn derived<S: DerivedState>(&self) -> Option<&S> {
+        self.derived.iter().find_map(|d| d.as_any().downcast_ref())
+    }
+
+    /// Iterates over the objects that cannot be read.
+    pub fn quarantined(&self) -> impl Iterator<Item = &Quarantined> {
+        self.quarantined.values()
+    }
+
+    /// Whether pods with this scheduler name are ours to place.
+    pub fn is_ours(&self, scheduler_name: &Name) -> bool {
+        self.ours.contains(scheduler_name)
+    }
+
+    // === changing what takes room ===
+
+    /// Makes a pod take room on a node, in a stage. The pod must not be placed.
+    pub fn place(&mut self, id: PodId, node: NodeIdx, stage: Stage) {
+        let Some(record) = &mut self.pods[id.index()] else { return };
+        debug_assert!(record.node.is_none(), "{} is placed already", record.pod.key);
+        self.undo.push(Undo::Release { id, stage: record.stage });
+        record.node = Some(node);
+        record.stage = stage;
+        let pod = record.pod.clone();
+        self.columns.take(node, &pod.spec.requests, 1);
+        Arc::make_mut(&mut self.nodes[node.index()].pods).push(id);
+        for derived in &mut self.derived {
+            derived.pod_added(node, &pod);
+        }
+        self.changes.push(node, Changed::Usage);
+    }
+
+    /// Makes a pod take no more room; it is pending again. Returns where it was.
+    pub fn release(&mut self, id: PodId) -> Option<NodeIdx> {
+        let record = self.pods.get_mut(id.index())?.as_mut()?;
+        let node = record.node.take()?;
+        self.undo.push(Undo::Place { id, node, stage: record.stage });
+        record.stage = Stage::Pending;
+        let pod = record.pod.clone();
+        self.columns.take(node, &pod.spec.requests, -1);
+        for derived in self.derived.iter_mut().rev() {
+            derived.pod_removed(node, &pod);
+        }
+        let pods = Arc::make_mut(&mut self.nodes[node.index()].pods);
+        if let Some(at) = pods.iter().rposition(|p| *p == id) {
+            pods.swap_remove(at);
+        }
+        self.changes.push(node, Changed::Usage);
+        self.free_ghost(node);
+        Some(node)
+    }
+
+    /// Moves a placed pod to another stage on the same node.
+    pub fn set_stage(&mut self, id: PodId, stage: Stage) {
+        let Some(record) = self.pods.get_mut(id.index()).and_then(Option::as_mut) else { return };
+        debug_assert!(record.stage.is_placed() && stage.is_placed());
+        self.undo.push(Undo::Stage { id, stage: record.stage });
+        record.stage = stage;
+    }
+
+    /// Starts an overlay: what changes from here on can be undone. Overlays nest.
+    pub fn begin(&mut self) -> Overlay {
+        self.undo.begin()
+    }
+
+    /// Keeps the changes of an overlay.
+    pub fn commit(&mut self, overlay: Overlay) {
+        self.undo.commit(overlay);
+    }
+
+    /// Undoes the changes of an overlay, newest first.
+    pub fn rollback(&mut self, overlay: Overlay) {
+        for entry in self.undo.take_back(overlay) {
+            match entry {
+                Undo::Release { id, stage } => {
+                    self.release(id);
+                    if let Some(record) = self.pods.get_mut(id.index()).and_then(Option::as_mut) {
+                        record.stage = stage;
+                    }
+                }
+                Undo::Place { id, node, stage } => self.place(id, node, stage),
+                Undo::Stage { id, stage } => self.set_stage(id, stage),
+            }
+        }
+        self.undo.end_undo();
+    }
+
+    // === slots ===
+
+    pub(super) fn slot_of(&mut self, name: &Name) -> NodeIdx {
+        if let Some(known) = self.find_node(name) {
+            return known;
+        }
+        let node = self.free_nodes.pop().unwrap_or(NodeIdx(self.nodes.len() as u32));
+        let slot = NodeSlot { name: name.clone(), tie: tie_hash(self.seed, name), ..NodeSlot::default() };
+        self.nodes.set(node.index(), slot);
+        self.columns.grow(self.nodes.len());
+        self.node_index.insert(name.clone(), node);
+        node
+    }
+
+    /// Frees the slot of a node that has neither an object nor pods. Not within an overlay: its undo
+    /// log may still name the slot.
+    pub(super) fn free_ghost(&mut self, node: NodeIdx) {
+        let slot = &self.nodes[node.index()];
+        if slot.node.is_none() && slot.pods.is_empty() && !slot.name.is_empty() && !self.undo.is_open() {
+            self.node_index.remove(&slot.name.clone());
+            self.nodes[node.index()] = NodeSlot::default();
+            self.free_nodes.push(node);
+        }
+    }
+}
+
+pub use super::undo::Overlay;
+
+/// The order among equal nodes: FNV-1a over the name, started from the seed, with the finaliser of
+/// splitmix64. Stable across machines and versions, because decisions depend on it.
+pub fn tie_hash(seed: u64, name: &str) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325 ^ seed;
+    for byte in name.bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^ (hash >> 31)
+}

@@ -1,0 +1,318 @@
+//! The traits a plugin implements: one per extension point of kube-scheduler, and two around them.
+//!
+//! [`PluginFactory`] is the registry's entry: it knows the plugin's name, arguments, derived state and
+//! endpoints, and makes one [`Plugin`] per profile. A plugin says at which points it works by returning
+//! itself there; everything else is absent by default. A plugin does no I/O and keeps no state of its own.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::cause::{Cause, CauseId, Causes};
+use super::endpoint::Endpoint;
+use super::view::View;
+use crate::cluster::{ClusterEvent, DerivedState};
+use crate::model::{NodeIdx, Pod, PodSpec};
+
+/// What a plugin made in PreFilter or PreScore for the rest of a cycle. Kept per shape while it is local.
+pub type CycleValue = Arc<dyn Any + Send + Sync>;
+
+/// What an answer per node depends on, apart from the pod. Decides when a cached row is stale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reads {
+    /// The node object alone.
+    Node,
+    /// Also the pods on that node.
+    Usage,
+    /// Also the set of all nodes and their images.
+    NodeSet,
+    /// Anything: rows are never reused.
+    Everything,
+}
+
+/// A set of nodes on which a plugin has not yet refused the pod, ascending.
+pub struct Nodes<'a> {
+    nodes: &'a mut Vec<NodeIdx>,
+    causes: &'a mut Causes,
+    mask: &'a mut [CauseId],
+}
+
+impl<'a> Nodes<'a> {
+    /// Makes a set. `mask` has one entry per node slot and receives the cause of each refused node.
+    pub fn new(nodes: &'a mut Vec<NodeIdx>, causes: &'a mut Causes, mask: &'a mut [CauseId]) -> Self {
+        Self { nodes, causes, mask }
+    }
+
+    /// Returns the id of a cause, to be given for nodes in [`refuse`](Self::refuse).
+    pub fn cause(&mut self, cause: Cause) -> CauseId {
+        self.causes.id(cause)
+    }
+
+    /// Returns the members.
+    pub fn members(&self) -> &[NodeIdx] {
+        self.nodes
+    }
+
+    /// Asks about every member; one with a cause other than [`CauseId::FEASIBLE`] leaves the set.
+    pub fn refuse(&mut self, mut cause_of: impl FnMut(NodeIdx) -> CauseId) {
+        let mask = &mut *self.mask;
+        self.nodes.retain(|node| {
+            let cause = cause_of(*node);
+            mask[node.index()] = cause;
+            cause.is_feasible()
+        });
+    }
+
+    /// Like [`refuse`](Self::refuse), with the table at hand for causes that are only known per node.
+    pub fn refuse_with(&mut self, mut cause_of: impl FnMut(&mut Causes, NodeIdx) -> CauseId) {
+        let (mask, causes) = (&mut *self.mask, &mut *self.causes);
+        self.nodes.retain(|node| {
+            let cause = cause_of(causes, *node);
+            mask[node.index()] = cause;
+            cause.is_feasible()
+        });
+    }
+}
+
+/// PreEnqueue: may the pod enter the queue at all?
+pub trait PreEnqueue: Send + Sync {
+    /// Returns why not.
+    fn pre_enqueue(&self, pod: &Pod) -> Result<(), Cause>;
+}
+
+/// QueueSort: the order of the active queue.
+pub trait QueueSort: Send + Sync {
+    /// Returns the primary key: greater goes first. Equal keys go by the queue's own order (last entry,
+    /// then creation, then key).
+    fn rank(&self, pod: &Pod) -> i64;
+}
+
+/// What PreFilter says.
+pub enum PreFiltered {
+    /// This plugin's Filter has nothing to say about the pod.
+    Skip,
+    /// Go on. `nodes`, when given, are the only ones worth looking at, ascending.
+    Ready {
+        /// For Filter.
+        value: CycleValue,
+        /// The candidates, when there are fewer than all.
+        nodes: Option<Vec<NodeIdx>>,
+    },
+    /// No node can take the pod.
+    Refused(Cause),
+}
+
+/// PreFilter: once per cycle, before nodes are looked at.
+pub trait PreFilter: Send + Sync {
+    /// What the answer depends on apart from the pod's spec.
+    fn reads(&self) -> Reads;
+    /// Prepares.
+    fn pre_filter(&self, view: View<'_>, spec: &PodSpec) -> PreFiltered;
+}
+
+/// Numbers behind a refusal for want of something countable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measure {
+    /// What is counted: a resource name.
+    pub resource: crate::model::Name,
+    /// What the pod requests, in the resource's base unit.
+    pub requested: i64,
+    /// The most that one of the asked nodes has left; negative when all are overcommitted.
+    pub available: i64,
+    /// The node that has it.
+    pub best_node: NodeIdx,
+}
+
+/// Filter: which nodes can take the pod.
+pub trait Filter: Send + Sync {
+    /// What the answer about a node depends on.
+    fn reads(&self) -> Reads;
+    /// Removes nodes from the set. `value` is what PreFilter made.
+    fn filter(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &mut Nodes<'_>);
+    /// Returns the numbers behind one of this plugin's causes over the nodes it refused for it.
+    fn measure(&self, view: View<'_>, spec: &PodSpec, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {
+        let _ = (view, spec, cause, nodes);
+        Vec::new()
+    }
+}
+
+/// What PreScore says.
+pub enum PreScored {
+    /// This plugin's Score has nothing to say about the pod.
+    Skip,
+    /// Go on.
+    Ready(CycleValue),
+}
+
+/// PreScore: once per cycle, before nodes are scored.
+pub trait PreScore: Send + Sync {
+    /// What the answer depends on apart from the pod's spec.
+    fn reads(&self) -> Reads;
+    /// Prepares.
+    fn pre_score(&self, view: View<'_>, spec: &PodSpec) -> PreScored;
+}
+
+/// How raw scores become 0 to 100.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Normalize {
+    /// They are that already.
+    Identity,
+    /// `100 * raw / max`; 0 for all when the maximum is 0.
+    Proportional,
+    /// `100 - 100 * raw / max`; 100 for all when the maximum is 0.
+    ProportionalReversed,
+}
+
+/// The greatest score a plugin gives a node.
+pub const MAX_SCORE: i64 = 100;
+
+impl Normalize {
+    /// Normalises one raw score, given the greatest over the feasible nodes
+    /// (kube-scheduler's `DefaultNormalizeScore`).
+    pub fn apply(self, raw: i64, max: i64) -> i64 {
+        match self {
+            Self::Identity => raw,
+            Self::Proportional if max == 0 => 0,
+            Self::Proportional => MAX_SCORE * raw / max,
+            Self::ProportionalReversed if max == 0 => MAX_SCORE,
+            Self::ProportionalReversed => MAX_SCORE - MAX_SCORE * raw / max,
+        }
+    }
+}
+
+/// Score: how much the pod likes each node.
+pub trait Score: Send + Sync {
+    /// What the answer about a node depends on.
+    fn reads(&self) -> Reads;
+    /// Fills one raw score per node, in the order of `nodes`. `value` is what PreScore made.
+    fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]);
+    /// How raw scores become 0 to 100.
+    fn normalize(&self) -> Normalize {
+        Normalize::Identity
+    }
+}
+
+/// Reserve and Unreserve: room in the plugin's own books for a pod that was given a node.
+///
+/// What a plugin derives from placed pods changes with the placement itself ([`DerivedState`]); this point
+/// is for what may still fail.
+pub trait Reserve: Send + Sync {
+    /// Says whether the plugin can hold what the pod needs on the node.
+    fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Result<(), Cause>;
+}
+
+/// What Permit says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Permitted {
+    /// Go on to binding.
+    Yes,
+    /// Hold the pod for at most this long.
+    Wait(Duration),
+    /// Give the place up.
+    No(Cause),
+}
+
+/// Permit: may a reserved pod be bound now?
+pub trait Permit: Send + Sync {
+    /// Decides.
+    fn permit(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Permitted;
+}
+
+/// Bind: whether this plugin binds the pod. The first enabled one that does wins.
+pub trait Bind: Send + Sync {
+    /// Whether this plugin takes the pod. The effect itself is the framework's.
+    fn binds(&self, pod: &Pod) -> bool;
+}
+
+/// Whether an event could make a refused pod fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// It could.
+    Queue,
+    /// It cannot.
+    Skip,
+}
+
+/// Which events wake the pods that this plugin refused.
+pub trait Hints: Send + Sync {
+    /// Returns kube-scheduler's names of the events it listens to, such as `Node/Add`.
+    fn events(&self) -> &'static [&'static str];
+    /// Judges one event. Called only for pods this plugin refused.
+    fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint;
+}
+
+/// A plugin with its arguments, as one profile uses it.
+#[expect(missing_docs, reason = "one accessor per extension point, documented by its trait")]
+pub trait Plugin: Send + Sync {
+    /// Returns the name, as in the configuration.
+    fn name(&self) -> &'static str;
+    /// Returns the arguments in force, for the `config` endpoint.
+    fn args(&self) -> serde_json::Value {
+        serde_json::Value::Object(serde_json::Map::new())
+    }
+    fn pre_enqueue(&self) -> Option<&dyn PreEnqueue> {
+        None
+    }
+    fn queue_sort(&self) -> Option<&dyn QueueSort> {
+        None
+    }
+    fn pre_filter(&self) -> Option<&dyn PreFilter> {
+        None
+    }
+    fn filter(&self) -> Option<&dyn Filter> {
+        None
+    }
+    fn pre_score(&self) -> Option<&dyn PreScore> {
+        None
+    }
+    fn score(&self) -> Option<&dyn Score> {
+        None
+    }
+    fn reserve(&self) -> Option<&dyn Reserve> {
+        None
+    }
+    fn permit(&self) -> Option<&dyn Permit> {
+        None
+    }
+    fn bind(&self) -> Option<&dyn Bind> {
+        None
+    }
+    fn hints(&self) -> Option<&dyn Hints> {
+        None
+    }
+}
+
+/// Why arguments were not accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {problem}, got {value}")]
+pub struct ArgsError {
+    /// Path within the arguments, such as `scoringStrategy.type`.
+    pub field: String,
+    /// What is wrong.
+    pub problem: String,
+    /// The value that was given.
+    pub value: String,
+}
+
+/// The registry's entry of a plugin.
+pub trait PluginFactory: Send + Sync {
+    /// Returns the name, as in the configuration.
+    fn name(&self) -> &'static str;
+    /// Returns one sentence on what the plugin decides.
+    fn summary(&self) -> &'static str;
+    /// Returns the weight of its scores in the default configuration; 0 when it does not score.
+    fn default_weight(&self) -> i64 {
+        0
+    }
+    /// Makes the plugin of a profile. `args` is the profile's `pluginConfig` entry; `Null` when absent.
+    /// Returns all problems of the arguments at once.
+    fn make(&self, args: &serde_json::Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>>;
+    /// Returns the JSON schema of the arguments, for the `schema` endpoint.
+    fn args_schema(&self) -> serde_json::Value;
+    /// Makes the empty derived state, when the plugin has one.
+    fn derived_state(&self) -> Option<Box<dyn DerivedState>> {
+        None
+    }
+    /// Returns the endpoints besides `config`, `stats` and `schema`; `state` is among them.
+    fn endpoints(&self) -> Vec<Endpoint>;
+}

@@ -1,0 +1,121 @@
+//! NodeUnschedulable: keeps pods off cordoned nodes, unless they tolerate the taint that stands for it.
+
+use std::sync::{Arc, LazyLock};
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::plugins::NodeUnschedulableState;
+use serde_json::{Value, json};
+
+use crate::cluster::{ClusterEvent, NodeChange};
+use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
+use crate::framework::plugin::{
+    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, PreFilter, PreFiltered, Reads,
+};
+use crate::framework::{Cause, CauseId, Code, Reason, View};
+use crate::model::taint::{Taint, TaintEffect, tolerated};
+use crate::model::{Name, Pod, PodSpec};
+
+/// Name in the configuration.
+pub const NAME: &str = "NodeUnschedulable";
+
+/// What `kubectl cordon` amounts to.
+static CORDON: LazyLock<Taint> = LazyLock::new(|| Taint {
+    key: Name::new("node.kubernetes.io/unschedulable"),
+    value: Name::default(),
+    effect: TaintEffect::NoSchedule,
+});
+
+/// The registry's entry.
+pub struct Factory;
+
+impl PluginFactory for Factory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "Keeps pods off cordoned nodes"
+    }
+
+    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
+        super::no_args(args)?;
+        Ok(Arc::new(NodeUnschedulable))
+    }
+
+    fn args_schema(&self) -> Value {
+        json!({"type": "object", "additionalProperties": false})
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        vec![Endpoint::new(
+            "state",
+            "The cordoned nodes",
+            BodySchema::of::<NodeUnschedulableState>(),
+            read_state,
+        )]
+    }
+}
+
+struct NodeUnschedulable;
+
+impl Plugin for NodeUnschedulable {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn filter(&self) -> Option<&dyn Filter> {
+        Some(self)
+    }
+    fn hints(&self) -> Option<&dyn Hints> {
+        Some(self)
+    }
+}
+
+impl Filter for NodeUnschedulable {
+    fn reads(&self) -> Reads {
+        Reads::Node
+    }
+
+    fn filter(&self, view: View<'_>, spec: &PodSpec, _value: &CycleValue, nodes: &mut Nodes<'_>) {
+        if tolerated(&spec.tolerations, &CORDON) {
+            return;
+        }
+        let cause = nodes.cause(Cause::new(
+            NAME,
+            Code::UnschedulableAndUnresolvable,
+            Reason::of(ReasonCode::NodeUnschedulable),
+        ));
+        nodes.refuse(|n| if is_cordoned(view, n) { cause } else { CauseId::FEASIBLE });
+    }
+}
+
+impl Hints for NodeUnschedulable {
+    fn events(&self) -> &'static [&'static str] {
+        &["Node/Add", "Node/UpdateNodeTaint"]
+    }
+
+    fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {
+        let node = match event {
+            ClusterEvent::NodeAdded(node) => *node,
+            ClusterEvent::NodeUpdated { node, change, .. } if change.any(NodeChange::TAINTS) => *node,
+            ClusterEvent::PendingUpdated { .. } if tolerated(&pod.spec.tolerations, &CORDON) => {
+                return Hint::Queue;
+            }
+            _ => return Hint::Skip,
+        };
+        let fits = !is_cordoned(view, node) || tolerated(&pod.spec.tolerations, &CORDON);
+        if fits { Hint::Queue } else { Hint::Skip }
+    }
+}
+
+fn is_cordoned(view: View<'_>, node: crate::model::NodeIdx) -> bool {
+    view.cluster().node(node).is_some_and(|n| n.unschedulable)
+}
+
+fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
+    let nodes = cx.view.nodes();
+    let cordoned = nodes.iter().filter(|n| is_cordoned(cx.view, **n));
+    let mut names: Vec<String> = cordoned.map(|n| cx.view.name(*n).to_string()).collect();
+    names.sort();
+    Ok(json!(NodeUnschedulableState { unschedulable_nodes: names, total_nodes: nodes.len() }))
+}
