@@ -1,0 +1,149 @@
+//! `/apis/v1/explain/pods/:namespace/:name`: why a pod is where it is, or nowhere.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Meta;
+
+/// One reason of a cause.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReasonBody {
+    /// Code of the registry (`/apis/v1/reasons`).
+    pub code: String,
+    /// What it is about, such as a resource.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// Message in kube-scheduler's words.
+    pub message: String,
+    /// What would mend it.
+    pub remedy: String,
+    /// Who can usually do that.
+    pub resolver: String,
+}
+
+/// What a node group lacks of a resource.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Shortfall {
+    /// Resource.
+    pub resource: String,
+    /// What the pod requests, in base units (thousandths of a core, bytes, units).
+    pub requested: i64,
+    /// The most that a node of the group had left at the decision.
+    pub available: i64,
+    /// Requested minus available.
+    pub shortfall: i64,
+    /// The node that had it.
+    pub best_node: String,
+    /// The same for people: `requested 4, available 1500m`.
+    pub text: String,
+}
+
+/// The nodes that share one cause. The groups' counts and `notEvaluated` add up to all nodes.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeGroup {
+    /// The plugin that refused first.
+    pub plugin: String,
+    /// Unschedulable, or UnschedulableAndUnresolvable when removing pods could not help.
+    pub code: String,
+    /// Number of nodes.
+    pub count: usize,
+    /// Its reasons.
+    pub reasons: Vec<ReasonBody>,
+    /// Numbers, where something countable is lacking.
+    pub shortfalls: Vec<Shortfall>,
+    /// Up to three of the nodes, the first by name.
+    pub example_nodes: Vec<String>,
+}
+
+/// Where a placed pod went, and among how many.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlacementBody {
+    /// Node.
+    pub node: String,
+    /// Stage of the pod now.
+    pub stage: String,
+    /// Total score; absent when only one node was feasible or others placed the pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score: Option<i64>,
+    /// Number of feasible nodes.
+    pub feasible_nodes: usize,
+    /// Number of nodes that shared the greatest score.
+    pub tied_nodes: usize,
+    /// How ties are broken.
+    pub tie_rule: String,
+}
+
+/// `GET /apis/v1/explain/pods/:namespace/:name`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodExplanation {
+    /// What state and decision this is about.
+    pub meta: Meta,
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// uid.
+    pub uid: String,
+    /// Scheduler name.
+    pub profile: String,
+    /// `placed`, `refused`, `gated`, `waiting` (not yet tried), `quarantined` or `foreign`.
+    pub verdict: String,
+    /// The verdict in a sentence.
+    pub summary: String,
+    /// Message in kube-scheduler's grammar, as in the pod's condition.
+    pub message: String,
+    /// Queue stage of a pending pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_stage: Option<String>,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// When it will be tried again at the latest, RFC 3339, when that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_retry: Option<String>,
+    /// The events that can wake it.
+    pub wakes_on: Vec<String>,
+    /// Number of nodes at the decision.
+    pub total_nodes: usize,
+    /// Nodes nobody looked at, because enough feasible ones were found or PreFilter left them out.
+    pub not_evaluated: usize,
+    /// The refused nodes by cause, the largest group first.
+    pub node_groups: Vec<NodeGroup>,
+    /// Reasons that concern the pod rather than nodes (gates, PreFilter, an unreadable field).
+    pub pod_reasons: Vec<ReasonBody>,
+    /// Where it is, when it is placed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placement: Option<PlacementBody>,
+}
+
+/// One pending pod in a line.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingPod {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// Verdict.
+    pub verdict: String,
+    /// Codes of its reasons, the most frequent first.
+    pub reasons: Vec<String>,
+    /// Message.
+    pub message: String,
+}
+
+/// `GET /apis/v1/explain/pods`: every pending pod with its verdict.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingPods {
+    /// What state this was read from.
+    pub meta: Meta,
+    /// Number of pending pods.
+    pub count: usize,
+    /// By namespace and name.
+    pub pods: Vec<PendingPod>,
+}

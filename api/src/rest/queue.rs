@@ -1,0 +1,65 @@
+//! `/apis/v1/queue`.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Meta;
+
+/// A unit that waits to be placed.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QueuedUnit {
+    /// Key of the unit: `namespace/name` of its pod.
+    pub key: String,
+    /// The pods of the unit.
+    pub pods: Vec<String>,
+    /// Stage: active, backoff, unschedulable or gated.
+    pub stage: String,
+    /// Place within the stage, from 0.
+    pub position: usize,
+    /// Priority.
+    pub priority: i32,
+    /// Scheduler name of its profile.
+    pub profile: String,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// When it last entered the queue, RFC 3339.
+    pub queued_at: String,
+    /// When its backoff ends, RFC 3339; present in stage backoff.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backoff_until: Option<String>,
+    /// The plugins that refused it last.
+    pub refused_by: Vec<String>,
+    /// The events that can wake it, `Resource/Action` each; empty in stages active and backoff.
+    pub wakes_on: Vec<String>,
+    /// Why it was refused last, in kube-scheduler's grammar; empty before the first attempt.
+    pub message: String,
+}
+
+/// How many units there are per stage.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct QueueCounts {
+    /// Ready to be tried.
+    pub active: usize,
+    /// Waiting for their backoff to end.
+    pub backoff: usize,
+    /// Waiting for an event.
+    pub unschedulable: usize,
+    /// Held before the queue.
+    pub gated: usize,
+    /// Placed, not yet confirmed by the API server: in no stage.
+    #[serde(rename = "inFlight")]
+    pub in_flight: usize,
+}
+
+/// `GET /apis/v1/queue`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Queue {
+    /// What state this was read from.
+    pub meta: Meta,
+    /// Counts.
+    pub counts: QueueCounts,
+    /// Every pending unit, by stage and then in the order in which it will be taken.
+    pub units: Vec<QueuedUnit>,
+}
