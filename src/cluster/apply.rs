@@ -74,6 +74,8 @@ impl Cluster {
         let Some(old) = old else {
             let at = self.present.partition_point(|n| *n < idx);
             Arc::make_mut(&mut self.present).insert(at, idx);
+            let at = self.by_name.partition_point(|n| self.nodes[n.index()].name < node.name);
+            Arc::make_mut(&mut self.by_name).insert(at, idx);
             self.columns.set_allocatable(idx, &node.allocatable);
             self.node_derived(idx, None, Some(&node));
             self.changes.push_all();
@@ -84,11 +86,13 @@ impl Cluster {
         if change == NodeChange::default() {
             return;
         }
+        let n_resources = self.columns.n_resources();
         if change.any(NodeChange::ALLOCATABLE) {
             self.columns.set_allocatable(idx, &node.allocatable);
         }
         self.node_derived(idx, Some(&old), Some(&node));
-        if change.any(NodeChange::IMAGES) {
+        // Images count over all nodes; a new column changes what names resolve to.
+        if change.any(NodeChange::IMAGES) || self.columns.n_resources() != n_resources {
             self.changes.push_all();
         } else {
             self.changes.push(idx, Changed::Object);
@@ -102,6 +106,7 @@ impl Cluster {
         let Some(idx) = self.find_node(name) else { return };
         let Some(old) = self.nodes[idx.index()].node.take() else { return };
         Arc::make_mut(&mut self.present).retain(|n| *n != idx);
+        Arc::make_mut(&mut self.by_name).retain(|n| *n != idx);
         self.columns.set_allocatable(idx, &ResourceList::default());
         self.node_derived(idx, Some(&old), None);
         self.changes.push_all();

@@ -93,6 +93,8 @@ pub struct Cluster {
     pub(super) free_nodes: Vec<NodeIdx>,
     /// Slots with a node object, ascending.
     pub(super) present: Arc<Vec<NodeIdx>>,
+    /// The same slots by name, for whoever shows some of them.
+    pub(super) by_name: Arc<Vec<NodeIdx>>,
     pub(super) columns: Columns,
     pub(super) pods: Pages<Option<PodRecord>>,
     pub(super) pod_index: CowMap<PodKey, PodId>,
@@ -116,6 +118,7 @@ impl Cluster {
             node_index: CowMap::default(),
             free_nodes: Vec::new(),
             present: Arc::default(),
+            by_name: Arc::default(),
             columns: Columns::default(),
             pods: Pages::default(),
             pod_index: CowMap::default(),
@@ -138,6 +141,7 @@ impl Cluster {
             node_index: self.node_index.clone(),
             free_nodes: self.free_nodes.clone(),
             present: self.present.clone(),
+            by_name: self.by_name.clone(),
             columns: self.columns.clone(),
             pods: self.pods.clone(),
             pod_index: self.pod_index.clone(),
@@ -157,6 +161,11 @@ impl Cluster {
     /// Returns the slots that have a node object, ascending.
     pub fn present(&self) -> &[NodeIdx] {
         &self.present
+    }
+
+    /// Returns the slots that have a node object, by name.
+    pub fn by_name(&self) -> &[NodeIdx] {
+        &self.by_name
     }
 
     /// Returns the number of slots, used or not: masks over nodes are this long.

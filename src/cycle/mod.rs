@@ -1,1 +1,20 @@
-//! To be written.
+//! One attempt at a unit: filter, score, choose.
+//!
+//! PURE. [`rows::Rows`] holds what is known about each node for one shape and catches up with what
+//! changed; [`search`] chooses from it; [`scheduler::Scheduler`] is the one writer that takes inputs, plans
+//! units, orders effects and publishes roots. The same code runs on a published root for explanations.
+
+mod bind;
+mod chain;
+pub mod decision;
+mod inputs;
+pub mod rows;
+pub mod scheduler;
+pub mod search;
+pub mod shadow;
+mod tournament;
+
+pub use decision::{Decision, Placement, Refusal, Verdict};
+pub(crate) use inputs::quarantine_message;
+pub use rows::Rows;
+pub use scheduler::Scheduler;

@@ -6,7 +6,6 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::cause::{Cause, CauseId, Causes};
 use super::endpoint::Endpoint;
@@ -206,8 +205,6 @@ pub trait Reserve: Send + Sync {
 pub enum Permitted {
     /// Go on to binding.
     Yes,
-    /// Hold the pod for at most this long.
-    Wait(Duration),
     /// Give the place up.
     No(Cause),
 }

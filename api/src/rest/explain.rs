@@ -71,8 +71,6 @@ pub struct PlacementBody {
     pub score: Option<i64>,
     /// Number of feasible nodes.
     pub feasible_nodes: usize,
-    /// Number of nodes that shared the greatest score.
-    pub tied_nodes: usize,
     /// How ties are broken.
     pub tie_rule: String,
 }

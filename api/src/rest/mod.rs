@@ -13,6 +13,7 @@ pub mod queue;
 mod schema;
 pub mod scores;
 mod services;
+pub mod shadow;
 
 pub use error::ErrorBody;
 pub use meta::Meta;

@@ -101,3 +101,33 @@ pub struct NodeDetail {
     /// Pods on it, by namespace and name.
     pub pods_on_node: Vec<NodePod>,
 }
+
+/// An object the API server accepted but the scheduler cannot read.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuarantinedBody {
+    /// `Pod` or `Node`.
+    pub kind: String,
+    /// Namespace; empty for nodes.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// Path of the field.
+    pub field: String,
+    /// Its value.
+    pub value: String,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// `GET /apis/v1/quarantine`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Quarantine {
+    /// What state this was read from.
+    pub meta: Meta,
+    /// Number of objects.
+    pub count: usize,
+    /// By kind, namespace and name.
+    pub objects: Vec<QuarantinedBody>,
+}

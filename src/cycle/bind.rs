@@ -1,0 +1,91 @@
+//! What comes of bind orders.
+
+use std::sync::Arc;
+
+use super::decision::Outcome;
+use super::inputs::bind_refusal;
+use super::scheduler::{InFlight, Scheduler};
+use crate::cluster::{ClusterEvent, Stage};
+use crate::framework::effect::{BindOutcome, EffectId, EffectReport};
+use crate::model::{Now, PodId};
+
+impl Scheduler {
+    /// Takes a report. One for an attempt that is closed (the watch was faster, the pod is gone) is only an
+    /// observation.
+    pub(super) fn settle(&mut self, report: EffectReport, now: Now, events: &mut Vec<ClusterEvent>) {
+        match report {
+            EffectReport::BindSent { id, uid } => {
+                if let Some(order) = self.open_order(id, &uid) {
+                    self.cluster.set_stage(order.pod, Stage::Binding);
+                }
+            }
+            EffectReport::BindDone { id, uid, outcome } => {
+                if let Some(order) = self.open_order(id, &uid) {
+                    self.settle_bind(&order, outcome, now, events);
+                }
+            }
+        }
+    }
+
+    fn open_order(&self, id: EffectId, uid: &Arc<str>) -> Option<InFlight> {
+        let order = self.in_flight.get(&id)?;
+        (self.cluster.pod(order.pod)?.pod.uid == *uid).then(|| order.clone())
+    }
+
+    fn settle_bind(
+        &mut self,
+        order: &InFlight,
+        outcome: BindOutcome,
+        now: Now,
+        events: &mut Vec<ClusterEvent>,
+    ) {
+        let Some(record) = self.cluster.pod(order.pod) else { return };
+        let (pod, node) = (record.pod.clone(), record.node);
+        match outcome {
+            BindOutcome::Bound => {
+                self.cluster.set_stage(order.pod, Stage::Bound);
+                if let Some(node) = node {
+                    events.push(ClusterEvent::PodBound { id: order.pod, node });
+                }
+            }
+            // The watch brings the node they chose; until then our place stands for theirs.
+            BindOutcome::BoundElsewhere { .. } => {
+                self.counters.bind_failures += 1;
+                self.end_unit(order.pod, order.unit);
+            }
+            // The watch brings the deletion; the room is free at once.
+            BindOutcome::Gone => {
+                self.counters.bind_failures += 1;
+                self.end_unit(order.pod, order.unit);
+                if let Some(node) = self.cluster.release(order.pod) {
+                    events.push(ClusterEvent::PodReleased { pod, node });
+                }
+            }
+            BindOutcome::Refused { status, reason, message } => {
+                self.counters.bind_failures += 1;
+                self.counters.errors += 1;
+                let Some(unit) = self.queue.unit(order.unit) else { return };
+                let profile = self.profiles[unit.profile].clone();
+                let text = format!("{message} (HTTP {status} {reason})");
+                let refusal = Arc::new(bind_refusal(&profile, &text, self.cluster.present().len()));
+                self.tell(&pod, "SchedulerError", refusal.message());
+                self.store_verdict(order.pod, Outcome::Refused(refusal), now);
+                if let Some(node) = node {
+                    self.give_up(order.pod, now);
+                    events.push(ClusterEvent::PodReleased { pod, node });
+                }
+            }
+        }
+    }
+
+    /// Gives up the place of a pod that is not confirmed; its unit is tried again after a backoff.
+    pub(super) fn give_up(&mut self, id: PodId, now: Now) {
+        self.cluster.release(id);
+        if let Some(effect) = self.effect_of.remove(&id) {
+            self.in_flight.remove(&effect);
+        }
+        if let Some(unit) = self.queue.unit_of(id) {
+            self.queue.fail(unit, now.monotonic);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Runs a profile's plugins over sets of nodes: the inner calls of a cycle, with their counters.
+
+use std::sync::Arc;
+
+use crate::framework::cause::{Cause, CauseId, Causes, Code, Reason};
+use crate::framework::plugin::{CycleValue, Nodes, PreFiltered, PreScored, Reads};
+use crate::framework::profile::{Enabled, Profile};
+use crate::framework::{Filter, Score, View};
+use crate::model::time::Probe;
+use crate::model::{Name, NodeIdx, PodSpec};
+use pellucid_api::reason::ReasonCode;
+
+/// What a plugin did, for its `stats` endpoint and `/metrics`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PluginTally {
+    /// Pods refused as a whole.
+    pub pods_refused: u64,
+    /// Calls of Filter.
+    pub filter_calls: u64,
+    /// Nodes Filter looked at.
+    pub nodes_filtered: u64,
+    /// Nodes Filter refused.
+    pub nodes_refused: u64,
+    /// Calls of Score.
+    pub score_calls: u64,
+    /// Nodes Score looked at.
+    pub nodes_scored: u64,
+    /// Time in Filter and Score, as the probe measured it.
+    pub nanos: u64,
+}
+
+/// What PreFilter of all plugins said about a shape.
+#[derive(Clone, Default)]
+pub(super) struct Prepared {
+    /// One entry per entry of `profile.filter`; `None` when the plugin's PreFilter said Skip.
+    pub(super) values: Vec<Option<CycleValue>>,
+    /// The only nodes worth looking at, when plugins restricted them.
+    pub(super) candidates: Option<Vec<NodeIdx>>,
+    /// The pod is refused as a whole.
+    pub(super) refused: Option<Cause>,
+}
+
+/// A value for plugins without a PreFilter or PreScore.
+fn no_value() -> CycleValue {
+    Arc::new(())
+}
+
+pub(super) fn prepare(
+    profile: &Profile,
+    view: View<'_>,
+    spec: &PodSpec,
+    tally: &mut [PluginTally],
+) -> Prepared {
+    let mut prepared =
+        Prepared { values: profile.filter.iter().map(|_| Some(no_value())).collect(), ..Default::default() };
+    let mut restricting: Vec<&'static str> = Vec::new();
+    for enabled in &profile.pre_filter {
+        let Some(plugin) = enabled.plugin.pre_filter() else { continue };
+        let at = profile.filter.iter().position(|f| f.index == enabled.index);
+        let value = match plugin.pre_filter(view, spec) {
+            PreFiltered::Skip => None,
+            PreFiltered::Ready { value, nodes } => {
+                if let Some(nodes) = nodes {
+                    restricting.push(enabled.plugin.name());
+                    prepared.candidates = Some(intersect(prepared.candidates.take(), nodes));
+                }
+                Some(value)
+            }
+            PreFiltered::Refused(cause) => {
+                tally[enabled.index].pods_refused += 1;
+                let unresolvable = cause.code == Code::UnschedulableAndUnresolvable;
+                prepared.refused.get_or_insert(cause);
+                if unresolvable {
+                    return prepared;
+                }
+                None
+            }
+        };
+        if let Some(at) = at {
+            prepared.values[at] = value;
+        }
+    }
+    if prepared.refused.is_none() && prepared.candidates.as_ref().is_some_and(Vec::is_empty) {
+        let names = Name::new(&restricting.join(" "));
+        prepared.refused = Some(Cause::new(
+            restricting.first().copied().unwrap_or("Scheduler"),
+            Code::UnschedulableAndUnresolvable,
+            Reason::about(ReasonCode::PluginsDisagree, names),
+        ));
+    }
+    prepared
+}
+
+fn intersect(known: Option<Vec<NodeIdx>>, new: Vec<NodeIdx>) -> Vec<NodeIdx> {
+    match known {
+        None => new,
+        Some(mut known) => {
+            known.retain(|n| new.binary_search(n).is_ok());
+            known
+        }
+    }
+}
+
+/// The plugins of a profile that filter, with what they made of a shape, for one evaluation.
+pub(super) struct FilterChain<'a> {
+    pub(super) profile: &'a Profile,
+    pub(super) view: View<'a>,
+    pub(super) spec: &'a PodSpec,
+    pub(super) values: &'a [Option<CycleValue>],
+    pub(super) probe: &'a dyn Probe,
+}
+
+impl<'a> FilterChain<'a> {
+    fn active(&self) -> impl Iterator<Item = (usize, &'a Enabled, &'a dyn Filter, &'a CycleValue)> {
+        let values = self.values;
+        self.profile
+            .filter
+            .iter()
+            .enumerate()
+            .filter_map(move |(i, e)| Some((i, e, e.plugin.filter()?, values.get(i)?.as_ref()?)))
+    }
+
+    /// Returns the place of the first plugin that looks at more than the node object.
+    pub(super) fn first_usage(&self) -> usize {
+        let mut usage = self.active().filter(|(_, _, f, _)| f.reads() >= Reads::Usage);
+        usage.next().map_or(usize::MAX, |(i, ..)| i)
+    }
+
+    /// Removes from `nodes` those that a plugin from place `from` on refuses; writes `mask`.
+    pub(super) fn run(
+        &self,
+        from: usize,
+        nodes: &mut Vec<NodeIdx>,
+        causes: &mut Causes,
+        mask: &mut [CauseId],
+        tally: &mut [PluginTally],
+    ) {
+        for node in nodes.iter() {
+            mask[node.index()] = CauseId::FEASIBLE;
+        }
+        for (_, enabled, filter, value) in self.active().filter(|(i, ..)| *i >= from) {
+            if nodes.is_empty() {
+                return;
+            }
+            let before = nodes.len();
+            let start = self.probe.elapsed();
+            filter.filter(self.view, self.spec, value, &mut Nodes::new(nodes, causes, mask));
+            let tally = &mut tally[enabled.index];
+            tally.nanos += (self.probe.elapsed() - start).as_nanos() as u64;
+            tally.filter_calls += 1;
+            tally.nodes_filtered += before as u64;
+            tally.nodes_refused += (before - nodes.len()) as u64;
+        }
+    }
+}
+
+/// What PreScore of all plugins said: one entry per entry of `profile.score`, `None` for Skip.
+pub(super) fn prepare_scores(profile: &Profile, view: View<'_>, spec: &PodSpec) -> Vec<Option<CycleValue>> {
+    let prepare = |enabled: &Enabled| {
+        let pre_score = profile.pre_score.iter().find(|p| p.index == enabled.index);
+        match pre_score.and_then(|p| p.plugin.pre_score()).map(|p| p.pre_score(view, spec)) {
+            None => Some(no_value()),
+            Some(PreScored::Skip) => None,
+            Some(PreScored::Ready(value)) => Some(value),
+        }
+    };
+    profile.score.iter().map(prepare).collect()
+}
+
+/// Runs one Score plugin over nodes.
+pub(super) fn score(
+    (enabled, plugin, value): (&Enabled, &dyn Score, &CycleValue),
+    (view, spec): (View<'_>, &PodSpec),
+    nodes: &[NodeIdx],
+    out: &mut Vec<i64>,
+    tally: &mut [PluginTally],
+    probe: &dyn Probe,
+) {
+    out.clear();
+    out.resize(nodes.len(), 0);
+    let start = probe.elapsed();
+    plugin.score(view, spec, value, nodes, out);
+    let tally = &mut tally[enabled.index];
+    tally.nanos += (probe.elapsed() - start).as_nanos() as u64;
+    tally.score_calls += 1;
+    tally.nodes_scored += nodes.len() as u64;
+}

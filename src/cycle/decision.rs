@@ -1,0 +1,214 @@
+//! What an attempt came to: a placement, or a refusal that accounts for every node.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use pellucid_api::reason::ReasonCode;
+use smallvec::SmallVec;
+
+use crate::framework::{Cause, Code, Reason};
+use crate::model::{Name, NodeIdx, Now};
+use crate::queue::RefusedBy;
+
+/// Where a pod goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// Node.
+    pub node: NodeIdx,
+    /// Sum of the weighted scores; `None` when only one node was feasible and nothing was scored.
+    pub score: Option<i64>,
+    /// Number of feasible nodes found.
+    pub feasible: u32,
+    /// Number of nodes looked at.
+    pub evaluated: u32,
+    /// Number of nodes there are.
+    pub total: u32,
+}
+
+/// What an attempt came to.
+#[derive(Clone, Debug)]
+pub enum Decision {
+    /// The pod fits.
+    Place(Placement),
+    /// It does not.
+    Refuse(Arc<Refusal>),
+}
+
+/// What the nodes of a group lack of one resource, at the decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupMeasure {
+    /// Resource.
+    pub resource: Name,
+    /// What the pod requests, base units.
+    pub requested: i64,
+    /// The most a node of the group had left.
+    pub available: i64,
+    /// Which one.
+    pub best_node: Name,
+}
+
+/// The nodes that share one cause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// The cause.
+    pub cause: Cause,
+    /// Number of nodes.
+    pub count: usize,
+    /// The first of them by name.
+    pub examples: SmallVec<[Name; 3]>,
+    /// Numbers, where something countable is lacking.
+    pub measures: Vec<GroupMeasure>,
+}
+
+/// Why no node takes the pod. Counts of the groups and `not_evaluated` add up to `total_nodes`.
+#[derive(Debug, Default)]
+pub struct Refusal {
+    /// Number of nodes at the decision.
+    pub total_nodes: usize,
+    /// Nodes nobody looked at.
+    pub not_evaluated: usize,
+    /// The others, by cause; the largest group first, equal ones by message.
+    pub groups: Vec<Group>,
+    /// Why the pod is refused as a whole; then no node was looked at.
+    pub pod_cause: Option<Cause>,
+    /// The plugins that refused it: their events wake it.
+    pub refused_by: RefusedBy,
+    message: OnceLock<Arc<str>>,
+}
+
+impl Refusal {
+    /// A refusal of the pod as a whole.
+    pub fn of_pod(cause: Cause, total_nodes: usize, refused_by: RefusedBy) -> Self {
+        Self {
+            total_nodes,
+            not_evaluated: total_nodes,
+            pod_cause: Some(cause),
+            refused_by,
+            ..Self::default()
+        }
+    }
+
+    /// A refusal by node groups, in whatever order they come.
+    pub fn of_nodes(mut groups: Vec<Group>, total_nodes: usize, refused_by: RefusedBy) -> Self {
+        groups.sort_by_cached_key(|g| (std::cmp::Reverse(g.count), g.cause.plugin, g.cause.message()));
+        let counted: usize = groups.iter().map(|g| g.count).sum();
+        Self { total_nodes, not_evaluated: total_nodes - counted, groups, refused_by, ..Self::default() }
+    }
+
+    /// Returns the message in kube-scheduler's grammar. It counts reasons, several per node, so its
+    /// numbers may exceed the number of nodes. Made once, shared by all pods that were refused alike.
+    pub fn message(&self) -> Arc<str> {
+        self.message.get_or_init(|| self.render().into()).clone()
+    }
+
+    fn render(&self) -> String {
+        let n = self.total_nodes;
+        match &self.pod_cause {
+            Some(cause) if cause.reasons.iter().all(|r| is_about_the_pod(r.code)) => cause.message(),
+            Some(cause) => format!("0/{n} nodes are available: {}.", cause.message()),
+            None if n == 0 => ReasonCode::NoNodes.message(""),
+            None => {
+                let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+                for group in &self.groups {
+                    for reason in &group.cause.reasons {
+                        *counts.entry(reason.message()).or_default() += group.count;
+                    }
+                }
+                let mut lines: Vec<String> = counts.into_iter().map(|(m, n)| format!("{n} {m}")).collect();
+                lines.sort();
+                format!("0/{n} nodes are available: {}.", lines.join(", "))
+            }
+        }
+    }
+
+    /// Iterates over all reasons with the number of nodes each concerns (0: the pod as a whole).
+    pub fn reasons(&self) -> impl Iterator<Item = (&Reason, usize)> {
+        let of_pod = self.pod_cause.iter().flat_map(|c| c.reasons.iter().map(|r| (r, 0)));
+        of_pod.chain(self.groups.iter().flat_map(|g| g.cause.reasons.iter().map(|r| (r, g.count))))
+    }
+
+    /// Whether removing pods could help on some node.
+    pub fn is_resolvable(&self) -> bool {
+        self.groups.iter().any(|g| g.cause.code == Code::Unschedulable)
+    }
+}
+
+/// Reasons whose message stands alone, without a count of nodes.
+fn is_about_the_pod(code: ReasonCode) -> bool {
+    matches!(
+        code,
+        ReasonCode::SchedulingGated
+            | ReasonCode::BindRefused
+            | ReasonCode::Unreadable
+            | ReasonCode::InternalError
+    )
+}
+
+/// What became of the last attempt at a pod.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// It was given a node.
+    Placed {
+        /// How.
+        placement: Placement,
+        /// The node's name.
+        node: Name,
+    },
+    /// It was refused, by nodes or as a whole, or its binding was.
+    Refused(Arc<Refusal>),
+    /// It is held before the queue.
+    Gated(Arc<Refusal>),
+}
+
+/// The stored outcome of one attempt.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// Number of the attempt.
+    pub cycle: u64,
+    /// When it was decided.
+    pub at: Now,
+    /// Generation of the root it was published with first.
+    pub generation: u64,
+    /// What it came to.
+    pub outcome: Outcome,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(plugin: &'static str, reasons: &[Reason], count: usize) -> Group {
+        let cause = Cause { plugin, code: Code::Unschedulable, reasons: reasons.iter().cloned().collect() };
+        Group { cause, count, examples: SmallVec::new(), measures: Vec::new() }
+    }
+
+    #[test]
+    fn the_message_counts_reasons_and_sorts_as_text() {
+        let cpu = Reason::about(ReasonCode::InsufficientResource, "cpu");
+        let memory = Reason::about(ReasonCode::InsufficientResource, "memory");
+        let groups = vec![
+            group("NodeResourcesFit", &[cpu.clone(), memory.clone()], 6),
+            group("NodeResourcesFit", &[cpu], 4),
+            group("TaintToleration", &[Reason::of(ReasonCode::UntoleratedTaint)], 1),
+        ];
+        let refusal = Refusal::of_nodes(groups, 12, RefusedBy::default());
+        assert_eq!(refusal.not_evaluated, 1);
+        assert_eq!(
+            &*refusal.message(),
+            "0/12 nodes are available: 1 node(s) had untolerated taint(s), 10 Insufficient cpu, 6 Insufficient memory."
+        );
+    }
+
+    #[test]
+    fn a_pod_refused_as_a_whole_and_an_empty_cluster() {
+        let conflict = Cause::new(
+            "NodeAffinity",
+            Code::UnschedulableAndUnresolvable,
+            Reason::of(ReasonCode::AffinityTermsConflict),
+        );
+        let refusal = Refusal::of_pod(conflict, 3, RefusedBy::default());
+        assert_eq!(&*refusal.message(), "0/3 nodes are available: pod affinity terms conflict.");
+        let empty = Refusal::of_nodes(Vec::new(), 0, RefusedBy::default());
+        assert_eq!(&*empty.message(), "no nodes available to schedule pods");
+    }
+}

@@ -1,0 +1,252 @@
+//! What inputs do to the state, the queue and the units in flight.
+
+use std::sync::Arc;
+
+use super::decision::{Outcome, Refusal};
+use super::scheduler::{Scheduler, pod_ref};
+use crate::cluster::input::Quarantined;
+use crate::cluster::{ClusterEvent, Input};
+use crate::framework::effect::{ConditionOrder, Effect, EventOrder, EventType, PodRef};
+use crate::framework::plugin::Hint;
+use crate::framework::profile::Profile;
+use crate::framework::{Cause, Code, Reason, View};
+use crate::model::{NodeIdx, Now, Pod, PodId, PodKey};
+use crate::queue::{QueueStage, RefusedBy, Unit, UnitId};
+use pellucid_api::reason::ReasonCode;
+
+impl Scheduler {
+    /// Takes one input.
+    pub fn apply(&mut self, input: Input, now: Now) {
+        let mut events = Vec::new();
+        match input {
+            Input::PodApplied(pod) => self.cluster.apply_pod(pod, &mut events),
+            Input::PodDeleted(key) => self.cluster.delete_pod(&key, &mut events),
+            Input::PodsReset { pods, quarantined } => {
+                self.tell_quarantined(&quarantined);
+                self.cluster.reset_pods(pods, quarantined, &mut events);
+            }
+            Input::NodeApplied(node) => self.cluster.apply_node(node, &mut events),
+            Input::NodeDeleted(name) => self.cluster.delete_node(&name, &mut events),
+            Input::NodesReset { nodes, quarantined } => {
+                self.cluster.reset_nodes(nodes, quarantined, &mut events);
+            }
+            Input::Quarantined(object) => {
+                self.tell_quarantined(std::slice::from_ref(&object));
+                self.cluster.quarantine(object, &mut events);
+            }
+            Input::Report(report) => self.settle(report, now, &mut events),
+        }
+        for event in events {
+            self.react(event, now);
+        }
+    }
+
+    fn react(&mut self, event: ClusterEvent, now: Now) {
+        match &event {
+            ClusterEvent::PendingAdded(id) => return self.enqueue(*id, now),
+            ClusterEvent::PendingUpdated { id, old } => return self.pending_updated(*id, old.clone(), now),
+            ClusterEvent::PendingRemoved { id, .. } => {
+                self.compare_with_shadowed(*id);
+                return self.forget(*id);
+            }
+            ClusterEvent::PodBound { id, node } => {
+                self.compare_with_shadowed(*id);
+                self.confirmed(*id, *node);
+            }
+            _ => {}
+        }
+        self.wake(&event, now);
+    }
+
+    fn enqueue(&mut self, id: PodId, now: Now) {
+        let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) else { return };
+        let Some(&profile_index) = self.profile_of.get(&pod.scheduler_name) else { return };
+        let profile = self.profiles[profile_index].clone();
+        let at = now.monotonic;
+        let unit = Unit::single(id, pod.key.clone(), profile_index, rank(&profile, &pod), pod.created, at);
+        match gated(&profile, &pod) {
+            None => {
+                self.queue.add(unit, at);
+            }
+            Some(refusal) => {
+                self.queue.add_gated(unit, at);
+                self.tell_gated(id, &pod, refusal, now);
+            }
+        }
+    }
+
+    fn pending_updated(&mut self, id: PodId, old: Arc<Pod>, now: Now) {
+        let Some(unit_id) = self.queue.unit_of(id) else { return self.enqueue(id, now) };
+        let (Some(unit), Some(record)) = (self.queue.unit(unit_id), self.cluster.pod(id)) else { return };
+        let (stage, refused_by, pod) = (unit.stage, unit.refused_by, record.pod.clone());
+        let profile = self.profiles[unit.profile].clone();
+        self.queue.reorder(unit_id, rank(&profile, &pod));
+        if let Some(refusal) = gated(&profile, &pod) {
+            self.queue.gate(unit_id);
+            return self.tell_gated(id, &pod, refusal, now);
+        }
+        if stage == QueueStage::Gated {
+            self.verdicts.set(id.index(), None);
+            return self.queue.ungate(unit_id, now.monotonic);
+        }
+        let spec_changed = old.spec != pod.spec;
+        let event = ClusterEvent::PendingUpdated { id, old };
+        let view = View::new(&self.cluster);
+        if spec_changed || wakes(&profile, view, &pod, refused_by, &event) {
+            self.queue.wake_unit(unit_id, now.monotonic);
+        }
+    }
+
+    /// Asks the plugins that refused each group of units whether the event could help.
+    pub(super) fn wake(&mut self, event: &ClusterEvent, now: Now) {
+        let (cluster, profiles) = (&self.cluster, &self.profiles);
+        let view = View::new(cluster);
+        self.queue.wake(now.monotonic, |group, pod| {
+            let Some(record) = cluster.pod(pod) else { return true };
+            wakes(&profiles[group.profile], view, &record.pod, group.refused_by, event)
+        });
+    }
+
+    /// The API server says that the pod is on its node.
+    fn confirmed(&mut self, id: PodId, node: NodeIdx) {
+        let Some(unit) = self.queue.unit_of(id) else { return };
+        let (pod, name) = (self.cluster.pod(id).map(|r| r.pod.clone()), self.cluster.slot(node).name.clone());
+        let was_ordered = self.effect_of.contains_key(&id);
+        let verdict = self.verdict(id).map(|v| &v.outcome);
+        let as_decided = matches!(verdict, Some(Outcome::Placed { node, .. }) if *node == name);
+        if let (Some(pod), true) = (pod, was_ordered && as_decided) {
+            self.counters.bound += 1;
+            self.order(Effect::Event(scheduled_event(&pod, &name)));
+        }
+        self.end_unit(id, unit);
+    }
+
+    /// Nothing is to be placed any more for this pod.
+    fn forget(&mut self, id: PodId) {
+        if let Some(unit) = self.queue.unit_of(id) {
+            self.end_unit(id, unit);
+        }
+        if self.cluster.pod(id).is_none() {
+            self.verdicts.set(id.index(), None);
+        }
+    }
+
+    pub(super) fn end_unit(&mut self, id: PodId, unit: UnitId) {
+        self.queue.remove(unit);
+        if let Some(effect) = self.effect_of.remove(&id) {
+            self.in_flight.remove(&effect);
+        }
+        self.held.retain(|(_, held)| *held != id);
+    }
+
+    /// Counts a pod that the shadowed scheduler has bound. Called while its unit is still known, so each
+    /// pod is counted once.
+    fn compare_with_shadowed(&mut self, id: PodId) {
+        if self.shadow.is_none() || self.queue.unit_of(id).is_none() {
+            return;
+        }
+        let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) else { return };
+        let Some(theirs) = &pod.node_name else { return };
+        let ours = self.verdict(id).map(|v| match &v.outcome {
+            Outcome::Placed { node, .. } => Some(node.clone()),
+            Outcome::Refused(_) | Outcome::Gated(_) => None,
+        });
+        if let Some(tally) = &mut self.shadow {
+            tally.count(&pod.key, ours, theirs);
+        }
+    }
+
+    /// Shadow mode gives up places the other scheduler did not confirm.
+    pub(super) fn expire_held(&mut self, now: Now) {
+        while let Some((at, id)) = self.held.first().copied().filter(|(at, _)| *at <= now.monotonic) {
+            self.held.remove(&(at, id));
+            if let Some(tally) = &mut self.shadow {
+                tally.expired += 1;
+            }
+            self.give_up(id, now);
+        }
+    }
+
+    fn tell_gated(&mut self, id: PodId, pod: &Pod, refusal: Refusal, now: Now) {
+        let refusal = Arc::new(refusal);
+        self.tell(pod, "SchedulingGated", refusal.message());
+        self.store_verdict(id, Outcome::Gated(refusal), now);
+    }
+
+    /// Tells pods of ours that we cannot read them; nothing else could.
+    fn tell_quarantined(&mut self, objects: &[Quarantined]) {
+        let ours = objects.iter().filter(|q| {
+            q.kind == "Pod"
+                && !q.uid.is_empty()
+                && q.scheduler_name.as_ref().is_some_and(|n| self.cluster.is_ours(n))
+        });
+        let orders: Vec<(PodRef, Arc<str>)> = ours
+            .map(|q| {
+                let key = PodKey { namespace: q.namespace.clone(), name: q.name.clone() };
+                (PodRef { key, uid: q.uid.clone() }, quarantine_message(q).into())
+            })
+            .collect();
+        for (pod, message) in orders {
+            let (kind, action) = (EventType::Warning, "Scheduling");
+            self.order(Effect::Condition(ConditionOrder {
+                pod: pod.clone(),
+                reason: "Unschedulable",
+                message: message.clone(),
+            }));
+            self.order(Effect::Event(EventOrder {
+                pod,
+                kind,
+                reason: "FailedScheduling",
+                action,
+                note: message,
+            }));
+        }
+    }
+}
+
+/// Returns what is wrong with an object, for its condition and for `explain`.
+pub(crate) fn quarantine_message(object: &Quarantined) -> String {
+    let what = format!("{}: {} ({})", object.field, object.problem, object.value);
+    ReasonCode::Unreadable.message(&what)
+}
+
+fn rank(profile: &Profile, pod: &Pod) -> i64 {
+    profile.queue_sort.first().and_then(|e| e.plugin.queue_sort()).map_or(0, |q| q.rank(pod))
+}
+
+/// Returns why PreEnqueue holds a pod back, if it does.
+fn gated(profile: &Profile, pod: &Pod) -> Option<Refusal> {
+    let plugins = profile.pre_enqueue.iter();
+    let (enabled, cause) =
+        plugins.filter_map(|e| Some((e, e.plugin.pre_enqueue()?.pre_enqueue(pod).err()?))).next()?;
+    let mut by = RefusedBy::default();
+    by.insert(enabled.index);
+    Some(Refusal::of_pod(cause, 0, by))
+}
+
+fn wakes(profile: &Profile, view: View<'_>, pod: &Pod, by: RefusedBy, event: &ClusterEvent) -> bool {
+    if by == RefusedBy::default() {
+        return true;
+    }
+    let plugins = profile.plugins.iter().enumerate().filter(|(i, _)| by.contains(*i));
+    plugins.filter_map(|(_, p)| p.hints()).any(|h| h.hint(view, pod, event) == Hint::Queue)
+}
+
+/// The refusal of a pod whose binding did not come about.
+pub(super) fn bind_refusal(profile: &Profile, message: &str, total_nodes: usize) -> Refusal {
+    let cause =
+        Cause::new("DefaultBinder", Code::Unschedulable, Reason::about(ReasonCode::BindRefused, message));
+    let by = super::search::refused_by(profile, std::iter::once(&cause));
+    Refusal::of_pod(cause, total_nodes, by)
+}
+
+/// Returns the event of a pod that was bound.
+pub(super) fn scheduled_event(pod: &Pod, node: &str) -> EventOrder {
+    EventOrder {
+        pod: pod_ref(pod),
+        kind: EventType::Normal,
+        reason: "Scheduled",
+        action: "Binding",
+        note: format!("Successfully assigned {} to {node}", pod.key).into(),
+    }
+}

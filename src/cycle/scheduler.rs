@@ -1,0 +1,432 @@
+//! The scheduler's core: the one writer of all state.
+//!
+//! Driven from outside: [`Scheduler::apply`] takes inputs, [`Scheduler::step`] plans one unit,
+//! [`Scheduler::tick`] moves what is due, [`Scheduler::take_effects`] hands out orders,
+//! [`Scheduler::publish`] makes a root. It never waits, reads no clock and does no I/O. What inputs do is in
+//! `inputs`, what comes of bind orders in `bind`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use super::chain::PluginTally;
+use super::decision::{Decision, Outcome, Placement, Refusal, Verdict};
+use super::rows::{Rows, Subject};
+use super::shadow::ShadowTally;
+use crate::cluster::{Cluster, ShapeId, Stage};
+use crate::diagnosis::Root;
+use crate::diagnosis::recorder::{RecordedFailure, RecordedRow, RecordedTable, Recorder};
+use crate::diagnosis::root::Registry;
+use crate::diagnosis::switches::Switches;
+use crate::framework::effect::{BindOrder, ConditionOrder, Effect, EffectId, EventOrder, EventType, PodRef};
+use crate::framework::profile::Profile;
+use crate::framework::{Cause, Permitted, View};
+use crate::model::collections::FxHashMap;
+use crate::model::time::Probe;
+use crate::model::{Name, NodeIdx, Now, Pages, Pod, PodId};
+use crate::queue::{Queue, QueueLimits, UnitId};
+
+/// Shapes whose rows are kept per process; the least recently used ones go first. At 5,000 nodes a shape
+/// takes about 200 kB.
+const SHAPES_KEPT: usize = 256;
+
+/// What a scheduler is made of.
+pub struct Settings {
+    /// Profiles; their names are the scheduler names whose pods are ours.
+    pub profiles: Vec<Profile>,
+    /// Plugins.
+    pub registry: Registry,
+    /// Queue limits.
+    pub limits: QueueLimits,
+    /// Seed of the tie order.
+    pub seed: u64,
+    /// Switches.
+    pub switches: Arc<Switches>,
+    /// Decides for the pods of this scheduler by the first profile, and writes nothing.
+    pub shadow_of: Option<Name>,
+}
+
+/// Counters since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Attempts.
+    pub attempts: u64,
+    /// Attempts that placed a pod.
+    pub placed: u64,
+    /// Attempts that plugins refused.
+    pub refused: u64,
+    /// Attempts that failed otherwise.
+    pub errors: u64,
+    /// Bindings the API server confirmed.
+    pub bound: u64,
+    /// Bindings that did not come about.
+    pub bind_failures: u64,
+}
+
+/// What a step did, for logs and histograms.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Pod.
+    pub pod: Arc<Pod>,
+    /// Index of the profile.
+    pub profile: usize,
+    /// Attempts at this unit, this one included.
+    pub attempts: u32,
+    /// When the unit first entered the queue.
+    pub first_queued_at: Duration,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The recorded score table, when flag `s` is on.
+    pub table: Option<Arc<RecordedTable>>,
+    /// The recorded refused nodes, when flag `f` is on.
+    pub failure: Option<Arc<RecordedFailure>>,
+}
+
+struct CachedRows {
+    rows: Rows,
+    generation: u32,
+    used: u64,
+}
+
+/// A bind order that is not yet settled.
+#[derive(Clone, Debug)]
+pub(super) struct InFlight {
+    pub(super) pod: PodId,
+    pub(super) unit: UnitId,
+}
+
+/// The core. See the module.
+pub struct Scheduler {
+    pub(super) cluster: Cluster,
+    pub(super) queue: Queue,
+    pub(super) profiles: Arc<[Arc<Profile>]>,
+    pub(super) profile_of: FxHashMap<Name, usize>,
+    registry: Registry,
+    rows: FxHashMap<(usize, ShapeId), CachedRows>,
+    pub(super) tally: Vec<Vec<PluginTally>>,
+    starts: Vec<usize>,
+    pub(super) verdicts: Pages<Option<Verdict>>,
+    pub(super) in_flight: FxHashMap<EffectId, InFlight>,
+    pub(super) effect_of: FxHashMap<PodId, EffectId>,
+    /// Places that shadow mode holds, by when it gives them up.
+    pub(super) held: BTreeSet<(Duration, PodId)>,
+    effects: Vec<Effect>,
+    recorder: Recorder,
+    switches: Arc<Switches>,
+    pub(super) shadow: Option<ShadowTally>,
+    pub(super) counters: Counters,
+    next_effect: u64,
+    pub(super) cycle: u64,
+    pub(super) generation: u64,
+}
+
+/// How long shadow mode holds a place for a pod that the other scheduler does not bind.
+pub(super) const SHADOW_HOLD: Duration = Duration::from_secs(30);
+
+impl Scheduler {
+    /// Makes a scheduler that knows nothing of the cluster yet.
+    pub fn new(settings: Settings) -> Self {
+        let Settings { profiles, registry, limits, seed, switches, shadow_of } = settings;
+        let profiles: Arc<[Arc<Profile>]> = profiles.into_iter().map(Arc::new).collect();
+        let mut profile_of: FxHashMap<Name, usize> = FxHashMap::default();
+        for (i, profile) in profiles.iter().enumerate() {
+            profile_of.insert(profile.scheduler_name.clone(), i);
+        }
+        if let Some(name) = &shadow_of {
+            profile_of = FxHashMap::from_iter([(name.clone(), 0)]);
+        }
+        let derived = registry.iter().filter_map(|f| f.derived_state()).collect();
+        Self {
+            cluster: Cluster::new(seed, profile_of.keys().cloned(), derived),
+            queue: Queue::new(limits),
+            tally: profiles.iter().map(|p| vec![PluginTally::default(); p.plugins.len()]).collect(),
+            starts: vec![0; profiles.len()],
+            profiles,
+            profile_of,
+            registry,
+            rows: FxHashMap::default(),
+            verdicts: Pages::default(),
+            in_flight: FxHashMap::default(),
+            effect_of: FxHashMap::default(),
+            held: BTreeSet::new(),
+            effects: Vec::new(),
+            recorder: Recorder::default(),
+            switches,
+            shadow: shadow_of.map(|of| ShadowTally { of, ..ShadowTally::default() }),
+            counters: Counters::default(),
+            next_effect: 1,
+            cycle: 0,
+            generation: 0,
+        }
+    }
+
+    /// Returns the state, for tests and for checks of invariants.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Returns the queue.
+    pub fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    /// Returns the number of placements that are not yet confirmed.
+    pub fn n_in_flight(&self) -> usize {
+        self.in_flight.len() + self.held.len()
+    }
+
+    /// Returns the last verdict on a pod.
+    pub fn verdict(&self, pod: PodId) -> Option<&Verdict> {
+        self.verdicts.get(pod.index()).and_then(Option::as_ref)
+    }
+
+    /// Whether [`step`](Self::step) has something to do.
+    pub fn has_work(&self) -> bool {
+        self.queue.has_active()
+    }
+
+    /// Returns when something falls due; the loop may sleep until then.
+    pub fn next_deadline(&self) -> Option<Duration> {
+        let held = self.held.first().map(|(at, _)| *at);
+        self.queue.next_deadline().into_iter().chain(held).min()
+    }
+
+    /// Moves what is due.
+    pub fn tick(&mut self, now: Now) {
+        self.queue.flush(now.monotonic);
+        self.expire_held(now);
+    }
+
+    /// Takes the orders made since the last call.
+    pub fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Plans the next unit. Returns `None` when nothing is active.
+    pub fn step(&mut self, now: Now, probe: &dyn Probe) -> Option<Step> {
+        let unit_id = self.queue.pop()?;
+        let unit = self.queue.unit(unit_id)?;
+        let (pod_id, profile, attempts, first_queued_at) =
+            (unit.pods[0], unit.profile, unit.attempts, unit.first_queued_at);
+        let Some(record) = self.cluster.pod(pod_id) else {
+            debug_assert!(false, "unit {unit_id:?} has no pod");
+            self.queue.remove(unit_id);
+            return None;
+        };
+        let (pod, shape) = (record.pod.clone(), record.shape);
+        self.cycle += 1;
+        self.counters.attempts += 1;
+        let (decision, table, failure) = self.decide(&pod, profile, shape, now, probe);
+        let outcome = match decision {
+            Decision::Place(placement) => self.place(unit_id, pod_id, &pod, shape, placement, now),
+            Decision::Refuse(refusal) => self.refuse(unit_id, &pod, shape, refusal, now),
+        };
+        let verdict = self.store_verdict(pod_id, outcome, now);
+        Some(Step { pod, profile, attempts, first_queued_at, verdict, table, failure })
+    }
+
+    /// Makes a root of the state as it is.
+    pub fn publish(&mut self, now: Now) -> Root {
+        self.generation += 1;
+        Root {
+            generation: self.generation,
+            published: now,
+            cluster: self.cluster.fork(),
+            queue: self.queue.fork(),
+            verdicts: self.verdicts.clone(),
+            profiles: self.profiles.clone(),
+            registry: self.registry.clone(),
+            tally: self.tally.clone(),
+            recorder: self.recorder.clone(),
+            switches: self.switches.clone(),
+            counters: self.counters,
+            shadow: self.shadow.clone(),
+        }
+    }
+
+    fn decide(
+        &mut self,
+        pod: &Pod,
+        profile: usize,
+        shape: ShapeId,
+        now: Now,
+        probe: &dyn Probe,
+    ) -> (Decision, Option<Arc<RecordedTable>>, Option<Arc<RecordedFailure>>) {
+        let generation = self.cluster.shapes().generation(shape);
+        self.make_room(profile, shape);
+        let cached = self.rows.entry((profile, shape)).or_insert_with(|| CachedRows {
+            rows: Rows::default(),
+            generation,
+            used: 0,
+        });
+        if cached.generation != generation {
+            *cached = CachedRows { rows: Rows::default(), generation, used: 0 };
+        }
+        cached.used = self.cycle;
+        let of = Subject {
+            profile: &self.profiles[profile],
+            view: View::new(&self.cluster),
+            spec: &pod.spec,
+            probe,
+        };
+        let tally = &mut self.tally[profile];
+        cached.rows.sync(&of, self.switches.reuse(), tally);
+        let decision = cached.rows.decide(&of, &mut self.starts[profile], tally);
+        let at = (pod, self.cycle, now);
+        let table = match (&decision, self.switches.top_n_scores()) {
+            (Decision::Place(placement), n) if n > 0 => {
+                Some(self.recorder.push_table(table(&mut cached.rows, &of, at, *placement, n, tally)))
+            }
+            _ => None,
+        };
+        let failure = self.switches.filter_failures().then(|| failure(&cached.rows, &of, at));
+        let failure = failure.filter(|f| !f.nodes.is_empty()).map(|f| self.recorder.push_failure(f));
+        (decision, table, failure)
+    }
+
+    /// Forgets rows of the shape that was not used for longest when there are too many.
+    fn make_room(&mut self, profile: usize, shape: ShapeId) {
+        if self.rows.len() >= SHAPES_KEPT && !self.rows.contains_key(&(profile, shape)) {
+            let oldest = self.rows.iter().min_by_key(|(_, c)| c.used).map(|(k, _)| *k);
+            if let Some(oldest) = oldest {
+                self.rows.remove(&oldest);
+            }
+        }
+    }
+
+    /// Reserves, asks Permit, and orders the binding, as one overlay: a refusal leaves nothing behind.
+    fn place(
+        &mut self,
+        unit: UnitId,
+        pod_id: PodId,
+        pod: &Arc<Pod>,
+        shape: ShapeId,
+        placement: Placement,
+        now: Now,
+    ) -> Outcome {
+        let profile = self.profiles[self.queue.unit(unit).map_or(0, |u| u.profile)].clone();
+        let overlay = self.cluster.begin();
+        self.cluster.place(pod_id, placement.node, Stage::Reserved);
+        if let Err(cause) = self.reserve_and_permit(&profile, pod, placement.node) {
+            self.cluster.rollback(overlay);
+            let by = super::search::refused_by(&profile, std::iter::once(&cause));
+            let refusal = Refusal::of_pod(cause, placement.total as usize, by);
+            return self.refuse(unit, pod, shape, Arc::new(refusal), now);
+        }
+        self.cluster.commit(overlay);
+        self.counters.placed += 1;
+        let node = self.cluster.slot(placement.node).name.clone();
+        if self.shadow.is_some() {
+            self.held.insert((now.monotonic + SHADOW_HOLD, pod_id));
+            return Outcome::Placed { placement, node };
+        }
+        self.cluster.set_stage(pod_id, Stage::Permitted);
+        let id = EffectId(self.next_effect);
+        self.next_effect += 1;
+        self.in_flight.insert(id, InFlight { pod: pod_id, unit });
+        self.effect_of.insert(pod_id, id);
+        self.order(Effect::Bind(BindOrder {
+            id,
+            pod: pod_ref(pod),
+            node: node.clone(),
+            attempt: self.cycle,
+        }));
+        Outcome::Placed { placement, node }
+    }
+
+    fn reserve_and_permit(&self, profile: &Profile, pod: &Pod, node: NodeIdx) -> Result<(), Cause> {
+        let view = View::new(&self.cluster);
+        for enabled in &profile.reserve {
+            enabled.plugin.reserve().map_or(Ok(()), |r| r.reserve(view, pod, node))?;
+        }
+        for enabled in &profile.permit {
+            match enabled.plugin.permit().map(|p| p.permit(view, pod, node)) {
+                None | Some(Permitted::Yes) => {}
+                Some(Permitted::No(cause)) => return Err(cause),
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a refused unit where its events can wake it, and tells the pod.
+    pub(super) fn refuse(
+        &mut self,
+        unit: UnitId,
+        pod: &Pod,
+        shape: ShapeId,
+        refusal: Arc<Refusal>,
+        now: Now,
+    ) -> Outcome {
+        self.counters.refused += 1;
+        self.queue.refuse(unit, shape, refusal.refused_by, now.monotonic);
+        self.tell(pod, "Unschedulable", refusal.message());
+        Outcome::Refused(refusal)
+    }
+
+    /// Orders the condition and the event of a pod that is not placed.
+    pub(super) fn tell(&mut self, pod: &Pod, reason: &'static str, message: Arc<str>) {
+        let known = pod.scheduled.as_ref();
+        if !known.is_some_and(|c| !c.is_true && &*c.reason == reason && c.message == message) {
+            let order = ConditionOrder { pod: pod_ref(pod), reason, message: message.clone() };
+            self.order(Effect::Condition(order));
+        }
+        self.order(Effect::Event(EventOrder {
+            pod: pod_ref(pod),
+            kind: EventType::Warning,
+            reason: "FailedScheduling",
+            action: "Scheduling",
+            note: message,
+        }));
+    }
+
+    /// Orders an effect, unless shadow mode keeps the door shut.
+    pub(super) fn order(&mut self, effect: Effect) {
+        if self.shadow.is_none() {
+            self.effects.push(effect);
+        }
+    }
+
+    pub(super) fn store_verdict(&mut self, pod: PodId, outcome: Outcome, now: Now) -> Verdict {
+        let verdict = Verdict { cycle: self.cycle, at: now, generation: self.generation + 1, outcome };
+        self.verdicts.set(pod.index(), Some(verdict.clone()));
+        verdict
+    }
+}
+
+/// Returns the pod as effects name it.
+pub(super) fn pod_ref(pod: &Pod) -> PodRef {
+    PodRef { key: pod.key.clone(), uid: pod.uid.clone() }
+}
+
+fn table(
+    rows: &mut Rows,
+    of: &Subject<'_>,
+    (pod, cycle, at): (&Pod, u64, Now),
+    placement: Placement,
+    n: usize,
+    tally: &mut [PluginTally],
+) -> RecordedTable {
+    let row = |scored: super::search::Scored| RecordedRow {
+        node: of.view.name(scored.node).clone(),
+        total: scored.total,
+        shares: scored.shares,
+    };
+    RecordedTable {
+        pod: pod.key.clone(),
+        cycle,
+        at,
+        chosen: of.view.name(placement.node).clone(),
+        feasible: placement.feasible as usize,
+        plugins: of.profile.score.iter().map(|e| (e.plugin.name(), e.weight)).collect(),
+        rows: rows.top(of, n, tally).into_iter().map(row).collect(),
+    }
+}
+
+fn failure(rows: &Rows, of: &Subject<'_>, (pod, cycle, at): (&Pod, u64, Now)) -> RecordedFailure {
+    let causes: FxHashMap<_, _> = rows.causes.iter().map(|(id, c)| (id, Arc::new(c.clone()))).collect();
+    let refused = of.view.cluster().by_name().iter().filter_map(|n| {
+        let cause = causes.get(rows.mask.get(n.index())?)?;
+        Some((of.view.name(*n).clone(), cause.clone()))
+    });
+    RecordedFailure { pod: pod.key.clone(), cycle, at, nodes: refused.collect() }
+}

@@ -1,0 +1,265 @@
+//! Chooses from the rows: the best node, or the account of why there is none.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::chain::PluginTally;
+use super::decision::{Decision, Group, GroupMeasure, Placement, Refusal};
+use super::rows::{Rows, Subject, wins_tie};
+use crate::framework::cause::CauseId;
+use crate::framework::profile::Profile;
+use crate::framework::{Cause, View};
+use crate::model::NodeIdx;
+use crate::queue::RefusedBy;
+
+/// How many example nodes a group keeps.
+const EXAMPLES: usize = 3;
+/// Upstream samples only above this many feasible nodes.
+const MIN_FEASIBLE: usize = 100;
+
+/// A row of a score table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scored {
+    /// Node.
+    pub node: NodeIdx,
+    /// Sum of the weighted scores.
+    pub total: i64,
+    /// Per entry of `profile.score`: raw, normalised, weighted; `None` when it skipped.
+    pub shares: Vec<Option<(i64, i64, i64)>>,
+}
+
+impl Rows {
+    /// Decides. `start` is the rotating index at which a sampled search begins; it moves on.
+    pub fn decide(&mut self, of: &Subject<'_>, start: &mut usize, tally: &mut [PluginTally]) -> Decision {
+        if self.n_feasible == 0 {
+            return Decision::Refuse(self.refuse(of));
+        }
+        let total = of.view.nodes().len();
+        if let Some(wanted) = sample_size(of.profile.percentage_of_nodes_to_score, total) {
+            return self.decide_sampled(of, wanted, start, tally);
+        }
+        let evaluated = self.prepared.candidates.as_ref().map_or(total, Vec::len);
+        let counts = (self.n_feasible as u32, evaluated as u32, total as u32);
+        let placement = |node, score| {
+            Decision::Place(Placement {
+                node,
+                score,
+                feasible: counts.0,
+                evaluated: counts.1,
+                total: counts.2,
+            })
+        };
+        if self.n_feasible == 1 {
+            if let Some(node) = self.only_feasible() {
+                return placement(node, None);
+            }
+        }
+        self.ensure_scores(of, tally);
+        match self.best() {
+            Some((node, score)) => placement(node, Some(score)),
+            None => Decision::Refuse(self.refuse(of)),
+        }
+    }
+
+    fn only_feasible(&self) -> Option<NodeIdx> {
+        self.best().map(|(node, _)| node).or_else(|| self.feasible().next())
+    }
+
+    /// As upstream with `percentageOfNodesToScore`: looks at nodes in a fixed order from a start that
+    /// rotates, until enough are feasible. The fixed order is the tie order.
+    fn decide_sampled(
+        &mut self,
+        of: &Subject<'_>,
+        wanted: usize,
+        start: &mut usize,
+        tally: &mut [PluginTally],
+    ) -> Decision {
+        let mut order = of.view.nodes().to_vec();
+        order.sort_by(|a, b| {
+            if wins_tie(of.view, *a, *b) { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater }
+        });
+        let total = order.len();
+        let begin = *start % total;
+        order.rotate_left(begin);
+        let mut found = Vec::new();
+        let mut evaluated = 0;
+        for node in order {
+            let cause = self.mask[node.index()];
+            if cause == CauseId::NOT_EVALUATED {
+                continue;
+            }
+            evaluated += 1;
+            if cause.is_feasible() {
+                found.push(node);
+                if found.len() == wanted {
+                    break;
+                }
+            }
+        }
+        *start = (begin + evaluated) % total;
+        let score = if found.len() > 1 {
+            self.ensure_scores(of, tally);
+            self.best_of(of, &found)
+        } else {
+            None
+        };
+        let Some(node) = score.map(|(n, _)| n).or(found.first().copied()) else {
+            return Decision::Refuse(self.refuse(of));
+        };
+        Decision::Place(Placement {
+            node,
+            score: score.map(|(_, total)| total),
+            feasible: found.len() as u32,
+            evaluated: evaluated as u32,
+            total: total as u32,
+        })
+    }
+
+    fn best_of(&self, of: &Subject<'_>, nodes: &[NodeIdx]) -> Option<(NodeIdx, i64)> {
+        self.ranked(of, nodes).first().map(|s| (s.node, s.total))
+    }
+
+    /// Returns the scores of some feasible nodes as if they were all there are, the best first. Scores
+    /// must have been ensured.
+    pub fn ranked(&self, of: &Subject<'_>, nodes: &[NodeIdx]) -> Vec<Scored> {
+        let Some(scores) = &self.scores else { return Vec::new() };
+        let n = of.profile.score.len();
+        let greatest: Vec<i32> = (0..n)
+            .map(|i| {
+                nodes.iter().filter_map(|node| scores.raw[i].get(node.index())).max().copied().unwrap_or(0)
+            })
+            .collect();
+        let row = |node: &NodeIdx| {
+            let share = |i: usize| {
+                let (normalized, weighted) = scores.share(of.profile, i, *node, greatest[i])?;
+                Some((i64::from(scores.raw[i][node.index()]), normalized, weighted))
+            };
+            let shares: Vec<_> = (0..n).map(share).collect();
+            Scored { node: *node, total: shares.iter().flatten().map(|s| s.2).sum(), shares }
+        };
+        let mut rows: Vec<Scored> = nodes.iter().map(row).collect();
+        rows.sort_by(|a, b| {
+            b.total.cmp(&a.total).then_with(|| match wins_tie(of.view, a.node, b.node) {
+                true => std::cmp::Ordering::Less,
+                false => std::cmp::Ordering::Greater,
+            })
+        });
+        rows
+    }
+
+    /// Returns the best `n` feasible nodes with their scores, for a score table.
+    pub fn top(&mut self, of: &Subject<'_>, n: usize, tally: &mut [PluginTally]) -> Vec<Scored> {
+        self.ensure_scores(of, tally);
+        let feasible: Vec<NodeIdx> = self.feasible().collect();
+        let mut rows = self.ranked(of, &feasible);
+        rows.truncate(n);
+        rows
+    }
+
+    /// Accounts for every node. Made once while the rows do not change.
+    fn refuse(&mut self, of: &Subject<'_>) -> Arc<Refusal> {
+        if let Some(known) = &self.refusal {
+            return known.clone();
+        }
+        let total = of.view.nodes().len();
+        let refusal = match &self.prepared.refused {
+            Some(cause) => {
+                let by = refused_by(of.profile, std::iter::once(cause));
+                Refusal::of_pod(cause.clone(), total, by)
+            }
+            None => {
+                let groups = self.groups(of);
+                let by = refused_by(of.profile, groups.iter().map(|g| &g.cause));
+                Refusal::of_nodes(groups, total, by)
+            }
+        };
+        let refusal = Arc::new(refusal);
+        self.refusal = Some(refusal.clone());
+        refusal
+    }
+
+    fn groups(&self, of: &Subject<'_>) -> Vec<Group> {
+        let mut members: Vec<Vec<NodeIdx>> = Vec::new();
+        for node in of.view.cluster().by_name() {
+            let id = self.mask[node.index()];
+            if id.is_cause() {
+                let at = usize::from(id.0) - 1;
+                if members.len() <= at {
+                    members.resize(at + 1, Vec::new());
+                }
+                members[at].push(*node);
+            }
+        }
+        let mut groups = Vec::new();
+        for (id, cause) in self.causes.iter() {
+            let Some(nodes) = members.get(usize::from(id.0) - 1).filter(|n| !n.is_empty()) else { continue };
+            groups.push(Group {
+                cause: cause.clone(),
+                count: nodes.len(),
+                examples: examples(of.view, nodes),
+                measures: measures(of, cause, nodes),
+            });
+        }
+        groups
+    }
+}
+
+fn examples(view: View<'_>, nodes: &[NodeIdx]) -> SmallVec<[crate::model::Name; 3]> {
+    nodes.iter().take(EXAMPLES).map(|n| view.name(*n).clone()).collect()
+}
+
+fn measures(of: &Subject<'_>, cause: &Cause, nodes: &[NodeIdx]) -> Vec<GroupMeasure> {
+    let plugin = of.profile.filter.iter().find(|e| e.plugin.name() == cause.plugin);
+    let Some(filter) = plugin.and_then(|e| e.plugin.filter()) else { return Vec::new() };
+    let measured = filter.measure(of.view, of.spec, cause, nodes).into_iter();
+    measured
+        .map(|m| GroupMeasure {
+            resource: m.resource,
+            requested: m.requested,
+            available: m.available,
+            best_node: of.view.name(m.best_node).clone(),
+        })
+        .collect()
+}
+
+/// Returns the set of plugins behind causes.
+pub(super) fn refused_by<'c>(profile: &Profile, causes: impl Iterator<Item = &'c Cause>) -> RefusedBy {
+    let mut by = RefusedBy::default();
+    for cause in causes {
+        if let Some(at) = profile.plugins.iter().position(|p| p.name() == cause.plugin) {
+            by.insert(at);
+        }
+    }
+    by
+}
+
+/// Returns how many feasible nodes are enough, or `None` when all are wanted. Upstream's rule, except
+/// that 0 means all: rows are reused, so looking at all nodes is cheap.
+fn sample_size(percentage: u8, n_nodes: usize) -> Option<usize> {
+    if percentage == 0 || percentage >= 100 || n_nodes < MIN_FEASIBLE {
+        return None;
+    }
+    let wanted = (n_nodes * usize::from(percentage) / 100).max(MIN_FEASIBLE);
+    (wanted < n_nodes).then_some(wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sample_sizes_are_upstreams() {
+        for (percentage, n, want) in [
+            (0, 5000, None),
+            (100, 5000, None),
+            (10, 99, None),
+            (10, 100, None),
+            (10, 5000, Some(500)),
+            (1, 5000, Some(100)),
+            (42, 1000, Some(420)),
+        ] {
+            assert_eq!(sample_size(percentage, n), want, "{percentage} % of {n}");
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Why a pod is where it is, or nowhere.
+
+use pellucid_api::rest::explain::{
+    NodeGroup, PendingPod, PendingPods, PlacementBody, PodExplanation, ReasonBody, Shortfall,
+};
+
+use super::meta::{of_root, of_verdict, rfc3339};
+use super::queue_view::wakes_on;
+use super::root::Root;
+use crate::cluster::input::Quarantined;
+use crate::cluster::{PodRecord, Stage};
+use crate::cycle::Refusal;
+use crate::cycle::decision::{Group, Outcome};
+use crate::framework::endpoint::ReadError;
+use crate::framework::{Code, Reason};
+use crate::model::quantity::format_amount;
+use crate::model::{Now, PodId, PodKey};
+use crate::queue::{QueueStage, Unit};
+use pellucid_api::reason::ReasonCode;
+
+/// How ties are broken, in a sentence.
+pub(crate) const TIE_RULE: &str = "greatest total; equal totals by hash(seed, node name), the greater first";
+
+/// Explains one pod.
+pub(super) fn pod(root: &Root, namespace: &str, name: &str, now: Now) -> Result<PodExplanation, ReadError> {
+    let key = PodKey::new(namespace, name);
+    if let Some(object) = quarantined(root, &key) {
+        return Ok(of_quarantined(root, object, now));
+    }
+    let known = root.cluster.find_pod(&key).and_then(|id| Some((id, root.cluster.pod(id)?)));
+    let Some((id, record)) = known else {
+        return Err(ReadError::NotFound {
+            code: "PodNotFound",
+            message: format!(
+                "pod {key} is not known: it does not exist, has ended, or is pending for a scheduler other than {}",
+                names(root)
+            ),
+        });
+    };
+    let mut body = PodExplanation {
+        meta: of_root(root, now),
+        namespace: namespace.into(),
+        name: name.into(),
+        uid: record.pod.uid.to_string(),
+        profile: record.pod.scheduler_name.to_string(),
+        total_nodes: root.cluster.present().len(),
+        ..PodExplanation::default()
+    };
+    let unit = root.queue.unit_of(id).and_then(|u| root.queue.unit(u));
+    if let Some(unit) = unit {
+        add_queue(&mut body, root, unit, now);
+    }
+    let verdict = root.verdicts.get(id.index()).and_then(Option::as_ref);
+    if let Some(verdict) = verdict {
+        body.meta = of_verdict(root, verdict, now);
+    }
+    match verdict.map(|v| &v.outcome) {
+        Some(Outcome::Refused(refusal)) if record.node.is_none() => {
+            add_refusal(&mut body, refusal, "refused")
+        }
+        Some(Outcome::Gated(refusal)) if record.node.is_none() => add_refusal(&mut body, refusal, "gated"),
+        outcome => add_place(&mut body, root, id, record, outcome),
+    }
+    Ok(body)
+}
+
+fn names(root: &Root) -> String {
+    let mut names: Vec<&str> = root.profiles.iter().map(|p| &*p.scheduler_name).collect();
+    names.sort_unstable();
+    names.join(", ")
+}
+
+fn quarantined<'r>(root: &'r Root, key: &PodKey) -> Option<&'r Quarantined> {
+    root.cluster
+        .quarantined()
+        .find(|q| q.kind == "Pod" && q.namespace == key.namespace && *q.name == *key.name)
+}
+
+fn of_quarantined(root: &Root, object: &Quarantined, now: Now) -> PodExplanation {
+    let message = crate::cycle::quarantine_message(object);
+    let reason = Reason::about(
+        ReasonCode::Unreadable,
+        &*format!("{}: {} ({})", object.field, object.problem, object.value),
+    );
+    PodExplanation {
+        meta: of_root(root, now),
+        namespace: object.namespace.to_string(),
+        name: object.name.to_string(),
+        uid: object.uid.to_string(),
+        profile: object.scheduler_name.as_ref().map(ToString::to_string).unwrap_or_default(),
+        verdict: "quarantined".into(),
+        summary: format!("The scheduler cannot read this pod, so it is not placed: {message}."),
+        message,
+        total_nodes: root.cluster.present().len(),
+        not_evaluated: root.cluster.present().len(),
+        pod_reasons: vec![reason_body(&reason)],
+        ..PodExplanation::default()
+    }
+}
+
+fn add_queue(body: &mut PodExplanation, root: &Root, unit: &Unit, now: Now) {
+    body.attempts = unit.attempts;
+    body.queue_stage = Some(unit.stage.as_str().into());
+    body.wakes_on = wakes_on(root, unit);
+    body.next_retry = match unit.stage {
+        QueueStage::Backoff => Some(rfc3339(now.wall_at(unit.backoff_until))),
+        QueueStage::Unschedulable => Some(rfc3339(now.wall_at(unit.expires_at))),
+        _ => None,
+    };
+}
+
+fn add_refusal(body: &mut PodExplanation, refusal: &Refusal, verdict: &str) {
+    body.verdict = verdict.into();
+    body.message = refusal.message().to_string();
+    body.total_nodes = refusal.total_nodes;
+    body.not_evaluated = refusal.not_evaluated;
+    body.node_groups = refusal.groups.iter().map(group_body).collect();
+    let of_pod = refusal.pod_cause.iter().flat_map(|c| &c.reasons);
+    body.pod_reasons = of_pod.map(reason_body).collect();
+    body.summary = summary(refusal);
+}
+
+/// Says in a sentence what keeps a pod pending: its most frequent reason first, with its numbers.
+pub(crate) fn summary(refusal: &Refusal) -> String {
+    if let Some(cause) = &refusal.pod_cause {
+        let remedy = cause.reasons.first().map_or("", |r| r.code.entry().remedy);
+        return format!("Not placed: {}. {remedy}", cause.message());
+    }
+    let Some(first) = refusal.groups.first() else {
+        return "Not placed: the cluster has no nodes.".into();
+    };
+    let lacking: Vec<String> =
+        first.measures.iter().map(|m| format!("{}: {}", m.resource, shortfall_text(m))).collect();
+    let lacking = if lacking.is_empty() { String::new() } else { format!(" ({})", lacking.join("; ")) };
+    let remedy = first.cause.reasons.first().map_or("", |r| r.code.entry().remedy);
+    let (count, total) = (first.count, refusal.total_nodes);
+    let others = refusal.groups.len() - 1;
+    let others = match others {
+        0 => String::new(),
+        1 => ", the rest for one other cause".into(),
+        n => format!(", the rest for {n} other causes"),
+    };
+    format!(
+        "None of {total} nodes fits; {count} of them: {}{lacking}{others}. {remedy}",
+        first.cause.message()
+    )
+}
+
+fn add_place(
+    body: &mut PodExplanation,
+    root: &Root,
+    id: PodId,
+    record: &PodRecord,
+    outcome: Option<&Outcome>,
+) {
+    let Some(node) = record.node else {
+        body.verdict = "waiting".into();
+        body.summary = "Not tried yet; it is in the queue.".into();
+        body.not_evaluated = body.total_nodes;
+        let _ = id;
+        return;
+    };
+    let node = root.cluster.slot(node).name.to_string();
+    let stage = record.stage.as_str().to_string();
+    let ours = match outcome {
+        Some(Outcome::Placed { placement, node: decided }) if **decided == *node => Some(placement),
+        _ => None,
+    };
+    let Some(placement) = ours else {
+        body.verdict = "foreign".into();
+        body.summary = format!("On {node}; this scheduler did not decide that, or no longer remembers it.");
+        body.not_evaluated = body.total_nodes;
+        body.placement = Some(PlacementBody { node, stage, tie_rule: TIE_RULE.into(), ..Default::default() });
+        return;
+    };
+    body.verdict = "placed".into();
+    body.total_nodes = placement.total as usize;
+    body.not_evaluated = (placement.total - placement.evaluated) as usize;
+    let why = match placement.score {
+        Some(score) => format!("total score {score}, the greatest of {} feasible nodes", placement.feasible),
+        None => "the only feasible node".into(),
+    };
+    let verb = if record.stage == Stage::Bound { "Placed" } else { "Being placed" };
+    body.summary = format!("{verb} on {node}: {why}.");
+    body.placement = Some(PlacementBody {
+        node,
+        stage,
+        score: placement.score,
+        feasible_nodes: placement.feasible as usize,
+        tie_rule: TIE_RULE.into(),
+    });
+}
+
+fn group_body(group: &Group) -> NodeGroup {
+    NodeGroup {
+        plugin: group.cause.plugin.into(),
+        code: Code::as_str(group.cause.code).into(),
+        count: group.count,
+        reasons: group.cause.reasons.iter().map(reason_body).collect(),
+        shortfalls: group
+            .measures
+            .iter()
+            .map(|m| Shortfall {
+                resource: m.resource.to_string(),
+                requested: m.requested,
+                available: m.available,
+                shortfall: m.requested.saturating_sub(m.available),
+                best_node: m.best_node.to_string(),
+                text: shortfall_text(m),
+            })
+            .collect(),
+        example_nodes: group.examples.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn shortfall_text(measure: &crate::cycle::decision::GroupMeasure) -> String {
+    let amount = |v: i64| format_amount(&measure.resource, v);
+    let text = format!("requested {}, at most {} free", amount(measure.requested), amount(measure.available));
+    format!("{text} (on {})", measure.best_node)
+}
+
+fn reason_body(reason: &Reason) -> ReasonBody {
+    let entry = reason.code.entry();
+    ReasonBody {
+        code: reason.code.as_str().into(),
+        subject: reason.subject.as_ref().map(ToString::to_string),
+        message: reason.message(),
+        remedy: entry.remedy.into(),
+        resolver: entry.resolver.as_str().into(),
+    }
+}
+
+/// Lists every pending pod with its verdict.
+pub(super) fn pending(root: &Root, now: Now) -> PendingPods {
+    let mut pods: Vec<PendingPod> = Vec::new();
+    for (id, record) in root.cluster.pods().filter(|(_, r)| r.stage == Stage::Pending) {
+        let verdict = root.verdicts.get(id.index()).and_then(Option::as_ref);
+        let (verdict, refusal) = match verdict.map(|v| &v.outcome) {
+            Some(Outcome::Refused(refusal)) => ("refused", Some(refusal)),
+            Some(Outcome::Gated(refusal)) => ("gated", Some(refusal)),
+            _ => ("waiting", None),
+        };
+        pods.push(PendingPod {
+            namespace: record.pod.key.namespace.to_string(),
+            name: record.pod.key.name.to_string(),
+            verdict: verdict.into(),
+            reasons: refusal.map(|r| codes(r)).unwrap_or_default(),
+            message: refusal.map(|r| r.message().to_string()).unwrap_or_default(),
+        });
+    }
+    for object in root.cluster.quarantined().filter(|q| q.kind == "Pod") {
+        pods.push(PendingPod {
+            namespace: object.namespace.to_string(),
+            name: object.name.to_string(),
+            verdict: "quarantined".into(),
+            reasons: vec![ReasonCode::Unreadable.as_str().into()],
+            message: crate::cycle::quarantine_message(object),
+        });
+    }
+    pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+    PendingPods { meta: of_root(root, now), count: pods.len(), pods }
+}
+
+/// Returns the codes of a refusal, those that concern most nodes first.
+fn codes(refusal: &Refusal) -> Vec<String> {
+    let mut counts: std::collections::BTreeMap<&str, usize> = Default::default();
+    for (reason, count) in refusal.reasons() {
+        *counts.entry(reason.code.as_str()).or_default() += count;
+    }
+    let mut codes: Vec<(&str, usize)> = counts.into_iter().collect();
+    codes.sort_by_key(|(code, count)| (std::cmp::Reverse(*count), *code));
+    codes.into_iter().map(|(code, _)| code.to_string()).collect()
+}

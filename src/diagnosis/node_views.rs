@@ -1,0 +1,114 @@
+//! Nodes as people read them, and objects that cannot be read.
+
+use std::collections::BTreeMap;
+
+use pellucid_api::rest::nodes::{
+    Amounts, NodeDetail, NodeList, NodePod, NodeSummary, Quarantine, QuarantinedBody, TaintBody,
+};
+
+use super::meta::of_root;
+use super::root::Root;
+use crate::cluster::ResourceIdx;
+use crate::framework::endpoint::ReadError;
+use crate::model::requests::ResourceList;
+use crate::model::{Name, NodeIdx, Now};
+
+/// Lists the nodes.
+pub(super) fn list(root: &Root, now: Now) -> NodeList {
+    let nodes: Vec<NodeSummary> = root.cluster.by_name().iter().map(|n| summary(root, *n)).collect();
+    NodeList { meta: of_root(root, now), count: nodes.len(), nodes }
+}
+
+fn summary(root: &Root, idx: NodeIdx) -> NodeSummary {
+    let slot = root.cluster.slot(idx);
+    let columns = root.cluster.columns();
+    let amounts = |of: &dyn Fn(ResourceIdx) -> i64| -> Amounts {
+        let all = (0..columns.n_resources()).map(|i| ResourceIdx(i as u16));
+        let named = all.filter(|r| columns.allocatable(idx, *r) != 0 || columns.requested(idx, *r) != 0);
+        named.map(|r| (columns.name(r).to_string(), of(r))).collect()
+    };
+    NodeSummary {
+        name: slot.name.to_string(),
+        ready: slot.node.as_ref().is_some_and(|n| n.ready),
+        unschedulable: slot.node.as_ref().is_some_and(|n| n.unschedulable),
+        pods: slot.pods.len(),
+        allocatable: amounts(&|r| columns.allocatable(idx, r)),
+        requested: amounts(&|r| columns.requested(idx, r)),
+        free: amounts(&|r| columns.free(idx, r)),
+    }
+}
+
+/// Shows one node.
+pub(super) fn detail(root: &Root, name: &str, now: Now) -> Result<NodeDetail, ReadError> {
+    let Some(idx) = root.cluster.find_node(&Name::new(name)) else {
+        return Err(ReadError::NotFound {
+            code: "NodeNotFound",
+            message: format!("cannot find node {name}"),
+        });
+    };
+    let slot = root.cluster.slot(idx);
+    let mut reserved = Amounts::new();
+    let mut pods = Vec::new();
+    for record in slot.pods.iter().filter_map(|id| root.cluster.pod(*id)) {
+        let requests = amounts_of(&record.pod.spec.requests.list);
+        if record.stage.is_assumed() {
+            for (resource, amount) in &requests {
+                *reserved.entry(resource.clone()).or_default() += amount;
+            }
+            *reserved.entry("pods".into()).or_default() += 1;
+        }
+        pods.push(NodePod {
+            namespace: record.pod.key.namespace.to_string(),
+            name: record.pod.key.name.to_string(),
+            uid: record.pod.uid.to_string(),
+            stage: record.stage.as_str().into(),
+            priority: record.pod.priority,
+            scheduler_name: record.pod.scheduler_name.to_string(),
+            requests,
+        });
+    }
+    pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+    let page = root.cluster.columns().page(idx);
+    let at = idx.index() % crate::model::pages::PAGE;
+    let node = slot.node.as_ref();
+    let taint = |t: &crate::model::taint::Taint| TaintBody {
+        key: t.key.to_string(),
+        value: t.value.to_string(),
+        effect: t.effect.as_str().into(),
+    };
+    Ok(NodeDetail {
+        meta: of_root(root, now),
+        summary: summary(root, idx),
+        present: node.is_some(),
+        labels: node
+            .map(|n| n.labels.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect())
+            .unwrap_or_default(),
+        taints: node.map(|n| n.taints.iter().map(taint).collect()).unwrap_or_default(),
+        reserved,
+        nominated: BTreeMap::new(),
+        non_zero_milli_cpu: page.non_zero_cpu[at],
+        non_zero_memory: page.non_zero_memory[at],
+        pods_on_node: pods,
+    })
+}
+
+fn amounts_of(list: &ResourceList) -> Amounts {
+    let fixed =
+        [("cpu", list.milli_cpu), ("memory", list.memory), ("ephemeral-storage", list.ephemeral_storage)];
+    let fixed = fixed.into_iter().filter(|(_, v)| *v != 0).map(|(n, v)| (n.to_string(), v));
+    fixed.chain(list.scalars.iter().map(|(n, v)| (n.to_string(), *v))).collect()
+}
+
+/// Lists the objects that cannot be read.
+pub(super) fn quarantine(root: &Root, now: Now) -> Quarantine {
+    let body = |q: &crate::cluster::input::Quarantined| QuarantinedBody {
+        kind: q.kind.into(),
+        namespace: q.namespace.to_string(),
+        name: q.name.to_string(),
+        field: q.field.to_string(),
+        value: q.value.to_string(),
+        problem: q.problem.to_string(),
+    };
+    let objects: Vec<QuarantinedBody> = root.cluster.quarantined().map(body).collect();
+    Quarantine { meta: of_root(root, now), count: objects.len(), objects }
+}

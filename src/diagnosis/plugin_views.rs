@@ -1,0 +1,146 @@
+//! Profiles, plugins, reasons and shadow counts as people read them.
+
+use std::collections::BTreeMap;
+
+use pellucid_api::reason::REGISTRY;
+use pellucid_api::rest::profiles::{
+    EnabledPlugin, PluginBody, PluginConfig, PluginCounters, PluginSchema, PluginStats, Plugins, ProfileBody,
+    ReasonEntryBody, Reasons,
+};
+use pellucid_api::rest::shadow::{DisagreementBody, Shadow};
+
+use super::meta::of_root;
+use super::root::Root;
+use crate::framework::endpoint::ReadError;
+use crate::framework::plugin::Plugin;
+use crate::model::Now;
+
+/// Lists profiles and plugins.
+pub(super) fn plugins(root: &Root, now: Now) -> Plugins {
+    let profile = |p: &std::sync::Arc<crate::framework::profile::Profile>| ProfileBody {
+        scheduler_name: p.scheduler_name.to_string(),
+        percentage_of_nodes_to_score: p.percentage_of_nodes_to_score,
+        points: p
+            .points()
+            .iter()
+            .map(|(point, enabled)| {
+                let plugin = |e: &crate::framework::profile::Enabled| EnabledPlugin {
+                    name: e.plugin.name().into(),
+                    weight: e.weight,
+                };
+                ((*point).to_string(), enabled.iter().map(plugin).collect())
+            })
+            .collect(),
+    };
+    let plugin = |f: &Box<dyn crate::framework::PluginFactory>| {
+        let mut ends: Vec<String> = ["config", "stats", "schema"].map(String::from).to_vec();
+        ends.extend(f.endpoints().iter().map(|e| e.path.to_string()));
+        ends.sort();
+        PluginBody {
+            name: f.name().into(),
+            summary: f.summary().into(),
+            endpoints: ends.iter().map(|e| format!("/apis/v1/plugins/{}/{e}", f.name())).collect(),
+        }
+    };
+    Plugins {
+        meta: of_root(root, now),
+        profiles: root.profiles.iter().map(profile).collect(),
+        plugins: root.registry.iter().map(plugin).collect(),
+    }
+}
+
+/// Shows a plugin's arguments by profile.
+pub(super) fn config(root: &Root, name: &str, now: Now) -> PluginConfig {
+    let enabled = root.profiles.iter().filter_map(|profile| {
+        let plugin = profile.plugins.iter().find(|p| p.name() == name)?;
+        Some((profile.scheduler_name.to_string(), plugin.args()))
+    });
+    PluginConfig { meta: of_root(root, now), plugin: name.into(), profiles: enabled.collect() }
+}
+
+/// Shows what a plugin did by profile.
+pub(super) fn stats(root: &Root, name: &str, now: Now) -> PluginStats {
+    let mut profiles = BTreeMap::new();
+    for (profile, tally) in root.profiles.iter().zip(&root.tally) {
+        let Some(at) = profile.plugins.iter().position(|p| p.name() == name) else { continue };
+        let tally = tally[at];
+        let counters = PluginCounters {
+            pods_refused: tally.pods_refused,
+            filter_calls: tally.filter_calls,
+            nodes_filtered: tally.nodes_filtered,
+            nodes_refused: tally.nodes_refused,
+            score_calls: tally.score_calls,
+            nodes_scored: tally.nodes_scored,
+            micros: tally.nanos / 1_000,
+        };
+        profiles.insert(profile.scheduler_name.to_string(), counters);
+    }
+    PluginStats { meta: of_root(root, now), plugin: name.into(), profiles }
+}
+
+/// Shows a plugin's extension points and arguments.
+pub(super) fn schema(root: &Root, name: &str) -> Result<PluginSchema, ReadError> {
+    let unknown = || ReadError::NotFound { code: "PluginNotFound", message: format!("no plugin {name}") };
+    let factory = root.registry.iter().find(|f| f.name() == name).ok_or_else(unknown)?;
+    let plugin = factory.make(&serde_json::Value::Null).map_err(|_| unknown())?;
+    Ok(PluginSchema {
+        plugin: name.into(),
+        summary: factory.summary().into(),
+        points: points(&*plugin).into_iter().map(String::from).collect(),
+        args: factory.args_schema(),
+    })
+}
+
+/// Returns the extension points at which a plugin works, under kube-scheduler's names.
+pub fn points(plugin: &dyn Plugin) -> Vec<&'static str> {
+    let all = [
+        ("preEnqueue", plugin.pre_enqueue().is_some()),
+        ("queueSort", plugin.queue_sort().is_some()),
+        ("preFilter", plugin.pre_filter().is_some()),
+        ("filter", plugin.filter().is_some()),
+        ("preScore", plugin.pre_score().is_some()),
+        ("score", plugin.score().is_some()),
+        ("reserve", plugin.reserve().is_some()),
+        ("permit", plugin.permit().is_some()),
+        ("bind", plugin.bind().is_some()),
+    ];
+    all.into_iter().filter(|(_, works)| *works).map(|(point, _)| point).collect()
+}
+
+/// Lists the reasons.
+pub(super) fn reasons() -> Reasons {
+    let body = |e: &pellucid_api::reason::ReasonEntry| ReasonEntryBody {
+        code: e.code.as_str().into(),
+        plugin: e.plugin.into(),
+        message: e.message.into(),
+        meaning: e.meaning.into(),
+        remedy: e.remedy.into(),
+        resolver: e.resolver.as_str().into(),
+    };
+    Reasons { reasons: REGISTRY.iter().map(body).collect() }
+}
+
+/// Shows how often shadow mode agrees.
+pub(super) fn shadow(root: &Root, now: Now) -> Result<Shadow, ReadError> {
+    let Some(tally) = &root.shadow else {
+        let message = "this scheduler shadows no other; start it with run --shadow-of NAME".into();
+        return Err(ReadError::NotFound { code: "NotShadowing", message });
+    };
+    let compared = tally.agreed + tally.disagreed + tally.refused_by_us;
+    let example = |d: &crate::cycle::shadow::Disagreement| DisagreementBody {
+        pod: d.pod.to_string(),
+        ours: d.ours.as_ref().map(ToString::to_string),
+        theirs: d.theirs.to_string(),
+    };
+    Ok(Shadow {
+        meta: of_root(root, now),
+        of: tally.of.to_string(),
+        agreed: tally.agreed,
+        disagreed: tally.disagreed,
+        refused_by_us: tally.refused_by_us,
+        not_compared: tally.not_compared,
+        expired: tally.expired,
+        agreement_percent: if compared == 0 { 0.0 } else { 100.0 * tally.agreed as f64 / compared as f64 },
+        examples: tally.examples.iter().rev().map(example).collect(),
+    })
+}

@@ -1,0 +1,81 @@
+//! The queue as people read it: each unit in one stage, in the order in which it will be taken.
+
+use pellucid_api::rest::queue::{Queue, QueueCounts, QueuedUnit};
+
+use super::meta::{of_root, rfc3339};
+use super::root::Root;
+use crate::cycle::decision::Outcome;
+use crate::model::Now;
+use crate::queue::{QueueStage, Unit, UnitId};
+
+/// Lists the queue.
+pub(super) fn queue(root: &Root, now: Now) -> Queue {
+    let mut units: Vec<(UnitId, &Unit)> =
+        root.queue.units().filter(|(_, u)| u.stage != QueueStage::InFlight).collect();
+    units.sort_by_cached_key(|(_, u)| {
+        let until = if u.stage == QueueStage::Backoff { u.backoff_until } else { Default::default() };
+        (u.stage, until, u.order_key())
+    });
+    let counts = root.queue.counts();
+    let mut position = 0;
+    let mut stage = None;
+    let mut rows = Vec::with_capacity(units.len());
+    for (_, unit) in units {
+        position = if stage == Some(unit.stage) { position + 1 } else { 0 };
+        stage = Some(unit.stage);
+        rows.push(row(root, unit, position, now));
+    }
+    Queue {
+        meta: of_root(root, now),
+        counts: QueueCounts {
+            active: counts.active,
+            backoff: counts.backoff,
+            unschedulable: counts.unschedulable,
+            gated: counts.gated,
+            in_flight: counts.in_flight,
+        },
+        units: rows,
+    }
+}
+
+fn row(root: &Root, unit: &Unit, position: usize, now: Now) -> QueuedUnit {
+    let profile = &root.profiles[unit.profile];
+    let pods = unit.pods.iter().filter_map(|id| root.cluster.pod(*id));
+    let verdict = unit.pods.first().and_then(|id| root.verdicts.get(id.index())?.as_ref());
+    let message = match verdict.map(|v| &v.outcome) {
+        Some(Outcome::Refused(refusal) | Outcome::Gated(refusal)) => refusal.message().to_string(),
+        _ => String::new(),
+    };
+    let refused_by = profile.plugins.iter().enumerate().filter(|(i, _)| unit.refused_by.contains(*i));
+    QueuedUnit {
+        key: unit.key.to_string(),
+        pods: pods.clone().map(|r| r.pod.key.to_string()).collect(),
+        stage: unit.stage.as_str().into(),
+        position,
+        priority: pods.map(|r| r.pod.priority).max().unwrap_or(0),
+        profile: profile.scheduler_name.to_string(),
+        attempts: unit.attempts,
+        queued_at: rfc3339(now.wall_at(unit.queued_at)),
+        backoff_until: (unit.stage == QueueStage::Backoff).then(|| rfc3339(now.wall_at(unit.backoff_until))),
+        refused_by: refused_by.map(|(_, p)| p.name().to_string()).collect(),
+        wakes_on: wakes_on(root, unit),
+        message,
+    }
+}
+
+/// Returns the events that can wake a unit: those of the plugins that refused it.
+pub(super) fn wakes_on(root: &Root, unit: &Unit) -> Vec<String> {
+    if !matches!(unit.stage, QueueStage::Unschedulable | QueueStage::Gated) {
+        return Vec::new();
+    }
+    let plugins = &root.profiles[unit.profile].plugins;
+    let refusing = plugins.iter().enumerate().filter(|(i, _)| {
+        unit.refused_by.contains(*i)
+            || (unit.stage == QueueStage::Gated && plugins[*i].pre_enqueue().is_some())
+    });
+    let events = refusing.filter_map(|(_, p)| p.hints()).flat_map(|h| h.events());
+    let mut events: Vec<String> = events.map(|e| (*e).to_string()).collect();
+    events.sort();
+    events.dedup();
+    events
+}

@@ -1,0 +1,275 @@
+//! Every read of the scheduler's own, as data: path, parameters, type, and how to answer from a root.
+//!
+//! Plugins' endpoints are turned into such reads here too, with the four that every plugin has. `http/`
+//! makes routes, OpenAPI, tables and `__services__` of the list.
+
+use std::sync::Arc;
+
+use pellucid_api::rest::{BodySchema, explain, nodes, profiles, queue, scores, shadow};
+use serde_json::Value;
+
+use super::root::Root;
+use super::{explain as explaining, node_views, plugin_views, queue_view, score_views};
+use crate::framework::PluginFactory;
+use crate::framework::endpoint::{PathParams, ReadContext, ReadError};
+use crate::framework::view::View;
+use crate::model::Now;
+
+/// Answers a read from a root.
+pub type RootFn = Arc<dyn Fn(&Root, &PathParams, Now) -> Result<Value, ReadError> + Send + Sync>;
+
+/// How to lay a body out as rows: an array of the body, and per column a heading and a JSON pointer.
+#[derive(Clone, Debug)]
+pub struct RowSpec {
+    /// JSON pointer to the array.
+    pub array: &'static str,
+    /// Columns; none means: the fields of the first object.
+    pub columns: &'static [(&'static str, &'static str)],
+}
+
+/// One read.
+#[derive(Clone)]
+pub struct RootRead {
+    /// Full path with `:name` parameters.
+    pub path: String,
+    /// Group in the documentation.
+    pub tag: &'static str,
+    /// One sentence.
+    pub summary: String,
+    /// Type of the body.
+    pub body: BodySchema,
+    /// Rows for tables.
+    pub rows: Option<RowSpec>,
+    /// Code of the 404, when the path names an object.
+    pub not_found: Option<&'static str>,
+    /// Answers.
+    pub read: RootFn,
+}
+
+impl RootRead {
+    fn new<T: serde::Serialize>(
+        path: impl Into<String>,
+        tag: &'static str,
+        summary: impl Into<String>,
+        body: BodySchema,
+        read: impl Fn(&Root, &PathParams, Now) -> Result<T, ReadError> + Send + Sync + 'static,
+    ) -> Self {
+        let read =
+            move |root: &Root, params: &PathParams, now: Now| Ok(serde_json::json!(read(root, params, now)?));
+        let (path, summary) = (path.into(), summary.into());
+        Self { path, tag, summary, body, rows: None, not_found: None, read: Arc::new(read) }
+    }
+
+    fn rows(mut self, array: &'static str, columns: &'static [(&'static str, &'static str)]) -> Self {
+        self.rows = Some(RowSpec { array, columns });
+        self
+    }
+
+    fn not_found(mut self, code: &'static str) -> Self {
+        self.not_found = Some(code);
+        self
+    }
+}
+
+/// Returns a path parameter.
+pub(super) fn param<'p>(params: &'p PathParams, name: &str) -> &'p str {
+    params.get(name).map_or("", String::as_str)
+}
+
+/// Returns every read, in the order of the documentation.
+pub fn reads(registry: &[Box<dyn PluginFactory>]) -> Vec<RootRead> {
+    let mut all = scheduler_reads();
+    for factory in registry {
+        all.extend(plugin_reads(&**factory));
+    }
+    all
+}
+
+fn scheduler_reads() -> Vec<RootRead> {
+    vec![
+        RootRead::new(
+            "/apis/v1/plugins",
+            "plugins",
+            "Profiles, plugins, extension points, weights, and the plugins' endpoints",
+            BodySchema::of::<profiles::Plugins>(),
+            |root, _, now| Ok(plugin_views::plugins(root, now)),
+        )
+        .rows("/plugins", &[("Plugin", "/name"), ("What it decides", "/summary")]),
+        RootRead::new(
+            "/apis/v1/nodes",
+            "cluster",
+            "Every node: allocatable, requested, free, pods",
+            BodySchema::of::<nodes::NodeList>(),
+            |root, _, now| Ok(node_views::list(root, now)),
+        )
+        .rows(
+            "/nodes",
+            &[
+                ("Node", "/name"),
+                ("Ready", "/ready"),
+                ("Unschedulable", "/unschedulable"),
+                ("Pods", "/pods"),
+                ("Free milli-CPU", "/free/cpu"),
+                ("Free memory", "/free/memory"),
+                ("Allocatable milli-CPU", "/allocatable/cpu"),
+                ("Allocatable memory", "/allocatable/memory"),
+            ],
+        ),
+        RootRead::new(
+            "/apis/v1/nodes/:nodeName",
+            "cluster",
+            "One node: allocatable, requested, reserved, nominated, labels, taints, pods",
+            BodySchema::of::<nodes::NodeDetail>(),
+            |root, params, now| node_views::detail(root, param(params, "nodeName"), now),
+        )
+        .rows("/podsOnNode", &[])
+        .not_found("NodeNotFound"),
+        RootRead::new(
+            "/apis/v1/queue",
+            "queue",
+            "Each pending unit in exactly one stage, in order",
+            BodySchema::of::<queue::Queue>(),
+            |root, _, now| Ok(queue_view::queue(root, now)),
+        )
+        .rows(
+            "/units",
+            &[
+                ("Unit", "/key"),
+                ("Stage", "/stage"),
+                ("Position", "/position"),
+                ("Priority", "/priority"),
+                ("Attempts", "/attempts"),
+                ("Backoff until", "/backoffUntil"),
+                ("Message", "/message"),
+            ],
+        ),
+        RootRead::new(
+            "/apis/v1/scores",
+            "scores",
+            "Recorded score tables (flag s), the newest first",
+            BodySchema::of::<scores::ScoreTables>(),
+            |root, _, now| Ok(score_views::tables(root, now)),
+        )
+        .rows("/tables", &[("Pod", "/name"), ("Chosen", "/chosen"), ("Feasible", "/feasibleNodes")]),
+        RootRead::new(
+            "/apis/v1/scores/:namespace/:name",
+            "scores",
+            "The newest recorded score table of a pod (flag s)",
+            BodySchema::of::<scores::ScoreTable>(),
+            |root, params, now| {
+                score_views::table(root, param(params, "namespace"), param(params, "name"), now)
+            },
+        )
+        .rows("/rows", &[("#", "/rank"), ("Node", "/node"), ("Total", "/total")])
+        .not_found("ScoresNotRecorded"),
+        RootRead::new(
+            "/apis/v1/filter-failures",
+            "scores",
+            "Recorded refused nodes (flag f), the newest attempt first",
+            BodySchema::of::<scores::FilterFailures>(),
+            |root, _, now| Ok(score_views::failures(root, now)),
+        )
+        .rows("/failures", &[]),
+        RootRead::new(
+            "/apis/v1/explain/pods",
+            "explain",
+            "Every pending pod with its verdict",
+            BodySchema::of::<explain::PendingPods>(),
+            |root, _, now| Ok(explaining::pending(root, now)),
+        )
+        .rows(
+            "/pods",
+            &[
+                ("Namespace", "/namespace"),
+                ("Pod", "/name"),
+                ("Verdict", "/verdict"),
+                ("Message", "/message"),
+            ],
+        ),
+        RootRead::new(
+            "/apis/v1/explain/pods/:namespace/:name",
+            "explain",
+            "Why a pod is where it is, or nowhere: node groups that add up, numbers, remedies",
+            BodySchema::of::<explain::PodExplanation>(),
+            |root, params, now| explaining::pod(root, param(params, "namespace"), param(params, "name"), now),
+        )
+        .rows(
+            "/nodeGroups",
+            &[
+                ("Plugin", "/plugin"),
+                ("Nodes", "/count"),
+                ("Reason", "/reasons/0/message"),
+                ("Remedy", "/reasons/0/remedy"),
+            ],
+        )
+        .not_found("PodNotFound"),
+        RootRead::new(
+            "/apis/v1/reasons",
+            "explain",
+            "The registry of reasons: code, meaning, remedy, who can resolve it",
+            BodySchema::of::<profiles::Reasons>(),
+            |_, _, _| Ok(plugin_views::reasons()),
+        )
+        .rows("/reasons", &[]),
+        RootRead::new(
+            "/apis/v1/quarantine",
+            "cluster",
+            "Objects the API server accepted but the scheduler cannot read",
+            BodySchema::of::<nodes::Quarantine>(),
+            |root, _, now| Ok(node_views::quarantine(root, now)),
+        )
+        .rows("/objects", &[]),
+        RootRead::new(
+            "/apis/v1/shadow",
+            "explain",
+            "How often the decisions agree with the shadowed scheduler's (run --shadow-of)",
+            BodySchema::of::<shadow::Shadow>(),
+            |root, _, now| plugin_views::shadow(root, now),
+        )
+        .rows("/examples", &[])
+        .not_found("NotShadowing"),
+    ]
+}
+
+fn plugin_reads(factory: &dyn PluginFactory) -> Vec<RootRead> {
+    let name = factory.name();
+    let path = |end: &str| format!("/apis/v1/plugins/{name}/{end}");
+    let mut all = vec![
+        RootRead::new(
+            path("config"),
+            "plugins",
+            format!("Arguments of {name} in force, by profile"),
+            BodySchema::of::<profiles::PluginConfig>(),
+            move |root, _, now| Ok(plugin_views::config(root, name, now)),
+        ),
+        RootRead::new(
+            path("stats"),
+            "plugins",
+            format!("What {name} did since the start, by profile"),
+            BodySchema::of::<profiles::PluginStats>(),
+            move |root, _, now| Ok(plugin_views::stats(root, name, now)),
+        ),
+        RootRead::new(
+            path("schema"),
+            "plugins",
+            format!("Extension points and arguments of {name}"),
+            BodySchema::of::<profiles::PluginSchema>(),
+            move |root, _, _| plugin_views::schema(root, name),
+        ),
+    ];
+    for endpoint in factory.endpoints() {
+        let read = endpoint.read.clone();
+        all.push(RootRead {
+            path: path(endpoint.path),
+            tag: "plugins",
+            summary: format!("{name}: {}", endpoint.summary),
+            body: endpoint.body,
+            rows: endpoint.rows.map(|array| RowSpec { array, columns: &[] }),
+            not_found: endpoint.path.contains(':').then_some("NotFound"),
+            read: Arc::new(move |root, params, now| {
+                read(&ReadContext { view: View::new(&root.cluster), params, now })
+            }),
+        });
+    }
+    all
+}

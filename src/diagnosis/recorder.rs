@@ -1,0 +1,118 @@
+//! What flags `s` and `f` record: score tables and refused nodes of recent attempts, in bounded rings.
+//!
+//! Cheap to copy for a published root. What is pushed out is counted.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::framework::Cause;
+use crate::model::{Name, Now, PodKey};
+
+/// Score tables kept.
+pub const TABLES_KEPT: usize = 256;
+/// Attempts whose refused nodes are kept.
+pub const FAILURES_KEPT: usize = 64;
+/// Refused nodes kept per attempt.
+pub const NODES_PER_FAILURE: usize = 1_000;
+
+/// A plugin's share in a node's score: raw, normalised, weighted.
+pub type Share = (i64, i64, i64);
+
+/// A line of a recorded score table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedRow {
+    /// Node.
+    pub node: Name,
+    /// Sum of the weighted scores.
+    pub total: i64,
+    /// Per plugin of the table, in its order; `None` when it skipped.
+    pub shares: Vec<Option<Share>>,
+}
+
+/// A recorded score table.
+#[derive(Clone, Debug)]
+pub struct RecordedTable {
+    /// Pod.
+    pub pod: PodKey,
+    /// Attempt.
+    pub cycle: u64,
+    /// When.
+    pub at: Now,
+    /// The node that was chosen.
+    pub chosen: Name,
+    /// Number of feasible nodes.
+    pub feasible: usize,
+    /// Score plugins and their weights, in the profile's order.
+    pub plugins: Vec<(&'static str, i64)>,
+    /// The best nodes.
+    pub rows: Vec<RecordedRow>,
+}
+
+/// The recorded refused nodes of one attempt.
+#[derive(Clone, Debug)]
+pub struct RecordedFailure {
+    /// Pod.
+    pub pod: PodKey,
+    /// Attempt.
+    pub cycle: u64,
+    /// When.
+    pub at: Now,
+    /// Refused nodes by name, each with its cause.
+    pub nodes: Vec<(Name, Arc<Cause>)>,
+}
+
+/// The rings.
+#[derive(Clone, Debug, Default)]
+pub struct Recorder {
+    tables: Arc<VecDeque<Arc<RecordedTable>>>,
+    failures: Arc<VecDeque<Arc<RecordedFailure>>>,
+    tables_dropped: u64,
+    failures_dropped: u64,
+}
+
+impl Recorder {
+    /// Records a table.
+    pub fn push_table(&mut self, table: RecordedTable) -> Arc<RecordedTable> {
+        let table = Arc::new(table);
+        let tables = Arc::make_mut(&mut self.tables);
+        tables.push_back(table.clone());
+        if tables.len() > TABLES_KEPT {
+            tables.pop_front();
+            self.tables_dropped += 1;
+        }
+        table
+    }
+
+    /// Records refused nodes; those beyond [`NODES_PER_FAILURE`] are counted as dropped.
+    pub fn push_failure(&mut self, mut failure: RecordedFailure) -> Arc<RecordedFailure> {
+        self.failures_dropped += failure.nodes.len().saturating_sub(NODES_PER_FAILURE) as u64;
+        failure.nodes.truncate(NODES_PER_FAILURE);
+        let failure = Arc::new(failure);
+        let failures = Arc::make_mut(&mut self.failures);
+        failures.push_back(failure.clone());
+        if failures.len() > FAILURES_KEPT {
+            self.failures_dropped += failures.pop_front().map_or(0, |f| f.nodes.len() as u64);
+        }
+        failure
+    }
+
+    /// Iterates over recorded tables, the newest first.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<RecordedTable>> {
+        self.tables.iter().rev()
+    }
+
+    /// Iterates over recorded failures, the newest first.
+    pub fn failures(&self) -> impl Iterator<Item = &Arc<RecordedFailure>> {
+        self.failures.iter().rev()
+    }
+
+    /// Returns how many tables were pushed out.
+    pub fn tables_dropped(&self) -> u64 {
+        self.tables_dropped
+    }
+
+    /// Returns how many refused nodes were pushed out or left out.
+    pub fn failures_dropped(&self) -> u64 {
+        self.failures_dropped
+    }
+}

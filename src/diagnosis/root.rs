@@ -1,0 +1,45 @@
+//! The root: everything readable at one generation, published as one `Arc`.
+
+use std::sync::Arc;
+
+use super::recorder::Recorder;
+use super::switches::Switches;
+use crate::cluster::Cluster;
+use crate::cycle::Verdict;
+use crate::cycle::scheduler::{Counters, PluginTally};
+use crate::cycle::shadow::ShadowTally;
+use crate::framework::PluginFactory;
+use crate::framework::profile::Profile;
+use crate::model::{Now, Pages};
+use crate::queue::Queue;
+
+/// The plugins this process knows. Never changes.
+pub type Registry = Arc<Vec<Box<dyn PluginFactory>>>;
+
+/// A published root. Immutable; shares every page that did not change with its neighbours in time.
+pub struct Root {
+    /// Number of the publication.
+    pub generation: u64,
+    /// When.
+    pub published: Now,
+    /// Nodes and pods.
+    pub cluster: Cluster,
+    /// Queue.
+    pub queue: Queue,
+    /// Last verdict per pod slot.
+    pub verdicts: Pages<Option<Verdict>>,
+    /// Profiles.
+    pub profiles: Arc<[Arc<Profile>]>,
+    /// Plugins.
+    pub registry: Registry,
+    /// What plugins did, per profile and plugin.
+    pub tally: Vec<Vec<PluginTally>>,
+    /// Recorded tables and failures.
+    pub recorder: Recorder,
+    /// The switches themselves: they are read as they are now.
+    pub switches: Arc<Switches>,
+    /// Counters.
+    pub counters: Counters,
+    /// Agreement with another scheduler, in shadow mode.
+    pub shadow: Option<ShadowTally>,
+}

@@ -1,0 +1,161 @@
+//! Recorded score tables and refused nodes, as bodies and in the log's Markdown form.
+
+use pellucid_api::rest::scores::{
+    FilterFailure, FilterFailures, PluginScore, ScoreRow, ScoreTable, ScoreTables,
+};
+
+use super::explain::TIE_RULE;
+use super::meta::{of_root, rfc3339};
+use super::recorder::{RecordedRow, RecordedTable};
+use super::root::Root;
+use crate::framework::endpoint::ReadError;
+use crate::model::{Now, PodKey};
+
+/// Lists the recorded tables.
+pub(super) fn tables(root: &Root, now: Now) -> ScoreTables {
+    ScoreTables {
+        meta: of_root(root, now),
+        top_n: root.switches.top_n_scores(),
+        dropped: root.recorder.tables_dropped(),
+        tables: root.recorder.tables().map(|t| body(root, t, now)).collect(),
+    }
+}
+
+/// Shows the newest table of a pod.
+pub(super) fn table(root: &Root, namespace: &str, name: &str, now: Now) -> Result<ScoreTable, ReadError> {
+    let key = PodKey::new(namespace, name);
+    let found = root.recorder.tables().find(|t| t.pod == key);
+    found.map(|t| body(root, t, now)).ok_or_else(|| ReadError::NotFound {
+        code: "ScoresNotRecorded",
+        message: format!(
+            "no score table of {key} is recorded; flag s is {}: PUT a number to /debug/flags/s, and the pods \
+             placed from then on are recorded",
+            root.switches.top_n_scores()
+        ),
+    })
+}
+
+fn body(root: &Root, table: &RecordedTable, now: Now) -> ScoreTable {
+    let mut meta = of_root(root, now);
+    meta.decided_at = Some(rfc3339(table.at.wall));
+    meta.cycle_id = Some(table.cycle);
+    ScoreTable {
+        meta,
+        namespace: table.pod.namespace.to_string(),
+        name: table.pod.name.to_string(),
+        chosen: table.chosen.to_string(),
+        feasible_nodes: table.feasible,
+        tie_rule: TIE_RULE.into(),
+        rows: table.rows.iter().enumerate().map(|(rank, row)| row_body(table, rank, row)).collect(),
+    }
+}
+
+fn row_body(table: &RecordedTable, rank: usize, row: &RecordedRow) -> ScoreRow {
+    let share = |((plugin, weight), share): (&(&str, i64), &Option<(i64, i64, i64)>)| {
+        let (raw, normalized, weighted) = share.unwrap_or_default();
+        PluginScore {
+            plugin: (*plugin).to_string(),
+            raw,
+            normalized,
+            weight: *weight,
+            weighted,
+            skipped: share.is_none(),
+        }
+    };
+    let mut plugins: Vec<PluginScore> = table.plugins.iter().zip(&row.shares).map(share).collect();
+    plugins.sort_by(|a, b| a.plugin.cmp(&b.plugin));
+    ScoreRow { rank, node: row.node.to_string(), total: row.total, plugins }
+}
+
+/// Renders a table as the log prints it, in Koordinator's form: plugins sorted by name, weighted values, a
+/// plugin that skipped as 0.
+pub fn markdown(table: &RecordedTable) -> String {
+    let mut order: Vec<usize> = (0..table.plugins.len()).collect();
+    order.sort_by_key(|i| table.plugins[*i].0);
+    let mut header: Vec<String> = ["#", "Pod", "Node", "Score"].map(String::from).to_vec();
+    header.extend(order.iter().map(|i| table.plugins[*i].0.to_string()));
+    let mut lines = vec![markdown_line(&header)];
+    let numbers = "| ---:".repeat(header.len() - 3);
+    lines.push(format!("| --- | --- | --- {numbers}|"));
+    for (rank, row) in table.rows.iter().enumerate() {
+        let mut cells =
+            vec![rank.to_string(), table.pod.to_string(), row.node.to_string(), row.total.to_string()];
+        cells.extend(order.iter().map(|i| row.shares[*i].map_or(0, |s| s.2).to_string()));
+        lines.push(markdown_line(&cells));
+    }
+    lines.join("\n")
+}
+
+fn markdown_line(cells: &[String]) -> String {
+    format!("| {} |", cells.join(" | "))
+}
+
+/// Lists the recorded refused nodes.
+pub(super) fn failures(root: &Root, now: Now) -> FilterFailures {
+    let failures = root.recorder.failures().flat_map(|f| {
+        f.nodes.iter().map(|(node, cause)| FilterFailure {
+            namespace: f.pod.namespace.to_string(),
+            name: f.pod.name.to_string(),
+            cycle_id: f.cycle,
+            decided_at: rfc3339(f.at.wall),
+            node: node.to_string(),
+            plugin: cause.plugin.into(),
+            code: cause.code.as_str().into(),
+            message: cause.message(),
+        })
+    });
+    FilterFailures {
+        meta: of_root(root, now),
+        recording: root.switches.filter_failures(),
+        dropped: root.recorder.failures_dropped(),
+        failures: failures.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Name;
+
+    /// The header of article 001, with its ten plugins given in another order.
+    #[test]
+    fn the_log_form_is_koordinators() {
+        let names = [
+            "TaintToleration",
+            "Reservation",
+            "PodTopologySpread",
+            "NodeResourcesFit",
+            "NodeResourcesBalancedAllocation",
+            "NodeNUMAResource",
+            "NodeAffinity",
+            "LoadAwareScheduling",
+            "InterPodAffinity",
+            "ImageLocality",
+        ];
+        let values = [100, 0, 200, 94, 96, 0, 0, 87, 0, 0];
+        let share = |(i, v): (usize, &i64)| (i != 1).then_some((*v, *v, *v));
+        let row = RecordedRow {
+            node: Name::new("cn-hangzhou.10.0.4.51"),
+            total: 577,
+            shares: values.iter().enumerate().map(share).collect(),
+        };
+        let table = RecordedTable {
+            pod: PodKey::new("default", "curlimage-545745d8f8-rngp7"),
+            cycle: 1,
+            at: Now::default(),
+            chosen: row.node.clone(),
+            feasible: 4,
+            plugins: names.iter().map(|n| (*n, 1)).collect(),
+            rows: vec![row],
+        };
+        assert_eq!(
+            markdown(&table),
+            "| # | Pod | Node | Score | ImageLocality | InterPodAffinity | LoadAwareScheduling | NodeAffinity | \
+             NodeNUMAResource | NodeResourcesBalancedAllocation | NodeResourcesFit | PodTopologySpread | \
+             Reservation | TaintToleration |\n\
+             | --- | --- | --- | ---:| ---:| ---:| ---:| ---:| ---:| ---:| ---:| ---:| ---:| ---:|\n\
+             | 0 | default/curlimage-545745d8f8-rngp7 | cn-hangzhou.10.0.4.51 | 577 | 0 | 0 | 87 | 0 | 0 | 96 | \
+             94 | 200 | 0 | 100 |"
+        );
+    }
+}
