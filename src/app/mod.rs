@@ -1,1 +1,17 @@
-//! To be written.
+//! Wiring: threads, the loop, the clock, metrics, logs, shutdown.
+//!
+//! EDGE. Nothing is decided here. [`instance::Instance`] is a running scheduler: a scheduling thread that
+//! owns the state ([`core_loop`]), the edge tasks to the cluster, and the REST server. `run`, `demo` and
+//! `replay` are what the commands of the same names do with it.
+
+pub mod clock;
+pub mod core_loop;
+pub mod demo;
+pub mod flags;
+pub mod instance;
+pub mod metrics;
+pub mod replay;
+pub mod resource_metrics;
+pub mod routes;
+pub mod run;
+pub mod telemetry;

@@ -1,0 +1,37 @@
+//! The clock, read here and nowhere else.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::model::Now;
+use crate::model::time::Probe;
+
+/// Reads the time.
+pub type Clock = Arc<dyn Fn() -> Now + Send + Sync>;
+
+/// Returns the clock of this machine. Its monotonic time starts now.
+#[expect(clippy::disallowed_methods, reason = "this is the place where the clock is read")]
+pub fn system() -> Clock {
+    let start = Instant::now();
+    Arc::new(move || Now {
+        monotonic: start.elapsed(),
+        wall: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO),
+    })
+}
+
+/// A stopwatch for plugins and attempts; no decision reads it.
+pub struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// Starts it.
+    #[expect(clippy::disallowed_methods, reason = "this is the place where the clock is read")]
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+}
+
+impl Probe for Stopwatch {
+    fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+}

@@ -1,0 +1,175 @@
+//! The scheduling thread: takes inputs, plans units, hands out effects, publishes roots.
+//!
+//! It alone owns the state. It waits only when nothing is to be done, and then for an input or for the next
+//! deadline. Publishing happens when it goes idle and at least every [`PUBLISH_EVERY`] between units.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use tracing::{Level, debug, enabled, info};
+
+use super::clock::{Clock, Stopwatch};
+use super::metrics::Metrics;
+use crate::cluster::Input;
+use crate::cycle::Scheduler;
+use crate::cycle::decision::Outcome;
+use crate::cycle::scheduler::Step;
+use crate::diagnosis::Root;
+use crate::diagnosis::score_views::markdown;
+use crate::kubernetes::Lanes;
+
+/// The longest time between publications while there is work.
+const PUBLISH_EVERY: Duration = Duration::from_millis(10);
+/// Units planned between two looks at the inputs.
+const UNITS_PER_ROUND: usize = 256;
+/// Inputs taken between two looks at the queue.
+const INPUTS_PER_ROUND: usize = 4096;
+
+/// What the thread works with.
+pub struct CoreLoop {
+    /// The core.
+    pub scheduler: Scheduler,
+    /// Inputs from the edge.
+    pub inputs: mpsc::Receiver<Input>,
+    /// Where effects go.
+    pub lanes: Arc<Lanes>,
+    /// The clock.
+    pub clock: Clock,
+    /// Where roots are published.
+    pub root: Arc<ArcSwap<Root>>,
+    /// Told the generation after each publication.
+    pub published: watch::Sender<u64>,
+    /// Metrics.
+    pub metrics: Arc<Metrics>,
+    /// Ends the loop.
+    pub stop: CancellationToken,
+}
+
+impl CoreLoop {
+    /// Runs until stopped, on the calling thread.
+    pub fn run(mut self) -> std::io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        let stopwatch = Stopwatch::start();
+        let mut last_published = Duration::ZERO;
+        let mut dirty = true;
+        while !self.stop.is_cancelled() {
+            dirty |= self.take_inputs();
+            let now = (self.clock)();
+            self.scheduler.tick(now);
+            dirty |= self.plan(&stopwatch);
+            let now = (self.clock)();
+            let idle = !self.can_plan() && self.inputs.is_empty();
+            if dirty && (idle || now.monotonic.saturating_sub(last_published) >= PUBLISH_EVERY) {
+                self.publish();
+                (dirty, last_published) = (false, now.monotonic);
+            }
+            if idle && !self.wait(&runtime) {
+                break;
+            }
+        }
+        self.publish();
+        Ok(())
+    }
+
+    fn can_plan(&self) -> bool {
+        self.scheduler.has_work() && self.lanes.bind_room() > 0
+    }
+
+    fn take_inputs(&mut self) -> bool {
+        let mut any = false;
+        for _ in 0..INPUTS_PER_ROUND {
+            let Ok(input) = self.inputs.try_recv() else { break };
+            self.scheduler.apply(input, (self.clock)());
+            any = true;
+        }
+        if any {
+            self.lanes.push_all(self.scheduler.take_effects());
+        }
+        any
+    }
+
+    fn plan(&mut self, stopwatch: &Stopwatch) -> bool {
+        let units = UNITS_PER_ROUND.min(self.lanes.bind_room());
+        let mut any = false;
+        for _ in 0..units {
+            let now = (self.clock)();
+            let Some(step) = self.scheduler.step(now, stopwatch) else { break };
+            let took = (self.clock)().monotonic.saturating_sub(now.monotonic);
+            self.metrics.attempt(&step, took, now.monotonic);
+            log(&step, took);
+            any = true;
+        }
+        if any {
+            self.lanes.push_all(self.scheduler.take_effects());
+        }
+        any
+    }
+
+    fn publish(&mut self) {
+        let root = self.scheduler.publish((self.clock)());
+        let generation = root.generation;
+        self.root.store(Arc::new(root));
+        self.published.send_replace(generation);
+    }
+
+    /// Waits for an input or for the next deadline. Returns whether to go on.
+    fn wait(&mut self, runtime: &tokio::runtime::Runtime) -> bool {
+        let now = (self.clock)();
+        let deadline = self.scheduler.next_deadline();
+        // While the lane is full nothing can be planned: the next report is an input.
+        let until = deadline.map_or(Duration::from_secs(3600), |at| at.saturating_sub(now.monotonic));
+        let until = until.max(Duration::from_millis(1));
+        let (inputs, stop) = (&mut self.inputs, self.stop.clone());
+        let input = runtime.block_on(async {
+            tokio::select! {
+                input = inputs.recv() => input.map(Some),
+                () = tokio::time::sleep(until) => Some(None),
+                () = stop.cancelled() => None,
+            }
+        });
+        match input {
+            None => false,
+            Some(None) => true,
+            Some(Some(input)) => {
+                self.scheduler.apply(input, (self.clock)());
+                self.lanes.push_all(self.scheduler.take_effects());
+                self.publish();
+                true
+            }
+        }
+    }
+}
+
+fn log(step: &Step, took: Duration) {
+    if let Some(table) = &step.table {
+        let plugins: Vec<&str> = table.plugins.iter().map(|(name, _)| *name).collect();
+        info!(
+            "Top{} scores for Pod: {}, feasibleNodes: {}, plugins:[{}]\n{}",
+            table.rows.len(),
+            table.pod,
+            table.feasible,
+            plugins.join(" "),
+            markdown(table)
+        );
+    }
+    if let Some(failure) = &step.failure {
+        for (node, cause) in &failure.nodes {
+            info!(pod = %failure.pod, %node, plugin = cause.plugin, reason = cause.message(), "filter failure");
+        }
+    }
+    if enabled!(Level::DEBUG) {
+        let micros = took.as_micros();
+        let (pod, attempts) = (&step.pod.key, step.attempts);
+        match &step.verdict.outcome {
+            Outcome::Placed { placement, node } => {
+                debug!(%pod, %node, score = ?placement.score, feasible = placement.feasible, attempts, micros, "placed");
+            }
+            Outcome::Refused(refusal) | Outcome::Gated(refusal) => {
+                debug!(%pod, attempts, micros, message = &*refusal.message(), "refused");
+            }
+        }
+    }
+}

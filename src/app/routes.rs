@@ -1,0 +1,79 @@
+//! Turns the reads that pure rooms register into routes of the server.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::diagnosis::Root;
+use crate::diagnosis::reads::{RootRead, RowSpec, reads};
+use crate::framework::PluginFactory;
+use crate::framework::endpoint::{PathParams, ReadError};
+use crate::http::{Param, Params, Published, RequestInfo, Route, Table};
+
+impl Published for Root {
+    fn generation(&self) -> u64 {
+        self.generation
+    }
+}
+
+/// Returns the routes of everything that is registered.
+pub fn routes(registry: &[Box<dyn PluginFactory>]) -> Vec<Route<Root>> {
+    reads(registry).into_iter().map(route).collect()
+}
+
+fn route(read: RootRead) -> Route<Root> {
+    let RootRead { path, tag, summary, body, rows, not_found, read } = read;
+    let names: Vec<String> =
+        path.split('/').filter_map(|s| s.strip_prefix(':')).map(str::to_string).collect();
+    let params: Vec<Param> = names.iter().map(|name| Param::path(name, &describe(name))).collect();
+    let answer = move |root: &Root, params: &Params, info: &RequestInfo| {
+        let given = names.iter().map(|n| Ok((n.clone(), params.required(n)?.to_string())));
+        let given: PathParams = given.collect::<Result<_, crate::http::ReadError>>()?;
+        read(root, &given, info.now).map_err(adapt)
+    };
+    Route {
+        not_found_example: not_found.map(|code| (code, "there is no such object".to_string())),
+        params,
+        rows: rows.map(|spec| -> crate::http::Rows { Arc::new(move |body| table(&spec, body)) }),
+        ..Route::get(path, tag, &summary, body, answer)
+    }
+}
+
+fn describe(param: &str) -> String {
+    match param {
+        "namespace" => "Namespace of the pod".into(),
+        "name" => "Name of the object".into(),
+        "nodeName" => "Name of the node".into(),
+        other => format!("The {other}"),
+    }
+}
+
+fn adapt(error: ReadError) -> crate::http::ReadError {
+    match error {
+        ReadError::NotFound { code, message } => crate::http::ReadError::NotFound { code, message },
+        ReadError::BadRequest { code, message } => crate::http::ReadError::BadRequest { code, message },
+    }
+}
+
+/// Lays a body out as rows. Without declared columns the fields of the first object are the columns.
+fn table(spec: &RowSpec, body: &Value) -> Table {
+    let pointer = if spec.array.starts_with('/') { spec.array.to_string() } else { format!("/{}", spec.array) };
+    let objects = body.pointer(&pointer).and_then(Value::as_array).cloned().unwrap_or_default();
+    let columns: Vec<(String, String)> = if spec.columns.is_empty() {
+        let first = objects.first().and_then(Value::as_object);
+        let fields = first.into_iter().flat_map(|o| o.iter());
+        fields.map(|(name, _)| (name.clone(), format!("/{name}"))).collect()
+    } else {
+        spec.columns.iter().map(|(h, p)| ((*h).to_string(), (*p).to_string())).collect()
+    };
+    let row = |object: &Value| columns.iter().map(|(_, p)| cell(object.pointer(p))).collect();
+    Table { header: columns.iter().map(|(h, _)| h.clone()).collect(), rows: objects.iter().map(row).collect() }
+}
+
+fn cell(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    }
+}

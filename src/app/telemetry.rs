@@ -1,0 +1,132 @@
+//! The log: what is written is switched at run time, and writing never holds up the scheduling thread.
+//!
+//! Lines go through a bounded buffer to a thread of their own; what does not fit is dropped and counted.
+
+use std::io;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::reload::Handle;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Registry, reload};
+
+/// Lines that may wait to be written.
+const LINES_WAITING: usize = 16_384;
+
+/// Why a log setting was not accepted.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct LogError(String);
+
+/// The log's settings, changeable at run time.
+pub struct LogControl {
+    handle: Handle<EnvFilter, Registry>,
+    directive: Mutex<Directive>,
+    dropped: ErrorCounter,
+}
+
+#[derive(Clone)]
+struct Directive {
+    verbosity: u8,
+    text: String,
+}
+
+/// Keeps the log's thread alive; what waits is written when it is dropped.
+pub struct LogGuard {
+    _worker: WorkerGuard,
+}
+
+/// Starts the log at a klog verbosity.
+pub fn init(verbosity: u8) -> Result<(Arc<LogControl>, LogGuard), LogError> {
+    let text = directive_of(verbosity);
+    let filter = parse(&text)?;
+    let (writer, worker) =
+        NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES_WAITING).finish(io::stderr());
+    let dropped = writer.error_counter();
+    let (filter, handle) = reload::Layer::new(filter);
+    let lines = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(false).with_target(false);
+    tracing_subscriber::registry()
+        .with(filter)
+        .with(lines)
+        .try_init()
+        .map_err(|e| LogError(format!("the log is set up already: {e}")))?;
+    let directive = Mutex::new(Directive { verbosity, text });
+    Ok((Arc::new(LogControl { handle, directive, dropped }), LogGuard { _worker: worker }))
+}
+
+impl LogControl {
+    /// Returns the klog verbosity that was set last.
+    pub fn verbosity(&self) -> u8 {
+        self.directive.lock().verbosity
+    }
+
+    /// Returns the directive in force.
+    pub fn directive(&self) -> String {
+        self.directive.lock().text.clone()
+    }
+
+    /// Returns how many lines were dropped because the writer could not keep up.
+    pub fn dropped(&self) -> usize {
+        self.dropped.dropped_lines()
+    }
+
+    /// Sets the klog verbosity: 0 warn, 1 and 2 info, 3 to 5 debug, 6 and up trace of this crate.
+    pub fn set_verbosity(&self, verbosity: u8) -> Result<(), LogError> {
+        self.set(Directive { verbosity, text: directive_of(verbosity) })
+    }
+
+    /// Sets a full directive, such as `info,pellucid::kubernetes=trace`.
+    pub fn set_directive(&self, text: &str) -> Result<(), LogError> {
+        let verbosity = self.verbosity();
+        self.set(Directive { verbosity, text: text.to_string() })
+    }
+
+    fn set(&self, directive: Directive) -> Result<(), LogError> {
+        let filter = parse(&directive.text)?;
+        self.handle.reload(filter).map_err(|e| LogError(e.to_string()))?;
+        *self.directive.lock() = directive;
+        Ok(())
+    }
+}
+
+/// Returns the directive that a klog verbosity stands for. Other crates stay at warn.
+fn directive_of(verbosity: u8) -> String {
+    let level = match verbosity {
+        0 => "warn",
+        1 | 2 => "info",
+        3..=5 => "debug",
+        _ => "trace",
+    };
+    format!("warn,pellucid={level}")
+}
+
+/// Parses a directive from outside: no regular expressions, nothing is silently left out.
+fn parse(text: &str) -> Result<EnvFilter, LogError> {
+    if text.trim().is_empty() {
+        return Err(LogError("the directive is empty; an example is info,pellucid=debug".into()));
+    }
+    let parsed = EnvFilter::builder().with_regex(false).parse(text);
+    parsed.map_err(|e| LogError(format!("{text:?} is not a log directive: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn klog_numbers_map_to_levels() {
+        for (v, level) in [(0, "warn"), (1, "info"), (2, "info"), (3, "debug"), (5, "debug"), (6, "trace"), (10, "trace")] {
+            assert_eq!(directive_of(v), format!("warn,pellucid={level}"));
+            assert!(parse(&directive_of(v)).is_ok());
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in ["", "  ", "pellucid=loud", "a=b=c"] {
+            assert!(parse(text).is_err(), "{text:?}");
+        }
+    }
+}
