@@ -76,8 +76,7 @@ struct Inner {
     counts: AllLaneCounts,
 }
 
-/// Waiting conditions by uid. A uid is in `turn` exactly if it waits and is not being written; the entries
-/// of `turn` that no longer wait were dropped.
+/// Waiting conditions by uid. A uid is in `turn` exactly if it waits and is not being written.
 #[derive(Default)]
 struct Conditions {
     waiting: HashMap<Arc<str>, ConditionOrder>,
