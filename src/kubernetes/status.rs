@@ -113,7 +113,7 @@ impl ConditionWriter {
         for tries in 1..=TRIES {
             let error = match self.door.patch(path.clone(), &body).await {
                 Ok(_) => {
-                    self.memory.remember(order, now);
+                    self.memory.remember(order, (self.clock)());
                     return &self.counters.written;
                 }
                 Err(error) => error,

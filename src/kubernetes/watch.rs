@@ -3,6 +3,10 @@
 //! The channel is bounded and nothing is dropped: when the scheduling thread falls behind, the watch stops
 //! reading. A list replaces everything (`Reset`), because a watch that broke may have missed deletes. An
 //! object that cannot be decoded is sent as quarantined, and the watch goes on.
+#![expect(
+    clippy::result_large_err,
+    reason = "unreadable objects are rare, and a readable pod is larger still"
+)]
 
 use std::fmt::Debug;
 use std::sync::Arc;
