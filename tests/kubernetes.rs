@@ -8,6 +8,8 @@ mod mock;
 
 #[path = "kubernetes/connect.rs"]
 mod connect;
+#[path = "kubernetes/rights.rs"]
+mod rights;
 #[path = "kubernetes/watching.rs"]
 mod watching;
 #[path = "kubernetes/writing.rs"]

@@ -138,12 +138,15 @@ impl Binder {
             match error.class() {
                 Class::Refused | Class::Bug => return Some(refused(&error)),
                 Class::Refresh if error.is_not_found() => return Some(BindOutcome::Gone),
-                Class::Refresh | Class::Unknown => match self.settle(order, &error).await? {
+                class @ (Class::Refresh | Class::Unknown) => match self.settle(order, &error).await? {
                     Standing::Gone => return Some(BindOutcome::Gone),
                     Standing::BoundTo(node) if node == order.node => return Some(BindOutcome::Bound),
                     Standing::BoundTo(node) => return Some(BindOutcome::BoundElsewhere { node }),
-                    Standing::Unbound { deleting: true } => return Some(refused(&error)),
-                    Standing::Unbound { deleting: false } => {}
+                    // A conflict that the pod's own state is the reason of, such as a gate: it will stay one.
+                    Standing::Unbound { deleting } if deleting || class == Class::Refresh => {
+                        return Some(refused(&error));
+                    }
+                    Standing::Unbound { .. } => {}
                 },
                 Class::Retry => {}
             }

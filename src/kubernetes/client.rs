@@ -40,8 +40,8 @@ pub enum ConnectError {
         /// What is wrong.
         cause: String,
     },
-    /// The server does not answer as an API server.
-    #[error("the API server at {url} (from {source_name}) does not answer: {cause}")]
+    /// The server does not answer, not as an API server, or does not know us.
+    #[error("the API server at {url} (from {source_name}) cannot be used: {cause}")]
     Unreachable {
         /// The server.
         url: String,
@@ -140,8 +140,12 @@ async fn load(kubeconfig: Option<&Path>) -> Result<(Config, String), ConnectErro
 }
 
 /// Writes an error with its causes, each once: wrappers often repeat what they wrap.
-pub(super) fn chain(error: &dyn StdError) -> String {
+pub(super) fn chain(error: &(dyn StdError + 'static)) -> String {
     let mut text = error.to_string();
+    if let Some(kube::Error::Api(status)) = error.downcast_ref::<kube::Error>() {
+        // Its own text has everything twice, once as a debug dump.
+        return format!("{} {}: {}", status.code, status.reason, status.message);
+    }
     let mut next = error.source();
     while let Some(cause) = next {
         let cause_text = cause.to_string();

@@ -247,3 +247,39 @@ fn recorded_objects_are_readable() {
     }
     assert!(pods > 300 && nodes > 1000, "{pods} pods, {nodes} nodes");
 }
+
+#[test]
+fn answers_of_a_real_api_server_are_readable() {
+    fn check(object: &Value, count: &mut usize) {
+        match object["kind"].as_str() {
+            Some("Pod") if object["metadata"]["uid"].is_string() => {
+                let pod = pod_from_value(object).expect("a readable pod");
+                assert!(pod.created > 1_700_000_000 && !pod.uid.is_empty());
+                *count += 1;
+            }
+            Some("Node") if object["metadata"]["uid"].is_string() => {
+                assert!(node_from_value(object).expect("a readable node").allocatable.milli_cpu > 0);
+                *count += 1;
+            }
+            Some("PodList" | "NodeList") => {
+                for item in object["items"].as_array().into_iter().flatten() {
+                    let mut item = item.clone();
+                    item["kind"] = json!(object["kind"].as_str().map(|kind| kind.trim_end_matches("List")));
+                    check(&item, count);
+                }
+            }
+            _ => {}
+        }
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/kube-apiserver-1.36.jsonl");
+    let text = std::fs::read_to_string(path).expect("recorded answers");
+    let mut count = 0;
+    for line in text.lines() {
+        let response = &serde_json::from_str::<Value>(line).expect("a record")["response"];
+        check(&response["body"], &mut count);
+        for event in response["lines"].as_array().into_iter().flatten() {
+            check(&event["object"], &mut count);
+        }
+    }
+    assert!(count > 30, "{count}");
+}

