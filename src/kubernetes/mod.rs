@@ -1,1 +1,39 @@
-//! To be written.
+//! The edge that talks to a cluster: watches in, writes out.
+//!
+//! In: `watch` decodes Pods and Nodes (`slim`, `decode`) and sends them to the scheduling thread. Out: the
+//! scheduling thread puts effects into [`lanes`], from which the binder, the condition writer and the event
+//! writer pull; all of them write through one [`door`]. [`Edge`] starts all this and stops it in order.
+//!
+//! Not here: decisions, and the clock, which comes in as an argument.
+
+pub mod binder;
+pub mod client;
+pub mod decode;
+mod decode_node;
+mod decode_requests;
+pub mod door;
+mod edge;
+mod event_book;
+pub mod events;
+pub mod lanes;
+mod lenient;
+mod slim;
+pub mod status;
+pub mod watch;
+
+use std::sync::Arc;
+
+pub use client::{ConnectError, Connection};
+pub use edge::{Drained, Edge, EdgeConfig, stop_requested};
+
+use crate::model::Now;
+
+/// Tells the time. Only `app::clock` makes one that reads the machine's.
+pub type Clock = Arc<dyn Fn() -> Now + Send + Sync>;
+
+/// Returns the wall time in the type that API objects use.
+fn timestamp(now: Now) -> jiff::Timestamp {
+    let seconds = i64::try_from(now.wall.as_secs()).unwrap_or(i64::MAX);
+    let nanos = i32::try_from(now.wall.subsec_nanos()).unwrap_or(0);
+    jiff::Timestamp::new(seconds, nanos).unwrap_or(jiff::Timestamp::UNIX_EPOCH)
+}

@@ -1,0 +1,233 @@
+//! The two clients: one reads and retries, one writes and never retries by itself.
+//!
+//! kube's client retries 429, 503 and 504 for minutes, whatever the method. That suits lists; a write needs
+//! to know what happened, so the write client has no retry and every write has a time limit (see `door`).
+
+use std::error::Error as StdError;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+
+/// A connection to a cluster that was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The kubeconfig cannot be used.
+    #[error("kubeconfig {source_name}: {cause}")]
+    Kubeconfig {
+        /// Which kubeconfig: a path, or what told us of it.
+        source_name: String,
+        /// What is wrong.
+        cause: String,
+    },
+    /// There is no kubeconfig and we are not in a cluster.
+    #[error(
+        "no cluster to talk to: no kubeconfig given, KUBECONFIG is not set, {default_path} does not exist, \
+         and in-cluster credentials cannot be used: {cause}"
+    )]
+    Nowhere {
+        /// Where a kubeconfig was looked for.
+        default_path: String,
+        /// What is wrong with the in-cluster credentials.
+        cause: String,
+    },
+    /// A client cannot be made of the configuration.
+    #[error("cannot make a client for {url}: {cause}")]
+    Client {
+        /// The server.
+        url: String,
+        /// What is wrong.
+        cause: String,
+    },
+    /// The server does not answer, not as an API server, or does not know us.
+    #[error("the API server at {url} (from {source_name}) cannot be used: {cause}")]
+    Unreachable {
+        /// The server.
+        url: String,
+        /// Where its address comes from.
+        source_name: String,
+        /// What happened.
+        cause: String,
+    },
+}
+
+/// Both clients and what they talk to.
+#[derive(Clone)]
+pub struct Connection {
+    /// For lists and watches; retries.
+    pub read: Client,
+    /// For writes, and for the reads that settle them; never retries.
+    pub write: Client,
+    /// URL of the API server.
+    pub url: String,
+    /// Version of the API server, empty if it was not asked.
+    pub version: String,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").field("url", &self.url).field("version", &self.version).finish()
+    }
+}
+
+impl Connection {
+    /// Connects to the cluster of the given kubeconfig, else of `KUBECONFIG` or the default kubeconfig if
+    /// there is one, else with in-cluster credentials. Asks the server for its version, so that a wrong
+    /// address or expired credentials fail here, within `patience`, and not somewhere later.
+    pub async fn open(kubeconfig: Option<&Path>, patience: Duration) -> Result<Self, ConnectError> {
+        let (config, source_name) = load(kubeconfig).await?;
+        Self::with_config(config, &source_name, patience).await
+    }
+
+    /// As [`Connection::open`], with a configuration. `source_name` says in errors where it comes from.
+    pub async fn with_config(
+        config: Config,
+        source_name: &str,
+        patience: Duration,
+    ) -> Result<Self, ConnectError> {
+        let url = config.cluster_url.to_string();
+        let client = |retry: bool| {
+            let mut config = config.clone();
+            config.default_retry = retry;
+            let failed = |e: kube::Error| ConnectError::Client { url: url.clone(), cause: chain(&e) };
+            Client::try_from(config).map_err(failed)
+        };
+        let (read, write) = (client(true)?, client(false)?);
+        let unreachable =
+            |cause| ConnectError::Unreachable { url: url.clone(), source_name: source_name.into(), cause };
+        let version = match tokio::time::timeout(patience, write.apiserver_version()).await {
+            Ok(Ok(info)) => info.git_version,
+            // It is there and knows us; it only does not tell.
+            Ok(Err(kube::Error::Api(status))) if status.is_forbidden() => String::new(),
+            Ok(Err(error)) => return Err(unreachable(chain(&error))),
+            Err(_) => return Err(unreachable(format!("no answer within {patience:?}"))),
+        };
+        tracing::info!(server = %url, version = %version, from = source_name, "connected");
+        Ok(Self { read, write, url, version })
+    }
+
+    /// Makes a connection of clients that exist, without asking the server anything.
+    pub fn of_clients(read: Client, write: Client) -> Self {
+        Self { read, write, url: String::new(), version: String::new() }
+    }
+}
+
+async fn load(kubeconfig: Option<&Path>) -> Result<(Config, String), ConnectError> {
+    let options = KubeConfigOptions::default();
+    if let Some(path) = kubeconfig {
+        let source_name = path.display().to_string();
+        let bad = |cause: String| ConnectError::Kubeconfig { source_name: source_name.clone(), cause };
+        let read = Kubeconfig::read_from(path).map_err(|e| bad(chain(&e)))?;
+        let config = Config::from_custom_kubeconfig(read, &options).await.map_err(|e| bad(chain(&e)))?;
+        return Ok((config, source_name));
+    }
+    let default_path = std::env::home_dir().map(|home| home.join(".kube").join("config"));
+    let source_name = match std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty()) {
+        Some(value) => Some(format!("KUBECONFIG={}", PathBuf::from(value).display())),
+        None => default_path.as_ref().filter(|path| path.exists()).map(|path| path.display().to_string()),
+    };
+    if let Some(source_name) = source_name {
+        let config = Config::from_kubeconfig(&options).await;
+        let bad = |e| ConnectError::Kubeconfig { source_name: source_name.clone(), cause: chain(&e) };
+        return Ok((config.map_err(bad)?, source_name));
+    }
+    let config = Config::incluster().map_err(|e| ConnectError::Nowhere {
+        default_path: default_path.map_or("~/.kube/config".into(), |path| path.display().to_string()),
+        cause: chain(&e),
+    })?;
+    Ok((config, "in-cluster credentials".into()))
+}
+
+/// Writes an error with its causes, each once: wrappers often repeat what they wrap.
+pub(super) fn chain(error: &(dyn StdError + 'static)) -> String {
+    let mut text = error.to_string();
+    if let Some(kube::Error::Api(status)) = error.downcast_ref::<kube::Error>() {
+        // Its own text has everything twice, once as a debug dump.
+        return format!("{} {}: {}", status.code, status.reason, status.message);
+    }
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        next = cause.source();
+    }
+    text
+}
+
+/// What to do about an error of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// It was not carried out. Try again later.
+    Retry,
+    /// It met another state than expected. Read the object.
+    Refresh,
+    /// It is refused, and will be again.
+    Refused,
+    /// We made a request that is none.
+    Bug,
+    /// It may or may not have been carried out. Read the object.
+    Unknown,
+}
+
+/// Classifies an HTTP status that is not a success.
+pub fn classify_status(code: u16) -> Class {
+    match code {
+        429 => Class::Retry,
+        404 | 409 | 410 => Class::Refresh,
+        408 | 500.. => Class::Unknown,
+        _ => Class::Refused,
+    }
+}
+
+/// Classifies an error of a kube client.
+pub fn classify(error: &kube::Error) -> Class {
+    match error {
+        kube::Error::Api(status) => classify_status(status.code),
+        // No credentials (an expired plugin, a token file being replaced): nothing was sent.
+        kube::Error::Auth(_) => Class::Retry,
+        kube::Error::HyperError(_)
+        | kube::Error::Service(_)
+        | kube::Error::ReadEvents(_)
+        | kube::Error::SerdeError(_)
+        | kube::Error::FromUtf8(_)
+        | kube::Error::LinesCodecMaxLineLengthExceeded => Class::Unknown,
+        _ => Class::Bug,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_have_classes() {
+        for (code, want) in [
+            (429, Class::Retry),
+            (409, Class::Refresh),
+            (404, Class::Refresh),
+            (410, Class::Refresh),
+            (403, Class::Refused),
+            (422, Class::Refused),
+            (401, Class::Refused),
+            (408, Class::Unknown),
+            (500, Class::Unknown),
+            (503, Class::Unknown),
+            (504, Class::Unknown),
+        ] {
+            assert_eq!(classify_status(code), want, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_chain_says_each_cause_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("outer: {0}")]
+        struct Outer(#[source] std::io::Error);
+        let error = Outer(std::io::Error::other("inner"));
+        assert_eq!(chain(&error), "outer: inner");
+    }
+}

@@ -1,0 +1,109 @@
+//! Nodes from the wire to the model.
+#![expect(
+    clippy::result_large_err,
+    reason = "unreadable objects are rare, and a readable pod is larger still"
+)]
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::decode::{labels, name, quarantined, required, taint_effect};
+use super::decode_requests::amounts;
+use super::lenient::{Fault, Lenient};
+use super::slim;
+use super::slim::SlimNode;
+use crate::cluster::input::Quarantined;
+use crate::model::node::NodeImage;
+use crate::model::requests::ResourceList;
+use crate::model::taint::Taint;
+use crate::model::{Name, Node};
+
+/// Decodes a Node manifest.
+pub fn node_from_value(value: &Value) -> Result<Node, Quarantined> {
+    match SlimNode::deserialize(value) {
+        Ok(slim) => node(&slim),
+        Err(error) => Err(quarantined("Node", None, None, Fault::new("", "", error.to_string()))),
+    }
+}
+
+/// Decodes a Node.
+pub(super) fn node(slim: &SlimNode) -> Result<Node, Quarantined> {
+    read_node(slim).map_err(|fault| {
+        let meta = slim.body.good().and_then(|b| b.metadata.good());
+        quarantined("Node", meta, None, fault)
+    })
+}
+
+fn read_node(slim: &SlimNode) -> Result<Node, Fault> {
+    let Some(body) = slim.body.read("")? else { return Err(Fault::new("", "null", "not an object")) };
+    let no_meta = slim::Meta::default();
+    let no_spec = slim::NodeSpec::default();
+    let no_status = slim::NodeStatus::default();
+    let meta = body.metadata.read("metadata")?.unwrap_or(&no_meta);
+    let spec = body.spec.read("spec")?.unwrap_or(&no_spec);
+    let status = body.status.read("status")?.unwrap_or(&no_status);
+    let under_meta = |fault: Fault| fault.under("metadata");
+    let under_spec = |fault: Fault| fault.under("spec");
+    let under_status = |fault: Fault| fault.under("status");
+    Ok(Node {
+        name: Name::new(&required(&meta.name, "name").map_err(under_meta)?),
+        uid: meta.uid.read("uid").map_err(under_meta)?.cloned().unwrap_or_else(|| "".into()),
+        labels: labels(meta).map_err(under_meta)?,
+        unschedulable: spec
+            .unschedulable
+            .read("unschedulable")
+            .map_err(under_spec)?
+            .copied()
+            .unwrap_or(false),
+        taints: spec.taints.each("taints", taint).map_err(under_spec)?.into(),
+        allocatable: allocatable(status).map_err(under_status)?,
+        images: status.images.each("images", image).map_err(under_status)?.into(),
+        ready: ready(status).map_err(under_status)?,
+        created: meta.creation_timestamp.read("creationTimestamp").map_err(under_meta)?.map_or(0, |m| m.0),
+    })
+}
+
+fn taint(taint: &slim::Taint) -> Result<Taint, Fault> {
+    Ok(Taint {
+        key: required(&taint.key, "key")?,
+        value: name(&taint.value, "value")?,
+        effect: taint_effect(&taint.effect)?.ok_or_else(|| Fault::new("effect", "", "missing"))?,
+    })
+}
+
+/// `status.allocatable`, or `status.capacity` when that is absent, as an API server fills it in.
+fn allocatable(status: &slim::NodeStatus) -> Result<ResourceList, Fault> {
+    let amounts = match status.allocatable {
+        Lenient::Absent => amounts(&status.capacity, "capacity")?,
+        _ => amounts(&status.allocatable, "allocatable")?,
+    };
+    let mut list = ResourceList::default();
+    let mut scalars = Vec::new();
+    for (resource, amount) in amounts {
+        match resource.as_str() {
+            "cpu" => list.milli_cpu = amount,
+            "memory" => list.memory = amount,
+            "ephemeral-storage" => list.ephemeral_storage = amount,
+            "pods" => list.pods = amount,
+            _ => scalars.push((resource, amount)),
+        }
+    }
+    scalars.sort();
+    list.scalars = scalars.into();
+    Ok(list)
+}
+
+fn image(image: &slim::Image) -> Result<NodeImage, Fault> {
+    Ok(NodeImage {
+        names: image.names.each("names", |name| Ok(name.clone()))?.into(),
+        size: image.size_bytes.read("sizeBytes")?.copied().unwrap_or(0),
+    })
+}
+
+fn ready(status: &slim::NodeStatus) -> Result<bool, Fault> {
+    let ready = status.conditions.each("conditions", |condition| {
+        let is_ready = name(&condition.r#type, "type")?.as_str() == "Ready";
+        Ok(is_ready && name(&condition.status, "status")?.as_str() == "True")
+    })?;
+    Ok(ready.contains(&true))
+}

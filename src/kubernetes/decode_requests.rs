@@ -1,0 +1,115 @@
+//! What a pod requests, from the wire: containers, sidecars, pod level, overhead, in-place resize.
+
+use super::decode::{is_sidecar, name};
+use super::lenient::{Fault, Lenient, List, Map, QuantityText};
+use super::slim;
+use crate::model::requests::{ContainerRequests, PodRequests, RequestInputs};
+use crate::model::{Name, quantity};
+
+type Amounts = Vec<(Name, i64)>;
+
+/// Reads the requests of a pod. Faults carry the whole path.
+pub(super) fn requests(spec: &slim::PodSpec, status: &slim::PodStatus) -> Result<PodRequests, Fault> {
+    let under_status = |fault: Fault| fault.under("status");
+    let infeasible = resize_is_infeasible(status).map_err(under_status)?;
+    let running = statuses(&status.container_statuses, "containerStatuses").map_err(under_status)?;
+    let running_init =
+        statuses(&status.init_container_statuses, "initContainerStatuses").map_err(under_status)?;
+    let read = || {
+        Ok(RequestInputs {
+            containers: spec.containers.each("containers", |c| container(c, &running, infeasible, false))?,
+            init_containers: spec.init_containers.each("initContainers", |c| {
+                let sidecar = is_sidecar(c)?;
+                // A plain init container is not resized.
+                container(c, if sidecar { &running_init } else { &[] }, infeasible, sidecar)
+            })?,
+            overhead: amounts(&spec.overhead, "overhead")?,
+            pod_level: match spec.resources.read("resources")? {
+                Some(own) => amounts(&own.requests, "requests").map_err(|f| f.under("resources"))?,
+                None => Vec::new(),
+            },
+        })
+    };
+    read().map(|inputs| PodRequests::compute(&inputs)).map_err(|fault: Fault| fault.under("spec"))
+}
+
+/// What a running container was given and what it has.
+struct Running {
+    name: Name,
+    amounts: Option<Amounts>,
+}
+
+fn statuses(list: &List<slim::ContainerStatus>, field: &str) -> Result<Vec<Running>, Fault> {
+    list.each(field, |status| {
+        let mut found = None;
+        if status.allocated_resources.read("allocatedResources")?.is_some() {
+            found = Some(amounts(&status.allocated_resources, "allocatedResources")?);
+        }
+        if let Some(actual) = status.resources.read("resources")? {
+            let actual = amounts(&actual.requests, "requests").map_err(|f| f.under("resources"))?;
+            found = Some(maximum(found.unwrap_or_default(), actual));
+        }
+        Ok(Running { name: name(&status.name, "name")?, amounts: found })
+    })
+}
+
+/// Whether the kubelet said that the wanted size never fits: then what is wanted does not count.
+fn resize_is_infeasible(status: &slim::PodStatus) -> Result<bool, Fault> {
+    let infeasible = status.conditions.each("conditions", |condition| {
+        let pending = name(&condition.r#type, "type")?.as_str() == "PodResizePending";
+        Ok(pending && condition.reason.read("reason")?.is_some_and(|reason| &**reason == "Infeasible"))
+    })?;
+    Ok(infeasible.contains(&true))
+}
+
+fn container(
+    container: &slim::Container,
+    running: &[Running],
+    infeasible: bool,
+    is_sidecar: bool,
+) -> Result<ContainerRequests, Fault> {
+    let wanted = wanted(container)?;
+    let own = container.name.read("name")?;
+    let has = running.iter().find(|r| Some(&r.name) == own).and_then(|r| r.amounts.clone());
+    let amounts = match has {
+        Some(has) if infeasible => has,
+        Some(has) => maximum(wanted, has),
+        None => wanted,
+    };
+    Ok(ContainerRequests { amounts, is_sidecar })
+}
+
+/// Requests as written; a resource that only has a limit requests the limit.
+fn wanted(container: &slim::Container) -> Result<Amounts, Fault> {
+    let Some(resources) = container.resources.read("resources")? else { return Ok(Vec::new()) };
+    let under = |fault: Fault| fault.under("resources");
+    let mut wanted = amounts(&resources.requests, "requests").map_err(under)?;
+    for (resource, limit) in amounts(&resources.limits, "limits").map_err(under)? {
+        if !wanted.iter().any(|(known, _)| *known == resource) {
+            wanted.push((resource, limit));
+        }
+    }
+    Ok(wanted)
+}
+
+/// The larger amount per resource.
+fn maximum(mut one: Amounts, other: Amounts) -> Amounts {
+    for (resource, amount) in other {
+        match one.iter_mut().find(|(known, _)| *known == resource) {
+            Some((_, known)) => *known = (*known).max(amount),
+            None => one.push((resource, amount)),
+        }
+    }
+    one
+}
+
+/// Reads a list of resources in the units of the model: thousandths of `cpu`, units of the rest.
+pub(super) fn amounts(map: &Map<QuantityText>, field: &str) -> Result<Amounts, Fault> {
+    if matches!(map, Lenient::Absent) {
+        return Ok(Vec::new());
+    }
+    map.entries(field, |resource, QuantityText(text)| {
+        let parsed = if resource.as_str() == "cpu" { quantity::milli(text) } else { quantity::units(text) };
+        parsed.map_err(|e| Fault::new("", text, format!("not a quantity: {}", e.problem)))
+    })
+}

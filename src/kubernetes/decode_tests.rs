@@ -1,0 +1,285 @@
+//! Tests of decoding: faults with their paths, defaults, resize, and the recorded objects.
+
+use serde_json::{Value, json};
+
+use super::super::decode_node::node_from_value;
+use super::*;
+
+fn pod_with(spec: Value) -> Value {
+    json!({"metadata": {"name": "p", "namespace": "ns", "uid": "u"}, "spec": spec})
+}
+
+fn spec_of(spec: Value) -> Arc<PodSpec> {
+    pod_from_value(&pod_with(spec)).expect("readable").spec
+}
+
+fn fault_of(object: &Value, kind: &str) -> (String, String, String) {
+    let q = match kind {
+        "Pod" => pod_from_value(object).map(|_| ()).expect_err("unreadable"),
+        _ => node_from_value(object).map(|_| ()).expect_err("unreadable"),
+    };
+    assert_eq!(q.kind, kind);
+    (q.field.to_string(), q.value.to_string(), q.problem.to_string())
+}
+
+#[test]
+fn a_fault_names_field_value_and_problem() {
+    for (spec, field, value, problem) in [
+        (
+            json!({"containers": [{"resources": {"requests": {"cpu": "1x"}}}]}),
+            "spec.containers[0].resources.requests.cpu",
+            "1x",
+            "not a quantity: its suffix is unknown",
+        ),
+        (
+            json!({"initContainers": [{}, {"resources": {"limits": {"memory": {}}}}]}),
+            "spec.initContainers[1].resources.limits.memory",
+            "(object)",
+            "not a quantity",
+        ),
+        (json!({"overhead": {"cpu": ""}}), "spec.overhead.cpu", "", "not a quantity: it is empty"),
+        (json!({"priority": "high"}), "spec.priority", "high", "not an integer"),
+        (json!({"priority": 5_000_000_000_i64}), "spec.priority", "5000000000", "not a 32-bit integer"),
+        (json!({"containers": {}}), "spec.containers", "(object)", "not a list"),
+        (json!({"containers": ["c"]}), "spec.containers[0]", "c", "not an object"),
+        (json!({"containers": [null]}), "spec.containers[0]", "null", "not an object"),
+        (
+            json!({"containers": [{"ports": [{"hostPort": -1}]}]}),
+            "spec.containers[0].ports[0].hostPort",
+            "-1",
+            "not a port",
+        ),
+        (
+            json!({"containers": [{"ports": [{"hostPort": 1, "protocol": "QUIC"}]}]}),
+            "spec.containers[0].ports[0].protocol",
+            "QUIC",
+            "unknown protocol",
+        ),
+        (
+            json!({"tolerations": [{"effect": "NoBreakfast"}]}),
+            "spec.tolerations[0].effect",
+            "NoBreakfast",
+            "unknown taint effect",
+        ),
+        (
+            json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+                {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Near"}]}]}}}}),
+            "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution\
+             .nodeSelectorTerms[0].matchExpressions[0].operator",
+            "Near",
+            "unknown node selector operator",
+        ),
+        (json!({"nodeSelector": {"disk": 5}}), "spec.nodeSelector.disk", "5", "not a text"),
+        (
+            json!({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution":
+                [{"weight": 1.5}]}}}),
+            "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight",
+            "1.5",
+            "not an integer",
+        ),
+    ] {
+        let want = (field.to_owned(), value.to_owned(), problem.to_owned());
+        assert_eq!(fault_of(&pod_with(spec), "Pod"), want);
+    }
+}
+
+#[test]
+fn quarantine_keeps_what_identity_there_is() {
+    let mut object = pod_with(json!({"priority": true, "schedulerName": "pellucid"}));
+    let q = pod_from_value(&object).expect_err("unreadable");
+    assert_eq!((&*q.namespace, &*q.name, &*q.uid), ("ns", "p", "u"));
+    assert_eq!(q.scheduler_name.as_deref(), Some("pellucid"));
+    object["spec"] = json!(7);
+    let q = pod_from_value(&object).expect_err("unreadable");
+    assert_eq!((&*q.field, &*q.name, q.scheduler_name), ("spec", "p", None));
+    let q = pod_from_value(&json!([])).expect_err("unreadable");
+    assert_eq!((&*q.field, &*q.value), ("", "(list)"));
+    assert_eq!(fault_of(&json!({"metadata": {}}), "Pod").0, "metadata.name");
+}
+
+#[test]
+fn one_bad_object_does_not_fail_its_neighbours_in_any_key_order() {
+    let page = json!({"items": [{"spec": {"priority": {}}, "metadata": {"name": "bad"}},
+                                {"metadata": {"name": "good", "resourceVersion": "7"}}]});
+    #[derive(Deserialize)]
+    struct Page {
+        items: Vec<SlimPod>,
+    }
+    let page: Page = serde_json::from_value(page).expect("a page");
+    assert_eq!(page.items[1].metadata.resource_version.as_deref(), Some("7"));
+    let read: Vec<_> = page.items.iter().map(|slim| pod(slim).is_ok()).collect();
+    assert_eq!(read, [false, true]);
+    for text in [
+        r#"{"type":"ADDED","object":{"metadata":{"name":"a"},"spec":[1,{"b":[]}]}}"#,
+        r#"{"object":{"metadata":{"name":"a"},"spec":[1,{"b":[]}]},"type":"ADDED"}"#,
+    ] {
+        let event: kube::core::WatchEvent<SlimPod> = serde_json::from_str(text).expect("an event");
+        let kube::core::WatchEvent::Added(slim) = event else { panic!("not added") };
+        assert_eq!(&*pod(&slim).expect_err("unreadable").field, "spec");
+    }
+}
+
+#[test]
+fn a_limit_without_a_request_is_the_request() {
+    let spec = spec_of(json!({"containers": [
+        {"resources": {"limits": {"cpu": 2, "memory": "1Gi"}, "requests": {"memory": "1Mi"}}}]}));
+    assert_eq!((spec.requests.list.milli_cpu, spec.requests.list.memory), (2000, 1 << 20));
+}
+
+#[test]
+fn pod_level_requests_and_overhead() {
+    let spec = spec_of(json!({"containers": [{"resources": {"requests": {"cpu": "3"}}}],
+        "resources": {"requests": {"cpu": "1"}}, "overhead": {"cpu": "5m"}}));
+    assert_eq!(spec.requests.list.milli_cpu, 1005);
+}
+
+#[test]
+fn resize_counts_the_largest_unless_it_is_infeasible() {
+    let mut object = pod_with(json!({
+        "containers": [{"name": "c", "resources": {"requests": {"cpu": "4", "memory": "10"}}}],
+        "initContainers": [
+            {"name": "s", "restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}},
+            {"name": "i", "resources": {"requests": {"cpu": "1"}}}]}));
+    object["status"] = json!({
+        "containerStatuses": [{"name": "c", "allocatedResources": {"cpu": "2", "memory": "30"},
+            "resources": {"requests": {"cpu": "3", "memory": "20"}}}],
+        "initContainerStatuses": [{"name": "s", "resources": {"requests": {"cpu": "2"}}},
+            {"name": "i", "resources": {"requests": {"cpu": "90"}}}]});
+    let list = |object: &Value| pod_from_value(object).expect("readable").spec.requests.list.clone();
+    assert_eq!((list(&object).milli_cpu, list(&object).memory), (4000 + 2000, 30));
+    object["status"]["conditions"] =
+        json!([{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}]);
+    assert_eq!(list(&object).milli_cpu, 3000 + 2000);
+    object["status"]["conditions"][0]["reason"] = json!("Deferred");
+    assert_eq!(list(&object).milli_cpu, 4000 + 2000);
+}
+
+#[test]
+fn host_ports_of_containers_and_sidecars() {
+    let port = |port: u16, ip: &str, protocol| HostPort { protocol, ip: ip.into(), port };
+    let spec = spec_of(json!({
+        "containers": [{"ports": [{"containerPort": 80}, {"hostPort": 81, "hostIP": "", "protocol": "UDP"}]}],
+        "initContainers": [{"ports": [{"hostPort": 1}]},
+            {"restartPolicy": "Always", "ports": [{"hostPort": 2, "hostIP": "10.0.0.1"}]}]}));
+    let want = [port(2, "10.0.0.1", Protocol::Tcp), port(81, "0.0.0.0", Protocol::Udp)];
+    assert_eq!(&*spec.host_ports, &want);
+    let spec = spec_of(json!({"hostNetwork": true, "containers": [{"ports": [{"containerPort": 80}]}]}));
+    assert_eq!(&*spec.host_ports, &[port(80, "0.0.0.0", Protocol::Tcp)]);
+}
+
+#[test]
+fn images_get_a_tag() {
+    for (image, want) in [
+        ("nginx", "nginx:latest"),
+        ("host:5000/nginx", "host:5000/nginx:latest"),
+        ("host:5000/nginx:1", "host:5000/nginx:1"),
+        ("nginx@sha256:00", "nginx@sha256:00"),
+    ] {
+        assert_eq!(normalised(&image.into()), Name::new(want));
+    }
+    let spec = spec_of(json!({"containers": [{"image": "a:1"}], "initContainers": [{"image": "b"}],
+        "volumes": [{"emptyDir": {}}, {"image": {"reference": "c"}}]}));
+    assert_eq!(&*spec.images, ["b:latest", "a:1", "c:latest"].map(Name::new));
+    assert_eq!(spec.n_containers, 2);
+}
+
+#[test]
+fn what_a_pod_says_about_itself() {
+    let pod = pod_from_value(&json!({
+        "metadata": {"name": "p", "namespace": "ns", "uid": "u", "labels": {"b": "2", "a": "1"},
+            "creationTimestamp": "1970-01-01T00:01:00Z", "deletionTimestamp": "1970-01-01T00:02:00Z",
+            "annotations": {"kubernetes.io/config.mirror": "x", "other": "y"}, "managedFields": [{}]},
+        "spec": {"nodeName": "", "priority": -5, "schedulerName": "s", "schedulingGates": [{"name": "g"}],
+            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}},
+            "nodeSelector": {"z": "1", "d": "ssd"},
+            "tolerations": [{"key": "k", "operator": "Gt", "value": "5"}, {"operator": "Exists"}]},
+        "status": {"phase": "Running", "nominatedNodeName": "n",
+            "conditions": [{"type": "PodScheduled", "status": "False", "reason": "r", "message": "m"}]}}))
+    .expect("readable");
+    assert_eq!((pod.created, pod.priority, pod.node_name.as_ref()), (60, -5, None));
+    assert!(pod.deleting && pod.is_static && pod.phase == PodPhase::Running);
+    assert_eq!((&*pod.gates, pod.nominated_node.as_deref()), (&[Name::new("g")][..], Some("n")));
+    assert_eq!(pod.labels.iter().map(|(k, _)| k.as_str()).collect::<String>(), "ab");
+    assert_eq!(&*pod.scheduled.expect("condition").message, "m");
+    assert_eq!(pod.spec.affinity.required.as_deref(), Some(&[][..]));
+    assert_eq!(pod.spec.affinity.selector[0], ("d".into(), "ssd".into()));
+    let operators: Vec<_> = pod.spec.tolerations.iter().map(|t| t.operator).collect();
+    assert_eq!(operators, [TolerationOperator::Unknown, TolerationOperator::Exists]);
+}
+
+#[test]
+fn nodes() {
+    let mut object = json!({
+        "metadata": {"name": "n", "uid": "u", "creationTimestamp": "1970-01-01T00:00:07Z"},
+        "spec": {"unschedulable": true, "taints": [{"key": "k", "effect": "NoExecute"}]},
+        "status": {"capacity": {"cpu": "8"}, "conditions": [{"type": "Ready", "status": "True"}],
+            "images": [{"names": ["a:1"], "sizeBytes": 5}],
+            "allocatable": {"cpu": "1500m", "memory": "1Gi", "pods": "110", "example.com/gpu": "2"}}});
+    let node = node_from_value(&object).expect("readable");
+    assert!(node.unschedulable && node.ready && node.created == 7);
+    assert_eq!((node.allocatable.milli_cpu, node.allocatable.pods), (1500, 110));
+    assert_eq!(node.allocatable.scalar(&"example.com/gpu".into()), 2);
+    assert_eq!((node.images[0].size, node.taints[0].effect), (5, TaintEffect::NoExecute));
+    object["status"]["allocatable"] = json!(null);
+    assert_eq!(node_from_value(&object).expect("readable").allocatable.milli_cpu, 8000);
+    object["spec"]["taints"][0]["effect"] = json!("Later");
+    let want = ("spec.taints[0].effect".into(), "Later".into(), "unknown taint effect".into());
+    assert_eq!(fault_of(&object, "Node"), want);
+    assert_eq!(fault_of(&json!(3), "Node").1, "3");
+}
+
+#[test]
+fn recorded_objects_are_readable() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/oracle/schedule.jsonl");
+    let text = std::fs::read_to_string(path).expect("recorded cases");
+    let (mut pods, mut nodes) = (0, 0);
+    for line in text.lines() {
+        let case: Value = serde_json::from_str(line).expect("a case");
+        for object in case["nodes"].as_array().expect("nodes") {
+            node_from_value(object).expect("a readable node");
+            nodes += 1;
+        }
+        for object in case["pods"].as_array().expect("pods") {
+            let pod = pod_from_value(object).expect("a readable pod");
+            assert_eq!(pod.node_name.as_deref(), object["spec"]["nodeName"].as_str());
+            pods += 1;
+        }
+    }
+    assert!(pods > 300 && nodes > 1000, "{pods} pods, {nodes} nodes");
+}
+
+#[test]
+fn answers_of_a_real_api_server_are_readable() {
+    fn check(object: &Value, count: &mut usize) {
+        match object["kind"].as_str() {
+            Some("Pod") if object["metadata"]["uid"].is_string() => {
+                let pod = pod_from_value(object).expect("a readable pod");
+                assert!(pod.created > 1_700_000_000 && !pod.uid.is_empty());
+                *count += 1;
+            }
+            Some("Node") if object["metadata"]["uid"].is_string() => {
+                assert!(node_from_value(object).expect("a readable node").allocatable.milli_cpu > 0);
+                *count += 1;
+            }
+            Some("PodList" | "NodeList") => {
+                for item in object["items"].as_array().into_iter().flatten() {
+                    let mut item = item.clone();
+                    item["kind"] = json!(object["kind"].as_str().map(|kind| kind.trim_end_matches("List")));
+                    check(&item, count);
+                }
+            }
+            _ => {}
+        }
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/kube-apiserver-1.36.jsonl");
+    let text = std::fs::read_to_string(path).expect("recorded answers");
+    let mut count = 0;
+    for line in text.lines() {
+        let response = &serde_json::from_str::<Value>(line).expect("a record")["response"];
+        check(&response["body"], &mut count);
+        for event in response["lines"].as_array().into_iter().flatten() {
+            check(&event["object"], &mut count);
+        }
+    }
+    assert!(count > 30, "{count}");
+}

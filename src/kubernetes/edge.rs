@@ -1,0 +1,194 @@
+//! Starts the tasks of the edge and stops them in order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc::Sender;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::binder::{Binder, BinderCounters};
+use super::door::Door;
+use super::events::{EventCounters, EventWriter, Reporter};
+use super::lanes::{LaneSizes, Lanes};
+use super::status::{ConditionCounters, ConditionWriter};
+use super::watch::{Nodes, Pods, WatchStatus, watch};
+use super::{Clock, Connection};
+use crate::cluster::input::Input;
+
+/// What the edge is made of.
+#[derive(Clone)]
+pub struct EdgeConfig {
+    /// Clients.
+    pub connection: Connection,
+    /// Clock.
+    pub clock: Clock,
+    /// Whether writes go through from the start (`--shadow`: no).
+    pub writes: bool,
+    /// Time limit of one write.
+    pub write_timeout: Duration,
+    /// Bindings under way at once.
+    pub binders: usize,
+    /// Condition patches under way at once.
+    pub condition_writers: usize,
+    /// Event writes under way at once.
+    pub event_writers: usize,
+    /// Sizes of the lanes.
+    pub lanes: LaneSizes,
+    /// Who reports events.
+    pub reporter: Reporter,
+}
+
+impl EdgeConfig {
+    /// Makes a configuration with defaults. `instance` tells this process from others, such as a pod name.
+    pub fn new(connection: Connection, clock: Clock, instance: &str) -> Self {
+        Self {
+            connection,
+            clock,
+            writes: true,
+            write_timeout: Duration::from_secs(10),
+            binders: 32,
+            condition_writers: 8,
+            event_writers: 8,
+            lanes: LaneSizes::default(),
+            reporter: Reporter { controller: "pellucid".into(), instance: instance.into() },
+        }
+    }
+}
+
+/// The running edge. Everything shared is an `Arc` to be cloned before [`Edge::shutdown`].
+pub struct Edge {
+    /// Where the scheduling thread puts effects.
+    pub lanes: Arc<Lanes>,
+    /// The door for writes.
+    pub door: Arc<Door>,
+    /// The watch of Pods.
+    pub pods: Arc<WatchStatus>,
+    /// The watch of Nodes.
+    pub nodes: Arc<WatchStatus>,
+    /// What the binders did.
+    pub binder: Arc<BinderCounters>,
+    /// What the condition writers did.
+    pub conditions: Arc<ConditionCounters>,
+    /// What the event writer did.
+    pub events: Arc<EventCounters>,
+    stop: CancellationToken,
+    tasks: JoinSet<&'static str>,
+}
+
+/// What a shutdown left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drained {
+    /// Tasks that did not finish in time and were cut off.
+    pub aborted: usize,
+    /// Bind orders that were never sent.
+    pub unsent_binds: u64,
+}
+
+impl Edge {
+    /// Starts watches and writers on the current runtime. Inputs go to `inputs`, reports on effects too.
+    pub fn start(config: EdgeConfig, inputs: Sender<Input>) -> Self {
+        let EdgeConfig { connection, clock, writes, write_timeout, .. } = config;
+        let lanes = Arc::new(Lanes::new(config.lanes));
+        let door = Arc::new(Door::new(connection.write, write_timeout, writes));
+        let stop = CancellationToken::new();
+        let (pods, nodes) = <(Arc<WatchStatus>, Arc<WatchStatus>)>::default();
+        let binder = Arc::new(BinderCounters::default());
+        let conditions = Arc::new(ConditionCounters::default());
+        let events = Arc::new(EventCounters::default());
+        let mut tasks = JoinSet::new();
+
+        let read = connection.read;
+        let (feed, status) = (inputs.clone(), pods.clone());
+        let running = watch::<Pods>(read.clone(), feed, status, clock.clone(), stop.clone());
+        spawn(&mut tasks, "pod watch", running);
+        let (feed, status) = (inputs.clone(), nodes.clone());
+        let running = watch::<Nodes>(read, feed, status, clock.clone(), stop.clone());
+        spawn(&mut tasks, "node watch", running);
+
+        let worker = Binder {
+            door: door.clone(),
+            lanes: lanes.clone(),
+            reports: inputs,
+            counters: binder.clone(),
+            stop: stop.clone(),
+        };
+        for _ in 0..config.binders {
+            spawn(&mut tasks, "binder", worker.clone().work());
+        }
+        let worker = ConditionWriter {
+            door: door.clone(),
+            lanes: lanes.clone(),
+            clock: clock.clone(),
+            memory: Arc::default(),
+            counters: conditions.clone(),
+            stop: stop.clone(),
+        };
+        for _ in 0..config.condition_writers {
+            spawn(&mut tasks, "condition writer", worker.clone().work());
+        }
+        let worker = EventWriter {
+            door: door.clone(),
+            lanes: lanes.clone(),
+            clock,
+            reporter: config.reporter,
+            concurrency: config.event_writers,
+            counters: events.clone(),
+            stop: stop.clone(),
+        };
+        spawn(&mut tasks, "event writer", worker.work());
+        Self { lanes, door, pods, nodes, binder, conditions, events, stop, tasks }
+    }
+
+    /// Whether both watches have delivered a complete list.
+    pub fn is_synced(&self) -> bool {
+        self.pods.is_synced() && self.nodes.is_synced()
+    }
+
+    /// Waits until a task ends, which none does by itself while somebody takes the inputs. Returns its name,
+    /// or what it panicked with.
+    pub async fn ended(&mut self) -> String {
+        match self.tasks.join_next().await {
+            Some(Ok(name)) => format!("the {name} ended"),
+            Some(Err(error)) => format!("a task of the edge failed: {error}"),
+            None => "all tasks of the edge ended".into(),
+        }
+    }
+
+    /// Stops: watches at once, writers after the write they are at; whoever needs longer is cut off. Somebody
+    /// must go on taking inputs meanwhile, or have dropped the receiver.
+    pub async fn shutdown(mut self, patience: Duration) -> Drained {
+        self.stop.cancel();
+        self.lanes.close();
+        let finish = async { while self.tasks.join_next().await.is_some() {} };
+        let in_time = tokio::time::timeout(patience, finish).await.is_ok();
+        let aborted = if in_time { 0 } else { self.tasks.len() };
+        self.tasks.shutdown().await;
+        let drained = Drained { aborted, unsent_binds: self.lanes.counts().binds.depth };
+        tracing::info!(aborted, unsent_binds = drained.unsent_binds, "edge stopped");
+        drained
+    }
+}
+
+fn spawn(
+    tasks: &mut JoinSet<&'static str>,
+    name: &'static str,
+    task: impl Future<Output = ()> + Send + 'static,
+) {
+    tasks.spawn(async move {
+        task.await;
+        name
+    });
+}
+
+/// Waits for SIGTERM or SIGINT.
+pub async fn stop_requested() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}

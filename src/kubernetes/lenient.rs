@@ -1,0 +1,326 @@
+//! Values that cannot fail to deserialise: what does not have the wanted shape is kept as [`Lenient::Bad`].
+//!
+//! A list page or a watch event is one JSON document. If one field of one object had another type than we
+//! expect, plain serde would refuse the whole document and all the other objects with it. Types made of
+//! `Lenient` refuse nothing but broken JSON; `decode` walks them afterwards and names the exact field.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use crate::model::Name;
+
+/// A field that was absent (or null), has the wanted shape, or has another.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Lenient<T> {
+    /// Absent or null.
+    #[default]
+    Absent,
+    /// As wanted.
+    Good(T),
+    /// Something else: its text, or `(object)` or `(list)`.
+    Bad(Box<str>),
+}
+
+/// What is wrong with one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// Path from where the fault was found; callers put theirs in front.
+    pub(super) field: String,
+    /// The value.
+    pub(super) value: String,
+    /// The problem.
+    pub(super) problem: String,
+}
+
+impl Fault {
+    pub(super) fn new(field: &str, value: &str, problem: impl Into<String>) -> Self {
+        Self { field: field.into(), value: value.into(), problem: problem.into() }
+    }
+
+    /// Puts the path of the enclosing field in front.
+    pub(super) fn under(mut self, prefix: &str) -> Self {
+        let dot = if self.field.is_empty() || self.field.starts_with('[') { "" } else { "." };
+        self.field = format!("{prefix}{dot}{}", self.field);
+        self
+    }
+}
+
+impl<T: Shape> Lenient<T> {
+    /// Returns the value, `None` when absent.
+    pub(super) fn read(&self, field: &str) -> Result<Option<&T>, Fault> {
+        match self {
+            Self::Absent => Ok(None),
+            Self::Good(value) => Ok(Some(value)),
+            Self::Bad(text) => Err(Fault::new(field, text, format!("not {}", T::WANTED))),
+        }
+    }
+
+    /// Returns the value if it is there and readable.
+    pub(super) fn good(&self) -> Option<&T> {
+        if let Self::Good(value) = self { Some(value) } else { None }
+    }
+}
+
+/// A list whose items are lenient too.
+pub(super) type List<T> = Lenient<Vec<Lenient<T>>>;
+/// An object used as a map.
+pub(super) type Map<T> = Lenient<Vec<(Name, Lenient<T>)>>;
+
+impl<T: Shape> Lenient<Vec<Lenient<T>>> {
+    /// Converts every item; a fault carries the item's index.
+    pub(super) fn each<'a, U>(
+        &'a self,
+        field: &str,
+        mut convert: impl FnMut(&'a T) -> Result<U, Fault>,
+    ) -> Result<Vec<U>, Fault> {
+        let items = self.read(field)?.map_or(&[][..], Vec::as_slice);
+        let mut all = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            let converted = match item.read("") {
+                Ok(Some(item)) => convert(item),
+                Ok(None) => Err(Fault::new("", "null", format!("not {}", T::WANTED))),
+                Err(fault) => Err(fault),
+            };
+            all.push(converted.map_err(|fault| fault.under(&format!("{field}[{index}]")))?);
+        }
+        Ok(all)
+    }
+}
+
+impl<T: Shape> Lenient<Vec<(Name, Lenient<T>)>> {
+    /// Converts every present entry; a fault carries the key.
+    pub(super) fn entries<U>(
+        &self,
+        field: &str,
+        mut convert: impl FnMut(&Name, &T) -> Result<U, Fault>,
+    ) -> Result<Vec<(Name, U)>, Fault> {
+        let entries = self.read(field)?.map_or(&[][..], Vec::as_slice);
+        let mut all = Vec::with_capacity(entries.len());
+        for (key, value) in entries {
+            let converted = match value.read("") {
+                Ok(Some(value)) => convert(key, value),
+                Ok(None) => continue,
+                Err(fault) => Err(fault),
+            };
+            all.push((key.clone(), converted.map_err(|f| f.under(key).under(field))?));
+        }
+        Ok(all)
+    }
+}
+
+/// What a lenient value can be made of. Each kind of JSON value is refused unless the method is there.
+pub(super) trait Shape: Sized {
+    /// What was wanted, for people: `a text`.
+    const WANTED: &'static str;
+    /// Makes it of a string.
+    fn text(_: &str) -> Option<Self> {
+        None
+    }
+    /// Makes it of an integer.
+    fn integer(_: i64) -> Option<Self> {
+        None
+    }
+    /// Makes it of a number that is no 64-bit integer, as it would be printed.
+    fn number(_: &str) -> Option<Self> {
+        None
+    }
+    /// Makes it of a boolean.
+    fn boolean(_: bool) -> Option<Self> {
+        None
+    }
+    /// Makes it of an object, which must be read to its end.
+    fn map<'de, A: MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
+        drain_map(map).map(|()| None)
+    }
+    /// Makes it of a list, which must be read to its end.
+    fn seq<'de, A: SeqAccess<'de>>(mut seq: A) -> Result<Option<Self>, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+}
+
+fn drain_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<(), A::Error> {
+    while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+    Ok(())
+}
+
+impl<'de, T: Shape> Deserialize<'de> for Lenient<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(LenientVisitor(PhantomData))
+    }
+}
+
+struct LenientVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Shape> Visitor<'de> for LenientVisitor<T> {
+    type Value = Lenient<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Lenient::Absent)
+    }
+    fn visit_none<E>(self) -> Result<Self::Value, E> {
+        Ok(Lenient::Absent)
+    }
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        Lenient::deserialize(deserializer)
+    }
+    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(keep(T::boolean(value), || value.to_string()))
+    }
+    fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
+        Ok(keep(T::integer(value), || value.to_string()))
+    }
+    fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
+        let text = || value.to_string();
+        Ok(match i64::try_from(value) {
+            Ok(small) => keep(T::integer(small), text),
+            Err(_) => keep(T::number(&text()), text),
+        })
+    }
+    fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
+        let text = value.to_string();
+        Ok(keep(T::number(&text), || text.clone()))
+    }
+    fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
+        Ok(keep(T::text(value), || value.into()))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        T::map(map).map(|made| keep(made, || "(object)".into()))
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
+        T::seq(seq).map(|made| keep(made, || "(list)".into()))
+    }
+}
+
+fn keep<T>(made: Option<T>, text: impl Fn() -> String) -> Lenient<T> {
+    made.map_or_else(|| Lenient::Bad(text().into()), Lenient::Good)
+}
+
+impl Shape for Name {
+    const WANTED: &'static str = "a text";
+    fn text(text: &str) -> Option<Self> {
+        Some(Self::new(text))
+    }
+}
+
+impl Shape for Arc<str> {
+    const WANTED: &'static str = "a text";
+    fn text(text: &str) -> Option<Self> {
+        Some(text.into())
+    }
+}
+
+impl Shape for i64 {
+    const WANTED: &'static str = "an integer";
+    fn integer(value: i64) -> Option<Self> {
+        Some(value)
+    }
+}
+
+impl Shape for bool {
+    const WANTED: &'static str = "true or false";
+    fn boolean(value: bool) -> Option<Self> {
+        Some(value)
+    }
+}
+
+/// The text of a quantity; a bare number is one too.
+#[derive(Clone, Debug)]
+pub(super) struct QuantityText(pub(super) Name);
+
+impl Shape for QuantityText {
+    const WANTED: &'static str = "a quantity";
+    fn text(text: &str) -> Option<Self> {
+        Some(Self(Name::new(text)))
+    }
+    fn integer(value: i64) -> Option<Self> {
+        Some(Self(Name::new(&value.to_string())))
+    }
+    fn number(text: &str) -> Option<Self> {
+        Some(Self(Name::new(text)))
+    }
+}
+
+/// A point in time, in seconds since 1970.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment(pub(super) i64);
+
+impl Shape for Moment {
+    const WANTED: &'static str = "a point in time";
+    fn text(text: &str) -> Option<Self> {
+        text.parse::<jiff::Timestamp>().ok().map(|t| Self(t.as_second()))
+    }
+}
+
+impl<T: Shape> Shape for Vec<Lenient<T>> {
+    const WANTED: &'static str = "a list";
+    fn seq<'de, A: SeqAccess<'de>>(mut seq: A) -> Result<Option<Self>, A::Error> {
+        let mut all = Vec::new();
+        while let Some(item) = seq.next_element()? {
+            all.push(item);
+        }
+        Ok(Some(all))
+    }
+}
+
+impl<T: Shape> Shape for Vec<(Name, Lenient<T>)> {
+    const WANTED: &'static str = "an object";
+    fn map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
+        let mut all = Vec::new();
+        while let Some(Key(key)) = map.next_key()? {
+            all.push((key, map.next_value()?));
+        }
+        Ok(Some(all))
+    }
+}
+
+/// An object of which only one fact matters: whether it has a certain key.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MirrorMark(pub(super) bool);
+
+impl Shape for MirrorMark {
+    const WANTED: &'static str = "an object";
+    fn map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
+        let mut found = false;
+        while let Some(IsMirror(is)) = map.next_key()? {
+            found |= is;
+            map.next_value::<IgnoredAny>()?;
+        }
+        Ok(Some(Self(found)))
+    }
+}
+
+/// A key, interned without a copy.
+struct Key(Name);
+/// Whether a key is the one the kubelet puts on pods it made from files.
+struct IsMirror(bool);
+
+struct KeyVisitor<T>(fn(&str) -> T);
+
+impl<T> Visitor<'_> for KeyVisitor<T> {
+    type Value = T;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+    fn visit_str<E>(self, key: &str) -> Result<T, E> {
+        Ok((self.0)(key))
+    }
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(KeyVisitor(|key| Self(Name::new(key))))
+    }
+}
+
+impl<'de> Deserialize<'de> for IsMirror {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(KeyVisitor(|key| Self(key == "kubernetes.io/config.mirror")))
+    }
+}

@@ -1,0 +1,70 @@
+//! Connecting: what is said when the cluster is not where the kubeconfig says.
+
+use std::io::Write;
+use std::net::TcpListener;
+use std::time::Duration;
+
+use pellucid::kubernetes::{ConnectError, Connection};
+use serde_json::json;
+
+use crate::mock::{Answer, Mock};
+
+fn kubeconfig(port: u16) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    let text = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
+         clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{port}'}}}}]\n\
+         users: [{{name: u, user: {{}}}}]\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
+    );
+    file.write_all(text.as_bytes()).expect("written");
+    file
+}
+
+async fn open(file: &tempfile::NamedTempFile, patience: Duration) -> Result<Connection, ConnectError> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Connection::open(Some(file.path()), patience).await
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    drop(listener);
+    let file = kubeconfig(port);
+    let error = open(&file, Duration::from_secs(10)).await.expect_err("unreachable").to_string();
+    assert!(error.contains(&format!("http://127.0.0.1:{port}/")), "{error}");
+    assert!(error.contains(file.path().to_str().expect("a path")), "{error}");
+    assert!(error.to_lowercase().contains("refused"), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_not_waited_for() {
+    // The kernel accepts the connection; nobody ever reads it.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let file = kubeconfig(listener.local_addr().expect("an address").port());
+    let error = open(&file, Duration::from_millis(30)).await.expect_err("unreachable").to_string();
+    assert!(error.contains("no answer within 30ms"), "{error}");
+}
+
+#[tokio::test]
+async fn a_kubeconfig_that_is_not_there_is_named() {
+    let path = std::path::Path::new("/nowhere/kubeconfig");
+    let error = Connection::open(Some(path), Duration::from_secs(1)).await.expect_err("no file");
+    assert!(matches!(error, ConnectError::Kubeconfig { .. }));
+    assert!(error.to_string().starts_with("kubeconfig /nowhere/kubeconfig: "), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_answers_tells_its_version() {
+    let mock = Mock::new();
+    let version = json!({"major": "1", "minor": "36", "gitVersion": "v1.36.2", "gitCommit": "0",
+        "gitTreeState": "clean", "buildDate": "", "goVersion": "", "compiler": "gc", "platform": ""});
+    mock.on("GET /version", [Answer::Json(200, version)]);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let file = kubeconfig(listener.local_addr().expect("an address").port());
+    let server = mock.router();
+    let serving = tokio::spawn(async move { axum::serve(listener, server).await });
+    let connection = open(&file, Duration::from_secs(10)).await.expect("connected");
+    assert_eq!(connection.version, "v1.36.2");
+    serving.abort();
+}

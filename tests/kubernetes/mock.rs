@@ -1,0 +1,216 @@
+//! An API server that answers from a script and remembers what it was asked.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use futures_util::{StreamExt, stream};
+use http::{StatusCode, header};
+use parking_lot::Mutex;
+use pellucid::cluster::input::Input;
+use pellucid::framework::effect::{
+    BindOrder, BindOutcome, ConditionOrder, Effect, EffectId, EffectReport, EventOrder, EventType, PodRef,
+};
+use pellucid::kubernetes::{Clock, Connection, Edge, EdgeConfig};
+use pellucid::model::{Now, PodKey};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{Receiver, channel};
+
+/// One answer.
+#[derive(Clone)]
+pub(crate) enum Answer {
+    Json(u16, Value),
+    /// 429 with a `Retry-After` in seconds and no `Status`.
+    Later(u64),
+    /// Never.
+    Hang,
+    /// 201 once the gate is opened.
+    Gate(Arc<Notify>),
+    /// A watch that sends these and goes on without a word.
+    Watch(Vec<Value>),
+}
+
+/// One request that came.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) what: String,
+    pub(crate) query: String,
+    pub(crate) content_type: String,
+    pub(crate) body: Value,
+}
+
+#[derive(Default)]
+struct Script {
+    answers: BTreeMap<String, VecDeque<Answer>>,
+    seen: Vec<Seen>,
+}
+
+/// The server.
+#[derive(Clone, Default)]
+pub(crate) struct Mock {
+    script: Arc<Mutex<Script>>,
+    changed: Arc<Notify>,
+}
+
+impl Mock {
+    /// A server with two empty lists.
+    pub(crate) fn new() -> Self {
+        let mock = Self::default();
+        for plural in ["pods", "nodes"] {
+            mock.on(&format!("GET /api/v1/{plural}"), [Answer::Json(200, list([]))]);
+            mock.on(&format!("WATCH /api/v1/{plural}"), [Answer::Watch(Vec::new())]);
+        }
+        mock
+    }
+
+    /// Sets the answers to a kind of request, such as `GET /api/v1/pods`; the last one is repeated.
+    pub(crate) fn on(&self, what: &str, answers: impl IntoIterator<Item = Answer>) {
+        self.script.lock().answers.insert(what.into(), answers.into_iter().collect());
+    }
+
+    /// Requests that start so, in order.
+    pub(crate) fn seen(&self, what: &str) -> Vec<Seen> {
+        self.script.lock().seen.iter().filter(|seen| seen.what.starts_with(what)).cloned().collect()
+    }
+
+    /// Waits for that many requests that start so.
+    pub(crate) async fn wait(&self, what: &str, count: usize) -> Vec<Seen> {
+        loop {
+            let seen = self.seen(what);
+            if seen.len() >= count {
+                return seen;
+            }
+            self.changed.notified().await;
+        }
+    }
+
+    pub(crate) fn router(&self) -> Router {
+        Router::new().fallback(answer).with_state(self.clone())
+    }
+
+    pub(crate) fn client(&self) -> kube::Client {
+        kube::Client::new(self.router(), "default")
+    }
+
+    /// Starts an edge that talks to this server.
+    pub(crate) fn edge(&self, change: impl FnOnce(&mut EdgeConfig)) -> (Edge, Receiver<Input>) {
+        let connection = Connection::of_clients(self.client(), self.client());
+        let mut config = EdgeConfig::new(connection, clock(), "test");
+        change(&mut config);
+        // The smallest channel there is: back-pressure all the time, and nothing may be lost.
+        let (inputs, received) = channel(1);
+        (Edge::start(config, inputs), received)
+    }
+}
+
+async fn answer(State(mock): State<Mock>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, 1 << 20).await.expect("a body");
+    let query = head.uri.query().unwrap_or_default().to_owned();
+    let method = if query.contains("watch=true") { "WATCH" } else { head.method.as_str() };
+    let what = format!("{method} {}", head.uri.path());
+    let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
+    let answer = {
+        let mut script = mock.script.lock();
+        let (what, content_type) = (what.clone(), content_type.unwrap_or_default().to_owned());
+        let body = serde_json::from_slice(&body).unwrap_or_default();
+        let answer = match script.answers.get_mut(&what) {
+            Some(answers) if answers.len() > 1 => answers.pop_front(),
+            Some(answers) => answers.front().cloned(),
+            None => None,
+        };
+        script.seen.push(Seen { what, query, content_type, body });
+        answer
+    };
+    mock.changed.notify_one();
+    match answer {
+        Some(Answer::Json(code, body)) => json_response(code, &body),
+        Some(Answer::Later(seconds)) => {
+            let headers = [(header::RETRY_AFTER, seconds.to_string())];
+            (StatusCode::TOO_MANY_REQUESTS, headers, "too many requests").into_response()
+        }
+        Some(Answer::Hang) => std::future::pending().await,
+        Some(Answer::Gate(gate)) => {
+            gate.notified().await;
+            json_response(201, &json!({}))
+        }
+        Some(Answer::Watch(events)) => {
+            let lines = events.into_iter().map(|event| Ok(Bytes::from(format!("{event}\n"))));
+            let silence = stream::pending::<Result<Bytes, std::io::Error>>();
+            Body::from_stream(stream::iter(lines).chain(silence)).into_response()
+        }
+        None => json_response(404, &status(404, "NotFound", &format!("no answer to {what}"))),
+    }
+}
+
+fn json_response(code: u16, body: &Value) -> Response {
+    let code = StatusCode::from_u16(code).expect("a status");
+    (code, [(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
+}
+
+/// A clock that follows the (paused) time of the runtime.
+pub(crate) fn clock() -> Clock {
+    let start = tokio::time::Instant::now();
+    Arc::new(move || {
+        let monotonic = start.elapsed();
+        Now { monotonic, wall: Duration::from_secs(1_800_000_000) + monotonic }
+    })
+}
+
+pub(crate) fn status(code: u16, reason: &str, message: &str) -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "reason": reason, "message": message, "code": code})
+}
+
+pub(crate) fn failure(code: u16, reason: &str, message: &str) -> Answer {
+    Answer::Json(code, status(code, reason, message))
+}
+
+pub(crate) fn list(items: impl IntoIterator<Item = Value>) -> Value {
+    let items: Vec<_> = items.into_iter().collect();
+    json!({"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "10"}, "items": items})
+}
+
+/// A pod as the API server shows it.
+pub(crate) fn pod(name: &str, uid: &str, node: Option<&str>) -> Value {
+    json!({"metadata": {"namespace": "ns", "name": name, "uid": uid, "resourceVersion": "9"},
+        "spec": {"nodeName": node, "schedulerName": "pellucid"}})
+}
+
+pub(crate) fn pod_ref(name: &str) -> PodRef {
+    PodRef { key: PodKey::new("ns", name), uid: format!("uid-{name}").into() }
+}
+
+pub(crate) fn bind(id: u64, name: &str) -> Effect {
+    Effect::Bind(BindOrder { id: EffectId(id), pod: pod_ref(name), node: "n1".into(), attempt: 1 })
+}
+
+pub(crate) fn condition(name: &str, message: &str) -> Effect {
+    Effect::Condition(ConditionOrder { pod: pod_ref(name), reason: "Unschedulable", message: message.into() })
+}
+
+pub(crate) fn event(name: &str, note: &str) -> Effect {
+    Effect::Event(EventOrder {
+        pod: pod_ref(name),
+        kind: EventType::Warning,
+        reason: "FailedScheduling",
+        action: "Scheduling",
+        note: note.into(),
+    })
+}
+
+/// Waits for the next report that a bind order is settled; what else comes is passed over.
+pub(crate) async fn bind_done(inputs: &mut Receiver<Input>) -> (EffectId, BindOutcome) {
+    loop {
+        if let Input::Report(EffectReport::BindDone { id, outcome, .. }) =
+            inputs.recv().await.expect("an input")
+        {
+            return (id, outcome);
+        }
+    }
+}

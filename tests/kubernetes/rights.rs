@@ -1,0 +1,62 @@
+//! The rights in `deploy/` are those of the calls: none is missing and none is there for nothing.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::mock::{Answer, Mock, bind, bind_done, condition, event};
+
+/// `<group>/<resource> <verb>` of a request, as RBAC sees it.
+fn right(what: &str) -> String {
+    let (method, path) = what.split_once(' ').expect("method and path");
+    let parts: Vec<_> = path.trim_start_matches('/').split('/').collect();
+    let (group, rest) = if parts[0] == "api" { ("core", &parts[2..]) } else { (parts[1], &parts[3..]) };
+    let rest = if rest[0] == "namespaces" { &rest[2..] } else { rest };
+    let resource = rest.get(2).map_or(rest[0].to_owned(), |sub| format!("{}/{sub}", rest[0]));
+    let verb = match (method, rest.len()) {
+        ("GET", 1) => "list",
+        ("GET", _) => "get",
+        ("WATCH", _) => "watch",
+        ("POST", _) => "create",
+        ("PATCH", _) => "patch",
+        _ => panic!("unexpected request {what}"),
+    };
+    format!("{group}/{resource} {verb}")
+}
+
+/// The same of the cluster role.
+fn granted() -> BTreeSet<String> {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/base/rbac.yaml"));
+    let text = text.expect("the cluster role");
+    let role = text.split("\n---").next().expect("a document");
+    let role: Value = serde_saphyr::from_str(role).expect("yaml");
+    let texts = |rule: &Value, field: &str| -> Vec<String> {
+        let all = rule[field].as_array().expect("a list").iter();
+        all.map(|text| text.as_str().expect("a text").to_owned()).collect()
+    };
+    let mut all = BTreeSet::new();
+    for rule in role["rules"].as_array().expect("rules") {
+        for group in texts(rule, "apiGroups") {
+            let group = if group.is_empty() { "core".into() } else { group };
+            for resource in texts(rule, "resources") {
+                all.extend(texts(rule, "verbs").iter().map(|verb| format!("{group}/{resource} {verb}")));
+            }
+        }
+    }
+    all
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
+    let mock = Mock::new();
+    let events = "POST /apis/events.k8s.io/v1/namespaces/ns/events";
+    mock.on("POST /api/v1/namespaces/ns/pods/p/binding", [Answer::Hang]);
+    mock.on(events, [Answer::Json(201, json!({}))]);
+    let (edge, mut inputs) = mock.edge(|_| {});
+    edge.lanes.push_all([bind(1, "p"), condition("p", "m"), event("p", "m"), event("p", "m")]);
+    bind_done(&mut inputs).await;
+    mock.wait("WATCH", 2).await;
+    mock.wait("PATCH", 2).await;
+    let used: BTreeSet<_> = mock.seen("").iter().map(|seen| right(&seen.what)).collect();
+    assert_eq!(used, granted());
+}

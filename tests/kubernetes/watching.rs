@@ -1,0 +1,107 @@
+//! Watches: lists, changes, deletes, unreadable objects, errors.
+
+use pellucid::cluster::input::Input;
+use serde_json::{Value, json};
+
+use crate::mock::{Answer, Mock, failure, list, pod};
+
+fn unreadable(name: &str) -> Value {
+    let mut pod = pod(name, "u", None);
+    pod["spec"]["containers"] = json!([{"resources": {"requests": {"cpu": "1x"}}}]);
+    pod
+}
+
+fn event(kind: &str, object: Value) -> Value {
+    json!({"type": kind, "object": object})
+}
+
+/// What an input says, in one line.
+fn line(input: &Input) -> String {
+    match input {
+        Input::PodApplied(pod) => format!("applied {}", pod.key),
+        Input::PodDeleted(key) => format!("deleted {key}"),
+        Input::PodsReset { pods, quarantined } => {
+            let pods: Vec<_> = pods.iter().map(|pod| pod.key.name.to_string()).collect();
+            let bad: Vec<_> = quarantined.iter().map(|q| format!("{} at {}", q.name, q.field)).collect();
+            format!("pods {pods:?} without {bad:?}")
+        }
+        Input::NodeApplied(node) => format!("applied node {}", node.name),
+        Input::NodeDeleted(name) => format!("deleted node {name}"),
+        Input::NodesReset { nodes, .. } => format!("{} nodes", nodes.len()),
+        Input::Quarantined(q) => format!("quarantined {} at {}", q.name, q.field),
+        Input::Report(report) => format!("{report:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_changes_and_deletes_arrive_and_an_unreadable_pod_stops_nothing() {
+    let mock = Mock::new();
+    mock.on(
+        "GET /api/v1/pods",
+        [
+            Answer::Json(200, list([pod("a", "u", None), unreadable("bad"), pod("b", "u", Some("n"))])),
+            Answer::Json(200, list([pod("c", "u", None)])),
+        ],
+    );
+    let gone = json!({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"});
+    mock.on(
+        "WATCH /api/v1/pods",
+        [
+            Answer::Watch(vec![
+                event("MODIFIED", unreadable("a")),
+                event("ADDED", pod("c", "u", None)),
+                event("MODIFIED", pod("a", "u", None)),
+                event("DELETED", pod("b", "u", None)),
+                event(
+                    "BOOKMARK",
+                    json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"resourceVersion": "12"}}),
+                ),
+                event("ERROR", gone),
+            ]),
+            Answer::Watch(Vec::new()),
+        ],
+    );
+    // Nodes stay silent here, so that the order of inputs is that of the pods.
+    mock.on("GET /api/v1/nodes", [Answer::Hang]);
+    let (edge, mut inputs) = mock.edge(|_| {});
+    for want in [
+        "pods [\"a\", \"b\"] without [\"bad at spec.containers[0].resources.requests.cpu\"]",
+        "quarantined a at spec.containers[0].resources.requests.cpu",
+        "applied ns/c",
+        "applied ns/a",
+        "deleted ns/b",
+        "pods [\"c\"] without []",
+    ] {
+        assert_eq!(line(&inputs.recv().await.expect("an input")), want);
+    }
+    let report = edge.pods.report();
+    assert_eq!((report.synced, report.lists, report.quarantined, report.errors), (true, 2, 2, 1));
+    let error = report.last_error.expect("an error").0;
+    assert_eq!(&*error, "watch ended by the server: 410 Expired: too old");
+    assert!(!edge.is_synced());
+    let query = &mock.seen("GET /api/v1/pods")[0].query;
+    assert!(query.contains("status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"), "{query}");
+    assert_eq!(edge.shutdown(std::time::Duration::from_secs(1)).await.aborted, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_fails_is_tried_again_and_shown() {
+    let mock = Mock::new();
+    let node = json!({"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "2"}}});
+    mock.on(
+        "GET /api/v1/nodes",
+        [
+            failure(403, "Forbidden", "nodes is forbidden"),
+            failure(500, "InternalError", "oops"),
+            Answer::Json(200, list([node])),
+        ],
+    );
+    let (edge, mut inputs) = mock.edge(|_| {});
+    let mut lines = [line(&inputs.recv().await.expect("pods")), line(&inputs.recv().await.expect("nodes"))];
+    lines.sort();
+    assert_eq!(lines, ["1 nodes", "pods [] without []"]);
+    let report = edge.nodes.report();
+    assert_eq!((report.errors, report.lists), (2, 1));
+    let error = report.last_error.expect("an error").0;
+    assert_eq!(&*error, "list failed: 500 InternalError: oops");
+}

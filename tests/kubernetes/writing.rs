@@ -1,0 +1,286 @@
+//! Writes: bindings and their unknown outcomes, conditions, events, shadow mode, shutdown.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid::cluster::input::Input;
+use pellucid::framework::effect::{BindOutcome, EffectId, EffectReport};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::mock::{Answer, Mock, bind, bind_done, condition, event, failure, pod};
+
+const BINDING: &str = "POST /api/v1/namespaces/ns/pods/p/binding";
+const READ: &str = "GET /api/v1/namespaces/ns/pods/p";
+const STATUS: &str = "PATCH /api/v1/namespaces/ns/pods/p/status";
+const EVENTS: &str = "POST /apis/events.k8s.io/v1/namespaces/ns/events";
+
+fn created() -> Answer {
+    Answer::Json(201, json!({"kind": "Status", "status": "Success"}))
+}
+
+fn read(uid: &str, node: Option<&str>) -> Answer {
+    Answer::Json(200, pod("p", uid, node))
+}
+
+fn refused(status: u16, reason: &str, message: &str) -> BindOutcome {
+    BindOutcome::Refused { status, reason: reason.into(), message: message.into() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_binding_carries_the_uid_and_is_reported_when_sent_and_when_done() {
+    let mock = Mock::new();
+    mock.on(BINDING, [created()]);
+    mock.on("GET /api/v1/pods", [Answer::Hang]);
+    mock.on("GET /api/v1/nodes", [Answer::Hang]);
+    let (edge, mut inputs) = mock.edge(|_| {});
+    edge.lanes.push_all([bind(7, "p")]);
+    let Some(Input::Report(EffectReport::BindSent { id, uid })) = inputs.recv().await else {
+        panic!("not sent")
+    };
+    assert_eq!((id, &*uid), (EffectId(7), "uid-p"));
+    assert_eq!(bind_done(&mut inputs).await, (EffectId(7), BindOutcome::Bound));
+    let body = &mock.seen(BINDING)[0].body;
+    assert_eq!(body["metadata"], json!({"namespace": "ns", "name": "p", "uid": "uid-p"}));
+    assert_eq!(body["target"], json!({"apiVersion": "v1", "kind": "Node", "name": "n1"}));
+}
+
+/// Answers to the post, answers to the read, outcome, posts, reads.
+type Case = (Vec<Answer>, Vec<Answer>, BindOutcome, usize, usize);
+
+#[tokio::test(start_paused = true)]
+async fn every_answer_to_a_binding_is_settled() {
+    let conflict = || failure(409, "Conflict", "already assigned");
+    let elsewhere = || BindOutcome::BoundElsewhere { node: "n2".into() };
+    let (u, other) = ("uid-p", "uid-q");
+    let cases: Vec<Case> = vec![
+        (vec![conflict()], vec![read(u, Some("n1"))], BindOutcome::Bound, 1, 1),
+        (vec![conflict()], vec![read(u, Some("n2"))], elsewhere(), 1, 1),
+        (vec![conflict()], vec![read(other, None)], BindOutcome::Gone, 1, 1),
+        (vec![failure(404, "NotFound", "no pod")], vec![], BindOutcome::Gone, 1, 0),
+        (vec![failure(403, "Forbidden", "no")], vec![], refused(403, "Forbidden", "no"), 1, 0),
+        // No answer, but it was committed.
+        (vec![Answer::Hang], vec![read(u, Some("n1"))], BindOutcome::Bound, 1, 1),
+        // 503 after commit, and the reads fail at first.
+        (
+            vec![failure(503, "ServiceUnavailable", "x")],
+            vec![failure(500, "InternalError", "x"), Answer::Hang, Answer::Later(1), read(u, Some("n1"))],
+            BindOutcome::Bound,
+            1,
+            4,
+        ),
+        // Not committed: posted again.
+        (vec![Answer::Hang, created()], vec![read(u, None)], BindOutcome::Bound, 2, 1),
+        (vec![Answer::Later(7), created()], vec![], BindOutcome::Bound, 2, 0),
+        // Never committed: given up after some tries.
+        (
+            vec![failure(500, "InternalError", "x")],
+            vec![read(u, None)],
+            refused(500, "InternalError", "x"),
+            6,
+            6,
+        ),
+        // A gate: the pod is as it should be, and still a conflict.
+        (
+            vec![failure(409, "Conflict", "pod p has non-empty .spec.schedulingGates")],
+            vec![read(u, None)],
+            refused(409, "Conflict", "pod p has non-empty .spec.schedulingGates"),
+            1,
+            1,
+        ),
+        // Being deleted: no use to try again.
+        (
+            vec![conflict()],
+            vec![Answer::Json(200, json!({"metadata": {"uid": u, "deletionTimestamp": "t"}}))],
+            refused(409, "Conflict", "already assigned"),
+            1,
+            1,
+        ),
+        (vec![Answer::Hang], vec![failure(404, "NotFound", "no pod")], BindOutcome::Gone, 1, 1),
+    ];
+    for (number, (posts, reads, want, n_posts, n_reads)) in cases.into_iter().enumerate() {
+        let mock = Mock::new();
+        mock.on(BINDING, posts);
+        mock.on(READ, reads);
+        let (edge, mut inputs) = mock.edge(|_| {});
+        edge.lanes.push_all([bind(1, "p")]);
+        assert_eq!(bind_done(&mut inputs).await.1, want, "case {number}");
+        let n_seen = (mock.seen(BINDING).len(), mock.seen(READ).len());
+        assert_eq!(n_seen, (n_posts, n_reads), "case {number}");
+        let counts = edge.binder.counts();
+        assert_eq!((counts.retries + 1, counts.reads), (n_posts as u64, n_reads as u64));
+        assert_eq!(counts.bound + counts.elsewhere + counts.gone + counts.refused, 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_server_says_when_to_come_back() {
+    let mock = Mock::new();
+    mock.on(BINDING, [Answer::Later(7), created()]);
+    let (edge, mut inputs) = mock.edge(|_| {});
+    let start = Instant::now();
+    edge.lanes.push_all([bind(1, "p")]);
+    bind_done(&mut inputs).await;
+    assert!((7..8).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_bindings_are_under_way_than_allowed() {
+    let mock = Mock::new();
+    let gate = Arc::new(Notify::new());
+    for name in ["a", "b", "c"] {
+        let what = format!("POST /api/v1/namespaces/ns/pods/{name}/binding");
+        mock.on(&what, [Answer::Gate(gate.clone())]);
+    }
+    let (edge, mut inputs) = mock.edge(|config| config.binders = 2);
+    edge.lanes.push_all([bind(1, "a"), bind(2, "b"), bind(3, "c")]);
+    let drain = tokio::spawn(async move {
+        let mut ids = Vec::new();
+        while ids.len() < 3 {
+            ids.push(bind_done(&mut inputs).await.0);
+        }
+        ids
+    });
+    assert_eq!(mock.wait("POST", 2).await.len(), 2);
+    // Both workers are at the gate: the third order stays in the lane however long that takes.
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!((mock.seen("POST").len(), edge.lanes.counts().binds.depth), (2, 1));
+    gate.notify_one();
+    mock.wait("POST", 3).await;
+    gate.notify_one();
+    gate.notify_one();
+    assert_eq!(drain.await.expect("ids").len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_condition_is_a_patch_of_one_condition_and_the_newest_wins() {
+    let mock = Mock::new();
+    let gate = Arc::new(Notify::new());
+    mock.on(STATUS, [Answer::Gate(gate.clone())]);
+    let (edge, _inputs) = mock.edge(|_| {});
+    edge.lanes.push_all([condition("p", "first")]);
+    mock.wait(STATUS, 1).await;
+    edge.lanes.push_all([condition("p", "second"), condition("p", "third")]);
+    gate.notify_one();
+    let seen = mock.wait(STATUS, 2).await;
+    gate.notify_one();
+    let body = |n: usize| seen[n].body["status"]["conditions"][0].clone();
+    assert_eq!(seen[0].content_type, "application/strategic-merge-patch+json");
+    assert_eq!(seen[0].body["metadata"], json!({"uid": "uid-p"}));
+    assert_eq!(
+        body(0),
+        json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "first",
+            "lastProbeTime": null, "lastTransitionTime": "2027-01-15T08:00:00Z"})
+    );
+    assert_eq!(body(1)["message"], "third");
+    assert_eq!(body(1)["lastTransitionTime"], Value::Null);
+    assert_eq!(edge.lanes.counts().conditions.replaced, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn conditions_are_tried_again_dropped_when_gone_and_not_repeated() {
+    let mock = Mock::new();
+    let ok = Answer::Json(200, json!({}));
+    mock.on(STATUS, [Answer::Hang, failure(500, "InternalError", "x"), ok]);
+    let (edge, _inputs) = mock.edge(|config| config.condition_writers = 1);
+    edge.lanes.push_all([condition("p", "m")]);
+    mock.wait(STATUS, 3).await;
+    // The same again, then a pod that is gone, then a marker.
+    let other = "PATCH /api/v1/namespaces/ns/pods/q/status";
+    mock.on(other, [Answer::Hang]);
+    edge.lanes.push_all([condition("p", "m"), condition("gone", "m"), condition("q", "m")]);
+    mock.wait(other, 1).await;
+    let counts = edge.conditions.counts();
+    assert_eq!((counts.written, counts.unchanged, counts.gone), (1, 1, 1));
+    assert_eq!(mock.seen(STATUS).len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_note_moves_only_the_series_and_a_changed_note_is_a_new_event() {
+    let mock = Mock::new();
+    mock.on(EVENTS, [created()]);
+    let (edge, _inputs) = mock.edge(|_| {});
+    edge.lanes.push_all([event("p", "0/1 nodes")]);
+    let first = mock.wait(EVENTS, 1).await.remove(0).body;
+    let name = first["metadata"]["name"].as_str().expect("a name").to_owned();
+    assert_eq!(first["regarding"]["uid"], "uid-p");
+    assert_eq!(first["note"], "0/1 nodes");
+    assert_eq!(first["type"], "Warning");
+    assert_eq!(first["reportingController"], "pellucid");
+    assert_eq!(first["eventTime"], "2027-01-15T08:00:00.000000Z");
+    assert_eq!(first["series"], Value::Null);
+
+    let patched = format!("PATCH /apis/events.k8s.io/v1/namespaces/ns/events/{name}");
+    mock.on(&patched, [Answer::Json(200, json!({}))]);
+    edge.lanes.push_all([event("p", "0/1 nodes")]);
+    let patch = mock.wait(&patched, 1).await.remove(0).body;
+    assert_eq!(patch["series"]["count"], 2);
+    assert_eq!(patch.as_object().expect("an object").len(), 1);
+
+    edge.lanes.push_all([event("p", "0/2 nodes")]);
+    let second = mock.wait(EVENTS, 2).await.remove(1).body;
+    assert_eq!(second["note"], "0/2 nodes");
+    assert_ne!(second["metadata"]["name"], name.as_str());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_whose_first_try_was_committed_after_all_is_not_made_twice() {
+    let mock = Mock::new();
+    mock.on(EVENTS, [Answer::Hang, failure(409, "AlreadyExists", "there"), Answer::Hang]);
+    let (edge, _inputs) = mock.edge(|_| {});
+    edge.lanes.push_all([event("p", "a")]);
+    let seen = mock.wait(EVENTS, 2).await;
+    assert_eq!(seen[0].body["metadata"]["name"], seen[1].body["metadata"]["name"]);
+    edge.lanes.push_all([event("p", "b")]);
+    mock.wait(EVENTS, 3).await;
+    assert_eq!((edge.events.counts().created, edge.events.counts().failed), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_closed_door_lets_nothing_through() {
+    let mock = Mock::new();
+    let (edge, mut inputs) = mock.edge(|config| config.writes = false);
+    edge.lanes.push_all([condition("p", "m"), event("p", "m"), bind(1, "p")]);
+    assert_eq!(bind_done(&mut inputs).await.1, refused(0, "WritesOff", "writes are switched off"));
+    assert_eq!(mock.seen("POST").len() + mock.seen("PATCH").len(), 0);
+    assert_eq!((edge.door.counts().sent, edge.door.is_open()), (0, false));
+    // Opened (a lease won), the next write goes through.
+    mock.on(BINDING, [created()]);
+    edge.door.set_open(true);
+    edge.lanes.push_all([bind(2, "p")]);
+    assert_eq!(bind_done(&mut inputs).await, (EffectId(2), BindOutcome::Bound));
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_finishes_what_is_under_way_and_starts_nothing() {
+    let mock = Mock::new();
+    let gate = Arc::new(Notify::new());
+    mock.on(BINDING, [Answer::Gate(gate.clone())]);
+    let (edge, mut inputs) = mock.edge(|config| config.binders = 1);
+    let outcome = tokio::spawn(async move {
+        let outcome = bind_done(&mut inputs).await;
+        while inputs.recv().await.is_some() {}
+        outcome
+    });
+    edge.lanes.push_all([bind(1, "p"), bind(2, "q")]);
+    mock.wait(BINDING, 1).await;
+    gate.notify_one();
+    let drained = edge.shutdown(Duration::from_secs(5)).await;
+    assert_eq!((drained.aborted, drained.unsent_binds), (0, 1));
+    assert_eq!(outcome.await.expect("an outcome"), (EffectId(1), BindOutcome::Bound));
+    assert_eq!(mock.seen("POST").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_cuts_off_what_takes_too_long() {
+    let mock = Mock::new();
+    mock.on(BINDING, [Answer::Hang]);
+    let (edge, mut inputs) = mock.edge(|config| config.binders = 1);
+    tokio::spawn(async move { while inputs.recv().await.is_some() {} });
+    edge.lanes.push_all([bind(1, "p")]);
+    mock.wait(BINDING, 1).await;
+    let start = Instant::now();
+    assert_eq!(edge.shutdown(Duration::from_secs(2)).await.aborted, 1);
+    assert_eq!(start.elapsed().as_secs(), 2);
+}
