@@ -1,28 +1,105 @@
 //! The plugins, one folder each, in the default order of kube-scheduler.
 //!
-//! PURE. Adding one is a folder and a line in [`registry`].
+//! PURE. Adding one is a folder and a line in [`registry`]. What several plugins share stands beside
+//! them: `args` reads arguments, `listing` bounds endpoints, `node_mask` is a set of nodes as bits,
+//! `scored` reads amounts for scores.
 
 use crate::framework::PluginFactory;
 use crate::framework::plugin::ArgsError;
 
+mod args;
+mod listing;
+mod node_mask;
+mod scored;
+#[cfg(test)]
+mod testing;
+
+pub mod default_binder;
+pub mod image_locality;
+pub mod node_affinity;
+pub mod node_name;
+pub mod node_ports;
+pub mod node_resources_balanced_allocation;
+pub mod node_resources_fit;
 pub mod node_unschedulable;
+pub mod priority_sort;
+pub mod scheduling_gates;
+pub mod taint_toleration;
 
 /// Returns every plugin this binary knows, in the order of the default configuration: filters run, and
 /// causes are found, in this order.
 pub fn registry() -> Vec<Box<dyn PluginFactory>> {
-    vec![Box::new(node_unschedulable::Factory)]
+    vec![
+        Box::new(scheduling_gates::Factory),
+        Box::new(priority_sort::Factory),
+        Box::new(node_unschedulable::Factory),
+        Box::new(node_name::Factory),
+        Box::new(taint_toleration::Factory),
+        Box::new(node_affinity::Factory),
+        Box::new(node_ports::Factory),
+        Box::new(node_resources_fit::Factory),
+        Box::new(node_resources_balanced_allocation::Factory),
+        Box::new(image_locality::Factory),
+        Box::new(default_binder::Factory),
+    ]
 }
+
+/// kube-scheduler's in-tree plugins that this binary does not have. The configuration reader knows the
+/// names, so that a configuration written for kube-scheduler gets a clear answer.
+pub const NOT_YET: &[&str] = &[
+    "VolumeRestrictions",
+    "NodeVolumeLimits",
+    "VolumeBinding",
+    "VolumeZone",
+    "PodTopologySpread",
+    "InterPodAffinity",
+    "DynamicResources",
+    "DefaultPreemption",
+    "NodeDeclaredFeatures",
+    "GangScheduling",
+    "TopologyPlacementGenerator",
+    "PodGroupPodsCount",
+];
 
 /// Accepts the arguments of a plugin that has none: absent, null or an empty object.
 pub(crate) fn no_args(args: &serde_json::Value) -> Result<(), Vec<ArgsError>> {
-    let Some(fields) = args.as_object() else { return Ok(()) };
-    let unknown = fields.iter().filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "kind"));
-    let problems: Vec<ArgsError> = unknown
-        .map(|(name, value)| ArgsError {
-            field: name.clone(),
-            problem: "the plugin has no such argument".into(),
-            value: value.to_string(),
-        })
-        .collect();
-    if problems.is_empty() { Ok(()) } else { Err(problems) }
+    let mut problems = args::Problems::default();
+    let _ = problems.object("", args, &[]);
+    problems.into_result()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_every_plugin_has_a_state() {
+        let all = registry();
+        let names: BTreeSet<_> = all.iter().map(|f| f.name()).collect();
+        assert_eq!(names.len(), all.len());
+        assert!(NOT_YET.iter().all(|n| !names.contains(n)));
+        for factory in &all {
+            let made = factory.make(&serde_json::Value::Null).expect("defaults are valid");
+            assert_eq!(made.name(), factory.name());
+            assert_eq!(factory.endpoints()[0].path, "state", "{}", factory.name());
+            assert!(made.score().is_some() == (factory.default_weight() > 0), "{}", factory.name());
+            assert_eq!(factory.args_schema()["type"], "object");
+        }
+    }
+
+    #[test]
+    fn unknown_arguments_are_refused_everywhere() {
+        for factory in registry() {
+            let typed = json!({"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "X"});
+            assert!(factory.make(&typed).is_ok(), "{}", factory.name());
+            let Err(problems) = factory.make(&json!({"nonsense": 1})) else { panic!("{}", factory.name()) };
+            assert_eq!(problems.len(), 1);
+            assert_eq!(problems[0].field, "nonsense");
+            assert!(factory.make(&json!([1])).is_err(), "{}", factory.name());
+        }
+    }
 }

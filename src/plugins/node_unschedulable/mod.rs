@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::cluster::{ClusterEvent, NodeChange};
 use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
 use crate::framework::plugin::{
-    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, PreFilter, PreFiltered, Reads,
+    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, Reads,
 };
 use crate::framework::{Cause, CauseId, Code, Reason, View};
 use crate::model::taint::{Taint, TaintEffect, tolerated};
@@ -91,13 +91,17 @@ impl Filter for NodeUnschedulable {
 
 impl Hints for NodeUnschedulable {
     fn events(&self) -> &'static [&'static str] {
-        &["Node/Add", "Node/UpdateNodeTaint"]
+        &["Node/Add", "Node/UpdateNodeTaint", "Pod/UpdatePodToleration"]
     }
 
     fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {
         let node = match event {
             ClusterEvent::NodeAdded(node) => *node,
-            ClusterEvent::NodeUpdated { node, change, .. } if change.any(NodeChange::TAINTS) => *node,
+            ClusterEvent::NodeUpdated { node, change, old }
+                if change.any(NodeChange::TAINTS) && old.unschedulable =>
+            {
+                *node
+            }
             ClusterEvent::PendingUpdated { .. } if tolerated(&pod.spec.tolerations, &CORDON) => {
                 return Hint::Queue;
             }
@@ -118,4 +122,48 @@ fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
     let mut names: Vec<String> = cordoned.map(|n| cx.view.name(*n).to_string()).collect();
     names.sort();
     Ok(json!(NodeUnschedulableState { unschedulable_nodes: names, total_nodes: nodes.len() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Node;
+    use crate::model::taint::{Toleration, TolerationOperator};
+    use crate::plugins::testing::{TestCluster, filter_all, node, pod_with};
+
+    fn cordoned(name: &str) -> Node {
+        Node { unschedulable: true, ..node(name) }
+    }
+
+    fn tolerating() -> Pod {
+        let all = Toleration {
+            key: Name::default(),
+            operator: TolerationOperator::Exists,
+            value: Name::default(),
+            effect: None,
+        };
+        pod_with(PodSpec { tolerations: Box::new([all]), ..PodSpec::default() })
+    }
+
+    #[test]
+    fn cordoned_nodes_are_refused_unless_tolerated() {
+        let cluster = TestCluster::of([node("a"), cordoned("b")]);
+        let refused = filter_all(&NodeUnschedulable, &cluster, &PodSpec::default());
+        assert_eq!(
+            refused.into_iter().collect::<Vec<_>>(),
+            [("b".to_owned(), "node(s) were unschedulable".to_owned())]
+        );
+        assert!(filter_all(&NodeUnschedulable, &cluster, &tolerating().spec).is_empty());
+    }
+
+    #[test]
+    fn uncordoning_wakes_a_pod() {
+        let mut cluster = TestCluster::of([cordoned("a")]);
+        let pod = pod_with(PodSpec::default());
+        let added = ClusterEvent::NodeAdded(cluster.idx("a"));
+        assert_eq!(NodeUnschedulable.hint(cluster.view(), &pod, &added), Hint::Skip);
+        let events = cluster.apply(node("a"));
+        assert_eq!(NodeUnschedulable.hint(cluster.view(), &pod, &events[0]), Hint::Queue);
+        assert_eq!(NodeUnschedulable.hint(cluster.view(), &pod, &added), Hint::Queue);
+    }
 }

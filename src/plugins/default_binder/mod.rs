@@ -1,0 +1,96 @@
+//! DefaultBinder: binds pods by creating their `binding` at the API server.
+//!
+//! The effect itself is the framework's; the plugin only says that it takes the pod.
+
+use std::sync::Arc;
+
+use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::plugins::{BindingPod, DefaultBinderState};
+use serde_json::{Value, json};
+
+use super::listing::{MAX_ROWS, cut};
+use crate::cluster::Stage;
+use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
+use crate::framework::plugin::{ArgsError, Bind, Plugin, PluginFactory};
+use crate::model::Pod;
+
+/// Name in the configuration.
+pub const NAME: &str = "DefaultBinder";
+
+/// The registry's entry.
+pub struct Factory;
+
+impl PluginFactory for Factory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "Binds pods to their nodes at the API server"
+    }
+
+    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
+        super::no_args(args)?;
+        Ok(Arc::new(DefaultBinder))
+    }
+
+    fn args_schema(&self) -> Value {
+        json!({"type": "object", "additionalProperties": false})
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        let body = BodySchema::of::<DefaultBinderState>();
+        vec![Endpoint::new("state", "Pods on their way to a node", body, read_state).with_rows("pods")]
+    }
+}
+
+struct DefaultBinder;
+
+impl Plugin for DefaultBinder {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn bind(&self) -> Option<&dyn Bind> {
+        Some(self)
+    }
+}
+
+impl Bind for DefaultBinder {
+    fn binds(&self, _pod: &Pod) -> bool {
+        true
+    }
+}
+
+fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
+    let mut state = DefaultBinderState::default();
+    for (_, record) in cx.view.cluster().pods() {
+        match record.stage {
+            Stage::Permitted => state.permitted += 1,
+            Stage::PreBinding => state.pre_binding += 1,
+            Stage::Binding => state.binding += 1,
+            Stage::Bound => {
+                state.bound += 1;
+                continue;
+            }
+            Stage::Pending | Stage::Reserved | Stage::Waiting => continue,
+        }
+        state.pods.push(BindingPod {
+            pod: record.pod.key.to_string(),
+            node_name: record.node.map(|n| cx.view.name(n).to_string()).unwrap_or_default(),
+            stage: record.stage.as_str().to_owned(),
+        });
+    }
+    state.pods.sort_by(|a, b| a.pod.cmp(&b.pod));
+    (state.pods, state.truncated) = cut(std::mem::take(&mut state.pods), MAX_ROWS);
+    Ok(json!(state))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_takes_every_pod() {
+        assert!(DefaultBinder.binds(&Pod::default()));
+    }
+}

@@ -1,0 +1,160 @@
+//! ImageLocality: prefers nodes that have the pod's images already, big ones above all, and those that
+//! many nodes have above those that few have, so that pods do not pile up where an image came first.
+
+use std::sync::Arc;
+
+use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::plugins::{ImageLocalityImages, ImageLocalityState, ImageUse};
+use serde_json::{Value, json};
+use smallvec::SmallVec;
+
+use super::listing::{MAX_ROWS, cut};
+use crate::cluster::DerivedState;
+use crate::framework::View;
+use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
+use crate::framework::plugin::{ArgsError, CycleValue, MAX_SCORE, Plugin, PluginFactory, Reads, Score};
+use crate::model::{NodeIdx, PodSpec};
+
+mod images;
+#[cfg(test)]
+mod tests;
+
+pub use images::Images;
+
+/// Name in the configuration.
+pub const NAME: &str = "ImageLocality";
+
+const MIB: i64 = 1 << 20;
+/// Up to here the images on a node count for nothing.
+const LOW: i64 = 23 * MIB;
+/// From here, times the number of containers, more images count for nothing more.
+const HIGH: i64 = 1000 * MIB;
+/// The longest list of `state`.
+const MAX_SPREAD: usize = 20;
+
+/// The registry's entry.
+pub struct Factory;
+
+impl PluginFactory for Factory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "Prefers nodes that have the pod's images"
+    }
+
+    fn default_weight(&self) -> i64 {
+        1
+    }
+
+    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
+        super::no_args(args)?;
+        Ok(Arc::new(ImageLocality))
+    }
+
+    fn args_schema(&self) -> Value {
+        json!({"type": "object", "additionalProperties": false})
+    }
+
+    fn derived_state(&self) -> Option<Box<dyn DerivedState>> {
+        Some(Box::new(Images::default()))
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        vec![
+            Endpoint::new(
+                "state",
+                "The images that most nodes have",
+                BodySchema::of::<ImageLocalityState>(),
+                read_state,
+            )
+            .with_rows("mostSpread"),
+            Endpoint::new(
+                "images",
+                "The images on nodes, with size and number of nodes",
+                BodySchema::of::<ImageLocalityImages>(),
+                read_images,
+            )
+            .with_rows("images"),
+        ]
+    }
+}
+
+struct ImageLocality;
+
+impl Plugin for ImageLocality {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn score(&self) -> Option<&dyn Score> {
+        Some(self)
+    }
+}
+
+/// Returns what an image adds to a node that has it: its size, scaled by the share of nodes that have it.
+fn scaled(size: i64, nodes: usize, total: usize) -> i64 {
+    let spread = nodes as f64 / total as f64;
+    (size as f64 * spread) as i64
+}
+
+/// Returns the score of a node whose images add up to `sum`, for a pod with this many containers.
+fn of_sum(sum: i64, n_containers: i64) -> i64 {
+    let high = HIGH * n_containers;
+    let within = if sum < LOW { LOW } else { sum.min(high) };
+    MAX_SCORE * (within - LOW) / (high - LOW)
+}
+
+impl Score for ImageLocality {
+    fn reads(&self) -> Reads {
+        Reads::NodeSet
+    }
+
+    fn score(&self, view: View<'_>, spec: &PodSpec, _value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
+        out.fill(0);
+        let Some(images) = view.state::<Images>() else { return };
+        let total = view.nodes().len();
+        let known = spec.images.iter().filter_map(|name| images.get(name));
+        let wanted: SmallVec<[_; 8]> =
+            known.map(|image| (image, scaled(image.size(), image.n_nodes(), total))).collect();
+        if wanted.is_empty() {
+            return;
+        }
+        for (node, score) in nodes.iter().zip(out) {
+            let there = wanted.iter().filter(|(image, _)| image.is_on(*node));
+            let sum = there.fold(0i64, |sum, (_, adds)| sum.saturating_add(*adds));
+            *score = if sum <= LOW { 0 } else { of_sum(sum, i64::from(spec.n_containers)) };
+        }
+    }
+}
+
+fn all_images(view: View<'_>) -> Vec<ImageUse> {
+    let total = view.nodes().len();
+    let mut rows: Vec<ImageUse> = view
+        .state::<Images>()
+        .into_iter()
+        .flat_map(Images::iter)
+        .map(|(name, image)| ImageUse {
+            image: name.to_string(),
+            size_bytes: image.size(),
+            nodes: image.n_nodes(),
+            scaled_bytes: scaled(image.size(), image.n_nodes(), total),
+        })
+        .collect();
+    rows.sort_by(|a, b| a.image.cmp(&b.image));
+    rows
+}
+
+fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
+    let mut rows = all_images(cx.view);
+    let total_images = rows.len();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.nodes));
+    let (most_spread, truncated) = cut(rows, MAX_SPREAD);
+    let total_nodes = cx.view.nodes().len();
+    Ok(json!(ImageLocalityState { total_images, total_nodes, most_spread, truncated }))
+}
+
+fn read_images(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
+    let (images, truncated) = cut(all_images(cx.view), MAX_ROWS);
+    Ok(json!(ImageLocalityImages { images, truncated }))
+}

@@ -1,0 +1,75 @@
+//! What the endpoints of several plugins share: bounds, examples, and looking up a node by name.
+
+use std::collections::BTreeSet;
+
+use crate::cluster::{PodRecord, Stage};
+use crate::framework::View;
+use crate::framework::endpoint::{ReadContext, ReadError};
+use crate::model::{Name, NodeIdx};
+
+/// The longest list of an endpoint.
+pub(super) const MAX_ROWS: usize = 1000;
+/// The most examples of a row.
+pub(super) const MAX_EXAMPLES: usize = 5;
+
+/// Cuts a list and says whether something was left out.
+pub(super) fn cut<T>(mut rows: Vec<T>, at: usize) -> (Vec<T>, bool) {
+    let truncated = rows.len() > at;
+    rows.truncate(at);
+    (rows, truncated)
+}
+
+/// Counts members and keeps the first few in order.
+#[derive(Default)]
+pub(super) struct Examples {
+    count: usize,
+    first: BTreeSet<String>,
+}
+
+impl Examples {
+    /// Counts one.
+    pub(super) fn add(&mut self, text: &str) {
+        self.count += 1;
+        let last = self.first.last();
+        if self.first.len() < MAX_EXAMPLES || last.is_some_and(|l| text < l.as_str()) {
+            self.first.insert(text.to_owned());
+            if self.first.len() > MAX_EXAMPLES {
+                self.first.pop_last();
+            }
+        }
+    }
+
+    /// Returns the number and the examples.
+    pub(super) fn finish(self) -> (usize, Vec<String>) {
+        (self.count, self.first.into_iter().collect())
+    }
+}
+
+/// Iterates over the pods that wait to be placed, in no order.
+pub(super) fn pending<'a>(view: View<'a>) -> impl Iterator<Item = &'a PodRecord> {
+    view.cluster().pods().map(|(_, record)| record).filter(|record| record.stage == Stage::Pending)
+}
+
+/// Returns the node that the path parameter `nodeName` names.
+pub(super) fn node_of(cx: &ReadContext<'_>) -> Result<NodeIdx, ReadError> {
+    let text = cx.params.get("nodeName").map_or("", String::as_str);
+    let node = cx.view.cluster().find_node(&Name::new(text));
+    node.filter(|n| cx.view.cluster().node(*n).is_some()).ok_or_else(|| ReadError::NotFound {
+        code: "NodeNotFound",
+        message: format!("there is no node {text:?}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn examples_are_the_first_in_order_whatever_the_order_they_came_in() {
+        let mut examples = Examples::default();
+        for text in ["g", "a", "f", "b", "e", "c", "d"] {
+            examples.add(text);
+        }
+        assert_eq!(examples.finish(), (7, ["a", "b", "c", "d", "e"].map(String::from).to_vec()));
+    }
+}

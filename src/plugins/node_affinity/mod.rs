@@ -1,0 +1,230 @@
+//! NodeAffinity: keeps pods off nodes that their `nodeSelector` or node affinity does not accept, and
+//! prefers nodes by the weights of the preferred terms that match.
+//!
+//! A profile may add an affinity of its own (`addedAffinity`), which every pod must satisfy too.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::plugins::{LabelUse, NodeAffinityState};
+use serde_json::{Value, json};
+
+use super::listing::{MAX_EXAMPLES, MAX_ROWS, cut};
+use crate::cluster::{ClusterEvent, NodeChange};
+use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
+use crate::framework::plugin::{
+    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Normalize, Plugin, PluginFactory, PreFilter,
+    PreFiltered, PreScore, PreScored, Reads, Score,
+};
+use crate::framework::{Cause, CauseId, Code, Reason, View};
+use crate::model::selector::{NodeAffinity as Affinity, NodeSelectorTerm, Operator};
+use crate::model::{Name, Node, NodeIdx, Pod, PodSpec};
+
+mod args;
+#[cfg(test)]
+mod tests;
+
+/// Name in the configuration.
+pub const NAME: &str = "NodeAffinity";
+
+/// The registry's entry.
+pub struct Factory;
+
+impl PluginFactory for Factory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "Keeps pods on nodes that their nodeSelector and node affinity accept"
+    }
+
+    fn default_weight(&self) -> i64 {
+        2
+    }
+
+    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
+        let (added, given) = args::read(args)?;
+        Ok(Arc::new(NodeAffinity { added, given }))
+    }
+
+    fn args_schema(&self) -> Value {
+        args::schema()
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        let body = BodySchema::of::<NodeAffinityState>();
+        let summary = "The label keys of nodes, which selectors can name";
+        vec![Endpoint::new("state", summary, body, read_state).with_rows("labels")]
+    }
+}
+
+struct NodeAffinity {
+    /// What the profile adds to every pod.
+    added: Affinity,
+    /// The same as it stood in the configuration.
+    given: Value,
+}
+
+impl Plugin for NodeAffinity {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn args(&self) -> Value {
+        if self.given.is_null() { json!({}) } else { json!({"addedAffinity": self.given}) }
+    }
+    fn pre_filter(&self) -> Option<&dyn PreFilter> {
+        Some(self)
+    }
+    fn filter(&self) -> Option<&dyn Filter> {
+        Some(self)
+    }
+    fn pre_score(&self) -> Option<&dyn PreScore> {
+        Some(self)
+    }
+    fn score(&self) -> Option<&dyn Score> {
+        Some(self)
+    }
+    fn hints(&self) -> Option<&dyn Hints> {
+        Some(self)
+    }
+}
+
+impl PreFilter for NodeAffinity {
+    fn reads(&self) -> Reads {
+        Reads::NodeSet
+    }
+
+    fn pre_filter(&self, view: View<'_>, spec: &PodSpec) -> PreFiltered {
+        if !spec.affinity.has_required() && self.added.required.is_none() {
+            return PreFiltered::Skip;
+        }
+        let value: CycleValue = Arc::new(());
+        let Some(names) = spec.affinity.required.as_deref().and_then(named_nodes) else {
+            return PreFiltered::Ready { value, nodes: None };
+        };
+        if names.is_empty() {
+            let reason = Reason::of(ReasonCode::AffinityTermsConflict);
+            return PreFiltered::Refused(Cause::new(NAME, Code::UnschedulableAndUnresolvable, reason));
+        }
+        let found = names.iter().filter_map(|name| view.cluster().find_node(name));
+        let mut nodes: Vec<NodeIdx> = found.filter(|n| view.cluster().node(*n).is_some()).collect();
+        nodes.sort_unstable();
+        PreFiltered::Ready { value, nodes: Some(nodes) }
+    }
+}
+
+/// Returns the nodes that terms name, when every term names some: a term takes the names that all of its
+/// `metadata.name In` requirements list, and the terms are alternatives.
+fn named_nodes(terms: &[NodeSelectorTerm]) -> Option<BTreeSet<Name>> {
+    let mut all = BTreeSet::new();
+    for term in terms {
+        let by_name = |r: &&crate::model::selector::Requirement| {
+            &*r.key == "metadata.name" && r.operator == Operator::In
+        };
+        let mut requirements = term.fields.iter().filter(by_name);
+        let mut names: BTreeSet<Name> = requirements.next()?.values.iter().cloned().collect();
+        for requirement in requirements {
+            names.retain(|name| requirement.values.contains(name));
+        }
+        all.append(&mut names);
+    }
+    if terms.is_empty() { None } else { Some(all) }
+}
+
+impl Filter for NodeAffinity {
+    fn reads(&self) -> Reads {
+        Reads::Node
+    }
+
+    fn filter(&self, view: View<'_>, spec: &PodSpec, _value: &CycleValue, nodes: &mut Nodes<'_>) {
+        let mut cause =
+            |code| nodes.cause(Cause::new(NAME, Code::UnschedulableAndUnresolvable, Reason::of(code)));
+        let enforced = self.added.required.as_ref().map(|_| cause(ReasonCode::AddedAffinityMismatch));
+        let own = cause(ReasonCode::NodeAffinityMismatch);
+        nodes.refuse(|n| {
+            let Some(node) = view.cluster().node(n) else { return own };
+            if let Some(enforced) = enforced
+                && !self.added.accepts(&node.name, &node.labels)
+            {
+                return enforced;
+            }
+            if spec.affinity.accepts(&node.name, &node.labels) { CauseId::FEASIBLE } else { own }
+        });
+    }
+}
+
+impl PreScore for NodeAffinity {
+    fn reads(&self) -> Reads {
+        Reads::Node
+    }
+
+    fn pre_score(&self, _view: View<'_>, spec: &PodSpec) -> PreScored {
+        if spec.affinity.preferred.is_empty() && self.added.preferred.is_empty() {
+            PreScored::Skip
+        } else {
+            PreScored::Ready(Arc::new(()))
+        }
+    }
+}
+
+impl Score for NodeAffinity {
+    fn reads(&self) -> Reads {
+        Reads::Node
+    }
+
+    fn score(&self, view: View<'_>, spec: &PodSpec, _value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
+        for (n, score) in nodes.iter().zip(out) {
+            *score = view.cluster().node(*n).map_or(0, |node| {
+                let of = |affinity: &Affinity| affinity.preference(&node.name, &node.labels);
+                of(&self.added) + of(&spec.affinity)
+            });
+        }
+    }
+
+    fn normalize(&self) -> Normalize {
+        Normalize::Proportional
+    }
+}
+
+impl Hints for NodeAffinity {
+    fn events(&self) -> &'static [&'static str] {
+        &["Node/Add", "Node/UpdateNodeLabel"]
+    }
+
+    fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {
+        let accepts = |node: &Node| {
+            self.added.accepts(&node.name, &node.labels)
+                && pod.spec.affinity.accepts(&node.name, &node.labels)
+        };
+        let accepts_now = |n: NodeIdx| view.cluster().node(n).is_some_and(|node| accepts(node));
+        let opens = match event {
+            ClusterEvent::NodeAdded(n) => accepts_now(*n),
+            ClusterEvent::NodeUpdated { node, change, old } if change.any(NodeChange::LABELS) => {
+                accepts_now(*node) && !accepts(old)
+            }
+            ClusterEvent::PendingUpdated { old, .. } => old.spec.affinity != pod.spec.affinity,
+            _ => false,
+        };
+        if opens { Hint::Queue } else { Hint::Skip }
+    }
+}
+
+fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
+    let mut by_key: BTreeMap<&Name, (usize, BTreeSet<&Name>)> = BTreeMap::new();
+    for (key, value) in cx.view.nodes().iter().filter_map(|n| cx.view.labels(*n)).flat_map(|l| l.iter()) {
+        let (nodes, values) = by_key.entry(key).or_default();
+        *nodes += 1;
+        values.insert(value);
+    }
+    let rows = by_key.into_iter().map(|(key, (nodes, values))| LabelUse {
+        key: key.to_string(),
+        nodes,
+        distinct_values: values.len(),
+        examples: values.into_iter().take(MAX_EXAMPLES).map(|v| v.to_string()).collect(),
+    });
+    let (labels, truncated) = cut(rows.collect(), MAX_ROWS);
+    Ok(json!(NodeAffinityState { labels, total_nodes: cx.view.nodes().len(), truncated }))
+}

@@ -1,0 +1,226 @@
+//! NodePorts: keeps pods off nodes where a host port they ask for is taken.
+//!
+//! Which ports are taken is derived state: per node the ports of its pods, sorted, one entry per pod
+//! that holds one.
+
+use std::sync::{Arc, LazyLock};
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::plugins::{NodePortsOfNode, NodePortsState, UsedPort};
+use serde_json::{Value, json};
+
+use super::listing::{MAX_ROWS, cut, node_of};
+use crate::cluster::{ClusterEvent, DerivedState};
+use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
+use crate::framework::plugin::{
+    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, PreFilter, PreFiltered, Reads,
+};
+use crate::framework::{Cause, CauseId, Code, Reason, View};
+use crate::model::pod::HostPort;
+use crate::model::{Name, NodeIdx, Pages, Pod, PodSpec};
+
+#[cfg(test)]
+mod tests;
+
+/// Name in the configuration.
+pub const NAME: &str = "NodePorts";
+
+/// Stands for every IP of the host.
+static ALL_IPS: LazyLock<Name> = LazyLock::new(|| Name::new("0.0.0.0"));
+
+/// The registry's entry.
+pub struct Factory;
+
+impl PluginFactory for Factory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "Keeps pods off nodes where a host port they ask for is taken"
+    }
+
+    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
+        super::no_args(args)?;
+        Ok(Arc::new(NodePorts))
+    }
+
+    fn args_schema(&self) -> Value {
+        json!({"type": "object", "additionalProperties": false})
+    }
+
+    fn derived_state(&self) -> Option<Box<dyn DerivedState>> {
+        Some(Box::new(TakenPorts::default()))
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        vec![
+            Endpoint::new(
+                "state",
+                "The host ports in use, per node",
+                BodySchema::of::<NodePortsState>(),
+                read_state,
+            )
+            .with_rows("nodes"),
+            Endpoint::new(
+                "nodes/:nodeName",
+                "The host ports in use on one node",
+                BodySchema::of::<NodePortsOfNode>(),
+                read_node,
+            )
+            .with_rows("usedPorts"),
+        ]
+    }
+}
+
+/// The host ports that are taken, per node.
+#[derive(Clone, Default)]
+pub struct TakenPorts {
+    nodes: Pages<Option<Arc<Vec<HostPort>>>>,
+}
+
+impl TakenPorts {
+    /// Returns the ports taken on a node, sorted; a port that several pods hold stands there as often.
+    pub fn on(&self, node: NodeIdx) -> &[HostPort] {
+        self.nodes.get(node.index()).and_then(Option::as_ref).map_or(&[], |ports| ports)
+    }
+}
+
+impl DerivedState for TakenPorts {
+    fn fork(&self) -> Box<dyn DerivedState> {
+        Box::new(self.clone())
+    }
+
+    fn pod_added(&mut self, node: NodeIdx, pod: &Pod) {
+        if pod.spec.host_ports.is_empty() {
+            return;
+        }
+        self.nodes.grow(node.index() + 1);
+        let ports = Arc::make_mut(self.nodes[node.index()].get_or_insert_default());
+        for port in &pod.spec.host_ports {
+            let at = ports.partition_point(|known| known < port);
+            ports.insert(at, port.clone());
+        }
+    }
+
+    fn pod_removed(&mut self, node: NodeIdx, pod: &Pod) {
+        if pod.spec.host_ports.is_empty() {
+            return;
+        }
+        let Some(slot) = self.nodes.get_mut(node.index()) else { return };
+        let Some(taken) = slot else { return };
+        let ports = Arc::make_mut(taken);
+        for port in &pod.spec.host_ports {
+            if let Ok(at) = ports.binary_search(port) {
+                ports.remove(at);
+            }
+        }
+        if ports.is_empty() {
+            *slot = None;
+        }
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+struct NodePorts;
+
+impl Plugin for NodePorts {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn pre_filter(&self) -> Option<&dyn PreFilter> {
+        Some(self)
+    }
+    fn filter(&self) -> Option<&dyn Filter> {
+        Some(self)
+    }
+    fn hints(&self) -> Option<&dyn Hints> {
+        Some(self)
+    }
+}
+
+/// Whether two pods cannot hold their ports on the same node.
+fn conflict(a: &[HostPort], b: &[HostPort]) -> bool {
+    a.iter().any(|a| {
+        b.iter().any(|b| {
+            let same_ip = a.ip == b.ip || a.ip == *ALL_IPS || b.ip == *ALL_IPS;
+            a.port == b.port && a.protocol == b.protocol && same_ip
+        })
+    })
+}
+
+impl PreFilter for NodePorts {
+    fn reads(&self) -> Reads {
+        Reads::Node
+    }
+
+    fn pre_filter(&self, _view: View<'_>, spec: &PodSpec) -> PreFiltered {
+        if spec.host_ports.is_empty() {
+            return PreFiltered::Skip;
+        }
+        PreFiltered::Ready { value: Arc::new(()), nodes: None }
+    }
+}
+
+impl Filter for NodePorts {
+    fn reads(&self) -> Reads {
+        Reads::Usage
+    }
+
+    fn filter(&self, view: View<'_>, spec: &PodSpec, _value: &CycleValue, nodes: &mut Nodes<'_>) {
+        let Some(taken) = view.state::<TakenPorts>() else { return };
+        let reason = Reason::of(ReasonCode::HostPortConflict);
+        let cause = nodes.cause(Cause::new(NAME, Code::Unschedulable, reason));
+        nodes.refuse(|n| if conflict(&spec.host_ports, taken.on(n)) { cause } else { CauseId::FEASIBLE });
+    }
+}
+
+impl Hints for NodePorts {
+    fn events(&self) -> &'static [&'static str] {
+        &["Pod/Delete", "Node/Add"]
+    }
+
+    fn hint(&self, _view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {
+        let frees = match event {
+            ClusterEvent::NodeAdded(_) => true,
+            ClusterEvent::PodReleased { pod: gone, .. } => {
+                conflict(&pod.spec.host_ports, &gone.spec.host_ports)
+            }
+            ClusterEvent::PendingUpdated { old, .. } => old.spec.host_ports != pod.spec.host_ports,
+            _ => false,
+        };
+        if frees { Hint::Queue } else { Hint::Skip }
+    }
+}
+
+fn ports_of(view: View<'_>, node: NodeIdx) -> NodePortsOfNode {
+    let taken = view.state::<TakenPorts>().map_or(&[][..], |t| t.on(node));
+    let mut used_ports: Vec<UsedPort> = taken
+        .iter()
+        .map(|p| UsedPort {
+            port: p.port,
+            protocol: p.protocol.as_str().to_owned(),
+            host_ip: p.ip.to_string(),
+        })
+        .collect();
+    used_ports.sort();
+    used_ports.dedup();
+    NodePortsOfNode { node_name: view.name(node).to_string(), used_ports }
+}
+
+fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
+    let rows = cx.view.nodes().iter().map(|n| ports_of(cx.view, *n));
+    let mut nodes: Vec<_> = rows.filter(|row| !row.used_ports.is_empty()).collect();
+    nodes.sort_by(|a, b| a.node_name.cmp(&b.node_name));
+    let nodes_with_ports = nodes.len();
+    let (nodes, truncated) = cut(nodes, MAX_ROWS);
+    Ok(json!(NodePortsState { nodes, nodes_with_ports, truncated }))
+}
+
+fn read_node(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
+    Ok(json!(ports_of(cx.view, node_of(cx)?)))
+}

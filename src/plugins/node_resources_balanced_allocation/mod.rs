@@ -1,0 +1,219 @@
+//! NodeResourcesBalancedAllocation: prefers nodes on which the pod evens out how far the resources are
+//! used. See README.md for the formula; `balance` holds the arithmetic.
+
+use std::sync::Arc;
+
+use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::plugins::{NodeBalance, NodeResourcesBalancedAllocationState};
+use serde_json::{Value, json};
+use smallvec::SmallVec;
+
+use super::args::{Problems, field};
+use super::listing::cut;
+use super::scored::{
+    Counting, Scored, ScoredResource, ScoredSet, by_page, cpu_and_memory, pod_amount, read_resources,
+    show_resources,
+};
+use crate::cluster::columns::{CPU, MEMORY};
+use crate::framework::View;
+use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
+use crate::framework::plugin::{
+    ArgsError, CycleValue, Plugin, PluginFactory, PreScore, PreScored, Reads, Score,
+};
+use crate::model::pages::PAGE;
+use crate::model::{NodeIdx, PodSpec};
+
+mod balance;
+#[cfg(test)]
+mod tests;
+
+use balance::{balance, balance_of_two, combine, fraction};
+
+/// Name in the configuration.
+pub const NAME: &str = "NodeResourcesBalancedAllocation";
+/// The longest list of unbalanced nodes.
+const MAX_UNBALANCED: usize = 20;
+
+/// The registry's entry.
+pub struct Factory;
+
+impl PluginFactory for Factory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "Prefers nodes on which the pod evens out the use of resources"
+    }
+
+    fn default_weight(&self) -> i64 {
+        1
+    }
+
+    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
+        let mut problems = Problems::default();
+        let mut resources = cpu_and_memory();
+        if let Some(fields) = problems.object("", args, &["resources"]) {
+            resources = read_resources(&mut problems, "resources", field(fields, "resources"));
+        }
+        for (i, resource) in resources.iter().enumerate() {
+            if resource.weight != 1 {
+                problems.add(format!("resources[{i}].weight"), "must be 1", &json!(resource.weight));
+            }
+            if resources[..i].iter().any(|r| r.name == resource.name) {
+                let name = json!(resource.name.as_str());
+                problems.add(format!("resources[{i}].name"), "must not be listed twice", &name);
+            }
+        }
+        problems.into_result()?;
+        Ok(Arc::new(BalancedAllocation { resources }))
+    }
+
+    fn args_schema(&self) -> Value {
+        let resource = json!({
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["name"],
+            "properties": {"name": {"type": "string"}, "weight": {"const": 1}},
+        });
+        let resources = json!({"type": "array", "items": resource});
+        json!({"type": "object", "additionalProperties": false, "properties": {"resources": resources}})
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        let body = BodySchema::of::<NodeResourcesBalancedAllocationState>();
+        let summary = "The nodes whose CPU and memory are used most unevenly";
+        vec![Endpoint::new("state", summary, body, read_state).with_rows("mostUnbalanced")]
+    }
+}
+
+struct BalancedAllocation {
+    resources: Vec<ScoredResource>,
+}
+
+impl Plugin for BalancedAllocation {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn args(&self) -> Value {
+        json!({"resources": show_resources(&self.resources)})
+    }
+    fn pre_score(&self) -> Option<&dyn PreScore> {
+        Some(self)
+    }
+    fn score(&self) -> Option<&dyn Score> {
+        Some(self)
+    }
+}
+
+impl BalancedAllocation {
+    fn scored(&self, view: View<'_>, spec: &PodSpec) -> ScoredSet {
+        ScoredSet::resolve(view, &self.resources, spec, Counting::Real)
+    }
+
+    fn is_best_effort(&self, spec: &PodSpec) -> bool {
+        self.resources.iter().all(|r| pod_amount(&spec.requests, &r.name, Counting::Real) == 0)
+    }
+}
+
+impl PreScore for BalancedAllocation {
+    fn reads(&self) -> Reads {
+        Reads::Node
+    }
+
+    fn pre_score(&self, view: View<'_>, spec: &PodSpec) -> PreScored {
+        if self.is_best_effort(spec) {
+            return PreScored::Skip;
+        }
+        PreScored::Ready(Arc::new(self.scored(view, spec)))
+    }
+}
+
+impl Score for BalancedAllocation {
+    fn reads(&self) -> Reads {
+        Reads::Usage
+    }
+
+    fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
+        match value.downcast_ref::<ScoredSet>() {
+            Some(set) if !set.has_unknown() => score(view, set.all(), nodes, out),
+            // PreScore did not run: then a pod without requests gets 0, as from kube-scheduler.
+            None if self.is_best_effort(spec) => out.fill(0),
+            _ => score(view, self.scored(view, spec).all(), nodes, out),
+        }
+    }
+}
+
+fn score(view: View<'_>, scored: &[Scored], nodes: &[NodeIdx], out: &mut [i64]) {
+    match scored {
+        [a, b] => score_two(view, [a, b], nodes, out),
+        _ => score_many(view, scored, nodes, out),
+    }
+}
+
+/// Two resources, the default. A resource that the node does not offer leaves one, which is balanced.
+fn score_two(view: View<'_>, scored: [&Scored; 2], nodes: &[NodeIdx], out: &mut [i64]) {
+    for (page, run, scores) in by_page(view, nodes, out) {
+        let [(alloc_a, used_a), (alloc_b, used_b)] = scored.map(|s| s.amounts(page));
+        for (node, score) in run.iter().zip(scores) {
+            let at = node.index() % PAGE;
+            let (a, b) = (alloc_a[at], alloc_b[at]);
+            *score = if a == 0 || b == 0 {
+                combine(100, 100)
+            } else {
+                let with = balance_of_two(
+                    fraction(used_a[at].saturating_add(scored[0].pod), a),
+                    fraction(used_b[at].saturating_add(scored[1].pod), b),
+                );
+                combine(with, balance_of_two(fraction(used_a[at], a), fraction(used_b[at], b)))
+            };
+        }
+    }
+}
+
+fn score_many(view: View<'_>, scored: &[Scored], nodes: &[NodeIdx], out: &mut [i64]) {
+    let mut with: SmallVec<[f64; 8]> = SmallVec::new();
+    let mut without: SmallVec<[f64; 8]> = SmallVec::new();
+    for (page, run, scores) in by_page(view, nodes, out) {
+        for (node, score) in run.iter().zip(scores) {
+            let at = node.index() % PAGE;
+            with.clear();
+            without.clear();
+            for resource in scored {
+                let (allocatable, used) = resource.amounts(page);
+                if allocatable[at] != 0 {
+                    with.push(fraction(used[at].saturating_add(resource.pod), allocatable[at]));
+                    without.push(fraction(used[at], allocatable[at]));
+                }
+            }
+            *score = combine(balance(&with), balance(&without));
+        }
+    }
+}
+
+fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
+    let (columns, nodes) = (cx.view.columns(), cx.view.nodes());
+    let mut sum = 0;
+    let mut rows = Vec::new();
+    for node in nodes {
+        let part = |r| match columns.allocatable(*node, r) {
+            0 => None,
+            allocatable => Some(fraction(columns.requested(*node, r), allocatable)),
+        };
+        let (cpu, memory) = (part(CPU), part(MEMORY));
+        let both: SmallVec<[f64; 8]> = cpu.into_iter().chain(memory).collect();
+        let balance = balance(&both);
+        sum += balance;
+        rows.push(NodeBalance {
+            node_name: cx.view.name(*node).to_string(),
+            balance,
+            cpu_fraction: cpu.unwrap_or(0.0),
+            memory_fraction: memory.unwrap_or(0.0),
+        });
+    }
+    rows.sort_by(|a, b| a.balance.cmp(&b.balance).then_with(|| a.node_name.cmp(&b.node_name)));
+    let (most_unbalanced, truncated) = cut(rows, MAX_UNBALANCED);
+    let mean_balance = if nodes.is_empty() { 0.0 } else { sum as f64 / nodes.len() as f64 };
+    let total_nodes = nodes.len();
+    Ok(json!(NodeResourcesBalancedAllocationState { most_unbalanced, mean_balance, total_nodes, truncated }))
+}

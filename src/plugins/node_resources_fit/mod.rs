@@ -1,0 +1,257 @@
+//! NodeResourcesFit: keeps pods off nodes that lack a requested resource, and scores what is left.
+//!
+//! See README.md for the rules. `args` reads the arguments, `wants` is what a pod requests by column,
+//! `strategy` scores, `state` answers reads.
+
+use std::sync::Arc;
+
+use pellucid_api::reason::ReasonCode;
+use serde_json::Value;
+use smallvec::SmallVec;
+
+use super::scored::{Counting, ScoredSet, amount};
+use crate::cluster::columns::{PODS, ResourceColumn};
+use crate::cluster::{ClusterEvent, NodeChange, ResourceIdx};
+use crate::framework::endpoint::Endpoint;
+use crate::framework::plugin::{
+    ArgsError, CycleValue, Filter, Hint, Hints, Measure, Nodes, Plugin, PluginFactory, PreFilter,
+    PreFiltered, PreScore, PreScored, Reads, Score,
+};
+use crate::framework::{Cause, CauseId, View};
+use crate::model::pages::PAGE;
+use crate::model::{Name, Node, NodeIdx, Pod, PodSpec};
+
+mod args;
+mod state;
+mod strategy;
+#[cfg(test)]
+mod tests;
+mod wants;
+
+use args::FitArgs;
+use wants::{Lacking, Wants};
+
+/// Name in the configuration.
+pub const NAME: &str = "NodeResourcesFit";
+
+/// The registry's entry.
+pub struct Factory;
+
+impl PluginFactory for Factory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "Keeps pods off nodes that lack a requested resource, and prefers nodes by what is left"
+    }
+
+    fn default_weight(&self) -> i64 {
+        1
+    }
+
+    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
+        Ok(Arc::new(NodeResourcesFit { args: FitArgs::read(args)? }))
+    }
+
+    fn args_schema(&self) -> Value {
+        args::schema()
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        state::endpoints()
+    }
+}
+
+struct NodeResourcesFit {
+    args: FitArgs,
+}
+
+impl Plugin for NodeResourcesFit {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn args(&self) -> Value {
+        self.args.show()
+    }
+    fn pre_filter(&self) -> Option<&dyn PreFilter> {
+        Some(self)
+    }
+    fn filter(&self) -> Option<&dyn Filter> {
+        Some(self)
+    }
+    fn pre_score(&self) -> Option<&dyn PreScore> {
+        Some(self)
+    }
+    fn score(&self) -> Option<&dyn Score> {
+        Some(self)
+    }
+    fn hints(&self) -> Option<&dyn Hints> {
+        Some(self)
+    }
+}
+
+impl NodeResourcesFit {
+    fn wants(&self, view: View<'_>, spec: &PodSpec) -> Wants {
+        Wants::of(view, spec, |name| self.args.ignores(name))
+    }
+
+    fn scored(&self, view: View<'_>, spec: &PodSpec) -> ScoredSet {
+        ScoredSet::resolve(view, &self.args.resources, spec, Counting::WithDefaults)
+    }
+
+    /// Whether the pod would fit on the node if it were empty.
+    fn fits_empty(&self, node: &Node, spec: &PodSpec) -> bool {
+        node.allocatable.pods >= 1
+            && wants::requested(&spec.requests.list)
+                .filter(|(name, _)| !self.args.ignores(name))
+                .all(|(name, wanted)| wanted <= amount(&node.allocatable, &name))
+    }
+}
+
+impl PreFilter for NodeResourcesFit {
+    fn reads(&self) -> Reads {
+        Reads::Node
+    }
+
+    fn pre_filter(&self, view: View<'_>, spec: &PodSpec) -> PreFiltered {
+        PreFiltered::Ready { value: Arc::new(self.wants(view, spec)), nodes: None }
+    }
+}
+
+impl Filter for NodeResourcesFit {
+    fn reads(&self) -> Reads {
+        Reads::Usage
+    }
+
+    fn filter(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &mut Nodes<'_>) {
+        let fresh;
+        let wants = match value.downcast_ref::<Wants>() {
+            Some(wants) if !wants.has_unknown() => wants,
+            _ => {
+                fresh = self.wants(view, spec);
+                &fresh
+            }
+        };
+        let mut known: SmallVec<[(Lacking, CauseId); 4]> = SmallVec::new();
+        let mut columns: SmallVec<[(&ResourceColumn, i64); 8]> = SmallVec::new();
+        let Some(first) = nodes.members().first() else { return };
+        let mut pods = view.columns().page(*first).resource(PODS);
+        let mut page_number = usize::MAX;
+        nodes.refuse_with(|causes, node| {
+            if node.index() / PAGE != page_number {
+                page_number = node.index() / PAGE;
+                let page = view.columns().page(node);
+                pods = page.resource(PODS);
+                columns.clear();
+                columns.extend(wants.iter().map(|(resource, amount)| (page.resource(resource), amount)));
+            }
+            let at = node.index() % PAGE;
+            let mut lacking = Lacking::default();
+            if pods.requested[at] >= pods.allocatable[at] {
+                lacking.pods();
+            }
+            for (i, (column, wanted)) in columns.iter().enumerate() {
+                let allocatable = column.allocatable[at];
+                if *wanted > allocatable.saturating_sub(column.requested[at]) {
+                    lacking.resource(i, *wanted > allocatable);
+                }
+            }
+            if lacking == Lacking::default() {
+                return CauseId::FEASIBLE;
+            }
+            if let Some((_, cause)) = known.iter().find(|(set, _)| *set == lacking) {
+                return *cause;
+            }
+            let cause = causes.id(wants.cause(lacking));
+            known.push((lacking, cause));
+            cause
+        });
+    }
+
+    fn measure(&self, view: View<'_>, spec: &PodSpec, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {
+        let mut all = Vec::new();
+        for reason in &cause.reasons {
+            let (name, requested) = match (reason.code, &reason.subject) {
+                (ReasonCode::TooManyPods, _) => (Name::new("pods"), 1),
+                (ReasonCode::InsufficientResource, Some(name)) => {
+                    (name.clone(), amount(&spec.requests.list, name))
+                }
+                _ => continue,
+            };
+            if let Some((available, best_node)) = best(view, view.columns().find(&name), nodes) {
+                all.push(Measure { resource: name, requested, available, best_node });
+            }
+        }
+        all
+    }
+}
+
+/// Returns the most that one of the nodes has left, and the node. Equal nodes go by the tie order.
+fn best(view: View<'_>, resource: Option<ResourceIdx>, nodes: &[NodeIdx]) -> Option<(i64, NodeIdx)> {
+    let free = |n: &NodeIdx| resource.map_or(0, |r| view.columns().free(*n, r));
+    nodes.iter().map(|n| (free(n), *n)).max_by_key(|(free, n)| (*free, view.cluster().slot(*n).tie))
+}
+
+impl PreScore for NodeResourcesFit {
+    fn reads(&self) -> Reads {
+        Reads::Node
+    }
+
+    fn pre_score(&self, view: View<'_>, spec: &PodSpec) -> PreScored {
+        PreScored::Ready(Arc::new(self.scored(view, spec)))
+    }
+}
+
+impl Score for NodeResourcesFit {
+    fn reads(&self) -> Reads {
+        Reads::Usage
+    }
+
+    fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
+        match value.downcast_ref::<ScoredSet>() {
+            Some(set) if !set.has_unknown() => self.args.strategy.score(view, set.all(), nodes, out),
+            _ => self.args.strategy.score(view, self.scored(view, spec).all(), nodes, out),
+        }
+    }
+}
+
+impl Hints for NodeResourcesFit {
+    fn events(&self) -> &'static [&'static str] {
+        &["Pod/Delete", "Pod/UpdatePodScaleDown", "Node/Add", "Node/UpdateNodeAllocatable"]
+    }
+
+    fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {
+        let spec = &pod.spec;
+        let fits = |node: NodeIdx| view.cluster().node(node).is_some_and(|n| self.fits_empty(n, spec));
+        let helps = match event {
+            // A pod that goes leaves at least its place among the node's pods.
+            ClusterEvent::PodReleased { .. } => true,
+            ClusterEvent::PodShrunk { pod: old, .. } => {
+                let now = view.cluster().find_pod(&old.key).and_then(|id| view.cluster().pod(id));
+                now.is_none_or(|now| {
+                    let (old, now) = (&old.spec.requests.list, &now.pod.spec.requests.list);
+                    wants::requested(&spec.requests.list)
+                        .any(|(name, _)| amount(old, &name) > amount(now, &name))
+                })
+            }
+            ClusterEvent::NodeAdded(node) => fits(*node),
+            ClusterEvent::NodeUpdated { node, change, old } if change.any(NodeChange::ALLOCATABLE) => {
+                fits(*node) && view.cluster().node(*node).is_some_and(|now| offers_more(old, now, spec))
+            }
+            ClusterEvent::PendingUpdated { old, .. } => {
+                let (old, now) = (&old.spec.requests.list, &spec.requests.list);
+                wants::requested(old).any(|(name, before)| before > amount(now, &name))
+            }
+            _ => false,
+        };
+        if helps { Hint::Queue } else { Hint::Skip }
+    }
+}
+
+/// Whether a node offers more pods, or more of what the pod requests, than before.
+fn offers_more(old: &Node, now: &Node, spec: &PodSpec) -> bool {
+    let more = |name: &Name| amount(&now.allocatable, name) > amount(&old.allocatable, name);
+    now.allocatable.pods > old.allocatable.pods
+        || wants::requested(&spec.requests.list).any(|(name, _)| more(&name))
+}

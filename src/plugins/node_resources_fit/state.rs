@@ -1,0 +1,99 @@
+//! What people can read: totals per resource, and one node.
+
+use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::plugins::{
+    MostFree, NodeResource, NodeResourcesFitNode, NodeResourcesFitState, ResourceTotals,
+};
+use serde_json::{Value, json};
+
+use super::super::listing::node_of;
+use super::super::scored::unit;
+use super::best;
+use crate::cluster::ResourceIdx;
+use crate::cluster::columns::{CPU, MEMORY, PODS};
+use crate::framework::View;
+use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
+use crate::model::Name;
+use crate::model::pages::PAGE;
+
+/// Returns the plugin's endpoints.
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::new(
+            "state",
+            "What all nodes offer and what is left, per resource",
+            BodySchema::of::<NodeResourcesFitState>(),
+            read_state,
+        )
+        .with_rows("resources"),
+        Endpoint::new(
+            "nodes/:nodeName",
+            "What one node offers and what is left, per resource",
+            BodySchema::of::<NodeResourcesFitNode>(),
+            read_node,
+        )
+        .with_rows("resources"),
+    ]
+}
+
+/// Returns the columns: the four fixed ones, then the others by name.
+fn columns(view: View<'_>) -> Vec<(Name, ResourceIdx)> {
+    let all = (0..view.columns().n_resources()).map(|i| ResourceIdx(i as u16));
+    let mut named: Vec<_> = all.map(|r| (view.columns().name(r), r)).collect();
+    named.sort_by(|(a, i), (b, j)| {
+        let (fixed_a, fixed_b) = (*i <= PODS, *j <= PODS);
+        fixed_b.cmp(&fixed_a).then_with(|| if fixed_a && fixed_b { i.cmp(j) } else { a.cmp(b) })
+    });
+    named
+}
+
+fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
+    let (view, nodes) = (cx.view, cx.view.nodes());
+    let resources = columns(view).into_iter().map(|(name, resource)| {
+        let mut row = ResourceTotals {
+            resource: name.to_string(),
+            unit: unit(&name).to_owned(),
+            ..ResourceTotals::default()
+        };
+        for node in nodes {
+            let (has, taken) =
+                (view.columns().allocatable(*node, resource), view.columns().requested(*node, resource));
+            row.allocatable = row.allocatable.saturating_add(has);
+            row.requested = row.requested.saturating_add(taken);
+            row.overcommitted_nodes += usize::from(taken > has);
+        }
+        row.free = row.allocatable.saturating_sub(row.requested);
+        let offering: Vec<_> =
+            nodes.iter().copied().filter(|n| view.columns().allocatable(*n, resource) > 0).collect();
+        row.most_free = best(view, Some(resource), &offering)
+            .map(|(free, n)| MostFree { node_name: view.name(n).to_string(), free });
+        row
+    });
+    Ok(json!(NodeResourcesFitState { resources: resources.collect(), total_nodes: nodes.len() }))
+}
+
+fn read_node(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
+    let node = node_of(cx)?;
+    let page = cx.view.columns().page(node);
+    let mut resources = Vec::new();
+    for (name, resource) in columns(cx.view) {
+        let allocatable = cx.view.columns().allocatable(node, resource);
+        let requested = cx.view.columns().requested(node, resource);
+        if resource > PODS && allocatable == 0 && requested == 0 {
+            continue;
+        }
+        resources.push(NodeResource {
+            resource: name.to_string(),
+            unit: unit(&name).to_owned(),
+            allocatable,
+            requested,
+            requested_for_scoring: match resource {
+                CPU => Some(page.non_zero_cpu[node.index() % PAGE]),
+                MEMORY => Some(page.non_zero_memory[node.index() % PAGE]),
+                _ => None,
+            },
+            free: allocatable.saturating_sub(requested),
+        });
+    }
+    Ok(json!(NodeResourcesFitNode { node_name: cx.view.name(node).to_string(), resources }))
+}

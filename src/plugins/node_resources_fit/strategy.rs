@@ -1,0 +1,167 @@
+//! The three ways to score what a node has left.
+
+use super::super::scored::{Scored, by_page};
+use crate::framework::View;
+use crate::framework::plugin::MAX_SCORE;
+use crate::model::NodeIdx;
+use crate::model::pages::PAGE;
+
+/// A point of `requestedToCapacityRatio.shape`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ShapePoint {
+    /// Utilisation, percent.
+    pub(super) utilization: i64,
+    /// Score, 0 to 10.
+    pub(super) score: i64,
+}
+
+/// The greatest score of a shape's point.
+pub(super) const MAX_SHAPE_SCORE: i64 = 10;
+
+/// How nodes are scored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Strategy {
+    /// The emptier, the better.
+    LeastAllocated,
+    /// The fuller, the better.
+    MostAllocated,
+    /// By a curve over utilisation.
+    RequestedToCapacityRatio(Vec<ShapePoint>),
+}
+
+impl Strategy {
+    /// Returns its name in the configuration.
+    pub(super) fn as_str(&self) -> &'static str {
+        match self {
+            Self::LeastAllocated => "LeastAllocated",
+            Self::MostAllocated => "MostAllocated",
+            Self::RequestedToCapacityRatio(_) => "RequestedToCapacityRatio",
+        }
+    }
+
+    /// Fills one score per node.
+    pub(super) fn score(&self, view: View<'_>, scored: &[Scored], nodes: &[NodeIdx], out: &mut [i64]) {
+        match self {
+            Self::LeastAllocated => weighted(view, scored, nodes, out, true, least, truncated),
+            Self::MostAllocated => weighted(view, scored, nodes, out, true, most, truncated),
+            Self::RequestedToCapacityRatio(shape) => {
+                let by_shape = |req, alloc| on_curve(shape, utilization(req, alloc));
+                weighted(view, scored, nodes, out, false, by_shape, rounded);
+            }
+        }
+    }
+}
+
+fn least(requested: i64, allocatable: i64) -> i64 {
+    percent(allocatable.saturating_sub(requested).max(0), allocatable)
+}
+
+fn most(requested: i64, allocatable: i64) -> i64 {
+    percent(requested.min(allocatable), allocatable)
+}
+
+fn utilization(requested: i64, allocatable: i64) -> i64 {
+    if requested > allocatable { 100 } else { percent(requested, allocatable) }
+}
+
+/// Returns `part * 100 / whole`, truncated; `0 <= part <= whole`. The division is done in floating point
+/// where that is exact, because it is several times faster: below 2^46 the product has at most 53 bits,
+/// and a quotient of at most 100 that is no integer is at least 1/whole away from one, which is more
+/// than the rounding error of 2^-46.
+#[inline]
+fn percent(part: i64, whole: i64) -> i64 {
+    if whole < 1 << 46 {
+        ((part * MAX_SCORE) as f64 / whole as f64) as i64
+    } else {
+        (i128::from(part) * i128::from(MAX_SCORE) / i128::from(whole)) as i64
+    }
+}
+
+fn truncated(sum: i64, weights: i64) -> i64 {
+    sum / weights
+}
+
+fn rounded(sum: i64, weights: i64) -> i64 {
+    (sum as f64 / weights as f64).round() as i64
+}
+
+/// Returns the value of a broken line: flat before its first and after its last point.
+fn on_curve(shape: &[ShapePoint], at: i64) -> i64 {
+    let scale = MAX_SCORE / MAX_SHAPE_SCORE;
+    let after = shape.partition_point(|p| p.utilization < at);
+    match (after.checked_sub(1).and_then(|i| shape.get(i)), shape.get(after)) {
+        (Some(left), Some(right)) => {
+            let rise = (right.score - left.score) * scale;
+            left.score * scale + rise * (at - left.utilization) / (right.utilization - left.utilization)
+        }
+        (None, Some(end)) | (Some(end), None) => end.score * scale,
+        (None, None) => 0,
+    }
+}
+
+/// Fills the weighted mean over the resources that a node offers; where `zeros` is false only scores
+/// above 0 count. A node that offers none of them gets 0.
+fn weighted(
+    view: View<'_>,
+    scored: &[Scored],
+    nodes: &[NodeIdx],
+    out: &mut [i64],
+    zeros: bool,
+    score_of: impl Fn(i64, i64) -> i64,
+    mean: impl Fn(i64, i64) -> i64,
+) {
+    for (page, run, scores) in by_page(view, nodes, out) {
+        let mut sums = [0; PAGE];
+        let mut weights = [0; PAGE];
+        for resource in scored {
+            let (allocatable, used) = resource.amounts(page);
+            for ((node, sum), weight) in run.iter().zip(&mut sums).zip(&mut weights) {
+                let at = node.index() % PAGE;
+                if allocatable[at] == 0 {
+                    continue;
+                }
+                let score = score_of(used[at].saturating_add(resource.pod), allocatable[at]);
+                if zeros || score > 0 {
+                    *sum += score * resource.weight;
+                    *weight += resource.weight;
+                }
+            }
+        }
+        for ((score, sum), weight) in scores.iter_mut().zip(sums).zip(weights) {
+            *score = match weight {
+                0 => 0,
+                // The default: two resources of weight 1. A shift costs less than a division.
+                2 if zeros => sum >> 1,
+                weight => mean(sum, weight),
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percent_agrees_with_integer_division() {
+        let edge = (1i64 << 46) - 1;
+        for whole in [1, 3, 7, 100, 4000, 8 << 30, edge, edge + 1, i64::MAX] {
+            for part in [0, 1, whole / 3, whole / 2, whole / 100 * 29, whole - 1, whole] {
+                let want = i128::from(part) * 100 / i128::from(whole);
+                assert_eq!(i128::from(percent(part, whole)), want, "{part}/{whole}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_curve_is_flat_outside_and_truncates_inside() {
+        let shape = [
+            ShapePoint { utilization: 20, score: 0 },
+            ShapePoint { utilization: 50, score: 10 },
+            ShapePoint { utilization: 80, score: 3 },
+        ];
+        for (at, want) in [(0, 0), (20, 0), (21, 3), (35, 50), (50, 100), (60, 77), (80, 30), (100, 30)] {
+            assert_eq!(on_curve(&shape, at), want, "{at}");
+        }
+    }
+}

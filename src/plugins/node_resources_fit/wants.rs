@@ -1,0 +1,95 @@
+//! What a pod requests, by column, and which of it a node lacks.
+
+use pellucid_api::reason::ReasonCode;
+use smallvec::SmallVec;
+
+use super::NAME;
+use crate::cluster::ResourceIdx;
+use crate::framework::{Cause, Code, Reason, View};
+use crate::model::requests::ResourceList;
+use crate::model::{Name, PodSpec};
+
+/// The column of a resource that nobody has named: no node offers it.
+const UNKNOWN: ResourceIdx = ResourceIdx(u16::MAX);
+
+/// Iterates over what is requested, more than 0 of it: CPU, memory, ephemeral storage, then by name.
+pub(super) fn requested(list: &ResourceList) -> impl Iterator<Item = (Name, i64)> {
+    let fixed =
+        [("cpu", list.milli_cpu), ("memory", list.memory), ("ephemeral-storage", list.ephemeral_storage)];
+    let fixed = fixed.into_iter().filter(|(_, amount)| *amount > 0);
+    let scalars = list.scalars.iter().filter(|(_, amount)| *amount > 0);
+    fixed.map(|(name, amount)| (Name::new(name), amount)).chain(scalars.cloned())
+}
+
+/// What a pod requests, resolved to columns.
+#[derive(Debug)]
+pub(super) struct Wants {
+    columns: SmallVec<[(ResourceIdx, i64); 4]>,
+    names: Vec<Name>,
+}
+
+impl Wants {
+    /// Resolves what a spec requests, without what is ignored.
+    pub(super) fn of(view: View<'_>, spec: &PodSpec, ignores: impl Fn(&str) -> bool) -> Self {
+        let mut wants = Self { columns: SmallVec::new(), names: Vec::new() };
+        for (name, amount) in requested(&spec.requests.list).filter(|(name, _)| !ignores(name)) {
+            wants.columns.push((view.columns().find(&name).unwrap_or(UNKNOWN), amount));
+            wants.names.push(name);
+        }
+        wants
+    }
+
+    /// Whether a resource was unknown: it may be known by the next call.
+    pub(super) fn has_unknown(&self) -> bool {
+        self.columns.iter().any(|(resource, _)| *resource == UNKNOWN)
+    }
+
+    /// Iterates over columns and amounts.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (ResourceIdx, i64)> {
+        self.columns.iter().copied()
+    }
+
+    /// Returns the cause for a set of lacking resources.
+    pub(super) fn cause(&self, lacking: Lacking) -> Cause {
+        let mut reasons = SmallVec::new();
+        if lacking.mask & PODS_BIT != 0 {
+            reasons.push(Reason::of(ReasonCode::TooManyPods));
+        }
+        for (i, name) in self.names.iter().enumerate() {
+            if lacking.mask & bit(i) != 0 {
+                reasons.push(Reason::about(ReasonCode::InsufficientResource, name.clone()));
+            }
+        }
+        let code =
+            if lacking.unresolvable { Code::UnschedulableAndUnresolvable } else { Code::Unschedulable };
+        Cause { plugin: NAME, code, reasons }
+    }
+}
+
+const PODS_BIT: u64 = 1;
+
+/// The bit of the i-th resource. A pod that requests more than 63 resources shares the last bit among
+/// the surplus: the node is refused all the same, the message then names all of them.
+fn bit(i: usize) -> u64 {
+    1 << (i + 1).min(63)
+}
+
+/// Which of a pod's wants a node lacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lacking {
+    mask: u64,
+    unresolvable: bool,
+}
+
+impl Lacking {
+    /// The node takes no more pods.
+    pub(super) fn pods(&mut self) {
+        self.mask |= PODS_BIT;
+    }
+
+    /// The node lacks the i-th resource; `even_empty` when it would lack it without any pods.
+    pub(super) fn resource(&mut self, i: usize, even_empty: bool) {
+        self.mask |= bit(i);
+        self.unresolvable |= even_empty;
+    }
+}

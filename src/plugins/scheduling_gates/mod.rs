@@ -1,0 +1,133 @@
+//! SchedulingGates: keeps a pod out of the queue while it lists scheduling gates.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::plugins::{GateUse, SchedulingGatesState};
+use serde_json::{Value, json};
+
+use super::listing::{Examples, MAX_ROWS, cut, pending};
+use crate::cluster::ClusterEvent;
+use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
+use crate::framework::plugin::{ArgsError, Hint, Hints, Plugin, PluginFactory, PreEnqueue};
+use crate::framework::{Cause, Code, Reason, View};
+use crate::model::{Name, Pod};
+
+/// Name in the configuration.
+pub const NAME: &str = "SchedulingGates";
+
+/// The registry's entry.
+pub struct Factory;
+
+impl PluginFactory for Factory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "Keeps pods with scheduling gates out of the queue"
+    }
+
+    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
+        super::no_args(args)?;
+        Ok(Arc::new(SchedulingGates))
+    }
+
+    fn args_schema(&self) -> Value {
+        json!({"type": "object", "additionalProperties": false})
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        let body = BodySchema::of::<SchedulingGatesState>();
+        vec![
+            Endpoint::new("state", "Which scheduling gates hold how many pods back", body, read_state)
+                .with_rows("gates"),
+        ]
+    }
+}
+
+struct SchedulingGates;
+
+impl Plugin for SchedulingGates {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn pre_enqueue(&self) -> Option<&dyn PreEnqueue> {
+        Some(self)
+    }
+    fn hints(&self) -> Option<&dyn Hints> {
+        Some(self)
+    }
+}
+
+impl PreEnqueue for SchedulingGates {
+    fn pre_enqueue(&self, pod: &Pod) -> Result<(), Cause> {
+        if pod.gates.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<&str> = pod.gates.iter().map(Name::as_str).collect();
+        let reason = Reason::about(ReasonCode::SchedulingGated, names.join(" ").as_str());
+        Err(Cause::new(NAME, Code::UnschedulableAndUnresolvable, reason))
+    }
+}
+
+impl Hints for SchedulingGates {
+    fn events(&self) -> &'static [&'static str] {
+        &["Pod/UpdatePodSchedulingGatesEliminated"]
+    }
+
+    fn hint(&self, _view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {
+        match event {
+            ClusterEvent::PendingUpdated { .. } if pod.gates.is_empty() => Hint::Queue,
+            _ => Hint::Skip,
+        }
+    }
+}
+
+fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
+    let mut by_gate: BTreeMap<&Name, Examples> = BTreeMap::new();
+    let mut gated_pods = 0;
+    for record in pending(cx.view) {
+        gated_pods += usize::from(!record.pod.gates.is_empty());
+        for gate in &record.pod.gates {
+            by_gate.entry(gate).or_default().add(&record.pod.key.to_string());
+        }
+    }
+    let rows = by_gate.into_iter().map(|(gate, examples)| {
+        let (pods, examples) = examples.finish();
+        GateUse { gate: gate.to_string(), pods, examples }
+    });
+    let (gates, truncated) = cut(rows.collect(), MAX_ROWS);
+    Ok(json!(SchedulingGatesState { gates, gated_pods, truncated }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::PodId;
+
+    #[test]
+    fn gates_hold_a_pod_back_until_all_are_gone() {
+        let gated = Pod { gates: Box::new(["b".into(), "a".into()]), ..Pod::default() };
+        let cause = PreEnqueue::pre_enqueue(&SchedulingGates, &gated).expect_err("it has gates");
+        assert_eq!(cause.message(), "waiting for scheduling gates: [b a]");
+        assert_eq!(cause.code, Code::UnschedulableAndUnresolvable);
+        assert!(PreEnqueue::pre_enqueue(&SchedulingGates, &Pod::default()).is_ok());
+    }
+
+    #[test]
+    fn only_the_last_gate_gone_wakes_it() {
+        let cluster = crate::cluster::Cluster::new(0, [], Vec::new());
+        let event = ClusterEvent::PendingUpdated { id: PodId(0), old: Arc::default() };
+        let gated = Pod { gates: Box::new(["a".into()]), ..Pod::default() };
+        let view = View::new(&cluster);
+        assert_eq!(SchedulingGates.hint(view, &gated, &event), Hint::Skip);
+        assert_eq!(SchedulingGates.hint(view, &Pod::default(), &event), Hint::Queue);
+        assert_eq!(
+            SchedulingGates.hint(view, &Pod::default(), &ClusterEvent::PendingAdded(PodId(0))),
+            Hint::Skip
+        );
+    }
+}

@@ -1,0 +1,198 @@
+//! Amounts as scores see them: which resources count, how much of each a pod and a node's pods take.
+
+use serde_json::{Value, json};
+use smallvec::SmallVec;
+
+use super::args::{Problems, field, is_qualified_name};
+use crate::cluster::ResourceIdx;
+use crate::cluster::columns::{CPU, ColumnPage, EPHEMERAL_STORAGE, MEMORY};
+use crate::framework::View;
+use crate::model::pages::PAGE;
+use crate::model::requests::{PodRequests, ResourceList};
+use crate::model::{Name, NodeIdx, PodSpec};
+
+/// A resource that a score looks at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ScoredResource {
+    /// Name.
+    pub(super) name: Name,
+    /// Weight among the resources.
+    pub(super) weight: i64,
+}
+
+/// Returns CPU and memory with equal weight, kube-scheduler's default.
+pub(super) fn cpu_and_memory() -> Vec<ScoredResource> {
+    ["cpu", "memory"].map(|name| ScoredResource { name: name.into(), weight: 1 }).to_vec()
+}
+
+/// Reads `resources: [{name, weight}]`; CPU and memory when absent or empty. A weight of 0 or none is 1.
+pub(super) fn read_resources(problems: &mut Problems, path: &str, value: &Value) -> Vec<ScoredResource> {
+    let mut all = Vec::new();
+    for (i, element) in problems.list(path, value).iter().enumerate() {
+        let at = format!("{path}[{i}]");
+        let Some(fields) = problems.object(&at, element, &["name", "weight"]) else {
+            if element.is_null() {
+                problems.add(at, "must be an object", element);
+            }
+            continue;
+        };
+        let name = problems.text(&format!("{at}.name"), field(fields, "name")).unwrap_or("");
+        if !is_qualified_name(name) {
+            problems.add(format!("{at}.name"), "must be the name of a resource", field(fields, "name"));
+        }
+        let weight = problems.integer(&format!("{at}.weight"), field(fields, "weight")).unwrap_or(0);
+        all.push(ScoredResource { name: name.into(), weight: if weight == 0 { 1 } else { weight } });
+    }
+    if all.is_empty() { cpu_and_memory() } else { all }
+}
+
+/// Returns the resources as they stand in arguments.
+pub(super) fn show_resources(resources: &[ScoredResource]) -> Value {
+    resources.iter().map(|r| json!({"name": r.name.as_str(), "weight": r.weight})).collect()
+}
+
+/// How CPU and memory are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counting {
+    /// A container without a request counts as 100m CPU and 200 MiB.
+    WithDefaults,
+    /// As requested.
+    Real,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Used {
+    Column,
+    NonZeroCpu,
+    NonZeroMemory,
+}
+
+/// A resource of a score, resolved for one pod.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scored {
+    resource: ResourceIdx,
+    used: Used,
+    /// What the pod adds.
+    pub(super) pod: i64,
+    /// Weight among the resources.
+    pub(super) weight: i64,
+}
+
+impl Scored {
+    /// Returns what the nodes of a page offer and what is taken there.
+    pub(super) fn amounts<'a>(&self, page: &'a ColumnPage) -> (&'a [i64; PAGE], &'a [i64; PAGE]) {
+        let column = page.resource(self.resource);
+        let used = match self.used {
+            Used::Column => &column.requested,
+            Used::NonZeroCpu => &page.non_zero_cpu,
+            Used::NonZeroMemory => &page.non_zero_memory,
+        };
+        (&column.allocatable, used)
+    }
+}
+
+/// The resources of a score, resolved for one pod. A resource that no node offers is left out.
+#[derive(Clone, Debug)]
+pub(super) struct ScoredSet {
+    all: SmallVec<[Scored; 4]>,
+    /// Whether a name was unknown: it may be known by the next call.
+    has_unknown: bool,
+}
+
+impl ScoredSet {
+    /// Resolves names. A scalar resource that the pod does not request does not count.
+    pub(super) fn resolve(
+        view: View<'_>,
+        resources: &[ScoredResource],
+        spec: &PodSpec,
+        counting: Counting,
+    ) -> Self {
+        let mut set = Self { all: SmallVec::new(), has_unknown: false };
+        for ScoredResource { name, weight } in resources {
+            let with_defaults = counting == Counting::WithDefaults;
+            let (resource, used) = match &**name {
+                "cpu" if with_defaults => (Some(CPU), Used::NonZeroCpu),
+                "memory" if with_defaults => (Some(MEMORY), Used::NonZeroMemory),
+                "cpu" => (Some(CPU), Used::Column),
+                "memory" => (Some(MEMORY), Used::Column),
+                "ephemeral-storage" => (Some(EPHEMERAL_STORAGE), Used::Column),
+                scalar if is_scalar(scalar) && spec.requests.list.scalar(name) != 0 => {
+                    (view.columns().find(name), Used::Column)
+                }
+                _ => continue,
+            };
+            let pod = pod_amount(&spec.requests, name, counting);
+            match resource {
+                Some(resource) => set.all.push(Scored { resource, used, pod, weight: *weight }),
+                None => set.has_unknown = true,
+            }
+        }
+        set
+    }
+
+    /// Returns the resources.
+    pub(super) fn all(&self) -> &[Scored] {
+        &self.all
+    }
+
+    /// Whether a name was unknown when the set was resolved.
+    pub(super) fn has_unknown(&self) -> bool {
+        self.has_unknown
+    }
+}
+
+/// Returns what a pod adds of a resource.
+pub(super) fn pod_amount(requests: &PodRequests, name: &Name, counting: Counting) -> i64 {
+    match (&**name, counting) {
+        ("cpu", Counting::WithDefaults) => requests.non_zero_milli_cpu,
+        ("memory", Counting::WithDefaults) => requests.non_zero_memory,
+        _ => amount(&requests.list, name),
+    }
+}
+
+/// Returns the amount of a resource in a list, 0 when absent.
+pub(super) fn amount(list: &ResourceList, name: &Name) -> i64 {
+    match &**name {
+        "cpu" => list.milli_cpu,
+        "memory" => list.memory,
+        "ephemeral-storage" => list.ephemeral_storage,
+        "pods" => list.pods,
+        _ => list.scalar(name),
+    }
+}
+
+/// Whether the name is that of an extended resource: qualified, and not one of Kubernetes' own.
+pub(super) fn is_extended(name: &str) -> bool {
+    name.contains('/') && !name.contains("kubernetes.io/") && !name.starts_with("requests.")
+}
+
+/// Whether the name is that of a resource kept beside CPU, memory, storage and pods.
+pub(super) fn is_scalar(name: &str) -> bool {
+    is_extended(name)
+        || name.contains("kubernetes.io/")
+        || name.starts_with("hugepages-")
+        || name.starts_with("attachable-volumes-")
+}
+
+/// Returns the unit of a resource's amounts.
+pub(super) fn unit(name: &str) -> &'static str {
+    match name {
+        "cpu" => "milliCPU",
+        "memory" | "ephemeral-storage" => "bytes",
+        _ if name.starts_with("hugepages-") => "bytes",
+        _ => "count",
+    }
+}
+
+/// Splits nodes into runs on the same page, with the page and the run's scores.
+pub(super) fn by_page<'a>(
+    view: View<'a>,
+    nodes: &'a [NodeIdx],
+    mut out: &'a mut [i64],
+) -> impl Iterator<Item = (&'a ColumnPage, &'a [NodeIdx], &'a mut [i64])> {
+    nodes.chunk_by(|a, b| a.index() / PAGE == b.index() / PAGE).map(move |run| {
+        let (scores, rest) = std::mem::take(&mut out).split_at_mut(run.len());
+        out = rest;
+        (view.columns().page(run[0]), run, scores)
+    })
+}

@@ -1,0 +1,218 @@
+//! TaintToleration: keeps pods off nodes with taints they do not tolerate, and prefers nodes with fewer
+//! `PreferNoSchedule` taints that they do not tolerate.
+//!
+//! Which nodes are tainted at all is derived state: most nodes are not, and for those one bit is read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::plugins::{TaintTolerationState, TaintUse};
+use serde_json::{Value, json};
+
+use super::listing::{Examples, MAX_ROWS, cut};
+use super::node_mask::NodeMask;
+use crate::cluster::{ClusterEvent, DerivedState, NodeChange};
+use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
+use crate::framework::plugin::{
+    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Normalize, Plugin, PluginFactory, PreScore, PreScored,
+    Reads, Score,
+};
+use crate::framework::{Cause, CauseId, Code, Reason, View};
+use crate::model::taint::{Taint, TaintEffect, Toleration, tolerated};
+use crate::model::{Node, NodeIdx, Pod, PodSpec};
+
+/// Name in the configuration.
+pub const NAME: &str = "TaintToleration";
+
+/// The registry's entry.
+pub struct Factory;
+
+impl PluginFactory for Factory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "Keeps pods off nodes whose taints they do not tolerate"
+    }
+
+    fn default_weight(&self) -> i64 {
+        3
+    }
+
+    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
+        super::no_args(args)?;
+        Ok(Arc::new(TaintToleration))
+    }
+
+    fn args_schema(&self) -> Value {
+        json!({"type": "object", "additionalProperties": false})
+    }
+
+    fn derived_state(&self) -> Option<Box<dyn DerivedState>> {
+        Some(Box::new(TaintedNodes::default()))
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        let body = BodySchema::of::<TaintTolerationState>();
+        vec![Endpoint::new("state", "The taints and their nodes", body, read_state).with_rows("taints")]
+    }
+}
+
+/// Which nodes have taints, by what those do.
+#[derive(Clone, Default)]
+pub struct TaintedNodes {
+    /// `NoSchedule` or `NoExecute`.
+    refusing: NodeMask,
+    /// `PreferNoSchedule`.
+    discouraging: NodeMask,
+}
+
+impl DerivedState for TaintedNodes {
+    fn fork(&self) -> Box<dyn DerivedState> {
+        Box::new(self.clone())
+    }
+
+    fn node_changed(&mut self, node: NodeIdx, _old: Option<&Node>, new: Option<&Node>) {
+        let taints = new.map_or(&[][..], |n| &n.taints);
+        self.refusing.set(node, taints.iter().any(refuses));
+        self.discouraging.set(node, !taints.iter().all(refuses));
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+fn refuses(taint: &Taint) -> bool {
+    taint.effect != TaintEffect::PreferNoSchedule
+}
+
+struct TaintToleration;
+
+impl Plugin for TaintToleration {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn filter(&self) -> Option<&dyn Filter> {
+        Some(self)
+    }
+    fn pre_score(&self) -> Option<&dyn PreScore> {
+        Some(self)
+    }
+    fn score(&self) -> Option<&dyn Score> {
+        Some(self)
+    }
+    fn hints(&self) -> Option<&dyn Hints> {
+        Some(self)
+    }
+}
+
+/// Whether the pod tolerates every taint that would keep it away.
+fn accepts(tolerations: &[Toleration], taints: &[Taint]) -> bool {
+    taints.iter().all(|t| !refuses(t) || tolerated(tolerations, t))
+}
+
+impl Filter for TaintToleration {
+    fn reads(&self) -> Reads {
+        Reads::Node
+    }
+
+    fn filter(&self, view: View<'_>, spec: &PodSpec, _value: &CycleValue, nodes: &mut Nodes<'_>) {
+        let tainted = view.state::<TaintedNodes>().map(|t| &t.refusing);
+        if tainted.is_some_and(NodeMask::is_empty) {
+            return;
+        }
+        let reason = Reason::of(ReasonCode::UntoleratedTaint);
+        let cause = nodes.cause(Cause::new(NAME, Code::UnschedulableAndUnresolvable, reason));
+        nodes.refuse(|n| {
+            let is_tainted = tainted.is_none_or(|t| t.contains(n));
+            let refused = is_tainted && !accepts(&spec.tolerations, view.taints(n));
+            if refused { cause } else { CauseId::FEASIBLE }
+        });
+    }
+}
+
+impl PreScore for TaintToleration {
+    fn reads(&self) -> Reads {
+        Reads::Node
+    }
+
+    fn pre_score(&self, _view: View<'_>, spec: &PodSpec) -> PreScored {
+        let matters = |t: &&Toleration| t.effect.is_none_or(|e| e == TaintEffect::PreferNoSchedule);
+        let tolerations: Box<[Toleration]> = spec.tolerations.iter().filter(matters).cloned().collect();
+        PreScored::Ready(Arc::new(tolerations))
+    }
+}
+
+impl Score for TaintToleration {
+    fn reads(&self) -> Reads {
+        Reads::Node
+    }
+
+    fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
+        let tolerations = value.downcast_ref::<Box<[Toleration]>>().unwrap_or(&spec.tolerations);
+        let tainted = view.state::<TaintedNodes>().map(|t| &t.discouraging);
+        for (node, score) in nodes.iter().zip(out) {
+            *score = if tainted.is_some_and(|t| !t.contains(*node)) {
+                0
+            } else {
+                let taints = view.taints(*node).iter();
+                taints.filter(|t| !refuses(t) && !tolerated(tolerations, t)).count() as i64
+            };
+        }
+    }
+
+    fn normalize(&self) -> Normalize {
+        Normalize::ProportionalReversed
+    }
+}
+
+impl Hints for TaintToleration {
+    fn events(&self) -> &'static [&'static str] {
+        &["Node/Add", "Node/UpdateNodeTaint", "Pod/UpdatePodToleration"]
+    }
+
+    fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {
+        let tolerations = &pod.spec.tolerations;
+        let opens = match event {
+            ClusterEvent::NodeAdded(node) => accepts(tolerations, view.taints(*node)),
+            ClusterEvent::NodeUpdated { node, change, old } if change.any(NodeChange::TAINTS) => {
+                accepts(tolerations, view.taints(*node)) && !accepts(tolerations, &old.taints)
+            }
+            ClusterEvent::PendingUpdated { old, .. } => old.spec.tolerations != *tolerations,
+            _ => false,
+        };
+        if opens { Hint::Queue } else { Hint::Skip }
+    }
+}
+
+fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
+    let mut by_taint: BTreeMap<&Taint, Examples> = BTreeMap::new();
+    let mut state = TaintTolerationState { total_nodes: cx.view.nodes().len(), ..Default::default() };
+    for node in cx.view.nodes() {
+        let taints = cx.view.taints(*node);
+        state.nodes_that_refuse += usize::from(taints.iter().any(refuses));
+        state.nodes_that_discourage += usize::from(!taints.iter().all(refuses));
+        for taint in taints {
+            by_taint.entry(taint).or_default().add(cx.view.name(*node));
+        }
+    }
+    let rows = by_taint.into_iter().map(|(taint, examples)| {
+        let (nodes, examples) = examples.finish();
+        TaintUse {
+            key: taint.key.to_string(),
+            value: taint.value.to_string(),
+            effect: taint.effect.as_str().to_owned(),
+            nodes,
+            examples,
+        }
+    });
+    (state.taints, state.truncated) = cut(rows.collect(), MAX_ROWS);
+    Ok(json!(state))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! What the unit tests of plugins share: a small cluster, and a plugin's answers by node name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::cluster::{Cluster, ClusterEvent, Stage};
+use crate::framework::plugin::{Plugin, PreFiltered, PreScored};
+use crate::framework::{CauseId, Causes, CycleValue, Nodes, View};
+use crate::model::requests::ResourceList;
+use crate::model::{Name, Node, NodeIdx, Pod, PodKey, PodSpec};
+
+/// A cluster with the derived state of every plugin.
+pub(super) struct TestCluster {
+    pub(super) cluster: Cluster,
+    n_pods: usize,
+}
+
+impl TestCluster {
+    pub(super) fn of(nodes: impl IntoIterator<Item = Node>) -> Self {
+        let derived = super::registry().iter().filter_map(|f| f.derived_state()).collect();
+        let mut made = Self { cluster: Cluster::new(0, ["s".into()], derived), n_pods: 0 };
+        for node in nodes {
+            made.apply(node);
+        }
+        made
+    }
+
+    pub(super) fn apply(&mut self, node: Node) -> Vec<ClusterEvent> {
+        let mut events = Vec::new();
+        self.cluster.apply_node(Arc::new(node), &mut events);
+        events
+    }
+
+    /// Puts a pod on a node.
+    pub(super) fn place(&mut self, spec: PodSpec, node: &str) -> Arc<Pod> {
+        self.n_pods += 1;
+        let name = format!("p{}", self.n_pods);
+        let pod = Pod {
+            key: PodKey::new("d", &name),
+            uid: name.into(),
+            node_name: Some(node.into()),
+            ..pod_with(spec)
+        };
+        let pod = Arc::new(pod);
+        self.cluster.apply_pod(pod.clone(), &mut Vec::new());
+        assert!(self.cluster.find_pod(&pod.key).and_then(|p| self.cluster.pod(p)).is_some());
+        assert_eq!(self.cluster.pods().last().map(|(_, r)| r.stage), Some(Stage::Bound));
+        pod
+    }
+
+    pub(super) fn view(&self) -> View<'_> {
+        View::new(&self.cluster)
+    }
+
+    pub(super) fn idx(&self, name: &str) -> NodeIdx {
+        self.cluster.find_node(&name.into()).expect("the node exists")
+    }
+}
+
+/// A node with room for 110 pods, 4 cores and 8 GiB.
+pub(super) fn node(name: &str) -> Node {
+    Node {
+        name: name.into(),
+        allocatable: ResourceList { milli_cpu: 4000, memory: 8 << 30, pods: 110, ..Default::default() },
+        ..Node::default()
+    }
+}
+
+pub(super) fn pod_with(spec: PodSpec) -> Pod {
+    Pod { scheduler_name: "s".into(), spec: Arc::new(spec), ..Pod::default() }
+}
+
+/// What PreFilter says, `Err` with its message when it refuses, `Ok(None)` when it skips.
+pub(super) fn pre_filter(
+    plugin: &dyn Plugin,
+    cluster: &TestCluster,
+    spec: &PodSpec,
+) -> Result<Option<(CycleValue, Option<Vec<NodeIdx>>)>, String> {
+    let Some(point) = plugin.pre_filter() else { return Ok(Some((Arc::new(()), None))) };
+    match point.pre_filter(cluster.view(), spec) {
+        PreFiltered::Skip => Ok(None),
+        PreFiltered::Ready { value, nodes } => Ok(Some((value, nodes))),
+        PreFiltered::Refused(cause) => Err(cause.message()),
+    }
+}
+
+/// Returns the message of every node that is refused.
+pub(super) fn filter_all(
+    plugin: &dyn Plugin,
+    cluster: &TestCluster,
+    spec: &PodSpec,
+) -> BTreeMap<String, String> {
+    let causes = filter_causes(plugin, cluster, spec);
+    causes.into_iter().map(|(name, cause)| (name, cause.message())).collect()
+}
+
+/// Returns the cause of every node that is refused.
+pub(super) fn filter_causes(
+    plugin: &dyn Plugin,
+    cluster: &TestCluster,
+    spec: &PodSpec,
+) -> BTreeMap<String, crate::framework::Cause> {
+    let view = cluster.view();
+    let Ok(Some((value, _))) = pre_filter(plugin, cluster, spec) else { return BTreeMap::new() };
+    let mut causes = Causes::default();
+    let mut mask = vec![CauseId::FEASIBLE; cluster.cluster.n_slots()];
+    let mut members = view.nodes().to_vec();
+    let filter = plugin.filter().expect("the plugin filters");
+    filter.filter(view, spec, &value, &mut Nodes::new(&mut members, &mut causes, &mut mask));
+    let refused = view.nodes().iter().filter(|n| !members.contains(n));
+    refused
+        .map(|n| {
+            let cause = causes.get(mask[n.index()]).expect("a refused node has a cause");
+            (view.name(*n).to_string(), cause.clone())
+        })
+        .collect()
+}
+
+/// Returns the raw scores in the order of the node numbers; `None` when PreScore skips.
+pub(super) fn raw_scores(plugin: &dyn Plugin, cluster: &TestCluster, spec: &PodSpec) -> Option<Vec<i64>> {
+    let view = cluster.view();
+    let value: CycleValue = match plugin.pre_score().map(|p| p.pre_score(view, spec)) {
+        None => Arc::new(()),
+        Some(PreScored::Ready(value)) => value,
+        Some(PreScored::Skip) => return None,
+    };
+    let mut out = vec![0; view.nodes().len()];
+    plugin.score()?.score(view, spec, &value, view.nodes(), &mut out);
+    Some(out)
+}
+
+/// Makes names of texts.
+pub(super) fn names(texts: &[&str]) -> Box<[Name]> {
+    texts.iter().map(|t| Name::new(t)).collect()
+}
