@@ -1,0 +1,295 @@
+//! From what a file says about a profile to the profile: names are looked up, arguments handed to their
+//! plugins, points filled, and what cannot work together is refused.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::file::{API_VERSION, Entry, FileArgs, FileProfile, MULTI_POINT, POINTS, PluginSet};
+use super::merge;
+use super::names::{Foreign, foreign};
+use super::reader::{Found, Place, shown};
+use crate::framework::plugin::MAX_SCORE;
+use crate::framework::profile::{Enabled, Profile};
+use crate::framework::{Plugin, PluginFactory};
+use crate::model::Name;
+
+/// The plugins to choose from.
+pub(super) type Registry = [Box<dyn PluginFactory>];
+
+/// A point that this scheduler runs.
+struct Point {
+    name: &'static str,
+    works: fn(&dyn Plugin) -> bool,
+    list: fn(&mut Profile) -> &mut Vec<Enabled>,
+}
+
+/// The points that this scheduler runs. Plugins for the others of [`POINTS`] come with those points.
+static RUN: [Point; 9] = [
+    Point { name: "preEnqueue", works: |p| p.pre_enqueue().is_some(), list: |p| &mut p.pre_enqueue },
+    Point { name: "queueSort", works: |p| p.queue_sort().is_some(), list: |p| &mut p.queue_sort },
+    Point { name: "preFilter", works: |p| p.pre_filter().is_some(), list: |p| &mut p.pre_filter },
+    Point { name: "filter", works: |p| p.filter().is_some(), list: |p| &mut p.filter },
+    Point { name: "preScore", works: |p| p.pre_score().is_some(), list: |p| &mut p.pre_score },
+    Point { name: "score", works: |p| p.score().is_some(), list: |p| &mut p.score },
+    Point { name: "reserve", works: |p| p.reserve().is_some(), list: |p| &mut p.reserve },
+    Point { name: "permit", works: |p| p.permit().is_some(), list: |p| &mut p.permit },
+    Point { name: "bind", works: |p| p.bind().is_some(), list: |p| &mut p.bind },
+];
+
+/// Builds one profile. What is wrong goes to `found`; the profile is then not to be used.
+pub(super) fn profile(
+    file: &FileProfile<'_>,
+    registry: &Registry,
+    found: &mut Found,
+    notes: &mut Vec<String>,
+) -> Profile {
+    let sets = POINTS.map(|point| (point, known_entries(file.set(point), registry, found)));
+    let set = |point: &str| &sets.iter().find(|(name, _)| *name == point).expect("a name of POINTS").1;
+    let multi = merge::multi_point(defaults(registry), set(MULTI_POINT));
+    let args = known_args(file, registry, found);
+    let wanted = |name: &str| {
+        let named = sets.iter().flat_map(|(_, set)| &set.enabled).chain(&multi).any(|e| e.name == name);
+        named || args.iter().any(|a| a.name == name)
+    };
+    let chosen = registry.iter().filter(|factory| wanted(factory.name()));
+    let made: Vec<Arc<dyn Plugin>> =
+        chosen.filter_map(|factory| make(factory.as_ref(), file, &args, found)).collect();
+    let plugin = |name: &str| made.iter().find(|plugin| plugin.name() == name);
+
+    let mut profile = Profile::default();
+    let mut enabled = Vec::new();
+    for point in &RUN {
+        let works = |name: &str| plugin(name).is_some_and(|p| (point.works)(p.as_ref()));
+        let merged = merge::at_point(set(point.name), &multi, works);
+        enabled.push((point, merged.into_iter().filter(|e| works(&e.name)).collect::<Vec<_>>()));
+    }
+    for (point, set) in sets.iter().filter(|(point, _)| *point != MULTI_POINT) {
+        for entry in &set.enabled {
+            if let Some(plugin) = plugin(&entry.name) {
+                check_works(point, plugin.as_ref(), entry, found);
+            }
+        }
+    }
+    let is_used = |name: &str| enabled.iter().any(|(_, entries)| entries.iter().any(|e| e.name == name));
+    profile.plugins = made.iter().filter(|p| is_used(p.name())).cloned().collect();
+    for (point, entries) in &enabled {
+        *(point.list)(&mut profile) =
+            entries.iter().filter_map(|e| place(e, point, &profile.plugins)).collect();
+    }
+    for args in args.iter().filter(|args| !is_used(&args.name)) {
+        notes.push(format!("{}: {} is not enabled, its arguments have no effect", args.at.path, args.name));
+    }
+    note_weights(&enabled, registry, notes);
+    check(&profile, file, found);
+    profile
+}
+
+/// Every plugin of the registry, with its default weight.
+fn defaults(registry: &Registry) -> Vec<Entry> {
+    let entries = registry.iter().map(|factory| Entry {
+        name: factory.name().to_owned(),
+        weight: Some(factory.default_weight()),
+        at: Place::default(),
+    });
+    entries.collect()
+}
+
+fn is_known(name: &str, registry: &Registry) -> bool {
+    registry.iter().any(|factory| factory.name() == name)
+}
+
+/// Says what is wrong with a name that is not in the registry.
+fn refusal(name: &str, registry: &Registry) -> String {
+    match foreign(name) {
+        Foreign::NotYet => format!(
+            "{name} is a plugin of kube-scheduler that this version does not have yet; it may stand under \
+             disabled only"
+        ),
+        Foreign::Removed => format!("{name} was removed from Kubernetes; NodeVolumeLimits does its work"),
+        Foreign::Unknown => {
+            let known: Vec<&str> = registry.iter().map(|factory| factory.name()).collect();
+            format!("no plugin is called {name:?}; known are {}", known.join(", "))
+        }
+    }
+}
+
+/// Returns the set without the entries that name nothing or name it twice.
+fn known_entries(set: &PluginSet, registry: &Registry, found: &mut Found) -> PluginSet {
+    let mut kept = PluginSet::default();
+    for entry in &set.enabled {
+        if entry.name == "*" {
+            found.add(&entry.at, "\"*\" stands for all plugins under disabled only");
+        } else if !is_known(&entry.name, registry) {
+            found.add(&entry.at, refusal(&entry.name, registry));
+        } else if kept.enabled.iter().any(|have| have.name == entry.name) {
+            found.add(&entry.at, format!("{} is enabled twice here", entry.name));
+        } else {
+            kept.enabled.push(entry.clone());
+        }
+    }
+    for entry in &set.disabled {
+        let is_known = entry.name == "*" || is_known(&entry.name, registry);
+        if is_known || foreign(&entry.name) != Foreign::Unknown {
+            kept.disabled.push(entry.clone());
+        } else {
+            found.add(&entry.at, refusal(&entry.name, registry));
+        }
+    }
+    kept
+}
+
+fn known_args<'f, 'a>(
+    file: &'f FileProfile<'a>,
+    registry: &Registry,
+    found: &mut Found,
+) -> Vec<&'f FileArgs<'a>> {
+    let mut kept: Vec<&FileArgs<'_>> = Vec::new();
+    for args in &file.args {
+        if !is_known(&args.name, registry) {
+            found.add(&args.at, refusal(&args.name, registry));
+        } else if kept.iter().any(|have| have.name == args.name) {
+            found.add(&args.at, format!("{} is configured twice", args.name));
+        } else {
+            kept.push(args);
+        }
+    }
+    kept
+}
+
+/// Makes a plugin with its arguments.
+fn make(
+    factory: &dyn PluginFactory,
+    file: &FileProfile<'_>,
+    args: &[&FileArgs<'_>],
+    found: &mut Found,
+) -> Option<Arc<dyn Plugin>> {
+    let given = args.iter().find(|args| args.name == factory.name());
+    let cursor = given.and_then(|args| args.args.as_ref());
+    let value = cursor.map_or(Value::Null, |cursor| {
+        check_kind(factory.name(), cursor.tree, &cursor.at, found);
+        without_kind(cursor.tree.to_value())
+    });
+    let errors = match factory.make(&value) {
+        Ok(plugin) => return Some(plugin),
+        Err(errors) => errors,
+    };
+    for error in errors {
+        let message = format!("{}, got {}", error.problem, error.value);
+        match cursor {
+            Some(cursor) => {
+                let line = cursor.tree.nearest(&error.field).line;
+                let at = cursor.at.below(&error.field);
+                found.add(&Place { line: (line > 0).then_some(line).or(at.line), ..at }, message);
+            }
+            None => {
+                let at = file.at.below("pluginConfig").below(&format!("[{}]", factory.name()));
+                found.add(&at.below("args").below(&error.field), message);
+            }
+        }
+    }
+    // The defaults stand in, so that the points are checked all the same.
+    given.and_then(|_| factory.make(&Value::Null).ok())
+}
+
+/// Arguments may name their own kind; then it must be the right one.
+fn check_kind(plugin: &str, tree: &super::tree::Tree, at: &Place, found: &mut Found) {
+    let value = tree.to_value();
+    for (field, wanted) in [("kind", format!("{plugin}Args")), ("apiVersion", API_VERSION.to_owned())] {
+        if let Some(given) = value.get(field)
+            && given.as_str() != Some(&wanted)
+        {
+            let found_at = tree.nearest(field);
+            let at = Place { line: (found_at.line > 0).then_some(found_at.line), ..at.below(field) };
+            found.add(&at, format!("must be {wanted}, got {}", shown(found_at)));
+        }
+    }
+}
+
+fn without_kind(mut value: Value) -> Value {
+    if let Value::Object(fields) = &mut value {
+        fields.remove("kind");
+        fields.remove("apiVersion");
+    }
+    value
+}
+
+fn check_works(point: &str, plugin: &dyn Plugin, entry: &Entry, found: &mut Found) {
+    let works_at: Vec<&str> = RUN.iter().filter(|p| (p.works)(plugin)).map(|p| p.name).collect();
+    if !works_at.contains(&point) {
+        let works_at = works_at.join(", ");
+        found.add(&entry.at, format!("{} does not work at {point}; it works at {works_at}", entry.name));
+    }
+}
+
+fn place(entry: &Entry, point: &Point, plugins: &[Arc<dyn Plugin>]) -> Option<Enabled> {
+    let index = plugins.iter().position(|plugin| plugin.name() == entry.name)?;
+    let weight = match point.name {
+        "score" => entry.weight.unwrap_or(0).max(1),
+        _ => 0,
+    };
+    Some(Enabled { plugin: plugins[index].clone(), weight, index })
+}
+
+/// Naming a plugin again without a weight makes its weight 1, not the default: worth a word.
+fn note_weights(enabled: &[(&Point, Vec<Entry>)], registry: &Registry, notes: &mut Vec<String>) {
+    let scoring = enabled.iter().filter(|(point, _)| point.name == "score");
+    for entry in scoring.flat_map(|(_, entries)| entries) {
+        let factory = registry.iter().find(|factory| factory.name() == entry.name);
+        let default = factory.map_or(1, |factory| factory.default_weight());
+        if entry.weight.unwrap_or(0) == 0 && default > 1 {
+            notes.push(format!(
+                "{}: {} is enabled without a weight and scores with 1, not with its default {default}",
+                entry.at.path, entry.name
+            ));
+        }
+    }
+}
+
+/// What must hold of a profile as a whole.
+fn check(profile: &Profile, file: &FileProfile<'_>, found: &mut Found) {
+    let at = |point: &str| file.at.below("plugins").below(point);
+    if profile.queue_sort.len() != 1 {
+        let names = names(&profile.queue_sort);
+        found.add(&at("queueSort"), format!("exactly one plugin sorts the queue, got {names}"));
+    }
+    if profile.bind.is_empty() {
+        found.add(&at("bind"), "at least one plugin must bind, got none");
+    }
+    let has = |list: &[Enabled], name: &str| list.iter().any(|enabled| enabled.plugin.name() == name);
+    for Enabled { plugin, .. } in &profile.filter {
+        if plugin.pre_filter().is_some() && !has(&profile.pre_filter, plugin.name()) {
+            found.add(&at("filter"), needs(plugin.name(), "filter", "preFilter"));
+        }
+    }
+    for Enabled { plugin, .. } in &profile.score {
+        if plugin.pre_score().is_some() && !has(&profile.pre_score, plugin.name()) {
+            found.add(&at("score"), needs(plugin.name(), "score", "preScore"));
+        }
+    }
+    let total =
+        profile.score.iter().try_fold(0i64, |sum, e| sum.checked_add(e.weight.checked_mul(MAX_SCORE)?));
+    if total.is_none() {
+        found.add(&at("score"), "the weights are so great that a total score could overflow");
+    }
+}
+
+fn needs(plugin: &str, point: &str, before: &str) -> String {
+    format!(
+        "{plugin} is enabled here but not at {before}, where it prepares; enable both or disable it at {point}"
+    )
+}
+
+fn names(list: &[Enabled]) -> String {
+    match list.is_empty() {
+        true => "none".to_owned(),
+        false => list.iter().map(|enabled| enabled.plugin.name()).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// Sets what does not come from plugins.
+pub(super) fn finish(mut profile: Profile, name: &str, percentage: i64) -> Profile {
+    profile.scheduler_name = Name::new(name);
+    profile.percentage_of_nodes_to_score = u8::try_from(percentage).unwrap_or(0);
+    profile
+}

@@ -1,0 +1,192 @@
+//! Takes typed values out of a [`Tree`] and collects what is wrong on the way.
+//!
+//! Every reading function returns what it could make of the value and puts the rest into [`Found`]; the
+//! caller goes on with the default, and refuses the whole at the end when anything was found.
+
+use std::ops::RangeInclusive;
+
+use serde_json::Value;
+
+use super::problem::Problem;
+use super::tree::{Kind, Tree};
+
+/// The problems found so far.
+#[derive(Default)]
+pub(super) struct Found(pub Vec<Problem>);
+
+impl Found {
+    /// Adds a problem at a place.
+    pub(super) fn add(&mut self, at: &Place, message: impl Into<String>) {
+        self.0.push(Problem { line: at.line, path: at.path.clone(), message: message.into() });
+    }
+}
+
+/// Where something stands in the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Path, such as `profiles[0].plugins`.
+    pub path: String,
+    /// Line, from 1.
+    pub line: Option<u64>,
+}
+
+impl Place {
+    /// Returns a place below this one on the same line.
+    pub(super) fn below(&self, step: &str) -> Self {
+        let dot = if self.path.is_empty() || step.starts_with('[') { "" } else { "." };
+        Self { path: format!("{}{dot}{step}", self.path), line: self.line }
+    }
+}
+
+/// A value and its place.
+#[derive(Clone)]
+pub(super) struct Cursor<'a> {
+    /// Place.
+    pub at: Place,
+    /// Value.
+    pub tree: &'a Tree,
+}
+
+impl<'a> Cursor<'a> {
+    /// Starts at the top of a document.
+    pub(super) fn top(tree: &'a Tree) -> Self {
+        Self { at: Place { path: String::new(), line: line(tree) }, tree }
+    }
+
+    fn child(&self, step: &str, tree: &'a Tree) -> Self {
+        Self { at: Place { line: line(tree).or(self.at.line), ..self.at.below(step) }, tree }
+    }
+
+    fn mismatch(&self, found: &mut Found, wanted: &str) {
+        found.add(&self.at, format!("must be {wanted}, got {}", shown(self.tree)));
+    }
+
+    /// Reads an object that may have the given fields and no others.
+    pub(super) fn object(&self, known: &[&str], found: &mut Found) -> Fields<'a> {
+        let Kind::Map(fields) = &self.tree.kind else {
+            self.mismatch(found, "an object");
+            return Fields { fields: Vec::new() };
+        };
+        let mut read = Vec::with_capacity(fields.len());
+        for (name, tree) in fields {
+            let child = self.child(name, tree);
+            if known.contains(&name.as_str()) {
+                read.push((name.as_str(), child));
+            } else {
+                found.add(&child.at, unknown_field(name, known));
+            }
+        }
+        Fields { fields: read }
+    }
+
+    /// Reads the items of a list.
+    pub(super) fn list(&self, found: &mut Found) -> Vec<Self> {
+        let Kind::List(items) = &self.tree.kind else {
+            self.mismatch(found, "a list");
+            return Vec::new();
+        };
+        items.iter().enumerate().map(|(i, item)| self.child(&format!("[{i}]"), item)).collect()
+    }
+
+    /// Reads an integer within bounds.
+    pub(super) fn integer(&self, within: RangeInclusive<i64>, found: &mut Found) -> Option<i64> {
+        let number = match &self.tree.kind {
+            Kind::Scalar(value) => value.as_i64(),
+            _ => None,
+        };
+        let read = number.filter(|n| within.contains(n));
+        if read.is_none() {
+            let (low, high) = within.into_inner();
+            let wanted = match high {
+                i64::MAX => format!("an integer of at least {low}"),
+                _ => format!("an integer from {low} to {high}"),
+            };
+            self.mismatch(found, &wanted);
+        }
+        read
+    }
+
+    /// Reads a number above zero.
+    pub(super) fn positive(&self, found: &mut Found) -> Option<f64> {
+        let number = match &self.tree.kind {
+            Kind::Scalar(value) => value.as_f64().filter(|n| *n > 0.0),
+            _ => None,
+        };
+        if number.is_none() {
+            self.mismatch(found, "a number above 0");
+        }
+        number
+    }
+
+    /// Reads a boolean.
+    pub(super) fn boolean(&self, found: &mut Found) -> Option<bool> {
+        let read = match &self.tree.kind {
+            Kind::Scalar(value) => value.as_bool(),
+            _ => None,
+        };
+        if read.is_none() {
+            self.mismatch(found, "true or false");
+        }
+        read
+    }
+
+    /// Reads a string.
+    pub(super) fn string(&self, found: &mut Found) -> Option<&'a str> {
+        let read = match &self.tree.kind {
+            Kind::Scalar(value) => value.as_str(),
+            _ => None,
+        };
+        if read.is_none() {
+            self.mismatch(found, "a string");
+        }
+        read
+    }
+
+    /// Reads a string that is not empty.
+    pub(super) fn name(&self, found: &mut Found) -> Option<&'a str> {
+        let read = self.string(found)?;
+        if read.is_empty() {
+            found.add(&self.at, "must not be empty, got \"\"");
+            return None;
+        }
+        Some(read)
+    }
+}
+
+/// The fields of an object. A field that is `null` counts as absent.
+pub(super) struct Fields<'a> {
+    fields: Vec<(&'a str, Cursor<'a>)>,
+}
+
+impl<'a> Fields<'a> {
+    /// Returns a field that is present.
+    pub(super) fn get(&self, name: &str) -> Option<&Cursor<'a>> {
+        let (_, cursor) = self.fields.iter().find(|(field, _)| *field == name)?;
+        (cursor.tree.kind != Kind::Null).then_some(cursor)
+    }
+}
+
+fn line(tree: &Tree) -> Option<u64> {
+    (tree.line > 0).then_some(tree.line)
+}
+
+/// Shows a value as JSON, cut when it is long.
+pub(super) fn shown(tree: &Tree) -> String {
+    shorten(&tree.to_value())
+}
+
+fn shorten(value: &Value) -> String {
+    const LIMIT: usize = 80;
+    let text = value.to_string();
+    match text.char_indices().nth(LIMIT) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+fn unknown_field(name: &str, known: &[&str]) -> String {
+    match known.iter().find(|field| field.eq_ignore_ascii_case(name)) {
+        Some(field) => format!("unknown field; did you mean {field}?"),
+        None => format!("unknown field; known here: {}", known.join(", ")),
+    }
+}

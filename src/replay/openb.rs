@@ -1,0 +1,334 @@
+//! Reads the lists of nodes and pods of Alibaba's GPU cluster trace of 2023 ("openb").
+//!
+//! The header must be the known one and every value must make sense, down to GPU shares that fit the number
+//! of GPUs; the first that does not is reported with file, line, column and value.
+
+use std::fs::File;
+use std::path::Path;
+
+use csv::{ReaderBuilder, StringRecord};
+
+use super::{LineProblem, TraceError, TraceNode, TracePod};
+use crate::model::collections::HashMap;
+
+const NODE_COLUMNS: [&str; 5] = ["sn", "cpu_milli", "memory_mib", "gpu", "model"];
+const POD_COLUMNS: [&str; 11] = [
+    "name",
+    "cpu_milli",
+    "memory_mib",
+    "num_gpu",
+    "gpu_milli",
+    "gpu_spec",
+    "qos",
+    "pod_phase",
+    "creation_time",
+    "deletion_time",
+    "scheduled_time",
+];
+
+/// A million terabytes, or a thousand million cores: more is a mistake, and sums stay far from overflow.
+const MOST: u64 = 1 << 40;
+/// Nobody has more GPUs than this in a node.
+const MOST_GPUS: u64 = 1024;
+
+/// Reads the list of nodes.
+pub(super) fn read_nodes(file: &Path) -> Result<Vec<TraceNode>, TraceError> {
+    read(file, &NODE_COLUMNS, |row| {
+        let node = TraceNode {
+            name: row.object_name("sn")?,
+            cpu_milli: row.amount("cpu_milli", MOST)?,
+            memory_mib: row.amount("memory_mib", MOST)?,
+            gpus: row.amount("gpu", MOST_GPUS)?,
+            model: row.text("model").to_owned(),
+        };
+        match (node.gpus, node.model.is_empty()) {
+            (0, false) => Err(row.wrong("model", "is given, but the node has no GPU")),
+            (1.., true) => Err(row.wrong("model", "is empty, but the node has GPUs")),
+            _ => row.label_value("model").map(|()| node),
+        }
+    })
+}
+
+/// Reads the list of pods.
+pub(super) fn read_pods(file: &Path) -> Result<Vec<TracePod>, TraceError> {
+    read(file, &POD_COLUMNS, |row| {
+        row.label_value("qos")?;
+        row.seconds("scheduled_time")?;
+        let pod = TracePod {
+            name: row.object_name("name")?,
+            cpu_milli: row.amount("cpu_milli", MOST)?,
+            memory_mib: row.amount("memory_mib", MOST)?,
+            gpus: row.amount("num_gpu", MOST_GPUS)?,
+            gpu_milli: row.amount("gpu_milli", 1000)?,
+            models: row.models("gpu_spec")?,
+            qos: row.text("qos").to_owned(),
+            created_at: row.seconds("creation_time")?,
+            deleted_at: row.seconds("deletion_time")?,
+        };
+        match (pod.gpus, pod.gpu_milli) {
+            (0, 1..) => Err(row.wrong("gpu_milli", "is a share of a GPU, but num_gpu is 0")),
+            (1.., 0) => Err(row.wrong("gpu_milli", "is no share of a GPU, but num_gpu is not 0")),
+            (2.., ..1000) => Err(row.wrong("gpu_milli", "must be 1000 when num_gpu is more than 1")),
+            _ => Ok(pod),
+        }
+    })
+}
+
+fn read<T>(
+    path: &Path,
+    columns: &'static [&'static str],
+    parse: impl Fn(&Row<'_>) -> Result<T, LineProblem>,
+) -> Result<Vec<T>, TraceError> {
+    let file = path.display().to_string();
+    let opened = File::open(path).map_err(|source| TraceError::Io { file: file.clone(), source })?;
+    let at = |line, problem| TraceError::Line { file: file.clone(), line, problem };
+    let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(opened);
+    let mut names: HashMap<String, u64> = HashMap::default();
+    let mut items = Vec::new();
+    let mut has_header = false;
+    for record in reader.records() {
+        let record = record.map_err(|error| unreadable(&file, error))?;
+        let line = record.position().map_or(0, csv::Position::line);
+        if !has_header {
+            check_header(&record, columns).map_err(|problem| at(line, problem))?;
+            has_header = true;
+            continue;
+        }
+        if record.len() != columns.len() {
+            let problem = format!("{} columns, expected {}", record.len(), columns.len());
+            return Err(at(line, LineProblem::Whole(problem)));
+        }
+        let row = Row { columns, record: &record };
+        items.push(parse(&row).map_err(|problem| at(line, problem))?);
+        if let Some(earlier) = names.insert(record[0].to_owned(), line) {
+            let problem = row.wrong(columns[0], &format!("stands on line {earlier} already"));
+            return Err(at(line, problem));
+        }
+    }
+    if !has_header {
+        return Err(at(1, LineProblem::Whole(format!("empty, expected the header {}", columns.join(",")))));
+    }
+    Ok(items)
+}
+
+fn unreadable(file: &str, error: csv::Error) -> TraceError {
+    let line = error.position().map_or(0, csv::Position::line);
+    let file = file.to_owned();
+    match error.into_kind() {
+        csv::ErrorKind::Io(source) => TraceError::Io { file, source },
+        csv::ErrorKind::Utf8 { .. } => {
+            TraceError::Line { file, line, problem: LineProblem::Whole("is not UTF-8 text".to_owned()) }
+        }
+        other => TraceError::Line { file, line, problem: LineProblem::Whole(format!("{other:?}")) },
+    }
+}
+
+fn check_header(record: &StringRecord, columns: &[&str]) -> Result<(), LineProblem> {
+    let given: Vec<&str> = record.iter().map(|name| name.trim_start_matches('\u{feff}')).collect();
+    if given == columns {
+        return Ok(());
+    }
+    let (given, wanted) = (given.join(","), columns.join(","));
+    Err(LineProblem::Whole(format!("the header is {given:?}, expected {wanted:?}")))
+}
+
+/// A line by column.
+struct Row<'a> {
+    columns: &'static [&'static str],
+    record: &'a StringRecord,
+}
+
+impl Row<'_> {
+    fn text(&self, column: &str) -> &str {
+        let index = self.columns.iter().position(|name| *name == column);
+        index.and_then(|index| self.record.get(index)).unwrap_or("")
+    }
+
+    fn wrong(&self, column: &'static str, problem: &str) -> LineProblem {
+        LineProblem::Column { column, value: self.text(column).to_owned(), problem: problem.to_owned() }
+    }
+
+    /// Reads an integer from 0 to `most`.
+    fn amount(&self, column: &'static str, most: u64) -> Result<u64, LineProblem> {
+        match self.integer(column)? {
+            ..0 => Err(self.wrong(column, "is below 0")),
+            value if value.unsigned_abs() > most => Err(self.wrong(column, &format!("is more than {most}"))),
+            value => Ok(value.unsigned_abs()),
+        }
+    }
+
+    /// Reads a time; an empty one, as of pods that never ran, is 0.
+    fn seconds(&self, column: &'static str) -> Result<i64, LineProblem> {
+        if self.text(column).is_empty() { Ok(0) } else { self.integer(column) }
+    }
+
+    fn integer(&self, column: &'static str) -> Result<i64, LineProblem> {
+        self.text(column).parse().map_err(|error: std::num::ParseIntError| match error.kind() {
+            std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => {
+                self.wrong(column, "is out of range")
+            }
+            _ => self.wrong(column, "is not an integer"),
+        })
+    }
+
+    /// Reads a name that a Kubernetes object can have.
+    fn object_name(&self, column: &'static str) -> Result<String, LineProblem> {
+        let name = self.text(column);
+        let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+        let is_outer = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        let is_valid = !name.is_empty()
+            && name.len() <= 253
+            && name.chars().all(is_inner)
+            && name.starts_with(is_outer)
+            && name.ends_with(is_outer)
+            && !name.contains("..");
+        match is_valid {
+            true => Ok(name.to_owned()),
+            false => Err(self.wrong(column, "is not a name a Kubernetes object can have")),
+        }
+    }
+
+    /// Checks that the text can be the value of a label.
+    fn label_value(&self, column: &'static str) -> Result<(), LineProblem> {
+        match is_label_value(self.text(column)) {
+            true => Ok(()),
+            false => Err(self.wrong(column, "is not a value a Kubernetes label can have")),
+        }
+    }
+
+    /// Reads models separated by bars.
+    fn models(&self, column: &'static str) -> Result<Vec<String>, LineProblem> {
+        let text = self.text(column);
+        if text.is_empty() {
+            return Ok(Vec::new());
+        }
+        let models: Vec<String> = text.split('|').map(str::to_owned).collect();
+        match models.iter().all(|model| !model.is_empty() && is_label_value(model)) {
+            true => Ok(models),
+            false => Err(self.wrong(column, "is not a list of GPU models separated by |")),
+        }
+    }
+}
+
+fn is_label_value(text: &str) -> bool {
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let is_outer = |c: char| c.is_ascii_alphanumeric();
+    text.is_empty()
+        || (text.len() <= 63
+            && text.chars().all(is_inner)
+            && text.starts_with(is_outer)
+            && text.ends_with(is_outer))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn file(text: &str) -> tempfile::NamedTempFile {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        file
+    }
+
+    /// The error without the file's name.
+    fn problem<T: std::fmt::Debug>(read: fn(&Path) -> Result<Vec<T>, TraceError>, text: &str) -> String {
+        let file = file(text);
+        let error = read(file.path()).unwrap_err().to_string();
+        error.strip_prefix(&file.path().display().to_string()).unwrap().to_owned()
+    }
+
+    #[test]
+    fn rows_become_nodes_and_pods_in_order() {
+        let nodes = read_nodes(
+            file("sn,cpu_milli,memory_mib,gpu,model\nb,32000,262144,0,\na,96000,1024,8,V9\n").path(),
+        );
+        let nodes = nodes.unwrap();
+        assert_eq!(nodes[0].name, "b");
+        assert_eq!((nodes[1].gpus, nodes[1].model.as_str()), (8, "V9"));
+        let header = POD_COLUMNS.join(",");
+        let pods = format!("{header}\np,500,64,1,460,V9|T1,LS,Pending,7,9,\nq,1,1,0,0,,BE,Running,8,9,8\n");
+        let pods = read_pods(file(&pods).path()).unwrap();
+        assert_eq!(pods[0].models, ["V9", "T1"]);
+        assert_eq!((pods[0].gpu_milli, pods[0].created_at, pods[0].qos.as_str()), (460, 7, "LS"));
+        assert!(pods[1].models.is_empty());
+    }
+
+    #[test]
+    fn a_wrong_row_names_line_column_and_value() {
+        let head = "sn,cpu_milli,memory_mib,gpu,model\na,1,1,0,\n";
+        for (rows, expected) in [
+            ("b,12x,1,0,\n", ":3: column cpu_milli: \"12x\" is not an integer"),
+            ("b,1,-1,0,\n", ":3: column memory_mib: \"-1\" is below 0"),
+            ("b,1,,0,\n", ":3: column memory_mib: \"\" is not an integer"),
+            (
+                "b,99999999999999999999,1,0,\n",
+                ":3: column cpu_milli: \"99999999999999999999\" is out of range",
+            ),
+            ("b,1,9999999999999,0,\n", ":3: column memory_mib: \"9999999999999\" is more than 1099511627776"),
+            ("b,1,1,2,\n", ":3: column model: \"\" is empty, but the node has GPUs"),
+            ("b,1,1,0,T1\n", ":3: column model: \"T1\" is given, but the node has no GPU"),
+            ("b,1,1,1,T 1\n", ":3: column model: \"T 1\" is not a value a Kubernetes label can have"),
+            ("B_1,1,1,0,\n", ":3: column sn: \"B_1\" is not a name a Kubernetes object can have"),
+            ("b,1,1,0,\na,1,1,0,\n", ":4: column sn: \"a\" stands on line 2 already"),
+            ("b,1,1\n", ":3: 3 columns, expected 5"),
+        ] {
+            assert_eq!(problem(read_nodes, &format!("{head}{rows}")), expected);
+        }
+        let header = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time";
+        for (row, expected) in [
+            (
+                "p,1,1,0,5,,LS,Running,0,1,0",
+                ":2: column gpu_milli: \"5\" is a share of a GPU, but num_gpu is 0",
+            ),
+            (
+                "p,1,1,1,0,,LS,Running,0,1,0",
+                ":2: column gpu_milli: \"0\" is no share of a GPU, but num_gpu is not 0",
+            ),
+            (
+                "p,1,1,2,5,,LS,Running,0,1,0",
+                ":2: column gpu_milli: \"5\" must be 1000 when num_gpu is more than 1",
+            ),
+            ("p,1,1,1,1001,,LS,Running,0,1,0", ":2: column gpu_milli: \"1001\" is more than 1000"),
+            (
+                "p,1,1,1,5,A||B,LS,Running,0,1,0",
+                ":2: column gpu_spec: \"A||B\" is not a list of GPU models separated by |",
+            ),
+            ("p,1,1,0,0,,LS,Running,soon,1,0", ":2: column creation_time: \"soon\" is not an integer"),
+        ] {
+            assert_eq!(problem(read_pods, &format!("{header}\n{row}\n")), expected);
+        }
+    }
+
+    #[test]
+    fn a_file_of_another_kind_is_refused_by_its_header() {
+        assert_eq!(
+            problem(read_nodes, "name,cpu\n"),
+            ":1: the header is \"name,cpu\", expected \"sn,cpu_milli,memory_mib,gpu,model\""
+        );
+        assert_eq!(
+            problem(read_nodes, ""),
+            ":1: empty, expected the header sn,cpu_milli,memory_mib,gpu,model"
+        );
+        let error = read_nodes(Path::new("/nonexistent/nodes.csv")).unwrap_err().to_string();
+        assert!(error.starts_with("/nonexistent/nodes.csv: "), "{error}");
+    }
+
+    /// The published trace, where it is at hand: the directory `openb` of `PELLUCID_TRACES`, by default
+    /// `../shared/traces`.
+    #[test]
+    fn the_published_trace_is_readable() {
+        let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/traces");
+        let folder = std::env::var_os("PELLUCID_TRACES").map_or_else(beside, PathBuf::from).join("openb");
+        if !folder.is_dir() {
+            eprintln!("NOT TESTED: no trace in {}; set PELLUCID_TRACES to its folder", folder.display());
+            return;
+        }
+        let nodes = read_nodes(&folder.join("openb_node_list_all_node.csv")).unwrap();
+        let pods = read_pods(&folder.join("openb_pod_list_default.csv")).unwrap();
+        assert_eq!((nodes.len(), pods.len()), (1523, 8152));
+        assert_eq!(nodes.iter().map(|node| node.gpus).sum::<u64>(), 6212);
+    }
+}
