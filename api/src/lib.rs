@@ -1,1 +1,2 @@
 //! What other programs may depend on.
+pub mod rest;

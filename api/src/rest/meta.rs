@@ -1,0 +1,39 @@
+//! Where an explanation comes from and how much to trust its age. It does not say what was explained.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The part of a body that says when, from what, and by whom the rest was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Meta {
+    /// When this body was made, RFC 3339.
+    #[schema(format = DateTime, example = "2026-01-02T03:04:05Z")]
+    pub generated_at: String,
+    /// When the decision it tells of was taken, RFC 3339; absent when it tells of none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub decided_at: Option<String>,
+    /// The cycle that took the decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cycle_id: Option<u64>,
+    /// The generation of the published state that was read. `?minGeneration=` asks for at least this one.
+    pub snapshot_generation: u64,
+    /// Whether the instance that answered is the one that schedules.
+    pub leader: bool,
+    /// The state has moved on since the decision in a way that may change it.
+    #[serde(default)]
+    pub stale: bool,
+    /// The answer was computed anew for this request instead of being taken from the record.
+    #[serde(default)]
+    pub refreshed: bool,
+    /// The unit whose verdict this one shares, as `namespace/name`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inherited_from: Option<String>,
+    /// Part of the record had been pushed out by newer ones.
+    #[serde(default)]
+    pub truncated: bool,
+    /// What it cost to make this body, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
+}

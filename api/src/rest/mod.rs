@@ -1,0 +1,14 @@
+//! The bodies of the REST API: plain data that serialises to JSON and describes itself as a schema.
+//!
+//! No I/O and no rendering here; a type says what a body holds, the rooms that own the facts fill it in,
+//! and the HTTP edge serves it. Field names are camelCase and, where they exist, Kubernetes' own or Koordinator's.
+
+mod error;
+mod meta;
+mod schema;
+mod services;
+
+pub use error::ErrorBody;
+pub use meta::Meta;
+pub use schema::BodySchema;
+pub use services::Services;
