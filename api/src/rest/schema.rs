@@ -6,9 +6,9 @@
 
 use std::borrow::Cow;
 
+use utoipa::ToSchema;
 use utoipa::openapi::schema::{AdditionalProperties, Schema, SchemaType};
 use utoipa::openapi::{ArrayBuilder, ObjectBuilder, Ref, RefOr};
-use utoipa::ToSchema;
 
 /// Schemas by name, as the OpenAPI document lists them under its components.
 type Named = Vec<(String, RefOr<Schema>)>;
