@@ -77,8 +77,9 @@ pub(super) async fn unknown(request: Request) -> Response {
 async fn around(State(edge): State<Arc<Edge>>, mut request: Request, next: Next) -> Response {
     let now = (edge.now)();
     let request_id = edge.request_id(request.headers());
+    // A span of the highest level, so that no verbosity hides the request id of a failure.
     let span =
-        tracing::debug_span!("http", method = %request.method(), path = request.uri().path(), request_id);
+        tracing::error_span!("http", method = %request.method(), path = request.uri().path(), request_id);
     let refused = check_url(&request).and_then(|()| check_host(request.headers())).err();
     request.extensions_mut().insert(RequestInfo { now, request_id: request_id.clone() });
     let mut response = match refused {

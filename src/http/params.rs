@@ -167,7 +167,7 @@ impl Params {
             let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             return Err(ReadError::BadRequest {
                 code: "UnknownParameter",
-                message: format!("query parameter `{name}` is not known here; known: {known}"),
+                message: format!("query parameter `{}` is not known here; known: {known}", shortened(&name)),
             });
         }
         if self.text(&name).is_some() {

@@ -82,7 +82,7 @@ mod tests {
     async fn a_panic_gives_its_place_back() {
         let pool = Pool::new(1, 0);
         for _ in 0..2 {
-            let failed = pool.run(|| panic!("on purpose")).await.map(|()| ()).unwrap_err().respond("r");
+            let failed = pool.run(|| panic!("on purpose")).await.unwrap_err().respond("r");
             assert_eq!(failed.status(), StatusCode::INTERNAL_SERVER_ERROR);
         }
     }

@@ -122,7 +122,7 @@ impl Format {
             return Ok(Self::Json);
         }
         // Highest quality first; the order of the header among equals, because the sort is stable.
-        accepted.sort_by(|left, right| right.0.cmp(&left.0));
+        accepted.sort_by_key(|(quality, _)| std::cmp::Reverse(*quality));
         accepted.iter().find_map(|(_, range)| Self::for_range(range, has_rows)).ok_or_else(|| {
             let ranges: Vec<&str> = accepted.iter().map(|(_, range)| range.as_str()).collect();
             not_acceptable(&ranges.join(", "))

@@ -1,0 +1,16 @@
+//! The REST server over a real socket, serving an example of its own.
+
+#[path = "http/build.rs"]
+mod build;
+#[path = "common/client.rs"]
+mod client;
+#[path = "http/load.rs"]
+mod load;
+#[path = "common/openapi.rs"]
+mod openapi;
+#[path = "http/reads.rs"]
+mod reads;
+#[path = "http/site.rs"]
+mod site;
+#[path = "http/standard.rs"]
+mod standard;
