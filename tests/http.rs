@@ -1,4 +1,5 @@
 //! The REST server over a real socket, serving an example of its own.
+#![allow(clippy::unwrap_used, reason = "helpers of tests, outside their functions")]
 
 #[path = "http/build.rs"]
 mod build;

@@ -114,19 +114,19 @@ impl Format {
 
     fn from_accept(headers: &HeaderMap, has_rows: bool) -> Result<Self, ReadError> {
         let mut accepted: Vec<(u16, String)> = Vec::new();
+        let mut asked = String::new();
         for value in headers.get_all(ACCEPT) {
             let text = value.to_str().map_err(|_| not_acceptable("(not text)"))?;
             accepted.extend(text.split(',').filter_map(media_range));
+            asked += text;
         }
-        if accepted.is_empty() {
+        if asked.trim().is_empty() {
             return Ok(Self::Json);
         }
         // Highest quality first; the order of the header among equals, because the sort is stable.
         accepted.sort_by_key(|(quality, _)| std::cmp::Reverse(*quality));
-        accepted.iter().find_map(|(_, range)| Self::for_range(range, has_rows)).ok_or_else(|| {
-            let ranges: Vec<&str> = accepted.iter().map(|(_, range)| range.as_str()).collect();
-            not_acceptable(&ranges.join(", "))
-        })
+        let chosen = accepted.iter().find_map(|(_, range)| Self::for_range(range, has_rows));
+        chosen.ok_or_else(|| not_acceptable(&asked))
     }
 
     fn for_range(range: &str, has_rows: bool) -> Option<Self> {
@@ -202,7 +202,7 @@ mod tests {
             (Some("xml"), "", true, None),
         ] {
             let chosen = Format::choose(asked, &accept(accepted), rows);
-            assert_eq!(chosen.clone().ok(), expected, "{asked:?} {accepted} {rows}: {chosen:?}");
+            assert_eq!(chosen.as_ref().ok(), expected.as_ref(), "{asked:?} {accepted} {rows}: {chosen:?}");
         }
     }
 }
