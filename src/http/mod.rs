@@ -1,1 +1,41 @@
-//! To be written.
+//! The REST server, generic over what it serves.
+//!
+//! Rooms register reads as data ([`Route`]); from that one registration come the GET route, its OpenAPI
+//! description, its line in `/apis/v1/__services__` and its tables. The server adds what every component
+//! of Kubernetes has: health, metrics, version, configuration, runtime switches.
+//!
+//! Reads see one published root each and never make the scheduling thread wait. There is no TLS and no
+//! authentication, therefore no address but loopback.
+//!
+//! A request passes `listen` (socket) → `edge` (id, panics, log) → `endpoint` (method, parameters) →
+//! `read`, `flags`, `health` or `standard`.
+
+mod docs;
+mod edge;
+mod endpoint;
+mod error;
+mod flags;
+mod health;
+mod listen;
+mod openapi;
+mod operation;
+mod params;
+mod pool;
+mod read;
+mod route;
+mod server;
+mod standard;
+mod table;
+
+pub use edge::{Observation, Observe};
+pub use error::{BuildError, ReadError, ServeError};
+pub use flags::Switch;
+pub use health::{Check, HealthCheck};
+pub use listen::Bound;
+pub use openapi::openapi;
+pub use params::{Kind, Location, Param, Params};
+pub use read::Load;
+pub use route::{Method, Published, Read, RequestInfo, Route, Rows};
+pub use server::{Clock, Limits, Parts, Server};
+pub use standard::{Configz, OPENMETRICS, Renderer, Version};
+pub use table::Table;

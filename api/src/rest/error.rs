@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 /// Says why a request was not answered. Programs read `code`, people read `message`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct ErrorBody {
     /// A stable word for the kind of failure, such as `NodeNotFound`.
     #[schema(example = "NodeNotFound")]

@@ -1,0 +1,134 @@
+//! What happens around every request: an id, a look at the URL, a net under panics, a log line.
+
+use std::any::Any;
+use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use futures_util::FutureExt;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use tracing::Instrument;
+
+use super::endpoint::Template;
+use super::error::Failure;
+use super::params::{decode, malformed, shortened};
+use super::route::RequestInfo;
+use super::server::Clock;
+use super::standard::unknown_path;
+
+/// One answered request, for metrics. Every field comes from a bounded set but the time.
+#[derive(Clone, Copy, Debug)]
+pub struct Observation<'a> {
+    /// The path template, or empty when nothing is registered there.
+    pub template: &'a str,
+    /// The status.
+    pub status: u16,
+    /// From the head of the request to the head of the answer.
+    pub took: Duration,
+}
+
+/// Is told of every answer, on the thread that serves the connection.
+pub type Observe = Arc<dyn Fn(Observation<'_>) + Send + Sync>;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+pub(super) struct Edge {
+    now: Clock,
+    observe: Observe,
+    started: u64,
+    count: AtomicU64,
+}
+
+impl Edge {
+    pub(super) fn new(now: Clock, observe: Observe) -> Self {
+        let started = now().wall.as_secs();
+        Self { now, observe, started, count: AtomicU64::new(0) }
+    }
+
+    /// Takes the caller's request id if it is a plain word, else makes one that is new in this cluster's logs.
+    fn request_id(&self, headers: &HeaderMap) -> String {
+        const LONGEST: usize = 64;
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
+        match given.filter(|id| (1..=LONGEST).contains(&id.len()) && id.bytes().all(plain)) {
+            Some(id) => id.to_owned(),
+            None => format!("{:x}-{}", self.started, self.count.fetch_add(1, Ordering::Relaxed)),
+        }
+    }
+}
+
+/// Puts the router inside all of this.
+pub(super) fn layered(router: Router, edge: Arc<Edge>) -> Router {
+    router.layer(middleware::from_fn_with_state(edge, around))
+}
+
+/// Answers where nothing is registered.
+pub(super) async fn unknown(request: Request) -> Response {
+    let info = request.extensions().get::<RequestInfo>().cloned().unwrap_or_default();
+    unknown_path(request.uri().path()).respond(&info.request_id)
+}
+
+async fn around(State(edge): State<Arc<Edge>>, mut request: Request, next: Next) -> Response {
+    let now = (edge.now)();
+    let request_id = edge.request_id(request.headers());
+    // A span of the highest level, so that no verbosity hides the request id of a failure.
+    let span =
+        tracing::error_span!("http", method = %request.method(), path = request.uri().path(), request_id);
+    let refused = check_url(&request).and_then(|()| check_host(request.headers())).err();
+    request.extensions_mut().insert(RequestInfo { now, request_id: request_id.clone() });
+    let mut response = match refused {
+        Some(failure) => failure.respond(&request_id),
+        None => {
+            let answering = AssertUnwindSafe(next.run(request).instrument(span.clone())).catch_unwind();
+            let failed = |payload: Box<dyn Any + Send>| {
+                span.in_scope(|| Failure::panic(&*payload)).respond(&request_id)
+            };
+            answering.await.unwrap_or_else(failed)
+        }
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Ok(value) = HeaderValue::from_str(&request_id) {
+        headers.insert(REQUEST_ID, value);
+    }
+    let status = response.status().as_u16();
+    let took = (edge.now)().monotonic.saturating_sub(now.monotonic);
+    let template = response.extensions().get::<Template>().map_or("", |template| &template.0);
+    (edge.observe)(Observation { template, status, took });
+    span.in_scope(|| tracing::debug!(status, took_micros = took.as_micros() as u64, "answered"));
+    response
+}
+
+fn check_url(request: &Request) -> Result<(), Failure> {
+    let path = request.uri().path();
+    if decode(path, false).is_none() {
+        return Err(malformed("path", path).into());
+    }
+    Ok(())
+}
+
+/// Refuses host names that are not this machine's own.
+///
+/// A web page could point a name of its own at the loopback address and then read everything here
+/// through a visitor's browser. Addresses and `localhost` cannot be used for that.
+fn check_host(headers: &HeaderMap) -> Result<(), Failure> {
+    let Some(host) = headers.get(header::HOST) else { return Ok(()) };
+    let host = host.to_str().unwrap_or_default();
+    let bracketed = host.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(name, _)| name);
+    let name = bracketed.unwrap_or_else(|| host.split(':').next().unwrap_or_default());
+    let is_local =
+        name.is_empty() || name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok();
+    if is_local {
+        return Ok(());
+    }
+    let message =
+        format!("requests for host `{}` are not answered; use localhost or an address", shortened(name));
+    Err(Failure::new(StatusCode::BAD_REQUEST, "HostRefused", message))
+}

@@ -1,0 +1,153 @@
+//! From a matched path to an answer: method, parameters, handler.
+//!
+//! All methods of a path arrive at one [`PathEntry`], which alone decides about 405 and `Allow`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+
+use super::error::Failure;
+use super::operation::Operation;
+use super::params::Params;
+use super::route::{Method, RequestInfo};
+
+/// A request after its parameters were checked.
+pub(super) struct Call {
+    pub(super) params: Params,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Body,
+    pub(super) info: RequestInfo,
+}
+
+pub(super) type Answered = Result<Response, Failure>;
+
+pub(super) type Handler = Arc<dyn Fn(Call) -> BoxFuture<'static, Answered> + Send + Sync>;
+
+/// An operation and what carries it out.
+pub(super) struct Endpoint {
+    pub(super) operation: Operation,
+    pub(super) handler: Handler,
+}
+
+/// The path template of a response, for the observer.
+#[derive(Clone)]
+pub(super) struct Template(pub(super) Arc<str>);
+
+impl Endpoint {
+    pub(super) fn new<F>(operation: Operation, handler: impl Fn(Call) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Answered> + Send + 'static,
+    {
+        Self { operation, handler: Arc::new(move |call| Box::pin(handler(call))) }
+    }
+
+    /// Answers every request with the same bytes.
+    pub(super) fn fixed(operation: Operation, content_type: &'static str, body: Bytes) -> Self {
+        Self::new(operation, move |_| {
+            let response = answer(content_type, body.clone());
+            async move { Ok(response) }
+        })
+    }
+}
+
+/// Makes a 200.
+pub(super) fn answer(content_type: &'static str, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// All operations of one path.
+pub(super) struct PathEntry {
+    template: Arc<str>,
+    endpoints: Vec<Endpoint>,
+    allow: String,
+}
+
+impl PathEntry {
+    pub(super) fn new(template: &str, endpoints: Vec<Endpoint>) -> Self {
+        let mut allowed: Vec<&str> = Vec::new();
+        for endpoint in &endpoints {
+            match endpoint.operation.method {
+                Method::Get => allowed.extend(["GET", "HEAD"]),
+                Method::Put => allowed.push("PUT"),
+            }
+        }
+        allowed.sort_unstable();
+        Self { template: Arc::from(template), endpoints, allow: allowed.join(", ") }
+    }
+
+    pub(super) async fn answer(&self, request: Request) -> Response {
+        let (parts, body) = request.into_parts();
+        // The outermost layer puts it there; without it (a router used on its own) the id is empty.
+        let info = parts.extensions.get::<RequestInfo>().cloned().unwrap_or_default();
+        let request_id = info.request_id.clone();
+        let answered = match self.endpoint(&parts.method) {
+            Ok(endpoint) => {
+                let operation = &endpoint.operation;
+                let query = parts.uri.query().unwrap_or_default();
+                match Params::read(&operation.path, parts.uri.path(), query, &operation.params) {
+                    Ok(params) => {
+                        (endpoint.handler)(Call { params, headers: parts.headers, body, info }).await
+                    }
+                    Err(error) => Err(error.into()),
+                }
+            }
+            Err(failure) => Err(failure),
+        };
+        let mut response = answered.unwrap_or_else(|failure| failure.respond(&request_id));
+        response.extensions_mut().insert(Template(Arc::clone(&self.template)));
+        response
+    }
+
+    fn endpoint(&self, method: &http::Method) -> Result<&Endpoint, Failure> {
+        let wanted = match *method {
+            http::Method::GET | http::Method::HEAD => Some(Method::Get),
+            http::Method::PUT => Some(Method::Put),
+            _ => None,
+        };
+        let found = self.endpoints.iter().find(|endpoint| Some(endpoint.operation.method) == wanted);
+        found.ok_or_else(|| {
+            let message = format!("{method} is not possible here; possible: {}", self.allow);
+            Failure::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
+                .with(header::ALLOW, self.allow.clone())
+        })
+    }
+}
+
+/// Reads a short text body. What announces itself as too long is refused unread.
+pub(super) async fn read_text(
+    headers: &HeaderMap,
+    body: Body,
+    limit: usize,
+    patience: Duration,
+) -> Result<String, Failure> {
+    let too_long = || {
+        let message = format!("the body is longer than {limit} bytes");
+        Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "BodyTooLarge", message).with(header::CONNECTION, "close")
+    };
+    let announced =
+        headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > limit as u64) {
+        return Err(too_long());
+    }
+    let bad = |code, message: &str| Failure::new(StatusCode::BAD_REQUEST, code, message);
+    let collected = tokio::time::timeout(patience, Limited::new(body, limit).collect());
+    let bytes = match collected.await {
+        Ok(Ok(collected)) => collected.to_bytes(),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_long()),
+        Ok(Err(_)) => return Err(bad("BodyIncomplete", "the body broke off")),
+        Err(_) => return Err(bad("BodyTimeout", "the body did not arrive in time")),
+    };
+    match std::str::from_utf8(&bytes) {
+        Ok(text) => Ok(text.to_owned()),
+        Err(_) => Err(bad("BodyNotText", "the body is not UTF-8 text")),
+    }
+}

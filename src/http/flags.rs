@@ -1,0 +1,170 @@
+//! Runtime switches under `/debug/flags`.
+//!
+//! A switch is set with its raw value (`curl -X PUT --data 5 …/debug/flags/v`) and answers in its own
+//! words. What a value means, and which scoped forms it takes, is the switch's business.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, StatusCode, header};
+use pellucid_api::rest::BodySchema;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::endpoint::{Answered, Call, Endpoint, answer, read_text};
+use super::error::Failure;
+use super::operation::{Answer, Content, Operation};
+use super::params::{Param, shortened};
+use super::pool::Pool;
+use super::route::Method;
+
+/// A setting that can be read and changed while the program runs.
+pub trait Switch: Send + Sync {
+    /// Returns the last segment of its path, such as `v`.
+    fn name(&self) -> &str;
+    /// Says in one sentence what it does.
+    fn summary(&self) -> &str;
+    /// Returns the present value as text.
+    fn get(&self) -> String;
+    /// Sets the value and returns the message of success, or says what is wrong and changes nothing.
+    fn set(&self, value: &str) -> Result<String, String>;
+    /// Returns its entry in the list of switches: at least `name`, `summary` and `value`.
+    fn as_json(&self) -> Value {
+        json!({"name": self.name(), "summary": self.summary(), "value": self.get()})
+    }
+}
+
+/// One runtime switch. A switch may add fields of its own.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only its schema is used; the values are what the switches make")]
+struct Flag {
+    /// The last segment of its path.
+    name: String,
+    /// What it does.
+    summary: String,
+    /// The present value.
+    value: Value,
+}
+
+/// All runtime switches.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only its schema is used; the values are what the switches make")]
+struct Flags {
+    /// Sorted by name.
+    flags: Vec<Flag>,
+}
+
+const TAG: &str = "debug";
+
+pub(super) fn operations() -> Vec<Operation> {
+    vec![list_operation(), get_operation(), put_operation()]
+}
+
+fn list_operation() -> Operation {
+    let content = Content::json(BodySchema::of::<Flags>());
+    Operation::standard("/debug/flags", TAG, "All runtime switches with their values", content)
+}
+
+fn get_operation() -> Operation {
+    let mut operation =
+        Operation::standard("/debug/flags/:flag", TAG, "The value of a runtime switch", Content::PLAIN);
+    operation.params.push(Param::path("flag", "The name of the switch").example("v"));
+    operation.add(Answer::refused(404, "There is no such switch", None));
+    operation
+}
+
+fn put_operation() -> Operation {
+    let mut operation = get_operation();
+    operation.method = Method::Put;
+    operation.summary = "Sets a runtime switch".to_owned();
+    operation.description =
+        "The body is the raw value. It takes effect at once and is lost at restart.".to_owned();
+    operation.request_example = Some("5");
+    operation.add(Answer::refused(413, "The body is too long", None));
+    operation.add(Answer::refused(415, "The body is not text", None));
+    operation.add(Answer::refused(429, "Too many requests wait for their turn", None));
+    operation
+}
+
+pub(super) struct Flagged {
+    /// Sorted by name.
+    pub(super) switches: Vec<Arc<dyn Switch>>,
+    pub(super) pool: Arc<Pool>,
+    pub(super) body_limit: usize,
+    pub(super) body_patience: Duration,
+}
+
+pub(super) fn endpoints(flagged: &Arc<Flagged>) -> Vec<Endpoint> {
+    let (list, get, put) = (Arc::clone(flagged), Arc::clone(flagged), Arc::clone(flagged));
+    vec![
+        Endpoint::new(list_operation(), move |_| list_all(Arc::clone(&list))),
+        Endpoint::new(get_operation(), move |call| get_one(Arc::clone(&get), call)),
+        Endpoint::new(put_operation(), move |call| set_one(Arc::clone(&put), call)),
+    ]
+}
+
+async fn list_all(flagged: Arc<Flagged>) -> Answered {
+    let switches = flagged.switches.clone();
+    let list = move || json!({"flags": switches.iter().map(|switch| switch.as_json()).collect::<Vec<_>>()});
+    let text = flagged.pool.run(move || list().to_string()).await?;
+    Ok(answer("application/json", text))
+}
+
+async fn get_one(flagged: Arc<Flagged>, call: Call) -> Answered {
+    let switch = flagged.find(&call)?;
+    let value = flagged.pool.run(move || switch.get()).await?;
+    Ok(answer("text/plain; charset=utf-8", value + "\n"))
+}
+
+async fn set_one(flagged: Arc<Flagged>, call: Call) -> Answered {
+    let switch = flagged.find(&call)?;
+    check_is_text(&call.headers)?;
+    let text = read_text(&call.headers, call.body, flagged.body_limit, flagged.body_patience).await?;
+    let value = text.trim().to_owned();
+    if value.is_empty() {
+        let message = format!("the body is empty; send the value of `{}` as it is", switch.name());
+        return Err(Failure::new(StatusCode::BAD_REQUEST, "InvalidValue", message));
+    }
+    let name = switch.name().to_owned();
+    let logged = shortened(&value);
+    let outcome = flagged.pool.run(move || switch.set(&value)).await?;
+    match outcome {
+        Ok(message) => {
+            tracing::info!(flag = name, value = logged, "runtime switch set");
+            Ok(answer("text/plain; charset=utf-8", message + "\n"))
+        }
+        Err(wrong) => Err(Failure::new(StatusCode::BAD_REQUEST, "InvalidValue", wrong)),
+    }
+}
+
+impl Flagged {
+    fn find(&self, call: &Call) -> Result<Arc<dyn Switch>, Failure> {
+        let name = call.params.required("flag")?;
+        self.switches.iter().find(|switch| switch.name() == name).cloned().ok_or_else(|| {
+            let known: Vec<&str> = self.switches.iter().map(|switch| switch.name()).collect();
+            let message =
+                format!("there is no switch `{}`; there are: {}", shortened(name), known.join(", "));
+            Failure::new(StatusCode::NOT_FOUND, "FlagNotFound", message)
+        })
+    }
+}
+
+/// Accepts what clients call a plain value: curl's default for `--data` is that of a form.
+fn check_is_text(headers: &HeaderMap) -> Result<(), Failure> {
+    const TEXT: [&str; 4] =
+        ["text/plain", "application/x-www-form-urlencoded", "application/json", "application/octet-stream"];
+    let unsupported = |what: &str| {
+        let message = format!("{what}; send the value as text/plain");
+        Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message))
+    };
+    if headers.contains_key(header::CONTENT_ENCODING) {
+        return unsupported("compressed bodies are not read");
+    }
+    let Some(given) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
+    let given = given.to_str().unwrap_or("(not text)");
+    let kind = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if TEXT.contains(&kind.as_str()) {
+        return Ok(());
+    }
+    unsupported(&format!("a body of type `{}` is not read", shortened(given)))
+}

@@ -1,0 +1,117 @@
+//! How a registered read is answered: wait for the generation, take one root, read, render.
+//!
+//! The root is loaded, read and let go on a thread of the pool. A request never holds a root while it
+//! waits for its turn, so a queue of slow readers does not keep old states alive.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use tokio::sync::{Semaphore, watch};
+
+use super::endpoint::{Answered, Call, Endpoint, answer};
+use super::error::{Failure, ReadError};
+use super::operation::{FORMAT, MIN_GENERATION, Operation};
+use super::pool::Pool;
+use super::route::{Published, Route};
+use super::table::Format;
+
+/// Returns what is published now.
+pub type Load<S> = Arc<dyn Fn() -> Arc<S> + Send + Sync>;
+
+/// Tells the generation of the state that was read.
+pub(super) const GENERATION: HeaderName = HeaderName::from_static("x-snapshot-generation");
+
+pub(super) struct Reader<S> {
+    pub(super) load: Load<S>,
+    /// Changes after each publication; the value is not looked at.
+    pub(super) published: watch::Receiver<u64>,
+    pub(super) pool: Pool,
+    pub(super) waiters: Semaphore,
+    pub(super) patience: Duration,
+}
+
+pub(super) fn endpoint<S>(route: &Route<S>, reader: &Arc<Reader<S>>) -> Endpoint
+where
+    S: Published + Send + Sync + 'static,
+{
+    let (route, reader) = (Arc::new(route.clone()), Arc::clone(reader));
+    Endpoint::new(Operation::of(&route), move |call| {
+        let (route, reader) = (Arc::clone(&route), Arc::clone(&reader));
+        async move { reader.answer(route, call).await }
+    })
+}
+
+impl<S: Published + Send + Sync + 'static> Reader<S> {
+    async fn answer(self: Arc<Self>, route: Arc<Route<S>>, call: Call) -> Answered {
+        let format = Format::choose(call.params.text(FORMAT), &call.headers, route.rows.is_some())?;
+        if let Some(wanted) = call.params.integer(MIN_GENERATION)? {
+            self.wait(wanted).await?;
+        }
+        let reader = Arc::clone(&self);
+        let read = move || {
+            let root = (reader.load)();
+            let value = (route.read)(&root, &call.params, &call.info)?;
+            let body = render(&value, format, &route)?;
+            Ok::<_, Failure>((root.generation(), body))
+        };
+        let (generation, body) = self.pool.run(read).await??;
+        Ok(respond(format, generation, body))
+    }
+
+    /// Waits until the published state is at least of this generation.
+    async fn wait(&self, wanted: u64) -> Result<(), Failure> {
+        let unavailable = |code, message: String| Failure::from(ReadError::Unavailable { code, message });
+        let mut published = self.published.clone();
+        published.mark_unchanged();
+        if (self.load)().generation() >= wanted {
+            return Ok(());
+        }
+        let Ok(_waiter) = self.waiters.try_acquire() else {
+            let message = "too many requests wait for a newer state".to_owned();
+            return Err(ReadError::TooMany { code: "TooManyRequests", message }.into());
+        };
+        let reached = async {
+            while (self.load)().generation() < wanted {
+                published.changed().await?;
+            }
+            Ok::<(), watch::error::RecvError>(())
+        };
+        match tokio::time::timeout(self.patience, reached).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(unavailable("ShuttingDown", "no newer state will be published".to_owned())),
+            Err(_) => {
+                let at = (self.load)().generation();
+                let waited = self.patience.as_secs_f64();
+                let message = format!("generation {wanted} was not reached in {waited} s; it is at {at}");
+                Err(unavailable("GenerationNotReached", message))
+            }
+        }
+    }
+}
+
+fn render<S>(value: &serde_json::Value, format: Format, route: &Route<S>) -> Result<Vec<u8>, Failure> {
+    let broken = |error: &(dyn std::error::Error + 'static)| {
+        tracing::error!(error, path = route.path, "a body could not be written");
+        let message = "the body could not be written; the log has more under the request id";
+        Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
+    };
+    match (format, &route.rows) {
+        (Format::Table, Some(rows)) => Ok(rows(value).to_markdown().into_bytes()),
+        (Format::Csv, Some(rows)) => rows(value).to_csv().map_err(|error| broken(&error)),
+        // `Format::choose` refuses tables where there are no rows.
+        (Format::Json | Format::Table | Format::Csv, _) => {
+            serde_json::to_vec(value).map_err(|error| broken(&error))
+        }
+    }
+}
+
+fn respond(format: Format, generation: u64, body: Vec<u8>) -> Response {
+    let mut response = answer(format.content_type(), Body::from(body));
+    let headers = response.headers_mut();
+    headers.insert(GENERATION, HeaderValue::from(generation));
+    headers.insert(header::VARY, HeaderValue::from_static("accept"));
+    response
+}

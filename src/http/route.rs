@@ -1,0 +1,143 @@
+//! A read as data: what a room registers to be served, and what its read is given.
+//!
+//! Everything about a route that people or programs can see (paths, OpenAPI, the list of services, the
+//! index page, tables) is made from this one registration. Nothing here touches the web framework.
+
+use std::sync::Arc;
+
+use pellucid_api::rest::BodySchema;
+use serde_json::Value;
+
+use super::error::ReadError;
+use super::params::{Param, Params};
+use super::table::Table;
+use crate::model::time::Now;
+
+/// Something published in generations, of which readers may ask for one not older than theirs.
+pub trait Published {
+    /// Returns the number of this publication. It never goes back.
+    fn generation(&self) -> u64;
+}
+
+/// What a read is told about the request beside its parameters.
+#[derive(Clone, Debug, Default)]
+pub struct RequestInfo {
+    /// When the request came in.
+    pub now: Now,
+    /// The id that the log and the response carry.
+    pub request_id: String,
+}
+
+/// The HTTP method of a registration. A `GET` also answers `HEAD`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Method {
+    /// Reads; changes nothing.
+    Get,
+    /// Sets a value; doing it twice is doing it once.
+    Put,
+}
+
+impl Method {
+    /// Returns the name as it stands in a request.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Put => "PUT",
+        }
+    }
+}
+
+/// The function that makes a body.
+pub type Read<S> = Arc<dyn Fn(&S, &Params, &RequestInfo) -> Result<Value, ReadError> + Send + Sync>;
+
+/// The function that makes a table of a body.
+pub type Rows = Arc<dyn Fn(&Value) -> Table + Send + Sync>;
+
+/// One registered read.
+pub struct Route<S> {
+    /// The path template: literal segments and `:parameter` segments.
+    pub path: String,
+    /// The heading under which the documentation lists it.
+    pub tag: String,
+    /// What it answers, in a few words without a full stop.
+    pub summary: String,
+    /// The rest of what a reader should know.
+    pub description: String,
+    /// Path and query parameters. `format` and `minGeneration` are the server's own and not listed.
+    pub params: Vec<Param>,
+    /// The shape of a successful body.
+    pub body: BodySchema,
+    /// How to make a table of it, if it has rows.
+    pub rows: Option<Rows>,
+    /// Code and message of a typical 404, for the documentation.
+    pub not_found_example: Option<(&'static str, String)>,
+    /// Makes the body. It runs outside the threads that serve connections, and may take its time.
+    pub read: Read<S>,
+}
+
+impl<S> Route<S> {
+    /// Registers a read without parameters or rows; the fields are public, fill in the rest.
+    pub fn get(
+        path: impl Into<String>,
+        tag: &str,
+        summary: &str,
+        body: BodySchema,
+        read: impl Fn(&S, &Params, &RequestInfo) -> Result<Value, ReadError> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            path: path.into(),
+            tag: tag.to_owned(),
+            summary: summary.to_owned(),
+            description: String::new(),
+            params: Vec::new(),
+            body,
+            rows: None,
+            not_found_example: None,
+            read: Arc::new(read),
+        }
+    }
+
+    /// Adds the text below the summary.
+    #[must_use]
+    pub fn described(mut self, description: &str) -> Self {
+        self.description = description.to_owned();
+        self
+    }
+
+    /// Adds a parameter.
+    #[must_use]
+    pub fn param(mut self, param: Param) -> Self {
+        self.params.push(param);
+        self
+    }
+
+    /// Adds the way to make a table.
+    #[must_use]
+    pub fn rows(mut self, rows: impl Fn(&Value) -> Table + Send + Sync + 'static) -> Self {
+        self.rows = Some(Arc::new(rows));
+        self
+    }
+
+    /// Adds a typical 404 for the documentation.
+    #[must_use]
+    pub fn not_found(mut self, code: &'static str, message: &str) -> Self {
+        self.not_found_example = Some((code, message.to_owned()));
+        self
+    }
+}
+
+impl<S> Clone for Route<S> {
+    fn clone(&self) -> Self {
+        Self {
+            path: self.path.clone(),
+            tag: self.tag.clone(),
+            summary: self.summary.clone(),
+            description: self.description.clone(),
+            params: self.params.clone(),
+            body: self.body,
+            rows: self.rows.clone(),
+            not_found_example: self.not_found_example.clone(),
+            read: Arc::clone(&self.read),
+        }
+    }
+}

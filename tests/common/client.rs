@@ -1,0 +1,82 @@
+//! A blocking HTTP/1.1 client of a few lines, so that tests see exactly the bytes that were sent.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Reply {
+    /// Returns a header, or an empty text.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        let found = self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map_or("", |(_, value)| value)
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("the body is text")
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error} in {:?}", self.text()))
+    }
+}
+
+/// Sends a request without a body.
+pub(crate) fn request(address: SocketAddr, method: &str, target: &str, headers: &str) -> Reply {
+    let head = format!("{method} {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}\r\n");
+    raw(address, head.as_bytes())
+}
+
+/// Sends a `GET`.
+pub(crate) fn get(address: SocketAddr, target: &str) -> Reply {
+    request(address, "GET", target, "")
+}
+
+/// Sends a `PUT` as `curl -X PUT --data` does.
+pub(crate) fn put(address: SocketAddr, target: &str, body: &str) -> Reply {
+    let head = format!(
+        "PUT {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {}\r\n\
+         Content-Type: application/x-www-form-urlencoded\r\n\r\n{body}",
+        body.len()
+    );
+    raw(address, head.as_bytes())
+}
+
+/// Sends these bytes and reads one answer. The peer may answer and hang up before it has read all.
+pub(crate) fn raw(address: SocketAddr, bytes: &[u8]) -> Reply {
+    let mut stream = connect(address);
+    let _may_be_cut_short = stream.write_all(bytes);
+    read(&mut stream)
+}
+
+/// Connects with a limit on how long a test can hang.
+pub(crate) fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).expect("the server listens");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout can be set");
+    stream.set_write_timeout(Some(Duration::from_secs(20))).expect("a timeout can be set");
+    stream
+}
+
+/// Reads an answer until the peer closes.
+pub(crate) fn read(stream: &mut TcpStream) -> Reply {
+    let mut bytes = Vec::new();
+    let ended = stream.read_to_end(&mut bytes);
+    let end = bytes.windows(4).position(|window| window == b"\r\n\r\n");
+    let end =
+        end.unwrap_or_else(|| panic!("no answer: {ended:?} after {:?}", String::from_utf8_lossy(&bytes)));
+    let head = String::from_utf8(bytes[..end].to_vec()).expect("the head is text");
+    let mut lines = head.split("\r\n");
+    let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok()).expect("a status line");
+    let headers = lines.filter_map(|line| line.split_once(": "));
+    let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    Reply { status, headers, body: bytes[end + 4..].to_vec() }
+}

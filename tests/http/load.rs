@@ -1,0 +1,95 @@
+//! Load, waiting and shutdown.
+
+use std::io::Write;
+use std::time::Duration;
+
+use pellucid::http::Limits;
+
+use crate::client::{connect, get, put, read};
+use crate::openapi::check_body_against_openapi;
+use crate::site::Site;
+
+#[test]
+fn reads_beyond_the_bound_are_told_to_come_back() {
+    let site = Site::with(Limits { reads: 1, reads_waiting: 1, ..Limits::default() });
+    let send_held = || {
+        let mut stream = connect(site.address);
+        stream
+            .write_all(b"GET /apis/v1/held HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            .unwrap();
+        stream
+    };
+    let mut running = send_held();
+    site.began.recv().unwrap();
+    // One of these two waits for its turn and the other is refused, whichever comes first.
+    let mut others = [send_held(), send_held()];
+    let mut ready = [0_u8; 1];
+    others[0].set_nonblocking(true).unwrap();
+    others[1].set_nonblocking(true).unwrap();
+    let refused = loop {
+        match others.iter().position(|stream| stream.peek(&mut ready).is_ok()) {
+            Some(index) => break index,
+            None => std::thread::yield_now(),
+        }
+    };
+    others[refused].set_nonblocking(false).unwrap();
+    let reply = read(&mut others[refused]);
+    site.check_refused(&reply, 429, "TooManyRequests", "ask again");
+    assert_eq!(reply.header("retry-after"), "1");
+    // Neither monitoring nor switches queue behind the reads.
+    assert_eq!(site.get("/metrics").status, 200);
+    assert_eq!(put(site.address, "/debug/flags/s", "3").status, 200);
+    assert_eq!(site.get("/readyz").status, 200);
+    site.let_end.send(()).unwrap();
+    assert_eq!(read(&mut running).status, 200);
+    site.began.recv().unwrap();
+    site.let_end.send(()).unwrap();
+    let waited = &mut others[1 - refused];
+    waited.set_nonblocking(false).unwrap();
+    assert_eq!(read(waited).status, 200);
+}
+
+#[test]
+fn a_reader_can_wait_for_a_generation() {
+    let site = Site::with(Limits::default());
+    assert_eq!(site.get("/apis/v1/nodes?minGeneration=7").status, 200);
+    let address = site.address;
+    let waiting = std::thread::spawn(move || get(address, "/apis/v1/nodes?minGeneration=9"));
+    site.publish(8);
+    site.publish(9);
+    let reply = waiting.join().unwrap();
+    assert_eq!((reply.status, reply.header("x-snapshot-generation")), (200, "9"));
+}
+
+#[test]
+fn waiting_for_a_generation_ends() {
+    let site = Site::new();
+    let reply = site.get("/apis/v1/nodes?minGeneration=99");
+    site.check_refused(&reply, 503, "GenerationNotReached", "generation 99 was not reached");
+    check_body_against_openapi(&site.document, "/apis/v1/nodes", 503, &reply.json());
+}
+
+#[test]
+fn requests_under_way_finish_at_shutdown() {
+    let mut site = Site::new();
+    let mut stream = connect(site.address);
+    stream.write_all(b"GET /apis/v1/held HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let _idle = connect(site.address);
+    site.began.recv().unwrap();
+    site.stop.cancel();
+    site.let_end.send(()).unwrap();
+    assert_eq!(read(&mut stream).status, 200);
+    site.runtime.block_on(site.served.take().unwrap()).unwrap();
+    assert!(std::net::TcpStream::connect(site.address).is_err());
+}
+
+#[test]
+fn a_read_that_does_not_end_does_not_hold_up_shutdown() {
+    let mut site = Site::with(Limits { stop_patience: Duration::from_millis(20), ..Limits::default() });
+    let mut stream = connect(site.address);
+    stream.write_all(b"GET /apis/v1/held HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    site.began.recv().unwrap();
+    site.stop.cancel();
+    site.runtime.block_on(site.served.take().unwrap()).unwrap();
+    site.let_end.send(()).unwrap();
+}

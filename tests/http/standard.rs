@@ -1,0 +1,155 @@
+//! Switches, health, and the endpoints that list the others.
+
+use std::io::Write;
+
+use pellucid::http::Limits;
+use serde_json::{Value, json};
+
+use crate::client::{connect, put, raw, read};
+use crate::site::{Site, parts};
+
+#[test]
+fn a_switch_is_read_and_set_with_its_raw_value() {
+    let site = Site::new();
+    let set = put(site.address, "/debug/flags/s", " 100\n");
+    assert_eq!((set.status, set.text()), (200, "successfully set debugTopNScores to 100\n"));
+    assert_eq!(set.header("content-type"), "text/plain; charset=utf-8");
+    for wrong in ["many", "-1", "", "  ", "5 6"] {
+        let says = if wrong.trim().is_empty() { "empty" } else { "failed set debugTopNScores" };
+        site.check_refused(&put(site.address, "/debug/flags/s", wrong), 400, "InvalidValue", says);
+    }
+    assert_eq!(site.get("/debug/flags/s").text(), "100\n");
+    let listed = site.get("/debug/flags").json();
+    assert_eq!(listed["flags"][0]["value"], "100");
+    let body = "PUT /debug/flags/s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
+    let image =
+        raw(site.address, format!("{body}Content-Type: image/png\r\nContent-Length: 1\r\n\r\n5").as_bytes());
+    site.check_refused(&image, 415, "UnsupportedMediaType", "image/png");
+    let packed =
+        raw(site.address, format!("{body}Content-Encoding: gzip\r\nContent-Length: 1\r\n\r\n5").as_bytes());
+    site.check_refused(&packed, 415, "UnsupportedMediaType", "compressed");
+    let binary = [body.as_bytes(), b"Content-Length: 1\r\n\r\n\xff"].concat();
+    site.check_refused(&raw(site.address, &binary), 400, "BodyNotText", "UTF-8");
+    site.check_refused(&put(site.address, "/debug/flags/t", "1"), 404, "FlagNotFound", "`t`");
+}
+
+#[test]
+fn a_body_that_is_too_long_is_refused_unread() {
+    let site = Site::new();
+    let head = "PUT /debug/flags/s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
+    // Announced: nothing of it needs to be sent.
+    let announced = raw(site.address, format!("{head}Content-Length: 100000000\r\n\r\n").as_bytes());
+    site.check_refused(&announced, 413, "BodyTooLarge", "4096 bytes");
+    let polite = format!("{head}Content-Length: 100000000\r\nExpect: 100-continue\r\n\r\n");
+    site.check_refused(&raw(site.address, polite.as_bytes()), 413, "BodyTooLarge", "4096 bytes");
+    // Not announced, and sent in spite of all: 100 MiB, of which the server takes what the socket holds.
+    let mut stream = connect(site.address);
+    stream.write_all(format!("{head}Transfer-Encoding: chunked\r\n\r\n").as_bytes()).unwrap();
+    let chunk = format!("100000\r\n{}\r\n", "5".repeat(0x10_0000));
+    let n_sent = (0..100).take_while(|_| stream.write_all(chunk.as_bytes()).is_ok()).count();
+    assert!(n_sent < 100, "the server read all of it");
+    site.check_refused(&read(&mut stream), 413, "BodyTooLarge", "4096 bytes");
+    assert_eq!(put(site.address, "/debug/flags/s", &" ".repeat(4095).replacen(' ', "5", 1)).status, 200);
+    // A read does not care what is sent along.
+    let get =
+        raw(site.address, b"GET /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\n");
+    assert_eq!(get.status, 200);
+}
+
+#[test]
+fn health_tells_liveness_from_readiness() {
+    let site = Site::new();
+    assert_eq!((site.get("/readyz").status, site.get("/readyz").text()), (200, "ok"));
+    let all = site.get("/readyz?verbose");
+    assert_eq!(all.text(), "[+]ping ok\n[+]loop ok\n[+]watches-synced ok\nreadyz check passed\n");
+    *site.sick.lock() = Some("pods: no list yet\n");
+    let failed = site.get("/readyz");
+    assert_eq!(failed.status, 503);
+    assert_eq!(
+        failed.text(),
+        "[+]ping ok\n[+]loop ok\n[-]watches-synced failed: pods: no list yet \nreadyz check failed\n"
+    );
+    assert_eq!((site.get("/livez").status, site.get("/healthz").status), (200, 200));
+    assert_eq!(site.get("/livez?verbose=true").text(), "[+]ping ok\n[+]loop ok\nlivez check passed\n");
+}
+
+#[test]
+fn everything_served_is_listed() {
+    let site = Site::new();
+    let services = site.get("/apis/v1/__services__").json();
+    let gets: Vec<&str> =
+        services["GET"].as_array().unwrap().iter().map(|path| path.as_str().unwrap()).collect();
+    assert!(
+        gets.is_sorted()
+            && gets.contains(&"/apis/v1/nodes/:nodeName")
+            && gets.contains(&"/metrics/resources")
+    );
+    assert_eq!(services["PUT"], json!(["/debug/flags/:flag"]));
+    let described = site.document["paths"].as_object().unwrap();
+    let listed: Vec<String> = gets.iter().map(|path| templated(path)).collect();
+    let mut known: Vec<&String> = described.keys().collect();
+    known.sort_by_key(|path| listed.iter().position(|listed| listed == *path));
+    assert_eq!(known, listed.iter().collect::<Vec<_>>());
+    let index = site.get("/");
+    assert_eq!(index.header("content-type"), "text/plain; charset=utf-8");
+    for line in index.text().lines().filter(|line| line.starts_with("GET ")) {
+        let path = line.split_whitespace().nth(1).unwrap();
+        assert!(gets.contains(&path) && !path.contains(':'), "{line}");
+    }
+    assert!(index.text().contains("/apis/v1/nodes") && index.text().contains("/docs"));
+    assert_eq!(site.get("/metrics").header("content-type"), pellucid::http::OPENMETRICS);
+    assert_eq!(site.get("/version").json()["gitVersion"], "v0.1.0");
+    assert_eq!(site.get("/configz").json()["kubescheduler.config.k8s.io"]["parallelism"], 16);
+}
+
+fn templated(path: &str) -> String {
+    let segments = path.split('/').map(|segment| match segment.strip_prefix(':') {
+        Some(name) => format!("{{{name}}}"),
+        None => segment.to_owned(),
+    });
+    segments.collect::<Vec<String>>().join("/")
+}
+
+#[test]
+fn the_document_needs_no_server_and_is_stable() {
+    let site = Site::new();
+    let (parts, ..) = parts(Limits::default());
+    let alone = pellucid::http::openapi(&parts.routes, "v0.1.0").unwrap();
+    let mut reversed = parts.routes.clone();
+    reversed.reverse();
+    let other = pellucid::http::openapi(&reversed, "v0.1.0").unwrap();
+    assert_eq!(alone.to_pretty_json().unwrap(), other.to_pretty_json().unwrap());
+    assert_eq!(serde_json::to_value(&alone).unwrap(), site.get("/openapi.json").json());
+    let document = &site.document;
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    let one = &document["paths"]["/apis/v1/nodes/{nodeName}"]["get"];
+    assert_eq!(one["operationId"], "getApisV1NodesNodeName");
+    assert_eq!(one["parameters"][0]["name"], "nodeName");
+    assert_eq!(one["responses"]["404"]["content"]["application/json"]["example"]["code"], "NodeNotFound");
+    assert!(document["components"]["schemas"]["ErrorBody"]["properties"]["requestId"].is_object());
+    let flag = &document["paths"]["/debug/flags/{flag}"];
+    assert!(flag["get"].is_object() && flag["put"]["requestBody"].is_object(), "{flag:#}");
+    let mut ids: Vec<&Value> = Vec::new();
+    for item in document["paths"].as_object().unwrap().values() {
+        ids.extend(item.as_object().unwrap().values().map(|operation| &operation["operationId"]));
+    }
+    let n_ids = ids.len();
+    ids.sort_by_key(|id| id.to_string());
+    ids.dedup();
+    assert_eq!(ids.len(), n_ids);
+}
+
+#[test]
+fn the_docs_page_comes_from_the_binary() {
+    let site = Site::new();
+    let page = site.get("/docs");
+    assert_eq!((page.status, page.header("content-type")), (200, "text/html"));
+    assert!(page.text().contains("<base href=\"/docs/\">"));
+    for part in ["swagger-ui.css", "swagger-ui-bundle.js", "swagger-initializer.js"] {
+        assert!(page.text().contains(part), "{part}");
+        let part = site.get(&format!("/docs/{part}"));
+        assert!(part.status == 200 && !part.body.is_empty());
+    }
+    let start = site.get("/docs/swagger-initializer.js");
+    assert!(start.text().contains("/openapi.json") && !start.text().contains("https://"), "{}", start.text());
+}
