@@ -1,1 +1,51 @@
-//! To be written.
+//! The sandbox: an API server in the binary, for a machine without a cluster.
+//!
+//! Real HTTP, real watches, small workload controllers and a pod lifecycle. kubectl and kube-rs work against
+//! it unchanged, and the scheduler has no private door. It keeps everything in memory, evaluates no
+//! permissions and no CEL, and runs no containers.
+//!
+//! A request goes `server` → `router` → `api` (`read`, `watch`, `delete`, `pods`) → `store`. What a kind
+//! demands is one row in `catalog`. `controllers` and `kubelet` are clients of `api` that follow the history
+//! of the store, as a watch does.
+
+mod api;
+mod body;
+mod catalog;
+mod clock;
+mod connection;
+mod controllers;
+mod crd;
+mod decode;
+mod defaults;
+mod delete;
+mod discovery;
+mod errors;
+mod events;
+mod faults;
+mod follow;
+mod handle;
+mod kinds;
+mod kubelet;
+mod meta;
+mod openapi;
+mod options;
+mod paging;
+mod patch;
+mod pod_diff;
+mod pods;
+mod printers;
+mod read;
+mod render;
+mod router;
+mod scale;
+mod schema;
+mod selectors;
+mod server;
+mod store;
+mod table;
+mod validate;
+mod watch;
+
+pub use clock::Clock;
+pub use faults::{Fault, Faults, Match};
+pub use handle::{Config, Handle, Kubelet, Sandbox, StartError};

@@ -1,0 +1,404 @@
+//! The rules of reading and writing objects, shared by HTTP requests and the controllers.
+//!
+//! A write reads the object, computes the new one without a lock, and commits it if the object has not
+//! moved; otherwise it starts again. What a kind demands comes from its [`Kind`]; the special rules of pods
+//! are in `pods.rs`. Deletion is in `delete.rs`. No HTTP here.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::clock::{Clock, seconds};
+use super::errors::{ApiError, ApiResult};
+use super::kinds::{Form, Kind, Registry};
+use super::meta::{self, Identities};
+use super::options::{FieldValidation, Options};
+use super::patch::{self, PatchKind};
+use super::store::{Key, Object, Store};
+use super::{catalog, crd, events, pods, validate};
+
+/// The state of a sandbox and the operations on it.
+pub(super) struct Api {
+    /// Objects and history.
+    pub store: Store,
+    /// The kinds served now.
+    pub kinds: ArcSwap<Registry>,
+    /// The sandbox's time.
+    pub clock: Clock,
+    /// Uids and generated names.
+    pub identities: Identities,
+    /// Held while the set of kinds changes.
+    definitions: Mutex<()>,
+}
+
+/// A write that happened.
+pub(super) struct Written {
+    /// The object now.
+    pub object: Arc<Object>,
+    /// Whether it is new.
+    pub is_new: bool,
+    /// What to tell the client.
+    pub warnings: Vec<String>,
+}
+
+/// The part of an object that a write may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Everything but the status.
+    Main,
+    /// The status alone.
+    Status,
+    /// Everything; for the sandbox itself.
+    All,
+}
+
+impl Api {
+    /// Returns an API with the built-in kinds and no objects.
+    pub(super) fn new(clock: Clock, seed: u64, history: usize) -> Self {
+        Self {
+            store: Store::new(history),
+            kinds: ArcSwap::from_pointee(catalog::registry()),
+            clock,
+            identities: Identities::new(seed),
+            definitions: Mutex::new(()),
+        }
+    }
+
+    /// Returns the kind whose objects stand in a table.
+    pub(super) fn kind_of(&self, storage: &str) -> Option<Arc<Kind>> {
+        self.kinds.load().find_storage(storage).cloned()
+    }
+
+    /// Returns an object or the refusal that says it is missing.
+    pub(super) fn get(&self, kind: &Kind, key: &Key) -> ApiResult<Arc<Object>> {
+        let found = self.store.get(&kind.storage, key);
+        found.ok_or_else(|| ApiError::not_found(&kind.group, &kind.plural, &key.1))
+    }
+
+    /// Creates an object.
+    pub(super) fn create(&self, kind: &Kind, namespace: &str, object: Value, options: &Options) -> ApiResult<Written> {
+        let (mut object, warnings) = self.read(kind, object, options.validation)?;
+        self.identify(kind, namespace, &mut object)?;
+        if kind.form == Form::Event {
+            events::store(&mut object);
+        }
+        // A status is written through its subresource; a node's may come with the node.
+        if kind.subresource("status").is_some() && &*kind.storage != "nodes" {
+            object.as_object_mut().map(|fields| fields.remove("status"));
+        }
+        if pods::is_pod(kind) {
+            pods::admit(self, &mut object)?;
+        }
+        self.complete(kind, &mut object);
+        if pods::is_pod(kind) {
+            pods::gated_condition(&mut object, &seconds(self.clock.now()));
+        }
+        self.check(kind, &object, None)?;
+        if kind.namespaced {
+            self.check_namespace(namespace)?;
+        }
+        if options.dry_run {
+            let key = (namespace.into(), meta::text(&object, "name").into());
+            if self.store.get(&kind.storage, &key).is_some() {
+                return Err(ApiError::already_exists(&kind.group, &kind.plural, &key.1));
+            }
+            return Ok(Written { object: Arc::new(Object::unstored(kind, &object)), is_new: true, warnings });
+        }
+        let name = meta::text(&object, "name").to_owned();
+        let written = self.store.put(kind, None, object);
+        let object = written.map_err(|_| ApiError::already_exists(&kind.group, &kind.plural, &name))?;
+        self.after_write(kind, &object);
+        Ok(Written { object, is_new: true, warnings })
+    }
+
+    /// Changes an object: `change` gets the stored one as the client sees it and returns the wanted one.
+    pub(super) fn update(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        part: Part,
+        options: &Options,
+        mut change: impl FnMut(&Value) -> ApiResult<Value>,
+    ) -> ApiResult<Written> {
+        loop {
+            let current = self.get(kind, key)?;
+            let old = current.value();
+            let mut shown = old.clone();
+            if kind.form == Form::Event {
+                events::show(&mut shown);
+            }
+            let wanted = change(&shown)?;
+            let (wanted, warnings) = self.read(kind, wanted, options.validation)?;
+            let new = self.prepare(kind, key, part, &old, wanted)?;
+            if new == old {
+                return Ok(Written { object: current, is_new: false, warnings });
+            }
+            if options.dry_run {
+                return Ok(Written { object: Arc::new(Object::unstored(kind, &new)), is_new: false, warnings });
+            }
+            let may_go = meta::is_deleting(&new) && !meta::has_finalizers(&new) && meta::has_finalizers(&old);
+            let written = if may_go && !pods::is_running_out(&new) {
+                self.store.remove(kind, current.revision, new)
+            } else {
+                self.store.put(kind, Some(current.revision), new)
+            };
+            // Moved: start again. A client that named a revision is refused on the way.
+            if let Ok(object) = written {
+                self.after_write(kind, &object);
+                return Ok(Written { object, is_new: false, warnings });
+            }
+        }
+    }
+
+    /// Applies a patch; an apply may create.
+    pub(super) fn patch(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        part: Part,
+        (how, body): (PatchKind, &Value),
+        options: &Options,
+    ) -> ApiResult<Written> {
+        let changed = self.update(kind, key, part, options, |old| {
+            let mut body = body.clone();
+            if how == PatchKind::Apply {
+                strip_type(&mut body);
+            }
+            patch::apply(how, old, &body, kind.is_custom())
+        });
+        match changed {
+            Err(error) if error.code == 404 && how == PatchKind::Apply && part == Part::Main => {
+                let mut object = body.clone();
+                object["metadata"]["name"] = (*key.1).into();
+                self.create(kind, &key.0, object, options)
+            }
+            other => other,
+        }
+    }
+
+    /// Reads a client's object: right kind, right types, unknown fields gone.
+    fn read(&self, kind: &Kind, mut object: Value, validation: FieldValidation) -> ApiResult<(Value, Vec<String>)> {
+        let refuse = |why: String| {
+            let api_version = kind.api_version();
+            ApiError::bad_request(format!(
+                "{} in version \"{}\" cannot be handled as a {}: {why}",
+                kind.kind,
+                if kind.group.is_empty() { &kind.version } else { api_version.as_str() },
+                kind.kind
+            ))
+        };
+        if !object.is_object() {
+            return Err(refuse("json: cannot unmarshal into an object".into()));
+        }
+        meta::metadata(&mut object).remove("managedFields");
+        let mut unknown = match kind.decode {
+            Some(decode) => {
+                validate::quantities(&object).map_err(refuse)?;
+                decode(&mut object).map_err(refuse)?
+            }
+            None => Vec::new(),
+        };
+        strip_type(&mut object);
+        if let Some(schema) = &kind.schema {
+            schema.fill(&mut object);
+            unknown.extend(schema.prune(&mut object));
+        }
+        let text: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
+        match validation {
+            FieldValidation::Strict if !text.is_empty() => {
+                Err(refuse(format!("strict decoding error: {}", text.join(", "))))
+            }
+            FieldValidation::Ignore => Ok((object, Vec::new())),
+            _ => Ok((object, text)),
+        }
+    }
+
+    /// Gives a new object its name, uid and time.
+    fn identify(&self, kind: &Kind, namespace: &str, object: &mut Value) -> ApiResult<()> {
+        let stated = meta::text(object, "namespace");
+        if !stated.is_empty() && stated != namespace {
+            let message = "the namespace of the provided object does not match the namespace sent on the request";
+            return Err(ApiError::bad_request(message));
+        }
+        if !meta::text(object, "resourceVersion").is_empty() {
+            return Err(ApiError::internal("resourceVersion should not be set on objects to be created"));
+        }
+        let prefix = meta::text(object, "generateName").to_owned();
+        let fields = meta::metadata(object);
+        if fields.get("name").is_none_or(|name| name.is_null() || name == "") && !prefix.is_empty() {
+            fields.insert("name".into(), format!("{prefix}{}", self.identities.suffix()).into());
+        }
+        if kind.namespaced {
+            fields.insert("namespace".into(), namespace.into());
+        } else {
+            fields.remove("namespace");
+        }
+        fields.insert("uid".into(), self.identities.uid().into());
+        fields.insert("creationTimestamp".into(), seconds(self.clock.now()).into());
+        for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion", "selfLink"] {
+            fields.remove(key);
+        }
+        if kind.generation {
+            fields.insert("generation".into(), 1.into());
+        }
+        drop_empty_maps(object);
+        Ok(())
+    }
+
+    fn complete(&self, kind: &Kind, object: &mut Value) {
+        (kind.defaults)(object);
+    }
+
+    fn check(&self, kind: &Kind, object: &Value, old: Option<&Value>) -> ApiResult<()> {
+        let mut errors = match old {
+            None => validate::metadata(object, &*kind.storage == "namespaces"),
+            Some(_) => Vec::new(),
+        };
+        errors.extend((kind.validate)(object, old));
+        if let Some(schema) = &kind.schema {
+            errors.extend(schema.check(object));
+        }
+        if errors.is_empty() {
+            return Ok(());
+        }
+        // Events of both APIs are one internal kind without a group.
+        let group = if &*kind.storage == "events" { "" } else { &kind.group };
+        Err(ApiError::invalid(group, &kind.kind, meta::text(object, "name"), &errors))
+    }
+
+    fn check_namespace(&self, namespace: &str) -> ApiResult<()> {
+        let key: Key = ("".into(), namespace.into());
+        match self.store.get("namespaces", &key) {
+            None => Err(ApiError::not_found("", "namespaces", namespace)),
+            Some(found) if found.is_deleting => Err(ApiError::terminating(namespace)),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Turns what a client wants into the next state of an object.
+    fn prepare(&self, kind: &Kind, key: &Key, part: Part, old: &Value, mut wanted: Value) -> ApiResult<Value> {
+        let stale = || ApiError::stale(&kind.group, &kind.plural, &key.1);
+        let revision = meta::text(&wanted, "resourceVersion");
+        if !revision.is_empty() && revision != meta::text(old, "resourceVersion") {
+            return Err(stale());
+        }
+        let name = meta::text(&wanted, "name");
+        if !name.is_empty() && name != &*key.1 {
+            let message = format!("the name of the object ({name}) does not match the name on the URL ({})", key.1);
+            return Err(ApiError::bad_request(message));
+        }
+        let uid = meta::text(&wanted, "uid");
+        let old_uid = meta::text(old, "uid");
+        if !uid.is_empty() && uid != old_uid {
+            let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {old_uid}");
+            return Err(ApiError::conflict(&kind.group, &kind.plural, &key.1, &why));
+        }
+        if kind.form == Form::Event {
+            events::store(&mut wanted);
+        }
+        let has_status = kind.subresource("status").is_some();
+        let mut new = match part {
+            Part::Status => {
+                let mut new = old.clone();
+                copy(&wanted, &mut new, "status");
+                new
+            }
+            Part::Main if has_status => {
+                copy(old, &mut wanted, "status");
+                wanted
+            }
+            _ => wanted,
+        };
+        for field in ["namespace", "name", "uid", "creationTimestamp", "generation", "resourceVersion", "generateName"] {
+            copy(&old["metadata"], &mut new["metadata"], field);
+        }
+        if part != Part::All {
+            for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+                copy(&old["metadata"], &mut new["metadata"], field);
+            }
+        }
+        drop_empty_maps(&mut new);
+        self.complete(kind, &mut new);
+        self.check(kind, &new, Some(old))?;
+        if kind.generation && !same_spec(&new, old) {
+            let generation = old["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
+            new["metadata"]["generation"] = generation.into();
+        }
+        Ok(new)
+    }
+
+    /// Follows up on a committed write.
+    fn after_write(&self, kind: &Kind, object: &Object) {
+        if &*kind.plural == "customresourcedefinitions" && &*kind.group == "apiextensions.k8s.io" {
+            self.serve_definition(kind, &object.key);
+        }
+    }
+
+    /// Serves the kinds of a definition and says so in its status.
+    fn serve_definition(&self, kind: &Kind, key: &Key) {
+        let _one_at_a_time = self.definitions.lock();
+        let Some(current) = self.store.get(&kind.storage, key) else { return };
+        let definition = current.value();
+        let mut registry = Registry::clone(&self.kinds.load());
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        registry.remove(&text(&definition["spec"]["group"]), &text(&definition["spec"]["names"]["plural"]));
+        crd::kinds(&definition).into_iter().for_each(|kind| registry.insert(kind));
+        self.kinds.store(Arc::new(registry));
+        if definition["status"]["conditions"].is_null() {
+            let mut new = definition.clone();
+            new["status"] = crd::established(&definition, &seconds(self.clock.now()));
+            // A concurrent change of the definition serves it again.
+            let _ = self.store.put(kind, Some(current.revision), new);
+        }
+    }
+
+    /// Stops serving the kinds of a definition.
+    pub(super) fn withdraw_definition(&self, definition: &Value) {
+        let _one_at_a_time = self.definitions.lock();
+        let mut registry = Registry::clone(&self.kinds.load());
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        registry.remove(&text(&definition["spec"]["group"]), &text(&definition["spec"]["names"]["plural"]));
+        self.kinds.store(Arc::new(registry));
+    }
+
+    /// Returns the Status of a write that answers with no object.
+    pub(super) fn success(code: u16) -> Value {
+        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code})
+    }
+}
+
+fn strip_type(object: &mut Value) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("kind");
+        fields.remove("apiVersion");
+    }
+}
+
+fn copy(from: &Value, to: &mut Value, key: &str) {
+    let Some(fields) = to.as_object_mut() else { return };
+    match from.get(key) {
+        Some(value) => fields.insert(key.to_owned(), value.clone()),
+        None => fields.remove(key),
+    };
+}
+
+/// Metadata never shows empty maps and lists.
+fn drop_empty_maps(object: &mut Value) {
+    meta::metadata(object).retain(|_, value| match value {
+        Value::Null => false,
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => true,
+    });
+}
+
+/// Compares everything but metadata and status.
+fn same_spec(new: &Value, old: &Value) -> bool {
+    let rest = |object: &Value| -> Vec<(String, Value)> {
+        let fields = object.as_object().into_iter().flatten();
+        fields.filter(|(k, _)| *k != "metadata" && *k != "status").map(|(k, v)| (k.clone(), v.clone())).collect()
+    };
+    rest(new) == rest(old)
+}

@@ -1,0 +1,164 @@
+//! Deletion: preconditions, grace, finalizers, and what goes with the object.
+//!
+//! A pod on a node is only marked; its kubelet removes it (`kubelet.rs`). Dependents are collected by the
+//! garbage collector (`controllers/garbage.rs`), the contents of a namespace likewise.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::api::Api;
+use super::clock::{later, seconds};
+use super::errors::{ApiError, ApiResult};
+use super::kinds::Kind;
+use super::meta;
+use super::options::DeleteOptions;
+use super::pods;
+use super::store::{Key, Object};
+
+/// The result of a delete.
+pub(super) struct Deleted {
+    /// The object's last state.
+    pub object: Arc<Object>,
+    /// Whether it is gone, and not just on its way.
+    pub is_gone: bool,
+}
+
+impl Api {
+    /// Deletes an object, or begins to.
+    pub(super) fn delete(&self, kind: &Kind, key: &Key, options: &DeleteOptions) -> ApiResult<Deleted> {
+        loop {
+            let current = self.get(kind, key)?;
+            preconditions(kind, &current, options)?;
+            let mut value = current.value();
+            if options.propagation == "Orphan" && !options.dry_run {
+                self.orphan(&current.uid);
+            }
+            let grace = pods::grace(kind, &value, options.grace);
+            let waits = grace.is_some_and(|g| g > 0) || meta::has_finalizers(&value) || holds_contents(kind);
+            if options.dry_run {
+                return Ok(Deleted { object: current, is_gone: !waits });
+            }
+            let shown = value["metadata"]["deletionGracePeriodSeconds"].as_i64();
+            let is_marked = current.is_deleting && shown.unwrap_or_default() <= grace.unwrap_or_default();
+            if waits && is_marked {
+                return Ok(Deleted { object: current, is_gone: false });
+            }
+            let mut revision = current.revision;
+            if (waits || grace.is_some()) && !is_marked {
+                mark(self, &mut value, grace);
+                match self.store.put(kind, Some(revision), value.clone()) {
+                    Ok(object) if waits => return Ok(Deleted { object, is_gone: false }),
+                    Ok(object) => revision = object.revision,
+                    Err(_) => continue,
+                }
+            }
+            if let Ok(object) = self.store.remove(kind, revision, value.clone()) {
+                if &*kind.storage == "customresourcedefinitions.apiextensions.k8s.io" {
+                    self.delete_custom(&value);
+                }
+                return Ok(Deleted { object, is_gone: true });
+            }
+        }
+    }
+
+    /// Removes an object whose deletion has begun, unless a finalizer holds it.
+    pub(super) fn finish(&self, kind: &Kind, key: &Key, uid: &str) {
+        while let Some(current) = self.store.get(&kind.storage, key) {
+            let mut value = current.value();
+            if *current.uid != *uid || !current.is_deleting {
+                return;
+            }
+            let is_held = meta::has_finalizers(&value);
+            if pods::is_pod(kind) && value["metadata"]["deletionGracePeriodSeconds"] != 0 {
+                let fields = meta::metadata(&mut value);
+                fields.insert("deletionGracePeriodSeconds".into(), 0.into());
+                let now = seconds(self.clock.now());
+                fields.insert("deletionTimestamp".into(), now.into());
+                if self.store.put(kind, Some(current.revision), value).is_ok() && is_held {
+                    return;
+                }
+                continue;
+            }
+            if is_held || self.store.remove(kind, current.revision, value).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Takes an owner out of everything that it owns.
+    fn orphan(&self, owner: &str) {
+        for (table, key) in self.store.dependents(owner) {
+            let Some(kind) = self.kind_of(&table) else { continue };
+            while let Some(object) = self.store.get(&table, &key) {
+                let mut value = object.value();
+                if let Some(owners) = value["metadata"]["ownerReferences"].as_array_mut() {
+                    owners.retain(|reference| reference["uid"] != owner);
+                }
+                if value["metadata"]["ownerReferences"].as_array().is_some_and(Vec::is_empty) {
+                    meta::metadata(&mut value).remove("ownerReferences");
+                }
+                if self.store.put(&kind, Some(object.revision), value).is_ok() {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Removes the objects of a definition that is gone, then its kinds.
+    fn delete_custom(&self, definition: &Value) {
+        let storage = meta::text(definition, "name");
+        if let Some(kind) = self.kind_of(storage) {
+            for object in self.store.list(storage, "").items {
+                let _ = self.store.remove(&kind, object.revision, object.value());
+            }
+        }
+        self.withdraw_definition(definition);
+    }
+
+    /// Returns the Status that answers the delete of an object that is gone.
+    pub(super) fn deleted_status(kind: &Kind, object: &Object) -> Value {
+        let mut details = json!({"name": &*object.key.1, "kind": kind.plural, "uid": object.uid});
+        if !kind.group.is_empty() {
+            details["group"] = json!(kind.group);
+        }
+        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+    }
+}
+
+/// Says whether the kind's objects go only after what is in them.
+fn holds_contents(kind: &Kind) -> bool {
+    &*kind.storage == "namespaces"
+}
+
+fn preconditions(kind: &Kind, object: &Object, options: &DeleteOptions) -> ApiResult<()> {
+    let again = "The object might have been deleted and then recreated";
+    if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != &*object.uid) {
+        let why = format!("the UID in the precondition ({uid}) does not match the UID in record ({}). {again}", object.uid);
+        return Err(ApiError::conflict(&kind.group, &kind.kind, &object.key.1, &why));
+    }
+    let own = object.revision.to_string();
+    if let Some(revision) = options.revision.as_deref().filter(|revision| *revision != own) {
+        let why = format!(
+            "the ResourceVersion in the precondition ({revision}) does not match the ResourceVersion in record ({own}). \
+             The object might have been modified"
+        );
+        return Err(ApiError::conflict(&kind.group, &kind.kind, &object.key.1, &why));
+    }
+    Ok(())
+}
+
+/// Writes into an object that its deletion has begun.
+fn mark(api: &Api, value: &mut Value, grace: Option<i64>) {
+    let is_first = !meta::is_deleting(value);
+    if &value["spec"]["finalizers"] == &json!(["kubernetes"]) {
+        value["status"]["phase"] = "Terminating".into();
+    }
+    let ends = later(api.clock.now(), std::time::Duration::from_secs(grace.unwrap_or(0).max(0) as u64));
+    let fields = meta::metadata(value);
+    fields.insert("deletionTimestamp".into(), seconds(ends).into());
+    fields.insert("deletionGracePeriodSeconds".into(), grace.unwrap_or(0).into());
+    if let (true, Some(generation)) = (is_first, fields.get("generation").and_then(Value::as_i64)) {
+        fields.insert("generation".into(), (generation + 1).into());
+    }
+}

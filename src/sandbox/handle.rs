@@ -1,0 +1,241 @@
+//! Starting and stopping a sandbox, and what a program can do to it from inside.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::api::{Api, Part};
+use super::clock::Clock;
+use super::connection::{Cut, Door};
+use super::errors::ApiError;
+use super::faults::Faults;
+use super::options::Options;
+use super::server::{Server, handle};
+use super::{controllers, kubelet, meta};
+
+/// How pods live on nodes.
+#[derive(Clone, Copy, Debug)]
+pub struct Kubelet {
+    /// From binding to Running.
+    pub start_delay: Duration,
+    /// The longest a deleted pod takes to end; a shorter grace of its own counts.
+    pub stop_delay: Duration,
+}
+
+impl Default for Kubelet {
+    fn default() -> Self {
+        Self { start_delay: Duration::from_millis(100), stop_delay: Duration::from_secs(1) }
+    }
+}
+
+/// What a sandbox is started with.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where it listens; port 0 takes any free port.
+    pub listen: SocketAddr,
+    /// Its time.
+    pub clock: Clock,
+    /// The lifecycle of pods, or none: bound pods stay Pending, and deleted ones Terminating.
+    pub kubelet: Option<Kubelet>,
+    /// Whether Deployments, ReplicaSets, Jobs, disruption budgets and garbage collection work.
+    pub controllers: bool,
+    /// How many changes of a table watches can go back.
+    pub history: usize,
+    /// Where uids and generated names come from.
+    pub seed: u64,
+    /// Objects that are there from the start, in order.
+    pub objects: Vec<Value>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
+            clock: Clock::real(),
+            kubelet: Some(Kubelet::default()),
+            controllers: true,
+            history: 32_768,
+            seed: 1,
+            objects: Vec::new(),
+        }
+    }
+}
+
+/// Why a sandbox did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The address cannot be had, for example because another program has it.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// An initial object was refused.
+    #[error("object {kind} {name:?} was refused: {message}")]
+    Object {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// Why.
+        message: String,
+    },
+}
+
+/// An API server that can be started.
+#[derive(Debug)]
+pub struct Sandbox;
+
+impl Sandbox {
+    /// Starts a sandbox on the present tokio runtime. It stops when the handle is dropped.
+    pub async fn start(config: Config) -> Result<Handle, StartError> {
+        let refuse = |source| StartError::Listen { address: config.listen, source };
+        let listener = TcpListener::bind(config.listen).await.map_err(refuse)?;
+        let address = listener.local_addr().map_err(refuse)?;
+        let shutdown = CancellationToken::new();
+        let api = Api::new(config.clock.clone(), config.seed, config.history);
+        let server = Arc::new(Server { api, faults: Faults::default(), address, shutdown: shutdown.clone() });
+        let mut handle_of_it = Handle { server: server.clone(), tasks: Vec::new() };
+        for namespace in ["default", "kube-system", "kube-public", "kube-node-lease"] {
+            handle_of_it.create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))?;
+        }
+        if config.controllers {
+            handle_of_it.tasks.push(tokio::spawn(controllers::run(server.clone())));
+        }
+        if let Some(kubelet) = config.kubelet {
+            handle_of_it.tasks.push(tokio::spawn(kubelet::run(server.clone(), kubelet)));
+        }
+        for object in config.objects {
+            handle_of_it.create(object)?;
+        }
+        let router = Router::new().fallback(handle).with_state(server);
+        let service = router.into_make_service_with_connect_info::<Cut>();
+        let serve = axum::serve(Door(listener), service).with_graceful_shutdown(shutdown.cancelled_owned());
+        handle_of_it.tasks.push(tokio::spawn(async move {
+            // An accept loop has no end of its own and reports no errors.
+            let _ = serve.await;
+        }));
+        Ok(handle_of_it)
+    }
+}
+
+/// A running sandbox.
+pub struct Handle {
+    server: Arc<Server>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handle").field("address", &self.server.address).finish_non_exhaustive()
+    }
+}
+
+impl Handle {
+    /// Returns where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.server.address
+    }
+
+    /// Returns the URL of the server.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.server.address)
+    }
+
+    /// Returns the client configuration that reaches it.
+    pub fn kube_config(&self) -> kube::Config {
+        kube::Config::new(self.url().parse().expect("a socket address makes a URL"))
+    }
+
+    /// Returns its time; a manual clock can be advanced.
+    pub fn clock(&self) -> &Clock {
+        &self.server.api.clock
+    }
+
+    /// Returns its faults.
+    pub fn faults(&self) -> &Faults {
+        &self.server.faults
+    }
+
+    /// Returns the revision of the newest change.
+    pub fn revision(&self) -> u64 {
+        self.server.api.store.revision()
+    }
+
+    /// Forgets all history and moves the revision to at least `revision`: older watches and lists get a 410.
+    pub fn compact(&self, revision: u64) {
+        self.server.api.store.compact(revision);
+    }
+
+    /// Returns how many objects of a kind there are, by plural and group: `pods`, `jobs.batch`.
+    pub fn count(&self, table: &str) -> usize {
+        self.server.api.store.len(table)
+    }
+
+    /// Creates an object past HTTP, for seeding. A pod keeps the status that it states.
+    pub fn create(&self, object: Value) -> Result<(), StartError> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (version, kind_name) = (text(&object["apiVersion"]), text(&object["kind"]));
+        let name = meta::text(&object, "name").to_owned();
+        let refused = |message: String| StartError::Object { kind: kind_name.clone(), name: name.clone(), message };
+        if kind_name == "List" || kind_name.ends_with("List") && object["items"].is_array() {
+            let items = object["items"].as_array().cloned().unwrap_or_default();
+            return items.into_iter().try_for_each(|item| self.create(item));
+        }
+        let api = &self.server.api;
+        let kind = api.kinds.load().find_kind(&version, &kind_name).cloned();
+        let Some(kind) = kind else {
+            return Err(refused(format!("no kind {kind_name:?} in version {version:?} is served")));
+        };
+        let namespace = match meta::text(&object, "namespace") {
+            _ if !kind.namespaced => "",
+            "" => "default",
+            namespace => namespace,
+        };
+        let mut object = object.clone();
+        for key in ["resourceVersion", "uid", "managedFields"] {
+            meta::metadata(&mut object).remove(key);
+        }
+        let status = object["status"].clone();
+        let why = |error: Box<ApiError>| refused(error.message.clone());
+        let written = api.create(&kind, namespace, object, &Options::default()).map_err(why)?;
+        if super::pods::is_pod(&kind) && status.is_object() {
+            let keep = |old: &Value| {
+                let mut new = old.clone();
+                json_patch::merge(&mut new["status"], &status);
+                Ok(new)
+            };
+            api.update(&kind, &written.object.key, Part::Status, &Options::default(), keep).map_err(why)?;
+        }
+        Ok(())
+    }
+
+    /// Stops the server, its watches and controllers, and waits for them.
+    pub async fn stop(mut self) {
+        self.server.shutdown.cancel();
+        for task in self.tasks.drain(..) {
+            // A task that panicked has already said so.
+            let _ = task.await;
+        }
+    }
+
+    /// Waits until the sandbox ends.
+    pub async fn ended(&self) {
+        self.server.shutdown.cancelled().await;
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.server.shutdown.cancel();
+    }
+}

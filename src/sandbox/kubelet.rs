@@ -1,0 +1,177 @@
+//! The life of pods on nodes: started after a delay, ended after their time, gone after their deletion.
+//!
+//! One task for all nodes. It runs no containers; a pod says how long it runs with the annotation
+//! [`RUN_SECONDS`]. A node that does not exist runs nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::api::Part;
+use super::clock::{later, seconds};
+use super::follow::{Follower, News};
+use super::handle::Kubelet;
+use super::kinds::Kind;
+use super::meta;
+use super::options::Options;
+use super::pods::{self, NODE_NAME, PHASE};
+use super::server::Server;
+use super::store::{Change, Key, Object};
+
+/// Seconds that a pod runs before it succeeds; decimals are allowed.
+pub(super) const RUN_SECONDS: &str = "sandbox.pellucid.dev/run-seconds";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    Start,
+    Succeed,
+    Remove,
+}
+
+struct Node {
+    server: Arc<Server>,
+    kind: Arc<Kind>,
+    delays: Kubelet,
+    /// What is due when; the number keeps steps of one moment apart and in order.
+    plan: BTreeMap<(Timestamp, u64), (Key, Box<str>, Step)>,
+    planned: u64,
+}
+
+/// Runs until the sandbox stops.
+pub(super) async fn run(server: Arc<Server>, delays: Kubelet) {
+    let Some(kind) = server.api.kind_of("pods") else { return };
+    let mut follower = Follower::new(&server, "pods");
+    let mut node = Node { server: server.clone(), kind, delays, plan: BTreeMap::new(), planned: 0 };
+    loop {
+        let is_idle = match follower.take() {
+            News::All(objects) => {
+                node.plan.clear();
+                objects.iter().for_each(|pod| node.notice(None, pod));
+                false
+            }
+            News::Changes(events) => {
+                for event in events.iter().filter(|e| e.change != Change::Deleted) {
+                    node.notice(event.previous.as_deref(), &event.object);
+                }
+                events.is_empty()
+            }
+        };
+        let did_something = node.carry_out();
+        if !is_idle || did_something {
+            tokio::task::yield_now().await;
+            continue;
+        }
+        let next = node.plan.keys().next().map(|(time, _)| *time);
+        tokio::select! {
+            () = follower.changed() => {}
+            () = server.api.clock.wait_until_some(next) => {}
+            () = server.shutdown.cancelled() => return,
+        }
+    }
+}
+
+impl Node {
+    fn plan(&mut self, after: Duration, pod: &Object, step: Step) {
+        let at = later(self.server.api.clock.now(), after);
+        self.planned += 1;
+        self.plan.insert((at, self.planned), (pod.key.clone(), pod.uid.clone(), step));
+    }
+
+    /// Plans what a change of a pod calls for.
+    fn notice(&mut self, previous: Option<&Object>, pod: &Object) {
+        let previous = previous.filter(|old| old.uid == pod.uid);
+        let was = |fact: fn(&Object) -> bool| previous.is_some_and(fact);
+        let is_on_node = |pod: &Object| !pod.field(NODE_NAME).is_empty();
+        if pod.is_deleting {
+            // A shorter grace may come later: plan anew, the earlier step wins.
+            let grace = pod.value()["metadata"]["deletionGracePeriodSeconds"].as_u64().unwrap_or_default();
+            if grace > 0 {
+                self.plan(Duration::from_secs(grace).min(self.delays.stop_delay), pod, Step::Remove);
+            }
+        } else if is_on_node(pod) && pod.field(PHASE) == "Pending" && !was(is_on_node) {
+            self.plan(self.delays.start_delay, pod, Step::Start);
+        } else if pod.field(PHASE) == "Running" && !was(|old| old.field(PHASE) == "Running") {
+            if let Some(time) = run_time(&pod.value()) {
+                self.plan(time, pod, Step::Succeed);
+            }
+        }
+    }
+
+    /// Does what is due. Returns whether anything was.
+    fn carry_out(&mut self) -> bool {
+        let now = self.server.api.clock.now();
+        let mut did_something = false;
+        while let Some(entry) = self.plan.first_entry().filter(|entry| entry.key().0 <= now) {
+            let (key, uid, step) = entry.remove();
+            did_something = true;
+            match step {
+                Step::Remove => self.server.api.finish(&self.kind, &key, &uid),
+                Step::Start => self.set(&key, &uid, running),
+                Step::Succeed => self.set(&key, &uid, succeeded),
+            }
+        }
+        did_something
+    }
+
+    /// Changes the status of a pod that is still the same and not on its way out.
+    fn set(&self, key: &Key, uid: &str, change: fn(&mut Value, &str)) {
+        let now = seconds(self.server.api.clock.now());
+        let change = |old: &Value| {
+            let mut pod = old.clone();
+            if meta::text(&pod, "uid") == uid && !meta::is_deleting(&pod) {
+                change(&mut pod, &now);
+            }
+            Ok(pod)
+        };
+        // A pod that is gone needs no status.
+        let _ = self.server.api.update(&self.kind, key, Part::Status, &Options::default(), change);
+    }
+}
+
+fn run_time(pod: &Value) -> Option<Duration> {
+    let text = pod["metadata"]["annotations"][RUN_SECONDS].as_str()?;
+    Duration::try_from_secs_f64(text.parse().ok()?).ok()
+}
+
+fn running(pod: &mut Value, now: &str) {
+    if pod["status"]["phase"] != "Pending" {
+        return;
+    }
+    pod["status"]["phase"] = "Running".into();
+    pod["status"]["startTime"] = now.into();
+    pod["status"]["hostIP"] = "127.0.0.1".into();
+    pod["status"]["containerStatuses"] = containers(pod, true, &json!({"running": {"startedAt": now}}));
+    for kind in ["Initialized", "ContainersReady", "Ready"] {
+        pods::set_condition(pod, json!({"type": kind, "status": "True"}), now);
+    }
+}
+
+fn succeeded(pod: &mut Value, now: &str) {
+    if pod["status"]["phase"] != "Running" {
+        return;
+    }
+    pod["status"]["phase"] = "Succeeded".into();
+    let state = json!({"terminated": {
+        "exitCode": 0, "reason": "Completed", "startedAt": pod["status"]["startTime"], "finishedAt": now
+    }});
+    pod["status"]["containerStatuses"] = containers(pod, false, &state);
+    for kind in ["ContainersReady", "Ready"] {
+        let condition = json!({"type": kind, "status": "False", "reason": "PodCompleted"});
+        pods::set_condition(pod, condition, now);
+    }
+}
+
+fn containers(pod: &Value, is_ready: bool, state: &Value) -> Value {
+    let containers = pod["spec"]["containers"].as_array().into_iter().flatten();
+    containers
+        .map(|c| {
+            json!({
+                "name": c["name"], "image": c["image"], "imageID": "", "ready": is_ready, "started": is_ready,
+                "restartCount": 0, "state": state
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,33 @@
+//! The scale subresource: the number of replicas as an object of its own.
+
+use serde_json::{Value, json};
+
+use super::errors::ApiResult;
+use super::meta;
+
+/// Returns the Scale of a workload.
+pub(super) fn show(object: &Value) -> Value {
+    let labels = object["spec"]["selector"]["matchLabels"].as_object().into_iter().flatten();
+    let selector: Vec<String> = labels.map(|(k, v)| format!("{k}={}", v.as_str().unwrap_or_default())).collect();
+    let mut metadata = json!({});
+    for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        metadata[key] = meta::text(object, key).into();
+    }
+    let replicas = |part: &str| object[part]["replicas"].as_i64().unwrap_or_default();
+    json!({
+        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata,
+        "spec": {"replicas": replicas("spec")},
+        "status": {"replicas": replicas("status"), "selector": selector.join(",")}
+    })
+}
+
+/// Returns the workload with the replicas of a Scale.
+pub(super) fn apply(object: &Value, scale: &Value) -> ApiResult<Value> {
+    let mut object = object.clone();
+    object["spec"]["replicas"] = scale["spec"]["replicas"].as_i64().unwrap_or_default().into();
+    let revision = meta::text(scale, "resourceVersion");
+    if !revision.is_empty() {
+        object["metadata"]["resourceVersion"] = revision.into();
+    }
+    Ok(object)
+}

@@ -1,0 +1,247 @@
+//! Watches: a cursor in a table's history, turned into a stream of lines.
+//!
+//! A watch holds no buffer of its own: it reads the history when its client is ready for more. A client that
+//! is slower than the history is long finds its cursor expired and is cut off with a 410.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::stream::{self, Stream};
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use super::clock::later;
+use super::errors::{ApiError, ApiResult};
+use super::faults::Fault;
+use super::kinds::Kind;
+use super::meta;
+use super::options::{Options, View};
+use super::read::{self, Selection};
+use super::render::{Renderer, to_bytes};
+use super::server::Server;
+use super::store::{Change, Event, Next, Object};
+
+/// How many objects or events one chunk holds at most.
+const CHUNK: usize = 256;
+/// How long a watch lasts when the client does not say.
+const DEFAULT_TIMEOUT: u64 = 1800;
+/// How often a quiet watch says at which revision it is.
+const HEARTBEAT: Duration = Duration::from_secs(60);
+/// How long before its end a watch sends a bookmark.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// An open watch.
+pub(super) struct Watch {
+    server: Arc<Server>,
+    kind: Arc<Kind>,
+    selection: Selection,
+    view: View,
+    include_object: String,
+    /// Path and query, for faults.
+    path: String,
+    changed: watch::Receiver<u64>,
+    cursor: u64,
+    initial: Vec<Arc<Object>>,
+    /// Whether the end of the initial events is still to be announced.
+    announces_initial_end: bool,
+    deadline: Timestamp,
+    bookmarks: bool,
+    next_bookmark: Option<Timestamp>,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    Silent,
+    Breaking,
+    Ended,
+}
+
+/// The connection is to be cut in the middle of the body.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection was cut by a sandbox fault")]
+pub(super) struct Broken;
+
+impl Watch {
+    /// Opens a watch, or refuses it before it begins.
+    pub(super) fn open(
+        server: &Arc<Server>,
+        kind: Arc<Kind>,
+        selection: Selection,
+        options: &Options,
+        view: View,
+        path: String,
+    ) -> ApiResult<Self> {
+        let revision = read::revision(&options.revision)?;
+        let (changed, _) = server.api.store.subscribe(&kind.storage);
+        let wants_initial = options.initial_events || revision == 0;
+        let (initial, cursor) = if wants_initial {
+            let page = server.api.store.list(&kind.storage, &selection.namespace);
+            let items = page.items.into_iter().filter(|object| selection.has(object)).rev().collect();
+            (items, page.revision)
+        } else {
+            (Vec::new(), revision)
+        };
+        let now = server.api.clock.now();
+        let deadline = later(now, Duration::from_secs(options.timeout.unwrap_or(DEFAULT_TIMEOUT)));
+        let is_silent = server.faults.take("GET", &path, |fault| *fault == Fault::SilentWatch).is_some();
+        let mut watch = Self {
+            server: server.clone(),
+            kind,
+            selection,
+            view,
+            include_object: options.include_object.clone(),
+            path,
+            changed,
+            cursor,
+            initial,
+            announces_initial_end: options.initial_events,
+            deadline,
+            bookmarks: options.bookmarks,
+            next_bookmark: None,
+            state: if is_silent { State::Silent } else { State::Open },
+        };
+        watch.plan_bookmark(now);
+        Ok(watch)
+    }
+
+    /// Turns the watch into the chunks of a response body.
+    pub(super) fn into_stream(self) -> impl Stream<Item = Result<Bytes, Broken>> {
+        stream::unfold(self, |mut watch| async move { watch.next().await.map(|chunk| (chunk, watch)) })
+    }
+
+    fn plan_bookmark(&mut self, now: Timestamp) {
+        let farewell = self.deadline.checked_sub(FAREWELL).unwrap_or(self.deadline);
+        let next = if farewell > now { farewell.min(later(now, HEARTBEAT)) } else { later(now, HEARTBEAT) };
+        self.next_bookmark = (self.bookmarks && next <= self.deadline).then_some(next);
+    }
+
+    async fn next(&mut self) -> Option<Result<Bytes, Broken>> {
+        loop {
+            match self.state {
+                State::Open => {}
+                State::Silent => {
+                    self.server.shutdown.cancelled().await;
+                    return None;
+                }
+                State::Breaking => {
+                    // Lets the half line reach the client first.
+                    tokio::task::yield_now().await;
+                    self.state = State::Ended;
+                    return Some(Err(Broken));
+                }
+                State::Ended => return None,
+            }
+            let mut out = BytesMut::new();
+            self.changed.borrow_and_update();
+            let has_more = self.fill(&mut out);
+            if !out.is_empty() {
+                return Some(Ok(out.freeze()));
+            }
+            if has_more {
+                continue;
+            }
+            let now = self.server.api.clock.now();
+            if self.next_bookmark.is_some_and(|at| at <= now) {
+                self.plan_bookmark(now);
+                self.renderer().bookmark(self.cursor, false, &mut out);
+                return Some(Ok(out.freeze()));
+            }
+            if now >= self.deadline {
+                return None;
+            }
+            let wake = self.next_bookmark.unwrap_or(self.deadline).min(self.deadline);
+            tokio::select! {
+                changed = self.changed.changed() => changed.ok()?,
+                () = self.server.api.clock.wait_until(wake) => {}
+                () = self.server.shutdown.cancelled() => return None,
+            }
+        }
+    }
+
+    fn renderer(&self) -> Renderer<'_> {
+        Renderer::new(&self.kind, self.view, &self.include_object, self.server.api.clock.now())
+    }
+
+    /// Writes what there is to say now. Returns whether there may be more.
+    fn fill(&mut self, out: &mut BytesMut) -> bool {
+        if !self.initial.is_empty() {
+            let start = self.initial.len().saturating_sub(CHUNK);
+            let chunk = self.initial.split_off(start);
+            let renderer = self.renderer();
+            chunk.iter().rev().for_each(|object| renderer.line("ADDED", object, out));
+            return true;
+        }
+        if self.announces_initial_end {
+            self.announces_initial_end = false;
+            self.renderer().bookmark(self.cursor, true, out);
+            return true;
+        }
+        match self.server.api.store.after(&self.kind.storage, self.cursor, CHUNK) {
+            Next::Expired(oldest) => {
+                self.end_gone(ApiError::too_old(self.cursor, oldest), out);
+                false
+            }
+            Next::Events(events, reached) => {
+                self.cursor = self.cursor.max(reached);
+                for event in &events {
+                    self.write(event, out);
+                    if self.state != State::Open {
+                        return false;
+                    }
+                }
+                !events.is_empty()
+            }
+        }
+    }
+
+    fn end_gone(&mut self, error: Box<ApiError>, out: &mut BytesMut) {
+        Renderer::raw_line("ERROR", &to_bytes(&error.status()), out);
+        self.state = State::Ended;
+    }
+
+    /// Writes an event as this watch sees it: objects come and go with the selection.
+    fn write(&mut self, event: &Event, out: &mut BytesMut) {
+        let is_in = event.change != Change::Deleted && self.selection.has(&event.object);
+        let previous = event.previous.as_ref().filter(|object| self.selection.has(object));
+        let moved;
+        let (word, object) = match (previous, is_in) {
+            (None, false) => return,
+            (None, true) => ("ADDED", &*event.object),
+            (Some(_), true) => ("MODIFIED", &*event.object),
+            (Some(_), false) if event.change == Change::Deleted => ("DELETED", &*event.object),
+            (Some(previous), false) => {
+                // The client gets the object as it last knew it, under the revision of the change.
+                let mut value = previous.value();
+                let revision = event.object.revision.to_string();
+                meta::metadata(&mut value).insert("resourceVersion".into(), revision.into());
+                moved = Object { revision: event.object.revision, ..Object::unstored(&self.kind, &value) };
+                ("DELETED", &moved)
+            }
+        };
+        let start = out.len();
+        self.renderer().line(word, object, out);
+        let fault = self.server.faults.take("GET", &self.path, |f| f.is_for_watch() && *f != Fault::SilentWatch);
+        match fault {
+            None => {}
+            Some(Fault::DuplicateEvent) => {
+                let line = out[start..].to_vec();
+                out.extend_from_slice(&line);
+            }
+            Some(Fault::UndecodableEvent) => {
+                out.truncate(start);
+                Renderer::raw_line(word, b"{\"metadata\":\"not an object\"}", out);
+            }
+            Some(Fault::DropMidLine) => {
+                out.truncate(start + (out.len() - start) / 2);
+                self.state = State::Breaking;
+            }
+            Some(_) => {
+                out.truncate(start);
+                self.end_gone(ApiError::injected(410), out);
+            }
+        }
+    }
+}
