@@ -10,8 +10,9 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
-use futures_util::{StreamExt, pin_mut};
+use futures_util::StreamExt;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, Resource};
@@ -26,6 +27,9 @@ use super::slim::{SlimNode, SlimPod};
 use super::{decode, decode_node};
 use crate::cluster::input::{Input, Quarantined};
 use crate::model::{Name, Node, Now, Pod, PodKey};
+
+/// Before a watch that delivered nonsense is opened anew.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// How a watch is doing.
 #[derive(Clone, Debug, Default)]
@@ -134,8 +138,8 @@ pub(super) async fn watch<W: Watched>(
     clock: Clock,
     stop: CancellationToken,
 ) {
-    let stream = watcher(Api::<W::Slim>::all(client), W::config()).default_backoff();
-    pin_mut!(stream);
+    let open = || Box::pin(watcher(Api::<W::Slim>::all(client.clone()), W::config()).default_backoff());
+    let mut stream = open();
     let mut translator = Translator::<W>::default();
     loop {
         let item = tokio::select! {
@@ -147,6 +151,11 @@ pub(super) async fn watch<W: Watched>(
             Some(Ok(event)) => translator.translate(event, &status, clock()),
             Some(Err(error)) => {
                 note_error::<W>(&status, &error, clock());
+                if is_unreadable(&error) {
+                    // The watch would go on without this change. A new list has it, or says why not.
+                    tokio::time::sleep(PAUSE).await;
+                    stream = open();
+                }
                 None
             }
             None => return,
@@ -173,6 +182,11 @@ fn note_error<W: Watched>(status: &WatchStatus, error: &watcher::Error, now: Now
     let mut report = status.0.lock();
     report.errors += 1;
     report.last_error = Some((text.into(), now));
+}
+
+/// Whether a change was lost because its text is no JSON that makes an event.
+fn is_unreadable(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::WatchFailed(kube::Error::SerdeError(_)))
 }
 
 fn describe(error: &watcher::Error) -> String {

@@ -4,10 +4,11 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use pellucid::kubernetes::{ConnectError, Connection};
+use pellucid::framework::effect::BindOutcome;
+use pellucid::kubernetes::{ConnectError, Connection, Edge, EdgeConfig};
 use serde_json::json;
 
-use crate::mock::{Answer, Mock};
+use crate::mock::{Answer, Mock, bind, bind_done, clock};
 
 fn kubeconfig(port: u16) -> tempfile::NamedTempFile {
     let mut file = tempfile::NamedTempFile::new().expect("a file");
@@ -55,7 +56,7 @@ async fn a_kubeconfig_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
-async fn a_server_that_answers_tells_its_version() {
+async fn a_server_that_answers_tells_its_version_and_binds_over_real_connections() {
     let mock = Mock::new();
     let version = json!({"major": "1", "minor": "36", "gitVersion": "v1.36.2", "gitCommit": "0",
         "gitTreeState": "clean", "buildDate": "", "goVersion": "", "compiler": "gc", "platform": ""});
@@ -66,5 +67,19 @@ async fn a_server_that_answers_tells_its_version() {
     let serving = tokio::spawn(async move { axum::serve(listener, server).await });
     let connection = open(&file, Duration::from_secs(10)).await.expect("connected");
     assert_eq!(connection.version, "v1.36.2");
+
+    let (n_pods, capacity) = (100, 64);
+    for n in 0..n_pods {
+        let binding = format!("POST /api/v1/namespaces/ns/pods/p{n}/binding");
+        mock.on(&binding, [Answer::Json(201, json!({}))]);
+    }
+    let (inputs, mut received) = tokio::sync::mpsc::channel(capacity);
+    let edge = Edge::start(EdgeConfig::new(connection, clock(), "test"), inputs);
+    edge.lanes.push_all((0..n_pods).map(|n| bind(n, &format!("p{n}"))));
+    for _ in 0..n_pods {
+        assert_eq!(bind_done(&mut received).await.1, BindOutcome::Bound);
+    }
+    drop(received);
+    assert_eq!(edge.shutdown(Duration::from_secs(10)).await.aborted, 0);
     serving.abort();
 }

@@ -105,3 +105,21 @@ async fn a_list_that_fails_is_tried_again_and_shown() {
     let error = report.last_error.expect("an error").0;
     assert_eq!(&*error, "list failed: 500 InternalError: oops");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_is_no_event_leads_to_a_new_list() {
+    let mock = Mock::new();
+    mock.on("GET /api/v1/nodes", [Answer::Hang]);
+    mock.on(
+        "WATCH /api/v1/pods",
+        [
+            Answer::Watch(vec![json!("nonsense"), event("ADDED", pod("a", "u", None))]),
+            Answer::Watch(Vec::new()),
+        ],
+    );
+    let (edge, mut inputs) = mock.edge(|_| {});
+    assert_eq!(line(&inputs.recv().await.expect("a list")), "pods [] without []");
+    mock.on("GET /api/v1/pods", [Answer::Json(200, list([pod("a", "u", None), pod("b", "u", None)]))]);
+    assert_eq!(line(&inputs.recv().await.expect("a list")), "pods [\"a\", \"b\"] without []");
+    assert_eq!((edge.pods.report().errors, edge.pods.report().lists), (1, 2));
+}
