@@ -23,8 +23,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 async fn the_sandbox_answers_like_the_recorded_server() {
     let file = std::env::var("PELLUCID_WIRE").unwrap_or_else(|_| DEFAULT_FILE.to_owned());
     let text = std::fs::read_to_string(&file).expect("the recording can be read");
-    let exchanges: Vec<Value> =
-        text.lines().filter(|l| !l.trim().is_empty()).map(|l| serde_json::from_str(l).expect("a line is JSON")).collect();
+    let exchanges: Vec<Value> = text
+        .lines()
+        .filter(|l| !l.trim().is_empty())
+        .map(|l| serde_json::from_str(l).expect("a line is JSON"))
+        .collect();
     let during: BTreeSet<&str> = exchanges.iter().flat_map(|e| names(&e["during"])).collect();
     let mut player = Player::new().await;
     for exchange in &exchanges {
@@ -36,9 +39,21 @@ async fn the_sandbox_answers_like_the_recorded_server() {
         player.play(exchange, &inside).await;
     }
     let excluded = exchanges.iter().filter(|e| !is_compared(e)).count();
-    println!("{} of {} compared exchanges agreed, {excluded} excluded by rule", player.agreed, player.compared);
-    assert!(player.complaints.is_empty(), "{} disagreed:\n{}", player.complaints.len(), player.complaints.join("\n"));
-    assert!(file != DEFAULT_FILE || player.compared >= LEAST_COMPARED, "only {} were compared", player.compared);
+    println!(
+        "{} of {} compared exchanges agreed, {excluded} excluded by rule",
+        player.agreed, player.compared
+    );
+    assert!(
+        player.complaints.is_empty(),
+        "{} disagreed:\n{}",
+        player.complaints.len(),
+        player.complaints.join("\n")
+    );
+    assert!(
+        file != DEFAULT_FILE || player.compared >= LEAST_COMPARED,
+        "only {} were compared",
+        player.compared
+    );
 }
 
 fn name(exchange: &Value) -> &str {
@@ -83,7 +98,8 @@ impl Player {
     }
 
     fn server(&self, exchange: &Value) -> &Handle {
-        let is_other = exchange["note"].as_str().is_some_and(|note| note.contains("history before was compacted"));
+        let is_other =
+            exchange["note"].as_str().is_some_and(|note| note.contains("history before was compacted"));
         if is_other { &self.compacted } else { &self.main }
     }
 
@@ -161,7 +177,9 @@ impl Player {
             (Value::Object(recorded), Value::Object(ours)) => {
                 for (key, value) in recorded {
                     let Some(own) = ours.get(key) else { continue };
-                    if let (true, Some(value), Some(own)) = (is_run_specific(key), value.as_str(), own.as_str()) {
+                    if let (true, Some(value), Some(own)) =
+                        (is_run_specific(key), value.as_str(), own.as_str())
+                    {
                         self.ours.insert(value.to_owned(), own.to_owned());
                     }
                     self.learn(value, own);
@@ -202,7 +220,9 @@ impl Player {
         let text = String::from_utf8_lossy(bytes);
         let ours: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap_or(Value::Null)).collect();
         let lines = recorded["lines"].as_array().expect("a watch has lines");
-        let kinds = |lines: &[Value]| lines.iter().map(|l| l["type"].as_str().unwrap_or("-").to_owned()).collect::<Vec<_>>();
+        let kinds = |lines: &[Value]| {
+            lines.iter().map(|l| l["type"].as_str().unwrap_or("-").to_owned()).collect::<Vec<_>>()
+        };
         if kinds(lines) != kinds(&ours) {
             differences.push(format!("events {:?}, recorded {:?}", kinds(&ours), kinds(lines)));
         }
@@ -258,7 +278,8 @@ fn compare(recorded: &Value, ours: &Value, place: &str, differences: &mut Vec<St
         }
         let text = |status: &Value| essence(status["message"].as_str().unwrap_or_default());
         if text(recorded) != text(ours) {
-            differences.push(format!("{place} message {}, recorded {}", ours["message"], recorded["message"]));
+            differences
+                .push(format!("{place} message {}, recorded {}", ours["message"], recorded["message"]));
         }
     }
 }

@@ -13,13 +13,14 @@ use tracing::{Level, debug, enabled, info};
 
 use super::clock::{Clock, Stopwatch};
 use super::metrics::Metrics;
+use super::quantiles::Durations;
 use crate::cluster::Input;
 use crate::cycle::Scheduler;
 use crate::cycle::decision::Outcome;
 use crate::cycle::scheduler::Step;
 use crate::diagnosis::Root;
 use crate::diagnosis::score_views::markdown;
-use crate::kubernetes::Lanes;
+use crate::kubernetes::lanes::Lanes;
 
 /// The longest time between publications while there is work.
 const PUBLISH_EVERY: Duration = Duration::from_millis(10);
@@ -44,6 +45,8 @@ pub struct CoreLoop {
     pub published: watch::Sender<u64>,
     /// Metrics.
     pub metrics: Arc<Metrics>,
+    /// How long each decision took.
+    pub decisions: Arc<Durations>,
     /// Ends the loop.
     pub stop: CancellationToken,
 }
@@ -98,6 +101,7 @@ impl CoreLoop {
             let now = (self.clock)();
             let Some(step) = self.scheduler.step(now, stopwatch) else { break };
             let took = (self.clock)().monotonic.saturating_sub(now.monotonic);
+            self.decisions.add(took);
             self.metrics.attempt(&step, took, now.monotonic);
             log(&step, took);
             any = true;

@@ -52,7 +52,8 @@ impl Switch for FilterFailures {
         self.0.filter_failures().to_string()
     }
     fn set(&self, value: &str) -> Result<String, String> {
-        let on = boolean(value).ok_or_else(|| format!("failed set debugFilterFailure {value:?}: want true or false"))?;
+        let on = boolean(value)
+            .ok_or_else(|| format!("failed set debugFilterFailure {value:?}: want true or false"))?;
         self.0.set_filter_failures(on);
         Ok(format!("successfully set debugFilterFailure to {on}"))
     }

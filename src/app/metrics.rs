@@ -23,7 +23,7 @@ use crate::cluster::Stage;
 use crate::cycle::decision::Outcome;
 use crate::cycle::scheduler::Step;
 use crate::diagnosis::Root;
-use crate::kubernetes::Lanes;
+use crate::kubernetes::lanes::Lanes;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct AttemptLabels {
@@ -168,7 +168,7 @@ impl Metrics {
     }
 
     /// Writes everything as OpenMetrics text.
-    pub fn render(&self, root: &ArcSwap<Root>, lanes: &Lanes, log: Option<&LogControl>) -> String {
+    pub fn render(&self, root: &ArcSwap<Root>, lanes: Option<&Lanes>, log: Option<&LogControl>) -> String {
         let mut text = String::new();
         if encode(&mut text, &self.registry.lock()).is_err() {
             return String::new();
@@ -184,7 +184,7 @@ impl Metrics {
 }
 
 /// Gauges and counters as the published root has them.
-fn gauges(root: &Root, lanes: &Lanes, log: Option<&LogControl>) -> Registry {
+fn gauges(root: &Root, lanes: Option<&Lanes>, log: Option<&LogControl>) -> Registry {
     let mut registry = Registry::default();
     let pending: Family<QueueLabels, Gauge> = Family::default();
     let counts = root.queue.counts();
@@ -209,14 +209,24 @@ fn gauges(root: &Root, lanes: &Lanes, log: Option<&LogControl>) -> Registry {
         evaluations(root),
     );
     plugin_work(root, &mut registry);
-    lane_counts(lanes, &mut registry);
+    if let Some(lanes) = lanes {
+        lane_counts(lanes, &mut registry);
+    }
     for (name, help, value) in [
         ("pellucid_root_generation", "Generation of the published root", root.generation),
         ("pellucid_bound_pods", "Bindings the API server confirmed", root.counters.bound),
         ("pellucid_bind_failures", "Bindings that did not come about", root.counters.bind_failures),
-        ("pellucid_quarantined_objects", "Objects that cannot be read", root.cluster.quarantined().count() as u64),
+        (
+            "pellucid_quarantined_objects",
+            "Objects that cannot be read",
+            root.cluster.quarantined().count() as u64,
+        ),
         ("pellucid_score_tables_dropped", "Recorded score tables pushed out", root.recorder.tables_dropped()),
-        ("pellucid_filter_failures_dropped", "Recorded refused nodes pushed out", root.recorder.failures_dropped()),
+        (
+            "pellucid_filter_failures_dropped",
+            "Recorded refused nodes pushed out",
+            root.recorder.failures_dropped(),
+        ),
         ("pellucid_log_lines_dropped", "Log lines dropped", log.map_or(0, |l| l.dropped() as u64)),
     ] {
         let gauge: Gauge<i64> = Gauge::default();
@@ -234,7 +244,9 @@ fn cache_sizes(root: &Root) -> Family<CacheLabels, Gauge> {
         pods += 1;
         assumed += i64::from(record.stage.is_assumed());
     }
-    for (r#type, n) in [("nodes", root.cluster.present().len() as i64), ("pods", pods), ("assumed_pods", assumed)] {
+    for (r#type, n) in
+        [("nodes", root.cluster.present().len() as i64), ("pods", pods), ("assumed_pods", assumed)]
+    {
         sizes.get_or_create_owned(&CacheLabels { r#type }).set(n);
     }
     sizes
@@ -244,7 +256,8 @@ fn unschedulable(root: &Root) -> Family<PluginLabels, Gauge> {
     let family: Family<PluginLabels, Gauge> = Family::default();
     let mut counts: BTreeMap<(usize, usize), i64> = BTreeMap::new();
     for (_, unit) in root.queue.units().filter(|(_, u)| u.stage == crate::queue::QueueStage::Unschedulable) {
-        for plugin in (0..root.profiles[unit.profile].plugins.len()).filter(|i| unit.refused_by.contains(*i)) {
+        for plugin in (0..root.profiles[unit.profile].plugins.len()).filter(|i| unit.refused_by.contains(*i))
+        {
             *counts.entry((unit.profile, plugin)).or_default() += 1;
         }
     }
@@ -294,12 +307,8 @@ fn plugin_work(root: &Root, registry: &mut Registry) {
 }
 
 fn lane_counts(lanes: &Lanes, registry: &mut Registry) {
-    let (depth, into, out, dropped): (Family<LaneLabels, Gauge>, _, _, _) = Default::default();
-    let (into, out, dropped): (
-        Family<LaneLabels, Counter>,
-        Family<LaneLabels, Counter>,
-        Family<LaneLabels, Counter>,
-    ) = (into, out, dropped);
+    let depth: Family<LaneLabels, Gauge> = Family::default();
+    let [into, out, dropped]: [Family<LaneLabels, Counter>; 3] = Default::default();
     let counts = lanes.counts();
     for (lane, n) in [("binds", counts.binds), ("conditions", counts.conditions), ("events", counts.events)] {
         let labels = LaneLabels { lane };

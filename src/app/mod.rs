@@ -4,12 +4,14 @@
 //! owns the state ([`core_loop`]), the edge tasks to the cluster, and the REST server. `run`, `demo` and
 //! `replay` are what the commands of the same names do with it.
 
+mod client;
 pub mod clock;
 pub mod core_loop;
 pub mod demo;
 pub mod flags;
 pub mod instance;
 pub mod metrics;
+pub mod quantiles;
 pub mod replay;
 pub mod resource_metrics;
 pub mod routes;

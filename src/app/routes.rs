@@ -57,7 +57,8 @@ fn adapt(error: ReadError) -> crate::http::ReadError {
 
 /// Lays a body out as rows. Without declared columns the fields of the first object are the columns.
 fn table(spec: &RowSpec, body: &Value) -> Table {
-    let pointer = if spec.array.starts_with('/') { spec.array.to_string() } else { format!("/{}", spec.array) };
+    let pointer =
+        if spec.array.starts_with('/') { spec.array.to_string() } else { format!("/{}", spec.array) };
     let objects = body.pointer(&pointer).and_then(Value::as_array).cloned().unwrap_or_default();
     let columns: Vec<(String, String)> = if spec.columns.is_empty() {
         let first = objects.first().and_then(Value::as_object);
@@ -67,7 +68,10 @@ fn table(spec: &RowSpec, body: &Value) -> Table {
         spec.columns.iter().map(|(h, p)| ((*h).to_string(), (*p).to_string())).collect()
     };
     let row = |object: &Value| columns.iter().map(|(_, p)| cell(object.pointer(p))).collect();
-    Table { header: columns.iter().map(|(h, _)| h.clone()).collect(), rows: objects.iter().map(row).collect() }
+    Table {
+        header: columns.iter().map(|(h, _)| h.clone()).collect(),
+        rows: objects.iter().map(row).collect(),
+    }
 }
 
 fn cell(value: Option<&Value>) -> String {

@@ -117,7 +117,9 @@ mod tests {
 
     #[test]
     fn klog_numbers_map_to_levels() {
-        for (v, level) in [(0, "warn"), (1, "info"), (2, "info"), (3, "debug"), (5, "debug"), (6, "trace"), (10, "trace")] {
+        for (v, level) in
+            [(0, "warn"), (1, "info"), (2, "info"), (3, "debug"), (5, "debug"), (6, "trace"), (10, "trace")]
+        {
             assert_eq!(directive_of(v), format!("warn,pellucid={level}"));
             assert!(parse(&directive_of(v)).is_ok());
         }

@@ -27,7 +27,10 @@ pub(super) fn object(kind: &Kind, content_type: &str, bytes: &[u8]) -> ApiResult
         )));
     }
     if given.is_none() && kind.is_custom() {
-        return Err(ApiError::bad_request(format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(bytes))));
+        return Err(ApiError::bad_request(format!(
+            "Object 'Kind' is missing in '{}'",
+            String::from_utf8_lossy(bytes)
+        )));
     }
     Ok(object)
 }
@@ -74,5 +77,6 @@ fn yaml(bytes: &[u8]) -> ApiResult<Value> {
         return Ok(value);
     }
     let text = std::str::from_utf8(bytes).map_err(|error| ApiError::bad_request(error.to_string()))?;
-    serde_saphyr::from_str(text).map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))
+    serde_saphyr::from_str(text)
+        .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))
 }

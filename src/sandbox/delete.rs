@@ -134,7 +134,10 @@ fn holds_contents(kind: &Kind) -> bool {
 fn preconditions(kind: &Kind, object: &Object, options: &DeleteOptions) -> ApiResult<()> {
     let again = "The object might have been deleted and then recreated";
     if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != &*object.uid) {
-        let why = format!("the UID in the precondition ({uid}) does not match the UID in record ({}). {again}", object.uid);
+        let why = format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). {again}",
+            object.uid
+        );
         return Err(ApiError::conflict(&kind.group, &kind.kind, &object.key.1, &why));
     }
     let own = object.revision.to_string();

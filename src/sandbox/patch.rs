@@ -47,8 +47,8 @@ pub(super) fn apply(kind: PatchKind, object: &Value, patch: &Value, is_custom: b
 }
 
 fn json(object: &mut Value, patch: &Value) -> ApiResult<()> {
-    let operations: json_patch::Patch =
-        serde::Deserialize::deserialize(patch).map_err(|e| ApiError::bad_request(format!("json patch: {e}")))?;
+    let operations: json_patch::Patch = serde::Deserialize::deserialize(patch)
+        .map_err(|e| ApiError::bad_request(format!("json patch: {e}")))?;
     json_patch::patch(object, &operations).map_err(|error| {
         let message = format!("the server rejected our request due to an error in our request: {error}");
         let mut refusal = ApiError::bad_request(message);
@@ -60,8 +60,14 @@ fn json(object: &mut Value, patch: &Value) -> ApiResult<()> {
 /// Returns the merge key of the list `key` inside `parent`, if it merges at all.
 fn merge_key(parent: &str, key: &str) -> Option<&'static str> {
     Some(match key {
-        "containers" | "initContainers" | "ephemeralContainers" | "volumes" | "env" | "imagePullSecrets"
-        | "resourceClaims" | "schedulingGates" => "name",
+        "containers"
+        | "initContainers"
+        | "ephemeralContainers"
+        | "volumes"
+        | "env"
+        | "imagePullSecrets"
+        | "resourceClaims"
+        | "schedulingGates" => "name",
         "conditions" => "type",
         "ports" if parent == "spec" => "port",
         "ports" => "containerPort",

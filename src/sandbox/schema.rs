@@ -127,7 +127,9 @@ fn check(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>
     }
     match value {
         Value::Number(_) => check_number(schema, value, path, errors),
-        Value::String(text) => check_size(schema, text.chars().count(), ["minLength", "maxLength"], value, path, errors),
+        Value::String(text) => {
+            check_size(schema, text.chars().count(), ["minLength", "maxLength"], value, path, errors)
+        }
         Value::Array(items) => {
             check_size(schema, items.len(), ["minItems", "maxItems"], value, path, errors);
             if let Some(schema) = schema.get("items") {
@@ -176,7 +178,14 @@ fn check_number(schema: &Value, value: &Value, path: &str, errors: &mut Vec<Fiel
     }
 }
 
-fn check_size(schema: &Value, size: usize, bounds: [&str; 2], value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn check_size(
+    schema: &Value,
+    size: usize,
+    bounds: [&str; 2],
+    value: &Value,
+    path: &str,
+    errors: &mut Vec<FieldError>,
+) {
     let unit = if value.is_string() { "chars long" } else { "items" };
     if schema[bounds[0]].as_u64().is_some_and(|least| (size as u64) < least) {
         let why = format!("{path} in body should be at least {} {unit}", schema[bounds[0]]);

@@ -181,7 +181,11 @@ impl Parser {
 
     fn number(&mut self) -> Result<i64, String> {
         let word = self.word().unwrap_or_default();
-        word.parse().map_err(|_| format!("values[0]: Invalid value: \"{word}\": for 'Gt', 'Lt' operators, the value must be an integer"))
+        word.parse().map_err(|_| {
+            format!(
+                "values[0]: Invalid value: \"{word}\": for 'Gt', 'Lt' operators, the value must be an integer"
+            )
+        })
     }
 
     fn values(&mut self) -> Result<Vec<String>, String> {

@@ -193,7 +193,12 @@ impl Store {
     }
 
     /// Writes an object: creates it when `expected` is `None`, else replaces that revision.
-    pub(super) fn put(&self, kind: &Kind, expected: Option<u64>, mut value: Value) -> Result<Arc<Object>, Refused> {
+    pub(super) fn put(
+        &self,
+        kind: &Kind,
+        expected: Option<u64>,
+        mut value: Value,
+    ) -> Result<Arc<Object>, Refused> {
         let key: Key = (meta::text(&value, "namespace").into(), meta::text(&value, "name").into());
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
@@ -215,7 +220,12 @@ impl Store {
     }
 
     /// Removes the expected revision of an object; `value` is its last state.
-    pub(super) fn remove(&self, kind: &Kind, expected: u64, mut value: Value) -> Result<Arc<Object>, Refused> {
+    pub(super) fn remove(
+        &self,
+        kind: &Kind,
+        expected: u64,
+        mut value: Value,
+    ) -> Result<Arc<Object>, Refused> {
         let key: Key = (meta::text(&value, "namespace").into(), meta::text(&value, "name").into());
         let mut inner = self.inner.lock();
         let inner = &mut *inner;

@@ -223,7 +223,8 @@ impl Watch {
         };
         let start = out.len();
         self.renderer().line(word, object, out);
-        let fault = self.server.faults.take("GET", &self.path, |f| f.is_for_watch() && *f != Fault::SilentWatch);
+        let fault =
+            self.server.faults.take("GET", &self.path, |f| f.is_for_watch() && *f != Fault::SilentWatch);
         match fault {
             None => {}
             Some(Fault::DuplicateEvent) => {

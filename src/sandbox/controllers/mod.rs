@@ -1,5 +1,7 @@
 //! To follow.
-use std::sync::Arc;
 use super::server::Server;
+use std::sync::Arc;
 /// Runs until the sandbox stops.
-pub(super) async fn run(server: Arc<Server>) { server.shutdown.cancelled().await }
+pub(super) async fn run(server: Arc<Server>) {
+    server.shutdown.cancelled().await
+}

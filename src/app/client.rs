@@ -1,0 +1,29 @@
+//! Plain API calls of `demo` and `replay`, which are ordinary clients of the API server.
+
+use kube::api::{Api, DynamicObject, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::Value;
+
+/// Creates an object of any kind.
+pub(super) async fn create(client: &kube::Client, object: &Value) -> Result<(), kube::Error> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("/apiVersion"), text("/kind"));
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    let object: DynamicObject = serde_json::from_value(object.clone()).map_err(kube::Error::SerdeError)?;
+    let api: Api<DynamicObject> = match object.metadata.namespace.clone() {
+        Some(namespace) => Api::namespaced_with(client.clone(), &namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    };
+    api.create(&PostParams::default(), &object).await.map(|_| ())
+}
+
+/// Lists the objects behind a path as they stand on the wire.
+pub(super) async fn list(client: &kube::Client, path: &str) -> Result<Vec<Value>, kube::Error> {
+    let request = http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
+    let mut body: Value = client.request(request).await?;
+    match body.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) => Ok(items),
+        _ => Ok(Vec::new()),
+    }
+}

@@ -1,0 +1,287 @@
+//! A running scheduler: the scheduling thread, the edge to the cluster, the REST server.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::clock::Clock;
+use super::core_loop::CoreLoop;
+use super::metrics::Metrics;
+use super::quantiles::Durations;
+use super::telemetry::LogControl;
+use super::{flags, resource_metrics, routes};
+use crate::config::Configuration;
+use crate::cycle::Scheduler;
+use crate::cycle::scheduler::Settings;
+use crate::diagnosis::Root;
+use crate::diagnosis::root::Registry;
+use crate::diagnosis::switches::Switches;
+use crate::http::{BuildError, HealthCheck, Limits, Parts, Renderer, ServeError, Server, Version};
+use crate::kubernetes::{Connection, Edge, EdgeConfig};
+use crate::model::Name;
+use crate::queue::QueueLimits;
+
+/// Inputs that may wait for the scheduling thread before the watches are held back.
+const INPUTS_WAITING: usize = 16_384;
+/// How long writes under way may take at shutdown.
+const STOP_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What an instance is made of.
+pub struct InstanceConfig {
+    /// The cluster.
+    pub connection: Connection,
+    /// Profiles and limits.
+    pub configuration: Configuration,
+    /// Plugins.
+    pub registry: Registry,
+    /// Where the REST server listens; port 0 takes any free one.
+    pub listen: SocketAddr,
+    /// Seed of the tie order.
+    pub seed: u64,
+    /// Decides for the pods of this scheduler and writes nothing.
+    pub shadow_of: Option<String>,
+    /// Whether writes go to the cluster at all.
+    pub writes: bool,
+    /// The log's settings, when there is a log.
+    pub log: Option<Arc<LogControl>>,
+    /// The clock.
+    pub clock: Clock,
+}
+
+/// Why an instance did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The REST server has no address.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// The registrations contradict each other.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The system gave no thread.
+    #[error("cannot start the scheduling thread: {0}")]
+    Thread(std::io::Error),
+}
+
+/// A running scheduler.
+pub struct Instance {
+    /// Where the REST server listens.
+    pub address: SocketAddr,
+    /// The edge to the cluster.
+    pub edge: Edge,
+    /// How long each decision took.
+    pub decisions: Arc<Durations>,
+    root: Arc<ArcSwap<Root>>,
+    published: watch::Receiver<u64>,
+    stop_server: CancellationToken,
+    stop_core: CancellationToken,
+    core_ended: oneshot::Receiver<String>,
+    server: tokio::task::JoinHandle<()>,
+}
+
+impl Instance {
+    /// Starts everything on the present runtime.
+    pub async fn start(config: InstanceConfig) -> Result<Self, StartError> {
+        let InstanceConfig {
+            connection,
+            configuration,
+            registry,
+            listen,
+            seed,
+            shadow_of,
+            writes,
+            log,
+            clock,
+        } = config;
+        let switches = Arc::new(Switches::default());
+        let mut scheduler = Scheduler::new(Settings {
+            profiles: configuration.profiles,
+            registry: registry.clone(),
+            limits: QueueLimits {
+                initial_backoff: configuration.initial_backoff,
+                max_backoff: configuration.max_backoff,
+                ..QueueLimits::default()
+            },
+            seed,
+            switches: switches.clone(),
+            shadow_of: shadow_of.as_deref().map(Name::new),
+        });
+        let root = Arc::new(ArcSwap::from_pointee(scheduler.publish(clock())));
+        let (published_tx, published) = watch::channel(root.load().generation);
+        let names = root.load().profiles.iter().map(|p| p.scheduler_name.to_string()).collect();
+        let metrics = Arc::new(Metrics::new(names));
+        let alive = Arc::new(AtomicBool::new(true));
+        let (inputs_tx, inputs) = mpsc::channel(INPUTS_WAITING);
+
+        // The address first: one that is taken must not leave watches behind.
+        let parts = Shared {
+            root: root.clone(),
+            published: published.clone(),
+            metrics: metrics.clone(),
+            alive: alive.clone(),
+            clock: clock.clone(),
+            log: log.clone(),
+        };
+        let mut edge_config = EdgeConfig::new(connection, clock.clone(), &instance_name());
+        edge_config.writes = writes && shadow_of.is_none();
+        let lanes_of = |edge: &Edge| edge.lanes.clone();
+        let probe = Server::new(parts.server(&registry, &switches, None, configuration.effective.clone()))?;
+        let reserved = probe.bind(listen).await?;
+        let address = reserved.address();
+        drop(reserved);
+        let edge = Edge::start(edge_config, inputs_tx);
+        let server = Server::new(parts.server(&registry, &switches, Some(&edge), configuration.effective))?;
+        let bound = server.bind(address).await?;
+
+        let (stop_server, stop_core) = (CancellationToken::new(), CancellationToken::new());
+        let server = tokio::spawn(bound.serve(stop_server.clone()));
+        let decisions = Arc::new(Durations::default());
+        let core = CoreLoop {
+            scheduler,
+            inputs,
+            lanes: lanes_of(&edge),
+            clock,
+            root: root.clone(),
+            published: published_tx,
+            metrics,
+            decisions: decisions.clone(),
+            stop: stop_core.clone(),
+        };
+        let core_ended = spawn_core(core, alive).map_err(StartError::Thread)?;
+        Ok(Self { address, edge, decisions, root, published, stop_server, stop_core, core_ended, server })
+    }
+
+    /// Returns the URL of the REST server.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Returns the newest root.
+    pub fn root(&self) -> Arc<Root> {
+        self.root.load_full()
+    }
+
+    /// Waits for the next publication.
+    pub async fn next_root(&mut self) -> Arc<Root> {
+        // An error means that the scheduling thread ended; `ended` says why.
+        let _ = self.published.changed().await;
+        self.root()
+    }
+
+    /// Waits until a part ends by itself, which none does. Returns which, and why.
+    pub async fn ended(&mut self) -> String {
+        tokio::select! {
+            reason = self.edge.ended() => reason,
+            reason = &mut self.core_ended => {
+                reason.unwrap_or_else(|_| "the scheduling thread ended without a word".into())
+            }
+        }
+    }
+
+    /// Stops in order: server, writes under way, scheduling thread.
+    pub async fn stop(self) {
+        self.stop_server.cancel();
+        self.edge.shutdown(STOP_PATIENCE).await;
+        self.stop_core.cancel();
+        let _ = self.core_ended.await;
+        let _ = self.server.await;
+    }
+}
+
+/// What the server and the loop share.
+struct Shared {
+    root: Arc<ArcSwap<Root>>,
+    published: watch::Receiver<u64>,
+    metrics: Arc<Metrics>,
+    alive: Arc<AtomicBool>,
+    clock: Clock,
+    log: Option<Arc<LogControl>>,
+}
+
+impl Shared {
+    fn server(
+        &self,
+        registry: &Registry,
+        switches: &Arc<Switches>,
+        edge: Option<&Edge>,
+        effective: serde_json::Value,
+    ) -> Parts<Root> {
+        let (root, resources) = (self.root.clone(), self.root.clone());
+        let load = self.root.clone();
+        let (metrics, observed, log) = (self.metrics.clone(), self.metrics.clone(), self.log.clone());
+        let lanes = edge.map(|e| e.lanes.clone());
+        Parts {
+            routes: routes::routes(registry),
+            load: Arc::new(move || load.load_full()),
+            published: self.published.clone(),
+            switches: flags::all(switches, self.log.as_ref()),
+            health: self.health(edge),
+            metrics: Renderer::openmetrics(move || metrics.render(&root, lanes.as_deref(), log.as_deref())),
+            resource_metrics: Renderer::openmetrics(move || resource_metrics::render(&resources.load_full())),
+            configz: Arc::new(move || effective.clone()),
+            version: version(),
+            now: self.clock.clone(),
+            observe: Arc::new(move |o| observed.request(o.template, o.status, o.took)),
+            limits: Limits::default(),
+        }
+    }
+
+    fn health(&self, edge: Option<&Edge>) -> Vec<HealthCheck> {
+        let alive = self.alive.clone();
+        let mut checks = vec![HealthCheck::live("scheduling-thread", move || {
+            if alive.load(Ordering::Relaxed) { Ok(()) } else { Err("the scheduling thread has ended".into()) }
+        })];
+        for (name, status) in
+            edge.iter().flat_map(|e| [("pod-watch", e.pods.clone()), ("node-watch", e.nodes.clone())])
+        {
+            checks.push(HealthCheck::ready(name, move || {
+                let report = status.report();
+                match (report.synced, report.last_error) {
+                    (true, _) => Ok(()),
+                    (false, Some((error, _))) => Err(format!("no complete list yet: {error}")),
+                    (false, None) => Err("no complete list yet".into()),
+                }
+            }));
+        }
+        checks
+    }
+}
+
+/// Returns what `/version` says.
+pub fn version() -> Version {
+    let number = env!("CARGO_PKG_VERSION");
+    let mut parts = number.split('.');
+    Version {
+        major: parts.next().unwrap_or_default().into(),
+        minor: parts.next().unwrap_or_default().into(),
+        git_version: format!("v{number}"),
+        compiler: "rustc".into(),
+        platform: format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+        ..Version::default()
+    }
+}
+
+/// Tells this process from others in events: the pod's name in a cluster.
+fn instance_name() -> String {
+    std::env::var("HOSTNAME").unwrap_or_else(|_| "pellucid".into())
+}
+
+fn spawn_core(core: CoreLoop, alive: Arc<AtomicBool>) -> std::io::Result<oneshot::Receiver<String>> {
+    let (ended, receiver) = oneshot::channel();
+    let run = move || {
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| core.run()));
+        alive.store(false, Ordering::Relaxed);
+        let reason = match result {
+            Ok(Ok(())) => "the scheduling thread was stopped".to_string(),
+            Ok(Err(error)) => format!("the scheduling thread could not start: {error}"),
+            Err(_) => "the scheduling thread panicked; the message is in the log".to_string(),
+        };
+        let _ = ended.send(reason);
+    };
+    std::thread::Builder::new().name("scheduling".into()).spawn(run)?;
+    Ok(receiver)
+}
