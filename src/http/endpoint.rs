@@ -3,7 +3,6 @@
 //! All methods of a path arrive at one [`PathEntry`], which alone decides about 405 and `Allow`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -11,7 +10,6 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use super::error::Failure;
 use super::operation::Operation;
@@ -77,6 +75,7 @@ impl PathEntry {
         for endpoint in &endpoints {
             match endpoint.operation.method {
                 Method::Get => allowed.extend(["GET", "HEAD"]),
+                Method::Post => allowed.push("POST"),
                 Method::Put => allowed.push("PUT"),
             }
         }
@@ -110,6 +109,7 @@ impl PathEntry {
     fn endpoint(&self, method: &http::Method) -> Result<&Endpoint, Failure> {
         let wanted = match *method {
             http::Method::GET | http::Method::HEAD => Some(Method::Get),
+            http::Method::POST => Some(Method::Post),
             http::Method::PUT => Some(Method::Put),
             _ => None,
         };
@@ -119,35 +119,5 @@ impl PathEntry {
             Failure::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
                 .with(header::ALLOW, self.allow.clone())
         })
-    }
-}
-
-/// Reads a short text body. What announces itself as too long is refused unread.
-pub(super) async fn read_text(
-    headers: &HeaderMap,
-    body: Body,
-    limit: usize,
-    patience: Duration,
-) -> Result<String, Failure> {
-    let too_long = || {
-        let message = format!("the body is longer than {limit} bytes");
-        Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "BodyTooLarge", message).with(header::CONNECTION, "close")
-    };
-    let announced =
-        headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > limit as u64) {
-        return Err(too_long());
-    }
-    let bad = |code, message: &str| Failure::new(StatusCode::BAD_REQUEST, code, message);
-    let collected = tokio::time::timeout(patience, Limited::new(body, limit).collect());
-    let bytes = match collected.await {
-        Ok(Ok(collected)) => collected.to_bytes(),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_long()),
-        Ok(Err(_)) => return Err(bad("BodyIncomplete", "the body broke off")),
-        Err(_) => return Err(bad("BodyTimeout", "the body did not arrive in time")),
-    };
-    match std::str::from_utf8(&bytes) {
-        Ok(text) => Ok(text.to_owned()),
-        Err(_) => Err(bad("BodyNotText", "the body is not UTF-8 text")),
     }
 }

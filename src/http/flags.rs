@@ -6,14 +6,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, StatusCode, header};
+use http::StatusCode;
 use pellucid_api::rest::BodySchema;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::endpoint::{Answered, Call, Endpoint, answer, read_text};
+use super::body;
+use super::endpoint::{Answered, Call, Endpoint, answer};
 use super::error::Failure;
-use super::operation::{Answer, Content, Operation};
+use super::operation::{Answer, Content, Operation, Request};
 use super::params::{Param, shortened};
 use super::pool::Pool;
 use super::route::Method;
@@ -79,9 +80,8 @@ fn put_operation() -> Operation {
     operation.summary = "Sets a runtime switch".to_owned();
     operation.description =
         "The body is the raw value. It takes effect at once and is lost at restart.".to_owned();
-    operation.request_example = Some("5");
-    operation.add(Answer::refused(413, "The body is too long", None));
-    operation.add(Answer::refused(415, "The body is not text", None));
+    operation.request = Some(Request::Text { example: "5" });
+    operation.add_body_refusals();
     operation.add(Answer::refused(429, "Too many requests wait for their turn", None));
     operation
 }
@@ -118,8 +118,8 @@ async fn get_one(flagged: Arc<Flagged>, call: Call) -> Answered {
 
 async fn set_one(flagged: Arc<Flagged>, call: Call) -> Answered {
     let switch = flagged.find(&call)?;
-    check_is_text(&call.headers)?;
-    let text = read_text(&call.headers, call.body, flagged.body_limit, flagged.body_patience).await?;
+    body::check_type(&call.headers, &TEXT)?;
+    let text = body::read_text(&call.headers, call.body, flagged.body_limit, flagged.body_patience).await?;
     let value = text.trim().to_owned();
     if value.is_empty() {
         let message = format!("the body is empty; send the value of `{}` as it is", switch.name());
@@ -149,22 +149,6 @@ impl Flagged {
     }
 }
 
-/// Accepts what clients call a plain value: curl's default for `--data` is that of a form.
-fn check_is_text(headers: &HeaderMap) -> Result<(), Failure> {
-    const TEXT: [&str; 4] =
-        ["text/plain", "application/x-www-form-urlencoded", "application/json", "application/octet-stream"];
-    let unsupported = |what: &str| {
-        let message = format!("{what}; send the value as text/plain");
-        Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message))
-    };
-    if headers.contains_key(header::CONTENT_ENCODING) {
-        return unsupported("compressed bodies are not read");
-    }
-    let Some(given) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
-    let given = given.to_str().unwrap_or("(not text)");
-    let kind = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    if TEXT.contains(&kind.as_str()) {
-        return Ok(());
-    }
-    unsupported(&format!("a body of type `{}` is not read", shortened(given)))
-}
+/// What clients call a plain value; curl's default for `--data` is that of a form.
+const TEXT: [&str; 4] =
+    ["text/plain", "application/x-www-form-urlencoded", "application/json", "application/octet-stream"];

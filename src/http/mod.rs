@@ -10,6 +10,7 @@
 //! A request passes `listen` (socket) → `edge` (id, panics, log) → `endpoint` (method, parameters) →
 //! `read`, `flags`, `health` or `standard`.
 
+mod body;
 mod docs;
 mod edge;
 mod endpoint;

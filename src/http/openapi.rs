@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use utoipa::openapi::path::{OperationBuilder, ParameterBuilder, ParameterIn, PathsBuilder};
-use utoipa::openapi::request_body::RequestBodyBuilder;
+use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
 use utoipa::openapi::schema::{Object, ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{
@@ -16,7 +16,7 @@ use utoipa::openapi::{
 };
 
 use super::error::BuildError;
-use super::operation::{self, Answer, Content, Operation};
+use super::operation::{self, Answer, Content, Operation, Request};
 use super::params::{Kind, Location, Param};
 use super::route::{Method, Route};
 
@@ -56,6 +56,7 @@ pub(super) fn describe(operations: &[Operation], version: &str) -> Result<OpenAp
 fn path_item(operation: &Operation) -> PathItem {
     let method = match operation.method {
         Method::Get => HttpMethod::Get,
+        Method::Post => HttpMethod::Post,
         Method::Put => HttpMethod::Put,
     };
     let mut described = OperationBuilder::new()
@@ -68,15 +69,27 @@ fn path_item(operation: &Operation) -> PathItem {
     for param in &operation.params {
         described = described.parameter(parameter(param));
     }
-    if let Some(example) = operation.request_example {
-        let content = ContentBuilder::new().schema(Some(typed(Type::String))).example(Some(example.into()));
-        let body = RequestBodyBuilder::new().content("text/plain", content.build());
-        described = described.request_body(Some(body.required(Some(Required::True)).build()));
+    if let Some(request) = &operation.request {
+        described = described.request_body(Some(request_body(request)));
     }
     for answer in &operation.answers {
         described = described.response(answer.status.to_string(), response(answer));
     }
     PathItem::new(method, described)
+}
+
+fn request_body(request: &Request) -> RequestBody {
+    let body = RequestBodyBuilder::new().required(Some(Required::True));
+    let body = match request {
+        Request::Json(schema) => {
+            body.content("application/json", ContentBuilder::new().schema(Some(schema.schema())).build())
+        }
+        Request::Text { example } => {
+            let content = ContentBuilder::new().schema(Some(typed(Type::String)));
+            body.content("text/plain", content.example(Some((*example).into())).build())
+        }
+    };
+    body.build()
 }
 
 fn parameter(param: &Param) -> ParameterBuilder {
@@ -85,6 +98,10 @@ fn parameter(param: &Param) -> ParameterBuilder {
         Kind::Integer => {
             let natural = ObjectBuilder::from(typed(Type::Integer)).minimum(Some(0)).build();
             (natural, |text| text.parse::<u64>().map_or_else(|_| text.into(), Value::from))
+        }
+        Kind::Choice(words) => {
+            let words = words.iter().map(|word| Value::from(*word));
+            (ObjectBuilder::from(typed(Type::String)).enum_values(Some(words)).build(), |text| text.into())
         }
         Kind::Boolean => {
             (typed(Type::Boolean), |text| text.parse::<bool>().map_or_else(|_| text.into(), Value::from))
@@ -124,6 +141,10 @@ fn collect_schemas(
     let bodies = contents.filter_map(|content| match content {
         Content::Json { schema, .. } => Some(schema),
         Content::Text { .. } => None,
+    });
+    let bodies = bodies.chain(match &operation.request {
+        Some(Request::Json(schema)) => Some(schema),
+        _ => None,
     });
     for (name, schema) in bodies.flat_map(|body| body.components()) {
         match schemas.get(&name) {

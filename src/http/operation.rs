@@ -22,9 +22,16 @@ pub(super) struct Operation {
     pub(super) summary: String,
     pub(super) description: String,
     pub(super) params: Vec<Param>,
-    /// What a request carries, as an example of its text.
-    pub(super) request_example: Option<&'static str>,
+    /// What a request carries.
+    pub(super) request: Option<Request>,
     pub(super) answers: Vec<Answer>,
+}
+
+/// The body of a request.
+#[derive(Clone, Debug)]
+pub(super) enum Request {
+    Json(BodySchema),
+    Text { example: &'static str },
 }
 
 /// What may come back with one status.
@@ -51,7 +58,7 @@ impl Operation {
             summary: summary.to_owned(),
             description: String::new(),
             params: Vec::new(),
-            request_example: None,
+            request: None,
             answers: vec![
                 Answer { status: 200, description: "The answer", contents: vec![content] },
                 Answer::refused(400, "The request is malformed", None),
@@ -68,7 +75,9 @@ impl Operation {
             contents.push(Content::Text { content_type: "text/csv" });
         }
         let mut operation = Self {
+            method: route.method,
             description: route.description.clone(),
+            request: route.request.map(Request::Json),
             params: route.params.clone(),
             ..Self::standard(&route.path, &route.tag, &route.summary, Content::json(route.body))
         };
@@ -79,10 +88,18 @@ impl Operation {
             let example = route.not_found_example.clone();
             operation.add(Answer::refused(404, "There is no such object", example));
         }
+        if route.request.is_some() {
+            operation.add_body_refusals();
+        }
         operation.add(Answer::refused(422, "The request contradicts itself", None));
         operation.add(Answer::refused(429, "Too many requests wait for their turn", None));
         operation.add(Answer::refused(503, "It cannot be answered now", None));
         operation
+    }
+
+    pub(super) fn add_body_refusals(&mut self) {
+        self.add(Answer::refused(413, "The body is too long", None));
+        self.add(Answer::refused(415, "The body is of a type that is not read here", None));
     }
 
     pub(super) fn add(&mut self, answer: Answer) {
@@ -168,7 +185,7 @@ fn own_params(has_rows: bool) -> [Param; 2] {
         "`json`, the only form of this endpoint"
     };
     [
-        Param::query(FORMAT, Kind::String, forms).example("json"),
+        Param::query(FORMAT, Kind::Choice(&["json", "table", "csv"]), forms).example("json"),
         Param::query(
             MIN_GENERATION,
             Kind::Integer,

@@ -7,6 +7,9 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
 use super::error::ReadError;
 
 /// Where a parameter stands.
@@ -27,6 +30,8 @@ pub enum Kind {
     Integer,
     /// `true` or `false`; the bare name means `true`.
     Boolean,
+    /// One of these words.
+    Choice(&'static [&'static str]),
 }
 
 /// Declares one parameter of a route.
@@ -83,12 +88,29 @@ impl Param {
 #[derive(Clone, Debug, Default)]
 pub struct Params {
     values: Vec<(String, String)>,
+    body: Option<Value>,
 }
 
 impl Params {
     /// Takes names and decoded values as they are, for calling a read without a server.
     pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        Self { values: pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect() }
+        let values = pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        Self { values, body: None }
+    }
+
+    /// Adds the JSON body of a `POST`.
+    #[must_use]
+    pub fn with_body(mut self, body: Value) -> Self {
+        self.body = Some(body);
+        self
+    }
+
+    /// Returns the JSON body of a `POST` as a type; the error says where it does not fit.
+    pub fn body<T: DeserializeOwned>(&self) -> Result<T, ReadError> {
+        T::deserialize(self.body.as_ref().unwrap_or(&Value::Null)).map_err(|error| ReadError::BadRequest {
+            code: "InvalidBody",
+            message: format!("the body is not what is expected here: {}", shortened(&error.to_string())),
+        })
     }
 
     /// Returns the text of a parameter, if the request has it.
@@ -188,6 +210,12 @@ impl Params {
             Kind::String => Ok(()),
             Kind::Integer => self.integer(&param.name).map(drop),
             Kind::Boolean => self.boolean(&param.name).map(drop),
+            Kind::Choice(words) => match self.text(&param.name) {
+                Some(text) if !words.contains(&text) => {
+                    Err(invalid(&param.name, text, &format!("it must be one of {}", words.join(", "))))
+                }
+                _ => Ok(()),
+            },
         }
     }
 }

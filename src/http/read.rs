@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
-use http::{HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use tokio::sync::{Semaphore, watch};
 
+use super::body;
 use super::endpoint::{Answered, Call, Endpoint, answer};
 use super::error::{Failure, ReadError};
 use super::operation::{FORMAT, MIN_GENERATION, Operation};
 use super::pool::Pool;
-use super::route::{Published, Route};
+use super::route::{Method, Published, Route};
 use super::table::Format;
 
 /// Returns what is published now.
@@ -31,6 +32,8 @@ pub(super) struct Reader<S> {
     pub(super) pool: Pool,
     pub(super) waiters: Semaphore,
     pub(super) patience: Duration,
+    pub(super) body_limit: usize,
+    pub(super) body_patience: Duration,
 }
 
 pub(super) fn endpoint<S>(route: &Route<S>, reader: &Arc<Reader<S>>) -> Endpoint
@@ -50,15 +53,29 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
         if let Some(wanted) = call.params.integer(MIN_GENERATION)? {
             self.wait(wanted).await?;
         }
+        let question = match route.method {
+            Method::Post => Some(self.question(&call.headers, call.body).await?),
+            Method::Get | Method::Put => None,
+        };
         let reader = Arc::clone(&self);
         let read = move || {
+            let params = match question {
+                Some(text) => call.params.with_body(parsed(&text)?),
+                None => call.params,
+            };
             let root = (reader.load)();
-            let value = (route.read)(&root, &call.params, &call.info)?;
+            let value = (route.read)(&root, &params, &call.info)?;
             let body = render(&value, format, &route)?;
             Ok::<_, Failure>((root.generation(), body))
         };
         let (generation, body) = self.pool.run(read).await??;
         Ok(respond(format, generation, body))
+    }
+
+    /// Reads the body of a `POST`.
+    async fn question(&self, headers: &HeaderMap, body: Body) -> Result<String, Failure> {
+        body::check_type(headers, &["application/json"])?;
+        body::read_text(headers, body, self.body_limit, self.body_patience).await
     }
 
     /// Waits until the published state is at least of this generation.
@@ -90,6 +107,13 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
             }
         }
     }
+}
+
+fn parsed(text: &str) -> Result<serde_json::Value, ReadError> {
+    serde_json::from_str(text).map_err(|error| ReadError::BadRequest {
+        code: "MalformedJson",
+        message: format!("the body is not JSON: {error}"),
+    })
 }
 
 fn render<S>(value: &serde_json::Value, format: Format, route: &Route<S>) -> Result<Vec<u8>, Failure> {

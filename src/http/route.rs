@@ -33,6 +33,8 @@ pub struct RequestInfo {
 pub enum Method {
     /// Reads; changes nothing.
     Get,
+    /// Reads with a question too long for a URL; changes nothing either.
+    Post,
     /// Sets a value; doing it twice is doing it once.
     Put,
 }
@@ -42,6 +44,7 @@ impl Method {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
+            Self::Post => "POST",
             Self::Put => "PUT",
         }
     }
@@ -55,6 +58,8 @@ pub type Rows = Arc<dyn Fn(&Value) -> Table + Send + Sync>;
 
 /// One registered read.
 pub struct Route<S> {
+    /// `Get`, or `Post` when the question is a JSON body.
+    pub(super) method: Method,
     /// The path template: literal segments and `:parameter` segments.
     pub path: String,
     /// The heading under which the documentation lists it.
@@ -65,6 +70,8 @@ pub struct Route<S> {
     pub description: String,
     /// Path and query parameters. `format` and `minGeneration` are the server's own and not listed.
     pub params: Vec<Param>,
+    /// The shape of the JSON body of a `Post`; the read gets it from [`Params::body`].
+    pub request: Option<BodySchema>,
     /// The shape of a successful body.
     pub body: BodySchema,
     /// How to make a table of it, if it has rows.
@@ -85,16 +92,26 @@ impl<S> Route<S> {
         read: impl Fn(&S, &Params, &RequestInfo) -> Result<Value, ReadError> + Send + Sync + 'static,
     ) -> Self {
         Self {
+            method: Method::Get,
             path: path.into(),
             tag: tag.to_owned(),
             summary: summary.to_owned(),
             description: String::new(),
             params: Vec::new(),
+            request: None,
             body,
             rows: None,
             not_found_example: None,
             read: Arc::new(read),
         }
+    }
+
+    /// Turns it into a `POST` whose question is a JSON body of this shape.
+    #[must_use]
+    pub fn asked_with(mut self, request: BodySchema) -> Self {
+        self.method = Method::Post;
+        self.request = Some(request);
+        self
     }
 
     /// Adds the text below the summary.
@@ -129,11 +146,13 @@ impl<S> Route<S> {
 impl<S> Clone for Route<S> {
     fn clone(&self) -> Self {
         Self {
+            method: self.method,
             path: self.path.clone(),
             tag: self.tag.clone(),
             summary: self.summary.clone(),
             description: self.description.clone(),
             params: self.params.clone(),
+            request: self.request,
             body: self.body,
             rows: self.rows.clone(),
             not_found_example: self.not_found_example.clone(),

@@ -44,6 +44,8 @@ pub struct Limits {
     pub generation_patience: Duration,
     /// The longest body of a switch, in bytes.
     pub flag_body: usize,
+    /// The longest JSON body of a question, in bytes. As many may be held as reads wait.
+    pub question_body: usize,
     /// How long a body may take to arrive.
     pub body_patience: Duration,
     /// How long a request head may take to arrive; idle connections are closed after it.
@@ -58,10 +60,11 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             reads: 2,
-            reads_waiting: 64,
+            reads_waiting: 256,
             generation_waiting: 256,
             generation_patience: Duration::from_secs(5),
             flag_body: 4096,
+            question_body: 256 * 1024,
             body_patience: Duration::from_secs(5),
             header_patience: Duration::from_secs(30),
             connections: 512,
@@ -151,6 +154,8 @@ where
         pool: Pool::new(limits.reads, limits.reads_waiting),
         waiters: Semaphore::new(limits.generation_waiting),
         patience: limits.generation_patience,
+        body_limit: limits.question_body,
+        body_patience: limits.body_patience,
     });
     let mut switches = parts.switches;
     switches.sort_by(|left, right| left.name().cmp(right.name()));

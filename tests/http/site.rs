@@ -16,7 +16,7 @@ use pellucid::http::{
 };
 use pellucid::model::time::Now;
 use pellucid_api::rest::BodySchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -35,7 +35,7 @@ impl Published for Fleet {
     }
 }
 
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Node {
     name: String,
@@ -100,6 +100,10 @@ pub(crate) fn routes(gate: Gate) -> Vec<Route<Fleet>> {
         gate.may_end.lock().recv().expect("the test lets it end");
         Ok(json!({"generation": fleet.generation, "at": info.now.monotonic.as_secs()}))
     };
+    let echo = |_: &Fleet, params: &Params, _: &_| {
+        let node: Node = params.body()?;
+        Ok(json!(node))
+    };
     let node = BodySchema::of::<Node>();
     vec![
         Route::get("/apis/v1/nodes", "nodes", "All nodes", BodySchema::of::<Nodes>(), list)
@@ -112,6 +116,7 @@ pub(crate) fn routes(gate: Gate) -> Vec<Route<Fleet>> {
             .not_found("NodeNotFound", "cannot find node n9"),
         Route::get("/apis/v1/fail/:how", "test", "Fails", BodySchema::any(), fail)
             .param(Param::path("how", "In which way").example("many")),
+        Route::get("/apis/v1/simulate", "test", "What if", node, echo).asked_with(node),
         Route::get("/apis/v1/held", "test", "Waits", BodySchema::any(), held),
         Route::get("/apis/v1/list", "test", "A bare list", BodySchema::list_of::<Node>(), |_, _, _| {
             Ok(json!(nodes()))

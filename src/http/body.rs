@@ -1,0 +1,58 @@
+//! Bodies of requests: their type is checked, their length and their time to arrive are bounded.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use http::{HeaderMap, StatusCode, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+
+use super::error::Failure;
+use super::params::shortened;
+
+/// Refuses a body that says it is something else than one of these. The first is what to send.
+pub(super) fn check_type(headers: &HeaderMap, accepted: &[&str]) -> Result<(), Failure> {
+    let unsupported = |what: &str| {
+        let message = format!("{what}; send it as {}", accepted.first().unwrap_or(&"text"));
+        Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message))
+    };
+    if headers.contains_key(header::CONTENT_ENCODING) {
+        return unsupported("compressed bodies are not read");
+    }
+    let Some(given) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
+    let given = given.to_str().unwrap_or("(not text)");
+    let kind = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if accepted.contains(&kind.as_str()) {
+        return Ok(());
+    }
+    unsupported(&format!("a body of type `{}` is not read", shortened(given)))
+}
+
+/// Reads a short text body. What announces itself as too long is refused unread.
+pub(super) async fn read_text(
+    headers: &HeaderMap,
+    body: Body,
+    limit: usize,
+    patience: Duration,
+) -> Result<String, Failure> {
+    let too_long = || {
+        let message = format!("the body is longer than {limit} bytes");
+        Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "BodyTooLarge", message).with(header::CONNECTION, "close")
+    };
+    let announced =
+        headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > limit as u64) {
+        return Err(too_long());
+    }
+    let bad = |code, message: &str| Failure::new(StatusCode::BAD_REQUEST, code, message);
+    let collected = tokio::time::timeout(patience, Limited::new(body, limit).collect());
+    let bytes = match collected.await {
+        Ok(Ok(collected)) => collected.to_bytes(),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_long()),
+        Ok(Err(_)) => return Err(bad("BodyIncomplete", "the body broke off")),
+        Err(_) => return Err(bad("BodyTimeout", "the body did not arrive in time")),
+    };
+    match std::str::from_utf8(&bytes) {
+        Ok(text) => Ok(text.to_owned()),
+        Err(_) => Err(bad("BodyNotText", "the body is not UTF-8 text")),
+    }
+}
