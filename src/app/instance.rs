@@ -1,8 +1,8 @@
 //! A running scheduler: the scheduling thread, the edge to the cluster, the REST server.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -22,6 +22,8 @@ use crate::diagnosis::Root;
 use crate::diagnosis::root::Registry;
 use crate::diagnosis::switches::Switches;
 use crate::http::{BuildError, HealthCheck, Limits, Parts, Renderer, ServeError, Server, Version};
+use crate::kubernetes::lanes::Lanes;
+use crate::kubernetes::watch::WatchStatus;
 use crate::kubernetes::{Connection, Edge, EdgeConfig};
 use crate::model::Name;
 use crate::queue::QueueLimits;
@@ -45,8 +47,6 @@ pub struct InstanceConfig {
     pub seed: u64,
     /// Decides for the pods of this scheduler and writes nothing.
     pub shadow_of: Option<String>,
-    /// Whether writes go to the cluster at all.
-    pub writes: bool,
     /// The log's settings, when there is a log.
     pub log: Option<Arc<LogControl>>,
     /// The clock.
@@ -86,17 +86,8 @@ pub struct Instance {
 impl Instance {
     /// Starts everything on the present runtime.
     pub async fn start(config: InstanceConfig) -> Result<Self, StartError> {
-        let InstanceConfig {
-            connection,
-            configuration,
-            registry,
-            listen,
-            seed,
-            shadow_of,
-            writes,
-            log,
-            clock,
-        } = config;
+        let InstanceConfig { connection, configuration, registry, listen, seed, shadow_of, log, clock } =
+            config;
         let switches = Arc::new(Switches::default());
         let mut scheduler = Scheduler::new(Settings {
             profiles: configuration.profiles,
@@ -125,17 +116,17 @@ impl Instance {
             alive: alive.clone(),
             clock: clock.clone(),
             log: log.clone(),
+            edge: Arc::default(),
         };
         let mut edge_config = EdgeConfig::new(connection, clock.clone(), &instance_name());
-        edge_config.writes = writes && shadow_of.is_none();
-        let lanes_of = |edge: &Edge| edge.lanes.clone();
-        let probe = Server::new(parts.server(&registry, &switches, None, configuration.effective.clone()))?;
-        let reserved = probe.bind(listen).await?;
-        let address = reserved.address();
-        drop(reserved);
+        edge_config.writes = shadow_of.is_none();
+        let server = Server::new(parts.server(&registry, &switches, configuration.effective))?;
+        let bound = server.bind(listen).await?;
+        let address = bound.address();
         let edge = Edge::start(edge_config, inputs_tx);
-        let server = Server::new(parts.server(&registry, &switches, Some(&edge), configuration.effective))?;
-        let bound = server.bind(address).await?;
+        let views =
+            EdgeViews { lanes: edge.lanes.clone(), pods: edge.pods.clone(), nodes: edge.nodes.clone() };
+        let _ = parts.edge.set(views);
 
         let (stop_server, stop_core) = (CancellationToken::new(), CancellationToken::new());
         let server = tokio::spawn(bound.serve(stop_server.clone()));
@@ -143,7 +134,7 @@ impl Instance {
         let core = CoreLoop {
             scheduler,
             inputs,
-            lanes: lanes_of(&edge),
+            lanes: edge.lanes.clone(),
             clock,
             root: root.clone(),
             published: published_tx,
@@ -200,6 +191,15 @@ struct Shared {
     alive: Arc<AtomicBool>,
     clock: Clock,
     log: Option<Arc<LogControl>>,
+    /// Set once the edge runs, which is after the server has its address.
+    edge: Arc<OnceLock<EdgeViews>>,
+}
+
+/// What the server shows of the edge.
+struct EdgeViews {
+    lanes: Arc<Lanes>,
+    pods: Arc<WatchStatus>,
+    nodes: Arc<WatchStatus>,
 }
 
 impl Shared {
@@ -207,20 +207,21 @@ impl Shared {
         &self,
         registry: &Registry,
         switches: &Arc<Switches>,
-        edge: Option<&Edge>,
         effective: serde_json::Value,
     ) -> Parts<Root> {
         let (root, resources) = (self.root.clone(), self.root.clone());
         let load = self.root.clone();
         let (metrics, observed, log) = (self.metrics.clone(), self.metrics.clone(), self.log.clone());
-        let lanes = edge.map(|e| e.lanes.clone());
+        let edge = self.edge.clone();
         Parts {
             routes: routes::routes(registry),
             load: Arc::new(move || load.load_full()),
             published: self.published.clone(),
             switches: flags::all(switches, self.log.as_ref()),
-            health: self.health(edge),
-            metrics: Renderer::openmetrics(move || metrics.render(&root, lanes.as_deref(), log.as_deref())),
+            health: self.health(),
+            metrics: Renderer::openmetrics(move || {
+                metrics.render(&root, edge.get().map(|e| &*e.lanes), log.as_deref())
+            }),
             resource_metrics: Renderer::openmetrics(move || resource_metrics::render(&resources.load_full())),
             configz: Arc::new(move || effective.clone()),
             version: version(),
@@ -230,24 +231,24 @@ impl Shared {
         }
     }
 
-    fn health(&self, edge: Option<&Edge>) -> Vec<HealthCheck> {
+    fn health(&self) -> Vec<HealthCheck> {
         let alive = self.alive.clone();
-        let mut checks = vec![HealthCheck::live("scheduling-thread", move || {
+        let thread = HealthCheck::live("scheduling-thread", move || {
             if alive.load(Ordering::Relaxed) { Ok(()) } else { Err("the scheduling thread has ended".into()) }
-        })];
-        for (name, status) in
-            edge.iter().flat_map(|e| [("pod-watch", e.pods.clone()), ("node-watch", e.nodes.clone())])
-        {
-            checks.push(HealthCheck::ready(name, move || {
-                let report = status.report();
-                match (report.synced, report.last_error) {
-                    (true, _) => Ok(()),
-                    (false, Some((error, _))) => Err(format!("no complete list yet: {error}")),
-                    (false, None) => Err("no complete list yet".into()),
-                }
-            }));
-        }
-        checks
+        });
+        vec![thread, self.watch_check("pod-watch", |e| &e.pods), self.watch_check("node-watch", |e| &e.nodes)]
+    }
+
+    fn watch_check(&self, name: &str, status: fn(&EdgeViews) -> &Arc<WatchStatus>) -> HealthCheck {
+        let edge = self.edge.clone();
+        HealthCheck::ready(name, move || {
+            let report = edge.get().map(|e| status(e).report()).unwrap_or_default();
+            match (report.synced, report.last_error) {
+                (true, _) => Ok(()),
+                (false, Some((error, _))) => Err(format!("no complete list yet: {error}")),
+                (false, None) => Err("no complete list yet".into()),
+            }
+        })
     }
 }
 

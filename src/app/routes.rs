@@ -31,12 +31,11 @@ fn route(read: RootRead) -> Route<Root> {
         let given: PathParams = given.collect::<Result<_, crate::http::ReadError>>()?;
         read(root, &given, info.now).map_err(adapt)
     };
-    Route {
-        not_found_example: not_found.map(|code| (code, "there is no such object".to_string())),
-        params,
-        rows: rows.map(|spec| -> crate::http::Rows { Arc::new(move |body| table(&spec, body)) }),
-        ..Route::get(path, tag, &summary, body, answer)
-    }
+    let mut route = Route::get(path, tag, &summary, body, answer);
+    route.not_found_example = not_found.map(|code| (code, "there is no such object".to_string()));
+    route.params = params;
+    route.rows = rows.map(|spec| -> crate::http::Rows { Arc::new(move |body| table(&spec, body)) });
+    route
 }
 
 fn describe(param: &str) -> String {

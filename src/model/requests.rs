@@ -204,6 +204,9 @@ mod tests {
         };
         let requests = PodRequests::compute(&inputs);
         assert_eq!(requests.list, ResourceList::default());
-        assert_eq!((requests.non_zero_milli_cpu, requests.non_zero_memory), (DEFAULT_MILLI_CPU, DEFAULT_MEMORY));
+        assert_eq!(
+            (requests.non_zero_milli_cpu, requests.non_zero_memory),
+            (DEFAULT_MILLI_CPU, DEFAULT_MEMORY)
+        );
     }
 }

@@ -102,7 +102,11 @@ mod tests {
             ("j", Exists, "", false),
             ("k", Unknown, "v", false),
         ] {
-            assert_eq!(toleration(key, operator, value).tolerates(&taint), want, "{key} {operator:?} {value}");
+            assert_eq!(
+                toleration(key, operator, value).tolerates(&taint),
+                want,
+                "{key} {operator:?} {value}"
+            );
         }
         let other_effect = Toleration { effect: Some(TaintEffect::NoExecute), ..toleration("k", Exists, "") };
         assert!(!other_effect.tolerates(&taint));

@@ -1,0 +1,254 @@
+//! The built-in cluster of `pellucid demo`: thirty nodes of a small company, pods that fit, and pods that
+//! cannot, each for another reason.
+
+use serde_json::{Value, json};
+
+/// Namespace of the demo's pods.
+pub const NAMESPACE: &str = "demo";
+
+/// A kind of node.
+struct Pool {
+    name: &'static str,
+    count: usize,
+    cpu: &'static str,
+    memory: &'static str,
+    gpus: u32,
+    pods: &'static str,
+    taint: Option<(&'static str, &'static str)>,
+    cordoned: bool,
+}
+
+const POOLS: &[Pool] = &[
+    Pool {
+        name: "general",
+        count: 16,
+        cpu: "8",
+        memory: "32Gi",
+        gpus: 0,
+        pods: "110",
+        taint: None,
+        cordoned: false,
+    },
+    Pool {
+        name: "memory",
+        count: 4,
+        cpu: "16",
+        memory: "128Gi",
+        gpus: 0,
+        pods: "110",
+        taint: None,
+        cordoned: false,
+    },
+    Pool {
+        name: "gpu",
+        count: 4,
+        cpu: "32",
+        memory: "256Gi",
+        gpus: 8,
+        pods: "110",
+        taint: Some(("nvidia.com/gpu", "present")),
+        cordoned: false,
+    },
+    Pool {
+        name: "edge",
+        count: 2,
+        cpu: "4",
+        memory: "8Gi",
+        gpus: 0,
+        pods: "110",
+        taint: None,
+        cordoned: false,
+    },
+    Pool {
+        name: "tiny",
+        count: 1,
+        cpu: "2",
+        memory: "4Gi",
+        gpus: 0,
+        pods: "2",
+        taint: None,
+        cordoned: false,
+    },
+    Pool {
+        name: "repair",
+        count: 2,
+        cpu: "8",
+        memory: "32Gi",
+        gpus: 0,
+        pods: "110",
+        taint: None,
+        cordoned: true,
+    },
+    Pool {
+        name: "finance",
+        count: 1,
+        cpu: "8",
+        memory: "32Gi",
+        gpus: 0,
+        pods: "110",
+        taint: Some(("team", "finance")),
+        cordoned: false,
+    },
+];
+
+/// Returns the nodes.
+pub fn nodes() -> Vec<Value> {
+    POOLS.iter().flat_map(|pool| (1..=pool.count).map(move |n| node(pool, n))).collect()
+}
+
+fn node(pool: &Pool, n: usize) -> Value {
+    let name = format!("{}-{n:02}", pool.name);
+    let mut amounts = json!({
+        "cpu": pool.cpu, "memory": pool.memory, "pods": pool.pods, "ephemeral-storage": "100Gi",
+    });
+    if pool.gpus > 0 {
+        amounts["nvidia.com/gpu"] = json!(pool.gpus.to_string());
+    }
+    let taints: Vec<Value> = pool
+        .taint
+        .iter()
+        .map(|(key, value)| json!({"key": key, "value": value, "effect": "NoSchedule"}))
+        .collect();
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/os": "linux",
+                "topology.kubernetes.io/zone": format!("zone-{}", ["a", "b", "c"][n % 3]),
+                "pool": pool.name,
+            },
+        },
+        "spec": {"unschedulable": pool.cordoned, "taints": taints},
+        "status": {
+            "capacity": amounts,
+            "allocatable": amounts,
+            "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
+            "images": [
+                {"names": ["registry.example/web:1.4"], "sizeBytes": if n % 2 == 0 { 480_000_000 } else { 0 }},
+            ],
+        },
+    })
+}
+
+/// Returns a pod of the demo, to be refined.
+fn pod(name: &str, cpu: &str, memory: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"app": name}},
+        "spec": {
+            "schedulerName": crate::config::DEFAULT_SCHEDULER_NAME,
+            "containers": [{
+                "name": "main",
+                "image": "registry.example/web:1.4",
+                "resources": {"requests": {"cpu": cpu, "memory": memory}},
+            }],
+        },
+    })
+}
+
+fn with(mut pod: Value, pointer: &str, value: Value) -> Value {
+    if let Some((parent, field)) = pointer.rsplit_once('/') {
+        if let Some(parent) = pod.pointer_mut(parent) {
+            parent[field] = value;
+        }
+    }
+    pod
+}
+
+fn in_pool(pod: Value, pool: &str) -> Value {
+    with(pod, "/spec/nodeSelector", json!({"pool": pool}))
+}
+
+fn with_host_port(pod: Value, port: u16) -> Value {
+    with(pod, "/spec/containers/0/ports", json!([{"containerPort": port, "hostPort": port}]))
+}
+
+fn with_gpus(pod: Value, n: u32) -> Value {
+    let amounts = json!({"nvidia.com/gpu": n.to_string()});
+    let mut pod = with(pod, "/spec/containers/0/resources/limits", amounts.clone());
+    pod["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] =
+        amounts["nvidia.com/gpu"].clone();
+    with(pod, "/spec/tolerations", json!([{"key": "nvidia.com/gpu", "operator": "Exists"}]))
+}
+
+/// Returns the objects that fit, Deployments among them.
+pub fn fitting() -> Vec<Value> {
+    let mut all = vec![
+        deployment("web", 12, "500m", "1Gi"),
+        deployment("api", 8, "1", "2Gi"),
+        deployment("cache", 3, "2", "24Gi"),
+    ];
+    all.extend((1..=3).map(|n| with_gpus(pod(&format!("training-{n}"), "8", "64Gi"), 4)));
+    all.extend(
+        (1..=2).map(|n| with_host_port(in_pool(pod(&format!("ingress-{n}"), "500m", "512Mi"), "edge"), 443)),
+    );
+    all.extend((1..=2).map(|n| in_pool(pod(&format!("sidekick-{n}"), "100m", "64Mi"), "tiny")));
+    all
+}
+
+fn deployment(name: &str, replicas: u32, cpu: &str, memory: &str) -> Value {
+    let template = pod(name, cpu, memory);
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": template["spec"]},
+        },
+    })
+}
+
+/// Returns the pods that cannot be placed, each for another reason.
+pub fn stuck() -> Vec<Value> {
+    vec![
+        pod("needs-500-cores", "500", "1Gi"),
+        with_gpus(pod("needs-16-gpus", "4", "8Gi"), 16),
+        in_pool(pod("wants-a-pool-nobody-has", "100m", "64Mi"), "quantum"),
+        in_pool(pod("not-of-finance", "100m", "64Mi"), "finance"),
+        in_pool(pod("waits-for-repair", "100m", "64Mi"), "repair"),
+        with_host_port(in_pool(pod("third-on-port-443", "100m", "64Mi"), "edge"), 443),
+        in_pool(pod("third-on-tiny", "100m", "64Mi"), "tiny"),
+        with(
+            pod("gated", "100m", "64Mi"),
+            "/spec/schedulingGates",
+            json!([{"name": "demo.example/approval"}]),
+        ),
+    ]
+}
+
+/// Returns a pod with a field that nobody can read. An API server does not accept it any more; objects
+/// stored by an older one can be like that.
+pub fn unreadable() -> Value {
+    pod("unreadable", "1.5.0", "64Mi")
+}
+
+/// Returns a small job: something to see every few seconds.
+pub fn job(n: u64) -> Value {
+    json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": format!("tick-{n}"), "namespace": NAMESPACE},
+        "spec": {
+            "completions": 3,
+            "parallelism": 3,
+            "template": {
+                "metadata": {"annotations": {"sandbox.pellucid.dev/run-seconds": "8"}},
+                "spec": {
+                    "schedulerName": crate::config::DEFAULT_SCHEDULER_NAME,
+                    "restartPolicy": "Never",
+                    "containers": [{
+                        "name": "main",
+                        "image": "registry.example/tick:2.0",
+                        "resources": {"requests": {"cpu": "250m", "memory": "128Mi"}},
+                    }],
+                },
+            },
+        },
+    })
+}

@@ -1,0 +1,190 @@
+//! `pellucid demo`: an embedded cluster and a scheduler on it, with pods that fit and pods that cannot.
+
+mod cluster;
+mod summary;
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+
+use super::client;
+use super::clock;
+use super::instance::{Instance, InstanceConfig};
+use super::telemetry::LogControl;
+use crate::config;
+use crate::diagnosis::Root;
+use crate::diagnosis::root::Registry;
+use crate::kubernetes::{Connection, stop_requested};
+use crate::model::PodKey;
+use crate::plugins;
+use crate::sandbox::{self, Sandbox};
+
+/// How long the cluster may take to settle.
+const SETTLE_PATIENCE: Duration = Duration::from_secs(60);
+/// How often a job is created.
+const JOB_EVERY: Duration = Duration::from_secs(10);
+
+/// What the command was told.
+#[derive(Clone, Debug)]
+pub struct DemoOptions {
+    /// Where the REST server listens.
+    pub listen: SocketAddr,
+    /// Where the embedded API server listens.
+    pub api_listen: SocketAddr,
+    /// End with a summary when every pod has its verdict.
+    pub exit_when_settled: bool,
+    /// Seed of the tie order.
+    pub seed: u64,
+}
+
+/// Runs the demo; what a person reads goes to `out`.
+pub async fn run(
+    options: DemoOptions,
+    log: Arc<LogControl>,
+    out: &mut (dyn Write + Send),
+) -> anyhow::Result<()> {
+    let sandbox =
+        Sandbox::start(sandbox::Config { listen: options.api_listen, ..sandbox::Config::default() }).await?;
+    let registry: Registry = Arc::new(plugins::registry());
+    let patience = Duration::from_secs(10);
+    let connection = Connection::with_config(sandbox.kube_config(), "the demo's sandbox", patience).await?;
+    let client = connection.write.clone();
+    let mut instance = Instance::start(InstanceConfig {
+        connection,
+        configuration: config::default(&registry)?,
+        registry,
+        listen: options.listen,
+        seed: options.seed,
+        shadow_of: None,
+        log: Some(log),
+        clock: clock::system(),
+    })
+    .await?;
+    writeln!(out, "API server  {}   (kubectl --server={} get pods -A)", sandbox.url(), sandbox.url())?;
+    writeln!(out, "scheduler   {}   (REST)", instance.url())?;
+    populate(&sandbox, &client).await?;
+    let pods = settle(&client, &mut instance).await?;
+    summary::write(&instance.root(), &pods, out)?;
+    let result = if options.exit_when_settled {
+        let pending = pods.iter().filter(|p| p["spec"]["nodeName"].is_null()).count();
+        writeln!(
+            out,
+            "\nSettled: {} pods placed, {pending} pending, each with its reason above.",
+            pods.len() - pending
+        )?;
+        Ok(())
+    } else {
+        summary::write_curls(&instance.url(), out)?;
+        serve(&client, &mut instance, out).await
+    };
+    instance.stop().await;
+    sandbox.stop().await;
+    result
+}
+
+async fn populate(sandbox: &sandbox::Handle, client: &kube::Client) -> anyhow::Result<()> {
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": cluster::NAMESPACE}});
+    let objects = std::iter::once(namespace).chain(cluster::nodes()).chain(cluster::fitting());
+    for object in objects {
+        create(client, &object).await?;
+    }
+    // Those that share a bottleneck come last, so that it is always they who wait.
+    wait_for_deployments(client).await?;
+    for object in cluster::stuck() {
+        create(client, &object).await?;
+    }
+    sandbox.create(cluster::unreadable())?;
+    Ok(())
+}
+
+async fn create(client: &kube::Client, object: &Value) -> anyhow::Result<()> {
+    client::create(client, object).await.with_context(|| {
+        format!("cannot create {} {}", object["kind"].as_str().unwrap_or(""), object["metadata"]["name"])
+    })
+}
+
+/// Waits until the controllers have made every pod of the Deployments.
+async fn wait_for_deployments(client: &kube::Client) -> anyhow::Result<()> {
+    let wanted: u64 = cluster::fitting().iter().map(|o| o["spec"]["replicas"].as_u64().unwrap_or(1)).sum();
+    let check = async {
+        loop {
+            if pods(client).await?.len() as u64 >= wanted {
+                return anyhow::Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(SETTLE_PATIENCE, check).await.context("the Deployments' pods did not appear")?
+}
+
+async fn pods(client: &kube::Client) -> anyhow::Result<Vec<Value>> {
+    Ok(client::list(client, &format!("/api/v1/namespaces/{}/pods", cluster::NAMESPACE)).await?)
+}
+
+/// Waits until every pod of the API server has its verdict and nothing is under way. Returns the pods.
+async fn settle(client: &kube::Client, instance: &mut Instance) -> anyhow::Result<Vec<Value>> {
+    let wait = async {
+        loop {
+            if is_quiet(&instance.root()) {
+                let pods = pods(client).await?;
+                let root = instance.root();
+                if is_quiet(&root) && pods.iter().all(|pod| is_known(&root, pod)) {
+                    return anyhow::Ok(pods);
+                }
+            }
+            tokio::select! {
+                _ = instance.next_root() => {}
+                // The pods on the API server may change without a new root, for example when they end.
+                () = tokio::time::sleep(Duration::from_millis(100)) => {}
+            }
+        }
+    };
+    match tokio::time::timeout(SETTLE_PATIENCE, wait).await {
+        Ok(pods) => pods,
+        Err(_) => bail!("the cluster did not settle within {SETTLE_PATIENCE:?}"),
+    }
+}
+
+fn is_quiet(root: &Root) -> bool {
+    let counts = root.queue.counts();
+    counts.active == 0 && counts.backoff == 0 && counts.in_flight == 0
+}
+
+fn is_known(root: &Root, pod: &Value) -> bool {
+    if matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed")) {
+        return true;
+    }
+    let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let key = PodKey::new(text("/metadata/namespace"), text("/metadata/name"));
+    let quarantined = root.cluster.quarantined().any(|q| q.namespace == key.namespace && q.name == key.name);
+    quarantined || root.cluster.find_pod(&key).is_some()
+}
+
+/// Goes on until told to stop, with a small job every few seconds.
+async fn serve(
+    client: &kube::Client,
+    instance: &mut Instance,
+    out: &mut (dyn Write + Send),
+) -> anyhow::Result<()> {
+    let mut ticks = tokio::time::interval(JOB_EVERY);
+    let mut n = 0;
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {
+                n += 1;
+                create(client, &cluster::job(n)).await?;
+            }
+            stop = stop_requested() => {
+                stop?;
+                writeln!(out, "\nStopped after {n} jobs.")?;
+                return Ok(());
+            }
+            reason = instance.ended() => bail!("stopped because {reason}"),
+        }
+    }
+}

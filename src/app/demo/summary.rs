@@ -1,0 +1,65 @@
+//! What `pellucid demo` tells a person: where pods went, why others wait, and what to curl next.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use comfy_table::{ContentArrangement, Table, presets};
+use serde_json::Value;
+
+use crate::cycle::decision::Outcome;
+use crate::diagnosis::Root;
+use crate::diagnosis::explain::summary;
+use crate::model::PodKey;
+
+/// Writes how many pods each pool took, and for each pod that waits its reason in words.
+pub(super) fn write(root: &Root, pods: &[Value], out: &mut dyn Write) -> io::Result<()> {
+    let mut placed: BTreeMap<String, usize> = BTreeMap::new();
+    let mut waiting = Table::new();
+    waiting.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    waiting.set_width(110).set_header(["pending pod", "why"]);
+    for pod in pods {
+        let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        match text("/spec/nodeName") {
+            "" => {
+                let key = PodKey::new(text("/metadata/namespace"), text("/metadata/name"));
+                waiting.add_row([key.name.to_string(), why(root, &key)]);
+            }
+            node => {
+                let pool = node.rsplit_once('-').map_or(node, |(pool, _)| pool);
+                *placed.entry(pool.to_string()).or_default() += 1;
+            }
+        }
+    }
+    let total: usize = placed.values().sum();
+    let pools: Vec<String> = placed.iter().map(|(pool, n)| format!("{n} on {pool}")).collect();
+    writeln!(out, "\n{} nodes; {total} pods placed: {}", root.cluster.present().len(), pools.join(", "))?;
+    writeln!(out, "{waiting}")
+}
+
+/// Says why a pod waits.
+fn why(root: &Root, key: &PodKey) -> String {
+    let object = root.cluster.quarantined().find(|q| q.namespace == key.namespace && q.name == key.name);
+    if let Some(object) = object {
+        return format!("Quarantined: {}.", crate::cycle::quarantine_message(object));
+    }
+    let verdict = root.cluster.find_pod(key).and_then(|id| root.verdicts.get(id.index())?.as_ref());
+    match verdict.map(|v| &v.outcome) {
+        Some(Outcome::Refused(refusal) | Outcome::Gated(refusal)) => summary(refusal),
+        _ => "Not tried yet.".into(),
+    }
+}
+
+/// Writes what to try next.
+pub(super) fn write_curls(url: &str, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "\nTry (a small job arrives every 10 s; Ctrl-C ends the demo):\n\
+         \x20 curl -s {url}/apis/v1/explain/pods/demo/needs-500-cores | jq .summary\n\
+         \x20 curl -s '{url}/apis/v1/explain/pods?format=table'\n\
+         \x20 curl -s '{url}/apis/v1/queue?format=table'\n\
+         \x20 curl -X PUT {url}/debug/flags/s --data 5; sleep 11; curl -s {url}/apis/v1/scores | jq '.tables[0]'\n\
+         \x20 curl -s {url}/apis/v1/plugins/NodeResourcesFit/state\n\
+         \x20 curl -s {url}/apis/v1/__services__\n\
+         \x20 pellucid explain pod demo/third-on-port-443 --server {url}"
+    )
+}
