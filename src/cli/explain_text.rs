@@ -88,7 +88,7 @@ fn remedies(reasons: &[ReasonBody]) -> Vec<String> {
     for reason in reasons.iter().filter(|reason| !reason.remedy.is_empty()) {
         let remedy = match reason.resolver.is_empty() {
             true => reason.remedy.clone(),
-            false => format!("{} ({})", reason.remedy, reason.resolver),
+            false => format!("{} ({})", reason.remedy.trim_end_matches('.'), reason.resolver),
         };
         if !remedies.contains(&remedy) {
             remedies.push(remedy);
