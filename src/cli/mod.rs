@@ -1,1 +1,89 @@
-//! To be written.
+//! The command line: one file per command, and what they share.
+//!
+//! Commands that ask a running scheduler (`explain`, `scores`, `flags`, `probe`) are plain HTTP clients of
+//! its REST API and know nothing else of it. Exit codes: 0 done, 1 failed with a message on stderr, 2 the
+//! command line was not understood.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod client;
+mod crds;
+pub mod demo;
+mod explain;
+mod explain_text;
+mod flags;
+pub mod openapi;
+pub mod out;
+mod probe;
+pub mod replay;
+pub mod run;
+mod scores;
+mod server;
+mod text;
+
+/// A Kubernetes scheduler whose every decision can be read while it runs.
+#[derive(Debug, Parser)]
+#[command(name = "pellucid", version, about, propagate_version = true, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Schedule the pods of a cluster
+    Run(run::RunArgs),
+    /// Schedule on a small built-in cluster and show what there is to see
+    Demo(demo::DemoArgs),
+    /// Serve a Kubernetes API from memory, for a machine without a cluster
+    Sandbox,
+    /// Schedule a trace of a real cluster and report what became of it
+    Replay(replay::ReplayArgs),
+    /// Say why pods are where they are, or nowhere
+    Explain(explain::ExplainArgs),
+    /// Show the recorded score table of a pod
+    Scores(scores::ScoresArgs),
+    /// Show or set the runtime switches of a running scheduler
+    Flags(flags::FlagsArgs),
+    /// Print the OpenAPI document of the REST API
+    Openapi(openapi::OpenapiArgs),
+    /// Print the custom resource definitions
+    Crds,
+    /// Ask a health endpoint, for probes in images without a shell
+    Probe(probe::ProbeArgs),
+}
+
+/// Reads the command line, does what it says, and returns how it went.
+pub fn main() -> ExitCode {
+    match dispatch(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            out::complain(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Run(args) => run::run(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::Sandbox => Err(not_in_this_build("sandbox")),
+        Command::Replay(args) => replay::run(&args),
+        Command::Explain(args) => explain::run(&args),
+        Command::Scores(args) => scores::run(&args),
+        Command::Flags(args) => flags::run(&args),
+        Command::Openapi(args) => openapi::run(&args),
+        Command::Crds => crds::run(),
+        Command::Probe(args) => probe::run(&args),
+    }
+}
+
+/// What a command says whose other half is missing.
+fn not_in_this_build(command: &str) -> anyhow::Error {
+    anyhow::anyhow!("this build does not have what `{command}` needs yet")
+}

@@ -8,6 +8,9 @@ pub(super) const API_VERSION: &str = "kubescheduler.config.k8s.io/v1";
 /// The one kind that is read.
 pub(super) const KIND: &str = "KubeSchedulerConfiguration";
 
+/// A year: beyond it a wait is a mistake, and times stay far from overflow.
+const LONGEST_BACKOFF: i64 = 365 * 24 * 3600;
+
 /// Fields of the document.
 const TOP: &[&str] = &[
     "apiVersion",
@@ -152,8 +155,10 @@ impl<'a> File<'a> {
         let mut file = Self {
             parallelism: top.get("parallelism").and_then(|c| c.integer(1..=i64::from(i32::MAX), found)),
             percentage_of_nodes_to_score: percentage(top.get("percentageOfNodesToScore"), found),
-            initial_backoff: top.get("podInitialBackoffSeconds").and_then(|c| c.integer(1..=i64::MAX, found)),
-            max_backoff: top.get("podMaxBackoffSeconds").and_then(|c| c.integer(1..=i64::MAX, found)),
+            initial_backoff: top
+                .get("podInitialBackoffSeconds")
+                .and_then(|c| c.integer(1..=LONGEST_BACKOFF, found)),
+            max_backoff: top.get("podMaxBackoffSeconds").and_then(|c| c.integer(1..=LONGEST_BACKOFF, found)),
             enable_profiling: top.get("enableProfiling").and_then(|c| c.boolean(found)),
             enable_contention_profiling: top.get("enableContentionProfiling").and_then(|c| c.boolean(found)),
             delay_cache_until_active: top.get("delayCacheUntilActive").and_then(|c| c.boolean(found)),

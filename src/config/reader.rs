@@ -97,10 +97,7 @@ impl<'a> Cursor<'a> {
         let read = number.filter(|n| within.contains(n));
         if read.is_none() {
             let (low, high) = within.into_inner();
-            let wanted = match high {
-                i64::MAX => format!("an integer of at least {low}"),
-                _ => format!("an integer from {low} to {high}"),
-            };
+            let wanted = format!("an integer from {low} to {high}");
             self.mismatch(found, &wanted);
         }
         read

@@ -1,0 +1,206 @@
+//! One HTTP request: plain HTTP/1.1 over a connection of its own, with a deadline and errors that say what
+//! to do. No TLS: the scheduler serves plain HTTP on loopback, and `kubectl port-forward` leads there.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, StatusCode, Uri, header};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper_util::rt::TokioIo;
+use pellucid_api::rest::ErrorBody;
+use tokio::net::TcpStream;
+
+/// The longest answer that is read: an explanation is kilobytes, all nodes of a large cluster megabytes.
+const LONGEST_ANSWER: usize = 256 << 20;
+
+/// What to ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Method {
+    /// Read.
+    Get,
+    /// Set to this text.
+    Put(String),
+}
+
+/// What was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Answered {
+    /// Status.
+    pub status: StatusCode,
+    /// Body.
+    pub body: String,
+}
+
+/// Why there is no answer to show.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ClientError {
+    #[error("{url:?} is not an address such as http://127.0.0.1:10251: {problem}")]
+    Address { url: String, problem: String },
+    #[error(
+        "no scheduler answers at {url}: {source}\nIs `pellucid run` up there? For one in a cluster: \
+         kubectl -n kube-system port-forward deploy/pellucid 10251"
+    )]
+    Unreachable { url: String, source: std::io::Error },
+    #[error("no answer from {url} within {} s", .after.as_secs_f64())]
+    Timeout { url: String, after: Duration },
+    #[error("the connection to {url} failed: {problem}")]
+    Broken { url: String, problem: String },
+    #[error("{message} ({status}{code})")]
+    Refused { status: StatusCode, code: String, message: String },
+}
+
+impl Answered {
+    /// Returns the body of a success; of anything else what the server says is wrong.
+    pub(super) fn accepted(self) -> Result<String, ClientError> {
+        if self.status.is_success() {
+            return Ok(self.body);
+        }
+        let status = self.status;
+        Err(match serde_json::from_str::<ErrorBody>(&self.body) {
+            Ok(error) => {
+                ClientError::Refused { status, code: format!(", {}", error.code), message: error.message }
+            }
+            Err(_) if self.body.trim().is_empty() => {
+                ClientError::Refused { status, code: String::new(), message: "the server refused".to_owned() }
+            }
+            Err(_) => {
+                let message = self.body.trim().chars().take(500).collect();
+                ClientError::Refused { status, code: String::new(), message }
+            }
+        })
+    }
+}
+
+/// Sends one request and waits for the answer. `base` is an address with or without a path.
+pub(super) fn request(
+    method: Method,
+    base: &str,
+    path: &str,
+    timeout: Duration,
+) -> Result<Answered, ClientError> {
+    let address = Address::parse(base)?;
+    let url = format!("http://{}{}{path}", address.authority, address.prefix);
+    let broken = |problem: String| ClientError::Broken { url: url.clone(), problem };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| broken(error.to_string()))?;
+    runtime.block_on(async {
+        let exchange = exchange(method, &address, &url);
+        match tokio::time::timeout(timeout, exchange).await {
+            Ok(answered) => answered,
+            Err(_) => Err(ClientError::Timeout { url: url.clone(), after: timeout }),
+        }
+    })
+}
+
+async fn exchange(method: Method, address: &Address, url: &str) -> Result<Answered, ClientError> {
+    let broken = |error: &dyn std::error::Error| ClientError::Broken {
+        url: url.to_owned(),
+        problem: with_causes(error),
+    };
+    let stream = TcpStream::connect((address.host.as_str(), address.port))
+        .await
+        .map_err(|source| ClientError::Unreachable { url: url.to_owned(), source })?;
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| broken(&e))?;
+    // Ends with the sender; its errors also reach the request.
+    let driver = tokio::spawn(connection);
+    let (verb, body) = match method {
+        Method::Get => (http::Method::GET, String::new()),
+        Method::Put(body) => (http::Method::PUT, body),
+    };
+    let target = url.strip_prefix("http://").and_then(|rest| rest.find('/').map(|at| &rest[at..]));
+    let mut request = Request::builder()
+        .method(&verb)
+        .uri(target.unwrap_or("/"))
+        .header(header::HOST, &address.authority)
+        .header(header::USER_AGENT, concat!("pellucid/", env!("CARGO_PKG_VERSION")))
+        .header(header::ACCEPT, "application/json, text/plain;q=0.9, */*;q=0.1");
+    if verb == http::Method::PUT {
+        request = request.header(header::CONTENT_TYPE, "text/plain");
+    }
+    let request = request.body(Full::new(Bytes::from(body))).map_err(|e| broken(&e))?;
+    let response = sender.send_request(request).await.map_err(|e| broken(&e))?;
+    let status = response.status();
+    let body = Limited::new(response.into_body(), LONGEST_ANSWER).collect().await;
+    let body = body.map_err(|error| broken(error.as_ref()))?.to_bytes();
+    driver.abort();
+    Ok(Answered { status, body: String::from_utf8_lossy(&body).into_owned() })
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+/// Where to connect.
+#[derive(Debug, PartialEq, Eq)]
+struct Address {
+    host: String,
+    port: u16,
+    authority: String,
+    /// Path before ours, without a slash at the end.
+    prefix: String,
+}
+
+impl Address {
+    fn parse(text: &str) -> Result<Self, ClientError> {
+        let wrong =
+            |problem: &str| ClientError::Address { url: text.to_owned(), problem: problem.to_owned() };
+        let full = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        let uri: Uri = full.parse().map_err(|error: http::uri::InvalidUri| wrong(&error.to_string()))?;
+        match uri.scheme_str() {
+            Some("http") => {}
+            Some("https") => {
+                return Err(wrong(
+                    "the REST API is plain HTTP on loopback; reach it by kubectl port-forward",
+                ));
+            }
+            _ => return Err(wrong("only http is spoken")),
+        }
+        let authority = uri.authority().ok_or_else(|| wrong("there is no host"))?;
+        if authority.as_str().contains('@') {
+            return Err(wrong("credentials are not sent"));
+        }
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+        if host.is_empty() {
+            return Err(wrong("there is no host"));
+        }
+        let prefix = uri.path_and_query().map_or("", |path| path.as_str()).trim_end_matches('/').to_owned();
+        Ok(Self { host, port: authority.port_u16().unwrap_or(80), authority: authority.to_string(), prefix })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_people_write_them() {
+        let parts = |text: &str| {
+            let address = Address::parse(text).unwrap();
+            (address.host, address.port, address.prefix)
+        };
+        let expected = |host: &str, port, prefix: &str| (host.to_owned(), port, prefix.to_owned());
+        assert_eq!(parts("http://127.0.0.1:10251"), expected("127.0.0.1", 10251, ""));
+        assert_eq!(parts("localhost:1/"), expected("localhost", 1, ""));
+        assert_eq!(parts("http://[::1]:7"), expected("::1", 7, ""));
+        assert_eq!(parts("http://proxy/pellucid/"), expected("proxy", 80, "/pellucid"));
+        for text in ["https://127.0.0.1:1", "ftp://x", "http://", "http://u:p@x", "a b", ""] {
+            assert!(matches!(Address::parse(text), Err(ClientError::Address { .. })), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_shows_what_the_server_says() {
+        let refused = |body: &str| {
+            let answered = Answered { status: StatusCode::NOT_FOUND, body: body.to_owned() };
+            answered.accepted().unwrap_err().to_string()
+        };
+        let body = r#"{"code": "PodNotFound", "message": "there is no pod a/b", "requestId": "1"}"#;
+        assert_eq!(refused(body), "there is no pod a/b (404 Not Found, PodNotFound)");
+        assert_eq!(refused("nothing here\n"), "nothing here (404 Not Found)");
+        assert_eq!(refused(""), "the server refused (404 Not Found)");
+    }
+}

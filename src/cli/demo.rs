@@ -1,0 +1,32 @@
+//! `pellucid demo`: a sandbox with nodes and pods, and the scheduler on it.
+
+use std::net::SocketAddr;
+
+use clap::Args;
+
+use super::not_in_this_build;
+
+/// Arguments of `demo`.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Address of the scheduler's REST API; port 0 takes any and prints it
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10251")]
+    pub listen: SocketAddr,
+    /// Address of the built-in API server; port 0 takes any and prints it
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8001")]
+    pub api_listen: SocketAddr,
+    /// End with a summary once nothing is left to decide, instead of going on with a job every 10 s
+    #[arg(long)]
+    pub exit_when_settled: bool,
+    /// Orders nodes of equal score; the same seed gives the same decisions
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// Verbosity of the log: 0 warnings, 1 and 2 info, 3 to 5 debug, 6 and more trace
+    #[arg(short = 'v', long = "v", value_name = "N", default_value_t = 0)]
+    pub verbosity: u8,
+}
+
+/// Runs until told to stop, or until settled.
+pub(super) fn run(_args: &DemoArgs) -> anyhow::Result<()> {
+    Err(not_in_this_build("demo"))
+}

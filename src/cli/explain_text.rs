@@ -1,0 +1,235 @@
+//! Explanations as text for people: the verdict first, then the numbers, then what would mend it.
+
+use std::fmt::Write as _;
+
+use pellucid_api::rest::explain::{NodeGroup, PendingPods, PodExplanation, ReasonBody, Shortfall};
+
+use super::out::{Paint, Style};
+use super::text::{cell, clean, count, right, table};
+
+/// Lays out the explanation of one pod.
+pub(super) fn pod(body: &PodExplanation, paint: Paint) -> String {
+    let mut out = String::new();
+    let style = if body.placement.is_some() { Style::Green } else { Style::Yellow };
+    let headline = format!("{}/{}: {}", body.namespace, body.name, body.verdict);
+    line(&mut out, &paint.apply(style, &clean(&headline)));
+    for text in [&body.summary, &body.message] {
+        if !text.is_empty() && !out.contains(text.as_str()) {
+            line(&mut out, &clean(text));
+        }
+    }
+    if let Some(placement) = &body.placement {
+        let mut text = format!("on {} ({})", placement.node, placement.stage);
+        if let Some(score) = placement.score {
+            let _ = write!(text, ", score {score}");
+        }
+        let _ = write!(text, ", {} could take it", count(placement.feasible_nodes, "node"));
+        if placement.tied_nodes > 1 {
+            let _ = write!(text, ", {} with this score; {}", placement.tied_nodes, placement.tie_rule);
+        }
+        line(&mut out, &clean(&text));
+    }
+    if !body.node_groups.is_empty() || body.not_evaluated > 0 {
+        let _ = write!(out, "\n{}\n", node_groups(body));
+        if body.placement.is_none() {
+            line(&mut out, &clean(&adding_up(body)));
+        }
+    }
+    if !body.pod_reasons.is_empty() {
+        let _ = write!(out, "\n{}\n", pod_reasons(&body.pod_reasons));
+    }
+    let _ = write!(out, "\n{}", paint.apply(Style::Dim, &clean(&queue(body))));
+    out
+}
+
+fn line(out: &mut String, text: &str) {
+    out.push_str(text);
+    out.push('\n');
+}
+
+fn node_groups(body: &PodExplanation) -> String {
+    let mut table = table(&["NODES", "PLUGIN", "REASON", "LACKING", "REMEDY", "EXAMPLE NODES"]);
+    right(&mut table, &[0]);
+    for group in &body.node_groups {
+        table.add_row([
+            cell([group.count.to_string().as_str()]),
+            cell([group.plugin.as_str()]),
+            cell(group.reasons.iter().map(|reason| reason.message.as_str())),
+            cell(lacking(group).iter().map(String::as_str)),
+            cell(remedies(&group.reasons).iter().map(String::as_str)),
+            cell(group.example_nodes.iter().map(String::as_str)),
+        ]);
+    }
+    if body.not_evaluated > 0 {
+        let none = || cell(["-"]);
+        table.add_row([
+            cell([body.not_evaluated.to_string().as_str()]),
+            none(),
+            cell(["not evaluated"]),
+            none(),
+            none(),
+            none(),
+        ]);
+    }
+    table.trim_fmt()
+}
+
+fn lacking(group: &NodeGroup) -> Vec<String> {
+    let one = |s: &Shortfall| match s.best_node.is_empty() {
+        true => format!("{}: {}", s.resource, s.text),
+        false => format!("{}: {} (best: {})", s.resource, s.text, s.best_node),
+    };
+    group.shortfalls.iter().map(one).collect()
+}
+
+/// Each remedy once, with who can apply it.
+fn remedies(reasons: &[ReasonBody]) -> Vec<String> {
+    let mut remedies: Vec<String> = Vec::new();
+    for reason in reasons.iter().filter(|reason| !reason.remedy.is_empty()) {
+        let remedy = match reason.resolver.is_empty() {
+            true => reason.remedy.clone(),
+            false => format!("{} ({})", reason.remedy.trim_end_matches('.'), reason.resolver),
+        };
+        if !remedies.contains(&remedy) {
+            remedies.push(remedy);
+        }
+    }
+    remedies
+}
+
+fn adding_up(body: &PodExplanation) -> String {
+    let refused: usize = body.node_groups.iter().map(|group| group.count).sum();
+    let mut text = format!("{refused} of {} refused", count(body.total_nodes, "node"));
+    if body.not_evaluated > 0 {
+        let _ = write!(text, ", {} not evaluated", body.not_evaluated);
+    }
+    text
+}
+
+fn pod_reasons(reasons: &[ReasonBody]) -> String {
+    let mut table = table(&["REASON", "MESSAGE", "REMEDY"]);
+    for reason in reasons {
+        let remedy = remedies(std::slice::from_ref(reason));
+        table.add_row([
+            cell([reason.code.as_str()]),
+            cell([reason.message.as_str()]),
+            cell(remedy.iter().map(String::as_str)),
+        ]);
+    }
+    table.trim_fmt()
+}
+
+fn queue(body: &PodExplanation) -> String {
+    let mut facts = Vec::new();
+    if let Some(stage) = &body.queue_stage {
+        facts.push(format!("queue stage {stage}"));
+    }
+    facts.push(count(body.attempts as usize, "attempt"));
+    if let Some(at) = &body.next_retry {
+        facts.push(format!("next retry {at}"));
+    }
+    if !body.wakes_on.is_empty() {
+        facts.push(format!("wakes on {}", body.wakes_on.join(", ")));
+    }
+    if let Some(at) = &body.meta.decided_at {
+        let stale = if body.meta.stale { ", the cluster has changed since" } else { "" };
+        facts.push(format!("decided {at}{stale}"));
+    }
+    if !body.profile.is_empty() {
+        facts.push(format!("profile {}", body.profile));
+    }
+    facts.join("; ")
+}
+
+/// Lays out the list of pending pods.
+pub(super) fn pending(body: &PendingPods, paint: Paint) -> String {
+    if body.pods.is_empty() {
+        return "No pod is pending.".to_owned();
+    }
+    let mut table = table(&["POD", "VERDICT", "MESSAGE"]);
+    for pod in &body.pods {
+        let name = format!("{}/{}", pod.namespace, pod.name);
+        let message = if pod.message.is_empty() { pod.reasons.join(", ") } else { pod.message.clone() };
+        table.add_row([cell([name.as_str()]), cell([pod.verdict.as_str()]), cell([message.as_str()])]);
+    }
+    let many = paint.apply(Style::Bold, &format!("{} pending.", count(body.count, "pod")));
+    format!("{}\n\n{many} Ask for one: pellucid explain pod NAMESPACE/NAME", table.trim_fmt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused() -> PodExplanation {
+        let reason = ReasonBody {
+            code: "InsufficientResource".into(),
+            message: "Insufficient cpu".into(),
+            remedy: "Request less or add nodes.".into(),
+            resolver: "pod owner".into(),
+            ..ReasonBody::default()
+        };
+        let shortfall = Shortfall {
+            resource: "cpu".into(),
+            best_node: "n-3".into(),
+            text: "requested 4, available 1500m".into(),
+            ..Shortfall::default()
+        };
+        let group = NodeGroup {
+            plugin: "NodeResourcesFit".into(),
+            count: 4,
+            reasons: vec![reason],
+            shortfalls: vec![shortfall],
+            example_nodes: vec!["n-1".into(), "n-2".into()],
+            ..NodeGroup::default()
+        };
+        PodExplanation {
+            namespace: "default".into(),
+            name: "big".into(),
+            verdict: "refused".into(),
+            summary: "No node has 4 CPUs left.".into(),
+            message: "0/5 nodes are available: 4 Insufficient cpu.".into(),
+            queue_stage: Some("unschedulable".into()),
+            attempts: 2,
+            total_nodes: 5,
+            not_evaluated: 1,
+            wakes_on: vec!["Node/Add".into()],
+            node_groups: vec![group],
+            ..PodExplanation::default()
+        }
+    }
+
+    #[test]
+    fn a_refused_pod_reads_from_verdict_to_remedy() {
+        let text = pod(&refused(), Paint::plain());
+        let order = [
+            "default/big: refused\n",
+            "No node has 4 CPUs left.\n",
+            "0/5 nodes are available: 4 Insufficient cpu.\n",
+            "NODES",
+            "NodeResourcesFit",
+            "not evaluated",
+            "4 of 5 nodes refused, 1 not evaluated\n",
+            "queue stage unschedulable; 2 attempts; wakes on Node/Add",
+        ];
+        let mut from = 0;
+        for part in order {
+            let at =
+                text[from..].find(part).unwrap_or_else(|| panic!("{part:?} not after {from} in\n{text}"));
+            from += at + part.len();
+        }
+        assert!(text.contains("n-1") && text.contains("(pod owner)"), "{text}");
+    }
+
+    #[test]
+    fn text_from_the_wire_cannot_move_the_cursor() {
+        let mut body = refused();
+        body.message = "0/5 nodes\u{1b}[2J".into();
+        body.node_groups[0].example_nodes = vec!["n\u{7}\n1".into()];
+        assert!(!pod(&body, Paint::plain()).contains(['\u{1b}', '\u{7}']));
+    }
+
+    #[test]
+    fn an_empty_list_is_a_sentence() {
+        assert_eq!(pending(&PendingPods::default(), Paint::plain()), "No pod is pending.");
+    }
+}

@@ -1,0 +1,65 @@
+//! `pellucid flags`: the runtime switches of a running scheduler.
+
+use clap::Args;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::out;
+use super::server::{Output, ServerArgs};
+use super::text::{cell, table};
+
+/// Arguments of `flags`.
+#[derive(Debug, Args)]
+pub struct FlagsArgs {
+    /// The switch, such as v, s, f or log; all when absent
+    #[arg(value_parser = name)]
+    pub name: Option<String>,
+    /// The value to set; without it the present one is shown
+    #[arg(allow_hyphen_values = true)]
+    pub value: Option<String>,
+    /// The scheduler.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+fn name(text: &str) -> Result<String, String> {
+    let is_name =
+        !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    if is_name { Ok(text.to_owned()) } else { Err("a switch has a plain name, such as v".to_owned()) }
+}
+
+#[derive(Deserialize)]
+struct Flags {
+    flags: Vec<Flag>,
+}
+
+#[derive(Deserialize)]
+struct Flag {
+    name: String,
+    value: Value,
+    #[serde(default)]
+    summary: String,
+}
+
+/// Shows or sets.
+pub(super) fn run(args: &FlagsArgs) -> anyhow::Result<()> {
+    let Some(name) = &args.name else { return args.server.show("/debug/flags", list) };
+    let path = format!("/debug/flags/{name}");
+    let (field, text) = match &args.value {
+        Some(value) => ("message", args.server.put_text(&path, value)?),
+        None => ("value", args.server.get_text(&path)?),
+    };
+    match args.server.output {
+        Output::Table => out::line(text.trim_end()),
+        Output::Json => out::line(&json!({ "name": name, field: text.trim_end() }).to_string()),
+    }
+}
+
+fn list(body: &Flags) -> String {
+    let mut table = table(&["NAME", "VALUE", "WHAT IT DOES"]);
+    for flag in &body.flags {
+        let value = flag.value.as_str().map_or_else(|| flag.value.to_string(), str::to_owned);
+        table.add_row([cell([flag.name.as_str()]), cell([value.as_str()]), cell([flag.summary.as_str()])]);
+    }
+    table.trim_fmt()
+}

@@ -1,0 +1,25 @@
+//! `pellucid probe`: asks a health endpoint. The image has no shell and no curl, so exec probes call this.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::client::{self, Method};
+use super::out;
+
+/// Arguments of `probe`.
+#[derive(Debug, Args)]
+pub struct ProbeArgs {
+    /// What to ask
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:10251/readyz")]
+    pub url: String,
+    /// Seconds to wait for an answer
+    #[arg(long, value_name = "SECONDS", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=300))]
+    pub timeout: u64,
+}
+
+/// Asks; anything but a success is a failure.
+pub(super) fn run(args: &ProbeArgs) -> anyhow::Result<()> {
+    let answered = client::request(Method::Get, &args.url, "", Duration::from_secs(args.timeout))?;
+    out::line(answered.accepted()?.trim_end())
+}

@@ -1,0 +1,78 @@
+//! `pellucid run`: schedules the pods of a cluster.
+//!
+//! This file reads the command line and the configuration; the rest is the app's.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::{ArgAction, Args};
+
+use super::not_in_this_build;
+use crate::config::{self, Configuration};
+use crate::framework::PluginFactory;
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// How to reach the API server; without it $KUBECONFIG, ~/.kube/config or the pod's service account
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// A KubeSchedulerConfiguration file (kubescheduler.config.k8s.io/v1); without it one profile, pellucid
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Decide for the pods of this scheduler, write nothing, and report how often it agrees
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub shadow_of: Option<String>,
+    /// Decide for the own pods, but write nothing
+    #[arg(long, conflicts_with = "shadow_of")]
+    pub shadow: bool,
+    /// Address of the REST API; port 0 takes any and prints it
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10251")]
+    pub listen: SocketAddr,
+    /// Verbosity of the log: 0 warnings, 1 and 2 info, 3 to 5 debug, 6 and more trace
+    #[arg(short = 'v', long = "v", value_name = "N", default_value_t = 2)]
+    pub verbosity: u8,
+    /// Schedule only while holding a lease; overrides leaderElection.leaderElect of the file
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          action = ArgAction::Set)]
+    pub leader_elect: Option<bool>,
+}
+
+impl RunArgs {
+    /// Whether the door for writes is closed.
+    pub fn is_shadow(&self) -> bool {
+        self.shadow || self.shadow_of.is_some()
+    }
+
+    /// Returns the configuration in force: the file's or the default one, with what the command line
+    /// overrides, and notes on what has no effect.
+    pub fn configuration(&self, registry: &[Box<dyn PluginFactory>]) -> anyhow::Result<Configuration> {
+        let mut configuration = match &self.config {
+            Some(file) => read_config(file, registry)?,
+            None => config::default(registry)?,
+        };
+        if let Some(kubeconfig) = &self.kubeconfig {
+            configuration.kubeconfig = Some(kubeconfig.clone());
+            configuration.effective["clientConnection"]["kubeconfig"] =
+                kubeconfig.display().to_string().into();
+        }
+        if self.leader_elect == Some(true) {
+            configuration.notes.push("--leader-elect has no effect yet: run one instance".to_owned());
+        }
+        Ok(configuration)
+    }
+}
+
+fn read_config(file: &Path, registry: &[Box<dyn PluginFactory>]) -> anyhow::Result<Configuration> {
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
+    config::parse(&text, &name, registry)
+        .map_err(|problems| anyhow::anyhow!("the configuration is not usable:\n{problems}"))
+}
+
+/// Runs until told to stop.
+pub(super) fn run(args: &RunArgs) -> anyhow::Result<()> {
+    let _configuration = args.configuration(&crate::plugins::registry())?;
+    Err(not_in_this_build("run"))
+}
