@@ -69,7 +69,7 @@ fn terms_by_name_restrict_the_candidates() {
     assert_eq!(candidates(&[on_names(&[(In, "a")]), with_key("zone")]), Ok(None));
     assert_eq!(candidates(&[on_names(&[(NotIn, "a")])]), Ok(None));
     let conflict = on_names(&[(In, "a"), (In, "b")]);
-    assert_eq!(candidates(&[conflict.clone()]), Err("pod affinity terms conflict".to_owned()));
+    assert_eq!(candidates(std::slice::from_ref(&conflict)), Err("pod affinity terms conflict".to_owned()));
     assert_eq!(candidates(&[conflict, on_names(&[(In, "c")])]), names(&["c"]));
 }
 
