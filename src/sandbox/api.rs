@@ -78,8 +78,14 @@ impl Api {
     }
 
     /// Creates an object.
-    pub(super) fn create(&self, kind: &Kind, namespace: &str, object: Value, options: &Options) -> ApiResult<Written> {
-        let (mut object, warnings) = self.read(kind, object, options.validation)?;
+    pub(super) fn create(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        object: Value,
+        options: &Options,
+    ) -> ApiResult<Written> {
+        let (mut object, warnings) = self.read(kind, object, options)?;
         self.identify(kind, namespace, &mut object)?;
         if kind.form == Form::Event {
             events::store(&mut object);
@@ -130,13 +136,17 @@ impl Api {
                 events::show(&mut shown);
             }
             let wanted = change(&shown)?;
-            let (wanted, warnings) = self.read(kind, wanted, options.validation)?;
+            let (wanted, warnings) = self.read(kind, wanted, options)?;
             let new = self.prepare(kind, key, part, &old, wanted)?;
             if new == old {
                 return Ok(Written { object: current, is_new: false, warnings });
             }
             if options.dry_run {
-                return Ok(Written { object: Arc::new(Object::unstored(kind, &new)), is_new: false, warnings });
+                return Ok(Written {
+                    object: Arc::new(Object::unstored(kind, &new)),
+                    is_new: false,
+                    warnings,
+                });
             }
             let may_go = meta::is_deleting(&new) && !meta::has_finalizers(&new) && meta::has_finalizers(&old);
             let written = if may_go && !pods::is_running_out(&new) {
@@ -179,7 +189,7 @@ impl Api {
     }
 
     /// Reads a client's object: right kind, right types, unknown fields gone.
-    fn read(&self, kind: &Kind, mut object: Value, validation: FieldValidation) -> ApiResult<(Value, Vec<String>)> {
+    fn read(&self, kind: &Kind, mut object: Value, options: &Options) -> ApiResult<(Value, Vec<String>)> {
         let refuse = |why: String| {
             let api_version = kind.api_version();
             ApiError::bad_request(format!(
@@ -196,7 +206,7 @@ impl Api {
             return Err(refuse("json: cannot unmarshal metadata into an object".into()));
         }
         meta::metadata(&mut object).remove("managedFields");
-        let mut unknown = match kind.decode {
+        let mut unknown = match kind.decode.filter(|_| !options.is_internal) {
             Some(decode) => {
                 validate::quantities(&object).map_err(refuse)?;
                 decode(&mut object).map_err(refuse)?
@@ -209,7 +219,7 @@ impl Api {
             unknown.extend(schema.prune(&mut object));
         }
         let text: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
-        match validation {
+        match options.validation {
             FieldValidation::Strict if !text.is_empty() => {
                 Err(refuse(format!("strict decoding error: {}", text.join(", "))))
             }
@@ -222,7 +232,8 @@ impl Api {
     fn identify(&self, kind: &Kind, namespace: &str, object: &mut Value) -> ApiResult<()> {
         let stated = meta::text(object, "namespace");
         if !stated.is_empty() && stated != namespace {
-            let message = "the namespace of the provided object does not match the namespace sent on the request";
+            let message =
+                "the namespace of the provided object does not match the namespace sent on the request";
             return Err(ApiError::bad_request(message));
         }
         if !meta::text(object, "resourceVersion").is_empty() {
@@ -240,7 +251,9 @@ impl Api {
         }
         fields.insert("uid".into(), self.identities.uid().into());
         fields.insert("creationTimestamp".into(), seconds(self.clock.now()).into());
-        for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion", "selfLink"] {
+        for key in
+            ["deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion", "selfLink"]
+        {
             fields.remove(key);
         }
         if kind.generation {
@@ -281,7 +294,14 @@ impl Api {
     }
 
     /// Turns what a client wants into the next state of an object.
-    fn prepare(&self, kind: &Kind, key: &Key, part: Part, old: &Value, mut wanted: Value) -> ApiResult<Value> {
+    fn prepare(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        part: Part,
+        old: &Value,
+        mut wanted: Value,
+    ) -> ApiResult<Value> {
         let stale = || ApiError::stale(&kind.group, &kind.plural, &key.1);
         let revision = meta::text(&wanted, "resourceVersion");
         if !revision.is_empty() && revision != meta::text(old, "resourceVersion") {
@@ -289,13 +309,15 @@ impl Api {
         }
         let name = meta::text(&wanted, "name");
         if !name.is_empty() && name != &*key.1 {
-            let message = format!("the name of the object ({name}) does not match the name on the URL ({})", key.1);
+            let message =
+                format!("the name of the object ({name}) does not match the name on the URL ({})", key.1);
             return Err(ApiError::bad_request(message));
         }
         let uid = meta::text(&wanted, "uid");
         let old_uid = meta::text(old, "uid");
         if !uid.is_empty() && uid != old_uid {
-            let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {old_uid}");
+            let why =
+                format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {old_uid}");
             return Err(ApiError::conflict(&kind.group, &kind.plural, &key.1, &why));
         }
         if kind.form == Form::Event {
@@ -314,7 +336,9 @@ impl Api {
             }
             _ => wanted,
         };
-        for field in ["namespace", "name", "uid", "creationTimestamp", "generation", "resourceVersion", "generateName"] {
+        for field in
+            ["namespace", "name", "uid", "creationTimestamp", "generation", "resourceVersion", "generateName"]
+        {
             copy(&old["metadata"], &mut new["metadata"], field);
         }
         if part != Part::All {
@@ -401,7 +425,10 @@ fn drop_empty_maps(object: &mut Value) {
 fn same_spec(new: &Value, old: &Value) -> bool {
     let rest = |object: &Value| -> Vec<(String, Value)> {
         let fields = object.as_object().into_iter().flatten();
-        fields.filter(|(k, _)| *k != "metadata" && *k != "status").map(|(k, v)| (k.clone(), v.clone())).collect()
+        fields
+            .filter(|(k, _)| *k != "metadata" && *k != "status")
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect()
     };
     rest(new) == rest(old)
 }

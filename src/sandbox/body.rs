@@ -1,4 +1,7 @@
 //! Request bodies: JSON or YAML into values, and the refusals of those that are neither.
+//!
+//! Kubernetes' protobuf encoding is not read; clients that send it unasked (`kubectl create deployment`) get a
+//! 415, `kubectl apply` and kube-rs send JSON.
 
 use serde_json::{Value, json};
 
@@ -27,7 +30,10 @@ pub(super) fn object(kind: &Kind, content_type: &str, bytes: &[u8]) -> ApiResult
         )));
     }
     if given.is_none() && kind.is_custom() {
-        return Err(ApiError::bad_request(format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(bytes))));
+        return Err(ApiError::bad_request(format!(
+            "Object 'Kind' is missing in '{}'",
+            String::from_utf8_lossy(bytes)
+        )));
     }
     Ok(object)
 }
@@ -37,7 +43,7 @@ pub(super) fn any(content_type: &str, bytes: &[u8], wanted: &str) -> ApiResult<V
     match content_type {
         "" | "application/json" | "*/*" => {}
         "application/yaml" | "application/x-yaml" | "text/yaml" => return yaml(bytes),
-        _ => return Err(ApiError::unsupported_media_type()),
+        _ => return Err(ApiError::media_type_not_accepted("application/json, application/yaml")),
     }
     serde_json::from_slice(bytes).map_err(|error| {
         let text = String::from_utf8_lossy(bytes);
@@ -74,5 +80,6 @@ fn yaml(bytes: &[u8]) -> ApiResult<Value> {
         return Ok(value);
     }
     let text = std::str::from_utf8(bytes).map_err(|error| ApiError::bad_request(error.to_string()))?;
-    serde_saphyr::from_str(text).map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))
+    serde_saphyr::from_str(text)
+        .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))
 }

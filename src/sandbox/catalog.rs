@@ -6,11 +6,15 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::{apps::v1 as apps, batch::v1 as batch, coordination::v1 as coordination};
-use k8s_openapi::api::{core::v1 as core, events::v1 as events, policy::v1 as policy, scheduling::v1 as scheduling};
+use k8s_openapi::api::{
+    core::v1 as core, events::v1 as events, policy::v1 as policy, scheduling::v1 as scheduling,
+};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as apiextensions;
 use serde_json::Value;
 
-use super::kinds::{ALL_VERBS, Cells, Column, Decode, Form, Kind, Registry, STATUS_VERBS, Selectable, Subresource, Validate};
+use super::kinds::{
+    ALL_VERBS, Cells, Column, Decode, Form, Kind, Registry, STATUS_VERBS, Selectable, Subresource, Validate,
+};
 use super::{crd, decode, defaults, events as event_rules, printers, validate};
 
 struct Row {

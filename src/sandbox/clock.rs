@@ -21,7 +21,10 @@ enum Kind {
 
 impl Clock {
     /// Returns a clock that follows the machine's monotonic time from the present wall time on.
-    #[expect(clippy::disallowed_methods, reason = "the sandbox is a server of its own and reads its clock here")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the sandbox is a server of its own and reads its clock here"
+    )]
     pub fn real() -> Self {
         Self(Kind::Real { base: Timestamp::now(), start: std::time::Instant::now() })
     }

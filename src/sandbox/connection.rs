@@ -62,7 +62,11 @@ impl Connected<IncomingStream<'_, Door>> for Cut {
 }
 
 impl AsyncRead for Connection {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         self.cut.check()?;
         Pin::new(&mut self.stream).poll_read(cx, buffer)
     }

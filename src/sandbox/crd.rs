@@ -61,9 +61,7 @@ pub(super) fn validate(object: &Value, _old: Option<&Value>) -> Vec<FieldError> 
 
 /// Returns the status of a definition whose names are accepted.
 pub(super) fn established(object: &Value, now: &str) -> Value {
-    let condition = |kind: &str, reason: &str, message: &str| {
-        json!({"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message})
-    };
+    let condition = |kind: &str, reason: &str, message: &str| json!({"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message});
     let mut names = object["spec"]["names"].clone();
     if let Some(fields) = names.as_object_mut() {
         fields.retain(|_, value| !value.is_null());

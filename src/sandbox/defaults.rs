@@ -47,8 +47,16 @@ pub(super) fn node(object: &mut Value) {
     set(status, "daemonEndpoints", json!({"kubeletEndpoint": {"Port": 0}}));
     set(status, "nodeInfo", json!({}));
     for key in [
-        "machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion",
-        "kubeletVersion", "kubeProxyVersion", "operatingSystem", "architecture",
+        "machineID",
+        "systemUUID",
+        "bootID",
+        "kernelVersion",
+        "osImage",
+        "containerRuntimeVersion",
+        "kubeletVersion",
+        "kubeProxyVersion",
+        "operatingSystem",
+        "architecture",
     ] {
         set(&mut status["nodeInfo"], key, "");
     }
@@ -74,10 +82,10 @@ pub(super) fn pod(object: &mut Value) {
     let spec = &mut object["spec"];
     tolerate_node_trouble(spec);
     set(spec, "enableServiceLinks", true);
-    if let Some(gates) = spec.get("schedulingGates") {
-        if gates.as_array().is_none_or(Vec::is_empty) {
-            spec.as_object_mut().map(|fields| fields.remove("schedulingGates"));
-        }
+    if let Some(gates) = spec.get("schedulingGates")
+        && gates.as_array().is_none_or(Vec::is_empty)
+    {
+        spec.as_object_mut().map(|fields| fields.remove("schedulingGates"));
     }
     let class = quality_of_service(spec);
     let status = &mut object["status"];
@@ -118,9 +126,12 @@ fn container(container: &mut Value) {
     }
     for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
         if let Some(probe) = container.get_mut(probe) {
-            for (key, value) in
-                [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)]
-            {
+            for (key, value) in [
+                ("timeoutSeconds", 1),
+                ("periodSeconds", 10),
+                ("successThreshold", 1),
+                ("failureThreshold", 3),
+            ] {
                 set(probe, key, value);
             }
         }
@@ -135,7 +146,9 @@ fn container(container: &mut Value) {
 }
 
 fn volume(volume: &mut Value) {
-    for (source, key) in [("configMap", "defaultMode"), ("secret", "defaultMode"), ("projected", "defaultMode")] {
+    for (source, key) in
+        [("configMap", "defaultMode"), ("secret", "defaultMode"), ("projected", "defaultMode")]
+    {
         if let Some(source) = volume.get_mut(source) {
             set(source, key, 420);
         }
@@ -164,7 +177,8 @@ fn tolerate_node_trouble(spec: &mut Value) {
 
 /// Returns the pod's class by its cpu and memory requests and limits.
 fn quality_of_service(spec: &Value) -> &'static str {
-    let containers = ["containers", "initContainers"].into_iter().flat_map(|key| spec[key].as_array()).flatten();
+    let containers =
+        ["containers", "initContainers"].into_iter().flat_map(|key| spec[key].as_array()).flatten();
     let (mut any, mut all_equal) = (false, true);
     for container in containers {
         for resource in ["cpu", "memory"] {

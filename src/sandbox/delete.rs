@@ -134,7 +134,10 @@ fn holds_contents(kind: &Kind) -> bool {
 fn preconditions(kind: &Kind, object: &Object, options: &DeleteOptions) -> ApiResult<()> {
     let again = "The object might have been deleted and then recreated";
     if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != &*object.uid) {
-        let why = format!("the UID in the precondition ({uid}) does not match the UID in record ({}). {again}", object.uid);
+        let why = format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). {again}",
+            object.uid
+        );
         return Err(ApiError::conflict(&kind.group, &kind.kind, &object.key.1, &why));
     }
     let own = object.revision.to_string();
@@ -151,7 +154,7 @@ fn preconditions(kind: &Kind, object: &Object, options: &DeleteOptions) -> ApiRe
 /// Writes into an object that its deletion has begun.
 fn mark(api: &Api, value: &mut Value, grace: Option<i64>) {
     let is_first = !meta::is_deleting(value);
-    if &value["spec"]["finalizers"] == &json!(["kubernetes"]) {
+    if value["spec"]["finalizers"] == json!(["kubernetes"]) {
         value["status"]["phase"] = "Terminating".into();
     }
     let ends = later(api.clock.now(), std::time::Duration::from_secs(grace.unwrap_or(0).max(0) as u64));

@@ -138,7 +138,10 @@ fn sub_kind<'a>(kind: &'a Kind, sub: &'a Subresource) -> &'a str {
 
 /// Returns an opaque text that changes with what is stored: here the table's name, hashed.
 fn storage_hash(kind: &Kind) -> String {
-    let hash = kind.storage.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+    let hash = kind
+        .storage
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
     format!("{:.11}=", format!("{hash:016x}"))
 }
 
@@ -167,7 +170,8 @@ pub(super) fn aggregated(kinds: &Registry, is_core: bool, version: &str) -> Valu
 }
 
 fn aggregated_resource(kind: &Kind) -> Value {
-    let body = |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
+    let body =
+        |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
     // An empty group and version mean those of the list.
     let mut entry = json!({
         "resource": kind.plural, "responseKind": body("", "", &kind.kind), "singularResource": kind.singular,

@@ -67,7 +67,11 @@ impl FieldError {
             Value::Array(_) => "\"array\"".into(),
             Value::Object(_) => "\"object\"".into(),
         };
-        Self { reason: "FieldValueTypeInvalid", message: format!("Invalid value: {shown}: {why}"), field: field.into() }
+        Self {
+            reason: "FieldValueTypeInvalid",
+            message: format!("Invalid value: {shown}: {why}"),
+            field: field.into(),
+        }
     }
 }
 
@@ -105,13 +109,15 @@ impl ApiError {
 
     /// A write that lost against another.
     pub(super) fn conflict(group: &str, resource: &str, name: &str, why: &str) -> Box<Self> {
-        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", qualified(resource, group));
+        let message =
+            format!("Operation cannot be fulfilled on {} \"{name}\": {why}", qualified(resource, group));
         Self::new(409, "Conflict", message).with(details(name, group, resource))
     }
 
     /// A write whose resourceVersion is not the object's.
     pub(super) fn stale(group: &str, resource: &str, name: &str) -> Box<Self> {
-        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        let why =
+            "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(group, resource, name, why)
     }
 
@@ -140,7 +146,8 @@ impl ApiError {
 
     /// A new object in a namespace that is going away.
     pub(super) fn terminating(namespace: &str) -> Box<Self> {
-        let message = format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let message =
+            format!("unable to create new content in namespace {namespace} because it is being terminated");
         Self::new(403, "Forbidden", message)
             .with(json!({"causes": [{"reason": "NamespaceTerminating", "message": message_of(namespace), "field": "metadata.namespace"}]}))
     }
@@ -158,8 +165,9 @@ impl ApiError {
 
     /// A body format that the resource does not take, with those it does.
     pub(super) fn media_type_not_accepted(accepted: &str) -> Box<Self> {
-        let message =
-            format!("the body of the request was in an unknown format - accepted media types include: {accepted}");
+        let message = format!(
+            "the body of the request was in an unknown format - accepted media types include: {accepted}"
+        );
         Self::new(415, "UnsupportedMediaType", message)
     }
 

@@ -29,8 +29,10 @@ pub(super) fn show(object: &mut Value) {
 
 fn rename(object: &mut Value, name: impl Fn(&str) -> Option<&'static str>) {
     let Value::Object(fields) = object else { return };
-    let renamed: Map<String, Value> =
-        std::mem::take(fields).into_iter().map(|(key, value)| (name(&key).map_or(key, str::to_owned), value)).collect();
+    let renamed: Map<String, Value> = std::mem::take(fields)
+        .into_iter()
+        .map(|(key, value)| (name(&key).map_or(key, str::to_owned), value))
+        .collect();
     *fields = renamed;
 }
 
@@ -68,7 +70,14 @@ pub(super) fn validate(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
 /// Of an event only the series and the metadata may change.
 fn unchanged(object: &Value, old: &Value) -> Vec<FieldError> {
     const FIXED: [&str; 9] = [
-        "involvedObject", "reason", "message", "type", "eventTime", "action", "related", "reportingComponent",
+        "involvedObject",
+        "reason",
+        "message",
+        "type",
+        "eventTime",
+        "action",
+        "related",
+        "reportingComponent",
         "reportingInstance",
     ];
     let changed = FIXED.into_iter().filter(|key| object.get(*key) != old.get(*key));
@@ -80,5 +89,6 @@ fn namespace(object: &Value) -> Option<FieldError> {
     let own = object["metadata"]["namespace"].as_str().unwrap_or_default();
     let fits = about == own || (about.is_empty() && own == "default");
     let why = "does not match event.namespace";
-    (!fits).then(|| FieldError::invalid("involvedObject.namespace", &object["involvedObject"]["namespace"], why))
+    (!fits)
+        .then(|| FieldError::invalid("involvedObject.namespace", &object["involvedObject"]["namespace"], why))
 }

@@ -38,7 +38,11 @@ impl Fault {
     pub fn is_for_watch(&self) -> bool {
         matches!(
             self,
-            Self::SilentWatch | Self::DuplicateEvent | Self::UndecodableEvent | Self::DropMidLine | Self::GoneEvent
+            Self::SilentWatch
+                | Self::DuplicateEvent
+                | Self::UndecodableEvent
+                | Self::DropMidLine
+                | Self::GoneEvent
         )
     }
 }
@@ -59,7 +63,8 @@ impl Match {
     }
 
     fn fits(&self, method: &str, path: &str) -> bool {
-        self.method.as_deref().is_none_or(|m| m.eq_ignore_ascii_case(method)) && path.contains(&self.path_contains)
+        self.method.as_deref().is_none_or(|m| m.eq_ignore_ascii_case(method))
+            && path.contains(&self.path_contains)
     }
 }
 

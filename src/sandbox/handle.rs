@@ -71,7 +71,7 @@ impl Default for Config {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The address cannot be had, for example because another program has it.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}")]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -106,7 +106,8 @@ impl Sandbox {
         let server = Arc::new(Server { api, faults: Faults::default(), address, shutdown: shutdown.clone() });
         let mut handle_of_it = Handle { server: server.clone(), tasks: Vec::new() };
         for namespace in ["default", "kube-system", "kube-public", "kube-node-lease"] {
-            handle_of_it.create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))?;
+            handle_of_it
+                .create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))?;
         }
         if config.controllers {
             handle_of_it.tasks.push(tokio::spawn(controllers::run(server.clone())));
@@ -186,7 +187,8 @@ impl Handle {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (version, kind_name) = (text(&object["apiVersion"]), text(&object["kind"]));
         let name = meta::text(&object, "name").to_owned();
-        let refused = |message: String| StartError::Object { kind: kind_name.clone(), name: name.clone(), message };
+        let refused =
+            |message: String| StartError::Object { kind: kind_name.clone(), name: name.clone(), message };
         if kind_name == "List" || kind_name.ends_with("List") && object["items"].is_array() {
             let items = object["items"].as_array().cloned().unwrap_or_default();
             return items.into_iter().try_for_each(|item| self.create(item));

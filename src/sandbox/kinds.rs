@@ -136,7 +136,11 @@ pub(super) struct Kind {
 impl Kind {
     /// Returns `v1` or `group/version`.
     pub(super) fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
+        if self.group.is_empty() {
+            self.version.to_string()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
     }
 
     /// Returns the kind of a list of it.
@@ -192,7 +196,8 @@ pub(super) struct Registry {
 impl Registry {
     /// Adds a kind, or replaces the one at its path.
     pub(super) fn insert(&mut self, kind: Arc<Kind>) {
-        self.order.retain(|k| (&k.group, &k.version, &k.plural) != (&kind.group, &kind.version, &kind.plural));
+        self.order
+            .retain(|k| (&k.group, &k.version, &k.plural) != (&kind.group, &kind.version, &kind.plural));
         self.order.push(kind.clone());
         self.kinds.insert((kind.group.clone(), kind.version.clone(), kind.plural.clone()), kind);
     }
@@ -205,7 +210,8 @@ impl Registry {
 
     /// Finds a kind by its path.
     pub(super) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Kind>> {
-        let key = (Cow::Owned(group.to_owned()), Cow::Owned(version.to_owned()), Cow::Owned(plural.to_owned()));
+        let key =
+            (Cow::Owned(group.to_owned()), Cow::Owned(version.to_owned()), Cow::Owned(plural.to_owned()));
         self.kinds.get(&key)
     }
 

@@ -53,7 +53,11 @@ impl Identities {
 /// Returns the labels of an object.
 pub(super) fn labels(object: &Value) -> Vec<(Box<str>, Box<str>)> {
     let labels = object["metadata"]["labels"].as_object();
-    labels.into_iter().flatten().map(|(k, v)| (k.as_str().into(), v.as_str().unwrap_or_default().into())).collect()
+    labels
+        .into_iter()
+        .flatten()
+        .map(|(k, v)| (k.as_str().into(), v.as_str().unwrap_or_default().into()))
+        .collect()
 }
 
 /// Returns a text of the metadata, empty when absent.

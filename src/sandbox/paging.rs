@@ -23,14 +23,17 @@ impl Token {
     /// Writes the token.
     pub(super) fn encode(&self) -> String {
         let (namespace, name) = &self.after;
-        let start = if namespace.is_empty() { format!("{name}\u{0}") } else { format!("{namespace}/{name}\u{0}") };
+        let start =
+            if namespace.is_empty() { format!("{name}\u{0}") } else { format!("{namespace}/{name}\u{0}") };
         let revision = self.revision.map_or_else(|| json!(-1), |revision| json!(revision));
         encode(json!({"v": "meta.k8s.io/v1", "rv": revision, "start": start}).to_string().as_bytes())
     }
 
     /// Reads a token.
     pub(super) fn decode(text: &str) -> ApiResult<Self> {
-        let refuse = |why: String| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+        let refuse = |why: String| {
+            ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
+        };
         let bytes = decode(text).map_err(|at| refuse(format!("illegal base64 data at input byte {at}")))?;
         let value: Value = serde_json::from_slice(&bytes).map_err(|_| {
             let first = char::from(bytes.first().copied().unwrap_or_default());
@@ -40,7 +43,8 @@ impl Token {
             let why = format!("server does not recognize this encoded version {}", value["v"]);
             return Err(refuse(why));
         }
-        let start = value["start"].as_str().unwrap_or_default().trim_end_matches('\u{0}').trim_start_matches('/');
+        let start =
+            value["start"].as_str().unwrap_or_default().trim_end_matches('\u{0}').trim_start_matches('/');
         let (namespace, name) = start.split_once('/').unwrap_or(("", start));
         Ok(Self { revision: value["rv"].as_u64(), after: (namespace.into(), name.into()) })
     }
@@ -49,7 +53,8 @@ impl Token {
 fn encode(bytes: &[u8]) -> String {
     let mut out = String::new();
     for chunk in bytes.chunks(3) {
-        let word = chunk.iter().fold(0_u32, |word, byte| word << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        let word =
+            chunk.iter().fold(0_u32, |word, byte| word << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
         for place in 0..=chunk.len() {
             out.push(char::from(ALPHABET[(word >> (18 - 6 * place) & 63) as usize]));
         }

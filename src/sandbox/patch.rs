@@ -47,8 +47,8 @@ pub(super) fn apply(kind: PatchKind, object: &Value, patch: &Value, is_custom: b
 }
 
 fn json(object: &mut Value, patch: &Value) -> ApiResult<()> {
-    let operations: json_patch::Patch =
-        serde::Deserialize::deserialize(patch).map_err(|e| ApiError::bad_request(format!("json patch: {e}")))?;
+    let operations: json_patch::Patch = serde::Deserialize::deserialize(patch)
+        .map_err(|e| ApiError::bad_request(format!("json patch: {e}")))?;
     json_patch::patch(object, &operations).map_err(|error| {
         let message = format!("the server rejected our request due to an error in our request: {error}");
         let mut refusal = ApiError::bad_request(message);
@@ -60,8 +60,14 @@ fn json(object: &mut Value, patch: &Value) -> ApiResult<()> {
 /// Returns the merge key of the list `key` inside `parent`, if it merges at all.
 fn merge_key(parent: &str, key: &str) -> Option<&'static str> {
     Some(match key {
-        "containers" | "initContainers" | "ephemeralContainers" | "volumes" | "env" | "imagePullSecrets"
-        | "resourceClaims" | "schedulingGates" => "name",
+        "containers"
+        | "initContainers"
+        | "ephemeralContainers"
+        | "volumes"
+        | "env"
+        | "imagePullSecrets"
+        | "resourceClaims"
+        | "schedulingGates" => "name",
         "conditions" => "type",
         "ports" if parent == "spec" => "port",
         "ports" => "containerPort",
@@ -157,4 +163,56 @@ fn list(slot: &mut Value, changes: &[Value], merge: &str, key: &str) -> ApiResul
     added.append(items);
     *items = added;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(object: Value, patch: Value, expected: Value) {
+        let patched = apply(PatchKind::Strategic, &object, &patch, false).expect("a patch");
+        assert_eq!(patched, expected);
+    }
+
+    #[test]
+    fn strategic_merges_lists_by_their_keys() {
+        check(
+            json!({"spec": {"containers": [{"name": "a", "image": "1"}, {"name": "b"}]}}),
+            json!({"spec": {"containers": [{"name": "a", "image": "2"}, {"name": "c"}]}}),
+            json!({"spec": {"containers": [{"name": "c"}, {"name": "a", "image": "2"}, {"name": "b"}]}}),
+        );
+        check(
+            json!({"status": {"conditions": [{"type": "A", "status": "False"}]}}),
+            json!({"status": {"conditions": [{"type": "A", "status": "True"}, {"type": "B", "$patch": "delete"}]}}),
+            json!({"status": {"conditions": [{"type": "A", "status": "True"}]}}),
+        );
+    }
+
+    #[test]
+    fn strategic_replaces_other_lists_and_removes_nulls() {
+        check(
+            json!({"spec": {"tolerations": [{"key": "a"}], "nodeName": "n"}}),
+            json!({"spec": {"tolerations": [{"key": "b"}], "nodeName": null}}),
+            json!({"spec": {"tolerations": [{"key": "b"}]}}),
+        );
+        check(
+            json!({"metadata": {"labels": {"a": "1", "b": "2"}}}),
+            json!({"metadata": {"labels": {"$patch": "replace", "c": "3"}}}),
+            json!({"metadata": {"labels": {"c": "3"}}}),
+        );
+        check(
+            json!({"metadata": {"finalizers": ["a", "b"]}}),
+            json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"], "finalizers": ["c"]}}),
+            json!({"metadata": {"finalizers": ["b", "c"]}}),
+        );
+    }
+
+    #[test]
+    fn an_item_without_its_key_is_refused() {
+        let patch = json!({"spec": {"containers": [{"image": "x"}]}});
+        assert!(apply(PatchKind::Strategic, &json!({}), &patch, false).is_err());
+    }
 }

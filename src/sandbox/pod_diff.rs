@@ -84,7 +84,8 @@ fn gates(new: &Value, old: &Value) -> Option<FieldError> {
     let known = old["schedulingGates"].as_array().map_or(&[][..], Vec::as_slice);
     let is_new = |gate: &&Value| !known.contains(gate);
     let added = new["schedulingGates"].as_array().into_iter().flatten().find(is_new)?;
-    let why = format!("only deletion is allowed, but found new scheduling gate '{}'", added["name"].as_str()?);
+    let why =
+        format!("only deletion is allowed, but found new scheduling gate '{}'", added["name"].as_str()?);
     Some(FieldError::forbidden("spec.schedulingGates", &why))
 }
 

@@ -174,7 +174,7 @@ impl Api {
     /// Writes into a pod that it is being evicted.
     fn note_eviction(&self, kind: &Kind, key: &Key, uid: &str) -> ApiResult<()> {
         let now = seconds(self.clock.now());
-        self.update(kind, key, Part::All, &Options::default(), |pod| {
+        self.update(kind, key, Part::All, &Options::internal(), |pod| {
             let mut pod = pod.clone();
             if !uid.is_empty() && uid != meta::text(&pod, "uid") {
                 return Ok(pod);
@@ -200,8 +200,7 @@ impl Api {
         let matching: Vec<_> = matching.collect();
         let Some(first) = matching.first() else { return Ok(()) };
         if matching.len() > 1 {
-            let message =
-                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+            let message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
             return Err(ApiError::internal(message));
         }
         loop {
@@ -239,7 +238,10 @@ fn allowed(budget: &Value) -> ApiResult<()> {
         Err(ApiError::budget(json!({"reason": "DisruptionBudget", "message": message}), retry))
     };
     if status["observedGeneration"].as_i64().unwrap_or_default() < generation.unwrap_or_default() {
-        return refuse(format!("The disruption budget {name} is still being processed by the server."), Some(10));
+        return refuse(
+            format!("The disruption budget {name} is still being processed by the server."),
+            Some(10),
+        );
     }
     if status["disruptionsAllowed"].as_i64().unwrap_or_default() <= 0 {
         let message = format!(

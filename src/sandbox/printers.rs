@@ -91,7 +91,13 @@ pub(super) const DEPLOYMENTS: Printer = Printer {
     cells: |o, now| {
         let ready = format!("{}/{}", number(&o["status"]["readyReplicas"]), number(&o["spec"]["replicas"]));
         let status = |key: &str| json!(number(&o["status"][key]));
-        let mut cells = vec![name(o), ready.into(), status("updatedReplicas"), status("availableReplicas"), created(o, now)];
+        let mut cells = vec![
+            name(o),
+            ready.into(),
+            status("updatedReplicas"),
+            status("availableReplicas"),
+            created(o, now),
+        ];
         cells.extend(template(o));
         cells
     },
@@ -165,7 +171,13 @@ pub(super) const PRIORITY_CLASSES: Printer = Printer {
     ],
     cells: |o, now| {
         let is_default = o["globalDefault"] == true;
-        vec![name(o), json!(number(&o["value"])), is_default.into(), created(o, now), text(&o["preemptionPolicy"], "")]
+        vec![
+            name(o),
+            json!(number(&o["value"])),
+            is_default.into(),
+            created(o, now),
+            text(&o["preemptionPolicy"], ""),
+        ]
     },
 };
 
@@ -194,7 +206,9 @@ fn number(value: &Value) -> i64 {
 }
 
 fn created(object: &Value, now: Timestamp) -> Value {
-    object["metadata"]["creationTimestamp"].as_str().map_or_else(|| "<unknown>".into(), |time| age(time, now).into())
+    object["metadata"]["creationTimestamp"]
+        .as_str()
+        .map_or_else(|| "<unknown>".into(), |time| age(time, now).into())
 }
 
 /// Writes the time since `time` as people read it: `5s`, `3m20s`, `7h`, `12d`.
@@ -225,21 +239,23 @@ fn pod(object: &Value, now: Timestamp) -> Vec<Value> {
     let states = object["status"]["containerStatuses"].as_array().map_or(&[][..], Vec::as_slice);
     let ready = states.iter().filter(|c| c["ready"] == true).count();
     let restarts: i64 = states.iter().map(|c| number(&c["restartCount"])).sum();
-    let is_gated = object["status"]["conditions"]
-        .as_array()
-        .is_some_and(|list| list.iter().any(|c| c["type"] == "PodScheduled" && c["reason"] == "SchedulingGated"));
+    let is_gated = object["status"]["conditions"].as_array().is_some_and(|list| {
+        list.iter().any(|c| c["type"] == "PodScheduled" && c["reason"] == "SchedulingGated")
+    });
     let phase = object["status"]["phase"].as_str().unwrap_or("Unknown");
-    let status = match (object["metadata"]["deletionTimestamp"].is_string(), object["status"]["reason"].as_str()) {
-        (true, _) => "Terminating",
-        (_, Some(reason)) if !reason.is_empty() => reason,
-        _ if is_gated => "SchedulingGated",
-        _ if phase == "Succeeded" => "Completed",
-        _ if phase == "Pending" && object["spec"]["nodeName"].is_string() => "ContainerCreating",
-        _ => phase,
-    };
+    let status =
+        match (object["metadata"]["deletionTimestamp"].is_string(), object["status"]["reason"].as_str()) {
+            (true, _) => "Terminating",
+            (_, Some(reason)) if !reason.is_empty() => reason,
+            _ if is_gated => "SchedulingGated",
+            _ if phase == "Succeeded" => "Completed",
+            _ if phase == "Pending" && object["spec"]["nodeName"].is_string() => "ContainerCreating",
+            _ => phase,
+        };
     let none = "<none>";
     let gates = object["spec"]["readinessGates"].as_array().map_or(&[][..], Vec::as_slice);
-    let met = gates.iter().filter(|g| pods::has_condition(object, g["conditionType"].as_str().unwrap_or_default()));
+    let met =
+        gates.iter().filter(|g| pods::has_condition(object, g["conditionType"].as_str().unwrap_or_default()));
     let gates = if gates.is_empty() { none.into() } else { format!("{}/{}", met.count(), gates.len()) };
     vec![
         name(object),
@@ -295,7 +311,8 @@ fn event(object: &Value, now: Timestamp) -> Vec<Value> {
     };
     let about = &object["involvedObject"];
     let kind = about["kind"].as_str().unwrap_or_default().to_lowercase();
-    let source = text(&object["source"]["component"], object["reportingComponent"].as_str().unwrap_or_default());
+    let source =
+        text(&object["source"]["component"], object["reportingComponent"].as_str().unwrap_or_default());
     let count = object["series"]["count"].as_i64().or(object["count"].as_i64()).unwrap_or(1);
     vec![
         time(&["/series/lastObservedTime", "/lastTimestamp", "/eventTime"]).into(),
@@ -332,12 +349,29 @@ fn job(object: &Value, now: Timestamp) -> Vec<Value> {
 
 /// Returns containers, images and selector of a workload.
 fn template(object: &Value) -> Vec<Value> {
-    let containers = object["spec"]["template"]["spec"]["containers"].as_array().map_or(&[][..], Vec::as_slice);
+    let containers =
+        object["spec"]["template"]["spec"]["containers"].as_array().map_or(&[][..], Vec::as_slice);
     let join = |key: &str| {
         let all: Vec<&str> = containers.iter().filter_map(|c| c[key].as_str()).collect();
         Value::from(all.join(","))
     };
     let labels = object["spec"]["selector"]["matchLabels"].as_object().into_iter().flatten();
-    let selector: Vec<String> = labels.map(|(k, v)| format!("{k}={}", v.as_str().unwrap_or_default())).collect();
+    let selector: Vec<String> =
+        labels.map(|(k, v)| format!("{k}={}", v.as_str().unwrap_or_default())).collect();
     vec![join("name"), join("image"), selector.join(",").into()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_short() {
+        let cases =
+            [(5, "5s"), (119, "119s"), (200, "3m20s"), (3_600, "60m"), (14_460, "4h1m"), (90_000, "25h")];
+        let days = [(200_000, "2d7h"), (900_000, "10d"), (70_000_000, "2y80d")];
+        for (seconds, text) in cases.into_iter().chain(days) {
+            assert_eq!(span(seconds), text, "{seconds}");
+        }
+    }
 }

@@ -68,7 +68,8 @@ impl Api {
         if limit > 0 && items.len() > limit {
             let left = items.len() - limit;
             items.truncate(limit);
-            let last = items.last().map(|object| object.key.clone()).unwrap_or_else(|| ("".into(), "".into()));
+            let last =
+                items.last().map(|object| object.key.clone()).unwrap_or_else(|| ("".into(), "".into()));
             metadata["continue"] = Token { revision: Some(page.revision), after: last }.encode().into();
             if selection.is_everything() {
                 metadata["remainingItemCount"] = left.into();
@@ -77,9 +78,17 @@ impl Api {
         Ok(Listed { items, metadata })
     }
 
-    fn page(&self, kind: &Kind, selection: &Selection, options: &Options, token: Option<&Token>) -> ApiResult<Page> {
+    fn page(
+        &self,
+        kind: &Kind,
+        selection: &Selection,
+        options: &Options,
+        token: Option<&Token>,
+    ) -> ApiResult<Page> {
         if let Some(token) = token {
-            let Some(revision) = token.revision else { return Ok(self.store.list(&kind.storage, &selection.namespace)) };
+            let Some(revision) = token.revision else {
+                return Ok(self.store.list(&kind.storage, &selection.namespace));
+            };
             let at = self.store.list_at(&kind.storage, &selection.namespace, revision);
             return at.map_err(|_| {
                 let mut error = ApiError::expired(

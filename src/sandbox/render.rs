@@ -53,7 +53,14 @@ impl<'a> Renderer<'a> {
             (View::Metadata, _) => write_json(out, &table::partial(&object.value())),
             (View::Table, _) => {
                 let row = table::row(self.kind, &object.value(), self.include_object, self.now);
-                write_json(out, &table::table(self.kind, json!({"resourceVersion": object.revision.to_string()}), vec![row]));
+                write_json(
+                    out,
+                    &table::table(
+                        self.kind,
+                        json!({"resourceVersion": object.revision.to_string()}),
+                        vec![row],
+                    ),
+                );
             }
         }
     }
@@ -62,7 +69,8 @@ impl<'a> Renderer<'a> {
     pub(super) fn list(&self, items: &[impl AsRef<Object>], metadata: Value) -> Bytes {
         let items = items.iter().map(AsRef::as_ref);
         if self.view == View::Table {
-            let rows = items.map(|o| table::row(self.kind, &o.value(), self.include_object, self.now)).collect();
+            let rows =
+                items.map(|o| table::row(self.kind, &o.value(), self.include_object, self.now)).collect();
             return to_bytes(&table::table(self.kind, metadata, rows));
         }
         let (kind, version) = match self.view {
@@ -70,7 +78,8 @@ impl<'a> Renderer<'a> {
             _ => (self.kind.list_kind(), self.kind.api_version()),
         };
         let mut out = BytesMut::with_capacity(4096);
-        let head = format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{version}\",\"metadata\":{metadata},\"items\":[");
+        let head =
+            format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{version}\",\"metadata\":{metadata},\"items\":[");
         out.put_slice(head.as_bytes());
         for (index, object) in items.enumerate() {
             if index > 0 {
@@ -112,7 +121,9 @@ impl<'a> Renderer<'a> {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let object = match self.view {
-            View::Metadata => json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}),
+            View::Metadata => {
+                json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+            }
             View::Table => table::table(self.kind, metadata, Vec::new()),
             View::Full => {
                 let mut object = typed(self.kind, self.kind.empty.clone());

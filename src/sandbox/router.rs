@@ -79,7 +79,8 @@ fn objects(kinds: &Registry, group: &str, version: &str, rest: &[&str]) -> Route
         _ => return Route::UnknownResource,
     };
     let Some(kind) = kinds.find(group, version, plural) else { return Route::UnknownResource };
-    let is_misplaced = !namespace.is_empty() && !kind.namespaced || !name.is_empty() && namespace.is_empty() && kind.namespaced;
+    let is_misplaced = !namespace.is_empty() && !kind.namespaced
+        || !name.is_empty() && namespace.is_empty() && kind.namespaced;
     if is_misplaced || (!subresource.is_empty() && kind.subresource(subresource).is_none()) {
         return Route::UnknownResource;
     }

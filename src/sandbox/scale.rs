@@ -8,7 +8,8 @@ use super::meta;
 /// Returns the Scale of a workload.
 pub(super) fn show(object: &Value) -> Value {
     let labels = object["spec"]["selector"]["matchLabels"].as_object().into_iter().flatten();
-    let selector: Vec<String> = labels.map(|(k, v)| format!("{k}={}", v.as_str().unwrap_or_default())).collect();
+    let selector: Vec<String> =
+        labels.map(|(k, v)| format!("{k}={}", v.as_str().unwrap_or_default())).collect();
     let mut metadata = json!({});
     for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         metadata[key] = meta::text(object, key).into();

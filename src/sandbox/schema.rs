@@ -119,15 +119,17 @@ fn check(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>
         errors.push(FieldError::wrong_type(path, value, &why));
         return;
     }
-    if let Some(known) = schema["enum"].as_array() {
-        if !known.contains(value) {
-            let known: Vec<&str> = known.iter().filter_map(Value::as_str).collect();
-            errors.push(FieldError::unsupported(path, value, &known));
-        }
+    if let Some(known) = schema["enum"].as_array()
+        && !known.contains(value)
+    {
+        let known: Vec<&str> = known.iter().filter_map(Value::as_str).collect();
+        errors.push(FieldError::unsupported(path, value, &known));
     }
     match value {
         Value::Number(_) => check_number(schema, value, path, errors),
-        Value::String(text) => check_size(schema, text.chars().count(), ["minLength", "maxLength"], value, path, errors),
+        Value::String(text) => {
+            check_size(schema, text.chars().count(), ["minLength", "maxLength"], value, path, errors)
+        }
         Value::Array(items) => {
             check_size(schema, items.len(), ["minItems", "maxItems"], value, path, errors);
             if let Some(schema) = schema.get("items") {
@@ -176,7 +178,14 @@ fn check_number(schema: &Value, value: &Value, path: &str, errors: &mut Vec<Fiel
     }
 }
 
-fn check_size(schema: &Value, size: usize, bounds: [&str; 2], value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn check_size(
+    schema: &Value,
+    size: usize,
+    bounds: [&str; 2],
+    value: &Value,
+    path: &str,
+    errors: &mut Vec<FieldError>,
+) {
     let unit = if value.is_string() { "chars long" } else { "items" };
     if schema[bounds[0]].as_u64().is_some_and(|least| (size as u64) < least) {
         let why = format!("{path} in body should be at least {} {unit}", schema[bounds[0]]);

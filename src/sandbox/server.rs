@@ -55,7 +55,11 @@ struct Call {
 }
 
 /// Serves any request.
-pub(super) async fn handle(State(server): State<Arc<Server>>, ConnectInfo(cut): ConnectInfo<Cut>, request: Request) -> Response {
+pub(super) async fn handle(
+    State(server): State<Arc<Server>>,
+    ConnectInfo(cut): ConnectInfo<Cut>,
+    request: Request,
+) -> Response {
     let path = request.uri().path_and_query().map_or("", |p| p.as_str()).to_owned();
     let method = request.method().clone();
     let fault = server.faults.take(method.as_str(), &path, |fault| !fault.is_for_watch());
@@ -65,7 +69,12 @@ pub(super) async fn handle(State(server): State<Arc<Server>>, ConnectInfo(cut): 
             return plain(StatusCode::OK, "");
         }
         Some(Fault::Status(code)) => return refusal(&ApiError::injected(code)),
-        Some(Fault::Delay(time)) => server.api.clock.wait_until(later(server.api.clock.now(), time)).await,
+        Some(Fault::Delay(time)) => {
+            tokio::select! {
+                () = server.api.clock.wait_until(later(server.api.clock.now(), time)) => {}
+                () = server.shutdown.cancelled() => {}
+            }
+        }
         _ => {}
     }
     let response = match read(request, path).await {
@@ -111,7 +120,8 @@ impl Server {
             Route::UnknownResource => return Err(ApiError::no_resource()),
             Route::CoreVersions | Route::Groups if aggregated.is_some() => {
                 let version = aggregated.unwrap_or_default();
-                let content = format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList");
+                let content =
+                    format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList");
                 let body = to_bytes(&discovery::aggregated(&kinds, bare.trim_matches('/') == "api", version));
                 return Ok(respond(StatusCode::OK, &content, body));
             }
@@ -269,7 +279,13 @@ impl Server {
         })
     }
 
-    fn written(&self, kind: &super::kinds::Kind, view: View, options: &Options, written: &Written) -> Response {
+    fn written(
+        &self,
+        kind: &super::kinds::Kind,
+        view: View,
+        options: &Options,
+        written: &Written,
+    ) -> Response {
         let renderer = Renderer::new(kind, view, &options.include_object, self.api.clock.now());
         let code = if written.is_new { StatusCode::CREATED } else { StatusCode::OK };
         let mut response = json(code, renderer.object(&written.object));

@@ -139,7 +139,14 @@ impl Default for Table {
 impl Store {
     /// Returns an empty store that keeps `history` changes per table.
     pub(super) fn new(clock: Clock, history: usize) -> Self {
-        let inner = Inner { revision: 0, compacted: 0, tables: BTreeMap::new(), owned: BTreeMap::new(), garbage: Vec::new(), garbage_wake: None };
+        let inner = Inner {
+            revision: 0,
+            compacted: 0,
+            tables: BTreeMap::new(),
+            owned: BTreeMap::new(),
+            garbage: Vec::new(),
+            garbage_wake: None,
+        };
         Self { inner: Mutex::new(inner), history: history.max(1), clock }
     }
 
@@ -203,7 +210,12 @@ impl Store {
     }
 
     /// Writes an object: creates it when `expected` is `None`, else replaces that revision.
-    pub(super) fn put(&self, kind: &Kind, expected: Option<u64>, mut value: Value) -> Result<Arc<Object>, Refused> {
+    pub(super) fn put(
+        &self,
+        kind: &Kind,
+        expected: Option<u64>,
+        mut value: Value,
+    ) -> Result<Arc<Object>, Refused> {
         let key: Key = (meta::text(&value, "namespace").into(), meta::text(&value, "name").into());
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
@@ -225,7 +237,12 @@ impl Store {
     }
 
     /// Removes the expected revision of an object; `value` is its last state.
-    pub(super) fn remove(&self, kind: &Kind, expected: u64, mut value: Value) -> Result<Arc<Object>, Refused> {
+    pub(super) fn remove(
+        &self,
+        kind: &Kind,
+        expected: u64,
+        mut value: Value,
+    ) -> Result<Arc<Object>, Refused> {
         let key: Key = (meta::text(&value, "namespace").into(), meta::text(&value, "name").into());
         let mut inner = self.inner.lock();
         let inner = &mut *inner;

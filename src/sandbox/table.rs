@@ -51,7 +51,8 @@ pub(super) fn table(kind: &Kind, metadata: Value, rows: Vec<Value>) -> Value {
 
 /// Reads a simple JSON path such as `.status.phase` or `.spec.items[0].name`.
 fn custom_cell(object: &Value, kind: &str, path: &str, now: Timestamp) -> Value {
-    let pointer: String = path.replace("\\.", "\u{0}").replace(['.', '['], "/").replace(']', "").replace('\u{0}', ".");
+    let pointer: String =
+        path.replace("\\.", "\u{0}").replace(['.', '['], "/").replace(']', "").replace('\u{0}', ".");
     let condition = path.split_once("[?(@.type==").and_then(|(list, rest)| {
         let (wanted, field) = rest.split_once(")]")?;
         let items = object.pointer(&list.replace('.', "/"))?.as_array()?;

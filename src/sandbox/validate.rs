@@ -40,7 +40,11 @@ pub(super) fn metadata(object: &Value, is_namespace: bool) -> Vec<FieldError> {
             errors.push(FieldError::invalid("metadata.labels", value, why));
         }
         if key.is_empty() || key.rsplit('/').next().is_none_or(|n| n.is_empty() || n.len() > 63) {
-            errors.push(FieldError::invalid("metadata.labels", &Value::from(key.as_str()), "name part must be non-empty"));
+            errors.push(FieldError::invalid(
+                "metadata.labels",
+                &Value::from(key.as_str()),
+                "name part must be non-empty",
+            ));
         }
     }
     errors
@@ -82,8 +86,10 @@ pub(super) fn is_quantity(text: &str) -> bool {
 pub(super) fn quantities(object: &Value) -> Result<(), String> {
     match object {
         Value::Object(fields) => fields.iter().try_for_each(|(key, value)| {
-            let holds_amounts =
-                matches!(key.as_str(), "requests" | "limits" | "capacity" | "allocatable" | "overhead" | "hard");
+            let holds_amounts = matches!(
+                key.as_str(),
+                "requests" | "limits" | "capacity" | "allocatable" | "overhead" | "hard"
+            );
             match value {
                 Value::Object(amounts) if holds_amounts => amounts.values().try_for_each(amount),
                 _ => quantities(value),
@@ -135,7 +141,11 @@ fn pod_spec(spec: &Value, path: &str) -> Vec<FieldError> {
     }
     let policies = ["Always", "OnFailure", "Never"];
     if spec["restartPolicy"].as_str().is_some_and(|p| !policies.contains(&p)) {
-        errors.push(FieldError::unsupported(format!("{path}.restartPolicy"), &spec["restartPolicy"], &policies));
+        errors.push(FieldError::unsupported(
+            format!("{path}.restartPolicy"),
+            &spec["restartPolicy"],
+            &policies,
+        ));
     }
     errors
 }
@@ -145,7 +155,11 @@ fn requests_within_limits(resources: &Value, path: &str) -> Vec<FieldError> {
     for (name, request) in resources["requests"].as_object().into_iter().flatten() {
         let field = format!("{path}.resources.requests");
         if request.as_str().is_some_and(|r| r.starts_with('-')) {
-            errors.push(FieldError::invalid(format!("{field}[{name}]"), request, "must be greater than or equal to 0"));
+            errors.push(FieldError::invalid(
+                format!("{field}[{name}]"),
+                request,
+                "must be greater than or equal to 0",
+            ));
         }
     }
     errors
@@ -165,7 +179,11 @@ pub(super) fn workload(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         errors.push(FieldError::invalid("spec.selector", &spec["selector"], why));
     } else if !selector.matches(&labels) {
         let why = "`selector` does not match template `labels`";
-        errors.push(FieldError::invalid("spec.template.metadata.labels", &spec["template"]["metadata"]["labels"], why));
+        errors.push(FieldError::invalid(
+            "spec.template.metadata.labels",
+            &spec["template"]["metadata"]["labels"],
+            why,
+        ));
     }
     if old.is_some_and(|old| old["spec"]["selector"] != spec["selector"]) {
         errors.push(FieldError::invalid("spec.selector", &spec["selector"], "field is immutable"));
@@ -193,7 +211,10 @@ pub(super) fn job(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
 fn not_negative(spec: &Value, keys: &[&str]) -> Vec<FieldError> {
     let is_negative = |key: &&&str| spec[**key].as_i64().is_some_and(|n| n < 0);
     let why = "must be greater than or equal to 0";
-    keys.iter().filter(is_negative).map(|key| FieldError::invalid(format!("spec.{key}"), &spec[*key], why)).collect()
+    keys.iter()
+        .filter(is_negative)
+        .map(|key| FieldError::invalid(format!("spec.{key}"), &spec[*key], why))
+        .collect()
 }
 
 /// Checks a PodDisruptionBudget.
@@ -219,4 +240,19 @@ pub(super) fn priority_class(object: &Value, old: Option<&Value>) -> Vec<FieldEr
         errors.push(FieldError::forbidden("value", "may not be changed in an update."));
     }
     errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_told_from_other_texts() {
+        for text in ["0", "1", "-1", "+1.5", "100m", "8Gi", "1e3", "1E-3", "5n", "2Ei", ".5", "1E"] {
+            assert!(is_quantity(text), "{text}");
+        }
+        for text in ["", "x", "1x", "1 Gi", "Gi", "1.2.3", "1mi", "--1", "1e", "."] {
+            assert!(!is_quantity(text), "{text}");
+        }
+    }
 }

@@ -57,8 +57,12 @@ pub(super) async fn run(server: Arc<Server>) {
     let tables = [DEPLOYMENTS, REPLICA_SETS, JOBS, BUDGETS, "namespaces", "pods"];
     let mut followers = tables.map(|table| (table, Follower::new(&server, table)));
     let mut garbage = server.api.store.watch_garbage();
-    let mut controllers =
-        Controllers { server: server.clone(), work: BTreeSet::new(), owners: BTreeMap::new(), budgeted: BTreeSet::new() };
+    let mut controllers = Controllers {
+        server: server.clone(),
+        work: BTreeSet::new(),
+        owners: BTreeMap::new(),
+        budgeted: BTreeSet::new(),
+    };
     loop {
         garbage.borrow_and_update();
         let mut is_idle = controllers.collect_garbage();
@@ -112,7 +116,7 @@ impl Controllers {
                 self.budgeted.insert(key.0.clone());
                 Some(Work::Budgets(key.0))
             }
-            "namespaces" => object.is_deleting.then(|| Work::Namespace(key.1)),
+            "namespaces" => object.is_deleting.then_some(Work::Namespace(key.1)),
             _ => {
                 if change == Change::Modified && !previous.is_none_or(|old| differs(old, object)) {
                     return;
@@ -159,7 +163,8 @@ impl Controllers {
 
 /// Says whether a change of a pod matters to who counts pods.
 fn differs(old: &Object, new: &Object) -> bool {
-    let facts = |pod: &Object| (pod.field(PHASE).to_owned(), pod.is_ready, pod.is_deleting, pod.owners.clone());
+    let facts =
+        |pod: &Object| (pod.field(PHASE).to_owned(), pod.is_ready, pod.is_deleting, pod.owners.clone());
     facts(old) != facts(new) || old.labels != new.labels
 }
 
@@ -178,7 +183,7 @@ fn set_status(api: &Api, kind: &Kind, key: &Key, status: &Value) {
         Ok(new)
     };
     // An object that is gone needs no status.
-    let _ = api.update(kind, key, Part::Status, &Options::default(), change);
+    let _ = api.update(kind, key, Part::Status, &Options::internal(), change);
 }
 
 /// Returns the reference of an owner to itself.
