@@ -143,11 +143,14 @@ fn session(kubectl: &Kubectl) {
         &["deployments", "deploy", "apps/v1", "poddisruptionbudgets", "pods"],
     );
     let (_watch, lines) = kubectl.follow(&["get", "pods", "-w"]);
+    let (_nodes, node_lines) = kubectl.follow(&["get", "nodes", "-w"]);
+    let (_deployments, deployment_lines) = kubectl.follow(&["get", "deployments", "-w"]);
     contains(
         &kubectl.says(&["apply", "-f", "tests/data/kubectl/cluster.yaml"]),
         &["node/n1 created", "pod/alone created"],
     );
     await_line(&lines, &["alone", "Pending"]);
+    await_line(&node_lines, &["n1", "Ready"]);
     contains(
         &kubectl.says(&["apply", "-f", "tests/data/kubectl/cluster.yaml"]),
         &["node/n1 unchanged", "pod/alone unchanged"],
@@ -177,6 +180,7 @@ fn session(kubectl: &Kubectl) {
         &kubectl.says(&["rollout", "status", "deployment/web", "--timeout=20s"]),
         &["successfully rolled out"],
     );
+    await_line(&deployment_lines, &["web", "2/2"]);
     contains(
         &kubectl.says(&["get", "deploy,rs,pods"]),
         &["deployment.apps/web", "replicaset.apps/web-", "2/2"],
@@ -193,6 +197,7 @@ fn session(kubectl: &Kubectl) {
     );
     contains(&kubectl.says(&["cordon", "n1"]), &["cordoned"]);
     contains(&kubectl.says(&["get", "nodes"]), &["SchedulingDisabled"]);
+    await_line(&node_lines, &["n1", "SchedulingDisabled"]);
     contains(&kubectl.says(&["get", "events", "-A"]), &[]);
 
     contains(&kubectl.says(&["delete", "deployment", "web"]), &["deleted"]);

@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use futures_util::{Stream, StreamExt};
+use futures_util::{FutureExt, Stream, StreamExt};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -336,10 +336,13 @@ async fn faults_hit_the_next_event_of_a_watch() {
     sandbox.faults().next(watched(), Fault::GoneEvent);
     pods.create(&PostParams::default(), &pod("c")).await.expect("created");
     assert!(matches!(in_time(gone.next()).await, Some(Ok(WatchEvent::Error(status))) if status.code == 410));
+    sandbox.faults().next(watched(), Fault::SilentWatch);
+    let mut silent = open().await;
     let mut cut = open().await;
     sandbox.faults().next(watched(), Fault::DropMidLine);
     pods.create(&PostParams::default(), &pod("d")).await.expect("created");
     assert!(!matches!(in_time(cut.next()).await, Some(Ok(_))), "half a line is no event");
+    assert!(silent.next().now_or_never().is_none(), "a silent watch says nothing, though others have heard");
 }
 
 #[tokio::test]
@@ -522,8 +525,17 @@ async fn a_namespace_goes_with_what_is_in_it() {
     let namespace: Namespace = of(json!({"metadata": {"name": "team"}}));
     namespaces.create(&PostParams::default(), &namespace).await.expect("created");
     let pods: Api<Pod> = Api::namespaced(client, "team");
-    pods.create(&PostParams::default(), &pod("a")).await.expect("created");
+    let mut held = pod("a");
+    held.metadata.finalizers = Some(vec!["example.org/hold".into()]);
+    pods.create(&PostParams::default(), &held).await.expect("created");
     namespaces.delete("team", &DeleteParams::default()).await.expect("deleted");
+    until(pods.clone(), "a", "on its way", |pod| {
+        pod.is_some_and(|p| p.metadata.deletion_timestamp.is_some())
+    })
+    .await;
+    assert_eq!(code(&pods.create(&PostParams::default(), &pod("b")).await.expect_err("too late")), 403);
+    let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    pods.patch("a", &PatchParams::default(), &free).await.expect("patched");
     until(namespaces, "team", "gone", |namespace| namespace.is_none()).await;
     assert_eq!(sandbox.count("pods"), 0);
 }

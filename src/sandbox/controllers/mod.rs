@@ -50,6 +50,8 @@ struct Controllers {
     owners: BTreeMap<Box<str>, Work>,
     /// Namespaces with budgets.
     budgeted: BTreeSet<Arc<str>>,
+    /// Namespaces that are going away.
+    leaving: BTreeSet<Arc<str>>,
 }
 
 /// Runs until the sandbox stops.
@@ -62,6 +64,7 @@ pub(super) async fn run(server: Arc<Server>) {
         work: BTreeSet::new(),
         owners: BTreeMap::new(),
         budgeted: BTreeSet::new(),
+        leaving: BTreeSet::new(),
     };
     loop {
         garbage.borrow_and_update();
@@ -108,6 +111,9 @@ impl Controllers {
 
     fn notice(&mut self, table: &str, object: &Object, previous: Option<&Object>, change: Change) {
         let key = object.key.clone();
+        if change == Change::Deleted && self.leaving.contains(&key.0) {
+            self.work.insert(Work::Namespace(key.0.clone()));
+        }
         let own = match table {
             DEPLOYMENTS => Some(Work::Deployment(key)),
             REPLICA_SETS => Some(Work::ReplicaSet(key)),
@@ -116,7 +122,11 @@ impl Controllers {
                 self.budgeted.insert(key.0.clone());
                 Some(Work::Budgets(key.0))
             }
-            "namespaces" => object.is_deleting.then_some(Work::Namespace(key.1)),
+            "namespaces" if !object.is_deleting => None,
+            "namespaces" => {
+                self.leaving.insert(key.1.clone());
+                Some(Work::Namespace(key.1))
+            }
             _ => {
                 if change == Change::Modified && !previous.is_none_or(|old| differs(old, object)) {
                     return;
@@ -130,6 +140,9 @@ impl Controllers {
         if let Some(work) = own {
             if change == Change::Deleted {
                 self.owners.remove(&object.uid);
+                if let Work::Namespace(name) = &work {
+                    self.leaving.remove(name);
+                }
             } else {
                 self.owners.insert(object.uid.clone(), work.clone());
                 self.work.insert(work);
