@@ -1,1 +1,264 @@
-//! x
+//! `pellucid replay`: schedules a trace, straight to the core or through the HTTP API of a sandbox.
+//!
+//! Both ways give the same decisions at one seed: pods arrive in file order, and none leaves. The audit at
+//! the end works on API objects, with arithmetic of its own.
+
+use std::collections::BTreeMap;
+use std::io::BufWriter;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+use super::client;
+use super::clock::{self, Clock, Stopwatch};
+use super::instance::{Instance, InstanceConfig};
+use super::quantiles::Durations;
+use crate::cluster::Input;
+use crate::config::{self, DEFAULT_SCHEDULER_NAME};
+use crate::cycle::Scheduler;
+use crate::cycle::decision::Outcome;
+use crate::cycle::scheduler::Settings;
+use crate::diagnosis::Root;
+use crate::diagnosis::root::Registry;
+use crate::diagnosis::switches::Switches;
+use crate::framework::effect::{BindOutcome, Effect, EffectReport};
+use crate::kubernetes::Connection;
+use crate::kubernetes::decode::{node_from_value, pod_from_value};
+use crate::model::PodKey;
+use crate::model::time::Probe;
+use crate::plugins;
+use crate::queue::QueueLimits;
+use crate::replay::{Report, Trace, audit, to_node_json, to_pod_json, write_decisions};
+use crate::sandbox::{self, Sandbox};
+
+const NAMESPACE: &str = "default";
+/// How long the scheduler may take for the next pod before the replay gives up.
+const STALL_PATIENCE: Duration = Duration::from_secs(60);
+
+/// What the command was told.
+#[derive(Clone, Debug)]
+pub struct ReplayOptions {
+    /// Through the HTTP API of a sandbox.
+    pub through_api: bool,
+    /// Where to write the decisions.
+    pub decisions: Option<PathBuf>,
+    /// Seed of the tie order.
+    pub seed: u64,
+}
+
+/// What came of a replay, before it is reported.
+struct Replayed {
+    nodes: Vec<Value>,
+    pods: Vec<Value>,
+    root: Arc<Root>,
+    took: Duration,
+    decisions: Arc<Durations>,
+    note: String,
+}
+
+/// Replays a trace.
+pub async fn replay(trace: Trace, options: ReplayOptions) -> anyhow::Result<Report> {
+    let nodes: Vec<Value> = trace.nodes.iter().map(to_node_json).collect();
+    let pods: Vec<Value> =
+        trace.pods.iter().map(|p| to_pod_json(p, NAMESPACE, DEFAULT_SCHEDULER_NAME)).collect();
+    let replayed = if options.through_api {
+        through_api(nodes, pods, options.seed).await?
+    } else {
+        straight(nodes, pods, options.seed)?
+    };
+    if let Some(file) = &options.decisions {
+        write_file(file, &trace, &replayed.pods)?;
+    }
+    Ok(report(&replayed))
+}
+
+fn write_file(file: &PathBuf, trace: &Trace, pods: &[Value]) -> anyhow::Result<()> {
+    let places: BTreeMap<&str, &str> = pods
+        .iter()
+        .filter_map(|p| Some((p.pointer("/metadata/name")?.as_str()?, p.pointer("/spec/nodeName")?.as_str()?)))
+        .collect();
+    let out = std::fs::File::create(file).with_context(|| format!("cannot write {}", file.display()))?;
+    let lines = trace.pods.iter().map(|p| (&*p.name, places.get(&*p.name).copied()));
+    write_decisions(&mut BufWriter::new(out), lines).with_context(|| format!("cannot write {}", file.display()))
+}
+
+// === straight to the core ===
+
+fn straight(nodes: Vec<Value>, pods: Vec<Value>, seed: u64) -> anyhow::Result<Replayed> {
+    let clock = clock::system();
+    let mut scheduler = core(seed)?;
+    let unreadable = |q: crate::cluster::input::Quarantined| anyhow::anyhow!("{} {}: {}", q.kind, q.name, q.problem);
+    for node in &nodes {
+        let node = node_from_value(node).map_err(unreadable)?;
+        scheduler.apply(Input::NodeApplied(Arc::new(node)), clock());
+    }
+    let decisions = Arc::new(Durations::default());
+    let bar = progress(pods.len());
+    let stopwatch = Stopwatch::start();
+    let mut bound = pods;
+    for pod in &mut bound {
+        let name = pod["metadata"]["name"].clone();
+        pod["metadata"]["uid"] = name;
+        let decoded = pod_from_value(pod).map_err(unreadable)?;
+        scheduler.apply(Input::PodApplied(Arc::new(decoded)), clock());
+        let before = stopwatch.elapsed();
+        let step = scheduler.step(clock(), &stopwatch);
+        decisions.add(stopwatch.elapsed() - before);
+        if let Some(Outcome::Placed { node, .. }) = step.map(|s| s.verdict.outcome) {
+            pod["spec"]["nodeName"] = json!(&*node);
+        }
+        confirm(&mut scheduler, &clock);
+        bar.inc(1);
+    }
+    let took = stopwatch.elapsed();
+    bar.finish_and_clear();
+    let root = Arc::new(scheduler.publish(clock()));
+    let note = "straight to the core: without an API server, watches and writes".into();
+    Ok(Replayed { nodes, pods: bound, root, took, decisions, note })
+}
+
+fn core(seed: u64) -> anyhow::Result<Scheduler> {
+    let registry: Registry = Arc::new(plugins::registry());
+    let configuration = config::default(&registry)?;
+    Ok(Scheduler::new(Settings {
+        profiles: configuration.profiles,
+        registry,
+        limits: QueueLimits::default(),
+        seed,
+        switches: Arc::new(Switches::default()),
+        shadow_of: None,
+    }))
+}
+
+/// Reports every ordered binding as done.
+fn confirm(scheduler: &mut Scheduler, clock: &Clock) {
+    for effect in scheduler.take_effects() {
+        if let Effect::Bind(order) = effect {
+            let report =
+                EffectReport::BindDone { id: order.id, uid: order.pod.uid, outcome: BindOutcome::Bound };
+            scheduler.apply(Input::Report(report), clock());
+        }
+    }
+}
+
+// === through the API ===
+
+async fn through_api(nodes: Vec<Value>, pods: Vec<Value>, seed: u64) -> anyhow::Result<Replayed> {
+    let sandbox = Sandbox::start(sandbox::Config::default()).await?;
+    let registry: Registry = Arc::new(plugins::registry());
+    let patience = Duration::from_secs(10);
+    let connection = Connection::with_config(sandbox.kube_config(), "the replay's sandbox", patience).await?;
+    let client = connection.write.clone();
+    let mut instance = Instance::start(InstanceConfig {
+        connection,
+        configuration: config::default(&registry)?,
+        registry,
+        listen: ([127, 0, 0, 1], 0).into(),
+        seed,
+        shadow_of: None,
+        log: None,
+        clock: clock::system(),
+    })
+    .await?;
+    for node in &nodes {
+        client::create(&client, node).await.context("cannot create a node")?;
+    }
+    wait(&mut instance, |root| root.cluster.present().len() == nodes.len()).await?;
+
+    let bar = progress(pods.len());
+    let stopwatch = Stopwatch::start();
+    for pod in &pods {
+        client::create(&client, pod).await.context("cannot create a pod")?;
+        bar.set_position(decided(&instance.root()) as u64);
+    }
+    wait(&mut instance, |root| {
+        bar.set_position(decided(root) as u64);
+        decided(root) == pods.len() && root.queue.counts().in_flight == 0
+    })
+    .await?;
+    let took = stopwatch.elapsed();
+    bar.finish_and_clear();
+
+    let nodes = client::list(&client, "/api/v1/nodes").await?;
+    let pods = client::list(&client, &format!("/api/v1/namespaces/{NAMESPACE}/pods")).await?;
+    let (root, decisions) = (instance.root(), instance.decisions.clone());
+    instance.stop().await;
+    sandbox.stop().await;
+    let note = "through the sandbox's HTTP API, on the same machine: creation, decision and binding".into();
+    Ok(Replayed { nodes, pods, root, took, decisions, note })
+}
+
+/// Returns how many pods have a verdict or a place.
+fn decided(root: &Root) -> usize {
+    let counts = root.queue.counts();
+    let waiting = counts.active + counts.backoff;
+    root.cluster.pods().count().saturating_sub(waiting) + root.cluster.quarantined().count()
+}
+
+/// Waits until a root is as wanted; gives up when nothing is published for long.
+async fn wait(instance: &mut Instance, is_wanted: impl Fn(&Root) -> bool) -> anyhow::Result<()> {
+    let mut root = instance.root();
+    while !is_wanted(&root) {
+        root = tokio::select! {
+            root = tokio::time::timeout(STALL_PATIENCE, instance.next_root()) => {
+                root.context("the scheduler published nothing for a minute")?
+            }
+            reason = instance.edge.ended() => bail!("stopped because {reason}"),
+        };
+    }
+    Ok(())
+}
+
+// === the report ===
+
+fn report(replayed: &Replayed) -> Report {
+    let mut pending: BTreeMap<String, usize> = BTreeMap::new();
+    let (mut bound, mut quarantined) = (0, 0);
+    for pod in &replayed.pods {
+        if !pod["spec"]["nodeName"].is_null() {
+            bound += 1;
+            continue;
+        }
+        let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let key = PodKey::new(text("/metadata/namespace"), text("/metadata/name"));
+        match reason(&replayed.root, &key) {
+            Some(reason) => *pending.entry(reason).or_default() += 1,
+            None => quarantined += 1,
+        }
+    }
+    let report = Report {
+        pods: replayed.pods.len(),
+        bound,
+        pending_by_reason: pending,
+        quarantined,
+        pods_per_second: replayed.pods.len() as f64 / replayed.took.as_secs_f64().max(1e-9),
+        decision_p50: replayed.decisions.quantile(0.5),
+        decision_p99: replayed.decisions.quantile(0.99),
+        notes: vec![replayed.note.clone()],
+        ..Report::default()
+    };
+    report.with_audit(&audit(&replayed.nodes, &replayed.pods))
+}
+
+/// Returns the reasons for which a pod is pending, without counts; `None` when it is quarantined.
+fn reason(root: &Root, key: &PodKey) -> Option<String> {
+    let id = root.cluster.find_pod(key)?;
+    match root.verdicts.get(id.index())?.as_ref().map(|v| &v.outcome) {
+        Some(Outcome::Refused(refusal) | Outcome::Gated(refusal)) => {
+            let mut messages: Vec<String> = refusal.reasons().map(|(reason, _)| reason.message()).collect();
+            messages.sort();
+            messages.dedup();
+            Some(messages.join(", "))
+        }
+        _ => Some("not tried yet".into()),
+    }
+}
+
+fn progress(n: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} pods  {per_sec}  {eta} left");
+    ProgressBar::new(n as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}

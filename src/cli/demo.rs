@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 
 use clap::Args;
 
-use super::not_in_this_build;
+use super::runtime;
+use crate::app::demo::{self, DemoOptions};
+use crate::app::telemetry;
 
 /// Arguments of `demo`.
 #[derive(Debug, Args)]
@@ -22,11 +24,18 @@ pub struct DemoArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
     /// Verbosity of the log: 0 warnings, 1 and 2 info, 3 to 5 debug, 6 and more trace
-    #[arg(short = 'v', long = "v", value_name = "N", default_value_t = 0)]
+    #[arg(short = 'v', long = "v", value_name = "N", default_value_t = 1)]
     pub verbosity: u8,
 }
 
 /// Runs until told to stop, or until settled.
-pub(super) fn run(_args: &DemoArgs) -> anyhow::Result<()> {
-    Err(not_in_this_build("demo"))
+pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
+    let (log, _guard) = telemetry::init(args.verbosity)?;
+    let options = DemoOptions {
+        listen: args.listen,
+        api_listen: args.api_listen,
+        exit_when_settled: args.exit_when_settled,
+        seed: args.seed,
+    };
+    runtime()?.block_on(demo::run(options, log, &mut std::io::stdout()))
 }

@@ -19,6 +19,7 @@ pub mod out;
 mod probe;
 pub mod replay;
 pub mod run;
+pub mod sandbox;
 mod scores;
 mod server;
 mod text;
@@ -40,7 +41,7 @@ pub enum Command {
     /// Schedule on a small built-in cluster and show what there is to see
     Demo(demo::DemoArgs),
     /// Serve a Kubernetes API from memory, for a machine without a cluster
-    Sandbox,
+    Sandbox(sandbox::Args),
     /// Schedule a trace of a real cluster and report what became of it
     Replay(replay::ReplayArgs),
     /// Say why pods are where they are, or nowhere
@@ -72,7 +73,7 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Run(args) => run::run(&args),
         Command::Demo(args) => demo::run(&args),
-        Command::Sandbox => Err(not_in_this_build("sandbox")),
+        Command::Sandbox(args) => runtime()?.block_on(sandbox::run(args)),
         Command::Replay(args) => replay::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Scores(args) => scores::run(&args),
@@ -83,7 +84,7 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
     }
 }
 
-/// What a command says whose other half is missing.
-fn not_in_this_build(command: &str) -> anyhow::Error {
-    anyhow::anyhow!("this build does not have what `{command}` needs yet")
+/// Returns the runtime of the commands that serve or talk to a cluster. The scheduling thread is its own.
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::not_in_this_build;
+use super::out;
 
 /// Arguments of `openapi`.
 #[derive(Debug, Args)]
@@ -10,5 +10,8 @@ pub struct OpenapiArgs {}
 
 /// Prints the document.
 pub(super) fn run(_args: &OpenapiArgs) -> anyhow::Result<()> {
-    Err(not_in_this_build("openapi"))
+    let routes = crate::app::routes::routes(&crate::plugins::registry());
+    let document = crate::http::openapi(&routes, &crate::app::instance::version().git_version)?;
+    out::line(&serde_json::to_string_pretty(&document)?);
+    Ok(())
 }

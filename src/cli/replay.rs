@@ -6,8 +6,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::not_in_this_build;
-use crate::replay::{self, Format, Trace};
+use super::{out, runtime};
+use crate::app::replay::{ReplayOptions, replay};
+use crate::app::telemetry;
+use crate::replay::{Format, Trace, read};
 
 /// Arguments of `replay`.
 #[derive(Debug, Args)]
@@ -38,7 +40,7 @@ pub struct ReplayArgs {
 impl ReplayArgs {
     /// Reads the trace, as far as it is to be replayed. The files are checked whole.
     pub fn trace(&self) -> anyhow::Result<Trace> {
-        let mut trace = replay::read(self.format, &self.nodes, &self.pods)?;
+        let mut trace = read(self.format, &self.nodes, &self.pods)?;
         trace.pods.truncate(self.limit.unwrap_or(usize::MAX));
         Ok(trace)
     }
@@ -46,6 +48,15 @@ impl ReplayArgs {
 
 /// Replays.
 pub(super) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
-    let _trace = args.trace()?;
-    Err(not_in_this_build("replay"))
+    let trace = args.trace()?;
+    let (_log, _guard) = telemetry::init(0)?;
+    let options = ReplayOptions {
+        through_api: args.through_api,
+        decisions: args.decisions.clone(),
+        seed: args.seed,
+    };
+    let report = runtime()?.block_on(replay(trace, options))?;
+    out::line(&report.to_string());
+    anyhow::ensure!(report.is_good(), "the replay is not as it must be: see above");
+    Ok(())
 }

@@ -4,11 +4,14 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{ArgAction, Args};
 
-use super::not_in_this_build;
+use super::runtime;
+use crate::app::run::{self, RunOptions};
+use crate::app::telemetry;
 use crate::config::{self, Configuration};
 use crate::framework::PluginFactory;
 
@@ -40,11 +43,6 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// Whether the door for writes is closed.
-    pub fn is_shadow(&self) -> bool {
-        self.shadow || self.shadow_of.is_some()
-    }
-
     /// Returns the configuration in force: the file's or the default one, with what the command line
     /// overrides, and notes on what has no effect.
     pub fn configuration(&self, registry: &[Box<dyn PluginFactory>]) -> anyhow::Result<Configuration> {
@@ -73,6 +71,15 @@ fn read_config(file: &Path, registry: &[Box<dyn PluginFactory>]) -> anyhow::Resu
 
 /// Runs until told to stop.
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<()> {
-    let _configuration = args.configuration(&crate::plugins::registry())?;
-    Err(not_in_this_build("run"))
+    let registry = Arc::new(crate::plugins::registry());
+    let configuration = args.configuration(&registry)?;
+    let (log, _guard) = telemetry::init(args.verbosity)?;
+    let options = RunOptions {
+        registry,
+        configuration,
+        shadow_of: args.shadow_of.clone(),
+        shadow: args.shadow,
+        listen: args.listen,
+    };
+    runtime()?.block_on(run::run(options, log))
 }

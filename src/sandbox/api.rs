@@ -58,7 +58,7 @@ impl Api {
     /// Returns an API with the built-in kinds and no objects.
     pub(super) fn new(clock: Clock, seed: u64, history: usize) -> Self {
         Self {
-            store: Store::new(history),
+            store: Store::new(clock.clone(), history),
             kinds: ArcSwap::from_pointee(catalog::registry()),
             clock,
             identities: Identities::new(seed),
@@ -206,6 +206,9 @@ impl Api {
         };
         if !object.is_object() {
             return Err(refuse("json: cannot unmarshal into an object".into()));
+        }
+        if object.get("metadata").is_some_and(|metadata| !metadata.is_object() && !metadata.is_null()) {
+            return Err(refuse("json: cannot unmarshal metadata into an object".into()));
         }
         meta::metadata(&mut object).remove("managedFields");
         let mut unknown = match kind.decode {

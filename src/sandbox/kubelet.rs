@@ -1,9 +1,12 @@
 //! The life of pods on nodes: started after a delay, ended after their time, gone after their deletion.
 //!
+//! Each step is due a time after the step before it, whenever this task gets to read of that, so a manual
+//! clock gives the same life every time.
+//!
 //! One task for all nodes. It runs no containers; a pod says how long it runs with the annotation
 //! [`RUN_SECONDS`]. A node that does not exist runs nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,13 +41,15 @@ struct Node {
     /// What is due when; the number keeps steps of one moment apart and in order.
     plan: BTreeMap<(Timestamp, u64), (Key, Box<str>, Step)>,
     planned: u64,
+    /// Pods that this task has set running; the end of their time is already planned.
+    started: BTreeSet<Box<str>>,
 }
 
 /// Runs until the sandbox stops.
 pub(super) async fn run(server: Arc<Server>, delays: Kubelet) {
     let Some(kind) = server.api.kind_of("pods") else { return };
     let mut follower = Follower::new(&server, "pods");
-    let mut node = Node { server: server.clone(), kind, delays, plan: BTreeMap::new(), planned: 0 };
+    let mut node = Node { server: server.clone(), kind, delays, plan: BTreeMap::new(), planned: 0, started: BTreeSet::new() };
     loop {
         let is_idle = match follower.take() {
             News::All(objects) => {
@@ -53,8 +58,11 @@ pub(super) async fn run(server: Arc<Server>, delays: Kubelet) {
                 false
             }
             News::Changes(events) => {
-                for event in events.iter().filter(|e| e.change != Change::Deleted) {
-                    node.notice(event.previous.as_deref(), &event.object);
+                for event in &events {
+                    match event.change {
+                        Change::Deleted => _ = node.started.remove(&event.object.uid),
+                        _ => node.notice(event.previous.as_deref(), &event.object),
+                    }
                 }
                 events.is_empty()
             }
@@ -74,10 +82,13 @@ pub(super) async fn run(server: Arc<Server>, delays: Kubelet) {
 }
 
 impl Node {
-    fn plan(&mut self, after: Duration, pod: &Object, step: Step) {
-        let at = later(self.server.api.clock.now(), after);
+    fn plan(&mut self, at: Timestamp, key: Key, uid: Box<str>, step: Step) {
         self.planned += 1;
-        self.plan.insert((at, self.planned), (pod.key.clone(), pod.uid.clone(), step));
+        self.plan.insert((at, self.planned), (key, uid, step));
+    }
+
+    fn plan_after(&mut self, pod: &Object, after: Duration, step: Step) {
+        self.plan(later(pod.written, after), pod.key.clone(), pod.uid.clone(), step);
     }
 
     /// Plans what a change of a pod calls for.
@@ -89,13 +100,14 @@ impl Node {
             // A shorter grace may come later: plan anew, the earlier step wins.
             let grace = pod.value()["metadata"]["deletionGracePeriodSeconds"].as_u64().unwrap_or_default();
             if grace > 0 {
-                self.plan(Duration::from_secs(grace).min(self.delays.stop_delay), pod, Step::Remove);
+                self.plan_after(pod, Duration::from_secs(grace).min(self.delays.stop_delay), Step::Remove);
             }
         } else if is_on_node(pod) && pod.field(PHASE) == "Pending" && !was(is_on_node) {
-            self.plan(self.delays.start_delay, pod, Step::Start);
+            self.plan_after(pod, self.delays.start_delay, Step::Start);
         } else if pod.field(PHASE) == "Running" && !was(|old| old.field(PHASE) == "Running") {
-            if let Some(time) = run_time(&pod.value()) {
-                self.plan(time, pod, Step::Succeed);
+            let time = run_time(&pod.value()).filter(|_| !self.started.contains(&pod.uid));
+            if let Some(time) = time {
+                self.plan_after(pod, time, Step::Succeed);
             }
         }
     }
@@ -105,19 +117,26 @@ impl Node {
         let now = self.server.api.clock.now();
         let mut did_something = false;
         while let Some(entry) = self.plan.first_entry().filter(|entry| entry.key().0 <= now) {
+            let due = entry.key().0;
             let (key, uid, step) = entry.remove();
             did_something = true;
             match step {
                 Step::Remove => self.server.api.finish(&self.kind, &key, &uid),
-                Step::Start => self.set(&key, &uid, running),
-                Step::Succeed => self.set(&key, &uid, succeeded),
+                Step::Succeed => _ = self.set(&key, &uid, succeeded),
+                Step::Start => {
+                    let started = self.set(&key, &uid, running);
+                    if let Some(time) = started.and_then(|pod| run_time(&pod.value())) {
+                        self.started.insert(uid.clone());
+                        self.plan(later(due, time), key, uid, Step::Succeed);
+                    }
+                }
             }
         }
         did_something
     }
 
     /// Changes the status of a pod that is still the same and not on its way out.
-    fn set(&self, key: &Key, uid: &str, change: fn(&mut Value, &str)) {
+    fn set(&self, key: &Key, uid: &str, change: fn(&mut Value, &str)) -> Option<Arc<Object>> {
         let now = seconds(self.server.api.clock.now());
         let change = |old: &Value| {
             let mut pod = old.clone();
@@ -127,7 +146,8 @@ impl Node {
             Ok(pod)
         };
         // A pod that is gone needs no status.
-        let _ = self.server.api.update(&self.kind, key, Part::Status, &Options::default(), change);
+        let written = self.server.api.update(&self.kind, key, Part::Status, &Options::default(), change);
+        written.ok().map(|written| written.object)
     }
 }
 

@@ -154,6 +154,10 @@ impl Parser {
     fn requirement(&mut self) -> Result<Requirement, String> {
         let absent = self.take("!");
         let Some(key) = self.word() else { return self.refuse("!, identifier, or ','") };
+        if !key.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c)) {
+            let why = "name part must consist of alphanumeric characters, '-', '_' or '.'";
+            return Err(format!("unable to parse requirement: key: Invalid value: \"{key}\": {why}"));
+        }
         if absent {
             return Ok(Requirement { key, test: Test::Absent });
         }

@@ -12,10 +12,12 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use super::clock::Clock;
 use super::kinds::Kind;
 use super::meta;
 
@@ -31,6 +33,8 @@ pub(super) struct Object {
     pub uid: Box<str>,
     /// The revision that wrote it.
     pub revision: u64,
+    /// When that was.
+    pub written: Timestamp,
     /// Labels, sorted by key.
     pub labels: Vec<(Box<str>, Box<str>)>,
     /// Values of the kind's selectable fields.
@@ -39,6 +43,8 @@ pub(super) struct Object {
     pub owners: Vec<Box<str>>,
     /// Whether deletion has begun.
     pub is_deleting: bool,
+    /// Whether its `Ready` condition is true.
+    pub is_ready: bool,
     /// The JSON without kind and apiVersion.
     pub body: Bytes,
 }
@@ -101,6 +107,7 @@ pub(super) enum Next {
 pub(super) struct Store {
     inner: Mutex<Inner>,
     history: usize,
+    clock: Clock,
 }
 
 struct Inner {
@@ -110,6 +117,9 @@ struct Inner {
     tables: BTreeMap<Arc<str>, Table>,
     /// Owner uid → (table, key) of what it owns.
     owned: BTreeMap<Box<str>, BTreeSet<(Arc<str>, Key)>>,
+    /// Uids of owners that went before what they own; kept only for a collector.
+    garbage: Vec<Box<str>>,
+    garbage_wake: Option<watch::Sender<usize>>,
 }
 
 struct Table {
@@ -128,9 +138,9 @@ impl Default for Table {
 
 impl Store {
     /// Returns an empty store that keeps `history` changes per table.
-    pub(super) fn new(history: usize) -> Self {
-        let inner = Inner { revision: 0, compacted: 0, tables: BTreeMap::new(), owned: BTreeMap::new() };
-        Self { inner: Mutex::new(inner), history: history.max(1) }
+    pub(super) fn new(clock: Clock, history: usize) -> Self {
+        let inner = Inner { revision: 0, compacted: 0, tables: BTreeMap::new(), owned: BTreeMap::new(), garbage: Vec::new(), garbage_wake: None };
+        Self { inner: Mutex::new(inner), history: history.max(1), clock }
     }
 
     /// Returns the revision of the newest change.
@@ -211,7 +221,7 @@ impl Store {
             _ => {}
         }
         inner.revision += 1;
-        let object = Arc::new(Object::new(kind, key.clone(), inner.revision, &mut value));
+        let object = Arc::new(Object::new(kind, key.clone(), (inner.revision, self.clock.now()), &mut value));
         index(&mut inner.owned, &kind.storage, previous.as_deref(), Some(&object));
         table.objects.insert(key, object.clone());
         let change = if previous.is_some() { Change::Modified } else { Change::Added };
@@ -235,8 +245,12 @@ impl Store {
             return Err(Refused::Moved);
         }
         inner.revision += 1;
-        let object = Arc::new(Object::new(kind, key.clone(), inner.revision, &mut value));
+        let object = Arc::new(Object::new(kind, key.clone(), (inner.revision, self.clock.now()), &mut value));
         index(&mut inner.owned, &kind.storage, previous.as_deref(), None);
+        if let (Some(wake), true) = (&inner.garbage_wake, inner.owned.contains_key(&object.uid)) {
+            inner.garbage.push(object.uid.clone());
+            wake.send_modify(|count| *count += 1);
+        }
         table.objects.remove(&key);
         let event = Event { change: Change::Deleted, object: object.clone(), previous };
         table.record(event, self.history);
@@ -266,6 +280,17 @@ impl Store {
         Next::Events(events, reached)
     }
 
+    /// Begins to note owners that are gone; the signal changes with each.
+    pub(super) fn watch_garbage(&self) -> watch::Receiver<usize> {
+        let mut inner = self.inner.lock();
+        inner.garbage_wake.get_or_insert_with(|| watch::Sender::new(0)).subscribe()
+    }
+
+    /// Returns the owners that went since the last call.
+    pub(super) fn take_garbage(&self) -> Vec<Box<str>> {
+        std::mem::take(&mut self.inner.lock().garbage)
+    }
+
     /// Drops all history and moves the counter to at least `revision`.
     pub(super) fn compact(&self, revision: u64) {
         let mut inner = self.inner.lock();
@@ -287,16 +312,18 @@ impl Inner {
 }
 
 impl Object {
-    fn new(kind: &Kind, key: Key, revision: u64, value: &mut Value) -> Self {
+    fn new(kind: &Kind, key: Key, (revision, written): (u64, Timestamp), value: &mut Value) -> Self {
         meta::metadata(value).insert("resourceVersion".into(), revision.to_string().into());
         Self {
             key,
             uid: meta::text(value, "uid").into(),
             revision,
+            written,
             labels: meta::labels(value),
             fields: kind.field_values(value),
             owners: meta::owners(value),
             is_deleting: meta::is_deleting(value),
+            is_ready: super::pods::has_condition(value, "Ready"),
             body: serde_json::to_vec(value).unwrap_or_default().into(),
         }
     }
@@ -306,7 +333,7 @@ impl Object {
         let mut copy = value.clone();
         let key = (meta::text(value, "namespace").into(), meta::text(value, "name").into());
         let body = serde_json::to_vec(value).unwrap_or_default().into();
-        Self { body, ..Self::new(kind, key, 0, &mut copy) }
+        Self { body, ..Self::new(kind, key, (0, Timestamp::UNIX_EPOCH), &mut copy) }
     }
 
     /// Returns the value of a selectable field by its position.

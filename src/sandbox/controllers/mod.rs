@@ -1,7 +1,202 @@
-//! To follow.
-use super::server::Server;
+//! The small controllers: workloads get their pods, budgets their counts, garbage is collected.
+//!
+//! One task. Changes in the store mark objects as work, and each is brought closer to what it asks for. The
+//! same work found twice is done once. Controllers act through the same operations as HTTP clients.
+
+mod budget;
+mod deployment;
+mod garbage;
+mod job;
+mod replica_set;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::api::{Api, Part};
+use super::follow::{Follower, News};
+use super::kinds::Kind;
+use super::meta;
+use super::options::Options;
+use super::pods::PHASE;
+use super::server::Server;
+use super::store::{Change, Key, Object};
+
+const DEPLOYMENTS: &str = "deployments.apps";
+const REPLICA_SETS: &str = "replicasets.apps";
+const JOBS: &str = "jobs.batch";
+const BUDGETS: &str = "poddisruptionbudgets.policy";
+
+/// How many pods one look at a workload creates or deletes; the change that makes calls for the next look.
+const BATCH: usize = 500;
+
+/// One object to look at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Work {
+    Deployment(Key),
+    ReplicaSet(Key),
+    Job(Key),
+    /// The budgets of a namespace.
+    Budgets(Arc<str>),
+    /// A namespace that is going away.
+    Namespace(Arc<str>),
+}
+
+struct Controllers {
+    server: Arc<Server>,
+    work: BTreeSet<Work>,
+    /// Owner uid → the work that a change of its dependents makes.
+    owners: BTreeMap<Box<str>, Work>,
+    /// Namespaces with budgets.
+    budgeted: BTreeSet<Arc<str>>,
+}
+
 /// Runs until the sandbox stops.
 pub(super) async fn run(server: Arc<Server>) {
-    server.shutdown.cancelled().await
+    let tables = [DEPLOYMENTS, REPLICA_SETS, JOBS, BUDGETS, "namespaces", "pods"];
+    let mut followers = tables.map(|table| (table, Follower::new(&server, table)));
+    let mut garbage = server.api.store.watch_garbage();
+    let mut controllers =
+        Controllers { server: server.clone(), work: BTreeSet::new(), owners: BTreeMap::new(), budgeted: BTreeSet::new() };
+    loop {
+        garbage.borrow_and_update();
+        let mut is_idle = controllers.collect_garbage();
+        for (table, follower) in &mut followers {
+            is_idle &= controllers.read(table, follower.take());
+        }
+        is_idle &= controllers.work.is_empty();
+        controllers.turn();
+        if !is_idle {
+            tokio::task::yield_now().await;
+            continue;
+        }
+        let [a, b, c, d, e, f] = &mut followers;
+        tokio::select! {
+            () = a.1.changed() => {}
+            () = b.1.changed() => {}
+            () = c.1.changed() => {}
+            () = d.1.changed() => {}
+            () = e.1.changed() => {}
+            () = f.1.changed() => {}
+            changed = garbage.changed() => if changed.is_err() { return },
+            () = server.shutdown.cancelled() => return,
+        }
+    }
+}
+
+impl Controllers {
+    /// Marks what the news call for. Returns whether there was no news.
+    fn read(&mut self, table: &str, news: News) -> bool {
+        match news {
+            News::All(objects) => {
+                objects.iter().for_each(|object| self.notice(table, object, None, Change::Added));
+                false
+            }
+            News::Changes(events) => {
+                for event in &events {
+                    self.notice(table, &event.object, event.previous.as_deref(), event.change);
+                }
+                events.is_empty()
+            }
+        }
+    }
+
+    fn notice(&mut self, table: &str, object: &Object, previous: Option<&Object>, change: Change) {
+        let key = object.key.clone();
+        let own = match table {
+            DEPLOYMENTS => Some(Work::Deployment(key)),
+            REPLICA_SETS => Some(Work::ReplicaSet(key)),
+            JOBS => Some(Work::Job(key)),
+            BUDGETS => {
+                self.budgeted.insert(key.0.clone());
+                Some(Work::Budgets(key.0))
+            }
+            "namespaces" => object.is_deleting.then(|| Work::Namespace(key.1)),
+            _ => {
+                if change == Change::Modified && !previous.is_none_or(|old| differs(old, object)) {
+                    return;
+                }
+                if self.budgeted.contains(&key.0) {
+                    self.work.insert(Work::Budgets(key.0));
+                }
+                None
+            }
+        };
+        if let Some(work) = own {
+            if change == Change::Deleted {
+                self.owners.remove(&object.uid);
+            } else {
+                self.owners.insert(object.uid.clone(), work.clone());
+                self.work.insert(work);
+            }
+        }
+        let owners = object.owners.iter().filter_map(|uid| self.owners.get(uid)).cloned();
+        self.work.extend(owners);
+    }
+
+    /// Looks once at everything that is marked.
+    fn turn(&mut self) {
+        let api = &self.server.api;
+        for work in std::mem::take(&mut self.work) {
+            match &work {
+                Work::Deployment(key) => deployment::reconcile(api, key),
+                Work::ReplicaSet(key) => replica_set::reconcile(api, key),
+                Work::Job(key) => job::reconcile(api, key),
+                Work::Budgets(namespace) => budget::reconcile(api, namespace),
+                Work::Namespace(name) => garbage::empty(api, name),
+            }
+        }
+    }
+
+    /// Deletes what lost its owner. Returns whether there was nothing.
+    fn collect_garbage(&mut self) -> bool {
+        let gone = self.server.api.store.take_garbage();
+        gone.iter().for_each(|uid| garbage::collect(&self.server.api, uid));
+        gone.is_empty()
+    }
+}
+
+/// Says whether a change of a pod matters to who counts pods.
+fn differs(old: &Object, new: &Object) -> bool {
+    let facts = |pod: &Object| (pod.field(PHASE).to_owned(), pod.is_ready, pod.is_deleting, pod.owners.clone());
+    facts(old) != facts(new) || old.labels != new.labels
+}
+
+/// Returns an object that is not on its way out, with its kind.
+fn living(api: &Api, table: &str, key: &Key) -> Option<(Arc<Kind>, Arc<Object>, Value)> {
+    let object = api.store.get(table, key).filter(|object| !object.is_deleting)?;
+    let value = object.value();
+    Some((api.kind_of(table)?, object, value))
+}
+
+/// Replaces the status of an object, if it changed.
+fn set_status(api: &Api, kind: &Kind, key: &Key, status: &Value) {
+    let change = |old: &Value| {
+        let mut new = old.clone();
+        new["status"] = status.clone();
+        Ok(new)
+    };
+    // An object that is gone needs no status.
+    let _ = api.update(kind, key, Part::Status, &Options::default(), change);
+}
+
+/// Returns the reference of an owner to itself.
+fn owner(kind: &Kind, object: &Value) -> Value {
+    json!([{
+        "apiVersion": kind.api_version(), "kind": kind.kind, "name": object["metadata"]["name"],
+        "uid": object["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true
+    }])
+}
+
+/// Returns a pod of a template, with a name still to be generated.
+fn pod_of(kind: &Kind, workload: &Value) -> Value {
+    let template = &workload["spec"]["template"];
+    let mut metadata = template["metadata"].clone();
+    if !metadata.is_object() {
+        metadata = json!({});
+    }
+    metadata["generateName"] = format!("{}-", meta::text(workload, "name")).into();
+    metadata["ownerReferences"] = owner(kind, workload);
+    json!({"metadata": metadata, "spec": template["spec"]})
 }

@@ -1,0 +1,61 @@
+//! `pellucid sandbox`: runs the embedded API server until Ctrl-C.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::sandbox::{Config, Kubelet, Sandbox};
+
+/// Runs an in-memory Kubernetes API server for a machine without a cluster.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// Address to listen on.
+    #[arg(long, default_value = "127.0.0.1:8001")]
+    pub listen: SocketAddr,
+    /// YAML or JSON file with nodes (or any objects) to begin with: a List, or several documents. May be repeated.
+    #[arg(long = "nodes", value_name = "FILE")]
+    pub nodes: Vec<PathBuf>,
+    /// Seconds from binding until a pod runs.
+    #[arg(long, default_value = "0.5", value_name = "SECONDS", value_parser = seconds)]
+    pub start_delay: Duration,
+    /// Longest time in seconds that a deleted pod takes to end.
+    #[arg(long, default_value = "1", value_name = "SECONDS", value_parser = seconds)]
+    pub stop_delay: Duration,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number: f64 = text.parse().map_err(|_| format!("{text:?} is not a number of seconds"))?;
+    Duration::try_from_secs_f64(number).map_err(|error| error.to_string())
+}
+
+/// Starts the server and waits for Ctrl-C.
+#[expect(clippy::print_stdout, reason = "a command talks to people on its standard output")]
+pub async fn run(args: Args) -> anyhow::Result<()> {
+    let mut objects = Vec::new();
+    for file in &args.nodes {
+        objects.extend(read(file)?);
+    }
+    let kubelet = Kubelet { start_delay: args.start_delay, stop_delay: args.stop_delay };
+    let config = Config { listen: args.listen, kubelet: Some(kubelet), objects, ..Config::default() };
+    let handle = Sandbox::start(config).await.context("the sandbox did not start")?;
+    println!("sandbox API server on {}, {} nodes", handle.url(), handle.count("nodes"));
+    println!("try: kubectl --server={} get nodes", handle.url());
+    tokio::signal::ctrl_c().await.context("waiting for Ctrl-C")?;
+    println!("stopping");
+    handle.stop().await;
+    Ok(())
+}
+
+/// Reads all documents of a file.
+fn read(file: &Path) -> anyhow::Result<Vec<Value>> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
+    if let Ok(value) = serde_json::from_str::<Value>(&text) {
+        return Ok(vec![value]);
+    }
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(&text).with_context(|| format!("reading {} as YAML", file.display()))?;
+    Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
+}

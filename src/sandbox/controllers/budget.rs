@@ -1,0 +1,68 @@
+//! Disruption budgets: how many pods are healthy, how many must be, how many may go.
+//!
+//! The expected number is the number of matching pods; the scale of their owners is not asked.
+
+use serde_json::{Value, json};
+
+use super::super::api::Api;
+use super::super::meta;
+use super::super::pods;
+use super::super::selectors::LabelSelector;
+use super::super::store::Object;
+use super::{BUDGETS, set_status};
+
+/// Brings the status of a namespace's budgets up to date.
+pub(super) fn reconcile(api: &Api, namespace: &str) {
+    let Some(kind) = api.kind_of(BUDGETS) else { return };
+    let all = api.store.list("pods", namespace).items;
+    for budget in api.store.list(BUDGETS, namespace).items {
+        let value = budget.value();
+        let Some(selector) = LabelSelector::from_object(&value["spec"]["selector"]) else { continue };
+        let matching = all.iter().map(AsRef::as_ref).filter(|pod| selector.matches(&pod.labels));
+        let matching: Vec<&Object> = matching.filter(|pod| !pods::is_finished(pod)).collect();
+        set_status(api, &kind, &budget.key, &status(&value, &matching));
+    }
+}
+
+fn status(budget: &Value, pods: &[&Object]) -> Value {
+    let spec = &budget["spec"];
+    let expected = pods.len() as i64;
+    let part = |value: &Value| match value.as_str().and_then(|text| text.strip_suffix('%')?.parse::<i64>().ok()) {
+        Some(percent) => (expected * percent + 99) / 100,
+        None => value.as_i64().unwrap_or_default(),
+    };
+    let desired = match (&spec["minAvailable"], &spec["maxUnavailable"]) {
+        (Value::Null, Value::Null) => (expected - 1).max(0),
+        (Value::Null, most) => (expected - part(most)).max(0),
+        (least, _) => part(least),
+    };
+    // Pods whose eviction was allowed and which are not yet on their way do not count as healthy.
+    let mut disrupted = budget["status"]["disruptedPods"].clone();
+    if let Some(fields) = disrupted.as_object_mut() {
+        fields.retain(|name, _| pods.iter().any(|pod| *pod.key.1 == **name && !pod.is_deleting));
+    }
+    let is_healthy = |pod: &&&Object| pod.is_ready && !pod.is_deleting && disrupted.get(&*pod.key.1).is_none();
+    let healthy = pods.iter().filter(is_healthy).count() as i64;
+    let allowed = if expected > 0 { (healthy - desired).max(0) } else { 0 };
+    let mut status = json!({
+        "observedGeneration": budget["metadata"]["generation"], "expectedPods": expected, "desiredHealthy": desired,
+        "currentHealthy": healthy, "disruptionsAllowed": allowed
+    });
+    if disrupted.as_object().is_some_and(|fields| !fields.is_empty()) {
+        status["disruptedPods"] = disrupted;
+    }
+    let is_allowed = allowed > 0;
+    let word = if is_allowed { "True" } else { "False" };
+    let conditions = budget["status"]["conditions"].as_array();
+    let old = conditions.and_then(|all| all.iter().find(|c| c["type"] == "DisruptionAllowed" && c["status"] == word));
+    let fresh = || {
+        let reason = if is_allowed { "SufficientPods" } else { "InsufficientPods" };
+        json!({
+            "type": "DisruptionAllowed", "status": word, "reason": reason, "message": "",
+            "observedGeneration": budget["metadata"]["generation"],
+            "lastTransitionTime": meta::text(budget, "creationTimestamp")
+        })
+    };
+    status["conditions"] = json!([old.cloned().unwrap_or_else(fresh)]);
+    status
+}

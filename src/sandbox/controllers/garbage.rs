@@ -1,0 +1,34 @@
+//! What goes with others: dependents of owners that are gone, and the contents of namespaces.
+
+use super::super::api::Api;
+use super::super::options::DeleteOptions;
+use super::super::store::Key;
+
+/// Deletes the dependents of an owner that is gone, unless another owner keeps them.
+pub(super) fn collect(api: &Api, owner: &str) {
+    for (table, key) in api.store.dependents(owner) {
+        let (Some(kind), Some(object)) = (api.kind_of(&table), api.store.get(&table, &key)) else { continue };
+        if object.owners.iter().all(|other| **other == *owner) {
+            // Who was faster has done the work.
+            let _ = api.delete(&kind, &key, &DeleteOptions { uid: Some(object.uid.to_string()), ..Default::default() });
+        }
+    }
+}
+
+/// Empties a namespace that is going away, then removes it.
+pub(super) fn empty(api: &Api, name: &str) {
+    let key: Key = ("".into(), name.into());
+    let Some(namespace) = api.store.get("namespaces", &key).filter(|n| n.is_deleting) else { return };
+    let now = DeleteOptions { grace: Some(0), ..DeleteOptions::default() };
+    let kinds = api.kinds.load_full();
+    let mut is_empty = true;
+    for kind in kinds.iter().filter(|kind| kind.namespaced) {
+        for object in api.store.list(&kind.storage, name).items {
+            let deleted = api.delete(kind, &object.key, &now);
+            is_empty &= deleted.is_ok_and(|deleted| deleted.is_gone);
+        }
+    }
+    if let (true, Some(kind)) = (is_empty, api.kind_of("namespaces")) {
+        api.finish(&kind, &key, &namespace.uid);
+    }
+}

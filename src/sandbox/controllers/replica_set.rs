@@ -1,0 +1,56 @@
+//! ReplicaSets: as many living pods as asked for, and a status that says so.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::super::api::Api;
+use super::super::options::{DeleteOptions, Options};
+use super::super::pods::{self, NODE_NAME, PHASE};
+use super::super::store::{Key, Object};
+use super::{BATCH, REPLICA_SETS, living, pod_of, set_status};
+
+/// Brings a ReplicaSet closer to its spec.
+pub(super) fn reconcile(api: &Api, key: &Key) {
+    let Some((kind, set, value)) = living(api, REPLICA_SETS, key) else { return };
+    let Some(pod_kind) = api.kind_of("pods") else { return };
+    let is_living = |pod: &Arc<Object>| !pod.is_deleting && !pods::is_finished(pod);
+    let mut living: Vec<_> = api.store.owned("pods", &set.uid).into_iter().filter(is_living).collect();
+    let wanted = value["spec"]["replicas"].as_u64().unwrap_or(1) as usize;
+    if living.len() < wanted {
+        let pod = pod_of(&kind, &value);
+        for _ in 0..(wanted - living.len()).min(BATCH) {
+            match api.create(&pod_kind, &key.0, pod.clone(), &Options::default()) {
+                Ok(written) => living.push(written.object),
+                Err(_) => break,
+            }
+        }
+    } else if living.len() > wanted {
+        living.sort_by_key(|pod| keep_rank(pod));
+        let surplus = (living.len() - wanted).min(BATCH);
+        for pod in living.drain(..surplus) {
+            // A pod that is already gone is no surplus either.
+            let _ = api.delete(&pod_kind, &pod.key, &DeleteOptions::default());
+        }
+    }
+    set_status(api, &kind, key, &status(&value, &living));
+}
+
+/// Orders pods by how little is lost with them: unassigned, pending, not ready, young.
+fn keep_rank(pod: &Object) -> (bool, bool, bool, std::cmp::Reverse<u64>) {
+    let is_on_node = !pod.field(NODE_NAME).is_empty();
+    (is_on_node, pod.field(PHASE) != "Pending", pod.is_ready, std::cmp::Reverse(pod.revision))
+}
+
+fn status(set: &Value, living: &[Arc<Object>]) -> Value {
+    let ready = living.iter().filter(|pod| pod.is_ready).count();
+    let mut status = json!({"replicas": living.len(), "observedGeneration": set["metadata"]["generation"]});
+    if !living.is_empty() {
+        status["fullyLabeledReplicas"] = living.len().into();
+    }
+    if ready > 0 {
+        status["readyReplicas"] = ready.into();
+        status["availableReplicas"] = ready.into();
+    }
+    status
+}

@@ -1,0 +1,171 @@
+//! kubectl works against the sandbox: get, describe, apply, delete, and `get -w`.
+//!
+//! Without kubectl on the PATH the test says so and passes.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use pellucid::sandbox::{Config, Handle, Kubelet, Sandbox};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A child process that does not outlive the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+struct Kubectl {
+    url: String,
+    home: tempfile::TempDir,
+}
+
+impl Kubectl {
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("kubectl");
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("HOME", self.home.path()).env("KUBECONFIG", self.home.path().join("none"));
+        command.arg(format!("--server={}", self.url)).args(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs kubectl to its end, but no longer than [`PATIENCE`].
+    fn output(&self, arguments: &[&str]) -> Output {
+        let mut child = self.command(arguments).spawn().expect("kubectl starts");
+        let (done, end) = mpsc::channel();
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let mut running = Running(child);
+        let read = |pipe: Option<Box<dyn std::io::Read + Send>>| {
+            std::thread::spawn(move || {
+                let mut bytes = Vec::new();
+                pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
+                bytes
+            })
+        };
+        let out = read(stdout.map(|pipe| Box::new(pipe) as _));
+        let err = read(stderr.map(|pipe| Box::new(pipe) as _));
+        std::thread::spawn(move || {
+            // The receiver has gone when the time is up.
+            let _ = done.send((out.join().unwrap_or_default(), err.join().unwrap_or_default()));
+        });
+        let (stdout, stderr) = end.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("kubectl {arguments:?} hangs"));
+        let status = running.0.wait().expect("kubectl ends");
+        Output { status, stdout, stderr }
+    }
+
+    /// Runs kubectl and returns what it says when all went well.
+    fn says(&self, arguments: &[&str]) -> String {
+        let output = self.output(arguments);
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "kubectl {arguments:?} failed:\n{out}\n{err}");
+        println!("$ kubectl {}\n{out}{err}", arguments.join(" "));
+        out.into_owned()
+    }
+
+    /// Starts a kubectl that goes on, and returns its lines as they come.
+    fn follow(&self, arguments: &[&str]) -> (Running, mpsc::Receiver<String>) {
+        let mut child = self.command(arguments).spawn().expect("kubectl starts");
+        let out = child.stdout.take().expect("stdout is piped");
+        let (send, lines) = mpsc::sync_channel(1024);
+        std::thread::spawn(move || {
+            for line in BufReader::new(out).lines().map_while(Result::ok) {
+                if send.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        (Running(child), lines)
+    }
+}
+
+/// Waits for a line that contains all words.
+fn await_line(lines: &mpsc::Receiver<String>, words: &[&str]) {
+    loop {
+        let line = lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no line with {words:?}"));
+        println!("watch: {line}");
+        if words.iter().all(|word| line.contains(word)) {
+            return;
+        }
+    }
+}
+
+fn contains(text: &str, words: &[&str]) {
+    for word in words {
+        assert!(text.contains(word), "{word:?} is not in:\n{text}");
+    }
+}
+
+async fn sandbox() -> Handle {
+    let kubelet = Kubelet { start_delay: Duration::ZERO, stop_delay: Duration::ZERO };
+    Sandbox::start(Config { kubelet: Some(kubelet), ..Config::default() }).await.expect("the sandbox starts")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kubectl_gets_describes_applies_deletes_and_watches() {
+    if Command::new("kubectl").args(["version", "--client"]).stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
+        println!("\n*** NOT RUN: there is no kubectl on the PATH, so nothing was tested here ***\n");
+        return;
+    }
+    let sandbox = sandbox().await;
+    let home = tempfile::tempdir().expect("a directory");
+    let kubectl = Kubectl { url: sandbox.url(), home };
+    tokio::task::spawn_blocking(move || session(&kubectl)).await.expect("the session ends well");
+    sandbox.stop().await;
+}
+
+fn session(kubectl: &Kubectl) {
+    contains(&kubectl.says(&["api-resources"]), &["deployments", "deploy", "apps/v1", "poddisruptionbudgets", "pods"]);
+    let (_watch, lines) = kubectl.follow(&["get", "pods", "-w"]);
+    contains(&kubectl.says(&["apply", "-f", "tests/data/kubectl/cluster.yaml"]), &["node/n1 created", "pod/alone created"]);
+    await_line(&lines, &["alone", "Pending"]);
+    contains(&kubectl.says(&["apply", "-f", "tests/data/kubectl/cluster.yaml"]), &["node/n1 unchanged", "pod/alone unchanged"]);
+    contains(&kubectl.says(&["get", "nodes"]), &["NAME", "STATUS", "n1", "Ready", "v1.36.0"]);
+    contains(&kubectl.says(&["get", "nodes", "-o", "wide"]), &["INTERNAL-IP", "10.0.0.1"]);
+    contains(&kubectl.says(&["get", "pods"]), &["NAME", "READY", "0/1", "Pending"]);
+    contains(&kubectl.says(&["describe", "node", "n1"]), &["Capacity:", "Allocatable:", "Non-terminated Pods:"]);
+
+    bind(kubectl, "alone");
+    await_line(&lines, &["alone", "1/1", "Running"]);
+    contains(&kubectl.says(&["describe", "pod", "alone"]), &["Node:", "n1", "Status:", "Running", "Events:"]);
+
+    contains(&kubectl.says(&["apply", "-f", "tests/data/kubectl/deployment.yaml"]), &["deployment.apps/web created"]);
+    kubectl.says(&["wait", "deployment/web", "--for=jsonpath={.status.replicas}=2", "--timeout=20s"]);
+    contains(&kubectl.says(&["get", "deployments"]), &["UP-TO-DATE", "web", "0/2"]);
+    for pod in kubectl.says(&["get", "pods", "-l", "app=web", "-o", "name"]).lines() {
+        bind(kubectl, pod.trim_start_matches("pod/"));
+    }
+    contains(&kubectl.says(&["rollout", "status", "deployment/web", "--timeout=20s"]), &["successfully rolled out"]);
+    contains(&kubectl.says(&["get", "deploy,rs,pods"]), &["deployment.apps/web", "replicaset.apps/web-", "2/2"]);
+    contains(&kubectl.says(&["describe", "deployment", "web"]), &["Replicas:", "2 available", "NewReplicaSet:"]);
+    contains(&kubectl.says(&["scale", "deployment/web", "--replicas=1"]), &["scaled"]);
+    contains(&kubectl.says(&["label", "pod", "alone", "tier=front"]), &["labeled"]);
+    contains(&kubectl.says(&["get", "pods", "-l", "tier=front", "-o", "yaml"]), &["tier: front", "kind: Pod"]);
+    contains(&kubectl.says(&["cordon", "n1"]), &["cordoned"]);
+    contains(&kubectl.says(&["get", "nodes"]), &["SchedulingDisabled"]);
+    contains(&kubectl.says(&["get", "events", "-A"]), &[]);
+
+    contains(&kubectl.says(&["delete", "deployment", "web"]), &["deleted"]);
+    contains(&kubectl.says(&["delete", "-f", "tests/data/kubectl/cluster.yaml"]), &["deleted"]);
+    kubectl.says(&["wait", "pods", "-l", "app=web", "--for=delete", "--timeout=20s"]);
+    let missing = kubectl.output(&["get", "pod", "alone"]);
+    contains(&String::from_utf8_lossy(&missing.stderr), &["Error from server (NotFound): pods \"alone\" not found"]);
+}
+
+/// Binds a pod as a scheduler would.
+fn bind(kubectl: &Kubectl, pod: &str) {
+    let binding = serde_json::json!({
+        "apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod}, "target": {"kind": "Node", "name": "n1"}
+    });
+    let file = kubectl.home.path().join("binding.json");
+    std::fs::write(&file, binding.to_string()).expect("written");
+    let path = format!("/api/v1/namespaces/default/pods/{pod}/binding");
+    kubectl.says(&["create", "--raw", &path, "-f", &file.to_string_lossy()]);
+}
