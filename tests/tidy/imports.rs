@@ -21,7 +21,9 @@ pub(crate) fn imports(source: &Source) -> Vec<Import> {
         } else if is_word(word) && tokens.get(at + 1).is_some_and(|t| t.0 == "::") {
             let begin = at;
             let mut path = word.to_owned();
-            while tokens.get(at + 1).is_some_and(|t| t.0 == "::") && tokens.get(at + 2).is_some_and(|t| is_word(t.0)) {
+            while tokens.get(at + 1).is_some_and(|t| t.0 == "::")
+                && tokens.get(at + 2).is_some_and(|t| is_word(t.0))
+            {
                 path = format!("{path}::{}", tokens[at + 2].0);
                 at += 2;
             }
@@ -76,7 +78,13 @@ fn tokens(code: &str) -> Vec<(&str, usize)> {
         while !rest.is_empty() {
             let word = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
             let first = rest.chars().next().map_or(1, char::len_utf8);
-            let length = if word > 0 { word } else if rest.starts_with("::") { 2 } else { first };
+            let length = if word > 0 {
+                word
+            } else if rest.starts_with("::") {
+                2
+            } else {
+                first
+            };
             found.push((&rest[..length], number + 1));
             rest = rest[length..].trim_start();
         }

@@ -70,7 +70,9 @@ pub(crate) fn sources(folders: &[&str]) -> Vec<Source> {
         paths.map(|p| (p.clone(), fs::read_to_string(root().join(&p)).unwrap())).collect();
     let for_tests: Vec<String> = texts.iter().flat_map(|(p, text)| test_modules(p, text)).collect();
     let is_test = |path: &str| {
-        let below = |m: &String| path.strip_prefix(m.as_str()).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'));
+        let below = |m: &String| {
+            path.strip_prefix(m.as_str()).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+        };
         path.starts_with("tests/") || for_tests.iter().any(below)
     };
     texts.iter().map(|(path, text)| Source::new(path, text, is_test(path))).collect()
