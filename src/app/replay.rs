@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
@@ -203,12 +203,8 @@ fn decided(root: &Root) -> usize {
 async fn wait(instance: &mut Instance, is_wanted: impl Fn(&Root) -> bool) -> anyhow::Result<()> {
     let mut root = instance.root();
     while !is_wanted(&root) {
-        root = tokio::select! {
-            root = tokio::time::timeout(STALL_PATIENCE, instance.next_root()) => {
-                root.context("the scheduler published nothing for a minute")?
-            }
-            reason = instance.edge.ended() => bail!("stopped because {reason}"),
-        };
+        let next = tokio::time::timeout(STALL_PATIENCE, instance.next_root()).await;
+        root = next.context("the scheduler published nothing for a minute")?;
     }
     Ok(())
 }

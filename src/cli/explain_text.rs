@@ -24,8 +24,8 @@ pub(super) fn pod(body: &PodExplanation, paint: Paint) -> String {
             let _ = write!(text, ", score {score}");
         }
         let _ = write!(text, ", {} could take it", count(placement.feasible_nodes, "node"));
-        if placement.tied_nodes > 1 {
-            let _ = write!(text, ", {} with this score; {}", placement.tied_nodes, placement.tie_rule);
+        if placement.score.is_some() {
+            let _ = write!(text, "; ties: {}", placement.tie_rule);
         }
         line(&mut out, &clean(&text));
     }
