@@ -4,13 +4,10 @@
 //! favoured nodes, keeps pods off nodes below a bound, and lets people read what it knows. `docs/writing-a-plugin.md`
 //! walks through this file, and a test runs it against a sandbox.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Parser;
-use pellucid::app::run::{RunOptions, run_with};
-use pellucid::app::telemetry;
+use pellucid::cli::run::{RunArgs, run_with};
 use pellucid::cluster::{ClusterEvent, NodeChange};
 use pellucid::framework::endpoint::{Endpoint, ReadContext, ReadError};
 use pellucid::framework::plugin::{ArgsError, MAX_SCORE};
@@ -227,29 +224,15 @@ fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
 
 // === the binary ===
 
-/// Pellucid with the plugin FavouriteNode.
+/// Pellucid with the plugin FavouriteNode; the flags are those of `pellucid run`.
 #[derive(Parser)]
 struct Options {
-    /// How to reach the API server
-    #[arg(long)]
-    kubeconfig: Option<PathBuf>,
-    /// A KubeSchedulerConfiguration file
-    #[arg(long)]
-    config: Option<PathBuf>,
-    /// Address of the REST API; port 0 takes any and logs it
-    #[arg(long, default_value = "127.0.0.1:10251")]
-    listen: SocketAddr,
-    /// Verbosity of the log
-    #[arg(short = 'v', long = "v", default_value_t = 2)]
-    verbosity: u8,
+    #[command(flatten)]
+    run: RunArgs,
 }
 
 fn main() -> anyhow::Result<()> {
-    let Options { kubeconfig, config, listen, verbosity } = Options::parse();
-    let (log, _guard) = telemetry::init(verbosity)?;
     let mut registry = pellucid::plugins::registry();
     registry.push(Box::new(Factory));
-    let options = RunOptions { kubeconfig, config, shadow_of: None, shadow: false, listen };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run_with(options, registry, log))
+    run_with(&Options::parse().run, registry)
 }

@@ -39,6 +39,7 @@ const IMPURE_STD: &[&str] = &[
 /// Parts of `std` that single pure files may name all the same, each with its reason.
 const IMPURE_STD_EXCEPTIONS: &[(&str, &str)] = &[
     ("src/model/name.rs", "std::hash::RandomState"), // spreads names over shards, decides nothing
+    ("src/model/cow_map.rs", "std::hash::RandomState"), // spreads keys over shards, decides nothing
 ];
 
 /// The modules of `pellucid-api` a pure room may name.
@@ -73,7 +74,8 @@ const CLOCKS: &[&str] = &["src/app/clock.rs", "src/sandbox/clock.rs"];
 /// Which rooms each room may name.
 const MAY_KNOW: &[(&str, &[&str])] = &[
     ("model", &[]),
-    ("cluster", &["model"]),
+    // An input is a watch event or the report on an effect, and effects are the framework's.
+    ("cluster", &["model", "framework"]),
     ("queue", &["model", "cluster"]),
     ("framework", &["model", "cluster"]),
     ("config", &["model", "framework"]),
