@@ -71,7 +71,15 @@ fn read_config(file: &Path, registry: &[Box<dyn PluginFactory>]) -> anyhow::Resu
 
 /// Runs until told to stop.
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<()> {
-    let registry = Arc::new(crate::plugins::registry());
+    run_with(args, crate::plugins::registry())
+}
+
+/// Runs with these plugins until told to stop: the way in for a binary that brings plugins of its own
+/// (`docs/writing-a-plugin.md`). Every plugin of the registry is enabled by default, in its order.
+pub fn run_with(args: &RunArgs, registry: Vec<Box<dyn PluginFactory>>) -> anyhow::Result<()> {
+    // Refused only when a provider is installed already, and then there is one.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let registry = Arc::new(registry);
     let configuration = args.configuration(&registry)?;
     let (log, _guard) = telemetry::init(args.verbosity)?;
     let options = RunOptions {

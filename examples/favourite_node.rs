@@ -1,0 +1,238 @@
+//! A scheduler with a plugin of its own: everything Pellucid has, and `FavouriteNode`.
+//!
+//! The plugin reads how much a node is favoured, 0 to 100, from its label `example.com/favour`. It prefers
+//! favoured nodes, keeps pods off nodes below a bound, and lets people read what it knows. `docs/writing-a-plugin.md`
+//! walks through this file, and a test runs it against a sandbox.
+
+use std::sync::Arc;
+
+use clap::Parser;
+use pellucid::cli::run::{RunArgs, run_with};
+use pellucid::cluster::{ClusterEvent, NodeChange};
+use pellucid::framework::endpoint::{Endpoint, ReadContext, ReadError};
+use pellucid::framework::plugin::{ArgsError, MAX_SCORE};
+use pellucid::framework::{
+    Cause, CauseId, Code, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, Reads, Reason,
+    Score, View,
+};
+use pellucid::model::{Name, NodeIdx, Pod, PodSpec};
+use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::BodySchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+/// Name in the configuration.
+const NAME: &str = "FavouriteNode";
+/// The label that says how much a node is favoured.
+const LABEL: &str = "example.com/favour";
+
+// === arguments ===
+
+/// `FavouriteNodeArgs`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct Args {
+    /// What a node without the label counts as.
+    unlabelled: i64,
+    /// Nodes below are refused.
+    least: i64,
+}
+
+impl Default for Args {
+    fn default() -> Self {
+        Self { unlabelled: 50, least: 0 }
+    }
+}
+
+impl Args {
+    fn read(args: &Value) -> Result<Self, Vec<ArgsError>> {
+        if args.is_null() {
+            return Ok(Self::default());
+        }
+        let problem = |field: &str, problem: String, value: &Value| ArgsError {
+            field: field.to_owned(),
+            problem,
+            value: value.to_string(),
+        };
+        let read: Self =
+            serde_json::from_value(args.clone()).map_err(|e| vec![problem("args", e.to_string(), args)])?;
+        let fields = [("unlabelled", read.unlabelled), ("least", read.least)];
+        let wrong = fields.into_iter().filter(|(_, n)| !(0..=MAX_SCORE).contains(n));
+        let wrong: Vec<_> =
+            wrong.map(|(field, n)| problem(field, "must be from 0 to 100".to_owned(), &json!(n))).collect();
+        if wrong.is_empty() { Ok(read) } else { Err(wrong) }
+    }
+}
+
+// === the registry's entry ===
+
+struct Factory;
+
+impl PluginFactory for Factory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "Prefers nodes that their owner favours by a label"
+    }
+
+    fn default_weight(&self) -> i64 {
+        2
+    }
+
+    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
+        Ok(Arc::new(FavouriteNode { args: Args::read(args)?, label: Name::new(LABEL) }))
+    }
+
+    fn args_schema(&self) -> Value {
+        let percent = json!({"type": "integer", "minimum": 0, "maximum": MAX_SCORE});
+        json!({
+            "type": "object",
+            "additionalProperties": false,
+            "properties": {"unlabelled": percent, "least": percent},
+        })
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        let body = BodySchema::of::<FavouriteNodeState>();
+        vec![
+            Endpoint::new("state", "How much each labelled node is favoured", body, read_state)
+                .with_rows("nodes"),
+        ]
+    }
+}
+
+// === decisions ===
+
+struct FavouriteNode {
+    args: Args,
+    label: Name,
+}
+
+impl FavouriteNode {
+    fn favour(&self, view: View<'_>, node: NodeIdx) -> i64 {
+        favour(view, &self.label, node).unwrap_or(self.args.unlabelled)
+    }
+}
+
+/// Returns what the label says; `None` without a label, or when it is no number from 0 to 100.
+fn favour(view: View<'_>, label: &Name, node: NodeIdx) -> Option<i64> {
+    let value = view.labels(node)?.get(label)?;
+    value.parse().ok().filter(|n| (0..=MAX_SCORE).contains(n))
+}
+
+impl Plugin for FavouriteNode {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn args(&self) -> Value {
+        json!(self.args)
+    }
+    fn filter(&self) -> Option<&dyn Filter> {
+        Some(self)
+    }
+    fn score(&self) -> Option<&dyn Score> {
+        Some(self)
+    }
+    fn hints(&self) -> Option<&dyn Hints> {
+        Some(self)
+    }
+}
+
+impl Filter for FavouriteNode {
+    fn reads(&self) -> Reads {
+        Reads::Node
+    }
+
+    fn filter(&self, view: View<'_>, _spec: &PodSpec, _value: &CycleValue, nodes: &mut Nodes<'_>) {
+        let reason = Reason::about(ReasonCode::PluginRefused, "node(s) were not favoured enough");
+        let cause = nodes.cause(Cause::new(NAME, Code::UnschedulableAndUnresolvable, reason));
+        nodes.refuse(|n| if self.favour(view, n) < self.args.least { cause } else { CauseId::FEASIBLE });
+    }
+}
+
+impl Score for FavouriteNode {
+    fn reads(&self) -> Reads {
+        Reads::Node
+    }
+
+    fn score(
+        &self,
+        view: View<'_>,
+        _spec: &PodSpec,
+        _value: &CycleValue,
+        nodes: &[NodeIdx],
+        out: &mut [i64],
+    ) {
+        for (node, score) in nodes.iter().zip(out) {
+            *score = self.favour(view, *node);
+        }
+    }
+}
+
+impl Hints for FavouriteNode {
+    fn events(&self) -> &'static [&'static str] {
+        &["Node/Add", "Node/UpdateNodeLabel"]
+    }
+
+    fn hint(&self, view: View<'_>, _pod: &Pod, event: &ClusterEvent) -> Hint {
+        match event {
+            ClusterEvent::NodeAdded(n) if self.favour(view, *n) >= self.args.least => Hint::Queue,
+            ClusterEvent::NodeUpdated { node, change, .. }
+                if change.any(NodeChange::LABELS) && self.favour(view, *node) >= self.args.least =>
+            {
+                Hint::Queue
+            }
+            _ => Hint::Skip,
+        }
+    }
+}
+
+// === what people can read ===
+
+/// `FavouriteNode/state`.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct FavouriteNodeState {
+    /// Nodes with the label, by name.
+    nodes: Vec<FavouredNode>,
+    /// Nodes without it, or with a value that is no number from 0 to 100.
+    unlabelled_nodes: usize,
+}
+
+/// A node with the label.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct FavouredNode {
+    /// Node.
+    node: String,
+    /// What its label says.
+    favour: i64,
+}
+
+fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
+    let (label, all) = (Name::new(LABEL), cx.view.nodes());
+    let favoured = all.iter().filter_map(|n| Some((*n, favour(cx.view, &label, *n)?)));
+    let mut nodes: Vec<FavouredNode> =
+        favoured.map(|(n, favour)| FavouredNode { node: cx.view.name(n).to_string(), favour }).collect();
+    nodes.sort_by(|a, b| a.node.cmp(&b.node));
+    let unlabelled_nodes = all.len() - nodes.len();
+    Ok(json!(FavouriteNodeState { nodes, unlabelled_nodes }))
+}
+
+// === the binary ===
+
+/// Pellucid with the plugin FavouriteNode; the flags are those of `pellucid run`.
+#[derive(Parser)]
+struct Options {
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+fn main() -> anyhow::Result<()> {
+    let mut registry = pellucid::plugins::registry();
+    registry.push(Box::new(Factory));
+    run_with(&Options::parse().run, registry)
+}
