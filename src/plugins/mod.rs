@@ -8,6 +8,8 @@ use crate::framework::PluginFactory;
 use crate::framework::plugin::ArgsError;
 
 mod args;
+#[cfg(test)]
+mod endpoint_tests;
 mod listing;
 mod node_mask;
 mod scored;

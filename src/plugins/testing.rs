@@ -43,8 +43,8 @@ impl TestCluster {
         };
         let pod = Arc::new(pod);
         self.cluster.apply_pod(pod.clone(), &mut Vec::new());
-        assert!(self.cluster.find_pod(&pod.key).and_then(|p| self.cluster.pod(p)).is_some());
-        assert_eq!(self.cluster.pods().last().map(|(_, r)| r.stage), Some(Stage::Bound));
+        let placed = self.cluster.find_pod(&pod.key).and_then(|p| self.cluster.pod(p));
+        assert_eq!(placed.map(|record| record.stage), Some(Stage::Bound));
         pod
     }
 
@@ -70,12 +70,15 @@ pub(super) fn pod_with(spec: PodSpec) -> Pod {
     Pod { scheduler_name: "s".into(), spec: Arc::new(spec), ..Pod::default() }
 }
 
+/// The value for Filter, and the candidates when there are fewer than all.
+type Prepared = (CycleValue, Option<Vec<NodeIdx>>);
+
 /// What PreFilter says, `Err` with its message when it refuses, `Ok(None)` when it skips.
 pub(super) fn pre_filter(
     plugin: &dyn Plugin,
     cluster: &TestCluster,
     spec: &PodSpec,
-) -> Result<Option<(CycleValue, Option<Vec<NodeIdx>>)>, String> {
+) -> Result<Option<Prepared>, String> {
     let Some(point) = plugin.pre_filter() else { return Ok(Some((Arc::new(()), None))) };
     match point.pre_filter(cluster.view(), spec) {
         PreFiltered::Skip => Ok(None),

@@ -49,7 +49,7 @@ fn columns(view: View<'_>) -> Vec<(Name, ResourceIdx)> {
 
 fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
     let (view, nodes) = (cx.view, cx.view.nodes());
-    let resources = columns(view).into_iter().map(|(name, resource)| {
+    let rows = columns(view).into_iter().map(|(name, resource)| {
         let mut row = ResourceTotals {
             resource: name.to_string(),
             unit: unit(&name).to_owned(),
@@ -67,9 +67,11 @@ fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
             nodes.iter().copied().filter(|n| view.columns().allocatable(*n, resource) > 0).collect();
         row.most_free = best(view, Some(resource), &offering)
             .map(|(free, n)| MostFree { node_name: view.name(n).to_string(), free });
-        row
+        (resource, row)
     });
-    Ok(json!(NodeResourcesFitState { resources: resources.collect(), total_nodes: nodes.len() }))
+    let in_use = rows.filter(|(r, row)| *r <= PODS || row.allocatable != 0 || row.requested != 0);
+    let resources = in_use.map(|(_, row)| row).collect();
+    Ok(json!(NodeResourcesFitState { resources, total_nodes: nodes.len() }))
 }
 
 fn read_node(cx: &ReadContext<'_>) -> Result<Value, ReadError> {

@@ -1,0 +1,283 @@
+//! Small random clusters: nodes and pods with every field a plugin reads, from pools so small that
+//! things often match, conflict and run out.
+#![allow(dead_code, unreachable_pub, reason = "every test binary includes this file and uses a part of it")]
+
+use std::sync::Arc;
+
+use pellucid::cluster::{Cluster, Stage};
+use pellucid::model::node::NodeImage;
+use pellucid::model::pod::{HostPort, Protocol};
+use pellucid::model::requests::{ContainerRequests, PodRequests, RequestInputs, ResourceList};
+use pellucid::model::selector::{
+    Labels, NodeAffinity, NodeSelectorTerm, Operator, PreferredTerm, Requirement,
+};
+use pellucid::model::taint::{Taint, TaintEffect, Toleration, TolerationOperator};
+use pellucid::model::{Name, Node, Pod, PodKey, PodSpec};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+/// The scheduler whose pods the generated clusters place.
+pub const SCHEDULER: &str = "pellucid";
+/// Names of nodes that the generators use: few, so that names in selectors often hit.
+pub const NODE_NAMES: usize = 12;
+
+/// The same cases on every machine, few enough to be fast; nothing is written when one fails.
+pub fn config() -> ProptestConfig {
+    ProptestConfig {
+        cases: 64,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(20_210),
+        ..ProptestConfig::default()
+    }
+}
+
+/// Returns the name of the i-th node.
+pub fn node_name(i: usize) -> Name {
+    Name::new(&format!("node-{i}"))
+}
+
+/// Makes an empty cluster with the derived state of every plugin.
+pub fn empty_cluster() -> Cluster {
+    let derived = pellucid::plugins::registry().iter().filter_map(|f| f.derived_state()).collect();
+    Cluster::new(7, [SCHEDULER.into()], derived)
+}
+
+/// Nodes and pods, from which a cluster is made.
+#[derive(Clone, Debug)]
+pub struct World {
+    /// Nodes, at most one of each name.
+    pub nodes: Vec<Node>,
+    /// Pods that are on a node; now and then on one that does not exist.
+    pub placed: Vec<Pod>,
+    /// Pods that wait.
+    pub pending: Vec<Pod>,
+}
+
+impl World {
+    /// Makes the cluster.
+    pub fn cluster(&self) -> Cluster {
+        let mut cluster = empty_cluster();
+        for node in &self.nodes {
+            cluster.apply_node(Arc::new(node.clone()), &mut Vec::new());
+        }
+        for pod in self.placed.iter().chain(&self.pending) {
+            cluster.apply_pod(Arc::new(pod.clone()), &mut Vec::new());
+        }
+        cluster
+    }
+}
+
+/// A world of at most `max_nodes` nodes.
+pub fn world(max_nodes: usize, max_pods: usize) -> impl Strategy<Value = World> {
+    let nodes = vec(any_node(0), 1..=max_nodes.min(NODE_NAMES));
+    (nodes, vec((pod(0), 0..NODE_NAMES + 1), 0..=max_pods), vec(pod(0), 0..=max_pods)).prop_map(
+        |(nodes, placed, pending)| {
+            let rename = |(i, node): (usize, Node)| named_node(i, node);
+            let place = |(i, (pod, on)): (usize, (Pod, usize))| Pod {
+                node_name: Some(node_name(on)),
+                ..named_pod(&format!("placed-{i}"), pod)
+            };
+            World {
+                nodes: nodes.into_iter().enumerate().map(rename).collect(),
+                placed: placed.into_iter().enumerate().map(place).collect(),
+                pending: pending
+                    .into_iter()
+                    .enumerate()
+                    .map(|(i, pod)| named_pod(&format!("pending-{i}"), pod))
+                    .collect(),
+            }
+        },
+    )
+}
+
+/// Gives a node the i-th name. Its age goes with its name.
+pub fn named_node(i: usize, mut node: Node) -> Node {
+    let name = node_name(i);
+    let rest = node.labels.iter().filter(|(k, _)| &**k != "kubernetes.io/hostname").cloned();
+    node.labels = Labels::new(rest.chain([("kubernetes.io/hostname".into(), name.clone())]));
+    Node { uid: format!("uid-{i}").into(), created: 1000 - i as i64, name, ..node }
+}
+
+/// Gives a pod a name.
+pub fn named_pod(name: &str, pod: Pod) -> Pod {
+    Pod { key: PodKey::new("ns", name), uid: format!("uid-{name}").into(), ..pod }
+}
+
+fn pick(pool: &'static [&'static str]) -> impl Strategy<Value = Name> {
+    prop::sample::select(pool).prop_map(Name::new)
+}
+
+fn key() -> impl Strategy<Value = Name> {
+    pick(&["zone", "disk", "gen"])
+}
+
+fn value() -> impl Strategy<Value = Name> {
+    pick(&["a", "b", "ssd", "1", "5", "9"])
+}
+
+fn effect() -> impl Strategy<Value = TaintEffect> {
+    prop::sample::select(
+        &[TaintEffect::NoSchedule, TaintEffect::PreferNoSchedule, TaintEffect::NoExecute][..],
+    )
+}
+
+fn taint() -> impl Strategy<Value = Taint> {
+    (pick(&["dedicated", "flaky"]), pick(&["", "web", "db"]), effect())
+        .prop_map(|(key, value, effect)| Taint { key, value, effect })
+}
+
+fn image_name() -> impl Strategy<Value = Name> {
+    pick(&["img/app:1", "img/db:2", "img/web:latest"])
+}
+
+/// A node named `node-i`.
+pub fn any_node(i: usize) -> impl Strategy<Value = Node> {
+    let images = vec((vec(image_name(), 1..3), 0..2000i64), 0..3);
+    let amounts = (0..9000i64, 0..17i64, 0..50i64, 0..8i64, prop::option::of(0..5i64));
+    (vec((key(), value()), 0..4), prop::bool::weighted(0.15), vec(taint(), 0..3), amounts, images).prop_map(
+        move |(labels, unschedulable, taints, (milli_cpu, memory, storage, pods, gpus), images)| {
+            let scalars = gpus.into_iter().map(|n| ("example.com/gpu".into(), n)).collect();
+            let image = |(names, mib): (Vec<Name>, i64)| NodeImage { names: names.into(), size: mib << 20 };
+            let node = Node {
+                labels: Labels::new(labels),
+                unschedulable,
+                taints: taints.into(),
+                allocatable: ResourceList {
+                    milli_cpu,
+                    memory: memory << 30,
+                    ephemeral_storage: storage << 30,
+                    pods,
+                    scalars,
+                },
+                images: images.into_iter().map(image).collect(),
+                ready: true,
+                ..Node::default()
+            };
+            named_node(i, node)
+        },
+    )
+}
+
+fn operator() -> impl Strategy<Value = Operator> {
+    use Operator::{DoesNotExist, Exists, Gt, In, Lt, NotIn};
+    prop::sample::select(&[In, NotIn, Exists, DoesNotExist, Gt, Lt][..])
+}
+
+fn requirement() -> impl Strategy<Value = Requirement> {
+    (key(), operator(), vec(value(), 1..3)).prop_map(|(key, operator, values)| Requirement {
+        key,
+        operator,
+        values: values.into(),
+    })
+}
+
+fn by_name() -> impl Strategy<Value = Requirement> {
+    (prop::bool::weighted(0.8), 0..NODE_NAMES).prop_map(|(is_in, i)| Requirement {
+        key: "metadata.name".into(),
+        operator: if is_in { Operator::In } else { Operator::NotIn },
+        values: Box::new([node_name(i)]),
+    })
+}
+
+fn term() -> impl Strategy<Value = NodeSelectorTerm> {
+    (vec(requirement(), 0..3), vec(by_name(), 0..2))
+        .prop_map(|(e, f)| NodeSelectorTerm { expressions: e.into(), fields: f.into() })
+}
+
+fn affinity() -> impl Strategy<Value = NodeAffinity> {
+    let required = prop::option::weighted(0.4, vec(term(), 0..3));
+    let preferred = vec((1..=100i32, term()), 0..3);
+    (vec((key(), value()), 0..2), required, preferred).prop_map(|(selector, required, preferred)| {
+        NodeAffinity {
+            selector: selector.into(),
+            required: required.map(Into::into),
+            preferred: preferred.into_iter().map(|(weight, term)| PreferredTerm { weight, term }).collect(),
+        }
+    })
+}
+
+fn toleration() -> impl Strategy<Value = Toleration> {
+    use TolerationOperator::{Equal, Exists, Unknown};
+    let operator = prop::sample::select(&[Equal, Equal, Exists, Exists, Unknown][..]);
+    (pick(&["", "dedicated", "flaky"]), operator, pick(&["", "web"]), prop::option::of(effect()))
+        .prop_map(|(key, operator, value, effect)| Toleration { key, operator, value, effect })
+}
+
+fn host_port() -> impl Strategy<Value = HostPort> {
+    let protocol = prop::sample::select(&[Protocol::Tcp, Protocol::Udp][..]);
+    (protocol, pick(&["0.0.0.0", "10.0.0.1"]), 80..83u16).prop_map(|(protocol, ip, port)| HostPort {
+        protocol,
+        ip,
+        port,
+    })
+}
+
+fn requests() -> impl Strategy<Value = PodRequests> {
+    let amount = |name: &'static str, max: i64, unit: i64| {
+        prop::option::of(0..max).prop_map(move |n| n.map(|n| (Name::new(name), n * unit)))
+    };
+    let container = (
+        amount("cpu", 3000, 1),
+        amount("memory", 6, 1 << 30),
+        amount("ephemeral-storage", 8, 1 << 30),
+        prop::option::weighted(0.2, 0..3i64).prop_map(|n| n.map(|n| (Name::new("example.com/gpu"), n))),
+        prop::bool::ANY,
+    )
+        .prop_map(|(a, b, c, d, is_sidecar)| ContainerRequests {
+            amounts: [a, b, c, d].into_iter().flatten().collect(),
+            is_sidecar,
+        });
+    (vec(container.clone(), 1..3), vec(container, 0..2)).prop_map(|(containers, init_containers)| {
+        PodRequests::compute(&RequestInputs { containers, init_containers, ..RequestInputs::default() })
+    })
+}
+
+/// The part of a pod that decides where it fits, with every field in use.
+pub fn spec() -> impl Strategy<Value = PodSpec> {
+    let node = prop::option::weighted(0.1, (0..NODE_NAMES).prop_map(node_name));
+    let affinity = prop_oneof![2 => Just(NodeAffinity::default()), 3 => affinity()];
+    (
+        requests(),
+        node,
+        affinity,
+        vec(toleration(), 0..3),
+        vec(host_port(), 0..3),
+        vec(image_name(), 0..4),
+        1..4u32,
+    )
+        .prop_map(|(requests, node_name, affinity, tolerations, host_ports, images, n_containers)| {
+            PodSpec {
+                requests,
+                node_name,
+                affinity,
+                tolerations: tolerations.into(),
+                host_ports: host_ports.into(),
+                images: images.into(),
+                n_containers,
+            }
+        })
+}
+
+/// A pod of ours named `ns/pod-i` that waits.
+pub fn pod(i: usize) -> impl Strategy<Value = Pod> {
+    let gates = vec(pick(&["example.com/quota", "example.com/data"]), 0..2);
+    (spec(), -10..10i32, prop_oneof![4 => Just(Vec::new()), 1 => gates]).prop_map(
+        move |(spec, priority, gates)| {
+            let pod = Pod {
+                priority,
+                scheduler_name: SCHEDULER.into(),
+                gates: gates.into(),
+                spec: Arc::new(spec),
+                ..Pod::default()
+            };
+            named_pod(&format!("pod-{i}"), pod)
+        },
+    )
+}
+
+/// A stage of a pod that takes room.
+pub fn placed_stage() -> impl Strategy<Value = Stage> {
+    use Stage::{Binding, Bound, Permitted, PreBinding, Reserved, Waiting};
+    prop::sample::select(&[Reserved, Waiting, Permitted, PreBinding, Binding, Bound][..])
+}

@@ -1,0 +1,359 @@
+//! The laws that hold for every plugin and for the state they read.
+//!
+//! A plugin may look at all nodes at once, but what it says about one must not depend on which others it
+//! was asked about. What it derives from nodes and pods must equal what it would derive from scratch, a
+//! fork must equal what it was forked from, and an overlay that is undone must leave nothing behind.
+
+#[path = "common/cluster.rs"]
+mod random;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pellucid::cluster::state::Overlay;
+use pellucid::cluster::{Cluster, ResourceIdx, Stage};
+use pellucid::framework::endpoint::{PathParams, ReadContext};
+use pellucid::framework::plugin::{Plugin, PreFiltered, PreScored};
+use pellucid::framework::{Cause, CauseId, Causes, CycleValue, Nodes, View};
+use pellucid::model::pages::PAGE;
+use pellucid::model::{Node, NodeIdx, Now, Pod, PodId, PodSpec};
+use pellucid::plugins::node_ports::TakenPorts;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use random::{
+    World, any_node, config, empty_cluster, named_node, named_pod, node_name, placed_stage, pod, spec, world,
+};
+use serde_json::{Value, json};
+
+fn plugins() -> Vec<Arc<dyn Plugin>> {
+    let made = |args: Value| move |f: &dyn pellucid::framework::PluginFactory| f.make(&args).expect("valid");
+    let defaults = made(Value::Null);
+    let mut all: Vec<_> = pellucid::plugins::registry().iter().map(|f| defaults(&**f)).collect();
+    // The other ways to score, and an affinity that the profile adds.
+    let resources = json!([{"name": "cpu", "weight": 3}, {"name": "example.com/gpu"}, {"name": "memory"}]);
+    let shape = json!([{"utilization": 0, "score": 2}, {"utilization": 70, "score": 10}]);
+    let ratio = json!({"shape": shape});
+    let term = json!({"matchExpressions": [{"key": "zone", "operator": "Exists"}]});
+    for (name, args) in [
+        (
+            "NodeResourcesFit",
+            json!({"scoringStrategy": {"type": "MostAllocated", "resources": resources},
+                "ignoredResourceGroups": ["example.com"]}),
+        ),
+        (
+            "NodeResourcesFit",
+            json!({"scoringStrategy": {"type": "RequestedToCapacityRatio", "resources": resources,
+                "requestedToCapacityRatio": ratio}}),
+        ),
+        (
+            "NodeResourcesBalancedAllocation",
+            json!({"resources": [{"name": "cpu"}, {"name": "example.com/gpu"}, {"name": "memory"}]}),
+        ),
+        (
+            "NodeAffinity",
+            json!({"addedAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]},
+                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 9, "preference": term}],
+            }}),
+        ),
+    ] {
+        let factory = pellucid::plugins::registry().into_iter().find(|f| f.name() == name);
+        all.push(made(args)(&*factory.expect("the plugin is registered")));
+    }
+    all
+}
+
+/// What a plugin's filter says about each of the given nodes, `None` when it accepts one.
+fn filter(plugin: &dyn Plugin, view: View<'_>, spec: &PodSpec, nodes: &[NodeIdx]) -> Vec<Option<Cause>> {
+    let Some(filter) = plugin.filter() else { return vec![None; nodes.len()] };
+    let value: CycleValue = match plugin.pre_filter().map(|p| p.pre_filter(view, spec)) {
+        None => Arc::new(()),
+        Some(PreFiltered::Ready { value, .. }) => value,
+        Some(PreFiltered::Skip) => return vec![None; nodes.len()],
+        Some(PreFiltered::Refused(cause)) => return vec![Some(cause); nodes.len()],
+    };
+    let mut causes = Causes::default();
+    let mut mask = vec![CauseId::FEASIBLE; view.cluster().n_slots()];
+    let mut left = nodes.to_vec();
+    filter.filter(view, spec, &value, &mut Nodes::new(&mut left, &mut causes, &mut mask));
+    assert!(nodes.iter().all(|n| left.contains(n) == mask[n.index()].is_feasible()));
+    nodes.iter().map(|n| causes.get(mask[n.index()]).cloned()).collect()
+}
+
+/// What a plugin scores each of the given nodes, `None` when it has nothing to say about the pod.
+fn score(plugin: &dyn Plugin, view: View<'_>, spec: &PodSpec, nodes: &[NodeIdx]) -> Option<Vec<i64>> {
+    let score = plugin.score()?;
+    let value: CycleValue = match plugin.pre_score().map(|p| p.pre_score(view, spec)) {
+        None => Arc::new(()),
+        Some(PreScored::Ready(value)) => value,
+        Some(PreScored::Skip) => return None,
+    };
+    let mut out = vec![i64::MIN; nodes.len()];
+    score.score(view, spec, &value, nodes, &mut out);
+    Some(out)
+}
+
+/// Everything there is to see of a cluster, by name: slots and column numbers do not matter.
+fn seen(cluster: &Cluster, specs: &[PodSpec]) -> BTreeMap<String, Value> {
+    let view = View::new(cluster);
+    let mut all = BTreeMap::new();
+    let by_name: BTreeMap<_, _> = view.nodes().iter().map(|n| (view.name(*n).to_string(), *n)).collect();
+    for (_, record) in cluster.pods() {
+        let on = record.node.map(|n| view.name(n).to_string());
+        all.insert(format!("pod {}", record.pod.key), json!([record.stage.as_str(), on]));
+    }
+    for slot in (0..cluster.n_slots() as u32).map(NodeIdx).filter(|n| !view.name(*n).is_empty()) {
+        let (page, at) = (view.columns().page(slot), slot.index() % PAGE);
+        let mut amounts = BTreeMap::new();
+        for resource in (0..view.columns().n_resources()).map(|i| ResourceIdx(i as u16)) {
+            let column = page.resource(resource);
+            if (column.allocatable[at], column.requested[at]) != (0, 0) {
+                let name = view.columns().name(resource).to_string();
+                amounts.insert(name, (column.allocatable[at], column.requested[at]));
+            }
+        }
+        let key_of = |id: &PodId| cluster.pod(*id).map(|r| r.pod.key.to_string());
+        let mut pods: Vec<_> = cluster.slot(slot).pods.iter().map(key_of).collect();
+        pods.sort();
+        let ports = view.state::<TakenPorts>().map(|t| format!("{:?}", t.on(slot)));
+        let non_zero = (page.non_zero_cpu[at], page.non_zero_memory[at]);
+        all.insert(format!("node {}", view.name(slot)), json!([amounts, non_zero, pods, ports]));
+    }
+    for factory in pellucid::plugins::registry() {
+        for endpoint in factory.endpoints() {
+            let asked: Vec<_> = if endpoint.path.contains(":nodeName") {
+                by_name.keys().map(|n| PathParams::from([("nodeName".to_owned(), n.clone())])).collect()
+            } else {
+                vec![PathParams::new()]
+            };
+            for params in &asked {
+                let body = (endpoint.read)(&ReadContext { view, params, now: Now::default() });
+                let what = format!("read {} {} {params:?}", factory.name(), endpoint.path);
+                all.insert(what, body.expect("the node exists"));
+            }
+        }
+    }
+    let nodes: Vec<NodeIdx> = by_name.values().copied().collect();
+    for (i, spec) in specs.iter().enumerate() {
+        for (j, plugin) in plugins().iter().enumerate() {
+            let causes = filter(&**plugin, view, spec, &nodes);
+            let causes: Vec<_> = causes.iter().map(|c| c.as_ref().map(Cause::message)).collect();
+            let answer = json!([causes, score(&**plugin, view, spec, &nodes)]);
+            all.insert(format!("asked {i} {j} {}", plugin.name()), answer);
+        }
+    }
+    all
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn a_set_is_the_union_of_its_members(world in world(12, 12), spec in spec(), half in vec(any::<bool>(), 12)) {
+        let cluster = world.cluster();
+        let view = View::new(&cluster);
+        let all = view.nodes().to_vec();
+        let some: Vec<_> = all.iter().zip(half).filter(|(_, taken)| *taken).map(|(n, _)| *n).collect();
+        for plugin in plugins() {
+            for set in [&all, &some] {
+                let together = filter(&*plugin, view, &spec, set);
+                let alone: Vec<_> = set.iter().flat_map(|n| filter(&*plugin, view, &spec, &[*n])).collect();
+                prop_assert_eq!(together, alone, "filter of {}", plugin.name());
+                let together = score(&*plugin, view, &spec, set);
+                let alone: Option<Vec<i64>> = score(&*plugin, view, &spec, &[]).map(|_| {
+                    set.iter().flat_map(|n| score(&*plugin, view, &spec, &[*n]).unwrap_or_default()).collect()
+                });
+                prop_assert_eq!(together, alone, "score of {}", plugin.name());
+            }
+        }
+    }
+
+    #[test]
+    fn normalised_scores_are_0_to_100(world in world(12, 12), spec in spec()) {
+        let cluster = world.cluster();
+        let view = View::new(&cluster);
+        for plugin in plugins() {
+            let Some(scores) = score(&*plugin, view, &spec, view.nodes()) else { continue };
+            let max = scores.iter().copied().max().unwrap_or(0);
+            let rule = plugin.score().expect("it scores").normalize();
+            for raw in scores {
+                prop_assert!((0..=100).contains(&rule.apply(raw, max)), "{} {raw} of {max}", plugin.name());
+            }
+        }
+    }
+
+    #[test]
+    fn nodes_beyond_those_that_prefilter_names_are_refused(world in world(12, 0), spec in spec()) {
+        let cluster = world.cluster();
+        let view = View::new(&cluster);
+        for plugin in plugins() {
+            let pre = plugin.pre_filter().map(|p| p.pre_filter(view, &spec));
+            let causes = filter(&*plugin, view, &spec, view.nodes());
+            if let Some(PreFiltered::Ready { nodes: Some(named), .. }) = pre {
+                prop_assert!(named.is_sorted());
+                for (node, cause) in view.nodes().iter().zip(causes) {
+                    prop_assert!(named.contains(node) || cause.is_some(), "{}", plugin.name());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_fork_equals_the_live_state_and_keeps_what_it_saw(
+        world in world(8, 8), later in any_node(1), specs in vec(spec(), 1),
+    ) {
+        let mut live = world.cluster();
+        let fork = live.fork();
+        let before = seen(&live, &specs);
+        prop_assert_eq!(&seen(&fork, &specs), &before);
+        live.apply_node(Arc::new(later), &mut Vec::new());
+        for pod in &world.placed {
+            live.delete_pod(&pod.key, &mut Vec::new());
+        }
+        prop_assert_eq!(&seen(&fork, &specs), &before);
+    }
+}
+
+/// A step within overlays; numbers are taken modulo what there is.
+#[derive(Clone, Debug)]
+enum Step {
+    Place(usize, usize, Stage),
+    Release(usize),
+    Stage(usize, Stage),
+    Begin,
+    Commit,
+    Rollback,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..64usize, 0..64usize, placed_stage()).prop_map(|(p, n, s)| Step::Place(p, n, s)),
+        3 => (0..64usize).prop_map(Step::Release),
+        2 => (0..64usize, placed_stage()).prop_map(|(p, s)| Step::Stage(p, s)),
+        2 => Just(Step::Begin),
+        1 => Just(Step::Commit),
+        1 => Just(Step::Rollback),
+    ]
+}
+
+fn take(cluster: &mut Cluster, step: &Step) {
+    let pods: Vec<PodId> = cluster.pods().map(|(id, _)| id).collect();
+    let (Step::Place(i, ..) | Step::Release(i) | Step::Stage(i, _)) = step else { return };
+    let Some(id) = pods.get(i % pods.len().max(1)).copied() else { return };
+    let is_placed = cluster.pod(id).is_some_and(|r| r.stage.is_placed());
+    match step {
+        Step::Place(_, n, stage) if !is_placed => {
+            let node = cluster.present()[n % cluster.present().len()];
+            cluster.place(id, node, *stage);
+        }
+        Step::Release(_) if is_placed => {
+            cluster.release(id);
+        }
+        Step::Stage(_, stage) if is_placed => cluster.set_stage(id, *stage),
+        _ => {}
+    }
+}
+
+fn check_undo(world: &World, steps: &[Step]) -> Result<(), TestCaseError> {
+    let mut cluster = world.cluster();
+    let mut open: Vec<(Overlay, BTreeMap<String, Value>)> = Vec::new();
+    let before = seen(&cluster, &[]);
+    open.push((cluster.begin(), before));
+    for step in steps {
+        match step {
+            Step::Begin => {
+                let before = seen(&cluster, &[]);
+                open.push((cluster.begin(), before));
+            }
+            // The outermost overlay is undone at the end.
+            Step::Commit if open.len() > 1 => {
+                if let Some((overlay, _)) = open.pop() {
+                    cluster.commit(overlay);
+                }
+            }
+            Step::Rollback if open.len() > 1 => {
+                if let Some((overlay, before)) = open.pop() {
+                    cluster.rollback(overlay);
+                    prop_assert_eq!(seen(&cluster, &[]), before);
+                }
+            }
+            step => take(&mut cluster, step),
+        }
+    }
+    while let Some((overlay, before)) = open.pop() {
+        cluster.rollback(overlay);
+        prop_assert_eq!(seen(&cluster, &[]), before);
+    }
+    Ok(())
+}
+
+/// A change that a watch reports; names come from a small pool.
+#[derive(Clone, Debug)]
+enum Change {
+    Node(usize, Box<Node>),
+    NodeGone(usize),
+    Pod(usize, Option<usize>, Box<Pod>),
+    PodGone(usize),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        3 => (0..6usize, any_node(0)).prop_map(|(i, node)| Change::Node(i, Box::new(node))),
+        1 => (0..6usize).prop_map(Change::NodeGone),
+        4 => (0..8usize, prop::option::weighted(0.7, 0..7usize), pod(0))
+            .prop_map(|(i, on, pod)| Change::Pod(i, on, Box::new(pod))),
+        1 => (0..8usize).prop_map(Change::PodGone),
+    ]
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn what_is_undone_leaves_nothing_behind(world in world(4, 5), steps in vec(step(), 1..25)) {
+        check_undo(&world, &steps)?;
+    }
+
+    #[test]
+    fn what_changed_step_by_step_equals_what_is_made_from_scratch(
+        changes in vec(change(), 1..30), specs in vec(spec(), 1),
+    ) {
+        let mut live = empty_cluster();
+        let mut nodes: BTreeMap<usize, Node> = BTreeMap::new();
+        let mut pods: BTreeMap<usize, Pod> = BTreeMap::new();
+        let mut kept = Vec::new();
+        for change in changes {
+            match change {
+                Change::Node(i, node) => {
+                    let node = named_node(i, *node);
+                    live.apply_node(Arc::new(node.clone()), &mut Vec::new());
+                    nodes.insert(i, node);
+                }
+                Change::NodeGone(i) => {
+                    live.delete_node(&node_name(i), &mut Vec::new());
+                    nodes.remove(&i);
+                }
+                Change::Pod(i, on, pod) => {
+                    // A pod that is on a node stays there.
+                    let on = pods.get(&i).and_then(|p| p.node_name.clone()).or(on.map(node_name));
+                    let pod = Pod { node_name: on, ..named_pod(&format!("p{i}"), *pod) };
+                    live.apply_pod(Arc::new(pod.clone()), &mut Vec::new());
+                    pods.insert(i, pod);
+                }
+                Change::PodGone(i) => {
+                    if let Some(pod) = pods.remove(&i) {
+                        live.delete_pod(&pod.key, &mut Vec::new());
+                    }
+                }
+            }
+            // Published roots are held while the state goes on changing.
+            kept.push(live.fork());
+        }
+        let made = World {
+            nodes: nodes.into_values().collect(),
+            placed: pods.into_values().collect(),
+            pending: Vec::new(),
+        };
+        prop_assert_eq!(seen(&live, &specs), seen(&made.cluster(), &specs));
+    }
+}
