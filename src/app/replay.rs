@@ -79,11 +79,14 @@ pub async fn replay(trace: Trace, options: ReplayOptions) -> anyhow::Result<Repo
 fn write_file(file: &PathBuf, trace: &Trace, pods: &[Value]) -> anyhow::Result<()> {
     let places: BTreeMap<&str, &str> = pods
         .iter()
-        .filter_map(|p| Some((p.pointer("/metadata/name")?.as_str()?, p.pointer("/spec/nodeName")?.as_str()?)))
+        .filter_map(|p| {
+            Some((p.pointer("/metadata/name")?.as_str()?, p.pointer("/spec/nodeName")?.as_str()?))
+        })
         .collect();
     let out = std::fs::File::create(file).with_context(|| format!("cannot write {}", file.display()))?;
     let lines = trace.pods.iter().map(|p| (&*p.name, places.get(&*p.name).copied()));
-    write_decisions(&mut BufWriter::new(out), lines).with_context(|| format!("cannot write {}", file.display()))
+    write_decisions(&mut BufWriter::new(out), lines)
+        .with_context(|| format!("cannot write {}", file.display()))
 }
 
 // === straight to the core ===
@@ -91,7 +94,8 @@ fn write_file(file: &PathBuf, trace: &Trace, pods: &[Value]) -> anyhow::Result<(
 fn straight(nodes: Vec<Value>, pods: Vec<Value>, seed: u64) -> anyhow::Result<Replayed> {
     let clock = clock::system();
     let mut scheduler = core(seed)?;
-    let unreadable = |q: crate::cluster::input::Quarantined| anyhow::anyhow!("{} {}: {}", q.kind, q.name, q.problem);
+    let unreadable =
+        |q: crate::cluster::input::Quarantined| anyhow::anyhow!("{} {}: {}", q.kind, q.name, q.problem);
     for node in &nodes {
         let node = node_from_value(node).map_err(unreadable)?;
         scheduler.apply(Input::NodeApplied(Arc::new(node)), clock());

@@ -50,11 +50,8 @@ impl ReplayArgs {
 pub(super) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let trace = args.trace()?;
     let (_log, _guard) = telemetry::init(0)?;
-    let options = ReplayOptions {
-        through_api: args.through_api,
-        decisions: args.decisions.clone(),
-        seed: args.seed,
-    };
+    let options =
+        ReplayOptions { through_api: args.through_api, decisions: args.decisions.clone(), seed: args.seed };
     let report = runtime()?.block_on(replay(trace, options))?;
     out::line(&report.to_string())?;
     anyhow::ensure!(report.is_good(), "the replay is not as it must be: see above");

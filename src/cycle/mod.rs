@@ -7,6 +7,7 @@
 mod bind;
 mod chain;
 pub mod decision;
+pub mod exhaustive;
 mod inputs;
 pub mod rows;
 pub mod scheduler;

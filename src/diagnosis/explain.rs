@@ -5,6 +5,7 @@ use pellucid_api::rest::explain::{
 };
 
 use super::meta::{of_root, of_verdict, rfc3339};
+use super::nearest::{Nearest, nearest};
 use super::queue_view::wakes_on;
 use super::root::Root;
 use crate::cluster::input::Quarantined;
@@ -14,7 +15,7 @@ use crate::cycle::decision::{Group, Outcome};
 use crate::framework::endpoint::ReadError;
 use crate::framework::{Code, Reason};
 use crate::model::quantity::format_amount;
-use crate::model::{Now, PodId, PodKey};
+use crate::model::{Now, PodKey};
 use crate::queue::{QueueStage, Unit};
 use pellucid_api::reason::ReasonCode;
 
@@ -56,10 +57,14 @@ pub(super) fn pod(root: &Root, namespace: &str, name: &str, now: Now) -> Result<
     }
     match verdict.map(|v| &v.outcome) {
         Some(Outcome::Refused(refusal)) if record.node.is_none() => {
-            add_refusal(&mut body, refusal, "refused")
+            let nearest = nearest(root, record, refusal);
+            body.nearest = nearest.as_ref().map(|n| group_body(&n.group));
+            add_refusal(&mut body, refusal, nearest.as_ref(), "refused");
         }
-        Some(Outcome::Gated(refusal)) if record.node.is_none() => add_refusal(&mut body, refusal, "gated"),
-        outcome => add_place(&mut body, root, id, record, outcome),
+        Some(Outcome::Gated(refusal)) if record.node.is_none() => {
+            add_refusal(&mut body, refusal, None, "gated");
+        }
+        outcome => add_place(&mut body, root, record, outcome),
     }
     Ok(body)
 }
@@ -109,7 +114,7 @@ fn add_queue(body: &mut PodExplanation, root: &Root, unit: &Unit, now: Now) {
     };
 }
 
-fn add_refusal(body: &mut PodExplanation, refusal: &Refusal, verdict: &str) {
+fn add_refusal(body: &mut PodExplanation, refusal: &Refusal, nearest: Option<&Nearest>, verdict: &str) {
     body.verdict = verdict.into();
     body.message = refusal.message().to_string();
     body.total_nodes = refusal.total_nodes;
@@ -117,47 +122,44 @@ fn add_refusal(body: &mut PodExplanation, refusal: &Refusal, verdict: &str) {
     body.node_groups = refusal.groups.iter().map(group_body).collect();
     let of_pod = refusal.pod_cause.iter().flat_map(|c| &c.reasons);
     body.pod_reasons = of_pod.map(reason_body).collect();
-    body.summary = summary(refusal);
+    body.summary = summary(refusal, nearest);
 }
 
-/// Says in a sentence what keeps a pod pending: its most frequent reason first, with its numbers.
-pub(crate) fn summary(refusal: &Refusal) -> String {
+/// Says in a sentence what keeps a pod pending: what the nearest nodes lack, and how to mend it.
+pub(crate) fn summary(refusal: &Refusal, nearest: Option<&Nearest>) -> String {
     if let Some(cause) = &refusal.pod_cause {
         let remedy = cause.reasons.first().map_or("", |r| r.code.entry().remedy);
         return format!("Not placed: {}. {remedy}", cause.message());
     }
-    let Some(first) = refusal.groups.first() else {
+    let Some(group) = nearest.map(|n| &n.group).or(refusal.groups.first()) else {
         return "Not placed: the cluster has no nodes.".into();
     };
     let lacking: Vec<String> =
-        first.measures.iter().map(|m| format!("{}: {}", m.resource, shortfall_text(m))).collect();
+        group.measures.iter().map(|m| format!("{}: {}", m.resource, shortfall_text(m))).collect();
     let lacking = if lacking.is_empty() { String::new() } else { format!(" ({})", lacking.join("; ")) };
-    let remedy = first.cause.reasons.first().map_or("", |r| r.code.entry().remedy);
-    let (count, total) = (first.count, refusal.total_nodes);
-    let others = refusal.groups.len() - 1;
-    let others = match others {
+    let remedy = group.cause.reasons.first().map_or("", |r| r.code.entry().remedy);
+    let others = match refusal.groups.len() - 1 {
         0 => String::new(),
-        1 => ", the rest for one other cause".into(),
-        n => format!(", the rest for {n} other causes"),
+        1 => " The rest have one other cause.".into(),
+        n => format!(" The rest have {n} other causes."),
     };
-    format!(
-        "None of {total} nodes fits; {count} of them: {}{lacking}{others}. {remedy}",
-        first.cause.message()
-    )
+    let (count, total, cause) = (group.count, refusal.total_nodes, group.cause.message());
+    let such_as = group.examples.first().map(|e| format!(", such as {e}")).unwrap_or_default();
+    match nearest {
+        Some(_) if refusal.groups.len() > 1 => {
+            format!(
+                "None of {total} nodes fits. Nearest are {count}{such_as}: {cause}{lacking}.{others} {remedy}"
+            )
+        }
+        _ => format!("None of {total} nodes fits: {cause}{lacking}.{others} {remedy}"),
+    }
 }
 
-fn add_place(
-    body: &mut PodExplanation,
-    root: &Root,
-    id: PodId,
-    record: &PodRecord,
-    outcome: Option<&Outcome>,
-) {
+fn add_place(body: &mut PodExplanation, root: &Root, record: &PodRecord, outcome: Option<&Outcome>) {
     let Some(node) = record.node else {
         body.verdict = "waiting".into();
         body.summary = "Not tried yet; it is in the queue.".into();
         body.not_evaluated = body.total_nodes;
-        let _ = id;
         return;
     };
     let node = root.cluster.slot(node).name.to_string();

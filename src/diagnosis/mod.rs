@@ -5,6 +5,7 @@
 
 pub(crate) mod explain;
 mod meta;
+pub(crate) mod nearest;
 mod node_views;
 mod plugin_views;
 mod queue_view;

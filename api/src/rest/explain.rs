@@ -111,6 +111,10 @@ pub struct PodExplanation {
     pub not_evaluated: usize,
     /// The refused nodes by cause, the largest group first.
     pub node_groups: Vec<NodeGroup>,
+    /// The nodes nearest to taking the pod, as the state is now, when every plugin is asked: what to look at
+    /// first. Absent when the pod was refused as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<NodeGroup>,
     /// Reasons that concern the pod rather than nodes (gates, PreFilter, an unreadable field).
     pub pod_reasons: Vec<ReasonBody>,
     /// Where it is, when it is placed.

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::cycle::decision::Outcome;
 use crate::diagnosis::Root;
 use crate::diagnosis::explain::summary;
+use crate::diagnosis::nearest::nearest;
 use crate::model::PodKey;
 
 /// Writes how many pods each pool took, and for each pod that waits its reason in words.
@@ -42,9 +43,14 @@ fn why(root: &Root, key: &PodKey) -> String {
     if let Some(object) = object {
         return format!("Quarantined: {}.", crate::cycle::quarantine_message(object));
     }
-    let verdict = root.cluster.find_pod(key).and_then(|id| root.verdicts.get(id.index())?.as_ref());
-    match verdict.map(|v| &v.outcome) {
-        Some(Outcome::Refused(refusal) | Outcome::Gated(refusal)) => summary(refusal),
+    let known = root
+        .cluster
+        .find_pod(key)
+        .and_then(|id| Some((root.cluster.pod(id)?, root.verdicts.get(id.index())?.as_ref()?)));
+    match known.map(|(record, verdict)| (record, &verdict.outcome)) {
+        Some((record, Outcome::Refused(refusal) | Outcome::Gated(refusal))) => {
+            summary(refusal, nearest(root, record, refusal).as_ref())
+        }
         _ => "Not tried yet.".into(),
     }
 }
