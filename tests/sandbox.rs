@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use futures_util::{Stream, StreamExt};
+use futures_util::{FutureExt, Stream, StreamExt};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -12,7 +12,9 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
-use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use kube::api::{
+    DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
+};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
@@ -47,7 +49,9 @@ fn of<K: DeserializeOwned>(value: Value) -> K {
 }
 
 fn pod(name: &str) -> Pod {
-    of(json!({"metadata": {"name": name, "labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}))
+    of(
+        json!({"metadata": {"name": name, "labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}),
+    )
 }
 
 async fn bind(client: &Client, pod: &Pod, node: &str) -> Result<Status, kube::Error> {
@@ -97,7 +101,9 @@ fn phase(pod: Option<&Pod>) -> &str {
     pod.and_then(|pod| pod.status.as_ref()?.phase.as_deref()).unwrap_or_default()
 }
 
-async fn next_applied(stream: &mut (impl Stream<Item = watcher::Result<watcher::Event<Pod>>> + Unpin)) -> Pod {
+async fn next_applied(
+    stream: &mut (impl Stream<Item = watcher::Result<watcher::Event<Pod>>> + Unpin),
+) -> Pod {
     loop {
         match in_time(stream.next()).await.expect("the watch goes on") {
             Ok(watcher::Event::Apply(pod) | watcher::Event::InitApply(pod)) => return pod,
@@ -112,7 +118,9 @@ async fn both_kinds_of_watcher_see_a_pod_bound() {
     let (_sandbox, client) = still().await;
     let pods: Api<Pod> = Api::default_namespaced(client.clone());
     pods.create(&PostParams::default(), &pod("first")).await.expect("created");
-    for (name, config) in [("a", watcher::Config::default()), ("b", watcher::Config::default().streaming_lists())] {
+    for (name, config) in
+        [("a", watcher::Config::default()), ("b", watcher::Config::default().streaming_lists())]
+    {
         let mut stream = pin!(watcher(pods.clone(), config));
         while !matches!(in_time(stream.next()).await, Some(Ok(watcher::Event::InitDone))) {}
         let created = pods.create(&PostParams::default(), &pod(name)).await.expect("created");
@@ -184,7 +192,9 @@ async fn a_budget_lets_one_pod_go_and_refuses_the_next() {
     });
     budgets.create(&PostParams::default(), &of(budget)).await.expect("created");
     let allowed = |budget: Option<&PodDisruptionBudget>, n| {
-        budget.and_then(|b| b.status.as_ref()).is_some_and(|s| s.disruptions_allowed == Some(n) && s.expected_pods > Some(0))
+        budget
+            .and_then(|b| b.status.as_ref())
+            .is_some_and(|s| s.disruptions_allowed == Some(n) && s.expected_pods > Some(0))
     };
     until(budgets.clone(), "keep-one", "one disruption allowed", |b| allowed(b, 1)).await;
     evict(&client, "a").await.expect("evicted");
@@ -211,7 +221,8 @@ async fn patches_of_every_kind_do_what_they_say() {
     assert!(removed.labels().is_empty());
     let stale = json!({"metadata": {"resourceVersion": "1", "labels": {"y": "1"}}});
     assert_eq!(code(&pods.patch("a", &params, &Patch::Merge(stale)).await.expect_err("stale")), 409);
-    let applied = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": {"zone": "z"}}});
+    let applied =
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": {"zone": "z"}}});
     let nodes: Api<Node> = Api::all(client);
     let node = nodes.patch("n1", &PatchParams::apply("test"), &Patch::Apply(applied)).await.expect("applied");
     assert_eq!(node.labels().get("zone").map(String::as_str), Some("z"));
@@ -232,7 +243,8 @@ async fn lists_come_in_pages_of_one_revision() {
     let rest = pods.list(&ListParams::default().limit(10).continue_token(&token)).await.expect("a page");
     let names: Vec<String> = rest.items.iter().map(ResourceExt::name_any).collect();
     assert_eq!(names, ["p3", "p4", "p5", "p6"], "the second page is as old as the first");
-    let selected = pods.list(&ListParams::default().labels("app in (a),x notin (1)").fields("metadata.name!=p0")).await;
+    let selected =
+        pods.list(&ListParams::default().labels("app in (a),x notin (1)").fields("metadata.name!=p0")).await;
     assert_eq!(selected.expect("a list").items.len(), 6);
 }
 
@@ -256,7 +268,9 @@ async fn lost_history_is_a_410_and_watchers_recover() {
     pods.create(&PostParams::default(), &pod("new")).await.expect("created");
     let mut names = Vec::new();
     while !names.contains(&"new".to_owned()) {
-        if let Some(Ok(watcher::Event::Apply(pod) | watcher::Event::InitApply(pod))) = in_time(stream.next()).await {
+        if let Some(Ok(watcher::Event::Apply(pod) | watcher::Event::InitApply(pod))) =
+            in_time(stream.next()).await
+        {
             names.push(pod.name_any());
         }
     }
@@ -275,7 +289,10 @@ async fn faults_hit_the_requests_they_mean() {
     assert!(pods.get_opt("a").await.expect("an answer").is_some());
     for status in [409, 410, 503] {
         sandbox.faults().next(post(), Fault::Status(status));
-        assert_eq!(code(&pods.create(&PostParams::default(), &pod("b")).await.expect_err("injected")), status);
+        assert_eq!(
+            code(&pods.create(&PostParams::default(), &pod("b")).await.expect_err("injected")),
+            status
+        );
     }
     sandbox.faults().next(post(), Fault::StatusAfterCommit(503));
     assert_eq!(code(&pods.create(&PostParams::default(), &pod("b")).await.expect_err("injected")), 503);
@@ -319,10 +336,13 @@ async fn faults_hit_the_next_event_of_a_watch() {
     sandbox.faults().next(watched(), Fault::GoneEvent);
     pods.create(&PostParams::default(), &pod("c")).await.expect("created");
     assert!(matches!(in_time(gone.next()).await, Some(Ok(WatchEvent::Error(status))) if status.code == 410));
+    sandbox.faults().next(watched(), Fault::SilentWatch);
+    let mut silent = open().await;
     let mut cut = open().await;
     sandbox.faults().next(watched(), Fault::DropMidLine);
     pods.create(&PostParams::default(), &pod("d")).await.expect("created");
     assert!(!matches!(in_time(cut.next()).await, Some(Ok(_))), "half a line is no event");
+    assert!(silent.next().now_or_never().is_none(), "a silent watch says nothing, though others have heard");
 }
 
 #[tokio::test]
@@ -339,7 +359,9 @@ async fn a_deployment_keeps_replicas_rolls_over_and_takes_its_pods_along() {
     });
     deployments.create(&PostParams::default(), &of(deployment)).await.expect("created");
     let settled = |deployment: Option<&Deployment>, replicas: i32| {
-        let Some((deployment, status)) = deployment.and_then(|d| Some((d, d.status.as_ref()?))) else { return false };
+        let Some((deployment, status)) = deployment.and_then(|d| Some((d, d.status.as_ref()?))) else {
+            return false;
+        };
         let counts = [status.replicas, status.updated_replicas, status.available_replicas];
         let is_observed = status.observed_generation == deployment.metadata.generation;
         is_observed && counts.iter().all(|count| count.unwrap_or_default() == replicas)
@@ -434,8 +456,12 @@ async fn custom_resources_are_served_pruned_and_checked() {
     let status = json!({"apiVersion": "x.example/v1", "kind": "Gang", "status": {"phase": "Waiting"}});
     let params = PatchParams::apply("test").force();
     let patched = gangs.patch_status("g", &params, &Patch::Apply(status)).await.expect("applied");
-    assert_eq!((&patched.data["status"]["phase"], &patched.data["spec"]["n"]), (&json!("Waiting"), &json!(3)));
-    let found = kube::discovery::pinned_group(&client, &kube::core::GroupVersion::gv("x.example", "v1")).await;
+    assert_eq!(
+        (&patched.data["status"]["phase"], &patched.data["spec"]["n"]),
+        (&json!("Waiting"), &json!(3))
+    );
+    let found =
+        kube::discovery::pinned_group(&client, &kube::core::GroupVersion::gv("x.example", "v1")).await;
     assert!(found.expect("discovered").recommended_kind("Gang").is_some());
     definitions.delete("gangs.x.example", &DeleteParams::default()).await.expect("deleted");
     assert_eq!(sandbox.count("gangs.x.example"), 0);
@@ -455,7 +481,13 @@ async fn events_of_both_apis_are_one() {
     let params = ListParams::default().fields("involvedObject.name=a,involvedObject.kind=Pod");
     let found = core.list(&params).await.expect("a list").items;
     assert_eq!(found.first().and_then(|e| e.message.as_deref()), Some("no node"));
-    assert!(core.list(&ListParams::default().fields("involvedObject.name=b")).await.expect("a list").items.is_empty());
+    assert!(
+        core.list(&ListParams::default().fields("involvedObject.name=b"))
+            .await
+            .expect("a list")
+            .items
+            .is_empty()
+    );
 }
 
 #[tokio::test]
@@ -493,8 +525,17 @@ async fn a_namespace_goes_with_what_is_in_it() {
     let namespace: Namespace = of(json!({"metadata": {"name": "team"}}));
     namespaces.create(&PostParams::default(), &namespace).await.expect("created");
     let pods: Api<Pod> = Api::namespaced(client, "team");
-    pods.create(&PostParams::default(), &pod("a")).await.expect("created");
+    let mut held = pod("a");
+    held.metadata.finalizers = Some(vec!["example.org/hold".into()]);
+    pods.create(&PostParams::default(), &held).await.expect("created");
     namespaces.delete("team", &DeleteParams::default()).await.expect("deleted");
+    until(pods.clone(), "a", "on its way", |pod| {
+        pod.is_some_and(|p| p.metadata.deletion_timestamp.is_some())
+    })
+    .await;
+    assert_eq!(code(&pods.create(&PostParams::default(), &pod("b")).await.expect_err("too late")), 403);
+    let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    pods.patch("a", &PatchParams::default(), &free).await.expect("patched");
     until(namespaces, "team", "gone", |namespace| namespace.is_none()).await;
     assert_eq!(sandbox.count("pods"), 0);
 }
@@ -509,7 +550,9 @@ async fn bad_input_is_refused_and_never_a_panic() {
     };
     let pods = "/api/v1/namespaces/default/pods";
     let json = "application/json";
-    for (body, expected) in [("[]", 400), ("null", 400), ("\"x\"", 400), ("{\"metadata\":[]}", 400), ("{}", 422)] {
+    for (body, expected) in
+        [("[]", 400), ("null", 400), ("\"x\"", 400), ("{\"metadata\":[]}", 400), ("{}", 422)]
+    {
         assert_eq!(send("POST", pods, json, body.into()).await, expected, "{body}");
     }
     assert_eq!(send("POST", pods, json, vec![b' '; 3 * 1024 * 1024 + 1]).await, 413);
@@ -519,6 +562,92 @@ async fn bad_input_is_refused_and_never_a_panic() {
     assert_eq!(send("GET", "/api/v1/pods?labelSelector=%ff%zz%", json, Vec::new()).await, 400);
     assert_eq!(send("GET", "/api/v1/pods?limit=x", json, Vec::new()).await, 400);
     let (_unused, taken) = (client.clone(), sandbox.address());
-    let error = Sandbox::start(Config { listen: taken, ..Config::default() }).await.expect_err("the port is taken");
+    let error =
+        Sandbox::start(Config { listen: taken, ..Config::default() }).await.expect_err("the port is taken");
     assert!(error.to_string().contains(&taken.to_string()), "{error}");
+}
+
+/// Replaces every value in turn by values of other types, and sends each result to the sandbox.
+#[tokio::test]
+async fn no_shape_of_object_breaks_the_server() {
+    let (_sandbox, client) = still().await;
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.x.example"}, "spec": {"group": "x.example", "scope": "Namespaced",
+        "names": {"plural": "things", "kind": "Thing"}, "versions": [{"name": "v1", "served": true, "storage": true,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object"}}}}}]}});
+    let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"restartPolicy": "Never",
+        "containers": [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "1"}}, "env": [{"name": "A"}]}]}});
+    let selector = json!({"matchLabels": {"a": "b"}});
+    let meta = json!({"name": "x", "labels": {"a": "b"}, "annotations": {"k": "v"}, "finalizers": ["f/x"]});
+    let cases = [
+        ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition),
+        ("/api/v1/namespaces/default/pods", json!({"metadata": meta, "spec": template["spec"]})),
+        (
+            "/api/v1/nodes",
+            json!({"metadata": meta, "spec": {"taints": []}, "status": {"capacity": {"cpu": "1"}}}),
+        ),
+        (
+            "/apis/apps/v1/namespaces/default/deployments",
+            json!({"metadata": meta, "spec": {"replicas": 0, "selector": selector, "template": template}}),
+        ),
+        (
+            "/apis/batch/v1/namespaces/default/jobs",
+            json!({"metadata": meta, "spec": {"suspend": true, "parallelism": 1, "template": template}}),
+        ),
+        (
+            "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+            json!({"metadata": meta, "spec": {"minAvailable": 1, "selector": selector}}),
+        ),
+        (
+            "/apis/events.k8s.io/v1/namespaces/default/events",
+            json!({"metadata": meta, "regarding": {"namespace": "default"}, "series": {"count": 1}}),
+        ),
+        (
+            "/apis/x.example/v1/namespaces/default/things",
+            json!({"apiVersion": "x.example/v1", "kind": "Thing", "metadata": meta, "spec": {}}),
+        ),
+    ];
+    let send = async |method: &str, path: &str, content: &str, body: &Value| {
+        let request = http::Request::builder().method(method).uri(path).header("content-type", content);
+        let request =
+            request.body(kube::client::Body::from(body.to_string().into_bytes())).expect("a request");
+        let answer = client.send(request).await;
+        answer.unwrap_or_else(|error| panic!("{method} {path} {body}: {error}")).status().as_u16()
+    };
+    for (path, object) in &cases {
+        for odd in
+            [json!(null), json!([]), json!({}), json!("x"), json!(-1), json!([null]), json!({"x": [1]})]
+        {
+            for pointer in pointers(object) {
+                let mut broken = object.clone();
+                *broken.pointer_mut(&pointer).expect("a pointer of the object") = odd.clone();
+                send("POST", path, "application/json", &broken).await;
+                let patch = json!([{"op": "add", "path": pointer, "value": odd}]);
+                send("PATCH", &format!("{path}/x"), "application/json-patch+json", &patch).await;
+                send("PATCH", &format!("{path}/x"), "application/merge-patch+json", &broken).await;
+                send("PATCH", &format!("{path}/x/status"), "application/strategic-merge-patch+json", &broken)
+                    .await;
+            }
+        }
+        for accept in ["application/json;as=Table;v=v1;g=meta.k8s.io", "application/json"] {
+            let request = http::Request::get(*path).header("accept", accept);
+            let request = request.body(kube::client::Body::empty()).expect("a request");
+            assert_eq!(client.send(request).await.expect("an answer").status().as_u16(), 200);
+        }
+    }
+}
+
+/// Returns the JSON pointers of all values in an object, itself included.
+fn pointers(value: &Value) -> Vec<String> {
+    let inner: Vec<(String, &Value)> = match value {
+        Value::Object(fields) => fields.iter().map(|(key, value)| (key.replace('/', "~1"), value)).collect(),
+        Value::Array(items) => {
+            items.iter().enumerate().map(|(index, value)| (index.to_string(), value)).collect()
+        }
+        _ => Vec::new(),
+    };
+    let below = inner.into_iter().flat_map(|(key, value)| {
+        pointers(value).into_iter().map(move |pointer| format!("/{key}{pointer}")).collect::<Vec<_>>()
+    });
+    std::iter::once(String::new()).chain(below).collect()
 }

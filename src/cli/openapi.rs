@@ -12,6 +12,5 @@ pub struct OpenapiArgs {}
 pub(super) fn run(_args: &OpenapiArgs) -> anyhow::Result<()> {
     let routes = crate::app::routes::routes(&crate::plugins::registry());
     let document = crate::http::openapi(&routes, &crate::app::instance::version().git_version)?;
-    out::line(&serde_json::to_string_pretty(&document)?);
-    Ok(())
+    out::line(&serde_json::to_string_pretty(&document)?)
 }

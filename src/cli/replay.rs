@@ -56,7 +56,7 @@ pub(super) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
         seed: args.seed,
     };
     let report = runtime()?.block_on(replay(trace, options))?;
-    out::line(&report.to_string());
+    out::line(&report.to_string())?;
     anyhow::ensure!(report.is_good(), "the replay is not as it must be: see above");
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::Value;
 
-use crate::sandbox::{Config, Kubelet, Sandbox};
+use crate::sandbox::{Clock, Config, Kubelet, Sandbox};
 
 /// Runs an in-memory Kubernetes API server for a machine without a cluster.
 #[derive(Clone, Debug, clap::Args)]
@@ -39,7 +39,11 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         objects.extend(read(file)?);
     }
     let kubelet = Kubelet { start_delay: args.start_delay, stop_delay: args.stop_delay };
-    let config = Config { listen: args.listen, kubelet: Some(kubelet), objects, ..Config::default() };
+    let clock = Clock::real();
+    // Another run must not give the same uids to other objects.
+    let seed = clock.now().as_nanosecond() as u64;
+    let config =
+        Config { listen: args.listen, clock, seed, kubelet: Some(kubelet), objects, ..Config::default() };
     let handle = Sandbox::start(config).await.context("the sandbox did not start")?;
     println!("sandbox API server on {}, {} nodes", handle.url(), handle.count("nodes"));
     println!("try: kubectl --server={} get nodes", handle.url());

@@ -85,7 +85,7 @@ impl Api {
         object: Value,
         options: &Options,
     ) -> ApiResult<Written> {
-        let (mut object, warnings) = self.read(kind, object, options.validation)?;
+        let (mut object, warnings) = self.read(kind, object, options)?;
         self.identify(kind, namespace, &mut object)?;
         if kind.form == Form::Event {
             events::store(&mut object);
@@ -136,7 +136,7 @@ impl Api {
                 events::show(&mut shown);
             }
             let wanted = change(&shown)?;
-            let (wanted, warnings) = self.read(kind, wanted, options.validation)?;
+            let (wanted, warnings) = self.read(kind, wanted, options)?;
             let new = self.prepare(kind, key, part, &old, wanted)?;
             if new == old {
                 return Ok(Written { object: current, is_new: false, warnings });
@@ -189,12 +189,7 @@ impl Api {
     }
 
     /// Reads a client's object: right kind, right types, unknown fields gone.
-    fn read(
-        &self,
-        kind: &Kind,
-        mut object: Value,
-        validation: FieldValidation,
-    ) -> ApiResult<(Value, Vec<String>)> {
+    fn read(&self, kind: &Kind, mut object: Value, options: &Options) -> ApiResult<(Value, Vec<String>)> {
         let refuse = |why: String| {
             let api_version = kind.api_version();
             ApiError::bad_request(format!(
@@ -211,7 +206,7 @@ impl Api {
             return Err(refuse("json: cannot unmarshal metadata into an object".into()));
         }
         meta::metadata(&mut object).remove("managedFields");
-        let mut unknown = match kind.decode {
+        let mut unknown = match kind.decode.filter(|_| !options.is_internal) {
             Some(decode) => {
                 validate::quantities(&object).map_err(refuse)?;
                 decode(&mut object).map_err(refuse)?
@@ -224,7 +219,7 @@ impl Api {
             unknown.extend(schema.prune(&mut object));
         }
         let text: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
-        match validation {
+        match options.validation {
             FieldValidation::Strict if !text.is_empty() => {
                 Err(refuse(format!("strict decoding error: {}", text.join(", "))))
             }

@@ -1,4 +1,7 @@
 //! Request bodies: JSON or YAML into values, and the refusals of those that are neither.
+//!
+//! Kubernetes' protobuf encoding is not read; clients that send it unasked (`kubectl create deployment`) get a
+//! 415, `kubectl apply` and kube-rs send JSON.
 
 use serde_json::{Value, json};
 
@@ -40,7 +43,7 @@ pub(super) fn any(content_type: &str, bytes: &[u8], wanted: &str) -> ApiResult<V
     match content_type {
         "" | "application/json" | "*/*" => {}
         "application/yaml" | "application/x-yaml" | "text/yaml" => return yaml(bytes),
-        _ => return Err(ApiError::unsupported_media_type()),
+        _ => return Err(ApiError::media_type_not_accepted("application/json, application/yaml")),
     }
     serde_json::from_slice(bytes).map_err(|error| {
         let text = String::from_utf8_lossy(bytes);

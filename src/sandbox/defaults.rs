@@ -82,10 +82,10 @@ pub(super) fn pod(object: &mut Value) {
     let spec = &mut object["spec"];
     tolerate_node_trouble(spec);
     set(spec, "enableServiceLinks", true);
-    if let Some(gates) = spec.get("schedulingGates") {
-        if gates.as_array().is_none_or(Vec::is_empty) {
-            spec.as_object_mut().map(|fields| fields.remove("schedulingGates"));
-        }
+    if let Some(gates) = spec.get("schedulingGates")
+        && gates.as_array().is_none_or(Vec::is_empty)
+    {
+        spec.as_object_mut().map(|fields| fields.remove("schedulingGates"));
     }
     let class = quality_of_service(spec);
     let status = &mut object["status"];

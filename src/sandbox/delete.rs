@@ -154,7 +154,7 @@ fn preconditions(kind: &Kind, object: &Object, options: &DeleteOptions) -> ApiRe
 /// Writes into an object that its deletion has begun.
 fn mark(api: &Api, value: &mut Value, grace: Option<i64>) {
     let is_first = !meta::is_deleting(value);
-    if &value["spec"]["finalizers"] == &json!(["kubernetes"]) {
+    if value["spec"]["finalizers"] == json!(["kubernetes"]) {
         value["status"]["phase"] = "Terminating".into();
     }
     let ends = later(api.clock.now(), std::time::Duration::from_secs(grace.unwrap_or(0).max(0) as u64));

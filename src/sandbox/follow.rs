@@ -40,11 +40,11 @@ impl Follower {
     pub(super) fn take(&mut self) -> News {
         self.changed.borrow_and_update();
         let store = &self.server.api.store;
-        if let Some(cursor) = self.cursor {
-            if let Next::Events(events, reached) = store.after(self.table, cursor, BATCH) {
-                self.cursor = Some(reached.max(cursor));
-                return News::Changes(events);
-            }
+        if let Some(cursor) = self.cursor
+            && let Next::Events(events, reached) = store.after(self.table, cursor, BATCH)
+        {
+            self.cursor = Some(reached.max(cursor));
+            return News::Changes(events);
         }
         let page = store.list(self.table, "");
         self.cursor = Some(page.revision);

@@ -49,7 +49,14 @@ struct Node {
 pub(super) async fn run(server: Arc<Server>, delays: Kubelet) {
     let Some(kind) = server.api.kind_of("pods") else { return };
     let mut follower = Follower::new(&server, "pods");
-    let mut node = Node { server: server.clone(), kind, delays, plan: BTreeMap::new(), planned: 0, started: BTreeSet::new() };
+    let mut node = Node {
+        server: server.clone(),
+        kind,
+        delays,
+        plan: BTreeMap::new(),
+        planned: 0,
+        started: BTreeSet::new(),
+    };
     loop {
         let is_idle = match follower.take() {
             News::All(objects) => {
@@ -146,7 +153,7 @@ impl Node {
             Ok(pod)
         };
         // A pod that is gone needs no status.
-        let written = self.server.api.update(&self.kind, key, Part::Status, &Options::default(), change);
+        let written = self.server.api.update(&self.kind, key, Part::Status, &Options::internal(), change);
         written.ok().map(|written| written.object)
     }
 }

@@ -61,6 +61,8 @@ pub(super) struct Options {
     pub propagation: String,
     /// `includeObject` of tables.
     pub include_object: String,
+    /// The sandbox itself writes: what it builds needs no typed reading.
+    pub is_internal: bool,
 }
 
 impl Options {
@@ -72,6 +74,11 @@ impl Options {
             options.set(&decode(key), decode(value))?;
         }
         Ok(options)
+    }
+
+    /// Returns the options of a write by the sandbox itself.
+    pub(super) fn internal() -> Self {
+        Self { is_internal: true, ..Self::default() }
     }
 
     fn set(&mut self, key: &str, value: String) -> ApiResult<()> {

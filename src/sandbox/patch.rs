@@ -164,3 +164,55 @@ fn list(slot: &mut Value, changes: &[Value], merge: &str, key: &str) -> ApiResul
     *items = added;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(object: Value, patch: Value, expected: Value) {
+        let patched = apply(PatchKind::Strategic, &object, &patch, false).expect("a patch");
+        assert_eq!(patched, expected);
+    }
+
+    #[test]
+    fn strategic_merges_lists_by_their_keys() {
+        check(
+            json!({"spec": {"containers": [{"name": "a", "image": "1"}, {"name": "b"}]}}),
+            json!({"spec": {"containers": [{"name": "a", "image": "2"}, {"name": "c"}]}}),
+            json!({"spec": {"containers": [{"name": "c"}, {"name": "a", "image": "2"}, {"name": "b"}]}}),
+        );
+        check(
+            json!({"status": {"conditions": [{"type": "A", "status": "False"}]}}),
+            json!({"status": {"conditions": [{"type": "A", "status": "True"}, {"type": "B", "$patch": "delete"}]}}),
+            json!({"status": {"conditions": [{"type": "A", "status": "True"}]}}),
+        );
+    }
+
+    #[test]
+    fn strategic_replaces_other_lists_and_removes_nulls() {
+        check(
+            json!({"spec": {"tolerations": [{"key": "a"}], "nodeName": "n"}}),
+            json!({"spec": {"tolerations": [{"key": "b"}], "nodeName": null}}),
+            json!({"spec": {"tolerations": [{"key": "b"}]}}),
+        );
+        check(
+            json!({"metadata": {"labels": {"a": "1", "b": "2"}}}),
+            json!({"metadata": {"labels": {"$patch": "replace", "c": "3"}}}),
+            json!({"metadata": {"labels": {"c": "3"}}}),
+        );
+        check(
+            json!({"metadata": {"finalizers": ["a", "b"]}}),
+            json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"], "finalizers": ["c"]}}),
+            json!({"metadata": {"finalizers": ["b", "c"]}}),
+        );
+    }
+
+    #[test]
+    fn an_item_without_its_key_is_refused() {
+        let patch = json!({"spec": {"containers": [{"image": "x"}]}});
+        assert!(apply(PatchKind::Strategic, &json!({}), &patch, false).is_err());
+    }
+}

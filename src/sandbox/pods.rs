@@ -174,7 +174,7 @@ impl Api {
     /// Writes into a pod that it is being evicted.
     fn note_eviction(&self, kind: &Kind, key: &Key, uid: &str) -> ApiResult<()> {
         let now = seconds(self.clock.now());
-        self.update(kind, key, Part::All, &Options::default(), |pod| {
+        self.update(kind, key, Part::All, &Options::internal(), |pod| {
             let mut pod = pod.clone();
             if !uid.is_empty() && uid != meta::text(&pod, "uid") {
                 return Ok(pod);

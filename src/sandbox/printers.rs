@@ -360,3 +360,18 @@ fn template(object: &Value) -> Vec<Value> {
         labels.map(|(k, v)| format!("{k}={}", v.as_str().unwrap_or_default())).collect();
     vec![join("name"), join("image"), selector.join(",").into()]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_short() {
+        let cases =
+            [(5, "5s"), (119, "119s"), (200, "3m20s"), (3_600, "60m"), (14_460, "4h1m"), (90_000, "25h")];
+        let days = [(200_000, "2d7h"), (900_000, "10d"), (70_000_000, "2y80d")];
+        for (seconds, text) in cases.into_iter().chain(days) {
+            assert_eq!(span(seconds), text, "{seconds}");
+        }
+    }
+}

@@ -119,11 +119,11 @@ fn check(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>
         errors.push(FieldError::wrong_type(path, value, &why));
         return;
     }
-    if let Some(known) = schema["enum"].as_array() {
-        if !known.contains(value) {
-            let known: Vec<&str> = known.iter().filter_map(Value::as_str).collect();
-            errors.push(FieldError::unsupported(path, value, &known));
-        }
+    if let Some(known) = schema["enum"].as_array()
+        && !known.contains(value)
+    {
+        let known: Vec<&str> = known.iter().filter_map(Value::as_str).collect();
+        errors.push(FieldError::unsupported(path, value, &known));
     }
     match value {
         Value::Number(_) => check_number(schema, value, path, errors),

@@ -248,3 +248,41 @@ impl FieldSelector {
         self.0.iter().all(|(position, wanted, equal)| (value(*position) == wanted) == *equal)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(selector: &str, expected: &str) {
+        let sets = ["a=1", "a=2,b=x", "b=x", ""];
+        let parsed = LabelSelector::parse(selector).expect("a selector");
+        let matching = sets.iter().filter(|set| {
+            let pairs = set.split(',').filter_map(|pair| pair.split_once('='));
+            let labels: Vec<_> = pairs.map(|(k, v)| (k.into(), v.into())).collect();
+            parsed.matches(&labels)
+        });
+        assert_eq!(matching.copied().collect::<Vec<_>>().join(" | "), expected, "{selector}");
+    }
+
+    #[test]
+    fn label_selectors_choose() {
+        check("", "a=1 | a=2,b=x | b=x | ");
+        check("a=1", "a=1");
+        check("a==2,b", "a=2,b=x");
+        check("a != 1", "a=2,b=x | b=x | ");
+        check("a in (1, 2)", "a=1 | a=2,b=x");
+        check("a notin (1),b", "a=2,b=x | b=x");
+        check("!a", "b=x | ");
+        check("a>1", "a=2,b=x");
+    }
+
+    #[test]
+    fn bad_selectors_are_refused() {
+        for text in ["a in (", "a in 1", "=1", "a b", "a,,b", "a>x", "ü=1"] {
+            assert_eq!(LabelSelector::parse(text).expect_err(text).code, 400, "{text}");
+        }
+        assert!(FieldSelector::parse("metadata.name", |_| Some(0)).is_err());
+        assert!(FieldSelector::parse("x=1", |_| None).is_err());
+    }
+}

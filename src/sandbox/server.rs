@@ -69,7 +69,12 @@ pub(super) async fn handle(
             return plain(StatusCode::OK, "");
         }
         Some(Fault::Status(code)) => return refusal(&ApiError::injected(code)),
-        Some(Fault::Delay(time)) => server.api.clock.wait_until(later(server.api.clock.now(), time)).await,
+        Some(Fault::Delay(time)) => {
+            tokio::select! {
+                () = server.api.clock.wait_until(later(server.api.clock.now(), time)) => {}
+                () = server.shutdown.cancelled() => {}
+            }
+        }
         _ => {}
     }
     let response = match read(request, path).await {

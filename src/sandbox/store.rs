@@ -139,7 +139,14 @@ impl Default for Table {
 impl Store {
     /// Returns an empty store that keeps `history` changes per table.
     pub(super) fn new(clock: Clock, history: usize) -> Self {
-        let inner = Inner { revision: 0, compacted: 0, tables: BTreeMap::new(), owned: BTreeMap::new(), garbage: Vec::new(), garbage_wake: None };
+        let inner = Inner {
+            revision: 0,
+            compacted: 0,
+            tables: BTreeMap::new(),
+            owned: BTreeMap::new(),
+            garbage: Vec::new(),
+            garbage_wake: None,
+        };
         Self { inner: Mutex::new(inner), history: history.max(1), clock }
     }
 

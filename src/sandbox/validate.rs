@@ -241,3 +241,18 @@ pub(super) fn priority_class(object: &Value, old: Option<&Value>) -> Vec<FieldEr
     }
     errors
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_told_from_other_texts() {
+        for text in ["0", "1", "-1", "+1.5", "100m", "8Gi", "1e3", "1E-3", "5n", "2Ei", ".5", "1E"] {
+            assert!(is_quantity(text), "{text}");
+        }
+        for text in ["", "x", "1x", "1 Gi", "Gi", "1.2.3", "1mi", "--1", "1e", "."] {
+            assert!(!is_quantity(text), "{text}");
+        }
+    }
+}

@@ -181,7 +181,7 @@ impl Watch {
         }
         match self.server.api.store.after(&self.kind.storage, self.cursor, CHUNK) {
             Next::Expired(oldest) => {
-                self.end_gone(ApiError::too_old(self.cursor, oldest), out);
+                self.end_gone(&ApiError::too_old(self.cursor, oldest), out);
                 false
             }
             Next::Events(events, reached) => {
@@ -197,7 +197,7 @@ impl Watch {
         }
     }
 
-    fn end_gone(&mut self, error: Box<ApiError>, out: &mut BytesMut) {
+    fn end_gone(&mut self, error: &ApiError, out: &mut BytesMut) {
         Renderer::raw_line("ERROR", &to_bytes(&error.status()), out);
         self.state = State::Ended;
     }
@@ -241,7 +241,7 @@ impl Watch {
             }
             Some(_) => {
                 out.truncate(start);
-                self.end_gone(ApiError::injected(410), out);
+                self.end_gone(&ApiError::injected(410), out);
             }
         }
     }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 /// Namespace of the demo's pods.
-pub const NAMESPACE: &str = "demo";
+pub(super) const NAMESPACE: &str = "demo";
 
 /// A kind of node.
 struct Pool {
@@ -92,7 +92,7 @@ const POOLS: &[Pool] = &[
 ];
 
 /// Returns the nodes.
-pub fn nodes() -> Vec<Value> {
+pub(super) fn nodes() -> Vec<Value> {
     POOLS.iter().flat_map(|pool| (1..=pool.count).map(move |n| node(pool, n))).collect()
 }
 
@@ -176,7 +176,7 @@ fn with_gpus(pod: Value, n: u32) -> Value {
 }
 
 /// Returns the objects that fit, Deployments among them.
-pub fn fitting() -> Vec<Value> {
+pub(super) fn fitting() -> Vec<Value> {
     let mut all = vec![
         deployment("web", 12, "500m", "1Gi"),
         deployment("api", 8, "1", "2Gi"),
@@ -205,7 +205,7 @@ fn deployment(name: &str, replicas: u32, cpu: &str, memory: &str) -> Value {
 }
 
 /// Returns the pods that cannot be placed, each for another reason.
-pub fn stuck() -> Vec<Value> {
+pub(super) fn stuck() -> Vec<Value> {
     vec![
         pod("needs-500-cores", "500", "1Gi"),
         with_gpus(pod("needs-16-gpus", "4", "8Gi"), 16),
@@ -222,14 +222,17 @@ pub fn stuck() -> Vec<Value> {
     ]
 }
 
-/// Returns a pod with a field that nobody can read. An API server does not accept it any more; objects
-/// stored by an older one can be like that.
-pub fn unreadable() -> Value {
-    pod("unreadable", "1.5.0", "64Mi")
+/// Returns a pod with a field that this scheduler cannot read: an operator that only a newer API could
+/// mean. It must not guess, and everything else must go on.
+pub(super) fn unreadable() -> Value {
+    let requirement = json!({"key": "pool", "operator": "Near", "values": ["general"]});
+    let terms = json!({"nodeSelectorTerms": [{"matchExpressions": [requirement]}]});
+    let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}});
+    with(pod("unreadable", "100m", "64Mi"), "/spec/affinity", affinity)
 }
 
 /// Returns a small job: something to see every few seconds.
-pub fn job(n: u64) -> Value {
+pub(super) fn job(n: u64) -> Value {
     json!({
         "apiVersion": "batch/v1",
         "kind": "Job",

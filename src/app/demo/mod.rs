@@ -66,7 +66,7 @@ pub async fn run(
     .await?;
     writeln!(out, "API server  {}   (kubectl --server={} get pods -A)", sandbox.url(), sandbox.url())?;
     writeln!(out, "scheduler   {}   (REST)", instance.url())?;
-    populate(&sandbox, &client).await?;
+    populate(&client).await?;
     let pods = settle(&client, &mut instance).await?;
     summary::write(&instance.root(), &pods, out)?;
     let result = if options.exit_when_settled {
@@ -86,7 +86,7 @@ pub async fn run(
     result
 }
 
-async fn populate(sandbox: &sandbox::Handle, client: &kube::Client) -> anyhow::Result<()> {
+async fn populate(client: &kube::Client) -> anyhow::Result<()> {
     let namespace =
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": cluster::NAMESPACE}});
     let objects = std::iter::once(namespace).chain(cluster::nodes()).chain(cluster::fitting());
@@ -98,7 +98,7 @@ async fn populate(sandbox: &sandbox::Handle, client: &kube::Client) -> anyhow::R
     for object in cluster::stuck() {
         create(client, &object).await?;
     }
-    sandbox.create(cluster::unreadable())?;
+    create(client, &cluster::unreadable()).await?;
     Ok(())
 }
 

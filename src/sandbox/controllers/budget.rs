@@ -27,10 +27,11 @@ pub(super) fn reconcile(api: &Api, namespace: &str) {
 fn status(budget: &Value, pods: &[&Object]) -> Value {
     let spec = &budget["spec"];
     let expected = pods.len() as i64;
-    let part = |value: &Value| match value.as_str().and_then(|text| text.strip_suffix('%')?.parse::<i64>().ok()) {
-        Some(percent) => (expected * percent + 99) / 100,
-        None => value.as_i64().unwrap_or_default(),
-    };
+    let part =
+        |value: &Value| match value.as_str().and_then(|text| text.strip_suffix('%')?.parse::<i64>().ok()) {
+            Some(percent) => (expected * percent + 99) / 100,
+            None => value.as_i64().unwrap_or_default(),
+        };
     let desired = match (&spec["minAvailable"], &spec["maxUnavailable"]) {
         (Value::Null, Value::Null) => (expected - 1).max(0),
         (Value::Null, most) => (expected - part(most)).max(0),
@@ -41,7 +42,8 @@ fn status(budget: &Value, pods: &[&Object]) -> Value {
     if let Some(fields) = disrupted.as_object_mut() {
         fields.retain(|name, _| pods.iter().any(|pod| *pod.key.1 == **name && !pod.is_deleting));
     }
-    let is_healthy = |pod: &&&Object| pod.is_ready && !pod.is_deleting && disrupted.get(&*pod.key.1).is_none();
+    let is_healthy =
+        |pod: &&&Object| pod.is_ready && !pod.is_deleting && disrupted.get(&*pod.key.1).is_none();
     let healthy = pods.iter().filter(is_healthy).count() as i64;
     let allowed = if expected > 0 { (healthy - desired).max(0) } else { 0 };
     let mut status = json!({
@@ -54,7 +56,8 @@ fn status(budget: &Value, pods: &[&Object]) -> Value {
     let is_allowed = allowed > 0;
     let word = if is_allowed { "True" } else { "False" };
     let conditions = budget["status"]["conditions"].as_array();
-    let old = conditions.and_then(|all| all.iter().find(|c| c["type"] == "DisruptionAllowed" && c["status"] == word));
+    let old = conditions
+        .and_then(|all| all.iter().find(|c| c["type"] == "DisruptionAllowed" && c["status"] == word));
     let fresh = || {
         let reason = if is_allowed { "SufficientPods" } else { "InsufficientPods" };
         json!({

@@ -62,7 +62,9 @@ pub(super) fn reconcile(api: &Api, key: &Key) {
 /// Returns a short text that changes with the template.
 fn hash(template: &Value) -> String {
     let bytes = template.to_string();
-    let hash = bytes.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+    let hash = bytes
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     (0..10).map(|at| char::from(LETTERS[((hash >> (at * 6)) % LETTERS.len() as u64) as usize])).collect()
 }
@@ -75,7 +77,10 @@ fn numbers(set: &Object) -> Set {
         wanted: number(&value["spec"]["replicas"]),
         replicas: number(&value["status"]["replicas"]),
         available: number(&value["status"]["availableReplicas"]),
-        revision: value["metadata"]["annotations"][REVISION].as_str().and_then(|r| r.parse().ok()).unwrap_or_default(),
+        revision: value["metadata"]["annotations"][REVISION]
+            .as_str()
+            .and_then(|r| r.parse().ok())
+            .unwrap_or_default(),
     }
 }
 
@@ -100,7 +105,7 @@ fn create(
         },
         "spec": {"replicas": replicas, "selector": selector, "template": template}
     });
-    let written = api.create(set_kind, &name.0, set, &Options::default()).ok()?;
+    let written = api.create(set_kind, &name.0, set, &Options::internal()).ok()?;
     Some(numbers(&written.object))
 }
 
@@ -111,7 +116,7 @@ fn set_revision(api: &Api, kind: &Kind, key: &Key, revision: i64) {
         Ok(new)
     };
     // The next look repeats what did not work.
-    let _ = api.update(kind, key, Part::Main, &Options::default(), change);
+    let _ = api.update(kind, key, Part::Main, &Options::internal(), change);
 }
 
 fn scale(api: &Api, kind: &Kind, set: &Set, replicas: i64) {
@@ -124,7 +129,7 @@ fn scale(api: &Api, kind: &Kind, set: &Set, replicas: i64) {
         Ok(new)
     };
     // The next look repeats what did not work.
-    let _ = api.update(kind, &set.key, Part::Main, &Options::default(), change);
+    let _ = api.update(kind, &set.key, Part::Main, &Options::internal(), change);
 }
 
 /// All old pods go before the new ones come.
@@ -179,7 +184,8 @@ fn status(api: &Api, deployment: &Value, wanted: i64, new: Option<&Set>, old: &[
     let sum = |number: fn(&Set) -> i64| old.iter().chain(new).map(number).sum::<i64>();
     let (replicas, available) = (sum(|set| set.replicas), sum(|set| set.available));
     let updated = new.map_or(0, |set| set.replicas);
-    let missing = share(&deployment["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"], wanted, Rounding::Down);
+    let missing =
+        share(&deployment["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"], wanted, Rounding::Down);
     let mut status = json!({"observedGeneration": deployment["metadata"]["generation"]});
     let counts = [
         ("replicas", replicas),
@@ -208,7 +214,8 @@ fn condition(deployment: &Value, kind: &str, is_true: bool, reason: &str, now: &
     let word = if is_true { "True" } else { "False" };
     let conditions = deployment["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
     let old = conditions.iter().find(|c| c["type"] == kind && c["status"] == word);
-    let updated = old.filter(|c| c["reason"] == reason).map_or(now, |c| c["lastUpdateTime"].as_str().unwrap_or(now));
+    let updated =
+        old.filter(|c| c["reason"] == reason).map_or(now, |c| c["lastUpdateTime"].as_str().unwrap_or(now));
     let changed = old.map_or(now, |c| c["lastTransitionTime"].as_str().unwrap_or(now));
     let message = format!("Deployment \"{}\": {reason}.", meta::text(deployment, "name"));
     json!({

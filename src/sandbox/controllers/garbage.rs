@@ -10,7 +10,11 @@ pub(super) fn collect(api: &Api, owner: &str) {
         let (Some(kind), Some(object)) = (api.kind_of(&table), api.store.get(&table, &key)) else { continue };
         if object.owners.iter().all(|other| **other == *owner) {
             // Who was faster has done the work.
-            let _ = api.delete(&kind, &key, &DeleteOptions { uid: Some(object.uid.to_string()), ..Default::default() });
+            let _ = api.delete(
+                &kind,
+                &key,
+                &DeleteOptions { uid: Some(object.uid.to_string()), ..Default::default() },
+            );
         }
     }
 }

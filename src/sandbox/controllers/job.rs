@@ -53,7 +53,7 @@ pub(super) fn reconcile(api: &Api, key: &Key) {
         if spec["completionMode"] == "Indexed" {
             give_index(&mut pod, &mut taken);
         }
-        match api.create(&pod_kind, &key.0, pod, &Options::default()) {
+        match api.create(&pod_kind, &key.0, pod, &Options::internal()) {
             Ok(written) => active.push(written.object),
             Err(_) => break,
         }
@@ -96,22 +96,24 @@ fn status(job: &Value, end: Option<&str>, counts: [usize; 4], now: &str) -> Valu
             status[key] = count.into();
         }
     }
-    let condition = |kind: &str, reason: &str| {
-        json!({"type": kind, "status": "True", "reason": reason, "lastProbeTime": now, "lastTransitionTime": now})
-    };
+    let condition = |kind: &str, reason: &str| json!({"type": kind, "status": "True", "reason": reason, "lastProbeTime": now, "lastTransitionTime": now});
     match end {
         Some("Complete") => {
             status["completionTime"] = now.into();
             let reason = "CompletionsReached";
-            status["conditions"] = json!([condition("SuccessCriteriaMet", reason), condition("Complete", reason)]);
+            status["conditions"] =
+                json!([condition("SuccessCriteriaMet", reason), condition("Complete", reason)]);
         }
         Some(_) => {
             let reason = "BackoffLimitExceeded";
             status["conditions"] = json!([condition("FailureTarget", reason), condition("Failed", reason)]);
         }
         None if is_suspended => {
-            let old = job["status"]["conditions"].as_array().and_then(|all| all.iter().find(|c| c["type"] == "Suspended"));
-            status["conditions"] = json!([old.cloned().unwrap_or_else(|| condition("Suspended", "JobSuspended"))]);
+            let old = job["status"]["conditions"]
+                .as_array()
+                .and_then(|all| all.iter().find(|c| c["type"] == "Suspended"));
+            status["conditions"] =
+                json!([old.cloned().unwrap_or_else(|| condition("Suspended", "JobSuspended"))]);
         }
         None => {}
     }

@@ -50,6 +50,8 @@ struct Controllers {
     owners: BTreeMap<Box<str>, Work>,
     /// Namespaces with budgets.
     budgeted: BTreeSet<Arc<str>>,
+    /// Namespaces that are going away.
+    leaving: BTreeSet<Arc<str>>,
 }
 
 /// Runs until the sandbox stops.
@@ -57,8 +59,13 @@ pub(super) async fn run(server: Arc<Server>) {
     let tables = [DEPLOYMENTS, REPLICA_SETS, JOBS, BUDGETS, "namespaces", "pods"];
     let mut followers = tables.map(|table| (table, Follower::new(&server, table)));
     let mut garbage = server.api.store.watch_garbage();
-    let mut controllers =
-        Controllers { server: server.clone(), work: BTreeSet::new(), owners: BTreeMap::new(), budgeted: BTreeSet::new() };
+    let mut controllers = Controllers {
+        server: server.clone(),
+        work: BTreeSet::new(),
+        owners: BTreeMap::new(),
+        budgeted: BTreeSet::new(),
+        leaving: BTreeSet::new(),
+    };
     loop {
         garbage.borrow_and_update();
         let mut is_idle = controllers.collect_garbage();
@@ -104,6 +111,9 @@ impl Controllers {
 
     fn notice(&mut self, table: &str, object: &Object, previous: Option<&Object>, change: Change) {
         let key = object.key.clone();
+        if change == Change::Deleted && self.leaving.contains(&key.0) {
+            self.work.insert(Work::Namespace(key.0.clone()));
+        }
         let own = match table {
             DEPLOYMENTS => Some(Work::Deployment(key)),
             REPLICA_SETS => Some(Work::ReplicaSet(key)),
@@ -112,7 +122,11 @@ impl Controllers {
                 self.budgeted.insert(key.0.clone());
                 Some(Work::Budgets(key.0))
             }
-            "namespaces" => object.is_deleting.then(|| Work::Namespace(key.1)),
+            "namespaces" if !object.is_deleting => None,
+            "namespaces" => {
+                self.leaving.insert(key.1.clone());
+                Some(Work::Namespace(key.1))
+            }
             _ => {
                 if change == Change::Modified && !previous.is_none_or(|old| differs(old, object)) {
                     return;
@@ -126,6 +140,9 @@ impl Controllers {
         if let Some(work) = own {
             if change == Change::Deleted {
                 self.owners.remove(&object.uid);
+                if let Work::Namespace(name) = &work {
+                    self.leaving.remove(name);
+                }
             } else {
                 self.owners.insert(object.uid.clone(), work.clone());
                 self.work.insert(work);
@@ -159,7 +176,8 @@ impl Controllers {
 
 /// Says whether a change of a pod matters to who counts pods.
 fn differs(old: &Object, new: &Object) -> bool {
-    let facts = |pod: &Object| (pod.field(PHASE).to_owned(), pod.is_ready, pod.is_deleting, pod.owners.clone());
+    let facts =
+        |pod: &Object| (pod.field(PHASE).to_owned(), pod.is_ready, pod.is_deleting, pod.owners.clone());
     facts(old) != facts(new) || old.labels != new.labels
 }
 
@@ -178,7 +196,7 @@ fn set_status(api: &Api, kind: &Kind, key: &Key, status: &Value) {
         Ok(new)
     };
     // An object that is gone needs no status.
-    let _ = api.update(kind, key, Part::Status, &Options::default(), change);
+    let _ = api.update(kind, key, Part::Status, &Options::internal(), change);
 }
 
 /// Returns the reference of an owner to itself.

@@ -20,7 +20,7 @@ pub(super) fn reconcile(api: &Api, key: &Key) {
     if living.len() < wanted {
         let pod = pod_of(&kind, &value);
         for _ in 0..(wanted - living.len()).min(BATCH) {
-            match api.create(&pod_kind, &key.0, pod.clone(), &Options::default()) {
+            match api.create(&pod_kind, &key.0, pod.clone(), &Options::internal()) {
                 Ok(written) => living.push(written.object),
                 Err(_) => break,
             }

@@ -1,0 +1,82 @@
+//! The core without I/O: a scheduler with the default profile, driven on a clock of numbers.
+#![allow(dead_code, unreachable_pub, reason = "every test binary includes this file and uses a part of it")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid::cluster::Input;
+use pellucid::cycle::Scheduler;
+use pellucid::cycle::scheduler::{Settings, Step};
+use pellucid::diagnosis::switches::Switches;
+use pellucid::framework::effect::{BindOrder, Effect};
+use pellucid::framework::profile::Profile;
+use pellucid::model::Now;
+use pellucid::model::time::NoProbe;
+use pellucid::plugins::registry;
+use pellucid::queue::QueueLimits;
+
+/// Returns the profile of an empty configuration, under another scheduler name.
+pub fn default_profile(scheduler_name: &str) -> Profile {
+    let mut profiles = pellucid::config::default(&registry()).expect("the defaults are valid").profiles;
+    let mut profile = profiles.remove(0);
+    profile.scheduler_name = scheduler_name.into();
+    profile
+}
+
+/// Returns the settings of a scheduler with one profile.
+pub fn settings(profile: Profile) -> Settings {
+    Settings {
+        profiles: vec![profile],
+        registry: Arc::new(registry()),
+        limits: QueueLimits::default(),
+        seed: 7,
+        switches: Arc::new(Switches::default()),
+        shadow_of: None,
+    }
+}
+
+/// A scheduler and its clock.
+pub struct Core {
+    /// The scheduler.
+    pub scheduler: Scheduler,
+    /// The switches it reads.
+    pub switches: Arc<Switches>,
+    /// What time it is.
+    pub now: Now,
+}
+
+impl Core {
+    /// Makes a core.
+    pub fn new(settings: Settings) -> Self {
+        let switches = settings.switches.clone();
+        Self { scheduler: Scheduler::new(settings), switches, now: Now::default() }
+    }
+
+    /// Hands over one input.
+    pub fn apply(&mut self, input: Input) {
+        self.scheduler.apply(input, self.now);
+    }
+
+    /// Lets time pass.
+    pub fn wait(&mut self, time: Duration) {
+        self.now.monotonic += time;
+        self.now.wall += time;
+        self.scheduler.tick(self.now);
+    }
+
+    /// Plans the next unit.
+    pub fn step(&mut self) -> Option<Step> {
+        self.scheduler.step(self.now, &NoProbe)
+    }
+
+    /// Plans until nothing is active.
+    pub fn run(&mut self) -> Vec<Step> {
+        std::iter::from_fn(|| self.step()).collect()
+    }
+
+    /// Takes all effects and returns the bind orders among them.
+    pub fn orders(&mut self) -> Vec<BindOrder> {
+        let effects = self.scheduler.take_effects().into_iter();
+        effects.filter_map(|e| if let Effect::Bind(order) = e { Some(order) } else { None }).collect()
+    }
+}

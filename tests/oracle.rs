@@ -1,0 +1,217 @@
+//! What kube-scheduler 1.36 decided on hundreds of cases, with every plugin's score: ours must agree.
+//!
+//! `PELLUCID_ORACLE_DIR` names a directory with other case files of the same format. Kubernetes' defaults
+//! enable plugins that this binary does not have yet. Cases where those have something to decide are
+//! compared as far as our plugins go: filters may not refuse what was feasible, scores are compared one
+//! plugin at a time over the nodes that were recorded as feasible, and totals without their share.
+
+#[path = "common/core.rs"]
+mod core;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use core::{Core, default_profile, settings};
+use pellucid::cluster::Input;
+use pellucid::cycle::Rows;
+use pellucid::cycle::decision::Outcome;
+use pellucid::cycle::rows::Subject;
+use pellucid::cycle::scheduler::PluginTally;
+use pellucid::framework::View;
+use pellucid::framework::profile::Profile;
+use pellucid::kubernetes::decode::{node_from_value, pod_from_value};
+use pellucid::model::time::NoProbe;
+use pellucid::model::{NodeIdx, Pod};
+use serde_json::Value;
+
+/// Cases in `schedule.jsonl` that plugins we lack have nothing to say about.
+const OURS_ALONE: usize = 35;
+/// Cases with scores.
+const SCORED: usize = 131;
+/// All cases.
+const ALL: usize = 300;
+/// Where the part of a message begins that other plugins wrote.
+const MESSAGE_ENDS: &str = " no new claims to deallocate";
+
+struct Case {
+    id: String,
+    pod: Pod,
+    core: Core,
+    profile: Profile,
+    result: Value,
+    /// Whether no pod has pod affinity, anti-affinity or spread constraints.
+    is_ours_alone: bool,
+}
+
+fn uses_pod_relations(pod: &Value) -> bool {
+    let affinity = &pod["spec"]["affinity"];
+    let relations =
+        [&affinity["podAffinity"], &affinity["podAntiAffinity"], &pod["spec"]["topologySpreadConstraints"]];
+    relations.iter().any(|r| match r {
+        Value::Null => false,
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => true,
+    })
+}
+
+impl Case {
+    fn read(line: &str) -> Self {
+        let case: Value = serde_json::from_str(line).expect("a case is JSON");
+        let profile = default_profile("default-scheduler");
+        let mut core = Core::new(settings(profile.clone()));
+        for node in case["nodes"].as_array().expect("nodes") {
+            let node = node_from_value(node).expect("a node that can be read");
+            core.apply(Input::NodeApplied(Arc::new(node)));
+        }
+        let bound = case["pods"].as_array().expect("pods");
+        for pod in bound {
+            core.apply(Input::PodApplied(Arc::new(pod_from_value(pod).expect("a pod that can be read"))));
+        }
+        let target = &case["target"];
+        let mut pod = pod_from_value(target).expect("a target that can be read");
+        // The API server fills this in.
+        if pod.scheduler_name.is_empty() {
+            pod.scheduler_name = profile.scheduler_name.clone();
+        }
+        Self {
+            id: case["id"].as_str().expect("an id").to_owned(),
+            pod,
+            core,
+            profile,
+            result: case["result"].clone(),
+            is_ours_alone: !bound.iter().chain([target]).any(uses_pod_relations),
+        }
+    }
+
+    /// Returns the names of the nodes that were feasible, when the result names all of them.
+    fn feasible(&self) -> BTreeSet<String> {
+        match (self.result.get("scores"), self.result.get("node")) {
+            (Some(scores), _) => scores.as_object().expect("scores by node").keys().cloned().collect(),
+            (None, Some(node)) => BTreeSet::from([node.as_str().expect("a name").to_owned()]),
+            (None, None) => BTreeSet::new(),
+        }
+    }
+
+    fn node(&self, name: &str) -> NodeIdx {
+        self.core.scheduler.cluster().find_node(&name.into()).expect("a node of the case")
+    }
+
+    /// Makes the target's rows and asks about them.
+    fn with_rows<T>(&self, ask: impl FnOnce(&mut Rows, &Subject<'_>, &mut [PluginTally]) -> T) -> T {
+        let of = Subject {
+            profile: &self.profile,
+            view: View::new(self.core.scheduler.cluster()),
+            spec: &self.pod.spec,
+            probe: &NoProbe,
+        };
+        let mut tally = vec![PluginTally::default(); self.profile.plugins.len()];
+        let mut rows = Rows::default();
+        rows.sync(&of, true, &mut tally);
+        ask(&mut rows, &of, &mut tally)
+    }
+
+    fn check_feasible(&self) {
+        let ours: BTreeSet<String> =
+            self.with_rows(|rows, of, _| rows.feasible().map(|n| of.view.name(n).to_string()).collect());
+        let recorded = self.feasible();
+        assert!(recorded.is_subset(&ours), "{}: we refuse {:?}", self.id, recorded.difference(&ours));
+        if self.is_ours_alone {
+            assert_eq!(ours, recorded, "{}: feasible nodes", self.id);
+        }
+    }
+
+    /// Compares scores over the recorded feasible nodes. Returns how many were compared.
+    fn check_scores(&self) -> usize {
+        let recorded = self.result["scores"].as_object().expect("scores by node");
+        let nodes: Vec<NodeIdx> = recorded.keys().map(|name| self.node(name)).collect();
+        let ours = self.with_rows(|rows, of, tally| {
+            rows.top(of, 1, tally);
+            rows.ranked(of, &nodes)
+        });
+        let scorers: Vec<&str> = self.profile.score.iter().map(|e| e.plugin.name()).collect();
+        let mut compared = 0;
+        for scored in ours {
+            let name = self.core.scheduler.cluster().slot(scored.node).name.to_string();
+            let want = recorded[&name].as_object().expect("scores by plugin");
+            for (plugin, share) in scorers.iter().zip(&scored.shares) {
+                let weighted = share.map(|(_, _, weighted)| weighted);
+                let want = want.get(*plugin).and_then(Value::as_i64);
+                assert_eq!(weighted, want, "{}: {plugin} on {name}", self.id);
+                compared += 1;
+            }
+            let others: i64 = want
+                .iter()
+                .filter(|(plugin, _)| !scorers.contains(&plugin.as_str()))
+                .filter_map(|(_, score)| score.as_i64())
+                .sum();
+            let total = self.result["totals"][&name].as_i64().expect("a total");
+            assert_eq!(scored.total, total - others, "{}: total of {name}", self.id);
+        }
+        compared
+    }
+
+    /// Lets the scheduler decide, and compares what comes of it.
+    fn check_decision(&mut self) {
+        self.core.apply(Input::PodApplied(Arc::new(self.pod.clone())));
+        let step = self.core.step().unwrap_or_else(|| panic!("{}: the target waits for us", self.id));
+        match (step.verdict.outcome, self.result.get("message").and_then(Value::as_str)) {
+            (Outcome::Placed { placement, node }, None) => {
+                assert_eq!(placement.feasible as usize, self.feasible().len(), "{}", self.id);
+                let Some(totals) = self.result.get("totals").and_then(Value::as_object) else {
+                    return assert_eq!(&*node, self.result["node"], "{}", self.id);
+                };
+                let best = totals.values().filter_map(Value::as_i64).max();
+                assert_eq!(totals[&*node].as_i64(), best, "{}: {node} is not the best", self.id);
+                assert_eq!(placement.score, best, "{}", self.id);
+            }
+            (Outcome::Refused(refusal), Some(message)) => {
+                let want = message.split(MESSAGE_ENDS).next().expect("a first part");
+                assert_eq!(&*refusal.message(), want, "{}", self.id);
+            }
+            (outcome, message) => panic!("{}: {outcome:?} instead of {message:?}", self.id),
+        }
+    }
+
+    /// The recorded winner has the greatest recorded total: the file is what it says it is.
+    fn check_winner(&self) {
+        let totals: BTreeMap<_, _> = self.result["totals"].as_object().expect("totals").iter().collect();
+        let best = totals.values().filter_map(|t| t.as_i64()).max();
+        let winner = self.result["node"].as_str().expect("a winner");
+        assert_eq!(self.result["totals"][winner].as_i64(), best, "{}", self.id);
+    }
+}
+
+#[test]
+fn decisions_agree_with_kube_scheduler() {
+    let dir = std::env::var_os("PELLUCID_ORACLE_DIR").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/oracle")),
+        PathBuf::from,
+    );
+    let is_own_copy = std::env::var_os("PELLUCID_ORACLE_DIR").is_none();
+    let file = dir.join("schedule.jsonl");
+    let text = std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    let (mut all, mut alone, mut scored, mut shares) = (0, 0, 0, 0);
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let mut case = Case::read(line);
+        all += 1;
+        case.check_feasible();
+        if case.result.get("scores").is_some() {
+            scored += 1;
+            case.check_winner();
+            shares += case.check_scores();
+        }
+        if case.is_ours_alone {
+            alone += 1;
+            case.check_decision();
+        }
+    }
+    println!("{all} cases: filters agree on all, {scored} scored ({shares} scores), {alone} decided alike");
+    assert!(all > 0, "{} holds no case", file.display());
+    if is_own_copy {
+        assert!(all >= ALL, "{all} cases");
+        assert!(scored >= SCORED, "{scored} scored cases");
+        assert!(alone >= OURS_ALONE, "{alone} cases without relations among pods");
+    }
+}
