@@ -1,0 +1,65 @@
+//! Files that are made of the code: each is made again and compared with what is checked in.
+//!
+//! `UPDATE=1 cargo test --test generated` writes them. A change in one of them is a change for whoever reads
+//! it: say so in CHANGELOG.md.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use pellucid_api::reason::REGISTRY;
+
+/// Compares a file with what it should be, or writes it.
+fn check(path: &str, fresh: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    if std::env::var_os("UPDATE").is_some() {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, fresh).unwrap();
+        return;
+    }
+    let stored = fs::read_to_string(&file).unwrap_or_default();
+    let differs = stored.lines().zip(fresh.lines()).position(|(a, b)| a != b);
+    let line = differs.unwrap_or_else(|| stored.lines().count().min(fresh.lines().count()));
+    assert!(
+        stored == fresh,
+        "{path}:{}: not what the code says; `UPDATE=1 cargo test --test generated` writes it\n  stored {:?}\n  fresh  {:?}",
+        line + 1,
+        stored.lines().nth(line),
+        fresh.lines().nth(line),
+    );
+}
+
+#[test]
+fn openapi_json_is_fresh() {
+    let routes = pellucid::app::routes::routes(&pellucid::plugins::registry());
+    let version = pellucid::app::instance::version().git_version;
+    let document = pellucid::http::openapi(&routes, &version).unwrap();
+    check("openapi/openapi.json", &(serde_json::to_string_pretty(&document).unwrap() + "\n"));
+}
+
+#[test]
+fn reasons_md_is_fresh() {
+    let mut text = String::from(
+        "# Reasons\n\n\
+         Why a pod is not placed. The list is closed: every refusal carries one of these codes, and a program can\n\
+         rely on them. The messages are kube-scheduler's where it has them; `{}` stands for what it is about, such\n\
+         as a resource. `GET /apis/v1/reasons` serves the same table.\n\n\
+         This file is made of `api/src/reason.rs`; `UPDATE=1 cargo test --test generated` writes it.\n\n\
+         | code | given by | message |\n|---|---|---|\n",
+    );
+    for entry in REGISTRY {
+        let (code, anchor) = (entry.code.as_str(), entry.code.as_str().to_lowercase());
+        writeln!(text, "| [{code}](#{anchor}) | {} | `{}` |", entry.plugin, entry.message).unwrap();
+    }
+    for entry in REGISTRY {
+        let code = entry.code.as_str();
+        writeln!(text, "\n## {code}\n\n{}\n", entry.meaning).unwrap();
+        writeln!(text, "- Message: `{}`", entry.message).unwrap();
+        writeln!(text, "- Given by: {}", entry.plugin).unwrap();
+        writeln!(text, "- What helps: {}", entry.remedy).unwrap();
+        writeln!(text, "- Who can do that: {}", entry.resolver.as_str()).unwrap();
+    }
+    check("docs/reasons.md", &text);
+}
