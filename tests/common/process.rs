@@ -1,0 +1,93 @@
+//! The binary under test as a child process: its lines as they come, and an end to it whatever happens.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+/// How long a line may take to appear, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Default)]
+struct Lines {
+    all: Mutex<Vec<String>>,
+    changed: Condvar,
+}
+
+/// A running `pellucid`. Killed when dropped.
+pub(crate) struct Process {
+    child: Child,
+    stdout: Arc<Lines>,
+    stderr: Arc<Lines>,
+}
+
+impl Process {
+    pub(crate) fn start(args: &[&str]) -> Self {
+        Self::start_binary(env!("CARGO_BIN_EXE_pellucid"), args)
+    }
+
+    pub(crate) fn start_binary(binary: &str, args: &[&str]) -> Self {
+        let mut command = Command::new(binary);
+        command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary starts");
+        let stdout = follow(child.stdout.take().expect("piped"));
+        let stderr = follow(child.stderr.take().expect("piped"));
+        Self { child, stdout, stderr }
+    }
+
+    pub(crate) fn wait_for_stdout(&self, text: &str) -> String {
+        self.wait(&self.stdout, text)
+    }
+
+    pub(crate) fn wait_for_stderr(&self, text: &str) -> String {
+        self.wait(&self.stderr, text)
+    }
+
+    pub(crate) fn stderr_so_far(&self) -> Vec<String> {
+        self.stderr.all.lock().clone()
+    }
+
+    fn wait(&self, lines: &Lines, text: &str) -> String {
+        let mut all = lines.all.lock();
+        loop {
+            if let Some(line) = all.iter().find(|line| line.contains(text)) {
+                return line.clone();
+            }
+            if lines.changed.wait_for(&mut all, PATIENCE).timed_out() {
+                let (out, err) =
+                    (self.stdout.all.try_lock().map(|l| l.join("\n")), self.stderr.all.try_lock());
+                panic!("{text:?} did not appear; stdout: {out:?}, stderr: {:?}", err.map(|l| l.join("\n")));
+            }
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn follow(pipe: impl Read + Send + 'static) -> Arc<Lines> {
+    let lines = Arc::new(Lines::default());
+    let sink = lines.clone();
+    std::thread::spawn(move || {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            sink.all.lock().push(line);
+            sink.changed.notify_all();
+        }
+    });
+    lines
+}
+
+/// Runs the binary to its end.
+pub(crate) fn run(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_pellucid"))
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary starts")
+}
