@@ -1,4 +1,4 @@
-//! The clock, read here and nowhere else.
+//! The scheduler's clock, read here and nowhere else. The sandbox has one of its own (`sandbox::clock`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};

@@ -132,3 +132,25 @@ fn every_reason_is_given_in_some_test() {
         &missing.map(|e| format!("api/src/reason.rs: no test has {}", e.code.as_str())).collect::<Vec<_>>(),
     );
 }
+
+/// Documents say which test holds a claim as `path::name`.
+#[test]
+fn tests_that_documents_name_exist() {
+    let documents = files_below(&["docs"]).into_iter().filter(|p| p.ends_with(".md"));
+    let mut complaints = Vec::new();
+    let mut n = 0;
+    for path in documents.chain(["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"].map(str::to_owned)) {
+        let text = fs::read_to_string(root().join(&path)).unwrap_or_default();
+        for (number, line) in text.lines().enumerate() {
+            for (file, name) in line.split('`').filter_map(|part| part.split_once(".rs::")) {
+                n += 1;
+                let source = fs::read_to_string(root().join(format!("{file}.rs"))).unwrap_or_default();
+                if !source.contains(&format!("fn {name}(")) {
+                    complaints.push(format!("{path}:{}: there is no {file}.rs::{name}", number + 1));
+                }
+            }
+        }
+    }
+    assert_none(&complaints);
+    assert!(n >= 8, "only {n} tests are named");
+}
