@@ -4,6 +4,7 @@
 mod client;
 #[path = "common/openapi.rs"]
 mod openapi;
+#[allow(dead_code, reason = "this test needs a part of it")]
 #[path = "common/process.rs"]
 mod process;
 

@@ -5,14 +5,14 @@
 //! compared as far as our plugins go: filters may not refuse what was feasible, scores are compared one
 //! plugin at a time over the nodes that were recorded as feasible, and totals without their share.
 
-#[path = "common/core.rs"]
-mod core;
+#[path = "common/driver.rs"]
+mod driver;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use core::{Core, default_profile, settings};
+use driver::{Core, default_profile, settings};
 use pellucid::cluster::Input;
 use pellucid::cycle::Rows;
 use pellucid::cycle::decision::Outcome;

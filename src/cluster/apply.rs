@@ -248,6 +248,7 @@ impl Cluster {
         if let Some(node) = node {
             out.push(ClusterEvent::PodReleased { pod: record.pod, node });
         }
+        out.push(ClusterEvent::PodForgotten(id));
     }
 
     fn node_derived(&mut self, idx: NodeIdx, old: Option<&Node>, new: Option<&Node>) {

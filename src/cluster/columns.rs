@@ -61,6 +61,11 @@ impl Default for ColumnPage {
     }
 }
 
+/// The most that counts of one amount: 2^53, nine petabytes. A node offers no more and a pod takes no more,
+/// so that the sum over a thousand pods is exact, whatever somebody wrote into a manifest. A pod that
+/// requests more fits nowhere.
+const MOST: i64 = 1 << 53;
+
 static EMPTY: ResourceColumn = ResourceColumn { allocatable: [0; PAGE], requested: [0; PAGE] };
 
 impl ColumnPage {
@@ -163,12 +168,12 @@ impl Columns {
         for column in page.fixed.iter_mut().chain(&mut page.scalars) {
             column.allocatable[at] = 0;
         }
-        page.fixed[0].allocatable[at] = list.milli_cpu;
-        page.fixed[1].allocatable[at] = list.memory;
-        page.fixed[2].allocatable[at] = list.ephemeral_storage;
-        page.fixed[3].allocatable[at] = list.pods;
+        page.fixed[0].allocatable[at] = list.milli_cpu.min(MOST);
+        page.fixed[1].allocatable[at] = list.memory.min(MOST);
+        page.fixed[2].allocatable[at] = list.ephemeral_storage.min(MOST);
+        page.fixed[3].allocatable[at] = list.pods.min(MOST);
         for (resource, amount) in scalars {
-            page.resource_mut(resource).allocatable[at] = amount;
+            page.resource_mut(resource).allocatable[at] = amount.min(MOST);
         }
     }
 
@@ -178,14 +183,15 @@ impl Columns {
             requests.list.scalars.iter().map(|(n, v)| (self.find_or_add(n), *v)).collect();
         let page = Arc::make_mut(&mut self.pages[node.index() / PAGE]);
         let at = node.index() % PAGE;
-        page.fixed[0].requested[at] += sign * requests.list.milli_cpu;
-        page.fixed[1].requested[at] += sign * requests.list.memory;
-        page.fixed[2].requested[at] += sign * requests.list.ephemeral_storage;
-        page.fixed[3].requested[at] += sign;
-        page.non_zero_cpu[at] += sign * requests.non_zero_milli_cpu;
-        page.non_zero_memory[at] += sign * requests.non_zero_memory;
+        let add = |to: &mut i64, amount: i64| *to = to.wrapping_add(sign * amount.clamp(-MOST, MOST));
+        add(&mut page.fixed[0].requested[at], requests.list.milli_cpu);
+        add(&mut page.fixed[1].requested[at], requests.list.memory);
+        add(&mut page.fixed[2].requested[at], requests.list.ephemeral_storage);
+        add(&mut page.fixed[3].requested[at], 1);
+        add(&mut page.non_zero_cpu[at], requests.non_zero_milli_cpu);
+        add(&mut page.non_zero_memory[at], requests.non_zero_memory);
         for (resource, amount) in scalars {
-            page.resource_mut(resource).requested[at] += sign * amount;
+            add(&mut page.resource_mut(resource).requested[at], amount);
         }
     }
 }

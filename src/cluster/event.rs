@@ -84,4 +84,6 @@ pub enum ClusterEvent {
         /// The pod as it was.
         pod: Arc<Pod>,
     },
+    /// A pod is no longer in the state; its number may have been given to another one by now.
+    PodForgotten(PodId),
 }

@@ -291,7 +291,9 @@ impl Cluster {
 
     /// Keeps the changes of an overlay.
     pub fn commit(&mut self, overlay: Overlay) {
-        self.undo.commit(overlay);
+        for node in self.undo.commit(overlay) {
+            self.free_ghost(node);
+        }
     }
 
     /// Undoes the changes of an overlay, newest first.

@@ -1,5 +1,7 @@
 //! The undo log: the inverse of every change since the outermost overlay began.
 
+use smallvec::SmallVec;
+
 use crate::model::{NodeIdx, PodId};
 
 use super::state::Stage;
@@ -48,12 +50,19 @@ impl UndoLog {
         Overlay { at: self.entries.len() }
     }
 
-    pub(super) fn commit(&mut self, overlay: Overlay) {
+    /// Ends an overlay. Returns the nodes that lost pods when it was the outermost one.
+    pub(super) fn commit(&mut self, overlay: Overlay) -> SmallVec<[NodeIdx; 4]> {
         let Overlay { at: _ } = overlay;
         self.open -= 1;
+        let mut left = SmallVec::new();
         if self.open == 0 {
-            self.entries.clear();
+            for entry in self.entries.drain(..) {
+                if let Undo::Place { node, .. } = entry {
+                    left.push(node);
+                }
+            }
         }
+        left
     }
 
     /// Returns the entries of an overlay, newest first, to be carried out before [`Self::end_undo`].

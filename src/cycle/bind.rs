@@ -53,13 +53,10 @@ impl Scheduler {
                 self.counters.bind_failures += 1;
                 self.end_unit(order.pod, order.unit);
             }
-            // The watch brings the deletion; the room is free at once.
+            // Its room is free at once; the watch brings the deletion later.
             BindOutcome::Gone => {
                 self.counters.bind_failures += 1;
-                self.end_unit(order.pod, order.unit);
-                if let Some(node) = self.cluster.release(order.pod) {
-                    events.push(ClusterEvent::PodReleased { pod, node });
-                }
+                self.cluster.delete_pod(&pod.key, events);
             }
             BindOutcome::Refused { status, reason, message } => {
                 self.counters.bind_failures += 1;

@@ -90,7 +90,9 @@ impl Refusal {
 
     /// A refusal by node groups, in whatever order they come.
     pub fn of_nodes(mut groups: Vec<Group>, total_nodes: usize, refused_by: RefusedBy) -> Self {
-        groups.sort_by_cached_key(|g| (std::cmp::Reverse(g.count), g.cause.plugin, g.cause.message()));
+        groups.sort_by_cached_key(|g| {
+            (std::cmp::Reverse(g.count), g.cause.plugin, g.cause.message(), g.cause.code)
+        });
         let counted: usize = groups.iter().map(|g| g.count).sum();
         Self { total_nodes, not_evaluated: total_nodes - counted, groups, refused_by, ..Self::default() }
     }

@@ -36,6 +36,18 @@ impl Scheduler {
             }
             Input::Report(report) => self.settle(report, now, &mut events),
         }
+        // What is no longer to be placed leaves the queue first, so that hints about the other events are
+        // asked for pods that are there.
+        for event in &events {
+            match event {
+                ClusterEvent::PendingRemoved { id, pod } => {
+                    self.compare_with_shadowed(*id, pod);
+                    self.forget(*id);
+                }
+                ClusterEvent::PodForgotten(id) => self.verdicts.set(id.index(), None),
+                _ => {}
+            }
+        }
         for event in events {
             self.react(event, now);
         }
@@ -45,12 +57,11 @@ impl Scheduler {
         match &event {
             ClusterEvent::PendingAdded(id) => return self.enqueue(*id, now),
             ClusterEvent::PendingUpdated { id, old } => return self.pending_updated(*id, old.clone(), now),
-            ClusterEvent::PendingRemoved { id, .. } => {
-                self.compare_with_shadowed(*id);
-                return self.forget(*id);
-            }
+            ClusterEvent::PendingRemoved { .. } | ClusterEvent::PodForgotten(_) => return,
             ClusterEvent::PodBound { id, node } => {
-                self.compare_with_shadowed(*id);
+                if let Some(pod) = self.cluster.pod(*id).map(|r| r.pod.clone()) {
+                    self.compare_with_shadowed(*id, &pod);
+                }
                 self.confirmed(*id, *node);
             }
             _ => {}
@@ -59,6 +70,9 @@ impl Scheduler {
     }
 
     fn enqueue(&mut self, id: PodId, now: Now) {
+        if self.queue.unit_of(id).is_some() {
+            return;
+        }
         let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) else { return };
         let Some(&profile_index) = self.profile_of.get(&pod.scheduler_name) else { return };
         let profile = self.profiles[profile_index].clone();
@@ -83,7 +97,14 @@ impl Scheduler {
         self.queue.reorder(unit_id, rank(&profile, &pod));
         if let Some(refusal) = gated(&profile, &pod) {
             self.queue.gate(unit_id);
-            return self.tell_gated(id, &pod, refusal, now);
+            let told = match self.verdict(id).map(|v| &v.outcome) {
+                Some(Outcome::Gated(known)) => known.message() == refusal.message(),
+                _ => false,
+            };
+            if !told {
+                self.tell_gated(id, &pod, refusal, now);
+            }
+            return;
         }
         if stage == QueueStage::Gated {
             self.verdicts.set(id.index(), None);
@@ -126,9 +147,6 @@ impl Scheduler {
         if let Some(unit) = self.queue.unit_of(id) {
             self.end_unit(id, unit);
         }
-        if self.cluster.pod(id).is_none() {
-            self.verdicts.set(id.index(), None);
-        }
     }
 
     pub(super) fn end_unit(&mut self, id: PodId, unit: UnitId) {
@@ -141,11 +159,14 @@ impl Scheduler {
 
     /// Counts a pod that the shadowed scheduler has bound. Called while its unit is still known, so each
     /// pod is counted once.
-    fn compare_with_shadowed(&mut self, id: PodId) {
+    fn compare_with_shadowed(&mut self, id: PodId, known: &Pod) {
         if self.shadow.is_none() || self.queue.unit_of(id).is_none() {
             return;
         }
         let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) else { return };
+        if pod.uid != known.uid {
+            return;
+        }
         let Some(theirs) = &pod.node_name else { return };
         let ours = self.verdict(id).map(|v| match &v.outcome {
             Outcome::Placed { node, .. } => Some(node.clone()),

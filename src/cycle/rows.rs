@@ -12,8 +12,8 @@ use super::decision::Refusal;
 use super::tournament::Tournament;
 use crate::cluster::changes::Changed;
 use crate::framework::cause::{CauseId, Causes};
-use crate::framework::plugin::{CycleValue, Normalize, Reads};
-use crate::framework::profile::Profile;
+use crate::framework::plugin::{CycleValue, Normalize, Plugin, Reads};
+use crate::framework::profile::{Enabled, Profile};
 use crate::framework::{Score, View};
 use crate::model::time::Probe;
 use crate::model::{NodeIdx, PodSpec};
@@ -269,6 +269,8 @@ impl Scores {
                 self.greatest[*i].remove(self.raw[*i][node.index()]);
             }
         }
+        // Those whose greatest score nobody has any more: another node may have the second greatest.
+        let lost: Vec<usize> = normalising.iter().copied().filter(|i| self.greatest[*i].count == 0).collect();
         let is_feasible = |n: &NodeIdx| mask[n.index()].is_feasible();
         let stayed = |(n, was): &(NodeIdx, bool)| *was && is_feasible(n) && !by_object.contains(n);
         let only_usage: Vec<NodeIdx> = touched.iter().filter(|t| stayed(t)).map(|(n, _)| *n).collect();
@@ -283,7 +285,7 @@ impl Scores {
         }
         let mut moved = false;
         for (i, before) in normalising.iter().zip(before) {
-            if self.greatest[*i].count == 0 {
+            if lost.contains(i) {
                 self.find_greatest(*i, mask);
             }
             moved |= self.greatest[*i].raw != before;
@@ -354,9 +356,15 @@ pub(super) fn wins_tie(view: View<'_>, a: NodeIdx, b: NodeIdx) -> bool {
 }
 
 fn reads_everything(profile: &Profile) -> bool {
-    let filters =
-        profile.filter.iter().filter_map(|e| e.plugin.filter()).any(|f| f.reads() == Reads::Everything);
-    filters || profile.score.iter().filter_map(|e| e.plugin.score()).any(|s| s.reads() == Reads::Everything)
+    let reads = |list: &[Enabled], of: fn(&dyn Plugin) -> Option<Reads>, what: &[Reads]| {
+        list.iter().filter_map(|e| of(&*e.plugin)).any(|r| what.contains(&r))
+    };
+    // What is prepared per shape is kept with the rows, so it may not depend on the pods of nodes either.
+    let (all, kept) = (&[Reads::Everything], &[Reads::Everything, Reads::Usage]);
+    reads(&profile.filter, |p| p.filter().map(|f| f.reads()), all)
+        || reads(&profile.score, |p| p.score().map(|s| s.reads()), all)
+        || reads(&profile.pre_filter, |p| p.pre_filter().map(|f| f.reads()), kept)
+        || reads(&profile.pre_score, |p| p.pre_score().map(|s| s.reads()), kept)
 }
 
 /// Splits changes into nodes whose pods changed and nodes whose object changed, each once, ascending.

@@ -49,6 +49,14 @@ impl Process {
         self.stderr.all.lock().clone()
     }
 
+    /// Asks it to stop as Kubernetes does, and waits for its end.
+    pub(crate) fn terminate(&mut self) -> std::process::ExitStatus {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs");
+        assert!(sent.success());
+        self.child.wait().expect("it ends")
+    }
+
     fn wait(&self, lines: &Lines, text: &str) -> String {
         let mut all = lines.all.lock();
         loop {

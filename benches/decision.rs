@@ -1,0 +1,110 @@
+//! How fast the core decides, without I/O: 5,000 nodes, the default profile.
+//!
+//! Prints a table against the floors and aims of the design. A plain program, because a table of rates is
+//! wanted and not a distribution: `cargo bench --bench decision`.
+#![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a bench measures time and prints")]
+
+#[path = "decision/world.rs"]
+mod world;
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use pellucid::cycle::Scheduler;
+use pellucid::cycle::decision::Outcome;
+use pellucid::model::time::{NoProbe, Probe};
+use world::{NODES, PODS, add_pods, bare_scan, big_pod, now, resident, scheduler};
+
+/// A probe that reads the clock, as the scheduling thread's does.
+struct Clock(Instant);
+
+impl Probe for Clock {
+    fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// Plans all that is active and returns pods per second. Orders are taken as the loop takes them.
+fn rate(scheduler: &mut Scheduler, probe: &dyn Probe, publish_every: usize) -> f64 {
+    let start = Instant::now();
+    let mut placed = 0;
+    while let Some(step) = scheduler.step(now(), probe) {
+        assert!(matches!(step.verdict.outcome, Outcome::Placed { .. }), "every pod fits");
+        placed += 1;
+        if placed % 64 == 0 {
+            black_box(scheduler.take_effects());
+        }
+        if publish_every > 0 && placed % publish_every == 0 {
+            black_box(scheduler.publish(now()));
+        }
+    }
+    assert_eq!(placed, PODS);
+    placed as f64 / start.elapsed().as_secs_f64()
+}
+
+/// The best of three runs: what the code can do when the machine lets it.
+fn best(shapes: usize, probe: &dyn Probe, publish_every: usize, reuse: bool) -> f64 {
+    let run = || {
+        let mut scheduler = scheduler(reuse);
+        add_pods(&mut scheduler, PODS, shapes);
+        rate(&mut scheduler, probe, publish_every)
+    };
+    (0..3).map(|_| run()).fold(0.0, f64::max)
+}
+
+fn line(what: &str, value: f64, unit: &str, floor: &str, aim: &str) {
+    println!("| {what:<44} | {value:>12.1} {unit:<7} | {floor:>9} | {aim:>9} |");
+}
+
+fn micros(n: u32, mut run: impl FnMut()) -> f64 {
+    let start = Instant::now();
+    for _ in 0..n {
+        run();
+    }
+    start.elapsed().as_secs_f64() * 1e6 / f64::from(n)
+}
+
+fn main() {
+    println!("{NODES} nodes, {PODS} pods, default profile\n");
+    println!("| {:<44} | {:>20} | {:>9} | {:>9} |", "what", "measured", "floor", "aim");
+    println!("|{:-<46}|{:->22}|{:->11}|{:->11}|", "", "", "", "");
+
+    // Memory first, before other runs leave their traces.
+    let before = resident();
+    let mut full = scheduler(true);
+    add_pods(&mut full, PODS, 150);
+    rate(&mut full, &NoProbe, 1000);
+    let root = full.publish(now());
+    line("memory of the core, 150 shapes, one root", resident() - before, "MB", "150", "60");
+
+    let equal = best(1, &NoProbe, 0, true);
+    line("equal pods", equal, "pods/s", "100000", "500000");
+    let clock = Clock(Instant::now());
+    line("equal pods, plugins timed", best(1, &clock, 0, true), "pods/s", "100000", "500000");
+    line("equal pods, a root every 1,000", best(1, &NoProbe, 1000, true), "pods/s", "100000", "500000");
+    let shapes = best(150, &NoProbe, 0, true);
+    line("150 shapes", shapes, "pods/s", "20000", "100000");
+    line("150 shapes, plugins timed", best(150, &clock, 0, true), "pods/s", "20000", "100000");
+
+    let scan = micros(2000, || {
+        black_box(bare_scan(&root.cluster, black_box(100), black_box(128 << 20)));
+    });
+    line("bare fused scan: fit, least, balanced, best", scan, "us", "-", "-");
+    line("decision of equal pods / bare scan", 1e6 / equal / scan, "x", "-", "-");
+    let mut fresh = scheduler(false);
+    add_pods(&mut fresh, 200, 1);
+    let anew = micros(200, || drop(black_box(fresh.step(now(), &NoProbe))));
+    line("decision with rows made anew", anew, "us", "-", "-");
+    line("rows made anew / bare scan", anew / scan, "x", "-", "-");
+
+    let publish = micros(1000, || drop(black_box(full.publish(now()))));
+    line("publish, nothing changed", publish, "us", "-", "-");
+    let refused = micros(50, || {
+        let scheduler = &mut full;
+        big_pod(scheduler);
+        black_box(scheduler.step(now(), &NoProbe));
+        black_box(scheduler.take_effects());
+    });
+    line("refuse a pod of a new shape, all 5,000 nodes", refused, "us", "-", "20000");
+    drop(root);
+}

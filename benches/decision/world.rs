@@ -1,0 +1,142 @@
+//! The cluster the bench runs on, and the scan it is compared with.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid::cluster::columns::{CPU, MEMORY, PODS as POD_SLOTS};
+use pellucid::cluster::{Cluster, Input};
+use pellucid::cycle::Scheduler;
+use pellucid::cycle::scheduler::Settings;
+use pellucid::diagnosis::switches::Switches;
+use pellucid::model::node::NodeImage;
+use pellucid::model::pages::PAGE;
+use pellucid::model::requests::{ContainerRequests, PodRequests, RequestInputs, ResourceList};
+use pellucid::model::selector::Labels;
+use pellucid::model::{Name, Node, Now, Pod, PodKey, PodSpec};
+use pellucid::queue::QueueLimits;
+
+pub(crate) const NODES: usize = 5_000;
+pub(crate) const PODS: usize = 10_000;
+
+pub(crate) fn now() -> Now {
+    Now { monotonic: Duration::from_secs(1), wall: Duration::from_secs(1_700_000_000) }
+}
+
+fn node(i: usize) -> Node {
+    let name: Name = Name::new(&format!("node-{i:04}"));
+    let text = |s: &str| Name::new(s);
+    let labels = [
+        (text("kubernetes.io/hostname"), name.clone()),
+        (text("kubernetes.io/os"), text("linux")),
+        (text("kubernetes.io/arch"), text("amd64")),
+        (text("topology.kubernetes.io/zone"), text(&format!("zone-{}", i % 3))),
+    ];
+    let images = (0..20).map(|k| NodeImage {
+        names: [text(&format!("registry.example/app-{}:1", (i + k * 7) % 150))].into(),
+        size: (50 + k as i64 * 10) << 20,
+    });
+    Node {
+        uid: format!("node-uid-{i}").into(),
+        labels: Labels::new(labels),
+        allocatable: ResourceList {
+            milli_cpu: [16_000, 32_000, 64_000][i % 3],
+            memory: [64 << 30, 128 << 30, 256 << 30][i % 3],
+            ephemeral_storage: 500 << 30,
+            pods: 110,
+            scalars: Box::default(),
+        },
+        images: images.collect(),
+        ready: true,
+        name,
+        ..Node::default()
+    }
+}
+
+/// A scheduler with the default profile that knows the nodes.
+pub(crate) fn scheduler(reuse: bool) -> Scheduler {
+    let registry = pellucid::plugins::registry();
+    let profiles = pellucid::config::default(&registry).expect("the defaults are valid").profiles;
+    let switches = Arc::new(Switches::default());
+    switches.set_reuse(reuse);
+    let mut scheduler = Scheduler::new(Settings {
+        profiles,
+        registry: Arc::new(registry),
+        limits: QueueLimits::default(),
+        seed: 0,
+        switches,
+        shadow_of: None,
+    });
+    let nodes = (0..NODES).map(|i| Arc::new(node(i))).collect();
+    scheduler.apply(Input::NodesReset { nodes, quarantined: Vec::new() }, now());
+    scheduler
+}
+
+fn spec(shape: usize) -> PodSpec {
+    let amounts = vec![
+        ("cpu".into(), 100 + 10 * (shape as i64 % 15)),
+        ("memory".into(), (128 + 32 * (shape as i64 / 15)) << 20),
+    ];
+    let containers = vec![ContainerRequests { amounts, is_sidecar: false }];
+    PodSpec {
+        requests: PodRequests::compute(&RequestInputs { containers, ..RequestInputs::default() }),
+        images: [Name::new(&format!("registry.example/app-{shape}:1"))].into(),
+        n_containers: 1,
+        ..PodSpec::default()
+    }
+}
+
+fn pod(name: &str, spec: PodSpec) -> Arc<Pod> {
+    Arc::new(Pod {
+        key: PodKey::new("default", name),
+        uid: format!("uid-{name}").into(),
+        scheduler_name: pellucid::config::DEFAULT_SCHEDULER_NAME.into(),
+        spec: Arc::new(spec),
+        ..Pod::default()
+    })
+}
+
+/// Adds waiting pods; neighbours are of different shapes.
+pub(crate) fn add_pods(scheduler: &mut Scheduler, n: usize, shapes: usize) {
+    for i in 0..n {
+        scheduler.apply(Input::PodApplied(pod(&format!("pod-{i:05}"), spec(i % shapes))), now());
+    }
+}
+
+/// Adds a pod that fits nowhere, of a shape of its own.
+pub(crate) fn big_pod(scheduler: &mut Scheduler) {
+    let n = scheduler.cluster().n_pod_slots() as i64;
+    let mut spec = spec(0);
+    spec.requests.list.milli_cpu = 1_000_000 + n;
+    scheduler.apply(Input::PodApplied(pod(&format!("big-{n}"), spec)), now());
+}
+
+/// What a decision costs at least when nothing is remembered: one walk over the columns that checks CPU,
+/// memory and pods, scores least-allocated and balance, and keeps the best.
+pub(crate) fn bare_scan(cluster: &Cluster, cpu: i64, memory: i64) -> (i64, usize) {
+    let mut best = (-1, 0);
+    for (p, page) in cluster.columns().pages().iter().enumerate() {
+        let (c, m, n) = (page.resource(CPU), page.resource(MEMORY), page.resource(POD_SLOTS));
+        for at in 0..PAGE {
+            let (used_cpu, used_memory) = (c.requested[at] + cpu, m.requested[at] + memory);
+            let (has_cpu, has_memory) = (c.allocatable[at], m.allocatable[at]);
+            if used_cpu > has_cpu || used_memory > has_memory || n.requested[at] >= n.allocatable[at] {
+                continue;
+            }
+            let percent = |free: i64, of: i64| (free as f64 * 100.0 / of as f64) as i64;
+            let non_zero = (page.non_zero_cpu[at] + cpu, page.non_zero_memory[at] + memory);
+            let least = percent(has_cpu - non_zero.0, has_cpu) + percent(has_memory - non_zero.1, has_memory);
+            let (a, b) = (used_cpu as f64 / has_cpu as f64, used_memory as f64 / has_memory as f64);
+            let balanced = ((1.0 - ((a - b) / 2.0).abs()) * 100.0) as i64;
+            best = best.max((least / 2 + balanced, p * PAGE + at));
+        }
+    }
+    best
+}
+
+/// Returns the resident memory of this process, MB; 0 where the system does not tell.
+pub(crate) fn resident() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|l| l.starts_with("VmRSS:")).unwrap_or_default();
+    let kb = line.split_whitespace().nth(1).and_then(|n| n.parse::<f64>().ok());
+    kb.unwrap_or(0.0) / 1024.0
+}

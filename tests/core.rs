@@ -1,0 +1,23 @@
+//! The core without I/O: inputs in, orders out, on a clock of numbers.
+//!
+//! `placing` follows one pod through its life, `waking` what brings a refused one back, `objects` what
+//! watches report, `roots` what readers see, `random` what must hold whatever happens.
+
+#[path = "common/cluster.rs"]
+mod cluster;
+#[path = "common/driver.rs"]
+mod driver;
+
+#[path = "core/made.rs"]
+mod made;
+
+#[path = "core/objects.rs"]
+mod objects;
+#[path = "core/placing.rs"]
+mod placing;
+#[path = "core/random.rs"]
+mod random;
+#[path = "core/roots.rs"]
+mod roots;
+#[path = "core/waking.rs"]
+mod waking;

@@ -1,0 +1,165 @@
+//! What watches report: pods and nodes of every kind, lists, names that come again.
+
+use std::sync::Arc;
+
+use pellucid::cluster::{Input, Stage};
+use pellucid::cycle::decision::Outcome;
+use pellucid::model::pod::PodPhase;
+use pellucid::model::{Node, Pod};
+use pellucid::queue::QueueStage;
+
+use crate::made::{SECOND, core_with, node, on, pod};
+
+#[test]
+fn pods_of_others_and_static_pods_count_but_are_not_placed() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let foreign = Pod { scheduler_name: "default-scheduler".into(), ..pod("foreign", 600) };
+    core.see(&foreign);
+    assert!(core.run().is_empty() && core.stage(&foreign).is_none(), "it waits for another scheduler");
+    core.see(&on(&foreign, "a"));
+    core.see(&Pod { is_static: true, ..on(&pod("static", 300), "a") });
+    assert_eq!(core.taken("a"), 900);
+    core.see(&pod("p", 200));
+    core.run();
+    assert_eq!(core.queued(&pod("p", 200)), Some(QueueStage::Unschedulable));
+}
+
+#[test]
+fn a_pod_that_ends_frees_its_room() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let running = on(&pod("r", 600), "a");
+    core.see(&running);
+    core.see(&Pod { phase: PodPhase::Succeeded, ..running.clone() });
+    assert_eq!((core.taken("a"), core.stage(&running)), (0, None));
+    core.see(&Pod { phase: PodPhase::Failed, ..on(&pod("f", 600), "a") });
+    assert_eq!(core.taken("a"), 0);
+    // One that is being deleted still runs.
+    core.see(&Pod { deleting: true, ..running });
+    assert_eq!(core.taken("a"), 600);
+}
+
+#[test]
+fn a_waiting_pod_that_is_being_deleted_leaves() {
+    let mut core = core_with(&[node("a", 100)]);
+    let p = pod("p", 600);
+    core.see(&p);
+    core.run();
+    core.see(&Pod { deleting: true, ..p.clone() });
+    assert_eq!((core.stage(&p), core.scheduler.queue().units().count()), (None, 0));
+    core.see(&Pod { deleting: true, ..pod("q", 1) });
+    assert!(core.run().is_empty());
+}
+
+#[test]
+fn the_same_name_with_another_uid_is_another_pod() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let first = pod("p", 5000);
+    core.see(&first);
+    core.run();
+    let second = Pod { uid: "second".into(), ..pod("p", 300) };
+    core.see(&second);
+    let id = core.id(&second).expect("it is known");
+    assert!(core.scheduler.verdict(id).is_none(), "the first one's verdict is not its own");
+    assert_eq!(core.unit(&second).map(|u| u.attempts), Some(0));
+    let order = core.place(&second);
+    assert_eq!(&*order.pod.uid, "second");
+    core.see(&Pod { uid: "third".into(), ..second.clone() });
+    assert_eq!((core.taken("a"), core.scheduler.n_in_flight()), (0, 0), "the second one's place is free");
+    core.report(&order, pellucid::framework::effect::BindOutcome::Bound);
+    assert_eq!(core.stage(&second), Some(Stage::Pending), "the report is about the second one");
+}
+
+#[test]
+fn a_verdict_goes_with_its_pod() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let p = pod("p", 300);
+    let order = core.place(&p);
+    core.report(&order, pellucid::framework::effect::BindOutcome::Bound);
+    core.see(&on(&p, "a"));
+    core.delete(&p);
+    let stranger = on(&pod("stranger", 1), "a");
+    core.see(&stranger);
+    let id = core.id(&stranger).expect("it is known");
+    assert!(core.scheduler.verdict(id).is_none(), "we decided nothing about it");
+}
+
+fn lists(nodes: &[Node], pods: &[Pod]) -> [Input; 2] {
+    [
+        Input::NodesReset { nodes: nodes.iter().cloned().map(Arc::new).collect(), quarantined: vec![] },
+        Input::PodsReset { pods: pods.iter().cloned().map(Arc::new).collect(), quarantined: vec![] },
+    ]
+}
+
+#[test]
+fn a_list_is_a_difference() {
+    let nodes = [node("a", 1000), node("b", 100)];
+    let pods = [on(&pod("r", 600), "a"), pod("w", 5000), pod("p", 300)];
+    let mut core = core_with(&nodes);
+    for p in &pods {
+        core.see(p);
+    }
+    core.run();
+    core.scheduler.take_effects();
+    core.wait(2 * SECOND);
+    let head = core.scheduler.cluster().changes().head();
+    for list in lists(&nodes, &pods) {
+        core.apply(list);
+    }
+    assert_eq!(core.scheduler.cluster().changes().head(), head, "equal objects cause nothing");
+    assert!(core.run().is_empty() && core.scheduler.take_effects().is_empty());
+    assert_eq!(core.stage(&pods[2]), Some(Stage::Permitted), "the list does not know of our order");
+
+    for list in lists(&nodes[..1], &pods[1..2]) {
+        core.apply(list);
+    }
+    assert_eq!(core.scheduler.cluster().present().len(), 1);
+    assert_eq!((core.scheduler.cluster().pods().count(), core.taken("a")), (1, 0));
+    assert_eq!(core.scheduler.n_in_flight(), 0);
+    assert!(core.scheduler.cluster().find_node(&"b".into()).is_none());
+}
+
+#[test]
+fn a_node_that_pods_name_before_it_exists_and_after_it_went_is_a_ghost() {
+    let mut core = core_with(&[]);
+    let running = on(&pod("r", 600), "a");
+    core.see(&running);
+    assert_eq!((core.taken("a"), core.scheduler.cluster().present().len()), (600, 0));
+    core.see(&pod("p", 600));
+    core.run();
+    assert_eq!(core.queued(&pod("p", 600)), Some(QueueStage::Unschedulable));
+    core.see_node(&node("a", 1000));
+    core.wait(2 * SECOND);
+    let steps = core.run();
+    let Some(Outcome::Refused(refusal)) = steps.first().map(|s| s.verdict.outcome.clone()) else {
+        panic!("400m are left")
+    };
+    assert_eq!((refusal.groups[0].measures[0].available, refusal.total_nodes), (400, 1));
+    core.apply(Input::NodeDeleted("a".into()));
+    assert_eq!(core.taken("a"), 600);
+    core.delete(&running);
+    assert!(core.scheduler.cluster().find_node(&"a".into()).is_none());
+    // Its slot is used again.
+    let slots = core.scheduler.cluster().n_slots();
+    core.see_node(&node("b", 1000));
+    assert_eq!(core.scheduler.cluster().n_slots(), slots);
+}
+
+#[test]
+fn a_running_pod_that_another_list_puts_elsewhere_moves() {
+    let mut core = core_with(&[node("a", 1000), node("b", 1000)]);
+    core.see(&on(&pod("r", 600), "a"));
+    core.see(&on(&pod("r", 600), "b"));
+    assert_eq!((core.taken("a"), core.taken("b")), (0, 600));
+    core.see(&on(&pod("r", 700), "nowhere"));
+    assert_eq!((core.taken("b"), core.taken("nowhere")), (0, 700));
+}
+
+#[test]
+fn priorities_go_first_and_names_break_the_tie() {
+    let mut core = core_with(&[node("a", 1000)]);
+    for (name, priority) in [("c", 0), ("b", 0), ("d", 5), ("a", -1)] {
+        core.see(&Pod { priority, ..pod(name, 10) });
+    }
+    let order: Vec<String> = core.run().iter().map(|s| s.pod.key.name.to_string()).collect();
+    assert_eq!(order, ["d", "b", "c", "a"]);
+}

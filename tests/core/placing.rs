@@ -1,0 +1,209 @@
+//! One pod: placed, ordered, bound or not.
+
+use pellucid::cluster::{Input, Stage};
+use pellucid::cycle::decision::Outcome;
+use pellucid::framework::effect::{BindOutcome, EffectReport};
+use pellucid::queue::QueueStage;
+
+use crate::driver::{Core, default_profile, settings};
+use crate::made::{SECOND, core, core_with, node, on, pod, refused};
+
+#[test]
+fn a_pod_is_placed_and_its_binding_ordered_once() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let p = pod("p", 300);
+    let order = core.place(&p);
+    assert_eq!((&*order.node, &order.pod.key, &order.pod.uid), ("a", &p.key, &p.uid));
+    assert_eq!((core.stage(&p), core.queued(&p)), (Some(Stage::Permitted), Some(QueueStage::InFlight)));
+    assert_eq!((core.taken("a"), core.scheduler.n_in_flight()), (300, 1));
+    assert!(core.run().is_empty() && core.orders().is_empty());
+    // An update of the object does not order it again.
+    core.see(&p);
+    assert!(core.run().is_empty());
+    assert_eq!(core.stage(&p), Some(Stage::Permitted));
+}
+
+#[test]
+fn bound_by_report_then_watch_and_the_other_way_round() {
+    for report_first in [true, false] {
+        let mut core = core_with(&[node("a", 1000)]);
+        let p = pod("p", 300);
+        let order = core.place(&p);
+        let sent = EffectReport::BindSent { id: order.id, uid: p.uid.clone() };
+        core.apply(Input::Report(sent.clone()));
+        assert_eq!(core.stage(&p), Some(Stage::Binding));
+        if report_first {
+            core.report(&order, BindOutcome::Bound);
+            // The watch may still bring what was before.
+            core.see(&p);
+            assert_eq!(core.stage(&p), Some(Stage::Bound));
+            core.see(&on(&p, "a"));
+        } else {
+            core.see(&on(&p, "a"));
+            core.report(&order, BindOutcome::Bound);
+        }
+        // A report that comes late is only an observation.
+        core.apply(Input::Report(sent));
+        assert_eq!((core.stage(&p), core.queued(&p)), (Some(Stage::Bound), None));
+        assert_eq!(core.told().1, ["Scheduled"]);
+        assert_eq!((core.scheduler.n_in_flight(), core.taken("a")), (0, 300));
+        let root = core.scheduler.publish(core.now);
+        assert_eq!((root.counters.bound, root.counters.placed, root.counters.bind_failures), (1, 1, 0));
+    }
+}
+
+#[test]
+fn a_refused_binding_frees_the_room_and_is_tried_again() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let p = pod("p", 300);
+    let order = core.place(&p);
+    core.report(&order, refused());
+    assert_eq!((core.stage(&p), core.queued(&p)), (Some(Stage::Pending), Some(QueueStage::Backoff)));
+    assert_eq!((core.taken("a"), core.scheduler.n_in_flight()), (0, 0));
+    assert_eq!(core.told(), (vec!["SchedulerError"], vec!["FailedScheduling"]));
+    let id = core.id(&p).expect("it is known");
+    let verdict = core.scheduler.verdict(id).expect("it has a verdict");
+    let Outcome::Refused(refusal) = &verdict.outcome else { panic!("{verdict:?}") };
+    assert!(refusal.message().contains("etcd is away"), "{}", refusal.message());
+    assert_eq!(core.scheduler.next_deadline(), Some(SECOND));
+    core.wait(SECOND);
+    assert_eq!(core.run().len(), 1);
+    assert_eq!(core.orders().len(), 1);
+    // The first order is closed: what comes of it late does not touch the second.
+    core.report(&order, refused());
+    assert_eq!(core.stage(&p), Some(Stage::Permitted));
+}
+
+#[test]
+fn a_refused_binding_lets_another_pod_have_the_room() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let (p, q) = (pod("p", 800), pod("q", 800));
+    let order = core.place(&p);
+    core.see(&q);
+    core.run();
+    assert_eq!(core.queued(&q), Some(QueueStage::Unschedulable));
+    core.wait(2 * SECOND);
+    core.report(&order, refused());
+    assert_eq!(core.queued(&q), Some(QueueStage::Active));
+    core.run();
+    assert_eq!(core.node_of(&q).as_deref(), Some("a"));
+}
+
+#[test]
+fn a_pod_that_is_gone_frees_its_room_at_once() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let p = pod("p", 300);
+    let order = core.place(&p);
+    core.report(&order, BindOutcome::Gone);
+    assert_eq!((core.stage(&p), core.taken("a"), core.scheduler.n_in_flight()), (None, 0, 0));
+    core.delete(&p);
+    assert_eq!(core.scheduler.queue().units().count(), 0);
+    assert_eq!(core.told().1, [""; 0]);
+}
+
+#[test]
+fn a_pod_that_somebody_else_bound_moves_when_the_watch_says_where() {
+    let mut core = core_with(&[node("a", 1000), node("b", 100)]);
+    let p = pod("p", 300);
+    let order = core.place(&p);
+    core.report(&order, BindOutcome::BoundElsewhere { node: "b".into() });
+    assert_eq!((core.scheduler.n_in_flight(), core.taken("a")), (0, 300));
+    core.see(&on(&p, "b"));
+    assert_eq!((core.taken("a"), core.taken("b")), (0, 300));
+    assert_eq!(core.stage(&p), Some(Stage::Bound));
+    assert_eq!(core.told().1, [""; 0], "it is not ours to announce");
+}
+
+#[test]
+fn the_watch_brings_another_node_before_the_report() {
+    let mut core = core_with(&[node("a", 1000), node("b", 100)]);
+    let (p, q) = (pod("p", 800), pod("q", 800));
+    let order = core.place(&p);
+    core.see(&q);
+    core.run();
+    core.wait(2 * SECOND);
+    core.see(&on(&p, "b"));
+    assert_eq!((core.taken("a"), core.taken("b"), core.scheduler.n_in_flight()), (0, 800, 0));
+    core.run();
+    assert_eq!(core.node_of(&q).as_deref(), Some("a"), "the room that was kept is free");
+    core.report(&order, BindOutcome::Bound);
+    assert_eq!(core.node_of(&p).as_deref(), Some("b"));
+}
+
+#[test]
+fn a_node_may_go_while_a_pod_is_assumed_on_it() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let p = pod("p", 300);
+    let order = core.place(&p);
+    core.apply(Input::NodeDeleted("a".into()));
+    assert_eq!(core.node_of(&p).as_deref(), Some("a"));
+    assert_eq!(core.scheduler.cluster().present().len(), 0);
+    core.report(&order, refused());
+    assert_eq!(core.queued(&p), Some(QueueStage::Backoff));
+    assert!(core.scheduler.cluster().find_node(&"a".into()).is_none(), "nothing keeps its slot");
+    core.wait(SECOND);
+    core.run();
+    assert_eq!(core.queued(&p), Some(QueueStage::Unschedulable));
+    core.see_node(&node("b", 1000));
+    core.wait(4 * SECOND);
+    core.run();
+    assert_eq!(core.node_of(&p).as_deref(), Some("b"));
+}
+
+#[test]
+fn a_deleted_pod_ends_its_order() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let p = pod("p", 300);
+    let order = core.place(&p);
+    let mut deleting = p.clone();
+    deleting.deleting = true;
+    core.see(&deleting);
+    assert_eq!((core.stage(&p), core.taken("a"), core.scheduler.n_in_flight()), (None, 0, 0));
+    core.report(&order, BindOutcome::Gone);
+    assert_eq!(core.scheduler.queue().units().count(), 0);
+}
+
+#[test]
+fn a_sample_of_nodes_is_looked_at_from_a_start_that_moves_on() {
+    let mut profile = default_profile(crate::cluster::SCHEDULER);
+    profile.percentage_of_nodes_to_score = 50;
+    let mut core = Core::new(settings(profile));
+    for i in 0..300 {
+        core.see_node(&node(&format!("n{i}"), 100_000));
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    for i in 0..8 {
+        core.see(&pod(&format!("p{i}"), 5000));
+        let step = core.step().expect("a pod waits");
+        let Outcome::Placed { placement, node } = step.verdict.outcome else { panic!("it fits") };
+        assert_eq!((placement.feasible, placement.evaluated, placement.total), (150, 150, 300));
+        seen.insert(node);
+    }
+    assert_eq!(seen.len(), 8, "equal nodes take turns");
+}
+
+#[test]
+fn huge_amounts_stop_nothing() {
+    let mut core = core_with(&[node("a", i64::MAX), node("b", 1000)]);
+    for (i, amount) in [i64::MAX, i64::MAX, i64::MAX - 1, 1 << 62].into_iter().enumerate() {
+        core.see(&on(&pod(&format!("foreign-{i}"), amount), "b"));
+        core.see(&pod(&format!("huge-{i}"), amount));
+    }
+    let p = pod("p", 500);
+    core.see(&p);
+    core.run();
+    assert_eq!(core.node_of(&p).as_deref(), Some("a"), "b is overcommitted by others");
+    for i in 0..4 {
+        core.delete(&pod(&format!("foreign-{i}"), 0));
+    }
+    assert_eq!(core.taken("b"), 0);
+}
+
+#[test]
+fn no_nodes_at_all_is_said_so() {
+    let mut core = core();
+    core.see(&pod("p", 1));
+    let step = core.step().expect("a pod waits");
+    let Outcome::Refused(refusal) = step.verdict.outcome else { panic!("no node can take it") };
+    assert_eq!(&*refusal.message(), "no nodes available to schedule pods");
+}

@@ -1,0 +1,380 @@
+//! What must hold whatever happens: random sequences of inputs, reports and pauses.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid::cluster::input::Quarantined;
+use pellucid::cluster::{Cluster, Input, ResourceIdx, Stage};
+use pellucid::cycle::decision::Outcome;
+use pellucid::cycle::scheduler::Step;
+use pellucid::framework::effect::{BindOrder, BindOutcome, EffectReport};
+use pellucid::model::pod::PodPhase;
+use pellucid::model::{Node, Pod, PodSpec};
+use pellucid::queue::QueueStage;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::cluster::{any_node, config, named_node, named_pod, node_name, spec};
+use crate::driver::{Core, default_profile, settings};
+use crate::made::refused;
+
+const NODES: usize = 6;
+const PODS: usize = 10;
+
+/// Something that happens; numbers are taken modulo what there is.
+#[derive(Clone, Debug)]
+enum Happening {
+    Node(usize, Box<Node>),
+    NodeGone(usize),
+    /// A pod appears or changes: its spec's number, priority, whether it is gated.
+    Pod(usize, usize, i32, bool),
+    /// Another scheduler's pod, on a node.
+    Foreign(usize, usize, usize),
+    PodGone(usize),
+    Deleting(usize),
+    Ended(usize),
+    Again(usize),
+    Unreadable(usize),
+    Lists,
+    Steps(usize),
+    Wait(u64),
+    Sent(usize),
+    /// The watch shows what became of an order.
+    Confirmed(usize),
+    Reported(usize, usize),
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    use Happening::*;
+    prop_oneof![
+        3 => (0..NODES, any_node(0)).prop_map(|(i, node)| Node(i, Box::new(node))),
+        1 => (0..NODES).prop_map(NodeGone),
+        8 => (0..PODS, 0..4usize, -1..2i32, prop::bool::weighted(0.1))
+            .prop_map(|(i, spec, priority, gated)| Pod(i, spec, priority, gated)),
+        1 => (0..PODS, 0..4usize, 0..NODES + 1).prop_map(|(i, spec, on)| Foreign(i, spec, on)),
+        1 => (0..PODS).prop_map(PodGone),
+        1 => (0..PODS).prop_map(Deleting),
+        1 => (0..PODS).prop_map(Ended),
+        1 => (0..PODS).prop_map(Again),
+        1 => (0..PODS).prop_map(Unreadable),
+        1 => Just(Lists),
+        8 => (1..4usize).prop_map(Steps),
+        4 => (0..12_000u64).prop_map(Wait),
+        2 => (0..8usize).prop_map(Sent),
+        3 => (0..8usize).prop_map(Confirmed),
+        4 => (0..8usize, 0..4usize).prop_map(|(i, how)| Reported(i, how)),
+    ]
+}
+
+/// The core, what the API server holds, and orders that are not answered yet.
+struct Life {
+    core: Core,
+    nodes: BTreeMap<usize, Node>,
+    pods: BTreeMap<usize, Pod>,
+    open: Vec<BindOrder>,
+    specs: Vec<Arc<PodSpec>>,
+    uids: usize,
+}
+
+impl Life {
+    fn new(specs: &[PodSpec], reuse: bool, percentage: u8) -> Self {
+        let mut profile = default_profile(crate::cluster::SCHEDULER);
+        profile.percentage_of_nodes_to_score = percentage;
+        let core = Core::new(settings(profile));
+        core.switches.set_reuse(reuse);
+        core.switches.set_top_n_scores(100);
+        core.switches.set_filter_failures(true);
+        let specs = specs.iter().cloned().map(Arc::new).collect();
+        Self { core, nodes: BTreeMap::new(), pods: BTreeMap::new(), open: Vec::new(), specs, uids: 0 }
+    }
+
+    fn changed(&mut self, i: usize, change: impl FnOnce(&mut Pod)) {
+        if let Some(pod) = self.pods.get_mut(&i) {
+            change(pod);
+            let pod = Arc::new(pod.clone());
+            self.core.apply(Input::PodApplied(pod));
+        }
+    }
+
+    fn new_pod(&mut self, i: usize, spec: usize) -> Pod {
+        self.uids += 1;
+        let spec = self.specs[spec % self.specs.len()].clone();
+        let scheduler_name = crate::cluster::SCHEDULER.into();
+        let pod = named_pod(&format!("p{i}"), Pod { spec, scheduler_name, ..Pod::default() });
+        Pod { uid: format!("uid-{}", self.uids).into(), ..pod }
+    }
+
+    fn happen(&mut self, what: &Happening) -> Vec<Step> {
+        match what {
+            Happening::Node(i, node) => {
+                let node = named_node(*i, (**node).clone());
+                self.nodes.insert(*i, node.clone());
+                self.core.apply(Input::NodeApplied(Arc::new(node)));
+            }
+            Happening::NodeGone(i) => {
+                self.nodes.remove(i);
+                self.core.apply(Input::NodeDeleted(node_name(*i)));
+            }
+            Happening::Pod(i, spec, priority, gated) => {
+                if !self.pods.contains_key(i) {
+                    let pod = self.new_pod(*i, *spec);
+                    self.pods.insert(*i, pod);
+                }
+                let spec = self.specs[spec % self.specs.len()].clone();
+                self.changed(*i, |pod| {
+                    pod.priority = *priority;
+                    pod.spec = spec;
+                    pod.gates =
+                        if *gated && pod.node_name.is_none() { ["g".into()].into() } else { [].into() };
+                });
+            }
+            Happening::Foreign(i, spec, on) => {
+                let mut pod = self.new_pod(*i, *spec);
+                pod.scheduler_name = "other".into();
+                pod.node_name = Some(node_name(*on));
+                self.pods.insert(*i, pod);
+                self.changed(*i, |_| ());
+            }
+            Happening::PodGone(i) => {
+                if let Some(pod) = self.pods.remove(i) {
+                    self.core.apply(Input::PodDeleted(pod.key));
+                }
+            }
+            Happening::Deleting(i) => self.changed(*i, |pod| pod.deleting = true),
+            Happening::Ended(i) => self.changed(*i, |pod| pod.phase = PodPhase::Succeeded),
+            Happening::Again(i) => {
+                let pod = self.new_pod(*i, *i);
+                self.pods.insert(*i, pod);
+                self.changed(*i, |_| ());
+            }
+            Happening::Unreadable(i) => {
+                if let Some(pod) = self.pods.get(i) {
+                    self.core.apply(Input::Quarantined(unreadable(pod)));
+                }
+            }
+            Happening::Lists => self.list(),
+            Happening::Steps(n) => return self.steps(*n),
+            Happening::Wait(ms) => self.core.wait(Duration::from_millis(*ms)),
+            Happening::Sent(i) => {
+                if let Some(order) = self.open.get(i % self.open.len().max(1)) {
+                    let (id, uid) = (order.id, order.pod.uid.clone());
+                    self.core.apply(Input::Report(EffectReport::BindSent { id, uid }));
+                }
+            }
+            Happening::Confirmed(i) => {
+                if let Some(order) = self.open.get(i % self.open.len().max(1)).cloned() {
+                    self.confirm(&order);
+                }
+            }
+            Happening::Reported(i, how) => {
+                if !self.open.is_empty() {
+                    let order = self.open.remove(i % self.open.len());
+                    self.answer(&order, *how);
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    fn list(&mut self) {
+        let nodes = self.nodes.values().cloned().map(Arc::new).collect();
+        let pods = self.pods.values().cloned().map(Arc::new).collect();
+        self.core.apply(Input::NodesReset { nodes, quarantined: Vec::new() });
+        self.core.apply(Input::PodsReset { pods, quarantined: Vec::new() });
+    }
+
+    fn steps(&mut self, n: usize) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for _ in 0..n {
+            let Some(step) = self.core.step() else { break };
+            check_step(self.core.scheduler.cluster(), &step);
+            self.open.extend(self.core.orders());
+            steps.push(step);
+        }
+        steps
+    }
+
+    /// The number of the pod an order is about, while the API server holds it unbound.
+    fn target(&self, order: &BindOrder) -> Option<usize> {
+        let found = self.pods.iter().find(|(_, p)| p.uid == order.pod.uid);
+        found.filter(|(_, p)| p.node_name.is_none() && !p.deleting && !p.phase.is_terminal()).map(|(i, _)| *i)
+    }
+
+    /// The binding comes about and the watch shows it.
+    fn confirm(&mut self, order: &BindOrder) {
+        if let Some(i) = self.target(order) {
+            self.changed(i, |pod| {
+                pod.node_name = Some(order.node.clone());
+                pod.gates = [].into();
+            });
+        }
+    }
+
+    /// An order is answered, truthfully.
+    fn answer(&mut self, order: &BindOrder, how: usize) {
+        let there = self.pods.values().find(|p| p.uid == order.pod.uid && !p.phase.is_terminal());
+        let outcome = match there.map(|p| p.node_name.clone()) {
+            None => BindOutcome::Gone,
+            Some(Some(node)) if node == order.node => BindOutcome::Bound,
+            Some(Some(node)) => BindOutcome::BoundElsewhere { node },
+            Some(None) if how == 0 || self.target(order).is_none() => refused(),
+            Some(None) => {
+                let i = self.target(order).expect("checked above");
+                let elsewhere = how == 1;
+                let node = if elsewhere { node_name(NODES) } else { order.node.clone() };
+                if let Some(pod) = self.pods.get_mut(&i) {
+                    pod.node_name = Some(node.clone());
+                    pod.gates = [].into();
+                }
+                if elsewhere { BindOutcome::BoundElsewhere { node } } else { BindOutcome::Bound }
+            }
+        };
+        self.core.report(order, outcome);
+        // Now and then the watch is late.
+        if how != 2 {
+            for i in 0..PODS {
+                if self.pods.get(&i).is_some_and(|p| p.uid == order.pod.uid) {
+                    self.changed(i, |_| ());
+                }
+            }
+        }
+    }
+
+    /// Everything is answered, shown and deleted: nothing is left.
+    fn end(mut self) {
+        for order in std::mem::take(&mut self.open) {
+            self.answer(&order, 3);
+        }
+        self.list();
+        self.check();
+        assert_eq!(self.core.scheduler.n_in_flight(), 0);
+        for i in 0..PODS {
+            self.happen(&Happening::PodGone(i));
+        }
+        let cluster = self.core.scheduler.cluster();
+        assert_eq!((cluster.pods().count(), cluster.shapes().len()), (0, 0));
+        assert_eq!(self.core.scheduler.queue().units().count(), 0);
+        assert_eq!(self.core.scheduler.queue().counts(), Default::default());
+        for node in cluster.present() {
+            for resource in (0..cluster.columns().n_resources()).map(|i| ResourceIdx(i as u16)) {
+                assert_eq!(cluster.columns().requested(*node, resource), 0);
+            }
+        }
+        let slots = (0..cluster.n_slots() as u32).map(pellucid::model::NodeIdx);
+        let named = slots.filter(|n| !cluster.slot(*n).name.is_empty()).count();
+        assert_eq!(named, cluster.present().len(), "no slot is kept for a node that is gone");
+    }
+
+    fn check(&self) {
+        let (cluster, queue) = (self.core.scheduler.cluster(), self.core.scheduler.queue());
+        let mut counts = BTreeMap::new();
+        for (id, unit) in queue.units() {
+            *counts.entry(unit.stage.as_str()).or_insert(0usize) += 1;
+            let record = cluster.pod(unit.pods[0]).expect("a unit's pod is in the state");
+            assert_eq!(queue.unit_of(unit.pods[0]), Some(id));
+            assert_eq!(record.pod.key, unit.key);
+            assert_eq!(unit.stage == QueueStage::InFlight, record.stage.is_assumed(), "{}", unit.key);
+            let verdict = self.core.scheduler.verdict(unit.pods[0]);
+            match verdict.map(|v| &v.outcome) {
+                Some(Outcome::Refused(refusal) | Outcome::Gated(refusal)) => {
+                    let counted: usize = refusal.groups.iter().map(|g| g.count).sum();
+                    assert_eq!(counted + refusal.not_evaluated, refusal.total_nodes);
+                    assert!(!refusal.message().is_empty());
+                }
+                Some(Outcome::Placed { .. }) => assert!(record.stage.is_assumed(), "{}", unit.key),
+                None => assert_eq!(unit.stage, QueueStage::Active, "{} was not tried yet", unit.key),
+            }
+        }
+        let c = queue.counts();
+        for (stage, count) in [
+            ("active", c.active),
+            ("backoff", c.backoff),
+            ("unschedulable", c.unschedulable),
+            ("gated", c.gated),
+            ("in-flight", c.in_flight),
+        ] {
+            assert_eq!(counts.get(stage).copied().unwrap_or(0), count, "{stage}");
+        }
+        for (id, record) in cluster.pods() {
+            assert_eq!(record.node.is_some(), record.stage.is_placed());
+            if record.stage == Stage::Pending {
+                assert!(queue.unit_of(id).is_some(), "{} waits in no stage", record.pod.key);
+            }
+        }
+    }
+}
+
+fn unreadable(pod: &Pod) -> Quarantined {
+    Quarantined {
+        kind: "Pod",
+        namespace: pod.key.namespace.clone(),
+        name: pod.key.name.clone(),
+        uid: pod.uid.clone(),
+        scheduler_name: Some(pod.scheduler_name.clone()),
+        field: "spec".into(),
+        value: "?".into(),
+        problem: "not an object".into(),
+    }
+}
+
+/// A placement of ours stays within what the node offers of everything the pod requests.
+fn check_step(cluster: &Cluster, step: &Step) {
+    let Outcome::Placed { node, .. } = &step.verdict.outcome else { return };
+    let node = cluster.find_node(node).expect("the node exists");
+    let columns = cluster.columns();
+    let list = &step.pod.spec.requests.list;
+    let fixed =
+        [("cpu", list.milli_cpu), ("memory", list.memory), ("ephemeral-storage", list.ephemeral_storage)];
+    let fixed = fixed.into_iter().chain([("pods", 1)]).map(|(n, v)| (n.into(), v));
+    for (name, amount) in fixed.chain(list.scalars.iter().cloned()) {
+        if amount > 0 {
+            let free = columns.find(&name).map_or(-1, |r| columns.free(node, r));
+            assert!(free >= 0, "{} takes too much {name}", step.pod.key);
+        }
+    }
+}
+
+/// What a step decided and how it is explained, in a form that can be compared.
+fn seen(step: &Step) -> String {
+    let outcome = match &step.verdict.outcome {
+        Outcome::Placed { placement, node } => format!("{placement:?} {node}"),
+        Outcome::Refused(r) | Outcome::Gated(r) => {
+            let of_pod = r.pod_cause.as_ref().map(|c| (c.plugin, c.message()));
+            let numbers = (r.total_nodes, r.not_evaluated, r.refused_by);
+            format!("{} {numbers:?} {of_pod:?} {:?}", r.message(), r.groups)
+        }
+    };
+    let rows = step.table.as_ref().map(|t| &t.rows);
+    let refused = step.failure.as_ref().map(|f| &f.nodes);
+    format!("{} {outcome} {rows:?} {refused:?}", step.pod.key)
+}
+
+fn specs() -> impl Strategy<Value = Vec<PodSpec>> {
+    vec(spec(), 4)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..config() })]
+
+    #[test]
+    fn every_pod_is_accounted_for(specs in specs(), all in vec(happening(), 1..80)) {
+        let mut life = Life::new(&specs, true, 0);
+        for what in &all {
+            life.happen(what);
+            life.check();
+        }
+        life.end();
+    }
+
+    #[test]
+    fn reuse_changes_no_decision_and_no_explanation(specs in specs(), all in vec(happening(), 1..80)) {
+        let mut with = Life::new(&specs, true, 0);
+        let mut without = Life::new(&specs, false, 0);
+        for what in &all {
+            let (a, b) = (with.happen(what), without.happen(what));
+            let (a, b): (Vec<_>, Vec<_>) = (a.iter().map(seen).collect(), b.iter().map(seen).collect());
+            prop_assert_eq!(a, b);
+        }
+    }
+}

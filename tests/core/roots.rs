@@ -1,0 +1,73 @@
+//! What readers see: roots keep what they saw and share the rest.
+
+use pellucid::cluster::Stage;
+use pellucid::cluster::columns::CPU;
+use pellucid::cycle::Rows;
+use pellucid::cycle::rows::Subject;
+use pellucid::cycle::scheduler::PluginTally;
+use pellucid::framework::View;
+use pellucid::model::time::NoProbe;
+use pellucid::queue::QueueStage;
+
+use crate::made::{core_with, node, pod};
+
+#[test]
+fn an_old_root_keeps_what_it_saw() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let p = pod("p", 300);
+    core.see(&p);
+    let before = core.scheduler.publish(core.now);
+    core.run();
+    core.see_node(&node("b", 500));
+    let after = core.scheduler.publish(core.now);
+    core.delete(&p);
+    assert_eq!((before.generation, after.generation), (1, 2));
+
+    let a = before.cluster.find_node(&"a".into()).expect("known");
+    let id = before.cluster.find_pod(&p.key).expect("known");
+    let seen = |root: &pellucid::diagnosis::Root| {
+        let unit = root.queue.unit_of(id).and_then(|u| root.queue.unit(u)).map(|u| u.stage);
+        let taken = root.cluster.columns().requested(a, CPU);
+        (root.cluster.pod(id).map(|r| r.stage), unit, taken, root.cluster.present().len())
+    };
+    assert_eq!(seen(&before), (Some(Stage::Pending), Some(QueueStage::Active), 0, 1));
+    assert_eq!(seen(&after), (Some(Stage::Permitted), Some(QueueStage::InFlight), 300, 2));
+    assert!(before.verdicts.get(id.index()).is_none_or(Option::is_none));
+    assert_eq!(after.queue.counts().in_flight, 1);
+    assert_eq!(core.scheduler.cluster().pods().count(), 0);
+}
+
+#[test]
+fn a_root_shares_the_pages_that_did_not_change() {
+    let nodes: Vec<_> = (0..640).map(|i| node(&format!("n{i}"), 1000)).collect();
+    let mut core = core_with(&nodes);
+    let before = core.scheduler.publish(core.now);
+    core.see(&pod("p", 100));
+    core.run();
+    let after = core.scheduler.publish(core.now);
+    let pages = before.cluster.columns().pages().iter().zip(after.cluster.columns().pages());
+    let copied = pages.filter(|(a, b)| !std::sync::Arc::ptr_eq(a, b)).count();
+    assert_eq!((copied, before.cluster.columns().pages().len()), (1, 10));
+}
+
+#[test]
+fn the_cycle_runs_on_a_root_and_decides_alike() {
+    let nodes: Vec<_> = (0..20).map(|i| node(&format!("n{i}"), 1000 + i % 3)).collect();
+    let mut core = core_with(&nodes);
+    let p = pod("p", 100);
+    let root = core.scheduler.publish(core.now);
+    let profile = &root.profiles[0];
+    let of = Subject { profile, view: View::new(&root.cluster), spec: &p.spec, probe: &NoProbe };
+    let mut rows = Rows::default();
+    let mut tally = vec![PluginTally::default(); profile.plugins.len()];
+    rows.sync(&of, true, &mut tally);
+    let best = rows.top(&of, 3, &mut tally);
+    let order = core.place(&p);
+    assert_eq!(root.cluster.slot(best[0].node).name, order.node);
+    assert!(best[0].total >= best[1].total);
+    // Planning aside on a copy of the copy leaves the root alone.
+    let mut aside = root.cluster.fork();
+    let overlay = aside.begin();
+    aside.rollback(overlay);
+    assert_eq!(aside.present().len(), 20);
+}

@@ -1,0 +1,182 @@
+//! What brings a refused pod back, and what does not.
+
+use pellucid::cluster::input::Quarantined;
+use pellucid::cluster::{Input, Stage};
+use pellucid::model::taint::{Taint, TaintEffect};
+use pellucid::model::{Name, Pod};
+use pellucid::queue::QueueStage;
+
+use crate::driver::{Core, default_profile, settings};
+use crate::made::{SECOND, core_with, node, on, pod};
+
+#[test]
+fn a_node_wakes_only_pods_that_would_fit_it() {
+    let mut core = core_with(&[node("small", 100)]);
+    let (big, huge) = (pod("big", 900), pod("huge", 5000));
+    core.see(&big);
+    core.see(&huge);
+    core.run();
+    core.wait(2 * SECOND);
+    core.see_node(&node("middle", 1000));
+    assert_eq!(core.queued(&big), Some(QueueStage::Active));
+    assert_eq!(core.queued(&huge), Some(QueueStage::Unschedulable));
+}
+
+#[test]
+fn a_pod_that_goes_wakes_those_who_lack_room_and_nobody_else() {
+    let mut tainted = node("tainted", 1000);
+    let taint = Taint { key: "k".into(), value: Name::default(), effect: TaintEffect::NoSchedule };
+    tainted.taints = [taint].into();
+    let mut core = core_with(&[tainted.clone()]);
+    let p = pod("p", 100);
+    core.see(&p);
+    core.see(&on(&pod("other", 100), "tainted"));
+    core.run();
+    core.wait(2 * SECOND);
+    core.delete(&pod("other", 100));
+    assert_eq!(core.queued(&p), Some(QueueStage::Unschedulable), "room is not what it lacks");
+    // The taint goes.
+    tainted.taints = [].into();
+    core.see_node(&tainted);
+    assert_eq!(core.queued(&p), Some(QueueStage::Active));
+}
+
+#[test]
+fn an_event_within_the_backoff_leads_to_backoff() {
+    let mut core = core_with(&[node("a", 100)]);
+    let p = pod("p", 900);
+    core.see(&p);
+    core.run();
+    core.see_node(&node("b", 1000));
+    assert_eq!(core.queued(&p), Some(QueueStage::Backoff));
+    core.wait(SECOND);
+    core.run();
+    assert_eq!(core.node_of(&p).as_deref(), Some("b"));
+}
+
+#[test]
+fn after_five_minutes_a_pod_is_tried_in_any_case() {
+    let mut core = core_with(&[node("a", 100)]);
+    let p = pod("p", 900);
+    core.see(&p);
+    core.run();
+    assert_eq!(core.scheduler.next_deadline(), Some(300 * SECOND));
+    core.wait(300 * SECOND);
+    assert_eq!(core.run().len(), 1);
+    assert_eq!(core.unit(&p).map(|u| u.attempts), Some(2));
+}
+
+#[test]
+fn a_smaller_request_of_a_running_pod_makes_room() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let (old, p) = (on(&pod("old", 800), "a"), pod("p", 500));
+    core.see(&old);
+    core.see(&p);
+    core.run();
+    core.wait(2 * SECOND);
+    // Resized in place, upwards first.
+    core.see(&on(&pod("old", 900), "a"));
+    assert_eq!((core.taken("a"), core.queued(&p)), (900, Some(QueueStage::Unschedulable)));
+    core.see(&on(&pod("old", 200), "a"));
+    assert_eq!((core.taken("a"), core.queued(&p)), (200, Some(QueueStage::Active)));
+    core.run();
+    assert_eq!(core.node_of(&p).as_deref(), Some("a"));
+}
+
+#[test]
+fn a_changed_request_of_a_waiting_pod_is_tried() {
+    let mut core = core_with(&[node("a", 1000)]);
+    core.see(&pod("p", 5000));
+    core.run();
+    core.wait(2 * SECOND);
+    core.see(&pod("p", 500));
+    core.run();
+    assert_eq!(core.node_of(&pod("p", 500)).as_deref(), Some("a"));
+}
+
+#[test]
+fn gates_hold_a_pod_until_they_are_gone() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let p = pod("p", 100);
+    let gated = Pod { gates: [Name::new("example.com/quota")].into(), ..p.clone() };
+    core.see(&gated);
+    assert_eq!(core.queued(&p), Some(QueueStage::Gated));
+    assert_eq!(core.told(), (vec!["SchedulingGated"], vec!["FailedScheduling"]));
+    // The same again is not told again.
+    core.see(&gated);
+    assert_eq!(core.told().1, [""; 0]);
+    assert!(core.run().is_empty());
+    core.wait(400 * SECOND);
+    assert!(core.run().is_empty());
+    core.see(&p);
+    core.run();
+    assert_eq!(core.stage(&p), Some(Stage::Permitted));
+    let verdict = core.scheduler.verdict(core.id(&p).expect("known")).expect("decided");
+    assert!(matches!(verdict.outcome, pellucid::cycle::decision::Outcome::Placed { .. }));
+}
+
+fn unreadable(p: &Pod) -> Quarantined {
+    Quarantined {
+        kind: "Pod",
+        namespace: p.key.namespace.clone(),
+        name: p.key.name.clone(),
+        uid: p.uid.clone(),
+        scheduler_name: Some(p.scheduler_name.clone()),
+        field: "spec.containers[0].resources.requests.cpu".into(),
+        value: "lots".into(),
+        problem: "not a quantity".into(),
+    }
+}
+
+#[test]
+fn a_pod_that_cannot_be_read_is_not_placed_but_keeps_its_room_when_it_runs() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let (waiting, running, unknown) = (pod("w", 100), on(&pod("r", 300), "a"), pod("u", 1));
+    core.see(&waiting);
+    core.see(&running);
+    for p in [&waiting, &running, &unknown] {
+        core.apply(Input::Quarantined(unreadable(p)));
+    }
+    assert_eq!(core.scheduler.cluster().quarantined().count(), 3);
+    assert_eq!((core.stage(&waiting), core.stage(&running)), (None, Some(Stage::Bound)));
+    assert_eq!((core.taken("a"), core.scheduler.queue().units().count()), (300, 0));
+    assert_eq!(core.told(), (vec!["Unschedulable"; 3], vec!["FailedScheduling"; 3]));
+    core.see(&waiting);
+    core.delete(&running);
+    assert_eq!(core.scheduler.cluster().quarantined().count(), 1);
+    core.run();
+    assert_eq!((core.stage(&waiting), core.taken("a")), (Some(Stage::Permitted), 100));
+    // One that is assumed gives its place up.
+    core.apply(Input::Quarantined(unreadable(&waiting)));
+    assert_eq!((core.taken("a"), core.scheduler.n_in_flight()), (0, 0));
+}
+
+#[test]
+fn shadow_mode_writes_nothing_and_counts() {
+    let mut made = settings(default_profile(crate::cluster::SCHEDULER));
+    made.shadow_of = Some("theirs".into());
+    let mut core = Core::new(made);
+    core.see_node(&node("a", 1000));
+    let theirs = |name: &str, cpu| Pod { scheduler_name: "theirs".into(), ..pod(name, cpu) };
+    core.see(&pod("ours", 100));
+    assert!(core.run().is_empty(), "pods of our own name are not ours in shadow mode");
+
+    let (agreed, other, too_big, early, slow) =
+        (theirs("p1", 100), theirs("p2", 100), theirs("p3", 5000), theirs("p4", 1), theirs("p5", 1));
+    for p in [&agreed, &other, &too_big, &slow] {
+        core.see(p);
+    }
+    core.run();
+    core.see(&early);
+    core.see(&on(&agreed, "a"));
+    core.see(&on(&other, "b"));
+    core.see(&on(&too_big, "a"));
+    core.see(&on(&early, "a"));
+    assert_eq!(core.scheduler.n_in_flight(), 1);
+    core.wait(30 * SECOND);
+    assert_eq!(core.scheduler.n_in_flight(), 0);
+    let tally = core.scheduler.publish(core.now).shadow.expect("shadow mode");
+    assert_eq!((tally.agreed, tally.disagreed, tally.refused_by_us), (1, 1, 1));
+    assert_eq!((tally.not_compared, tally.expired), (1, 1));
+    assert!(core.scheduler.take_effects().is_empty());
+}

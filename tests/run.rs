@@ -1,0 +1,246 @@
+//! A scheduler against the sandbox's HTTP API: binding, conditions, events, faults, shadow mode, shutdown.
+
+#[allow(dead_code, reason = "this test needs a part of it")]
+#[path = "common/client.rs"]
+mod client;
+#[allow(dead_code, reason = "this test needs a part of it")]
+#[path = "common/process.rs"]
+mod process;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Binding, Node, Pod};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client, ResourceExt};
+use pellucid::app::clock;
+use pellucid::app::instance::{Instance, InstanceConfig};
+use pellucid::diagnosis::Root;
+use pellucid::kubernetes::Connection;
+use pellucid::sandbox::{Config, Fault, Handle, Match, Sandbox};
+use pellucid::{config, plugins};
+use process::Process;
+use serde_json::{Value, json};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn node(name: &str, cpu: &str) -> Value {
+    let amounts = json!({"cpu": cpu, "memory": "8Gi", "pods": "110"});
+    json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
+        "status": {"capacity": amounts, "allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}]},
+    })
+}
+
+fn pod(name: &str, cpu: &str, scheduler: &str) -> Value {
+    let requests = json!({"cpu": cpu, "memory": "64Mi"});
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulerName": scheduler, "containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]},
+    })
+}
+
+async fn sandbox(objects: Vec<Value>) -> (Handle, Client) {
+    let sandbox = Sandbox::start(Config { objects, ..Config::default() }).await.expect("a sandbox");
+    let mut settings = sandbox.kube_config();
+    settings.default_retry = false;
+    (sandbox, Client::try_from(settings).expect("a client"))
+}
+
+async fn instance(sandbox: &Handle, shadow_of: Option<&str>) -> Instance {
+    let registry = Arc::new(plugins::registry());
+    let connection =
+        Connection::with_config(sandbox.kube_config(), "test", PATIENCE).await.expect("a connection");
+    let parts = InstanceConfig {
+        connection,
+        configuration: config::default(&registry).expect("the default configuration"),
+        registry,
+        listen: ([127, 0, 0, 1], 0).into(),
+        seed: 0,
+        shadow_of: shadow_of.map(String::from),
+        log: None,
+        clock: clock::system(),
+    };
+    Instance::start(parts).await.expect("an instance")
+}
+
+/// Waits for a root that is as wanted.
+async fn wait(instance: &mut Instance, what: &str, is_wanted: impl Fn(&Root) -> bool) -> Arc<Root> {
+    let mut root = instance.root();
+    let waiting = async {
+        while !is_wanted(&root) {
+            root = instance.next_root().await;
+        }
+        root.clone()
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("{what} did not come about"))
+}
+
+fn bound(root: &Root) -> u64 {
+    root.counters.bound
+}
+
+/// Watches a pod on the API server until it is as wanted.
+async fn wait_for_pod(client: &Client, name: &str, is_wanted: impl Fn(&Pod) -> bool) -> Pod {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
+    let waiting =
+        kube::runtime::wait::await_condition(pods, name, |pod: Option<&Pod>| pod.is_some_and(&is_wanted));
+    let pod = tokio::time::timeout(PATIENCE, waiting)
+        .await
+        .unwrap_or_else(|_| panic!("{name} never became as wanted"));
+    pod.expect("a watch").expect("a pod")
+}
+
+fn message(pod: &Pod) -> Option<String> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    conditions.iter().find(|c| c.type_ == "PodScheduled" && c.status == "False")?.message.clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refused_pod_is_told_why_and_is_woken_by_a_node() {
+    let (sandbox, client) = sandbox(vec![node("small", "2")]).await;
+    let mut instance = instance(&sandbox, None).await;
+    sandbox.create(pod("big", "4", "pellucid")).expect("a pod");
+    let told = wait_for_pod(&client, "big", |p| message(p).is_some()).await;
+    assert_eq!(message(&told).as_deref(), Some("0/1 nodes are available: 1 Insufficient cpu."));
+
+    // A changed note is a new event; the same note is a series on the old one.
+    let nodes: Api<Node> = Api::all(client.clone());
+    nodes
+        .create(&PostParams::default(), &serde_json::from_value(node("tainted", "8")).expect("a node"))
+        .await
+        .expect("created");
+    let taint = json!({"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}});
+    nodes.patch("tainted", &PatchParams::default(), &Patch::Merge(taint)).await.expect("tainted");
+    wait(&mut instance, "a place or a new refusal", |root| root.counters.attempts >= 2).await;
+    let done = wait(&mut instance, "a verdict", |root| {
+        let counts = root.queue.counts();
+        counts.active + counts.backoff + counts.in_flight == 0
+    });
+    let root = done.await;
+    // Whether the taint or the scheduler was faster, the pod is accounted for.
+    assert_eq!(root.queue.counts().unschedulable as u64 + bound(&root), 1);
+    nodes
+        .create(&PostParams::default(), &serde_json::from_value(node("large", "8")).expect("a node"))
+        .await
+        .expect("created");
+    wait_for_pod(&client, "big", |p| p.spec.as_ref().is_some_and(|s| s.node_name.is_some())).await;
+    wait(&mut instance, "the binding", |root| bound(root) == 1).await;
+
+    let events: Api<Event> = Api::namespaced(client.clone(), "default");
+    let reasons = async {
+        loop {
+            let list = events.list(&ListParams::default()).await.expect("events");
+            let reasons: Vec<String> = list.items.iter().filter_map(|e| e.reason.clone()).collect();
+            if reasons.iter().any(|r| r == "Scheduled") {
+                return (list.items, reasons);
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let (items, reasons) = tokio::time::timeout(PATIENCE, reasons).await.expect("a Scheduled event");
+    assert!(reasons.iter().any(|r| r == "FailedScheduling"), "{reasons:?}");
+    let scheduled = items.iter().find(|e| e.reason.as_deref() == Some("Scheduled")).expect("the event");
+    assert!(
+        scheduled.note.as_deref().unwrap_or_default().starts_with("Successfully assigned default/big to ")
+    );
+    instance.stop().await;
+    sandbox.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn faults_lose_nothing_and_place_nothing_twice() {
+    const PODS: usize = 60;
+    let objects = (0..6).map(|n| node(&format!("n{n}"), "4")).collect();
+    let (sandbox, client) = sandbox(objects).await;
+    let faults = sandbox.faults();
+    faults.times(Match::new("POST", "/binding"), Fault::StatusAfterCommit(503), 5);
+    faults.times(Match::new("POST", "/binding"), Fault::DropAfterCommit, 5);
+    faults.times(Match::new("POST", "/binding"), Fault::Status(409), 3);
+    faults.times(Match::new("POST", "/binding"), Fault::Drop, 3);
+    faults.times(Match::new("GET", "watch="), Fault::DropMidLine, 2);
+    faults.times(Match::new("GET", "watch="), Fault::GoneEvent, 1);
+    faults.times(Match::new("GET", "watch="), Fault::DuplicateEvent, 2);
+    let mut instance = instance(&sandbox, None).await;
+    for n in 0..PODS {
+        sandbox.create(pod(&format!("p{n}"), "300m", "pellucid")).expect("a pod");
+    }
+    for n in 0..PODS {
+        wait_for_pod(&client, &format!("p{n}"), |p| p.spec.as_ref().is_some_and(|s| s.node_name.is_some()))
+            .await;
+    }
+    let root = wait(&mut instance, "quiet", |root| {
+        root.cluster.pods().filter(|(_, r)| r.stage == pellucid::cluster::Stage::Bound).count() == PODS
+    })
+    .await;
+    assert_eq!(root.queue.units().count(), 0, "units left over");
+    // The state agrees with the API server, pod by pod, and no node is over its CPU.
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
+    for pod in pods.list(&ListParams::default()).await.expect("pods") {
+        let key = pellucid::model::PodKey::new("default", &pod.name_any());
+        let record = root.cluster.find_pod(&key).and_then(|id| root.cluster.pod(id)).expect("known");
+        let ours = record.node.map(|n| root.cluster.slot(n).name.to_string());
+        assert_eq!(ours, pod.spec.and_then(|s| s.node_name));
+    }
+    for node in root.cluster.present() {
+        assert!(root.cluster.columns().free(*node, pellucid::cluster::columns::CPU) >= 0);
+    }
+    instance.stop().await;
+    sandbox.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shadow_mode_writes_nothing_and_counts_agreement() {
+    let (sandbox, client) = sandbox(vec![node("only", "4")]).await;
+    let mut instance = instance(&sandbox, Some("theirs")).await;
+    sandbox.create(pod("fits", "1", "theirs")).expect("a pod");
+    sandbox.create(pod("too-big", "64", "theirs")).expect("a pod");
+    wait(&mut instance, "two decisions", |root| root.counters.attempts == 2).await;
+    let binding = json!({"metadata": {"name": "fits"}, "target": {"kind": "Node", "name": "only"}});
+    let binding: Binding = serde_json::from_value(binding).expect("a binding");
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
+    let _: k8s_openapi::apimachinery::pkg::apis::meta::v1::Status = pods
+        .create_subresource("binding", "fits", &PostParams::default(), &binding)
+        .await
+        .expect("bound by them");
+    let root = wait(&mut instance, "the comparison", |root| {
+        root.shadow.as_ref().is_some_and(|s| s.agreed + s.disagreed + s.not_compared == 1)
+    })
+    .await;
+    let tally = root.shadow.as_ref().expect("a tally");
+    assert_eq!((tally.agreed, tally.disagreed, tally.not_compared), (1, 0, 0));
+    let body = client::get(instance.address, "/apis/v1/shadow").json();
+    assert_eq!(body["agreementPercent"], 100.0);
+    let refused = pods.get("too-big").await.expect("a pod");
+    assert_eq!(message(&refused), None, "shadow mode wrote a condition");
+    let events: Api<Event> = Api::all(client.clone());
+    let ours = events.list(&ListParams::default()).await.expect("events");
+    assert!(ours.items.iter().all(|e| e.reporting_controller.as_deref() != Some("pellucid")));
+    assert_eq!(instance.edge.lanes.counts().binds.into, 0);
+    instance.stop().await;
+    sandbox.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_binary_schedules_and_stops_on_sigterm() {
+    let (sandbox, client) = sandbox(vec![node("n", "4")]).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let kubeconfig = folder.path().join("kubeconfig");
+    let text = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": sandbox.url()}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "users": [{"name": "u", "user": {}}],
+    });
+    std::fs::write(&kubeconfig, text.to_string()).expect("written");
+    let file = kubeconfig.display().to_string();
+    let mut process = Process::start(&["run", "--kubeconfig", &file, "--listen", "127.0.0.1:0"]);
+    process.wait_for_stderr("scheduling rest=http://127.0.0.1:");
+    sandbox.create(pod("p", "1", "pellucid")).expect("a pod");
+    wait_for_pod(&client, "p", |p| p.spec.as_ref().is_some_and(|s| s.node_name.is_some())).await;
+    let status = process.terminate();
+    assert!(status.success(), "{status}");
+    process.wait_for_stderr("stopped");
+    sandbox.stop().await;
+}
