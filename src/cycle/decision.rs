@@ -169,8 +169,8 @@ pub struct Verdict {
     pub cycle: u64,
     /// When it was decided.
     pub at: Now,
-    /// Generation of the root it was published with first.
-    pub generation: u64,
+    /// Where the log of changed nodes stood: later changes may change the verdict.
+    pub changes: (u64, u64),
     /// What it came to.
     pub outcome: Outcome,
 }

@@ -232,6 +232,7 @@ impl Scheduler {
             generation: self.generation,
             published: now,
             cluster: self.cluster.fork(),
+            changes: self.cluster.changes().head(),
             queue: self.queue.fork(),
             verdicts: self.verdicts.clone(),
             profiles: self.profiles.clone(),
@@ -387,7 +388,7 @@ impl Scheduler {
     }
 
     pub(super) fn store_verdict(&mut self, pod: PodId, outcome: Outcome, now: Now) -> Verdict {
-        let verdict = Verdict { cycle: self.cycle, at: now, generation: self.generation + 1, outcome };
+        let verdict = Verdict { cycle: self.cycle, at: now, changes: self.cluster.changes().head(), outcome };
         self.verdicts.set(pod.index(), Some(verdict.clone()));
         verdict
     }

@@ -24,13 +24,13 @@ pub(super) fn of_root(root: &Root, now: Now) -> Meta {
     }
 }
 
-/// Returns the meta of a body about a decision. It is stale when the root is newer than the one the
-/// decision was first published with.
+/// Returns the meta of a body about a decision. It is stale when a node, or the pods on one,
+/// changed since.
 pub(super) fn of_verdict(root: &Root, verdict: &Verdict, now: Now) -> Meta {
     Meta {
         decided_at: Some(rfc3339(verdict.at.wall)),
         cycle_id: Some(verdict.cycle),
-        stale: verdict.generation < root.generation,
+        stale: verdict.changes != root.changes,
         ..of_root(root, now)
     }
 }

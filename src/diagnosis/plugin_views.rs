@@ -11,6 +11,7 @@ use pellucid_api::rest::shadow::{DisagreementBody, Shadow};
 
 use super::meta::of_root;
 use super::root::Root;
+use crate::framework::PluginFactory;
 use crate::framework::endpoint::ReadError;
 use crate::framework::plugin::Plugin;
 use crate::model::Now;
@@ -32,7 +33,7 @@ pub(super) fn plugins(root: &Root, now: Now) -> Plugins {
             })
             .collect(),
     };
-    let plugin = |f: &Box<dyn crate::framework::PluginFactory>| {
+    let plugin = |f: &dyn PluginFactory| {
         let mut ends: Vec<String> = ["config", "stats", "schema"].map(String::from).to_vec();
         ends.extend(f.endpoints().iter().map(|e| e.path.to_string()));
         ends.sort();
@@ -45,7 +46,7 @@ pub(super) fn plugins(root: &Root, now: Now) -> Plugins {
     Plugins {
         meta: of_root(root, now),
         profiles: root.profiles.iter().map(profile).collect(),
-        plugins: root.registry.iter().map(plugin).collect(),
+        plugins: root.registry.iter().map(|f| plugin(&**f)).collect(),
     }
 }
 

@@ -51,18 +51,18 @@ fn body(root: &Root, table: &RecordedTable, now: Now) -> ScoreTable {
 }
 
 fn row_body(table: &RecordedTable, rank: usize, row: &RecordedRow) -> ScoreRow {
-    let share = |((plugin, weight), share): (&(&str, i64), &Option<(i64, i64, i64)>)| {
+    let mut plugins: Vec<PluginScore> = Vec::with_capacity(table.plugins.len());
+    for ((plugin, weight), share) in table.plugins.iter().zip(&row.shares) {
         let (raw, normalized, weighted) = share.unwrap_or_default();
-        PluginScore {
+        plugins.push(PluginScore {
             plugin: (*plugin).to_string(),
             raw,
             normalized,
             weight: *weight,
             weighted,
             skipped: share.is_none(),
-        }
-    };
-    let mut plugins: Vec<PluginScore> = table.plugins.iter().zip(&row.shares).map(share).collect();
+        });
+    }
     plugins.sort_by(|a, b| a.plugin.cmp(&b.plugin));
     ScoreRow { rank, node: row.node.to_string(), total: row.total, plugins }
 }

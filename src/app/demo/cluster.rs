@@ -127,7 +127,7 @@ fn node(pool: &Pool, n: usize) -> Value {
             "allocatable": amounts,
             "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
             "images": [
-                {"names": ["registry.example/web:1.4"], "sizeBytes": if n % 2 == 0 { 480_000_000 } else { 0 }},
+                {"names": ["registry.example/web:1.4"], "sizeBytes": if n.is_multiple_of(2) { 480_000_000 } else { 0 }},
             ],
         },
     })
@@ -151,10 +151,10 @@ fn pod(name: &str, cpu: &str, memory: &str) -> Value {
 }
 
 fn with(mut pod: Value, pointer: &str, value: Value) -> Value {
-    if let Some((parent, field)) = pointer.rsplit_once('/') {
-        if let Some(parent) = pod.pointer_mut(parent) {
-            parent[field] = value;
-        }
+    if let Some((parent, field)) = pointer.rsplit_once('/')
+        && let Some(parent) = pod.pointer_mut(parent)
+    {
+        parent[field] = value;
     }
     pod
 }
