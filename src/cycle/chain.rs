@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::framework::cause::{Cause, CauseId, Causes, Code, Reason};
 use crate::framework::plugin::{CycleValue, Nodes, PreFiltered, PreScored, Reads};
 use crate::framework::profile::{Enabled, Profile};
-use crate::framework::{Filter, Score, View};
+use crate::framework::{Score, View};
 use crate::model::time::Probe;
 use crate::model::{Name, NodeIdx, PodSpec};
 use pellucid_api::reason::ReasonCode;
@@ -110,20 +110,13 @@ pub(super) struct FilterChain<'a> {
     pub(super) probe: &'a dyn Probe,
 }
 
-impl<'a> FilterChain<'a> {
-    fn active(&self) -> impl Iterator<Item = (usize, &'a Enabled, &'a dyn Filter, &'a CycleValue)> {
-        let values = self.values;
-        self.profile
-            .filter
-            .iter()
-            .enumerate()
-            .filter_map(move |(i, e)| Some((i, e, e.plugin.filter()?, values.get(i)?.as_ref()?)))
-    }
-
-    /// Returns the place of the first plugin that looks at more than the node object.
+impl FilterChain<'_> {
+    /// Returns the place of the first active plugin that looks at more than the node object.
     pub(super) fn first_usage(&self) -> usize {
-        let mut usage = self.active().filter(|(_, _, f, _)| f.reads() >= Reads::Usage);
-        usage.next().map_or(usize::MAX, |(i, ..)| i)
+        let looks = |(enabled, value): (&Enabled, &Option<CycleValue>)| {
+            value.is_some() && enabled.plugin.filter().is_some_and(|f| f.reads() >= Reads::Usage)
+        };
+        self.profile.filter.iter().zip(self.values).position(looks).unwrap_or(usize::MAX)
     }
 
     /// Removes from `nodes` those that a plugin from place `from` on refuses; writes `mask`.
@@ -138,7 +131,9 @@ impl<'a> FilterChain<'a> {
         for node in nodes.iter() {
             mask[node.index()] = CauseId::FEASIBLE;
         }
-        for (_, enabled, filter, value) in self.active().filter(|(i, ..)| *i >= from) {
+        let values = self.values.iter().skip(from);
+        for (enabled, value) in self.profile.filter.iter().skip(from).zip(values) {
+            let (Some(filter), Some(value)) = (enabled.plugin.filter(), value) else { continue };
             if nodes.is_empty() {
                 return;
             }

@@ -4,6 +4,7 @@
 //! changed; [`search`] chooses from it; [`scheduler::Scheduler`] is the one writer that takes inputs, plans
 //! units, orders effects and publishes roots. The same code runs on a published root for explanations.
 
+mod best;
 mod bind;
 mod chain;
 pub mod decision;
@@ -11,9 +12,9 @@ pub mod exhaustive;
 mod inputs;
 pub mod rows;
 pub mod scheduler;
+mod scores;
 pub mod search;
 pub mod shadow;
-mod tournament;
 
 pub use decision::{Decision, Placement, Refusal, Verdict};
 pub(crate) use inputs::quarantine_message;

@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use super::chain::{self, FilterChain, PluginTally, Prepared};
 use super::decision::Refusal;
-use super::tournament::Tournament;
+use super::scores::{Scores, Touched};
 use crate::cluster::changes::Changed;
+use crate::framework::View;
 use crate::framework::cause::{CauseId, Causes};
-use crate::framework::plugin::{CycleValue, Normalize, Plugin, Reads};
+use crate::framework::plugin::{Plugin, Reads};
 use crate::framework::profile::{Enabled, Profile};
-use crate::framework::{Score, View};
 use crate::model::time::Probe;
 use crate::model::{NodeIdx, PodSpec};
 
@@ -40,43 +40,61 @@ pub struct Rows {
     pub(super) mask: Vec<CauseId>,
     pub(super) n_feasible: usize,
     pub(super) scores: Option<Scores>,
+    /// The place of the first active filter that looks at more than the node object.
+    first_usage: usize,
+    /// Per cause, whether its plugin comes before that place.
+    lasting: Vec<bool>,
+    /// Nodes in tie order, for sampled searches.
+    pub(super) order: Vec<NodeIdx>,
+    scratch: Scratch,
     /// The refusal made of these rows, while they do not change.
     pub(super) refusal: Option<Arc<Refusal>>,
 }
 
-/// Scores of the feasible nodes.
-pub(super) struct Scores {
-    /// One entry per entry of `profile.score`; `None` when the plugin skipped.
-    pub(super) values: Vec<Option<CycleValue>>,
-    /// Raw scores per entry and slot; empty when skipped.
-    pub(super) raw: Vec<Vec<i32>>,
-    pub(super) greatest: Vec<Greatest>,
-    /// Sum of weighted scores per slot; meaningless for refused nodes.
-    pub(super) total: Vec<i64>,
-    tree: Tournament,
+/// Lists that are filled at each catching up, kept for their room.
+#[derive(Default)]
+struct Scratch {
+    /// Nodes whose pods changed, one bit each.
+    usage: Vec<u64>,
+    /// Nodes whose object changed, ascending.
+    objects: Vec<NodeIdx>,
+    by_usage: Vec<NodeIdx>,
+    by_object: Vec<NodeIdx>,
+    touched: Vec<Touched>,
 }
 
-/// The greatest raw score over the feasible nodes, and how many have it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Greatest {
-    pub(super) raw: i32,
-    count: u32,
+impl Scratch {
+    fn collect(&mut self, changed: impl Iterator<Item = (NodeIdx, Changed)>, n_slots: usize) {
+        self.usage.clear();
+        self.usage.resize(n_slots.div_ceil(64), 0);
+        self.objects.clear();
+        for (node, what) in changed {
+            match what {
+                Changed::Usage => self.usage[node.index() / 64] |= 1 << (node.index() % 64),
+                Changed::Object => self.objects.push(node),
+            }
+        }
+        self.objects.sort_unstable();
+        self.objects.dedup();
+    }
+
+    fn is_empty(&self) -> bool {
+        self.objects.is_empty() && self.usage.iter().all(|word| *word == 0)
+    }
 }
 
-impl Greatest {
-    fn add(&mut self, raw: i32) {
-        if self.count == 0 || raw > self.raw {
-            *self = Self { raw, count: 1 };
-        } else if raw == self.raw {
-            self.count += 1;
+fn for_each_bit(words: &[u64], mut each: impl FnMut(NodeIdx)) {
+    for (i, word) in words.iter().enumerate() {
+        let mut left = *word;
+        while left != 0 {
+            each(NodeIdx((i * 64) as u32 + left.trailing_zeros()));
+            left &= left - 1;
         }
     }
+}
 
-    fn remove(&mut self, raw: i32) {
-        if raw == self.raw {
-            self.count = self.count.saturating_sub(1);
-        }
-    }
+fn is_candidate(cause: CauseId) -> bool {
+    cause != CauseId::ABSENT && cause != CauseId::NOT_EVALUATED
 }
 
 impl Rows {
@@ -89,10 +107,12 @@ impl Rows {
         let since = self.position.filter(|_| reusable).and_then(|at| changes.since(at));
         match since {
             Some(changed) => {
-                let (usage, objects) = distinct(changed);
-                if !usage.is_empty() || !objects.is_empty() {
-                    self.catch_up(of, usage, objects, tally);
+                let mut scratch = std::mem::take(&mut self.scratch);
+                scratch.collect(changed, self.mask.len());
+                if !scratch.is_empty() {
+                    self.catch_up(of, &mut scratch, tally);
                 }
+                self.scratch = scratch;
             }
             None => self.rebuild(of, tally),
         }
@@ -103,6 +123,8 @@ impl Rows {
         self.refusal = None;
         self.scores = None;
         self.causes = Causes::default();
+        self.lasting.clear();
+        self.order.clear();
         self.mask.clear();
         self.mask.resize(of.view.cluster().n_slots(), CauseId::ABSENT);
         for node in of.view.nodes() {
@@ -115,8 +137,19 @@ impl Rows {
                 Some(some) => some.clone(),
                 None => of.view.nodes().to_vec(),
             };
+            self.first_usage = self.chain(of).first_usage();
             self.filter(of, 0, &mut nodes, tally);
             self.n_feasible = nodes.len();
+        }
+    }
+
+    fn chain<'a>(&'a self, of: &Subject<'a>) -> FilterChain<'a> {
+        FilterChain {
+            profile: of.profile,
+            view: of.view,
+            spec: of.spec,
+            values: &self.prepared.values,
+            probe: of.probe,
         }
     }
 
@@ -129,58 +162,47 @@ impl Rows {
             probe: of.probe,
         };
         chain.run(from, nodes, &mut self.causes, &mut self.mask, tally);
+        for (_, cause) in self.causes.iter().skip(self.lasting.len()) {
+            let at = of.profile.filter.iter().position(|e| e.plugin.name() == cause.plugin);
+            self.lasting.push(at.is_some_and(|at| at < self.first_usage));
+        }
     }
 
-    /// Recomputes the rows of some nodes. Both lists are ascending and have no node in common.
-    fn catch_up(
-        &mut self,
-        of: &Subject<'_>,
-        usage: Vec<NodeIdx>,
-        objects: Vec<NodeIdx>,
-        tally: &mut [PluginTally],
-    ) {
+    /// Recomputes the rows of changed nodes.
+    fn catch_up(&mut self, of: &Subject<'_>, scratch: &mut Scratch, tally: &mut [PluginTally]) {
         if self.prepared.refused.is_some() {
             return;
         }
+        let Scratch { usage, objects, by_usage, by_object, touched } = scratch;
+        touched.clear();
+        by_usage.clear();
+        for_each_bit(usage, |node| {
+            let cause = self.mask[node.index()];
+            // What a plugin refused that does not look at pods stays refused.
+            let lasts = cause.is_cause() && self.lasting.get(usize::from(cause.0) - 1) == Some(&true);
+            if !lasts && is_candidate(cause) && objects.binary_search(&node).is_err() {
+                by_usage.push(node);
+                touched.push(Touched { node, was: cause.is_feasible(), object: false });
+            }
+        });
+        by_object.clear();
+        for node in objects.iter().filter(|n| is_candidate(self.mask[n.index()])) {
+            by_object.push(*node);
+            touched.push(Touched { node: *node, was: self.mask[node.index()].is_feasible(), object: true });
+        }
+        if touched.is_empty() {
+            return;
+        }
         self.refusal = None;
-        let first_usage = self.first_usage(of);
-        let is_candidate = |rows: &Self, n: &NodeIdx| {
-            rows.mask[n.index()] != CauseId::ABSENT && rows.mask[n.index()] != CauseId::NOT_EVALUATED
-        };
-        let mut by_usage: Vec<NodeIdx> = usage
-            .into_iter()
-            .filter(|n| is_candidate(self, n) && !self.is_refused_before(of.profile, *n, first_usage))
-            .collect();
-        let mut by_object: Vec<NodeIdx> = objects.into_iter().filter(|n| is_candidate(self, n)).collect();
-        let mut touched: Vec<(NodeIdx, bool)> = Vec::with_capacity(by_usage.len() + by_object.len());
-        touched.extend(by_usage.iter().chain(&by_object).map(|n| (*n, self.mask[n.index()].is_feasible())));
-
-        self.filter(of, first_usage, &mut by_usage, tally);
-        self.filter(of, 0, &mut by_object, tally);
-        for (node, was) in &touched {
-            let is = self.mask[node.index()].is_feasible();
-            self.n_feasible = self.n_feasible + usize::from(is) - usize::from(*was);
+        self.filter(of, self.first_usage, by_usage, tally);
+        self.filter(of, 0, by_object, tally);
+        for row in touched.iter() {
+            let is = self.mask[row.node.index()].is_feasible();
+            self.n_feasible = self.n_feasible + usize::from(is) - usize::from(row.was);
         }
-        let Some(mut scores) = self.scores.take() else { return };
-        scores.catch_up(of, &self.mask, &touched, &by_object, tally);
-        self.scores = Some(scores);
-    }
-
-    fn first_usage(&self, of: &Subject<'_>) -> usize {
-        FilterChain {
-            profile: of.profile,
-            view: of.view,
-            spec: of.spec,
-            values: &self.prepared.values,
-            probe: of.probe,
+        if let Some(scores) = &mut self.scores {
+            scores.catch_up(of, &self.mask, touched, tally);
         }
-        .first_usage()
-    }
-
-    /// Whether the node is refused by a plugin before place `first`: what pods take cannot change that.
-    fn is_refused_before(&self, profile: &Profile, node: NodeIdx, first: usize) -> bool {
-        let Some(cause) = self.causes.get(self.mask[node.index()]) else { return false };
-        profile.filter.iter().position(|e| e.plugin.name() == cause.plugin).is_some_and(|at| at < first)
     }
 
     /// Makes sure the feasible nodes are scored.
@@ -189,11 +211,9 @@ impl Rows {
         self.scores.get_or_insert_with(|| Scores::make(of, mask, tally))
     }
 
-    /// Returns the best feasible node by total and tie order. Scores must have been ensured.
-    pub(super) fn best(&self) -> Option<(NodeIdx, i64)> {
-        let scores = self.scores.as_ref()?;
-        let node = scores.tree.best()?;
-        Some((node, scores.total[node.index()]))
+    /// Returns the best feasible node by total and tie order, when they are scored.
+    pub(super) fn best(&mut self, of: &Subject<'_>) -> Option<(NodeIdx, i64)> {
+        self.scores.as_mut()?.best(of)
     }
 
     /// Iterates over the feasible nodes, ascending.
@@ -208,151 +228,10 @@ impl Rows {
     }
 }
 
-impl Scores {
-    fn make(of: &Subject<'_>, mask: &[CauseId], tally: &mut [PluginTally]) -> Self {
-        let values = chain::prepare_scores(of.profile, of.view, of.spec);
-        let n = mask.len();
-        let mut scores = Self {
-            raw: values.iter().map(|v| if v.is_some() { vec![0; n] } else { Vec::new() }).collect(),
-            greatest: vec![Greatest::default(); values.len()],
-            total: vec![0; n],
-            tree: Tournament::default(),
-            values,
-        };
-        let feasible: Vec<NodeIdx> =
-            (0..n as u32).map(NodeIdx).filter(|i| mask[i.index()].is_feasible()).collect();
-        scores.fill(of, &feasible, Reads::Node, tally);
-        for i in 0..scores.values.len() {
-            scores.find_greatest(i, mask);
-        }
-        scores.total_all(of, mask);
-        scores
-    }
-
-    fn active<'a>(&self, of: &Subject<'a>) -> Vec<(usize, &'a dyn Score, CycleValue)> {
-        let entries = of.profile.score.iter().enumerate();
-        entries.filter_map(|(i, e)| Some((i, e.plugin.score()?, self.values[i].clone()?))).collect()
-    }
-
-    /// Fills raw scores of nodes, by the plugins that read at least as much as `least`.
-    fn fill(&mut self, of: &Subject<'_>, nodes: &[NodeIdx], least: Reads, tally: &mut [PluginTally]) {
-        if nodes.is_empty() {
-            return;
-        }
-        let mut out = Vec::new();
-        for (i, plugin, value) in self.active(of).into_iter().filter(|(_, p, _)| p.reads() >= least) {
-            let entry = (&of.profile.score[i], plugin, &value);
-            chain::score(entry, (of.view, of.spec), nodes, &mut out, tally, of.probe);
-            for (node, raw) in nodes.iter().zip(&out) {
-                self.raw[i][node.index()] = (*raw).clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
-            }
-        }
-    }
-
-    fn catch_up(
-        &mut self,
-        of: &Subject<'_>,
-        mask: &[CauseId],
-        touched: &[(NodeIdx, bool)],
-        by_object: &[NodeIdx],
-        tally: &mut [PluginTally],
-    ) {
-        let normalising: Vec<usize> = self
-            .active(of)
-            .iter()
-            .filter(|(_, p, _)| p.normalize() != Normalize::Identity)
-            .map(|(i, ..)| *i)
-            .collect();
-        let before: Vec<i32> = normalising.iter().map(|i| self.greatest[*i].raw).collect();
-        for (node, _) in touched.iter().filter(|(_, was)| *was) {
-            for i in &normalising {
-                self.greatest[*i].remove(self.raw[*i][node.index()]);
-            }
-        }
-        // Those whose greatest score nobody has any more: another node may have the second greatest.
-        let lost: Vec<usize> = normalising.iter().copied().filter(|i| self.greatest[*i].count == 0).collect();
-        let is_feasible = |n: &NodeIdx| mask[n.index()].is_feasible();
-        let stayed = |(n, was): &(NodeIdx, bool)| *was && is_feasible(n) && !by_object.contains(n);
-        let only_usage: Vec<NodeIdx> = touched.iter().filter(|t| stayed(t)).map(|(n, _)| *n).collect();
-        let everything: Vec<NodeIdx> =
-            touched.iter().filter(|t| is_feasible(&t.0) && !stayed(t)).map(|(n, _)| *n).collect();
-        self.fill(of, &only_usage, Reads::Usage, tally);
-        self.fill(of, &everything, Reads::Node, tally);
-        for (node, _) in touched.iter().filter(|(n, _)| is_feasible(n)) {
-            for i in &normalising {
-                self.greatest[*i].add(self.raw[*i][node.index()]);
-            }
-        }
-        let mut moved = false;
-        for (i, before) in normalising.iter().zip(before) {
-            if lost.contains(i) {
-                self.find_greatest(*i, mask);
-            }
-            moved |= self.greatest[*i].raw != before;
-        }
-        if moved {
-            return self.total_all(of, mask);
-        }
-        for (node, _) in touched {
-            self.total[node.index()] = self.total_of(of, *node);
-            let total = &self.total;
-            self.tree.update(node.index(), is_feasible(node), |a, b| beats(of.view, total, a, b));
-        }
-    }
-
-    fn find_greatest(&mut self, i: usize, mask: &[CauseId]) {
-        let mut greatest = Greatest::default();
-        for (raw, _) in self.raw[i].iter().zip(mask).filter(|(_, c)| c.is_feasible()) {
-            greatest.add(*raw);
-        }
-        self.greatest[i] = greatest;
-    }
-
-    fn total_all(&mut self, of: &Subject<'_>, mask: &[CauseId]) {
-        for (i, _) in mask.iter().enumerate().filter(|(_, c)| c.is_feasible()) {
-            self.total[i] = self.total_of(of, NodeIdx(i as u32));
-        }
-        let total = &self.total;
-        self.tree.rebuild(mask.len(), |i| mask[i].is_feasible(), |a, b| beats(of.view, total, a, b));
-    }
-
-    fn total_of(&self, of: &Subject<'_>, node: NodeIdx) -> i64 {
-        let mut total = 0;
-        for (i, enabled) in of.profile.score.iter().enumerate() {
-            if let Some((_, weighted)) = self.share(of.profile, i, node, self.greatest[i].raw) {
-                debug_assert!(enabled.weight > 0);
-                total += weighted;
-            }
-        }
-        total
-    }
-
-    /// Returns what entry `i` gives a node: normalised, and times its weight; `None` when it skipped.
-    pub(super) fn share(
-        &self,
-        profile: &Profile,
-        i: usize,
-        node: NodeIdx,
-        greatest: i32,
-    ) -> Option<(i64, i64)> {
-        self.values[i].as_ref()?;
-        let enabled = &profile.score[i];
-        let raw = i64::from(self.raw[i][node.index()]);
-        let normalized = enabled.plugin.score()?.normalize().apply(raw, i64::from(greatest));
-        Some((normalized, normalized * enabled.weight))
-    }
-}
-
-/// Whether node `a` goes before node `b`: by total, then by the greater tie hash, then by name.
-fn beats(view: View<'_>, total: &[i64], a: u32, b: u32) -> bool {
-    let (x, y) = (total[a as usize], total[b as usize]);
-    x > y || (x == y && wins_tie(view, NodeIdx(a), NodeIdx(b)))
-}
-
-/// The order among nodes with equal totals.
-pub(super) fn wins_tie(view: View<'_>, a: NodeIdx, b: NodeIdx) -> bool {
+/// The order among nodes with equal totals: the greater tie hash first, then by name.
+pub(super) fn tie_order(view: View<'_>, a: NodeIdx, b: NodeIdx) -> std::cmp::Ordering {
     let (a, b) = (view.cluster().slot(a), view.cluster().slot(b));
-    a.tie > b.tie || (a.tie == b.tie && a.name < b.name)
+    b.tie.cmp(&a.tie).then_with(|| a.name.cmp(&b.name))
 }
 
 fn reads_everything(profile: &Profile) -> bool {
@@ -365,23 +244,4 @@ fn reads_everything(profile: &Profile) -> bool {
         || reads(&profile.score, |p| p.score().map(|s| s.reads()), all)
         || reads(&profile.pre_filter, |p| p.pre_filter().map(|f| f.reads()), kept)
         || reads(&profile.pre_score, |p| p.pre_score().map(|s| s.reads()), kept)
-}
-
-/// Splits changes into nodes whose pods changed and nodes whose object changed, each once, ascending.
-fn distinct(changed: impl Iterator<Item = (NodeIdx, Changed)>) -> (Vec<NodeIdx>, Vec<NodeIdx>) {
-    let (mut usage, mut objects) = (Vec::new(), Vec::new());
-    for (node, what) in changed {
-        match what {
-            Changed::Usage => usage.push(node),
-            Changed::Object => objects.push(node),
-        }
-    }
-    usage.sort_unstable();
-    usage.dedup();
-    if !objects.is_empty() {
-        objects.sort_unstable();
-        objects.dedup();
-        usage.retain(|n| objects.binary_search(n).is_err());
-    }
-    (usage, objects)
 }

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::chain::PluginTally;
 use super::decision::{Decision, Group, GroupMeasure, Placement, Refusal};
-use super::rows::{Rows, Subject, wins_tie};
+use super::rows::{Rows, Subject, tie_order};
 use crate::framework::cause::CauseId;
 use crate::framework::profile::Profile;
 use crate::framework::{Cause, View};
@@ -50,20 +50,20 @@ impl Rows {
                 total: counts.2,
             })
         };
-        if self.n_feasible == 1
-            && let Some(node) = self.only_feasible()
-        {
-            return placement(node, None);
+        if self.n_feasible == 1 {
+            if let Some(node) = self.only_feasible(of) {
+                return placement(node, None);
+            }
         }
         self.ensure_scores(of, tally);
-        match self.best() {
+        match self.best(of) {
             Some((node, score)) => placement(node, Some(score)),
             None => Decision::Refuse(self.refuse(of)),
         }
     }
 
-    fn only_feasible(&self) -> Option<NodeIdx> {
-        self.best().map(|(node, _)| node).or_else(|| self.feasible().next())
+    fn only_feasible(&mut self, of: &Subject<'_>) -> Option<NodeIdx> {
+        self.best(of).map(|(node, _)| node).or_else(|| self.feasible().next())
     }
 
     /// As upstream with `percentageOfNodesToScore`: looks at nodes in a fixed order from a start that
@@ -75,16 +75,16 @@ impl Rows {
         start: &mut usize,
         tally: &mut [PluginTally],
     ) -> Decision {
-        let mut order = of.view.nodes().to_vec();
-        order.sort_by(|a, b| {
-            if wins_tie(of.view, *a, *b) { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater }
-        });
-        let total = order.len();
+        if self.order.is_empty() {
+            self.order.extend_from_slice(of.view.nodes());
+            self.order.sort_unstable_by(|a, b| tie_order(of.view, *a, *b));
+        }
+        let total = self.order.len();
         let begin = *start % total;
-        order.rotate_left(begin);
+        let (before, after) = self.order.split_at(begin);
         let mut found = Vec::new();
         let mut evaluated = 0;
-        for node in order {
+        for node in after.iter().chain(before).copied() {
             let cause = self.mask[node.index()];
             if cause == CauseId::NOT_EVALUATED {
                 continue;
@@ -117,34 +117,23 @@ impl Rows {
     }
 
     fn best_of(&self, of: &Subject<'_>, nodes: &[NodeIdx]) -> Option<(NodeIdx, i64)> {
-        self.ranked(of, nodes).first().map(|s| (s.node, s.total))
+        let scores = self.scores.as_ref()?;
+        let greatest = scores.greatest_over(nodes);
+        let totals = nodes.iter().map(|node| (*node, scores.total_with(*node, &greatest)));
+        totals.min_by(|(a, x), (b, y)| y.cmp(x).then_with(|| tie_order(of.view, *a, *b)))
     }
 
     /// Returns the scores of some feasible nodes as if they were all there are, the best first. Scores
     /// must have been ensured.
     pub fn ranked(&self, of: &Subject<'_>, nodes: &[NodeIdx]) -> Vec<Scored> {
         let Some(scores) = &self.scores else { return Vec::new() };
-        let n = of.profile.score.len();
-        let greatest: Vec<i32> = (0..n)
-            .map(|i| {
-                nodes.iter().filter_map(|node| scores.raw[i].get(node.index())).max().copied().unwrap_or(0)
-            })
-            .collect();
+        let greatest = scores.greatest_over(nodes);
         let row = |node: &NodeIdx| {
-            let share = |i: usize| {
-                let (normalized, weighted) = scores.share(of.profile, i, *node, greatest[i])?;
-                Some((i64::from(scores.raw[i][node.index()]), normalized, weighted))
-            };
-            let shares: Vec<_> = (0..n).map(share).collect();
+            let shares = scores.shares(of.profile.score.len(), *node, &greatest);
             Scored { node: *node, total: shares.iter().flatten().map(|s| s.2).sum(), shares }
         };
         let mut rows: Vec<Scored> = nodes.iter().map(row).collect();
-        rows.sort_by(|a, b| {
-            b.total.cmp(&a.total).then_with(|| match wins_tie(of.view, a.node, b.node) {
-                true => std::cmp::Ordering::Less,
-                false => std::cmp::Ordering::Greater,
-            })
-        });
+        rows.sort_by(|a, b| b.total.cmp(&a.total).then_with(|| tie_order(of.view, a.node, b.node)));
         rows
     }
 

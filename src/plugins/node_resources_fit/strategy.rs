@@ -77,6 +77,9 @@ fn percent(part: i64, whole: i64) -> i64 {
     }
 }
 
+/// Below so many nodes of a page they are scored one by one: the sums of a page cost more to clear.
+const SHORT: usize = 8;
+
 fn truncated(sum: i64, weights: i64) -> i64 {
     sum / weights
 }
@@ -110,7 +113,32 @@ fn weighted(
     score_of: impl Fn(i64, i64) -> i64,
     mean: impl Fn(i64, i64) -> i64,
 ) {
+    let finish = |sum: i64, weight: i64| match weight {
+        0 => 0,
+        // The default: two resources of weight 1. A shift costs less than a division.
+        2 if zeros => sum >> 1,
+        weight => mean(sum, weight),
+    };
     for (page, run, scores) in by_page(view, nodes, out) {
+        if run.len() < SHORT {
+            for (node, score) in run.iter().zip(scores) {
+                let at = node.index() % PAGE;
+                let (mut sum, mut weight) = (0, 0);
+                for resource in scored {
+                    let (allocatable, used) = resource.amounts(page);
+                    if allocatable[at] == 0 {
+                        continue;
+                    }
+                    let score = score_of(used[at].saturating_add(resource.pod), allocatable[at]);
+                    if zeros || score > 0 {
+                        sum += score * resource.weight;
+                        weight += resource.weight;
+                    }
+                }
+                *score = finish(sum, weight);
+            }
+            continue;
+        }
         let mut sums = [0; PAGE];
         let mut weights = [0; PAGE];
         for resource in scored {
@@ -128,12 +156,7 @@ fn weighted(
             }
         }
         for ((score, sum), weight) in scores.iter_mut().zip(sums).zip(weights) {
-            *score = match weight {
-                0 => 0,
-                // The default: two resources of weight 1. A shift costs less than a division.
-                2 if zeros => sum >> 1,
-                weight => mean(sum, weight),
-            };
+            *score = finish(sum, weight);
         }
     }
 }
