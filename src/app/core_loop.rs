@@ -47,8 +47,29 @@ pub struct CoreLoop {
     pub metrics: Arc<Metrics>,
     /// How long each decision took.
     pub decisions: Arc<Durations>,
+    /// Which complete lists have arrived.
+    pub lists: Lists,
     /// Ends the loop.
     pub stop: CancellationToken,
+}
+
+/// Which complete lists have arrived. Nothing is planned before both have: a pod must not be refused for
+/// want of nodes that are only not listed yet, nor be placed on room that unlisted pods take.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lists {
+    pods: bool,
+    nodes: bool,
+}
+
+impl Lists {
+    fn see(&mut self, input: &Input) {
+        self.pods |= matches!(input, Input::PodsReset { .. });
+        self.nodes |= matches!(input, Input::NodesReset { .. });
+    }
+
+    fn are_complete(self) -> bool {
+        self.pods && self.nodes
+    }
 }
 
 impl CoreLoop {
@@ -78,13 +99,14 @@ impl CoreLoop {
     }
 
     fn can_plan(&self) -> bool {
-        self.scheduler.has_work() && self.lanes.bind_room() > 0
+        self.lists.are_complete() && self.scheduler.has_work() && self.lanes.bind_room() > 0
     }
 
     fn take_inputs(&mut self) -> bool {
         let mut any = false;
         for _ in 0..INPUTS_PER_ROUND {
             let Ok(input) = self.inputs.try_recv() else { break };
+            self.lists.see(&input);
             self.scheduler.apply(input, (self.clock)());
             any = true;
         }
@@ -95,6 +117,9 @@ impl CoreLoop {
     }
 
     fn plan(&mut self, stopwatch: &Stopwatch) -> bool {
+        if !self.can_plan() {
+            return false;
+        }
         let units = UNITS_PER_ROUND.min(self.lanes.bind_room());
         let mut any = false;
         for _ in 0..units {
@@ -138,6 +163,7 @@ impl CoreLoop {
             None => false,
             Some(None) => true,
             Some(Some(input)) => {
+                self.lists.see(&input);
                 self.scheduler.apply(input, (self.clock)());
                 self.lanes.push_all(self.scheduler.take_effects());
                 self.publish();

@@ -10,8 +10,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::clock::Clock;
-use super::core_loop::CoreLoop;
-use super::metrics::Metrics;
+use super::core_loop::{CoreLoop, Lists};
+use super::metrics::{EdgeViews, Metrics};
 use super::quantiles::Durations;
 use super::telemetry::LogControl;
 use super::{flags, resource_metrics, routes};
@@ -22,7 +22,6 @@ use crate::diagnosis::Root;
 use crate::diagnosis::root::Registry;
 use crate::diagnosis::switches::Switches;
 use crate::http::{BuildError, HealthCheck, Limits, Parts, Renderer, ServeError, Server, Version};
-use crate::kubernetes::lanes::Lanes;
 use crate::kubernetes::watch::WatchStatus;
 use crate::kubernetes::{Connection, Edge, EdgeConfig};
 use crate::model::Name;
@@ -140,6 +139,7 @@ impl Instance {
             published: published_tx,
             metrics,
             decisions: decisions.clone(),
+            lists: Lists::default(),
             stop: stop_core.clone(),
         };
         let core_ended = spawn_core(core, alive).map_err(StartError::Thread)?;
@@ -195,13 +195,6 @@ struct Shared {
     edge: Arc<OnceLock<EdgeViews>>,
 }
 
-/// What the server shows of the edge.
-struct EdgeViews {
-    lanes: Arc<Lanes>,
-    pods: Arc<WatchStatus>,
-    nodes: Arc<WatchStatus>,
-}
-
 impl Shared {
     fn server(
         &self,
@@ -219,9 +212,7 @@ impl Shared {
             published: self.published.clone(),
             switches: flags::all(switches, self.log.as_ref()),
             health: self.health(),
-            metrics: Renderer::openmetrics(move || {
-                metrics.render(&root, edge.get().map(|e| &*e.lanes), log.as_deref())
-            }),
+            metrics: Renderer::openmetrics(move || metrics.render(&root, edge.get(), log.as_deref())),
             resource_metrics: Renderer::openmetrics(move || resource_metrics::render(&resources.load_full())),
             configz: Arc::new(move || effective.clone()),
             version: version(),

@@ -24,6 +24,7 @@ use crate::cycle::decision::Outcome;
 use crate::cycle::scheduler::Step;
 use crate::diagnosis::Root;
 use crate::kubernetes::lanes::Lanes;
+use crate::kubernetes::watch::WatchStatus;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct AttemptLabels {
@@ -62,6 +63,21 @@ struct EvaluationLabels {
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct LaneLabels {
     lane: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct WatchLabels {
+    kind: &'static str,
+}
+
+/// What metrics and health checks look at of the edge.
+pub struct EdgeViews {
+    /// Orders under way.
+    pub lanes: Arc<Lanes>,
+    /// The watch of Pods.
+    pub pods: Arc<WatchStatus>,
+    /// The watch of Nodes.
+    pub nodes: Arc<WatchStatus>,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -168,7 +184,12 @@ impl Metrics {
     }
 
     /// Writes everything as OpenMetrics text.
-    pub fn render(&self, root: &ArcSwap<Root>, lanes: Option<&Lanes>, log: Option<&LogControl>) -> String {
+    pub fn render(
+        &self,
+        root: &ArcSwap<Root>,
+        views: Option<&EdgeViews>,
+        log: Option<&LogControl>,
+    ) -> String {
         let mut text = String::new();
         if encode(&mut text, &self.registry.lock()).is_err() {
             return String::new();
@@ -176,7 +197,7 @@ impl Metrics {
         // Both texts end with the end mark; only the last one keeps it.
         let kept = text.trim_end().trim_end_matches("# EOF").len();
         text.truncate(kept);
-        let gauges = gauges(&root.load_full(), lanes, log);
+        let gauges = gauges(&root.load_full(), views, log);
         let mut rest = String::new();
         let _ = encode(&mut rest, &gauges);
         text + &rest
@@ -184,7 +205,7 @@ impl Metrics {
 }
 
 /// Gauges and counters as the published root has them.
-fn gauges(root: &Root, lanes: Option<&Lanes>, log: Option<&LogControl>) -> Registry {
+fn gauges(root: &Root, views: Option<&EdgeViews>, log: Option<&LogControl>) -> Registry {
     let mut registry = Registry::default();
     let pending: Family<QueueLabels, Gauge> = Family::default();
     let counts = root.queue.counts();
@@ -209,31 +230,57 @@ fn gauges(root: &Root, lanes: Option<&Lanes>, log: Option<&LogControl>) -> Regis
         evaluations(root),
     );
     plugin_work(root, &mut registry);
-    if let Some(lanes) = lanes {
-        lane_counts(lanes, &mut registry);
+    if let Some(views) = views {
+        lane_counts(&views.lanes, &mut registry);
+        watches(views, &mut registry);
     }
+    single(root, log, &mut registry);
+    registry
+}
+
+fn single(root: &Root, log: Option<&LogControl>, registry: &mut Registry) {
+    let quarantined = root.cluster.quarantined().count() as u64;
     for (name, help, value) in [
         ("pellucid_root_generation", "Generation of the published root", root.generation),
-        ("pellucid_bound_pods", "Bindings the API server confirmed", root.counters.bound),
-        ("pellucid_bind_failures", "Bindings that did not come about", root.counters.bind_failures),
-        (
-            "pellucid_quarantined_objects",
-            "Objects that cannot be read",
-            root.cluster.quarantined().count() as u64,
-        ),
-        ("pellucid_score_tables_dropped", "Recorded score tables pushed out", root.recorder.tables_dropped()),
-        (
-            "pellucid_filter_failures_dropped",
-            "Recorded refused nodes pushed out",
-            root.recorder.failures_dropped(),
-        ),
-        ("pellucid_log_lines_dropped", "Log lines dropped", log.map_or(0, |l| l.dropped() as u64)),
+        ("pellucid_quarantined_objects", "Objects that cannot be read", quarantined),
     ] {
         let gauge: Gauge<i64> = Gauge::default();
         gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
         registry.register(name, help, gauge);
     }
-    registry
+    let (counters, recorder) = (&root.counters, &root.recorder);
+    for (name, help, value) in [
+        ("pellucid_bound_pods", "Bindings the API server confirmed", counters.bound),
+        ("pellucid_bind_failures", "Bindings that did not come about", counters.bind_failures),
+        ("pellucid_score_tables_dropped", "Recorded score tables pushed out", recorder.tables_dropped()),
+        (
+            "pellucid_filter_failures_dropped",
+            "Recorded refused nodes pushed out",
+            recorder.failures_dropped(),
+        ),
+        ("pellucid_log_lines_dropped", "Log lines dropped", log.map_or(0, |l| l.dropped() as u64)),
+    ] {
+        let counter: Counter = Counter::default();
+        counter.inc_by(value);
+        registry.register(name, help, counter);
+    }
+}
+
+/// What the watches report, when there is an edge.
+fn watches(views: &EdgeViews, registry: &mut Registry) {
+    let synced: Family<WatchLabels, Gauge> = Family::default();
+    let [events, lists, errors]: [Family<WatchLabels, Counter>; 3] = Default::default();
+    for (kind, status) in [("Pod", &views.pods), ("Node", &views.nodes)] {
+        let (labels, report) = (WatchLabels { kind }, status.report());
+        synced.get_or_create_owned(&labels).set(i64::from(report.synced));
+        events.get_or_create_owned(&labels).inc_by(report.events);
+        lists.get_or_create_owned(&labels).inc_by(report.lists);
+        errors.get_or_create_owned(&labels).inc_by(report.errors);
+    }
+    registry.register("pellucid_watch_synced", "Whether a watch has delivered a complete list", synced);
+    registry.register("pellucid_watch_events", "Events of a watch", events);
+    registry.register("pellucid_watch_lists", "Complete lists of a watch", lists);
+    registry.register("pellucid_watch_errors", "Errors of a watch; it goes on after each", errors);
 }
 
 fn cache_sizes(root: &Root) -> Family<CacheLabels, Gauge> {
@@ -322,6 +369,3 @@ fn lane_counts(lanes: &Lanes, registry: &mut Registry) {
     registry.register("pellucid_lane_out", "Orders taken from a lane", out);
     registry.register("pellucid_lane_dropped", "Orders dropped for want of room", dropped);
 }
-
-/// Shares the metrics between the loop and the server.
-pub type Shared = Arc<Metrics>;

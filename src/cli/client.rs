@@ -38,7 +38,7 @@ pub(super) enum ClientError {
     Address { url: String, problem: String },
     #[error(
         "no scheduler answers at {url}: {source}\nIs `pellucid run` up there? For one in a cluster: \
-         kubectl -n kube-system port-forward deploy/pellucid 10251"
+         kubectl -n pellucid port-forward deploy/pellucid 10251"
     )]
     Unreachable { url: String, source: std::io::Error },
     #[error("no answer from {url} within {} s", .after.as_secs_f64())]
