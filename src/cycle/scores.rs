@@ -1,5 +1,7 @@
 //! Raw scores, totals and the best of the feasible nodes of one shape.
 
+use smallvec::SmallVec;
+
 use super::best::{Blocks, REFUSED};
 use super::chain::{self, PluginTally};
 use super::rows::Subject;
@@ -34,6 +36,9 @@ pub(super) struct Scores {
     raw: Vec<i32>,
     /// The greatest raw score per active plugin that normalises.
     greatest: Vec<Greatest>,
+    /// What the plugins whose greatest score is 0 give every node, and the others.
+    constant: i64,
+    varying: SmallVec<[usize; 8]>,
     /// Sum of weighted scores per slot, [`REFUSED`] for refused nodes.
     total: Vec<i64>,
     blocks: Blocks,
@@ -84,6 +89,8 @@ impl Scores {
         let mut scores = Self {
             raw: vec![0; mask.len() * active.len()],
             greatest: vec![Greatest::default(); active.len()],
+            constant: 0,
+            varying: SmallVec::new(),
             total: Vec::new(),
             blocks: Blocks::default(),
             scratch: Scratch::default(),
@@ -170,11 +177,11 @@ impl Scores {
         let normalising = |scores: &Self| {
             let all = scores.active.iter().enumerate();
             let normalising = all.filter(|(_, a)| a.normalize != Normalize::Identity);
-            normalising.map(|(at, a)| (at, a.reads)).collect::<smallvec::SmallVec<[(usize, Reads); 4]>>()
+            normalising.map(|(at, a)| (at, a.reads)).collect::<SmallVec<[(usize, Reads); 4]>>()
         };
         let kinds = normalising(self);
         let width = self.active.len();
-        let mut before: smallvec::SmallVec<[(i32, bool); 4]> = smallvec::SmallVec::new();
+        let mut before: SmallVec<[(i32, bool); 4]> = SmallVec::new();
         for (at, reads) in &kinds {
             let was = self.greatest[*at].raw;
             for row in touched.iter().filter(|t| t.was && moves(*reads, t)) {
@@ -208,6 +215,12 @@ impl Scores {
     }
 
     fn total_all(&mut self, of: &Subject<'_>, mask: &[CauseId]) {
+        let is_constant =
+            |at: usize| self.active[at].normalize != Normalize::Identity && self.greatest[at].raw == 0;
+        let (constant, varying): (SmallVec<[usize; 8]>, SmallVec<[usize; 8]>) =
+            (0..self.active.len()).partition(|at| is_constant(*at));
+        self.constant = constant.iter().map(|at| self.active[*at].weighted(0, 0).1).sum();
+        self.varying = varying;
         self.total.clear();
         for (i, cause) in mask.iter().enumerate() {
             let total = if cause.is_feasible() { self.total_of(NodeIdx(i as u32)) } else { REFUSED };
@@ -222,8 +235,9 @@ impl Scores {
     }
 
     fn total_of(&self, node: NodeIdx) -> i64 {
-        let shares = self.active.iter().zip(self.raw_of(node)).zip(&self.greatest);
-        shares.map(|((a, raw), greatest)| a.weighted(*raw, greatest.raw).1).sum()
+        let raw = self.raw_of(node);
+        let weighted = |at: &usize| self.active[*at].weighted(raw[*at], self.greatest[*at].raw).1;
+        self.constant + self.varying.iter().map(weighted).sum::<i64>()
     }
 
     /// Returns the greatest raw score of each active plugin over some nodes.
