@@ -4,6 +4,7 @@
 //! [`Cluster::place`] and [`Cluster::release`], which keep columns, pod lists, derived states, the change
 //! log and the undo log in step. How watch events become such changes is in `apply`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::changes::{ChangeLog, Changed};
@@ -86,6 +87,9 @@ pub struct NodeSlot {
     pub tie: u64,
 }
 
+/// Kind, namespace and name.
+type QuarantineKey = (&'static str, Name, Arc<str>);
+
 /// The state. See the module.
 pub struct Cluster {
     pub(super) nodes: Pages<NodeSlot>,
@@ -108,7 +112,7 @@ pub struct Cluster {
     /// Scheduler names whose pods we place.
     pub(super) ours: Arc<FxHashSet<Name>>,
     /// Objects we cannot read, by kind, namespace and name.
-    pub(super) quarantined: Arc<std::collections::BTreeMap<(&'static str, Name, Arc<str>), Quarantined>>,
+    pub(super) quarantined: Arc<BTreeMap<QuarantineKey, Quarantined>>,
     seed: u64,
 }
 

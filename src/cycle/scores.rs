@@ -36,9 +36,6 @@ pub(super) struct Scores {
     raw: Vec<i32>,
     /// The greatest raw score per active plugin that normalises.
     greatest: Vec<Greatest>,
-    /// What the plugins whose greatest score is 0 give every node, and the others.
-    constant: i64,
-    varying: SmallVec<[usize; 8]>,
     /// Sum of weighted scores per slot, [`REFUSED`] for refused nodes.
     total: Vec<i64>,
     blocks: Blocks,
@@ -89,8 +86,6 @@ impl Scores {
         let mut scores = Self {
             raw: vec![0; mask.len() * active.len()],
             greatest: vec![Greatest::default(); active.len()],
-            constant: 0,
-            varying: SmallVec::new(),
             total: Vec::new(),
             blocks: Blocks::default(),
             scratch: Scratch::default(),
@@ -215,12 +210,6 @@ impl Scores {
     }
 
     fn total_all(&mut self, of: &Subject<'_>, mask: &[CauseId]) {
-        let is_constant =
-            |at: usize| self.active[at].normalize != Normalize::Identity && self.greatest[at].raw == 0;
-        let (constant, varying): (SmallVec<[usize; 8]>, SmallVec<[usize; 8]>) =
-            (0..self.active.len()).partition(|at| is_constant(*at));
-        self.constant = constant.iter().map(|at| self.active[*at].weighted(0, 0).1).sum();
-        self.varying = varying;
         self.total.clear();
         for (i, cause) in mask.iter().enumerate() {
             let total = if cause.is_feasible() { self.total_of(NodeIdx(i as u32)) } else { REFUSED };
@@ -235,9 +224,8 @@ impl Scores {
     }
 
     fn total_of(&self, node: NodeIdx) -> i64 {
-        let raw = self.raw_of(node);
-        let weighted = |at: &usize| self.active[*at].weighted(raw[*at], self.greatest[*at].raw).1;
-        self.constant + self.varying.iter().map(weighted).sum::<i64>()
+        let shares = self.active.iter().zip(self.raw_of(node)).zip(&self.greatest);
+        shares.map(|((a, raw), greatest)| a.weighted(*raw, greatest.raw).1).sum()
     }
 
     /// Returns the greatest raw score of each active plugin over some nodes.

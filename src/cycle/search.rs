@@ -50,10 +50,10 @@ impl Rows {
                 total: counts.2,
             })
         };
-        if self.n_feasible == 1 {
-            if let Some(node) = self.only_feasible(of) {
-                return placement(node, None);
-            }
+        if self.n_feasible == 1
+            && let Some(node) = self.only_feasible(of)
+        {
+            return placement(node, None);
         }
         self.ensure_scores(of, tally);
         match self.best(of) {
