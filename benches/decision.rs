@@ -90,7 +90,7 @@ fn main() {
         black_box(bare_scan(&root.cluster, black_box(100), black_box(128 << 20)));
     });
     line("bare fused scan: fit, least, balanced, best", scan, "us", "-", "-");
-    line("decision of equal pods / bare scan", 1e6 / equal / scan, "x", "-", "-");
+    line("bare scan / decision of equal pods", scan * equal / 1e6, "x", "-", "-");
     let mut fresh = scheduler(false);
     add_pods(&mut fresh, 200, 1);
     let anew = micros(200, || drop(black_box(fresh.step(now(), &NoProbe))));
@@ -105,6 +105,6 @@ fn main() {
         black_box(scheduler.step(now(), &NoProbe));
         black_box(scheduler.take_effects());
     });
-    line("refuse a pod of a new shape, all 5,000 nodes", refused, "us", "-", "20000");
+    line("refuse a pod of a new shape, all 5,000 nodes", refused, "us", "20000", "5000");
     drop(root);
 }

@@ -88,13 +88,15 @@ pub struct NodeSlot {
 }
 
 /// Kind, namespace and name.
-pub(super) type QuarantineKey = (&'static str, Name, Arc<str>);
+type QuarantineKey = (&'static str, Name, Arc<str>);
 
 /// The state. See the module.
 pub struct Cluster {
     pub(super) nodes: Pages<NodeSlot>,
     pub(super) node_index: CowMap<Name, NodeIdx>,
     pub(super) free_nodes: Vec<NodeIdx>,
+    /// The tie order of each slot (`NodeSlot::tie`), side by side for whoever compares many.
+    pub(super) ties: Arc<Vec<u64>>,
     /// Slots with a node object, ascending.
     pub(super) present: Arc<Vec<NodeIdx>>,
     /// The same slots by name, for whoever shows some of them.
@@ -121,6 +123,7 @@ impl Cluster {
             nodes: Pages::default(),
             node_index: CowMap::default(),
             free_nodes: Vec::new(),
+            ties: Arc::default(),
             present: Arc::default(),
             by_name: Arc::default(),
             columns: Columns::default(),
@@ -144,6 +147,7 @@ impl Cluster {
             nodes: self.nodes.clone(),
             node_index: self.node_index.clone(),
             free_nodes: self.free_nodes.clone(),
+            ties: self.ties.clone(),
             present: self.present.clone(),
             by_name: self.by_name.clone(),
             columns: self.columns.clone(),
@@ -180,6 +184,11 @@ impl Cluster {
     /// Returns a slot.
     pub fn slot(&self, node: NodeIdx) -> &NodeSlot {
         &self.nodes[node.index()]
+    }
+
+    /// Returns `NodeSlot::tie` of every slot.
+    pub fn ties(&self) -> &[u64] {
+        &self.ties
     }
 
     /// Returns the object of a present node.
@@ -324,7 +333,11 @@ impl Cluster {
             return known;
         }
         let node = self.free_nodes.pop().unwrap_or(NodeIdx(self.nodes.len() as u32));
-        let slot = NodeSlot { name: name.clone(), tie: tie_hash(self.seed, name), ..NodeSlot::default() };
+        let tie = tie_hash(self.seed, name);
+        let ties = Arc::make_mut(&mut self.ties);
+        ties.resize(ties.len().max(node.index() + 1), 0);
+        ties[node.index()] = tie;
+        let slot = NodeSlot { name: name.clone(), tie, ..NodeSlot::default() };
         self.nodes.set(node.index(), slot);
         self.columns.grow(self.nodes.len());
         self.node_index.insert(name.clone(), node);

@@ -1,11 +1,13 @@
-//! The best node at any time: nodes in blocks of 64, each with its best or with a bound on it.
+//! The best node at any time: nodes in blocks, each with its best or with a bound on it.
 //!
-//! A row that gets worse only marks its block; the block is looked through again when it is about to win.
-//! Most of them never are, so a changed row costs a comparison.
+//! A row that gets worse only marks its block; the block is looked through again when it could win. Most of
+//! them cannot, so a changed row costs a comparison.
 
 use crate::framework::View;
 use crate::model::NodeIdx;
-use crate::model::pages::PAGE;
+
+/// Slots per block: fewer cost more at each decision, more cost more where a best one got worse.
+const BLOCK: usize = 32;
 
 /// The total of a slot that does not compete.
 pub(super) const REFUSED: i64 = i64::MIN;
@@ -21,13 +23,14 @@ struct Block {
 
 impl Block {
     fn of(view: View<'_>, totals: &[i64], node: NodeIdx) -> Self {
-        Self { total: totals[node.index()], tie: view.cluster().slot(node).tie, node, is_exact: true }
+        Self { total: totals[node.index()], tie: view.cluster().ties()[node.index()], node, is_exact: true }
     }
 
     /// Whether this one's node goes before the other's: by total, then by the greater tie hash, then by name.
     fn beats(&self, view: View<'_>, other: &Self) -> bool {
         (self.total, self.tie) > (other.total, other.tie)
             || ((self.total, self.tie) == (other.total, other.tie)
+                && self.total != REFUSED
                 && self.node != other.node
                 && view.name(self.node) < view.name(other.node))
     }
@@ -43,18 +46,18 @@ impl Blocks {
     /// Looks through all slots.
     pub(super) fn rebuild(&mut self, view: View<'_>, totals: &[i64]) {
         self.blocks.clear();
-        let n = totals.len().div_ceil(PAGE);
+        let n = totals.len().div_ceil(BLOCK);
         self.blocks.extend((0..n).map(|i| look_through(view, totals, i)));
     }
 
     /// Takes note of the new total of a slot.
     pub(super) fn update(&mut self, view: View<'_>, totals: &[i64], node: NodeIdx) {
-        let block = &mut self.blocks[node.index() / PAGE];
+        let block = &mut self.blocks[node.index() / BLOCK];
         let total = totals[node.index()];
         if node == block.node {
             // Better or equal than what nothing beats: it is the best. Worse: what it was is a bound.
             if total >= block.total {
-                (block.total, block.is_exact) = (total, true);
+                *block = Block::of(view, totals, node);
             } else {
                 block.is_exact = false;
             }
@@ -68,35 +71,43 @@ impl Blocks {
 
     /// Returns the best node of all.
     pub(super) fn best(&mut self, view: View<'_>, totals: &[i64]) -> Option<NodeIdx> {
-        loop {
-            let mut best = 0;
-            for (i, block) in self.blocks.iter().enumerate().skip(1) {
-                if block.beats(view, &self.blocks[best]) {
-                    best = i;
+        let mut best = nobody(0);
+        for block in self.blocks.iter().filter(|b| b.is_exact) {
+            if block.beats(view, &best) {
+                best = *block;
+            }
+        }
+        for (i, block) in self.blocks.iter_mut().enumerate().filter(|(_, b)| !b.is_exact) {
+            if block.beats(view, &best) {
+                *block = look_through(view, totals, i);
+                if block.beats(view, &best) {
+                    best = *block;
                 }
             }
-            let block = self.blocks.get(best)?;
-            if block.is_exact {
-                return (block.total != REFUSED).then_some(block.node);
-            }
-            self.blocks[best] = look_through(view, totals, best);
         }
+        (best.total != REFUSED).then_some(best.node)
     }
 }
 
+fn nobody(slot: usize) -> Block {
+    Block { total: REFUSED, tie: 0, node: NodeIdx(slot as u32), is_exact: true }
+}
+
 fn look_through(view: View<'_>, totals: &[i64], block: usize) -> Block {
-    let start = block * PAGE;
-    let part = &totals[start..(start + PAGE).min(totals.len())];
+    let start = block * BLOCK;
+    let part = &totals[start..(start + BLOCK).min(totals.len())];
     let max = part.iter().copied().max().unwrap_or(REFUSED);
-    let nobody = Block { total: REFUSED, tie: 0, node: NodeIdx(start as u32), is_exact: true };
+    let mut best = nobody(start);
     if max == REFUSED {
-        return nobody;
+        return best;
     }
-    let mut best = nobody;
-    for (i, _) in part.iter().enumerate().filter(|(_, total)| **total == max) {
-        let own = Block::of(view, totals, NodeIdx((start + i) as u32));
-        if own.beats(view, &best) {
-            best = own;
+    let ties = &view.cluster().ties()[start..][..part.len()];
+    for (i, (total, tie)) in part.iter().zip(ties).enumerate() {
+        if *total == max && (best.total == REFUSED || *tie >= best.tie) {
+            let own = Block { total: max, tie: *tie, node: NodeIdx((start + i) as u32), is_exact: true };
+            if own.beats(view, &best) {
+                best = own;
+            }
         }
     }
     best
@@ -138,5 +149,12 @@ mod tests {
         totals.fill(REFUSED);
         (0..200).for_each(|i| blocks.update(view, &totals, NodeIdx(i)));
         assert_eq!(blocks.best(view, &totals), None);
+        // From nobody to one, then two equal ones, at the start of blocks.
+        for pair in [[0u32, 96], [64, 32]] {
+            pair.iter().for_each(|n| totals[*n as usize] = 5);
+            pair.iter().for_each(|n| blocks.update(view, &totals, NodeIdx(*n)));
+            let want = (0..200u32).map(NodeIdx).filter(|n| totals[n.index()] == 5);
+            assert_eq!(blocks.best(view, &totals), want.max_by_key(|n| cluster.slot(*n).tie));
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Raw scores, totals and the best of the feasible nodes of one shape.
 
+use smallvec::SmallVec;
+
 use super::best::{Blocks, REFUSED};
 use super::chain::{self, PluginTally};
 use super::rows::Subject;
@@ -170,11 +172,11 @@ impl Scores {
         let normalising = |scores: &Self| {
             let all = scores.active.iter().enumerate();
             let normalising = all.filter(|(_, a)| a.normalize != Normalize::Identity);
-            normalising.map(|(at, a)| (at, a.reads)).collect::<smallvec::SmallVec<[(usize, Reads); 4]>>()
+            normalising.map(|(at, a)| (at, a.reads)).collect::<SmallVec<[(usize, Reads); 4]>>()
         };
         let kinds = normalising(self);
         let width = self.active.len();
-        let mut before: smallvec::SmallVec<[(i32, bool); 4]> = smallvec::SmallVec::new();
+        let mut before: SmallVec<[(i32, bool); 4]> = SmallVec::new();
         for (at, reads) in &kinds {
             let was = self.greatest[*at].raw;
             for row in touched.iter().filter(|t| t.was && moves(*reads, t)) {

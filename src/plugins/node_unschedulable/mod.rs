@@ -1,4 +1,6 @@
 //! NodeUnschedulable: keeps pods off cordoned nodes, unless they tolerate the taint that stands for it.
+//!
+//! Which nodes are cordoned is derived state: one bit per node instead of a look at every object.
 
 use std::sync::{Arc, LazyLock};
 
@@ -7,14 +9,15 @@ use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::plugins::NodeUnschedulableState;
 use serde_json::{Value, json};
 
-use crate::cluster::{ClusterEvent, NodeChange};
+use super::node_mask::NodeMask;
+use crate::cluster::{ClusterEvent, DerivedState, NodeChange};
 use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
 use crate::framework::plugin::{
     ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, Reads,
 };
 use crate::framework::{Cause, CauseId, Code, Reason, View};
 use crate::model::taint::{Taint, TaintEffect, tolerated};
-use crate::model::{Name, Pod, PodSpec};
+use crate::model::{Name, Node, NodeIdx, Pod, PodSpec};
 
 /// Name in the configuration.
 pub const NAME: &str = "NodeUnschedulable";
@@ -47,6 +50,10 @@ impl PluginFactory for Factory {
         json!({"type": "object", "additionalProperties": false})
     }
 
+    fn derived_state(&self) -> Option<Box<dyn DerivedState>> {
+        Some(Box::new(CordonedNodes::default()))
+    }
+
     fn endpoints(&self) -> Vec<Endpoint> {
         vec![Endpoint::new(
             "state",
@@ -54,6 +61,24 @@ impl PluginFactory for Factory {
             BodySchema::of::<NodeUnschedulableState>(),
             read_state,
         )]
+    }
+}
+
+/// Which nodes are cordoned.
+#[derive(Clone, Default)]
+struct CordonedNodes(NodeMask);
+
+impl DerivedState for CordonedNodes {
+    fn fork(&self) -> Box<dyn DerivedState> {
+        Box::new(self.clone())
+    }
+
+    fn node_changed(&mut self, node: NodeIdx, _old: Option<&Node>, new: Option<&Node>) {
+        self.0.set(node, new.is_some_and(|n| n.unschedulable));
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
     }
 }
 
@@ -77,7 +102,8 @@ impl Filter for NodeUnschedulable {
     }
 
     fn filter(&self, view: View<'_>, spec: &PodSpec, _value: &CycleValue, nodes: &mut Nodes<'_>) {
-        if tolerated(&spec.tolerations, &CORDON) {
+        let cordoned = view.state::<CordonedNodes>().map(|c| &c.0);
+        if cordoned.is_some_and(NodeMask::is_empty) || tolerated(&spec.tolerations, &CORDON) {
             return;
         }
         let cause = nodes.cause(Cause::new(
@@ -85,7 +111,10 @@ impl Filter for NodeUnschedulable {
             Code::UnschedulableAndUnresolvable,
             Reason::of(ReasonCode::NodeUnschedulable),
         ));
-        nodes.refuse(|n| if is_cordoned(view, n) { cause } else { CauseId::FEASIBLE });
+        nodes.refuse(|n| {
+            let refused = cordoned.map_or_else(|| is_cordoned(view, n), |c| c.contains(n));
+            if refused { cause } else { CauseId::FEASIBLE }
+        });
     }
 }
 
@@ -112,7 +141,7 @@ impl Hints for NodeUnschedulable {
     }
 }
 
-fn is_cordoned(view: View<'_>, node: crate::model::NodeIdx) -> bool {
+fn is_cordoned(view: View<'_>, node: NodeIdx) -> bool {
     view.cluster().node(node).is_some_and(|n| n.unschedulable)
 }
 
@@ -127,7 +156,6 @@ fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Node;
     use crate::model::taint::{Toleration, TolerationOperator};
     use crate::plugins::testing::{TestCluster, filter_all, node, pod_with};
 
