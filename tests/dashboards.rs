@@ -76,6 +76,7 @@ async fn metrics_of_a_running_scheduler() -> String {
         shadow_of: None,
         log: None,
         clock: clock::system(),
+        decisions: None,
     })
     .await
     .unwrap();

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pellucid::cluster::state::Overlay;
-use pellucid::cluster::{Cluster, ResourceIdx, Stage};
+use pellucid::cluster::{Cluster, Stage};
 use pellucid::framework::endpoint::{PathParams, ReadContext};
 use pellucid::framework::plugin::{Plugin, PreFiltered, PreScored};
 use pellucid::framework::{Cause, CauseId, Causes, CycleValue, Nodes, View};
@@ -105,7 +105,7 @@ fn seen(cluster: &Cluster, specs: &[PodSpec]) -> BTreeMap<String, Value> {
     for slot in (0..cluster.n_slots() as u32).map(NodeIdx).filter(|n| !view.name(*n).is_empty()) {
         let (page, at) = (view.columns().page(slot), slot.index() % PAGE);
         let mut amounts = BTreeMap::new();
-        for resource in (0..view.columns().n_resources()).map(|i| ResourceIdx(i as u16)) {
+        for resource in view.columns().offered() {
             let column = page.resource(resource);
             if (column.allocatable[at], column.requested[at]) != (0, 0) {
                 let name = view.columns().name(resource).to_string();

@@ -61,6 +61,7 @@ async fn instance(sandbox: &Handle, shadow_of: Option<&str>) -> Instance {
         shadow_of: shadow_of.map(String::from),
         log: None,
         clock: clock::system(),
+        decisions: None,
     };
     Instance::start(parts).await.expect("an instance")
 }
@@ -203,6 +204,26 @@ async fn faults_lose_nothing_and_place_nothing_twice() {
     }
     instance.stop().await;
     sandbox.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_server_at_the_same_address_is_listed_anew() {
+    let (first, _) = sandbox(vec![node("old-1", "4"), node("old-2", "4")]).await;
+    first.compact(1_000);
+    let address = first.address();
+    let mut instance = instance(&first, None).await;
+    wait(&mut instance, "the old nodes", |root| root.cluster.present().len() == 2).await;
+    first.stop().await;
+    let objects = vec![node("new", "4"), pod("p", "1", "pellucid")];
+    let second =
+        Sandbox::start(Config { listen: address, objects, ..Config::default() }).await.expect("a sandbox");
+    // As `pellucid sandbox` does: revisions begin above those of an earlier run.
+    second.compact(2_000);
+    let root = wait(&mut instance, "the new cluster", |root| bound(root) == 1).await;
+    let names: Vec<&str> = root.cluster.by_name().iter().map(|n| &*root.cluster.slot(*n).name).collect();
+    assert_eq!(names, ["new"]);
+    instance.stop().await;
+    second.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

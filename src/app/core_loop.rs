@@ -45,8 +45,8 @@ pub struct CoreLoop {
     pub published: watch::Sender<u64>,
     /// Metrics.
     pub metrics: Arc<Metrics>,
-    /// How long each decision took.
-    pub decisions: Arc<Durations>,
+    /// Collects how long each decision took, when somebody reports it.
+    pub decisions: Option<Arc<Durations>>,
     /// Which complete lists have arrived.
     pub lists: Lists,
     /// Ends the loop.
@@ -82,7 +82,7 @@ impl CoreLoop {
         while !self.stop.is_cancelled() {
             dirty |= self.take_inputs();
             let now = (self.clock)();
-            self.scheduler.tick(now);
+            dirty |= self.scheduler.tick(now);
             dirty |= self.plan(&stopwatch);
             let now = (self.clock)();
             let idle = !self.can_plan() && self.inputs.is_empty();
@@ -126,7 +126,9 @@ impl CoreLoop {
             let now = (self.clock)();
             let Some(step) = self.scheduler.step(now, stopwatch) else { break };
             let took = (self.clock)().monotonic.saturating_sub(now.monotonic);
-            self.decisions.add(took);
+            if let Some(decisions) = &self.decisions {
+                decisions.add(took);
+            }
             self.metrics.attempt(&step, took, now.monotonic);
             log(&step, took);
             any = true;

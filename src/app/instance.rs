@@ -50,6 +50,8 @@ pub struct InstanceConfig {
     pub log: Option<Arc<LogControl>>,
     /// The clock.
     pub clock: Clock,
+    /// Collects how long each decision took: for a run that ends, since it grows with every decision.
+    pub decisions: Option<Arc<Durations>>,
 }
 
 /// Why an instance did not start.
@@ -72,8 +74,6 @@ pub struct Instance {
     pub address: SocketAddr,
     /// The edge to the cluster.
     pub edge: Edge,
-    /// How long each decision took.
-    pub decisions: Arc<Durations>,
     root: Arc<ArcSwap<Root>>,
     published: watch::Receiver<u64>,
     stop_server: CancellationToken,
@@ -85,8 +85,17 @@ pub struct Instance {
 impl Instance {
     /// Starts everything on the present runtime.
     pub async fn start(config: InstanceConfig) -> Result<Self, StartError> {
-        let InstanceConfig { connection, configuration, registry, listen, seed, shadow_of, log, clock } =
-            config;
+        let InstanceConfig {
+            connection,
+            configuration,
+            registry,
+            listen,
+            seed,
+            shadow_of,
+            log,
+            clock,
+            decisions,
+        } = config;
         let switches = Arc::new(Switches::default());
         let mut scheduler = Scheduler::new(Settings {
             profiles: configuration.profiles,
@@ -129,7 +138,6 @@ impl Instance {
 
         let (stop_server, stop_core) = (CancellationToken::new(), CancellationToken::new());
         let server = tokio::spawn(bound.serve(stop_server.clone()));
-        let decisions = Arc::new(Durations::default());
         let core = CoreLoop {
             scheduler,
             inputs,
@@ -138,12 +146,12 @@ impl Instance {
             root: root.clone(),
             published: published_tx,
             metrics,
-            decisions: decisions.clone(),
+            decisions,
             lists: Lists::default(),
             stop: stop_core.clone(),
         };
         let core_ended = spawn_core(core, alive).map_err(StartError::Thread)?;
-        Ok(Self { address, edge, decisions, root, published, stop_server, stop_core, core_ended, server })
+        Ok(Self { address, edge, root, published, stop_server, stop_core, core_ended, server })
     }
 
     /// Returns the URL of the REST server.

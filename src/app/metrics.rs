@@ -104,20 +104,25 @@ fn request_buckets() -> Histogram {
 /// What is counted as it happens.
 pub struct Metrics {
     registry: Mutex<Registry>,
-    attempts: Family<AttemptLabels, Counter>,
-    durations: Durations<AttemptLabels>,
+    /// Per profile: placed, refused.
+    profiles: Vec<[Attempts; 2]>,
     algorithm: Histogram,
     sli: Durations<SliLabels>,
     pod_attempts: Histogram,
     requests: Durations<RequestLabels>,
-    profiles: Vec<String>,
+}
+
+/// Handles of one profile and result.
+struct Attempts {
+    count: Counter,
+    seconds: Histogram,
 }
 
 impl Metrics {
     /// Registers everything; `profiles` are the scheduler names in the core's order.
     pub fn new(profiles: Vec<String>) -> Self {
         let mut registry = Registry::default();
-        let attempts = Family::default();
+        let attempts: Family<AttemptLabels, Counter> = Family::default();
         let durations: Durations<AttemptLabels> = Family::new_with_constructor(attempt_buckets);
         let algorithm = attempt_buckets();
         let sli: Durations<SliLabels> = Family::new_with_constructor(sli_buckets);
@@ -153,23 +158,29 @@ impl Metrics {
             "Time to answer a request of the REST API by path template and status, in seconds",
             requests.clone(),
         );
+        let handles = |profile: &String, result| {
+            let labels = AttemptLabels { result, profile: profile.clone() };
+            let (count, seconds) =
+                (attempts.get_or_create_owned(&labels), durations.get_or_create_owned(&labels));
+            Attempts { count, seconds }
+        };
+        let profiles =
+            profiles.iter().map(|p| [handles(p, "scheduled"), handles(p, "unschedulable")]).collect();
         let registry = Mutex::new(registry);
-        Self { registry, attempts, durations, algorithm, sli, pod_attempts, requests, profiles }
+        Self { registry, profiles, algorithm, sli, pod_attempts, requests }
     }
 
     /// Counts an attempt.
     pub fn attempt(&self, step: &Step, took: Duration, now: Duration) {
-        let result = match step.verdict.outcome {
-            Outcome::Placed { .. } => "scheduled",
-            Outcome::Refused(_) | Outcome::Gated(_) => "unschedulable",
-        };
-        let profile = self.profiles.get(step.profile).cloned().unwrap_or_default();
-        let labels = AttemptLabels { result, profile };
+        let is_placed = matches!(step.verdict.outcome, Outcome::Placed { .. });
         let seconds = took.as_secs_f64();
-        self.attempts.get_or_create_owned(&labels).inc();
-        self.durations.get_or_create_owned(&labels).observe(seconds);
+        if let Some([placed, refused]) = self.profiles.get(step.profile) {
+            let handles = if is_placed { placed } else { refused };
+            handles.count.inc();
+            handles.seconds.observe(seconds);
+        }
         self.algorithm.observe(seconds);
-        if result == "scheduled" {
+        if is_placed {
             let waited = now.saturating_sub(step.first_queued_at);
             let attempts = if step.attempts >= 15 { "15+".into() } else { step.attempts.to_string() };
             self.sli.get_or_create_owned(&SliLabels { attempts }).observe(waited.as_secs_f64());

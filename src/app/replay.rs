@@ -157,6 +157,7 @@ async fn through_api(nodes: Vec<Value>, pods: Vec<Value>, seed: u64) -> anyhow::
     let patience = Duration::from_secs(10);
     let connection = Connection::with_config(sandbox.kube_config(), "the replay's sandbox", patience).await?;
     let client = connection.write.clone();
+    let decisions = Arc::new(Durations::default());
     let mut instance = Instance::start(InstanceConfig {
         connection,
         configuration: config::default(&registry)?,
@@ -166,6 +167,7 @@ async fn through_api(nodes: Vec<Value>, pods: Vec<Value>, seed: u64) -> anyhow::
         shadow_of: None,
         log: None,
         clock: clock::system(),
+        decisions: Some(decisions.clone()),
     })
     .await?;
     for node in &nodes {
@@ -189,7 +191,7 @@ async fn through_api(nodes: Vec<Value>, pods: Vec<Value>, seed: u64) -> anyhow::
 
     let nodes = client::list(&client, "/api/v1/nodes").await?;
     let pods = client::list(&client, &format!("/api/v1/namespaces/{NAMESPACE}/pods")).await?;
-    let (root, decisions) = (instance.root(), instance.decisions.clone());
+    let root = instance.root();
     instance.stop().await;
     sandbox.stop().await;
     let note = "through the sandbox's HTTP API, on the same machine: creation, decision and binding".into();

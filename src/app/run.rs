@@ -49,6 +49,7 @@ pub async fn run(options: RunOptions, log: Arc<LogControl>) -> anyhow::Result<()
         shadow_of,
         log: Some(log),
         clock: clock::system(),
+        decisions: None,
     })
     .await?;
     tracing::info!(rest = %instance.url(), "scheduling");

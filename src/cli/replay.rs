@@ -41,6 +41,11 @@ impl ReplayArgs {
     /// Reads the trace, as far as it is to be replayed. The files are checked whole.
     pub fn trace(&self) -> anyhow::Result<Trace> {
         let mut trace = read(self.format, &self.nodes, &self.pods)?;
+        for (file, n, what) in
+            [(&self.nodes, trace.nodes.len(), "nodes"), (&self.pods, trace.pods.len(), "pods")]
+        {
+            anyhow::ensure!(n > 0, "{}: there are no {what} in it", file.display());
+        }
         trace.pods.truncate(self.limit.unwrap_or(usize::MAX));
         Ok(trace)
     }

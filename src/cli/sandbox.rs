@@ -45,6 +45,8 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let config =
         Config { listen: args.listen, clock, seed, kubelet: Some(kubelet), objects, ..Config::default() };
     let handle = Sandbox::start(config).await.context("the sandbox did not start")?;
+    // Revisions begin above those of an earlier run, so that its clients are told to list anew.
+    handle.compact(u64::try_from(handle.clock().now().as_millisecond()).unwrap_or(0));
     println!("sandbox API server on {}, {} nodes", handle.url(), handle.count("nodes"));
     println!("try: kubectl --server={} get nodes", handle.url());
     tokio::signal::ctrl_c().await.context("waiting for Ctrl-C")?;

@@ -76,7 +76,7 @@ impl Cluster {
             Arc::make_mut(&mut self.present).insert(at, idx);
             let at = self.by_name.partition_point(|n| self.nodes[n.index()].name < node.name);
             Arc::make_mut(&mut self.by_name).insert(at, idx);
-            self.columns.set_allocatable(idx, &node.allocatable);
+            self.set_allocatable(idx, &node.allocatable);
             self.node_derived(idx, None, Some(&node));
             self.changes.push_all();
             out.push(ClusterEvent::NodeAdded(idx));
@@ -88,7 +88,7 @@ impl Cluster {
         }
         let n_resources = self.columns.n_resources();
         if change.any(NodeChange::ALLOCATABLE) {
-            self.columns.set_allocatable(idx, &node.allocatable);
+            self.set_allocatable(idx, &node.allocatable);
         }
         self.node_derived(idx, Some(&old), Some(&node));
         // Images count over all nodes; a new column changes what names resolve to.
@@ -98,6 +98,21 @@ impl Cluster {
             self.changes.push(idx, Changed::Object);
         }
         out.push(ClusterEvent::NodeUpdated { node: idx, change, old });
+    }
+
+    /// Sets what a node offers. When it is the first to offer a resource, what pods request of it is counted
+    /// from now on, on all nodes.
+    fn set_allocatable(&mut self, node: NodeIdx, list: &ResourceList) {
+        let known = self.columns.n_resources();
+        self.columns.set_allocatable(node, list);
+        if self.columns.n_resources() == known {
+            return;
+        }
+        for record in self.pods.iter().flatten() {
+            if let Some(node) = record.node {
+                self.columns.take_new(node, &record.pod.spec.requests, known);
+            }
+        }
     }
 
     /// A node is gone. Pods on it keep their places until they are gone themselves.

@@ -23,6 +23,9 @@ pub const EPHEMERAL_STORAGE: ResourceIdx = ResourceIdx(2);
 /// Pods.
 pub const PODS: ResourceIdx = ResourceIdx(3);
 const FIXED: usize = 4;
+/// Scalar columns at most. Only nodes make columns, so pods cannot fill the table; a resource beyond it is
+/// treated as one that no node offers.
+const SCALARS_MOST: usize = 1024;
 
 /// One resource on the nodes of a page.
 #[derive(Clone, Debug)]
@@ -91,12 +94,14 @@ impl ColumnPage {
 #[derive(Clone, Debug, Default)]
 pub struct Columns {
     pages: Vec<Arc<ColumnPage>>,
-    /// Names of the scalar columns, in the order they were first seen.
+    /// Names of the scalar columns, in the order they were first offered.
     scalars: Arc<Vec<Name>>,
+    /// Per scalar column, how many nodes offer some of it. A column outlives its last offer.
+    offers: Arc<Vec<u32>>,
 }
 
 impl Columns {
-    /// Returns the column number of a resource name, or `None` when no node or pod has named it yet.
+    /// Returns the column number of a resource name, or `None` when no node has offered it.
     pub fn find(&self, name: &Name) -> Option<ResourceIdx> {
         match &**name {
             "cpu" => Some(CPU),
@@ -121,6 +126,13 @@ impl Columns {
     /// Returns how many columns there are; their numbers are below it.
     pub fn n_resources(&self) -> usize {
         FIXED + self.scalars.len()
+    }
+
+    /// Iterates over the columns that are worth showing: the fixed ones, and what some node offers. What was
+    /// offered once and is no more does not show that it was.
+    pub fn offered(&self) -> impl Iterator<Item = ResourceIdx> {
+        let scalars = self.offers.iter().enumerate().filter(|(_, n)| **n > 0).map(|(i, _)| i + FIXED);
+        (0..FIXED).chain(scalars).map(|i| ResourceIdx(i as u16))
     }
 
     /// Returns the page of a node.
@@ -154,19 +166,31 @@ impl Columns {
         }
     }
 
-    fn find_or_add(&mut self, name: &Name) -> ResourceIdx {
-        self.find(name).unwrap_or_else(|| {
+    /// Returns the column of a resource that a node offers, making it when there is room for one more.
+    fn find_or_add(&mut self, name: &Name) -> Option<ResourceIdx> {
+        self.find(name).or_else(|| {
+            if self.scalars.len() >= SCALARS_MOST {
+                return None;
+            }
             Arc::make_mut(&mut self.scalars).push(name.clone());
-            ResourceIdx((FIXED + self.scalars.len() - 1) as u16)
+            Arc::make_mut(&mut self.offers).push(0);
+            Some(ResourceIdx((FIXED + self.scalars.len() - 1) as u16))
         })
     }
 
+    /// Sets what a node offers. A resource that no node has offered before gets a column; the caller counts
+    /// what pods already request of it with [`Columns::take_new`].
     pub(super) fn set_allocatable(&mut self, node: NodeIdx, list: &ResourceList) {
-        let scalars: Vec<_> = list.scalars.iter().map(|(n, v)| (self.find_or_add(n), *v)).collect();
+        let offered = list.scalars.iter();
+        let offered = offered.filter(|(_, v)| *v != 0);
+        let scalars: Vec<_> = offered.filter_map(|(n, v)| Some((self.find_or_add(n)?, *v))).collect();
         let page = Arc::make_mut(&mut self.pages[node.index() / PAGE]);
         let at = node.index() % PAGE;
-        for column in page.fixed.iter_mut().chain(&mut page.scalars) {
-            column.allocatable[at] = 0;
+        for (i, column) in page.scalars.iter_mut().enumerate() {
+            if column.allocatable[at] != 0 {
+                Arc::make_mut(&mut self.offers)[i] -= 1;
+                column.allocatable[at] = 0;
+            }
         }
         page.fixed[0].allocatable[at] = list.milli_cpu.min(MOST);
         page.fixed[1].allocatable[at] = list.memory.min(MOST);
@@ -174,13 +198,25 @@ impl Columns {
         page.fixed[3].allocatable[at] = list.pods.min(MOST);
         for (resource, amount) in scalars {
             page.resource_mut(resource).allocatable[at] = amount.min(MOST);
+            Arc::make_mut(&mut self.offers)[usize::from(resource.0) - FIXED] += 1;
+        }
+    }
+
+    /// Counts what a pod on a node requests of the columns from number `first` on, which are new.
+    pub(super) fn take_new(&mut self, node: NodeIdx, requests: &PodRequests, first: usize) {
+        for (name, amount) in &requests.list.scalars {
+            if let Some(resource) = self.find(name).filter(|r| usize::from(r.0) >= first) {
+                let page = Arc::make_mut(&mut self.pages[node.index() / PAGE]);
+                let to = &mut page.resource_mut(resource).requested[node.index() % PAGE];
+                *to = to.wrapping_add((*amount).clamp(-MOST, MOST));
+            }
         }
     }
 
     /// Adds (`sign` 1) or removes (`sign` -1) what a pod takes.
     pub(super) fn take(&mut self, node: NodeIdx, requests: &PodRequests, sign: i64) {
         let scalars: smallvec::SmallVec<[(ResourceIdx, i64); 4]> =
-            requests.list.scalars.iter().map(|(n, v)| (self.find_or_add(n), *v)).collect();
+            requests.list.scalars.iter().filter_map(|(n, v)| Some((self.find(n)?, *v))).collect();
         let page = Arc::make_mut(&mut self.pages[node.index() / PAGE]);
         let at = node.index() % PAGE;
         let add = |to: &mut i64, amount: i64| *to = to.wrapping_add(sign * amount.clamp(-MOST, MOST));

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use pellucid_api::reason::ReasonCode;
 use smallvec::SmallVec;
 
-use crate::framework::{Cause, Code, Reason};
+use crate::framework::{Cause, Reason};
 use crate::model::{Name, NodeIdx, Now};
 use crate::queue::RefusedBy;
 
@@ -128,11 +128,6 @@ impl Refusal {
         let of_pod = self.pod_cause.iter().flat_map(|c| c.reasons.iter().map(|r| (r, 0)));
         of_pod.chain(self.groups.iter().flat_map(|g| g.cause.reasons.iter().map(|r| (r, g.count))))
     }
-
-    /// Whether removing pods could help on some node.
-    pub fn is_resolvable(&self) -> bool {
-        self.groups.iter().any(|g| g.cause.code == Code::Unschedulable)
-    }
 }
 
 /// Reasons whose message stands alone, without a count of nodes.
@@ -167,6 +162,8 @@ pub enum Outcome {
 pub struct Verdict {
     /// Number of the attempt.
     pub cycle: u64,
+    /// Attempts at the unit so far, this one included.
+    pub attempts: u32,
     /// When it was decided.
     pub at: Now,
     /// Where the log of changed nodes stood: later changes may change the verdict.
@@ -178,6 +175,7 @@ pub struct Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::framework::Code;
 
     fn group(plugin: &'static str, reasons: &[Reason], count: usize) -> Group {
         let cause = Cause { plugin, code: Code::Unschedulable, reasons: reasons.iter().cloned().collect() };

@@ -178,14 +178,21 @@ impl Scheduler {
     }
 
     /// Shadow mode gives up places the other scheduler did not confirm.
-    pub(super) fn expire_held(&mut self, now: Now) {
+    pub(super) fn expire_held(&mut self, now: Now) -> bool {
+        let mut any = false;
         while let Some((at, id)) = self.held.first().copied().filter(|(at, _)| *at <= now.monotonic) {
             self.held.remove(&(at, id));
             if let Some(tally) = &mut self.shadow {
                 tally.expired += 1;
             }
+            let record = self.cluster.pod(id).map(|r| (r.pod.clone(), r.node));
             self.give_up(id, now);
+            if let Some((pod, Some(node))) = record {
+                self.wake(&ClusterEvent::PodReleased { pod, node }, now);
+            }
+            any = true;
         }
+        any
     }
 
     fn tell_gated(&mut self, id: PodId, pod: &Pod, refusal: Refusal, now: Now) {

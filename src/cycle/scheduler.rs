@@ -191,10 +191,11 @@ impl Scheduler {
         self.queue.next_deadline().into_iter().chain(held).min()
     }
 
-    /// Moves what is due.
-    pub fn tick(&mut self, now: Now) {
+    /// Moves what is due. Returns whether anything was.
+    pub fn tick(&mut self, now: Now) -> bool {
+        let before = self.queue.counts();
         self.queue.flush(now.monotonic);
-        self.expire_held(now);
+        self.expire_held(now) || before != self.queue.counts()
     }
 
     /// Takes the orders made since the last call.
@@ -388,7 +389,14 @@ impl Scheduler {
     }
 
     pub(super) fn store_verdict(&mut self, pod: PodId, outcome: Outcome, now: Now) -> Verdict {
-        let verdict = Verdict { cycle: self.cycle, at: now, changes: self.cluster.changes().head(), outcome };
+        let unit = self.queue.unit_of(pod).and_then(|u| self.queue.unit(u));
+        let verdict = Verdict {
+            cycle: self.cycle,
+            attempts: unit.map_or(0, |u| u.attempts),
+            at: now,
+            changes: self.cluster.changes().head(),
+            outcome,
+        };
         self.verdicts.set(pod.index(), Some(verdict.clone()));
         verdict
     }

@@ -54,6 +54,7 @@ pub(super) fn pod(root: &Root, namespace: &str, name: &str, now: Now) -> Result<
     let verdict = root.verdicts.get(id.index()).and_then(Option::as_ref);
     if let Some(verdict) = verdict {
         body.meta = of_verdict(root, verdict, now);
+        body.attempts = verdict.attempts;
     }
     match verdict.map(|v| &v.outcome) {
         Some(Outcome::Refused(refusal)) if record.node.is_none() => {
@@ -144,12 +145,14 @@ pub(crate) fn summary(refusal: &Refusal, nearest: Option<&Nearest>) -> String {
         n => format!(" The rest have {n} other causes."),
     };
     let (count, total, cause) = (group.count, refusal.total_nodes, group.cause.message());
-    let such_as = group.examples.first().map(|e| format!(", such as {e}")).unwrap_or_default();
+    let nodes = match (group.examples.first(), count) {
+        (Some(name), 1) => format!("Nearest is {name}"),
+        (Some(name), _) => format!("Nearest are {count} nodes, such as {name}"),
+        (None, _) => format!("Nearest are {count} nodes"),
+    };
     match nearest {
         Some(_) if refusal.groups.len() > 1 => {
-            format!(
-                "None of {total} nodes fits. Nearest are {count}{such_as}: {cause}{lacking}.{others} {remedy}"
-            )
+            format!("None of {total} nodes fits. {nodes}: {cause}{lacking}.{others} {remedy}")
         }
         _ => format!("None of {total} nodes fits: {cause}{lacking}.{others} {remedy}"),
     }

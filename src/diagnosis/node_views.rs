@@ -23,8 +23,9 @@ fn summary(root: &Root, idx: NodeIdx) -> NodeSummary {
     let slot = root.cluster.slot(idx);
     let columns = root.cluster.columns();
     let amounts = |of: &dyn Fn(ResourceIdx) -> i64| -> Amounts {
-        let all = (0..columns.n_resources()).map(|i| ResourceIdx(i as u16));
-        let named = all.filter(|r| columns.allocatable(idx, *r) != 0 || columns.requested(idx, *r) != 0);
+        let named = columns
+            .offered()
+            .filter(|r| columns.allocatable(idx, *r) != 0 || columns.requested(idx, *r) != 0);
         named.map(|r| (columns.name(r).to_string(), of(r))).collect()
     };
     NodeSummary {

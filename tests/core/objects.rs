@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pellucid::cluster::{Input, Stage};
 use pellucid::cycle::decision::Outcome;
 use pellucid::model::pod::PodPhase;
-use pellucid::model::{Node, Pod};
+use pellucid::model::{Name, Node, Pod};
 use pellucid::queue::QueueStage;
 
 use crate::made::{SECOND, core_with, node, on, pod};
@@ -162,4 +162,28 @@ fn priorities_go_first_and_names_break_the_tie() {
     }
     let order: Vec<String> = core.run().iter().map(|s| s.pod.key.name.to_string()).collect();
     assert_eq!(order, ["d", "b", "c", "a"]);
+}
+
+#[test]
+fn pods_cannot_make_columns_and_a_later_offer_counts_what_runs() {
+    let mut core = core_with(&[node("n", 31_000)]);
+    let mut greedy = on(&pod("greedy", 0), "n");
+    let mut spec = (*greedy.spec).clone();
+    spec.requests.list.scalars = (0..70_000).map(|i| (Name::new(&format!("x.example/r{i:05}")), 1)).collect();
+    greedy.spec = Arc::new(spec);
+    core.see(&greedy);
+    let columns = core.scheduler.cluster().columns();
+    assert_eq!(columns.n_resources(), 4, "a pod made columns");
+    assert_eq!(core.taken("n"), 0, "another column was written");
+
+    // A node that offers one of them makes its column, with what already runs counted.
+    let mut offering = node("n", 31_000);
+    offering.allocatable.scalars = Box::new([(Name::new("x.example/r00007"), 5)]);
+    core.see_node(&offering);
+    let cluster = core.scheduler.cluster();
+    let resource = cluster.columns().find(&Name::new("x.example/r00007")).expect("a column");
+    let idx = cluster.find_node(&Name::new("n")).expect("a node");
+    assert_eq!(cluster.columns().free(idx, resource), 4);
+    core.delete(&greedy);
+    assert_eq!(core.scheduler.cluster().columns().free(idx, resource), 5);
 }

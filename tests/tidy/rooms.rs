@@ -50,7 +50,6 @@ const GUARDED: &[(&str, &[&str])] = &[
     ("kube", &["kubernetes", "sandbox", "app"]),
     ("k8s_openapi", &["kubernetes", "sandbox"]),
     ("axum", &["http", "sandbox"]),
-    ("tower_http", &["http", "sandbox"]),
     ("utoipa_swagger_ui", &["http"]),
     ("hyper", &["http", "sandbox", "cli"]),
     ("hyper_util", &["http", "sandbox", "cli"]),

@@ -62,6 +62,7 @@ pub async fn run(
         shadow_of: None,
         log: Some(log),
         clock: clock::system(),
+        decisions: None,
     })
     .await?;
     writeln!(out, "API server  {}   (kubectl --server={} get pods -A)", sandbox.url(), sandbox.url())?;

@@ -38,8 +38,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 
 /// Returns the columns: the four fixed ones, then the others by name.
 fn columns(view: View<'_>) -> Vec<(Name, ResourceIdx)> {
-    let all = (0..view.columns().n_resources()).map(|i| ResourceIdx(i as u16));
-    let mut named: Vec<_> = all.map(|r| (view.columns().name(r), r)).collect();
+    let mut named: Vec<_> = view.columns().offered().map(|r| (view.columns().name(r), r)).collect();
     named.sort_by(|(a, i), (b, j)| {
         let (fixed_a, fixed_b) = (*i <= PODS, *j <= PODS);
         fixed_b.cmp(&fixed_a).then_with(|| if fixed_a && fixed_b { i.cmp(j) } else { a.cmp(b) })
