@@ -36,6 +36,7 @@ fn fails(args: &[&str], code: i32, parts: &[&str]) {
     for part in parts {
         assert!(ran.stderr.contains(part), "{args:?}: no {part:?} in\n{}", ran.stderr);
     }
+    assert!(ran.stderr.matches("(os error").count() <= 1, "{args:?}: a cause twice in\n{}", ran.stderr);
 }
 
 fn write(folder: &Path, name: &str, text: &str) -> String {
@@ -111,7 +112,7 @@ fn bad_traces_are_told_with_their_place() {
     replay("borg", &nodes, &nodes, 2, "no trace format is called \"borg\"; known are: openb");
     replay("openb", &nodes, &nodes, 1, "nodes.csv:2: column cpu_milli: \"12x\" is not an integer");
     replay("openb", &good, &good, 1, "good.csv:1: the header is \"sn,cpu_milli,memory_mib,gpu,model\"");
-    replay("openb", "/nonexistent.csv", &good, 1, "/nonexistent.csv: ");
+    replay("openb", "/nonexistent.csv", &good, 1, "/nonexistent.csv: No such file");
 }
 
 #[test]
@@ -166,6 +167,11 @@ fn a_server_that_is_not_there_is_said_to_be_missing() {
     {
         let args = [args, vec!["--server", &url]].concat();
         fails(&args, 1, &[&format!("no scheduler answers at {url}"), "`pellucid run`", "port-forward"]);
+        let said = pellucid(&args).stderr;
+        assert!(
+            said.trim_end().ends_with("port-forward deploy/pellucid 10251"),
+            "the hint is not last: {said}"
+        );
     }
     fails(&["probe", "--url", &url], 1, &["no scheduler answers"]);
     fails(&["flags", "--server", "https://127.0.0.1:1"], 1, &["plain HTTP"]);

@@ -92,6 +92,9 @@ impl LogControl {
 }
 
 /// Returns the directive that a klog verbosity stands for. Other crates stay at warn.
+///
+/// But kube's crates are silent: they log failures without saying of what, and whoever called them logs
+/// these again with context. A full directive can turn them on.
 fn directive_of(verbosity: u8) -> String {
     let level = match verbosity {
         0 => "warn",
@@ -99,7 +102,7 @@ fn directive_of(verbosity: u8) -> String {
         3..=5 => "debug",
         _ => "trace",
     };
-    format!("warn,pellucid={level}")
+    format!("warn,kube_client=off,kube_runtime=off,pellucid={level}")
 }
 
 /// Parses a directive from outside: no regular expressions, nothing is silently left out.
@@ -120,7 +123,8 @@ mod tests {
         for (v, level) in
             [(0, "warn"), (1, "info"), (2, "info"), (3, "debug"), (5, "debug"), (6, "trace"), (10, "trace")]
         {
-            assert_eq!(directive_of(v), format!("warn,pellucid={level}"));
+            let directive = format!("warn,kube_client=off,kube_runtime=off,pellucid={level}");
+            assert_eq!(directive_of(v), directive);
             assert!(parse(&directive_of(v)).is_ok());
         }
     }

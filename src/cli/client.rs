@@ -36,11 +36,12 @@ pub(super) struct Answered {
 pub(super) enum ClientError {
     #[error("{url:?} is not an address such as http://127.0.0.1:10251: {problem}")]
     Address { url: String, problem: String },
+    // Not a `source`: that would be printed once more, after the hint.
     #[error(
-        "no scheduler answers at {url}: {source}\nIs `pellucid run` up there? For one in a cluster: \
+        "no scheduler answers at {url}: {cause}\nIs `pellucid run` up there? For one in a cluster: \
          kubectl -n pellucid port-forward deploy/pellucid 10251"
     )]
-    Unreachable { url: String, source: std::io::Error },
+    Unreachable { url: String, cause: std::io::Error },
     #[error("no answer from {url} within {} s", .after.as_secs_f64())]
     Timeout { url: String, after: Duration },
     #[error("the connection to {url} failed: {problem}")]
@@ -101,7 +102,7 @@ async fn exchange(method: Method, address: &Address, url: &str) -> Result<Answer
     };
     let stream = TcpStream::connect((address.host.as_str(), address.port))
         .await
-        .map_err(|source| ClientError::Unreachable { url: url.to_owned(), source })?;
+        .map_err(|cause| ClientError::Unreachable { url: url.to_owned(), cause })?;
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| broken(&e))?;
     // Ends with the sender; its errors also reach the request.

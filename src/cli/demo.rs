@@ -4,9 +4,11 @@ use std::net::SocketAddr;
 
 use clap::Args;
 
-use super::runtime;
+use super::{runtime, sandbox};
 use crate::app::demo::{self, DemoOptions};
-use crate::app::telemetry;
+use crate::app::{instance, telemetry};
+use crate::http::ServeError;
+use crate::sandbox::StartError;
 
 /// Arguments of `demo`.
 #[derive(Debug, Args)]
@@ -37,5 +39,41 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         exit_when_settled: args.exit_when_settled,
         seed: args.seed,
     };
-    runtime()?.block_on(demo::run(options, log, &mut std::io::stdout()))
+    runtime()?.block_on(demo::run(options, log, &mut std::io::stdout())).map_err(explained)
+}
+
+/// Says which flag takes another port, if one of the two is taken.
+fn explained(error: anyhow::Error) -> anyhow::Error {
+    if error.downcast_ref::<StartError>().is_some_and(sandbox::is_taken) {
+        return sandbox::other_port(&error, "--api-listen");
+    }
+    match error.downcast_ref() {
+        Some(instance::StartError::Serve(ServeError::InUse { .. })) => {
+            sandbox::other_port(&error, "--listen")
+        }
+        _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn a_taken_port_is_explained_by_its_own_flag() {
+        let address = SocketAddr::from(([127, 0, 0, 1], 8001));
+        let sandbox = |kind| StartError::Listen { address, source: io::Error::from(kind) };
+        let rest = || instance::StartError::Serve(ServeError::InUse { address });
+        let said = |error: anyhow::Error| format!("{:#}", explained(error));
+        let taken = said(sandbox(io::ErrorKind::AddrInUse).into());
+        assert!(taken.starts_with("cannot listen on 127.0.0.1:8001: "), "{taken}");
+        assert!(taken.ends_with("\n--api-listen 127.0.0.1:0 takes any free port and prints it"), "{taken}");
+        let taken = said(rest().into());
+        assert!(taken.contains("in use"), "{taken}");
+        assert!(taken.ends_with("\n--listen 127.0.0.1:0 takes any free port and prints it"), "{taken}");
+        let other = said(sandbox(io::ErrorKind::PermissionDenied).into());
+        assert!(!other.contains('\n'), "{other}");
+    }
 }

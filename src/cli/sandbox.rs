@@ -1,5 +1,6 @@
 //! `pellucid sandbox`: runs the embedded API server until Ctrl-C.
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::Value;
 
-use crate::sandbox::{Clock, Config, Kubelet, Sandbox};
+use crate::sandbox::{Clock, Config, Kubelet, Sandbox, StartError};
 
 /// Runs an in-memory Kubernetes API server for a machine without a cluster.
 #[derive(Clone, Debug, clap::Args)]
@@ -44,7 +45,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let seed = clock.now().as_nanosecond() as u64;
     let config =
         Config { listen: args.listen, clock, seed, kubelet: Some(kubelet), objects, ..Config::default() };
-    let handle = Sandbox::start(config).await.context("the sandbox did not start")?;
+    let handle = Sandbox::start(config).await.map_err(explained)?;
     // Revisions begin above those of an earlier run, so that its clients are told to list anew.
     handle.compact(u64::try_from(handle.clock().now().as_millisecond()).unwrap_or(0));
     println!("sandbox API server on {}, {} nodes", handle.url(), handle.count("nodes"));
@@ -53,6 +54,23 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     println!("stopping");
     handle.stop().await;
     Ok(())
+}
+
+/// Says that the sandbox did not start, and what to do if its port is taken.
+fn explained(error: StartError) -> anyhow::Error {
+    let taken = is_taken(&error);
+    let error = anyhow::Error::new(error).context("the sandbox did not start");
+    if taken { other_port(&error, "--listen") } else { error }
+}
+
+/// Tells whether another program has the sandbox's port.
+pub(super) fn is_taken(error: &StartError) -> bool {
+    matches!(error, StartError::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
+}
+
+/// Adds a last line to an error of a taken port: which flag takes another one.
+pub(super) fn other_port(error: &anyhow::Error, flag: &str) -> anyhow::Error {
+    anyhow::anyhow!("{error:#}\n{flag} 127.0.0.1:0 takes any free port and prints it")
 }
 
 /// Reads all documents of a file.

@@ -74,6 +74,14 @@ pub(super) async fn unknown(request: Request) -> Response {
     unknown_path(request.uri().path()).respond(&info.request_id)
 }
 
+/// Answers on a connection of the reserve where it is not a health path.
+pub(super) async fn crowded(request: Request) -> Response {
+    let info = request.extensions().get::<RequestInfo>().cloned().unwrap_or_default();
+    let message = "all connections are taken; close some or ask again (health checks are answered)";
+    let failure = Failure::new(StatusCode::SERVICE_UNAVAILABLE, "TooManyConnections", message);
+    failure.with(header::RETRY_AFTER, "1").respond(&info.request_id)
+}
+
 async fn around(State(edge): State<Arc<Edge>>, mut request: Request, next: Next) -> Response {
     let now = (edge.now)();
     let request_id = edge.request_id(request.headers());

@@ -1,6 +1,14 @@
 //! The socket: where it may listen, how many it serves, and how it stops.
 //!
 //! Plain HTTP/1.1 on loopback. TLS and authentication are not here, so no other address is accepted.
+//!
+//! Nobody keeps a connection by doing nothing: a head must arrive in time ([`Limits::header_patience`]), and
+//! an answer must be read ([`Limits::write_patience`], see `patient`).
+//!
+//! When all [`Limits::connections`] are taken, [`Limits::reserve`] more are accepted, on which only the health
+//! paths are answered; anything else gets a 503. Such a connection serves one request and is closed
+//! after [`Limits::reserve_patience`], whatever it does: it holds little memory, and a crowd of idle ones is
+//! gone before a probe loses its patience. Beyond both bounds connections wait to be accepted.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,20 +25,21 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::error::ServeError;
-use super::server::Limits;
+use super::patient::Patient;
+use super::server::{Limits, Routers};
 
 /// A server that has its port and waits to be run.
 pub struct Bound {
     listener: TcpListener,
     address: SocketAddr,
-    router: Router,
+    routers: Routers,
     limits: Limits,
 }
 
 impl Bound {
     pub(super) async fn bind(
         address: SocketAddr,
-        router: Router,
+        routers: Routers,
         limits: Limits,
     ) -> Result<Self, ServeError> {
         if !address.ip().to_canonical().is_loopback() {
@@ -42,7 +51,7 @@ impl Bound {
         };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let bound = listener.local_addr().map_err(failed)?;
-        Ok(Self { listener, address: bound, router, limits })
+        Ok(Self { listener, address: bound, routers, limits })
     }
 
     /// Returns the address it has; with port 0 this is where the real port is.
@@ -52,18 +61,23 @@ impl Bound {
 
     /// Serves until told to stop, then lets requests under way finish for a bounded time.
     pub async fn serve(self, stop: CancellationToken) {
+        let limits = self.limits;
         let connections = TaskTracker::new();
-        let slots = Arc::new(Semaphore::new(self.limits.connections.max(1)));
+        let slots = Arc::new(Semaphore::new(limits.connections.max(1)));
+        let places = Arc::new(Semaphore::new(limits.connections.max(1).saturating_add(limits.reserve)));
         let give_up = CancellationToken::new();
         let accepting = async {
-            while let Ok(slot) = Arc::clone(&slots).acquire_owned().await {
+            while let Ok(place) = Arc::clone(&places).acquire_owned().await {
                 let stream = next(&self.listener).await;
-                let serving =
-                    connection(stream, self.router.clone(), self.limits.header_patience, stop.clone());
+                let slot = Arc::clone(&slots).try_acquire_owned().ok();
+                let router = if slot.is_some() { &self.routers.all } else { &self.routers.health };
+                let serving = connection(stream, router.clone(), limits, slot.is_none(), stop.clone());
                 let give_up = give_up.clone();
                 connections.spawn(async move {
-                    let _slot = slot;
                     give_up.run_until_cancelled(serving).await;
+                    // In this order: who has a place finds the slot free, too.
+                    drop(slot);
+                    drop(place);
                 });
             }
         };
@@ -92,13 +106,29 @@ async fn next(listener: &TcpListener) -> TcpStream {
     }
 }
 
-async fn connection(stream: TcpStream, router: Router, header_patience: Duration, stop: CancellationToken) {
+/// Serves a connection to its end; one of the reserve for one request and not for long.
+async fn connection(
+    stream: TcpStream,
+    router: Router,
+    limits: Limits,
+    of_reserve: bool,
+    stop: CancellationToken,
+) {
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(header_patience);
-    let serving = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    builder.timer(TokioTimer::new()).header_read_timeout(limits.header_patience).keep_alive(!of_reserve);
+    let stream = TokioIo::new(Patient::new(stream, limits.write_patience));
+    let serving = builder.serve_connection(stream, TowerToHyperService::new(router));
     let mut serving = std::pin::pin!(serving);
+    let too_long = async {
+        if of_reserve {
+            tokio::time::sleep(limits.reserve_patience).await;
+        } else {
+            std::future::pending::<()>().await;
+        }
+    };
     let ended = tokio::select! {
         ended = serving.as_mut() => ended,
+        () = too_long => return,
         () = stop.cancelled() => {
             serving.as_mut().graceful_shutdown();
             serving.await

@@ -21,6 +21,7 @@ mod listen;
 mod openapi;
 mod operation;
 mod params;
+mod patient;
 mod pool;
 mod read;
 mod route;

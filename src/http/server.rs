@@ -50,8 +50,14 @@ pub struct Limits {
     pub body_patience: Duration,
     /// How long a request head may take to arrive; idle connections are closed after it.
     pub header_patience: Duration,
-    /// Connections open at once; more wait to be accepted.
+    /// How long an answer under way may stand still because the peer does not read it.
+    pub write_patience: Duration,
+    /// Connections open at once.
     pub connections: usize,
+    /// Connections beyond these on which only health paths are answered; more wait to be accepted.
+    pub reserve: usize,
+    /// How long a connection of the reserve may stay open.
+    pub reserve_patience: Duration,
     /// How long requests under way may take to finish at shutdown.
     pub stop_patience: Duration,
 }
@@ -66,8 +72,12 @@ impl Default for Limits {
             flag_body: 4096,
             question_body: 256 * 1024,
             body_patience: Duration::from_secs(5),
-            header_patience: Duration::from_secs(30),
-            connections: 512,
+            header_patience: Duration::from_secs(10),
+            write_patience: Duration::from_secs(10),
+            connections: 128,
+            reserve: 256,
+            // Half of the usual timeout of a probe, which may wait behind one reserve full of idle connections.
+            reserve_patience: Duration::from_millis(500),
             stop_patience: Duration::from_secs(6),
         }
     }
@@ -101,9 +111,18 @@ pub struct Parts<S> {
     pub limits: Limits,
 }
 
+/// What is served where.
+#[derive(Clone)]
+pub(super) struct Routers {
+    /// On an ordinary connection.
+    pub(super) all: Router,
+    /// On a connection of the reserve: the health paths.
+    pub(super) health: Router,
+}
+
 /// A server whose registrations have been checked.
 pub struct Server {
-    router: Router,
+    routers: Routers,
     document: OpenApi,
     limits: Limits,
 }
@@ -120,8 +139,12 @@ impl Server {
         let document = describe(&operations, &parts.version.git_version)?;
         let limits = parts.limits;
         let edge = Arc::new(Edge::new(Arc::clone(&parts.now), Arc::clone(&parts.observe)));
-        let router = route(endpoints(parts, &operations, &document));
-        Ok(Self { router: edge::layered(router, edge), document, limits })
+        let checks: Arc<[HealthCheck]> = parts.health.as_slice().into();
+        let mut endpoints = endpoints(parts, &operations, &document);
+        endpoints.extend(health::endpoints(&checks));
+        let all = edge::layered(route(endpoints).fallback(edge::unknown), Arc::clone(&edge));
+        let health = edge::layered(route(health::endpoints(&checks)).fallback(edge::crowded), edge);
+        Ok(Self { routers: Routers { all, health }, document, limits })
     }
 
     /// Returns the OpenAPI document that it serves.
@@ -131,15 +154,16 @@ impl Server {
 
     /// Returns the router, to be called without a socket.
     pub fn router(&self) -> Router {
-        self.router.clone()
+        self.routers.all.clone()
     }
 
     /// Takes a port on a loopback address; port 0 takes any free one.
     pub async fn bind(&self, address: SocketAddr) -> Result<Bound, ServeError> {
-        Bound::bind(address, self.router(), self.limits).await
+        Bound::bind(address, self.routers.clone(), self.limits).await
     }
 }
 
+/// Returns all endpoints but those of the health checks.
 fn endpoints<S>(parts: Parts<S>, operations: &[Operation], document: &OpenApi) -> Vec<Endpoint>
 where
     S: Published + Send + Sync + 'static,
@@ -178,7 +202,6 @@ where
     let mut endpoints: Vec<Endpoint> =
         parts.routes.iter().map(|route| read::endpoint(route, &reader)).collect();
     endpoints.extend(standard.endpoints());
-    endpoints.extend(health::endpoints(&parts.health.into()));
     endpoints.extend(flags::endpoints(&flagged));
     endpoints
 }
@@ -193,7 +216,7 @@ fn route(endpoints: Vec<Endpoint>) -> Router {
     for endpoint in endpoints {
         by_path.entry(endpoint.operation.positional()).or_default().push(endpoint);
     }
-    let mut router = Router::new().fallback(edge::unknown);
+    let mut router = Router::new();
     for (path, endpoints) in by_path {
         let template = endpoints.first().map(|first| first.operation.path.clone()).unwrap_or_default();
         let entry = Arc::new(PathEntry::new(&template, endpoints));

@@ -98,10 +98,9 @@ impl std::str::FromStr for Format {
 }
 
 /// Why a trace could not be read. Nothing of it is used then.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub enum TraceError {
     /// The file cannot be opened or read.
-    #[error("{file}: {source}")]
     Io {
         /// File.
         file: String,
@@ -109,7 +108,6 @@ pub enum TraceError {
         source: std::io::Error,
     },
     /// A line is not as the format demands.
-    #[error("{file}:{line}: {problem}")]
     Line {
         /// File.
         file: String,
@@ -119,6 +117,18 @@ pub enum TraceError {
         problem: LineProblem,
     },
 }
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { file, source } => write!(f, "{file}: {source}"),
+            Self::Line { file, line, problem } => write!(f, "{file}:{line}: {problem}"),
+        }
+    }
+}
+
+/// The text has the cause in it, so there is no `source`: a chain would say it twice.
+impl std::error::Error for TraceError {}
 
 /// What is wrong with a line.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,13 +1,13 @@
 //! Load, waiting and shutdown.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::time::Duration;
 
 use pellucid::http::Limits;
 
 use crate::client::{connect, get, put, read};
 use crate::openapi::check_body_against_openapi;
-use crate::site::Site;
+use crate::site::{BIG, Site};
 
 #[test]
 fn reads_beyond_the_bound_are_told_to_come_back() {
@@ -92,4 +92,61 @@ fn a_read_that_does_not_end_does_not_hold_up_shutdown() {
     site.stop.cancel();
     site.runtime.block_on(site.served.take().unwrap()).unwrap();
     site.let_end.send(()).unwrap();
+}
+
+/// Limits for tests that hold connections: nothing ends by itself but what the test shortens.
+fn few(connections: usize, reserve: usize) -> Limits {
+    let long = Duration::from_secs(600);
+    Limits {
+        connections,
+        reserve,
+        header_patience: long,
+        write_patience: long,
+        reserve_patience: long,
+        ..Limits::default()
+    }
+}
+
+#[test]
+fn an_answer_that_nobody_reads_is_given_up() {
+    let site = Site::with(Limits { write_patience: Duration::from_millis(20), ..few(1, 0) });
+    let mut slow = connect(site.address);
+    slow.write_all(b"GET /apis/v1/big HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    // There is one connection and no reserve: this is answered when the first one is closed.
+    assert_eq!(site.get("/apis/v1/list").status, 200);
+    assert_eq!(site.seen.lock()[0], ("/apis/v1/big".to_owned(), 200));
+    let mut rest = Vec::new();
+    let ended = slow.read_to_end(&mut rest);
+    assert!(rest.len() < BIG, "{} bytes, {ended:?}", rest.len());
+}
+
+#[test]
+fn health_is_answered_when_all_connections_are_taken() {
+    let site = Site::with(few(3, 2));
+    let _idle = [connect(site.address), connect(site.address), connect(site.address)];
+    for path in ["/readyz", "/livez", "/healthz"] {
+        assert_eq!((site.get(path).status, site.get(path).text()), (200, "ok"), "{path}");
+    }
+    *site.sick.lock() = Some("no list");
+    assert_eq!(site.get("/readyz").status, 503);
+    for path in ["/apis/v1/list", "/metrics", "/nothing"] {
+        let reply = site.get(path);
+        site.check_refused(&reply, 503, "TooManyConnections", "all connections are taken");
+        assert_eq!((reply.header("retry-after"), reply.header("connection")), ("1", "close"), "{path}");
+    }
+}
+
+#[test]
+fn idle_connections_do_not_keep_the_reserve() {
+    let site = Site::with(Limits { reserve_patience: Duration::from_millis(20), ..few(1, 1) });
+    let _idle = connect(site.address);
+    let _more: Vec<_> = (0..5).map(|_| connect(site.address)).collect();
+    // A probe asks again when a busy machine took longer than those 20 ms.
+    let mut answer = Vec::new();
+    while answer.is_empty() {
+        let mut probe = connect(site.address);
+        let _may_be_cut_short = probe.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let _may_be_cut_short = probe.read_to_end(&mut answer);
+    }
+    assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
 }

@@ -118,6 +118,9 @@ pub(crate) fn routes(gate: Gate) -> Vec<Route<Fleet>> {
             .param(Param::path("how", "In which way").example("many")),
         Route::get("/apis/v1/simulate", "test", "What if", node, echo).asked_with(node),
         Route::get("/apis/v1/held", "test", "Waits", BodySchema::any(), held),
+        Route::get("/apis/v1/big", "test", "More than fits into sockets", BodySchema::any(), |_, _, _| {
+            Ok(json!("x".repeat(BIG)))
+        }),
         Route::get("/apis/v1/list", "test", "A bare list", BodySchema::list_of::<Node>(), |_, _, _| {
             Ok(json!(nodes()))
         }),
@@ -126,6 +129,9 @@ pub(crate) fn routes(gate: Gate) -> Vec<Route<Fleet>> {
         }),
     ]
 }
+
+/// More than the buffers of a connection can hold on both sides.
+pub(crate) const BIG: usize = 32 << 20;
 
 pub(crate) struct TopN(AtomicU64);
 
