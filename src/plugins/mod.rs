@@ -46,23 +46,6 @@ pub fn registry() -> Vec<Box<dyn PluginFactory>> {
     ]
 }
 
-/// kube-scheduler's in-tree plugins that this binary does not have. The configuration reader knows the
-/// names, so that a configuration written for kube-scheduler gets a clear answer.
-pub const NOT_YET: &[&str] = &[
-    "VolumeRestrictions",
-    "NodeVolumeLimits",
-    "VolumeBinding",
-    "VolumeZone",
-    "PodTopologySpread",
-    "InterPodAffinity",
-    "DynamicResources",
-    "DefaultPreemption",
-    "NodeDeclaredFeatures",
-    "GangScheduling",
-    "TopologyPlacementGenerator",
-    "PodGroupPodsCount",
-];
-
 /// Accepts the arguments of a plugin that has none: absent, null or an empty object.
 pub(crate) fn no_args(args: &serde_json::Value) -> Result<(), Vec<ArgsError>> {
     let mut problems = args::Problems::default();
@@ -83,7 +66,6 @@ mod tests {
         let all = registry();
         let names: BTreeSet<_> = all.iter().map(|f| f.name()).collect();
         assert_eq!(names.len(), all.len());
-        assert!(NOT_YET.iter().all(|n| !names.contains(n)));
         for factory in &all {
             let made = factory.make(&serde_json::Value::Null).expect("defaults are valid");
             assert_eq!(made.name(), factory.name());
