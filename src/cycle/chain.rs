@@ -180,3 +180,46 @@ pub(super) fn score(
     tally.score_calls += 1;
     tally.nodes_scored += nodes.len() as u64;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::Cluster;
+    use crate::framework::{Plugin, PreFilter};
+
+    /// A plugin that wants the pod on one node.
+    struct Only(&'static str, u32);
+
+    impl Plugin for Only {
+        fn name(&self) -> &'static str {
+            self.0
+        }
+        fn pre_filter(&self) -> Option<&dyn PreFilter> {
+            Some(self)
+        }
+    }
+
+    impl PreFilter for Only {
+        fn reads(&self) -> Reads {
+            Reads::Node
+        }
+        fn pre_filter(&self, _view: View<'_>, _spec: &PodSpec) -> PreFiltered {
+            PreFiltered::Ready { value: Arc::new(()), nodes: Some(vec![NodeIdx(self.1)]) }
+        }
+    }
+
+    #[test]
+    fn plugins_without_a_node_in_common_refuse_the_pod() {
+        let plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(Only("A", 1)), Arc::new(Only("B", 2))];
+        let enabled = plugins.iter().enumerate();
+        let pre_filter =
+            enabled.map(|(index, plugin)| Enabled { plugin: plugin.clone(), weight: 0, index }).collect();
+        let profile = Profile { plugins, pre_filter, ..Profile::default() };
+        let cluster = Cluster::new(0, [], Vec::new());
+        let mut tally = vec![PluginTally::default(); 2];
+        let prepared = prepare(&profile, View::new(&cluster), &PodSpec::default(), &mut tally);
+        let cause = prepared.refused.expect("it is refused");
+        assert_eq!(cause.reasons[0].code, ReasonCode::PluginsDisagree);
+        assert_eq!(cause.message(), "node(s) didn't satisfy plugin(s) [A B] simultaneously");
+    }
+}

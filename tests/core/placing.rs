@@ -4,6 +4,7 @@ use pellucid::cluster::{Input, Stage};
 use pellucid::cycle::decision::Outcome;
 use pellucid::framework::effect::{BindOutcome, EffectReport};
 use pellucid::queue::QueueStage;
+use pellucid_api::reason::ReasonCode;
 
 use crate::driver::{Core, default_profile, settings};
 use crate::made::{SECOND, core, core_with, node, on, pod, refused};
@@ -65,6 +66,8 @@ fn a_refused_binding_frees_the_room_and_is_tried_again() {
     let verdict = core.scheduler.verdict(id).expect("it has a verdict");
     let Outcome::Refused(refusal) = &verdict.outcome else { panic!("{verdict:?}") };
     assert!(refusal.message().contains("etcd is away"), "{}", refusal.message());
+    let cause = refusal.pod_cause.as_ref().expect("a cause");
+    assert_eq!(cause.reasons[0].code, ReasonCode::BindRefused);
     assert_eq!(core.scheduler.next_deadline(), Some(SECOND));
     core.wait(SECOND);
     assert_eq!(core.run().len(), 1);
