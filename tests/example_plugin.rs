@@ -21,8 +21,8 @@ use serde_json::{Value, json};
 
 /// How long anything may take. Reached only when something is broken.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Between two looks at a condition.
-const PAUSE: Duration = Duration::from_millis(20);
+/// How often a condition is looked at, each time after something newer was published.
+const TRIES: usize = 200;
 
 const CONFIG: &str = "\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -94,16 +94,18 @@ fn binary() -> PathBuf {
 
 /// Asks until the answer is as wanted.
 fn wait_for(address: SocketAddr, path: &str, is_wanted: impl Fn(&client::Reply) -> bool) -> client::Reply {
-    let mut tries = PATIENCE.as_millis() / PAUSE.as_millis();
-    loop {
+    let mut generation = 0;
+    for _ in 0..TRIES {
         let reply = client::get(address, path);
         if is_wanted(&reply) {
             return reply;
         }
-        tries -= 1;
-        assert!(tries > 0, "{path} answers {} {}", reply.status, reply.text());
-        std::thread::sleep(PAUSE);
+        // The server answers when something newer than what we have seen is published, or after its patience.
+        let newer = client::get(address, &format!("/apis/v1/queue?minGeneration={}", generation + 1));
+        generation = newer.header("x-snapshot-generation").parse().unwrap_or(generation);
     }
+    let reply = client::get(address, path);
+    panic!("{path} answers {} {}", reply.status, reply.text());
 }
 
 async fn sandbox() -> Handle {

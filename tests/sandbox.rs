@@ -1,4 +1,6 @@
 //! The sandbox as kube-rs sees it: watches, bindings, evictions, patches, paging, faults, lifecycle, controllers.
+//!
+//! One file of over 500 lines: a list of independent cases over the makers at the top, read one at a time.
 
 use std::pin::pin;
 use std::time::Duration;

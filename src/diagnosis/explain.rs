@@ -5,7 +5,7 @@ use pellucid_api::rest::explain::{
 };
 
 use super::meta::{of_root, of_verdict, rfc3339};
-use super::nearest::{Nearest, nearest};
+use super::nearest::nearest;
 use super::queue_view::wakes_on;
 use super::root::Root;
 use crate::cluster::input::Quarantined;
@@ -59,7 +59,7 @@ pub(super) fn pod(root: &Root, namespace: &str, name: &str, now: Now) -> Result<
     match verdict.map(|v| &v.outcome) {
         Some(Outcome::Refused(refusal)) if record.node.is_none() => {
             let nearest = nearest(root, record, refusal);
-            body.nearest = nearest.as_ref().map(|n| group_body(&n.group));
+            body.nearest = nearest.as_ref().map(group_body);
             add_refusal(&mut body, refusal, nearest.as_ref(), "refused");
         }
         Some(Outcome::Gated(refusal)) if record.node.is_none() => {
@@ -115,7 +115,7 @@ fn add_queue(body: &mut PodExplanation, root: &Root, unit: &Unit, now: Now) {
     };
 }
 
-fn add_refusal(body: &mut PodExplanation, refusal: &Refusal, nearest: Option<&Nearest>, verdict: &str) {
+fn add_refusal(body: &mut PodExplanation, refusal: &Refusal, nearest: Option<&Group>, verdict: &str) {
     body.verdict = verdict.into();
     body.message = refusal.message().to_string();
     body.total_nodes = refusal.total_nodes;
@@ -127,12 +127,12 @@ fn add_refusal(body: &mut PodExplanation, refusal: &Refusal, nearest: Option<&Ne
 }
 
 /// Says in a sentence what keeps a pod pending: what the nearest nodes lack, and how to mend it.
-pub(crate) fn summary(refusal: &Refusal, nearest: Option<&Nearest>) -> String {
+pub(crate) fn summary(refusal: &Refusal, nearest: Option<&Group>) -> String {
     if let Some(cause) = &refusal.pod_cause {
         let remedy = cause.reasons.first().map_or("", |r| r.code.entry().remedy);
         return format!("Not placed: {}. {remedy}", cause.message());
     }
-    let Some(group) = nearest.map(|n| &n.group).or(refusal.groups.first()) else {
+    let Some(group) = nearest.or(refusal.groups.first()) else {
         return "Not placed: the cluster has no nodes.".into();
     };
     let lacking: Vec<String> =

@@ -13,15 +13,9 @@ use crate::model::time::NoProbe;
 
 use super::root::Root;
 
-/// The nearest nodes, as the part of a node group that they are.
-pub(crate) struct Nearest {
-    /// The group, with the count and examples of the nearest nodes alone.
-    pub(crate) group: Group,
-}
-
-/// Finds them. `None` when the pod was refused as a whole, or the state has moved on so far that no node of
+/// Finds them, as the part of a node group that they are. `None` when the pod was refused as a whole, or the state has moved on so far that no node of
 /// the refusal's groups is among them.
-pub(crate) fn nearest(root: &Root, record: &PodRecord, refusal: &Refusal) -> Option<Nearest> {
+pub(crate) fn nearest(root: &Root, record: &PodRecord, refusal: &Refusal) -> Option<Group> {
     let profile = root
         .profiles
         .iter()
@@ -44,5 +38,5 @@ pub(crate) fn nearest(root: &Root, record: &PodRecord, refusal: &Refusal) -> Opt
             best = Some(Group { count: names.len(), examples, ..group.clone() });
         }
     }
-    best.map(|group| Nearest { group })
+    best
 }
