@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use clap::Parser;
 use pellucid::cli::run::{RunArgs, run_with};
-use pellucid::cluster::{ClusterEvent, NodeChange};
+use pellucid::cluster::{ClusterEvent, EventKinds, NodeChange};
 use pellucid::framework::endpoint::{Endpoint, ReadContext, ReadError};
 use pellucid::framework::plugin::{ArgsError, MAX_SCORE};
 use pellucid::framework::{
@@ -173,8 +173,8 @@ impl Score for FavouriteNode {
 }
 
 impl Hints for FavouriteNode {
-    fn events(&self) -> &'static [&'static str] {
-        &["Node/Add", "Node/UpdateNodeLabel"]
+    fn events(&self) -> EventKinds {
+        EventKinds::NODE_ADD.with(EventKinds::NODE_LABEL)
     }
 
     fn hint(&self, view: View<'_>, _pod: &Pod, event: &ClusterEvent) -> Hint {

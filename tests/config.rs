@@ -75,8 +75,8 @@ impl Score for Fake {
     fn score(&self, _: View<'_>, _: &PodSpec, _: &CycleValue, _: &[NodeIdx], _: &mut [i64]) {}
 }
 impl Reserve for Fake {
-    fn reserve(&self, _: View<'_>, _: &Pod, _: NodeIdx) -> Result<(), Cause> {
-        Ok(())
+    fn reserve(&self, _: View<'_>, _: &Pod, _: NodeIdx) -> Result<Option<CycleValue>, Cause> {
+        Ok(None)
     }
 }
 impl Permit for Fake {

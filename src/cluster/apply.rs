@@ -1,9 +1,11 @@
-//! How watch events change the state: apply, delete, reset, for pods and nodes.
+//! How watch events change the state: apply, delete, reset, for pods and nodes. Other objects: `apply_object`.
 //!
 //! Every function appends what it changed to a list of [`ClusterEvent`]s. A reset is a difference: equal
 //! objects cost a comparison and cause nothing. Never called while an overlay is open.
 
 use std::sync::Arc;
+
+use smallvec::SmallVec;
 
 use super::changes::Changed;
 use super::event::{ClusterEvent, NodeChange};
@@ -11,12 +13,13 @@ use super::input::Quarantined;
 use super::state::{Cluster, PodRecord, Stage};
 use crate::model::collections::{FxHashSet, HashSet};
 use crate::model::requests::ResourceList;
-use crate::model::{Name, Node, NodeIdx, Pod, PodId, PodKey};
+use crate::model::{Name, Node, NodeIdx, ObjectKind, Pod, PodId, PodKey};
 
 impl Cluster {
     /// A pod was added or changed.
-    pub fn apply_pod(&mut self, pod: Arc<Pod>, out: &mut Vec<ClusterEvent>) {
+    pub fn apply_pod(&mut self, mut pod: Arc<Pod>, out: &mut Vec<ClusterEvent>) {
         self.forget_quarantined("Pod", &pod.key.namespace, &pod.key.name);
+        self.project(&mut pod, out);
         if let Some(id) = self.find_pod(&pod.key) {
             let same_uid = self.pods[id.index()].as_ref().is_some_and(|r| r.pod.uid == pod.uid);
             if same_uid && !pod.phase.is_terminal() {
@@ -150,6 +153,8 @@ impl Cluster {
     pub fn quarantine(&mut self, object: Quarantined, out: &mut Vec<ClusterEvent>) {
         if object.kind == "Node" {
             self.delete_node(&Name::new(&object.name), out);
+        } else if let Some(kind) = ObjectKind::ALL.into_iter().find(|k| k.as_str() == object.kind) {
+            self.delete_object(kind, &(object.namespace.clone(), Name::new(&object.name)), out);
         } else {
             let key = PodKey { namespace: object.namespace.clone(), name: object.name.clone() };
             if let Some(id) = self.find_pod(&key) {
@@ -208,32 +213,47 @@ impl Cluster {
         out: &mut Vec<ClusterEvent>,
     ) {
         let Some(old) = self.pod(id).map(|r| r.pod.clone()) else { return };
-        if old.spec == pod.spec {
+        if old.spec == pod.spec && old.deleting == pod.deleting {
             self.replace_object(id, pod);
             return self.set_stage(id, stage);
         }
         let shrunk = shrinks(&old.spec.requests.list, &pod.spec.requests.list);
         // Within an overlay, so that a slot without a node object is not freed in between.
+        self.replace_in_place(id, node, stage, pod.clone());
+        if shrunk {
+            out.push(ClusterEvent::PodShrunk { pod: old.clone(), node });
+        }
+        if old.spec.labels != pod.spec.labels || old.deleting != pod.deleting {
+            out.push(ClusterEvent::PodChanged { id, old, node });
+        }
+    }
+
+    /// Replaces the object of a placed pod so that everything derived from it is counted anew.
+    pub(super) fn replace_in_place(&mut self, id: PodId, node: NodeIdx, stage: Stage, pod: Arc<Pod>) {
+        let held = self.pod(id).map(|r| r.reservations.clone()).unwrap_or_default();
         let overlay = self.begin();
         self.release(id);
         self.replace_object(id, pod);
         self.place(id, node, stage);
-        self.commit(overlay);
-        if shrunk {
-            out.push(ClusterEvent::PodShrunk { pod: old, node });
+        for what in held {
+            self.reserve(id, what);
         }
+        self.commit(overlay);
     }
 
     fn insert_pod(&mut self, pod: Arc<Pod>) -> PodId {
         let id = self.free_pods.pop().unwrap_or(PodId(self.pods.len() as u32));
         let (pod, shape) = self.with_shared_spec(pod);
         self.pod_index.insert(pod.key.clone(), id);
-        self.pods.set(id.index(), Some(PodRecord { pod, shape, node: None, stage: Stage::Pending }));
+        self.pods.set(
+            id.index(),
+            Some(PodRecord { pod, shape, node: None, stage: Stage::Pending, reservations: SmallVec::new() }),
+        );
         id
     }
 
     /// Replaces the object of a pod that takes no room at this moment, or whose room does not change.
-    fn replace_object(&mut self, id: PodId, pod: Arc<Pod>) -> Arc<Pod> {
+    pub(super) fn replace_object(&mut self, id: PodId, pod: Arc<Pod>) -> Arc<Pod> {
         let (pod, shape) = self.with_shared_spec(pod);
         let Some(record) = self.pods[id.index()].as_mut() else { return pod };
         let old_shape = std::mem::replace(&mut record.shape, shape);
@@ -272,13 +292,18 @@ impl Cluster {
         }
     }
 
-    fn forget_quarantined(&mut self, kind: &'static str, namespace: &Name, name: &str) {
+    pub(super) fn forget_quarantined(&mut self, kind: &'static str, namespace: &Name, name: &str) {
         if !self.quarantined.is_empty() {
             Arc::make_mut(&mut self.quarantined).remove(&(kind, namespace.clone(), name.into()));
         }
     }
 
-    fn reset_quarantined(&mut self, kind: &'static str, bad: Vec<Quarantined>, out: &mut Vec<ClusterEvent>) {
+    pub(super) fn reset_quarantined(
+        &mut self,
+        kind: &'static str,
+        bad: Vec<Quarantined>,
+        out: &mut Vec<ClusterEvent>,
+    ) {
         if self.quarantined.keys().any(|key| key.0 == kind) {
             Arc::make_mut(&mut self.quarantined).retain(|key, _| key.0 != kind);
         }
@@ -294,6 +319,7 @@ fn node_change(old: &Node, new: &Node) -> NodeChange {
     change.set_if(NodeChange::LABELS, old.labels != new.labels);
     change.set_if(NodeChange::TAINTS, old.taints != new.taints || old.unschedulable != new.unschedulable);
     change.set_if(NodeChange::IMAGES, old.images != new.images);
+    change.set_if(NodeChange::DECLARED_FEATURES, old.declared_features != new.declared_features);
     change
 }
 

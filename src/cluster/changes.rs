@@ -20,6 +20,7 @@ pub struct ChangeLog {
     start: u64,
     /// Counts changes that touch every row: nodes that come or go, images.
     epoch: u64,
+    paused: bool,
 }
 
 /// How many changes are kept. Catching up with more costs as much as starting over at 5,000 nodes.
@@ -28,11 +29,25 @@ const KEPT: usize = 4096;
 impl ChangeLog {
     /// Records a change.
     pub fn push(&mut self, node: NodeIdx, changed: Changed) {
+        if self.paused {
+            return;
+        }
         self.ring.push_back((node, changed));
         if self.ring.len() > KEPT {
             self.ring.pop_front();
             self.start += 1;
         }
+    }
+
+    /// Records nothing until [`resume`](Self::resume): what follows is going to be undone. Returns how it
+    /// was, because questions nest.
+    pub(super) fn pause(&mut self) -> bool {
+        std::mem::replace(&mut self.paused, true)
+    }
+
+    /// Ends a pause.
+    pub(super) fn resume(&mut self, was_paused: bool) {
+        self.paused = was_paused;
     }
 
     /// Records a change that touches every row.

@@ -5,7 +5,8 @@
 
 use std::any::Any;
 
-use crate::model::{Node, NodeIdx, Pod};
+use super::state::Reservation;
+use crate::model::{Node, NodeIdx, Object, Pod, PodId};
 
 /// A plugin's share of the state. One per plugin type, whatever the number of profiles.
 pub trait DerivedState: Any + Send + Sync {
@@ -25,6 +26,22 @@ pub trait DerivedState: Any + Send + Sync {
     /// A node object appeared (`old` is `None`), changed, or went (`new` is `None`).
     fn node_changed(&mut self, node: NodeIdx, old: Option<&Node>, new: Option<&Node>) {
         let _ = (node, old, new);
+    }
+
+    /// An object of another kind was added (`old` is `None`), changed, or is gone (`new` is `None`).
+    fn object_changed(&mut self, old: Option<&Object>, new: Option<&Object>) {
+        let _ = (old, new);
+    }
+
+    /// A plugin's Reserve holds something for a placed pod. Every derived state is told; one that does not
+    /// know the plugin looks away.
+    fn reserved(&mut self, pod: PodId, reservation: &Reservation) {
+        let _ = (pod, reservation);
+    }
+
+    /// The inverse of [`reserved`](Self::reserved).
+    fn unreserved(&mut self, pod: PodId, reservation: &Reservation) {
+        let _ = (pod, reservation);
     }
 
     /// For the typed access of [`View::state`](crate::framework::View::state).

@@ -5,14 +5,16 @@
 use std::sync::Arc;
 
 use crate::framework::effect::EffectReport;
-use crate::model::{Name, Node, Pod, PodKey};
+use crate::model::{Name, Node, Object, ObjectKind, Pod, PodKey};
+
+use super::objects::ObjectKey;
 
 /// An object the API server accepts but we cannot read. It is shown, never guessed at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quarantined {
-    /// `Pod` or `Node`.
+    /// `Pod`, `Node`, or the name of an [`ObjectKind`].
     pub kind: &'static str,
-    /// Namespace, empty for nodes.
+    /// Namespace, empty for kinds without.
     pub namespace: Name,
     /// Name.
     pub name: Arc<str>,
@@ -50,6 +52,19 @@ pub enum Input {
     NodesReset {
         /// The readable ones.
         nodes: Vec<Arc<Node>>,
+        /// The others.
+        quarantined: Vec<Quarantined>,
+    },
+    /// An object of another kind was added or changed.
+    ObjectApplied(Arc<Object>),
+    /// One is gone.
+    ObjectDeleted(ObjectKind, ObjectKey),
+    /// All objects of a kind there are.
+    ObjectsReset {
+        /// Kind.
+        kind: ObjectKind,
+        /// The readable ones.
+        objects: Vec<Arc<Object>>,
         /// The others.
         quarantined: Vec<Quarantined>,
     },

@@ -5,18 +5,23 @@
 //! nodes and pods hangs on it as [`derived::DerivedState`].
 
 mod apply;
+mod apply_object;
 pub mod changes;
 pub mod columns;
 pub mod derived;
 pub mod event;
 pub mod input;
+pub mod objects;
+mod selected_keys;
 pub mod shapes;
 pub mod state;
 mod undo;
 
 pub use columns::{Columns, ResourceIdx};
 pub use derived::DerivedState;
-pub use event::{ClusterEvent, NodeChange};
+pub use event::{ClusterEvent, EventKinds, NodeChange};
 pub use input::Input;
+pub use objects::Objects;
+pub use selected_keys::SelectedKeys;
 pub use shapes::ShapeId;
-pub use state::{Cluster, NodeSlot, PodRecord, Stage};
+pub use state::{Cluster, NodeSlot, PodRecord, Reservation, Stage};

@@ -4,13 +4,18 @@
 //! [`Cluster::place`] and [`Cluster::release`], which keep columns, pod lists, derived states, the change
 //! log and the undo log in step. How watch events become such changes is in `apply`.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use smallvec::SmallVec;
 
 use super::changes::{ChangeLog, Changed};
 use super::columns::Columns;
 use super::derived::DerivedState;
 use super::input::Quarantined;
+use super::objects::Objects;
+use super::selected_keys::SelectedKeys;
 use super::shapes::{ShapeId, Shapes};
 use super::undo::{Undo, UndoLog};
 use crate::model::collections::FxHashSet;
@@ -61,6 +66,21 @@ impl Stage {
     }
 }
 
+/// What a plugin's Reserve holds for a pod besides its room on the node, such as volumes.
+#[derive(Clone)]
+pub struct Reservation {
+    /// The plugin.
+    pub plugin: &'static str,
+    /// What it holds, of a type that the plugin knows.
+    pub what: Arc<dyn Any + Send + Sync>,
+}
+
+impl std::fmt::Debug for Reservation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Reservation({})", self.plugin)
+    }
+}
+
 /// A pod in the state.
 #[derive(Clone, Debug)]
 pub struct PodRecord {
@@ -72,6 +92,8 @@ pub struct PodRecord {
     pub node: Option<NodeIdx>,
     /// Stage.
     pub stage: Stage,
+    /// What plugins hold for it, in the order of their Reserve.
+    pub reservations: SmallVec<[Reservation; 1]>,
 }
 
 /// A node slot. A node that went while pods are on it keeps its slot, without an object.
@@ -109,6 +131,9 @@ pub struct Cluster {
     pub(super) derived: Vec<Box<dyn DerivedState>>,
     pub(super) changes: ChangeLog,
     pub(super) undo: UndoLog,
+    pub(super) objects: Objects,
+    /// Label keys that some selector over pods reads.
+    pub(super) selected: SelectedKeys,
     /// Scheduler names whose pods we place.
     pub(super) ours: Arc<FxHashSet<Name>>,
     /// Objects we cannot read, by kind, namespace and name.
@@ -134,6 +159,8 @@ impl Cluster {
             derived,
             changes: ChangeLog::default(),
             undo: UndoLog::default(),
+            objects: Objects::default(),
+            selected: SelectedKeys::default(),
             ours: Arc::new(ours.into_iter().collect()),
             quarantined: Arc::default(),
             seed,
@@ -158,6 +185,8 @@ impl Cluster {
             derived: self.derived.iter().map(|d| d.fork()).collect(),
             changes: ChangeLog::default(),
             undo: UndoLog::default(),
+            objects: self.objects.clone(),
+            selected: self.selected.clone(),
             ours: self.ours.clone(),
             quarantined: self.quarantined.clone(),
             seed: self.seed,
@@ -241,6 +270,16 @@ impl Cluster {
         self.derived.iter().find_map(|d| d.as_any().downcast_ref())
     }
 
+    /// Returns the objects beside pods and nodes.
+    pub fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    /// Returns the label keys that some selector over pods reads.
+    pub fn selected_keys(&self) -> &SelectedKeys {
+        &self.selected
+    }
+
     /// Iterates over the objects that cannot be read.
     pub fn quarantined(&self) -> impl Iterator<Item = &Quarantined> {
         self.quarantined.values()
@@ -269,8 +308,38 @@ impl Cluster {
         self.changes.push(node, Changed::Usage);
     }
 
-    /// Makes a pod take no more room; it is pending again. Returns where it was.
+    /// Holds something for a placed pod, on behalf of a plugin.
+    pub fn reserve(&mut self, id: PodId, what: Reservation) {
+        let Some(record) = self.pods.get_mut(id.index()).and_then(Option::as_mut) else { return };
+        record.reservations.push(what.clone());
+        self.undo.push(Undo::Unreserve { id });
+        for derived in &mut self.derived {
+            derived.reserved(id, &what);
+        }
+    }
+
+    /// Gives up what is held for a pod, the newest first.
+    pub fn unreserve_all(&mut self, id: PodId) {
+        while self.unreserve_last(id) {}
+    }
+
+    fn unreserve_last(&mut self, id: PodId) -> bool {
+        let record = self.pods.get(id.index()).and_then(Option::as_ref);
+        if record.is_none_or(|r| r.reservations.is_empty()) {
+            return false;
+        }
+        let record = self.pods.get_mut(id.index()).and_then(Option::as_mut);
+        let Some(what) = record.and_then(|r| r.reservations.pop()) else { return false };
+        for derived in self.derived.iter_mut().rev() {
+            derived.unreserved(id, &what);
+        }
+        self.undo.push(Undo::Reserve { id, what });
+        true
+    }
+
+    /// Makes a pod take no more room; it is pending again, and nothing is held for it. Returns where it was.
     pub fn release(&mut self, id: PodId) -> Option<NodeIdx> {
+        self.unreserve_all(id);
         let record = self.pods.get_mut(id.index())?.as_mut()?;
         let node = record.node.take()?;
         self.undo.push(Undo::Place { id, node, stage: record.stage });
@@ -309,6 +378,17 @@ impl Cluster {
         }
     }
 
+    /// Changes the state, asks something about it, and undoes the change: as if nothing had happened. The
+    /// change log is spared, so no row that is kept becomes stale by a question.
+    pub fn probe<T>(&mut self, ask: impl FnOnce(&mut Self) -> T) -> T {
+        let paused = self.changes.pause();
+        let overlay = self.begin();
+        let answer = ask(self);
+        self.rollback(overlay);
+        self.changes.resume(paused);
+        answer
+    }
+
     /// Undoes the changes of an overlay, newest first.
     pub fn rollback(&mut self, overlay: Overlay) {
         for entry in self.undo.take_back(overlay) {
@@ -321,6 +401,8 @@ impl Cluster {
                 }
                 Undo::Place { id, node, stage } => self.place(id, node, stage),
                 Undo::Stage { id, stage } => self.set_stage(id, stage),
+                Undo::Reserve { id, what } => self.reserve(id, what),
+                Undo::Unreserve { id } => drop(self.unreserve_last(id)),
             }
         }
         self.undo.end_undo();

@@ -4,15 +4,19 @@ use smallvec::SmallVec;
 
 use crate::model::{NodeIdx, PodId};
 
-use super::state::Stage;
+use super::state::{Reservation, Stage};
 
 /// How to take one change back.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Undo {
     /// The pod was placed; before, it was in `stage`.
     Release { id: PodId, stage: Stage },
     /// The pod was released from `node`.
     Place { id: PodId, node: NodeIdx, stage: Stage },
+    /// Something was reserved for the pod.
+    Unreserve { id: PodId },
+    /// Something was given up that was reserved for the pod.
+    Reserve { id: PodId, what: Reservation },
     /// The pod's stage was changed.
     Stage { id: PodId, stage: Stage },
 }

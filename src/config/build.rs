@@ -25,15 +25,17 @@ struct Point {
 }
 
 /// The points that this scheduler runs. Plugins for the others of [`POINTS`] come with those points.
-static RUN: [Point; 9] = [
+static RUN: [Point; 11] = [
     Point { name: "preEnqueue", works: |p| p.pre_enqueue().is_some(), list: |p| &mut p.pre_enqueue },
     Point { name: "queueSort", works: |p| p.queue_sort().is_some(), list: |p| &mut p.queue_sort },
     Point { name: "preFilter", works: |p| p.pre_filter().is_some(), list: |p| &mut p.pre_filter },
     Point { name: "filter", works: |p| p.filter().is_some(), list: |p| &mut p.filter },
+    Point { name: "postFilter", works: |p| p.post_filter().is_some(), list: |p| &mut p.post_filter },
     Point { name: "preScore", works: |p| p.pre_score().is_some(), list: |p| &mut p.pre_score },
     Point { name: "score", works: |p| p.score().is_some(), list: |p| &mut p.score },
     Point { name: "reserve", works: |p| p.reserve().is_some(), list: |p| &mut p.reserve },
     Point { name: "permit", works: |p| p.permit().is_some(), list: |p| &mut p.permit },
+    Point { name: "preBind", works: |p| p.pre_bind().is_some(), list: |p| &mut p.pre_bind },
     Point { name: "bind", works: |p| p.bind().is_some(), list: |p| &mut p.bind },
 ];
 

@@ -24,6 +24,7 @@ impl Scheduler {
                     self.settle_bind(&order, outcome, now, events);
                 }
             }
+            EffectReport::EvictDone { .. } | EffectReport::VolumeDone { .. } => {}
         }
     }
 

@@ -6,7 +6,7 @@ use super::decision::{Outcome, Refusal};
 use super::scheduler::{Scheduler, pod_ref};
 use crate::cluster::input::Quarantined;
 use crate::cluster::{ClusterEvent, Input};
-use crate::framework::effect::{ConditionOrder, Effect, EventOrder, EventType, PodRef};
+use crate::framework::effect::{ConditionText, Effect, EventOrder, EventType, PodRef, StatusOrder};
 use crate::framework::plugin::Hint;
 use crate::framework::profile::Profile;
 use crate::framework::{Cause, Code, Reason, View};
@@ -29,6 +29,11 @@ impl Scheduler {
             Input::NodeDeleted(name) => self.cluster.delete_node(&name, &mut events),
             Input::NodesReset { nodes, quarantined } => {
                 self.cluster.reset_nodes(nodes, quarantined, &mut events);
+            }
+            Input::ObjectApplied(object) => self.cluster.apply_object(object, &mut events),
+            Input::ObjectDeleted(kind, key) => self.cluster.delete_object(kind, &key, &mut events),
+            Input::ObjectsReset { kind, objects, quarantined } => {
+                self.cluster.reset_objects(kind, objects, quarantined, &mut events);
             }
             Input::Quarantined(object) => {
                 self.tell_quarantined(std::slice::from_ref(&object));
@@ -216,11 +221,8 @@ impl Scheduler {
             .collect();
         for (pod, message) in orders {
             let (kind, action) = (EventType::Warning, "Scheduling");
-            self.order(Effect::Condition(ConditionOrder {
-                pod: pod.clone(),
-                reason: "Unschedulable",
-                message: message.clone(),
-            }));
+            let condition = Some(ConditionText { reason: "Unschedulable", message: message.clone() });
+            self.order(Effect::Status(StatusOrder { pod: pod.clone(), condition, nomination: None }));
             self.order(Effect::Event(EventOrder {
                 pod,
                 kind,
@@ -257,7 +259,9 @@ fn wakes(profile: &Profile, view: View<'_>, pod: &Pod, by: RefusedBy, event: &Cl
         return true;
     }
     let plugins = profile.plugins.iter().enumerate().filter(|(i, _)| by.contains(*i));
-    plugins.filter_map(|(_, p)| p.hints()).any(|h| h.hint(view, pod, event) == Hint::Queue)
+    let kinds = event.kinds();
+    let mut hints = plugins.filter_map(|(_, p)| p.hints()).filter(|h| h.events().any(kinds));
+    hints.any(|h| h.hint(view, pod, event) == Hint::Queue)
 }
 
 /// The refusal of a pod whose binding did not come about.

@@ -18,7 +18,9 @@ use crate::diagnosis::Root;
 use crate::diagnosis::recorder::{RecordedFailure, RecordedRow, RecordedTable, Recorder};
 use crate::diagnosis::root::Registry;
 use crate::diagnosis::switches::Switches;
-use crate::framework::effect::{BindOrder, ConditionOrder, Effect, EffectId, EventOrder, EventType, PodRef};
+use crate::framework::effect::{
+    BindOrder, ConditionText, Effect, EffectId, EventOrder, EventType, PodRef, StatusOrder,
+};
 use crate::framework::profile::Profile;
 use crate::framework::{Cause, Permitted, View};
 use crate::model::collections::FxHashMap;
@@ -339,7 +341,7 @@ impl Scheduler {
     fn reserve_and_permit(&self, profile: &Profile, pod: &Pod, node: NodeIdx) -> Result<(), Cause> {
         let view = View::new(&self.cluster);
         for enabled in &profile.reserve {
-            enabled.plugin.reserve().map_or(Ok(()), |r| r.reserve(view, pod, node))?;
+            enabled.plugin.reserve().map_or(Ok(None), |r| r.reserve(view, pod, node))?;
         }
         for enabled in &profile.permit {
             match enabled.plugin.permit().map(|p| p.permit(view, pod, node)) {
@@ -369,8 +371,8 @@ impl Scheduler {
     pub(super) fn tell(&mut self, pod: &Pod, reason: &'static str, message: Arc<str>) {
         let known = pod.scheduled.as_ref();
         if !known.is_some_and(|c| !c.is_true && &*c.reason == reason && c.message == message) {
-            let order = ConditionOrder { pod: pod_ref(pod), reason, message: message.clone() };
-            self.order(Effect::Condition(order));
+            let condition = Some(ConditionText { reason, message: message.clone() });
+            self.order(Effect::Status(StatusOrder { pod: pod_ref(pod), condition, nomination: None }));
         }
         self.order(Effect::Event(EventOrder {
             pod: pod_ref(pod),

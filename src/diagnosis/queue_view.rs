@@ -73,8 +73,8 @@ pub(super) fn wakes_on(root: &Root, unit: &Unit) -> Vec<String> {
         unit.refused_by.contains(*i)
             || (unit.stage == QueueStage::Gated && plugins[*i].pre_enqueue().is_some())
     });
-    let events = refusing.filter_map(|(_, p)| p.hints()).flat_map(|h| h.events());
-    let mut events: Vec<String> = events.map(|e| (*e).to_string()).collect();
+    let events = refusing.filter_map(|(_, p)| p.hints()).flat_map(|h| h.events().names());
+    let mut events: Vec<String> = events.map(str::to_owned).collect();
     events.sort();
     events.dedup();
     events

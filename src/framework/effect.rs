@@ -57,15 +57,110 @@ pub enum BindOutcome {
     },
 }
 
-/// Sets condition `PodScheduled=False` of a pod. Only the newest one per pod matters.
+/// Writes to a pod's status what we know of it: condition `PodScheduled=False`, `nominatedNodeName`, or
+/// both in one request. Of several for one pod only the newest of each part matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConditionOrder {
+pub struct StatusOrder {
     /// Pod.
     pub pod: PodRef,
+    /// The condition; `None` leaves it.
+    pub condition: Option<ConditionText>,
+    /// The nomination; `None` leaves it, `Some(None)` clears it.
+    pub nomination: Option<Option<Name>>,
+}
+
+/// What condition `PodScheduled=False` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConditionText {
     /// `Unschedulable`, `SchedulingGated` or `SchedulerError`.
     pub reason: &'static str,
     /// Message for people, in kube-scheduler's grammar.
     pub message: Arc<str>,
+}
+
+/// An order to evict a victim of preemption: condition `DisruptionTarget`, then a delete with the uid as a
+/// precondition and the pod's own grace period.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EvictOrder {
+    /// Number of this effect.
+    pub id: EffectId,
+    /// The victim.
+    pub victim: PodRef,
+    /// The pod it makes room for.
+    pub preemptor: PodRef,
+    /// Message of condition `DisruptionTarget`.
+    pub message: Arc<str>,
+}
+
+/// What came of an evict order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EvictOutcome {
+    /// The API server accepted the delete; the pod may take its time to end.
+    Deleted,
+    /// The victim, or the pod with that uid, was gone already.
+    Gone,
+    /// The API server refused, or could not be reached.
+    Refused {
+        /// HTTP status, 0 when there was no answer.
+        status: u16,
+        /// `Status.message`.
+        message: Arc<str>,
+    },
+}
+
+/// A write that binding a volume needs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum VolumeWrite {
+    /// Sets `spec.claimRef` of a volume and annotation `pv.kubernetes.io/bound-by-controller`, so that the
+    /// volume controller binds the two.
+    BindVolume {
+        /// Volume.
+        volume: Name,
+        /// Its `resourceVersion`, a precondition.
+        resource_version: Arc<str>,
+        /// Namespace of the claim.
+        namespace: Name,
+        /// Name of the claim.
+        claim: Name,
+        /// uid of the claim.
+        claim_uid: Arc<str>,
+    },
+    /// Sets annotation `volume.kubernetes.io/selected-node` of a claim, so that its provisioner makes a volume.
+    SelectNode {
+        /// Namespace of the claim.
+        namespace: Name,
+        /// Name of the claim.
+        claim: Name,
+        /// Its `resourceVersion`, a precondition.
+        resource_version: Arc<str>,
+        /// Node.
+        node: Name,
+    },
+}
+
+/// An order for such a write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeOrder {
+    /// Number of this effect.
+    pub id: EffectId,
+    /// The pod it is for.
+    pub pod: PodRef,
+    /// What to write.
+    pub write: VolumeWrite,
+}
+
+/// What came of a volume order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VolumeOutcome {
+    /// It is written. The watch brings the object.
+    Written,
+    /// The API server refused (409: the object changed meanwhile), or could not be reached.
+    Refused {
+        /// HTTP status, 0 when there was no answer.
+        status: u16,
+        /// `Status.message`.
+        message: Arc<str>,
+    },
 }
 
 /// Severity of an event.
@@ -97,8 +192,12 @@ pub struct EventOrder {
 pub enum Effect {
     /// Bind a pod.
     Bind(BindOrder),
-    /// Set a pod's condition.
-    Condition(ConditionOrder),
+    /// Write to a pod's status.
+    Status(StatusOrder),
+    /// Evict a victim.
+    Evict(EvictOrder),
+    /// Write what binding a volume needs.
+    Volume(VolumeOrder),
     /// Write an event.
     Event(EventOrder),
 }
@@ -121,5 +220,23 @@ pub enum EffectReport {
         uid: Arc<str>,
         /// What came of it.
         outcome: BindOutcome,
+    },
+    /// An evict order is settled.
+    EvictDone {
+        /// Number of the order.
+        id: EffectId,
+        /// uid of the victim.
+        uid: Arc<str>,
+        /// What came of it.
+        outcome: EvictOutcome,
+    },
+    /// A volume order is settled.
+    VolumeDone {
+        /// Number of the order.
+        id: EffectId,
+        /// uid of the pod.
+        uid: Arc<str>,
+        /// What came of it.
+        outcome: VolumeOutcome,
     },
 }

@@ -14,7 +14,8 @@ pub mod view;
 
 pub use cause::{Cause, CauseId, Causes, Code, Reason};
 pub use plugin::{
-    Bind, CycleValue, Filter, Hint, Hints, Nodes, Permit, Permitted, Plugin, PluginFactory, PreEnqueue,
-    PreFilter, PreFiltered, PreScore, PreScored, QueueSort, Reads, Reserve, Score,
+    Bind, CycleValue, Evaluator, Filter, Hint, Hints, Nodes, Permit, Permitted, Plugin, PluginFactory,
+    PostFilter, PostFiltered, PreBind, PreBound, PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored,
+    QueueSort, Reads, Reserve, Score,
 };
 pub use view::View;

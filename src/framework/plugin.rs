@@ -6,12 +6,14 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::cause::{Cause, CauseId, Causes};
+use super::cause::{Cause, CauseId, Causes, Code};
+use super::effect::VolumeWrite;
 use super::endpoint::Endpoint;
 use super::view::View;
-use crate::cluster::{ClusterEvent, DerivedState};
-use crate::model::{NodeIdx, Pod, PodSpec};
+use crate::cluster::{ClusterEvent, DerivedState, EventKinds};
+use crate::model::{NodeIdx, Pod, PodId, PodSpec};
 
 /// What a plugin made in PreFilter or PreScore for the rest of a cycle. Kept per shape while it is local.
 pub type CycleValue = Arc<dyn Any + Send + Sync>;
@@ -25,7 +27,7 @@ pub enum Reads {
     Usage,
     /// Also the set of all nodes and their images.
     NodeSet,
-    /// Anything: rows are never reused.
+    /// Anything: pods on other nodes, volumes, workloads. Never kept from one attempt to the next.
     Everything,
 }
 
@@ -189,15 +191,47 @@ pub trait Score: Send + Sync {
     fn normalize(&self) -> Normalize {
         Normalize::Identity
     }
+    /// Normalises the raw scores of all feasible nodes together. Only asked of a plugin that reads
+    /// [`Reads::Everything`]; others are normalised one by one.
+    fn normalize_all(&self, view: View<'_>, value: &CycleValue, nodes: &[NodeIdx], scores: &mut [i64]) {
+        let _ = (view, value, nodes);
+        let max = scores.iter().copied().max().unwrap_or(0);
+        for score in scores {
+            *score = self.normalize().apply(*score, max);
+        }
+    }
 }
 
-/// Reserve and Unreserve: room in the plugin's own books for a pod that was given a node.
+/// Reserve: what a plugin holds for a pod that was given a node, besides the room on it.
 ///
 /// What a plugin derives from placed pods changes with the placement itself ([`DerivedState`]); this point
-/// is for what may still fail.
+/// is for what must be chosen, such as volumes. There is no Unreserve: what is returned hangs on the pod
+/// ([`DerivedState::reserved`]), and goes when the place is given up.
 pub trait Reserve: Send + Sync {
-    /// Says whether the plugin can hold what the pod needs on the node.
-    fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Result<(), Cause>;
+    /// Chooses what to hold. `None`: nothing. A cause: the pod cannot have the node after all.
+    fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Result<Option<CycleValue>, Cause>;
+}
+
+/// What PreBind says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PreBound {
+    /// The pod may be bound as far as this plugin goes.
+    Ready,
+    /// Not yet. Asked again when one of the writes is settled and when an object changes.
+    Wait {
+        /// Writes that are needed. One that was ordered for this attempt already is not sent twice.
+        writes: Vec<VolumeWrite>,
+        /// How long to wait altogether, from the decision.
+        at_most: Duration,
+    },
+    /// It cannot be bound; the place is given up.
+    Failed(Cause),
+}
+
+/// PreBind: what must be done in the cluster before the pod is bound.
+pub trait PreBind: Send + Sync {
+    /// Looks at how far things are. `held` is what this plugin's Reserve returned.
+    fn pre_bind(&self, view: View<'_>, pod: &Pod, node: NodeIdx, held: Option<&CycleValue>) -> PreBound;
 }
 
 /// What Permit says.
@@ -207,6 +241,58 @@ pub enum Permitted {
     Yes,
     /// Give the place up.
     No(Cause),
+}
+
+/// What PostFilter says.
+#[derive(Clone, Debug)]
+pub enum PostFiltered {
+    /// Nothing was found. The text goes into the message; a nomination from before is cleared.
+    Nothing {
+        /// Part of the message after `preemption: `.
+        message: Arc<str>,
+        /// For explanations, when this plugin keeps records.
+        record: Option<CycleValue>,
+    },
+    /// The pod is not to be helped, and an earlier nomination stays.
+    Keep {
+        /// Part of the message after `preemption: `.
+        message: Arc<str>,
+    },
+    /// With these pods gone, the pod fits on this node.
+    Nominate {
+        /// Node.
+        node: NodeIdx,
+        /// Pods to evict, the most important first.
+        victims: Vec<PodId>,
+        /// For explanations.
+        record: Option<CycleValue>,
+    },
+}
+
+/// What PostFilter may ask. The state is that of the attempt; changes are undone when PostFilter returns.
+pub trait Evaluator {
+    /// Returns the state with what was removed so far.
+    fn view(&self) -> View<'_>;
+    /// Returns the pod's number.
+    fn pod(&self) -> PodId;
+    /// Returns the code with which each node of [`View::nodes`] was refused, by node slot; `None`: it was
+    /// not looked at, or not refused.
+    fn refused(&self, node: NodeIdx) -> Option<Code>;
+    /// Returns the nodes to which pods are nominated, with the pods.
+    fn nominator(&self) -> &crate::queue::Nominator;
+    /// Takes a placed pod off its node.
+    fn remove(&mut self, pod: PodId);
+    /// Puts a removed pod back.
+    fn restore(&mut self, pod: PodId, node: NodeIdx);
+    /// Whether the pod passes all filters on a node as things stand, with and without the pods that are
+    /// nominated to it.
+    fn fits(&mut self, node: NodeIdx) -> bool;
+}
+
+/// PostFilter: what to do when no node fits.
+pub trait PostFilter: Send + Sync {
+    /// Looks for a way.
+    fn post_filter(&self, evaluator: &mut dyn Evaluator) -> PostFiltered;
 }
 
 /// Permit: may a reserved pod be bound now?
@@ -232,9 +318,9 @@ pub enum Hint {
 
 /// Which events wake the pods that this plugin refused.
 pub trait Hints: Send + Sync {
-    /// Returns kube-scheduler's names of the events it listens to, such as `Node/Add`.
-    fn events(&self) -> &'static [&'static str];
-    /// Judges one event. Called only for pods this plugin refused.
+    /// Returns the kinds of events it listens to.
+    fn events(&self) -> EventKinds;
+    /// Judges one event of these kinds. Called only for pods this plugin refused.
     fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint;
 }
 
@@ -265,7 +351,13 @@ pub trait Plugin: Send + Sync {
     fn score(&self) -> Option<&dyn Score> {
         None
     }
+    fn post_filter(&self) -> Option<&dyn PostFilter> {
+        None
+    }
     fn reserve(&self) -> Option<&dyn Reserve> {
+        None
+    }
+    fn pre_bind(&self) -> Option<&dyn PreBind> {
         None
     }
     fn permit(&self) -> Option<&dyn Permit> {

@@ -33,6 +33,8 @@ pub struct Profile {
     pub pre_filter: Vec<Enabled>,
     /// Filter, in the order in which causes are found.
     pub filter: Vec<Enabled>,
+    /// PostFilter.
+    pub post_filter: Vec<Enabled>,
     /// PreScore.
     pub pre_score: Vec<Enabled>,
     /// Score.
@@ -41,22 +43,26 @@ pub struct Profile {
     pub reserve: Vec<Enabled>,
     /// Permit.
     pub permit: Vec<Enabled>,
+    /// PreBind.
+    pub pre_bind: Vec<Enabled>,
     /// Bind.
     pub bind: Vec<Enabled>,
 }
 
 impl Profile {
     /// Returns the points with their plugins and weights, under kube-scheduler's names.
-    pub fn points(&self) -> [(&'static str, &[Enabled]); 9] {
+    pub fn points(&self) -> [(&'static str, &[Enabled]); 11] {
         [
             ("preEnqueue", &self.pre_enqueue),
             ("queueSort", &self.queue_sort),
             ("preFilter", &self.pre_filter),
             ("filter", &self.filter),
+            ("postFilter", &self.post_filter),
             ("preScore", &self.pre_score),
             ("score", &self.score),
             ("reserve", &self.reserve),
             ("permit", &self.permit),
+            ("preBind", &self.pre_bind),
             ("bind", &self.bind),
         ]
     }

@@ -73,15 +73,22 @@ fn read_pod(slim: &SlimPod) -> Result<Pod, Fault> {
     let under_status = |fault: Fault| fault.under("status");
     let under_spec = |fault: Fault| fault.under("spec");
     let under_meta = |fault: Fault| fault.under("metadata");
+    let mut read = read_spec(spec, status)?;
+    read.namespace = meta.namespace.read("namespace").map_err(under_meta)?.cloned().unwrap_or_default();
+    read.labels = labels(meta).map_err(under_meta)?;
+    read.priority = priority(spec).map_err(under_spec)?;
     Ok(Pod {
         key: PodKey {
-            namespace: meta.namespace.read("namespace").map_err(under_meta)?.cloned().unwrap_or_default(),
+            namespace: read.namespace.clone(),
             name: required(&meta.name, "name").map_err(under_meta)?,
         },
         uid: meta.uid.read("uid").map_err(under_meta)?.cloned().unwrap_or_else(|| "".into()),
         created: meta.creation_timestamp.read("creationTimestamp").map_err(under_meta)?.map_or(0, |m| m.0),
-        labels: labels(meta).map_err(under_meta)?,
-        priority: priority(spec).map_err(under_spec)?,
+        labels: read.labels.clone(),
+        priority: read.priority,
+        never_preempts: false,
+        started: None,
+        is_preempted: false,
         scheduler_name: name(&spec.scheduler_name, "schedulerName").map_err(under_spec)?,
         node_name: filled(&spec.node_name, "nodeName").map_err(under_spec)?,
         nominated_node: filled(&status.nominated_node_name, "nominatedNodeName").map_err(under_status)?,
@@ -94,7 +101,7 @@ fn read_pod(slim: &SlimPod) -> Result<Pod, Fault> {
         deleting: meta.deletion_timestamp.read("deletionTimestamp").map_err(under_meta)?.is_some(),
         is_static: meta.annotations.read("annotations").map_err(under_meta)?.is_some_and(|m| m.0),
         scheduled: scheduled(status).map_err(under_status)?,
-        spec: Arc::new(read_spec(spec, status)?),
+        spec: Arc::new(read),
     })
 }
 
@@ -110,6 +117,7 @@ fn read_spec(spec: &slim::PodSpec, status: &slim::PodStatus) -> Result<PodSpec, 
             host_ports: host_ports(spec)?,
             images: images(spec)?,
             n_containers,
+            ..PodSpec::default()
         })
     };
     read().map_err(|fault: Fault| fault.under("spec"))

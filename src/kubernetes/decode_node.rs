@@ -46,6 +46,7 @@ fn read_node(slim: &SlimNode) -> Result<Node, Fault> {
     let under_spec = |fault: Fault| fault.under("spec");
     let under_status = |fault: Fault| fault.under("status");
     Ok(Node {
+        declared_features: Box::default(),
         name: Name::new(&required(&meta.name, "name").map_err(under_meta)?),
         uid: meta.uid.read("uid").map_err(under_meta)?.cloned().unwrap_or_else(|| "".into()),
         labels: labels(meta).map_err(under_meta)?,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::framework::effect::{BindOrder, ConditionOrder, Effect, EventOrder};
+use crate::framework::effect::{BindOrder, Effect, EventOrder, StatusOrder};
 use crate::model::collections::{HashMap, HashSet};
 
 /// How much the lanes hold.
@@ -79,7 +79,7 @@ struct Inner {
 /// Waiting conditions by uid. A uid is in `turn` exactly if it waits and is not being written.
 #[derive(Default)]
 struct Conditions {
-    waiting: HashMap<Arc<str>, ConditionOrder>,
+    waiting: HashMap<Arc<str>, StatusOrder>,
     turn: VecDeque<Arc<str>>,
     being_written: HashSet<Arc<str>>,
 }
@@ -101,7 +101,8 @@ impl Lanes {
                     inner.counts.binds.into += 1;
                     inner.binds.push_back(order);
                 }
-                Effect::Condition(order) => inner.push_condition(order, self.sizes.conditions),
+                Effect::Status(order) => inner.push_condition(order, self.sizes.conditions),
+                Effect::Evict(_) | Effect::Volume(_) => {}
                 Effect::Event(order) => inner.push_event(order, self.sizes.events),
             }
         }
@@ -155,7 +156,7 @@ impl Lanes {
 
     /// Waits for a condition; `None` when closed. The caller says [`Lanes::condition_done`] afterwards;
     /// until then no other condition of that pod is handed out.
-    pub async fn next_condition(&self) -> Option<ConditionOrder> {
+    pub async fn next_condition(&self) -> Option<StatusOrder> {
         self.next(&self.conditions, Inner::pop_condition).await
     }
 
@@ -210,7 +211,7 @@ impl Lanes {
 }
 
 impl Inner {
-    fn push_condition(&mut self, order: ConditionOrder, capacity: usize) {
+    fn push_condition(&mut self, order: StatusOrder, capacity: usize) {
         let conditions = &mut self.conditions;
         let uid = order.pod.uid.clone();
         self.counts.conditions.into += 1;
@@ -229,7 +230,7 @@ impl Inner {
         }
     }
 
-    fn pop_condition(&mut self) -> (Option<ConditionOrder>, bool) {
+    fn pop_condition(&mut self) -> (Option<StatusOrder>, bool) {
         let conditions = &mut self.conditions;
         let uid = conditions.turn.pop_front();
         let order = uid.and_then(|uid| conditions.waiting.remove(&uid));

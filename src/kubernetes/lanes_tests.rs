@@ -3,7 +3,7 @@
 use futures_util::FutureExt;
 
 use super::*;
-use crate::framework::effect::{EffectId, EventType, PodRef};
+use crate::framework::effect::{ConditionText, EffectId, EventType, PodRef};
 use crate::model::PodKey;
 
 fn pod(uid: &str) -> PodRef {
@@ -15,7 +15,8 @@ fn bind(id: u64) -> Effect {
 }
 
 fn condition(uid: &str, message: &str) -> Effect {
-    Effect::Condition(ConditionOrder { pod: pod(uid), reason: "Unschedulable", message: message.into() })
+    let condition = Some(ConditionText { reason: "Unschedulable", message: message.into() });
+    Effect::Status(StatusOrder { pod: pod(uid), condition, nomination: None })
 }
 
 fn event(note: &str) -> Effect {
@@ -28,7 +29,7 @@ fn lanes(binds: usize, conditions: usize, events: usize) -> Lanes {
 }
 
 fn next_condition(lanes: &Lanes) -> Option<(Arc<str>, Arc<str>)> {
-    lanes.next_condition().now_or_never().flatten().map(|c| (c.pod.uid, c.message))
+    lanes.next_condition().now_or_never().flatten().and_then(|c| Some((c.pod.uid, c.condition?.message)))
 }
 
 #[test]

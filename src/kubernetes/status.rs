@@ -17,9 +17,9 @@ use super::client::Class;
 use super::door::{Backoff, Door, WriteError, pod_path};
 use super::lanes::Lanes;
 use super::{Clock, timestamp};
-use crate::framework::effect::ConditionOrder;
-use crate::model::Now;
+use crate::framework::effect::{ConditionText, StatusOrder};
 use crate::model::collections::HashMap;
+use crate::model::{Name, Now};
 
 /// How often one patch is tried.
 const TRIES: u32 = 5;
@@ -69,8 +69,8 @@ impl ConditionCounters {
 
 /// What was last written to a pod.
 struct Written {
-    reason: &'static str,
-    message: Arc<str>,
+    condition: Option<ConditionText>,
+    nomination: Option<Option<Name>>,
     at: Duration,
 }
 
@@ -100,7 +100,7 @@ impl ConditionWriter {
     }
 
     /// Writes a condition; returns the counter of what came of it.
-    async fn carry_out(&self, order: &ConditionOrder) -> &AtomicU64 {
+    async fn carry_out(&self, order: &StatusOrder) -> &AtomicU64 {
         let now = (self.clock)();
         let before = self.memory.recall(order, now);
         if before == Memory::Equal {
@@ -135,7 +135,7 @@ impl ConditionWriter {
         &self.counters.failed
     }
 
-    fn give_up(&self, order: &ConditionOrder, error: &WriteError) -> &AtomicU64 {
+    fn give_up(&self, order: &StatusOrder, error: &WriteError) -> &AtomicU64 {
         if !matches!(error, WriteError::Closed) {
             tracing::warn!(pod = %order.pod.key, error = %error, "pod condition not written");
         }
@@ -152,35 +152,44 @@ enum Memory {
 }
 
 impl ConditionMemory {
-    fn recall(&self, order: &ConditionOrder, now: Now) -> Memory {
+    fn recall(&self, order: &StatusOrder, now: Now) -> Memory {
         let memory = self.0.lock();
         let Some(written) = memory.get(&order.pod.uid) else { return Memory::Nothing };
-        let equal = written.reason == order.reason && written.message == order.message;
+        let equal = written.condition == order.condition && written.nomination == order.nomination;
         let fresh = now.monotonic.saturating_sub(written.at) < ECHO;
         if equal && fresh { Memory::Equal } else { Memory::Other }
     }
 
-    fn remember(&self, order: &ConditionOrder, now: Now) {
+    fn remember(&self, order: &StatusOrder, now: Now) {
         let mut memory = self.0.lock();
         if memory.len() >= REMEMBERED {
             memory.clear();
         }
-        let written = Written { reason: order.reason, message: order.message.clone(), at: now.monotonic };
+        let (condition, nomination) = (order.condition.clone(), order.nomination.clone());
+        let written = Written { condition, nomination, at: now.monotonic };
         memory.insert(order.pod.uid.clone(), written);
     }
 }
 
-/// The condition. Its transition time is set by our first write and then left alone: `False` stays `False`.
-fn patch(order: &ConditionOrder, before: Memory, now: Now) -> Value {
-    let mut condition = json!({
-        "type": "PodScheduled",
-        "status": "False",
-        "reason": order.reason,
-        "message": order.message,
-        "lastProbeTime": null,
-    });
-    if before == Memory::Nothing {
-        condition["lastTransitionTime"] = json!(Time(timestamp(now)));
+/// The status. The condition's transition time is set by our first write and then left alone: `False` stays
+/// `False`. A null clears the nomination.
+fn patch(order: &StatusOrder, before: Memory, now: Now) -> Value {
+    let mut status = json!({});
+    if let Some(text) = &order.condition {
+        let mut condition = json!({
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": text.reason,
+            "message": text.message,
+            "lastProbeTime": null,
+        });
+        if before == Memory::Nothing {
+            condition["lastTransitionTime"] = json!(Time(timestamp(now)));
+        }
+        status["conditions"] = json!([condition]);
     }
-    json!({"metadata": {"uid": order.pod.uid}, "status": {"conditions": [condition]}})
+    if let Some(nomination) = &order.nomination {
+        status["nominatedNodeName"] = json!(nomination.as_ref().map(Name::as_str));
+    }
+    json!({"metadata": {"uid": order.pod.uid}, "status": status})
 }

@@ -42,6 +42,8 @@ pub struct Node {
     pub taints: Arc<[Taint]>,
     /// `status.allocatable`.
     pub allocatable: ResourceList,
+    /// `status.declaredFeatures`, sorted.
+    pub declared_features: Box<[Name]>,
     /// `status.images`.
     pub images: Arc<[NodeImage]>,
     /// Whether condition Ready is True; shown, never decided on (the node controller taints).

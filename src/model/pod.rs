@@ -4,8 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Name;
+use super::relations::{Owner, PodTerms, SpreadConstraint};
 use super::requests::PodRequests;
-use super::selector::{Labels, NodeAffinity};
+use super::selector::{LabelSelector, Labels, NodeAffinity};
+use super::storage::PodVolumes;
 use super::taint::Toleration;
 
 /// The number of a pod slot in the state. Reused after the pod is gone; it never decides anything.
@@ -78,12 +80,27 @@ pub struct HostPort {
 /// out about one of them holds for the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PodSpec {
+    /// Namespace.
+    pub namespace: Name,
+    /// Labels. In the state only those that some selector reads (see `cluster::SelectedKeys`): a label that
+    /// nobody selects by does not make another shape.
+    pub labels: Labels,
+    /// `spec.priority`: pods of equal or higher priority that are nominated to a node count against it.
+    pub priority: i32,
+    /// Its controller, when default spread constraints may take a selector from it.
+    pub owner: Option<Owner>,
     /// What it requests.
     pub requests: PodRequests,
     /// `spec.nodeName` of a pod that is not yet placed (only a simulated pod has one).
     pub node_name: Option<Name>,
     /// `nodeSelector` and node affinity.
     pub affinity: NodeAffinity,
+    /// `podAffinity`.
+    pub pod_affinity: PodTerms,
+    /// `podAntiAffinity`.
+    pub pod_anti_affinity: PodTerms,
+    /// `topologySpreadConstraints`.
+    pub spread: Box<[SpreadConstraint]>,
     /// Tolerations.
     pub tolerations: Box<[Toleration]>,
     /// Host ports.
@@ -92,6 +109,21 @@ pub struct PodSpec {
     pub images: Box<[Name]>,
     /// Number of containers and init containers: the scale of image locality.
     pub n_containers: u32,
+    /// Volumes.
+    pub volumes: PodVolumes,
+    /// Names of `spec.resourceClaims` (dynamic resource allocation).
+    pub resource_claims: Box<[Name]>,
+    /// Node features without which the pod cannot run, as kube-scheduler infers them; sorted.
+    pub required_features: Box<[Name]>,
+}
+
+impl PodSpec {
+    /// Iterates over the selectors with which this pod selects pods.
+    pub fn pod_selectors(&self) -> impl Iterator<Item = &LabelSelector> {
+        let terms = self.pod_affinity.iter().chain(self.pod_anti_affinity.iter());
+        let spread = self.spread.iter().filter_map(|c| c.selector.as_ref());
+        terms.filter_map(|t| t.selector.as_ref()).chain(spread)
+    }
 }
 
 /// `status.phase`.
@@ -148,10 +180,16 @@ pub struct Pod {
     pub uid: Arc<str>,
     /// Creation, seconds since 1970.
     pub created: i64,
-    /// Labels.
+    /// All its labels.
     pub labels: Labels,
     /// `spec.priority`, 0 when absent.
     pub priority: i32,
+    /// Whether `spec.preemptionPolicy` is `Never`.
+    pub never_preempts: bool,
+    /// `status.startTime`, seconds since 1970.
+    pub started: Option<i64>,
+    /// Whether condition `DisruptionTarget` is True for `PreemptionByScheduler`.
+    pub is_preempted: bool,
     /// `spec.schedulerName`.
     pub scheduler_name: Name,
     /// `spec.nodeName`, when it is placed.

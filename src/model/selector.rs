@@ -1,6 +1,4 @@
-//! Labels and node selectors, as `k8s.io/component-helpers` matches them.
-//!
-//! Label selectors over pods come with the plugins that need them.
+//! Labels, node selectors and label selectors, as `k8s.io/component-helpers` and `apimachinery` match them.
 
 use std::sync::Arc;
 
@@ -79,6 +77,53 @@ impl Requirement {
             (Some(have), Some(bound)) => test(have, bound),
             _ => false,
         }
+    }
+}
+
+/// A label selector: all requirements must hold. One without any selects everything; an absent selector
+/// (`None`, wherever one is optional) selects nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct LabelSelector {
+    requirements: Box<[Requirement]>,
+}
+
+impl LabelSelector {
+    /// Makes a selector; `matchLabels` are `In` with one value. The order of requirements does not count.
+    pub fn new(requirements: impl IntoIterator<Item = Requirement>) -> Self {
+        let mut all: Vec<Requirement> = requirements.into_iter().collect();
+        all.sort_by(|a, b| (&a.key, a.operator as u8, &a.values).cmp(&(&b.key, b.operator as u8, &b.values)));
+        all.dedup();
+        Self { requirements: all.into() }
+    }
+
+    /// Makes a selector of pairs that must all be there.
+    pub fn of_pairs<'a>(pairs: impl IntoIterator<Item = &'a (Name, Name)>) -> Self {
+        let exactly = |(key, value): &(Name, Name)| Requirement {
+            key: key.clone(),
+            operator: Operator::In,
+            values: Box::new([value.clone()]),
+        };
+        Self::new(pairs.into_iter().map(exactly))
+    }
+
+    /// Whether labels are selected.
+    pub fn matches(&self, labels: &Labels) -> bool {
+        self.requirements.iter().all(|r| r.matches(labels.get(&r.key)))
+    }
+
+    /// Whether it selects everything.
+    pub fn is_empty(&self) -> bool {
+        self.requirements.is_empty()
+    }
+
+    /// Returns the requirements, sorted.
+    pub fn requirements(&self) -> &[Requirement] {
+        &self.requirements
+    }
+
+    /// Iterates over the label keys it reads.
+    pub fn keys(&self) -> impl Iterator<Item = &Name> {
+        self.requirements.iter().map(|r| &r.key)
     }
 }
 
@@ -170,6 +215,20 @@ mod tests {
             let r = requirement(key, operator, values);
             assert_eq!(r.matches(labels.get(&r.key)), want, "{key} {operator:?} {values:?}");
         }
+    }
+
+    #[test]
+    fn label_selectors() {
+        let labels = Labels::new([("app".into(), "web".into()), ("tier".into(), "front".into())]);
+        assert!(LabelSelector::default().matches(&labels), "an empty selector selects everything");
+        let app = requirement("app", Operator::In, &["web"]);
+        let not = requirement("track", Operator::NotIn, &["canary"]);
+        let both = LabelSelector::new([not.clone(), app.clone(), app.clone()]);
+        assert!(both.matches(&labels), "an absent key is in no list");
+        assert_eq!(both, LabelSelector::new([app, not]), "neither order nor repeats count");
+        assert_eq!(both.keys().count(), 2);
+        let pairs = LabelSelector::of_pairs(labels.iter());
+        assert!(pairs.matches(&labels) && !pairs.matches(&Labels::default()));
     }
 
     #[test]

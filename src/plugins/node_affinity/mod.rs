@@ -12,7 +12,7 @@ use pellucid_api::rest::plugins::{LabelUse, NodeAffinityState};
 use serde_json::{Value, json};
 
 use super::listing::{MAX_EXAMPLES, MAX_ROWS, cut};
-use crate::cluster::{ClusterEvent, NodeChange};
+use crate::cluster::{ClusterEvent, EventKinds, NodeChange};
 use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
 use crate::framework::plugin::{
     ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Normalize, Plugin, PluginFactory, PreFilter,
@@ -190,8 +190,8 @@ impl Score for NodeAffinity {
 }
 
 impl Hints for NodeAffinity {
-    fn events(&self) -> &'static [&'static str] {
-        &["Node/Add", "Node/UpdateNodeLabel"]
+    fn events(&self) -> EventKinds {
+        EventKinds::NODE_ADD.with(EventKinds::NODE_LABEL)
     }
 
     fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {

@@ -8,7 +8,7 @@ use pellucid_api::rest::plugins::{NamedNode, NodeNameState};
 use serde_json::{Value, json};
 
 use super::listing::{MAX_ROWS, cut, pending};
-use crate::cluster::ClusterEvent;
+use crate::cluster::{ClusterEvent, EventKinds};
 use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
 use crate::framework::plugin::{
     ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, Reads,
@@ -78,8 +78,8 @@ impl Filter for NodeName {
 }
 
 impl Hints for NodeName {
-    fn events(&self) -> &'static [&'static str] {
-        &["Node/Add"]
+    fn events(&self) -> EventKinds {
+        EventKinds::NODE_ADD
     }
 
     fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {

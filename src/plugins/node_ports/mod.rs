@@ -11,7 +11,7 @@ use pellucid_api::rest::plugins::{NodePortsOfNode, NodePortsState, UsedPort};
 use serde_json::{Value, json};
 
 use super::listing::{MAX_ROWS, cut, node_of};
-use crate::cluster::{ClusterEvent, DerivedState};
+use crate::cluster::{ClusterEvent, DerivedState, EventKinds};
 use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
 use crate::framework::plugin::{
     ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, PreFilter, PreFiltered, Reads,
@@ -180,8 +180,8 @@ impl Filter for NodePorts {
 }
 
 impl Hints for NodePorts {
-    fn events(&self) -> &'static [&'static str] {
-        &["Pod/Delete", "Node/Add"]
+    fn events(&self) -> EventKinds {
+        EventKinds::POD_DELETE.with(EventKinds::NODE_ADD)
     }
 
     fn hint(&self, _view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {

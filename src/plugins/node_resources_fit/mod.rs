@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::scored::{Counting, ScoredSet, amount};
 use crate::cluster::columns::{PODS, ResourceColumn};
-use crate::cluster::{ClusterEvent, NodeChange, ResourceIdx};
+use crate::cluster::{ClusterEvent, EventKinds, NodeChange, ResourceIdx};
 use crate::framework::endpoint::Endpoint;
 use crate::framework::plugin::{
     ArgsError, CycleValue, Filter, Hint, Hints, Measure, Nodes, Plugin, PluginFactory, PreFilter,
@@ -217,8 +217,11 @@ impl Score for NodeResourcesFit {
 }
 
 impl Hints for NodeResourcesFit {
-    fn events(&self) -> &'static [&'static str] {
-        &["Pod/Delete", "Pod/UpdatePodScaleDown", "Node/Add", "Node/UpdateNodeAllocatable"]
+    fn events(&self) -> EventKinds {
+        EventKinds::POD_DELETE
+            .with(EventKinds::POD_SCALE_DOWN)
+            .with(EventKinds::NODE_ADD)
+            .with(EventKinds::NODE_ALLOCATABLE)
     }
 
     fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {

@@ -10,7 +10,7 @@ use pellucid_api::rest::plugins::NodeUnschedulableState;
 use serde_json::{Value, json};
 
 use super::node_mask::NodeMask;
-use crate::cluster::{ClusterEvent, DerivedState, NodeChange};
+use crate::cluster::{ClusterEvent, DerivedState, EventKinds, NodeChange};
 use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
 use crate::framework::plugin::{
     ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, Reads,
@@ -119,8 +119,8 @@ impl Filter for NodeUnschedulable {
 }
 
 impl Hints for NodeUnschedulable {
-    fn events(&self) -> &'static [&'static str] {
-        &["Node/Add", "Node/UpdateNodeTaint", "Pod/UpdatePodToleration"]
+    fn events(&self) -> EventKinds {
+        EventKinds::NODE_ADD.with(EventKinds::NODE_TAINT).with(EventKinds::POD_SELF)
     }
 
     fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {

@@ -9,7 +9,7 @@ use pellucid_api::rest::plugins::{GateUse, SchedulingGatesState};
 use serde_json::{Value, json};
 
 use super::listing::{Examples, MAX_ROWS, cut, pending};
-use crate::cluster::ClusterEvent;
+use crate::cluster::{ClusterEvent, EventKinds};
 use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
 use crate::framework::plugin::{ArgsError, Hint, Hints, Plugin, PluginFactory, PreEnqueue};
 use crate::framework::{Cause, Code, Reason, View};
@@ -74,8 +74,8 @@ impl PreEnqueue for SchedulingGates {
 }
 
 impl Hints for SchedulingGates {
-    fn events(&self) -> &'static [&'static str] {
-        &["Pod/UpdatePodSchedulingGatesEliminated"]
+    fn events(&self) -> EventKinds {
+        EventKinds::POD_SELF
     }
 
     fn hint(&self, _view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::listing::{Examples, MAX_ROWS, cut};
 use super::node_mask::NodeMask;
-use crate::cluster::{ClusterEvent, DerivedState, NodeChange};
+use crate::cluster::{ClusterEvent, DerivedState, EventKinds, NodeChange};
 use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
 use crate::framework::plugin::{
     ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Normalize, Plugin, PluginFactory, PreScore, PreScored,
@@ -171,8 +171,8 @@ impl Score for TaintToleration {
 }
 
 impl Hints for TaintToleration {
-    fn events(&self) -> &'static [&'static str] {
-        &["Node/Add", "Node/UpdateNodeTaint", "Pod/UpdatePodToleration"]
+    fn events(&self) -> EventKinds {
+        EventKinds::NODE_ADD.with(EventKinds::NODE_TAINT).with(EventKinds::POD_SELF)
     }
 
     fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {

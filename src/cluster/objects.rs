@@ -1,0 +1,104 @@
+//! The objects beside pods and nodes, by kind and name.
+
+use std::sync::Arc;
+
+use crate::model::object::{Budget, Namespace};
+use crate::model::selector::Labels;
+use crate::model::storage::{CsiDriver, CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass};
+use crate::model::{CowMap, Name, Object, ObjectKind};
+
+/// Namespace (empty for cluster-wide kinds) and name.
+pub type ObjectKey = (Name, Name);
+
+/// All of them. Cheap to copy: what did not change is shared.
+#[derive(Clone)]
+pub struct Objects {
+    by_kind: [CowMap<ObjectKey, Arc<Object>>; ObjectKind::ALL.len()],
+}
+
+impl Default for Objects {
+    fn default() -> Self {
+        Self { by_kind: std::array::from_fn(|_| CowMap::default()) }
+    }
+}
+
+/// Makes a lookup that returns the object inside.
+macro_rules! lookup {
+    ($(#[$doc:meta])* $name:ident($($key:ident),*) -> $kind:ident($type:ty)) => {
+        $(#[$doc])*
+        pub fn $name(&self, $($key: &Name),*) -> Option<&$type> {
+            match self.get(ObjectKind::$kind, &lookup!(@key $($key),*))?.as_ref() {
+                Object::$kind(object) => Some(object),
+                _ => None,
+            }
+        }
+    };
+    (@key $name:ident) => { (Name::default(), $name.clone()) };
+    (@key $namespace:ident, $name:ident) => { ($namespace.clone(), $name.clone()) };
+}
+
+impl Objects {
+    /// Returns an object.
+    pub fn get(&self, kind: ObjectKind, key: &ObjectKey) -> Option<&Arc<Object>> {
+        self.by_kind[kind as usize].get(key)
+    }
+
+    /// Iterates over the objects of a kind, in no order: whoever shows or decides sorts first.
+    pub fn iter(&self, kind: ObjectKind) -> impl Iterator<Item = &Arc<Object>> {
+        self.by_kind[kind as usize].iter().map(|(_, object)| object)
+    }
+
+    /// Returns how many objects of a kind there are.
+    pub fn len(&self, kind: ObjectKind) -> usize {
+        self.by_kind[kind as usize].iter().count()
+    }
+
+    lookup! {
+        /// Returns a namespace.
+        namespace(name) -> Namespace(Namespace)
+    }
+    lookup! {
+        /// Returns a volume.
+        volume(name) -> PersistentVolume(PersistentVolume)
+    }
+    lookup! {
+        /// Returns a claim.
+        claim(namespace, name) -> PersistentVolumeClaim(PersistentVolumeClaim)
+    }
+    lookup! {
+        /// Returns a storage class.
+        class(name) -> StorageClass(StorageClass)
+    }
+    lookup! {
+        /// Returns what drivers a node has.
+        csi_node(name) -> CsiNode(CsiNode)
+    }
+    lookup! {
+        /// Returns a CSI driver.
+        csi_driver(name) -> CsiDriver(CsiDriver)
+    }
+
+    /// Returns the labels of a namespace, none when it is not known.
+    pub fn namespace_labels(&self, name: &Name) -> Labels {
+        self.namespace(name).map_or_else(Labels::default, |n| n.labels.clone())
+    }
+
+    /// Returns the budgets of a namespace, by name.
+    pub fn budgets(&self, namespace: &Name) -> Vec<&Budget> {
+        let mut budgets: Vec<&Budget> = self
+            .iter(ObjectKind::PodDisruptionBudget)
+            .filter_map(|o| if let Object::PodDisruptionBudget(b) = o.as_ref() { Some(b) } else { None })
+            .filter(|b| b.namespace == *namespace)
+            .collect();
+        budgets.sort_by(|a, b| a.name.cmp(&b.name));
+        budgets
+    }
+
+    pub(super) fn insert(&mut self, object: Arc<Object>) -> Option<Arc<Object>> {
+        self.by_kind[object.kind() as usize].insert(object.key(), object)
+    }
+
+    pub(super) fn remove(&mut self, kind: ObjectKind, key: &ObjectKey) -> Option<Arc<Object>> {
+        self.by_kind[kind as usize].remove(key)
+    }
+}

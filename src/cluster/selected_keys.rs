@@ -1,0 +1,55 @@
+//! The label keys that some selector over pods reads.
+//!
+//! Two pods that differ only in labels nobody selects by are alike to every plugin. So a pod's spec holds
+//! these labels alone, and the thousand workers of a job, each with its index in a label, are one shape. A
+//! key that was read once stays: keys come with new selectors, seldom, and each costs a walk over all pods.
+
+use crate::model::collections::FxHashSet;
+use crate::model::selector::{LabelSelector, Labels};
+use crate::model::{Name, PodSpec};
+
+/// With more keys than this all labels count: nobody should be able to make us walk over all pods at will.
+const MOST: usize = 256;
+
+/// The keys.
+#[derive(Clone, Debug, Default)]
+pub struct SelectedKeys {
+    keys: FxHashSet<Name>,
+    all: bool,
+}
+
+impl SelectedKeys {
+    /// Adds the keys a selector reads. Returns whether pods must be projected anew.
+    pub(super) fn add<'a>(&mut self, selectors: impl Iterator<Item = &'a LabelSelector>) -> bool {
+        if self.all {
+            return false;
+        }
+        let mut grown = false;
+        for key in selectors.flat_map(LabelSelector::keys) {
+            if !self.keys.contains(key) {
+                grown |= self.keys.insert(key.clone());
+            }
+        }
+        self.all = self.keys.len() > MOST;
+        grown
+    }
+
+    /// Whether a label with this key is kept.
+    pub fn contains(&self, key: &Name) -> bool {
+        self.all || self.keys.contains(key)
+    }
+
+    /// Returns the labels that some selector reads.
+    pub fn project(&self, labels: &Labels) -> Labels {
+        if labels.iter().all(|(key, _)| self.contains(key)) {
+            return labels.clone();
+        }
+        Labels::new(labels.iter().filter(|(key, _)| self.contains(key)).cloned())
+    }
+
+    /// Whether a spec holds what it should of a pod's labels.
+    pub(super) fn fits(&self, spec: &PodSpec, labels: &Labels) -> bool {
+        let wanted = labels.iter().filter(|(key, _)| self.contains(key));
+        spec.labels.iter().eq(wanted)
+    }
+}

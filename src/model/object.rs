@@ -1,0 +1,184 @@
+//! The objects beside pods and nodes that plugins read: volumes, workloads, namespaces, budgets.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::Name;
+use super::relations::OwnerKind;
+use super::selector::{LabelSelector, Labels};
+use super::storage::{
+    CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
+    VolumeAttachment,
+};
+
+/// A Namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Namespace {
+    /// Name.
+    pub name: Name,
+    /// Labels.
+    pub labels: Labels,
+}
+
+/// A Service, or a controller of pods: it selects pods.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Workload {
+    /// Namespace.
+    pub namespace: Name,
+    /// Name.
+    pub name: Name,
+    /// Pods it selects; `None` when it selects none (a Service without a selector).
+    pub selector: Option<LabelSelector>,
+}
+
+/// A PodDisruptionBudget.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Budget {
+    /// Namespace.
+    pub namespace: Name,
+    /// Name.
+    pub name: Name,
+    /// Pods it protects; `None` protects none, an empty one all of the namespace.
+    pub selector: Option<LabelSelector>,
+    /// `status.disruptionsAllowed`.
+    pub allowed: i32,
+    /// `status.disruptedPods`: pods whose disruption is counted already.
+    pub disrupted: BTreeSet<Arc<str>>,
+}
+
+/// The kinds of [`Object`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "Kubernetes' own names")]
+pub enum ObjectKind {
+    Namespace,
+    Service,
+    ReplicationController,
+    ReplicaSet,
+    StatefulSet,
+    PodDisruptionBudget,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    CsiNode,
+    CsiDriver,
+    CsiStorageCapacity,
+    VolumeAttachment,
+}
+
+impl ObjectKind {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 13] = [
+        Self::Namespace,
+        Self::Service,
+        Self::ReplicationController,
+        Self::ReplicaSet,
+        Self::StatefulSet,
+        Self::PodDisruptionBudget,
+        Self::PersistentVolume,
+        Self::PersistentVolumeClaim,
+        Self::StorageClass,
+        Self::CsiNode,
+        Self::CsiDriver,
+        Self::CsiStorageCapacity,
+        Self::VolumeAttachment,
+    ];
+
+    /// Returns the API's name of the kind.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Namespace => "Namespace",
+            Self::Service => "Service",
+            Self::ReplicationController => "ReplicationController",
+            Self::ReplicaSet => "ReplicaSet",
+            Self::StatefulSet => "StatefulSet",
+            Self::PodDisruptionBudget => "PodDisruptionBudget",
+            Self::PersistentVolume => "PersistentVolume",
+            Self::PersistentVolumeClaim => "PersistentVolumeClaim",
+            Self::StorageClass => "StorageClass",
+            Self::CsiNode => "CSINode",
+            Self::CsiDriver => "CSIDriver",
+            Self::CsiStorageCapacity => "CSIStorageCapacity",
+            Self::VolumeAttachment => "VolumeAttachment",
+        }
+    }
+
+    /// The kind of an owner.
+    pub fn of_owner(owner: OwnerKind) -> Self {
+        match owner {
+            OwnerKind::ReplicationController => Self::ReplicationController,
+            OwnerKind::ReplicaSet => Self::ReplicaSet,
+            OwnerKind::StatefulSet => Self::StatefulSet,
+        }
+    }
+}
+
+/// An object of one of these kinds, immutable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "Kubernetes' own names")]
+pub enum Object {
+    Namespace(Namespace),
+    Service(Workload),
+    ReplicationController(Workload),
+    ReplicaSet(Workload),
+    StatefulSet(Workload),
+    PodDisruptionBudget(Budget),
+    PersistentVolume(PersistentVolume),
+    PersistentVolumeClaim(PersistentVolumeClaim),
+    StorageClass(StorageClass),
+    CsiNode(CsiNode),
+    CsiDriver(CsiDriver),
+    CsiStorageCapacity(CsiStorageCapacity),
+    VolumeAttachment(VolumeAttachment),
+}
+
+impl Object {
+    /// Returns its kind.
+    pub fn kind(&self) -> ObjectKind {
+        match self {
+            Self::Namespace(_) => ObjectKind::Namespace,
+            Self::Service(_) => ObjectKind::Service,
+            Self::ReplicationController(_) => ObjectKind::ReplicationController,
+            Self::ReplicaSet(_) => ObjectKind::ReplicaSet,
+            Self::StatefulSet(_) => ObjectKind::StatefulSet,
+            Self::PodDisruptionBudget(_) => ObjectKind::PodDisruptionBudget,
+            Self::PersistentVolume(_) => ObjectKind::PersistentVolume,
+            Self::PersistentVolumeClaim(_) => ObjectKind::PersistentVolumeClaim,
+            Self::StorageClass(_) => ObjectKind::StorageClass,
+            Self::CsiNode(_) => ObjectKind::CsiNode,
+            Self::CsiDriver(_) => ObjectKind::CsiDriver,
+            Self::CsiStorageCapacity(_) => ObjectKind::CsiStorageCapacity,
+            Self::VolumeAttachment(_) => ObjectKind::VolumeAttachment,
+        }
+    }
+
+    /// Returns namespace (empty for cluster-wide kinds) and name.
+    pub fn key(&self) -> (Name, Name) {
+        let cluster_wide = |name: &Name| (Name::default(), name.clone());
+        match self {
+            Self::Namespace(o) => cluster_wide(&o.name),
+            Self::Service(o)
+            | Self::ReplicationController(o)
+            | Self::ReplicaSet(o)
+            | Self::StatefulSet(o) => (o.namespace.clone(), o.name.clone()),
+            Self::PodDisruptionBudget(o) => (o.namespace.clone(), o.name.clone()),
+            Self::PersistentVolume(o) => cluster_wide(&o.name),
+            Self::PersistentVolumeClaim(o) => (o.namespace.clone(), o.name.clone()),
+            Self::StorageClass(o) => cluster_wide(&o.name),
+            Self::CsiNode(o) => cluster_wide(&o.name),
+            Self::CsiDriver(o) => cluster_wide(&o.name),
+            Self::CsiStorageCapacity(o) => (o.namespace.clone(), o.name.clone()),
+            Self::VolumeAttachment(o) => cluster_wide(&o.name),
+        }
+    }
+
+    /// Returns the selector over pods of a Service or a controller.
+    pub fn pod_selector(&self) -> Option<&LabelSelector> {
+        match self {
+            Self::Service(o)
+            | Self::ReplicationController(o)
+            | Self::ReplicaSet(o)
+            | Self::StatefulSet(o) => o.selector.as_ref(),
+            _ => None,
+        }
+    }
+}
