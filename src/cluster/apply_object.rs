@@ -63,9 +63,8 @@ impl Cluster {
         if self.selected.add(pod.spec.pod_selectors()) {
             self.project_all(out);
         }
-        if !self.selected.fits(&pod.spec, &pod.labels) {
-            let labels = self.selected.project(&pod.labels);
-            Arc::make_mut(&mut Arc::make_mut(pod).spec).labels = labels;
+        if !self.selected.fits(pod) {
+            self.selected.fit(pod);
         }
     }
 
@@ -74,12 +73,11 @@ impl Cluster {
         let all: Vec<PodId> = self.pods().map(|(id, _)| id).collect();
         for id in all {
             let Some(record) = self.pod(id) else { continue };
-            if self.selected.fits(&record.pod.spec, &record.pod.labels) {
+            if self.selected.fits(&record.pod) {
                 continue;
             }
             let (mut pod, node, stage) = (record.pod.clone(), record.node, record.stage);
-            let labels = self.selected.project(&pod.labels);
-            Arc::make_mut(&mut Arc::make_mut(&mut pod).spec).labels = labels;
+            self.selected.fit(&mut pod);
             match node {
                 Some(node) => self.replace_in_place(id, node, stage, pod),
                 None => {

@@ -4,9 +4,11 @@
 //! these labels alone, and the thousand workers of a job, each with its index in a label, are one shape. A
 //! key that was read once stays: keys come with new selectors, seldom, and each costs a walk over all pods.
 
+use std::sync::Arc;
+
 use crate::model::collections::FxHashSet;
 use crate::model::selector::{LabelSelector, Labels};
-use crate::model::{Name, PodSpec};
+use crate::model::{Name, Pod};
 
 /// With more keys than this all labels count: nobody should be able to make us walk over all pods at will.
 const MOST: usize = 256;
@@ -47,9 +49,19 @@ impl SelectedKeys {
         Labels::new(labels.iter().filter(|(key, _)| self.contains(key)).cloned())
     }
 
-    /// Whether a spec holds what it should of a pod's labels.
-    pub(super) fn fits(&self, spec: &PodSpec, labels: &Labels) -> bool {
-        let wanted = labels.iter().filter(|(key, _)| self.contains(key));
-        spec.labels.iter().eq(wanted)
+    /// Whether a pod's spec holds what it should of the pod.
+    pub(super) fn fits(&self, pod: &Pod) -> bool {
+        let (spec, labels) = (&pod.spec, pod.labels.iter().filter(|(key, _)| self.contains(key)));
+        spec.namespace == pod.key.namespace && spec.priority == pod.priority && spec.labels.iter().eq(labels)
+    }
+
+    /// Makes a pod's spec hold that.
+    pub(super) fn fit(&self, pod: &mut Arc<Pod>) {
+        let labels = self.project(&pod.labels);
+        let pod = Arc::make_mut(pod);
+        let spec = Arc::make_mut(&mut pod.spec);
+        spec.labels = labels;
+        spec.namespace = pod.key.namespace.clone();
+        spec.priority = pod.priority;
     }
 }

@@ -255,6 +255,7 @@ pub fn spec() -> impl Strategy<Value = PodSpec> {
                 host_ports: host_ports.into(),
                 images: images.into(),
                 n_containers,
+                ..PodSpec::default()
             }
         })
 }

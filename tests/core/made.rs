@@ -125,9 +125,9 @@ impl Core {
         let (mut conditions, mut events) = (Vec::new(), Vec::new());
         for effect in self.scheduler.take_effects() {
             match effect {
-                Effect::Condition(order) => conditions.push(order.reason),
+                Effect::Status(order) => conditions.extend(order.condition.map(|c| c.reason)),
                 Effect::Event(order) => events.push(order.reason),
-                Effect::Bind(_) => {}
+                Effect::Bind(_) | Effect::Evict(_) | Effect::Volume(_) => {}
             }
         }
         (conditions, events)
