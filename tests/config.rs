@@ -64,7 +64,7 @@ impl PreScore for Fake {
     fn reads(&self) -> Reads {
         Reads::Node
     }
-    fn pre_score(&self, _: View<'_>, _: &PodSpec) -> PreScored {
+    fn pre_score(&self, _: View<'_>, _: &PodSpec, _: &[NodeIdx]) -> PreScored {
         PreScored::Skip
     }
 }

@@ -83,7 +83,7 @@ fn filter(plugin: &dyn Plugin, view: View<'_>, spec: &PodSpec, nodes: &[NodeIdx]
 /// What a plugin scores each of the given nodes, `None` when it has nothing to say about the pod.
 fn score(plugin: &dyn Plugin, view: View<'_>, spec: &PodSpec, nodes: &[NodeIdx]) -> Option<Vec<i64>> {
     let score = plugin.score()?;
-    let value: CycleValue = match plugin.pre_score().map(|p| p.pre_score(view, spec)) {
+    let value: CycleValue = match plugin.pre_score().map(|p| p.pre_score(view, spec, nodes)) {
         None => Arc::new(()),
         Some(PreScored::Ready(value)) => value,
         Some(PreScored::Skip) => return None,

@@ -109,6 +109,7 @@ impl Case {
         let mut tally = vec![PluginTally::default(); self.profile.plugins.len()];
         let mut rows = Rows::default();
         rows.sync(&of, true, &mut tally);
+        rows.begin_attempt(&of, &mut tally);
         ask(&mut rows, &of, &mut tally)
     }
 
@@ -128,7 +129,7 @@ impl Case {
         let nodes: Vec<NodeIdx> = recorded.keys().map(|name| self.node(name)).collect();
         let ours = self.with_rows(|rows, of, tally| {
             rows.top(of, 1, tally);
-            rows.ranked(of, &nodes)
+            rows.ranked(of, &nodes, tally)
         });
         let scorers: Vec<&str> = self.profile.score.iter().map(|e| e.plugin.name()).collect();
         let mut compared = 0;

@@ -14,6 +14,7 @@ use super::changes::{ChangeLog, Changed};
 use super::columns::Columns;
 use super::derived::DerivedState;
 use super::input::Quarantined;
+use super::nominator::Nominator;
 use super::objects::Objects;
 use super::selected_keys::SelectedKeys;
 use super::shapes::{ShapeId, Shapes};
@@ -132,6 +133,7 @@ pub struct Cluster {
     pub(super) changes: ChangeLog,
     pub(super) undo: UndoLog,
     pub(super) objects: Objects,
+    nominator: Nominator,
     /// Label keys that some selector over pods reads.
     pub(super) selected: SelectedKeys,
     /// Scheduler names whose pods we place.
@@ -160,6 +162,7 @@ impl Cluster {
             changes: ChangeLog::default(),
             undo: UndoLog::default(),
             objects: Objects::default(),
+            nominator: Nominator::default(),
             selected: SelectedKeys::default(),
             ours: Arc::new(ours.into_iter().collect()),
             quarantined: Arc::default(),
@@ -186,6 +189,7 @@ impl Cluster {
             changes: ChangeLog::default(),
             undo: UndoLog::default(),
             objects: self.objects.clone(),
+            nominator: self.nominator.clone(),
             selected: self.selected.clone(),
             ours: self.ours.clone(),
             quarantined: self.quarantined.clone(),
@@ -273,6 +277,16 @@ impl Cluster {
     /// Returns the objects beside pods and nodes.
     pub fn objects(&self) -> &Objects {
         &self.objects
+    }
+
+    /// Returns which pending pods are nominated to which nodes.
+    pub fn nominator(&self) -> &Nominator {
+        &self.nominator
+    }
+
+    /// The same, to be changed. Not undone by overlays: nominations change between attempts only.
+    pub fn nominator_mut(&mut self) -> &mut Nominator {
+        &mut self.nominator
     }
 
     /// Returns the label keys that some selector over pods reads.

@@ -7,7 +7,7 @@ use crate::framework::plugin::{CycleValue, Nodes, PreFiltered, PreScored, Reads}
 use crate::framework::profile::{Enabled, Profile};
 use crate::framework::{Score, View};
 use crate::model::time::Probe;
-use crate::model::{Name, NodeIdx, PodSpec};
+use crate::model::{NodeIdx, PodSpec};
 use pellucid_api::reason::ReasonCode;
 
 /// What a plugin did, for its `stats` endpoint and `/metrics`.
@@ -29,15 +29,51 @@ pub struct PluginTally {
     pub nanos: u64,
 }
 
-/// What PreFilter of all plugins said about a shape.
+/// What PreFilter said about a shape.
 #[derive(Clone, Default)]
 pub(super) struct Prepared {
-    /// One entry per entry of `profile.filter`; `None` when the plugin's PreFilter said Skip.
+    /// One entry per entry of `profile.filter`; `None` when the plugin's PreFilter said Skip, or was not asked.
     pub(super) values: Vec<Option<CycleValue>>,
     /// The only nodes worth looking at, when plugins restricted them.
     pub(super) candidates: Option<Vec<NodeIdx>>,
-    /// The pod is refused as a whole.
-    pub(super) refused: Option<Cause>,
+    /// The pod is refused as a whole, by the plugin at this place of `profile.pre_filter`.
+    pub(super) refused: Option<(usize, Cause)>,
+}
+
+/// Which plugins to ask.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    /// Those whose answers about a node last while the node does not change: kept per shape.
+    Local,
+    /// Those that may read anything: asked at every attempt.
+    Global,
+    /// All.
+    All,
+}
+
+impl Which {
+    fn includes(self, is_global: bool) -> bool {
+        match self {
+            Self::Local => !is_global,
+            Self::Global => is_global,
+            Self::All => true,
+        }
+    }
+}
+
+/// Whether a plugin's filter must be asked at every attempt. What is prepared per shape is kept with the rows,
+/// so it may not depend on the pods of nodes either.
+pub(super) fn filters_globally(enabled: &Enabled) -> bool {
+    let filter = enabled.plugin.filter().map(|f| f.reads());
+    let prepared = enabled.plugin.pre_filter().map(|f| f.reads());
+    filter == Some(Reads::Everything) || matches!(prepared, Some(Reads::Everything | Reads::Usage))
+}
+
+/// Whether a plugin's score must be asked at every attempt.
+pub(super) fn scores_globally(enabled: &Enabled) -> bool {
+    let score = enabled.plugin.score().map(|s| s.reads());
+    let prepared = enabled.plugin.pre_score().map(|s| s.reads());
+    score == Some(Reads::Everything) || matches!(prepared, Some(Reads::Everything | Reads::Usage))
 }
 
 /// A value for plugins without a PreFilter or PreScore.
@@ -46,22 +82,26 @@ fn no_value() -> CycleValue {
 }
 
 pub(super) fn prepare(
+    which: Which,
     profile: &Profile,
     view: View<'_>,
     spec: &PodSpec,
     tally: &mut [PluginTally],
 ) -> Prepared {
-    let mut prepared =
-        Prepared { values: profile.filter.iter().map(|_| Some(no_value())).collect(), ..Default::default() };
-    let mut restricting: Vec<&'static str> = Vec::new();
-    for enabled in &profile.pre_filter {
+    let asked = |enabled: &Enabled| which.includes(filters_globally(enabled)).then(no_value);
+    let mut prepared = Prepared { values: profile.filter.iter().map(asked).collect(), ..Default::default() };
+    let mut restricting: Vec<(usize, &'static str)> = Vec::new();
+    for (place, enabled) in profile.pre_filter.iter().enumerate() {
         let Some(plugin) = enabled.plugin.pre_filter() else { continue };
+        if !which.includes(filters_globally(enabled)) {
+            continue;
+        }
         let at = profile.filter.iter().position(|f| f.index == enabled.index);
         let value = match plugin.pre_filter(view, spec) {
             PreFiltered::Skip => None,
             PreFiltered::Ready { value, nodes } => {
                 if let Some(nodes) = nodes {
-                    restricting.push(enabled.plugin.name());
+                    restricting.push((place, enabled.plugin.name()));
                     prepared.candidates = Some(intersect(prepared.candidates.take(), nodes));
                 }
                 Some(value)
@@ -69,7 +109,7 @@ pub(super) fn prepare(
             PreFiltered::Refused(cause) => {
                 tally[enabled.index].pods_refused += 1;
                 let unresolvable = cause.code == Code::UnschedulableAndUnresolvable;
-                prepared.refused.get_or_insert(cause);
+                prepared.refused.get_or_insert((place, cause));
                 if unresolvable {
                     return prepared;
                 }
@@ -81,12 +121,13 @@ pub(super) fn prepare(
         }
     }
     if prepared.refused.is_none() && prepared.candidates.as_ref().is_some_and(Vec::is_empty) {
-        let names = Name::new(&restricting.join(" "));
-        prepared.refused = Some(Cause::new(
-            restricting.first().copied().unwrap_or("Scheduler"),
+        let names: Vec<&str> = restricting.iter().map(|(_, name)| *name).collect();
+        let cause = Cause::new(
+            names.first().copied().unwrap_or("Scheduler"),
             Code::UnschedulableAndUnresolvable,
-            Reason::about(ReasonCode::PluginsDisagree, names),
-        ));
+            Reason::about(ReasonCode::PluginsDisagree, &*names.join(" ")),
+        );
+        prepared.refused = Some((restricting.first().map_or(0, |(place, _)| *place), cause));
     }
     prepared
 }
@@ -119,6 +160,16 @@ impl FilterChain<'_> {
         self.profile.filter.iter().zip(self.values).position(looks).unwrap_or(usize::MAX)
     }
 
+    /// Returns the cause for which a plugin refuses one node, the first by their order.
+    pub(super) fn ask(&self, node: NodeIdx, scratch: &mut OneNode, tally: &mut [PluginTally]) -> Option<Cause> {
+        scratch.causes = Causes::default();
+        scratch.nodes.clear();
+        scratch.nodes.push(node);
+        scratch.mask.resize(self.view.cluster().n_slots().max(scratch.mask.len()), CauseId::FEASIBLE);
+        self.run(0, &mut scratch.nodes, &mut scratch.causes, &mut scratch.mask, tally);
+        scratch.causes.get(scratch.mask[node.index()]).cloned()
+    }
+
     /// Removes from `nodes` those that a plugin from place `from` on refuses; writes `mask`.
     pub(super) fn run(
         &self,
@@ -149,11 +200,28 @@ impl FilterChain<'_> {
     }
 }
 
-/// What PreScore of all plugins said: one entry per entry of `profile.score`, `None` for Skip.
-pub(super) fn prepare_scores(profile: &Profile, view: View<'_>, spec: &PodSpec) -> Vec<Option<CycleValue>> {
+/// Room for asking about one node after another.
+#[derive(Default)]
+pub(super) struct OneNode {
+    nodes: Vec<NodeIdx>,
+    causes: Causes,
+    mask: Vec<CauseId>,
+}
+
+/// What PreScore said: one entry per entry of `profile.score`, `None` for Skip, or when it was not asked.
+pub(super) fn prepare_scores(
+    which: Which,
+    profile: &Profile,
+    view: View<'_>,
+    spec: &PodSpec,
+    nodes: &[NodeIdx],
+) -> Vec<Option<CycleValue>> {
     let prepare = |enabled: &Enabled| {
+        if !which.includes(scores_globally(enabled)) {
+            return None;
+        }
         let pre_score = profile.pre_score.iter().find(|p| p.index == enabled.index);
-        match pre_score.and_then(|p| p.plugin.pre_score()).map(|p| p.pre_score(view, spec)) {
+        match pre_score.and_then(|p| p.plugin.pre_score()).map(|p| p.pre_score(view, spec, nodes)) {
             None => Some(no_value()),
             Some(PreScored::Skip) => None,
             Some(PreScored::Ready(value)) => Some(value),
@@ -217,8 +285,9 @@ mod tests {
         let profile = Profile { plugins, pre_filter, ..Profile::default() };
         let cluster = Cluster::new(0, [], Vec::new());
         let mut tally = vec![PluginTally::default(); 2];
-        let prepared = prepare(&profile, View::new(&cluster), &PodSpec::default(), &mut tally);
-        let cause = prepared.refused.expect("it is refused");
+        let prepared =
+            prepare(Which::All, &profile, View::new(&cluster), &PodSpec::default(), &mut tally);
+        let (_, cause) = prepared.refused.expect("it is refused");
         assert_eq!(cause.reasons[0].code, ReasonCode::PluginsDisagree);
         assert_eq!(cause.message(), "node(s) didn't satisfy plugin(s) [A B] simultaneously");
     }

@@ -4,7 +4,7 @@
 
 use pellucid_api::reason::ReasonCode;
 
-use super::chain::{PluginTally, prepare};
+use super::chain::{PluginTally, Which, prepare};
 use super::rows::Subject;
 use crate::framework::cause::{CauseId, Causes};
 use crate::framework::plugin::Nodes;
@@ -26,7 +26,7 @@ fn weight(code: ReasonCode) -> u32 {
 /// added up. `None` when PreFilter refuses the pod as a whole or leaves nodes out.
 pub fn distances(of: &Subject<'_>) -> Option<Vec<u32>> {
     let mut tally = vec![PluginTally::default(); of.profile.plugins.len()];
-    let prepared = prepare(of.profile, of.view, of.spec, &mut tally);
+    let prepared = prepare(Which::All, of.profile, of.view, of.spec, &mut tally);
     if prepared.refused.is_some() || prepared.candidates.is_some() {
         return None;
     }

@@ -4,6 +4,7 @@
 //! changed; [`search`] chooses from it; [`scheduler::Scheduler`] is the one writer that takes inputs, plans
 //! units, orders effects and publishes roots. The same code runs on a published root for explanations.
 
+mod attempt;
 mod best;
 mod bind;
 mod chain;

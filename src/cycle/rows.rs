@@ -3,18 +3,19 @@
 //! One row per node: the cause that refuses it, or raw scores and their total. A row is computed again
 //! only when something it reads changed: the pods on the node (most often), the node object, or the set of
 //! nodes. Normalised totals are redone when the greatest raw score moves. A gang of equal members costs one
-//! scan and one row per pick. Decisions are the same as with rows made anew each time; a test compares.
+//! scan and one row per pick. Plugins that read anything else (other nodes' pods, volumes) and nominations are
+//! not in here: see `attempt`. Decisions are the same as with rows made anew each time; a test compares.
 
 use std::sync::Arc;
 
-use super::chain::{self, FilterChain, PluginTally, Prepared};
+use super::attempt::Attempt;
+use super::chain::{self, FilterChain, PluginTally, Prepared, Which};
 use super::decision::Refusal;
 use super::scores::{Scores, Touched};
 use crate::cluster::changes::Changed;
 use crate::framework::View;
 use crate::framework::cause::{CauseId, Causes};
-use crate::framework::plugin::{Plugin, Reads};
-use crate::framework::profile::{Enabled, Profile};
+use crate::framework::profile::Profile;
 use crate::model::time::Probe;
 use crate::model::{NodeIdx, PodSpec};
 
@@ -39,6 +40,9 @@ pub struct Rows {
     /// One entry per node slot.
     pub(super) mask: Vec<CauseId>,
     pub(super) n_feasible: usize,
+    /// The feasible nodes, ascending, while `listed`.
+    feasible: Vec<NodeIdx>,
+    listed: bool,
     pub(super) scores: Option<Scores>,
     /// The place of the first active filter that looks at more than the node object.
     first_usage: usize,
@@ -49,6 +53,8 @@ pub struct Rows {
     scratch: Scratch,
     /// The refusal made of these rows, while they do not change.
     pub(super) refusal: Option<Arc<Refusal>>,
+    /// What holds for the attempt under way besides the rows, when there is anything.
+    pub(super) attempt: Option<Attempt>,
 }
 
 /// Lists that are filled at each catching up, kept for their room.
@@ -102,8 +108,7 @@ impl Rows {
     pub fn sync(&mut self, of: &Subject<'_>, reuse: bool, tally: &mut [PluginTally]) {
         let changes = of.view.cluster().changes();
         let head = changes.head();
-        let reusable =
-            reuse && self.mask.len() == of.view.cluster().n_slots() && !reads_everything(of.profile);
+        let reusable = reuse && self.mask.len() == of.view.cluster().n_slots();
         let since = self.position.filter(|_| reusable).and_then(|at| changes.since(at));
         match since {
             Some(changed) => {
@@ -121,6 +126,7 @@ impl Rows {
 
     fn rebuild(&mut self, of: &Subject<'_>, tally: &mut [PluginTally]) {
         self.refusal = None;
+        self.listed = false;
         self.scores = None;
         self.causes = Causes::default();
         self.lasting.clear();
@@ -130,7 +136,7 @@ impl Rows {
         for node in of.view.nodes() {
             self.mask[node.index()] = CauseId::NOT_EVALUATED;
         }
-        self.prepared = chain::prepare(of.profile, of.view, of.spec, tally);
+        self.prepared = chain::prepare(Which::Local, of.profile, of.view, of.spec, tally);
         self.n_feasible = 0;
         if self.prepared.refused.is_none() {
             let mut nodes = match &self.prepared.candidates {
@@ -199,6 +205,7 @@ impl Rows {
         for row in touched.iter() {
             let is = self.mask[row.node.index()].is_feasible();
             self.n_feasible = self.n_feasible + usize::from(is) - usize::from(row.was);
+            self.listed &= is == row.was;
         }
         if let Some(scores) = &mut self.scores {
             scores.catch_up(of, &self.mask, touched, tally);
@@ -216,15 +223,40 @@ impl Rows {
         self.scores.as_mut()?.best(of)
     }
 
+    /// Returns the cause of every node slot as the attempt has it, and the table behind the ids.
+    pub(super) fn current(&self) -> (&[CauseId], &Causes) {
+        match &self.attempt {
+            Some(attempt) => (&attempt.mask, &attempt.causes),
+            None => (&self.mask, &self.causes),
+        }
+    }
+
     /// Iterates over the feasible nodes, ascending.
     pub fn feasible(&self) -> impl Iterator<Item = NodeIdx> {
-        let feasible = self.mask.iter().enumerate().filter(|(_, c)| c.is_feasible());
+        let feasible = self.current().0.iter().enumerate().filter(|(_, c)| c.is_feasible());
         feasible.map(|(i, _)| NodeIdx(i as u32))
+    }
+
+    /// Takes the list of the feasible nodes, to be given back with [`Self::give_feasible`]. It is made when
+    /// it is not known, which most changes leave it.
+    pub(super) fn take_feasible(&mut self) -> Vec<NodeIdx> {
+        let mut list = std::mem::take(&mut self.feasible);
+        if !self.listed || self.attempt.is_some() {
+            list.clear();
+            list.extend(self.feasible());
+        }
+        list
+    }
+
+    pub(super) fn give_feasible(&mut self, list: Vec<NodeIdx>) {
+        self.listed = self.attempt.is_none();
+        self.feasible = list;
     }
 
     /// Returns the cause that refuses a node, if one does.
     pub fn cause(&self, node: NodeIdx) -> Option<&crate::framework::Cause> {
-        self.causes.get(*self.mask.get(node.index())?)
+        let (mask, causes) = self.current();
+        causes.get(*mask.get(node.index())?)
     }
 }
 
@@ -232,16 +264,4 @@ impl Rows {
 pub(super) fn tie_order(view: View<'_>, a: NodeIdx, b: NodeIdx) -> std::cmp::Ordering {
     let (a, b) = (view.cluster().slot(a), view.cluster().slot(b));
     b.tie.cmp(&a.tie).then_with(|| a.name.cmp(&b.name))
-}
-
-fn reads_everything(profile: &Profile) -> bool {
-    let reads = |list: &[Enabled], of: fn(&dyn Plugin) -> Option<Reads>, what: &[Reads]| {
-        list.iter().filter_map(|e| of(&*e.plugin)).any(|r| what.contains(&r))
-    };
-    // What is prepared per shape is kept with the rows, so it may not depend on the pods of nodes either.
-    let (all, kept) = (&[Reads::Everything], &[Reads::Everything, Reads::Usage]);
-    reads(&profile.filter, |p| p.filter().map(|f| f.reads()), all)
-        || reads(&profile.score, |p| p.score().map(|s| s.reads()), all)
-        || reads(&profile.pre_filter, |p| p.pre_filter().map(|f| f.reads()), kept)
-        || reads(&profile.pre_score, |p| p.pre_score().map(|s| s.reads()), kept)
 }

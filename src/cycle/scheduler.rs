@@ -275,6 +275,7 @@ impl Scheduler {
         };
         let tally = &mut self.tally[profile];
         cached.rows.sync(&of, self.switches.reuse(), tally);
+        cached.rows.begin_attempt(&of, tally);
         let decision = cached.rows.decide(&of, &mut self.starts[profile], tally);
         let at = (pod, self.cycle, now);
         let table = match (&decision, self.switches.top_n_scores()) {
@@ -434,9 +435,10 @@ fn table(
 }
 
 fn failure(rows: &Rows, of: &Subject<'_>, (pod, cycle, at): (&Pod, u64, Now)) -> RecordedFailure {
-    let causes: FxHashMap<_, _> = rows.causes.iter().map(|(id, c)| (id, Arc::new(c.clone()))).collect();
+    let causes: FxHashMap<_, _> = rows.current().1.iter().map(|(id, c)| (id, Arc::new(c.clone()))).collect();
+    let mask = rows.current().0;
     let refused = of.view.cluster().by_name().iter().filter_map(|n| {
-        let cause = causes.get(rows.mask.get(n.index())?)?;
+        let cause = causes.get(mask.get(n.index())?)?;
         Some((of.view.name(*n).clone(), cause.clone()))
     });
     RecordedFailure { pod: pod.key.clone(), cycle, at, nodes: refused.collect() }

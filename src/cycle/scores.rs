@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::best::{Blocks, REFUSED};
-use super::chain::{self, PluginTally};
+use super::chain::{self, PluginTally, Which};
 use super::rows::Subject;
 use crate::framework::cause::CauseId;
 use crate::framework::plugin::{CycleValue, Normalize, Reads};
@@ -74,7 +74,10 @@ impl Greatest {
 
 impl Scores {
     pub(super) fn make(of: &Subject<'_>, mask: &[CauseId], tally: &mut [PluginTally]) -> Self {
-        let values = chain::prepare_scores(of.profile, of.view, of.spec).into_iter().enumerate();
+        let feasible = mask.iter().enumerate().filter(|(_, c)| c.is_feasible());
+        let feasible: Vec<NodeIdx> = feasible.map(|(i, _)| NodeIdx(i as u32)).collect();
+        let values = chain::prepare_scores(Which::Local, of.profile, of.view, of.spec, &feasible);
+        let values = values.into_iter().enumerate();
         let active: Vec<Active> = values
             .filter_map(|(entry, value)| {
                 let enabled = &of.profile.score[entry];
@@ -91,8 +94,6 @@ impl Scores {
             scratch: Scratch::default(),
             active,
         };
-        let feasible = mask.iter().enumerate().filter(|(_, c)| c.is_feasible());
-        let feasible: Vec<NodeIdx> = feasible.map(|(i, _)| NodeIdx(i as u32)).collect();
         scores.fill(of, &feasible, Reads::Node, tally);
         for at in 0..scores.active.len() {
             scores.find_greatest(at, mask);

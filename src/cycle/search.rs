@@ -1,10 +1,11 @@
-//! Chooses from the rows: the best node, or the account of why there is none.
+//! Chooses from the rows and the attempt: the best node, or the account of why there is none.
 
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::chain::PluginTally;
+use super::attempt;
+use super::chain::{self, PluginTally};
 use super::decision::{Decision, Group, GroupMeasure, Placement, Refusal};
 use super::rows::{Rows, Subject, tie_order};
 use crate::framework::cause::CauseId;
@@ -32,7 +33,8 @@ pub struct Scored {
 impl Rows {
     /// Decides. `start` is the rotating index at which a sampled search begins; it moves on.
     pub fn decide(&mut self, of: &Subject<'_>, start: &mut usize, tally: &mut [PluginTally]) -> Decision {
-        if self.n_feasible == 0 {
+        let n_feasible = self.attempt.as_ref().map_or(self.n_feasible, |a| a.n_feasible);
+        if n_feasible == 0 {
             return Decision::Refuse(self.refuse(of));
         }
         let total = of.view.nodes().len();
@@ -40,30 +42,50 @@ impl Rows {
             return self.decide_sampled(of, wanted, start, tally);
         }
         let evaluated = self.prepared.candidates.as_ref().map_or(total, Vec::len);
-        let counts = (self.n_feasible as u32, evaluated as u32, total as u32);
-        let placement = |node, score| {
-            Decision::Place(Placement {
-                node,
-                score,
-                feasible: counts.0,
-                evaluated: counts.1,
-                total: counts.2,
-            })
+        let chosen = if self.attempt.is_some() || of.profile.score.iter().any(chain::scores_globally) {
+            let feasible = self.take_feasible();
+            let chosen = self.choose(of, &feasible, tally);
+            self.give_feasible(feasible);
+            chosen
+        } else if n_feasible == 1 {
+            self.only_feasible(of).map(|node| (node, None))
+        } else {
+            self.ensure_scores(of, tally);
+            self.best(of).map(|(node, score)| (node, Some(score)))
         };
-        if self.n_feasible == 1
-            && let Some(node) = self.only_feasible(of)
-        {
-            return placement(node, None);
-        }
-        self.ensure_scores(of, tally);
-        match self.best(of) {
-            Some((node, score)) => placement(node, Some(score)),
-            None => Decision::Refuse(self.refuse(of)),
-        }
+        let Some((node, score)) = chosen else { return Decision::Refuse(self.refuse(of)) };
+        let (feasible, evaluated, total) = (n_feasible as u32, evaluated as u32, total as u32);
+        Decision::Place(Placement { node, score, feasible, evaluated, total })
     }
 
     fn only_feasible(&mut self, of: &Subject<'_>) -> Option<NodeIdx> {
         self.best(of).map(|(node, _)| node).or_else(|| self.feasible().next())
+    }
+
+    /// Returns the best of some feasible nodes, and its total when there was a choice.
+    fn choose(
+        &mut self,
+        of: &Subject<'_>,
+        nodes: &[NodeIdx],
+        tally: &mut [PluginTally],
+    ) -> Option<(NodeIdx, Option<i64>)> {
+        if let [only] = nodes {
+            return Some((*only, None));
+        }
+        let global = attempt::global_scores(of, nodes, tally);
+        if global.is_empty() && self.attempt.is_none() && nodes.len() == self.n_feasible {
+            self.ensure_scores(of, tally);
+            return self.best(of).map(|(node, score)| (node, Some(score)));
+        }
+        let scores = &*self.ensure_scores(of, tally);
+        let greatest = scores.greatest_over(nodes);
+        let total = |(at, node): (usize, &NodeIdx)| {
+            let of_others: i64 = global.iter().map(|g| g.weighted(at)).sum();
+            (*node, scores.total_with(*node, &greatest) + of_others)
+        };
+        let totals = nodes.iter().enumerate().map(total);
+        let best = totals.min_by(|(a, x), (b, y)| y.cmp(x).then_with(|| tie_order(of.view, *a, *b)));
+        best.map(|(node, score)| (node, Some(score)))
     }
 
     /// As upstream with `percentageOfNodesToScore`: looks at nodes in a fixed order from a start that
@@ -85,7 +107,7 @@ impl Rows {
         let mut found = Vec::new();
         let mut evaluated = 0;
         for node in after.iter().chain(before).copied() {
-            let cause = self.mask[node.index()];
+            let cause = self.current().0[node.index()];
             if cause == CauseId::NOT_EVALUATED {
                 continue;
             }
@@ -98,41 +120,32 @@ impl Rows {
             }
         }
         *start = (begin + evaluated) % total;
-        let score = if found.len() > 1 {
-            self.ensure_scores(of, tally);
-            self.best_of(of, &found)
-        } else {
-            None
-        };
-        let Some(node) = score.map(|(n, _)| n).or(found.first().copied()) else {
+        let Some((node, score)) = self.choose(of, &found, tally) else {
             return Decision::Refuse(self.refuse(of));
         };
         Decision::Place(Placement {
             node,
-            score: score.map(|(_, total)| total),
+            score,
             feasible: found.len() as u32,
             evaluated: evaluated as u32,
             total: total as u32,
         })
     }
 
-    fn best_of(&self, of: &Subject<'_>, nodes: &[NodeIdx]) -> Option<(NodeIdx, i64)> {
-        let scores = self.scores.as_ref()?;
-        let greatest = scores.greatest_over(nodes);
-        let totals = nodes.iter().map(|node| (*node, scores.total_with(*node, &greatest)));
-        totals.min_by(|(a, x), (b, y)| y.cmp(x).then_with(|| tie_order(of.view, *a, *b)))
-    }
-
     /// Returns the scores of some feasible nodes as if they were all there are, the best first. Scores
     /// must have been ensured.
-    pub fn ranked(&self, of: &Subject<'_>, nodes: &[NodeIdx]) -> Vec<Scored> {
+    pub fn ranked(&self, of: &Subject<'_>, nodes: &[NodeIdx], tally: &mut [PluginTally]) -> Vec<Scored> {
         let Some(scores) = &self.scores else { return Vec::new() };
         let greatest = scores.greatest_over(nodes);
-        let row = |node: &NodeIdx| {
-            let shares = scores.shares(of.profile.score.len(), *node, &greatest);
+        let global = attempt::global_scores(of, nodes, tally);
+        let row = |(at, node): (usize, &NodeIdx)| {
+            let mut shares = scores.shares(of.profile.score.len(), *node, &greatest);
+            for score in &global {
+                shares[score.entry] = Some(score.share(at));
+            }
             Scored { node: *node, total: shares.iter().flatten().map(|s| s.2).sum(), shares }
         };
-        let mut rows: Vec<Scored> = nodes.iter().map(row).collect();
+        let mut rows: Vec<Scored> = nodes.iter().enumerate().map(row).collect();
         rows.sort_by(|a, b| b.total.cmp(&a.total).then_with(|| tie_order(of.view, a.node, b.node)));
         rows
     }
@@ -141,18 +154,20 @@ impl Rows {
     pub fn top(&mut self, of: &Subject<'_>, n: usize, tally: &mut [PluginTally]) -> Vec<Scored> {
         self.ensure_scores(of, tally);
         let feasible: Vec<NodeIdx> = self.feasible().collect();
-        let mut rows = self.ranked(of, &feasible);
+        let mut rows = self.ranked(of, &feasible, tally);
         rows.truncate(n);
         rows
     }
 
-    /// Accounts for every node. Made once while the rows do not change.
+    /// Accounts for every node. Made once while the rows do not change, unless the attempt differs from them.
     fn refuse(&mut self, of: &Subject<'_>) -> Arc<Refusal> {
-        if let Some(known) = &self.refusal {
+        if let (Some(known), None) = (&self.refusal, &self.attempt) {
             return known.clone();
         }
         let total = of.view.nodes().len();
-        let refusal = match &self.prepared.refused {
+        let of_attempt = self.attempt.as_ref().and_then(|a| a.refused.as_ref());
+        let of_pod = of_attempt.or(self.prepared.refused.as_ref().map(|(_, cause)| cause));
+        let refusal = match of_pod {
             Some(cause) => {
                 let by = refused_by(of.profile, std::iter::once(cause));
                 Refusal::of_pod(cause.clone(), total, by)
@@ -164,14 +179,17 @@ impl Rows {
             }
         };
         let refusal = Arc::new(refusal);
-        self.refusal = Some(refusal.clone());
+        if self.attempt.is_none() {
+            self.refusal = Some(refusal.clone());
+        }
         refusal
     }
 
     fn groups(&self, of: &Subject<'_>) -> Vec<Group> {
+        let (mask, causes) = self.current();
         let mut members: Vec<Vec<NodeIdx>> = Vec::new();
         for node in of.view.cluster().by_name() {
-            let id = self.mask[node.index()];
+            let id = mask[node.index()];
             if id.is_cause() {
                 let at = usize::from(id.0) - 1;
                 if members.len() <= at {
@@ -181,7 +199,7 @@ impl Rows {
             }
         }
         let mut groups = Vec::new();
-        for (id, cause) in self.causes.iter() {
+        for (id, cause) in causes.iter() {
             let Some(nodes) = members.get(usize::from(id.0) - 1).filter(|n| !n.is_empty()) else { continue };
             groups.push(Group {
                 cause: cause.clone(),

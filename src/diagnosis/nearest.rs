@@ -27,7 +27,9 @@ pub(crate) fn nearest(root: &Root, record: &PodRecord, refusal: &Refusal) -> Opt
     let refused = root.cluster.by_name().iter().filter(|n| distance[n.index()] > 0);
     let least = refused.clone().map(|n| distance[n.index()]).min()?;
     let mut rows = crate::cycle::Rows::default();
-    rows.sync(&of, false, &mut vec![Default::default(); profile.plugins.len()]);
+    let mut tally = vec![Default::default(); profile.plugins.len()];
+    rows.sync(&of, false, &mut tally);
+    rows.begin_attempt(&of, &mut tally);
     let mut best: Option<Group> = None;
     for group in &refusal.groups {
         let of_group =

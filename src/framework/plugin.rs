@@ -149,8 +149,9 @@ pub enum PreScored {
 pub trait PreScore: Send + Sync {
     /// What the answer depends on apart from the pod's spec.
     fn reads(&self) -> Reads;
-    /// Prepares.
-    fn pre_score(&self, view: View<'_>, spec: &PodSpec) -> PreScored;
+    /// Prepares. `nodes` are the feasible nodes, ascending; only a plugin that reads [`Reads::Everything`]
+    /// may look at them, because what others prepare is kept.
+    fn pre_score(&self, view: View<'_>, spec: &PodSpec, nodes: &[NodeIdx]) -> PreScored;
 }
 
 /// How raw scores become 0 to 100.
@@ -278,8 +279,6 @@ pub trait Evaluator {
     /// Returns the code with which each node of [`View::nodes`] was refused, by node slot; `None`: it was
     /// not looked at, or not refused.
     fn refused(&self, node: NodeIdx) -> Option<Code>;
-    /// Returns the nodes to which pods are nominated, with the pods.
-    fn nominator(&self) -> &crate::queue::Nominator;
     /// Takes a placed pod off its node.
     fn remove(&mut self, pod: PodId);
     /// Puts a removed pod back.

@@ -122,7 +122,7 @@ pub(super) fn filter_causes(
 /// Returns the raw scores in the order of the node numbers; `None` when PreScore skips.
 pub(super) fn raw_scores(plugin: &dyn Plugin, cluster: &TestCluster, spec: &PodSpec) -> Option<Vec<i64>> {
     let view = cluster.view();
-    let value: CycleValue = match plugin.pre_score().map(|p| p.pre_score(view, spec)) {
+    let value: CycleValue = match plugin.pre_score().map(|p| p.pre_score(view, spec, view.nodes())) {
         None => Arc::new(()),
         Some(PreScored::Ready(value)) => value,
         Some(PreScored::Skip) => return None,

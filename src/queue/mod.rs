@@ -4,14 +4,12 @@
 //! backoff; a gated one waits for its gates. The queue knows nothing of plugins: whether an event wakes a
 //! group of units is asked through a closure ([`Queue::wake`]).
 
-mod nominator;
 mod order;
 mod unit;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-pub use nominator::{NominatedBy, Nomination, Nominator};
 pub use order::OrderKey;
 pub use unit::{QueueStage, RefusedBy, Unit, UnitId};
 

@@ -61,6 +61,7 @@ fn the_cycle_runs_on_a_root_and_decides_alike() {
     let mut rows = Rows::default();
     let mut tally = vec![PluginTally::default(); profile.plugins.len()];
     rows.sync(&of, true, &mut tally);
+    rows.begin_attempt(&of, &mut tally);
     let best = rows.top(&of, 3, &mut tally);
     let order = core.place(&p);
     assert_eq!(root.cluster.slot(best[0].node).name, order.node);

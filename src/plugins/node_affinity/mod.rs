@@ -161,7 +161,7 @@ impl PreScore for NodeAffinity {
         Reads::Node
     }
 
-    fn pre_score(&self, _view: View<'_>, spec: &PodSpec) -> PreScored {
+    fn pre_score(&self, _view: View<'_>, spec: &PodSpec, _nodes: &[NodeIdx]) -> PreScored {
         if spec.affinity.preferred.is_empty() && self.added.preferred.is_empty() {
             PreScored::Skip
         } else {

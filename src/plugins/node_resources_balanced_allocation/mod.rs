@@ -121,7 +121,7 @@ impl PreScore for BalancedAllocation {
         Reads::Node
     }
 
-    fn pre_score(&self, view: View<'_>, spec: &PodSpec) -> PreScored {
+    fn pre_score(&self, view: View<'_>, spec: &PodSpec, _nodes: &[NodeIdx]) -> PreScored {
         if self.is_best_effort(spec) {
             return PreScored::Skip;
         }

@@ -198,7 +198,7 @@ impl PreScore for NodeResourcesFit {
         Reads::Node
     }
 
-    fn pre_score(&self, view: View<'_>, spec: &PodSpec) -> PreScored {
+    fn pre_score(&self, view: View<'_>, spec: &PodSpec, _nodes: &[NodeIdx]) -> PreScored {
         PreScored::Ready(Arc::new(self.scored(view, spec)))
     }
 }

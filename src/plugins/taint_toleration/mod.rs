@@ -140,7 +140,7 @@ impl PreScore for TaintToleration {
         Reads::Node
     }
 
-    fn pre_score(&self, _view: View<'_>, spec: &PodSpec) -> PreScored {
+    fn pre_score(&self, _view: View<'_>, spec: &PodSpec, _nodes: &[NodeIdx]) -> PreScored {
         let matters = |t: &&Toleration| t.effect.is_none_or(|e| e == TaintEffect::PreferNoSchedule);
         let tolerations: Box<[Toleration]> = spec.tolerations.iter().filter(matters).cloned().collect();
         PreScored::Ready(Arc::new(tolerations))

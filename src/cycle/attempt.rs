@@ -1,0 +1,179 @@
+//! What holds for one attempt only: the answers of plugins that may read anything, and what nominations mean.
+//!
+//! Rows are kept per shape. Plugins that read pods on other nodes, volumes or workloads are asked anew at every
+//! attempt, on what the kept rows leave feasible. A pod that has nothing to do with such a plugin costs its
+//! PreFilter, which skips; then there is no attempt and the rows decide alone.
+
+use super::chain::{self, FilterChain, OneNode, PluginTally, Which};
+use super::rows::{Rows, Subject};
+use crate::framework::cause::{Cause, CauseId, Causes};
+use crate::framework::plugin::MAX_SCORE;
+use crate::model::NodeIdx;
+
+/// See the module.
+pub(super) struct Attempt {
+    /// One entry per node slot.
+    pub(super) mask: Vec<CauseId>,
+    pub(super) causes: Causes,
+    pub(super) n_feasible: usize,
+    /// PreFilter refused the pod as a whole.
+    pub(super) refused: Option<Cause>,
+}
+
+/// What a plugin that is asked at every attempt gives the nodes, in their order.
+pub(super) struct GlobalScore {
+    /// Its place in `profile.score`.
+    pub(super) entry: usize,
+    weight: i64,
+    raw: Vec<i64>,
+    normalized: Vec<i64>,
+}
+
+impl GlobalScore {
+    pub(super) fn weighted(&self, at: usize) -> i64 {
+        self.normalized[at] * self.weight
+    }
+
+    /// Returns raw, normalised and weighted score of a node.
+    pub(super) fn share(&self, at: usize) -> (i64, i64, i64) {
+        (self.raw[at], self.normalized[at], self.weighted(at))
+    }
+}
+
+impl Rows {
+    /// Asks the plugins that are asked at every attempt. The rows must be up to date.
+    pub fn begin_attempt(&mut self, of: &Subject<'_>, tally: &mut [PluginTally]) {
+        self.attempt = None;
+        let prepared = chain::prepare(Which::Global, of.profile, of.view, of.spec, tally);
+        if let Some((place, cause)) = prepared.refused {
+            // Of two plugins that refuse the pod as a whole the first by order counts.
+            if self.prepared.refused.as_ref().is_none_or(|(known, _)| place < *known) {
+                self.attempt().refused = Some(cause);
+                self.attempt().n_feasible = 0;
+            }
+            return;
+        }
+        if self.prepared.refused.is_some() || prepared.values.iter().all(Option::is_none) {
+            return;
+        }
+        if let Some(only) = &prepared.candidates {
+            let attempt = self.attempt();
+            for (i, cause) in attempt.mask.iter_mut().enumerate() {
+                let is_out = only.binary_search(&NodeIdx(i as u32)).is_err();
+                if is_out && *cause != CauseId::ABSENT {
+                    attempt.n_feasible -= usize::from(cause.is_feasible());
+                    *cause = CauseId::NOT_EVALUATED;
+                }
+            }
+        }
+        for (place, value) in prepared.values.into_iter().enumerate().filter(|(_, v)| v.is_some()) {
+            let mut values = vec![None; place + 1];
+            values[place] = value;
+            self.filter_globally(of, &values, tally);
+        }
+    }
+
+    /// Runs the one plugin that has a value over what is feasible, and over nodes refused by plugins that come
+    /// after it: the first by order names the cause.
+    fn filter_globally(
+        &mut self,
+        of: &Subject<'_>,
+        values: &[Option<crate::framework::CycleValue>],
+        tally: &mut [PluginTally],
+    ) {
+        let place = values.len() - 1;
+        let attempt = self.attempt();
+        let is_later = |cause: &Cause| {
+            of.profile.filter.iter().position(|e| e.plugin.name() == cause.plugin).is_some_and(|at| at > place)
+        };
+        let later: Vec<bool> = attempt.causes.iter().map(|(_, cause)| is_later(cause)).collect();
+        let later = |id: CauseId| id.is_cause() && later.get(usize::from(id.0) - 1) == Some(&true);
+        let all = attempt.mask.iter().enumerate();
+        let asked = all.filter(|(_, c)| c.is_feasible() || later(**c)).map(|(i, c)| (NodeIdx(i as u32), *c));
+        let asked: Vec<(NodeIdx, CauseId)> = asked.collect();
+        let mut nodes: Vec<NodeIdx> = asked.iter().map(|(n, _)| *n).collect();
+        let chain = FilterChain {
+            profile: of.profile,
+            view: of.view,
+            spec: of.spec,
+            values,
+            probe: of.probe,
+        };
+        chain.run(place, &mut nodes, &mut attempt.causes, &mut attempt.mask, tally);
+        for (node, before) in asked {
+            let cause = &mut attempt.mask[node.index()];
+            if cause.is_feasible() {
+                *cause = before;
+            } else if before.is_feasible() {
+                attempt.n_feasible -= 1;
+            }
+        }
+    }
+
+    /// Refuses one more node for this attempt.
+    pub(super) fn refuse_node(&mut self, node: NodeIdx, cause: Cause) {
+        let attempt = self.attempt();
+        let before = attempt.mask[node.index()];
+        attempt.mask[node.index()] = attempt.causes.id(cause);
+        attempt.n_feasible -= usize::from(before.is_feasible());
+    }
+
+    fn attempt(&mut self) -> &mut Attempt {
+        let (mask, causes, n_feasible) = (&self.mask, &self.causes, self.n_feasible);
+        self.attempt.get_or_insert_with(|| Attempt {
+            mask: mask.clone(),
+            causes: causes.clone(),
+            n_feasible,
+            refused: None,
+        })
+    }
+
+    /// Returns the cause for which a plugin refuses a node as the state is now, which may differ from the
+    /// state the rows were made of by pods on that node and what follows from them.
+    pub(super) fn ask_about(
+        &self,
+        of: &Subject<'_>,
+        node: NodeIdx,
+        scratch: &mut OneNode,
+        tally: &mut [PluginTally],
+    ) -> Option<Cause> {
+        let global = chain::prepare(Which::Global, of.profile, of.view, of.spec, tally);
+        if let Some((_, cause)) = global.refused {
+            return Some(cause);
+        }
+        let both = self.prepared.values.iter().zip(global.values);
+        let values: Vec<_> = both.map(|(local, global)| global.or_else(|| local.clone())).collect();
+        let chain = FilterChain {
+            profile: of.profile,
+            view: of.view,
+            spec: of.spec,
+            values: &values,
+            probe: of.probe,
+        };
+        chain.ask(node, scratch, tally)
+    }
+}
+
+/// Scores nodes by the plugins that are asked at every attempt.
+pub(super) fn global_scores(
+    of: &Subject<'_>,
+    nodes: &[NodeIdx],
+    tally: &mut [PluginTally],
+) -> Vec<GlobalScore> {
+    let mut scores = Vec::new();
+    if !of.profile.score.iter().any(chain::scores_globally) {
+        return scores;
+    }
+    let values = chain::prepare_scores(Which::Global, of.profile, of.view, of.spec, nodes);
+    for (entry, value) in values.into_iter().enumerate() {
+        let enabled = &of.profile.score[entry];
+        let (Some(plugin), Some(value)) = (enabled.plugin.score(), value) else { continue };
+        let mut raw = Vec::new();
+        chain::score((enabled, plugin, &value), (of.view, of.spec), nodes, &mut raw, tally, of.probe);
+        let mut normalized = raw.clone();
+        plugin.normalize_all(of.view, &value, nodes, &mut normalized);
+        debug_assert!(normalized.iter().all(|s| (0..=MAX_SCORE).contains(s)), "{}", enabled.plugin.name());
+        scores.push(GlobalScore { entry, weight: enabled.weight, raw, normalized });
+    }
+    scores
+}
