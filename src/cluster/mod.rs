@@ -14,6 +14,7 @@ pub mod input;
 mod nominator;
 pub mod objects;
 mod selected_keys;
+pub mod preemptions;
 pub mod shapes;
 pub mod state;
 mod undo;

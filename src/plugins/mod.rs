@@ -17,6 +17,7 @@ mod scored;
 mod testing;
 
 pub mod default_binder;
+pub mod default_preemption;
 pub mod image_locality;
 pub mod node_affinity;
 pub mod node_name;
@@ -40,6 +41,7 @@ pub fn registry() -> Vec<Box<dyn PluginFactory>> {
         Box::new(node_affinity::Factory),
         Box::new(node_ports::Factory),
         Box::new(node_resources_fit::Factory),
+        Box::new(default_preemption::Factory),
         Box::new(node_resources_balanced_allocation::Factory),
         Box::new(image_locality::Factory),
         Box::new(default_binder::Factory),
