@@ -225,8 +225,8 @@ fn rendered(configuration: &Configuration) -> String {
     let mut out = String::new();
     let c = configuration;
     let (initial, max) = (c.initial_backoff.as_secs(), c.max_backoff.as_secs());
-    writeln!(out, "backoff {initial} to {max} s, qps {}, burst {}", c.qps, c.burst).unwrap();
-    if let Some(path) = &c.kubeconfig {
+    writeln!(out, "backoff {initial} to {max} s, qps {}, burst {}", c.client.qps, c.client.burst).unwrap();
+    if let Some(path) = &c.client.kubeconfig {
         writeln!(out, "kubeconfig {}", path.display()).unwrap();
     }
     for profile in &c.profiles {
