@@ -11,6 +11,9 @@ use serde_json::{Map, Number, Value};
 use serde_saphyr::options::DuplicateKeyPolicy;
 use serde_saphyr::{Error, Spanned};
 
+/// Objects and lists within each other. Real files have a dozen; reading is recursive, and the stack ends.
+const DEEPEST: usize = 32;
+
 /// A value with the line it starts on.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tree {
@@ -37,6 +40,7 @@ impl Tree {
     /// Reads one document. Several documents, nesting beyond any file and unreadable syntax are errors.
     pub(super) fn parse(text: &str) -> Result<Self, Error> {
         let options = serde_saphyr::options! {
+            budget: serde_saphyr::budget! { max_depth: DEEPEST, flow_nesting_limit: DEEPEST },
             // Only `true` and `false` are: the tree has no type to tell `no` the word from `no` the answer.
             strict_booleans: true,
             // Repeated fields are kept, to be reported with everything else.
