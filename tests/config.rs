@@ -13,8 +13,16 @@ use pellucid::config::{self, Configuration};
 use pellucid::framework::PluginFactory;
 use serde_json::{Value, json};
 
+#[path = "config/binary.rs"]
+mod binary;
+#[allow(dead_code, reason = "this test needs a part of it")]
+#[path = "common/client.rs"]
+mod client;
 #[path = "config/fakes.rs"]
 mod fakes;
+#[allow(dead_code, reason = "this test needs a part of it")]
+#[path = "common/process.rs"]
+mod process;
 #[path = "config/random.rs"]
 mod random;
 
@@ -66,7 +74,7 @@ fn rendered(configuration: &Configuration) -> String {
     for profile in &c.profiles {
         let percentage = profile.percentage_of_nodes_to_score;
         writeln!(out, "profile {}, percentage {percentage}", profile.scheduler_name.as_str()).unwrap();
-        for (point, enabled) in profile.points() {
+        for (point, enabled) in profile.points().into_iter().filter(|(_, enabled)| !enabled.is_empty()) {
             let entry = |e: &pellucid::framework::profile::Enabled| {
                 assert_eq!(profile.plugins[e.index].name(), e.plugin.name());
                 if e.weight == 0 {
@@ -175,6 +183,33 @@ fn the_file_of_an_article_is_refused_without_its_plugin_and_accepted_with_it() {
     }));
     let configuration = parse_with(&file, &with).unwrap_or_else(|problems| panic!("{problems}"));
     check_as(&file, "with.txt", &rendered(&configuration));
+}
+
+/// A plugin that comes to the registry needs no change of the configuration's code.
+#[test]
+fn whether_a_plugin_is_there_follows_from_the_registry() {
+    let text = "apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - schedulerName: one
+    plugins:
+      score:
+        enabled:
+          - name: InterPodAffinity
+            weight: 4
+    pluginConfig:
+      - name: InterPodAffinity
+";
+    let Err(problems) = config::parse(text, "text", &registry()) else { panic!("accepted") };
+    assert_eq!(problems.problems.len(), 2, "{problems}");
+    assert!(problems.to_string().contains("does not have yet"), "{problems}");
+    let mut with = registry();
+    let points = &["filter", "score"];
+    with.push(Box::new(Fake { name: "InterPodAffinity", points, weight: 2, args: json!({}) }));
+    let configuration = config::parse(text, "text", &with).unwrap_or_else(|problems| panic!("{problems}"));
+    let scores = &configuration.profiles[0].score;
+    let score = scores.iter().find(|e| e.plugin.name() == "InterPodAffinity").unwrap();
+    assert_eq!(score.weight, 4);
 }
 
 #[test]

@@ -1,23 +1,20 @@
-//! From what a file says about a profile to the profile: names are looked up, arguments handed to their
-//! plugins, points filled, and what cannot work together is refused.
+//! From what a file says about a profile to the profile: arguments are handed to their plugins, points are
+//! filled, and what cannot work together is refused.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::file::{Entry, FileArgs, FileProfile, MULTI_POINT, POINTS, PluginSet};
-use super::merge;
-use super::names::{Foreign, foreign, worked_elsewhere};
-use super::nearest::nearest;
+use super::file::{Entry, FileArgs, FileProfile, MULTI_POINT, POINTS};
+use super::known::Registry;
+use super::names::worked_elsewhere;
 use super::reader::{Found, Place, shown};
 use super::version::Version;
+use super::{known, merge};
 use crate::framework::plugin::MAX_SCORE;
 use crate::framework::profile::{Enabled, Profile};
 use crate::framework::{Plugin, PluginFactory};
 use crate::model::Name;
-
-/// The plugins to choose from.
-pub(super) type Registry = [Box<dyn PluginFactory>];
 
 /// The one point with weights.
 const SCORE: &str = "score";
@@ -30,7 +27,7 @@ struct Point {
 }
 
 /// The points that this scheduler runs. Plugins for the others of [`POINTS`] come with those points.
-static RUN: [Point; 9] = [
+static RUN: &[Point] = &[
     Point { name: "preEnqueue", works: |p| p.pre_enqueue().is_some(), list: |p| &mut p.pre_enqueue },
     Point { name: "queueSort", works: |p| p.queue_sort().is_some(), list: |p| &mut p.queue_sort },
     Point { name: "preFilter", works: |p| p.pre_filter().is_some(), list: |p| &mut p.pre_filter },
@@ -49,11 +46,11 @@ pub(super) fn profile(
     registry: &Registry,
     found: &mut Found,
 ) -> Profile {
-    let sets = POINTS.map(|point| (point, known_entries(file.set(point), registry, found)));
+    let sets = POINTS.map(|point| (point, known::entries(file.set(point), registry, found)));
     let set = |point: &str| &sets.iter().find(|(name, _)| *name == point).expect("a name of POINTS").1;
     let defaults = defaults(registry, version);
     let multi = merge::into_defaults(&defaults, set(MULTI_POINT));
-    let args = known_args(file, registry, found);
+    let args = known::args(file, registry, found);
     let wanted = |name: &str| {
         let named = sets.iter().flat_map(|(_, set)| &set.enabled).chain(&multi).any(|e| e.name == name);
         named || args.iter().any(|a| a.name == name)
@@ -65,7 +62,7 @@ pub(super) fn profile(
 
     let mut profile = Profile::default();
     let mut enabled = Vec::new();
-    for point in &RUN {
+    for point in RUN {
         let works = |name: &str| plugin(name).is_some_and(|p| (point.works)(p.as_ref()));
         let mut merged = if version.has_multi_point() {
             merge::at_point(set(point.name), &multi, works)
@@ -93,7 +90,9 @@ pub(super) fn profile(
         found.note(&args.at, format_args!("{} is not enabled, its arguments have no effect", args.name));
     }
     note_weights(&enabled, &defaults, found);
-    check(&profile, file, found);
+    // A point whose own entries were refused is not judged by what is left of it.
+    let is_whole = |point: &str| set(point).enabled.len() == file.set(point).enabled.len();
+    check(&profile, file, is_whole, found);
     profile
 }
 
@@ -105,75 +104,6 @@ fn defaults(registry: &Registry, version: Version) -> Vec<Entry> {
         at: Place::default(),
     });
     entries.collect()
-}
-
-fn is_known(name: &str, registry: &Registry) -> bool {
-    registry.iter().any(|factory| factory.name() == name)
-}
-
-/// Says what is wrong with a name that is not in the registry.
-fn refusal(name: &str, registry: &Registry) -> String {
-    match foreign(name) {
-        Foreign::NotYet => format!(
-            "{name} is a plugin of kube-scheduler that this version does not have yet; it may stand under \
-             disabled only"
-        ),
-        Foreign::SchedulerPlugins => format!(
-            "{name} is a plugin of the scheduler-plugins project that this version does not have; it may \
-             stand under disabled only"
-        ),
-        Foreign::Removed(instead) => format!("{name} was removed from Kubernetes; {instead}"),
-        Foreign::Unknown => {
-            let known: Vec<&str> = registry.iter().map(|factory| factory.name()).collect();
-            match nearest(name, known.iter().copied()) {
-                Some(meant) => format!("no plugin is called {name:?}; did you mean {meant}?"),
-                None => format!("no plugin is called {name:?}; known are {}", known.join(", ")),
-            }
-        }
-    }
-}
-
-/// Returns the set without the entries that name nothing or name it twice.
-fn known_entries(set: &PluginSet, registry: &Registry, found: &mut Found) -> PluginSet {
-    let mut kept = PluginSet::default();
-    for entry in &set.enabled {
-        if entry.name == "*" {
-            found.add(&entry.at, "\"*\" stands for all plugins under disabled only");
-        } else if !is_known(&entry.name, registry) {
-            found.add(&entry.at, refusal(&entry.name, registry));
-        } else if kept.enabled.iter().any(|have| have.name == entry.name) {
-            found.add(&entry.at, format!("{} is enabled twice here", entry.name));
-        } else {
-            kept.enabled.push(entry.clone());
-        }
-    }
-    for entry in &set.disabled {
-        let is_known = entry.name == "*" || is_known(&entry.name, registry);
-        if is_known || foreign(&entry.name) != Foreign::Unknown {
-            kept.disabled.push(entry.clone());
-        } else {
-            found.add(&entry.at, refusal(&entry.name, registry));
-        }
-    }
-    kept
-}
-
-fn known_args<'f, 'a>(
-    file: &'f FileProfile<'a>,
-    registry: &Registry,
-    found: &mut Found,
-) -> Vec<&'f FileArgs<'a>> {
-    let mut kept: Vec<&FileArgs<'_>> = Vec::new();
-    for args in &file.args {
-        if !is_known(&args.name, registry) {
-            found.add(&args.at, refusal(&args.name, registry));
-        } else if kept.iter().any(|have| have.name == args.name) {
-            found.add(&args.at, format!("{} is configured twice", args.name));
-        } else {
-            kept.push(args);
-        }
-    }
-    kept
 }
 
 /// Makes a plugin with its arguments.
@@ -275,13 +205,13 @@ fn note_weights(enabled: &[(&Point, Vec<Entry>)], defaults: &[Entry], found: &mu
 }
 
 /// What must hold of a profile as a whole.
-fn check(profile: &Profile, file: &FileProfile<'_>, found: &mut Found) {
+fn check(profile: &Profile, file: &FileProfile<'_>, is_whole: impl Fn(&str) -> bool, found: &mut Found) {
     let at = |point: &str| file.at.below("plugins").below(point);
-    if profile.queue_sort.len() != 1 {
+    if profile.queue_sort.len() != 1 && is_whole("queueSort") {
         let names = names(&profile.queue_sort);
         found.add(&at("queueSort"), format!("exactly one plugin sorts the queue, got {names}"));
     }
-    if profile.bind.is_empty() {
+    if profile.bind.is_empty() && is_whole("bind") {
         found.add(&at("bind"), "at least one plugin must bind, got none");
     }
     let has = |list: &[Enabled], name: &str| list.iter().any(|enabled| enabled.plugin.name() == name);

@@ -187,17 +187,20 @@ impl<'a> File<'a> {
     }
 
     fn read_limits(&mut self, top: &Fields<'a>, found: &mut Found) {
+        let before = found.problems.len();
         let mut integer = |name, within| top.get(name).and_then(|c| c.integer(within, found));
-        self.parallelism = integer("parallelism", 1..=i64::from(i32::MAX));
-        self.percentage_of_nodes_to_score = integer("percentageOfNodesToScore", 0..=100);
         self.initial_backoff = integer("podInitialBackoffSeconds", 1..=LONGEST_BACKOFF);
         self.max_backoff = integer("podMaxBackoffSeconds", 1..=LONGEST_BACKOFF);
+        let are_read = found.problems.len() == before;
         let (initial, max) = (self.initial_backoff(), self.max_backoff());
-        if max < initial {
+        if are_read && max < initial {
             let given = top.get("podMaxBackoffSeconds").or_else(|| top.get("podInitialBackoffSeconds"));
             let at = Place { path: "podMaxBackoffSeconds".into(), line: given.and_then(|c| c.at.line) };
             found.add(&at, format!("must not be less than podInitialBackoffSeconds, {initial}, got {max}"));
         }
+        let mut integer = |name, within| top.get(name).and_then(|c| c.integer(within, found));
+        self.parallelism = integer("parallelism", 1..=i64::from(i32::MAX));
+        self.percentage_of_nodes_to_score = integer("percentageOfNodesToScore", 0..=100);
         if let Some(cursor) = top.get("parallelism") {
             found.note(&cursor.at, "accepted and not used: one thread looks at all nodes");
         }

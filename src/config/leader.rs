@@ -61,11 +61,13 @@ impl LeaderElection {
         let fields = cursor.object(FIELDS, found);
         let default = Self::default();
         let asked = fields.get("leaderElect").and_then(|c| c.boolean(found));
+        let before = found.problems.len();
         let mut duration =
             |name, default| fields.get(name).and_then(|c| c.duration(found)).unwrap_or(default);
         let lease_duration = duration("leaseDuration", default.lease_duration);
         let renew_deadline = duration("renewDeadline", default.renew_deadline);
         let retry_period = duration("retryPeriod", default.retry_period);
+        let are_read = found.problems.len() == before;
         let mut text = |name, default| {
             let given = fields.get(name).and_then(|c| c.string(found)).filter(|text| !text.is_empty());
             given.map_or(default, str::to_owned)
@@ -81,7 +83,13 @@ impl LeaderElection {
         };
         if asked != Some(false) {
             let place = |name: &str| fields.get(name).map_or_else(|| cursor.at.below(name), |c| c.at.clone());
-            read.check(place, found);
+            if are_read {
+                read.check_durations(&place, found);
+            }
+            if read.resource_lock != LEASES {
+                let message = format!("must be {LEASES:?}, got {:?}", read.resource_lock);
+                found.add(&place("resourceLock"), message);
+            }
         }
         if read.leader_elect {
             let at = fields.get("leaderElect").map_or(&cursor.at, |c| &c.at);
@@ -90,7 +98,7 @@ impl LeaderElection {
         read
     }
 
-    fn check(&self, place: impl Fn(&str) -> Place, found: &mut Found) {
+    fn check_durations(&self, place: impl Fn(&str) -> Place, found: &mut Found) {
         let Self { lease_duration, renew_deadline, retry_period, .. } = self;
         let show = |duration: &Duration| duration::show(*duration);
         if lease_duration <= renew_deadline {
@@ -103,9 +111,6 @@ impl LeaderElection {
             let (renew, retry) = (show(renew_deadline), show(retry_period));
             let message = format!("must be longer than 1.2 times retryPeriod, {retry}, got {renew}");
             found.add(&place("renewDeadline"), message);
-        }
-        if self.resource_lock != LEASES {
-            found.add(&place("resourceLock"), format!("must be {LEASES:?}, got {:?}", self.resource_lock));
         }
     }
 

@@ -6,7 +6,7 @@
 //! value. The one different default: without a name a profile is called [`DEFAULT_SCHEDULER_NAME`], so that a
 //! cluster's own scheduler is not disturbed. Pure: the text comes in as an argument and what is worth telling
 //! a person goes out as notes.
-//! Reading order: `tree`, `reader`, `version`, `file`, `merge`, `names`, `build`, `effective`.
+//! Reading order: `tree`, `reader`, `version`, `file`, `merge`, `names`, `known`, `build`, `effective`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,6 +21,7 @@ mod client;
 mod duration;
 mod effective;
 mod file;
+mod known;
 mod leader;
 mod merge;
 mod names;
@@ -119,7 +120,7 @@ fn problems(found: Found, source_name: &str) -> Problems {
     Problems { source: source_name.to_owned(), problems }
 }
 
-fn configure(file: &File<'_>, registry: &build::Registry, mut found: Found) -> Result<Configuration, Found> {
+fn configure(file: &File<'_>, registry: &known::Registry, mut found: Found) -> Result<Configuration, Found> {
     let unnamed = [FileProfile::default()];
     let listed = if file.profiles.is_empty() { &unnamed[..] } else { &file.profiles[..] };
     check_names(listed, &mut found);

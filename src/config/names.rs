@@ -100,3 +100,21 @@ pub(super) fn foreign(name: &str) -> Foreign {
 pub(super) fn worked_elsewhere(plugin: &str, point: &str) -> bool {
     WORKED_ELSEWHERE.contains(&(plugin, point))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_of_one_kind() {
+        for (name, _) in REMOVED {
+            assert!(matches!(foreign(name), Foreign::Removed(_)), "{name}");
+        }
+        for name in SCHEDULER_PLUGINS {
+            assert_eq!(foreign(name), Foreign::SchedulerPlugins);
+        }
+        assert_eq!(foreign("VolumeBinding"), Foreign::NotYet);
+        assert_eq!(foreign("volumebinding"), Foreign::Unknown);
+        assert!(worked_elsewhere("Coscheduling", "postBind") && !worked_elsewhere("NodeName", "postBind"));
+    }
+}
