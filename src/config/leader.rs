@@ -84,7 +84,7 @@ impl LeaderElection {
         if asked != Some(false) {
             let place = |name: &str| fields.get(name).map_or_else(|| cursor.at.below(name), |c| c.at.clone());
             if are_read {
-                read.check_durations(&place, found);
+                read.check_durations(place, found);
             }
             if read.resource_lock != LEASES {
                 let message = format!("must be {LEASES:?}, got {:?}", read.resource_lock);
