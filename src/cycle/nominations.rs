@@ -46,7 +46,8 @@ impl<'a> Asker<'a> {
         }
         let counts = |id: &&PodId| {
             let record = self.cluster.pod(**id);
-            **id != self.who.id && record.is_some_and(|r| r.node.is_none() && r.pod.priority >= self.who.pod.priority)
+            **id != self.who.id
+                && record.is_some_and(|r| r.node.is_none() && r.pod.priority >= self.who.pod.priority)
         };
         nominator.on(&self.cluster.slot(node).name).iter().filter(counts).copied().collect()
     }

@@ -264,7 +264,9 @@ impl Scheduler {
     /// Takes over what `status.nominatedNodeName` says. An empty one does not end a nomination of ours whose
     /// write is still under way; one that did not change is not taken over again.
     pub(super) fn heed_status(&mut self, id: PodId, old: Option<&Pod>, now: Now) {
-        let Some(pod) = self.cluster.pod(id).filter(|r| r.node.is_none()).map(|r| r.pod.clone()) else { return };
+        let Some(pod) = self.cluster.pod(id).filter(|r| r.node.is_none()).map(|r| r.pod.clone()) else {
+            return;
+        };
         if old.is_some_and(|old| old.nominated_node == pod.nominated_node) {
             return;
         }
@@ -312,8 +314,7 @@ impl Scheduler {
     /// A node is gone: nobody is nominated to it any more.
     pub(super) fn end_nominations_to_missing_nodes(&mut self, now: Now) {
         let cluster = &self.cluster;
-        let is_missing =
-            |name: &Name| cluster.find_node(name).and_then(|node| cluster.node(node)).is_none();
+        let is_missing = |name: &Name| cluster.find_node(name).and_then(|node| cluster.node(node)).is_none();
         let pods = cluster.nominator().nodes().filter(|(name, _)| is_missing(name));
         let pods: Vec<PodId> = pods.flat_map(|(_, pods)| pods.iter().copied()).collect();
         for pod in pods {

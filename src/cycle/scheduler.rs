@@ -236,7 +236,8 @@ impl Scheduler {
         let (pod, shape) = (record.pod.clone(), record.shape);
         self.cycle += 1;
         self.counters.attempts += 1;
-        let Decided { decision, found, table, failure } = self.decide(pod_id, &pod, profile, shape, now, probe);
+        let Decided { decision, found, table, failure } =
+            self.decide(pod_id, &pod, profile, shape, now, probe);
         let (outcome, plan) = match (decision, found) {
             (Decision::Place(placement), _) => {
                 (self.place(unit_id, pod_id, &pod, shape, placement, now), None)
@@ -244,7 +245,9 @@ impl Scheduler {
             (Decision::Refuse(refusal), Some(found)) => {
                 self.after_post_filter(unit_id, (pod_id, &pod, shape), refusal, found, now)
             }
-            (Decision::Refuse(refusal), None) => (self.refuse(unit_id, &pod, shape, refusal, None, now), None),
+            (Decision::Refuse(refusal), None) => {
+                (self.refuse(unit_id, &pod, shape, refusal, None, now), None)
+            }
         };
         let verdict = self.store_verdict(pod_id, outcome, plan, now);
         Some(Step { pod, profile, attempts, first_queued_at, verdict, table, failure })

@@ -132,7 +132,9 @@ fn summary(body: &PreemptionExplanation) -> String {
         return format!("Nothing was evicted for it: {message}");
     }
     match body.ended.first() {
-        Some(ended) => format!("Its last preemption, on {}, ended: {}.", ended.node, ended.end.as_deref().unwrap_or("?")),
+        Some(ended) => {
+            format!("Its last preemption, on {}, ended: {}.", ended.node, ended.end.as_deref().unwrap_or("?"))
+        }
         None => "Preemption has nothing to do with it.".into(),
     }
 }

@@ -17,8 +17,8 @@ pub mod view;
 pub use cause::{Cause, CauseId, Causes, Code, Reason, nodes_message};
 pub use plugin::{
     Bind, CycleValue, Evaluator, Filter, Hint, Hints, Nodes, Permit, Permitted, Plugin, PluginFactory,
-    PostFilter, PreBind, PreBound, PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored,
-    QueueSort, Reads, Reserve, Score,
+    PostFilter, PreBind, PreBound, PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored, QueueSort, Reads,
+    Reserve, Score,
 };
 pub use post_filter::PostFiltered;
 pub use view::View;

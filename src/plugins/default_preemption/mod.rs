@@ -160,7 +160,8 @@ fn ineligible(evaluator: &dyn Evaluator, id: PodId, pod: &Pod) -> Option<ReasonC
 
 /// Returns why nothing was found, in kube-scheduler's grammar.
 fn message(plan: &Plan) -> String {
-    let reasons = plan.rejected.iter().flat_map(|r| r.cause.reasons.iter().map(|why| (why.message(), r.count)));
+    let reasons =
+        plan.rejected.iter().flat_map(|r| r.cause.reasons.iter().map(|why| (why.message(), r.count)));
     nodes_message(plan.total_nodes, reasons)
 }
 

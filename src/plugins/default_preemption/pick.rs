@@ -35,10 +35,14 @@ const CRITERIA: [Criterion; 5] = [
 /// What decides when all criteria are equal.
 const TIE: &str = "all equal: hash(seed, node name), the greater first";
 
+/// The cheaper first.
+pub(super) fn by_cost(a: &Cost, b: &Cost) -> Ordering {
+    CRITERIA.iter().map(|(_, compare)| compare(a, b)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+}
+
 /// The better candidate first.
 pub(super) fn compare(cluster: &Cluster, a: &Candidate, b: &Candidate) -> Ordering {
-    let by_cost = CRITERIA.iter().map(|(_, compare)| compare(&a.cost, &b.cost)).find(|o| o.is_ne());
-    by_cost.unwrap_or_else(|| {
+    by_cost(&a.cost, &b.cost).then_with(|| {
         let tie = |c: &Candidate| cluster.slot(c.node).tie;
         tie(b).cmp(&tie(a)).then_with(|| a.name.cmp(&b.name))
     })

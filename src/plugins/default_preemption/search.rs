@@ -24,8 +24,7 @@ pub(super) fn search(args: &Args, evaluator: &mut dyn Evaluator, pod: &Pod) -> P
     let mut rejected = Groups::default();
     let potential = potential(evaluator, &mut rejected);
     let view = evaluator.view();
-    let mut plan =
-        Plan { total_nodes: view.nodes().len(), potential: potential.len(), ..Plan::default() };
+    let mut plan = Plan { total_nodes: view.nodes().len(), potential: potential.len(), ..Plan::default() };
     let budgets = Budgets(view.cluster().objects().all_budgets().into_iter().cloned().collect());
     let is_hopeless = super::priorities::lowest(view).is_none_or(|lowest| lowest >= pod.priority);
     let wanted = args.wanted(potential.len());
@@ -136,11 +135,8 @@ fn try_node(
     let victims = victims?;
     let name = evaluator.view().name(node).clone();
     let cost = super::pick::cost(&victims);
-    let choice = |t: &Target| VictimChoice {
-        pod: t.id,
-        key: t.pod.key.clone(),
-        violates_budget: t.violates_budget,
-    };
+    let choice =
+        |t: &Target| VictimChoice { pod: t.id, key: t.pod.key.clone(), violates_budget: t.violates_budget };
     Ok(Candidate { node, name, victims: victims.iter().map(choice).collect(), cost })
 }
 
