@@ -7,6 +7,8 @@
 
 #[path = "common/driver.rs"]
 mod driver;
+#[path = "oracle/preempt.rs"]
+mod preempt;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -182,6 +184,25 @@ impl Case {
         let winner = self.result["node"].as_str().expect("a winner");
         assert_eq!(self.result["totals"][winner].as_i64(), best, "{}", self.id);
     }
+}
+
+/// Whether the cases are those of the project.
+fn own_copy() -> bool {
+    std::env::var_os("PELLUCID_ORACLE_DIR").is_none()
+}
+
+/// Reads a file of cases.
+fn lines(name: &str) -> Vec<Value> {
+    let dir = std::env::var_os("PELLUCID_ORACLE_DIR").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/oracle")),
+        PathBuf::from,
+    );
+    let file = dir.join(name);
+    let text = std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let cases: Vec<Value> = lines.map(|line| serde_json::from_str(line).expect("a case is JSON")).collect();
+    assert!(!cases.is_empty(), "{} holds no case", file.display());
+    cases
 }
 
 #[test]
