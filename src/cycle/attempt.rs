@@ -84,7 +84,11 @@ impl Rows {
         let place = values.len() - 1;
         let attempt = self.attempt();
         let is_later = |cause: &Cause| {
-            of.profile.filter.iter().position(|e| e.plugin.name() == cause.plugin).is_some_and(|at| at > place)
+            of.profile
+                .filter
+                .iter()
+                .position(|e| e.plugin.name() == cause.plugin)
+                .is_some_and(|at| at > place)
         };
         let later: Vec<bool> = attempt.causes.iter().map(|(_, cause)| is_later(cause)).collect();
         let later = |id: CauseId| id.is_cause() && later.get(usize::from(id.0) - 1) == Some(&true);
@@ -92,13 +96,8 @@ impl Rows {
         let asked = all.filter(|(_, c)| c.is_feasible() || later(**c)).map(|(i, c)| (NodeIdx(i as u32), *c));
         let asked: Vec<(NodeIdx, CauseId)> = asked.collect();
         let mut nodes: Vec<NodeIdx> = asked.iter().map(|(n, _)| *n).collect();
-        let chain = FilterChain {
-            profile: of.profile,
-            view: of.view,
-            spec: of.spec,
-            values,
-            probe: of.probe,
-        };
+        let chain =
+            FilterChain { profile: of.profile, view: of.view, spec: of.spec, values, probe: of.probe };
         chain.run(place, &mut nodes, &mut attempt.causes, &mut attempt.mask, tally);
         for (node, before) in asked {
             let cause = &mut attempt.mask[node.index()];

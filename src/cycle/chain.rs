@@ -161,7 +161,12 @@ impl FilterChain<'_> {
     }
 
     /// Returns the cause for which a plugin refuses one node, the first by their order.
-    pub(super) fn ask(&self, node: NodeIdx, scratch: &mut OneNode, tally: &mut [PluginTally]) -> Option<Cause> {
+    pub(super) fn ask(
+        &self,
+        node: NodeIdx,
+        scratch: &mut OneNode,
+        tally: &mut [PluginTally],
+    ) -> Option<Cause> {
         scratch.causes = Causes::default();
         scratch.nodes.clear();
         scratch.nodes.push(node);
@@ -285,8 +290,7 @@ mod tests {
         let profile = Profile { plugins, pre_filter, ..Profile::default() };
         let cluster = Cluster::new(0, [], Vec::new());
         let mut tally = vec![PluginTally::default(); 2];
-        let prepared =
-            prepare(Which::All, &profile, View::new(&cluster), &PodSpec::default(), &mut tally);
+        let prepared = prepare(Which::All, &profile, View::new(&cluster), &PodSpec::default(), &mut tally);
         let (_, cause) = prepared.refused.expect("it is refused");
         assert_eq!(cause.reasons[0].code, ReasonCode::PluginsDisagree);
         assert_eq!(cause.message(), "node(s) didn't satisfy plugin(s) [A B] simultaneously");

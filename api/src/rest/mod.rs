@@ -10,6 +10,7 @@ pub mod nodes;
 pub mod plugins;
 pub mod profiles;
 pub mod queue;
+pub mod relations;
 mod schema;
 pub mod scores;
 mod services;
