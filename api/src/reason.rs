@@ -174,6 +174,27 @@ reasons! {
         meaning: "A plugin that is not part of the scheduler refused the node; the message is its own.",
         remedy: "See the documentation of the plugin."
     }
+    PreemptionNotHelpful {
+        plugin: "DefaultPreemption", message: "Preemption is not helpful for scheduling", resolver: PodOwner,
+        meaning: "The node refuses the pod for something that no other pod's going would change.",
+        remedy: "Change what the pod asks of the node, or the node."
+    }
+    NoPreemptionVictims {
+        plugin: "DefaultPreemption", message: "No preemption victims found for incoming pod", resolver: PodOwner,
+        meaning: "No pod of lower priority is on the node.",
+        remedy: "Give the pod a higher priority, free the node, or add nodes."
+    }
+    PreemptionPolicyNever {
+        plugin: "DefaultPreemption", message: "not eligible due to preemptionPolicy=Never.", resolver: PodOwner,
+        meaning: "The pod's priority class says that it never evicts others.",
+        remedy: "Wait for room, or use a priority class with preemptionPolicy PreemptLowerPriority."
+    }
+    PreemptionUnderWay {
+        plugin: "DefaultPreemption", message: "not eligible due to a terminating pod on the nominated node.",
+        resolver: Time,
+        meaning: "The pod has evicted others already and waits until they are gone.",
+        remedy: "Wait for the victims' grace periods to end."
+    }
     InternalError {
         plugin: "Scheduler", message: "internal error: {}", resolver: SchedulerAdmin,
         meaning: "A plugin failed where it must not; the pod is tried again after a backoff.",

@@ -96,6 +96,7 @@ impl Instance {
             clock,
             decisions,
         } = config;
+        let configz = configuration.configz();
         let switches = Arc::new(Switches::default());
         let mut scheduler = Scheduler::new(Settings {
             profiles: configuration.profiles,
@@ -128,7 +129,7 @@ impl Instance {
         };
         let mut edge_config = EdgeConfig::new(connection, clock.clone(), &instance_name());
         edge_config.writes = shadow_of.is_none();
-        let server = Server::new(parts.server(&registry, &switches, configuration.effective))?;
+        let server = Server::new(parts.server(&registry, &switches, configz))?;
         let bound = server.bind(listen).await?;
         let address = bound.address();
         let edge = Edge::start(edge_config, inputs_tx);
@@ -208,7 +209,7 @@ impl Shared {
         &self,
         registry: &Registry,
         switches: &Arc<Switches>,
-        effective: serde_json::Value,
+        configz: serde_json::Value,
     ) -> Parts<Root> {
         let (root, resources) = (self.root.clone(), self.root.clone());
         let load = self.root.clone();
@@ -222,7 +223,7 @@ impl Shared {
             health: self.health(),
             metrics: Renderer::openmetrics(move || metrics.render(&root, edge.get(), log.as_deref())),
             resource_metrics: Renderer::openmetrics(move || resource_metrics::render(&resources.load_full())),
-            configz: Arc::new(move || effective.clone()),
+            configz: Arc::new(move || configz.clone()),
             version: version(),
             now: self.clock.clone(),
             observe: Arc::new(move |o| observed.request(o.template, o.status, o.took)),

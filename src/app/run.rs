@@ -39,7 +39,7 @@ pub async fn run(options: RunOptions, log: Arc<LogControl>) -> anyhow::Result<()
     // Without a scheduler to shadow, its own pods are decided on and left alone.
     let own = configuration.profiles.first().map(|p| p.scheduler_name.to_string());
     let shadow_of = shadow_of.or(own.filter(|_| shadow));
-    let connection = Connection::open(configuration.kubeconfig.as_deref(), CONNECT_PATIENCE).await?;
+    let connection = Connection::open(configuration.client.kubeconfig.as_deref(), CONNECT_PATIENCE).await?;
     let mut instance = Instance::start(InstanceConfig {
         connection,
         configuration,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::{ArgAction, Args};
 
-use super::runtime;
+use super::{out, runtime};
 use crate::app::run::{self, RunOptions};
 use crate::app::telemetry;
 use crate::config::{self, Configuration};
@@ -21,9 +21,12 @@ pub struct RunArgs {
     /// How to reach the API server; without it $KUBECONFIG, ~/.kube/config or the pod's service account
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// A KubeSchedulerConfiguration file (kubescheduler.config.k8s.io/v1); without it one profile, pellucid
+    /// A KubeSchedulerConfiguration file (v1, v1beta3 or v1beta2); without it one profile, pellucid
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Write the configuration that would be in force to FILE (- for stdout) and exit; needs no cluster
+    #[arg(long, value_name = "FILE")]
+    pub write_config_to: Option<PathBuf>,
     /// Decide for the pods of this scheduler, write nothing, and report how often it agrees
     #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub shadow_of: Option<String>,
@@ -51,15 +54,28 @@ impl RunArgs {
             None => config::default(registry)?,
         };
         if let Some(kubeconfig) = &self.kubeconfig {
-            configuration.kubeconfig = Some(kubeconfig.clone());
-            configuration.effective["clientConnection"]["kubeconfig"] =
-                kubeconfig.display().to_string().into();
+            configuration.set_kubeconfig(kubeconfig);
+        }
+        if let Some(asked) = self.leader_elect {
+            configuration.leader_election.leader_elect = asked;
         }
         if self.leader_elect == Some(true) {
-            configuration.notes.push("--leader-elect has no effect yet: run one instance".to_owned());
+            configuration
+                .notes
+                .push("--leader-elect: accepted and not carried out yet: run one instance".into());
         }
         Ok(configuration)
     }
+}
+
+/// Writes the configuration in force as a file of its own.
+fn write_config(configuration: &Configuration, file: &Path) -> anyhow::Result<()> {
+    let name = file.display();
+    let text = configuration.to_yaml().map_err(|e| anyhow::anyhow!("cannot write {name}: {e}"))?;
+    if file == Path::new("-") {
+        return out::line(text.trim_end());
+    }
+    std::fs::write(file, text).with_context(|| format!("cannot write {name}"))
 }
 
 fn read_config(file: &Path, registry: &[Box<dyn PluginFactory>]) -> anyhow::Result<Configuration> {
@@ -81,6 +97,9 @@ pub fn run_with(args: &RunArgs, registry: Vec<Box<dyn PluginFactory>>) -> anyhow
     let _ = rustls::crypto::ring::default_provider().install_default();
     let registry = Arc::new(registry);
     let configuration = args.configuration(&registry)?;
+    if let Some(file) = &args.write_config_to {
+        return write_config(&configuration, file);
+    }
     let (log, _guard) = telemetry::init(args.verbosity)?;
     let options = RunOptions {
         registry,

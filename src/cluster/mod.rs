@@ -13,6 +13,7 @@ pub mod event;
 pub mod input;
 mod nominator;
 pub mod objects;
+pub mod preemptions;
 mod selected_keys;
 pub mod shapes;
 pub mod state;

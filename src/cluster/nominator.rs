@@ -22,6 +22,16 @@ pub enum NominatedBy {
     Others,
 }
 
+impl NominatedBy {
+    /// Returns the word used in bodies.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Us => "preemption",
+            Self::Others => "status",
+        }
+    }
+}
+
 /// A nomination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nomination {

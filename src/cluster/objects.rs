@@ -83,14 +83,13 @@ impl Objects {
         self.namespace(name).map_or_else(Labels::default, |n| n.labels.clone())
     }
 
-    /// Returns the budgets of a namespace, by name.
-    pub fn budgets(&self, namespace: &Name) -> Vec<&Budget> {
+    /// Returns all budgets, by namespace and name.
+    pub fn all_budgets(&self) -> Vec<&Budget> {
         let mut budgets: Vec<&Budget> = self
             .iter(ObjectKind::PodDisruptionBudget)
             .filter_map(|o| if let Object::PodDisruptionBudget(b) = o.as_ref() { Some(b) } else { None })
-            .filter(|b| b.namespace == *namespace)
             .collect();
-        budgets.sort_by(|a, b| a.name.cmp(&b.name));
+        budgets.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
         budgets
     }
 

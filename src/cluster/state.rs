@@ -16,6 +16,7 @@ use super::derived::DerivedState;
 use super::input::Quarantined;
 use super::nominator::Nominator;
 use super::objects::Objects;
+use super::preemptions::Preemptions;
 use super::selected_keys::SelectedKeys;
 use super::shapes::{ShapeId, Shapes};
 use super::undo::{Undo, UndoLog};
@@ -134,6 +135,7 @@ pub struct Cluster {
     pub(super) undo: UndoLog,
     pub(super) objects: Objects,
     nominator: Nominator,
+    preemptions: Preemptions,
     /// Label keys that some selector over pods reads.
     pub(super) selected: SelectedKeys,
     /// Scheduler names whose pods we place.
@@ -163,6 +165,7 @@ impl Cluster {
             undo: UndoLog::default(),
             objects: Objects::default(),
             nominator: Nominator::default(),
+            preemptions: Preemptions::default(),
             selected: SelectedKeys::default(),
             ours: Arc::new(ours.into_iter().collect()),
             quarantined: Arc::default(),
@@ -190,6 +193,7 @@ impl Cluster {
             undo: UndoLog::default(),
             objects: self.objects.clone(),
             nominator: self.nominator.clone(),
+            preemptions: self.preemptions.clone(),
             selected: self.selected.clone(),
             ours: self.ours.clone(),
             quarantined: self.quarantined.clone(),
@@ -287,6 +291,16 @@ impl Cluster {
     /// The same, to be changed. Not undone by overlays: nominations change between attempts only.
     pub fn nominator_mut(&mut self) -> &mut Nominator {
         &mut self.nominator
+    }
+
+    /// Returns the book of preemptions.
+    pub fn preemptions(&self) -> &Preemptions {
+        &self.preemptions
+    }
+
+    /// The same, to be written. Not undone by overlays.
+    pub fn preemptions_mut(&mut self) -> &mut Preemptions {
+        &mut self.preemptions
     }
 
     /// Returns the label keys that some selector over pods reads.
@@ -392,15 +406,24 @@ impl Cluster {
         }
     }
 
-    /// Changes the state, asks something about it, and undoes the change: as if nothing had happened. The
-    /// change log is spared, so no row that is kept becomes stale by a question.
+    /// Changes the state, asks something about it, and undoes the change: as if nothing had happened.
     pub fn probe<T>(&mut self, ask: impl FnOnce(&mut Self) -> T) -> T {
-        let paused = self.changes.pause();
-        let overlay = self.begin();
+        let trial = self.begin_trial();
         let answer = ask(self);
-        self.rollback(overlay);
-        self.changes.resume(paused);
+        self.end_trial(trial);
         answer
+    }
+
+    /// Begins an overlay that is going to be undone. The change log is spared, so no row that is kept becomes
+    /// stale by a question.
+    pub fn begin_trial(&mut self) -> Trial {
+        Trial { paused: self.changes.pause(), overlay: self.begin() }
+    }
+
+    /// Undoes all since.
+    pub fn end_trial(&mut self, trial: Trial) {
+        self.rollback(trial.overlay);
+        self.changes.resume(trial.paused);
     }
 
     /// Undoes the changes of an overlay, newest first.
@@ -453,6 +476,14 @@ impl Cluster {
 }
 
 pub use super::undo::Overlay;
+
+/// An overlay that ends in [`Cluster::end_trial`].
+#[derive(Debug)]
+#[must_use = "a trial is undone in end_trial"]
+pub struct Trial {
+    overlay: Overlay,
+    paused: bool,
+}
 
 /// The order among equal nodes: FNV-1a over the name, started from the seed, with the finaliser of
 /// splitmix64. Stable across machines and versions, because decisions depend on it.

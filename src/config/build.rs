@@ -1,21 +1,23 @@
-//! From what a file says about a profile to the profile: names are looked up, arguments handed to their
-//! plugins, points filled, and what cannot work together is refused.
+//! From what a file says about a profile to the profile: arguments are handed to their plugins, points are
+//! filled, and what cannot work together is refused.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::file::{API_VERSION, Entry, FileArgs, FileProfile, MULTI_POINT, POINTS, PluginSet};
-use super::merge;
-use super::names::{Foreign, foreign};
+use super::file::{Entry, FileArgs, FileProfile, MULTI_POINT, POINTS};
+use super::known::Registry;
+use super::names::worked_elsewhere;
 use super::reader::{Found, Place, shown};
+use super::version::Version;
+use super::{known, merge};
 use crate::framework::plugin::MAX_SCORE;
 use crate::framework::profile::{Enabled, Profile};
 use crate::framework::{Plugin, PluginFactory};
 use crate::model::Name;
 
-/// The plugins to choose from.
-pub(super) type Registry = [Box<dyn PluginFactory>];
+/// The one point with weights.
+const SCORE: &str = "score";
 
 /// A point that this scheduler runs.
 struct Point {
@@ -25,14 +27,14 @@ struct Point {
 }
 
 /// The points that this scheduler runs. Plugins for the others of [`POINTS`] come with those points.
-static RUN: [Point; 11] = [
+static RUN: &[Point] = &[
     Point { name: "preEnqueue", works: |p| p.pre_enqueue().is_some(), list: |p| &mut p.pre_enqueue },
     Point { name: "queueSort", works: |p| p.queue_sort().is_some(), list: |p| &mut p.queue_sort },
     Point { name: "preFilter", works: |p| p.pre_filter().is_some(), list: |p| &mut p.pre_filter },
     Point { name: "filter", works: |p| p.filter().is_some(), list: |p| &mut p.filter },
     Point { name: "postFilter", works: |p| p.post_filter().is_some(), list: |p| &mut p.post_filter },
     Point { name: "preScore", works: |p| p.pre_score().is_some(), list: |p| &mut p.pre_score },
-    Point { name: "score", works: |p| p.score().is_some(), list: |p| &mut p.score },
+    Point { name: SCORE, works: |p| p.score().is_some(), list: |p| &mut p.score },
     Point { name: "reserve", works: |p| p.reserve().is_some(), list: |p| &mut p.reserve },
     Point { name: "permit", works: |p| p.permit().is_some(), list: |p| &mut p.permit },
     Point { name: "preBind", works: |p| p.pre_bind().is_some(), list: |p| &mut p.pre_bind },
@@ -42,14 +44,15 @@ static RUN: [Point; 11] = [
 /// Builds one profile. What is wrong goes to `found`; the profile is then not to be used.
 pub(super) fn profile(
     file: &FileProfile<'_>,
+    version: Version,
     registry: &Registry,
     found: &mut Found,
-    notes: &mut Vec<String>,
 ) -> Profile {
-    let sets = POINTS.map(|point| (point, known_entries(file.set(point), registry, found)));
+    let sets = POINTS.map(|point| (point, known::entries(file.set(point), registry, found)));
     let set = |point: &str| &sets.iter().find(|(name, _)| *name == point).expect("a name of POINTS").1;
-    let multi = merge::multi_point(defaults(registry), set(MULTI_POINT));
-    let args = known_args(file, registry, found);
+    let defaults = defaults(registry, version);
+    let multi = merge::into_defaults(&defaults, set(MULTI_POINT));
+    let args = known::args(file, registry, found);
     let wanted = |name: &str| {
         let named = sets.iter().flat_map(|(_, set)| &set.enabled).chain(&multi).any(|e| e.name == name);
         named || args.iter().any(|a| a.name == name)
@@ -61,10 +64,16 @@ pub(super) fn profile(
 
     let mut profile = Profile::default();
     let mut enabled = Vec::new();
-    for point in &RUN {
+    for point in RUN {
         let works = |name: &str| plugin(name).is_some_and(|p| (point.works)(p.as_ref()));
-        let merged = merge::at_point(set(point.name), &multi, works);
-        enabled.push((point, merged.into_iter().filter(|e| works(&e.name)).collect::<Vec<_>>()));
+        let mut merged = if version.has_multi_point() {
+            merge::at_point(set(point.name), &multi, works)
+        } else {
+            let here: Vec<Entry> = defaults.iter().filter(|e| works(&e.name)).cloned().collect();
+            merge::into_defaults(&here, set(point.name))
+        };
+        merged.retain(|entry| works(&entry.name));
+        enabled.push((point, merged));
     }
     for (point, set) in sets.iter().filter(|(point, _)| *point != MULTI_POINT) {
         for entry in &set.enabled {
@@ -80,83 +89,23 @@ pub(super) fn profile(
             entries.iter().filter_map(|e| place(e, point, &profile.plugins)).collect();
     }
     for args in args.iter().filter(|args| !is_used(&args.name)) {
-        notes.push(format!("{}: {} is not enabled, its arguments have no effect", args.at.path, args.name));
+        found.note(&args.at, format_args!("{} is not enabled, its arguments have no effect", args.name));
     }
-    note_weights(&enabled, registry, notes);
-    check(&profile, file, found);
+    note_weights(&enabled, &defaults, found);
+    // A point whose own entries were refused is not judged by what is left of it.
+    let is_whole = |point: &str| set(point).enabled.len() == file.set(point).enabled.len();
+    check(&profile, file, is_whole, found);
     profile
 }
 
-/// Every plugin of the registry, with its default weight.
-fn defaults(registry: &Registry) -> Vec<Entry> {
+/// Every plugin of the registry, with the default weight of the file's version.
+fn defaults(registry: &Registry, version: Version) -> Vec<Entry> {
     let entries = registry.iter().map(|factory| Entry {
         name: factory.name().to_owned(),
-        weight: Some(factory.default_weight()),
+        weight: Some(version.default_weight(factory.name(), factory.default_weight())),
         at: Place::default(),
     });
     entries.collect()
-}
-
-fn is_known(name: &str, registry: &Registry) -> bool {
-    registry.iter().any(|factory| factory.name() == name)
-}
-
-/// Says what is wrong with a name that is not in the registry.
-fn refusal(name: &str, registry: &Registry) -> String {
-    match foreign(name) {
-        Foreign::NotYet => format!(
-            "{name} is a plugin of kube-scheduler that this version does not have yet; it may stand under \
-             disabled only"
-        ),
-        Foreign::Removed => format!("{name} was removed from Kubernetes; NodeVolumeLimits does its work"),
-        Foreign::Unknown => {
-            let known: Vec<&str> = registry.iter().map(|factory| factory.name()).collect();
-            format!("no plugin is called {name:?}; known are {}", known.join(", "))
-        }
-    }
-}
-
-/// Returns the set without the entries that name nothing or name it twice.
-fn known_entries(set: &PluginSet, registry: &Registry, found: &mut Found) -> PluginSet {
-    let mut kept = PluginSet::default();
-    for entry in &set.enabled {
-        if entry.name == "*" {
-            found.add(&entry.at, "\"*\" stands for all plugins under disabled only");
-        } else if !is_known(&entry.name, registry) {
-            found.add(&entry.at, refusal(&entry.name, registry));
-        } else if kept.enabled.iter().any(|have| have.name == entry.name) {
-            found.add(&entry.at, format!("{} is enabled twice here", entry.name));
-        } else {
-            kept.enabled.push(entry.clone());
-        }
-    }
-    for entry in &set.disabled {
-        let is_known = entry.name == "*" || is_known(&entry.name, registry);
-        if is_known || foreign(&entry.name) != Foreign::Unknown {
-            kept.disabled.push(entry.clone());
-        } else {
-            found.add(&entry.at, refusal(&entry.name, registry));
-        }
-    }
-    kept
-}
-
-fn known_args<'f, 'a>(
-    file: &'f FileProfile<'a>,
-    registry: &Registry,
-    found: &mut Found,
-) -> Vec<&'f FileArgs<'a>> {
-    let mut kept: Vec<&FileArgs<'_>> = Vec::new();
-    for args in &file.args {
-        if !is_known(&args.name, registry) {
-            found.add(&args.at, refusal(&args.name, registry));
-        } else if kept.iter().any(|have| have.name == args.name) {
-            found.add(&args.at, format!("{} is configured twice", args.name));
-        } else {
-            kept.push(args);
-        }
-    }
-    kept
 }
 
 /// Makes a plugin with its arguments.
@@ -194,18 +143,21 @@ fn make(
     given.and_then(|_| factory.make(&Value::Null).ok())
 }
 
-/// Arguments may name their own kind; then it must be the right one.
+/// Arguments may name their own kind; then it must be the right one. As in kube-scheduler their version may
+/// be another than the file's: arguments are the same in all.
 fn check_kind(plugin: &str, tree: &super::tree::Tree, at: &Place, found: &mut Found) {
     let value = tree.to_value();
-    for (field, wanted) in [("kind", format!("{plugin}Args")), ("apiVersion", API_VERSION.to_owned())] {
-        if let Some(given) = value.get(field)
-            && given.as_str() != Some(&wanted)
-        {
-            let found_at = tree.nearest(field);
-            let at = Place { line: (found_at.line > 0).then_some(found_at.line), ..at.below(field) };
-            found.add(&at, format!("must be {wanted}, got {}", shown(found_at)));
+    let mut check = |field: &str, wanted: String, is_right: &dyn Fn(&str) -> bool| {
+        if value.get(field).is_some_and(|given| !given.as_str().is_some_and(is_right)) {
+            let given = tree.nearest(field);
+            let at = Place { line: (given.line > 0).then_some(given.line), ..at.below(field) };
+            found.add(&at, format!("must be {wanted}, got {}", shown(given)));
         }
-    }
+    };
+    let kind = format!("{plugin}Args");
+    check("kind", kind.clone(), &|given| given == kind);
+    let versions = Version::ALL.map(Version::api_version).join(" or ");
+    check("apiVersion", versions, &|given| Version::of(given).is_some());
 }
 
 fn without_kind(mut value: Value) -> Value {
@@ -218,44 +170,50 @@ fn without_kind(mut value: Value) -> Value {
 
 fn check_works(point: &str, plugin: &dyn Plugin, entry: &Entry, found: &mut Found) {
     let works_at: Vec<&str> = RUN.iter().filter(|p| (p.works)(plugin)).map(|p| p.name).collect();
-    if !works_at.contains(&point) {
+    let (name, at) = (&entry.name, &entry.at);
+    if works_at.contains(&point) {
+        if point != SCORE && entry.weight.unwrap_or(0) > 0 {
+            found.note(at, format_args!("the weight of {name} has no effect at {point}, only at {SCORE}"));
+        }
+    } else if worked_elsewhere(name, point) {
+        found.note(at, format_args!("accepted and not used: {name} has nothing to do at {point} here"));
+    } else {
         let works_at = works_at.join(", ");
-        found.add(&entry.at, format!("{} does not work at {point}; it works at {works_at}", entry.name));
+        found.add(at, format!("{name} does not work at {point}; it works at {works_at}"));
     }
 }
 
 fn place(entry: &Entry, point: &Point, plugins: &[Arc<dyn Plugin>]) -> Option<Enabled> {
     let index = plugins.iter().position(|plugin| plugin.name() == entry.name)?;
     let weight = match point.name {
-        "score" => entry.weight.unwrap_or(0).max(1),
+        SCORE => entry.weight.unwrap_or(0).max(1),
         _ => 0,
     };
     Some(Enabled { plugin: plugins[index].clone(), weight, index })
 }
 
 /// Naming a plugin again without a weight makes its weight 1, not the default: worth a word.
-fn note_weights(enabled: &[(&Point, Vec<Entry>)], registry: &Registry, notes: &mut Vec<String>) {
-    let scoring = enabled.iter().filter(|(point, _)| point.name == "score");
+fn note_weights(enabled: &[(&Point, Vec<Entry>)], defaults: &[Entry], found: &mut Found) {
+    let scoring = enabled.iter().filter(|(point, _)| point.name == SCORE);
     for entry in scoring.flat_map(|(_, entries)| entries) {
-        let factory = registry.iter().find(|factory| factory.name() == entry.name);
-        let default = factory.map_or(1, |factory| factory.default_weight());
+        let default = defaults.iter().find(|default| default.name == entry.name);
+        let default = default.and_then(|default| default.weight).unwrap_or(1);
         if entry.weight.unwrap_or(0) == 0 && default > 1 {
-            notes.push(format!(
-                "{}: {} is enabled without a weight and scores with 1, not with its default {default}",
-                entry.at.path, entry.name
-            ));
+            let name = &entry.name;
+            let text = "is enabled without a weight and scores with 1, not with its default";
+            found.note(&entry.at, format_args!("{name} {text} {default}"));
         }
     }
 }
 
 /// What must hold of a profile as a whole.
-fn check(profile: &Profile, file: &FileProfile<'_>, found: &mut Found) {
+fn check(profile: &Profile, file: &FileProfile<'_>, is_whole: impl Fn(&str) -> bool, found: &mut Found) {
     let at = |point: &str| file.at.below("plugins").below(point);
-    if profile.queue_sort.len() != 1 {
+    if profile.queue_sort.len() != 1 && is_whole("queueSort") {
         let names = names(&profile.queue_sort);
         found.add(&at("queueSort"), format!("exactly one plugin sorts the queue, got {names}"));
     }
-    if profile.bind.is_empty() {
+    if profile.bind.is_empty() && is_whole("bind") {
         found.add(&at("bind"), "at least one plugin must bind, got none");
     }
     let has = |list: &[Enabled], name: &str| list.iter().any(|enabled| enabled.plugin.name() == name);

@@ -1,51 +1,45 @@
-//! The configuration in force as a document of the public form, for `/configz`.
+//! The configuration in force as a document of the public form, for `/configz` and as a file.
 //!
 //! Every plugin stands explicitly at its points and `multiPoint` is empty, so reading the document again
 //! gives the same configuration whatever the defaults of that day are.
 
 use serde_json::{Map, Value, json};
 
-use super::file::{API_VERSION, File, KIND, MULTI_POINT};
-use super::{DEFAULT_BURST, DEFAULT_PARALLELISM, DEFAULT_QPS, INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS};
+use super::file::{File, KIND, MULTI_POINT};
+use super::version::Version;
 use crate::framework::profile::{Enabled, Profile};
+
+/// `parallelism` when the file does not say. Nothing depends on it.
+const DEFAULT_PARALLELISM: i64 = 16;
 
 /// Renders the configuration.
 pub(super) fn document(file: &File<'_>, profiles: &[Profile]) -> Value {
     json!({
-        "apiVersion": API_VERSION,
+        "apiVersion": Version::V1.api_version(),
         "kind": KIND,
         "parallelism": file.parallelism.unwrap_or(DEFAULT_PARALLELISM),
-        "leaderElection": leader_election(file),
-        "clientConnection": {
-            "kubeconfig": file.kubeconfig.clone().unwrap_or_default(),
-            "qps": file.qps.unwrap_or(DEFAULT_QPS),
-            "burst": file.burst.unwrap_or(DEFAULT_BURST),
-        },
+        "leaderElection": file.leader_election.document(),
+        "clientConnection": file.client.document(),
         "enableProfiling": file.enable_profiling.unwrap_or(true),
         "enableContentionProfiling": file.enable_contention_profiling.unwrap_or(true),
         "delayCacheUntilActive": file.delay_cache_until_active.unwrap_or(false),
         "percentageOfNodesToScore": file.percentage_of_nodes_to_score.unwrap_or(0),
-        "podInitialBackoffSeconds": file.initial_backoff.unwrap_or(INITIAL_BACKOFF_SECONDS),
-        "podMaxBackoffSeconds": file.max_backoff.unwrap_or(MAX_BACKOFF_SECONDS),
+        "podInitialBackoffSeconds": file.initial_backoff(),
+        "podMaxBackoffSeconds": file.max_backoff(),
         "profiles": profiles.iter().map(profile).collect::<Value>(),
     })
 }
 
-/// Election is not in force yet, whatever the file says.
-fn leader_election(file: &File<'_>) -> Value {
-    let defaults = [
-        ("leaseDuration", "15s"),
-        ("renewDeadline", "10s"),
-        ("retryPeriod", "2s"),
-        ("resourceLock", "leases"),
-        ("resourceName", "pellucid"),
-        ("resourceNamespace", "kube-system"),
-    ];
-    let mut fields: Map<String, Value> =
-        defaults.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
-    fields.extend(file.leader_election.iter().cloned());
-    fields.insert("leaderElect".to_owned(), false.into());
-    Value::Object(fields)
+/// Writes the document as YAML below the notes.
+pub(super) fn yaml(document: &Value, notes: &[String]) -> Result<String, String> {
+    let mut text = String::new();
+    for note in notes {
+        // A name in a note may hold a line break, which would end the comment.
+        let note: String = note.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        text.push_str(&format!("# {note}\n"));
+    }
+    text.push_str(&serde_saphyr::to_string(document).map_err(|error| error.to_string())?);
+    Ok(text)
 }
 
 fn profile(profile: &Profile) -> Value {
@@ -60,7 +54,7 @@ fn profile(profile: &Profile) -> Value {
             return None;
         }
         let mut args = Map::new();
-        args.insert("apiVersion".to_owned(), API_VERSION.into());
+        args.insert("apiVersion".to_owned(), Version::V1.api_version().into());
         args.insert("kind".to_owned(), format!("{}Args", plugin.name()).into());
         args.extend(own);
         Some(json!({ "name": plugin.name(), "args": args }))

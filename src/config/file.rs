@@ -1,17 +1,25 @@
-//! The file as written: which fields there are, their types and bounds. Defaults and merging come after.
+//! The file as written, whatever its version: which fields there are, their types and bounds. Defaults and
+//! merging come after.
 
-use super::reader::{Cursor, Found, Place, shown};
+use super::client::ClientConnection;
+use super::leader::LeaderElection;
+use super::reader::{Cursor, Fields, Found, Place, shown};
 use super::tree::{Kind, Tree};
+use super::version::{Object, Version};
 
-/// The one version that is read.
-pub(super) const API_VERSION: &str = "kubescheduler.config.k8s.io/v1";
 /// The one kind that is read.
 pub(super) const KIND: &str = "KubeSchedulerConfiguration";
 
+/// Seconds of the first and of the longest wait, when the file does not say.
+const INITIAL_BACKOFF: i64 = 1;
+const MAX_BACKOFF: i64 = 10;
 /// A year: beyond it a wait is a mistake, and times stay far from overflow.
 const LONGEST_BACKOFF: i64 = 365 * 24 * 3600;
 
-/// Fields of the document.
+/// What [`super::Configuration::configz`] adds to the document; ignored when it is read again.
+pub(super) const NOTES: &str = "notes";
+
+/// Fields of the document in any version.
 const TOP: &[&str] = &[
     "apiVersion",
     "kind",
@@ -28,18 +36,8 @@ const TOP: &[&str] = &[
     "profiles",
     "extenders",
     "delayCacheUntilActive",
+    NOTES,
 ];
-const LEADER_ELECTION: &[&str] = &[
-    "leaderElect",
-    "leaseDuration",
-    "renewDeadline",
-    "retryPeriod",
-    "resourceLock",
-    "resourceName",
-    "resourceNamespace",
-];
-const CLIENT: &[&str] = &["kubeconfig", "acceptContentTypes", "contentType", "qps", "burst"];
-
 /// The extension points a plugin set can name, in the order of the documentation, multiPoint last.
 pub(super) const POINTS: [&str; 15] = [
     "preEnqueue",
@@ -64,17 +62,16 @@ pub(super) const MULTI_POINT: &str = "multiPoint";
 /// What a file says; `None` where it says nothing.
 #[derive(Default)]
 pub(super) struct File<'a> {
+    pub version: Version,
     pub parallelism: Option<i64>,
-    pub leader_election: Vec<(String, serde_json::Value)>,
-    pub kubeconfig: Option<String>,
-    pub qps: Option<f64>,
-    pub burst: Option<i64>,
+    pub leader_election: LeaderElection,
+    pub client: ClientConnection,
     pub enable_profiling: Option<bool>,
     pub enable_contention_profiling: Option<bool>,
     pub delay_cache_until_active: Option<bool>,
     pub percentage_of_nodes_to_score: Option<i64>,
-    pub initial_backoff: Option<i64>,
-    pub max_backoff: Option<i64>,
+    initial_backoff: Option<i64>,
+    max_backoff: Option<i64>,
     pub profiles: Vec<FileProfile<'a>>,
 }
 
@@ -126,52 +123,53 @@ pub(super) struct FileArgs<'a> {
     pub args: Option<Cursor<'a>>,
 }
 
-/// Says whether the document is of the kind and version that is read. Of any other nothing more is said:
-/// its fields mean something else.
-pub(super) fn is_read(tree: &Tree, found: &mut Found) -> bool {
-    let before = found.0.len();
+/// Returns the version of a document of the kind that is read. Of any other nothing more is said: its
+/// fields mean something else.
+pub(super) fn version(tree: &Tree, found: &mut Found) -> Option<Version> {
     let Kind::Map(fields) = &tree.kind else {
         found.add(&Place::default(), format!("must be a {KIND} object, got {}", shown(tree)));
-        return false;
+        return None;
     };
-    for (field, wanted) in [("apiVersion", API_VERSION), ("kind", KIND)] {
+    let mut text = |field: &str, wanted: &str, is_read: fn(&str) -> bool| {
         let at = Place::default().below(field);
-        match fields.iter().find(|(name, _)| name == field) {
-            None => found.add(&at, format!("must be {wanted}, but is missing")),
-            Some((_, given)) if given.kind != Kind::Scalar(wanted.into()) => {
-                let message = format!("this version reads only {wanted}, got {}", shown(given));
-                found.add(&Place { line: Some(given.line), ..at }, message);
-            }
-            Some(_) => {}
+        let Some((_, given)) = fields.iter().find(|(name, _)| name == field) else {
+            found.add(&at, format!("must be {wanted}, but is missing"));
+            return None;
+        };
+        let read = match &given.kind {
+            Kind::Scalar(value) => value.as_str().filter(|text| is_read(text)),
+            _ => None,
+        };
+        if read.is_none() {
+            let at = Place { line: (given.line > 0).then_some(given.line), ..at };
+            found.add(&at, format!("must be {wanted}, got {}", shown(given)));
         }
-    }
-    found.0.len() == before
+        read
+    };
+    let wanted = format!("{}, or its older v1beta3 or v1beta2", Version::V1.api_version());
+    let version = text("apiVersion", &wanted, |text| Version::of(text).is_some());
+    let kind = text("kind", KIND, |text| text == KIND);
+    kind.and(version).and_then(Version::of)
 }
 
 impl<'a> File<'a> {
     /// Reads a document.
-    pub(super) fn read(tree: &'a Tree, found: &mut Found) -> Self {
-        let top = Cursor::top(tree).object(TOP, found);
-        let mut file = Self {
-            parallelism: top.get("parallelism").and_then(|c| c.integer(1..=i64::from(i32::MAX), found)),
-            percentage_of_nodes_to_score: percentage(top.get("percentageOfNodesToScore"), found),
-            initial_backoff: top
-                .get("podInitialBackoffSeconds")
-                .and_then(|c| c.integer(1..=LONGEST_BACKOFF, found)),
-            max_backoff: top.get("podMaxBackoffSeconds").and_then(|c| c.integer(1..=LONGEST_BACKOFF, found)),
-            enable_profiling: top.get("enableProfiling").and_then(|c| c.boolean(found)),
-            enable_contention_profiling: top.get("enableContentionProfiling").and_then(|c| c.boolean(found)),
-            delay_cache_until_active: top.get("delayCacheUntilActive").and_then(|c| c.boolean(found)),
-            ..Self::default()
-        };
-        for field in ["healthzBindAddress", "metricsBindAddress"] {
-            top.get(field).and_then(|c| c.string(found));
+    pub(super) fn read(tree: &'a Tree, version: Version, found: &mut Found) -> Self {
+        let top = Cursor::top(tree).object_of(TOP, |field| version.lacks(Object::Top, field), found);
+        if let Some(cursor) = top.get("apiVersion")
+            && version != Version::V1
+        {
+            let (own, newest) = (version.api_version(), Version::V1.api_version());
+            found.note(&cursor.at, format_args!("{own} is deprecated; read and converted to {newest}"));
         }
+        let mut file = Self { version, ..Self::default() };
+        file.read_limits(&top, found);
+        file.read_switches(&top, found);
         if let Some(cursor) = top.get("leaderElection") {
-            file.leader_election = leader_election(cursor, found);
+            file.leader_election = LeaderElection::read(cursor, found);
         }
         if let Some(cursor) = top.get("clientConnection") {
-            file.read_client(cursor, found);
+            file.client = ClientConnection::read(cursor, found);
         }
         if let Some(cursor) = top.get("extenders")
             && !cursor.list(found).is_empty()
@@ -183,32 +181,75 @@ impl<'a> File<'a> {
             );
         }
         if let Some(cursor) = top.get("profiles") {
-            file.profiles = cursor.list(found).iter().map(|c| FileProfile::read(c, found)).collect();
+            file.profiles = cursor.list(found).iter().map(|c| FileProfile::read(c, version, found)).collect();
         }
         file
     }
 
-    fn read_client(&mut self, cursor: &Cursor<'a>, found: &mut Found) {
-        let fields = cursor.object(CLIENT, found);
-        for field in ["acceptContentTypes", "contentType"] {
-            fields.get(field).and_then(|c| c.string(found));
+    fn read_limits(&mut self, top: &Fields<'a>, found: &mut Found) {
+        let before = found.problems.len();
+        let mut integer = |name, within| top.get(name).and_then(|c| c.integer(within, found));
+        self.initial_backoff = integer("podInitialBackoffSeconds", 1..=LONGEST_BACKOFF);
+        self.max_backoff = integer("podMaxBackoffSeconds", 1..=LONGEST_BACKOFF);
+        let are_read = found.problems.len() == before;
+        let (initial, max) = (self.initial_backoff(), self.max_backoff());
+        if are_read && max < initial {
+            let given = top.get("podMaxBackoffSeconds").or_else(|| top.get("podInitialBackoffSeconds"));
+            let at = Place { path: "podMaxBackoffSeconds".into(), line: given.and_then(|c| c.at.line) };
+            found.add(&at, format!("must not be less than podInitialBackoffSeconds, {initial}, got {max}"));
         }
-        let kubeconfig = fields.get("kubeconfig").and_then(|c| c.string(found));
-        self.kubeconfig = kubeconfig.filter(|path| !path.is_empty()).map(str::to_owned);
-        self.qps = fields.get("qps").and_then(|c| c.positive(found));
-        self.burst = fields.get("burst").and_then(|c| c.integer(1..=i64::from(i32::MAX), found));
+        let mut integer = |name, within| top.get(name).and_then(|c| c.integer(within, found));
+        self.parallelism = integer("parallelism", 1..=i64::from(i32::MAX));
+        self.percentage_of_nodes_to_score = integer("percentageOfNodesToScore", 0..=100);
+        if let Some(cursor) = top.get("parallelism") {
+            found.note(&cursor.at, "accepted and not used: one thread looks at all nodes");
+        }
+    }
+
+    /// Returns the wait after the first failed attempt, in seconds.
+    pub(super) fn initial_backoff(&self) -> i64 {
+        self.initial_backoff.unwrap_or(INITIAL_BACKOFF)
+    }
+
+    /// Returns the longest wait after a failed attempt, in seconds.
+    pub(super) fn max_backoff(&self) -> i64 {
+        self.max_backoff.unwrap_or(MAX_BACKOFF)
+    }
+
+    /// Reads what is accepted and has nothing to act on.
+    fn read_switches(&mut self, top: &Fields<'a>, found: &mut Found) {
+        let mut boolean = |name| top.get(name).and_then(|c| c.boolean(found));
+        self.enable_profiling = boolean("enableProfiling");
+        self.enable_contention_profiling = boolean("enableContentionProfiling");
+        self.delay_cache_until_active = boolean("delayCacheUntilActive");
+        for name in ["enableProfiling", "enableContentionProfiling"] {
+            if let Some(cursor) = top.get(name) {
+                found.note(&cursor.at, "accepted and not used: there are no profiling endpoints");
+            }
+        }
+        if let Some(cursor) = top.get("delayCacheUntilActive") {
+            found.note(&cursor.at, "accepted and not used: leaders are not elected yet");
+        }
+        for name in ["healthzBindAddress", "metricsBindAddress"] {
+            if let Some(cursor) = top.get(name) {
+                cursor.string(found);
+                let instead = "accepted and not used: health and metrics are served where --listen says";
+                found.note(&cursor.at, instead);
+            }
+        }
     }
 }
 
 impl<'a> FileProfile<'a> {
-    fn read(cursor: &Cursor<'a>, found: &mut Found) -> Self {
+    fn read(cursor: &Cursor<'a>, version: Version, found: &mut Found) -> Self {
         const FIELDS: &[&str] = &["schedulerName", "percentageOfNodesToScore", "plugins", "pluginConfig"];
-        let fields = cursor.object(FIELDS, found);
+        let fields = cursor.object_of(FIELDS, |field| version.lacks(Object::Profile, field), found);
         let mut profile = Self { at: cursor.at.clone(), ..Self::default() };
         profile.scheduler_name = fields.get("schedulerName").and_then(|c| c.name(found)).map(str::to_owned);
-        profile.percentage_of_nodes_to_score = percentage(fields.get("percentageOfNodesToScore"), found);
+        profile.percentage_of_nodes_to_score =
+            fields.get("percentageOfNodesToScore").and_then(|c| c.integer(0..=100, found));
         if let Some(plugins) = fields.get("plugins") {
-            let sets = plugins.object(&POINTS, found);
+            let sets = plugins.object_of(&POINTS, |field| version.lacks(Object::Plugins, field), found);
             for (set, name) in profile.points.iter_mut().zip(POINTS) {
                 if let Some(cursor) = sets.get(name) {
                     *set = PluginSet::read(cursor, found);
@@ -255,24 +296,4 @@ impl<'a> FileArgs<'a> {
         let args = fields.get("args").cloned();
         Some(Self { name: name.name(found)?.to_owned(), at: name.at.clone(), args })
     }
-}
-
-fn percentage(cursor: Option<&Cursor<'_>>, found: &mut Found) -> Option<i64> {
-    cursor.and_then(|c| c.integer(0..=100, found))
-}
-
-fn leader_election(cursor: &Cursor<'_>, found: &mut Found) -> Vec<(String, serde_json::Value)> {
-    let fields = cursor.object(LEADER_ELECTION, found);
-    let mut given = Vec::new();
-    for name in LEADER_ELECTION {
-        let Some(field) = fields.get(name) else { continue };
-        let is_read = match *name {
-            "leaderElect" => field.boolean(found).is_some(),
-            _ => field.string(found).is_some(),
-        };
-        if is_read {
-            given.push(((*name).to_owned(), field.tree.to_value()));
-        }
-    }
-    given
 }

@@ -4,11 +4,13 @@
 //! keeps its place and takes the file's entry, one that is disabled goes, new ones come last. Then each
 //! point takes the plugins named there explicitly and fills up with those of `multiPoint` that work there
 //! and are not disabled there. An explicit entry always beats `multiPoint`, and enabled beats disabled.
+//!
+//! v1beta2 has no `multiPoint`: there each point's set is merged into the point's defaults, the first step.
 
 use super::file::{Entry, PluginSet};
 
-/// Merges the file's `multiPoint` into the default plugins.
-pub(super) fn multi_point(defaults: Vec<Entry>, set: &PluginSet) -> Vec<Entry> {
+/// Merges a set into the default plugins.
+pub(super) fn into_defaults(defaults: &[Entry], set: &PluginSet) -> Vec<Entry> {
     let enabled_again = |name: &str| set.enabled.iter().find(|entry| entry.name == name);
     let kept = defaults.iter().filter(|entry| !set.disables(&entry.name));
     let mut merged: Vec<Entry> =
@@ -58,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn multi_point_keeps_the_default_order() {
+    fn a_set_keeps_the_default_order() {
         for (enabled, disabled, expected) in [
             ("", "", "A B C"),
             ("X", "", "A B C X"),
@@ -68,7 +70,7 @@ mod tests {
             ("C A", "*", "C A"),
             ("", "*", ""),
         ] {
-            let merged = multi_point(entries("A B C"), &set(enabled, disabled));
+            let merged = into_defaults(&entries("A B C"), &set(enabled, disabled));
             assert_eq!(names(&merged), expected, "enabled {enabled:?}, disabled {disabled:?}");
         }
     }
@@ -94,7 +96,7 @@ mod tests {
     #[test]
     fn an_explicit_weight_beats_the_one_of_multi_point() {
         let weigh = |weight| Entry { name: "A".into(), weight: Some(weight), ..Entry::default() };
-        let multi = multi_point(vec![weigh(3)], &PluginSet { enabled: vec![weigh(5)], disabled: vec![] });
+        let multi = into_defaults(&[weigh(3)], &PluginSet { enabled: vec![weigh(5)], disabled: vec![] });
         assert_eq!(multi[0].weight, Some(5));
         let point = PluginSet { enabled: vec![weigh(7)], disabled: vec![] };
         assert_eq!(at_point(&point, &multi, |_| true)[0].weight, Some(7));

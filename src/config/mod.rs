@@ -1,13 +1,14 @@
 //! Reads `KubeSchedulerConfiguration` files and makes profiles of them.
 //!
-//! kube-scheduler's public file format, version `kubescheduler.config.k8s.io/v1`, YAML or JSON, with
-//! kube-scheduler's merge rules and bounds. Reading is strict and complete: an unknown field is an error, and
-//! all errors are reported at once, each with its line, path and value. The one different default: without a
-//! name a profile is called [`DEFAULT_SCHEDULER_NAME`], so that a cluster's own scheduler is not disturbed.
-//! Pure: the text comes in as an argument and what is worth telling a person goes out as notes.
-//! Reading order: `tree`, `reader`, `file`, `merge`, `build`, `effective`.
+//! kube-scheduler's public file format `kubescheduler.config.k8s.io/v1`, and the older v1beta3 and v1beta2,
+//! which are converted; YAML or JSON, with kube-scheduler's merge rules and bounds. Reading is strict and
+//! complete: an unknown field is an error, and all errors are reported at once, each with its line, path and
+//! value. The one different default: without a name a profile is called [`DEFAULT_SCHEDULER_NAME`], so that a
+//! cluster's own scheduler is not disturbed. Pure: the text comes in as an argument and what is worth telling
+//! a person goes out as notes.
+//! Reading order: `tree`, `reader`, `version`, `file`, `merge`, `names`, `known`, `build`, `effective`.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -16,28 +17,30 @@ use crate::framework::PluginFactory;
 use crate::framework::profile::Profile;
 
 mod build;
+mod client;
+mod duration;
 mod effective;
 mod file;
+mod known;
+mod leader;
 mod merge;
 mod names;
+mod nearest;
 mod problem;
 mod reader;
 mod tree;
+mod version;
 
 use file::{File, FileProfile};
 use reader::{Found, Place};
 use tree::Tree;
 
+pub use client::ClientConnection;
+pub use leader::LeaderElection;
 pub use problem::{Problem, Problems};
 
 /// Scheduler name of a profile that gives none.
 pub const DEFAULT_SCHEDULER_NAME: &str = "pellucid";
-
-const DEFAULT_PARALLELISM: i64 = 16;
-const DEFAULT_QPS: f64 = 50.0;
-const DEFAULT_BURST: i64 = 100;
-const INITIAL_BACKOFF_SECONDS: i64 = 1;
-const MAX_BACKOFF_SECONDS: i64 = 10;
 
 /// A configuration in force.
 #[derive(Clone)]
@@ -48,16 +51,36 @@ pub struct Configuration {
     pub initial_backoff: Duration,
     /// The longest wait after a failed attempt.
     pub max_backoff: Duration,
-    /// How to reach the API server, when the file says.
-    pub kubeconfig: Option<PathBuf>,
-    /// Requests per second to the API server.
-    pub qps: f64,
-    /// Requests to the API server that may come at once.
-    pub burst: u32,
+    /// How to reach the API server.
+    pub client: ClientConnection,
+    /// Which of several instances schedules. Not carried out yet.
+    pub leader_election: LeaderElection,
     /// What was accepted but has no effect, and other things a person should know.
     pub notes: Vec<String>,
-    /// The document that `/configz` shows.
+    /// The configuration in force as a document of v1 with nothing left to the defaults.
     pub effective: Value,
+}
+
+impl Configuration {
+    /// Takes another kubeconfig than the file's.
+    pub fn set_kubeconfig(&mut self, path: &Path) {
+        self.client.kubeconfig = Some(path.to_owned());
+        self.effective["clientConnection"] = self.client.document();
+    }
+
+    /// Returns what `/configz` shows: the effective document with the notes, when there are any.
+    pub fn configz(&self) -> Value {
+        let mut shown = self.effective.clone();
+        if !self.notes.is_empty() {
+            shown[file::NOTES] = self.notes.iter().map(String::as_str).collect();
+        }
+        shown
+    }
+
+    /// Returns the effective document as a file: YAML, with the notes as comments.
+    pub fn to_yaml(&self) -> Result<String, String> {
+        effective::yaml(&self.effective, &self.notes)
+    }
 }
 
 /// Reads a configuration. `source_name` stands before each problem, as a file name does.
@@ -67,14 +90,8 @@ pub fn parse(
     registry: &[Box<dyn PluginFactory>],
 ) -> Result<Configuration, Problems> {
     let mut found = Found::default();
-    let configuration = match Tree::parse(text) {
-        Ok(tree) => {
-            if !file::is_read(&tree, &mut found) {
-                return Err(problems(found, source_name));
-            }
-            let file = File::read(&tree, &mut found);
-            configure(&file, registry, &mut found)
-        }
+    let tree = match Tree::parse(text) {
+        Ok(tree) => tree,
         Err(error) => {
             let line = error.location().map(|location| location.line()).filter(|line| *line > 0);
             let shown = error.render_with_formatter(&serde_saphyr::UserMessageFormatter);
@@ -83,33 +100,33 @@ pub fn parse(
             return Err(problems(found, source_name));
         }
     };
-    if found.0.is_empty() { Ok(configuration) } else { Err(problems(found, source_name)) }
+    check_repeated(&tree, &mut found);
+    let Some(version) = file::version(&tree, &mut found) else {
+        return Err(problems(found, source_name));
+    };
+    let file = File::read(&tree, version, &mut found);
+    configure(&file, registry, found).map_err(|found| problems(found, source_name))
 }
 
 /// Returns the configuration of an empty file: one profile with all plugins of the registry.
 pub fn default(registry: &[Box<dyn PluginFactory>]) -> Result<Configuration, Problems> {
-    let mut found = Found::default();
-    let configuration = configure(&File::default(), registry, &mut found);
-    if found.0.is_empty() { Ok(configuration) } else { Err(problems(found, "the default configuration")) }
+    let configured = configure(&File::default(), registry, Found::default());
+    configured.map_err(|found| problems(found, "the default configuration"))
 }
 
 fn problems(found: Found, source_name: &str) -> Problems {
-    let mut problems = found.0;
+    let mut problems = found.problems;
     problems.sort_by_key(|problem| problem.line.unwrap_or(0));
     Problems { source: source_name.to_owned(), problems }
 }
 
-fn configure(file: &File<'_>, registry: &build::Registry, found: &mut Found) -> Configuration {
-    let mut notes = notes(file);
-    let initial = file.initial_backoff.unwrap_or(INITIAL_BACKOFF_SECONDS);
-    let max = file.max_backoff.unwrap_or(MAX_BACKOFF_SECONDS);
-    if max < initial {
-        let at = Place::default().below("podMaxBackoffSeconds");
-        found.add(&at, format!("must not be less than podInitialBackoffSeconds, {initial}, got {max}"));
-    }
+fn configure(file: &File<'_>, registry: &known::Registry, mut found: Found) -> Result<Configuration, Found> {
     let unnamed = [FileProfile::default()];
     let listed = if file.profiles.is_empty() { &unnamed[..] } else { &file.profiles[..] };
-    check_names(listed, found);
+    check_names(listed, &mut found);
+    if let [only @ FileProfile { scheduler_name: None, .. }] = file.profiles.as_slice() {
+        found.note(&only.at, format_args!("has no schedulerName: it is called {DEFAULT_SCHEDULER_NAME}"));
+    }
     let profiles: Vec<Profile> = listed
         .iter()
         .map(|profile| {
@@ -118,35 +135,31 @@ fn configure(file: &File<'_>, registry: &build::Registry, found: &mut Found) -> 
                 None => DEFAULT_SCHEDULER_NAME,
             };
             let percentage = profile.percentage_of_nodes_to_score.or(file.percentage_of_nodes_to_score);
-            let built = build::profile(profile, registry, found, &mut notes);
+            let built = build::profile(profile, file.version, registry, &mut found);
             build::finish(built, name, percentage.unwrap_or(0))
         })
         .collect();
-    check_queue_sort(&profiles, listed, found);
-    Configuration {
+    check_queue_sort(&profiles, listed, &mut found);
+    if !found.problems.is_empty() {
+        return Err(found);
+    }
+    Ok(Configuration {
         effective: effective::document(file, &profiles),
         profiles,
-        initial_backoff: Duration::from_secs(initial.unsigned_abs()),
-        max_backoff: Duration::from_secs(max.unsigned_abs()),
-        kubeconfig: file.kubeconfig.as_ref().map(PathBuf::from),
-        qps: file.qps.unwrap_or(DEFAULT_QPS),
-        burst: u32::try_from(file.burst.unwrap_or(DEFAULT_BURST)).unwrap_or(u32::MAX),
-        notes,
-    }
+        initial_backoff: Duration::from_secs(file.initial_backoff().unsigned_abs()),
+        max_backoff: Duration::from_secs(file.max_backoff().unsigned_abs()),
+        client: file.client.clone(),
+        leader_election: file.leader_election.clone(),
+        notes: found.notes,
+    })
 }
 
-fn notes(file: &File<'_>) -> Vec<String> {
-    let mut notes = Vec::new();
-    if file.parallelism.is_some() {
-        notes.push("parallelism is not used: one thread looks at all nodes".to_owned());
-    }
-    if file.leader_election.iter().any(|(name, value)| name == "leaderElect" && *value != false) {
-        notes.push("leaderElection has no effect yet: run one instance".to_owned());
-    }
-    if let [FileProfile { scheduler_name: None, .. }] = file.profiles.as_slice() {
-        notes.push(format!("profiles[0] has no schedulerName: it is called {DEFAULT_SCHEDULER_NAME}"));
-    }
-    notes
+/// A field that stands twice has two values, and nobody knows which was meant.
+fn check_repeated(tree: &Tree, found: &mut Found) {
+    tree.repeated("", &mut |path, name, value| {
+        let at = Place { path: tree::join(path, name), line: (value.line > 0).then_some(value.line) };
+        found.add(&at, "stands here a second time");
+    });
 }
 
 fn check_names(profiles: &[FileProfile<'_>], found: &mut Found) {

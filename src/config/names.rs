@@ -1,4 +1,6 @@
-//! The plugin names of kube-scheduler, so that a name we lack is told from a misspelt one.
+//! Plugin names of other schedulers and other times, so that a name we lack is told from a misspelt one.
+//!
+//! Asked only for names that are not in the registry: a plugin that comes to us needs no change here.
 
 /// Every plugin in the registry of kube-scheduler 1.36.
 const KUBE_SCHEDULER: [&str; 23] = [
@@ -27,16 +29,56 @@ const KUBE_SCHEDULER: [&str; 23] = [
     "PodGroupPodsCount",
 ];
 
-/// Plugins that kube-scheduler had once and refuses by name now.
-const REMOVED: [&str; 4] = ["AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"];
+/// Plugins of the scheduler-plugins project, which people build into schedulers of their own.
+const SCHEDULER_PLUGINS: [&str; 12] = [
+    "Coscheduling",
+    "CapacityScheduling",
+    "CrossNodePreemption",
+    "LoadVariationRiskBalancing",
+    "LowRiskOverCommitment",
+    "NetworkOverhead",
+    "NodeResourceTopologyMatch",
+    "NodeResourcesAllocatable",
+    "PreemptionToleration",
+    "QOSSort",
+    "TargetLoadPacking",
+    "TopologicalSort",
+];
+
+/// Plugins that kube-scheduler had once, with what does their work now.
+const REMOVED: [(&str, &str); 13] = [
+    ("AzureDiskLimits", "NodeVolumeLimits does its work"),
+    ("CinderLimits", "NodeVolumeLimits does its work"),
+    ("EBSLimits", "NodeVolumeLimits does its work"),
+    ("GCEPDLimits", "NodeVolumeLimits does its work"),
+    ("SelectorSpread", SPREAD),
+    ("DefaultPodTopologySpread", SPREAD),
+    (
+        "NodePreferAvoidPods",
+        "taint nodes with the effect PreferNoSchedule instead, which TaintToleration scores",
+    ),
+    ("NodeLabel", "use node affinity instead, or addedAffinity of NodeAffinity for all pods of a profile"),
+    ("ServiceAffinity", "use pod affinity instead, which InterPodAffinity carries out"),
+    ("NodeResourcesLeastAllocated", "use NodeResourcesFit with scoringStrategy.type LeastAllocated"),
+    ("NodeResourcesMostAllocated", "use NodeResourcesFit with scoringStrategy.type MostAllocated"),
+    ("RequestedToCapacityRatio", "use NodeResourcesFit with scoringStrategy.type RequestedToCapacityRatio"),
+    ("NodeResourceLimits", "nothing takes its place"),
+];
+const SPREAD: &str = "PodTopologySpread does its work, by default or with defaultConstraints";
+
+/// Points at which a plugin worked in other schedulers and may not here. A file from there says nothing
+/// wrong by naming them.
+const WORKED_ELSEWHERE: [(&str, &str); 2] = [("Coscheduling", "postFilter"), ("Coscheduling", "postBind")];
 
 /// What a name is, when no plugin of ours has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Foreign {
     /// kube-scheduler has it, this version does not.
     NotYet,
-    /// kube-scheduler had it once.
-    Removed,
+    /// People build it into schedulers of their own.
+    SchedulerPlugins,
+    /// kube-scheduler had it once; what to do instead.
+    Removed(&'static str),
     /// Nobody knows it.
     Unknown,
 }
@@ -45,9 +87,34 @@ pub(super) enum Foreign {
 pub(super) fn foreign(name: &str) -> Foreign {
     if KUBE_SCHEDULER.contains(&name) {
         Foreign::NotYet
-    } else if REMOVED.contains(&name) {
-        Foreign::Removed
+    } else if SCHEDULER_PLUGINS.contains(&name) {
+        Foreign::SchedulerPlugins
+    } else if let Some((_, instead)) = REMOVED.iter().find(|(removed, _)| *removed == name) {
+        Foreign::Removed(instead)
     } else {
         Foreign::Unknown
+    }
+}
+
+/// Says whether a plugin that does not work at a point here did so elsewhere.
+pub(super) fn worked_elsewhere(plugin: &str, point: &str) -> bool {
+    WORKED_ELSEWHERE.contains(&(plugin, point))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_of_one_kind() {
+        for (name, _) in REMOVED {
+            assert!(matches!(foreign(name), Foreign::Removed(_)), "{name}");
+        }
+        for name in SCHEDULER_PLUGINS {
+            assert_eq!(foreign(name), Foreign::SchedulerPlugins);
+        }
+        assert_eq!(foreign("VolumeBinding"), Foreign::NotYet);
+        assert_eq!(foreign("volumebinding"), Foreign::Unknown);
+        assert!(worked_elsewhere("Coscheduling", "postBind") && !worked_elsewhere("NodeName", "postBind"));
     }
 }

@@ -1,23 +1,36 @@
 //! Takes typed values out of a [`Tree`] and collects what is wrong on the way.
 //!
 //! Every reading function returns what it could make of the value and puts the rest into [`Found`]; the
-//! caller goes on with the default, and refuses the whole at the end when anything was found.
+//! caller goes on with the default, and refuses the whole at the end when a problem was found.
 
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use serde_json::Value;
 
+use super::duration;
+use super::nearest::nearest;
 use super::problem::Problem;
-use super::tree::{Kind, Tree};
+use super::tree::{self, Kind, Tree};
 
-/// The problems found so far.
+/// What was found so far.
 #[derive(Default)]
-pub(super) struct Found(pub Vec<Problem>);
+pub(super) struct Found {
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+    /// What is not wrong but worth a word.
+    pub notes: Vec<String>,
+}
 
 impl Found {
     /// Adds a problem at a place.
     pub(super) fn add(&mut self, at: &Place, message: impl Into<String>) {
-        self.0.push(Problem { line: at.line, path: at.path.clone(), message: message.into() });
+        self.problems.push(Problem { line: at.line, path: at.path.clone(), message: message.into() });
+    }
+
+    /// Adds a note on a place.
+    pub(super) fn note(&mut self, at: &Place, text: impl std::fmt::Display) {
+        self.notes.push(format!("{}: {text}", at.path));
     }
 }
 
@@ -33,8 +46,7 @@ pub(super) struct Place {
 impl Place {
     /// Returns a place below this one on the same line.
     pub(super) fn below(&self, step: &str) -> Self {
-        let dot = if self.path.is_empty() || step.starts_with('[') { "" } else { "." };
-        Self { path: format!("{}{dot}{step}", self.path), line: self.line }
+        Self { path: tree::join(&self.path, step), line: self.line }
     }
 }
 
@@ -63,6 +75,16 @@ impl<'a> Cursor<'a> {
 
     /// Reads an object that may have the given fields and no others.
     pub(super) fn object(&self, known: &[&str], found: &mut Found) -> Fields<'a> {
+        self.object_of(known, |_| None, found)
+    }
+
+    /// As [`Cursor::object`], where some of the known fields are not of this version: `lacks` says why.
+    pub(super) fn object_of(
+        &self,
+        known: &[&str],
+        lacks: impl Fn(&str) -> Option<String>,
+        found: &mut Found,
+    ) -> Fields<'a> {
         let Kind::Map(fields) = &self.tree.kind else {
             self.mismatch(found, "an object");
             return Fields { fields: Vec::new() };
@@ -70,10 +92,13 @@ impl<'a> Cursor<'a> {
         let mut read = Vec::with_capacity(fields.len());
         for (name, tree) in fields {
             let child = self.child(name, tree);
-            if known.contains(&name.as_str()) {
-                read.push((name.as_str(), child));
+            if !known.contains(&name.as_str()) {
+                let here: Vec<&str> = known.iter().copied().filter(|name| lacks(name).is_none()).collect();
+                found.add(&child.at, unknown_field(name, &here));
+            } else if let Some(why) = lacks(name) {
+                found.add(&child.at, why);
             } else {
-                found.add(&child.at, unknown_field(name, known));
+                read.push((name.as_str(), child));
             }
         }
         Fields { fields: read }
@@ -103,16 +128,28 @@ impl<'a> Cursor<'a> {
         read
     }
 
-    /// Reads a number above zero.
-    pub(super) fn positive(&self, found: &mut Found) -> Option<f64> {
+    /// Reads a number.
+    pub(super) fn number(&self, found: &mut Found) -> Option<f64> {
         let number = match &self.tree.kind {
-            Kind::Scalar(value) => value.as_f64().filter(|n| *n > 0.0),
+            Kind::Scalar(value) => value.as_f64(),
             _ => None,
         };
         if number.is_none() {
-            self.mismatch(found, "a number above 0");
+            self.mismatch(found, "a number");
         }
         number
+    }
+
+    /// Reads a duration above zero, as Go writes them.
+    pub(super) fn duration(&self, found: &mut Found) -> Option<Duration> {
+        let read = match &self.tree.kind {
+            Kind::Scalar(value) => value.as_str().and_then(duration::parse).filter(|read| !read.is_zero()),
+            _ => None,
+        };
+        if read.is_none() {
+            self.mismatch(found, "a duration above 0, such as 15s, 1m30s or 1h");
+        }
+        read
     }
 
     /// Reads a boolean.
@@ -182,7 +219,7 @@ fn shorten(value: &Value) -> String {
 }
 
 fn unknown_field(name: &str, known: &[&str]) -> String {
-    match known.iter().find(|field| field.eq_ignore_ascii_case(name)) {
+    match nearest(name, known.iter().copied()) {
         Some(field) => format!("unknown field; did you mean {field}?"),
         None => format!("unknown field; known here: {}", known.join(", ")),
     }

@@ -3,11 +3,16 @@
 //! Typed decoding stops at the first mistake. A person with a configuration file wants all of them, each
 //! with its line, so the file becomes this tree first and [`super::reader`] takes typed values out of it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+use serde_saphyr::options::DuplicateKeyPolicy;
 use serde_saphyr::{Error, Spanned};
+
+/// Objects and lists within each other. Real files have a dozen; reading is recursive, and the stack ends.
+const DEEPEST: usize = 32;
 
 /// A value with the line it starts on.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,11 +37,38 @@ pub(super) enum Kind {
 }
 
 impl Tree {
-    /// Reads one document. Duplicate keys, several documents and unreadable syntax are errors.
+    /// Reads one document. Several documents, nesting beyond any file and unreadable syntax are errors.
     pub(super) fn parse(text: &str) -> Result<Self, Error> {
-        // Only `true` and `false` are booleans: the tree has no type to tell `no` the word from `no` the answer.
-        let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
+        let options = serde_saphyr::options! {
+            budget: serde_saphyr::budget! { max_depth: DEEPEST, flow_nesting_limit: DEEPEST },
+            // Only `true` and `false` are: the tree has no type to tell `no` the word from `no` the answer.
+            strict_booleans: true,
+            // Repeated fields are kept, to be reported with everything else.
+            duplicate_keys: DuplicateKeyPolicy::LastWins,
+            with_snippet: false,
+        };
         serde_saphyr::from_str_with_options(text, options)
+    }
+
+    /// Calls back for every field that repeats an earlier one of its object, with the path of the object.
+    pub(super) fn repeated(&self, path: &str, report: &mut impl FnMut(&str, &str, &Self)) {
+        match &self.kind {
+            Kind::Null | Kind::Scalar(_) => {}
+            Kind::List(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    item.repeated(&join(path, &format!("[{index}]")), report);
+                }
+            }
+            Kind::Map(fields) => {
+                let mut seen = BTreeSet::new();
+                for (name, value) in fields {
+                    if !seen.insert(name) {
+                        report(path, name, value);
+                    }
+                    value.repeated(&join(path, name), report);
+                }
+            }
+        }
     }
 
     /// Returns the value without lines.
@@ -70,6 +102,12 @@ impl Tree {
         }
         at
     }
+}
+
+/// Returns the path of a field or, with brackets, of an item.
+pub(super) fn join(path: &str, step: &str) -> String {
+    let dot = if path.is_empty() || step.starts_with('[') { "" } else { "." };
+    format!("{path}{dot}{step}")
 }
 
 impl<'de> Deserialize<'de> for Tree {

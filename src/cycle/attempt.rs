@@ -109,6 +109,11 @@ impl Rows {
         }
     }
 
+    /// Forgets what held for the attempt.
+    pub(super) fn end_attempt(&mut self) {
+        self.attempt = None;
+    }
+
     /// Refuses one more node for this attempt.
     pub(super) fn refuse_node(&mut self, node: NodeIdx, cause: Cause) {
         let attempt = self.attempt();
@@ -127,6 +132,23 @@ impl Rows {
         })
     }
 
+    /// Returns what is needed to ask about single nodes.
+    pub(super) fn asked(&self) -> Asked<'_> {
+        Asked { values: &self.prepared.values }
+    }
+
+    /// Whether a node is feasible as the attempt has it.
+    pub(super) fn is_feasible(&self, node: NodeIdx) -> bool {
+        self.current().0.get(node.index()).is_some_and(|c| c.is_feasible())
+    }
+}
+
+/// What the plugins whose answers are kept made of a shape, for questions about single nodes.
+pub(super) struct Asked<'r> {
+    values: &'r [Option<crate::framework::CycleValue>],
+}
+
+impl Asked<'_> {
     /// Returns the cause for which a plugin refuses a node as the state is now, which may differ from the
     /// state the rows were made of by pods on that node and what follows from them.
     pub(super) fn ask_about(
@@ -140,7 +162,7 @@ impl Rows {
         if let Some((_, cause)) = global.refused {
             return Some(cause);
         }
-        let both = self.prepared.values.iter().zip(global.values);
+        let both = self.values.iter().zip(global.values);
         let values: Vec<_> = both.map(|(local, global)| global.or_else(|| local.clone())).collect();
         let chain = FilterChain {
             profile: of.profile,

@@ -24,7 +24,8 @@ impl Scheduler {
                     self.settle_bind(&order, outcome, now, events);
                 }
             }
-            EffectReport::EvictDone { .. } | EffectReport::VolumeDone { .. } => {}
+            EffectReport::EvictDone { id, uid, outcome } => self.settle_eviction(id, &uid, outcome, now),
+            EffectReport::VolumeDone { .. } => {}
         }
     }
 
@@ -66,8 +67,9 @@ impl Scheduler {
                 let profile = self.profiles[unit.profile].clone();
                 let text = format!("{message} (HTTP {status} {reason})");
                 let refusal = Arc::new(bind_refusal(&profile, &text, self.cluster.present().len()));
-                self.tell(&pod, "SchedulerError", refusal.message());
-                self.store_verdict(order.pod, Outcome::Refused(refusal), now);
+                let clear = pod.nominated_node.is_some().then_some(None);
+                self.tell(&pod, "SchedulerError", refusal.message(), clear);
+                self.store_verdict(order.pod, Outcome::Refused(refusal), None, now);
                 if let Some(node) = node {
                     self.give_up(order.pod, now);
                     events.push(ClusterEvent::PodReleased { pod, node });

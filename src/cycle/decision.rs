@@ -1,12 +1,12 @@
 //! What an attempt came to: a placement, or a refusal that accounts for every node.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use pellucid_api::reason::ReasonCode;
 use smallvec::SmallVec;
 
-use crate::framework::{Cause, Reason};
+use crate::framework::post_filter::Plan;
+use crate::framework::{Cause, Reason, nodes_message};
 use crate::model::{Name, NodeIdx, Now};
 use crate::queue::RefusedBy;
 
@@ -23,6 +23,13 @@ pub struct Placement {
     pub evaluated: u32,
     /// Number of nodes there are.
     pub total: u32,
+}
+
+impl Placement {
+    /// The pod's nominated node took it: no other one was looked at.
+    pub fn nominated(node: NodeIdx, total: usize) -> Self {
+        Self { node, score: None, feasible: 1, evaluated: 1, total: total as u32 }
+    }
 }
 
 /// What an attempt came to.
@@ -68,11 +75,13 @@ pub struct Refusal {
     /// Nodes nobody looked at.
     pub not_evaluated: usize,
     /// The others, by cause; the largest group first, equal ones by message.
-    pub groups: Vec<Group>,
+    pub groups: Arc<[Group]>,
     /// Why the pod is refused as a whole; then no node was looked at.
     pub pod_cause: Option<Cause>,
     /// The plugins that refused it: their events wake it.
     pub refused_by: RefusedBy,
+    /// What PostFilter said, when it found nothing.
+    pub post_filter: Option<Arc<str>>,
     message: OnceLock<Arc<str>>,
 }
 
@@ -94,7 +103,8 @@ impl Refusal {
             (std::cmp::Reverse(g.count), g.cause.plugin, g.cause.message(), g.cause.code)
         });
         let counted: usize = groups.iter().map(|g| g.count).sum();
-        Self { total_nodes, not_evaluated: total_nodes - counted, groups, refused_by, ..Self::default() }
+        let (not_evaluated, groups) = (total_nodes - counted, groups.into());
+        Self { total_nodes, not_evaluated, groups, refused_by, ..Self::default() }
     }
 
     /// Returns the message in kube-scheduler's grammar. It counts reasons, several per node, so its
@@ -103,22 +113,38 @@ impl Refusal {
         self.message.get_or_init(|| self.render().into()).clone()
     }
 
+    /// Returns this refusal with what PostFilter said at the end of its message.
+    pub fn with_post_filter(&self, note: Arc<str>) -> Self {
+        Self {
+            total_nodes: self.total_nodes,
+            not_evaluated: self.not_evaluated,
+            groups: self.groups.clone(),
+            pod_cause: self.pod_cause.clone(),
+            refused_by: self.refused_by,
+            post_filter: Some(note),
+            message: OnceLock::new(),
+        }
+    }
+
     fn render(&self) -> String {
+        let refused = self.render_refusal();
+        match &self.post_filter {
+            Some(note) => format!("{refused} preemption: {note}"),
+            None => refused,
+        }
+    }
+
+    fn render_refusal(&self) -> String {
         let n = self.total_nodes;
         match &self.pod_cause {
             Some(cause) if cause.reasons.iter().all(|r| is_about_the_pod(r.code)) => cause.message(),
             Some(cause) => format!("0/{n} nodes are available: {}.", cause.message()),
             None if n == 0 => ReasonCode::NoNodes.message(""),
             None => {
-                let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-                for group in &self.groups {
-                    for reason in &group.cause.reasons {
-                        *counts.entry(reason.message()).or_default() += group.count;
-                    }
-                }
-                let mut lines: Vec<String> = counts.into_iter().map(|(m, n)| format!("{n} {m}")).collect();
-                lines.sort();
-                format!("0/{n} nodes are available: {}.", lines.join(", "))
+                let of_group = |g: &'_ Group| -> Vec<(String, usize)> {
+                    g.cause.reasons.iter().map(|r| (r.message(), g.count)).collect()
+                };
+                nodes_message(n, self.groups.iter().flat_map(of_group))
             }
         }
     }
@@ -170,6 +196,8 @@ pub struct Verdict {
     pub changes: (u64, u64),
     /// What it came to.
     pub outcome: Outcome,
+    /// The account of the search for victims, when there was one.
+    pub plan: Option<Arc<Plan>>,
 }
 
 #[cfg(test)]

@@ -47,9 +47,16 @@ impl Scheduler {
             match event {
                 ClusterEvent::PendingRemoved { id, pod } => {
                     self.compare_with_shadowed(*id, pod);
-                    self.forget(*id);
+                    self.forget(*id, pod, now);
                 }
-                ClusterEvent::PodForgotten(id) => self.verdicts.set(id.index(), None),
+                ClusterEvent::PodForgotten(id) => {
+                    self.verdicts.set(id.index(), None);
+                    self.victim_gone(*id, now);
+                }
+                ClusterEvent::PodChanged { id, .. } if self.is_deleting(*id) => {
+                    self.victim_terminates(*id, now);
+                }
+                ClusterEvent::NodeRemoved(_) => self.end_nominations_to_missing_nodes(now),
                 _ => {}
             }
         }
@@ -58,16 +65,23 @@ impl Scheduler {
         }
     }
 
+    fn is_deleting(&self, id: PodId) -> bool {
+        self.cluster.pod(id).is_some_and(|r| r.pod.deleting)
+    }
+
     fn react(&mut self, event: ClusterEvent, now: Now) {
         match &event {
-            ClusterEvent::PendingAdded(id) => return self.enqueue(*id, now),
+            ClusterEvent::PendingAdded(id) => {
+                self.heed_status(*id, None, now);
+                return self.enqueue(*id, now);
+            }
             ClusterEvent::PendingUpdated { id, old } => return self.pending_updated(*id, old.clone(), now),
             ClusterEvent::PendingRemoved { .. } | ClusterEvent::PodForgotten(_) => return,
             ClusterEvent::PodBound { id, node } => {
                 if let Some(pod) = self.cluster.pod(*id).map(|r| r.pod.clone()) {
                     self.compare_with_shadowed(*id, &pod);
                 }
-                self.confirmed(*id, *node);
+                self.confirmed(*id, *node, now);
             }
             _ => {}
         }
@@ -95,6 +109,7 @@ impl Scheduler {
     }
 
     fn pending_updated(&mut self, id: PodId, old: Arc<Pod>, now: Now) {
+        self.heed_status(id, Some(&old), now);
         let Some(unit_id) = self.queue.unit_of(id) else { return self.enqueue(id, now) };
         let (Some(unit), Some(record)) = (self.queue.unit(unit_id), self.cluster.pod(id)) else { return };
         let (stage, refused_by, pod) = (unit.stage, unit.refused_by, record.pod.clone());
@@ -134,7 +149,7 @@ impl Scheduler {
     }
 
     /// The API server says that the pod is on its node.
-    fn confirmed(&mut self, id: PodId, node: NodeIdx) {
+    fn confirmed(&mut self, id: PodId, node: NodeIdx, now: Now) {
         let Some(unit) = self.queue.unit_of(id) else { return };
         let (pod, name) = (self.cluster.pod(id).map(|r| r.pod.clone()), self.cluster.slot(node).name.clone());
         let was_ordered = self.effect_of.contains_key(&id);
@@ -144,11 +159,16 @@ impl Scheduler {
             self.counters.bound += 1;
             self.order(Effect::Event(scheduled_event(&pod, &name)));
         }
+        self.close_preemption(id, now);
         self.end_unit(id, unit);
     }
 
     /// Nothing is to be placed any more for this pod.
-    fn forget(&mut self, id: PodId) {
+    fn forget(&mut self, id: PodId, pod: &Arc<Pod>, now: Now) {
+        self.close_preemption(id, now);
+        if let Some(nomination) = self.cluster.nominator_mut().end(id) {
+            self.wake(&ClusterEvent::NominationEnded { pod: pod.clone(), node: nomination.node }, now);
+        }
         if let Some(unit) = self.queue.unit_of(id) {
             self.end_unit(id, unit);
         }
@@ -202,8 +222,8 @@ impl Scheduler {
 
     fn tell_gated(&mut self, id: PodId, pod: &Pod, refusal: Refusal, now: Now) {
         let refusal = Arc::new(refusal);
-        self.tell(pod, "SchedulingGated", refusal.message());
-        self.store_verdict(id, Outcome::Gated(refusal), now);
+        self.tell(pod, "SchedulingGated", refusal.message(), None);
+        self.store_verdict(id, Outcome::Gated(refusal), None, now);
     }
 
     /// Tells pods of ours that we cannot read them; nothing else could.
@@ -257,6 +277,10 @@ fn gated(profile: &Profile, pod: &Pod) -> Option<Refusal> {
 fn wakes(profile: &Profile, view: View<'_>, pod: &Pod, by: RefusedBy, event: &ClusterEvent) -> bool {
     if by == RefusedBy::default() {
         return true;
+    }
+    // Its room was kept from pods of no higher priority alone.
+    if let ClusterEvent::NominationEnded { pod: nominee, .. } = event {
+        return pod.priority <= nominee.priority;
     }
     let plugins = profile.plugins.iter().enumerate().filter(|(i, _)| by.contains(*i));
     let kinds = event.kinds();

@@ -11,6 +11,8 @@ mod chain;
 pub mod decision;
 pub mod exhaustive;
 mod inputs;
+mod nominations;
+mod preempt;
 pub mod rows;
 pub mod scheduler;
 mod scores;

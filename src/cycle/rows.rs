@@ -237,6 +237,12 @@ impl Rows {
         feasible.map(|(i, _)| NodeIdx(i as u32))
     }
 
+    /// Returns why PreFilter refuses the pod as a whole, if it does.
+    pub(super) fn refused_as_a_whole(&self) -> Option<&crate::framework::Cause> {
+        let of_attempt = self.attempt.as_ref().and_then(|a| a.refused.as_ref());
+        of_attempt.or(self.prepared.refused.as_ref().map(|(_, cause)| cause))
+    }
+
     /// Takes the list of the feasible nodes, to be given back with [`Self::give_feasible`]. It is made when
     /// it is not known, which most changes leave it.
     pub(super) fn take_feasible(&mut self) -> Vec<NodeIdx> {

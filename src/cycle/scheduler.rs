@@ -11,6 +11,7 @@ use std::time::Duration;
 
 pub use super::chain::PluginTally;
 use super::decision::{Decision, Outcome, Placement, Refusal, Verdict};
+use super::nominations::{Asker, Who};
 use super::rows::{Rows, Subject};
 use super::shadow::ShadowTally;
 use crate::cluster::{Cluster, ShapeId, Stage};
@@ -21,6 +22,7 @@ use crate::diagnosis::switches::Switches;
 use crate::framework::effect::{
     BindOrder, ConditionText, Effect, EffectId, EventOrder, EventType, PodRef, StatusOrder,
 };
+use crate::framework::post_filter::{Plan, PostFiltered};
 use crate::framework::profile::Profile;
 use crate::framework::{Cause, Permitted, View};
 use crate::model::collections::FxHashMap;
@@ -84,6 +86,15 @@ pub struct Step {
     pub failure: Option<Arc<RecordedFailure>>,
 }
 
+/// What an attempt came to, before anything is done about it.
+struct Decided {
+    decision: Decision,
+    /// What PostFilter found for a refused pod.
+    found: Option<PostFiltered>,
+    table: Option<Arc<RecordedTable>>,
+    failure: Option<Arc<RecordedFailure>>,
+}
+
 struct CachedRows {
     rows: Rows,
     generation: u32,
@@ -110,6 +121,10 @@ pub struct Scheduler {
     pub(super) verdicts: Pages<Option<Verdict>>,
     pub(super) in_flight: FxHashMap<EffectId, InFlight>,
     pub(super) effect_of: FxHashMap<PodId, EffectId>,
+    /// Victims whose eviction is not yet settled.
+    pub(super) evictions: FxHashMap<EffectId, PodId>,
+    /// A refusal and the same with PostFilter's note, made last.
+    pub(super) last_noted: Option<(Arc<Refusal>, Arc<Refusal>)>,
     /// Places that shadow mode holds, by when it gives them up.
     pub(super) held: BTreeSet<(Duration, PodId)>,
     effects: Vec<Effect>,
@@ -150,6 +165,8 @@ impl Scheduler {
             verdicts: Pages::default(),
             in_flight: FxHashMap::default(),
             effect_of: FxHashMap::default(),
+            evictions: FxHashMap::default(),
+            last_noted: None,
             held: BTreeSet::new(),
             effects: Vec::new(),
             recorder: Recorder::default(),
@@ -219,12 +236,20 @@ impl Scheduler {
         let (pod, shape) = (record.pod.clone(), record.shape);
         self.cycle += 1;
         self.counters.attempts += 1;
-        let (decision, table, failure) = self.decide(&pod, profile, shape, now, probe);
-        let outcome = match decision {
-            Decision::Place(placement) => self.place(unit_id, pod_id, &pod, shape, placement, now),
-            Decision::Refuse(refusal) => self.refuse(unit_id, &pod, shape, refusal, now),
+        let Decided { decision, found, table, failure } =
+            self.decide(pod_id, &pod, profile, shape, now, probe);
+        let (outcome, plan) = match (decision, found) {
+            (Decision::Place(placement), _) => {
+                (self.place(unit_id, pod_id, &pod, shape, placement, now), None)
+            }
+            (Decision::Refuse(refusal), Some(found)) => {
+                self.after_post_filter(unit_id, (pod_id, &pod, shape), refusal, found, now)
+            }
+            (Decision::Refuse(refusal), None) => {
+                (self.refuse(unit_id, &pod, shape, refusal, None, now), None)
+            }
         };
-        let verdict = self.store_verdict(pod_id, outcome, now);
+        let verdict = self.store_verdict(pod_id, outcome, plan, now);
         Some(Step { pod, profile, attempts, first_queued_at, verdict, table, failure })
     }
 
@@ -250,12 +275,13 @@ impl Scheduler {
 
     fn decide(
         &mut self,
+        id: PodId,
         pod: &Pod,
         profile: usize,
         shape: ShapeId,
         now: Now,
         probe: &dyn Probe,
-    ) -> (Decision, Option<Arc<RecordedTable>>, Option<Arc<RecordedFailure>>) {
+    ) -> Decided {
         let generation = self.cluster.shapes().generation(shape);
         self.make_room(profile, shape);
         let cached = self.rows.entry((profile, shape)).or_insert_with(|| CachedRows {
@@ -267,26 +293,39 @@ impl Scheduler {
             *cached = CachedRows { rows: Rows::default(), generation, used: 0 };
         }
         cached.used = self.cycle;
-        let of = Subject {
-            profile: &self.profiles[profile],
-            view: View::new(&self.cluster),
-            spec: &pod.spec,
-            probe,
+        let (rows, tally) = (&mut cached.rows, &mut self.tally[profile]);
+        let start = &mut self.starts[profile];
+        let profile = &self.profiles[profile];
+        let spec = &pod.spec;
+        {
+            let of = Subject { profile, view: View::new(&self.cluster), spec, probe };
+            rows.sync(&of, self.switches.reuse(), tally);
+            rows.begin_attempt(&of, tally);
+        }
+        let who = Who { profile, id, pod, probe };
+        let own = Asker::new(who, &mut self.cluster, tally).heed(rows);
+        let of = Subject { profile, view: View::new(&self.cluster), spec, probe };
+        let decision = match own {
+            Some(node) => Decision::Place(Placement::nominated(node, of.view.nodes().len())),
+            None => rows.decide(&of, start, tally),
         };
-        let tally = &mut self.tally[profile];
-        cached.rows.sync(&of, self.switches.reuse(), tally);
-        cached.rows.begin_attempt(&of, tally);
-        let decision = cached.rows.decide(&of, &mut self.starts[profile], tally);
         let at = (pod, self.cycle, now);
         let table = match (&decision, self.switches.top_n_scores()) {
             (Decision::Place(placement), n) if n > 0 => {
-                Some(self.recorder.push_table(table(&mut cached.rows, &of, at, *placement, n, tally)))
+                Some(self.recorder.push_table(table(rows, &of, at, *placement, n, tally)))
             }
             _ => None,
         };
-        let failure = self.switches.filter_failures().then(|| failure(&cached.rows, &of, at));
+        let failure = self.switches.filter_failures().then(|| failure(rows, &of, at));
         let failure = failure.filter(|f| !f.nodes.is_empty()).map(|f| self.recorder.push_failure(f));
-        (decision, table, failure)
+        let found = match &decision {
+            Decision::Refuse(_) if !profile.post_filter.is_empty() => {
+                super::preempt::post_filter(Asker::new(who, &mut self.cluster, tally), rows)
+            }
+            _ => None,
+        };
+        rows.end_attempt();
+        Decided { decision, found, table, failure }
     }
 
     /// Forgets rows of the shape that was not used for longest when there are too many.
@@ -316,9 +355,11 @@ impl Scheduler {
             self.cluster.rollback(overlay);
             let by = super::search::refused_by(&profile, std::iter::once(&cause));
             let refusal = Refusal::of_pod(cause, placement.total as usize, by);
-            return self.refuse(unit, pod, shape, Arc::new(refusal), now);
+            return self.refuse(unit, pod, shape, Arc::new(refusal), None, now);
         }
         self.cluster.commit(overlay);
+        // The room it was nominated for is its own now.
+        self.cluster.nominator_mut().end(pod_id);
         self.counters.placed += 1;
         let node = self.cluster.slot(placement.node).name.clone();
         if self.shadow.is_some() {
@@ -326,8 +367,7 @@ impl Scheduler {
             return Outcome::Placed { placement, node };
         }
         self.cluster.set_stage(pod_id, Stage::Permitted);
-        let id = EffectId(self.next_effect);
-        self.next_effect += 1;
+        let id = self.next_effect_id();
         self.in_flight.insert(id, InFlight { pod: pod_id, unit });
         self.effect_of.insert(pod_id, id);
         self.order(Effect::Bind(BindOrder {
@@ -337,6 +377,12 @@ impl Scheduler {
             attempt: self.cycle,
         }));
         Outcome::Placed { placement, node }
+    }
+
+    pub(super) fn next_effect_id(&mut self) -> EffectId {
+        let id = EffectId(self.next_effect);
+        self.next_effect += 1;
+        id
     }
 
     fn reserve_and_permit(&self, profile: &Profile, pod: &Pod, node: NodeIdx) -> Result<(), Cause> {
@@ -360,20 +406,28 @@ impl Scheduler {
         pod: &Pod,
         shape: ShapeId,
         refusal: Arc<Refusal>,
+        nomination: Option<Option<Name>>,
         now: Now,
     ) -> Outcome {
         self.counters.refused += 1;
         self.queue.refuse(unit, shape, refusal.refused_by, now.monotonic);
-        self.tell(pod, "Unschedulable", refusal.message());
+        self.tell(pod, "Unschedulable", refusal.message(), nomination);
         Outcome::Refused(refusal)
     }
 
-    /// Orders the condition and the event of a pod that is not placed.
-    pub(super) fn tell(&mut self, pod: &Pod, reason: &'static str, message: Arc<str>) {
+    /// Orders the condition and the event of a pod that is not placed, and what becomes of its nomination.
+    pub(super) fn tell(
+        &mut self,
+        pod: &Pod,
+        reason: &'static str,
+        message: Arc<str>,
+        nomination: Option<Option<Name>>,
+    ) {
         let known = pod.scheduled.as_ref();
-        if !known.is_some_and(|c| !c.is_true && &*c.reason == reason && c.message == message) {
-            let condition = Some(ConditionText { reason, message: message.clone() });
-            self.order(Effect::Status(StatusOrder { pod: pod_ref(pod), condition, nomination: None }));
+        let is_known = known.is_some_and(|c| !c.is_true && &*c.reason == reason && c.message == message);
+        let condition = (!is_known).then(|| ConditionText { reason, message: message.clone() });
+        if condition.is_some() || nomination.is_some() {
+            self.order(Effect::Status(StatusOrder { pod: pod_ref(pod), condition, nomination }));
         }
         self.order(Effect::Event(EventOrder {
             pod: pod_ref(pod),
@@ -391,7 +445,13 @@ impl Scheduler {
         }
     }
 
-    pub(super) fn store_verdict(&mut self, pod: PodId, outcome: Outcome, now: Now) -> Verdict {
+    pub(super) fn store_verdict(
+        &mut self,
+        pod: PodId,
+        outcome: Outcome,
+        plan: Option<Arc<Plan>>,
+        now: Now,
+    ) -> Verdict {
         let unit = self.queue.unit_of(pod).and_then(|u| self.queue.unit(u));
         let verdict = Verdict {
             cycle: self.cycle,
@@ -399,6 +459,7 @@ impl Scheduler {
             at: now,
             changes: self.cluster.changes().head(),
             outcome,
+            plan,
         };
         self.verdicts.set(pod.index(), Some(verdict.clone()));
         verdict

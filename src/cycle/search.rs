@@ -165,9 +165,7 @@ impl Rows {
             return known.clone();
         }
         let total = of.view.nodes().len();
-        let of_attempt = self.attempt.as_ref().and_then(|a| a.refused.as_ref());
-        let of_pod = of_attempt.or(self.prepared.refused.as_ref().map(|(_, cause)| cause));
-        let refusal = match of_pod {
+        let refusal = match self.refused_as_a_whole() {
             Some(cause) => {
                 let by = refused_by(of.profile, std::iter::once(cause));
                 Refusal::of_pod(cause.clone(), total, by)

@@ -1,7 +1,7 @@
 //! Why a pod is where it is, or nowhere.
 
 use pellucid_api::rest::explain::{
-    NodeGroup, PendingPod, PendingPods, PlacementBody, PodExplanation, ReasonBody, Shortfall,
+    NodeGroup, PendingPod, PendingPods, PlacementBody, PodExplanation, Shortfall,
 };
 
 use super::meta::{of_root, of_verdict, rfc3339};
@@ -12,6 +12,7 @@ use crate::cluster::input::Quarantined;
 use crate::cluster::{PodRecord, Stage};
 use crate::cycle::Refusal;
 use crate::cycle::decision::{Group, Outcome};
+use crate::framework::bodies;
 use crate::framework::endpoint::ReadError;
 use crate::framework::{Code, Reason};
 use crate::model::quantity::format_amount;
@@ -99,7 +100,7 @@ fn of_quarantined(root: &Root, object: &Quarantined, now: Now) -> PodExplanation
         message,
         total_nodes: root.cluster.present().len(),
         not_evaluated: root.cluster.present().len(),
-        pod_reasons: vec![reason_body(&reason)],
+        pod_reasons: vec![bodies::reason(&reason)],
         ..PodExplanation::default()
     }
 }
@@ -122,7 +123,7 @@ fn add_refusal(body: &mut PodExplanation, refusal: &Refusal, nearest: Option<&Gr
     body.not_evaluated = refusal.not_evaluated;
     body.node_groups = refusal.groups.iter().map(group_body).collect();
     let of_pod = refusal.pod_cause.iter().flat_map(|c| &c.reasons);
-    body.pod_reasons = of_pod.map(reason_body).collect();
+    body.pod_reasons = of_pod.map(bodies::reason).collect();
     body.summary = summary(refusal, nearest);
 }
 
@@ -201,7 +202,7 @@ fn group_body(group: &Group) -> NodeGroup {
         plugin: group.cause.plugin.into(),
         code: Code::as_str(group.cause.code).into(),
         count: group.count,
-        reasons: group.cause.reasons.iter().map(reason_body).collect(),
+        reasons: group.cause.reasons.iter().map(bodies::reason).collect(),
         shortfalls: group
             .measures
             .iter()
@@ -222,17 +223,6 @@ fn shortfall_text(measure: &crate::cycle::decision::GroupMeasure) -> String {
     let amount = |v: i64| format_amount(&measure.resource, v);
     let text = format!("requested {}, at most {} free", amount(measure.requested), amount(measure.available));
     format!("{text} (on {})", measure.best_node)
-}
-
-fn reason_body(reason: &Reason) -> ReasonBody {
-    let entry = reason.code.entry();
-    ReasonBody {
-        code: reason.code.as_str().into(),
-        subject: reason.subject.as_ref().map(ToString::to_string),
-        message: reason.message(),
-        remedy: entry.remedy.into(),
-        resolver: entry.resolver.as_str().into(),
-    }
 }
 
 /// Lists every pending pod with its verdict.

@@ -8,6 +8,7 @@ mod meta;
 pub(crate) mod nearest;
 mod node_views;
 mod plugin_views;
+mod preemption;
 mod queue_view;
 pub mod reads;
 pub mod recorder;

@@ -31,7 +31,7 @@ pub(crate) fn nearest(root: &Root, record: &PodRecord, refusal: &Refusal) -> Opt
     rows.sync(&of, false, &mut tally);
     rows.begin_attempt(&of, &mut tally);
     let mut best: Option<Group> = None;
-    for group in &refusal.groups {
+    for group in refusal.groups.iter() {
         let of_group =
             refused.clone().filter(|n| distance[n.index()] == least && rows.cause(**n) == Some(&group.cause));
         let names: Vec<_> = of_group.map(|n| view.name(*n).clone()).collect();

@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
-use pellucid_api::rest::{BodySchema, explain, nodes, profiles, queue, scores, shadow};
+use pellucid_api::rest::{BodySchema, explain, nodes, preemption, profiles, queue, scores, shadow};
 use serde_json::Value;
 
 use super::root::Root;
-use super::{explain as explaining, node_views, plugin_views, queue_view, score_views};
+use super::{explain as explaining, preemption as preempting};
+use super::{node_views, plugin_views, queue_view, score_views};
 use crate::framework::PluginFactory;
 use crate::framework::endpoint::{PathParams, ReadContext, ReadError};
 use crate::framework::view::View;
@@ -200,6 +201,24 @@ fn scheduler_reads() -> Vec<RootRead> {
                 ("Nodes", "/count"),
                 ("Reason", "/reasons/0/message"),
                 ("Remedy", "/reasons/0/remedy"),
+            ],
+        )
+        .not_found("PodNotFound"),
+        RootRead::new(
+            "/apis/v1/explain/pods/:namespace/:name/preemption",
+            "explain",
+            "Whom a pod evicted or could evict, whom it waits for, or who evicted it and by which rule",
+            BodySchema::of::<preemption::PreemptionExplanation>(),
+            |root, params, now| preempting::pod(root, param(params, "namespace"), param(params, "name"), now),
+        )
+        .rows(
+            "/search/candidates",
+            &[
+                ("Rank", "/rank"),
+                ("Node", "/node"),
+                ("Victims", "/victimCount"),
+                ("Budget violations", "/budgetViolations"),
+                ("Highest priority", "/highestPriority"),
             ],
         )
         .not_found("PodNotFound"),

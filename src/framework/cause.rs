@@ -3,6 +3,7 @@
 //! The hot path stores small ids; text is made when somebody reads. Ids are local to one [`Causes`]
 //! table and mean nothing outside it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use pellucid_api::reason::ReasonCode;
@@ -81,6 +82,18 @@ impl Cause {
         }
         text
     }
+}
+
+/// Returns the message of a pod that no node takes, in kube-scheduler's grammar: reasons with their numbers of
+/// nodes, sorted as text. A node with several reasons counts for each, so the numbers may exceed `total`.
+pub fn nodes_message(total: usize, reasons: impl Iterator<Item = (String, usize)>) -> String {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for (message, count) in reasons {
+        *counts.entry(message).or_default() += count;
+    }
+    let mut lines: Vec<String> = counts.into_iter().map(|(message, n)| format!("{n} {message}")).collect();
+    lines.sort();
+    format!("0/{total} nodes are available: {}.", lines.join(", "))
 }
 
 /// A cause's place in its table. 0 means that the node is feasible.

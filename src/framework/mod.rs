@@ -5,17 +5,20 @@
 //! tested: filtering a set is the union of filtering its members, and so are raw scores. Reading order:
 //! `cause`, `view`, `plugin`, `endpoint`, `profile`, `effect`.
 
+pub mod bodies;
 pub mod cause;
 pub mod effect;
 pub mod endpoint;
 pub mod plugin;
+pub mod post_filter;
 pub mod profile;
 pub mod view;
 
-pub use cause::{Cause, CauseId, Causes, Code, Reason};
+pub use cause::{Cause, CauseId, Causes, Code, Reason, nodes_message};
 pub use plugin::{
     Bind, CycleValue, Evaluator, Filter, Hint, Hints, Nodes, Permit, Permitted, Plugin, PluginFactory,
-    PostFilter, PostFiltered, PreBind, PreBound, PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored,
-    QueueSort, Reads, Reserve, Score,
+    PostFilter, PreBind, PreBound, PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored, QueueSort, Reads,
+    Reserve, Score,
 };
+pub use post_filter::PostFiltered;
 pub use view::View;

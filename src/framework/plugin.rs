@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::cause::{Cause, CauseId, Causes, Code};
 use super::effect::VolumeWrite;
 use super::endpoint::Endpoint;
+use super::post_filter::PostFiltered;
 use super::view::View;
 use crate::cluster::{ClusterEvent, DerivedState, EventKinds};
 use crate::model::{NodeIdx, Pod, PodId, PodSpec};
@@ -244,33 +245,7 @@ pub enum Permitted {
     No(Cause),
 }
 
-/// What PostFilter says.
-#[derive(Clone, Debug)]
-pub enum PostFiltered {
-    /// Nothing was found. The text goes into the message; a nomination from before is cleared.
-    Nothing {
-        /// Part of the message after `preemption: `.
-        message: Arc<str>,
-        /// For explanations, when this plugin keeps records.
-        record: Option<CycleValue>,
-    },
-    /// The pod is not to be helped, and an earlier nomination stays.
-    Keep {
-        /// Part of the message after `preemption: `.
-        message: Arc<str>,
-    },
-    /// With these pods gone, the pod fits on this node.
-    Nominate {
-        /// Node.
-        node: NodeIdx,
-        /// Pods to evict, the most important first.
-        victims: Vec<PodId>,
-        /// For explanations.
-        record: Option<CycleValue>,
-    },
-}
-
-/// What PostFilter may ask. The state is that of the attempt; changes are undone when PostFilter returns.
+/// What PostFilter may ask. The state is that of the attempt.
 pub trait Evaluator {
     /// Returns the state with what was removed so far.
     fn view(&self) -> View<'_>;
@@ -279,13 +254,17 @@ pub trait Evaluator {
     /// Returns the code with which each node of [`View::nodes`] was refused, by node slot; `None`: it was
     /// not looked at, or not refused.
     fn refused(&self, node: NodeIdx) -> Option<Code>;
+    /// Begins to try something out; ends with [`give_back`](Self::give_back).
+    fn try_out(&mut self);
+    /// Undoes what was removed since.
+    fn give_back(&mut self);
     /// Takes a placed pod off its node.
     fn remove(&mut self, pod: PodId);
-    /// Puts a removed pod back.
+    /// Puts a removed pod back on its node.
     fn restore(&mut self, pod: PodId, node: NodeIdx);
-    /// Whether the pod passes all filters on a node as things stand, with and without the pods that are
-    /// nominated to it.
-    fn fits(&mut self, node: NodeIdx) -> bool;
+    /// Returns why the pod does not pass all filters on a node as things stand, with and without the pods that
+    /// are nominated to it.
+    fn refusal(&mut self, node: NodeIdx) -> Option<Cause>;
 }
 
 /// PostFilter: what to do when no node fits.

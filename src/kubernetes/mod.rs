@@ -1,6 +1,6 @@
 //! The edge that talks to a cluster: watches in, writes out.
 //!
-//! In: `watch` decodes Pods and Nodes (`slim`, `decode`) and sends them to the scheduling thread. Out: the
+//! In: `watch` decodes objects (`decode`) and sends them to the scheduling thread. Out: the
 //! scheduling thread puts effects into [`lanes`], from which the binder, the condition writer and the event
 //! writer pull; all of them write through one [`door`]. [`Edge`] starts all this and stops it in order.
 //!
@@ -9,15 +9,11 @@
 pub mod binder;
 pub mod client;
 pub mod decode;
-mod decode_node;
-mod decode_requests;
 pub mod door;
 mod edge;
 mod event_book;
 pub mod events;
 pub mod lanes;
-mod lenient;
-mod slim;
 pub mod status;
 pub mod watch;
 

@@ -23,8 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Clock;
 use super::client::chain;
-use super::slim::{SlimNode, SlimPod};
-use super::{decode, decode_node};
+use super::decode::{self, SlimNode, SlimPod};
 use crate::cluster::input::{Input, Quarantined};
 use crate::model::{Name, Node, Now, Pod, PodKey};
 
@@ -117,7 +116,7 @@ impl Watched for Nodes {
     type Slim = SlimNode;
     type Model = Node;
     fn decode(slim: &SlimNode) -> Result<Node, Quarantined> {
-        decode_node::node(slim)
+        decode::node(slim)
     }
     fn applied(node: Arc<Node>) -> Input {
         Input::NodeApplied(node)

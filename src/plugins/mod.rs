@@ -18,6 +18,7 @@ mod scored;
 mod testing;
 
 pub mod default_binder;
+pub mod default_preemption;
 pub mod image_locality;
 pub mod inter_pod_affinity;
 pub mod node_affinity;
@@ -45,6 +46,7 @@ pub fn registry() -> Vec<Box<dyn PluginFactory>> {
         Box::new(node_resources_fit::Factory),
         Box::new(pod_topology_spread::Factory),
         Box::new(inter_pod_affinity::Factory),
+        Box::new(default_preemption::Factory),
         Box::new(node_resources_balanced_allocation::Factory),
         Box::new(image_locality::Factory),
         Box::new(default_binder::Factory),

@@ -269,6 +269,14 @@ impl Queue {
         }
     }
 
+    /// Puts a unit that waits for an event or for its backoff at once among those that are tried next.
+    pub fn activate_now(&mut self, id: UnitId, now: Duration) {
+        if self.unit(id).is_some_and(|u| matches!(u.stage, QueueStage::Unschedulable | QueueStage::Backoff)) {
+            self.leave_stage(id);
+            self.activate(id, now);
+        }
+    }
+
     /// Moves units whose backoff or expiry is due.
     pub fn flush(&mut self, now: Duration) {
         while let Some((at, id)) = self.expiries.first().copied() {

@@ -13,7 +13,8 @@ use http::{StatusCode, header};
 use parking_lot::Mutex;
 use pellucid::cluster::input::Input;
 use pellucid::framework::effect::{
-    BindOrder, BindOutcome, ConditionOrder, Effect, EffectId, EffectReport, EventOrder, EventType, PodRef,
+    BindOrder, BindOutcome, ConditionText, Effect, EffectId, EffectReport, EventOrder, EventType, PodRef,
+    StatusOrder,
 };
 use pellucid::kubernetes::{Clock, Connection, Edge, EdgeConfig};
 use pellucid::model::{Now, PodKey};
@@ -191,7 +192,8 @@ pub(crate) fn bind(id: u64, name: &str) -> Effect {
 }
 
 pub(crate) fn condition(name: &str, message: &str) -> Effect {
-    Effect::Condition(ConditionOrder { pod: pod_ref(name), reason: "Unschedulable", message: message.into() })
+    let condition = Some(ConditionText { reason: "Unschedulable", message: message.into() });
+    Effect::Status(StatusOrder { pod: pod_ref(name), condition, nomination: None })
 }
 
 pub(crate) fn event(name: &str, note: &str) -> Effect {

@@ -28,6 +28,13 @@ fn line(input: &Input) -> String {
         Input::NodeApplied(node) => format!("applied node {}", node.name),
         Input::NodeDeleted(name) => format!("deleted node {name}"),
         Input::NodesReset { nodes, .. } => format!("{} nodes", nodes.len()),
+        Input::ObjectApplied(object) => format!("applied {} {}", object.kind().as_str(), object.key().1),
+        Input::ObjectDeleted(kind, key) => format!("deleted {} {}", kind.as_str(), key.1),
+        Input::ObjectsReset { kind, objects, quarantined } => {
+            let names: Vec<_> = objects.iter().map(|o| o.key().1.to_string()).collect();
+            let bad: Vec<_> = quarantined.iter().map(|q| format!("{} at {}", q.name, q.field)).collect();
+            format!("{} {names:?} without {bad:?}", kind.as_str())
+        }
         Input::Quarantined(q) => format!("quarantined {} at {}", q.name, q.field),
         Input::Report(report) => format!("{report:?}"),
     }

@@ -8,6 +8,7 @@ pub mod explain;
 mod meta;
 pub mod nodes;
 pub mod plugins;
+pub mod preemption;
 pub mod profiles;
 pub mod queue;
 pub mod relations;

@@ -1,9 +1,13 @@
 //! Tests of decoding: faults with their paths, defaults, resize, and the recorded objects.
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::decode_node::node_from_value;
+use super::containers::normalised;
 use super::*;
+use crate::model::PodSpec;
+use crate::model::pod::{HostPort, PodPhase, Protocol};
+use crate::model::taint::{TaintEffect, TolerationOperator};
 
 fn pod_with(spec: Value) -> Value {
     json!({"metadata": {"name": "p", "namespace": "ns", "uid": "u"}, "spec": spec})

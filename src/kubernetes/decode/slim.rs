@@ -1,20 +1,18 @@
 //! The parts of Pods and Nodes we read from the wire. Every other field is skipped without allocation.
 //!
-//! No type here refuses anything (see `lenient`); `decode` judges. `metadata` holds just what the watch
-//! machinery needs.
+//! No type here refuses anything (see `lenient`); the readers judge.
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, Deserializer, MapAccess};
+use serde::de::{Deserialize, MapAccess};
 
-use super::lenient::{Lenient, List, Map, MirrorMark, Moment, QuantityText, Shape};
+use super::lenient::{Lenient, List, Map, Marks, Moment, QuantityText, Shape};
 use crate::model::Name;
 
 /// Declares structs of lenient fields in the API's spelling.
-macro_rules! slim {
+macro_rules! slim_types {
     ($($(#[$doc:meta])* struct $name:ident { $($(#[$attr:meta])* $field:ident: $type:ty,)* })*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, Default, serde::Deserialize)]
@@ -30,7 +28,7 @@ macro_rules! slim {
     )*};
 }
 
-slim! {
+slim_types! {
     /// `metadata`.
     struct Meta {
         name: Lenient<Arc<str>>,
@@ -40,7 +38,21 @@ slim! {
         creation_timestamp: Lenient<Moment>,
         deletion_timestamp: Lenient<Moment>,
         labels: Map<Name>,
-        annotations: Lenient<MirrorMark>,
+        annotations: Lenient<Marks>,
+        owner_references: List<OwnerReference>,
+    }
+    /// An owner.
+    struct OwnerReference {
+        api_version: Lenient<Name>,
+        kind: Lenient<Name>,
+        name: Lenient<Name>,
+        uid: Lenient<Arc<str>>,
+        controller: Lenient<bool>,
+    }
+    /// A label selector.
+    struct LabelSelector {
+        match_labels: Map<Name>,
+        match_expressions: List<Requirement>,
     }
     /// A Pod.
     struct PodBody {
@@ -53,24 +65,62 @@ slim! {
         node_name: Lenient<Name>,
         scheduler_name: Lenient<Name>,
         priority: Lenient<i64>,
+        preemption_policy: Lenient<Name>,
         host_network: Lenient<bool>,
-        scheduling_gates: List<Gate>,
+        host_users: Lenient<bool>,
+        scheduling_gates: List<Named>,
         node_selector: Map<Name>,
         affinity: Lenient<Affinity>,
+        topology_spread_constraints: List<SpreadConstraint>,
         tolerations: List<Toleration>,
         containers: List<Container>,
         init_containers: List<Container>,
         overhead: Map<QuantityText>,
         resources: Lenient<Resources>,
+        resource_claims: List<Named>,
         volumes: List<Volume>,
     }
-    /// A scheduling gate.
-    struct Gate {
+    /// A scheduling gate, or a resource claim of a pod.
+    struct Named {
         name: Lenient<Name>,
     }
     /// `spec.affinity`.
     struct Affinity {
         node_affinity: Lenient<NodeAffinity>,
+        pod_affinity: Lenient<PodTerms>,
+        pod_anti_affinity: Lenient<PodTerms>,
+    }
+    /// `podAffinity` or `podAntiAffinity`.
+    struct PodTerms {
+        #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
+        required: List<PodTerm>,
+        #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution")]
+        preferred: List<WeightedPodTerm>,
+    }
+    /// A pod affinity term.
+    struct PodTerm {
+        label_selector: Lenient<LabelSelector>,
+        match_label_keys: List<Name>,
+        mismatch_label_keys: List<Name>,
+        namespaces: List<Name>,
+        namespace_selector: Lenient<LabelSelector>,
+        topology_key: Lenient<Name>,
+    }
+    /// A preferred pod affinity term.
+    struct WeightedPodTerm {
+        weight: Lenient<i64>,
+        pod_affinity_term: Lenient<PodTerm>,
+    }
+    /// An entry of `topologySpreadConstraints`.
+    struct SpreadConstraint {
+        max_skew: Lenient<i64>,
+        topology_key: Lenient<Name>,
+        when_unsatisfiable: Lenient<Name>,
+        label_selector: Lenient<LabelSelector>,
+        match_label_keys: List<Name>,
+        min_domains: Lenient<i64>,
+        node_affinity_policy: Lenient<Name>,
+        node_taints_policy: Lenient<Name>,
     }
     /// `spec.affinity.nodeAffinity`.
     struct NodeAffinity {
@@ -93,7 +143,7 @@ slim! {
         match_expressions: List<Requirement>,
         match_fields: List<Requirement>,
     }
-    /// One requirement of a node selector term.
+    /// One requirement of a node selector term or label selector.
     struct Requirement {
         key: Lenient<Name>,
         operator: Lenient<Name>,
@@ -111,8 +161,13 @@ slim! {
         name: Lenient<Name>,
         image: Lenient<Name>,
         restart_policy: Lenient<Name>,
+        restart_policy_rules: List<RestartRule>,
         resources: Lenient<Resources>,
         ports: List<Port>,
+    }
+    /// What follows when a container exits.
+    struct RestartRule {
+        action: Lenient<Name>,
     }
     /// Requests and limits.
     struct Resources {
@@ -127,17 +182,53 @@ slim! {
         host_ip: Lenient<Name>,
         protocol: Lenient<Name>,
     }
-    /// A volume; only image volumes matter so far.
+    /// A volume.
     struct Volume {
+        name: Lenient<Name>,
         image: Lenient<VolumeImage>,
+        persistent_volume_claim: Lenient<ClaimSource>,
+        ephemeral: Lenient<EphemeralSource>,
+        gce_persistent_disk: Lenient<GceDisk>,
+        aws_elastic_block_store: Lenient<EbsVolume>,
+        iscsi: Lenient<IscsiDisk>,
+        rbd: Lenient<RbdImage>,
     }
     /// The image of an image volume.
     struct VolumeImage {
         reference: Lenient<Name>,
     }
+    /// A claim that is mounted.
+    struct ClaimSource {
+        claim_name: Lenient<Name>,
+    }
+    /// A claim that is made for the pod. Its template is the volume controller's business.
+    struct EphemeralSource {}
+    /// A GCE disk.
+    struct GceDisk {
+        pd_name: Lenient<Name>,
+        read_only: Lenient<bool>,
+    }
+    /// An EBS volume.
+    struct EbsVolume {
+        #[serde(rename = "volumeID")]
+        volume_id: Lenient<Name>,
+    }
+    /// An iSCSI disk.
+    struct IscsiDisk {
+        iqn: Lenient<Name>,
+        read_only: Lenient<bool>,
+    }
+    /// A Ceph image.
+    struct RbdImage {
+        monitors: List<Name>,
+        pool: Lenient<Name>,
+        image: Lenient<Name>,
+        read_only: Lenient<bool>,
+    }
     /// `status` of a Pod.
     struct PodStatus {
         phase: Lenient<Name>,
+        start_time: Lenient<Moment>,
         nominated_node_name: Lenient<Name>,
         conditions: List<Condition>,
         container_statuses: List<ContainerStatus>,
@@ -179,6 +270,7 @@ slim! {
         capacity: Map<QuantityText>,
         conditions: List<Condition>,
         images: List<Image>,
+        declared_features: List<Name>,
     }
     /// An image on a Node.
     struct Image {
@@ -187,41 +279,8 @@ slim! {
     }
 }
 
-/// A Pod on the wire.
-#[derive(Clone, Debug, Default, kube::Resource)]
-#[resource(inherit = "core::Pod")]
-pub(super) struct SlimPod {
-    /// Names, uid and resource version.
-    pub(super) metadata: ObjectMeta,
-    /// Everything we read.
-    pub(super) body: Lenient<PodBody>,
-}
-
-/// A Node on the wire.
-#[derive(Clone, Debug, Default, kube::Resource)]
-#[resource(inherit = "core::Node")]
-pub(super) struct SlimNode {
-    /// Name, uid and resource version.
-    pub(super) metadata: ObjectMeta,
-    /// Everything we read.
-    pub(super) body: Lenient<NodeBody>,
-}
-
-impl<'de> Deserialize<'de> for SlimPod {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let body = Lenient::<PodBody>::deserialize(deserializer)?;
-        Ok(Self { metadata: object_meta(body.good().map(|b| &b.metadata)), body })
-    }
-}
-
-impl<'de> Deserialize<'de> for SlimNode {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let body = Lenient::<NodeBody>::deserialize(deserializer)?;
-        Ok(Self { metadata: object_meta(body.good().map(|b| &b.metadata)), body })
-    }
-}
-
-fn object_meta(meta: Option<&Lenient<Meta>>) -> ObjectMeta {
+/// Makes the metadata that the watch machinery reads.
+pub(super) fn object_meta(meta: Option<&Lenient<Meta>>) -> ObjectMeta {
     let Some(meta) = meta.and_then(Lenient::good) else { return ObjectMeta::default() };
     let text = |field: &Lenient<Arc<str>>| field.good().map(|t| t.to_string());
     ObjectMeta {

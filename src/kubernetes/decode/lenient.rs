@@ -280,26 +280,61 @@ impl<T: Shape> Shape for Vec<(Name, Lenient<T>)> {
     }
 }
 
-/// An object of which only one fact matters: whether it has a certain key.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct MirrorMark(pub(super) bool);
+/// Those annotations that say something to a scheduler.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Marks {
+    /// Whether there is `kubernetes.io/config.mirror`: a kubelet made the pod from a file.
+    pub(super) is_mirror: bool,
+    /// `volume.kubernetes.io/selected-node`.
+    pub(super) selected_node: Lenient<Name>,
+    /// Whether there is `pv.kubernetes.io/bind-completed`.
+    pub(super) bind_completed: bool,
+    /// `volume.beta.kubernetes.io/storage-class`.
+    pub(super) class: Lenient<Name>,
+    /// `storage.alpha.kubernetes.io/migrated-plugins`.
+    pub(super) migrated_plugins: Lenient<Name>,
+}
 
-impl Shape for MirrorMark {
+impl Shape for Marks {
     const WANTED: &'static str = "an object";
     fn map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
-        let mut found = false;
-        while let Some(IsMirror(is)) = map.next_key()? {
-            found |= is;
+        let mut marks = Self::default();
+        while let Some(mark) = map.next_key()? {
+            match mark {
+                Mark::Mirror => marks.is_mirror = true,
+                Mark::BindCompleted => marks.bind_completed = true,
+                Mark::SelectedNode => {
+                    marks.selected_node = map.next_value()?;
+                    continue;
+                }
+                Mark::Class => {
+                    marks.class = map.next_value()?;
+                    continue;
+                }
+                Mark::MigratedPlugins => {
+                    marks.migrated_plugins = map.next_value()?;
+                    continue;
+                }
+                Mark::Other => {}
+            }
             map.next_value::<IgnoredAny>()?;
         }
-        Ok(Some(Self(found)))
+        Ok(Some(marks))
     }
 }
 
 /// A key, interned without a copy.
 struct Key(Name);
-/// Whether a key is the one the kubelet puts on pods it made from files.
-struct IsMirror(bool);
+
+/// Which annotation a key is.
+enum Mark {
+    Mirror,
+    SelectedNode,
+    BindCompleted,
+    Class,
+    MigratedPlugins,
+    Other,
+}
 
 struct KeyVisitor<T>(fn(&str) -> T);
 
@@ -319,8 +354,15 @@ impl<'de> Deserialize<'de> for Key {
     }
 }
 
-impl<'de> Deserialize<'de> for IsMirror {
+impl<'de> Deserialize<'de> for Mark {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(KeyVisitor(|key| Self(key == "kubernetes.io/config.mirror")))
+        deserializer.deserialize_str(KeyVisitor(|key| match key {
+            "kubernetes.io/config.mirror" => Self::Mirror,
+            "volume.kubernetes.io/selected-node" => Self::SelectedNode,
+            "pv.kubernetes.io/bind-completed" => Self::BindCompleted,
+            "volume.beta.kubernetes.io/storage-class" => Self::Class,
+            "storage.alpha.kubernetes.io/migrated-plugins" => Self::MigratedPlugins,
+            _ => Self::Other,
+        }))
     }
 }

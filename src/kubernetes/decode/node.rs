@@ -1,22 +1,37 @@
-//! Nodes from the wire to the model.
-#![expect(
-    clippy::result_large_err,
-    reason = "unreadable objects are rare, and a readable pod is larger still"
-)]
+//! Nodes.
 
-use serde::Deserialize;
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::de::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::decode::{labels, name, quarantined, required, taint_effect};
-use super::decode_requests::amounts;
+use super::fields::{flag, labels, name, required, text};
 use super::lenient::{Fault, Lenient};
-use super::slim;
-use super::slim::SlimNode;
+use super::pod::taint_effect;
+use super::requests::amounts;
+use super::{quarantined, slim};
 use crate::cluster::input::Quarantined;
 use crate::model::node::NodeImage;
 use crate::model::requests::ResourceList;
 use crate::model::taint::Taint;
 use crate::model::{Name, Node};
+
+/// A Node on the wire.
+#[derive(Clone, Debug, Default, kube::Resource)]
+#[resource(inherit = "core::Node")]
+pub(in crate::kubernetes) struct SlimNode {
+    /// Name, uid and resource version.
+    pub(in crate::kubernetes) metadata: ObjectMeta,
+    /// Everything we read.
+    body: Lenient<slim::NodeBody>,
+}
+
+impl<'de> Deserialize<'de> for SlimNode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let body = Lenient::<slim::NodeBody>::deserialize(deserializer)?;
+        Ok(Self { metadata: slim::object_meta(body.good().map(|b| &b.metadata)), body })
+    }
+}
 
 /// Decodes a Node manifest.
 pub fn node_from_value(value: &Value) -> Result<Node, Quarantined> {
@@ -27,7 +42,7 @@ pub fn node_from_value(value: &Value) -> Result<Node, Quarantined> {
 }
 
 /// Decodes a Node.
-pub(super) fn node(slim: &SlimNode) -> Result<Node, Quarantined> {
+pub(in crate::kubernetes) fn node(slim: &SlimNode) -> Result<Node, Quarantined> {
     read_node(slim).map_err(|fault| {
         let meta = slim.body.good().and_then(|b| b.metadata.good());
         quarantined("Node", meta, None, fault)
@@ -46,18 +61,13 @@ fn read_node(slim: &SlimNode) -> Result<Node, Fault> {
     let under_spec = |fault: Fault| fault.under("spec");
     let under_status = |fault: Fault| fault.under("status");
     Ok(Node {
-        declared_features: Box::default(),
         name: Name::new(&required(&meta.name, "name").map_err(under_meta)?),
-        uid: meta.uid.read("uid").map_err(under_meta)?.cloned().unwrap_or_else(|| "".into()),
+        uid: text(&meta.uid, "uid").map_err(under_meta)?,
         labels: labels(meta).map_err(under_meta)?,
-        unschedulable: spec
-            .unschedulable
-            .read("unschedulable")
-            .map_err(under_spec)?
-            .copied()
-            .unwrap_or(false),
+        unschedulable: flag(&spec.unschedulable, "unschedulable").map_err(under_spec)?,
         taints: spec.taints.each("taints", taint).map_err(under_spec)?.into(),
         allocatable: allocatable(status).map_err(under_status)?,
+        declared_features: declared_features(status).map_err(under_status)?,
         images: status.images.each("images", image).map_err(under_status)?.into(),
         ready: ready(status).map_err(under_status)?,
         created: meta.creation_timestamp.read("creationTimestamp").map_err(under_meta)?.map_or(0, |m| m.0),
@@ -92,6 +102,13 @@ fn allocatable(status: &slim::NodeStatus) -> Result<ResourceList, Fault> {
     scalars.sort();
     list.scalars = scalars.into();
     Ok(list)
+}
+
+fn declared_features(status: &slim::NodeStatus) -> Result<Box<[Name]>, Fault> {
+    let mut features = status.declared_features.each("declaredFeatures", |feature| Ok(feature.clone()))?;
+    features.sort();
+    features.dedup();
+    Ok(features.into())
 }
 
 fn image(image: &slim::Image) -> Result<NodeImage, Fault> {

@@ -1,6 +1,7 @@
 //! What a pod requests, from the wire: containers, sidecars, pod level, overhead, in-place resize.
 
-use super::decode::{is_sidecar, name};
+use super::containers::is_sidecar;
+use super::fields::name;
 use super::lenient::{Fault, Lenient, List, Map, QuantityText};
 use super::slim;
 use crate::model::requests::{ContainerRequests, PodRequests, RequestInputs};

@@ -1,0 +1,201 @@
+//! `/apis/v1/plugins/DefaultPreemption/state` and `/apis/v1/explain/pods/:namespace/:name/preemption`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Meta;
+use super::explain::ReasonBody;
+
+/// A pod that has to go.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VictimBody {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// uid.
+    pub uid: String,
+    /// Priority.
+    pub priority: i32,
+    /// Whether evicting it goes beyond what a PodDisruptionBudget allows.
+    pub violates_budget: bool,
+    /// `ordered`, `terminating`, `gone`, `cancelled` (it was not bound yet: its placement was taken back) or
+    /// `refused` (the API server did not delete it).
+    pub state: String,
+    /// What the API server said when it refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Seconds in this state.
+    pub since_seconds: f64,
+}
+
+/// A preemption: one pod, the node it is nominated to, and its victims.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PreemptionBody {
+    /// Namespace of the preemptor.
+    pub namespace: String,
+    /// Name of the preemptor.
+    pub name: String,
+    /// uid of the preemptor.
+    pub uid: String,
+    /// Priority of the preemptor.
+    pub priority: i32,
+    /// Node.
+    pub node: String,
+    /// Scheduling cycle that decided it.
+    pub cycle: u64,
+    /// Seconds since the decision.
+    pub since_seconds: f64,
+    /// Victims, the most important first.
+    pub victims: Vec<VictimBody>,
+    /// Victims that are not yet out of the way.
+    pub waiting_for: usize,
+    /// What became of it: `bound`, or why the evictions were for nothing: `preemptor-gone`, `placed-elsewhere`,
+    /// `node-gone`, `overtaken`, `nomination-changed`, `nothing-found`, `chosen-again`. Absent while under way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<String>,
+}
+
+/// A nomination.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NominationBody {
+    /// Node.
+    pub node: String,
+    /// Namespace of the pod.
+    pub namespace: String,
+    /// Name of the pod.
+    pub name: String,
+    /// Priority of the pod: its room is kept from pods of no higher priority.
+    pub priority: i32,
+    /// `preemption` (ours), or `status` (somebody else set `nominatedNodeName`).
+    pub by: String,
+    /// Seconds since it was made.
+    pub since_seconds: f64,
+}
+
+/// `GET /apis/v1/plugins/DefaultPreemption/state`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DefaultPreemptionState {
+    /// Searches for victims since the start.
+    pub attempts: u64,
+    /// Searches that chose a node.
+    pub preemptions: u64,
+    /// Victims chosen.
+    pub victims: u64,
+    /// Evictions whose preemptor ended bound to the node.
+    pub useful_evictions: u64,
+    /// Evictions for nothing, by what became of the preemption.
+    pub wasted_evictions: BTreeMap<String, u64>,
+    /// Preemptions whose preemptor is not bound yet; the first thousand.
+    pub under_way: Vec<PreemptionBody>,
+    /// Nominations, by node; the first thousand.
+    pub nominations: Vec<NominationBody>,
+    /// Ended preemptions, the newest first; the last 256.
+    pub ended: Vec<PreemptionBody>,
+}
+
+/// A node that would take the pod with others gone.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CandidateBody {
+    /// Place in the order of choice, from 1.
+    pub rank: usize,
+    /// Node.
+    pub node: String,
+    /// Who would have to go, `namespace/name`, the most important first.
+    pub victims: Vec<String>,
+    /// Criterion 1, the smaller wins: victims beyond what budgets allow.
+    pub budget_violations: usize,
+    /// Criterion 2, the smaller wins: priority of the most important victim.
+    pub highest_priority: i32,
+    /// Criterion 3, the smaller wins: sum over the victims of priority + 2^31.
+    pub priority_sum: i64,
+    /// Criterion 4, the smaller wins: number of victims.
+    pub victim_count: usize,
+    /// Criterion 5, the later wins: first start among the victims of the highest priority, RFC 3339; absent when
+    /// none of them has started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub earliest_start: Option<String>,
+}
+
+/// Nodes that would not do.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RejectedNodes {
+    /// Number of nodes.
+    pub count: usize,
+    /// Why.
+    pub reasons: Vec<ReasonBody>,
+    /// The first of them by name.
+    pub example_nodes: Vec<String>,
+}
+
+/// The last search for victims on behalf of the pod.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SearchBody {
+    /// Nodes there were.
+    pub total_nodes: usize,
+    /// Nodes on which removing pods might have helped.
+    pub potential_nodes: usize,
+    /// Nodes that were tried; a search ends when it has candidates enough.
+    pub tried_nodes: usize,
+    /// Candidates found.
+    pub candidates_found: usize,
+    /// The best of them, the chosen one first.
+    pub candidates: Vec<CandidateBody>,
+    /// The first criterion by which the chosen one is better than the second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decided_by: Option<String>,
+    /// The nodes that would not do.
+    pub rejected: Vec<RejectedNodes>,
+}
+
+/// The pod as somebody's victim.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AsVictim {
+    /// The preemption, with its preemptor.
+    pub preemption: PreemptionBody,
+    /// The rule, in a sentence.
+    pub rule: String,
+    /// The pod's own line of the victims.
+    pub victim: VictimBody,
+}
+
+/// `GET /apis/v1/explain/pods/:namespace/:name/preemption`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PreemptionExplanation {
+    /// What state this was read from.
+    pub meta: Meta,
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// In a sentence.
+    pub summary: String,
+    /// The node it is nominated to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nomination: Option<NominationBody>,
+    /// The preemption it waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preemption: Option<PreemptionBody>,
+    /// The last search for victims.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchBody>,
+    /// What PostFilter said when it found nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The pod as a victim: of the preemption under way, or of the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub as_victim: Option<AsVictim>,
+    /// Its ended preemptions that are remembered, the newest first.
+    pub ended: Vec<PreemptionBody>,
+}

@@ -1,0 +1,84 @@
+//! `clientConnection`: how to reach the API server.
+//!
+//! The kubeconfig is used. The rest is kept and shown but has nothing to act on: requests are JSON, and
+//! their rate is bounded by how many are under way, not by a count per second.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::reader::{Cursor, Found};
+
+const FIELDS: &[&str] = &["kubeconfig", "acceptContentTypes", "contentType", "qps", "burst"];
+
+/// What is spoken.
+const JSON: &str = "application/json";
+
+/// How to reach the API server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientConnection {
+    /// The kubeconfig, when the file or the command line names one.
+    pub kubeconfig: Option<PathBuf>,
+    /// `acceptContentTypes`; not used.
+    pub accept_content_types: String,
+    /// `contentType`; not used.
+    pub content_type: String,
+    /// Requests per second, below 0 for no limit; not used.
+    pub qps: f64,
+    /// Requests at once; not used.
+    pub burst: u32,
+}
+
+impl Default for ClientConnection {
+    fn default() -> Self {
+        Self {
+            kubeconfig: None,
+            accept_content_types: String::new(),
+            content_type: JSON.to_owned(),
+            qps: 50.0,
+            burst: 100,
+        }
+    }
+}
+
+impl ClientConnection {
+    /// Reads the object. As in kube-scheduler, a `qps` or `burst` of 0 means the default.
+    pub(super) fn read(cursor: &Cursor<'_>, found: &mut Found) -> Self {
+        let fields = cursor.object(FIELDS, found);
+        let default = Self::default();
+        let mut text = |name| fields.get(name).and_then(|c| c.string(found)).filter(|text| !text.is_empty());
+        let kubeconfig = text("kubeconfig").map(PathBuf::from);
+        let accept_content_types = text("acceptContentTypes").map(str::to_owned);
+        let content_type = text("contentType").map(str::to_owned);
+        let qps = fields.get("qps").and_then(|c| c.number(found)).filter(|qps| *qps != 0.0);
+        let burst = fields.get("burst").and_then(|c| c.integer(0..=i64::from(i32::MAX), found));
+        let burst = burst.filter(|burst| *burst > 0).and_then(|burst| u32::try_from(burst).ok());
+        let mut note = |name, is_given: bool, why| {
+            if let Some(field) = fields.get(name).filter(|_| is_given) {
+                found.note(&field.at, format_args!("accepted and not used: {why}"));
+            }
+        };
+        note("acceptContentTypes", accept_content_types.is_some(), "the API server is spoken to in JSON");
+        note("contentType", content_type.is_some(), "the API server is spoken to in JSON");
+        note("qps", qps.is_some(), "what bounds requests is how many are under way at once");
+        note("burst", burst.is_some(), "what bounds requests is how many are under way at once");
+        Self {
+            kubeconfig,
+            accept_content_types: accept_content_types.unwrap_or(default.accept_content_types),
+            content_type: content_type.unwrap_or(default.content_type),
+            qps: qps.unwrap_or(default.qps),
+            burst: burst.unwrap_or(default.burst),
+        }
+    }
+
+    /// Renders the object.
+    pub(super) fn document(&self) -> Value {
+        json!({
+            "kubeconfig": self.kubeconfig.as_deref().map(Path::to_string_lossy).unwrap_or_default(),
+            "acceptContentTypes": self.accept_content_types,
+            "contentType": self.content_type,
+            "qps": self.qps,
+            "burst": self.burst,
+        })
+    }
+}

@@ -1,0 +1,129 @@
+//! `leaderElection`: which of several instances schedules.
+//!
+//! Read and checked as kube-scheduler does. Nothing carries it out yet, and a note says so.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::duration;
+use super::reader::{Cursor, Found, Place};
+
+const FIELDS: &[&str] = &[
+    "leaderElect",
+    "leaseDuration",
+    "renewDeadline",
+    "retryPeriod",
+    "resourceLock",
+    "resourceName",
+    "resourceNamespace",
+];
+
+/// The one kind of lock that Kubernetes still has.
+const LEASES: &str = "leases";
+
+/// How a leader is elected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaderElection {
+    /// Schedule only while holding the lease.
+    pub leader_elect: bool,
+    /// How long others wait after the last renewal before they take the lease.
+    pub lease_duration: Duration,
+    /// How long the holder tries to renew before it gives up.
+    pub renew_deadline: Duration,
+    /// Wait between two tries.
+    pub retry_period: Duration,
+    /// Kind of the lock object.
+    pub resource_lock: String,
+    /// Name of the lock object.
+    pub resource_name: String,
+    /// Namespace of the lock object.
+    pub resource_namespace: String,
+}
+
+impl Default for LeaderElection {
+    fn default() -> Self {
+        Self {
+            leader_elect: false,
+            lease_duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+            resource_lock: LEASES.to_owned(),
+            resource_name: super::DEFAULT_SCHEDULER_NAME.to_owned(),
+            resource_namespace: "kube-system".to_owned(),
+        }
+    }
+}
+
+impl LeaderElection {
+    /// Reads the object. Durations that do not fit together are refused unless election is turned off.
+    pub(super) fn read(cursor: &Cursor<'_>, found: &mut Found) -> Self {
+        let fields = cursor.object(FIELDS, found);
+        let default = Self::default();
+        let asked = fields.get("leaderElect").and_then(|c| c.boolean(found));
+        let before = found.problems.len();
+        let mut duration =
+            |name, default| fields.get(name).and_then(|c| c.duration(found)).unwrap_or(default);
+        let lease_duration = duration("leaseDuration", default.lease_duration);
+        let renew_deadline = duration("renewDeadline", default.renew_deadline);
+        let retry_period = duration("retryPeriod", default.retry_period);
+        let are_read = found.problems.len() == before;
+        let mut text = |name, default| {
+            let given = fields.get(name).and_then(|c| c.string(found)).filter(|text| !text.is_empty());
+            given.map_or(default, str::to_owned)
+        };
+        let read = Self {
+            leader_elect: asked.unwrap_or(default.leader_elect),
+            lease_duration,
+            renew_deadline,
+            retry_period,
+            resource_lock: text("resourceLock", default.resource_lock),
+            resource_name: text("resourceName", default.resource_name),
+            resource_namespace: text("resourceNamespace", default.resource_namespace),
+        };
+        if asked != Some(false) {
+            let place = |name: &str| fields.get(name).map_or_else(|| cursor.at.below(name), |c| c.at.clone());
+            if are_read {
+                read.check_durations(place, found);
+            }
+            if read.resource_lock != LEASES {
+                let message = format!("must be {LEASES:?}, got {:?}", read.resource_lock);
+                found.add(&place("resourceLock"), message);
+            }
+        }
+        if read.leader_elect {
+            let at = fields.get("leaderElect").map_or(&cursor.at, |c| &c.at);
+            found.note(at, "accepted and not carried out yet: run one instance");
+        }
+        read
+    }
+
+    fn check_durations(&self, place: impl Fn(&str) -> Place, found: &mut Found) {
+        let Self { lease_duration, renew_deadline, retry_period, .. } = self;
+        let show = |duration: &Duration| duration::show(*duration);
+        if lease_duration <= renew_deadline {
+            let (lease, renew) = (show(lease_duration), show(renew_deadline));
+            let message = format!("must be longer than renewDeadline, {renew}, got {lease}");
+            found.add(&place("leaseDuration"), message);
+        }
+        // Waits between tries are spread by a fifth, and the last one must end before the deadline.
+        if renew_deadline.as_nanos() * 5 <= retry_period.as_nanos() * 6 {
+            let (renew, retry) = (show(renew_deadline), show(retry_period));
+            let message = format!("must be longer than 1.2 times retryPeriod, {retry}, got {renew}");
+            found.add(&place("renewDeadline"), message);
+        }
+    }
+
+    /// Renders the object. Election is not in force yet, whatever was asked for.
+    pub(super) fn document(&self) -> Value {
+        json!({
+            "leaderElect": false,
+            "leaseDuration": duration::show(self.lease_duration),
+            "renewDeadline": duration::show(self.renew_deadline),
+            "retryPeriod": duration::show(self.retry_period),
+            "resourceLock": self.resource_lock,
+            "resourceName": self.resource_name,
+            "resourceNamespace": self.resource_namespace,
+        })
+    }
+}

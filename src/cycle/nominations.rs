@@ -1,0 +1,110 @@
+//! What nominations mean for a decision: the two-pass filter.
+//!
+//! A pod may go to a node only if it passes the filters there both with the pods of equal or higher priority
+//! that are nominated to the node, and without them. With them, because their room is promised. Without
+//! them, because they may never come, and a pod that needs one beside it would wait in vain. The second
+//! pass is needed only where the first one added something.
+
+use smallvec::SmallVec;
+
+use super::attempt::Asked;
+use super::chain::{OneNode, PluginTally};
+use super::rows::{Rows, Subject};
+use crate::cluster::{Cluster, Stage};
+use crate::framework::profile::Profile;
+use crate::framework::{Cause, View};
+use crate::model::time::Probe;
+use crate::model::{NodeIdx, Pod, PodId};
+
+/// A pod, and how it is scheduled.
+#[derive(Clone, Copy)]
+pub(super) struct Who<'a> {
+    pub(super) profile: &'a Profile,
+    pub(super) id: PodId,
+    pub(super) pod: &'a Pod,
+    pub(super) probe: &'a dyn Probe,
+}
+
+/// Asks about single nodes on behalf of a pod, on the state itself.
+pub(super) struct Asker<'a> {
+    pub(super) who: Who<'a>,
+    pub(super) cluster: &'a mut Cluster,
+    tally: &'a mut [PluginTally],
+    scratch: OneNode,
+}
+
+impl<'a> Asker<'a> {
+    pub(super) fn new(who: Who<'a>, cluster: &'a mut Cluster, tally: &'a mut [PluginTally]) -> Self {
+        Self { who, cluster, tally, scratch: OneNode::default() }
+    }
+
+    /// Returns the pods that are nominated to a node and count against this one.
+    fn nominees(&self, node: NodeIdx) -> SmallVec<[PodId; 2]> {
+        let nominator = self.cluster.nominator();
+        if nominator.is_empty() {
+            return SmallVec::new();
+        }
+        let counts = |id: &&PodId| {
+            let record = self.cluster.pod(**id);
+            **id != self.who.id
+                && record.is_some_and(|r| r.node.is_none() && r.pod.priority >= self.who.pod.priority)
+        };
+        nominator.on(&self.cluster.slot(node).name).iter().filter(counts).copied().collect()
+    }
+
+    /// The second pass: returns why the pod cannot have the node as it is.
+    fn without_nominees(&mut self, asked: &Asked<'_>, node: NodeIdx) -> Option<Cause> {
+        let view = View::new(self.cluster);
+        let of = Subject { profile: self.who.profile, view, spec: &self.who.pod.spec, probe: self.who.probe };
+        asked.ask_about(&of, node, &mut self.scratch, self.tally)
+    }
+
+    /// The first pass: the same with the nominees on the node. `None`: there are none.
+    fn with_nominees(&mut self, asked: &Asked<'_>, node: NodeIdx) -> Option<Option<Cause>> {
+        let nominees = self.nominees(node);
+        if nominees.is_empty() {
+            return None;
+        }
+        let (profile, spec, probe) = (self.who.profile, &self.who.pod.spec, self.who.probe);
+        let (scratch, tally) = (&mut self.scratch, &mut *self.tally);
+        Some(self.cluster.probe(|cluster| {
+            for id in nominees {
+                cluster.place(id, node, Stage::Reserved);
+            }
+            let of = Subject { profile, view: View::new(cluster), spec, probe };
+            asked.ask_about(&of, node, scratch, tally)
+        }))
+    }
+
+    /// Both passes.
+    pub(super) fn refusal(&mut self, asked: &Asked<'_>, node: NodeIdx) -> Option<Cause> {
+        match self.with_nominees(asked, node) {
+            Some(Some(cause)) => Some(cause),
+            Some(None) | None => self.without_nominees(asked, node),
+        }
+    }
+
+    /// Refuses the nodes, feasible so far, on which the first pass fails. Returns the pod's own nominated
+    /// node when it is feasible: then there is nothing to choose.
+    pub(super) fn heed(&mut self, rows: &mut Rows) -> Option<NodeIdx> {
+        if self.cluster.nominator().is_empty() {
+            return None;
+        }
+        let own = self.cluster.nominator().of(self.who.id).map(|n| n.node.clone());
+        let own = own.and_then(|name| self.cluster.find_node(&name));
+        if let Some(node) = own
+            && rows.is_feasible(node)
+            && !matches!(self.with_nominees(&rows.asked(), node), Some(Some(_)))
+        {
+            return Some(node);
+        }
+        let nodes = self.cluster.nominator().nodes().filter_map(|(name, _)| self.cluster.find_node(name));
+        let nodes: Vec<NodeIdx> = nodes.filter(|n| rows.is_feasible(*n)).collect();
+        for node in nodes {
+            if let Some(Some(cause)) = self.with_nominees(&rows.asked(), node) {
+                rows.refuse_node(node, cause);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,336 @@
+//! Preemption as the engine carries it out: asks PostFilter, nominates, orders evictions, and keeps the book.
+//!
+//! Who has to go is the plugin's decision (`plugins::default_preemption`). A victim that is not bound yet and
+//! whose Binding was not ordered loses its place here and now; every other one is deleted through the API, off
+//! the scheduling thread. The preemptor waits, nominated, until its victims are gone.
+
+use std::sync::Arc;
+
+use super::decision::{Outcome, Refusal};
+use super::nominations::Asker;
+use super::rows::Rows;
+use super::scheduler::{Scheduler, pod_ref};
+use crate::cluster::preemptions::{End, Preemption, Victim, VictimState};
+use crate::cluster::state::Trial;
+use crate::cluster::{ClusterEvent, NominatedBy, Nomination, ShapeId, Stage};
+use crate::framework::effect::{
+    Effect, EffectId, EventOrder, EventType, EvictOrder, EvictOutcome, StatusOrder,
+};
+use crate::framework::plugin::Evaluator;
+use crate::framework::post_filter::{Plan, PostFiltered, VictimChoice};
+use crate::framework::{Cause, Code, View};
+use crate::model::{Name, NodeIdx, Now, Pod, PodId};
+use crate::queue::UnitId;
+
+/// Answers PostFilter's questions on the state of the attempt.
+struct Questions<'a> {
+    asker: Asker<'a>,
+    rows: &'a Rows,
+    trial: Option<Trial>,
+}
+
+impl Evaluator for Questions<'_> {
+    fn view(&self) -> View<'_> {
+        View::new(self.asker.cluster)
+    }
+
+    fn pod(&self) -> PodId {
+        self.asker.who.id
+    }
+
+    fn refused(&self, node: NodeIdx) -> Option<Code> {
+        self.rows.refused_as_a_whole().or_else(|| self.rows.cause(node)).map(|cause| cause.code)
+    }
+
+    fn try_out(&mut self) {
+        debug_assert!(self.trial.is_none());
+        self.trial = Some(self.asker.cluster.begin_trial());
+    }
+
+    fn give_back(&mut self) {
+        if let Some(trial) = self.trial.take() {
+            self.asker.cluster.end_trial(trial);
+        }
+    }
+
+    fn remove(&mut self, pod: PodId) {
+        self.asker.cluster.release(pod);
+    }
+
+    fn restore(&mut self, pod: PodId, node: NodeIdx) {
+        self.asker.cluster.place(pod, node, Stage::Bound);
+    }
+
+    fn refusal(&mut self, node: NodeIdx) -> Option<Cause> {
+        self.asker.refusal(&self.rows.asked(), node)
+    }
+}
+
+/// Asks the profile's PostFilter plugins: the first that nominates wins.
+pub(super) fn post_filter(asker: Asker<'_>, rows: &Rows) -> Option<PostFiltered> {
+    let plugins = asker.who.profile.post_filter.iter();
+    let mut questions = Questions { asker, rows, trial: None };
+    let mut last = None;
+    for enabled in plugins {
+        let Some(plugin) = enabled.plugin.post_filter() else { continue };
+        let answer = plugin.post_filter(&mut questions);
+        questions.give_back();
+        let is_found = matches!(answer, PostFiltered::Nominate(_));
+        last = Some(answer);
+        if is_found {
+            break;
+        }
+    }
+    last
+}
+
+impl Scheduler {
+    /// Puts a refused unit away, after what PostFilter found.
+    pub(super) fn after_post_filter(
+        &mut self,
+        unit: UnitId,
+        (id, pod, shape): (PodId, &Arc<Pod>, ShapeId),
+        refusal: Arc<Refusal>,
+        found: PostFiltered,
+        now: Now,
+    ) -> (Outcome, Option<Arc<Plan>>) {
+        self.cluster.preemptions_mut().count_attempt();
+        match found {
+            PostFiltered::NotEligible { message } => {
+                let refusal = self.noted(refusal, message);
+                (self.refuse(unit, pod, shape, refusal, None, now), None)
+            }
+            PostFiltered::Nothing { message, plan } => {
+                let refusal = self.noted(refusal, message);
+                let clear = self.end_nomination(id, End::NothingFound, now).then_some(None);
+                (self.refuse(unit, pod, shape, refusal, clear, now), Some(plan))
+            }
+            PostFiltered::Nominate(plan) => {
+                let Some(best) = plan.candidates.first() else {
+                    return (self.refuse(unit, pod, shape, refusal, None, now), Some(plan));
+                };
+                let (name, victims) = (best.name.clone(), best.victims.clone());
+                let node = Some(Some(name.clone()));
+                let outcome = self.refuse(unit, pod, shape, refusal, node, now);
+                self.preempt((id, pod), name, &victims, plan.clone(), now);
+                (outcome, Some(plan))
+            }
+        }
+    }
+
+    /// Returns the refusal with a note; equal ones in a row are one object.
+    fn noted(&mut self, refusal: Arc<Refusal>, note: Arc<str>) -> Arc<Refusal> {
+        if let Some((base, noted)) = &self.last_noted
+            && Arc::ptr_eq(base, &refusal)
+            && noted.post_filter.as_ref() == Some(&note)
+        {
+            return noted.clone();
+        }
+        let noted = Arc::new(refusal.with_post_filter(note));
+        self.last_noted = Some((refusal, noted.clone()));
+        noted
+    }
+
+    /// Nominates a pod and evicts its victims.
+    fn preempt(
+        &mut self,
+        (id, pod): (PodId, &Arc<Pod>),
+        node: Name,
+        victims: &[VictimChoice],
+        plan: Arc<Plan>,
+        now: Now,
+    ) {
+        let nominated = self.cluster.nominator().on(&node);
+        let is_lower = |p: &PodId| self.cluster.pod(*p).is_some_and(|r| r.pod.priority < pod.priority);
+        let lower: Vec<PodId> = nominated.iter().copied().filter(is_lower).collect();
+        for other in lower {
+            self.clear_nomination(other, End::Overtaken, now);
+        }
+        let nomination = Nomination { node: node.clone(), by: NominatedBy::Us, since: now };
+        self.cluster.nominator_mut().nominate(id, nomination);
+        let victims: Vec<Victim> =
+            victims.iter().filter_map(|choice| self.evict(choice, pod, &node, now)).collect();
+        let preemption = Preemption {
+            preemptor: pod.key.clone(),
+            uid: pod.uid.clone(),
+            priority: pod.priority,
+            node,
+            decided: now,
+            cycle: self.cycle,
+            victims,
+            plan,
+            end: None,
+        };
+        let is_clear = preemption.is_clear();
+        self.cluster.preemptions_mut().begin(id, preemption);
+        if is_clear {
+            self.try_again(id, now);
+        }
+    }
+
+    /// Orders an eviction, or takes a placement back that the API server does not know of yet.
+    fn evict(&mut self, choice: &VictimChoice, preemptor: &Pod, node: &Name, now: Now) -> Option<Victim> {
+        let record = self.cluster.pod(choice.pod)?;
+        let (pod, stage) = (record.pod.clone(), record.stage);
+        let mut note = format!("Preempted by pod {} on node {node}", preemptor.uid);
+        let state = match stage {
+            Stage::Reserved | Stage::Waiting | Stage::PreBinding => {
+                note.push_str(" (in kube-scheduler memory).");
+                self.cancel_placement(choice.pod, now);
+                VictimState::Cancelled
+            }
+            _ if pod.deleting => VictimState::Terminating,
+            _ => {
+                let id = self.next_effect_id();
+                let scheduler = &preemptor.scheduler_name;
+                let message = format!("{scheduler}: preempting to accommodate a higher priority pod");
+                self.evictions.insert(id, choice.pod);
+                self.order(Effect::Evict(EvictOrder {
+                    id,
+                    victim: pod_ref(&pod),
+                    preemptor: pod_ref(preemptor),
+                    message: message.into(),
+                }));
+                VictimState::Ordered
+            }
+        };
+        self.order(Effect::Event(EventOrder {
+            pod: pod_ref(&pod),
+            kind: EventType::Normal,
+            reason: "Preempted",
+            action: "Preempting",
+            note: note.into(),
+        }));
+        Some(Victim {
+            pod: choice.pod,
+            key: pod.key.clone(),
+            uid: pod.uid.clone(),
+            priority: pod.priority,
+            violates_budget: choice.violates_budget,
+            state,
+            since: now,
+        })
+    }
+
+    /// Takes the place of a pod back whose Binding was not ordered yet, and tells it.
+    fn cancel_placement(&mut self, id: PodId, now: Now) {
+        let record = self.cluster.pod(id).map(|r| (r.pod.clone(), r.node));
+        self.give_up(id, now);
+        if let Some((pod, Some(node))) = record {
+            self.wake(&ClusterEvent::PodReleased { pod, node }, now);
+        }
+    }
+
+    /// What came of an evict order.
+    pub(super) fn settle_eviction(&mut self, id: EffectId, uid: &Arc<str>, outcome: EvictOutcome, now: Now) {
+        let Some(victim) = self.evictions.remove(&id) else { return };
+        let is_there = self.cluster.pod(victim).is_some_and(|r| r.pod.uid == *uid);
+        match outcome {
+            // Its room is free when the watch says that it is gone.
+            EvictOutcome::Deleted | EvictOutcome::Gone if is_there => {
+                self.cluster.preemptions_mut().note(victim, VictimState::Terminating, now);
+            }
+            EvictOutcome::Deleted | EvictOutcome::Gone => {}
+            EvictOutcome::Refused { status, message } if is_there => {
+                let message = format!("{message} (HTTP {status})");
+                let clear =
+                    self.cluster.preemptions_mut().note(victim, VictimState::Refused(message.into()), now);
+                if let Some(unit) = clear.and_then(|preemptor| self.queue.unit_of(preemptor)) {
+                    self.queue.wake_unit(unit, now.monotonic);
+                }
+            }
+            EvictOutcome::Refused { .. } => {}
+        }
+    }
+
+    /// A pod is out of the state: it may have been somebody's victim.
+    pub(super) fn victim_gone(&mut self, id: PodId, now: Now) {
+        if let Some(preemptor) = self.cluster.preemptions_mut().note(id, VictimState::Gone, now) {
+            self.try_again(preemptor, now);
+        }
+    }
+
+    /// A pod is being deleted: as a victim, it is on its way.
+    pub(super) fn victim_terminates(&mut self, id: PodId, now: Now) {
+        self.cluster.preemptions_mut().note(id, VictimState::Terminating, now);
+    }
+
+    fn try_again(&mut self, preemptor: PodId, now: Now) {
+        if let Some(unit) = self.queue.unit_of(preemptor) {
+            self.queue.activate_now(unit, now.monotonic);
+        }
+    }
+
+    /// Takes over what `status.nominatedNodeName` says. An empty one does not end a nomination of ours whose
+    /// write is still under way; one that did not change is not taken over again.
+    pub(super) fn heed_status(&mut self, id: PodId, old: Option<&Pod>, now: Now) {
+        let Some(pod) = self.cluster.pod(id).filter(|r| r.node.is_none()).map(|r| r.pod.clone()) else {
+            return;
+        };
+        if old.is_some_and(|old| old.nominated_node == pod.nominated_node) {
+            return;
+        }
+        match &pod.nominated_node {
+            Some(node) => {
+                let known = self.cluster.nominator().of(id).is_some_and(|n| n.node == *node);
+                if !known {
+                    self.end_nomination(id, End::NominationChanged, now);
+                    let nomination = Nomination { node: node.clone(), by: NominatedBy::Others, since: now };
+                    self.cluster.nominator_mut().nominate(id, nomination);
+                }
+            }
+            None => drop(self.end_nomination(id, End::NominationChanged, now)),
+        }
+    }
+
+    /// Ends a pod's nomination and the preemption behind it; whoever it kept out may try again. Returns
+    /// whether there was one.
+    pub(super) fn end_nomination(&mut self, id: PodId, end: End, now: Now) -> bool {
+        self.cluster.preemptions_mut().end(id, end, now);
+        let Some(nomination) = self.cluster.nominator_mut().end(id) else { return false };
+        if let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) {
+            self.wake(&ClusterEvent::NominationEnded { pod, node: nomination.node }, now);
+        }
+        true
+    }
+
+    /// The same, told to the API server too; the pod is tried again.
+    fn clear_nomination(&mut self, id: PodId, end: End, now: Now) {
+        if !self.end_nomination(id, end, now) {
+            return;
+        }
+        if let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) {
+            self.order(Effect::Status(StatusOrder {
+                pod: pod_ref(&pod),
+                condition: None,
+                nomination: Some(None),
+            }));
+        }
+        if let Some(unit) = self.queue.unit_of(id) {
+            self.queue.wake_unit(unit, now.monotonic);
+        }
+    }
+
+    /// A node is gone: nobody is nominated to it any more.
+    pub(super) fn end_nominations_to_missing_nodes(&mut self, now: Now) {
+        let cluster = &self.cluster;
+        let is_missing = |name: &Name| cluster.find_node(name).and_then(|node| cluster.node(node)).is_none();
+        let pods = cluster.nominator().nodes().filter(|(name, _)| is_missing(name));
+        let pods: Vec<PodId> = pods.flat_map(|(_, pods)| pods.iter().copied()).collect();
+        for pod in pods {
+            self.clear_nomination(pod, End::NodeGone, now);
+        }
+    }
+
+    /// The pod was placed, or is gone: what it was nominated for is over.
+    pub(super) fn close_preemption(&mut self, id: PodId, now: Now) {
+        let Some(preemption) = self.cluster.preemptions().of(id) else { return };
+        let node = self.cluster.pod(id).and_then(|r| r.node).map(|n| &self.cluster.slot(n).name);
+        let end = match node {
+            None => End::PreemptorGone,
+            Some(node) if *node == preemption.node => End::Bound,
+            Some(_) => End::PlacedElsewhere,
+        };
+        self.cluster.preemptions_mut().end(id, end, now);
+    }
+}

@@ -1,0 +1,140 @@
+//! Preemption seen from both sides: whom a pod evicted, or who evicted it.
+
+use pellucid_api::rest::preemption::{
+    AsVictim, CandidateBody, PreemptionExplanation, RejectedNodes, SearchBody,
+};
+
+use super::meta::{of_root, of_verdict, rfc3339};
+use super::root::Root;
+use crate::cluster::preemptions::Preemption;
+use crate::cycle::Verdict;
+use crate::cycle::decision::Outcome;
+use crate::framework::bodies;
+use crate::framework::endpoint::ReadError;
+use crate::framework::post_filter::{Candidate, Plan};
+use crate::model::{Now, PodId, PodKey};
+
+/// Explains what preemption has to do with a pod.
+pub(super) fn pod(
+    root: &Root,
+    namespace: &str,
+    name: &str,
+    now: Now,
+) -> Result<PreemptionExplanation, ReadError> {
+    let key = PodKey::new(namespace, name);
+    let id = root.cluster.find_pod(&key);
+    let book = root.cluster.preemptions();
+    let all = || book.open().map(|(_, p)| p).chain(book.ended());
+    let as_victim = all().find_map(|p| as_victim(p, &key, now));
+    let ended: Vec<_> = book.ended().filter(|p| p.preemptor == key).collect();
+    if id.is_none() && as_victim.is_none() && ended.is_empty() {
+        let message = format!("pod {key} is not known, and no preemption that is remembered concerns it");
+        return Err(ReadError::NotFound { code: "PodNotFound", message });
+    }
+    let mut body = PreemptionExplanation {
+        meta: of_root(root, now),
+        namespace: namespace.into(),
+        name: name.into(),
+        as_victim,
+        ended: ended.into_iter().map(|p| bodies::preemption(p, now)).collect(),
+        ..PreemptionExplanation::default()
+    };
+    if let Some(id) = id {
+        add_pod(&mut body, root, id, now);
+    }
+    body.summary = summary(&body);
+    Ok(body)
+}
+
+fn add_pod(body: &mut PreemptionExplanation, root: &Root, id: PodId, now: Now) {
+    let Some(record) = root.cluster.pod(id) else { return };
+    let verdict = root.verdicts.get(id.index()).and_then(Option::as_ref);
+    if let Some(verdict) = verdict {
+        body.meta = of_verdict(root, verdict, now);
+        body.search = verdict.plan.as_ref().map(|plan| search(plan));
+        body.message = message(verdict);
+    }
+    body.nomination = root.cluster.nominator().of(id).map(|n| bodies::nomination(record, n, now));
+    body.preemption = root.cluster.preemptions().of(id).map(|p| bodies::preemption(p, now));
+}
+
+fn message(verdict: &Verdict) -> Option<String> {
+    match &verdict.outcome {
+        Outcome::Refused(refusal) => refusal.post_filter.as_ref().map(ToString::to_string),
+        _ => None,
+    }
+}
+
+fn as_victim(preemption: &Preemption, key: &PodKey, now: Now) -> Option<AsVictim> {
+    let victim = preemption.victims.iter().find(|v| v.key == *key)?;
+    let (theirs, its) = (preemption.priority, victim.priority);
+    Some(AsVictim {
+        rule: format!(
+            "{} has priority {theirs}, above this pod's {its}, and did not fit on {} beside it",
+            preemption.preemptor, preemption.node
+        ),
+        victim: bodies::victim(victim, now),
+        preemption: bodies::preemption(preemption, now),
+    })
+}
+
+fn search(plan: &Plan) -> SearchBody {
+    let rejected = plan.rejected.iter().map(|r| RejectedNodes {
+        count: r.count,
+        reasons: r.cause.reasons.iter().map(bodies::reason).collect(),
+        example_nodes: r.examples.iter().map(ToString::to_string).collect(),
+    });
+    SearchBody {
+        total_nodes: plan.total_nodes,
+        potential_nodes: plan.potential,
+        tried_nodes: plan.tried,
+        candidates_found: plan.found,
+        candidates: plan.candidates.iter().enumerate().map(|(i, c)| candidate(i + 1, c)).collect(),
+        decided_by: plan.decided_by.map(Into::into),
+        rejected: rejected.collect(),
+    }
+}
+
+fn candidate(rank: usize, candidate: &Candidate) -> CandidateBody {
+    let start = |seconds: i64| rfc3339(std::time::Duration::from_secs(seconds.max(0) as u64));
+    CandidateBody {
+        rank,
+        node: candidate.name.to_string(),
+        victims: candidate.victims.iter().map(|v| v.key.to_string()).collect(),
+        budget_violations: candidate.cost.budget_violations,
+        highest_priority: candidate.cost.highest_priority,
+        priority_sum: candidate.cost.priority_sum,
+        victim_count: candidate.cost.victims,
+        earliest_start: candidate.cost.earliest_start.map(start),
+    }
+}
+
+/// Says in a sentence how things stand.
+fn summary(body: &PreemptionExplanation) -> String {
+    if let Some(preemption) = &body.preemption {
+        let (node, victims, left) = (&preemption.node, preemption.victims.len(), preemption.waiting_for);
+        return match left {
+            0 => format!("Nominated to {node}; its {victims} victims are out of the way."),
+            _ => format!("Nominated to {node}; waits for {left} of {victims} victims to be gone."),
+        };
+    }
+    if let Some(victim) = &body.as_victim {
+        let (by, node) = (&victim.preemption, &victim.preemption.node);
+        return format!(
+            "Victim ({}) of {}/{} on {node}: {}.",
+            victim.victim.state, by.namespace, by.name, victim.rule
+        );
+    }
+    if let Some(nomination) = &body.nomination {
+        return format!("Nominated to {} by {}; nobody was evicted for it.", nomination.node, nomination.by);
+    }
+    if let Some(message) = &body.message {
+        return format!("Nothing was evicted for it: {message}");
+    }
+    match body.ended.first() {
+        Some(ended) => {
+            format!("Its last preemption, on {}, ended: {}.", ended.node, ended.end.as_deref().unwrap_or("?"))
+        }
+        None => "Preemption has nothing to do with it.".into(),
+    }
+}

@@ -1,0 +1,70 @@
+//! Bodies that several reads share: reasons, and preemptions.
+
+use pellucid_api::rest::explain::ReasonBody;
+use pellucid_api::rest::preemption::{NominationBody, PreemptionBody, VictimBody};
+
+use super::cause::Reason;
+use crate::cluster::preemptions::{Preemption, Victim, VictimState};
+use crate::cluster::{Nomination, PodRecord};
+use crate::model::Now;
+
+/// Returns a reason with what the registry says of it.
+pub fn reason(reason: &Reason) -> ReasonBody {
+    let entry = reason.code.entry();
+    ReasonBody {
+        code: reason.code.as_str().into(),
+        subject: reason.subject.as_ref().map(ToString::to_string),
+        message: reason.message(),
+        remedy: entry.remedy.into(),
+        resolver: entry.resolver.as_str().into(),
+    }
+}
+
+fn seconds(since: Now, now: Now) -> f64 {
+    now.monotonic.saturating_sub(since.monotonic).as_secs_f64()
+}
+
+/// Returns a victim's line.
+pub fn victim(victim: &Victim, now: Now) -> VictimBody {
+    VictimBody {
+        namespace: victim.key.namespace.to_string(),
+        name: victim.key.name.to_string(),
+        uid: victim.uid.to_string(),
+        priority: victim.priority,
+        violates_budget: victim.violates_budget,
+        state: victim.state.as_str().into(),
+        message: match &victim.state {
+            VictimState::Refused(message) => Some(message.to_string()),
+            _ => None,
+        },
+        since_seconds: seconds(victim.since, now),
+    }
+}
+
+/// Returns a preemption.
+pub fn preemption(preemption: &Preemption, now: Now) -> PreemptionBody {
+    PreemptionBody {
+        namespace: preemption.preemptor.namespace.to_string(),
+        name: preemption.preemptor.name.to_string(),
+        uid: preemption.uid.to_string(),
+        priority: preemption.priority,
+        node: preemption.node.to_string(),
+        cycle: preemption.cycle,
+        since_seconds: seconds(preemption.decided, now),
+        victims: preemption.victims.iter().map(|v| victim(v, now)).collect(),
+        waiting_for: preemption.victims.iter().filter(|v| v.state.is_awaited()).count(),
+        end: preemption.end.map(|(end, _)| end.as_str().into()),
+    }
+}
+
+/// Returns a nomination of a pod.
+pub fn nomination(record: &PodRecord, nomination: &Nomination, now: Now) -> NominationBody {
+    NominationBody {
+        node: nomination.node.to_string(),
+        namespace: record.pod.key.namespace.to_string(),
+        name: record.pod.key.name.to_string(),
+        priority: record.pod.priority,
+        by: nomination.by.as_str().into(),
+        since_seconds: seconds(nomination.since, now),
+    }
+}

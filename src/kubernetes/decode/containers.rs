@@ -1,0 +1,86 @@
+//! What the containers of a pod need of a node beside amounts: ports, images, features.
+
+use super::fields::{filled, flag, name};
+use super::lenient::Fault;
+use super::slim;
+use crate::model::Name;
+use crate::model::pod::{HostPort, Protocol};
+
+/// Host ports of containers and sidecars, sorted, each once.
+pub(super) fn host_ports(spec: &slim::PodSpec) -> Result<Box<[HostPort]>, Fault> {
+    let on_host = flag(&spec.host_network, "hostNetwork")?;
+    let ports = |container: &slim::Container| container.ports.each("ports", |p| host_port(p, on_host));
+    let containers = spec.containers.each("containers", ports)?;
+    let sidecars = spec.init_containers.each("initContainers", |container| {
+        if is_sidecar(container)? { ports(container) } else { Ok(Vec::new()) }
+    })?;
+    let mut all: Vec<_> = containers.into_iter().chain(sidecars).flatten().flatten().collect();
+    all.sort();
+    all.dedup();
+    Ok(all.into())
+}
+
+/// Whether an init container stays: `restartPolicy: Always`.
+pub(super) fn is_sidecar(container: &slim::Container) -> Result<bool, Fault> {
+    Ok(container.restart_policy.read("restartPolicy")?.is_some_and(|p| p.as_str() == "Always"))
+}
+
+fn host_port(port: &slim::Port, on_host: bool) -> Result<Option<HostPort>, Fault> {
+    let mut host = port.host_port.read("hostPort")?.copied().unwrap_or(0);
+    let mut field = "hostPort";
+    if host == 0 && on_host {
+        host = port.container_port.read("containerPort")?.copied().unwrap_or(0);
+        field = "containerPort";
+    }
+    if host == 0 {
+        return Ok(None);
+    }
+    let number = u16::try_from(host).map_err(|_| Fault::new(field, &host.to_string(), "not a port"))?;
+    let protocol = match name(&port.protocol, "protocol")?.as_str() {
+        "" | "TCP" => Protocol::Tcp,
+        "UDP" => Protocol::Udp,
+        "SCTP" => Protocol::Sctp,
+        other => return Err(Fault::new("protocol", other, "unknown protocol")),
+    };
+    let ip = filled(&port.host_ip, "hostIP")?.unwrap_or_else(|| "0.0.0.0".into());
+    Ok(Some(HostPort { protocol, ip, port: number }))
+}
+
+/// Images of init containers, containers and image volumes.
+pub(super) fn images(spec: &slim::PodSpec) -> Result<Box<[Name]>, Fault> {
+    let image = |container: &slim::Container| Ok(normalised(&name(&container.image, "image")?));
+    let mut all = spec.init_containers.each("initContainers", image)?;
+    all.extend(spec.containers.each("containers", image)?);
+    let volumes = spec.volumes.each("volumes", |volume| match volume.image.read("image")? {
+        Some(image) => filled(&image.reference, "reference").map_err(|f| f.under("image")),
+        None => Ok(None),
+    })?;
+    all.extend(volumes.iter().flatten().map(normalised));
+    Ok(all.into())
+}
+
+/// Appends `:latest` to an image without tag or digest. A colon before the last slash is a registry's port.
+pub(super) fn normalised(image: &Name) -> Name {
+    if image.rfind(':') <= image.rfind('/') { Name::new(&format!("{image}:latest")) } else { image.clone() }
+}
+
+/// Node features that the pod cannot run without: those that kube-scheduler 1.36 infers from new pods.
+pub(super) fn required_features(spec: &slim::PodSpec) -> Result<Box<[Name]>, Fault> {
+    let restarts_all = |container: &slim::Container| {
+        let rules = container.restart_policy_rules.each("restartPolicyRules", |rule| {
+            Ok(name(&rule.action, "action")?.as_str() == "RestartAllContainers")
+        })?;
+        Ok(rules.contains(&true))
+    };
+    let mut features = Vec::new();
+    let containers = spec.containers.each("containers", restarts_all)?;
+    let init_containers = spec.init_containers.each("initContainers", restarts_all)?;
+    if containers.contains(&true) || init_containers.contains(&true) {
+        features.push("RestartAllContainersOnContainerExits".into());
+    }
+    let has_own_users = spec.host_users.read("hostUsers")? == Some(&false);
+    if has_own_users && flag(&spec.host_network, "hostNetwork")? {
+        features.push("UserNamespacesHostNetworkSupport".into());
+    }
+    Ok(features.into())
+}

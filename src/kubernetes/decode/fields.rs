@@ -1,0 +1,113 @@
+//! How single fields are read, whatever kind they belong to.
+
+use std::sync::Arc;
+
+use super::lenient::{Fault, Lenient, Shape};
+use super::slim;
+use crate::model::Name;
+use crate::model::selector::{LabelSelector, Labels, NodeSelectorTerm, Operator, Requirement};
+
+/// Reads a field that every object has.
+pub(super) fn required<T: Shape + Clone>(value: &Lenient<T>, field: &str) -> Result<T, Fault> {
+    value.read(field)?.cloned().ok_or_else(|| Fault::new(field, "", "missing"))
+}
+
+/// Reads a text, empty when absent.
+pub(super) fn name(value: &Lenient<Name>, field: &str) -> Result<Name, Fault> {
+    Ok(value.read(field)?.cloned().unwrap_or_default())
+}
+
+/// Reads a text, `None` when absent or empty.
+pub(super) fn filled(value: &Lenient<Name>, field: &str) -> Result<Option<Name>, Fault> {
+    Ok(value.read(field)?.filter(|n| !n.is_empty()).cloned())
+}
+
+/// Reads a text that no other has, empty when absent.
+pub(super) fn text(value: &Lenient<Arc<str>>, field: &str) -> Result<Arc<str>, Fault> {
+    Ok(value.read(field)?.cloned().unwrap_or_else(|| "".into()))
+}
+
+/// Reads a truth value, false when absent.
+pub(super) fn flag(value: &Lenient<bool>, field: &str) -> Result<bool, Fault> {
+    Ok(value.read(field)?.copied().unwrap_or(false))
+}
+
+/// Reads a 32-bit integer.
+pub(super) fn int32(value: &Lenient<i64>, field: &str, when_absent: i32) -> Result<i32, Fault> {
+    let Some(&value) = value.read(field)? else { return Ok(when_absent) };
+    i32::try_from(value).map_err(|_| Fault::new(field, &value.to_string(), "not a 32-bit integer"))
+}
+
+/// Reads `metadata.labels`.
+pub(super) fn labels(meta: &slim::Meta) -> Result<Labels, Fault> {
+    meta.labels.entries("labels", |_, value| Ok(value.clone())).map(Labels::new)
+}
+
+/// Reads a node selector term.
+pub(super) fn term(term: &slim::SelectorTerm) -> Result<NodeSelectorTerm, Fault> {
+    Ok(NodeSelectorTerm {
+        expressions: term.match_expressions.each("matchExpressions", node_requirement)?.into(),
+        fields: term.match_fields.each("matchFields", node_requirement)?.into(),
+    })
+}
+
+fn node_requirement(requirement: &slim::Requirement) -> Result<Requirement, Fault> {
+    let operator = match name(&requirement.operator, "operator")?.as_str() {
+        "Gt" => Operator::Gt,
+        "Lt" => Operator::Lt,
+        other => set_operator(other, "unknown node selector operator")?,
+    };
+    Ok(Requirement {
+        key: required(&requirement.key, "key")?,
+        operator,
+        values: requirement.values.each("values", |value| Ok(value.clone()))?.into(),
+    })
+}
+
+fn set_operator(word: &str, problem: &str) -> Result<Operator, Fault> {
+    Ok(match word {
+        "In" => Operator::In,
+        "NotIn" => Operator::NotIn,
+        "Exists" => Operator::Exists,
+        "DoesNotExist" => Operator::DoesNotExist,
+        other => return Err(Fault::new("operator", other, problem)),
+    })
+}
+
+/// Reads a label selector, `None` when absent.
+pub(super) fn selector(
+    value: &Lenient<slim::LabelSelector>,
+    field: &str,
+) -> Result<Option<LabelSelector>, Fault> {
+    requirements(value, field).map(|all| all.map(LabelSelector::new))
+}
+
+/// Reads the requirements of a label selector, `None` when it is absent.
+pub(super) fn requirements(
+    value: &Lenient<slim::LabelSelector>,
+    field: &str,
+) -> Result<Option<Vec<Requirement>>, Fault> {
+    let Some(selector) = value.read(field)? else { return Ok(None) };
+    let read = || {
+        let pairs = selector.match_labels.entries("matchLabels", |_, value| Ok(value.clone()))?;
+        let mut all: Vec<_> = pairs.into_iter().map(|(key, value)| exactly(key, value)).collect();
+        all.extend(selector.match_expressions.each("matchExpressions", label_requirement)?);
+        Ok(Some(all))
+    };
+    read().map_err(|fault: Fault| fault.under(field))
+}
+
+/// The label is there and has this value.
+pub(super) fn exactly(key: Name, value: Name) -> Requirement {
+    Requirement { key, operator: Operator::In, values: Box::new([value]) }
+}
+
+fn label_requirement(requirement: &slim::Requirement) -> Result<Requirement, Fault> {
+    let word = name(&requirement.operator, "operator")?;
+    let operator = set_operator(&word, "unknown label selector operator")?;
+    let values: Box<[Name]> = requirement.values.each("values", |value| Ok(value.clone()))?.into();
+    if values.is_empty() && matches!(operator, Operator::In | Operator::NotIn) {
+        return Err(Fault::new("values", "", format!("operator {word} needs at least one")));
+    }
+    Ok(Requirement { key: required(&requirement.key, "key")?, operator, values })
+}

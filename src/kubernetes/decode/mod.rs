@@ -1,0 +1,56 @@
+//! Objects from the wire to the model. What cannot be read is quarantined with the exact field, never guessed.
+//!
+//! `slim` types take from the wire only what is read here, and refuse nothing (`lenient`); the readers judge.
+//! Defaults that an API server fills in (a request that only has a limit, host ports of pods on the host
+//! network, protocols, policies) are filled in here as well, because simulate, replay and tests decode
+//! manifests that no API server has seen.
+#![expect(
+    clippy::result_large_err,
+    reason = "unreadable objects are rare, and a readable pod is larger still"
+)]
+
+mod containers;
+mod fields;
+mod lenient;
+mod node;
+mod pod;
+mod relations;
+mod requests;
+mod slim;
+mod volumes;
+
+use std::sync::Arc;
+
+pub use node::node_from_value;
+pub(super) use node::{SlimNode, node};
+pub use pod::pod_from_value;
+pub(super) use pod::{SlimPod, pod};
+
+use self::lenient::{Fault, Lenient};
+use crate::cluster::input::Quarantined;
+use crate::model::Name;
+
+/// Makes the record of an object that cannot be read, with as much of its identity as can be.
+fn quarantined(
+    kind: &'static str,
+    meta: Option<&slim::Meta>,
+    scheduler_name: Option<Name>,
+    fault: Fault,
+) -> Quarantined {
+    let text = |field: Option<&Lenient<Arc<str>>>| field.and_then(Lenient::good).cloned();
+    Quarantined {
+        kind,
+        namespace: meta.and_then(|m| m.namespace.good()).cloned().unwrap_or_default(),
+        name: text(meta.map(|m| &m.name)).unwrap_or_else(|| "".into()),
+        uid: text(meta.map(|m| &m.uid)).unwrap_or_else(|| "".into()),
+        scheduler_name,
+        field: fault.field.into(),
+        value: fault.value.into(),
+        problem: fault.problem.into(),
+    }
+}
+
+#[cfg(test)]
+mod relations_tests;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! Pods.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::de::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::containers::{host_ports, images, required_features};
+use super::fields::{filled, int32, labels, name, required, term, text};
+use super::lenient::{Fault, Lenient, List};
+use super::relations::{owner, spread, terms};
+use super::requests::requests;
+use super::volumes::volumes;
+use super::{quarantined, slim};
+use crate::cluster::input::Quarantined;
+use crate::model::pod::{PodPhase, ScheduledCondition};
+use crate::model::relations::PodTerms;
+use crate::model::selector::{Labels, NodeAffinity, PreferredTerm};
+use crate::model::taint::{TaintEffect, Toleration, TolerationOperator};
+use crate::model::{Name, Pod, PodKey, PodSpec};
+
+/// A Pod on the wire.
+#[derive(Clone, Debug, Default, kube::Resource)]
+#[resource(inherit = "core::Pod")]
+pub(in crate::kubernetes) struct SlimPod {
+    /// Names, uid and resource version.
+    pub(in crate::kubernetes) metadata: ObjectMeta,
+    /// Everything we read.
+    body: Lenient<slim::PodBody>,
+}
+
+impl<'de> Deserialize<'de> for SlimPod {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let body = Lenient::<slim::PodBody>::deserialize(deserializer)?;
+        Ok(Self { metadata: slim::object_meta(body.good().map(|b| &b.metadata)), body })
+    }
+}
+
+/// Decodes a Pod manifest.
+pub fn pod_from_value(value: &Value) -> Result<Pod, Quarantined> {
+    match SlimPod::deserialize(value) {
+        Ok(slim) => pod(&slim),
+        Err(error) => Err(quarantined("Pod", None, None, Fault::new("", "", error.to_string()))),
+    }
+}
+
+/// Decodes a Pod.
+pub(in crate::kubernetes) fn pod(slim: &SlimPod) -> Result<Pod, Quarantined> {
+    read_pod(slim).map_err(|fault| {
+        let body = slim.body.good();
+        let spec = body.and_then(|b| b.spec.good());
+        let scheduler = spec.and_then(|s| s.scheduler_name.good()).cloned();
+        quarantined("Pod", body.and_then(|b| b.metadata.good()), scheduler, fault)
+    })
+}
+
+fn read_pod(slim: &SlimPod) -> Result<Pod, Fault> {
+    let Some(body) = slim.body.read("")? else { return Err(Fault::new("", "null", "not an object")) };
+    let no_meta = slim::Meta::default();
+    let no_spec = slim::PodSpec::default();
+    let no_status = slim::PodStatus::default();
+    let meta = body.metadata.read("metadata")?.unwrap_or(&no_meta);
+    let spec = body.spec.read("spec")?.unwrap_or(&no_spec);
+    let status = body.status.read("status")?.unwrap_or(&no_status);
+    let mut pod = identity(meta).map_err(|f| f.under("metadata"))?;
+    add_status(&mut pod, status).map_err(|f| f.under("status"))?;
+    let own = PodSpec {
+        namespace: pod.key.namespace.clone(),
+        labels: pod.labels.clone(),
+        owner: owner(meta).map_err(|f| f.under("metadata"))?,
+        requests: requests(spec, status)?,
+        ..PodSpec::default()
+    };
+    add_spec(&mut pod, spec, own).map_err(|f| f.under("spec"))?;
+    Ok(pod)
+}
+
+/// What `metadata` says.
+fn identity(meta: &slim::Meta) -> Result<Pod, Fault> {
+    Ok(Pod {
+        key: PodKey { namespace: name(&meta.namespace, "namespace")?, name: required(&meta.name, "name")? },
+        uid: text(&meta.uid, "uid")?,
+        created: meta.creation_timestamp.read("creationTimestamp")?.map_or(0, |m| m.0),
+        labels: labels(meta)?,
+        deleting: meta.deletion_timestamp.read("deletionTimestamp")?.is_some(),
+        is_static: meta.annotations.read("annotations")?.is_some_and(|marks| marks.is_mirror),
+        ..Pod::default()
+    })
+}
+
+fn add_status(pod: &mut Pod, status: &slim::PodStatus) -> Result<(), Fault> {
+    pod.started = status.start_time.read("startTime")?.map(|m| m.0);
+    pod.nominated_node = filled(&status.nominated_node_name, "nominatedNodeName")?;
+    pod.phase = phase(status)?;
+    status.conditions.each("conditions", |condition| add_condition(pod, condition))?;
+    Ok(())
+}
+
+fn add_condition(pod: &mut Pod, condition: &slim::Condition) -> Result<(), Fault> {
+    let is_true = || Ok(name(&condition.status, "status")?.as_str() == "True");
+    let reason = || text(&condition.reason, "reason");
+    match name(&condition.r#type, "type")?.as_str() {
+        "PodScheduled" => {
+            pod.scheduled = Some(ScheduledCondition {
+                is_true: is_true()?,
+                reason: reason()?,
+                message: text(&condition.message, "message")?,
+            });
+        }
+        "DisruptionTarget" => pod.is_preempted = is_true()? && &*reason()? == "PreemptionByScheduler",
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Adds what `spec` says; `own` has what comes from elsewhere.
+fn add_spec(pod: &mut Pod, spec: &slim::PodSpec, own: PodSpec) -> Result<(), Fault> {
+    pod.priority = int32(&spec.priority, "priority", 0)?;
+    pod.never_preempts = match name(&spec.preemption_policy, "preemptionPolicy")?.as_str() {
+        "" | "PreemptLowerPriority" => false,
+        "Never" => true,
+        other => return Err(Fault::new("preemptionPolicy", other, "unknown preemption policy")),
+    };
+    pod.scheduler_name = name(&spec.scheduler_name, "schedulerName")?;
+    pod.node_name = filled(&spec.node_name, "nodeName")?;
+    pod.gates = names(&spec.scheduling_gates, "schedulingGates")?;
+    let (pod_affinity, pod_anti_affinity) = pod_terms(spec, &pod.labels)?;
+    pod.spec = Arc::new(PodSpec {
+        priority: pod.priority,
+        affinity: node_affinity(spec)?,
+        pod_affinity,
+        pod_anti_affinity,
+        spread: spread(spec, &pod.labels)?,
+        tolerations: spec.tolerations.each("tolerations", toleration)?.into(),
+        host_ports: host_ports(spec)?,
+        images: images(spec)?,
+        n_containers: count(&spec.containers) + count(&spec.init_containers),
+        volumes: volumes(spec, &pod.key.name, &pod.uid)?,
+        resource_claims: names(&spec.resource_claims, "resourceClaims")?,
+        required_features: required_features(spec)?,
+        ..own
+    });
+    Ok(())
+}
+
+fn names(list: &List<slim::Named>, field: &str) -> Result<Box<[Name]>, Fault> {
+    list.each(field, |named| name(&named.name, "name")).map(Into::into)
+}
+
+fn count<T>(list: &List<T>) -> u32 {
+    if let Lenient::Good(items) = list { u32::try_from(items.len()).unwrap_or(u32::MAX) } else { 0 }
+}
+
+fn phase(status: &slim::PodStatus) -> Result<PodPhase, Fault> {
+    Ok(match status.phase.read("phase")?.map_or("", Name::as_str) {
+        "" | "Pending" => PodPhase::Pending,
+        "Running" => PodPhase::Running,
+        "Succeeded" => PodPhase::Succeeded,
+        "Failed" => PodPhase::Failed,
+        "Unknown" => PodPhase::Unknown,
+        other => return Err(Fault::new("phase", other, "unknown phase")),
+    })
+}
+
+fn pod_terms(spec: &slim::PodSpec, labels: &Labels) -> Result<(PodTerms, PodTerms), Fault> {
+    let Some(affinity) = spec.affinity.read("affinity")? else { return Ok(Default::default()) };
+    let read = || {
+        Ok((
+            terms(&affinity.pod_affinity, "podAffinity", labels)?,
+            terms(&affinity.pod_anti_affinity, "podAntiAffinity", labels)?,
+        ))
+    };
+    read().map_err(|f: Fault| f.under("affinity"))
+}
+
+fn node_affinity(spec: &slim::PodSpec) -> Result<NodeAffinity, Fault> {
+    let mut selector = spec.node_selector.entries("nodeSelector", |_, value| Ok(value.clone()))?;
+    selector.sort();
+    let mut read = NodeAffinity { selector: selector.into(), ..Default::default() };
+    let Some(affinity) = spec.affinity.read("affinity")? else { return Ok(read) };
+    let path = "affinity.nodeAffinity";
+    let Some(node) = affinity.node_affinity.read(path)? else { return Ok(read) };
+    let required = "requiredDuringSchedulingIgnoredDuringExecution";
+    if let Some(selector) = node.required.read(required).map_err(|f| f.under(path))? {
+        let terms = selector.node_selector_terms.each("nodeSelectorTerms", term);
+        read.required = Some(terms.map_err(|f| f.under(required).under(path))?.into());
+    }
+    let preferred = node.preferred.each("preferredDuringSchedulingIgnoredDuringExecution", |preferred| {
+        let empty = slim::SelectorTerm::default();
+        let preference = preferred.preference.read("preference")?.unwrap_or(&empty);
+        Ok(PreferredTerm {
+            weight: int32(&preferred.weight, "weight", 0)?,
+            term: term(preference).map_err(|f| f.under("preference"))?,
+        })
+    });
+    read.preferred = preferred.map_err(|f| f.under(path))?.into();
+    Ok(read)
+}
+
+/// Reads a taint effect, `None` when absent or empty.
+pub(super) fn taint_effect(value: &Lenient<Name>) -> Result<Option<TaintEffect>, Fault> {
+    Ok(match value.read("effect")?.map_or("", Name::as_str) {
+        "" => None,
+        "NoSchedule" => Some(TaintEffect::NoSchedule),
+        "PreferNoSchedule" => Some(TaintEffect::PreferNoSchedule),
+        "NoExecute" => Some(TaintEffect::NoExecute),
+        other => return Err(Fault::new("effect", other, "unknown taint effect")),
+    })
+}
+
+fn toleration(toleration: &slim::Toleration) -> Result<Toleration, Fault> {
+    Ok(Toleration {
+        key: name(&toleration.key, "key")?,
+        operator: match name(&toleration.operator, "operator")?.as_str() {
+            "" | "Equal" => TolerationOperator::Equal,
+            "Exists" => TolerationOperator::Exists,
+            _ => TolerationOperator::Unknown,
+        },
+        value: name(&toleration.value, "value")?,
+        effect: taint_effect(&toleration.effect)?,
+    })
+}

@@ -1,0 +1,132 @@
+//! How a pod relates to other pods: its controller, inter-pod affinity, topology spread constraints.
+//!
+//! `matchLabelKeys` are merged into the selectors unless the API server has done so: then the selector has a
+//! requirement on the key, with the value the label had when the pod was made.
+
+use super::fields::{exactly, flag, int32, name, required, requirements, selector as selector_of};
+use super::lenient::{Fault, Lenient, List};
+use super::slim;
+use crate::model::Name;
+use crate::model::relations::{
+    NodeInclusion, Owner, OwnerKind, PodAffinityTerm, PodTerms, SpreadConstraint, WeightedTerm,
+};
+use crate::model::selector::{LabelSelector, Labels, Operator, Requirement};
+
+/// Reads the controller of a pod, when it is of a kind that default spread constraints know.
+pub(super) fn owner(meta: &slim::Meta) -> Result<Option<Owner>, Fault> {
+    let found = meta.owner_references.each("ownerReferences", |reference| {
+        if !flag(&reference.controller, "controller")? {
+            return Ok(None);
+        }
+        let version = name(&reference.api_version, "apiVersion")?;
+        let kind = match (version.as_str(), name(&reference.kind, "kind")?.as_str()) {
+            ("v1", "ReplicationController") => OwnerKind::ReplicationController,
+            ("apps/v1", "ReplicaSet") => OwnerKind::ReplicaSet,
+            ("apps/v1", "StatefulSet") => OwnerKind::StatefulSet,
+            _ => return Ok(None),
+        };
+        Ok(Some(Owner { kind, name: required(&reference.name, "name")? }))
+    })?;
+    Ok(found.into_iter().flatten().next())
+}
+
+/// Reads `podAffinity` or `podAntiAffinity`.
+pub(super) fn terms(
+    value: &Lenient<slim::PodTerms>,
+    field: &str,
+    labels: &Labels,
+) -> Result<PodTerms, Fault> {
+    let Some(terms) = value.read(field)? else { return Ok(PodTerms::default()) };
+    let required = "requiredDuringSchedulingIgnoredDuringExecution";
+    let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
+    let read = || {
+        let weighted = |weighted: &slim::WeightedPodTerm| {
+            let empty = slim::PodTerm::default();
+            let weight = int32(&weighted.weight, "weight", 0)?;
+            let own = weighted.pod_affinity_term.read("podAffinityTerm")?.unwrap_or(&empty);
+            Ok(WeightedTerm { weight, term: term(own, labels).map_err(|f| f.under("podAffinityTerm"))? })
+        };
+        Ok(PodTerms {
+            required: terms.required.each(required, |own| term(own, labels))?.into(),
+            preferred: terms.preferred.each(preferred, weighted)?.into(),
+        })
+    };
+    read().map_err(|fault: Fault| fault.under(field))
+}
+
+fn term(term: &slim::PodTerm, labels: &Labels) -> Result<PodAffinityTerm, Fault> {
+    let mut selector = requirements(&term.label_selector, "labelSelector")?;
+    merge(&mut selector, &term.match_label_keys, "matchLabelKeys", Operator::In, labels)?;
+    merge(&mut selector, &term.mismatch_label_keys, "mismatchLabelKeys", Operator::NotIn, labels)?;
+    let mut namespaces = term.namespaces.each("namespaces", |n| Ok(n.clone()))?;
+    namespaces.sort();
+    namespaces.dedup();
+    Ok(PodAffinityTerm {
+        topology_key: required(&term.topology_key, "topologyKey")?,
+        selector: selector.map(LabelSelector::new),
+        namespaces: namespaces.into(),
+        namespace_selector: selector_of(&term.namespace_selector, "namespaceSelector")?,
+    })
+}
+
+/// Adds the pod's own values of some labels to a selector. A label that the pod lacks is passed over, and
+/// where there is no selector there is nothing to add to.
+fn merge(
+    selector: &mut Option<Vec<Requirement>>,
+    keys: &List<Name>,
+    field: &str,
+    operator: Operator,
+    labels: &Labels,
+) -> Result<(), Fault> {
+    let keys = keys.each(field, |key| Ok(key.clone()))?;
+    let Some(selector) = selector else { return Ok(()) };
+    for key in keys {
+        let is_merged = selector.iter().any(|r| r.key == key && r.operator == operator);
+        if let (false, Some(value)) = (is_merged, labels.get(&key)) {
+            selector.push(Requirement { operator, ..exactly(key, value.clone()) });
+        }
+    }
+    Ok(())
+}
+
+/// Reads `topologySpreadConstraints`.
+pub(super) fn spread(spec: &slim::PodSpec, labels: &Labels) -> Result<Box<[SpreadConstraint]>, Fault> {
+    let all = spec.topology_spread_constraints.each("topologySpreadConstraints", |own| {
+        let mut selector = requirements(&own.label_selector, "labelSelector")?;
+        merge(&mut selector, &own.match_label_keys, "matchLabelKeys", Operator::In, labels)?;
+        Ok(SpreadConstraint {
+            max_skew: at_least_1(int32(&own.max_skew, "maxSkew", 0)?, "maxSkew")?,
+            topology_key: required(&own.topology_key, "topologyKey")?,
+            is_hard: match name(&own.when_unsatisfiable, "whenUnsatisfiable")?.as_str() {
+                "DoNotSchedule" => true,
+                "ScheduleAnyway" => false,
+                other => return Err(Fault::new("whenUnsatisfiable", other, "unknown action")),
+            },
+            selector: selector.map(LabelSelector::new),
+            min_domains: at_least_1(int32(&own.min_domains, "minDomains", 1)?, "minDomains")?,
+            node_affinity_policy: policy(
+                &own.node_affinity_policy,
+                "nodeAffinityPolicy",
+                NodeInclusion::Honor,
+            )?,
+            node_taints_policy: policy(&own.node_taints_policy, "nodeTaintsPolicy", NodeInclusion::Ignore)?,
+        })
+    })?;
+    Ok(all.into())
+}
+
+fn at_least_1(value: i32, field: &str) -> Result<i32, Fault> {
+    if value < 1 {
+        return Err(Fault::new(field, &value.to_string(), "must be 1 or more"));
+    }
+    Ok(value)
+}
+
+fn policy(value: &Lenient<Name>, field: &str, when_absent: NodeInclusion) -> Result<NodeInclusion, Fault> {
+    Ok(match value.read(field)?.map_or("", Name::as_str) {
+        "" => when_absent,
+        "Honor" => NodeInclusion::Honor,
+        "Ignore" => NodeInclusion::Ignore,
+        other => return Err(Fault::new(field, other, "unknown node inclusion policy")),
+    })
+}

@@ -1,0 +1,177 @@
+//! DefaultPreemption: when no node fits, finds pods of lower priority whose going would make one fit.
+//!
+//! It decides and accounts; evicting, waiting and nominating are the engine's (`cycle::preempt`), and what
+//! comes of it is in the state's book of preemptions. README.md tells the algorithm.
+
+use std::sync::Arc;
+
+use pellucid_api::reason::ReasonCode;
+use serde_json::{Value, json};
+
+use crate::cluster::{ClusterEvent, DerivedState, EventKinds};
+use crate::framework::endpoint::Endpoint;
+use crate::framework::plugin::{ArgsError, Evaluator, Hint, Hints, Plugin, PluginFactory, PostFilter};
+use crate::framework::post_filter::{Plan, PostFiltered};
+use crate::framework::{Code, View, nodes_message};
+use crate::model::{Pod, PodId};
+
+mod pick;
+mod priorities;
+mod search;
+mod views;
+
+#[cfg(test)]
+mod tests;
+
+pub use priorities::Priorities;
+
+/// Name in the configuration.
+pub const NAME: &str = "DefaultPreemption";
+
+/// The registry's entry.
+pub struct Factory;
+
+impl PluginFactory for Factory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "Finds pods of lower priority to evict when no node fits"
+    }
+
+    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
+        Ok(Arc::new(DefaultPreemption { args: Args::read(args)? }))
+    }
+
+    fn args_schema(&self) -> Value {
+        json!({
+            "type": "object",
+            "additionalProperties": false,
+            "properties": {
+                "minCandidateNodesPercentage": {"type": "integer", "minimum": 0, "maximum": 100, "default": 10},
+                "minCandidateNodesAbsolute": {"type": "integer", "minimum": 0, "default": 100},
+            },
+        })
+    }
+
+    fn derived_state(&self) -> Option<Box<dyn DerivedState>> {
+        Some(Box::new(Priorities::default()))
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        views::endpoints()
+    }
+}
+
+/// Arguments (`DefaultPreemptionArgs`).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Args {
+    percentage: usize,
+    absolute: usize,
+}
+
+impl Args {
+    fn read(args: &Value) -> Result<Self, Vec<ArgsError>> {
+        let mut problems = super::args::Problems::default();
+        let fields = ["minCandidateNodesPercentage", "minCandidateNodesAbsolute"];
+        let object = problems.object("", args, &fields);
+        let mut number = |field: &str, default: i64, most: i64| {
+            let value = object.and_then(|o| o.get(field)).filter(|v| !v.is_null());
+            let read = value.map_or(Some(default), Value::as_i64).filter(|n| (0..=most).contains(n));
+            if read.is_none() {
+                let wanted = format!("must be an integer from 0 to {most}");
+                problems.add(field, &wanted, value.unwrap_or(&Value::Null));
+            }
+            read.unwrap_or(default) as usize
+        };
+        let percentage = number(fields[0], 10, 100);
+        let absolute = number(fields[1], 100, i64::from(i32::MAX));
+        if percentage == 0 && absolute == 0 {
+            problems.add(fields[0], "may not be 0 together with minCandidateNodesAbsolute", &json!(0));
+        }
+        problems.into_result()?;
+        Ok(Self { percentage, absolute })
+    }
+
+    /// Returns how many candidates are enough.
+    fn wanted(self, potential: usize) -> usize {
+        (potential * self.percentage / 100).max(self.absolute).min(potential)
+    }
+}
+
+struct DefaultPreemption {
+    args: Args,
+}
+
+impl Plugin for DefaultPreemption {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn args(&self) -> Value {
+        json!({
+            "minCandidateNodesPercentage": self.args.percentage,
+            "minCandidateNodesAbsolute": self.args.absolute,
+        })
+    }
+    fn post_filter(&self) -> Option<&dyn PostFilter> {
+        Some(self)
+    }
+    fn hints(&self) -> Option<&dyn Hints> {
+        Some(self)
+    }
+}
+
+impl PostFilter for DefaultPreemption {
+    fn post_filter(&self, evaluator: &mut dyn Evaluator) -> PostFiltered {
+        let id = evaluator.pod();
+        let Some(pod) = evaluator.view().cluster().pod(id).map(|r| r.pod.clone()) else {
+            return PostFiltered::NotEligible { message: "".into() };
+        };
+        if let Some(code) = ineligible(evaluator, id, &pod) {
+            return PostFiltered::NotEligible { message: code.message("").into() };
+        }
+        let plan = search::search(&self.args, evaluator, &pod);
+        if plan.candidates.is_empty() {
+            return PostFiltered::Nothing { message: message(&plan).into(), plan: Arc::new(plan) };
+        }
+        PostFiltered::Nominate(Arc::new(plan))
+    }
+}
+
+/// Says why a pod may not preempt at all.
+fn ineligible(evaluator: &dyn Evaluator, id: PodId, pod: &Pod) -> Option<ReasonCode> {
+    if pod.never_preempts {
+        return Some(ReasonCode::PreemptionPolicyNever);
+    }
+    let cluster = evaluator.view().cluster();
+    let node = cluster.find_node(&cluster.nominator().of(id)?.node)?;
+    if evaluator.refused(node) == Some(Code::UnschedulableAndUnresolvable) {
+        return None;
+    }
+    let is_going = |victim: &PodId| {
+        cluster.pod(*victim).is_some_and(|r| {
+            let ordered = cluster.preemptions().with_victim(*victim).is_some();
+            r.pod.priority < pod.priority && (ordered || (r.pod.deleting && r.pod.is_preempted))
+        })
+    };
+    cluster.slot(node).pods.iter().any(is_going).then_some(ReasonCode::PreemptionUnderWay)
+}
+
+/// Returns why nothing was found, in kube-scheduler's grammar.
+fn message(plan: &Plan) -> String {
+    let reasons =
+        plan.rejected.iter().flat_map(|r| r.cause.reasons.iter().map(|why| (why.message(), r.count)));
+    nodes_message(plan.total_nodes, reasons)
+}
+
+impl Hints for DefaultPreemption {
+    fn events(&self) -> EventKinds {
+        EventKinds::POD_DELETE
+    }
+
+    /// That a pod is gone is judged by the plugins that refused nodes.
+    fn hint(&self, _view: View<'_>, _pod: &Pod, _event: &ClusterEvent) -> Hint {
+        Hint::Skip
+    }
+}

@@ -1,0 +1,54 @@
+//! Which candidate: kube-scheduler's criteria in their order, and a last tie that is always the same.
+
+use std::cmp::Ordering;
+
+use super::search::Target;
+use crate::cluster::Cluster;
+use crate::framework::post_filter::{Candidate, Cost};
+
+/// Returns what the victims, the most important first, cost.
+pub(super) fn cost(victims: &[Target]) -> Cost {
+    let highest_priority = victims.first().map_or(i32::MIN, |v| v.pod.priority);
+    let top = victims.iter().filter(|v| v.pod.priority == highest_priority);
+    // One that has not started counts as starting now, which is later than all others.
+    let earliest_start = top.map(|v| v.pod.started.unwrap_or(i64::MAX)).min();
+    Cost {
+        budget_violations: victims.iter().filter(|v| v.violates_budget).count(),
+        highest_priority,
+        priority_sum: victims.iter().map(|v| i64::from(v.pod.priority) + (1 << 31)).sum(),
+        victims: victims.len(),
+        earliest_start: earliest_start.filter(|at| *at != i64::MAX),
+    }
+}
+
+/// The criteria, in order: name, and which of two is better.
+type Criterion = (&'static str, fn(&Cost, &Cost) -> Ordering);
+const CRITERIA: [Criterion; 5] = [
+    ("fewest budget violations", |a, b| a.budget_violations.cmp(&b.budget_violations)),
+    ("lowest priority of the most important victim", |a, b| a.highest_priority.cmp(&b.highest_priority)),
+    ("smallest sum of priorities", |a, b| a.priority_sum.cmp(&b.priority_sum)),
+    ("fewest victims", |a, b| a.victims.cmp(&b.victims)),
+    ("latest start of the most important victims", |a, b| {
+        b.earliest_start.unwrap_or(i64::MAX).cmp(&a.earliest_start.unwrap_or(i64::MAX))
+    }),
+];
+/// What decides when all criteria are equal.
+const TIE: &str = "all equal: hash(seed, node name), the greater first";
+
+/// The cheaper first.
+pub(super) fn by_cost(a: &Cost, b: &Cost) -> Ordering {
+    CRITERIA.iter().map(|(_, compare)| compare(a, b)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+/// The better candidate first.
+pub(super) fn compare(cluster: &Cluster, a: &Candidate, b: &Candidate) -> Ordering {
+    by_cost(&a.cost, &b.cost).then_with(|| {
+        let tie = |c: &Candidate| cluster.slot(c.node).tie;
+        tie(b).cmp(&tie(a)).then_with(|| a.name.cmp(&b.name))
+    })
+}
+
+/// Returns the first criterion by which two differ.
+pub(super) fn decided_by(a: &Cost, b: &Cost) -> &'static str {
+    CRITERIA.iter().find(|(_, compare)| compare(a, b).is_ne()).map_or(TIE, |(name, _)| name)
+}

@@ -1,0 +1,41 @@
+//! How many placed pods there are of each priority: most searches for victims end here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::cluster::DerivedState;
+use crate::framework::View;
+use crate::model::{NodeIdx, Pod};
+
+/// The counts.
+#[derive(Clone, Debug, Default)]
+pub struct Priorities(Arc<BTreeMap<i32, usize>>);
+
+impl DerivedState for Priorities {
+    fn fork(&self) -> Box<dyn DerivedState> {
+        Box::new(self.clone())
+    }
+
+    fn pod_added(&mut self, _node: NodeIdx, pod: &Pod) {
+        *Arc::make_mut(&mut self.0).entry(pod.priority).or_default() += 1;
+    }
+
+    fn pod_removed(&mut self, _node: NodeIdx, pod: &Pod) {
+        let counts = Arc::make_mut(&mut self.0);
+        if let Some(count) = counts.get_mut(&pod.priority) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&pod.priority);
+            }
+        }
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+/// Returns the lowest priority of a placed pod.
+pub(super) fn lowest(view: View<'_>) -> Option<i32> {
+    view.state::<Priorities>()?.0.keys().next().copied()
+}

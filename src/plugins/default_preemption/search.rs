@@ -1,0 +1,193 @@
+//! The search for victims: which nodes would take the pod if pods of lower priority were gone, and whose.
+//!
+//! kube-scheduler's steps, in a fixed order of nodes instead of a random one (README.md).
+
+use std::sync::Arc;
+
+use pellucid_api::reason::ReasonCode;
+
+use super::{Args, NAME};
+use crate::cluster::state::tie_hash;
+use crate::framework::plugin::Evaluator;
+use crate::framework::post_filter::{Candidate, Plan, Rejected, VictimChoice};
+use crate::framework::{Cause, Code, Reason};
+use crate::model::object::Budget;
+use crate::model::{Name, NodeIdx, Pod, PodId};
+
+/// Candidates that are remembered for explanations.
+const REMEMBERED: usize = 10;
+/// Example nodes per cause.
+const EXAMPLES: usize = 3;
+
+/// Searches. The plan's first candidate, if there is one, is the choice.
+pub(super) fn search(args: &Args, evaluator: &mut dyn Evaluator, pod: &Pod) -> Plan {
+    let mut rejected = Groups::default();
+    let potential = potential(evaluator, &mut rejected);
+    let view = evaluator.view();
+    let mut plan = Plan { total_nodes: view.nodes().len(), potential: potential.len(), ..Plan::default() };
+    let budgets = Budgets(view.cluster().objects().all_budgets().into_iter().cloned().collect());
+    let is_hopeless = super::priorities::lowest(view).is_none_or(|lowest| lowest >= pod.priority);
+    let wanted = args.wanted(potential.len());
+    let mut candidates: Vec<Candidate> = Vec::new();
+    let (before, after) = potential.split_at(start_of(pod, potential.len()));
+    for node in after.iter().chain(before) {
+        let no_violation = candidates.iter().any(|c| c.cost.budget_violations == 0);
+        if no_violation && candidates.len() >= wanted {
+            break;
+        }
+        plan.tried += 1;
+        let tried = if is_hopeless { Err(no_victims()) } else { try_node(evaluator, pod, &budgets, *node) };
+        match tried {
+            Ok(candidate) => candidates.push(candidate),
+            Err(cause) => rejected.add(cause, evaluator.view().name(*node)),
+        }
+    }
+    plan.found = candidates.len();
+    let cluster = evaluator.view().cluster();
+    candidates.sort_by(|a, b| super::pick::compare(cluster, a, b));
+    if let [best, second, ..] = &candidates[..] {
+        plan.decided_by = Some(super::pick::decided_by(&best.cost, &second.cost));
+    }
+    candidates.truncate(REMEMBERED);
+    plan.candidates = candidates;
+    plan.rejected = rejected.0;
+    plan
+}
+
+/// Returns the nodes on which removing pods might help, by name. The others are rejected.
+fn potential(evaluator: &dyn Evaluator, rejected: &mut Groups) -> Vec<NodeIdx> {
+    let (view, mut potential) = (evaluator.view(), Vec::new());
+    let mut others = (0, Vec::new());
+    for node in view.cluster().by_name() {
+        if evaluator.refused(*node) == Some(Code::Unschedulable) {
+            potential.push(*node);
+            continue;
+        }
+        others.0 += 1;
+        if others.1.len() < EXAMPLES {
+            others.1.push(view.name(*node).clone());
+        }
+    }
+    if others.0 > 0 {
+        let cause = of(Code::UnschedulableAndUnresolvable, ReasonCode::PreemptionNotHelpful);
+        rejected.0.push(Rejected { cause, count: others.0, examples: others.1 });
+    }
+    potential
+}
+
+fn of(code: Code, reason: ReasonCode) -> Cause {
+    Cause::new(NAME, code, Reason::of(reason))
+}
+
+fn no_victims() -> Cause {
+    of(Code::UnschedulableAndUnresolvable, ReasonCode::NoPreemptionVictims)
+}
+
+/// Where the walk over the nodes begins: spread by the pod's name, so that pods do not all try the same few.
+fn start_of(pod: &Pod, n: usize) -> usize {
+    if n == 0 { 0 } else { (tie_hash(0, &pod.key.to_string()) % n as u64) as usize }
+}
+
+#[derive(Default)]
+struct Groups(Vec<Rejected>);
+
+impl Groups {
+    fn add(&mut self, cause: Cause, name: &Name) {
+        let at = self.0.iter().position(|r| r.cause == cause).unwrap_or_else(|| {
+            self.0.push(Rejected { cause, count: 0, examples: Vec::new() });
+            self.0.len() - 1
+        });
+        let group = &mut self.0[at];
+        group.count += 1;
+        if group.examples.len() < EXAMPLES {
+            group.examples.push(name.clone());
+        }
+    }
+}
+
+/// Tries one node: everybody of lower priority away, then back one by one, the most important first.
+fn try_node(
+    evaluator: &mut dyn Evaluator,
+    pod: &Pod,
+    budgets: &Budgets,
+    node: NodeIdx,
+) -> Result<Candidate, Cause> {
+    let cluster = evaluator.view().cluster();
+    let on_node = cluster.slot(node).pods.iter().filter_map(|id| Some((*id, cluster.pod(*id)?)));
+    let mut pool: Vec<Target> = on_node
+        .filter(|(_, record)| record.pod.priority < pod.priority)
+        .map(|(id, record)| Target { id, pod: record.pod.clone(), violates_budget: false })
+        .collect();
+    if pool.is_empty() {
+        return Err(no_victims());
+    }
+    pool.sort_by(importance);
+    budgets.split(&mut pool);
+    evaluator.try_out();
+    for target in &pool {
+        evaluator.remove(target.id);
+    }
+    let victims = match evaluator.refusal(node) {
+        Some(cause) => Err(cause),
+        None => Ok(reprieve(evaluator, pool, node)),
+    };
+    evaluator.give_back();
+    let victims = victims?;
+    let name = evaluator.view().name(node).clone();
+    let cost = super::pick::cost(&victims);
+    let choice =
+        |t: &Target| VictimChoice { pod: t.id, key: t.pod.key.clone(), violates_budget: t.violates_budget };
+    Ok(Candidate { node, name, victims: victims.iter().map(choice).collect(), cost })
+}
+
+/// Puts back whoever can stay, those first whose budget would be violated. Returns the others.
+fn reprieve(evaluator: &mut dyn Evaluator, pool: Vec<Target>, node: NodeIdx) -> Vec<Target> {
+    let (violating, others): (Vec<_>, Vec<_>) = pool.into_iter().partition(|t| t.violates_budget);
+    let mut victims = Vec::new();
+    for target in violating.into_iter().chain(others) {
+        evaluator.restore(target.id, node);
+        if evaluator.refusal(node).is_some() {
+            evaluator.remove(target.id);
+            victims.push(target);
+        }
+    }
+    victims.sort_by(importance);
+    victims
+}
+
+/// A pod that might have to go.
+pub(super) struct Target {
+    id: PodId,
+    pub(super) pod: Arc<Pod>,
+    pub(super) violates_budget: bool,
+}
+
+/// The more important first: higher priority, then earlier start; a pod that has not started is the least
+/// important. Equal ones by name, so that the choice is always the same.
+fn importance(a: &Target, b: &Target) -> std::cmp::Ordering {
+    let started = |t: &Target| t.pod.started.unwrap_or(i64::MAX);
+    let by_priority = b.pod.priority.cmp(&a.pod.priority);
+    by_priority.then_with(|| started(a).cmp(&started(b))).then_with(|| a.pod.key.cmp(&b.pod.key))
+}
+
+/// The budgets there are.
+struct Budgets(Vec<Budget>);
+
+impl Budgets {
+    /// Marks the pods whose eviction, one after another, goes beyond what their budgets allow. A pod that is
+    /// disrupted already is free. An empty selector protects nobody, as kube-scheduler has it.
+    fn split(&self, pool: &mut [Target]) {
+        let mut allowed: Vec<i32> = self.0.iter().map(|b| b.allowed).collect();
+        for target in pool {
+            let pod = &target.pod;
+            for (budget, allowed) in self.0.iter().zip(&mut allowed) {
+                let protects = budget.namespace == pod.key.namespace
+                    && budget.selector.as_ref().is_some_and(|s| !s.is_empty() && s.matches(&pod.labels));
+                if protects && !budget.disrupted.contains(&pod.key.name) {
+                    *allowed -= 1;
+                    target.violates_budget |= *allowed < 0;
+                }
+            }
+        }
+    }
+}
