@@ -124,6 +124,31 @@ reasons! {
         meaning: "What the pod requests of the resource is more than the node has left.",
         remedy: "Wait for pods to end, add nodes, or lower the request."
     }
+    SpreadLabelMissing {
+        plugin: "PodTopologySpread", message: "node(s) didn't match pod topology spread constraints (missing required label)", resolver: ClusterAdmin,
+        meaning: "The node lacks the label over whose values the pod must be spread (topologyKey of a DoNotSchedule constraint).",
+        remedy: "Label the node, or correct topologyKey in the pod's topologySpreadConstraints."
+    }
+    SpreadSkewTooLarge {
+        plugin: "PodTopologySpread", message: "node(s) didn't match pod topology spread constraints", resolver: PodOwner,
+        meaning: "With this pod the node's domain would hold over maxSkew more matching pods than the domain with the fewest.",
+        remedy: "Make room in the domains with fewer matching pods, raise maxSkew, or use whenUnsatisfiable: ScheduleAnyway."
+    }
+    PodAffinityMismatch {
+        plugin: "InterPodAffinity", message: "node(s) didn't match pod affinity rules", resolver: PodOwner,
+        meaning: "A required podAffinity term finds no matching pod in the node's domain, or the node lacks its topologyKey.",
+        remedy: "Start the pods it wants to be near, correct selector, namespaces or topologyKey, or make the term a preference."
+    }
+    PodAntiAffinityConflict {
+        plugin: "InterPodAffinity", message: "node(s) didn't match pod anti-affinity rules", resolver: PodOwner,
+        meaning: "A pod in the node's domain matches a required podAntiAffinity term of this pod.",
+        remedy: "Add nodes in other domains, wait for the other pods to end, or make the term a preference."
+    }
+    ExistingAntiAffinityConflict {
+        plugin: "InterPodAffinity", message: "node(s) didn't satisfy existing pods anti-affinity rules", resolver: PodOwner,
+        meaning: "A pod in the node's domain has a required podAntiAffinity term that this pod matches.",
+        remedy: "Add nodes in other domains, wait for those pods to end, or change the labels by which they keep this pod away."
+    }
     PluginsDisagree {
         plugin: "Scheduler", message: "node(s) didn't satisfy plugin(s) [{}] simultaneously", resolver: PodOwner,
         meaning: "Plugins that each restrict the pod to a set of nodes by name have no node in common.",

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::cluster::{PodRecord, Stage};
 use crate::framework::View;
 use crate::framework::endpoint::{ReadContext, ReadError};
-use crate::model::{Name, NodeIdx};
+use crate::model::{Name, NodeIdx, PodKey};
 
 /// The longest list of an endpoint.
 pub(super) const MAX_ROWS: usize = 1000;
@@ -57,6 +57,17 @@ pub(super) fn node_of(cx: &ReadContext<'_>) -> Result<NodeIdx, ReadError> {
     node.filter(|n| cx.view.cluster().node(*n).is_some()).ok_or_else(|| ReadError::NotFound {
         code: "NodeNotFound",
         message: format!("there is no node {text:?}"),
+    })
+}
+
+/// Returns the pod that the path parameters `namespace` and `podName` name.
+pub(super) fn pod_of<'a>(cx: &ReadContext<'a>) -> Result<&'a PodRecord, ReadError> {
+    let param = |name: &str| cx.params.get(name).map_or("", String::as_str);
+    let key = PodKey::new(param("namespace"), param("podName"));
+    let cluster = cx.view.cluster();
+    cluster.find_pod(&key).and_then(|id| cluster.pod(id)).ok_or_else(|| ReadError::NotFound {
+        code: "PodNotFound",
+        message: format!("there is no pod {:?} in the scheduler's view", key.to_string()),
     })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! PURE. Adding one is a folder and a line in [`registry`]. What several plugins share stands beside
 //! them: `args` reads arguments, `listing` bounds endpoints, `node_mask` is a set of nodes as bits,
-//! `scored` reads amounts for scores.
+//! `relations` counts pods by what selectors see of them, `scored` reads amounts for scores.
 
 use crate::framework::PluginFactory;
 use crate::framework::plugin::ArgsError;
@@ -12,6 +12,7 @@ mod args;
 mod endpoint_tests;
 mod listing;
 mod node_mask;
+mod relations;
 mod scored;
 #[cfg(test)]
 mod testing;
@@ -19,12 +20,14 @@ mod testing;
 pub mod default_binder;
 pub mod default_preemption;
 pub mod image_locality;
+pub mod inter_pod_affinity;
 pub mod node_affinity;
 pub mod node_name;
 pub mod node_ports;
 pub mod node_resources_balanced_allocation;
 pub mod node_resources_fit;
 pub mod node_unschedulable;
+pub mod pod_topology_spread;
 pub mod priority_sort;
 pub mod scheduling_gates;
 pub mod taint_toleration;
@@ -41,6 +44,8 @@ pub fn registry() -> Vec<Box<dyn PluginFactory>> {
         Box::new(node_affinity::Factory),
         Box::new(node_ports::Factory),
         Box::new(node_resources_fit::Factory),
+        Box::new(pod_topology_spread::Factory),
+        Box::new(inter_pod_affinity::Factory),
         Box::new(default_preemption::Factory),
         Box::new(node_resources_balanced_allocation::Factory),
         Box::new(image_locality::Factory),

@@ -11,6 +11,7 @@ pub mod plugins;
 pub mod preemption;
 pub mod profiles;
 pub mod queue;
+pub mod relations;
 mod schema;
 pub mod scores;
 mod services;

@@ -1,0 +1,110 @@
+//! Filter: the pod's required affinity, its required anti-affinity, and that of the pods there are.
+
+use std::sync::Arc;
+
+use pellucid_api::reason::ReasonCode;
+
+use super::super::relations::Relations;
+use super::sums::{Sums, for_each_about};
+use super::terms::{Terms, Use, is_about};
+use super::{InterPodAffinity, NAME};
+use crate::framework::plugin::{CycleValue, Filter, Nodes, PreFilter, PreFiltered, Reads};
+use crate::framework::{Cause, CauseId, Code, Reason, View};
+use crate::model::PodSpec;
+use crate::model::relations::PodAffinityTerm;
+
+/// Pods per domain.
+struct Prepared {
+    /// Those that match every required affinity term of the pod.
+    affinity: Sums,
+    /// There is none, and the pod matches its own terms: it may be the first.
+    is_first: bool,
+    /// Those that match some required anti-affinity term of the pod.
+    anti_affinity: Sums,
+    /// Those with a required anti-affinity term that the pod matches.
+    existing: Sums,
+}
+
+impl PreFilter for InterPodAffinity {
+    fn reads(&self) -> Reads {
+        Reads::Everything
+    }
+
+    fn pre_filter(&self, view: View<'_>, spec: &PodSpec) -> PreFiltered {
+        let (Some(relations), Some(terms)) = (view.state::<Relations>(), view.state::<Terms>()) else {
+            return PreFiltered::Skip;
+        };
+        let mut existing = Sums::default();
+        terms.about(view, spec, Use::Refusing, |group| {
+            let key = existing.key(relations, &group.term.term.topology_key);
+            existing.add(key, &group.counts, 1);
+        });
+        let (near, far) = (&spec.pod_affinity.required, &spec.pod_anti_affinity.required);
+        if existing.is_empty() && near.is_empty() && far.is_empty() {
+            return PreFiltered::Skip;
+        }
+        let affinity = matching_all(view, relations, spec, near);
+        let mut anti_affinity = Sums::default();
+        for term in far {
+            let key = anti_affinity.key(relations, &term.topology_key);
+            for_each_about(view, relations, term, &spec.namespace, |class| {
+                anti_affinity.add(key, &class.counts, 1);
+            });
+        }
+        let matches_itself =
+            |t: &PodAffinityTerm| is_about(view, t, &spec.namespace, (&spec.namespace, &spec.labels));
+        let is_first = affinity.is_empty() && near.iter().all(matches_itself);
+        let prepared = Prepared { affinity, is_first, anti_affinity, existing };
+        PreFiltered::Ready { value: Arc::new(prepared), nodes: None }
+    }
+}
+
+/// Counts the pods that match every term, per domain of each term's key.
+fn matching_all(view: View<'_>, relations: &Relations, spec: &PodSpec, terms: &[PodAffinityTerm]) -> Sums {
+    let mut sums = Sums::default();
+    let Some((first, rest)) = terms.split_first() else { return sums };
+    for term in terms {
+        sums.key(relations, &term.topology_key);
+    }
+    for_each_about(view, relations, first, &spec.namespace, |class| {
+        let about =
+            |t: &PodAffinityTerm| is_about(view, t, &spec.namespace, (&class.namespace, &class.labels));
+        if rest.iter().all(about) {
+            for key in 0..sums.keys().len() {
+                sums.add(key, &class.counts, 1);
+            }
+        }
+    });
+    sums
+}
+
+impl Filter for InterPodAffinity {
+    fn reads(&self) -> Reads {
+        Reads::Everything
+    }
+
+    fn filter(&self, _view: View<'_>, _spec: &PodSpec, value: &CycleValue, nodes: &mut Nodes<'_>) {
+        let Some(prepared) = value.downcast_ref::<Prepared>() else { return };
+        let mut cause = |code, reason| nodes.cause(Cause::new(NAME, code, Reason::of(reason)));
+        let not_near = cause(Code::UnschedulableAndUnresolvable, ReasonCode::PodAffinityMismatch);
+        let not_far = cause(Code::Unschedulable, ReasonCode::PodAntiAffinityConflict);
+        let not_wanted = cause(Code::Unschedulable, ReasonCode::ExistingAntiAffinityConflict);
+        nodes.refuse(|node| {
+            let mut all_near = true;
+            for key in prepared.affinity.keys() {
+                match key.on(node) {
+                    None => return not_near,
+                    Some(pods) => all_near &= pods > 0,
+                }
+            }
+            if !all_near && !prepared.is_first {
+                return not_near;
+            }
+            let is_taken = |sums: &Sums| sums.keys().iter().any(|key| key.on(node).is_some_and(|n| n > 0));
+            if is_taken(&prepared.anti_affinity) {
+                return not_far;
+            }
+            if is_taken(&prepared.existing) { not_wanted } else { CauseId::FEASIBLE }
+        });
+    }
+}

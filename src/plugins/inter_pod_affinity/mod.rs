@@ -1,0 +1,105 @@
+//! InterPodAffinity: places pods near pods they want and away from pods they must avoid, and honours what
+//! the pods there are ask of newcomers.
+//!
+//! "Near" is the same domain: nodes with one value of a term's `topologyKey`. The rules are in the README
+//! beside this file.
+
+use std::sync::Arc;
+
+use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::relations::{InterPodAffinityOfNode, InterPodAffinityState};
+use serde_json::Value;
+
+use crate::cluster::DerivedState;
+use crate::framework::endpoint::Endpoint;
+use crate::framework::plugin::{ArgsError, Filter, Hints, Plugin, PluginFactory, PreFilter, PreScore, Score};
+
+mod args;
+mod filter;
+mod hints;
+mod reads;
+mod score;
+mod sums;
+mod terms;
+#[cfg(test)]
+mod tests;
+
+/// Name in the configuration.
+pub const NAME: &str = "InterPodAffinity";
+
+/// The registry's entry.
+pub struct Factory;
+
+impl PluginFactory for Factory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "Places pods near or away from other pods, as their affinity terms ask"
+    }
+
+    fn default_weight(&self) -> i64 {
+        2
+    }
+
+    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
+        let args = args::read(args)?;
+        Ok(Arc::new(InterPodAffinity { args }))
+    }
+
+    fn args_schema(&self) -> Value {
+        args::schema()
+    }
+
+    fn derived_state(&self) -> Option<Box<dyn DerivedState>> {
+        Some(Box::new(terms::Terms::default()))
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        vec![
+            Endpoint::new(
+                "state",
+                "The affinity terms that placed pods have",
+                BodySchema::of::<InterPodAffinityState>(),
+                reads::read_state,
+            )
+            .with_rows("terms"),
+            Endpoint::new(
+                "nodes/:nodeName",
+                "The affinity terms of placed pods that reach one node",
+                BodySchema::of::<InterPodAffinityOfNode>(),
+                reads::read_node,
+            )
+            .with_rows("terms"),
+        ]
+    }
+}
+
+struct InterPodAffinity {
+    args: args::Args,
+}
+
+impl Plugin for InterPodAffinity {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn args(&self) -> Value {
+        self.args.show()
+    }
+    fn pre_filter(&self) -> Option<&dyn PreFilter> {
+        Some(self)
+    }
+    fn filter(&self) -> Option<&dyn Filter> {
+        Some(self)
+    }
+    fn pre_score(&self) -> Option<&dyn PreScore> {
+        Some(self)
+    }
+    fn score(&self) -> Option<&dyn Score> {
+        Some(self)
+    }
+    fn hints(&self) -> Option<&dyn Hints> {
+        Some(self)
+    }
+}

@@ -1,0 +1,279 @@
+//! The affinity terms of placed pods: each distinct one once, with the number of its pods per node.
+//!
+//! Which terms a pod matches is found by its labels, so a pod to which no term applies costs a look-up per
+//! label, however many terms there are.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::super::relations::{NodeCounts, insert, remove};
+use crate::cluster::DerivedState;
+use crate::framework::View;
+use crate::model::relations::PodAffinityTerm;
+use crate::model::selector::{LabelSelector, Labels, Operator};
+use crate::model::{CowMap, Name, NodeIdx, Pages, Pod, PodSpec};
+
+type GroupId = u32;
+
+/// What a term asks of the pods that match it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Kind {
+    /// They must be near.
+    RequiredAffinity,
+    /// They must be elsewhere.
+    RequiredAntiAffinity,
+    /// They should be near.
+    PreferredAffinity,
+    /// They should be elsewhere.
+    PreferredAntiAffinity,
+}
+
+impl Kind {
+    /// Returns the word used in bodies.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::RequiredAffinity => "required affinity",
+            Self::RequiredAntiAffinity => "required anti-affinity",
+            Self::PreferredAffinity => "preferred affinity",
+            Self::PreferredAntiAffinity => "preferred anti-affinity",
+        }
+    }
+}
+
+/// A term with the namespaces it means.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Term {
+    /// What it asks.
+    pub(super) kind: Kind,
+    /// Its weight, 0 when it is required.
+    pub(super) weight: i32,
+    /// The term; its own namespace is listed when it names none.
+    pub(super) term: PodAffinityTerm,
+}
+
+/// Placed pods with the same term.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    /// The term.
+    pub(super) term: Term,
+    /// How many pods have it, per node slot.
+    pub(super) counts: NodeCounts,
+}
+
+/// Returns a term that names the namespace of its pod where it names none.
+pub(super) fn resolved(term: &PodAffinityTerm, namespace: &Name) -> PodAffinityTerm {
+    let mut term = term.clone();
+    if term.namespaces.is_empty() && term.namespace_selector.is_none() {
+        term.namespaces = Box::new([namespace.clone()]);
+    }
+    term
+}
+
+/// Whether a term of a pod in namespace `home` is about a pod with these labels in a namespace.
+pub(super) fn is_about(
+    view: View<'_>,
+    term: &PodAffinityTerm,
+    home: &Name,
+    (namespace, labels): (&Name, &Labels),
+) -> bool {
+    term.selector.as_ref().is_some_and(|s| s.matches(labels)) && reaches(view, term, home, namespace)
+}
+
+/// Whether a term of a pod in namespace `home` is about pods of a namespace.
+pub(super) fn reaches(view: View<'_>, term: &PodAffinityTerm, home: &Name, namespace: &Name) -> bool {
+    if term.namespaces.is_empty() && term.namespace_selector.is_none() {
+        return home == namespace;
+    }
+    term.namespaces.contains(namespace)
+        || term.namespace_selector.as_ref().is_some_and(|selector| {
+            selector.is_empty() || selector.matches(&view.cluster().objects().namespace_labels(namespace))
+        })
+}
+
+/// Finds terms by a label that a pod must have to match: one of the values that some `In` lists.
+#[derive(Clone, Debug, Default)]
+struct ByLabel {
+    listed: CowMap<(Name, Name), Arc<Vec<GroupId>>>,
+    /// Terms without such a list.
+    others: CowMap<(), Arc<Vec<GroupId>>>,
+    len: usize,
+}
+
+impl ByLabel {
+    /// Returns the labels under which a selector is found.
+    fn keys(selector: &LabelSelector) -> Vec<(Name, Name)> {
+        let listed = selector.requirements().iter().filter(|r| r.operator == Operator::In);
+        let Some(shortest) = listed.min_by_key(|r| r.values.len()) else { return Vec::new() };
+        let mut keys: Vec<_> = shortest.values.iter().map(|v| (shortest.key.clone(), v.clone())).collect();
+        keys.sort();
+        keys.dedup();
+        keys
+    }
+
+    fn add(&mut self, selector: &LabelSelector, id: GroupId) {
+        let keys = Self::keys(selector);
+        if keys.is_empty() {
+            insert(&mut self.others, (), id);
+        }
+        keys.into_iter().for_each(|key| insert(&mut self.listed, key, id));
+        self.len += 1;
+    }
+
+    fn remove(&mut self, selector: &LabelSelector, id: GroupId) {
+        let keys = Self::keys(selector);
+        if keys.is_empty() {
+            remove(&mut self.others, &(), id);
+        }
+        keys.iter().for_each(|key| remove(&mut self.listed, key, id));
+        self.len -= 1;
+    }
+
+    fn candidates(&self, labels: &Labels) -> impl Iterator<Item = GroupId> {
+        let listed = labels.iter().filter_map(|pair| self.listed.get(pair));
+        let found = self.others.get(&()).into_iter().chain(listed);
+        found.flat_map(|ids| ids.iter().copied())
+    }
+}
+
+/// The terms of all placed pods.
+#[derive(Clone, Default)]
+pub(super) struct Terms {
+    all: Pages<Option<Arc<Group>>>,
+    free: Vec<GroupId>,
+    ids: CowMap<Term, GroupId>,
+    /// Required anti-affinity, which refuses nodes.
+    refusing: ByLabel,
+    /// The others, which are scored.
+    scoring: ByLabel,
+    /// The spec asked for last: equal pods often come one after another.
+    last: Option<(Arc<PodSpec>, SmallVec<[GroupId; 4]>)>,
+}
+
+/// Which terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// Required anti-affinity.
+    Refusing,
+    /// All others.
+    Scoring,
+}
+
+impl Terms {
+    /// Calls back for every group whose term is about a pod with this spec, in no order.
+    pub(super) fn about<'a>(
+        &'a self,
+        view: View<'_>,
+        spec: &PodSpec,
+        which: Use,
+        mut with: impl FnMut(&'a Group),
+    ) {
+        let index = if which == Use::Refusing { &self.refusing } else { &self.scoring };
+        if index.len == 0 {
+            return;
+        }
+        for id in index.candidates(&spec.labels) {
+            let Some(group) = &self.all[id as usize] else { continue };
+            // Its own namespace is listed, so there is none to fall back to.
+            if is_about(view, &group.term.term, &spec.namespace, (&spec.namespace, &spec.labels)) {
+                with(group);
+            }
+        }
+    }
+
+    /// Iterates over all groups, in no order.
+    pub(super) fn groups(&self) -> impl Iterator<Item = &Group> {
+        self.all.iter().flatten().map(|group| &**group)
+    }
+
+    fn index_of(&mut self, kind: Kind) -> &mut ByLabel {
+        if kind == Kind::RequiredAntiAffinity { &mut self.refusing } else { &mut self.scoring }
+    }
+
+    /// Returns the groups of a spec's terms; makes those that there are not.
+    fn ids_of(&mut self, spec: &Arc<PodSpec>) -> SmallVec<[GroupId; 4]> {
+        if let Some((known, ids)) = &self.last
+            && Arc::ptr_eq(known, spec)
+        {
+            return ids.clone();
+        }
+        let ids: SmallVec<[GroupId; 4]> = terms_of(spec).into_iter().map(|term| self.id_of(term)).collect();
+        self.last = Some((spec.clone(), ids.clone()));
+        ids
+    }
+
+    fn id_of(&mut self, term: Term) -> GroupId {
+        if let Some(known) = self.ids.get(&term) {
+            return *known;
+        }
+        let id = self.free.pop().unwrap_or(self.all.len() as GroupId);
+        let selector = term.term.selector.clone().unwrap_or_default();
+        self.index_of(term.kind).add(&selector, id);
+        self.ids.insert(term.clone(), id);
+        self.all.set(id as usize, Some(Arc::new(Group { term, counts: NodeCounts::default() })));
+        id
+    }
+
+    fn forget_if_empty(&mut self, id: GroupId) {
+        let Some(group) = self.all[id as usize].take_if(|g| g.counts.total() == 0) else { return };
+        self.last = None;
+        let term = &group.term;
+        self.ids.remove(term);
+        let selector = term.term.selector.clone().unwrap_or_default();
+        self.index_of(term.kind).remove(&selector, id);
+        self.free.push(id);
+    }
+}
+
+/// Returns the terms of a pod that can match anything.
+fn terms_of(spec: &PodSpec) -> Vec<Term> {
+    let required = [
+        (Kind::RequiredAffinity, &spec.pod_affinity.required),
+        (Kind::RequiredAntiAffinity, &spec.pod_anti_affinity.required),
+    ];
+    let preferred = [
+        (Kind::PreferredAffinity, &spec.pod_affinity.preferred),
+        (Kind::PreferredAntiAffinity, &spec.pod_anti_affinity.preferred),
+    ];
+    let make = |kind, weight, term| Term { kind, weight, term: resolved(term, &spec.namespace) };
+    let required = required.iter().flat_map(|(kind, all)| all.iter().map(|t| make(*kind, 0, t)));
+    let preferred =
+        preferred.iter().flat_map(|(kind, all)| all.iter().map(|w| make(*kind, w.weight, &w.term)));
+    required.chain(preferred).filter(|t| t.term.selector.is_some()).collect()
+}
+
+impl DerivedState for Terms {
+    fn fork(&self) -> Box<dyn DerivedState> {
+        Box::new(self.clone())
+    }
+
+    fn pod_added(&mut self, node: NodeIdx, pod: &Pod) {
+        if pod.spec.pod_affinity.is_empty() && pod.spec.pod_anti_affinity.is_empty() {
+            return;
+        }
+        for id in self.ids_of(&pod.spec) {
+            if let Some(group) = &mut self.all[id as usize] {
+                Arc::make_mut(group).counts.add(node);
+            }
+        }
+    }
+
+    fn pod_removed(&mut self, node: NodeIdx, pod: &Pod) {
+        if pod.spec.pod_affinity.is_empty() && pod.spec.pod_anti_affinity.is_empty() {
+            return;
+        }
+        let ids = self.ids_of(&pod.spec);
+        for id in &ids {
+            if let Some(group) = &mut self.all[*id as usize] {
+                Arc::make_mut(group).counts.remove(node);
+            }
+        }
+        for id in ids {
+            self.forget_if_empty(id);
+        }
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}

@@ -1,0 +1,68 @@
+//! Filter: no domain may hold over `maxSkew` more matching pods than the one with the fewest.
+
+use std::sync::Arc;
+
+use pellucid_api::reason::ReasonCode;
+
+use super::super::relations::{Column, NO_VALUE};
+use super::constraints::constraints;
+use super::domains::Domains;
+use super::{NAME, PodTopologySpread};
+use crate::framework::plugin::{CycleValue, Filter, Nodes, PreFilter, PreFiltered, Reads};
+use crate::framework::{Cause, CauseId, Code, Reason, View};
+use crate::model::PodSpec;
+
+/// What a hard constraint says about nodes.
+struct Checked {
+    column: Arc<Column>,
+    /// By value: the skew would be too large.
+    refused: Vec<bool>,
+}
+
+impl PreFilter for PodTopologySpread {
+    fn reads(&self) -> Reads {
+        Reads::Everything
+    }
+
+    fn pre_filter(&self, view: View<'_>, spec: &PodSpec) -> PreFiltered {
+        let hard = constraints(view, spec, &self.defaults, true);
+        if hard.is_empty() {
+            return PreFiltered::Skip;
+        }
+        let check = |(domains, constraint): (Domains, &super::constraints::Constraint<'_>)| {
+            let max_skew = i64::from(constraint.rule.max_skew);
+            let values = 0..domains.column.len() as u32;
+            let refused = values.map(|value| domains.skew(value) > max_skew).collect();
+            Checked { column: domains.column, refused }
+        };
+        let counted = Domains::count(view, spec, &hard);
+        let checked: Vec<Checked> = counted.into_iter().zip(&hard).map(check).collect();
+        PreFiltered::Ready { value: Arc::new(checked), nodes: None }
+    }
+}
+
+impl Filter for PodTopologySpread {
+    fn reads(&self) -> Reads {
+        Reads::Everything
+    }
+
+    fn filter(&self, _view: View<'_>, _spec: &PodSpec, value: &CycleValue, nodes: &mut Nodes<'_>) {
+        let Some(all) = value.downcast_ref::<Vec<Checked>>() else { return };
+        let label = Reason::of(ReasonCode::SpreadLabelMissing);
+        let missing = nodes.cause(Cause::new(NAME, Code::UnschedulableAndUnresolvable, label));
+        let skew = Reason::of(ReasonCode::SpreadSkewTooLarge);
+        let skewed = nodes.cause(Cause::new(NAME, Code::Unschedulable, skew));
+        nodes.refuse(|node| {
+            for checked in all {
+                let value = checked.column.of(node);
+                if value == NO_VALUE {
+                    return missing;
+                }
+                if checked.refused[value as usize] {
+                    return skewed;
+                }
+            }
+            CauseId::FEASIBLE
+        });
+    }
+}

@@ -1,0 +1,106 @@
+//! PodTopologySpread: keeps pods that belong together evenly spread over domains, such as zones or nodes.
+//!
+//! Hard constraints refuse nodes in domains that would get too far ahead of the emptiest one; soft ones
+//! prefer nodes in emptier domains. The arithmetic is in the README beside this file.
+
+use std::sync::Arc;
+
+use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::relations::{PodTopologySpreadState, SpreadOfPod};
+use serde_json::Value;
+
+use super::relations::Relations;
+use crate::cluster::DerivedState;
+use crate::framework::endpoint::Endpoint;
+use crate::framework::plugin::{ArgsError, Filter, Hints, Plugin, PluginFactory, PreFilter, PreScore, Score};
+
+mod args;
+mod constraints;
+mod domains;
+mod filter;
+mod hints;
+mod reads;
+mod score;
+#[cfg(test)]
+mod tests;
+
+/// Name in the configuration.
+pub const NAME: &str = "PodTopologySpread";
+
+/// The registry's entry.
+pub struct Factory;
+
+impl PluginFactory for Factory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "Spreads pods that belong together over zones, nodes or other domains"
+    }
+
+    fn default_weight(&self) -> i64 {
+        2
+    }
+
+    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
+        let defaults = args::read(args)?;
+        Ok(Arc::new(PodTopologySpread { defaults }))
+    }
+
+    fn args_schema(&self) -> Value {
+        args::schema()
+    }
+
+    fn derived_state(&self) -> Option<Box<dyn DerivedState>> {
+        Some(Box::new(Relations::default()))
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        vec![
+            Endpoint::new(
+                "state",
+                "The spread constraints that pods have, and how their pods are spread",
+                BodySchema::of::<PodTopologySpreadState>(),
+                reads::read_state,
+            )
+            .with_rows("constraints"),
+            Endpoint::new(
+                "pods/:namespace/:podName",
+                "The spread constraints of one pod, and the skew it would make in each domain",
+                BodySchema::of::<SpreadOfPod>(),
+                reads::read_pod,
+            )
+            .with_rows("domains"),
+        ]
+    }
+}
+
+struct PodTopologySpread {
+    /// What holds for pods without constraints of their own.
+    defaults: args::Defaults,
+}
+
+impl Plugin for PodTopologySpread {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn args(&self) -> Value {
+        self.defaults.show()
+    }
+    fn pre_filter(&self) -> Option<&dyn PreFilter> {
+        Some(self)
+    }
+    fn filter(&self) -> Option<&dyn Filter> {
+        Some(self)
+    }
+    fn pre_score(&self) -> Option<&dyn PreScore> {
+        Some(self)
+    }
+    fn score(&self) -> Option<&dyn Score> {
+        Some(self)
+    }
+    fn hints(&self) -> Option<&dyn Hints> {
+        Some(self)
+    }
+}

@@ -1,0 +1,88 @@
+//! What relations among pods are decided on: which pods there are per label class and node, and which
+//! domains nodes lie in.
+//!
+//! One derived state for PodTopologySpread and InterPodAffinity. It is made by the factory of the former,
+//! which is registered whether or not a profile enables it.
+
+use std::sync::Arc;
+
+use crate::cluster::DerivedState;
+use crate::model::selector::LabelSelector;
+use crate::model::{CowMap, Name, Node, NodeIdx, Object, Pod};
+
+mod classes;
+mod counts;
+mod text;
+mod topology;
+
+pub(super) use classes::{Class, Classes, insert, remove};
+pub(super) use counts::NodeCounts;
+pub(super) use text::selector_text;
+pub(super) use topology::{Column, HOSTNAME, NO_VALUE, Topology, ValueId, ZONE};
+
+/// The Services of one namespace with their selectors, by name.
+type Services = Arc<Vec<(Name, LabelSelector)>>;
+
+/// The state. See the module.
+#[derive(Clone, Default)]
+pub(super) struct Relations {
+    pub(super) classes: Classes,
+    pub(super) topology: Topology,
+    services: CowMap<Name, Services>,
+}
+
+impl Relations {
+    /// Returns the Services of a namespace that select pods.
+    pub(super) fn services(&self, namespace: &Name) -> &[(Name, LabelSelector)] {
+        self.services.get(namespace).map_or(&[], |services| services)
+    }
+
+    fn set_service(&mut self, object: &Object, is_there: bool) {
+        let Object::Service(service) = object else { return };
+        let mut all = self.services.remove(&service.namespace).unwrap_or_default();
+        let list = Arc::make_mut(&mut all);
+        list.retain(|(name, _)| *name != service.name);
+        if let Some(selector) = service.selector.as_ref().filter(|_| is_there) {
+            let at = list.partition_point(|(name, _)| *name < service.name);
+            list.insert(at, (service.name.clone(), selector.clone()));
+        }
+        if !list.is_empty() {
+            self.services.insert(service.namespace.clone(), all);
+        }
+    }
+}
+
+impl DerivedState for Relations {
+    fn fork(&self) -> Box<dyn DerivedState> {
+        Box::new(self.clone())
+    }
+
+    fn pod_added(&mut self, node: NodeIdx, pod: &Pod) {
+        self.classes.add(node, pod);
+        self.topology.count_users(&pod.spec, 1);
+    }
+
+    fn pod_removed(&mut self, node: NodeIdx, pod: &Pod) {
+        self.classes.remove(node, pod);
+        self.topology.count_users(&pod.spec, -1);
+    }
+
+    fn node_changed(&mut self, node: NodeIdx, old: Option<&Node>, new: Option<&Node>) {
+        let (before, after) = (old.map(|n| &n.labels), new.map(|n| &n.labels));
+        if before.is_none() || before != after {
+            self.topology.set(node, after);
+        }
+    }
+
+    fn object_changed(&mut self, old: Option<&Object>, new: Option<&Object>) {
+        for (object, is_there) in [(old, false), (new, true)] {
+            if let Some(object) = object {
+                self.set_service(object, is_there);
+            }
+        }
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
