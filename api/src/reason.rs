@@ -174,6 +174,11 @@ reasons! {
         meaning: "A plugin that is not part of the scheduler refused the node; the message is its own.",
         remedy: "See the documentation of the plugin."
     }
+    PreBindFailed {
+        plugin: "Scheduler", message: "running PreBind failed: {}", resolver: Time,
+        meaning: "What had to be done before the pod is bound, such as binding its volumes, did not come about.",
+        remedy: "The pod is tried again after a backoff; see the events of its claims."
+    }
     PreemptionNotHelpful {
         plugin: "DefaultPreemption", message: "Preemption is not helpful for scheduling", resolver: PodOwner,
         meaning: "The node refuses the pod for something that no other pod's going would change.",
