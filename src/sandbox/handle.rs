@@ -43,7 +43,7 @@ pub struct Config {
     pub clock: Clock,
     /// The lifecycle of pods, or none: bound pods stay Pending, and deleted ones Terminating.
     pub kubelet: Option<Kubelet>,
-    /// Whether Deployments, ReplicaSets, Jobs, disruption budgets and garbage collection work.
+    /// Whether workloads, disruption budgets, volumes and garbage collection work.
     pub controllers: bool,
     /// How many changes of a table watches can go back.
     pub history: usize,
@@ -111,6 +111,7 @@ impl Sandbox {
         }
         if config.controllers {
             handle_of_it.tasks.push(tokio::spawn(controllers::run(server.clone())));
+            handle_of_it.tasks.push(tokio::spawn(controllers::volumes::run(server.clone())));
         }
         if let Some(kubelet) = config.kubelet {
             handle_of_it.tasks.push(tokio::spawn(kubelet::run(server.clone(), kubelet)));

@@ -49,5 +49,5 @@ mod validate;
 mod watch;
 
 pub use clock::Clock;
-pub use faults::{Fault, Faults, Match};
+pub use faults::{Fault, Faults, Match, Objects, Trouble};
 pub use handle::{Config, Handle, Kubelet, Sandbox, StartError};
