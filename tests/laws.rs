@@ -7,7 +7,7 @@
 #[path = "common/cluster.rs"]
 mod random;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pellucid::cluster::state::Overlay;
@@ -16,12 +16,13 @@ use pellucid::framework::endpoint::{PathParams, ReadContext};
 use pellucid::framework::plugin::{Plugin, PreFiltered, PreScored};
 use pellucid::framework::{Cause, CauseId, Causes, CycleValue, Nodes, View};
 use pellucid::model::pages::PAGE;
-use pellucid::model::{Node, NodeIdx, Now, Pod, PodId, PodSpec};
+use pellucid::model::{Node, NodeIdx, Now, Object, Pod, PodId, PodKey, PodSpec};
 use pellucid::plugins::node_ports::TakenPorts;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use random::{
-    World, any_node, config, empty_cluster, named_node, named_pod, node_name, placed_stage, pod, spec, world,
+    World, any_node, config, empty_cluster, named_node, named_pod, node_name, object, placed_stage, pod,
+    spec, world,
 };
 use serde_json::{Value, json};
 
@@ -56,6 +57,17 @@ fn plugins() -> Vec<Arc<dyn Plugin>> {
                 "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 9, "preference": term}],
             }}),
         ),
+        (
+            "PodTopologySpread",
+            json!({"defaultingType": "List", "defaultConstraints": [
+                {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "minDomains": 2},
+                {"maxSkew": 2, "topologyKey": "disk", "whenUnsatisfiable": "ScheduleAnyway"},
+            ]}),
+        ),
+        (
+            "InterPodAffinity",
+            json!({"hardPodAffinityWeight": 50, "ignorePreferredTermsOfExistingPods": true}),
+        ),
     ] {
         let factory = pellucid::plugins::registry().into_iter().find(|f| f.name() == name);
         all.push(made(args)(&*factory.expect("the plugin is registered")));
@@ -80,17 +92,53 @@ fn filter(plugin: &dyn Plugin, view: View<'_>, spec: &PodSpec, nodes: &[NodeIdx]
     nodes.iter().map(|n| causes.get(mask[n.index()]).cloned()).collect()
 }
 
-/// What a plugin scores each of the given nodes, `None` when it has nothing to say about the pod.
-fn score(plugin: &dyn Plugin, view: View<'_>, spec: &PodSpec, nodes: &[NodeIdx]) -> Option<Vec<i64>> {
-    let score = plugin.score()?;
-    let value: CycleValue = match plugin.pre_score().map(|p| p.pre_score(view, spec, nodes)) {
-        None => Arc::new(()),
-        Some(PreScored::Ready(value)) => value,
-        Some(PreScored::Skip) => return None,
-    };
+/// What a plugin makes before it scores, where these nodes are feasible; `None` when it has nothing to say about
+/// the pod.
+fn pre_score(
+    plugin: &dyn Plugin,
+    view: View<'_>,
+    spec: &PodSpec,
+    feasible: &[NodeIdx],
+) -> Option<CycleValue> {
+    plugin.score()?;
+    match plugin.pre_score().map(|p| p.pre_score(view, spec, feasible)) {
+        None => Some(Arc::new(())),
+        Some(PreScored::Ready(value)) => Some(value),
+        Some(PreScored::Skip) => None,
+    }
+}
+
+/// What a plugin scores each of the given nodes.
+fn score(
+    plugin: &dyn Plugin,
+    view: View<'_>,
+    spec: &PodSpec,
+    value: &CycleValue,
+    nodes: &[NodeIdx],
+) -> Vec<i64> {
     let mut out = vec![i64::MIN; nodes.len()];
-    score.score(view, spec, &value, nodes, &mut out);
-    Some(out)
+    plugin.score().expect("it scores").score(view, spec, value, nodes, &mut out);
+    out
+}
+
+/// What a plugin scores feasible nodes, raw and normalised, `None` when it has nothing to say about the pod.
+fn scores(
+    plugin: &dyn Plugin,
+    view: View<'_>,
+    spec: &PodSpec,
+    feasible: &[NodeIdx],
+) -> Option<[Vec<i64>; 2]> {
+    let value = pre_score(plugin, view, spec, feasible)?;
+    let raw = score(plugin, view, spec, &value, feasible);
+    let mut normalised = raw.clone();
+    plugin.score()?.normalize_all(view, &value, feasible, &mut normalised);
+    Some([raw, normalised])
+}
+
+/// The path parameters that name a pod.
+fn params_of(key: &PodKey) -> PathParams {
+    let (namespace, name) = (key.namespace.to_string(), key.name.to_string());
+    PathParams::from([("namespace".to_owned(), namespace), ("podName".to_owned(), name)])
 }
 
 /// Everything there is to see of a cluster, by name: slots and column numbers do not matter.
@@ -123,13 +171,16 @@ fn seen(cluster: &Cluster, specs: &[PodSpec]) -> BTreeMap<String, Value> {
         for endpoint in factory.endpoints() {
             let asked: Vec<_> = if endpoint.path.contains(":nodeName") {
                 by_name.keys().map(|n| PathParams::from([("nodeName".to_owned(), n.clone())])).collect()
+            } else if endpoint.path.contains(":podName") {
+                let keys: BTreeSet<&PodKey> = cluster.pods().map(|(_, r)| &r.pod.key).collect();
+                keys.into_iter().map(params_of).collect()
             } else {
                 vec![PathParams::new()]
             };
             for params in &asked {
                 let body = (endpoint.read)(&ReadContext { view, params, now: Now::default() });
                 let what = format!("read {} {} {params:?}", factory.name(), endpoint.path);
-                all.insert(what, body.expect("the node exists"));
+                all.insert(what, body.expect("what it asks for exists"));
             }
         }
     }
@@ -138,7 +189,7 @@ fn seen(cluster: &Cluster, specs: &[PodSpec]) -> BTreeMap<String, Value> {
         for (j, plugin) in plugins().iter().enumerate() {
             let causes = filter(&**plugin, view, spec, &nodes);
             let causes: Vec<_> = causes.iter().map(|c| c.as_ref().map(Cause::message)).collect();
-            let answer = json!([causes, score(&**plugin, view, spec, &nodes)]);
+            let answer = json!([causes, scores(&**plugin, view, spec, &nodes)]);
             all.insert(format!("asked {i} {j} {}", plugin.name()), answer);
         }
     }
@@ -159,10 +210,11 @@ proptest! {
                 let together = filter(&*plugin, view, &spec, set);
                 let alone: Vec<_> = set.iter().flat_map(|n| filter(&*plugin, view, &spec, &[*n])).collect();
                 prop_assert_eq!(together, alone, "filter of {}", plugin.name());
-                let together = score(&*plugin, view, &spec, set);
-                let alone: Option<Vec<i64>> = score(&*plugin, view, &spec, &[]).map(|_| {
-                    set.iter().flat_map(|n| score(&*plugin, view, &spec, &[*n]).unwrap_or_default()).collect()
-                });
+                // Which nodes are feasible is prepared for; of those, any may be asked about alone.
+                let Some(value) = pre_score(&*plugin, view, &spec, &all) else { continue };
+                let together = score(&*plugin, view, &spec, &value, set);
+                let alone: Vec<i64> =
+                    set.iter().flat_map(|n| score(&*plugin, view, &spec, &value, &[*n])).collect();
                 prop_assert_eq!(together, alone, "score of {}", plugin.name());
             }
         }
@@ -173,12 +225,9 @@ proptest! {
         let cluster = world.cluster();
         let view = View::new(&cluster);
         for plugin in plugins() {
-            let Some(scores) = score(&*plugin, view, &spec, view.nodes()) else { continue };
-            let max = scores.iter().copied().max().unwrap_or(0);
-            let rule = plugin.score().expect("it scores").normalize();
-            for raw in scores {
-                prop_assert!((0..=100).contains(&rule.apply(raw, max)), "{} {raw} of {max}", plugin.name());
-            }
+            let Some([raw, normalised]) = scores(&*plugin, view, &spec, view.nodes()) else { continue };
+            let within = normalised.iter().all(|score| (0..=100).contains(score));
+            prop_assert!(within, "{}: {raw:?} became {normalised:?}", plugin.name());
         }
     }
 
@@ -294,6 +343,8 @@ enum Change {
     NodeGone(usize),
     Pod(usize, Option<usize>, Box<Pod>),
     PodGone(usize),
+    Object(Object),
+    ObjectGone(Object),
 }
 
 fn change() -> impl Strategy<Value = Change> {
@@ -303,6 +354,8 @@ fn change() -> impl Strategy<Value = Change> {
         4 => (0..8usize, prop::option::weighted(0.7, 0..7usize), pod(0))
             .prop_map(|(i, on, pod)| Change::Pod(i, on, Box::new(pod))),
         1 => (0..8usize).prop_map(Change::PodGone),
+        2 => object().prop_map(Change::Object),
+        1 => object().prop_map(Change::ObjectGone),
     ]
 }
 
@@ -321,6 +374,7 @@ proptest! {
         let mut live = empty_cluster();
         let mut nodes: BTreeMap<usize, Node> = BTreeMap::new();
         let mut pods: BTreeMap<usize, Pod> = BTreeMap::new();
+        let mut objects: BTreeMap<_, Object> = BTreeMap::new();
         let mut kept = Vec::new();
         for change in changes {
             match change {
@@ -345,6 +399,14 @@ proptest! {
                         live.delete_pod(&pod.key, &mut Vec::new());
                     }
                 }
+                Change::Object(object) => {
+                    live.apply_object(Arc::new(object.clone()), &mut Vec::new());
+                    objects.insert((object.kind(), object.key()), object);
+                }
+                Change::ObjectGone(object) => {
+                    live.delete_object(object.kind(), &object.key(), &mut Vec::new());
+                    objects.remove(&(object.kind(), object.key()));
+                }
             }
             // Published roots are held while the state goes on changing.
             kept.push(live.fork());
@@ -353,6 +415,7 @@ proptest! {
             nodes: nodes.into_values().collect(),
             placed: pods.into_values().collect(),
             pending: Vec::new(),
+            objects: objects.into_values().collect(),
         };
         prop_assert_eq!(seen(&live, &specs), seen(&made.cluster(), &specs));
     }

@@ -61,6 +61,11 @@ impl Case {
         if pod.scheduler_name.is_empty() {
             pod.scheduler_name = profile.scheduler_name.clone();
         }
+        // The state keeps the labels that some selector reads: from here on also those the target reads.
+        core.apply(Input::PodApplied(Arc::new(pod.clone())));
+        let known =
+            core.scheduler.cluster().find_pod(&pod.key).and_then(|id| core.scheduler.cluster().pod(id));
+        pod.spec = known.expect("the target waits").pod.spec.clone();
         Self {
             id: case["id"].as_str().expect("an id").to_owned(),
             pod,
@@ -134,7 +139,6 @@ impl Case {
 
     /// Lets the scheduler decide, and compares what comes of it.
     fn check_decision(&mut self) {
-        self.core.apply(Input::PodApplied(Arc::new(self.pod.clone())));
         let step = self.core.step().unwrap_or_else(|| panic!("{}: the target waits for us", self.id));
         match (step.verdict.outcome, self.result.get("message").and_then(Value::as_str)) {
             (Outcome::Placed { placement, node }, None) => {

@@ -6,13 +6,17 @@ use std::sync::Arc;
 
 use pellucid::cluster::{Cluster, Stage};
 use pellucid::model::node::NodeImage;
+use pellucid::model::object::{Namespace, Workload};
 use pellucid::model::pod::{HostPort, Protocol};
+use pellucid::model::relations::{
+    NodeInclusion, Owner, OwnerKind, PodAffinityTerm, PodTerms, SpreadConstraint, WeightedTerm,
+};
 use pellucid::model::requests::{ContainerRequests, PodRequests, RequestInputs, ResourceList};
 use pellucid::model::selector::{
-    Labels, NodeAffinity, NodeSelectorTerm, Operator, PreferredTerm, Requirement,
+    LabelSelector, Labels, NodeAffinity, NodeSelectorTerm, Operator, PreferredTerm, Requirement,
 };
 use pellucid::model::taint::{Taint, TaintEffect, Toleration, TolerationOperator};
-use pellucid::model::{Name, Node, Pod, PodKey, PodSpec};
+use pellucid::model::{Name, Node, Object, Pod, PodKey, PodSpec};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -21,6 +25,11 @@ use proptest::test_runner::RngSeed;
 pub const SCHEDULER: &str = "pellucid";
 /// Names of nodes that the generators use: few, so that names in selectors often hit.
 pub const NODE_NAMES: usize = 12;
+
+/// Namespaces of pods.
+pub const NAMESPACES: [&str; 2] = ["ns", "other"];
+/// Keys of labels of pods.
+const POD_LABELS: [&str; 2] = ["app", "tier"];
 
 /// The same cases on every machine, few enough to be fast; nothing is written when one fails.
 pub fn config() -> ProptestConfig {
@@ -40,7 +49,13 @@ pub fn node_name(i: usize) -> Name {
 /// Makes an empty cluster with the derived state of every plugin.
 pub fn empty_cluster() -> Cluster {
     let derived = pellucid::plugins::registry().iter().filter_map(|f| f.derived_state()).collect();
-    Cluster::new(7, [SCHEDULER.into()], derived)
+    let mut cluster = Cluster::new(7, [SCHEDULER.into()], derived);
+    // A selector over every label of pods, so that a spec can be asked about without being in the state.
+    let requirements = POD_LABELS.map(|key| requirement_of(key, Operator::Exists, &[]));
+    let selector = Some(LabelSelector::new(requirements));
+    let service = Workload { namespace: "elsewhere".into(), name: "reads-all".into(), selector };
+    cluster.apply_object(Arc::new(Object::Service(service)), &mut Vec::new());
+    cluster
 }
 
 /// Nodes and pods, from which a cluster is made.
@@ -52,12 +67,17 @@ pub struct World {
     pub placed: Vec<Pod>,
     /// Pods that wait.
     pub pending: Vec<Pod>,
+    /// Namespaces, Services and ReplicaSets.
+    pub objects: Vec<Object>,
 }
 
 impl World {
     /// Makes the cluster.
     pub fn cluster(&self) -> Cluster {
         let mut cluster = empty_cluster();
+        for object in &self.objects {
+            cluster.apply_object(Arc::new(object.clone()), &mut Vec::new());
+        }
         for node in &self.nodes {
             cluster.apply_node(Arc::new(node.clone()), &mut Vec::new());
         }
@@ -71,8 +91,9 @@ impl World {
 /// A world of at most `max_nodes` nodes.
 pub fn world(max_nodes: usize, max_pods: usize) -> impl Strategy<Value = World> {
     let nodes = vec(any_node(0), 1..=max_nodes.min(NODE_NAMES));
-    (nodes, vec((pod(0), 0..NODE_NAMES + 1), 0..=max_pods), vec(pod(0), 0..=max_pods)).prop_map(
-        |(nodes, placed, pending)| {
+    let placed = vec((pod(0), 0..NODE_NAMES + 1), 0..=max_pods);
+    (nodes, placed, vec(pod(0), 0..=max_pods), vec(object(), 0..8)).prop_map(
+        |(nodes, placed, pending, objects)| {
             let rename = |(i, node): (usize, Node)| named_node(i, node);
             let place = |(i, (pod, on)): (usize, (Pod, usize))| Pod {
                 node_name: Some(node_name(on)),
@@ -84,8 +105,9 @@ pub fn world(max_nodes: usize, max_pods: usize) -> impl Strategy<Value = World> 
                 pending: pending
                     .into_iter()
                     .enumerate()
-                    .map(|(i, pod)| named_pod(&format!("pending-{i}"), pod))
+                    .map(|(i, pod)| named_pod(&format!("pending-{i}"), Pod { deleting: false, ..pod }))
                     .collect(),
+                objects,
             }
         },
     )
@@ -99,9 +121,11 @@ pub fn named_node(i: usize, mut node: Node) -> Node {
     Node { uid: format!("uid-{i}").into(), created: 1000 - i as i64, name, ..node }
 }
 
-/// Gives a pod a name.
+/// Gives a pod a name, and with it a namespace. Its labels are those of its spec.
 pub fn named_pod(name: &str, pod: Pod) -> Pod {
-    Pod { key: PodKey::new("ns", name), uid: format!("uid-{name}").into(), ..pod }
+    let namespace = NAMESPACES[name.bytes().map(usize::from).sum::<usize>() % NAMESPACES.len()];
+    let labels = pod.spec.labels.clone();
+    Pod { key: PodKey::new(namespace, name), uid: format!("uid-{name}").into(), labels, ..pod }
 }
 
 fn pick(pool: &'static [&'static str]) -> impl Strategy<Value = Name> {
@@ -135,7 +159,10 @@ fn image_name() -> impl Strategy<Value = Name> {
 pub fn any_node(i: usize) -> impl Strategy<Value = Node> {
     let images = vec((vec(image_name(), 1..3), 0..2000i64), 0..3);
     let amounts = (0..9000i64, 0..17i64, 0..50i64, 0..8i64, prop::option::of(0..5i64));
-    (vec((key(), value()), 0..4), prop::bool::weighted(0.15), vec(taint(), 0..3), amounts, images).prop_map(
+    let zone = prop::option::weighted(0.7, pick(&["za", "zb"]));
+    let zone = zone.prop_map(|zone| zone.map(|z| (Name::new("topology.kubernetes.io/zone"), z)));
+    let labels = (vec((key(), value()), 0..4), zone).prop_map(|(rest, zone)| rest.into_iter().chain(zone));
+    (labels, prop::bool::weighted(0.15), vec(taint(), 0..3), amounts, images).prop_map(
         move |(labels, unschedulable, taints, (milli_cpu, memory, storage, pods, gpus), images)| {
             let scalars = gpus.into_iter().map(|n| ("example.com/gpu".into(), n)).collect();
             let image = |(names, mib): (Vec<Name>, i64)| NodeImage { names: names.into(), size: mib << 20 };
@@ -233,6 +260,121 @@ fn requests() -> impl Strategy<Value = PodRequests> {
     })
 }
 
+fn requirement_of(key: &str, operator: Operator, values: &[Name]) -> Requirement {
+    Requirement { key: key.into(), operator, values: values.into() }
+}
+
+/// A selector over pods.
+fn pod_selector() -> impl Strategy<Value = LabelSelector> {
+    use Operator::{DoesNotExist, Exists, In, NotIn};
+    let operator = prop::sample::select(&[In, In, In, NotIn, Exists, DoesNotExist][..]);
+    let requirement = (prop::sample::select(&POD_LABELS[..]), operator, vec(pick(&["web", "db"]), 1..3));
+    let requirement = requirement.prop_map(|(key, operator, values)| requirement_of(key, operator, &values));
+    vec(requirement, 0..3).prop_map(LabelSelector::new)
+}
+
+fn topology_key() -> impl Strategy<Value = Name> {
+    pick(&["zone", "topology.kubernetes.io/zone", "kubernetes.io/hostname", "disk"])
+}
+
+fn affinity_term() -> impl Strategy<Value = PodAffinityTerm> {
+    let team = prop_oneof![
+        Just(LabelSelector::default()),
+        Just(LabelSelector::new([requirement_of("team", Operator::In, &["x".into()])])),
+        Just(LabelSelector::new([requirement_of("team", Operator::DoesNotExist, &[])])),
+    ];
+    (
+        topology_key(),
+        prop::option::weighted(0.9, pod_selector()),
+        prop::sample::subsequence(&NAMESPACES[..], 0..=2),
+        prop::option::weighted(0.25, team),
+    )
+        .prop_map(|(topology_key, selector, namespaces, namespace_selector)| PodAffinityTerm {
+            topology_key,
+            selector,
+            namespaces: namespaces.into_iter().map(Name::new).collect(),
+            namespace_selector,
+        })
+}
+
+fn pod_terms() -> impl Strategy<Value = PodTerms> {
+    let weighted = (1..=100i32, affinity_term()).prop_map(|(weight, term)| WeightedTerm { weight, term });
+    let some = (vec(affinity_term(), 0..3), vec(weighted, 0..3)).prop_map(|(required, preferred)| PodTerms {
+        required: required.into(),
+        preferred: preferred.into(),
+    });
+    prop_oneof![2 => Just(PodTerms::default()), 1 => some]
+}
+
+fn spread_constraint() -> impl Strategy<Value = SpreadConstraint> {
+    let policy = || prop::sample::select(&[NodeInclusion::Honor, NodeInclusion::Ignore][..]);
+    let selector = prop::option::weighted(0.9, pod_selector());
+    (1..4i32, topology_key(), any::<bool>(), selector, 1..4i32, policy(), policy()).prop_map(
+        |(max_skew, topology_key, is_hard, selector, min_domains, affinity, taints)| SpreadConstraint {
+            max_skew,
+            topology_key,
+            is_hard,
+            selector,
+            min_domains,
+            node_affinity_policy: affinity,
+            node_taints_policy: taints,
+        },
+    )
+}
+
+/// How a pod relates to other pods.
+#[derive(Clone, Debug)]
+struct Relations {
+    namespace: Name,
+    labels: Labels,
+    owner: Option<Owner>,
+    near: PodTerms,
+    far: PodTerms,
+    spread: Vec<SpreadConstraint>,
+}
+
+fn relations() -> impl Strategy<Value = Relations> {
+    let label = |key: &'static str| {
+        let value = prop::option::weighted(0.8, pick(&["web", "db"]));
+        value.prop_map(move |value| value.map(|v| (Name::new(key), v)))
+    };
+    let kind = prop::sample::select(&[OwnerKind::ReplicaSet, OwnerKind::ReplicationController][..]);
+    let owner = prop::option::weighted(0.3, kind.prop_map(|kind| Owner { kind, name: "owner".into() }));
+    let spread = prop_oneof![2 => Just(Vec::new()), 1 => vec(spread_constraint(), 1..4)];
+    (pick(&NAMESPACES), (label("app"), label("tier")), owner, pod_terms(), pod_terms(), spread).prop_map(
+        |(namespace, (app, tier), owner, near, far, spread)| Relations {
+            namespace,
+            labels: Labels::new(app.into_iter().chain(tier)),
+            owner,
+            near,
+            far,
+            spread,
+        },
+    )
+}
+
+/// A Namespace, a Service, or an owner of pods; there are few names.
+pub fn object() -> impl Strategy<Value = Object> {
+    let namespace = (pick(&NAMESPACES), any::<bool>()).prop_map(|(name, of_team)| {
+        let labels = Labels::new(of_team.then(|| ("team".into(), "x".into())));
+        Object::Namespace(Namespace { name, labels })
+    });
+    let workload = |names: &'static [&'static str]| {
+        let selector = prop::option::weighted(0.8, pod_selector());
+        (pick(&NAMESPACES), pick(names), selector).prop_map(|(namespace, name, selector)| Workload {
+            namespace,
+            name,
+            selector,
+        })
+    };
+    prop_oneof![
+        namespace,
+        workload(&["front", "back"]).prop_map(Object::Service),
+        workload(&["owner"]).prop_map(Object::ReplicaSet),
+        workload(&["owner"]).prop_map(Object::ReplicationController),
+    ]
+}
+
 /// The part of a pod that decides where it fits, with every field in use.
 pub fn spec() -> impl Strategy<Value = PodSpec> {
     let node = prop::option::weighted(0.1, (0..NODE_NAMES).prop_map(node_name));
@@ -243,30 +385,40 @@ pub fn spec() -> impl Strategy<Value = PodSpec> {
         affinity,
         vec(toleration(), 0..3),
         vec(host_port(), 0..3),
-        vec(image_name(), 0..4),
-        1..4u32,
+        (vec(image_name(), 0..4), 1..4u32),
+        relations(),
     )
-        .prop_map(|(requests, node_name, affinity, tolerations, host_ports, images, n_containers)| {
-            PodSpec {
-                requests,
-                node_name,
-                affinity,
-                tolerations: tolerations.into(),
-                host_ports: host_ports.into(),
-                images: images.into(),
-                n_containers,
-                ..PodSpec::default()
-            }
-        })
+        .prop_map(
+            |(requests, node_name, affinity, tolerations, host_ports, (images, n_containers), with)| {
+                PodSpec {
+                    namespace: with.namespace,
+                    labels: with.labels,
+                    owner: with.owner,
+                    pod_affinity: with.near,
+                    pod_anti_affinity: with.far,
+                    spread: with.spread.into(),
+                    requests,
+                    node_name,
+                    affinity,
+                    tolerations: tolerations.into(),
+                    host_ports: host_ports.into(),
+                    images: images.into(),
+                    n_containers,
+                    ..PodSpec::default()
+                }
+            },
+        )
 }
 
-/// A pod of ours named `ns/pod-i` that waits.
+/// A pod of ours named `pod-i`; now and then one that is being deleted.
 pub fn pod(i: usize) -> impl Strategy<Value = Pod> {
     let gates = vec(pick(&["example.com/quota", "example.com/data"]), 0..2);
-    (spec(), -10..10i32, prop_oneof![4 => Just(Vec::new()), 1 => gates]).prop_map(
-        move |(spec, priority, gates)| {
+    let gates = prop_oneof![4 => Just(Vec::new()), 1 => gates];
+    (spec(), -10..10i32, gates, prop::bool::weighted(0.15)).prop_map(
+        move |(spec, priority, gates, deleting)| {
             let pod = Pod {
                 priority,
+                deleting,
                 scheduler_name: SCHEDULER.into(),
                 gates: gates.into(),
                 spec: Arc::new(spec),
