@@ -21,6 +21,7 @@ use crate::cycle::scheduler::Step;
 use crate::diagnosis::Root;
 use crate::diagnosis::score_views::markdown;
 use crate::kubernetes::lanes::Lanes;
+use crate::model::ObjectKind;
 
 /// The longest time between publications while there is work.
 const PUBLISH_EVERY: Duration = Duration::from_millis(10);
@@ -53,22 +54,28 @@ pub struct CoreLoop {
     pub stop: CancellationToken,
 }
 
-/// Which complete lists have arrived. Nothing is planned before both have: a pod must not be refused for
-/// want of nodes that are only not listed yet, nor be placed on room that unlisted pods take.
+/// Which complete lists have arrived. Nothing is planned before all have: a pod must not be refused for
+/// want of nodes that are only not listed yet, nor be placed on room that unlisted pods take, nor apart from
+/// a volume that it has.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lists {
     pods: bool,
     nodes: bool,
+    objects: [bool; ObjectKind::ALL.len()],
 }
 
 impl Lists {
     fn see(&mut self, input: &Input) {
-        self.pods |= matches!(input, Input::PodsReset { .. });
-        self.nodes |= matches!(input, Input::NodesReset { .. });
+        match input {
+            Input::PodsReset { .. } => self.pods = true,
+            Input::NodesReset { .. } => self.nodes = true,
+            Input::ObjectsReset { kind, .. } => self.objects[*kind as usize] = true,
+            _ => {}
+        }
     }
 
-    fn are_complete(self) -> bool {
-        self.pods && self.nodes
+    fn are_complete(&self) -> bool {
+        self.pods && self.nodes && self.objects.iter().all(|listed| *listed)
     }
 }
 

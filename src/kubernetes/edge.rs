@@ -12,7 +12,8 @@ use super::door::Door;
 use super::events::{EventCounters, EventWriter, Reporter};
 use super::lanes::{LaneSizes, Lanes};
 use super::status::{ConditionCounters, ConditionWriter};
-use super::watch::{Nodes, Pods, WatchStatus, watch};
+use super::watch::Watching;
+use super::watched::Watches;
 use super::{Clock, Connection};
 use crate::cluster::input::Input;
 
@@ -62,10 +63,8 @@ pub struct Edge {
     pub lanes: Arc<Lanes>,
     /// The door for writes.
     pub door: Arc<Door>,
-    /// The watch of Pods.
-    pub pods: Arc<WatchStatus>,
-    /// The watch of Nodes.
-    pub nodes: Arc<WatchStatus>,
+    /// The watches.
+    pub watches: Watches,
     /// What the binders did.
     pub binder: Arc<BinderCounters>,
     /// What the condition writers did.
@@ -92,19 +91,19 @@ impl Edge {
         let lanes = Arc::new(Lanes::new(config.lanes));
         let door = Arc::new(Door::new(connection.write, write_timeout, writes));
         let stop = CancellationToken::new();
-        let (pods, nodes) = <(Arc<WatchStatus>, Arc<WatchStatus>)>::default();
         let binder = Arc::new(BinderCounters::default());
         let conditions = Arc::new(ConditionCounters::default());
         let events = Arc::new(EventCounters::default());
         let mut tasks = JoinSet::new();
 
-        let read = connection.read;
-        let (feed, status) = (inputs.clone(), pods.clone());
-        let running = watch::<Pods>(read.clone(), feed, status, clock.clone(), stop.clone());
-        spawn(&mut tasks, "pod watch", running);
-        let (feed, status) = (inputs.clone(), nodes.clone());
-        let running = watch::<Nodes>(read, feed, status, clock.clone(), stop.clone());
-        spawn(&mut tasks, "node watch", running);
+        let watches = Watches::default();
+        let watching = Watching {
+            client: connection.read,
+            inputs: inputs.clone(),
+            clock: clock.clone(),
+            stop: stop.clone(),
+        };
+        watches.start(&mut tasks, &watching);
 
         let worker = Binder {
             door: door.clone(),
@@ -137,12 +136,12 @@ impl Edge {
             stop: stop.clone(),
         };
         spawn(&mut tasks, "event writer", worker.work());
-        Self { lanes, door, pods, nodes, binder, conditions, events, stop, tasks }
+        Self { lanes, door, watches, binder, conditions, events, stop, tasks }
     }
 
-    /// Whether both watches have delivered a complete list.
+    /// Whether every watch has delivered a complete list.
     pub fn is_synced(&self) -> bool {
-        self.pods.is_synced() && self.nodes.is_synced()
+        self.watches.are_synced()
     }
 
     /// Waits until a task ends, which none does by itself while somebody takes the inputs. Returns its name,

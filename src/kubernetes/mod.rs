@@ -16,6 +16,7 @@ pub mod events;
 pub mod lanes;
 pub mod status;
 pub mod watch;
+pub mod watched;
 
 use std::sync::Arc;
 

@@ -22,6 +22,23 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{Receiver, channel};
 
+/// Where the kinds beside Pods and Nodes are served.
+pub(crate) const OTHERS: [&str; 13] = [
+    "/api/v1/namespaces",
+    "/api/v1/services",
+    "/api/v1/replicationcontrollers",
+    "/apis/apps/v1/replicasets",
+    "/apis/apps/v1/statefulsets",
+    "/apis/policy/v1/poddisruptionbudgets",
+    "/api/v1/persistentvolumes",
+    "/api/v1/persistentvolumeclaims",
+    "/apis/storage.k8s.io/v1/storageclasses",
+    "/apis/storage.k8s.io/v1/csinodes",
+    "/apis/storage.k8s.io/v1/csidrivers",
+    "/apis/storage.k8s.io/v1/csistoragecapacities",
+    "/apis/storage.k8s.io/v1/volumeattachments",
+];
+
 /// One answer.
 #[derive(Clone)]
 pub(crate) enum Answer {
@@ -59,14 +76,23 @@ pub(crate) struct Mock {
 }
 
 impl Mock {
-    /// A server with two empty lists.
+    /// A server with empty lists of pods and nodes; other kinds are silent, so that the order of inputs is
+    /// that of pods and nodes.
     pub(crate) fn new() -> Self {
         let mock = Self::default();
-        for plural in ["pods", "nodes"] {
-            mock.on(&format!("GET /api/v1/{plural}"), [Answer::Json(200, list([]))]);
-            mock.on(&format!("WATCH /api/v1/{plural}"), [Answer::Watch(Vec::new())]);
+        for path in OTHERS {
+            mock.on(&format!("GET {path}"), [Answer::Hang]);
+        }
+        for path in ["/api/v1/pods", "/api/v1/nodes"] {
+            mock.serve(path, []);
         }
         mock
+    }
+
+    /// Answers with a list, and then with a watch that says nothing.
+    pub(crate) fn serve(&self, path: &str, items: impl IntoIterator<Item = Value>) {
+        self.on(&format!("GET {path}"), [Answer::Json(200, list(items))]);
+        self.on(&format!("WATCH {path}"), [Answer::Watch(Vec::new())]);
     }
 
     /// Sets the answers to a kind of request, such as `GET /api/v1/pods`; the last one is repeated.
