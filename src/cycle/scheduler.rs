@@ -200,6 +200,11 @@ impl Scheduler {
         self.in_flight.len() + self.pre_binding.len() + self.held.len()
     }
 
+    /// Returns the number of orders whose report is awaited: bindings, evictions, writes to volumes.
+    pub fn n_unsettled(&self) -> usize {
+        self.in_flight.len() + self.evictions.len() + self.writes.len()
+    }
+
     /// Returns the last verdict on a pod.
     pub fn verdict(&self, pod: PodId) -> Option<&Verdict> {
         self.verdicts.get(pod.index()).and_then(Option::as_ref)
