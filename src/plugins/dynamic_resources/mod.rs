@@ -21,8 +21,6 @@ use crate::framework::{Cause, Code, Reason, View};
 use crate::model::{Pod, PodSpec};
 
 mod args;
-#[cfg(test)]
-mod tests;
 
 /// Name in the configuration.
 pub const NAME: &str = "DynamicResources";

@@ -20,9 +20,6 @@ use crate::framework::plugin::{
 use crate::framework::{Cause, CauseId, Code, Reason, View};
 use crate::model::{Name, Node, Pod, PodSpec};
 
-#[cfg(test)]
-mod tests;
-
 /// Name in the configuration.
 pub const NAME: &str = "NodeDeclaredFeatures";
 
@@ -97,7 +94,8 @@ impl Filter for NodeDeclaredFeatures {
         let reason = Reason::of(ReasonCode::FeaturesMissing);
         let cause = nodes.cause(Cause::new(NAME, Code::UnschedulableAndUnresolvable, reason));
         nodes.refuse(|n| {
-            let suits = view.cluster().node(n).is_some_and(|node| declares_all(node, &spec.required_features));
+            let suits =
+                view.cluster().node(n).is_some_and(|node| declares_all(node, &spec.required_features));
             if suits { CauseId::FEASIBLE } else { cause }
         });
     }

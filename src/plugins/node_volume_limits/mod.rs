@@ -24,8 +24,6 @@ use crate::model::{Name, NodeIdx, Object, Pod, PodSpec};
 
 mod endpoints;
 mod per_node;
-#[cfg(test)]
-mod tests;
 mod volume_id;
 mod volumes;
 
@@ -144,7 +142,11 @@ enum Answer<'a> {
     /// The driver is not on the node.
     Missing(&'a Name),
     /// `new` more volumes of the driver are too many: `left` are possible.
-    Full { driver: &'a Name, new: i64, left: i64 },
+    Full {
+        driver: &'a Name,
+        new: i64,
+        left: i64,
+    },
 }
 
 /// The count of a driver's volumes that a node takes.

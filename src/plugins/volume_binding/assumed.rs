@@ -130,13 +130,6 @@ impl Assumed {
             change(&mut self.claims, key, (held.node.clone(), provision.claim_uid.clone()), add);
         }
     }
-
-    #[cfg(test)]
-    pub(super) fn holders(&self) -> (Vec<(Name, Vec<(ClaimId, u32)>)>, usize) {
-        let mut volumes: Vec<_> = self.volumes.iter().map(|(v, c)| (v.clone(), c.to_vec())).collect();
-        volumes.sort();
-        (volumes, self.claims.len())
-    }
 }
 
 /// Whose a volume is, as one claim sees it.

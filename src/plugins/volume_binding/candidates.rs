@@ -64,8 +64,8 @@ impl Candidates {
     /// Collects them. A look at every volume there is, once per attempt at a pod with such a claim.
     pub(super) fn collect(view: View<'_>, claim: &PersistentVolumeClaim) -> Self {
         let mut made = Self::default();
-        let nothing = Assumed::default;
-        let assumed = view.state::<Assumed>().cloned().unwrap_or_else(nothing);
+        let nothing = Assumed::default();
+        let assumed = view.state::<Assumed>().unwrap_or(&nothing);
         for object in view.cluster().objects().iter(ObjectKind::PersistentVolume) {
             let Some(volume) = Volume::new(object) else { continue };
             let Some(v) = volume.get() else { continue };

@@ -46,8 +46,7 @@ pub(super) fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
     let mut held: Vec<_> = cx.view.cluster().pods().flat_map(|(_, r)| rows_of(cx.view, r)).collect();
     held.sort();
     let claims = cx.view.cluster().objects().iter(ObjectKind::PersistentVolumeClaim);
-    let is_unbound =
-        |o: &&_| matches!(&**o, Object::PersistentVolumeClaim(claim) if !is_fully_bound(claim));
+    let is_unbound = |o: &&_| matches!(&**o, Object::PersistentVolumeClaim(claim) if !is_fully_bound(claim));
     let unbound_claims = claims.map(|o| &**o).filter(is_unbound).count();
     let assumed = cx.view.state::<Assumed>();
     let is_held = |v: &PersistentVolume| assumed.is_some_and(|a| a.claim_of(&v.name).is_some());

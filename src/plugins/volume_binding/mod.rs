@@ -28,8 +28,6 @@ mod find;
 mod hints;
 mod pod_claims;
 mod progress;
-#[cfg(test)]
-mod tests;
 
 pub use assumed::{Assumed, Held, HeldBinding, HeldProvision};
 use find::Conflicts;

@@ -39,7 +39,10 @@ pub(super) fn of(view: View<'_>, node: Option<&Node>, held: &Held) -> Vec<(Name,
         held.bindings.iter().map(|b| (b.claim.clone(), of_binding(objects, node, &held.namespace, b)));
     let provisions =
         held.provisions.iter().map(|p| (p.claim.clone(), of_provision(objects, node, &held.namespace, p)));
-    bindings.chain(provisions).map(|(claim, progress)| (claim, progress.unwrap_or_else(Progress::Failed))).collect()
+    bindings
+        .chain(provisions)
+        .map(|(claim, progress)| (claim, progress.unwrap_or_else(Progress::Failed)))
+        .collect()
 }
 
 /// Returns the claim, when it is still the same one.

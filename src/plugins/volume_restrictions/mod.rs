@@ -23,8 +23,6 @@ use crate::model::storage::{AccessModes, Disk};
 use crate::model::{NodeIdx, Pod, PodSpec};
 
 mod in_use;
-#[cfg(test)]
-mod tests;
 
 pub use in_use::ClaimsInUse;
 

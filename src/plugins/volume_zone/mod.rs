@@ -24,9 +24,6 @@ use crate::model::selector::Labels;
 use crate::model::storage::{ClaimUse, PersistentVolume};
 use crate::model::{Name, Object, ObjectKind, Pod, PodSpec};
 
-#[cfg(test)]
-mod tests;
-
 /// Name in the configuration.
 pub const NAME: &str = "VolumeZone";
 
