@@ -212,3 +212,21 @@ fn log(step: &Step, took: Duration) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_complete_when_every_kind_has_had_one() {
+        let reset = |kind| Input::ObjectsReset { kind, objects: Vec::new(), quarantined: Vec::new() };
+        let mut lists = Lists::default();
+        lists.see(&Input::PodsReset { pods: Vec::new(), quarantined: Vec::new() });
+        lists.see(&Input::NodesReset { nodes: Vec::new(), quarantined: Vec::new() });
+        for kind in ObjectKind::ALL {
+            assert!(!lists.are_complete(), "{kind:?} is missing");
+            lists.see(&reset(kind));
+        }
+        assert!(lists.are_complete());
+    }
+}

@@ -42,13 +42,16 @@ async fn volumes_and_claims_are_patched_at_the_version_that_was_seen() {
     assert_eq!(edge.volumes.counts().written, 2);
 }
 
+/// Answers to the write, to the read; outcome; writes and reads that were sent.
+type Case = (Vec<Answer>, Vec<Answer>, VolumeOutcome, usize, usize);
+
 #[tokio::test(start_paused = true)]
 async fn every_answer_to_a_volume_write_is_settled() {
     let conflict = || failure(409, "Conflict", "modified");
     let lost = || failure(504, "Timeout", "x");
     let bound_to = |uid: &str| Answer::Json(200, json!({"spec": {"claimRef": {"uid": uid}}}));
     let written = VolumeOutcome::Written;
-    let cases: Vec<(Vec<Answer>, Vec<Answer>, VolumeOutcome, usize, usize)> = vec![
+    let cases: Vec<Case> = vec![
         // Somebody changed it: the core decides anew.
         (vec![conflict()], vec![], refused(409, "modified"), 1, 0),
         (vec![failure(404, "NotFound", "none")], vec![], refused(404, "none"), 1, 0),
