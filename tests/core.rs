@@ -1,7 +1,8 @@
 //! The core without I/O: inputs in, orders out, on a clock of numbers.
 //!
 //! `placing` follows one pod through its life, `waking` what brings a refused one back, `objects` what
-//! watches report, `roots` what readers see, `random` what must hold whatever happens.
+//! watches report, `roots` what readers see, `random` what must hold whatever happens, `relations` what spread
+//! and affinity mean.
 
 #[path = "common/cluster.rs"]
 mod cluster;
@@ -17,6 +18,8 @@ mod objects;
 mod placing;
 #[path = "core/random.rs"]
 mod random;
+#[path = "core/relations.rs"]
+mod relations;
 #[path = "core/roots.rs"]
 mod roots;
 #[path = "core/waking.rs"]

@@ -1,12 +1,14 @@
 //! The sandbox as kube-rs sees it: watches, bindings, evictions, patches, paging, faults, lifecycle, controllers.
 //!
 //! One file of over 500 lines: a list of independent cases over the makers at the top, read one at a time. Cases
-//! of deletion, volumes and further workloads are in modules of their own.
+//! of deletion, placement, volumes, further workloads and odd shapes are in modules of their own.
 
 #[path = "sandbox/deletion.rs"]
 mod deletion;
 #[path = "sandbox/placement.rs"]
 mod placement;
+#[path = "sandbox/shapes.rs"]
+mod shapes;
 #[path = "sandbox/volumes.rs"]
 mod volumes;
 #[path = "sandbox/workloads.rs"]
@@ -577,89 +579,4 @@ async fn bad_input_is_refused_and_never_a_panic() {
     let error =
         Sandbox::start(Config { listen: taken, ..Config::default() }).await.expect_err("the port is taken");
     assert!(error.to_string().contains(&taken.to_string()), "{error}");
-}
-
-/// Replaces every value in turn by values of other types, and sends each result to the sandbox.
-#[tokio::test]
-async fn no_shape_of_object_breaks_the_server() {
-    let (_sandbox, client) = still().await;
-    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "things.x.example"}, "spec": {"group": "x.example", "scope": "Namespaced",
-        "names": {"plural": "things", "kind": "Thing"}, "versions": [{"name": "v1", "served": true, "storage": true,
-        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object"}}}}}]}});
-    let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"restartPolicy": "Never",
-        "containers": [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "1"}}, "env": [{"name": "A"}]}]}});
-    let selector = json!({"matchLabels": {"a": "b"}});
-    let meta = json!({"name": "x", "labels": {"a": "b"}, "annotations": {"k": "v"}, "finalizers": ["f/x"]});
-    let cases = [
-        ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition),
-        ("/api/v1/namespaces/default/pods", json!({"metadata": meta, "spec": template["spec"]})),
-        (
-            "/api/v1/nodes",
-            json!({"metadata": meta, "spec": {"taints": []}, "status": {"capacity": {"cpu": "1"}}}),
-        ),
-        (
-            "/apis/apps/v1/namespaces/default/deployments",
-            json!({"metadata": meta, "spec": {"replicas": 0, "selector": selector, "template": template}}),
-        ),
-        (
-            "/apis/batch/v1/namespaces/default/jobs",
-            json!({"metadata": meta, "spec": {"suspend": true, "parallelism": 1, "template": template}}),
-        ),
-        (
-            "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
-            json!({"metadata": meta, "spec": {"minAvailable": 1, "selector": selector}}),
-        ),
-        (
-            "/apis/events.k8s.io/v1/namespaces/default/events",
-            json!({"metadata": meta, "regarding": {"namespace": "default"}, "series": {"count": 1}}),
-        ),
-        (
-            "/apis/x.example/v1/namespaces/default/things",
-            json!({"apiVersion": "x.example/v1", "kind": "Thing", "metadata": meta, "spec": {}}),
-        ),
-    ];
-    let send = async |method: &str, path: &str, content: &str, body: &Value| {
-        let request = http::Request::builder().method(method).uri(path).header("content-type", content);
-        let request =
-            request.body(kube::client::Body::from(body.to_string().into_bytes())).expect("a request");
-        let answer = client.send(request).await;
-        answer.unwrap_or_else(|error| panic!("{method} {path} {body}: {error}")).status().as_u16()
-    };
-    for (path, object) in &cases {
-        for odd in
-            [json!(null), json!([]), json!({}), json!("x"), json!(-1), json!([null]), json!({"x": [1]})]
-        {
-            for pointer in pointers(object) {
-                let mut broken = object.clone();
-                *broken.pointer_mut(&pointer).expect("a pointer of the object") = odd.clone();
-                send("POST", path, "application/json", &broken).await;
-                let patch = json!([{"op": "add", "path": pointer, "value": odd}]);
-                send("PATCH", &format!("{path}/x"), "application/json-patch+json", &patch).await;
-                send("PATCH", &format!("{path}/x"), "application/merge-patch+json", &broken).await;
-                send("PATCH", &format!("{path}/x/status"), "application/strategic-merge-patch+json", &broken)
-                    .await;
-            }
-        }
-        for accept in ["application/json;as=Table;v=v1;g=meta.k8s.io", "application/json"] {
-            let request = http::Request::get(*path).header("accept", accept);
-            let request = request.body(kube::client::Body::empty()).expect("a request");
-            assert_eq!(client.send(request).await.expect("an answer").status().as_u16(), 200);
-        }
-    }
-}
-
-/// Returns the JSON pointers of all values in an object, itself included.
-fn pointers(value: &Value) -> Vec<String> {
-    let inner: Vec<(String, &Value)> = match value {
-        Value::Object(fields) => fields.iter().map(|(key, value)| (key.replace('/', "~1"), value)).collect(),
-        Value::Array(items) => {
-            items.iter().enumerate().map(|(index, value)| (index.to_string(), value)).collect()
-        }
-        _ => Vec::new(),
-    };
-    let below = inner.into_iter().flat_map(|(key, value)| {
-        pointers(value).into_iter().map(move |pointer| format!("/{key}{pointer}")).collect::<Vec<_>>()
-    });
-    std::iter::once(String::new()).chain(below).collect()
 }

@@ -106,7 +106,7 @@ impl CoreLoop {
     }
 
     fn can_plan(&self) -> bool {
-        self.lists.are_complete() && self.scheduler.has_work() && self.lanes.bind_room() > 0
+        self.lists.are_complete() && self.scheduler.has_work() && self.lanes.room() > 0
     }
 
     fn take_inputs(&mut self) -> bool {
@@ -127,7 +127,7 @@ impl CoreLoop {
         if !self.can_plan() {
             return false;
         }
-        let units = UNITS_PER_ROUND.min(self.lanes.bind_room());
+        let units = UNITS_PER_ROUND.min(self.lanes.room());
         let mut any = false;
         for _ in 0..units {
             let now = (self.clock)();
@@ -157,7 +157,7 @@ impl CoreLoop {
     fn wait(&mut self, runtime: &tokio::runtime::Runtime) -> bool {
         let now = (self.clock)();
         let deadline = self.scheduler.next_deadline();
-        // While the lane is full nothing can be planned: the next report is an input.
+        // While a lane is full nothing can be planned: the next report is an input.
         let until = deadline.map_or(Duration::from_secs(3600), |at| at.saturating_sub(now.monotonic));
         let until = until.max(Duration::from_millis(1));
         let (inputs, stop) = (&mut self.inputs, self.stop.clone());
@@ -210,5 +210,23 @@ fn log(step: &Step, took: Duration) {
                 debug!(%pod, attempts, micros, message = &*refusal.message(), "refused");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_complete_when_every_kind_has_had_one() {
+        let reset = |kind| Input::ObjectsReset { kind, objects: Vec::new(), quarantined: Vec::new() };
+        let mut lists = Lists::default();
+        lists.see(&Input::PodsReset { pods: Vec::new(), quarantined: Vec::new() });
+        lists.see(&Input::NodesReset { nodes: Vec::new(), quarantined: Vec::new() });
+        for kind in ObjectKind::ALL {
+            assert!(!lists.are_complete(), "{kind:?} is missing");
+            lists.see(&reset(kind));
+        }
+        assert!(lists.are_complete());
     }
 }

@@ -366,7 +366,13 @@ fn lane_counts(lanes: &Lanes, registry: &mut Registry) {
     let depth: Family<LaneLabels, Gauge> = Family::default();
     let [into, out, dropped]: [Family<LaneLabels, Counter>; 3] = Default::default();
     let counts = lanes.counts();
-    for (lane, n) in [("binds", counts.binds), ("conditions", counts.conditions), ("events", counts.events)] {
+    for (lane, n) in [
+        ("binds", counts.binds),
+        ("evictions", counts.evictions),
+        ("volumes", counts.volumes),
+        ("conditions", counts.statuses),
+        ("events", counts.events),
+    ] {
         let labels = LaneLabels { lane };
         depth.get_or_create_owned(&labels).set(n.depth as i64);
         into.get_or_create_owned(&labels).inc_by(n.into);

@@ -10,8 +10,10 @@ use tokio_util::sync::CancellationToken;
 use super::binder::{Binder, BinderCounters};
 use super::door::Door;
 use super::events::{EventCounters, EventWriter, Reporter};
+use super::evictor::{EvictCounters, Evictor};
 use super::lanes::{LaneSizes, Lanes};
-use super::status::{ConditionCounters, ConditionWriter};
+use super::status::{StatusCounters, StatusWriter};
+use super::volume_writer::{VolumeCounters, VolumeWriter};
 use super::watch::Watching;
 use super::watched::Watches;
 use super::{Clock, Connection};
@@ -30,8 +32,12 @@ pub struct EdgeConfig {
     pub write_timeout: Duration,
     /// Bindings under way at once.
     pub binders: usize,
-    /// Condition patches under way at once.
-    pub condition_writers: usize,
+    /// Evictions under way at once.
+    pub evictors: usize,
+    /// Volume writes under way at once.
+    pub volume_writers: usize,
+    /// Status patches under way at once.
+    pub status_writers: usize,
     /// Event writes under way at once.
     pub event_writers: usize,
     /// Sizes of the lanes.
@@ -49,7 +55,9 @@ impl EdgeConfig {
             writes: true,
             write_timeout: Duration::from_secs(10),
             binders: 32,
-            condition_writers: 8,
+            evictors: 16,
+            volume_writers: 8,
+            status_writers: 8,
             event_writers: 8,
             lanes: LaneSizes::default(),
             reporter: Reporter { controller: "pellucid".into(), instance: instance.into() },
@@ -67,8 +75,12 @@ pub struct Edge {
     pub watches: Watches,
     /// What the binders did.
     pub binder: Arc<BinderCounters>,
-    /// What the condition writers did.
-    pub conditions: Arc<ConditionCounters>,
+    /// What the evictors did.
+    pub evictor: Arc<EvictCounters>,
+    /// What the volume writers did.
+    pub volumes: Arc<VolumeCounters>,
+    /// What the status writers did.
+    pub statuses: Arc<StatusCounters>,
     /// What the event writer did.
     pub events: Arc<EventCounters>,
     stop: CancellationToken,
@@ -82,6 +94,10 @@ pub struct Drained {
     pub aborted: usize,
     /// Bind orders that were never sent.
     pub unsent_binds: u64,
+    /// Evict orders that were never sent.
+    pub unsent_evictions: u64,
+    /// Volume orders that were never sent.
+    pub unsent_volumes: u64,
 }
 
 impl Edge {
@@ -92,7 +108,9 @@ impl Edge {
         let door = Arc::new(Door::new(connection.write, write_timeout, writes));
         let stop = CancellationToken::new();
         let binder = Arc::new(BinderCounters::default());
-        let conditions = Arc::new(ConditionCounters::default());
+        let evictor = Arc::new(EvictCounters::default());
+        let volumes = Arc::new(VolumeCounters::default());
+        let statuses = Arc::new(StatusCounters::default());
         let events = Arc::new(EventCounters::default());
         let mut tasks = JoinSet::new();
 
@@ -108,23 +126,44 @@ impl Edge {
         let worker = Binder {
             door: door.clone(),
             lanes: lanes.clone(),
-            reports: inputs,
+            reports: inputs.clone(),
             counters: binder.clone(),
             stop: stop.clone(),
         };
         for _ in 0..config.binders {
             spawn(&mut tasks, "binder", worker.clone().work());
         }
-        let worker = ConditionWriter {
+        let worker = Evictor {
+            door: door.clone(),
+            lanes: lanes.clone(),
+            reports: inputs.clone(),
+            clock: clock.clone(),
+            counters: evictor.clone(),
+            stop: stop.clone(),
+        };
+        for _ in 0..config.evictors {
+            spawn(&mut tasks, "evictor", worker.clone().work());
+        }
+        let worker = VolumeWriter {
+            door: door.clone(),
+            lanes: lanes.clone(),
+            reports: inputs,
+            counters: volumes.clone(),
+            stop: stop.clone(),
+        };
+        for _ in 0..config.volume_writers {
+            spawn(&mut tasks, "volume writer", worker.clone().work());
+        }
+        let worker = StatusWriter {
             door: door.clone(),
             lanes: lanes.clone(),
             clock: clock.clone(),
             memory: Arc::default(),
-            counters: conditions.clone(),
+            counters: statuses.clone(),
             stop: stop.clone(),
         };
-        for _ in 0..config.condition_writers {
-            spawn(&mut tasks, "condition writer", worker.clone().work());
+        for _ in 0..config.status_writers {
+            spawn(&mut tasks, "status writer", worker.clone().work());
         }
         let worker = EventWriter {
             door: door.clone(),
@@ -136,7 +175,7 @@ impl Edge {
             stop: stop.clone(),
         };
         spawn(&mut tasks, "event writer", worker.work());
-        Self { lanes, door, watches, binder, conditions, events, stop, tasks }
+        Self { lanes, door, watches, binder, evictor, volumes, statuses, events, stop, tasks }
     }
 
     /// Whether every watch has delivered a complete list.
@@ -163,8 +202,20 @@ impl Edge {
         let in_time = tokio::time::timeout(patience, finish).await.is_ok();
         let aborted = if in_time { 0 } else { self.tasks.len() };
         self.tasks.shutdown().await;
-        let drained = Drained { aborted, unsent_binds: self.lanes.counts().binds.depth };
-        tracing::info!(aborted, unsent_binds = drained.unsent_binds, "edge stopped");
+        let counts = self.lanes.counts();
+        let drained = Drained {
+            aborted,
+            unsent_binds: counts.binds.depth,
+            unsent_evictions: counts.evictions.depth,
+            unsent_volumes: counts.volumes.depth,
+        };
+        tracing::info!(
+            aborted,
+            unsent_binds = drained.unsent_binds,
+            unsent_evictions = drained.unsent_evictions,
+            unsent_volumes = drained.unsent_volumes,
+            "edge stopped"
+        );
         drained
     }
 }

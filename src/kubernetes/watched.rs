@@ -1,8 +1,4 @@
 //! The kinds that are watched: Pods that have not ended, Nodes, and every kind of [`ObjectKind`].
-#![expect(
-    clippy::result_large_err,
-    reason = "unreadable objects are rare, and a readable pod is larger still"
-)]
 
 use std::marker::PhantomData;
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 //! permissions and no CEL, and runs no containers.
 //!
 //! A request goes `server` → `router` → `api` (`read`, `watch`, `delete`, `pods`) → `store`. What a kind
-//! demands is one row in `catalog`. `controllers` and `kubelet` are clients of `api` that follow the history
+//! demands is one row in `catalog`, or in `storage` for volumes and claims. `controllers` and `kubelet` are clients of `api` that follow the history
 //! of the store, as a watch does.
 
 mod api;

@@ -13,8 +13,8 @@ use http::{StatusCode, header};
 use parking_lot::Mutex;
 use pellucid::cluster::input::Input;
 use pellucid::framework::effect::{
-    BindOrder, BindOutcome, ConditionText, Effect, EffectId, EffectReport, EventOrder, EventType, PodRef,
-    StatusOrder,
+    BindOrder, BindOutcome, ConditionText, Effect, EffectId, EffectReport, EventOrder, EventType, EvictOrder,
+    EvictOutcome, PodRef, StatusOrder, VolumeOrder, VolumeOutcome, VolumeWrite,
 };
 use pellucid::kubernetes::{Clock, Connection, Edge, EdgeConfig};
 use pellucid::model::{Now, PodKey};
@@ -222,6 +222,37 @@ pub(crate) fn condition(name: &str, message: &str) -> Effect {
     Effect::Status(StatusOrder { pod: pod_ref(name), condition, nomination: None })
 }
 
+pub(crate) fn nomination(name: &str, node: Option<&str>) -> Effect {
+    let nomination = Some(node.map(Into::into));
+    Effect::Status(StatusOrder { pod: pod_ref(name), condition: None, nomination })
+}
+
+pub(crate) fn evict(id: u64, name: &str) -> Effect {
+    let (victim, preemptor) = (pod_ref(name), pod_ref("preemptor"));
+    Effect::Evict(EvictOrder { id: EffectId(id), victim, preemptor, message: "make room".into() })
+}
+
+pub(crate) fn bind_volume(id: u64) -> Effect {
+    let write = VolumeWrite::BindVolume {
+        volume: "pv".into(),
+        resource_version: "7".into(),
+        namespace: "ns".into(),
+        claim: "c".into(),
+        claim_uid: "uid-c".into(),
+    };
+    Effect::Volume(VolumeOrder { id: EffectId(id), pod: pod_ref("p"), write })
+}
+
+pub(crate) fn select_node(id: u64) -> Effect {
+    let write = VolumeWrite::SelectNode {
+        namespace: "ns".into(),
+        claim: "c".into(),
+        resource_version: "8".into(),
+        node: "n1".into(),
+    };
+    Effect::Volume(VolumeOrder { id: EffectId(id), pod: pod_ref("p"), write })
+}
+
 pub(crate) fn event(name: &str, note: &str) -> Effect {
     Effect::Event(EventOrder {
         pod: pod_ref(name),
@@ -236,6 +267,28 @@ pub(crate) fn event(name: &str, note: &str) -> Effect {
 pub(crate) async fn bind_done(inputs: &mut Receiver<Input>) -> (EffectId, BindOutcome) {
     loop {
         if let Input::Report(EffectReport::BindDone { id, outcome, .. }) =
+            inputs.recv().await.expect("an input")
+        {
+            return (id, outcome);
+        }
+    }
+}
+
+/// Waits for the next report that an evict order is settled.
+pub(crate) async fn evict_done(inputs: &mut Receiver<Input>) -> (EffectId, EvictOutcome) {
+    loop {
+        if let Input::Report(EffectReport::EvictDone { id, outcome, .. }) =
+            inputs.recv().await.expect("an input")
+        {
+            return (id, outcome);
+        }
+    }
+}
+
+/// Waits for the next report that a volume order is settled.
+pub(crate) async fn volume_done(inputs: &mut Receiver<Input>) -> (EffectId, VolumeOutcome) {
+    loop {
+        if let Input::Report(EffectReport::VolumeDone { id, outcome, .. }) =
             inputs.recv().await.expect("an input")
         {
             return (id, outcome);

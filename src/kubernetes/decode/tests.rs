@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::containers::normalised;
 use super::*;
-use crate::model::PodSpec;
 use crate::model::pod::{HostPort, PodPhase, Protocol};
 use crate::model::taint::{TaintEffect, TolerationOperator};
+use crate::model::{ObjectKind, PodSpec};
 
 fn pod_with(spec: Value) -> Value {
     json!({"metadata": {"name": "p", "namespace": "ns", "uid": "u"}, "spec": spec})
@@ -265,6 +265,13 @@ fn answers_of_a_real_api_server_are_readable() {
                 assert!(node_from_value(object).expect("a readable node").allocatable.milli_cpu > 0);
                 *count += 1;
             }
+            Some(kind) if object["metadata"]["uid"].is_string() => {
+                if let Some(kind) = ObjectKind::ALL.into_iter().find(|k| k.as_str() == kind) {
+                    let read = object_from_value(kind, object).expect("a readable object");
+                    assert_eq!(Some(&*read.key().1), object["metadata"]["name"].as_str());
+                    *count += 1;
+                }
+            }
             Some("PodList" | "NodeList") => {
                 for item in object["items"].as_array().into_iter().flatten() {
                     let mut item = item.clone();
@@ -285,5 +292,5 @@ fn answers_of_a_real_api_server_are_readable() {
             check(&event["object"], &mut count);
         }
     }
-    assert!(count > 30, "{count}");
+    assert!(count > 35, "{count}");
 }

@@ -13,13 +13,14 @@ use crate::model::{NodeIdx, PodSpec};
 /// What the soft constraints say about nodes.
 struct Prepared {
     parts: Vec<Part>,
-    /// A node that lacks a key is not scored.
-    needs_all_keys: bool,
+    /// A node that lacks a key is not scored, and there are such nodes.
+    ignores_some: bool,
 }
 
 impl Prepared {
+    #[inline]
     fn ignores(&self, node: NodeIdx) -> bool {
-        self.needs_all_keys && self.parts.iter().any(|p| p.column.of(node) == NO_VALUE)
+        self.ignores_some && self.parts.iter().any(|p| p.column.of(node) == NO_VALUE)
     }
 }
 
@@ -119,12 +120,13 @@ impl PreScore for PodTopologySpread {
         let columns = soft.iter().map(|c| relations.topology.column(&c.rule.topology_key)).collect();
         let maker = Maker { view, relations, spec, columns, needs_all_keys };
         let is_complete = maker.columns.iter().all(|c| c.n_nodes() == view.nodes().len());
+        let ignores_some = needs_all_keys && !is_complete;
         let some: Vec<NodeIdx>;
-        let scored = if is_complete || !needs_all_keys {
-            nodes
-        } else {
+        let scored = if ignores_some {
             some = nodes.iter().copied().filter(|n| maker.has_keys(*n)).collect();
             &some
+        } else {
+            nodes
         };
         let part = |(constraint, column): (&Constraint<'_>, &Arc<Column>)| {
             if constraint.rule.topology_key == *HOSTNAME {
@@ -134,7 +136,7 @@ impl PreScore for PodTopologySpread {
             }
         };
         let parts = soft.iter().zip(&maker.columns).map(part).collect();
-        PreScored::Ready(Arc::new(Prepared { parts, needs_all_keys }))
+        PreScored::Ready(Arc::new(Prepared { parts, ignores_some }))
     }
 }
 
