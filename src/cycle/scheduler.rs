@@ -125,8 +125,8 @@ pub struct Scheduler {
     pub(super) pre_binding: FxHashMap<PodId, PreBinding>,
     /// Writes of PreBind that are not yet settled, and the pods they are for.
     pub(super) writes: FxHashMap<EffectId, PodId>,
-    /// Victims whose eviction is not yet settled.
-    pub(super) evictions: FxHashMap<EffectId, PodId>,
+    /// Victims whose eviction is not yet settled, and their uids.
+    pub(super) evictions: FxHashMap<EffectId, (PodId, Arc<str>)>,
     /// A refusal and the same with PostFilter's note, made last.
     pub(super) last_noted: Option<(Arc<Refusal>, Arc<Refusal>)>,
     /// Places that shadow mode holds, by when it gives them up.
