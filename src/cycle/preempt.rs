@@ -283,6 +283,24 @@ impl Scheduler {
         }
     }
 
+    /// Returns what the API server should say of a unit's nomination when it says something else: a write was
+    /// lost.
+    pub(super) fn untold_nomination(&self, unit: UnitId, pod: &Pod) -> Option<Option<Name>> {
+        let id = self.queue.unit(unit)?.pods[0];
+        let ours = self.cluster.nominator().of(id).map(|n| &n.node);
+        (pod.nominated_node.as_ref() != ours).then(|| ours.cloned())
+    }
+
+    /// A pod that is bound is nominated to nothing. The API server sees to that when it binds; a nomination that
+    /// was written a moment later is taken back here.
+    pub(super) fn clear_late_nomination(&mut self, pod: &Pod) {
+        let is_late = pod.node_name.is_some() && pod.nominated_node.is_some() && !pod.deleting;
+        if is_late && !pod.phase.is_terminal() && self.cluster.is_ours(&pod.scheduler_name) {
+            let (pod, nomination) = (pod_ref(pod), Some(None));
+            self.order(Effect::Status(StatusOrder { pod, condition: None, nomination }));
+        }
+    }
+
     /// Ends a pod's nomination and the preemption behind it; whoever it kept out may try again. Returns
     /// whether there was one.
     pub(super) fn end_nomination(&mut self, id: PodId, end: End, now: Now) -> bool {

@@ -429,6 +429,7 @@ impl Scheduler {
         now: Now,
     ) -> Outcome {
         self.counters.refused += 1;
+        let nomination = nomination.or_else(|| self.untold_nomination(unit, pod));
         self.queue.refuse(unit, shape, refusal.refused_by, now.monotonic);
         self.tell(pod, "Unschedulable", refusal.message(), nomination);
         Outcome::Refused(refusal)

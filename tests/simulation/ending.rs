@@ -21,6 +21,7 @@ impl World {
         self.what_fits_is_bound();
         // Whatever write was lost is made up for when the pod is tried again.
         self.note(|_| "--- everything is tried again".to_owned());
+        self.relist(Stream::Pods);
         let until = self.now() + LONG + Duration::from_secs(1);
         while self.turn(until) {}
         self.settle();
