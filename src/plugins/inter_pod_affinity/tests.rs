@@ -172,13 +172,13 @@ fn which_namespaces_a_term_is_about() {
         let labels = pairs(&[("team", "x")]);
         cluster.object(Object::Namespace(Namespace { name: "other".into(), labels }));
         cluster.see(on("a1", elsewhere(app("e", "web", PodSpec::default()))));
-        let got = refused(&mut cluster, app("p", "db", far(required(&[term.clone()]))));
+        let got = refused(&mut cluster, app("p", "db", far(required(std::slice::from_ref(&term)))));
         assert_eq!(!got.0.is_empty(), is_about, "own term {term:?}");
         // The same the other way round.
         let mut cluster = zones();
         let labels = pairs(&[("team", "x")]);
         cluster.object(Object::Namespace(Namespace { name: "other".into(), labels }));
-        cluster.see(on("a1", app("e", "db", far(required(&[term.clone()])))));
+        cluster.see(on("a1", app("e", "db", far(required(std::slice::from_ref(&term))))));
         let got = refused(&mut cluster, elsewhere(app("p", "web", PodSpec::default())));
         assert_eq!(!got.0.is_empty(), is_about, "term of another {term:?}");
     }
