@@ -4,6 +4,8 @@
 //! wanted and not a distribution: `cargo bench --bench decision`.
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a bench measures time and prints")]
 
+#[path = "decision/relations.rs"]
+mod relations;
 #[path = "decision/world.rs"]
 mod world;
 
@@ -107,4 +109,5 @@ fn main() {
     });
     line("refuse a pod of a new shape, all 5,000 nodes", refused, "us", "-", "-");
     drop(root);
+    relations::print();
 }

@@ -118,8 +118,8 @@ async fn sandbox() -> Handle {
     Sandbox::start(Config { kubelet: Some(kubelet), ..Config::default() }).await.expect("the sandbox starts")
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kubectl_gets_describes_applies_deletes_and_watches() {
+/// Runs a session of kubectl against a fresh sandbox; without kubectl it says so.
+async fn with_kubectl(session: fn(&Kubectl)) {
     if Command::new("kubectl")
         .args(["version", "--client"])
         .stdout(Stdio::null())
@@ -135,6 +135,16 @@ async fn kubectl_gets_describes_applies_deletes_and_watches() {
     let kubectl = Kubectl { url: sandbox.url(), home };
     tokio::task::spawn_blocking(move || session(&kubectl)).await.expect("the session ends well");
     sandbox.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kubectl_gets_describes_applies_deletes_and_watches() {
+    with_kubectl(session).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kubectl_handles_volumes_and_their_workloads() {
+    with_kubectl(storage).await;
 }
 
 fn session(kubectl: &Kubectl) {
@@ -219,4 +229,59 @@ fn bind(kubectl: &Kubectl, pod: &str) {
     std::fs::write(&file, binding.to_string()).expect("written");
     let path = format!("/api/v1/namespaces/default/pods/{pod}/binding");
     kubectl.says(&["create", "--raw", &path, "-f", &file.to_string_lossy()]);
+}
+
+fn storage(kubectl: &Kubectl) {
+    let (storage, workloads) = ("tests/data/kubectl/storage.yaml", "tests/data/kubectl/workloads.yaml");
+    contains(
+        &kubectl.says(&["apply", "-f", storage]),
+        &["storageclass.storage.k8s.io/disks created", "persistentvolumeclaim/mine created"],
+    );
+    for claim in ["mine", "made"] {
+        await_answer(kubectl, &["get", "pvc", claim, "-o", "jsonpath={.status.phase}"], "Bound");
+    }
+    contains(&kubectl.says(&["apply", "-f", storage]), &["persistentvolume/by-hand unchanged"]);
+    contains(
+        &kubectl.says(&["get", "pv", "by-hand"]),
+        &["CAPACITY", "RECLAIM POLICY", "5Gi", "RWO,ROX", "Retain", "Bound", "default/mine", "manual"],
+    );
+    contains(&kubectl.says(&["get", "pvc"]), &["VOLUME", "by-hand", "pvc-", "2Gi", "RWO", "disks"]);
+    contains(
+        &kubectl.says(&["get", "sc"]),
+        &["VOLUMEBINDINGMODE", "disks (default)", "disk.example.org", "Delete", "Immediate", "false"],
+    );
+    contains(
+        &kubectl.says(&["get", "csinodes,csidrivers,csistoragecapacities,volumeattachments"]),
+        &["DRIVERS", "Persistent", "zone-a", "100Gi", "ATTACHER", "by-hand"],
+    );
+    contains(&kubectl.says(&["describe", "pvc", "made"]), &["StorageClass:", "disks", "Bound", "Used By:"]);
+    contains(&kubectl.says(&["describe", "pv", "by-hand"]), &["Node Affinity:", "n1", "LocalVolume"]);
+    contains(&kubectl.says(&["describe", "sc", "disks"]), &["IsDefaultClass:", "Yes"]);
+    for kind in ["csinode", "csidriver", "csistoragecapacity", "volumeattachment"] {
+        contains(&kubectl.says(&["describe", kind]), &["Name:"]);
+    }
+
+    contains(
+        &kubectl.says(&["apply", "-f", workloads]),
+        &["statefulset.apps/db created", "service/db created"],
+    );
+    await_answer(kubectl, &["get", "pod", "db-0", "-o", "jsonpath={.metadata.name}"], "db-0");
+    bind(kubectl, "db-0");
+    await_answer(kubectl, &["get", "sts", "db", "-o", "jsonpath={.status.replicas}"], "2");
+    bind(kubectl, "db-1");
+    contains(&kubectl.says(&["rollout", "status", "sts/db", "--timeout=20s"]), &["roll out complete"]);
+    contains(&kubectl.says(&["get", "sts,rc,svc,pvc"]), &["2/2", "DESIRED", "5432/TCP", "None", "data-db-1"]);
+    contains(&kubectl.says(&["describe", "sts", "db"]), &["Volume Claims:", "2 Running"]);
+    contains(&kubectl.says(&["describe", "rc", "old"]), &["Replicas:", "1 current / 1 desired"]);
+    contains(&kubectl.says(&["describe", "svc", "db"]), &["Selector:", "app=db", "5432/TCP"]);
+    await_answer(kubectl, &["get", "pdb", "db", "-o", "jsonpath={.status.disruptionsAllowed}"], "1");
+    contains(&kubectl.says(&["describe", "pdb", "db"]), &["Max unavailable:", "Allowed disruptions:"]);
+    contains(&kubectl.says(&["get", "pc"]), &["urgent", "1000", "PreemptLowerPriority"]);
+    contains(&kubectl.says(&["describe", "pc", "urgent"]), &["For what cannot wait."]);
+    contains(&kubectl.says(&["scale", "sts/db", "--replicas=1"]), &["scaled"]);
+    await_answer(kubectl, &["get", "pod", "db-1", "--ignore-not-found", "-o", "name"], "");
+    contains(&kubectl.says(&["delete", "-f", workloads]), &["deleted"]);
+    contains(&kubectl.says(&["delete", "-f", storage]), &["deleted"]);
+    contains(&kubectl.says(&["delete", "pvc", "--all"]), &["data-db-0", "data-db-1"]);
+    await_answer(kubectl, &["get", "pv", "-o", "name"], "");
 }

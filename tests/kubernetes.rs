@@ -1,4 +1,4 @@
-//! The edge against a scripted API server: watches, binder, conditions, events, shadow mode, shutdown.
+//! The edge against a scripted API server: watches, binder, evictor, volumes, statuses, events, shadow mode, shutdown.
 //!
 //! The server is an axum router inside the process, so time can stand still: a pause costs nothing, and a
 //! request that never answers times out at once.
@@ -8,8 +8,12 @@ mod mock;
 
 #[path = "kubernetes/connect.rs"]
 mod connect;
+#[path = "kubernetes/evicting.rs"]
+mod evicting;
 #[path = "kubernetes/rights.rs"]
 mod rights;
+#[path = "kubernetes/volume_writing.rs"]
+mod volume_writing;
 #[path = "kubernetes/watching.rs"]
 mod watching;
 #[path = "kubernetes/writing.rs"]

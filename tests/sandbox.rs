@@ -1,6 +1,16 @@
 //! The sandbox as kube-rs sees it: watches, bindings, evictions, patches, paging, faults, lifecycle, controllers.
 //!
-//! One file of over 500 lines: a list of independent cases over the makers at the top, read one at a time.
+//! One file of over 500 lines: a list of independent cases over the makers at the top, read one at a time. Cases
+//! of deletion, volumes and further workloads are in modules of their own.
+
+#[path = "sandbox/deletion.rs"]
+mod deletion;
+#[path = "sandbox/placement.rs"]
+mod placement;
+#[path = "sandbox/volumes.rs"]
+mod volumes;
+#[path = "sandbox/workloads.rs"]
+mod workloads;
 
 use std::pin::pin;
 use std::time::Duration;
@@ -20,7 +30,7 @@ use kube::api::{
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
-use pellucid::sandbox::{Clock, Config, Fault, Handle, Kubelet, Match, Sandbox};
+use pellucid::sandbox::{Clock, Config, Fault, Handle, Kubelet, Match, Objects, Sandbox, Trouble};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 

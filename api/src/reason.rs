@@ -149,6 +149,116 @@ reasons! {
         meaning: "A pod in the node's domain has a required podAntiAffinity term that this pod matches.",
         remedy: "Add nodes in other domains, wait for those pods to end, or change the labels by which they keep this pod away."
     }
+    DiskConflict {
+        plugin: "VolumeRestrictions", message: "node(s) had no available disk", resolver: Time,
+        meaning: "A pod on the node mounts the same disk in a way that excludes a second pod.",
+        remedy: "Wait for the other pod to end, or mount the disk read-only in both pods where its kind allows that."
+    }
+    ClaimInUse {
+        plugin: "VolumeRestrictions", message: "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod", resolver: Time,
+        meaning: "A claim of the pod has access mode ReadWriteOncePod, and another pod uses it, on whichever node.",
+        remedy: "Wait for the other pod to end, or give each pod a claim of its own."
+    }
+    TooManyVolumes {
+        plugin: "NodeVolumeLimits", message: "node(s) exceed max volume count", resolver: Time,
+        meaning: "With the pod's volumes the node would have more volumes of a CSI driver than its CSINode allows.",
+        remedy: "Wait for pods with volumes to end, add nodes, or use nodes to which more volumes can be attached."
+    }
+    DriverMissing {
+        plugin: "NodeVolumeLimits", message: "{} CSI driver is not installed on the node", resolver: ClusterAdmin,
+        meaning: "The pod needs a volume of a CSI driver that the node lacks, and the CSIDriver says preventPodSchedulingIfMissing.",
+        remedy: "Wait until the driver's node plugin runs on the node and is in its CSINode, or install it there."
+    }
+    ClaimNotFound {
+        plugin: "VolumeBinding", message: "persistentvolumeclaim \"{}\" not found", resolver: PodOwner,
+        meaning: "The pod mounts a PersistentVolumeClaim that does not exist.",
+        remedy: "Create the claim in the pod's namespace, or correct its name in the pod."
+    }
+    EphemeralClaimMissing {
+        plugin: "VolumeBinding", message: "waiting for ephemeral volume controller to create the persistentvolumeclaim \"{}\"", resolver: Time,
+        meaning: "The claim of a generic ephemeral volume is not there yet; normal for a moment after the pod was made.",
+        remedy: "Wait; if it lasts, look at the ephemeral volume controller in kube-controller-manager."
+    }
+    ClaimLost {
+        plugin: "VolumeBinding", message: "persistentvolumeclaim {}", resolver: PodOwner,
+        meaning: "The volume to which a claim of the pod was bound is gone, and the data with it.",
+        remedy: "Delete the claim and make a new one, or restore the PersistentVolume from a backup."
+    }
+    ClaimDeleting {
+        plugin: "VolumeBinding", message: "persistentvolumeclaim \"{}\" is being deleted", resolver: PodOwner,
+        meaning: "A claim of the pod is being deleted.",
+        remedy: "Wait until it is gone and create it anew, or use another claim."
+    }
+    ClaimNotForPod {
+        plugin: "VolumeBinding", message: "PVC {} (pod is not owner)", resolver: PodOwner,
+        meaning: "A claim with the name of the pod's generic ephemeral volume exists, but was not made for this pod.",
+        remedy: "Rename or delete that claim, or rename the pod or its volume."
+    }
+    UnboundImmediateClaims {
+        plugin: "VolumeBinding", message: "pod has unbound immediate PersistentVolumeClaims", resolver: ClusterAdmin,
+        meaning: "A claim of the pod is not bound, and its storage class does not wait for a pod, or does not exist.",
+        remedy: "See the claim's events: a volume must be made or provisioned for it, or its storage class corrected."
+    }
+    VolumeNodeAffinityConflict {
+        plugin: "VolumeBinding", message: "node(s) didn't match PersistentVolume's node affinity", resolver: ClusterAdmin,
+        meaning: "A volume to which a claim of the pod is bound cannot be reached from the node.",
+        remedy: "Make room on the nodes that the volume's nodeAffinity names, or move the data to another volume."
+    }
+    NoVolumeToBind {
+        plugin: "VolumeBinding", message: "node(s) didn't find available persistent volumes to bind", resolver: ClusterAdmin,
+        meaning: "For a claim of the pod there is no free volume that the node can reach, and none can be provisioned for it.",
+        remedy: "Add volumes that fit the claim, or correct the provisioner or allowedTopologies of its storage class."
+    }
+    NotEnoughStorage {
+        plugin: "VolumeBinding", message: "node(s) did not have enough free storage", resolver: ClusterAdmin,
+        meaning: "No CSIStorageCapacity that the node can reach has room for a volume that must be provisioned.",
+        remedy: "Free or add storage where the node can reach it, or lower the size of the claim."
+    }
+    VolumeGone {
+        plugin: "VolumeBinding", message: "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", resolver: ClusterAdmin,
+        meaning: "A claim of the pod is bound to a volume that does not exist.",
+        remedy: "Restore the PersistentVolume, or delete the claim and make a new one."
+    }
+    VolumeBindingFailed {
+        plugin: "VolumeBinding", message: "binding volumes: {}", resolver: ClusterAdmin,
+        meaning: "A node was chosen, but the pod's volumes could not be bound for it; the pod is tried again.",
+        remedy: "See the claim's events: usually the provisioner says why it failed."
+    }
+    VolumeZoneConflict {
+        plugin: "VolumeZone", message: "node(s) had no available volume zone", resolver: ClusterAdmin,
+        meaning: "A volume of the pod is in a zone or region in which the node is not.",
+        remedy: "Make room in the zone of the volume, or move the data to another volume."
+    }
+    ClaimWithoutClass {
+        plugin: "VolumeZone", message: "PersistentVolumeClaim had no pv name and storageClass name", resolver: PodOwner,
+        meaning: "A claim of the pod is not bound and names no storage class.",
+        remedy: "Bind the claim to a volume, or make it anew with a storage class."
+    }
+    ClassNotFound {
+        plugin: "VolumeZone", message: "storageclass.storage.k8s.io \"{}\" not found", resolver: ClusterAdmin,
+        meaning: "The storage class of an unbound claim of the pod does not exist.",
+        remedy: "Create the StorageClass, or make the claim anew with another one."
+    }
+    ClaimWithoutVolume {
+        plugin: "VolumeZone", message: "PersistentVolume had no name", resolver: ClusterAdmin,
+        meaning: "A claim of the pod is not bound, and its storage class does not wait for a pod.",
+        remedy: "See the claim's events: a volume must be made or provisioned for it."
+    }
+    VolumeNotFound {
+        plugin: "VolumeZone", message: "persistentvolume \"{}\" not found", resolver: ClusterAdmin,
+        meaning: "A claim of the pod names a volume that does not exist.",
+        remedy: "Restore the PersistentVolume, or delete the claim and make a new one."
+    }
+    DynamicResourcesUnsupported {
+        plugin: "DynamicResources", message: "dynamic resource allocation is not supported; the pod uses resource claims [{}]", resolver: SchedulerAdmin,
+        meaning: "The pod lists spec.resourceClaims, and this scheduler does not allocate devices to claims.",
+        remedy: "Give the pod to a scheduler that does (spec.schedulerName), or request the devices as extended resources."
+    }
+    FeaturesMissing {
+        plugin: "NodeDeclaredFeatures", message: "node(s) didn't match Pod's required features", resolver: ClusterAdmin,
+        meaning: "The pod uses a feature that the node does not list in status.declaredFeatures.",
+        remedy: "Upgrade or configure the kubelet on nodes for the pod, or do without the feature."
+    }
     PluginsDisagree {
         plugin: "Scheduler", message: "node(s) didn't satisfy plugin(s) [{}] simultaneously", resolver: PodOwner,
         meaning: "Plugins that each restrict the pod to a set of nodes by name have no node in common.",
@@ -173,6 +283,11 @@ reasons! {
         plugin: "Scheduler", message: "{}", resolver: SchedulerAdmin,
         meaning: "A plugin that is not part of the scheduler refused the node; the message is its own.",
         remedy: "See the documentation of the plugin."
+    }
+    PreBindFailed {
+        plugin: "Scheduler", message: "running PreBind failed: {}", resolver: Time,
+        meaning: "What had to be done before the pod is bound, such as binding its volumes, did not come about.",
+        remedy: "The pod is tried again after a backoff; see the events of its claims."
     }
     PreemptionNotHelpful {
         plugin: "DefaultPreemption", message: "Preemption is not helpful for scheduling", resolver: PodOwner,

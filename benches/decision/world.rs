@@ -54,21 +54,26 @@ fn node(i: usize) -> Node {
 
 /// A scheduler with the default profile that knows the nodes.
 pub(crate) fn scheduler(reuse: bool) -> Scheduler {
+    let mut scheduler = empty_scheduler(reuse);
+    let nodes = (0..NODES).map(|i| Arc::new(node(i))).collect();
+    scheduler.apply(Input::NodesReset { nodes, quarantined: Vec::new() }, now());
+    scheduler
+}
+
+/// A scheduler with the default profile.
+pub(crate) fn empty_scheduler(reuse: bool) -> Scheduler {
     let registry = pellucid::plugins::registry();
     let profiles = pellucid::config::default(&registry).expect("the defaults are valid").profiles;
     let switches = Arc::new(Switches::default());
     switches.set_reuse(reuse);
-    let mut scheduler = Scheduler::new(Settings {
+    Scheduler::new(Settings {
         profiles,
         registry: Arc::new(registry),
         limits: QueueLimits::default(),
         seed: 0,
         switches,
         shadow_of: None,
-    });
-    let nodes = (0..NODES).map(|i| Arc::new(node(i))).collect();
-    scheduler.apply(Input::NodesReset { nodes, quarantined: Vec::new() }, now());
-    scheduler
+    })
 }
 
 fn spec(shape: usize) -> PodSpec {

@@ -21,6 +21,7 @@ use crate::cycle::scheduler::Step;
 use crate::diagnosis::Root;
 use crate::diagnosis::score_views::markdown;
 use crate::kubernetes::lanes::Lanes;
+use crate::model::ObjectKind;
 
 /// The longest time between publications while there is work.
 const PUBLISH_EVERY: Duration = Duration::from_millis(10);
@@ -53,22 +54,28 @@ pub struct CoreLoop {
     pub stop: CancellationToken,
 }
 
-/// Which complete lists have arrived. Nothing is planned before both have: a pod must not be refused for
-/// want of nodes that are only not listed yet, nor be placed on room that unlisted pods take.
+/// Which complete lists have arrived. Nothing is planned before all have: a pod must not be refused for
+/// want of nodes that are only not listed yet, nor be placed on room that unlisted pods take, nor apart from
+/// a volume that it has.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lists {
     pods: bool,
     nodes: bool,
+    objects: [bool; ObjectKind::ALL.len()],
 }
 
 impl Lists {
     fn see(&mut self, input: &Input) {
-        self.pods |= matches!(input, Input::PodsReset { .. });
-        self.nodes |= matches!(input, Input::NodesReset { .. });
+        match input {
+            Input::PodsReset { .. } => self.pods = true,
+            Input::NodesReset { .. } => self.nodes = true,
+            Input::ObjectsReset { kind, .. } => self.objects[*kind as usize] = true,
+            _ => {}
+        }
     }
 
-    fn are_complete(self) -> bool {
-        self.pods && self.nodes
+    fn are_complete(&self) -> bool {
+        self.pods && self.nodes && self.objects.iter().all(|listed| *listed)
     }
 }
 
@@ -99,7 +106,7 @@ impl CoreLoop {
     }
 
     fn can_plan(&self) -> bool {
-        self.lists.are_complete() && self.scheduler.has_work() && self.lanes.bind_room() > 0
+        self.lists.are_complete() && self.scheduler.has_work() && self.lanes.room() > 0
     }
 
     fn take_inputs(&mut self) -> bool {
@@ -120,7 +127,7 @@ impl CoreLoop {
         if !self.can_plan() {
             return false;
         }
-        let units = UNITS_PER_ROUND.min(self.lanes.bind_room());
+        let units = UNITS_PER_ROUND.min(self.lanes.room());
         let mut any = false;
         for _ in 0..units {
             let now = (self.clock)();
@@ -150,7 +157,7 @@ impl CoreLoop {
     fn wait(&mut self, runtime: &tokio::runtime::Runtime) -> bool {
         let now = (self.clock)();
         let deadline = self.scheduler.next_deadline();
-        // While the lane is full nothing can be planned: the next report is an input.
+        // While a lane is full nothing can be planned: the next report is an input.
         let until = deadline.map_or(Duration::from_secs(3600), |at| at.saturating_sub(now.monotonic));
         let until = until.max(Duration::from_millis(1));
         let (inputs, stop) = (&mut self.inputs, self.stop.clone());

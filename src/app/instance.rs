@@ -22,7 +22,7 @@ use crate::diagnosis::Root;
 use crate::diagnosis::root::Registry;
 use crate::diagnosis::switches::Switches;
 use crate::http::{BuildError, HealthCheck, Limits, Parts, Renderer, ServeError, Server, Version};
-use crate::kubernetes::watch::WatchStatus;
+use crate::kubernetes::watched::Watches;
 use crate::kubernetes::{Connection, Edge, EdgeConfig};
 use crate::model::Name;
 use crate::queue::QueueLimits;
@@ -133,8 +133,7 @@ impl Instance {
         let bound = server.bind(listen).await?;
         let address = bound.address();
         let edge = Edge::start(edge_config, inputs_tx);
-        let views =
-            EdgeViews { lanes: edge.lanes.clone(), pods: edge.pods.clone(), nodes: edge.nodes.clone() };
+        let views = EdgeViews { lanes: edge.lanes.clone(), watches: edge.watches.clone() };
         let _ = parts.edge.set(views);
 
         let (stop_server, stop_core) = (CancellationToken::new(), CancellationToken::new());
@@ -236,13 +235,17 @@ impl Shared {
         let thread = HealthCheck::live("scheduling-thread", move || {
             if alive.load(Ordering::Relaxed) { Ok(()) } else { Err("the scheduling thread has ended".into()) }
         });
-        vec![thread, self.watch_check("pod-watch", |e| &e.pods), self.watch_check("node-watch", |e| &e.nodes)]
+        let kinds = Watches::default();
+        let watches = kinds.iter().enumerate().map(|(number, (kind, _))| self.watch_check(kind, number));
+        std::iter::once(thread).chain(watches).collect()
     }
 
-    fn watch_check(&self, name: &str, status: fn(&EdgeViews) -> &Arc<WatchStatus>) -> HealthCheck {
+    /// Whether the watch of a kind, the `number`th, has delivered a complete list.
+    fn watch_check(&self, kind: &str, number: usize) -> HealthCheck {
         let edge = self.edge.clone();
-        HealthCheck::ready(name, move || {
-            let report = edge.get().map(|e| status(e).report()).unwrap_or_default();
+        HealthCheck::ready(&format!("{}-watch", kind.to_lowercase()), move || {
+            let status = edge.get().and_then(|e| e.watches.iter().nth(number));
+            let report = status.map(|(_, status)| status.report()).unwrap_or_default();
             match (report.synced, report.last_error) {
                 (true, _) => Ok(()),
                 (false, Some((error, _))) => Err(format!("no complete list yet: {error}")),

@@ -24,7 +24,7 @@ use crate::cycle::decision::Outcome;
 use crate::cycle::scheduler::Step;
 use crate::diagnosis::Root;
 use crate::kubernetes::lanes::Lanes;
-use crate::kubernetes::watch::WatchStatus;
+use crate::kubernetes::watched::Watches;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct AttemptLabels {
@@ -74,10 +74,8 @@ struct WatchLabels {
 pub struct EdgeViews {
     /// Orders under way.
     pub lanes: Arc<Lanes>,
-    /// The watch of Pods.
-    pub pods: Arc<WatchStatus>,
-    /// The watch of Nodes.
-    pub nodes: Arc<WatchStatus>,
+    /// The watches.
+    pub watches: Watches,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -281,7 +279,7 @@ fn single(root: &Root, log: Option<&LogControl>, registry: &mut Registry) {
 fn watches(views: &EdgeViews, registry: &mut Registry) {
     let synced: Family<WatchLabels, Gauge> = Family::default();
     let [events, lists, errors]: [Family<WatchLabels, Counter>; 3] = Default::default();
-    for (kind, status) in [("Pod", &views.pods), ("Node", &views.nodes)] {
+    for (kind, status) in views.watches.iter() {
         let (labels, report) = (WatchLabels { kind }, status.report());
         synced.get_or_create_owned(&labels).set(i64::from(report.synced));
         events.get_or_create_owned(&labels).inc_by(report.events);
@@ -368,7 +366,13 @@ fn lane_counts(lanes: &Lanes, registry: &mut Registry) {
     let depth: Family<LaneLabels, Gauge> = Family::default();
     let [into, out, dropped]: [Family<LaneLabels, Counter>; 3] = Default::default();
     let counts = lanes.counts();
-    for (lane, n) in [("binds", counts.binds), ("conditions", counts.conditions), ("events", counts.events)] {
+    for (lane, n) in [
+        ("binds", counts.binds),
+        ("evictions", counts.evictions),
+        ("volumes", counts.volumes),
+        ("conditions", counts.statuses),
+        ("events", counts.events),
+    ] {
         let labels = LaneLabels { lane };
         depth.get_or_create_owned(&labels).set(n.depth as i64);
         into.get_or_create_owned(&labels).inc_by(n.into);

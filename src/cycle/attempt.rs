@@ -4,10 +4,13 @@
 //! attempt, on what the kept rows leave feasible. A pod that has nothing to do with such a plugin costs its
 //! PreFilter, which skips; then there is no attempt and the rows decide alone.
 
+use smallvec::SmallVec;
+
 use super::chain::{self, FilterChain, OneNode, PluginTally, Which};
 use super::rows::{Rows, Subject};
 use crate::framework::cause::{Cause, CauseId, Causes};
-use crate::framework::plugin::MAX_SCORE;
+use crate::framework::plugin::{MAX_SCORE, PreFiltered, PreScored};
+use crate::framework::profile::{Enabled, Profile};
 use crate::model::NodeIdx;
 
 /// See the module.
@@ -44,6 +47,9 @@ impl Rows {
     /// Asks the plugins that are asked at every attempt. The rows must be up to date.
     pub fn begin_attempt(&mut self, of: &Subject<'_>, tally: &mut [PluginTally]) {
         self.attempt = None;
+        if self.all_skip(of) {
+            return;
+        }
         let prepared = chain::prepare(Which::Global, of.profile, of.view, of.spec, tally);
         if let Some((place, cause)) = prepared.refused {
             // Of two plugins that refuse the pod as a whole the first by order counts.
@@ -71,6 +77,19 @@ impl Rows {
             values[place] = value;
             self.filter_globally(of, &values, tally);
         }
+    }
+
+    /// Whether no plugin that is asked at every attempt has anything to say about the pod: the common case, found
+    /// without keeping any answer.
+    fn all_skip(&self, of: &Subject<'_>) -> bool {
+        let has_bare = |place: &(usize, Option<usize>)| place.1.is_none();
+        if self.globals.filters.iter().any(has_bare) {
+            return false;
+        }
+        self.globals.filters.iter().filter_map(|(_, place)| *place).all(|place| {
+            let plugin = of.profile.pre_filter[place].plugin.pre_filter();
+            plugin.is_none_or(|p| matches!(p.pre_filter(of.view, of.spec), PreFiltered::Skip))
+        })
     }
 
     /// Runs the one plugin that has a value over what is feasible, and over nodes refused by plugins that come
@@ -175,20 +194,54 @@ impl Asked<'_> {
     }
 }
 
+/// The places of the plugins of a profile that are asked at every attempt.
+#[derive(Clone, Default)]
+pub(super) struct Globals {
+    /// Places in `profile.filter` and in `profile.pre_filter`.
+    filters: SmallVec<[(usize, Option<usize>); 6]>,
+    /// Places in `profile.score` and in `profile.pre_score`.
+    scores: SmallVec<[(usize, Option<usize>); 4]>,
+}
+
+impl Globals {
+    pub(super) fn of(profile: &Profile) -> Self {
+        let same = |list: &[Enabled], index: usize| list.iter().position(|e| e.index == index);
+        let filters = profile.filter.iter().enumerate().filter(|(_, e)| chain::filters_globally(e));
+        let scores = profile.score.iter().enumerate().filter(|(_, e)| chain::scores_globally(e));
+        let mut filters: SmallVec<_> =
+            filters.map(|(at, e)| (at, same(&profile.pre_filter, e.index))).collect();
+        // A PreFilter without a Filter may still refuse the pod as a whole.
+        for (place, enabled) in profile.pre_filter.iter().enumerate() {
+            if chain::filters_globally(enabled) && same(&profile.filter, enabled.index).is_none() {
+                filters.push((usize::MAX, Some(place)));
+            }
+        }
+        Self { filters, scores: scores.map(|(at, e)| (at, same(&profile.pre_score, e.index))).collect() }
+    }
+
+    /// Whether some plugin's score is asked at every attempt.
+    pub(super) fn score(&self) -> bool {
+        !self.scores.is_empty()
+    }
+}
+
 /// Scores nodes by the plugins that are asked at every attempt.
 pub(super) fn global_scores(
+    globals: &Globals,
     of: &Subject<'_>,
     nodes: &[NodeIdx],
     tally: &mut [PluginTally],
-) -> Vec<GlobalScore> {
-    let mut scores = Vec::new();
-    if !of.profile.score.iter().any(chain::scores_globally) {
-        return scores;
-    }
-    let values = chain::prepare_scores(Which::Global, of.profile, of.view, of.spec, nodes);
-    for (entry, value) in values.into_iter().enumerate() {
-        let enabled = &of.profile.score[entry];
-        let (Some(plugin), Some(value)) = (enabled.plugin.score(), value) else { continue };
+) -> SmallVec<[GlobalScore; 2]> {
+    let mut scores = SmallVec::new();
+    for (entry, pre_score) in &globals.scores {
+        let (entry, enabled) = (*entry, &of.profile.score[*entry]);
+        let Some(plugin) = enabled.plugin.score() else { continue };
+        let pre_score = pre_score.and_then(|at| of.profile.pre_score[at].plugin.pre_score());
+        let value = match pre_score.map(|p| p.pre_score(of.view, of.spec, nodes)) {
+            None => chain::no_value(),
+            Some(PreScored::Ready(value)) => value,
+            Some(PreScored::Skip) => continue,
+        };
         let mut raw = Vec::new();
         chain::score((enabled, plugin, &value), (of.view, of.spec), nodes, &mut raw, tally, of.probe);
         let mut normalized = raw.clone();

@@ -25,7 +25,9 @@ impl Scheduler {
                 }
             }
             EffectReport::EvictDone { id, uid, outcome } => self.settle_eviction(id, &uid, outcome, now),
-            EffectReport::VolumeDone { .. } => {}
+            EffectReport::VolumeDone { id, uid, outcome } => {
+                self.settle_write(id, &uid, outcome, now, events);
+            }
         }
     }
 
@@ -81,6 +83,7 @@ impl Scheduler {
     /// Gives up the place of a pod that is not confirmed; its unit is tried again after a backoff.
     pub(super) fn give_up(&mut self, id: PodId, now: Now) {
         self.cluster.release(id);
+        self.pre_binding.remove(&id);
         if let Some(effect) = self.effect_of.remove(&id) {
             self.in_flight.remove(&effect);
         }

@@ -77,7 +77,7 @@ pub(super) fn scores_globally(enabled: &Enabled) -> bool {
 }
 
 /// A value for plugins without a PreFilter or PreScore.
-fn no_value() -> CycleValue {
+pub(super) fn no_value() -> CycleValue {
     Arc::new(())
 }
 
@@ -213,16 +213,16 @@ pub(super) struct OneNode {
     mask: Vec<CauseId>,
 }
 
-/// What PreScore said: one entry per entry of `profile.score`, `None` for Skip, or when it was not asked.
+/// What PreScore of the plugins said whose answers are kept: one entry per entry of `profile.score`, `None` for
+/// Skip, and for the others.
 pub(super) fn prepare_scores(
-    which: Which,
     profile: &Profile,
     view: View<'_>,
     spec: &PodSpec,
     nodes: &[NodeIdx],
 ) -> Vec<Option<CycleValue>> {
     let prepare = |enabled: &Enabled| {
-        if !which.includes(scores_globally(enabled)) {
+        if scores_globally(enabled) {
             return None;
         }
         let pre_score = profile.pre_score.iter().find(|p| p.index == enabled.index);

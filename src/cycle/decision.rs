@@ -162,6 +162,7 @@ fn is_about_the_pod(code: ReasonCode) -> bool {
         code,
         ReasonCode::SchedulingGated
             | ReasonCode::BindRefused
+            | ReasonCode::PreBindFailed
             | ReasonCode::Unreadable
             | ReasonCode::InternalError
     )

@@ -60,7 +60,11 @@ impl Scheduler {
                 _ => {}
             }
         }
-        for event in events {
+        let mut followed = Vec::new();
+        for event in &events {
+            self.heed_change(event, now, &mut followed);
+        }
+        for event in events.into_iter().chain(followed) {
             self.react(event, now);
         }
     }
@@ -160,6 +164,8 @@ impl Scheduler {
             self.order(Effect::Event(scheduled_event(&pod, &name)));
         }
         self.close_preemption(id, now);
+        // What it held, such as volumes, is the cluster's own state by now.
+        self.cluster.unreserve_all(id);
         self.end_unit(id, unit);
     }
 
@@ -176,6 +182,7 @@ impl Scheduler {
 
     pub(super) fn end_unit(&mut self, id: PodId, unit: UnitId) {
         self.queue.remove(unit);
+        self.pre_binding.remove(&id);
         if let Some(effect) = self.effect_of.remove(&id) {
             self.in_flight.remove(&effect);
         }

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::attempt::Attempt;
+use super::attempt::{Attempt, Globals};
 use super::chain::{self, FilterChain, PluginTally, Prepared, Which};
 use super::decision::Refusal;
 use super::scores::{Scores, Touched};
@@ -53,6 +53,7 @@ pub struct Rows {
     scratch: Scratch,
     /// The refusal made of these rows, while they do not change.
     pub(super) refusal: Option<Arc<Refusal>>,
+    pub(super) globals: Globals,
     /// What holds for the attempt under way besides the rows, when there is anything.
     pub(super) attempt: Option<Attempt>,
 }
@@ -136,6 +137,7 @@ impl Rows {
         for node in of.view.nodes() {
             self.mask[node.index()] = CauseId::NOT_EVALUATED;
         }
+        self.globals = Globals::of(of.profile);
         self.prepared = chain::prepare(Which::Local, of.profile, of.view, of.spec, tally);
         self.n_feasible = 0;
         if self.prepared.refused.is_none() {

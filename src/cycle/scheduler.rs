@@ -12,16 +12,16 @@ use std::time::Duration;
 pub use super::chain::PluginTally;
 use super::decision::{Decision, Outcome, Placement, Refusal, Verdict};
 use super::nominations::{Asker, Who};
+use super::pre_bind::PreBinding;
+use super::record::{failure, table};
 use super::rows::{Rows, Subject};
 use super::shadow::ShadowTally;
-use crate::cluster::{Cluster, ShapeId, Stage};
+use crate::cluster::{Cluster, Reservation, ShapeId, Stage};
 use crate::diagnosis::Root;
-use crate::diagnosis::recorder::{RecordedFailure, RecordedRow, RecordedTable, Recorder};
+use crate::diagnosis::recorder::{RecordedFailure, RecordedTable, Recorder};
 use crate::diagnosis::root::Registry;
 use crate::diagnosis::switches::Switches;
-use crate::framework::effect::{
-    BindOrder, ConditionText, Effect, EffectId, EventOrder, EventType, PodRef, StatusOrder,
-};
+use crate::framework::effect::{ConditionText, Effect, EffectId, EventOrder, EventType, PodRef, StatusOrder};
 use crate::framework::post_filter::{Plan, PostFiltered};
 use crate::framework::profile::Profile;
 use crate::framework::{Cause, Permitted, View};
@@ -121,6 +121,10 @@ pub struct Scheduler {
     pub(super) verdicts: Pages<Option<Verdict>>,
     pub(super) in_flight: FxHashMap<EffectId, InFlight>,
     pub(super) effect_of: FxHashMap<PodId, EffectId>,
+    /// Placed pods whose PreBind is under way.
+    pub(super) pre_binding: FxHashMap<PodId, PreBinding>,
+    /// Writes of PreBind that are not yet settled, and the pods they are for.
+    pub(super) writes: FxHashMap<EffectId, PodId>,
     /// Victims whose eviction is not yet settled.
     pub(super) evictions: FxHashMap<EffectId, PodId>,
     /// A refusal and the same with PostFilter's note, made last.
@@ -166,6 +170,8 @@ impl Scheduler {
             in_flight: FxHashMap::default(),
             effect_of: FxHashMap::default(),
             evictions: FxHashMap::default(),
+            pre_binding: FxHashMap::default(),
+            writes: FxHashMap::default(),
             last_noted: None,
             held: BTreeSet::new(),
             effects: Vec::new(),
@@ -191,7 +197,7 @@ impl Scheduler {
 
     /// Returns the number of placements that are not yet confirmed.
     pub fn n_in_flight(&self) -> usize {
-        self.in_flight.len() + self.held.len()
+        self.in_flight.len() + self.pre_binding.len() + self.held.len()
     }
 
     /// Returns the last verdict on a pod.
@@ -207,14 +213,15 @@ impl Scheduler {
     /// Returns when something falls due; the loop may sleep until then.
     pub fn next_deadline(&self) -> Option<Duration> {
         let held = self.held.first().map(|(at, _)| *at);
-        self.queue.next_deadline().into_iter().chain(held).min()
+        self.queue.next_deadline().into_iter().chain(held).chain(self.pre_binding_deadline()).min()
     }
 
     /// Moves what is due. Returns whether anything was.
     pub fn tick(&mut self, now: Now) -> bool {
         let before = self.queue.counts();
         self.queue.flush(now.monotonic);
-        self.expire_held(now) || before != self.queue.counts()
+        let expired = self.expire_held(now) | self.expire_pre_binding(now);
+        expired || before != self.queue.counts()
     }
 
     /// Takes the orders made since the last call.
@@ -319,7 +326,8 @@ impl Scheduler {
         let failure = self.switches.filter_failures().then(|| failure(rows, &of, at));
         let failure = failure.filter(|f| !f.nodes.is_empty()).map(|f| self.recorder.push_failure(f));
         let found = match &decision {
-            Decision::Refuse(_) if !profile.post_filter.is_empty() => {
+            // Without any node there is nobody to evict.
+            Decision::Refuse(_) if !self.cluster.present().is_empty() => {
                 super::preempt::post_filter(Asker::new(who, &mut self.cluster, tally), rows)
             }
             _ => None,
@@ -351,7 +359,7 @@ impl Scheduler {
         let profile = self.profiles[self.queue.unit(unit).map_or(0, |u| u.profile)].clone();
         let overlay = self.cluster.begin();
         self.cluster.place(pod_id, placement.node, Stage::Reserved);
-        if let Err(cause) = self.reserve_and_permit(&profile, pod, placement.node) {
+        if let Err(cause) = self.reserve_and_permit(&profile, (pod_id, pod), placement.node) {
             self.cluster.rollback(overlay);
             let by = super::search::refused_by(&profile, std::iter::once(&cause));
             let refusal = Refusal::of_pod(cause, placement.total as usize, by);
@@ -366,16 +374,14 @@ impl Scheduler {
             self.held.insert((now.monotonic + SHADOW_HOLD, pod_id));
             return Outcome::Placed { placement, node };
         }
-        self.cluster.set_stage(pod_id, Stage::Permitted);
-        let id = self.next_effect_id();
-        self.in_flight.insert(id, InFlight { pod: pod_id, unit });
-        self.effect_of.insert(pod_id, id);
-        self.order(Effect::Bind(BindOrder {
-            id,
-            pod: pod_ref(pod),
-            node: node.clone(),
-            attempt: self.cycle,
-        }));
+        let mut events = Vec::new();
+        let failed = self.start_binding(pod_id, unit, now, &mut events);
+        for event in &events {
+            self.wake(event, now);
+        }
+        if let Some(refusal) = failed {
+            return Outcome::Refused(refusal);
+        }
         Outcome::Placed { placement, node }
     }
 
@@ -385,12 +391,20 @@ impl Scheduler {
         id
     }
 
-    fn reserve_and_permit(&self, profile: &Profile, pod: &Pod, node: NodeIdx) -> Result<(), Cause> {
-        let view = View::new(&self.cluster);
+    fn reserve_and_permit(
+        &mut self,
+        profile: &Profile,
+        (id, pod): (PodId, &Pod),
+        node: NodeIdx,
+    ) -> Result<(), Cause> {
         for enabled in &profile.reserve {
-            enabled.plugin.reserve().map_or(Ok(None), |r| r.reserve(view, pod, node))?;
+            let Some(plugin) = enabled.plugin.reserve() else { continue };
+            if let Some(what) = plugin.reserve(View::new(&self.cluster), pod, node)? {
+                self.cluster.reserve(id, Reservation { plugin: enabled.plugin.name(), what });
+            }
         }
         for enabled in &profile.permit {
+            let view = View::new(&self.cluster);
             match enabled.plugin.permit().map(|p| p.permit(view, pod, node)) {
                 None | Some(Permitted::Yes) => {}
                 Some(Permitted::No(cause)) => return Err(cause),
@@ -469,38 +483,4 @@ impl Scheduler {
 /// Returns the pod as effects name it.
 pub(super) fn pod_ref(pod: &Pod) -> PodRef {
     PodRef { key: pod.key.clone(), uid: pod.uid.clone() }
-}
-
-fn table(
-    rows: &mut Rows,
-    of: &Subject<'_>,
-    (pod, cycle, at): (&Pod, u64, Now),
-    placement: Placement,
-    n: usize,
-    tally: &mut [PluginTally],
-) -> RecordedTable {
-    let row = |scored: super::search::Scored| RecordedRow {
-        node: of.view.name(scored.node).clone(),
-        total: scored.total,
-        shares: scored.shares,
-    };
-    RecordedTable {
-        pod: pod.key.clone(),
-        cycle,
-        at,
-        chosen: of.view.name(placement.node).clone(),
-        feasible: placement.feasible as usize,
-        plugins: of.profile.score.iter().map(|e| (e.plugin.name(), e.weight)).collect(),
-        rows: rows.top(of, n, tally).into_iter().map(row).collect(),
-    }
-}
-
-fn failure(rows: &Rows, of: &Subject<'_>, (pod, cycle, at): (&Pod, u64, Now)) -> RecordedFailure {
-    let causes: FxHashMap<_, _> = rows.current().1.iter().map(|(id, c)| (id, Arc::new(c.clone()))).collect();
-    let mask = rows.current().0;
-    let refused = of.view.cluster().by_name().iter().filter_map(|n| {
-        let cause = causes.get(mask.get(n.index())?)?;
-        Some((of.view.name(*n).clone(), cause.clone()))
-    });
-    RecordedFailure { pod: pod.key.clone(), cycle, at, nodes: refused.collect() }
 }

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::best::{Blocks, REFUSED};
-use super::chain::{self, PluginTally, Which};
+use super::chain::{self, PluginTally};
 use super::rows::Subject;
 use crate::framework::cause::CauseId;
 use crate::framework::plugin::{CycleValue, Normalize, Reads};
@@ -76,7 +76,7 @@ impl Scores {
     pub(super) fn make(of: &Subject<'_>, mask: &[CauseId], tally: &mut [PluginTally]) -> Self {
         let feasible = mask.iter().enumerate().filter(|(_, c)| c.is_feasible());
         let feasible: Vec<NodeIdx> = feasible.map(|(i, _)| NodeIdx(i as u32)).collect();
-        let values = chain::prepare_scores(Which::Local, of.profile, of.view, of.spec, &feasible);
+        let values = chain::prepare_scores(of.profile, of.view, of.spec, &feasible);
         let values = values.into_iter().enumerate();
         let active: Vec<Active> = values
             .filter_map(|(entry, value)| {

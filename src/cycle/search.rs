@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::attempt;
-use super::chain::{self, PluginTally};
+use super::chain::PluginTally;
 use super::decision::{Decision, Group, GroupMeasure, Placement, Refusal};
 use super::rows::{Rows, Subject, tie_order};
 use crate::framework::cause::CauseId;
@@ -42,7 +42,7 @@ impl Rows {
             return self.decide_sampled(of, wanted, start, tally);
         }
         let evaluated = self.prepared.candidates.as_ref().map_or(total, Vec::len);
-        let chosen = if self.attempt.is_some() || of.profile.score.iter().any(chain::scores_globally) {
+        let chosen = if self.attempt.is_some() || self.globals.score() {
             let feasible = self.take_feasible();
             let chosen = self.choose(of, &feasible, tally);
             self.give_feasible(feasible);
@@ -72,7 +72,7 @@ impl Rows {
         if let [only] = nodes {
             return Some((*only, None));
         }
-        let global = attempt::global_scores(of, nodes, tally);
+        let global = attempt::global_scores(&self.globals, of, nodes, tally);
         if global.is_empty() && self.attempt.is_none() && nodes.len() == self.n_feasible {
             self.ensure_scores(of, tally);
             return self.best(of).map(|(node, score)| (node, Some(score)));
@@ -137,7 +137,7 @@ impl Rows {
     pub fn ranked(&self, of: &Subject<'_>, nodes: &[NodeIdx], tally: &mut [PluginTally]) -> Vec<Scored> {
         let Some(scores) = &self.scores else { return Vec::new() };
         let greatest = scores.greatest_over(nodes);
-        let global = attempt::global_scores(of, nodes, tally);
+        let global = attempt::global_scores(&self.globals, of, nodes, tally);
         let row = |(at, node): (usize, &NodeIdx)| {
             let mut shares = scores.shares(of.profile.score.len(), *node, &greatest);
             for score in &global {

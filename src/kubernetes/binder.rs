@@ -7,7 +7,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::mpsc::Sender;
 use tokio_util::sync::CancellationToken;
@@ -15,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 use super::client::Class;
 use super::door::{Backoff, Door, WriteError, pod_path};
 use super::lanes::Lanes;
+use super::standing::{Standing, standing};
 use crate::cluster::input::Input;
 use crate::framework::effect::{BindOrder, BindOutcome, EffectReport};
-use crate::model::Name;
 
 /// How often one order is posted before it is reported as refused.
 const TRIES: u32 = 6;
@@ -85,33 +84,6 @@ pub(super) struct Binder {
     pub(super) stop: CancellationToken,
 }
 
-/// What a pod looks like when it is read to settle an outcome.
-enum Standing {
-    BoundTo(Name),
-    Unbound { deleting: bool },
-    Gone,
-}
-
-#[derive(Deserialize)]
-struct PodRead {
-    metadata: MetaRead,
-    #[serde(default)]
-    spec: SpecRead,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct MetaRead {
-    uid: String,
-    deletion_timestamp: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SpecRead {
-    node_name: Option<String>,
-}
-
 impl Binder {
     /// Carries out orders until the lane closes.
     pub(super) async fn work(self) {
@@ -140,13 +112,17 @@ impl Binder {
                 Class::Refresh if error.is_not_found() => return Some(BindOutcome::Gone),
                 class @ (Class::Refresh | Class::Unknown) => match self.settle(order, &error).await? {
                     Standing::Gone => return Some(BindOutcome::Gone),
-                    Standing::BoundTo(node) if node == order.node => return Some(BindOutcome::Bound),
-                    Standing::BoundTo(node) => return Some(BindOutcome::BoundElsewhere { node }),
+                    Standing::There { node: Some(node), .. } if node == order.node => {
+                        return Some(BindOutcome::Bound);
+                    }
+                    Standing::There { node: Some(node), .. } => {
+                        return Some(BindOutcome::BoundElsewhere { node });
+                    }
                     // A conflict that the pod's own state is the reason of, such as a gate: it will stay one.
-                    Standing::Unbound { deleting } if deleting || class == Class::Refresh => {
+                    Standing::There { deleting, .. } if deleting || class == Class::Refresh => {
                         return Some(refused(&error));
                     }
-                    Standing::Unbound { .. } => {}
+                    Standing::There { .. } => {}
                 },
                 Class::Retry => {}
             }
@@ -178,12 +154,8 @@ impl Binder {
         let mut backoff = Backoff::new();
         loop {
             self.counters.reads.fetch_add(1, Ordering::Relaxed);
-            let error = match self.door.get(pod_path(&key.namespace, &key.name, "")).await {
-                Ok(body) => match serde_json::from_slice::<PodRead>(&body) {
-                    Ok(pod) => return Some(standing(pod, &order.pod.uid)),
-                    Err(e) => WriteError::Transport { cause: e.to_string(), class: Class::Unknown },
-                },
-                Err(error) if error.is_not_found() => return Some(Standing::Gone),
+            let error = match standing(&self.door, &order.pod).await {
+                Ok(standing) => return Some(standing),
                 Err(error) => error,
             };
             tracing::warn!(pod = %key, error = %error, "pod cannot be read to settle its binding, trying again");
@@ -199,27 +171,13 @@ impl Binder {
     }
 }
 
-fn standing(pod: PodRead, uid: &str) -> Standing {
-    if pod.metadata.uid != uid {
-        return Standing::Gone;
-    }
-    match pod.spec.node_name.filter(|node| !node.is_empty()) {
-        Some(node) => Standing::BoundTo(Name::new(&node)),
-        None => Standing::Unbound { deleting: pod.metadata.deletion_timestamp.is_some() },
-    }
-}
-
-/// Reports an error as a refusal. Status 0: no answer, or nothing was sent.
+/// Reports an error as a refusal.
 fn refused(error: &WriteError) -> BindOutcome {
-    match error {
-        WriteError::Status { code, reason, message, .. } => BindOutcome::Refused {
-            status: *code,
-            reason: reason.as_str().into(),
-            message: message.as_str().into(),
-        },
-        WriteError::Closed => {
-            BindOutcome::Refused { status: 0, reason: "WritesOff".into(), message: error.to_string().into() }
-        }
-        _ => BindOutcome::Refused { status: 0, reason: "NoAnswer".into(), message: error.to_string().into() },
-    }
+    let (status, message) = error.as_refusal();
+    let reason = match error {
+        WriteError::Status { reason, .. } => reason.as_str(),
+        WriteError::Closed => "WritesOff",
+        _ => "NoAnswer",
+    };
+    BindOutcome::Refused { status, reason: reason.into(), message }
 }

@@ -4,6 +4,7 @@
 //! Every write is a single request with a time limit. What came back is told apart as far as it can be: a
 //! refusal, a wish for later, or an unknown outcome, which the caller settles by reading the object.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -63,6 +64,14 @@ impl WriteError {
         matches!(self, Self::Status { code: 404, .. })
     }
 
+    /// Returns status and message as reports on effects carry them. Status 0: no answer, or nothing was sent.
+    pub(super) fn as_refusal(&self) -> (u16, Arc<str>) {
+        match self {
+            Self::Status { code, message, .. } => (*code, message.as_str().into()),
+            _ => (0, self.to_string().into()),
+        }
+    }
+
     /// How long the server wants us to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         if let Self::Status { retry_after, .. } = self { *retry_after } else { None }
@@ -117,6 +126,16 @@ impl Door {
     /// Patches an object; lists with merge keys are merged.
     pub(super) async fn patch(&self, path: String, body: &Value) -> Result<Bytes, WriteError> {
         self.write(Method::PATCH, path, "application/strategic-merge-patch+json", body).await
+    }
+
+    /// Patches an object; lists are replaced.
+    pub(super) async fn merge(&self, path: String, body: &Value) -> Result<Bytes, WriteError> {
+        self.write(Method::PATCH, path, "application/merge-patch+json", body).await
+    }
+
+    /// Deletes an object, with options.
+    pub(super) async fn delete(&self, path: String, options: &Value) -> Result<Bytes, WriteError> {
+        self.write(Method::DELETE, path, "application/json", options).await
     }
 
     /// Reads an object, to learn what came of a write. Reading needs no open door.

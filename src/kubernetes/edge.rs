@@ -10,9 +10,12 @@ use tokio_util::sync::CancellationToken;
 use super::binder::{Binder, BinderCounters};
 use super::door::Door;
 use super::events::{EventCounters, EventWriter, Reporter};
+use super::evictor::{EvictCounters, Evictor};
 use super::lanes::{LaneSizes, Lanes};
-use super::status::{ConditionCounters, ConditionWriter};
-use super::watch::{Nodes, Pods, WatchStatus, watch};
+use super::status::{StatusCounters, StatusWriter};
+use super::volume_writer::{VolumeCounters, VolumeWriter};
+use super::watch::Watching;
+use super::watched::Watches;
 use super::{Clock, Connection};
 use crate::cluster::input::Input;
 
@@ -29,8 +32,12 @@ pub struct EdgeConfig {
     pub write_timeout: Duration,
     /// Bindings under way at once.
     pub binders: usize,
-    /// Condition patches under way at once.
-    pub condition_writers: usize,
+    /// Evictions under way at once.
+    pub evictors: usize,
+    /// Volume writes under way at once.
+    pub volume_writers: usize,
+    /// Status patches under way at once.
+    pub status_writers: usize,
     /// Event writes under way at once.
     pub event_writers: usize,
     /// Sizes of the lanes.
@@ -48,7 +55,9 @@ impl EdgeConfig {
             writes: true,
             write_timeout: Duration::from_secs(10),
             binders: 32,
-            condition_writers: 8,
+            evictors: 16,
+            volume_writers: 8,
+            status_writers: 8,
             event_writers: 8,
             lanes: LaneSizes::default(),
             reporter: Reporter { controller: "pellucid".into(), instance: instance.into() },
@@ -62,14 +71,16 @@ pub struct Edge {
     pub lanes: Arc<Lanes>,
     /// The door for writes.
     pub door: Arc<Door>,
-    /// The watch of Pods.
-    pub pods: Arc<WatchStatus>,
-    /// The watch of Nodes.
-    pub nodes: Arc<WatchStatus>,
+    /// The watches.
+    pub watches: Watches,
     /// What the binders did.
     pub binder: Arc<BinderCounters>,
-    /// What the condition writers did.
-    pub conditions: Arc<ConditionCounters>,
+    /// What the evictors did.
+    pub evictor: Arc<EvictCounters>,
+    /// What the volume writers did.
+    pub volumes: Arc<VolumeCounters>,
+    /// What the status writers did.
+    pub statuses: Arc<StatusCounters>,
     /// What the event writer did.
     pub events: Arc<EventCounters>,
     stop: CancellationToken,
@@ -83,6 +94,10 @@ pub struct Drained {
     pub aborted: usize,
     /// Bind orders that were never sent.
     pub unsent_binds: u64,
+    /// Evict orders that were never sent.
+    pub unsent_evictions: u64,
+    /// Volume orders that were never sent.
+    pub unsent_volumes: u64,
 }
 
 impl Edge {
@@ -92,40 +107,63 @@ impl Edge {
         let lanes = Arc::new(Lanes::new(config.lanes));
         let door = Arc::new(Door::new(connection.write, write_timeout, writes));
         let stop = CancellationToken::new();
-        let (pods, nodes) = <(Arc<WatchStatus>, Arc<WatchStatus>)>::default();
         let binder = Arc::new(BinderCounters::default());
-        let conditions = Arc::new(ConditionCounters::default());
+        let evictor = Arc::new(EvictCounters::default());
+        let volumes = Arc::new(VolumeCounters::default());
+        let statuses = Arc::new(StatusCounters::default());
         let events = Arc::new(EventCounters::default());
         let mut tasks = JoinSet::new();
 
-        let read = connection.read;
-        let (feed, status) = (inputs.clone(), pods.clone());
-        let running = watch::<Pods>(read.clone(), feed, status, clock.clone(), stop.clone());
-        spawn(&mut tasks, "pod watch", running);
-        let (feed, status) = (inputs.clone(), nodes.clone());
-        let running = watch::<Nodes>(read, feed, status, clock.clone(), stop.clone());
-        spawn(&mut tasks, "node watch", running);
+        let watches = Watches::default();
+        let watching = Watching {
+            client: connection.read,
+            inputs: inputs.clone(),
+            clock: clock.clone(),
+            stop: stop.clone(),
+        };
+        watches.start(&mut tasks, &watching);
 
         let worker = Binder {
             door: door.clone(),
             lanes: lanes.clone(),
-            reports: inputs,
+            reports: inputs.clone(),
             counters: binder.clone(),
             stop: stop.clone(),
         };
         for _ in 0..config.binders {
             spawn(&mut tasks, "binder", worker.clone().work());
         }
-        let worker = ConditionWriter {
+        let worker = Evictor {
+            door: door.clone(),
+            lanes: lanes.clone(),
+            reports: inputs.clone(),
+            clock: clock.clone(),
+            counters: evictor.clone(),
+            stop: stop.clone(),
+        };
+        for _ in 0..config.evictors {
+            spawn(&mut tasks, "evictor", worker.clone().work());
+        }
+        let worker = VolumeWriter {
+            door: door.clone(),
+            lanes: lanes.clone(),
+            reports: inputs,
+            counters: volumes.clone(),
+            stop: stop.clone(),
+        };
+        for _ in 0..config.volume_writers {
+            spawn(&mut tasks, "volume writer", worker.clone().work());
+        }
+        let worker = StatusWriter {
             door: door.clone(),
             lanes: lanes.clone(),
             clock: clock.clone(),
             memory: Arc::default(),
-            counters: conditions.clone(),
+            counters: statuses.clone(),
             stop: stop.clone(),
         };
-        for _ in 0..config.condition_writers {
-            spawn(&mut tasks, "condition writer", worker.clone().work());
+        for _ in 0..config.status_writers {
+            spawn(&mut tasks, "status writer", worker.clone().work());
         }
         let worker = EventWriter {
             door: door.clone(),
@@ -137,12 +175,12 @@ impl Edge {
             stop: stop.clone(),
         };
         spawn(&mut tasks, "event writer", worker.work());
-        Self { lanes, door, pods, nodes, binder, conditions, events, stop, tasks }
+        Self { lanes, door, watches, binder, evictor, volumes, statuses, events, stop, tasks }
     }
 
-    /// Whether both watches have delivered a complete list.
+    /// Whether every watch has delivered a complete list.
     pub fn is_synced(&self) -> bool {
-        self.pods.is_synced() && self.nodes.is_synced()
+        self.watches.are_synced()
     }
 
     /// Waits until a task ends, which none does by itself while somebody takes the inputs. Returns its name,
@@ -164,8 +202,20 @@ impl Edge {
         let in_time = tokio::time::timeout(patience, finish).await.is_ok();
         let aborted = if in_time { 0 } else { self.tasks.len() };
         self.tasks.shutdown().await;
-        let drained = Drained { aborted, unsent_binds: self.lanes.counts().binds.depth };
-        tracing::info!(aborted, unsent_binds = drained.unsent_binds, "edge stopped");
+        let counts = self.lanes.counts();
+        let drained = Drained {
+            aborted,
+            unsent_binds: counts.binds.depth,
+            unsent_evictions: counts.evictions.depth,
+            unsent_volumes: counts.volumes.depth,
+        };
+        tracing::info!(
+            aborted,
+            unsent_binds = drained.unsent_binds,
+            unsent_evictions = drained.unsent_evictions,
+            unsent_volumes = drained.unsent_volumes,
+            "edge stopped"
+        );
         drained
     }
 }

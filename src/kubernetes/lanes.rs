@@ -1,9 +1,9 @@
 //! Lanes: bounded queues from the scheduling thread to the writers.
 //!
-//! The scheduling thread pushes a batch under one lock and never waits. Writers pull. Three lanes:
-//! - binds: first in, first out, never dropped. The loop asks for [`Lanes::bind_room`] before it plans the
-//!   next unit, so the lane exceeds its capacity by one unit at most;
-//! - conditions: the newest per pod; one pod's are written one after the other;
+//! The scheduling thread pushes a batch under one lock and never waits. Writers pull.
+//! - binds, evictions, volumes: first in, first out, never dropped. The loop asks for [`Lanes::room`] before
+//!   it plans, so a lane exceeds its size by what one round of planning orders, at most;
+//! - statuses: one order per pod, the newest of each part; one pod's are written one after the other;
 //! - events: the oldest are dropped, and counted.
 
 use std::collections::VecDeque;
@@ -12,23 +12,27 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::framework::effect::{BindOrder, Effect, EventOrder, StatusOrder};
-use crate::model::collections::{HashMap, HashSet};
+use super::status_lane::StatusLane;
+use crate::framework::effect::{BindOrder, Effect, EventOrder, EvictOrder, StatusOrder, VolumeOrder};
 
 /// How much the lanes hold.
 #[derive(Clone, Copy, Debug)]
 pub struct LaneSizes {
     /// Bind orders.
     pub binds: usize,
-    /// Pods with a condition to write.
-    pub conditions: usize,
+    /// Evict orders.
+    pub evictions: usize,
+    /// Volume orders.
+    pub volumes: usize,
+    /// Pods with a status to write.
+    pub statuses: usize,
     /// Events.
     pub events: usize,
 }
 
 impl Default for LaneSizes {
     fn default() -> Self {
-        Self { binds: 2048, conditions: 65_536, events: 8192 }
+        Self { binds: 2048, evictions: 2048, volumes: 2048, statuses: 65_536, events: 8192 }
     }
 }
 
@@ -41,7 +45,7 @@ pub struct LaneCounts {
     pub out: u64,
     /// Orders dropped for want of room.
     pub dropped: u64,
-    /// Orders that a newer one took the place of.
+    /// Orders that joined one that waited already.
     pub replaced: u64,
     /// Orders in the lane.
     pub depth: u64,
@@ -52,8 +56,12 @@ pub struct LaneCounts {
 pub struct AllLaneCounts {
     /// Bind orders.
     pub binds: LaneCounts,
-    /// Conditions.
-    pub conditions: LaneCounts,
+    /// Evict orders.
+    pub evictions: LaneCounts,
+    /// Volume orders.
+    pub volumes: LaneCounts,
+    /// Status orders.
+    pub statuses: LaneCounts,
     /// Events.
     pub events: LaneCounts,
 }
@@ -63,82 +71,87 @@ pub struct Lanes {
     sizes: LaneSizes,
     inner: Mutex<Inner>,
     binds: Notify,
-    conditions: Notify,
+    evictions: Notify,
+    volumes: Notify,
+    statuses: Notify,
     events: Notify,
 }
 
 #[derive(Default)]
 struct Inner {
     closed: bool,
-    binds: VecDeque<BindOrder>,
-    conditions: Conditions,
-    events: VecDeque<EventOrder>,
-    counts: AllLaneCounts,
-}
-
-/// Waiting conditions by uid. A uid is in `turn` exactly if it waits and is not being written.
-#[derive(Default)]
-struct Conditions {
-    waiting: HashMap<Arc<str>, StatusOrder>,
-    turn: VecDeque<Arc<str>>,
-    being_written: HashSet<Arc<str>>,
+    binds: Fifo<BindOrder>,
+    evictions: Fifo<EvictOrder>,
+    volumes: Fifo<VolumeOrder>,
+    statuses: StatusLane,
+    events: Fifo<EventOrder>,
 }
 
 impl Lanes {
     /// Makes empty lanes.
     pub fn new(sizes: LaneSizes) -> Self {
-        let (binds, conditions, events) = (Notify::new(), Notify::new(), Notify::new());
-        Self { sizes, inner: Mutex::default(), binds, conditions, events }
+        Self {
+            sizes,
+            inner: Mutex::default(),
+            binds: Notify::new(),
+            evictions: Notify::new(),
+            volumes: Notify::new(),
+            statuses: Notify::new(),
+            events: Notify::new(),
+        }
     }
 
     /// Puts orders into their lanes. Never waits.
     pub fn push_all(&self, effects: impl IntoIterator<Item = Effect>) {
+        let [mut binds, mut evictions, mut volumes, mut statuses, mut events] = [false; 5];
         let mut inner = self.inner.lock();
-        let before = (inner.binds.len(), inner.conditions.turn.len(), inner.events.len());
         for effect in effects {
             match effect {
-                Effect::Bind(order) => {
-                    inner.counts.binds.into += 1;
-                    inner.binds.push_back(order);
-                }
-                Effect::Status(order) => inner.push_condition(order, self.sizes.conditions),
-                Effect::Evict(_) | Effect::Volume(_) => {}
-                Effect::Event(order) => inner.push_event(order, self.sizes.events),
+                Effect::Bind(order) => binds |= inner.binds.push(order),
+                Effect::Evict(order) => evictions |= inner.evictions.push(order),
+                Effect::Volume(order) => volumes |= inner.volumes.push(order),
+                Effect::Status(order) => statuses |= inner.statuses.push(order, self.sizes.statuses),
+                Effect::Event(order) => events |= inner.events.push_dropping(order, self.sizes.events),
             }
         }
-        let after = (inner.binds.len(), inner.conditions.turn.len(), inner.events.len());
         drop(inner);
         // One permit wakes one puller, and each puller that leaves something behind wakes the next.
-        for (grew, notify) in [
-            (after.0 > before.0, &self.binds),
-            (after.1 > before.1, &self.conditions),
-            (after.2 > before.2, &self.events),
-        ] {
+        for (grew, notify) in [binds, evictions, volumes, statuses, events].into_iter().zip(self.notifies()) {
             if grew {
                 notify.notify_one();
             }
         }
     }
 
-    /// Returns how many more bind orders there is room for.
-    pub fn bind_room(&self) -> usize {
-        self.sizes.binds.saturating_sub(self.inner.lock().binds.len())
+    fn notifies(&self) -> [&Notify; 5] {
+        [&self.binds, &self.evictions, &self.volumes, &self.statuses, &self.events]
+    }
+
+    /// Returns how many more orders there is room for in each lane from which nothing is dropped.
+    pub fn room(&self) -> usize {
+        let (inner, sizes) = (self.inner.lock(), &self.sizes);
+        let room = |size: usize, used: usize| size.saturating_sub(used);
+        room(sizes.binds, inner.binds.orders.len())
+            .min(room(sizes.evictions, inner.evictions.orders.len()))
+            .min(room(sizes.volumes, inner.volumes.orders.len()))
     }
 
     /// Returns the counters.
     pub fn counts(&self) -> AllLaneCounts {
         let inner = self.inner.lock();
-        let mut counts = inner.counts;
-        counts.binds.depth = inner.binds.len() as u64;
-        counts.conditions.depth = inner.conditions.waiting.len() as u64;
-        counts.events.depth = inner.events.len() as u64;
-        counts
+        AllLaneCounts {
+            binds: inner.binds.counts(),
+            evictions: inner.evictions.counts(),
+            volumes: inner.volumes.counts(),
+            statuses: inner.statuses.counts(),
+            events: inner.events.counts(),
+        }
     }
 
     /// Ends all pulls: what still waits stays where it is.
     pub fn close(&self) {
         self.inner.lock().closed = true;
-        for notify in [&self.binds, &self.conditions, &self.events] {
+        for notify in self.notifies() {
             notify.notify_waiters();
             notify.notify_one();
         }
@@ -146,44 +159,41 @@ impl Lanes {
 
     /// Waits for a bind order; `None` when closed.
     pub async fn next_bind(&self) -> Option<BindOrder> {
-        self.next(&self.binds, |inner| {
-            let order = inner.binds.pop_front();
-            inner.counts.binds.out += u64::from(order.is_some());
-            (order, !inner.binds.is_empty())
-        })
-        .await
+        self.next(&self.binds, |inner| inner.binds.pop()).await
     }
 
-    /// Waits for a condition; `None` when closed. The caller says [`Lanes::condition_done`] afterwards;
-    /// until then no other condition of that pod is handed out.
-    pub async fn next_condition(&self) -> Option<StatusOrder> {
-        self.next(&self.conditions, Inner::pop_condition).await
+    /// Waits for an evict order; `None` when closed.
+    pub async fn next_eviction(&self) -> Option<EvictOrder> {
+        self.next(&self.evictions, |inner| inner.evictions.pop()).await
+    }
+
+    /// Waits for a volume order; `None` when closed.
+    pub async fn next_volume(&self) -> Option<VolumeOrder> {
+        self.next(&self.volumes, |inner| inner.volumes.pop()).await
+    }
+
+    /// Waits for a status order; `None` when closed. The caller says [`Lanes::status_done`] afterwards; until
+    /// then no other order of that pod is handed out.
+    pub async fn next_status(&self) -> Option<StatusOrder> {
+        self.next(&self.statuses, |inner| inner.statuses.pop()).await
     }
 
     /// Waits for an event; `None` when closed.
     pub async fn next_event(&self) -> Option<EventOrder> {
-        self.next(&self.events, |inner| {
-            let order = inner.events.pop_front();
-            inner.counts.events.out += u64::from(order.is_some());
-            (order, !inner.events.is_empty())
-        })
-        .await
+        self.next(&self.events, |inner| inner.events.pop()).await
     }
 
-    /// Whether a newer condition waits for a pod whose condition is being written.
-    pub fn is_superseded(&self, uid: &str) -> bool {
-        self.inner.lock().conditions.waiting.contains_key(uid)
+    /// Gives an order that is being written up for a newer one of the same pod, if one waits. What the newer
+    /// one does not say it takes from this.
+    pub fn supersede(&self, order: &StatusOrder) -> bool {
+        self.inner.lock().statuses.supersede(order)
     }
 
-    /// Says that the condition pulled for this pod was written, or given up.
-    pub fn condition_done(&self, uid: &Arc<str>) {
-        let mut inner = self.inner.lock();
-        let conditions = &mut inner.conditions;
-        conditions.being_written.remove(uid);
-        if conditions.waiting.contains_key(uid) {
-            conditions.turn.push_back(uid.clone());
-            drop(inner);
-            self.conditions.notify_one();
+    /// Says that the order pulled for this pod was written, or given up.
+    pub fn status_done(&self, uid: &Arc<str>) {
+        let waits = self.inner.lock().statuses.done(uid);
+        if waits {
+            self.statuses.notify_one();
         }
     }
 
@@ -210,43 +220,43 @@ impl Lanes {
     }
 }
 
-impl Inner {
-    fn push_condition(&mut self, order: StatusOrder, capacity: usize) {
-        let conditions = &mut self.conditions;
-        let uid = order.pod.uid.clone();
-        self.counts.conditions.into += 1;
-        if conditions.waiting.insert(uid.clone(), order).is_some() {
-            self.counts.conditions.replaced += 1;
-            return;
-        }
-        if !conditions.being_written.contains(&uid) {
-            conditions.turn.push_back(uid);
-        }
-        if conditions.waiting.len() > capacity
-            && let Some(oldest) = conditions.turn.pop_front()
-        {
-            conditions.waiting.remove(&oldest);
-            self.counts.conditions.dropped += 1;
-        }
+/// First in, first out.
+struct Fifo<T> {
+    orders: VecDeque<T>,
+    counts: LaneCounts,
+}
+
+impl<T> Default for Fifo<T> {
+    fn default() -> Self {
+        Self { orders: VecDeque::new(), counts: LaneCounts::default() }
+    }
+}
+
+impl<T> Fifo<T> {
+    /// Adds an order; says that there is one more to be pulled.
+    fn push(&mut self, order: T) -> bool {
+        self.counts.into += 1;
+        self.orders.push_back(order);
+        true
     }
 
-    fn pop_condition(&mut self) -> (Option<StatusOrder>, bool) {
-        let conditions = &mut self.conditions;
-        let uid = conditions.turn.pop_front();
-        let order = uid.and_then(|uid| conditions.waiting.remove(&uid));
-        if let Some(order) = &order {
-            conditions.being_written.insert(order.pod.uid.clone());
-            self.counts.conditions.out += 1;
+    /// Adds an order, for which the oldest has to go when the lane is full.
+    fn push_dropping(&mut self, order: T, capacity: usize) -> bool {
+        if self.orders.len() >= capacity && self.orders.pop_front().is_some() {
+            self.counts.dropped += 1;
         }
-        (order, !conditions.turn.is_empty())
+        self.push(order)
     }
 
-    fn push_event(&mut self, order: EventOrder, capacity: usize) {
-        self.counts.events.into += 1;
-        if self.events.len() >= capacity && self.events.pop_front().is_some() {
-            self.counts.events.dropped += 1;
-        }
-        self.events.push_back(order);
+    /// Takes the oldest, and whether there are more.
+    fn pop(&mut self) -> (Option<T>, bool) {
+        let order = self.orders.pop_front();
+        self.counts.out += u64::from(order.is_some());
+        (order, !self.orders.is_empty())
+    }
+
+    fn counts(&self) -> LaneCounts {
+        LaneCounts { depth: self.orders.len() as u64, ..self.counts }
     }
 }
 

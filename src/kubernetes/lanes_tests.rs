@@ -3,7 +3,7 @@
 use futures_util::FutureExt;
 
 use super::*;
-use crate::framework::effect::{ConditionText, EffectId, EventType, PodRef};
+use crate::framework::effect::{ConditionText, EffectId, EventType, PodRef, VolumeWrite};
 use crate::model::PodKey;
 
 fn pod(uid: &str) -> PodRef {
@@ -19,30 +19,45 @@ fn condition(uid: &str, message: &str) -> Effect {
     Effect::Status(StatusOrder { pod: pod(uid), condition, nomination: None })
 }
 
+fn nomination(uid: &str, node: Option<&str>) -> StatusOrder {
+    StatusOrder { pod: pod(uid), condition: None, nomination: Some(node.map(Into::into)) }
+}
+
+fn evict(id: u64) -> Effect {
+    let (victim, preemptor) = (pod("v"), pod("p"));
+    Effect::Evict(EvictOrder { id: EffectId(id), victim, preemptor, message: "m".into() })
+}
+
+fn select_node(id: u64) -> Effect {
+    let (namespace, claim, node) = ("ns".into(), "c".into(), "n".into());
+    let write = VolumeWrite::SelectNode { namespace, claim, resource_version: "1".into(), node };
+    Effect::Volume(VolumeOrder { id: EffectId(id), pod: pod("p"), write })
+}
+
 fn event(note: &str) -> Effect {
     let (kind, reason, action) = (EventType::Warning, "FailedScheduling", "Scheduling");
     Effect::Event(EventOrder { pod: pod("p"), kind, reason, action, note: note.into() })
 }
 
-fn lanes(binds: usize, conditions: usize, events: usize) -> Lanes {
-    Lanes::new(LaneSizes { binds, conditions, events })
+fn lanes(binds: usize, statuses: usize, events: usize) -> Lanes {
+    Lanes::new(LaneSizes { binds, evictions: 2, volumes: 2, statuses, events })
 }
 
 fn next_condition(lanes: &Lanes) -> Option<(Arc<str>, Arc<str>)> {
-    lanes.next_condition().now_or_never().flatten().and_then(|c| Some((c.pod.uid, c.condition?.message)))
+    lanes.next_status().now_or_never().flatten().and_then(|c| Some((c.pod.uid, c.condition?.message)))
 }
 
 #[test]
 fn binds_come_in_order_and_room_shrinks_to_nothing() {
     let lanes = lanes(2, 9, 9);
     lanes.push_all([bind(1), bind(2), bind(3)]);
-    assert_eq!(lanes.bind_room(), 0);
+    assert_eq!(lanes.room(), 0);
     for want in 1..=3 {
         let order = lanes.next_bind().now_or_never().flatten().expect("an order");
         assert_eq!(order.id, EffectId(want));
     }
     assert!(lanes.next_bind().now_or_never().is_none());
-    assert_eq!(lanes.bind_room(), 2);
+    assert_eq!(lanes.room(), 2);
     assert_eq!(lanes.counts().binds, LaneCounts { into: 3, out: 3, ..Default::default() });
 }
 
@@ -52,13 +67,52 @@ fn the_newest_condition_wins_and_one_pod_is_written_once_at_a_time() {
     lanes.push_all([condition("a", "1"), condition("b", "1"), condition("a", "2")]);
     assert_eq!(next_condition(&lanes), Some(("a".into(), "2".into())));
     lanes.push_all([condition("a", "3")]);
-    assert!(lanes.is_superseded("a") && !lanes.is_superseded("c"));
     assert_eq!(next_condition(&lanes), Some(("b".into(), "1".into())));
     assert_eq!(next_condition(&lanes), None);
-    lanes.condition_done(&"a".into());
+    lanes.status_done(&"a".into());
     assert_eq!(next_condition(&lanes), Some(("a".into(), "3".into())));
     let want = LaneCounts { into: 4, out: 3, replaced: 1, ..Default::default() };
-    assert_eq!(lanes.counts().conditions, want);
+    assert_eq!(lanes.counts().statuses, want);
+}
+
+#[test]
+fn parts_of_a_status_gather_and_none_is_lost() {
+    let lanes = lanes(9, 9, 9);
+    let next = || lanes.next_status().now_or_never().flatten();
+    lanes.push_all([condition("a", "1"), Effect::Status(nomination("a", Some("n")))]);
+    lanes.push_all([Effect::Status(nomination("a", None)), condition("b", "1")]);
+    let written = next().expect("an order");
+    assert_eq!((&*written.pod.uid, &written.nomination), ("a", &Some(None)));
+    assert_eq!(&*written.condition.clone().expect("a condition").message, "1");
+    // While it is being written a newer nomination comes; the write is given up for it.
+    assert!(!lanes.supersede(&written), "nothing newer waits");
+    lanes.push_all([Effect::Status(nomination("a", Some("m")))]);
+    assert!(lanes.supersede(&written));
+    lanes.status_done(&"a".into());
+    assert_eq!(next().map(|o| o.pod.uid), Some("b".into()));
+    let merged = next().expect("an order");
+    assert_eq!(merged.nomination, Some(Some("m".into())));
+    assert_eq!(merged.condition, written.condition);
+    let want = LaneCounts { into: 5, out: 3, replaced: 2, ..Default::default() };
+    assert_eq!(lanes.counts().statuses, want);
+}
+
+#[test]
+fn evictions_and_volume_writes_are_never_dropped_and_take_room() {
+    let lanes = lanes(9, 9, 9);
+    assert_eq!(lanes.room(), 2);
+    lanes.push_all([evict(1), select_node(2)]);
+    assert_eq!(lanes.room(), 1);
+    lanes.push_all([evict(3), evict(4)]);
+    assert_eq!(lanes.room(), 0);
+    for want in [1, 3, 4] {
+        let order = lanes.next_eviction().now_or_never().flatten().expect("an order");
+        assert_eq!(order.id, EffectId(want));
+    }
+    assert_eq!(lanes.room(), 1, "the volume write still waits");
+    let order = lanes.next_volume().now_or_never().flatten().expect("an order");
+    assert_eq!((order.id, lanes.room()), (EffectId(2), 2));
+    assert_eq!(lanes.counts().evictions, LaneCounts { into: 3, out: 3, ..Default::default() });
 }
 
 #[test]
@@ -70,7 +124,7 @@ fn full_lanes_drop_the_oldest_and_count_it() {
     assert_eq!(next_condition(&lanes), Some(("b".into(), "m".into())));
     let counts = lanes.counts();
     assert_eq!((counts.events.dropped, counts.events.depth), (1, 1));
-    assert_eq!((counts.conditions.dropped, counts.conditions.depth), (1, 1));
+    assert_eq!((counts.statuses.dropped, counts.statuses.depth), (1, 1));
 }
 
 #[tokio::test]

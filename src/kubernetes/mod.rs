@@ -1,8 +1,8 @@
 //! The edge that talks to a cluster: watches in, writes out.
 //!
 //! In: `watch` decodes objects (`decode`) and sends them to the scheduling thread. Out: the
-//! scheduling thread puts effects into [`lanes`], from which the binder, the condition writer and the event
-//! writer pull; all of them write through one [`door`]. [`Edge`] starts all this and stops it in order.
+//! scheduling thread puts effects into [`lanes`], from which the binder, the evictor and the writers of volumes, statuses and
+//! events pull; all of them write through one [`door`]. [`Edge`] starts all this and stops it in order.
 //!
 //! Not here: decisions, and the clock, which comes in as an argument.
 
@@ -13,9 +13,15 @@ pub mod door;
 mod edge;
 mod event_book;
 pub mod events;
+pub mod evictor;
 pub mod lanes;
+mod standing;
 pub mod status;
+mod status_lane;
+mod status_memory;
+pub mod volume_writer;
 pub mod watch;
+pub mod watched;
 
 use std::sync::Arc;
 

@@ -1,13 +1,15 @@
-//! Watches of Pods and Nodes: decoded off the scheduling thread, sent to it as [`Input`].
+//! Watches: objects are decoded off the scheduling thread and sent to it as [`Input`]. The kinds are in `watched`.
 //!
 //! The channel is bounded and nothing is dropped: when the scheduling thread falls behind, the watch stops
 //! reading. A list replaces everything (`Reset`), because a watch that broke may have missed deletes. An
-//! object that cannot be decoded is sent as quarantined, and the watch goes on.
+//! object that cannot be decoded is sent as quarantined, and the watch goes on. A kind that the server does
+//! not serve has no objects, until it is served.
 #![expect(
     clippy::result_large_err,
     reason = "unreadable objects are rare, and a readable pod is larger still"
 )]
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,18 +25,21 @@ use tokio_util::sync::CancellationToken;
 
 use super::Clock;
 use super::client::chain;
-use super::decode::{self, SlimNode, SlimPod};
 use crate::cluster::input::{Input, Quarantined};
-use crate::model::{Name, Node, Now, Pod, PodKey};
+use crate::model::Now;
 
 /// Before a watch that delivered nonsense is opened anew.
-const PAUSE: Duration = Duration::from_secs(1);
+const UNREADABLE: Duration = Duration::from_secs(1);
+/// Before the server is asked again for a kind that it does not serve.
+const UNSERVED: Duration = Duration::from_secs(60);
 
 /// How a watch is doing.
 #[derive(Clone, Debug, Default)]
 pub struct WatchReport {
     /// Whether a complete list has arrived; it stays so, a broken watch shows as errors and age.
     pub synced: bool,
+    /// Whether the server said that it does not know the kind. Then there are no objects of it.
+    pub unserved: bool,
     /// When anything last arrived. A quiet cluster is quiet: age alone is no error.
     pub last_event: Option<Now>,
     /// Complete lists that arrived; all but the first are restarts.
@@ -66,121 +71,115 @@ impl WatchStatus {
 }
 
 /// What a watch needs to know of a kind.
-pub(super) trait Watched: Send + 'static {
-    /// Name of the kind.
-    const KIND: &'static str;
+pub(super) trait Watched: Send + Sync + 'static {
     /// On the wire.
-    type Slim: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static;
+    type Slim: Resource<DynamicType: Clone> + Clone + Debug + DeserializeOwned + Send + Sync + 'static;
     /// In the model.
     type Model: Send + Sync;
-    fn config() -> watcher::Config {
+    /// Name of the kind.
+    fn kind(&self) -> &'static str;
+    /// Where it is served.
+    fn resource(&self) -> <Self::Slim as Resource>::DynamicType;
+    /// Whether a server that does not serve it simply has none.
+    fn is_optional(&self) -> bool {
+        false
+    }
+    fn config(&self) -> watcher::Config {
         watcher::Config::default()
     }
-    fn decode(slim: &Self::Slim) -> Result<Self::Model, Quarantined>;
-    fn applied(object: Arc<Self::Model>) -> Input;
-    fn deleted(slim: &Self::Slim) -> Option<Input>;
-    fn reset(objects: Vec<Arc<Self::Model>>, quarantined: Vec<Quarantined>) -> Input;
+    fn decode(&self, slim: &Self::Slim) -> Result<Self::Model, Quarantined>;
+    fn applied(&self, object: Arc<Self::Model>) -> Input;
+    fn deleted(&self, slim: &Self::Slim) -> Option<Input>;
+    fn reset(&self, objects: Vec<Arc<Self::Model>>, quarantined: Vec<Quarantined>) -> Input;
 }
 
-/// Pods that have not ended.
-pub(super) struct Pods;
-/// Nodes.
-pub(super) struct Nodes;
-
-impl Watched for Pods {
-    const KIND: &'static str = "Pod";
-    type Slim = SlimPod;
-    type Model = Pod;
-    fn config() -> watcher::Config {
-        // A pod that ends arrives as deleted: it holds nothing any more.
-        watcher::Config::default().fields("status.phase!=Succeeded,status.phase!=Failed")
-    }
-    fn decode(slim: &SlimPod) -> Result<Pod, Quarantined> {
-        decode::pod(slim)
-    }
-    fn applied(pod: Arc<Pod>) -> Input {
-        Input::PodApplied(pod)
-    }
-    fn deleted(slim: &SlimPod) -> Option<Input> {
-        let namespace = slim.metadata.namespace.as_deref().unwrap_or_default();
-        let name = slim.metadata.name.as_deref()?;
-        Some(Input::PodDeleted(PodKey::new(namespace, name)))
-    }
-    fn reset(pods: Vec<Arc<Pod>>, quarantined: Vec<Quarantined>) -> Input {
-        Input::PodsReset { pods, quarantined }
-    }
-}
-
-impl Watched for Nodes {
-    const KIND: &'static str = "Node";
-    type Slim = SlimNode;
-    type Model = Node;
-    fn decode(slim: &SlimNode) -> Result<Node, Quarantined> {
-        decode::node(slim)
-    }
-    fn applied(node: Arc<Node>) -> Input {
-        Input::NodeApplied(node)
-    }
-    fn deleted(slim: &SlimNode) -> Option<Input> {
-        slim.metadata.name.as_deref().map(|name| Input::NodeDeleted(Name::new(name)))
-    }
-    fn reset(nodes: Vec<Arc<Node>>, quarantined: Vec<Quarantined>) -> Input {
-        Input::NodesReset { nodes, quarantined }
-    }
+/// What every watch works with.
+#[derive(Clone)]
+pub(super) struct Watching {
+    pub(super) client: Client,
+    pub(super) inputs: Sender<Input>,
+    pub(super) clock: Clock,
+    pub(super) stop: CancellationToken,
 }
 
 /// Watches a kind until told to stop or until nobody listens.
-pub(super) async fn watch<W: Watched>(
-    client: Client,
-    inputs: Sender<Input>,
-    status: Arc<WatchStatus>,
-    clock: Clock,
-    stop: CancellationToken,
-) {
-    let open = || Box::pin(watcher(Api::<W::Slim>::all(client.clone()), W::config()).default_backoff());
+pub(super) async fn watch<W: Watched>(watched: W, with: Watching, status: Arc<WatchStatus>) {
+    let resource = watched.resource();
+    let api = Api::<W::Slim>::all_with(with.client.clone(), &resource);
+    let open = || Box::pin(watcher(api.clone(), watched.config()).default_backoff());
     let mut stream = open();
-    let mut translator = Translator::<W>::default();
+    let mut gathered = Gathered::default();
     loop {
         let item = tokio::select! {
             biased;
-            () = stop.cancelled() => return,
+            () = with.stop.cancelled() => return,
             item = stream.next() => item,
         };
+        let mut pause = None;
         let input = match item {
-            Some(Ok(event)) => translator.translate(event, &status, clock()),
+            Some(Ok(event)) => gathered.translate(&watched, event, &status, (with.clock)()),
+            Some(Err(error)) if watched.is_optional() && is_unserved(&error) => {
+                pause = Some(UNSERVED);
+                note_unserved(&watched, &status, (with.clock)())
+            }
             Some(Err(error)) => {
-                note_error::<W>(&status, &error, clock());
-                if is_unreadable(&error) {
-                    // The watch would go on without this change. A new list has it, or says why not.
-                    tokio::time::sleep(PAUSE).await;
-                    stream = open();
-                }
+                let rights = (W::Slim::group(&resource), W::Slim::plural(&resource));
+                note_error(watched.kind(), &status, describe(&error, rights), (with.clock)());
+                // The watch would go on without this change. A new list has it, or says why not.
+                pause = is_unreadable(&error).then_some(UNREADABLE);
                 None
             }
             None => return,
         };
-        let Some(input) = input else { continue };
-        let is_list = matches!(input, Input::PodsReset { .. } | Input::NodesReset { .. });
-        let sent = tokio::select! {
-            () = stop.cancelled() => return,
-            sent = inputs.send(input) => sent,
-        };
-        if sent.is_err() {
-            return;
+        if let Some(input) = input {
+            let is_list = is_list(&input);
+            let sent = tokio::select! {
+                () = with.stop.cancelled() => return,
+                sent = with.inputs.send(input) => sent,
+            };
+            if sent.is_err() {
+                return;
+            }
+            if is_list {
+                // Only now: who sees `synced` may count on the list being in the channel.
+                status.0.lock().synced = true;
+            }
         }
-        if is_list {
-            // Only now: who sees `synced` may count on the list being in the channel.
-            status.0.lock().synced = true;
+        if let Some(pause) = pause {
+            tokio::select! {
+                () = with.stop.cancelled() => return,
+                () = tokio::time::sleep(pause) => stream = open(),
+            }
         }
     }
 }
 
-fn note_error<W: Watched>(status: &WatchStatus, error: &watcher::Error, now: Now) {
-    let text = describe(error);
-    tracing::warn!(kind = W::KIND, error = %text, "watch failed, going on");
+fn is_list(input: &Input) -> bool {
+    matches!(input, Input::PodsReset { .. } | Input::NodesReset { .. } | Input::ObjectsReset { .. })
+}
+
+/// Notes that the server does not know the kind. Returns an empty list the first time.
+fn note_unserved<W: Watched>(watched: &W, status: &WatchStatus, now: Now) -> Option<Input> {
+    let mut report = status.0.lock();
+    report.last_event = Some(now);
+    if std::mem::replace(&mut report.unserved, true) {
+        return None;
+    }
+    tracing::warn!(kind = watched.kind(), "kind is not served, going on as if there were none");
+    Some(watched.reset(Vec::new(), Vec::new()))
+}
+
+fn note_error(kind: &str, status: &WatchStatus, text: String, now: Now) {
+    tracing::warn!(kind, error = %text, "watch failed, going on");
     let mut report = status.0.lock();
     report.errors += 1;
     report.last_error = Some((text.into(), now));
+}
+
+/// Whether the server does not know the kind at all.
+fn is_unserved(error: &watcher::Error) -> bool {
+    use watcher::Error::{InitialListFailed, WatchStartFailed};
+    matches!(error, InitialListFailed(kube::Error::Api(s)) | WatchStartFailed(kube::Error::Api(s)) if s.code == 404)
 }
 
 /// Whether a change was lost because its text is no JSON that makes an event.
@@ -188,10 +187,21 @@ fn is_unreadable(error: &watcher::Error) -> bool {
     matches!(error, watcher::Error::WatchFailed(kube::Error::SerdeError(_)))
 }
 
-fn describe(error: &watcher::Error) -> String {
+/// Writes an error; `rights` is group and plural of the kind.
+fn describe(error: &watcher::Error, rights: (Cow<'_, str>, Cow<'_, str>)) -> String {
+    let missing = |cause: &kube::Error, verb: &str| match cause {
+        kube::Error::Api(status) if status.is_forbidden() => {
+            format!("; the missing right: {verb} {} in API group {:?}", rights.1, rights.0)
+        }
+        _ => String::new(),
+    };
     match error {
-        watcher::Error::InitialListFailed(cause) => format!("list failed: {}", chain(cause)),
-        watcher::Error::WatchStartFailed(cause) => format!("watch not started: {}", chain(cause)),
+        watcher::Error::InitialListFailed(cause) => {
+            format!("list failed: {}{}", chain(cause), missing(cause, "list"))
+        }
+        watcher::Error::WatchStartFailed(cause) => {
+            format!("watch not started: {}{}", chain(cause), missing(cause, "watch"))
+        }
         watcher::Error::WatchFailed(cause) => format!("watch broke: {}", chain(cause)),
         watcher::Error::WatchError(status) => {
             format!("watch ended by the server: {} {}: {}", status.code, status.reason, status.message)
@@ -200,25 +210,32 @@ fn describe(error: &watcher::Error) -> String {
     }
 }
 
-/// Turns watch events into inputs, gathering a list until it is complete.
-struct Translator<W: Watched> {
-    objects: Vec<Arc<W::Model>>,
+/// The objects of a list, until it is complete.
+struct Gathered<M> {
+    objects: Vec<Arc<M>>,
     quarantined: Vec<Quarantined>,
 }
 
-impl<W: Watched> Default for Translator<W> {
+impl<M> Default for Gathered<M> {
     fn default() -> Self {
         Self { objects: Vec::new(), quarantined: Vec::new() }
     }
 }
 
-impl<W: Watched> Translator<W> {
-    fn translate(&mut self, event: Event<W::Slim>, status: &WatchStatus, now: Now) -> Option<Input> {
+impl<M> Gathered<M> {
+    /// Turns a watch event into an input, when it makes one.
+    fn translate<W: Watched<Model = M>>(
+        &mut self,
+        watched: &W,
+        event: Event<W::Slim>,
+        status: &WatchStatus,
+        now: Now,
+    ) -> Option<Input> {
         let mut report = status.0.lock();
         report.last_event = Some(now);
         match event {
             Event::Init => *self = Self::default(),
-            Event::InitApply(slim) => match W::decode(&slim) {
+            Event::InitApply(slim) => match watched.decode(&slim) {
                 Ok(object) => self.objects.push(Arc::new(object)),
                 Err(quarantined) => {
                     report.quarantined += 1;
@@ -228,14 +245,15 @@ impl<W: Watched> Translator<W> {
             },
             Event::InitDone => {
                 report.lists += 1;
+                report.unserved = false;
                 let list = std::mem::take(self);
-                tracing::info!(kind = W::KIND, objects = list.objects.len(), "list complete");
-                return Some(W::reset(list.objects, list.quarantined));
+                tracing::info!(kind = watched.kind(), objects = list.objects.len(), "list complete");
+                return Some(watched.reset(list.objects, list.quarantined));
             }
             Event::Apply(slim) => {
                 report.events += 1;
-                return Some(match W::decode(&slim) {
-                    Ok(object) => W::applied(Arc::new(object)),
+                return Some(match watched.decode(&slim) {
+                    Ok(object) => watched.applied(Arc::new(object)),
                     Err(quarantined) => {
                         report.quarantined += 1;
                         log(&quarantined);
@@ -245,7 +263,7 @@ impl<W: Watched> Translator<W> {
             }
             Event::Delete(slim) => {
                 report.events += 1;
-                return W::deleted(&slim);
+                return watched.deleted(&slim);
             }
         }
         None

@@ -1,13 +1,15 @@
 //! The plugins, one folder each, in the default order of kube-scheduler.
 //!
 //! PURE. Adding one is a folder and a line in [`registry`]. What several plugins share stands beside
-//! them: `args` reads arguments, `listing` bounds endpoints, `node_mask` is a set of nodes as bits,
-//! `relations` counts pods by what selectors see of them, `scored` reads amounts for scores.
+//! them: `args` reads arguments, `claims` a pod's volume claims, `listing` bounds endpoints, `node_mask` is a
+//! set of nodes as bits, `relations` counts pods by what selectors see of them, `scored` reads amounts for
+//! scores.
 
 use crate::framework::PluginFactory;
 use crate::framework::plugin::ArgsError;
 
 mod args;
+mod claims;
 #[cfg(test)]
 mod endpoint_tests;
 mod listing;
@@ -19,18 +21,24 @@ mod testing;
 
 pub mod default_binder;
 pub mod default_preemption;
+pub mod dynamic_resources;
 pub mod image_locality;
 pub mod inter_pod_affinity;
 pub mod node_affinity;
+pub mod node_declared_features;
 pub mod node_name;
 pub mod node_ports;
 pub mod node_resources_balanced_allocation;
 pub mod node_resources_fit;
 pub mod node_unschedulable;
+pub mod node_volume_limits;
 pub mod pod_topology_spread;
 pub mod priority_sort;
 pub mod scheduling_gates;
 pub mod taint_toleration;
+pub mod volume_binding;
+pub mod volume_restrictions;
+pub mod volume_zone;
 
 /// Returns every plugin this binary knows, in the order of the default configuration: filters run, and
 /// causes are found, in this order.
@@ -44,12 +52,18 @@ pub fn registry() -> Vec<Box<dyn PluginFactory>> {
         Box::new(node_affinity::Factory),
         Box::new(node_ports::Factory),
         Box::new(node_resources_fit::Factory),
+        Box::new(volume_restrictions::Factory),
+        Box::new(node_volume_limits::Factory),
+        Box::new(volume_binding::Factory),
+        Box::new(volume_zone::Factory),
         Box::new(pod_topology_spread::Factory),
         Box::new(inter_pod_affinity::Factory),
+        Box::new(dynamic_resources::Factory),
         Box::new(default_preemption::Factory),
         Box::new(node_resources_balanced_allocation::Factory),
         Box::new(image_locality::Factory),
         Box::new(default_binder::Factory),
+        Box::new(node_declared_features::Factory),
     ]
 }
 

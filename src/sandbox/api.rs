@@ -17,7 +17,7 @@ use super::meta::{self, Identities};
 use super::options::{FieldValidation, Options};
 use super::patch::{self, PatchKind};
 use super::store::{Key, Object, Store};
-use super::{catalog, crd, events, pods, validate};
+use super::{catalog, crd, events, placement, pods, storage, validate};
 
 /// The state of a sandbox and the operations on it.
 pub(super) struct Api {
@@ -96,6 +96,11 @@ impl Api {
         }
         if pods::is_pod(kind) {
             pods::admit(self, &mut object)?;
+            placement::merge_label_keys(&mut object);
+        }
+        storage::admit(self, kind, &mut object);
+        if &*kind.storage == pods::PRIORITY_CLASSES {
+            pods::only_default(self, &object)?;
         }
         self.complete(kind, &mut object);
         if pods::is_pod(kind) {

@@ -1,7 +1,7 @@
 //! The built-in kinds, one row each. To add a kind, add a row.
 //!
 //! A row says only what differs from an ordinary namespaced resource; the rules that it names live in
-//! `defaults.rs`, `validate.rs` and `printers.rs`.
+//! `defaults.rs`, `validate.rs` and `printers.rs`. The rows of storage are in `storage/rows.rs`.
 
 use std::sync::Arc;
 
@@ -15,32 +15,50 @@ use serde_json::Value;
 use super::kinds::{
     ALL_VERBS, Cells, Column, Decode, Form, Kind, Registry, STATUS_VERBS, Selectable, Subresource, Validate,
 };
-use super::{crd, decode, defaults, events as event_rules, printers, validate};
+use super::{crd, decode, defaults, events as event_rules, printers, storage, validate};
 
-struct Row {
-    group: &'static str,
-    version: &'static str,
-    kind: &'static str,
-    plural: &'static str,
-    singular: &'static str,
-    short: &'static [&'static str],
-    categories: &'static [&'static str],
-    namespaced: bool,
-    verbs: &'static [&'static str],
-    subresources: &'static [Subresource],
-    generation: bool,
-    form: Form,
-    decode: Option<Decode>,
-    defaults: fn(&mut Value),
-    validate: Validate,
+/// One kind, as a row says it.
+pub(super) struct Row {
+    /// API group, empty for core.
+    pub group: &'static str,
+    /// API version.
+    pub version: &'static str,
+    /// The kind's name.
+    pub kind: &'static str,
+    /// Its name in paths.
+    pub plural: &'static str,
+    /// One of it.
+    pub singular: &'static str,
+    /// Abbreviations.
+    pub short: &'static [&'static str],
+    /// Groups for people.
+    pub categories: &'static [&'static str],
+    /// Whether objects stand in namespaces.
+    pub namespaced: bool,
+    /// What can be done with it.
+    pub verbs: &'static [&'static str],
+    /// Paths below an object.
+    pub subresources: &'static [Subresource],
+    /// Whether changes of the spec are counted.
+    pub generation: bool,
+    /// How it is shown.
+    pub form: Form,
+    /// The typed reading.
+    pub decode: Option<Decode>,
+    /// Fills in what the client left out.
+    pub defaults: fn(&mut Value),
+    /// Checks an object.
+    pub validate: Validate,
     /// (label, JSON pointer, value when absent)
-    selectable: &'static [(&'static str, &'static str, &'static str)],
-    printer: &'static printers::Printer,
+    pub selectable: &'static [(&'static str, &'static str, &'static str)],
+    /// Columns of `kubectl get`.
+    pub printer: &'static printers::Printer,
     /// Body of a bookmark beside metadata, as JSON.
-    empty: &'static str,
+    pub empty: &'static str,
 }
 
-const BASE: Row = Row {
+/// An ordinary namespaced resource of the core group.
+pub(super) const BASE: Row = Row {
     group: "",
     version: "v1",
     kind: "",
@@ -61,7 +79,9 @@ const BASE: Row = Row {
     empty: "{}",
 };
 
-const STATUS: Subresource = Subresource { name: "status", body: None, kind: "", verbs: STATUS_VERBS };
+/// The status of an object, written apart from the rest.
+pub(super) const STATUS: Subresource =
+    Subresource { name: "status", body: None, kind: "", verbs: STATUS_VERBS };
 const SCALE: Subresource =
     Subresource { name: "scale", body: Some(("autoscaling", "v1")), kind: "Scale", verbs: STATUS_VERBS };
 const BINDING: Subresource = Subresource { name: "binding", body: None, kind: "Binding", verbs: &["create"] };
@@ -147,6 +167,37 @@ const ROWS: &[Row] = &[
         ..BASE
     },
     Row {
+        kind: "Service",
+        plural: "services",
+        singular: "service",
+        short: &["svc"],
+        categories: &["all"],
+        subresources: &[STATUS],
+        decode: Some(decode::typed::<core::Service>),
+        defaults: defaults::service,
+        validate: validate::service,
+        selectable: &[("spec.clusterIP", "/spec/clusterIP", ""), ("spec.type", "/spec/type", "")],
+        printer: &printers::SERVICES,
+        empty: r#"{"spec":{},"status":{"loadBalancer":{}}}"#,
+        ..BASE
+    },
+    Row {
+        kind: "ReplicationController",
+        plural: "replicationcontrollers",
+        singular: "replicationcontroller",
+        short: &["rc"],
+        categories: &["all"],
+        subresources: &[SCALE, STATUS],
+        generation: true,
+        decode: Some(decode::typed::<core::ReplicationController>),
+        defaults: defaults::replication_controller,
+        validate: validate::replication_controller,
+        selectable: &[("status.replicas", "/status/replicas", "0")],
+        printer: &printers::REPLICA_SETS,
+        empty: r#"{"spec":{},"status":{"replicas":0}}"#,
+        ..BASE
+    },
+    Row {
         kind: "Event",
         plural: "events",
         singular: "event",
@@ -207,6 +258,24 @@ const ROWS: &[Row] = &[
         selectable: &[("status.replicas", "/status/replicas", "0")],
         printer: &printers::REPLICA_SETS,
         empty: r#"{"spec":{"selector":null,"template":{"metadata":{}}},"status":{"replicas":0}}"#,
+        ..BASE
+    },
+    Row {
+        group: "apps",
+        kind: "StatefulSet",
+        plural: "statefulsets",
+        singular: "statefulset",
+        short: &["sts"],
+        categories: &["all"],
+        subresources: &[SCALE, STATUS],
+        generation: true,
+        decode: Some(decode::typed::<apps::StatefulSet>),
+        defaults: defaults::stateful_set,
+        validate: validate::stateful_set,
+        selectable: &[("status.successful", "/status/succeeded", "0")],
+        printer: &printers::STATEFUL_SETS,
+        empty: r#"{"spec":{"selector":null,"template":{"metadata":{},"spec":{"containers":null}},"updateStrategy":{}},
+            "status":{"replicas":0}}"#,
         ..BASE
     },
     Row {
@@ -289,7 +358,7 @@ const ROWS: &[Row] = &[
 /// Returns a registry with every built-in kind.
 pub(super) fn registry() -> Registry {
     let mut registry = Registry::default();
-    for row in ROWS {
+    for row in ROWS.iter().chain(storage::ROWS) {
         registry.insert(Arc::new(kind(row)));
     }
     registry

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 pub(super) fn nothing(_object: &mut Value) {}
 
 /// Sets a field that is absent or null.
-fn set(object: &mut Value, key: &str, value: impl Into<Value>) {
+pub(super) fn set(object: &mut Value, key: &str, value: impl Into<Value>) {
     if let Value::Object(fields) = object {
         let slot = fields.entry(key).or_insert(Value::Null);
         if slot.is_null() {
@@ -89,6 +89,10 @@ pub(super) fn pod(object: &mut Value) {
     }
     let class = quality_of_service(spec);
     let status = &mut object["status"];
+    // An empty nomination is none.
+    if status["nominatedNodeName"] == "" {
+        status.as_object_mut().map(|fields| fields.remove("nominatedNodeName"));
+    }
     set(status, "phase", "Pending");
     set(status, "qosClass", class);
     conditions(status, &["lastProbeTime", "lastTransitionTime"]);
@@ -98,6 +102,11 @@ pub(super) fn pod(object: &mut Value) {
 pub(super) fn pod_spec(spec: &mut Value) {
     for key in ["containers", "initContainers"] {
         items(spec, key).for_each(container);
+    }
+    if spec["hostNetwork"] == true {
+        for key in ["containers", "initContainers"] {
+            items(spec, key).for_each(host_ports);
+        }
     }
     items(spec, "volumes").for_each(volume);
     set(spec, "restartPolicy", "Always");
@@ -145,7 +154,25 @@ fn container(container: &mut Value) {
     }
 }
 
+/// On the network of the node a port is one of the node's.
+fn host_ports(container: &mut Value) {
+    for port in items(container, "ports") {
+        let number = port["containerPort"].clone();
+        if number.is_number() && port["hostPort"].as_i64().unwrap_or_default() == 0 {
+            port["hostPort"] = number;
+        }
+    }
+}
+
 fn volume(volume: &mut Value) {
+    let names_no_source = volume.as_object().is_some_and(|fields| fields.keys().all(|key| key == "name"));
+    if names_no_source {
+        set(volume, "emptyDir", json!({}));
+    }
+    if let Some(template) = volume.pointer_mut("/ephemeral/volumeClaimTemplate") {
+        set(template, "spec", json!({}));
+        set(&mut template["spec"], "volumeMode", "Filesystem");
+    }
     for (source, key) in
         [("configMap", "defaultMode"), ("secret", "defaultMode"), ("projected", "defaultMode")]
     {
@@ -227,6 +254,71 @@ pub(super) fn replica_set(object: &mut Value) {
     set(&mut object["spec"], "replicas", 1);
     template(&mut object["spec"]);
     set(&mut object["status"], "replicas", 0);
+}
+
+/// ReplicationControllers: one replica, and the labels of the template where their own are missing.
+pub(super) fn replication_controller(object: &mut Value) {
+    replica_set(object);
+    let labels = object["spec"]["template"]["metadata"]["labels"].clone();
+    if labels.is_object() {
+        set(&mut object["spec"], "selector", labels.clone());
+        set(&mut object["metadata"], "labels", labels);
+    }
+}
+
+/// StatefulSets: one replica, pods in order, claims that stay.
+pub(super) fn stateful_set(object: &mut Value) {
+    set(object, "spec", json!({}));
+    set(object, "status", json!({}));
+    let spec = &mut object["spec"];
+    set(spec, "replicas", 1);
+    set(spec, "podManagementPolicy", "OrderedReady");
+    set(spec, "revisionHistoryLimit", 10);
+    template(spec);
+    set(spec, "updateStrategy", json!({}));
+    set(&mut spec["updateStrategy"], "type", "RollingUpdate");
+    if spec["updateStrategy"]["type"] == "RollingUpdate" {
+        set(&mut spec["updateStrategy"], "rollingUpdate", json!({}));
+        set(&mut spec["updateStrategy"]["rollingUpdate"], "partition", 0);
+    }
+    set(spec, "persistentVolumeClaimRetentionPolicy", json!({}));
+    for key in ["whenDeleted", "whenScaled"] {
+        set(&mut spec["persistentVolumeClaimRetentionPolicy"], key, "Retain");
+    }
+    for claim in items(spec, "volumeClaimTemplates") {
+        set(claim, "kind", "PersistentVolumeClaim");
+        set(claim, "apiVersion", "v1");
+        super::storage::claim_defaults(claim);
+    }
+    for key in ["replicas", "availableReplicas"] {
+        set(&mut object["status"], key, 0);
+    }
+}
+
+/// Services: an address inside the cluster, made from the uid.
+pub(super) fn service(object: &mut Value) {
+    set(object, "spec", json!({}));
+    set(object, "status", json!({}));
+    set(&mut object["status"], "loadBalancer", json!({}));
+    let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+    let hash = uid.bytes().fold(7_u16, |hash, byte| hash.wrapping_mul(31).wrapping_add(u16::from(byte)));
+    let spec = &mut object["spec"];
+    set(spec, "type", "ClusterIP");
+    set(spec, "sessionAffinity", "None");
+    for port in items(spec, "ports") {
+        set(port, "protocol", "TCP");
+        let number = port["port"].clone();
+        set(port, "targetPort", number);
+    }
+    if spec["type"] == "ExternalName" {
+        return;
+    }
+    set(spec, "clusterIP", format!("10.96.{}.{}", hash >> 8, (hash & 0xff).max(1)));
+    let address = spec["clusterIP"].clone();
+    set(spec, "clusterIPs", json!([address]));
+    set(spec, "internalTrafficPolicy", "Cluster");
+    set(spec, "ipFamilies", json!(["IPv4"]));
+    set(spec, "ipFamilyPolicy", "SingleStack");
 }
 
 /// Jobs: one completion, a selector by the job's uid.

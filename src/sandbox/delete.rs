@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::api::Api;
@@ -154,14 +155,23 @@ fn preconditions(kind: &Kind, object: &Object, options: &DeleteOptions) -> ApiRe
 /// Writes into an object that its deletion has begun.
 fn mark(api: &Api, value: &mut Value, grace: Option<i64>) {
     let is_first = !meta::is_deleting(value);
+    // A shorter time is counted from when the deletion began.
+    let began = began(value).unwrap_or_else(|| api.clock.now());
     if value["spec"]["finalizers"] == json!(["kubernetes"]) {
         value["status"]["phase"] = "Terminating".into();
     }
-    let ends = later(api.clock.now(), std::time::Duration::from_secs(grace.unwrap_or(0).max(0) as u64));
+    let ends = later(began, std::time::Duration::from_secs(grace.unwrap_or(0).max(0) as u64));
     let fields = meta::metadata(value);
     fields.insert("deletionTimestamp".into(), seconds(ends).into());
     fields.insert("deletionGracePeriodSeconds".into(), grace.unwrap_or(0).into());
     if let (true, Some(generation)) = (is_first, fields.get("generation").and_then(Value::as_i64)) {
         fields.insert("generation".into(), (generation + 1).into());
     }
+}
+
+/// Returns when the deletion of an object began.
+fn began(value: &Value) -> Option<Timestamp> {
+    let ends: Timestamp = meta::text(value, "deletionTimestamp").parse().ok()?;
+    let grace = value["metadata"]["deletionGracePeriodSeconds"].as_i64()?;
+    ends.checked_sub(SignedDuration::from_secs(grace)).ok()
 }

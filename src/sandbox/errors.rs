@@ -59,6 +59,15 @@ impl FieldError {
         Self { reason: "FieldValueNotSupported", message, field: field.into() }
     }
 
+    /// A value that stands there twice.
+    pub(super) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
+        Self {
+            reason: "FieldValueDuplicate",
+            message: format!("Duplicate value: {value}"),
+            field: field.into(),
+        }
+    }
+
     /// A value of the wrong JSON type.
     pub(super) fn wrong_type(field: impl Into<String>, value: &Value, why: &str) -> Self {
         let shown = match value {

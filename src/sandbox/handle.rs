@@ -43,7 +43,7 @@ pub struct Config {
     pub clock: Clock,
     /// The lifecycle of pods, or none: bound pods stay Pending, and deleted ones Terminating.
     pub kubelet: Option<Kubelet>,
-    /// Whether Deployments, ReplicaSets, Jobs, disruption budgets and garbage collection work.
+    /// Whether workloads, disruption budgets, volumes and garbage collection work.
     pub controllers: bool,
     /// How many changes of a table watches can go back.
     pub history: usize,
@@ -111,6 +111,7 @@ impl Sandbox {
         }
         if config.controllers {
             handle_of_it.tasks.push(tokio::spawn(controllers::run(server.clone())));
+            handle_of_it.tasks.push(tokio::spawn(controllers::volumes::run(server.clone())));
         }
         if let Some(kubelet) = config.kubelet {
             handle_of_it.tasks.push(tokio::spawn(kubelet::run(server.clone(), kubelet)));
@@ -182,7 +183,7 @@ impl Handle {
         self.server.api.store.len(table)
     }
 
-    /// Creates an object past HTTP, for seeding. A pod keeps the status that it states.
+    /// Creates an object past HTTP, for seeding. It keeps the status that it states.
     pub fn create(&self, object: Value) -> Result<(), StartError> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (version, kind_name) = (text(&object["apiVersion"]), text(&object["kind"]));
@@ -210,7 +211,7 @@ impl Handle {
         let status = object["status"].clone();
         let why = |error: Box<ApiError>| refused(error.message.clone());
         let written = api.create(&kind, namespace, object, &Options::default()).map_err(why)?;
-        if super::pods::is_pod(&kind) && status.is_object() {
+        if kind.subresource("status").is_some() && status.is_object() {
             let keep = |old: &Value| {
                 let mut new = old.clone();
                 json_patch::merge(&mut new["status"], &status);

@@ -3,6 +3,8 @@
 //! Each step is due a time after the step before it, whenever this task gets to read of that, so a manual
 //! clock gives the same life every time.
 //!
+//! A pod that a test has put in trouble does not end; it goes on when the trouble is lifted.
+//!
 //! One task for all nodes. It runs no containers; a pod says how long it runs with the annotation
 //! [`RUN_SECONDS`]. A node that does not exist runs nothing.
 
@@ -15,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::api::Part;
 use super::clock::{later, seconds};
+use super::faults::Trouble;
 use super::follow::{Follower, News};
 use super::handle::Kubelet;
 use super::kinds::Kind;
@@ -41,6 +44,8 @@ struct Node {
     /// What is due when; the number keeps steps of one moment apart and in order.
     plan: BTreeMap<(Timestamp, u64), (Key, Box<str>, Step)>,
     planned: u64,
+    /// Pods that should have ended and refuse to.
+    held: BTreeMap<Key, Box<str>>,
     /// Pods that this task has set running; the end of their time is already planned.
     started: BTreeSet<Box<str>>,
 }
@@ -49,15 +54,21 @@ struct Node {
 pub(super) async fn run(server: Arc<Server>, delays: Kubelet) {
     let Some(kind) = server.api.kind_of("pods") else { return };
     let mut follower = Follower::new(&server, "pods");
+    let mut troubles = server.faults.subscribe();
     let mut node = Node {
         server: server.clone(),
         kind,
         delays,
         plan: BTreeMap::new(),
         planned: 0,
+        held: BTreeMap::new(),
         started: BTreeSet::new(),
     };
     loop {
+        if troubles.has_changed().unwrap_or_default() {
+            troubles.borrow_and_update();
+            node.release();
+        }
         let is_idle = match follower.take() {
             News::All(objects) => {
                 node.plan.clear();
@@ -67,7 +78,10 @@ pub(super) async fn run(server: Arc<Server>, delays: Kubelet) {
             News::Changes(events) => {
                 for event in &events {
                     match event.change {
-                        Change::Deleted => _ = node.started.remove(&event.object.uid),
+                        Change::Deleted => {
+                            node.started.remove(&event.object.uid);
+                            node.held.remove(&event.object.key);
+                        }
                         _ => node.notice(event.previous.as_deref(), &event.object),
                     }
                 }
@@ -82,6 +96,7 @@ pub(super) async fn run(server: Arc<Server>, delays: Kubelet) {
         let next = node.plan.keys().next().map(|(time, _)| *time);
         tokio::select! {
             () = follower.changed() => {}
+            _ = troubles.changed() => node.release(),
             () = server.api.clock.wait_until_some(next) => {}
             () = server.shutdown.cancelled() => return,
         }
@@ -128,6 +143,7 @@ impl Node {
             let (key, uid, step) = entry.remove();
             did_something = true;
             match step {
+                Step::Remove if self.refuses(&key) => _ = self.held.insert(key, uid),
                 Step::Remove => self.server.api.finish(&self.kind, &key, &uid),
                 Step::Succeed => _ = self.set(&key, &uid, succeeded),
                 Step::Start => {
@@ -140,6 +156,21 @@ impl Node {
             }
         }
         did_something
+    }
+
+    /// Says whether a pod does not end, though it should.
+    fn refuses(&self, key: &Key) -> bool {
+        let pod = self.server.api.store.get(&self.kind.storage, key);
+        let never_ends = |trouble| trouble == Trouble::PodNeverEnds;
+        pod.is_some_and(|pod| self.server.faults.meet(&pod, never_ends).is_some())
+    }
+
+    /// Lets the pods that refused to end try again.
+    fn release(&mut self) {
+        let now = self.server.api.clock.now();
+        for (key, uid) in std::mem::take(&mut self.held) {
+            self.plan(now, key, uid, Step::Remove);
+        }
     }
 
     /// Changes the status of a pod that is still the same and not on its way out.

@@ -67,6 +67,7 @@ fn merge_key(parent: &str, key: &str) -> Option<&'static str> {
         | "env"
         | "imagePullSecrets"
         | "resourceClaims"
+        | "drivers"
         | "schedulingGates" => "name",
         "conditions" => "type",
         "ports" if parent == "spec" => "port",

@@ -18,6 +18,9 @@ pub(super) const NODE_NAME: usize = 2;
 /// Position of `status.phase` in a pod's field values.
 pub(super) const PHASE: usize = 3;
 
+/// The table of PriorityClasses.
+pub(super) const PRIORITY_CLASSES: &str = "priorityclasses.scheduling.k8s.io";
+
 /// Says whether the kind is Pod.
 pub(super) fn is_pod(kind: &Kind) -> bool {
     &*kind.storage == "pods"
@@ -39,28 +42,34 @@ pub(super) fn is_running_out(pod: &Value) -> bool {
     pod["metadata"]["deletionGracePeriodSeconds"].as_i64().is_some_and(|grace| grace > 0)
 }
 
-/// Returns the seconds that a delete gives a pod, `None` for other kinds.
+/// Returns the seconds that a delete gives a pod, `None` for other kinds. A pod on its way out keeps the time it
+/// has, unless a delete names a shorter one; negative times count as one second.
 pub(super) fn grace(kind: &Kind, pod: &Value, wanted: Option<i64>) -> Option<i64> {
     if !is_pod(kind) {
         return None;
+    }
+    let at_least_one = |seconds: i64| if seconds < 0 { 1 } else { seconds };
+    if let Some(left) = pod["metadata"]["deletionGracePeriodSeconds"].as_i64() {
+        return Some(wanted.map_or(left, |wanted| at_least_one(wanted).min(left)));
     }
     let is_on_node = pod["spec"]["nodeName"].as_str().is_some_and(|n| !n.is_empty());
     let is_finished = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
     if !is_on_node || is_finished {
         return Some(0);
     }
-    Some(wanted.or(pod["spec"]["terminationGracePeriodSeconds"].as_i64()).unwrap_or(30).max(0))
+    Some(at_least_one(wanted.or(pod["spec"]["terminationGracePeriodSeconds"].as_i64()).unwrap_or(30)))
 }
 
 /// Resolves the priority of a new pod.
 pub(super) fn admit(api: &Api, pod: &mut Value) -> ApiResult<()> {
     let name = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
-    let table = "priorityclasses.scheduling.k8s.io";
     let class = if name.is_empty() {
-        let classes = api.store.list(table, "").items;
-        classes.iter().map(|c| c.value()).find(|c| c["globalDefault"] == true)
+        let classes = api.store.list(PRIORITY_CLASSES, "").items;
+        let defaults = classes.iter().map(|c| c.value()).filter(|c| c["globalDefault"] == true);
+        // Two can be there when they came at once; the lower one counts.
+        defaults.min_by_key(|class| class["value"].as_i64())
     } else {
-        api.store.get(table, &("".into(), name.as_str().into())).map(|c| c.value())
+        api.store.get(PRIORITY_CLASSES, &("".into(), name.as_str().into())).map(|c| c.value())
     };
     let builtin = match name.as_str() {
         "system-cluster-critical" => Some(2_000_000_000),
@@ -80,11 +89,37 @@ pub(super) fn admit(api: &Api, pod: &mut Value) -> ApiResult<()> {
     if let (Some(class), true) = (&class, name.is_empty()) {
         pod["spec"]["priorityClassName"] = class["metadata"]["name"].clone();
     }
-    pod["spec"]["priority"] = priority.into();
-    if pod["spec"]["preemptionPolicy"].is_null() {
-        pod["spec"]["preemptionPolicy"] = policy.as_str().unwrap_or("PreemptLowerPriority").into();
+    let policy = policy.as_str().unwrap_or("PreemptLowerPriority");
+    let refuse = |why: String| Err(ApiError::forbidden("", "pods", meta::text(pod, "name"), &why));
+    if let Some(given) = pod["spec"]["priority"].as_i64().filter(|given| *given != priority) {
+        return refuse(format!(
+            "the integer value of priority ({given}) must not be provided in pod spec; priority admission \
+             controller computed {priority} from the given PriorityClass name"
+        ));
     }
+    if let Some(given) = pod["spec"]["preemptionPolicy"].as_str().filter(|given| *given != policy) {
+        return refuse(format!(
+            "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission \
+             controller computed {policy} from the given PriorityClass name"
+        ));
+    }
+    pod["spec"]["priority"] = priority.into();
+    pod["spec"]["preemptionPolicy"] = policy.into();
     Ok(())
+}
+
+/// Refuses a second priority class for pods that name none.
+pub(super) fn only_default(api: &Api, class: &Value) -> ApiResult<()> {
+    if class["globalDefault"] != true {
+        return Ok(());
+    }
+    let name = meta::text(class, "name");
+    let others = api.store.list(PRIORITY_CLASSES, "").items;
+    let other = others.iter().find(|other| *other.key.1 != *name && other.value()["globalDefault"] == true);
+    let Some(other) = other else { return Ok(()) };
+    let why =
+        format!("PriorityClass {} is already marked as default. Only one default can exist", other.key.1);
+    Err(ApiError::forbidden("scheduling.k8s.io", "priorityclasses", name, &why))
 }
 
 /// Writes into a new pod with gates that they hold it back.

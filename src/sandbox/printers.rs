@@ -13,8 +13,10 @@ pub(super) struct Printer {
     pub cells: fn(&Value, Timestamp) -> Vec<Value>,
 }
 
-const NAME: (&str, &str, i64, &str) = ("Name", "string", 0, "Name of the object.");
-const AGE: (&str, &str, i64, &str) = ("Age", "string", 0, "Time since creation.");
+/// The first column.
+pub(super) const NAME: (&str, &str, i64, &str) = ("Name", "string", 0, "Name of the object.");
+/// The age of an object.
+pub(super) const AGE: (&str, &str, i64, &str) = ("Age", "string", 0, "Time since creation.");
 
 /// Name and age.
 pub(super) const PLAIN: Printer =
@@ -54,6 +56,7 @@ pub(super) const NODES: Printer = Printer {
 };
 
 /// Namespaces.
+/// The first column.
 pub(super) const NAMESPACES: Printer = Printer {
     columns: &[NAME, ("Status", "string", 0, "Phase of the namespace."), AGE],
     cells: |o, now| vec![name(o), text(&o["status"]["phase"], ""), created(o, now)],
@@ -125,6 +128,53 @@ pub(super) const REPLICA_SETS: Printer = Printer {
     },
 };
 
+/// StatefulSets.
+pub(super) const STATEFUL_SETS: Printer = Printer {
+    columns: &[
+        NAME,
+        ("Ready", "string", 0, "Ready pods, of those wanted."),
+        AGE,
+        ("Containers", "string", 1, "Names of the containers."),
+        ("Images", "string", 1, "Images of the containers."),
+    ],
+    cells: |o, now| {
+        let ready = format!("{}/{}", number(&o["status"]["readyReplicas"]), number(&o["spec"]["replicas"]));
+        let mut cells = vec![name(o), ready.into(), created(o, now)];
+        cells.extend(template(o).into_iter().take(2));
+        cells
+    },
+};
+
+/// Services.
+pub(super) const SERVICES: Printer = Printer {
+    columns: &[
+        NAME,
+        ("Type", "string", 0, "Where it can be reached from."),
+        ("Cluster-IP", "string", 0, "Address inside the cluster."),
+        ("External-IP", "string", 0, "Address outside the cluster."),
+        ("Port(s)", "string", 0, "Ports and protocols."),
+        AGE,
+        ("Selector", "string", 1, "Labels of the pods."),
+    ],
+    cells: |o, now| {
+        let spec = &o["spec"];
+        let ports = spec["ports"].as_array().into_iter().flatten();
+        let ports: Vec<String> = ports
+            .map(|p| format!("{}/{}", number(&p["port"]), p["protocol"].as_str().unwrap_or("TCP")))
+            .collect();
+        let or_none = |text: String| Value::from(if text.is_empty() { "<none>".to_owned() } else { text });
+        vec![
+            name(o),
+            text(&spec["type"], ""),
+            text(&spec["clusterIP"], "<none>"),
+            text(&spec["externalName"], "<none>"),
+            or_none(ports.join(",")),
+            created(o, now),
+            or_none(pairs(&spec["selector"])),
+        ]
+    },
+};
+
 /// Jobs.
 pub(super) const JOBS: Printer = Printer {
     columns: &[
@@ -193,11 +243,13 @@ pub(super) const DEFINITIONS: Printer = Printer {
     cells: |o, _| vec![name(o), o["metadata"]["creationTimestamp"].clone()],
 };
 
-fn name(object: &Value) -> Value {
+/// Returns the name of an object.
+pub(super) fn name(object: &Value) -> Value {
     object["metadata"]["name"].clone()
 }
 
-fn text(value: &Value, absent: &str) -> Value {
+/// Returns a text, or what stands for an absent one.
+pub(super) fn text(value: &Value, absent: &str) -> Value {
     value.as_str().filter(|t| !t.is_empty()).unwrap_or(absent).into()
 }
 
@@ -205,7 +257,8 @@ fn number(value: &Value) -> i64 {
     value.as_i64().unwrap_or_default()
 }
 
-fn created(object: &Value, now: Timestamp) -> Value {
+/// Returns the age of an object.
+pub(super) fn created(object: &Value, now: Timestamp) -> Value {
     object["metadata"]["creationTimestamp"]
         .as_str()
         .map_or_else(|| "<unknown>".into(), |time| age(time, now).into())
@@ -355,10 +408,17 @@ fn template(object: &Value) -> Vec<Value> {
         let all: Vec<&str> = containers.iter().filter_map(|c| c[key].as_str()).collect();
         Value::from(all.join(","))
     };
-    let labels = object["spec"]["selector"]["matchLabels"].as_object().into_iter().flatten();
-    let selector: Vec<String> =
-        labels.map(|(k, v)| format!("{k}={}", v.as_str().unwrap_or_default())).collect();
-    vec![join("name"), join("image"), selector.join(",").into()]
+    let selector = &object["spec"]["selector"];
+    // A ReplicationController has the labels themselves.
+    let labels = selector.get("matchLabels").unwrap_or(selector);
+    vec![join("name"), join("image"), pairs(labels).into()]
+}
+
+/// Writes labels as a selector.
+fn pairs(labels: &Value) -> String {
+    let labels = labels.as_object().into_iter().flatten();
+    let pairs = labels.filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)));
+    pairs.collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

@@ -7,9 +7,10 @@ use super::meta;
 
 /// Returns the Scale of a workload.
 pub(super) fn show(object: &Value) -> Value {
-    let labels = object["spec"]["selector"]["matchLabels"].as_object().into_iter().flatten();
-    let selector: Vec<String> =
-        labels.map(|(k, v)| format!("{k}={}", v.as_str().unwrap_or_default())).collect();
+    let selector = &object["spec"]["selector"];
+    // A ReplicationController has the labels themselves.
+    let labels = selector.get("matchLabels").unwrap_or(selector).as_object().into_iter().flatten();
+    let selector: Vec<String> = labels.filter_map(|(k, v)| Some(format!("{k}={}", v.as_str()?))).collect();
     let mut metadata = json!({});
     for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         metadata[key] = meta::text(object, key).into();

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::errors::FieldError;
-use super::pod_diff;
+use super::{placement, pod_diff};
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
     and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
@@ -139,6 +139,7 @@ fn pod_spec(spec: &Value, path: &str) -> Vec<FieldError> {
         }
         errors.extend(requests_within_limits(&container["resources"], &here));
     }
+    errors.extend(placement::check(spec, path));
     let policies = ["Always", "OnFailure", "Never"];
     if spec["restartPolicy"].as_str().is_some_and(|p| !policies.contains(&p)) {
         errors.push(FieldError::unsupported(
@@ -189,6 +190,62 @@ pub(super) fn workload(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         errors.push(FieldError::invalid("spec.selector", &spec["selector"], "field is immutable"));
     }
     errors.extend(not_negative(spec, &["replicas"]));
+    errors
+}
+
+/// Checks a StatefulSet: as other workloads, and what must stay.
+pub(super) fn stateful_set(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = workload(object, old);
+    let spec = &object["spec"];
+    let policies = ["OrderedReady", "Parallel"];
+    if !spec["podManagementPolicy"].as_str().is_some_and(|policy| policies.contains(&policy)) {
+        let why = "must be 'OrderedReady' or 'Parallel'";
+        errors.push(FieldError::invalid("spec.podManagementPolicy", &spec["podManagementPolicy"], why));
+    }
+    const FIXED: [&str; 3] = ["podManagementPolicy", "serviceName", "volumeClaimTemplates"];
+    if old.is_some_and(|old| FIXED.iter().any(|key| old["spec"][*key] != spec[*key])) {
+        let why = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
+                   'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and \
+                   'minReadySeconds' are forbidden";
+        errors.push(FieldError::forbidden("spec", why));
+    }
+    errors
+}
+
+/// Checks a ReplicationController, whose selector is a map.
+pub(super) fn replication_controller(object: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+    let spec = &object["spec"];
+    let mut errors = pod_spec(&spec["template"]["spec"], "spec.template.spec");
+    let labels = &spec["template"]["metadata"]["labels"];
+    let Some(selector) = spec["selector"].as_object().filter(|selector| !selector.is_empty()) else {
+        errors.push(FieldError::required("spec.selector", ""));
+        return errors;
+    };
+    if selector.iter().any(|(key, value)| labels[key] != *value) {
+        let why = "`selector` does not match template `labels`";
+        errors.push(FieldError::invalid("spec.template.metadata.labels", labels, why));
+    }
+    errors.extend(not_negative(spec, &["replicas"]));
+    errors
+}
+
+/// Checks a Service: one with an address has ports.
+pub(super) fn service(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let spec = &object["spec"];
+    let mut errors = Vec::new();
+    let kinds = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
+    if !spec["type"].as_str().is_some_and(|kind| kinds.contains(&kind)) {
+        errors.push(FieldError::unsupported("spec.type", &spec["type"], &kinds));
+    }
+    let has_address = spec["type"] != "ExternalName" && spec["clusterIP"] != "None";
+    if has_address && spec["ports"].as_array().is_none_or(Vec::is_empty) {
+        errors.push(FieldError::required("spec.ports", ""));
+    }
+    let address = |object: &Value| object["spec"]["clusterIP"].clone();
+    if old.is_some_and(|old| address(old).is_string() && address(old) != address(object)) {
+        let field = FieldError::invalid("spec.clusterIPs[0]", &spec["clusterIP"], "may not change once set");
+        errors.push(field);
+    }
     errors
 }
 

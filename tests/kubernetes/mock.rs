@@ -13,14 +13,31 @@ use http::{StatusCode, header};
 use parking_lot::Mutex;
 use pellucid::cluster::input::Input;
 use pellucid::framework::effect::{
-    BindOrder, BindOutcome, ConditionText, Effect, EffectId, EffectReport, EventOrder, EventType, PodRef,
-    StatusOrder,
+    BindOrder, BindOutcome, ConditionText, Effect, EffectId, EffectReport, EventOrder, EventType, EvictOrder,
+    EvictOutcome, PodRef, StatusOrder, VolumeOrder, VolumeOutcome, VolumeWrite,
 };
 use pellucid::kubernetes::{Clock, Connection, Edge, EdgeConfig};
 use pellucid::model::{Now, PodKey};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{Receiver, channel};
+
+/// Where the kinds beside Pods and Nodes are served.
+pub(crate) const OTHERS: [&str; 13] = [
+    "/api/v1/namespaces",
+    "/api/v1/services",
+    "/api/v1/replicationcontrollers",
+    "/apis/apps/v1/replicasets",
+    "/apis/apps/v1/statefulsets",
+    "/apis/policy/v1/poddisruptionbudgets",
+    "/api/v1/persistentvolumes",
+    "/api/v1/persistentvolumeclaims",
+    "/apis/storage.k8s.io/v1/storageclasses",
+    "/apis/storage.k8s.io/v1/csinodes",
+    "/apis/storage.k8s.io/v1/csidrivers",
+    "/apis/storage.k8s.io/v1/csistoragecapacities",
+    "/apis/storage.k8s.io/v1/volumeattachments",
+];
 
 /// One answer.
 #[derive(Clone)]
@@ -59,14 +76,23 @@ pub(crate) struct Mock {
 }
 
 impl Mock {
-    /// A server with two empty lists.
+    /// A server with empty lists of pods and nodes; other kinds are silent, so that the order of inputs is
+    /// that of pods and nodes.
     pub(crate) fn new() -> Self {
         let mock = Self::default();
-        for plural in ["pods", "nodes"] {
-            mock.on(&format!("GET /api/v1/{plural}"), [Answer::Json(200, list([]))]);
-            mock.on(&format!("WATCH /api/v1/{plural}"), [Answer::Watch(Vec::new())]);
+        for path in OTHERS {
+            mock.on(&format!("GET {path}"), [Answer::Hang]);
+        }
+        for path in ["/api/v1/pods", "/api/v1/nodes"] {
+            mock.serve(path, []);
         }
         mock
+    }
+
+    /// Answers with a list, and then with a watch that says nothing.
+    pub(crate) fn serve(&self, path: &str, items: impl IntoIterator<Item = Value>) {
+        self.on(&format!("GET {path}"), [Answer::Json(200, list(items))]);
+        self.on(&format!("WATCH {path}"), [Answer::Watch(Vec::new())]);
     }
 
     /// Sets the answers to a kind of request, such as `GET /api/v1/pods`; the last one is repeated.
@@ -196,6 +222,37 @@ pub(crate) fn condition(name: &str, message: &str) -> Effect {
     Effect::Status(StatusOrder { pod: pod_ref(name), condition, nomination: None })
 }
 
+pub(crate) fn nomination(name: &str, node: Option<&str>) -> Effect {
+    let nomination = Some(node.map(Into::into));
+    Effect::Status(StatusOrder { pod: pod_ref(name), condition: None, nomination })
+}
+
+pub(crate) fn evict(id: u64, name: &str) -> Effect {
+    let (victim, preemptor) = (pod_ref(name), pod_ref("preemptor"));
+    Effect::Evict(EvictOrder { id: EffectId(id), victim, preemptor, message: "make room".into() })
+}
+
+pub(crate) fn bind_volume(id: u64) -> Effect {
+    let write = VolumeWrite::BindVolume {
+        volume: "pv".into(),
+        resource_version: "7".into(),
+        namespace: "ns".into(),
+        claim: "c".into(),
+        claim_uid: "uid-c".into(),
+    };
+    Effect::Volume(VolumeOrder { id: EffectId(id), pod: pod_ref("p"), write })
+}
+
+pub(crate) fn select_node(id: u64) -> Effect {
+    let write = VolumeWrite::SelectNode {
+        namespace: "ns".into(),
+        claim: "c".into(),
+        resource_version: "8".into(),
+        node: "n1".into(),
+    };
+    Effect::Volume(VolumeOrder { id: EffectId(id), pod: pod_ref("p"), write })
+}
+
 pub(crate) fn event(name: &str, note: &str) -> Effect {
     Effect::Event(EventOrder {
         pod: pod_ref(name),
@@ -210,6 +267,28 @@ pub(crate) fn event(name: &str, note: &str) -> Effect {
 pub(crate) async fn bind_done(inputs: &mut Receiver<Input>) -> (EffectId, BindOutcome) {
     loop {
         if let Input::Report(EffectReport::BindDone { id, outcome, .. }) =
+            inputs.recv().await.expect("an input")
+        {
+            return (id, outcome);
+        }
+    }
+}
+
+/// Waits for the next report that an evict order is settled.
+pub(crate) async fn evict_done(inputs: &mut Receiver<Input>) -> (EffectId, EvictOutcome) {
+    loop {
+        if let Input::Report(EffectReport::EvictDone { id, outcome, .. }) =
+            inputs.recv().await.expect("an input")
+        {
+            return (id, outcome);
+        }
+    }
+}
+
+/// Waits for the next report that a volume order is settled.
+pub(crate) async fn volume_done(inputs: &mut Receiver<Input>) -> (EffectId, VolumeOutcome) {
+    loop {
+        if let Input::Report(EffectReport::VolumeDone { id, outcome, .. }) =
             inputs.recv().await.expect("an input")
         {
             return (id, outcome);

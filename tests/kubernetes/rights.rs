@@ -4,14 +4,17 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::mock::{Answer, Mock, bind, bind_done, condition, event};
+use crate::mock::{
+    Answer, Mock, OTHERS, bind, bind_done, bind_volume, condition, event, evict, evict_done, failure,
+    select_node, volume_done,
+};
 
 /// `<group>/<resource> <verb>` of a request, as RBAC sees it.
 fn right(what: &str) -> String {
     let (method, path) = what.split_once(' ').expect("method and path");
     let parts: Vec<_> = path.trim_start_matches('/').split('/').collect();
     let (group, rest) = if parts[0] == "api" { ("core", &parts[2..]) } else { (parts[1], &parts[3..]) };
-    let rest = if rest[0] == "namespaces" { &rest[2..] } else { rest };
+    let rest = if rest[0] == "namespaces" && rest.len() > 1 { &rest[2..] } else { rest };
     let resource = rest.get(2).map_or(rest[0].to_owned(), |sub| format!("{}/{sub}", rest[0]));
     let verb = match (method, rest.len()) {
         ("GET", 1) => "list",
@@ -19,6 +22,7 @@ fn right(what: &str) -> String {
         ("WATCH", _) => "watch",
         ("POST", _) => "create",
         ("PATCH", _) => "patch",
+        ("DELETE", _) => "delete",
         _ => panic!("unexpected request {what}"),
     };
     format!("{group}/{resource} {verb}")
@@ -49,14 +53,26 @@ fn granted() -> BTreeSet<String> {
 #[tokio::test(start_paused = true)]
 async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
     let mock = Mock::new();
+    for path in OTHERS {
+        mock.serve(path, []);
+    }
     let events = "POST /apis/events.k8s.io/v1/namespaces/ns/events";
     mock.on("POST /api/v1/namespaces/ns/pods/p/binding", [Answer::Hang]);
+    let lost = || [failure(504, "Timeout", "x"), failure(409, "Conflict", "x")];
+    mock.on("PATCH /api/v1/namespaces/ns/pods/v/status", [Answer::Json(200, json!({}))]);
+    mock.on("PATCH /api/v1/persistentvolumes/pv", lost());
+    mock.on("PATCH /api/v1/namespaces/ns/persistentvolumeclaims/c", lost());
     mock.on(events, [Answer::Json(201, json!({}))]);
     let (edge, mut inputs) = mock.edge(|_| {});
     edge.lanes.push_all([bind(1, "p"), condition("p", "m"), event("p", "m"), event("p", "m")]);
     bind_done(&mut inputs).await;
-    mock.wait("WATCH", 2).await;
-    mock.wait("PATCH", 2).await;
+    edge.lanes.push_all([evict(2, "v"), bind_volume(3), select_node(4)]);
+    evict_done(&mut inputs).await;
+    volume_done(&mut inputs).await;
+    volume_done(&mut inputs).await;
+    mock.wait("WATCH", 15).await;
+    mock.wait("PATCH /apis/events", 1).await;
+    mock.wait("PATCH /api/v1/namespaces/ns/pods/p/status", 1).await;
     let used: BTreeSet<_> = mock.seen("").iter().map(|seen| right(&seen.what)).collect();
     assert_eq!(used, granted());
 }

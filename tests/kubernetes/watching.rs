@@ -1,9 +1,12 @@
 //! Watches: lists, changes, deletes, unreadable objects, errors.
 
+use std::collections::BTreeSet;
+
 use pellucid::cluster::input::Input;
+use pellucid::model::ObjectKind;
 use serde_json::{Value, json};
 
-use crate::mock::{Answer, Mock, failure, list, pod};
+use crate::mock::{Answer, Mock, OTHERS, failure, list, pod};
 
 fn unreadable(name: &str) -> Value {
     let mut pod = pod(name, "u", None);
@@ -81,7 +84,7 @@ async fn lists_changes_and_deletes_arrive_and_an_unreadable_pod_stops_nothing() 
     ] {
         assert_eq!(line(&inputs.recv().await.expect("an input")), want);
     }
-    let report = edge.pods.report();
+    let report = edge.watches.pods.report();
     assert_eq!((report.synced, report.lists, report.quarantined, report.errors), (true, 2, 2, 1));
     let error = report.last_error.expect("an error").0;
     assert_eq!(&*error, "watch ended by the server: 410 Expired: too old");
@@ -107,7 +110,7 @@ async fn a_list_that_fails_is_tried_again_and_shown() {
     let mut lines = [line(&inputs.recv().await.expect("pods")), line(&inputs.recv().await.expect("nodes"))];
     lines.sort();
     assert_eq!(lines, ["1 nodes", "pods [] without []"]);
-    let report = edge.nodes.report();
+    let report = edge.watches.nodes.report();
     assert_eq!((report.errors, report.lists), (2, 1));
     let error = report.last_error.expect("an error").0;
     assert_eq!(&*error, "list failed: 500 InternalError: oops");
@@ -128,5 +131,100 @@ async fn a_change_that_is_no_event_leads_to_a_new_list() {
     assert_eq!(line(&inputs.recv().await.expect("a list")), "pods [] without []");
     mock.on("GET /api/v1/pods", [Answer::Json(200, list([pod("a", "u", None), pod("b", "u", None)]))]);
     assert_eq!(line(&inputs.recv().await.expect("a list")), "pods [\"a\", \"b\"] without []");
-    assert_eq!((edge.pods.report().errors, edge.pods.report().lists), (1, 2));
+    assert_eq!((edge.watches.pods.report().errors, edge.watches.pods.report().lists), (1, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_kind_is_listed_and_watched() {
+    let mock = Mock::new();
+    for path in OTHERS {
+        mock.serve(path, []);
+    }
+    let (edge, mut inputs) = mock.edge(|_| {});
+    let mut lists = BTreeSet::new();
+    while lists.len() < 15 {
+        lists.insert(line(&inputs.recv().await.expect("a list")));
+    }
+    let want = ObjectKind::ALL.map(|kind| format!("{} [] without []", kind.as_str()));
+    assert!(want.iter().all(|line| lists.contains(line)), "{lists:?}");
+    mock.wait("WATCH", 15).await;
+    assert!(edge.is_synced());
+    assert_eq!(edge.watches.iter().count(), 15);
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_of_other_kinds_arrive_as_pods_do() {
+    let mock = Mock::new();
+    for path in ["/api/v1/pods", "/api/v1/nodes"] {
+        mock.on(&format!("GET {path}"), [Answer::Hang]);
+    }
+    let claim = |name: &str, mode: &str| {
+        json!({"metadata": {"namespace": "ns", "name": name, "resourceVersion": "9"},
+            "spec": {"accessModes": [mode]}})
+    };
+    let path = "/api/v1/persistentvolumeclaims";
+    let items = [claim("a", "ReadWriteOnce"), claim("bad", "Never")];
+    mock.on(&format!("GET {path}"), [Answer::Json(200, list(items))]);
+    mock.on(
+        &format!("WATCH {path}"),
+        [Answer::Watch(vec![
+            event("ADDED", claim("b", "ReadWriteMany")),
+            event("MODIFIED", claim("b", "Never")),
+            event("DELETED", claim("a", "ReadWriteOnce")),
+        ])],
+    );
+    let (edge, mut inputs) = mock.edge(|_| {});
+    for want in [
+        "PersistentVolumeClaim [\"a\"] without [\"bad at spec.accessModes[0]\"]",
+        "applied PersistentVolumeClaim b",
+        "quarantined b at spec.accessModes[0]",
+        "deleted PersistentVolumeClaim a",
+    ] {
+        assert_eq!(line(&inputs.recv().await.expect("an input")), want);
+    }
+    assert!(edge.watches.of(ObjectKind::PersistentVolumeClaim).is_synced() && !edge.is_synced());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_not_served_has_no_objects_until_it_is() {
+    let mock = Mock::new();
+    for path in ["/api/v1/pods", "/api/v1/nodes"] {
+        mock.on(&format!("GET {path}"), [Answer::Hang]);
+    }
+    let path = "/apis/storage.k8s.io/v1/csidrivers";
+    let driver = json!({"metadata": {"name": "d"}});
+    let absent = || failure(404, "NotFound", "the server could not find the requested resource");
+    mock.on(&format!("GET {path}"), [absent(), absent(), Answer::Json(200, list([driver]))]);
+    mock.on(&format!("WATCH {path}"), [Answer::Watch(Vec::new())]);
+    let (edge, mut inputs) = mock.edge(|_| {});
+    let status = edge.watches.of(ObjectKind::CsiDriver).clone();
+    assert_eq!(line(&inputs.recv().await.expect("a list")), "CSIDriver [] without []");
+    mock.wait(&format!("GET {path}"), 2).await;
+    let report = status.report();
+    assert_eq!((report.synced, report.unserved, report.lists, report.errors), (true, true, 0, 0));
+    assert_eq!(line(&inputs.recv().await.expect("a list")), "CSIDriver [\"d\"] without []");
+    assert!(!status.report().unserved);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_are_not_served_are_an_error() {
+    let mock = Mock::new();
+    mock.on("GET /api/v1/pods", [failure(404, "NotFound", "no pods here")]);
+    mock.on("GET /api/v1/nodes", [Answer::Hang]);
+    let (edge, _inputs) = mock.edge(|_| {});
+    mock.wait("GET /api/v1/pods", 2).await;
+    assert_eq!((edge.watches.pods.is_synced(), edge.watches.pods.report().errors > 0), (false, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_right_is_named() {
+    let mock = Mock::new();
+    let path = "GET /apis/storage.k8s.io/v1/csinodes";
+    mock.on(path, [failure(403, "Forbidden", "no")]);
+    let (edge, _inputs) = mock.edge(|_| {});
+    mock.wait(path, 2).await;
+    let report = edge.watches.of(ObjectKind::CsiNode).report();
+    let want =
+        "list failed: 403 Forbidden: no; the missing right: list csinodes in API group \"storage.k8s.io\"";
+    assert_eq!((report.synced, &*report.last_error.expect("an error").0), (false, want));
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::mock::{Answer, Mock, bind, bind_done, condition, event, failure, pod};
+use crate::mock::{Answer, Mock, bind, bind_done, condition, event, failure, nomination, pod};
 
 const BINDING: &str = "POST /api/v1/namespaces/ns/pods/p/binding";
 const READ: &str = "GET /api/v1/namespaces/ns/pods/p";
@@ -175,7 +175,7 @@ async fn a_condition_is_a_patch_of_one_condition_and_the_newest_wins() {
     );
     assert_eq!(body(1)["message"], "third");
     assert_eq!(body(1)["lastTransitionTime"], Value::Null);
-    assert_eq!(edge.lanes.counts().conditions.replaced, 1);
+    assert_eq!(edge.lanes.counts().statuses.replaced, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,7 +183,7 @@ async fn conditions_are_tried_again_dropped_when_gone_and_not_repeated() {
     let mock = Mock::new();
     let ok = Answer::Json(200, json!({}));
     mock.on(STATUS, [Answer::Hang, failure(500, "InternalError", "x"), ok]);
-    let (edge, _inputs) = mock.edge(|config| config.condition_writers = 1);
+    let (edge, _inputs) = mock.edge(|config| config.status_writers = 1);
     edge.lanes.push_all([condition("p", "m")]);
     mock.wait(STATUS, 3).await;
     // The same again, then a pod that is gone, then a marker.
@@ -191,9 +191,42 @@ async fn conditions_are_tried_again_dropped_when_gone_and_not_repeated() {
     mock.on(other, [Answer::Hang]);
     edge.lanes.push_all([condition("p", "m"), condition("gone", "m"), condition("q", "m")]);
     mock.wait(other, 1).await;
-    let counts = edge.conditions.counts();
+    let counts = edge.statuses.counts();
     assert_eq!((counts.written, counts.unchanged, counts.gone), (1, 1, 1));
     assert_eq!(mock.seen(STATUS).len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_nomination_goes_with_the_condition_and_is_cleared_by_a_null() {
+    let mock = Mock::new();
+    let gate = Arc::new(Notify::new());
+    mock.on(STATUS, [Answer::Gate(gate.clone())]);
+    let (edge, _inputs) = mock.edge(|_| {});
+    edge.lanes.push_all([condition("p", "m"), nomination("p", Some("n1"))]);
+    mock.wait(STATUS, 1).await;
+    // Meanwhile: the same condition, and two changes of mind.
+    edge.lanes.push_all([nomination("p", Some("n2")), condition("p", "m"), nomination("p", None)]);
+    gate.notify_one();
+    let seen = mock.wait(STATUS, 2).await;
+    gate.notify_one();
+    let status = |n: usize| &seen[n].body["status"];
+    assert_eq!((&status(0)["nominatedNodeName"], status(0)["conditions"].is_array()), (&json!("n1"), true));
+    assert_eq!(status(1), &json!({"nominatedNodeName": null}), "the condition is written already");
+    assert_eq!(seen[1].body["metadata"], json!({"uid": "uid-p"}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_is_given_up_leaves_its_parts_to_the_newer_one() {
+    let mock = Mock::new();
+    mock.on(STATUS, [Answer::Hang, Answer::Json(200, json!({}))]);
+    let (edge, _inputs) = mock.edge(|_| {});
+    edge.lanes.push_all([condition("p", "m"), nomination("p", Some("n1"))]);
+    mock.wait(STATUS, 1).await;
+    edge.lanes.push_all([nomination("p", Some("n2"))]);
+    let second = mock.wait(STATUS, 2).await.remove(1).body;
+    assert_eq!(second["status"]["nominatedNodeName"], "n2");
+    assert_eq!(second["status"]["conditions"][0]["message"], "m");
+    assert_eq!(edge.statuses.counts().superseded, 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -16,6 +16,7 @@ mod schema;
 pub mod scores;
 mod services;
 pub mod shadow;
+pub mod volumes;
 
 pub use error::ErrorBody;
 pub use meta::Meta;

@@ -14,7 +14,7 @@ use crate::model::Name;
 
 /// A field that was absent (or null), has the wanted shape, or has another.
 #[derive(Clone, Debug, Default)]
-pub(super) enum Lenient<T> {
+pub(in crate::kubernetes) enum Lenient<T> {
     /// Absent or null.
     #[default]
     Absent,
@@ -26,7 +26,7 @@ pub(super) enum Lenient<T> {
 
 /// What is wrong with one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(in crate::kubernetes) struct Fault {
     /// Path from where the fault was found; callers put theirs in front.
     pub(super) field: String,
     /// The value.
@@ -56,6 +56,18 @@ impl<T: Shape> Lenient<T> {
             Self::Good(value) => Ok(Some(value)),
             Self::Bad(text) => Err(Fault::new(field, text, format!("not {}", T::WANTED))),
         }
+    }
+
+    /// Reads what is inside; an absent value is one without fields. Faults carry the field.
+    pub(super) fn within<U>(&self, field: &str, read: impl FnOnce(&T) -> Result<U, Fault>) -> Result<U, Fault>
+    where
+        T: Default,
+    {
+        let read = match self.read(field)? {
+            Some(value) => read(value),
+            None => read(&T::default()),
+        };
+        read.map_err(|fault| fault.under(field))
     }
 
     /// Returns the value if it is there and readable.
@@ -112,7 +124,7 @@ impl<T: Shape> Lenient<Vec<(Name, Lenient<T>)>> {
 }
 
 /// What a lenient value can be made of. Each kind of JSON value is refused unless the method is there.
-pub(super) trait Shape: Sized {
+pub(in crate::kubernetes) trait Shape: Sized {
     /// What was wanted, for people: `a text`.
     const WANTED: &'static str;
     /// Makes it of a string.
@@ -281,7 +293,7 @@ impl<T: Shape> Shape for Vec<(Name, Lenient<T>)> {
 }
 
 /// Those annotations that say something to a scheduler.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Marks {
     /// Whether there is `kubernetes.io/config.mirror`: a kubelet made the pod from a file.
     pub(super) is_mirror: bool,
@@ -295,10 +307,21 @@ pub(super) struct Marks {
     pub(super) migrated_plugins: Lenient<Name>,
 }
 
+impl Marks {
+    /// No annotations.
+    pub(super) const NONE: Self = Self {
+        is_mirror: false,
+        selected_node: Lenient::Absent,
+        bind_completed: false,
+        class: Lenient::Absent,
+        migrated_plugins: Lenient::Absent,
+    };
+}
+
 impl Shape for Marks {
     const WANTED: &'static str = "an object";
     fn map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
-        let mut marks = Self::default();
+        let mut marks = Self::NONE;
         while let Some(mark) = map.next_key()? {
             match mark {
                 Mark::Mirror => marks.is_mirror = true,

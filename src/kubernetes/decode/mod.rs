@@ -13,16 +13,23 @@ mod containers;
 mod fields;
 mod lenient;
 mod node;
+mod objects;
+mod persistent_volume;
 mod pod;
 mod relations;
 mod requests;
 mod slim;
+mod slim_objects;
+mod storage;
 mod volumes;
+mod workloads;
 
 use std::sync::Arc;
 
 pub use node::node_from_value;
 pub(super) use node::{SlimNode, node};
+pub use objects::object_from_value;
+pub(super) use objects::{Body, ForKind, SlimObject, for_kind, object, resource};
 pub use pod::pod_from_value;
 pub(super) use pod::{SlimPod, pod};
 
@@ -50,6 +57,8 @@ fn quarantined(
     }
 }
 
+#[cfg(test)]
+mod objects_tests;
 #[cfg(test)]
 mod relations_tests;
 #[cfg(test)]

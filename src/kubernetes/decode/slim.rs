@@ -17,7 +17,7 @@ macro_rules! slim_types {
         $(#[$doc])*
         #[derive(Clone, Debug, Default, serde::Deserialize)]
         #[serde(default, rename_all = "camelCase")]
-        pub(super) struct $name { $($(#[$attr])* pub(super) $field: $type,)* }
+        pub(in crate::kubernetes) struct $name { $($(#[$attr])* pub(super) $field: $type,)* }
 
         impl Shape for $name {
             const WANTED: &'static str = "an object";
@@ -27,6 +27,7 @@ macro_rules! slim_types {
         }
     )*};
 }
+pub(super) use slim_types;
 
 slim_types! {
     /// `metadata`.

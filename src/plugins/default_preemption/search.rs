@@ -163,11 +163,14 @@ pub(super) struct Target {
 }
 
 /// The more important first: higher priority, then earlier start; a pod that has not started is the least
-/// important. Equal ones by name, so that the choice is always the same.
+/// important. Equal ones by name, the last first, so that the choice is always the same.
 fn importance(a: &Target, b: &Target) -> std::cmp::Ordering {
     let started = |t: &Target| t.pod.started.unwrap_or(i64::MAX);
+    let by_name = |a: &Target, b: &Target| {
+        (&a.pod.key.name, &a.pod.key.namespace).cmp(&(&b.pod.key.name, &b.pod.key.namespace))
+    };
     let by_priority = b.pod.priority.cmp(&a.pod.priority);
-    by_priority.then_with(|| started(a).cmp(&started(b))).then_with(|| a.pod.key.cmp(&b.pod.key))
+    by_priority.then_with(|| started(a).cmp(&started(b))).then_with(|| by_name(b, a))
 }
 
 /// The budgets there are.

@@ -8,7 +8,7 @@ use super::super::kinds::Kind;
 use super::super::meta;
 use super::super::options::{DeleteOptions, Options};
 use super::super::store::{Key, Object};
-use super::{DEPLOYMENTS, REPLICA_SETS, living, owner, set_status};
+use super::{DEPLOYMENTS, REPLICA_SETS, hash, living, owner, set_status};
 
 const HASH: &str = "pod-template-hash";
 const REVISION: &str = "deployment.kubernetes.io/revision";
@@ -57,16 +57,6 @@ pub(super) fn reconcile(api: &Api, key: &Key) {
     }
     let status = status(api, &value, wanted, new.first(), &old);
     set_status(api, &kind, key, &status);
-}
-
-/// Returns a short text that changes with the template.
-fn hash(template: &Value) -> String {
-    let bytes = template.to_string();
-    let hash = bytes
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
-    const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-    (0..10).map(|at| char::from(LETTERS[((hash >> (at * 6)) % LETTERS.len() as u64) as usize])).collect()
 }
 
 fn numbers(set: &Object) -> Set {

@@ -1,17 +1,25 @@
 //! The small controllers: workloads get their pods, budgets their counts, garbage is collected.
 //!
 //! One task. Changes in the store mark objects as work, and each is brought closer to what it asks for. The
-//! same work found twice is done once. Controllers act through the same operations as HTTP clients.
+//! same work found twice is done once. Controllers act through the same operations as HTTP clients. Volumes have
+//! a task of their own (`volumes.rs`).
 
+mod binding;
 mod budget;
+mod claims;
 mod deployment;
 mod garbage;
 mod job;
+mod provisioner;
 mod replica_set;
+mod stateful_set;
+mod volume_book;
+pub(super) mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use futures_util::future::select_all;
 use serde_json::{Value, json};
 
 use super::api::{Api, Part};
@@ -25,6 +33,8 @@ use super::store::{Change, Key, Object};
 
 const DEPLOYMENTS: &str = "deployments.apps";
 const REPLICA_SETS: &str = "replicasets.apps";
+const REPLICATION_CONTROLLERS: &str = "replicationcontrollers";
+const STATEFUL_SETS: &str = "statefulsets.apps";
 const JOBS: &str = "jobs.batch";
 const BUDGETS: &str = "poddisruptionbudgets.policy";
 
@@ -36,7 +46,11 @@ const BATCH: usize = 500;
 enum Work {
     Deployment(Key),
     ReplicaSet(Key),
+    ReplicationController(Key),
+    StatefulSet(Key),
     Job(Key),
+    /// The ephemeral volumes of a pod.
+    Claims(Key),
     /// The budgets of a namespace.
     Budgets(Arc<str>),
     /// A namespace that is going away.
@@ -56,7 +70,16 @@ struct Controllers {
 
 /// Runs until the sandbox stops.
 pub(super) async fn run(server: Arc<Server>) {
-    let tables = [DEPLOYMENTS, REPLICA_SETS, JOBS, BUDGETS, "namespaces", "pods"];
+    let tables = [
+        DEPLOYMENTS,
+        REPLICA_SETS,
+        REPLICATION_CONTROLLERS,
+        STATEFUL_SETS,
+        JOBS,
+        BUDGETS,
+        "namespaces",
+        "pods",
+    ];
     let mut followers = tables.map(|table| (table, Follower::new(&server, table)));
     let mut garbage = server.api.store.watch_garbage();
     let mut controllers = Controllers {
@@ -78,14 +101,9 @@ pub(super) async fn run(server: Arc<Server>) {
             tokio::task::yield_now().await;
             continue;
         }
-        let [a, b, c, d, e, f] = &mut followers;
+        let news = followers.iter_mut().map(|(_, follower)| Box::pin(follower.changed()));
         tokio::select! {
-            () = a.1.changed() => {}
-            () = b.1.changed() => {}
-            () = c.1.changed() => {}
-            () = d.1.changed() => {}
-            () = e.1.changed() => {}
-            () = f.1.changed() => {}
+            _ = select_all(news) => {}
             changed = garbage.changed() => if changed.is_err() { return },
             () = server.shutdown.cancelled() => return,
         }
@@ -117,6 +135,8 @@ impl Controllers {
         let own = match table {
             DEPLOYMENTS => Some(Work::Deployment(key)),
             REPLICA_SETS => Some(Work::ReplicaSet(key)),
+            REPLICATION_CONTROLLERS => Some(Work::ReplicationController(key)),
+            STATEFUL_SETS => Some(Work::StatefulSet(key)),
             JOBS => Some(Work::Job(key)),
             BUDGETS => {
                 self.budgeted.insert(key.0.clone());
@@ -130,6 +150,9 @@ impl Controllers {
             _ => {
                 if change == Change::Modified && !previous.is_none_or(|old| differs(old, object)) {
                     return;
+                }
+                if change == Change::Added && claims::may_have(object) {
+                    self.work.insert(Work::Claims(key.clone()));
                 }
                 if self.budgeted.contains(&key.0) {
                     self.work.insert(Work::Budgets(key.0));
@@ -158,7 +181,12 @@ impl Controllers {
         for work in std::mem::take(&mut self.work) {
             match &work {
                 Work::Deployment(key) => deployment::reconcile(api, key),
-                Work::ReplicaSet(key) => replica_set::reconcile(api, key),
+                Work::ReplicaSet(key) => replica_set::reconcile(api, REPLICA_SETS, key),
+                Work::ReplicationController(key) => {
+                    replica_set::reconcile(api, REPLICATION_CONTROLLERS, key);
+                }
+                Work::StatefulSet(key) => stateful_set::reconcile(api, key),
+                Work::Claims(key) => claims::reconcile(api, key),
                 Work::Job(key) => job::reconcile(api, key),
                 Work::Budgets(namespace) => budget::reconcile(api, namespace),
                 Work::Namespace(name) => garbage::empty(api, name),
@@ -197,6 +225,16 @@ fn set_status(api: &Api, kind: &Kind, key: &Key, status: &Value) {
     };
     // An object that is gone needs no status.
     let _ = api.update(kind, key, Part::Status, &Options::internal(), change);
+}
+
+/// Returns a short text that changes with the template.
+fn hash(template: &Value) -> String {
+    let bytes = template.to_string();
+    let hash = bytes
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+    const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+    (0..10).map(|at| char::from(LETTERS[((hash >> (at * 6)) % LETTERS.len() as u64) as usize])).collect()
 }
 
 /// Returns the reference of an owner to itself.

@@ -1,4 +1,4 @@
-//! ReplicaSets: as many living pods as asked for, and a status that says so.
+//! ReplicaSets and ReplicationControllers: as many living pods as asked for, and a status that says so.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use super::super::api::Api;
 use super::super::options::{DeleteOptions, Options};
 use super::super::pods::{self, NODE_NAME, PHASE};
 use super::super::store::{Key, Object};
-use super::{BATCH, REPLICA_SETS, living, pod_of, set_status};
+use super::{BATCH, living, pod_of, set_status};
 
-/// Brings a ReplicaSet closer to its spec.
-pub(super) fn reconcile(api: &Api, key: &Key) {
-    let Some((kind, set, value)) = living(api, REPLICA_SETS, key) else { return };
+/// Brings a ReplicaSet or ReplicationController closer to its spec.
+pub(super) fn reconcile(api: &Api, table: &str, key: &Key) {
+    let Some((kind, set, value)) = living(api, table, key) else { return };
     let Some(pod_kind) = api.kind_of("pods") else { return };
     let is_living = |pod: &Arc<Object>| !pod.is_deleting && !pods::is_finished(pod);
     let mut living: Vec<_> = api.store.owned("pods", &set.uid).into_iter().filter(is_living).collect();

@@ -1,0 +1,156 @@
+//! The kinds beside Pods and Nodes: where the API server serves them and which reader they have.
+
+use std::borrow::Cow;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::{ApiResource, DynamicResourceScope};
+use serde::de::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::lenient::{Fault, Lenient, Shape};
+use super::slim_objects::{
+    AttachmentBody, BudgetBody, CapacityBody, ClaimBody, ClassBody, CsiDriverBody, CsiNodeBody,
+    NamespaceBody, PairsBody, SetBody, VolumeBody,
+};
+use super::{quarantined, slim};
+use crate::cluster::input::Quarantined;
+use crate::model::{Object, ObjectKind};
+
+/// What is read of a kind (or of two that look alike), and how an object is made of it.
+pub(in crate::kubernetes) trait Body:
+    Shape + Clone + std::fmt::Debug + Send + Sync + 'static
+{
+    /// Returns `metadata`.
+    fn meta(&self) -> &Lenient<slim::Meta>;
+    /// Makes an object of this kind.
+    fn object(&self, kind: ObjectKind, meta: &slim::Meta) -> Result<Object, Fault>;
+}
+
+/// What is done for a kind, whatever its body.
+pub(in crate::kubernetes) trait ForKind {
+    /// What comes of it.
+    type Output;
+    /// Does it.
+    fn with<B: Body>(self) -> Self::Output;
+}
+
+/// Picks the body of a kind.
+pub(in crate::kubernetes) fn for_kind<F: ForKind>(kind: ObjectKind, task: F) -> F::Output {
+    match kind {
+        ObjectKind::Namespace => task.with::<NamespaceBody>(),
+        ObjectKind::Service | ObjectKind::ReplicationController => task.with::<PairsBody>(),
+        ObjectKind::ReplicaSet | ObjectKind::StatefulSet => task.with::<SetBody>(),
+        ObjectKind::PodDisruptionBudget => task.with::<BudgetBody>(),
+        ObjectKind::PersistentVolume => task.with::<VolumeBody>(),
+        ObjectKind::PersistentVolumeClaim => task.with::<ClaimBody>(),
+        ObjectKind::StorageClass => task.with::<ClassBody>(),
+        ObjectKind::CsiNode => task.with::<CsiNodeBody>(),
+        ObjectKind::CsiDriver => task.with::<CsiDriverBody>(),
+        ObjectKind::CsiStorageCapacity => task.with::<CapacityBody>(),
+        ObjectKind::VolumeAttachment => task.with::<AttachmentBody>(),
+    }
+}
+
+/// Returns where a kind is served.
+pub(in crate::kubernetes) fn resource(kind: ObjectKind) -> ApiResource {
+    let (group, plural) = match kind {
+        ObjectKind::Namespace => ("", "namespaces"),
+        ObjectKind::Service => ("", "services"),
+        ObjectKind::ReplicationController => ("", "replicationcontrollers"),
+        ObjectKind::ReplicaSet => ("apps", "replicasets"),
+        ObjectKind::StatefulSet => ("apps", "statefulsets"),
+        ObjectKind::PodDisruptionBudget => ("policy", "poddisruptionbudgets"),
+        ObjectKind::PersistentVolume => ("", "persistentvolumes"),
+        ObjectKind::PersistentVolumeClaim => ("", "persistentvolumeclaims"),
+        ObjectKind::StorageClass => ("storage.k8s.io", "storageclasses"),
+        ObjectKind::CsiNode => ("storage.k8s.io", "csinodes"),
+        ObjectKind::CsiDriver => ("storage.k8s.io", "csidrivers"),
+        ObjectKind::CsiStorageCapacity => ("storage.k8s.io", "csistoragecapacities"),
+        ObjectKind::VolumeAttachment => ("storage.k8s.io", "volumeattachments"),
+    };
+    let slash = if group.is_empty() { "" } else { "/" };
+    ApiResource {
+        group: group.into(),
+        version: "v1".into(),
+        api_version: format!("{group}{slash}v1"),
+        kind: kind.as_str().into(),
+        plural: plural.into(),
+    }
+}
+
+/// An object on the wire.
+#[derive(Clone, Debug)]
+pub(in crate::kubernetes) struct SlimObject<B> {
+    /// Names and resource version.
+    pub(in crate::kubernetes) metadata: ObjectMeta,
+    /// Everything we read.
+    body: Lenient<B>,
+}
+
+impl<'de, B: Body> Deserialize<'de> for SlimObject<B> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let body = Lenient::<B>::deserialize(deserializer)?;
+        Ok(Self { metadata: slim::object_meta(body.good().map(B::meta)), body })
+    }
+}
+
+impl<B> kube::Resource for SlimObject<B> {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(of: &ApiResource) -> Cow<'_, str> {
+        of.kind.as_str().into()
+    }
+    fn group(of: &ApiResource) -> Cow<'_, str> {
+        of.group.as_str().into()
+    }
+    fn version(of: &ApiResource) -> Cow<'_, str> {
+        of.version.as_str().into()
+    }
+    fn api_version(of: &ApiResource) -> Cow<'_, str> {
+        of.api_version.as_str().into()
+    }
+    fn plural(of: &ApiResource) -> Cow<'_, str> {
+        of.plural.as_str().into()
+    }
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+/// Decodes a manifest of a kind.
+pub fn object_from_value(kind: ObjectKind, value: &Value) -> Result<Object, Quarantined> {
+    struct FromValue<'a>(ObjectKind, &'a Value);
+    impl ForKind for FromValue<'_> {
+        type Output = Result<Object, Quarantined>;
+        fn with<B: Body>(self) -> Self::Output {
+            match SlimObject::<B>::deserialize(self.1) {
+                Ok(slim) => object(self.0, &slim),
+                Err(error) => {
+                    let fault = Fault::new("", "", error.to_string());
+                    Err(quarantined(self.0.as_str(), None, None, fault))
+                }
+            }
+        }
+    }
+    for_kind(kind, FromValue(kind, value))
+}
+
+/// Decodes an object of a kind.
+pub(in crate::kubernetes) fn object<B: Body>(
+    kind: ObjectKind,
+    slim: &SlimObject<B>,
+) -> Result<Object, Quarantined> {
+    let read = || {
+        let Some(body) = slim.body.read("")? else { return Err(Fault::new("", "null", "not an object")) };
+        let no_meta = slim::Meta::default();
+        body.object(kind, body.meta().read("metadata")?.unwrap_or(&no_meta))
+    };
+    read().map_err(|fault| {
+        let meta = slim.body.good().and_then(|body| body.meta().good());
+        quarantined(kind.as_str(), meta, None, fault)
+    })
+}

@@ -1,0 +1,162 @@
+//! PersistentVolumes, and the CSI volumes that in-tree ones have become.
+//!
+//! Kubernetes serves in-tree volumes of clouds through CSI drivers. A volume limit counts them by the handle
+//! the driver knows them under, so the handle is made here as the translation of Kubernetes makes it.
+
+use super::fields::{labels, name, required, term, text};
+use super::lenient::{Fault, Lenient};
+use super::objects::Body;
+use super::slim::Meta;
+use super::slim_objects::{IdSource, VolumeBody, VolumeSpec};
+use super::storage::{access_modes, bytes, class_mark, is_block, marks};
+use super::workloads::own_name;
+use crate::model::selector::{Labels, NodeSelectorTerm};
+use crate::model::storage::{ClaimRef, CsiVolume, PersistentVolume};
+use crate::model::{Name, Object, ObjectKind};
+
+impl Body for VolumeBody {
+    fn meta(&self) -> &Lenient<Meta> {
+        &self.metadata
+    }
+    fn object(&self, _: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
+        let volume = identity(meta).map_err(|f| f.under("metadata"))?;
+        let is_free = self.status.within("status", |status| {
+            Ok(match name(&status.phase, "phase")?.as_str() {
+                "" | "Available" | "Pending" => true,
+                "Bound" | "Released" | "Failed" => false,
+                other => return Err(Fault::new("phase", other, "unknown phase")),
+            })
+        })?;
+        let volume = self.spec.within("spec", |spec| with_spec(volume, spec))?;
+        Ok(Object::PersistentVolume(PersistentVolume { is_free, ..volume }))
+    }
+}
+
+/// What `metadata` says.
+fn identity(meta: &Meta) -> Result<PersistentVolume, Fault> {
+    Ok(PersistentVolume {
+        name: own_name(meta)?,
+        uid: text(&meta.uid, "uid")?,
+        resource_version: text(&meta.resource_version, "resourceVersion")?,
+        labels: labels(meta)?,
+        class: class_mark(marks(meta)?)?.unwrap_or_default(),
+        deleting: meta.deletion_timestamp.read("deletionTimestamp")?.is_some(),
+        ..PersistentVolume::default()
+    })
+}
+
+fn with_spec(volume: PersistentVolume, spec: &VolumeSpec) -> Result<PersistentVolume, Fault> {
+    let capacity = spec.capacity.within("capacity", |amounts| bytes(&amounts.storage, "storage"))?;
+    Ok(PersistentVolume {
+        capacity: capacity.unwrap_or(0),
+        access_modes: access_modes(&spec.access_modes)?,
+        class: match volume.class.is_empty() {
+            true => name(&spec.storage_class_name, "storageClassName")?,
+            false => volume.class,
+        },
+        is_block: is_block(&spec.volume_mode)?,
+        claim: claim(spec)?,
+        node_affinity: node_affinity(spec)?,
+        csi: csi(spec, &volume.name, &volume.labels)?,
+        ..volume
+    })
+}
+
+fn claim(spec: &VolumeSpec) -> Result<Option<ClaimRef>, Fault> {
+    let Some(claim) = spec.claim_ref.read("claimRef")? else { return Ok(None) };
+    let read = || {
+        Ok(Some(ClaimRef {
+            namespace: name(&claim.namespace, "namespace")?,
+            name: name(&claim.name, "name")?,
+            uid: text(&claim.uid, "uid")?,
+        }))
+    };
+    read().map_err(|f: Fault| f.under("claimRef"))
+}
+
+fn node_affinity(spec: &VolumeSpec) -> Result<Option<Box<[NodeSelectorTerm]>>, Fault> {
+    spec.node_affinity.within("nodeAffinity", |affinity| {
+        let Some(nodes) = affinity.required.read("required")? else { return Ok(None) };
+        let terms = nodes.node_selector_terms.each("nodeSelectorTerms", term);
+        terms.map(|terms| Some(terms.into())).map_err(|f| f.under("required"))
+    })
+}
+
+fn csi(spec: &VolumeSpec, own_name: &Name, labels: &Labels) -> Result<Option<CsiVolume>, Fault> {
+    if let Some(csi) = spec.csi.read("csi")? {
+        let read = || {
+            let driver = required(&csi.driver, "driver")?;
+            Ok(Some(CsiVolume {
+                driver,
+                handle: name(&csi.volume_handle, "volumeHandle")?,
+                migrated_from: None,
+            }))
+        };
+        return read().map_err(|f: Fault| f.under("csi"));
+    }
+    in_tree(spec, own_name, labels)
+}
+
+fn in_tree(spec: &VolumeSpec, own_name: &Name, labels: &Labels) -> Result<Option<CsiVolume>, Fault> {
+    let migrated = |plugin: &str, driver: &str, handle: Name| {
+        Ok(Some(CsiVolume { driver: driver.into(), handle, migrated_from: Some(plugin.into()) }))
+    };
+    if let Some(id) = id(&spec.aws_elastic_block_store, "awsElasticBlockStore")? {
+        return migrated("kubernetes.io/aws-ebs", "ebs.csi.aws.com", ebs_handle(&id));
+    }
+    if let Some(gce) = spec.gce_persistent_disk.read("gcePersistentDisk")? {
+        let disk = required(&gce.pd_name, "pdName").map_err(|f| f.under("gcePersistentDisk"))?;
+        return migrated("kubernetes.io/gce-pd", "pd.csi.storage.gke.io", gce_handle(&disk, labels));
+    }
+    if let Some(azure) = spec.azure_disk.read("azureDisk")? {
+        let uri = required(&azure.disk_uri, "diskURI").map_err(|f| f.under("azureDisk"))?;
+        return migrated("kubernetes.io/azure-disk", "disk.csi.azure.com", uri);
+    }
+    if spec.azure_file.read("azureFile")?.is_some() {
+        // Each of them is a volume of its own, whatever share it is on.
+        return migrated("kubernetes.io/azure-file", "file.csi.azure.com", own_name.clone());
+    }
+    if let Some(id) = id(&spec.cinder, "cinder")? {
+        return migrated("kubernetes.io/cinder", "cinder.csi.openstack.org", id);
+    }
+    if let Some(vsphere) = spec.vsphere_volume.read("vsphereVolume")? {
+        let path = required(&vsphere.volume_path, "volumePath").map_err(|f| f.under("vsphereVolume"))?;
+        return migrated("kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com", path);
+    }
+    if let Some(id) = id(&spec.portworx_volume, "portworxVolume")? {
+        return migrated("kubernetes.io/portworx-volume", "pxd.portworx.com", id);
+    }
+    Ok(None)
+}
+
+fn id(source: &Lenient<IdSource>, field: &str) -> Result<Option<Name>, Fault> {
+    let Some(source) = source.read(field)? else { return Ok(None) };
+    required(&source.volume_id, "volumeID").map(Some).map_err(|f| f.under(field))
+}
+
+/// `aws://<zone>/<id>` is the same volume as `<id>`.
+fn ebs_handle(id: &Name) -> Name {
+    match id.strip_prefix("aws://").and_then(|rest| rest.rsplit('/').next()) {
+        Some(own) => Name::new(own),
+        None => id.clone(),
+    }
+}
+
+/// A disk of one zone, or of the region of several; the label of the volume says which.
+fn gce_handle(disk: &Name, labels: &Labels) -> Name {
+    let label = |key: &str| labels.get(&key.into()).cloned();
+    let zones = label("topology.kubernetes.io/zone")
+        .or_else(|| label("failure-domain.beta.kubernetes.io/zone"))
+        .unwrap_or_default();
+    let text = match zones.split_once("__") {
+        Some((first, _)) => {
+            let region = first.rsplit_once('-').map_or(first, |(region, _)| region);
+            format!("projects/UNSPECIFIED/regions/{region}/disks/{disk}")
+        }
+        None => {
+            let zone = if zones.is_empty() { "UNSPECIFIED" } else { &*zones };
+            format!("projects/UNSPECIFIED/zones/{zone}/disks/{disk}")
+        }
+    };
+    Name::new(&text)
+}

@@ -1,0 +1,202 @@
+//! The parts we read of the objects beside Pods and Nodes. Of controllers and Services that is the selector.
+
+use std::sync::Arc;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, MapAccess};
+
+use super::lenient::{Lenient, List, Map, Moment, QuantityText, Shape};
+use super::slim::{LabelSelector, Meta, SelectorTerm, slim_types};
+use crate::model::Name;
+
+slim_types! {
+    /// A Namespace.
+    struct NamespaceBody {
+        metadata: Lenient<Meta>,
+    }
+    /// A Service or a ReplicationController: they select by pairs.
+    struct PairsBody {
+        metadata: Lenient<Meta>,
+        spec: Lenient<PairsSpec>,
+    }
+    /// `spec` of such.
+    struct PairsSpec {
+        selector: Map<Name>,
+    }
+    /// A ReplicaSet or a StatefulSet.
+    struct SetBody {
+        metadata: Lenient<Meta>,
+        spec: Lenient<SetSpec>,
+    }
+    /// `spec` of such.
+    struct SetSpec {
+        selector: Lenient<LabelSelector>,
+    }
+    /// A PodDisruptionBudget.
+    struct BudgetBody {
+        metadata: Lenient<Meta>,
+        spec: Lenient<SetSpec>,
+        status: Lenient<BudgetStatus>,
+    }
+    /// `status` of a PodDisruptionBudget.
+    struct BudgetStatus {
+        disruptions_allowed: Lenient<i64>,
+        disrupted_pods: Map<Moment>,
+    }
+    /// A PersistentVolume.
+    struct VolumeBody {
+        metadata: Lenient<Meta>,
+        spec: Lenient<VolumeSpec>,
+        status: Lenient<PhaseStatus>,
+    }
+    /// `status` of a PersistentVolume or PersistentVolumeClaim.
+    struct PhaseStatus {
+        phase: Lenient<Name>,
+    }
+    /// `spec` of a PersistentVolume.
+    struct VolumeSpec {
+        capacity: Lenient<Storage>,
+        access_modes: List<Name>,
+        storage_class_name: Lenient<Name>,
+        volume_mode: Lenient<Name>,
+        claim_ref: Lenient<ClaimReference>,
+        node_affinity: Lenient<VolumeAffinity>,
+        csi: Lenient<CsiSource>,
+        aws_elastic_block_store: Lenient<IdSource>,
+        gce_persistent_disk: Lenient<GceSource>,
+        azure_disk: Lenient<AzureDiskSource>,
+        azure_file: Lenient<EmptySource>,
+        cinder: Lenient<IdSource>,
+        vsphere_volume: Lenient<VsphereSource>,
+        portworx_volume: Lenient<IdSource>,
+    }
+    /// Amounts, of which only `storage` counts.
+    struct Storage {
+        storage: Lenient<QuantityText>,
+    }
+    /// `spec.claimRef`.
+    struct ClaimReference {
+        namespace: Lenient<Name>,
+        name: Lenient<Name>,
+        uid: Lenient<Arc<str>>,
+    }
+    /// `spec.nodeAffinity`.
+    struct VolumeAffinity {
+        required: Lenient<VolumeNodes>,
+    }
+    /// A node selector.
+    struct VolumeNodes {
+        node_selector_terms: List<SelectorTerm>,
+    }
+    /// A CSI volume.
+    struct CsiSource {
+        driver: Lenient<Name>,
+        volume_handle: Lenient<Name>,
+    }
+    /// An in-tree volume named by an id.
+    struct IdSource {
+        #[serde(rename = "volumeID")]
+        volume_id: Lenient<Name>,
+    }
+    /// A GCE disk.
+    struct GceSource {
+        pd_name: Lenient<Name>,
+    }
+    /// An Azure disk.
+    struct AzureDiskSource {
+        #[serde(rename = "diskURI")]
+        disk_uri: Lenient<Name>,
+    }
+    /// A source of which it only matters that it is there.
+    struct EmptySource {}
+    /// A vSphere volume.
+    struct VsphereSource {
+        volume_path: Lenient<Name>,
+    }
+    /// A PersistentVolumeClaim.
+    struct ClaimBody {
+        metadata: Lenient<Meta>,
+        spec: Lenient<ClaimSpec>,
+        status: Lenient<PhaseStatus>,
+    }
+    /// `spec` of a PersistentVolumeClaim.
+    struct ClaimSpec {
+        access_modes: List<Name>,
+        resources: Lenient<ClaimResources>,
+        storage_class_name: Lenient<Name>,
+        volume_mode: Lenient<Name>,
+        selector: Lenient<LabelSelector>,
+        volume_name: Lenient<Name>,
+    }
+    /// `spec.resources` of a PersistentVolumeClaim.
+    struct ClaimResources {
+        requests: Lenient<Storage>,
+    }
+    /// A StorageClass.
+    struct ClassBody {
+        metadata: Lenient<Meta>,
+        provisioner: Lenient<Name>,
+        volume_binding_mode: Lenient<Name>,
+        allowed_topologies: List<TopologyTerm>,
+    }
+    /// An entry of `allowedTopologies`.
+    struct TopologyTerm {
+        match_label_expressions: List<TopologyRequirement>,
+    }
+    /// The label has one of these values.
+    struct TopologyRequirement {
+        key: Lenient<Name>,
+        values: List<Name>,
+    }
+    /// A CSINode.
+    struct CsiNodeBody {
+        metadata: Lenient<Meta>,
+        spec: Lenient<CsiNodeSpec>,
+    }
+    /// `spec` of a CSINode.
+    struct CsiNodeSpec {
+        drivers: List<NodeDriver>,
+    }
+    /// A driver on a node.
+    struct NodeDriver {
+        name: Lenient<Name>,
+        allocatable: Lenient<NodeDriverRoom>,
+    }
+    /// `allocatable` of a driver on a node.
+    struct NodeDriverRoom {
+        count: Lenient<i64>,
+    }
+    /// A CSIDriver.
+    struct CsiDriverBody {
+        metadata: Lenient<Meta>,
+        spec: Lenient<CsiDriverSpec>,
+    }
+    /// `spec` of a CSIDriver.
+    struct CsiDriverSpec {
+        storage_capacity: Lenient<bool>,
+        prevent_pod_scheduling_if_missing: Lenient<bool>,
+    }
+    /// A CSIStorageCapacity.
+    struct CapacityBody {
+        metadata: Lenient<Meta>,
+        storage_class_name: Lenient<Name>,
+        capacity: Lenient<QuantityText>,
+        maximum_volume_size: Lenient<QuantityText>,
+        node_topology: Lenient<LabelSelector>,
+    }
+    /// A VolumeAttachment.
+    struct AttachmentBody {
+        metadata: Lenient<Meta>,
+        spec: Lenient<AttachmentSpec>,
+    }
+    /// `spec` of a VolumeAttachment.
+    struct AttachmentSpec {
+        attacher: Lenient<Name>,
+        node_name: Lenient<Name>,
+        source: Lenient<AttachmentSource>,
+    }
+    /// `spec.source` of a VolumeAttachment.
+    struct AttachmentSource {
+        persistent_volume_name: Lenient<Name>,
+    }
+}

@@ -1,0 +1,82 @@
+//! Namespaces, and what selects pods: Services, controllers, disruption budgets.
+
+use super::fields::{exactly, int32, labels, name, required, selector};
+use super::lenient::{Fault, Lenient};
+use super::objects::Body;
+use super::slim::Meta;
+use super::slim_objects::{BudgetBody, NamespaceBody, PairsBody, SetBody};
+use crate::model::object::{Budget, Namespace, Workload};
+use crate::model::selector::LabelSelector;
+use crate::model::{Name, Object, ObjectKind};
+
+impl Body for NamespaceBody {
+    fn meta(&self) -> &Lenient<Meta> {
+        &self.metadata
+    }
+    fn object(&self, _: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
+        let read = || Ok(Namespace { name: own_name(meta)?, labels: labels(meta)? });
+        read().map(Object::Namespace).map_err(|f: Fault| f.under("metadata"))
+    }
+}
+
+impl Body for PairsBody {
+    fn meta(&self) -> &Lenient<Meta> {
+        &self.metadata
+    }
+    fn object(&self, kind: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
+        let pairs = self
+            .spec
+            .within("spec", |spec| spec.selector.entries("selector", |_, value| Ok(value.clone())))?;
+        // No pairs select no pods, other than an empty label selector.
+        let all = (!pairs.is_empty()).then_some(pairs);
+        let selector = all.map(|all| LabelSelector::new(all.into_iter().map(|(k, v)| exactly(k, v))));
+        workload(kind, meta, selector)
+    }
+}
+
+impl Body for SetBody {
+    fn meta(&self) -> &Lenient<Meta> {
+        &self.metadata
+    }
+    fn object(&self, kind: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
+        workload(kind, meta, self.spec.within("spec", |spec| selector(&spec.selector, "selector"))?)
+    }
+}
+
+fn workload(kind: ObjectKind, meta: &Meta, selector: Option<LabelSelector>) -> Result<Object, Fault> {
+    let (namespace, name) = own_key(meta)?;
+    let workload = Workload { namespace, name, selector };
+    Ok(match kind {
+        ObjectKind::ReplicationController => Object::ReplicationController(workload),
+        ObjectKind::ReplicaSet => Object::ReplicaSet(workload),
+        ObjectKind::StatefulSet => Object::StatefulSet(workload),
+        _ => Object::Service(workload),
+    })
+}
+
+impl Body for BudgetBody {
+    fn meta(&self) -> &Lenient<Meta> {
+        &self.metadata
+    }
+    fn object(&self, _: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
+        let (namespace, name) = own_key(meta)?;
+        let selector = self.spec.within("spec", |spec| selector(&spec.selector, "selector"))?;
+        let (allowed, disrupted) = self.status.within("status", |status| {
+            let pods = status.disrupted_pods.entries("disruptedPods", |_, _| Ok(()))?;
+            Ok((int32(&status.disruptions_allowed, "disruptionsAllowed", 0)?, pods))
+        })?;
+        let disrupted = disrupted.into_iter().map(|(pod, ())| pod.as_str().into()).collect();
+        Ok(Object::PodDisruptionBudget(Budget { namespace, name, selector, allowed, disrupted }))
+    }
+}
+
+/// Reads the name of an object of a cluster-wide kind, without the path to it.
+pub(super) fn own_name(meta: &Meta) -> Result<Name, Fault> {
+    required(&meta.name, "name").map(|name| Name::new(&name))
+}
+
+/// Reads namespace and name.
+pub(super) fn own_key(meta: &Meta) -> Result<(Name, Name), Fault> {
+    let read = || Ok((name(&meta.namespace, "namespace")?, own_name(meta)?));
+    read().map_err(|f: Fault| f.under("metadata"))
+}

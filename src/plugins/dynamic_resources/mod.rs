@@ -1,0 +1,111 @@
+//! DynamicResources: refuses pods that use resource claims.
+//!
+//! This scheduler does not allocate devices to ResourceClaims. A pod that lists some must not be placed as if
+//! it listed none, so it is refused with a reason of its own. The plugin has kube-scheduler's name, so that
+//! configurations that name it can be read.
+
+use std::sync::Arc;
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::volumes::{DynamicResourcesState, PodWithResourceClaims};
+use serde_json::{Value, json};
+
+use super::listing::{MAX_ROWS, cut, pending};
+use crate::cluster::{ClusterEvent, EventKinds};
+use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
+use crate::framework::plugin::{
+    ArgsError, Hint, Hints, Plugin, PluginFactory, PreFilter, PreFiltered, Reads,
+};
+use crate::framework::{Cause, Code, Reason, View};
+use crate::model::{Pod, PodSpec};
+
+mod args;
+
+/// Name in the configuration.
+pub const NAME: &str = "DynamicResources";
+
+/// The registry's entry.
+pub struct Factory;
+
+impl PluginFactory for Factory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "Refuses pods that use resource claims, which this scheduler does not allocate"
+    }
+
+    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
+        Ok(Arc::new(DynamicResources { args: args::read(args)? }))
+    }
+
+    fn args_schema(&self) -> Value {
+        args::schema()
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        let body = BodySchema::of::<DynamicResourcesState>();
+        let summary = "The waiting pods that are refused because they use resource claims";
+        vec![Endpoint::new("state", summary, body, read_state).with_rows("pods")]
+    }
+}
+
+struct DynamicResources {
+    args: args::Args,
+}
+
+impl Plugin for DynamicResources {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn args(&self) -> Value {
+        self.args.shown()
+    }
+    fn pre_filter(&self) -> Option<&dyn PreFilter> {
+        Some(self)
+    }
+    fn hints(&self) -> Option<&dyn Hints> {
+        Some(self)
+    }
+}
+
+impl PreFilter for DynamicResources {
+    fn reads(&self) -> Reads {
+        Reads::Node
+    }
+
+    fn pre_filter(&self, _view: View<'_>, spec: &PodSpec) -> PreFiltered {
+        if spec.resource_claims.is_empty() {
+            return PreFiltered::Skip;
+        }
+        let names: Vec<&str> = spec.resource_claims.iter().map(|name| &**name).collect();
+        let reason = Reason::about(ReasonCode::DynamicResourcesUnsupported, names.join(" ").as_str());
+        PreFiltered::Refused(Cause::new(NAME, Code::UnschedulableAndUnresolvable, reason))
+    }
+}
+
+impl Hints for DynamicResources {
+    fn events(&self) -> EventKinds {
+        EventKinds::POD_SELF
+    }
+
+    fn hint(&self, _view: View<'_>, pod: &Pod, _event: &ClusterEvent) -> Hint {
+        if pod.spec.resource_claims.is_empty() { Hint::Queue } else { Hint::Skip }
+    }
+}
+
+fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
+    let users = pending(cx.view).filter(|record| !record.pod.spec.resource_claims.is_empty());
+    let mut pods: Vec<_> = users
+        .map(|record| PodWithResourceClaims {
+            pod: record.pod.key.to_string(),
+            resource_claims: record.pod.spec.resource_claims.iter().map(|n| n.to_string()).collect(),
+        })
+        .collect();
+    pods.sort_by(|a, b| a.pod.cmp(&b.pod));
+    let total_pods = pods.len();
+    let (pods, truncated) = cut(pods, MAX_ROWS);
+    Ok(json!(DynamicResourcesState { pods, total_pods, truncated }))
+}

@@ -1,0 +1,139 @@
+//! NodeDeclaredFeatures: keeps pods off nodes that lack a feature the pod cannot run without.
+//!
+//! Which features a pod requires is inferred from its spec where the pod is decoded; nodes list theirs in
+//! `status.declaredFeatures`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::volumes::{FeatureUse, NodeDeclaredFeaturesState};
+use serde_json::{Value, json};
+
+use super::listing::{MAX_ROWS, cut, pending};
+use crate::cluster::{ClusterEvent, EventKinds, NodeChange};
+use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
+use crate::framework::plugin::{
+    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, PreFilter, PreFiltered, Reads,
+};
+use crate::framework::{Cause, CauseId, Code, Reason, View};
+use crate::model::{Name, Node, Pod, PodSpec};
+
+/// Name in the configuration.
+pub const NAME: &str = "NodeDeclaredFeatures";
+
+/// The registry's entry.
+pub struct Factory;
+
+impl PluginFactory for Factory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "Keeps pods on nodes that declare the features the pod requires"
+    }
+
+    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
+        super::no_args(args)?;
+        Ok(Arc::new(NodeDeclaredFeatures))
+    }
+
+    fn args_schema(&self) -> Value {
+        json!({"type": "object", "additionalProperties": false})
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        let body = BodySchema::of::<NodeDeclaredFeaturesState>();
+        let summary = "The features that nodes declare or waiting pods require";
+        vec![Endpoint::new("state", summary, body, read_state).with_rows("features")]
+    }
+}
+
+struct NodeDeclaredFeatures;
+
+impl Plugin for NodeDeclaredFeatures {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn pre_filter(&self) -> Option<&dyn PreFilter> {
+        Some(self)
+    }
+    fn filter(&self) -> Option<&dyn Filter> {
+        Some(self)
+    }
+    fn hints(&self) -> Option<&dyn Hints> {
+        Some(self)
+    }
+}
+
+impl PreFilter for NodeDeclaredFeatures {
+    fn reads(&self) -> Reads {
+        Reads::Node
+    }
+
+    fn pre_filter(&self, _view: View<'_>, spec: &PodSpec) -> PreFiltered {
+        if spec.required_features.is_empty() {
+            return PreFiltered::Skip;
+        }
+        PreFiltered::Ready { value: Arc::new(()), nodes: None }
+    }
+}
+
+fn declares_all(node: &Node, required: &[Name]) -> bool {
+    required.iter().all(|feature| node.declared_features.contains(feature))
+}
+
+impl Filter for NodeDeclaredFeatures {
+    fn reads(&self) -> Reads {
+        Reads::Node
+    }
+
+    fn filter(&self, view: View<'_>, spec: &PodSpec, _value: &CycleValue, nodes: &mut Nodes<'_>) {
+        let reason = Reason::of(ReasonCode::FeaturesMissing);
+        let cause = nodes.cause(Cause::new(NAME, Code::UnschedulableAndUnresolvable, reason));
+        nodes.refuse(|n| {
+            let suits =
+                view.cluster().node(n).is_some_and(|node| declares_all(node, &spec.required_features));
+            if suits { CauseId::FEASIBLE } else { cause }
+        });
+    }
+}
+
+impl Hints for NodeDeclaredFeatures {
+    fn events(&self) -> EventKinds {
+        EventKinds::NODE_ADD.with(EventKinds::NODE_DECLARED_FEATURES).with(EventKinds::POD_SELF)
+    }
+
+    fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {
+        let required = &pod.spec.required_features;
+        let suits_now = |n| view.cluster().node(n).is_some_and(|node| declares_all(node, required));
+        let opens = match event {
+            ClusterEvent::NodeAdded(n) => suits_now(*n),
+            ClusterEvent::NodeUpdated { node, change, old } => {
+                change.any(NodeChange::DECLARED_FEATURES) && suits_now(*node) && !declares_all(old, required)
+            }
+            ClusterEvent::PendingUpdated { old, .. } => old.spec.required_features != *required,
+            _ => false,
+        };
+        if opens { Hint::Queue } else { Hint::Skip }
+    }
+}
+
+fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
+    let mut features: BTreeMap<&Name, (usize, usize)> = BTreeMap::new();
+    for node in cx.view.nodes().iter().filter_map(|n| cx.view.cluster().node(*n)) {
+        node.declared_features.iter().for_each(|f| features.entry(f).or_default().0 += 1);
+    }
+    for record in pending(cx.view) {
+        record.pod.spec.required_features.iter().for_each(|f| features.entry(f).or_default().1 += 1);
+    }
+    let rows = features.into_iter().map(|(feature, (nodes, pending_pods))| FeatureUse {
+        feature: feature.to_string(),
+        nodes,
+        pending_pods,
+    });
+    let (features, truncated) = cut(rows.collect(), MAX_ROWS);
+    Ok(json!(NodeDeclaredFeaturesState { features, total_nodes: cx.view.nodes().len(), truncated }))
+}

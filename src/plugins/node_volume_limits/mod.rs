@@ -1,0 +1,302 @@
+//! NodeVolumeLimits: keeps a pod off nodes to which no more volumes of a CSI driver can be attached.
+//!
+//! A node says in its CSINode how many volumes of each driver it takes. Counted are the volumes that its pods
+//! use, those that are attached besides, and those that the pod would add; see README.md.
+
+use std::sync::Arc;
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::volumes::{NodeVolumeLimitsOfNode, NodeVolumeLimitsState};
+use serde_json::{Value, json};
+
+use super::claims;
+use crate::cluster::{ClusterEvent, DerivedState, EventKinds};
+use crate::framework::cause::Causes;
+use crate::framework::endpoint::Endpoint;
+use crate::framework::plugin::{
+    ArgsError, CycleValue, Filter, Hint, Hints, Measure, Nodes, Plugin, PluginFactory, PreFilter,
+    PreFiltered, Reads,
+};
+use crate::framework::{Cause, CauseId, Code, Reason, View};
+use crate::model::storage::CsiNode;
+use crate::model::{Name, NodeIdx, Object, Pod, PodSpec};
+
+mod endpoints;
+mod per_node;
+mod volume_id;
+mod volumes;
+
+use volume_id::VolumeId;
+pub use volumes::VolumesOnNodes;
+
+/// Name in the configuration.
+pub const NAME: &str = "NodeVolumeLimits";
+
+/// The registry's entry.
+pub struct Factory;
+
+impl PluginFactory for Factory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "Keeps pods off nodes to which no more volumes of a CSI driver can be attached"
+    }
+
+    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
+        super::no_args(args)?;
+        Ok(Arc::new(NodeVolumeLimits))
+    }
+
+    fn args_schema(&self) -> Value {
+        json!({"type": "object", "additionalProperties": false})
+    }
+
+    fn derived_state(&self) -> Option<Box<dyn DerivedState>> {
+        Some(Box::new(VolumesOnNodes::default()))
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        let of_node = BodySchema::of::<NodeVolumeLimitsOfNode>();
+        vec![
+            Endpoint::new(
+                "state",
+                "Volumes per node and CSI driver with a limit, the fullest first",
+                BodySchema::of::<NodeVolumeLimitsState>(),
+                endpoints::read_state,
+            )
+            .with_rows("limits"),
+            Endpoint::new(
+                "nodes/:nodeName",
+                "The volumes of each CSI driver on one node",
+                of_node,
+                endpoints::read_node,
+            )
+            .with_rows("limits"),
+        ]
+    }
+}
+
+struct NodeVolumeLimits;
+
+impl Plugin for NodeVolumeLimits {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn pre_filter(&self) -> Option<&dyn PreFilter> {
+        Some(self)
+    }
+    fn filter(&self) -> Option<&dyn Filter> {
+        Some(self)
+    }
+    fn hints(&self) -> Option<&dyn Hints> {
+        Some(self)
+    }
+}
+
+/// A volume of the pod.
+struct Wanted {
+    id: VolumeId,
+    /// Whether a node without the driver must not take the pod.
+    needs_driver: bool,
+}
+
+/// What the pod mounts, each volume once, sorted; or why that cannot be said.
+fn wanted(view: View<'_>, spec: &PodSpec) -> Result<Vec<Wanted>, Reason> {
+    let mut ids: Vec<VolumeId> = Vec::new();
+    for mounted in &spec.volumes.claims {
+        let claim = claims::find(view, spec, mounted).ok_or_else(|| claims::not_found(mounted))?;
+        if !claims::is_for_pod(claim, mounted) {
+            return Err(claims::not_for_pod(view, spec, mounted));
+        }
+        ids.extend(view.state::<VolumesOnNodes>().and_then(|v| v.resolve(&spec.namespace, mounted)));
+    }
+    ids.extend(spec.volumes.disks.iter().filter_map(VolumeId::of_disk));
+    ids.sort();
+    ids.dedup();
+    let objects = view.cluster().objects();
+    let needs_driver = |id: &VolumeId| objects.csi_driver(&id.driver).is_some_and(|d| d.required_on_node);
+    Ok(ids.into_iter().map(|id| Wanted { needs_driver: needs_driver(&id), id }).collect())
+}
+
+impl PreFilter for NodeVolumeLimits {
+    fn reads(&self) -> Reads {
+        Reads::Everything
+    }
+
+    fn pre_filter(&self, view: View<'_>, spec: &PodSpec) -> PreFiltered {
+        let counts = !spec.volumes.claims.is_empty()
+            || spec.volumes.disks.iter().any(|disk| VolumeId::of_disk(disk).is_some());
+        if !counts {
+            return PreFiltered::Skip;
+        }
+        PreFiltered::Ready { value: Arc::new(wanted(view, spec)), nodes: None }
+    }
+}
+
+/// What a node has to say to a pod's volumes.
+enum Answer<'a> {
+    Fits,
+    /// The driver is not on the node.
+    Missing(&'a Name),
+    /// `new` more volumes of the driver are too many: `left` are possible.
+    Full {
+        driver: &'a Name,
+        new: i64,
+        left: i64,
+    },
+}
+
+/// The count of a driver's volumes that a node takes.
+fn limit(csi_node: Option<&CsiNode>, driver: &Name) -> Option<i64> {
+    csi_node?.drivers.iter().find(|d| d.name == *driver)?.count
+}
+
+fn answer<'a>(view: View<'_>, volumes: &VolumesOnNodes, wanted: &'a [Wanted], n: NodeIdx) -> Answer<'a> {
+    let name = view.name(n);
+    let csi_node = view.cluster().objects().csi_node(name);
+    let counting = || wanted.iter().filter(|w| w.id.counts_on(csi_node));
+    let has = |driver: &Name| csi_node.is_some_and(|c| c.drivers.iter().any(|d| d.name == *driver));
+    if let Some(missing) = counting().find(|w| w.needs_driver && !has(&w.id.driver)) {
+        return Answer::Missing(&missing.id.driver);
+    }
+    let mut rest = counting().peekable();
+    while let Some(first) = rest.next() {
+        let driver = &first.id.driver;
+        let Some(limit) = limit(csi_node, driver) else { continue };
+        // Sorted by driver, then handle: the volumes of a driver stand side by side, equal ones too.
+        let on_node = volumes.driver((n, name), driver, csi_node);
+        let is_new = |w: &Wanted| !on_node.is_used(&w.id.handle);
+        let mut new = i64::from(is_new(first));
+        let mut last = &first.id.handle;
+        while let Some(next) = rest.next_if(|w| w.id.driver == *driver) {
+            new += i64::from(next.id.handle != *last && is_new(next));
+            last = &next.id.handle;
+        }
+        if new == 0 {
+            continue;
+        }
+        let fill = on_node.fill();
+        let left = limit - (fill.used + fill.attached_only) as i64;
+        if new > left {
+            return Answer::Full { driver, new, left };
+        }
+    }
+    Answer::Fits
+}
+
+impl Filter for NodeVolumeLimits {
+    fn reads(&self) -> Reads {
+        Reads::Everything
+    }
+
+    fn filter(&self, view: View<'_>, _spec: &PodSpec, value: &CycleValue, nodes: &mut Nodes<'_>) {
+        let Some(volumes) = view.state::<VolumesOnNodes>() else { return };
+        let wanted = match value.downcast_ref::<Result<Vec<Wanted>, Reason>>() {
+            Some(Ok(wanted)) => wanted,
+            Some(Err(reason)) => {
+                let code = Code::UnschedulableAndUnresolvable;
+                let cause = nodes.cause(Cause::new(NAME, code, reason.clone()));
+                return nodes.refuse(|_| cause);
+            }
+            None => return,
+        };
+        let refused =
+            |causes: &mut Causes, reason: Reason| causes.id(Cause::new(NAME, Code::Unschedulable, reason));
+        nodes.refuse_with(|causes, n| match answer(view, volumes, wanted, n) {
+            Answer::Fits => CauseId::FEASIBLE,
+            Answer::Missing(driver) => {
+                refused(causes, Reason::about(ReasonCode::DriverMissing, driver.clone()))
+            }
+            Answer::Full { .. } => refused(causes, Reason::of(ReasonCode::TooManyVolumes)),
+        });
+    }
+
+    fn measure(&self, view: View<'_>, spec: &PodSpec, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {
+        let (Some(volumes), Ok(wanted)) = (view.state::<VolumesOnNodes>(), wanted(view, spec)) else {
+            return Vec::new();
+        };
+        if cause.reasons.first().is_none_or(|r| r.code != ReasonCode::TooManyVolumes) {
+            return Vec::new();
+        }
+        let mut best: Vec<Measure> = Vec::new();
+        for n in nodes {
+            let Answer::Full { driver, new, left } = answer(view, volumes, &wanted, *n) else { continue };
+            let resource = Name::new(&format!("attachable-volumes-csi-{driver}"));
+            let made = Measure { resource, requested: new, available: left, best_node: *n };
+            match best.iter_mut().find(|known| known.resource == made.resource) {
+                Some(known) if is_better(view, &made, known) => *known = made,
+                Some(_) => {}
+                None => best.push(made),
+            }
+        }
+        best.sort_by(|a, b| a.resource.cmp(&b.resource));
+        best
+    }
+}
+
+/// Whether there is more left, or as much on a node with an earlier name.
+fn is_better(view: View<'_>, a: &Measure, b: &Measure) -> bool {
+    (a.available, view.name(b.best_node)) > (b.available, view.name(a.best_node))
+}
+
+impl Hints for NodeVolumeLimits {
+    fn events(&self) -> EventKinds {
+        [
+            EventKinds::CSI_NODE_UPDATE,
+            EventKinds::CSI_DRIVER_UPDATE,
+            EventKinds::CSI_DRIVER_DELETE,
+            EventKinds::POD_DELETE,
+            EventKinds::CLAIM_ADD,
+            EventKinds::ATTACHMENT_DELETE,
+            EventKinds::NODE_ADD,
+        ]
+        .into_iter()
+        .fold(EventKinds::CSI_NODE_ADD, EventKinds::with)
+    }
+
+    fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {
+        let opens = match event {
+            ClusterEvent::NodeAdded(_) => true,
+            ClusterEvent::PodReleased { pod: gone, .. } | ClusterEvent::NominationEnded { pod: gone, .. } => {
+                let disks = &gone.spec.volumes.disks;
+                !gone.spec.volumes.claims.is_empty() || disks.iter().any(|d| VolumeId::of_disk(d).is_some())
+            }
+            ClusterEvent::ObjectChanged { old, new } => opens(view, pod, old.as_deref(), new.as_deref()),
+            _ => false,
+        };
+        if opens { Hint::Queue } else { Hint::Skip }
+    }
+}
+
+fn opens(view: View<'_>, pod: &Pod, old: Option<&Object>, new: Option<&Object>) -> bool {
+    match (old, new) {
+        (None, Some(Object::CsiNode(_))) => true,
+        (Some(Object::CsiNode(old)), Some(Object::CsiNode(new))) => raises(old, new),
+        (Some(Object::CsiDriver(old)), new) => {
+            let required = matches!(new, Some(Object::CsiDriver(new)) if new.required_on_node);
+            old.required_on_node && !required
+        }
+        (None, Some(Object::PersistentVolumeClaim(claim))) => {
+            claims::mounts(pod, claim, pod.spec.volumes.claims.iter())
+        }
+        (Some(Object::VolumeAttachment(gone)), None) => {
+            let wanted = wanted(view, &pod.spec).unwrap_or_default();
+            wanted.iter().any(|w| w.id.driver == gone.driver)
+        }
+        _ => false,
+    }
+}
+
+/// Whether a node takes more volumes of some driver than before, or has one that it did not have.
+fn raises(old: &CsiNode, new: &CsiNode) -> bool {
+    new.drivers.iter().any(|driver| match old.drivers.iter().find(|d| d.name == driver.name) {
+        None => true,
+        Some(before) => match (before.count, driver.count) {
+            (Some(before), Some(now)) => now > before,
+            (before, now) => before.is_some() && now.is_none(),
+        },
+    })
+}

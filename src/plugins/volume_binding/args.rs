@@ -1,0 +1,57 @@
+//! The arguments of VolumeBinding.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::super::args::{Problems, field};
+use crate::framework::plugin::ArgsError;
+
+/// How long binding may take when nothing else is said, seconds.
+const DEFAULT_TIMEOUT: i64 = 600;
+
+/// The arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Args {
+    /// How long a pod's volumes may take to be bound, from the decision.
+    pub(super) bind_timeout: Duration,
+}
+
+impl Args {
+    /// Reads them; all problems at once. `shape` is refused as in kube-scheduler without feature gate
+    /// StorageCapacityScoring: it would have no effect.
+    pub(super) fn read(args: &Value) -> Result<Self, Vec<ArgsError>> {
+        let mut problems = Problems::default();
+        let mut seconds = DEFAULT_TIMEOUT;
+        if let Some(fields) = problems.object("", args, &["bindTimeoutSeconds", "shape"]) {
+            let given = field(fields, "bindTimeoutSeconds");
+            seconds = problems.integer("bindTimeoutSeconds", given).unwrap_or(DEFAULT_TIMEOUT);
+            if seconds < 0 {
+                problems.add("bindTimeoutSeconds", "must not be negative", given);
+            }
+            let shape = field(fields, "shape");
+            if !shape.is_null() {
+                problems.add("shape", "must not be given: nodes are not scored by storage capacity", shape);
+            }
+        }
+        let bind_timeout = Duration::from_secs(seconds.unsigned_abs());
+        problems.into_result().map(|()| Self { bind_timeout })
+    }
+
+    /// Returns them as they stand in a configuration.
+    pub(super) fn show(self) -> Value {
+        json!({"bindTimeoutSeconds": self.bind_timeout.as_secs()})
+    }
+}
+
+/// Returns the JSON schema of the arguments.
+pub(super) fn schema() -> Value {
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "bindTimeoutSeconds": {"type": "integer", "minimum": 0, "default": DEFAULT_TIMEOUT},
+            "shape": {"type": "null", "description": "Needs scoring by storage capacity, which there is not"},
+        },
+    })
+}

@@ -1,0 +1,130 @@
+//! Whether a pod's claims can be satisfied on a node, and with which volumes.
+
+use pellucid_api::reason::ReasonCode;
+use smallvec::SmallVec;
+
+use super::NAME;
+use super::assumed::{Held, HeldBinding, HeldProvision};
+use super::candidates::Volume;
+use super::pod_claims::{PodClaims, ToBind};
+use crate::framework::{Cause, Code, Reason};
+use crate::model::selector::Labels;
+use crate::model::{Name, Node};
+
+/// Why a node cannot take the pod, as bits: one per reason, in the order in which they are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Conflicts(u8);
+
+/// The reasons behind the bits.
+const REASONS: [ReasonCode; 4] = [
+    ReasonCode::VolumeNodeAffinityConflict,
+    ReasonCode::NoVolumeToBind,
+    ReasonCode::NotEnoughStorage,
+    ReasonCode::VolumeGone,
+];
+
+impl Conflicts {
+    /// How many different sets there are.
+    pub(super) const SETS: usize = 1 << REASONS.len();
+    const AFFINITY: Self = Self(1);
+    const NO_VOLUME: Self = Self(2);
+    const NO_ROOM: Self = Self(4);
+    const GONE: Self = Self(8);
+
+    fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Returns the set as an index below [`SETS`](Self::SETS).
+    pub(super) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// Returns the cause.
+    pub(super) fn cause(self) -> Cause {
+        let set = REASONS.iter().enumerate().filter(|(bit, _)| self.0 >> bit & 1 != 0);
+        let reasons: SmallVec<[Reason; 2]> = set.map(|(_, code)| Reason::of(*code)).collect();
+        Cause { plugin: NAME, code: Code::UnschedulableAndUnresolvable, reasons }
+    }
+}
+
+/// How a pod's claims are satisfied on a node.
+#[derive(Default)]
+pub(super) struct Found<'a> {
+    bindings: Vec<(&'a ToBind, &'a Volume)>,
+    provisions: Vec<&'a ToBind>,
+}
+
+/// Looks for a way on a node.
+pub(super) fn find<'a>(claims: &'a PodClaims, node: &Node) -> Result<Found<'a>, Conflicts> {
+    let bound = check_bound(claims, &node.labels);
+    match (find_unbound(&claims.to_bind, node), bound == Conflicts::default()) {
+        (Ok(found), true) => Ok(found),
+        (Ok(_), false) => Err(bound),
+        (Err(unbound), _) => Err(bound.with(unbound)),
+    }
+}
+
+/// The first bound claim that has a conflict decides.
+fn check_bound(claims: &PodClaims, labels: &Labels) -> Conflicts {
+    let conflict = |volume: &Option<Volume>| match volume {
+        None => Some(Conflicts::GONE),
+        Some(volume) => (!volume.is_reached(labels)).then_some(Conflicts::AFFINITY),
+    };
+    claims.bound.iter().find_map(conflict).unwrap_or_default()
+}
+
+fn find_unbound<'a>(to_bind: &'a [ToBind], node: &Node) -> Result<Found<'a>, Conflicts> {
+    let mut found = Found::default();
+    if to_bind.iter().any(|c| c.selected.as_ref().is_some_and(|selected| *selected != node.name)) {
+        return Err(Conflicts::NO_VOLUME);
+    }
+    let mut to_make: SmallVec<[&ToBind; 4]> = to_bind.iter().filter(|c| c.selected.is_some()).collect();
+    let mut chosen: SmallVec<[&Volume; 4]> = SmallVec::new();
+    for claim in to_bind.iter().filter(|c| c.selected.is_none()) {
+        match claim.candidates.best(&node.labels, &chosen) {
+            Some(volume) => {
+                chosen.push(volume);
+                found.bindings.push((claim, volume));
+            }
+            None => to_make.push(claim),
+        }
+    }
+    for claim in to_make {
+        if !claim.can_be_made(&node.labels) {
+            return Err(Conflicts::NO_VOLUME);
+        }
+        if !claim.has_room(&node.labels) {
+            return Err(Conflicts::NO_ROOM);
+        }
+        found.provisions.push(claim);
+    }
+    Ok(found)
+}
+
+impl Found<'_> {
+    /// Returns what is to be held for the pod; `None` when there is nothing left to do.
+    pub(super) fn held(&self, namespace: &Name, node: &Name) -> Option<Held> {
+        let binding = |(to_bind, volume): &(&ToBind, &Volume)| {
+            let (claim, volume) = (to_bind.claim()?, volume.get()?);
+            Some(HeldBinding {
+                claim: claim.name.clone(),
+                claim_uid: claim.uid.clone(),
+                volume: volume.name.clone(),
+                volume_version: volume.resource_version.clone(),
+            })
+        };
+        let provision = |to_bind: &&ToBind| {
+            let claim = to_bind.claim()?;
+            Some(HeldProvision {
+                claim: claim.name.clone(),
+                claim_uid: claim.uid.clone(),
+                claim_version: claim.resource_version.clone(),
+            })
+        };
+        let bindings: Vec<_> = self.bindings.iter().filter_map(binding).collect();
+        let provisions: Vec<_> = self.provisions.iter().filter_map(provision).collect();
+        let is_something = !bindings.is_empty() || !provisions.is_empty();
+        is_something.then(|| Held { namespace: namespace.clone(), node: node.clone(), bindings, provisions })
+    }
+}

@@ -1,0 +1,82 @@
+//! What could make a pod fit that was refused for its volumes.
+
+use super::super::claims;
+use super::VolumeBinding;
+use crate::cluster::{ClusterEvent, EventKinds, NodeChange};
+use crate::framework::View;
+use crate::framework::plugin::{Hint, Hints};
+use crate::model::storage::{CsiStorageCapacity, PersistentVolume};
+use crate::model::{Object, Pod};
+
+impl Hints for VolumeBinding {
+    fn events(&self) -> EventKinds {
+        [
+            EventKinds::CLASS_ADD,
+            EventKinds::CLASS_UPDATE,
+            EventKinds::CLAIM_ADD,
+            EventKinds::CLAIM_UPDATE,
+            EventKinds::VOLUME_ADD,
+            EventKinds::VOLUME_UPDATE,
+            EventKinds::NODE_LABEL,
+            EventKinds::CSI_NODE_ADD,
+            EventKinds::CSI_NODE_UPDATE,
+            EventKinds::CSI_DRIVER_UPDATE,
+            EventKinds::CSI_DRIVER_DELETE,
+            EventKinds::CAPACITY_ADD,
+            EventKinds::CAPACITY_UPDATE,
+            EventKinds::POD_DELETE,
+        ]
+        .into_iter()
+        .fold(EventKinds::NODE_ADD, EventKinds::with)
+    }
+
+    fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {
+        let opens = match event {
+            ClusterEvent::NodeAdded(_) => true,
+            ClusterEvent::NodeUpdated { change, .. } => change.any(NodeChange::LABELS),
+            // A pod whose place was given up before it was bound held volumes that are free now. kube-scheduler
+            // has no such event: there, the next flush of the queue finds them.
+            ClusterEvent::PodReleased { pod: gone, .. } => {
+                gone.node_name.is_none() && !gone.spec.volumes.claims.is_empty()
+            }
+            ClusterEvent::ObjectChanged { old, new } => opens(view, pod, old.as_deref(), new.as_deref()),
+            _ => false,
+        };
+        if opens { Hint::Queue } else { Hint::Skip }
+    }
+}
+
+fn opens(view: View<'_>, pod: &Pod, old: Option<&Object>, new: Option<&Object>) -> bool {
+    match (old, new) {
+        (None, Some(Object::StorageClass(_) | Object::CsiNode(_) | Object::CsiStorageCapacity(_))) => true,
+        (Some(Object::StorageClass(old)), Some(Object::StorageClass(new))) => {
+            old.allowed_topologies != new.allowed_topologies
+        }
+        (_, Some(Object::PersistentVolumeClaim(claim))) => {
+            claims::mounts(pod, claim, pod.spec.volumes.claims.iter())
+        }
+        (_, Some(Object::PersistentVolume(volume))) => concerns(view, pod, volume),
+        (Some(Object::CsiNode(old)), Some(Object::CsiNode(new))) => old.migrated != new.migrated,
+        (Some(Object::CsiDriver(old)), new) => {
+            let tracks = matches!(new, Some(Object::CsiDriver(new)) if new.tracks_capacity);
+            old.tracks_capacity && !tracks
+        }
+        (Some(Object::CsiStorageCapacity(old)), Some(Object::CsiStorageCapacity(new))) => grows(old, new),
+        _ => false,
+    }
+}
+
+/// Whether larger volumes can be made than before.
+fn grows(old: &CsiStorageCapacity, new: &CsiStorageCapacity) -> bool {
+    new.largest.is_some_and(|now| old.largest.is_none_or(|before| now > before))
+}
+
+/// Whether a volume could be that of one of the pod's claims: it has the class, or one names the other.
+fn concerns(view: View<'_>, pod: &Pod, volume: &PersistentVolume) -> bool {
+    let mut claims = pod.spec.volumes.claims.iter().filter_map(|m| claims::find(view, &pod.spec, m));
+    claims.any(|claim| {
+        claim.class.as_ref() == Some(&volume.class)
+            || claim.volume == volume.name
+            || volume.claim.as_ref().is_some_and(|c| c.namespace == claim.namespace && c.name == claim.name)
+    })
+}

@@ -1,0 +1,187 @@
+//! VolumeBinding: finds a node on which a pod's claims can be had, and sees to it that they are bound before
+//! the pod is.
+//!
+//! PreFilter sorts the claims out, Filter asks each node for volumes, Reserve holds what was found, and
+//! PreBind orders the writes and waits. README.md tells the whole way.
+
+use std::sync::Arc;
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::volumes::{VolumeBindingState, VolumeBindingVolumes};
+use serde_json::Value;
+
+use crate::cluster::DerivedState;
+use crate::framework::endpoint::Endpoint;
+use crate::framework::plugin::{
+    ArgsError, CycleValue, Filter, Hints, Nodes, Plugin, PluginFactory, PreBind, PreBound, PreFilter,
+    PreFiltered, Reads, Reserve,
+};
+use crate::framework::{Cause, CauseId, Code, Reason, View};
+use crate::model::{NodeIdx, Pod, PodSpec};
+
+mod args;
+mod assumed;
+mod candidates;
+mod endpoints;
+mod find;
+mod hints;
+mod pod_claims;
+mod progress;
+
+pub use assumed::{Assumed, Held, HeldBinding, HeldProvision};
+use find::Conflicts;
+use pod_claims::PodClaims;
+use progress::Progress;
+
+/// Name in the configuration.
+pub const NAME: &str = "VolumeBinding";
+
+/// The registry's entry.
+pub struct Factory;
+
+impl PluginFactory for Factory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "Places pods where their claims can be had, and has them bound before the pod"
+    }
+
+    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
+        Ok(Arc::new(VolumeBinding { args: args::Args::read(args)? }))
+    }
+
+    fn args_schema(&self) -> Value {
+        args::schema()
+    }
+
+    fn derived_state(&self) -> Option<Box<dyn DerivedState>> {
+        Some(Box::new(Assumed::default()))
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        vec![
+            Endpoint::new(
+                "state",
+                "What is held for pods whose volumes are being bound, and how far that is",
+                BodySchema::of::<VolumeBindingState>(),
+                endpoints::read_state,
+            )
+            .with_rows("held"),
+            Endpoint::new(
+                "volumes",
+                "The PersistentVolumes, with the claims they are bound to or held for",
+                BodySchema::of::<VolumeBindingVolumes>(),
+                endpoints::read_volumes,
+            )
+            .with_rows("volumes"),
+        ]
+    }
+}
+
+struct VolumeBinding {
+    args: args::Args,
+}
+
+impl Plugin for VolumeBinding {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn args(&self) -> Value {
+        self.args.show()
+    }
+    fn pre_filter(&self) -> Option<&dyn PreFilter> {
+        Some(self)
+    }
+    fn filter(&self) -> Option<&dyn Filter> {
+        Some(self)
+    }
+    fn reserve(&self) -> Option<&dyn Reserve> {
+        Some(self)
+    }
+    fn pre_bind(&self) -> Option<&dyn PreBind> {
+        Some(self)
+    }
+    fn hints(&self) -> Option<&dyn Hints> {
+        Some(self)
+    }
+}
+
+fn refused(reason: Reason) -> Cause {
+    Cause::new(NAME, Code::UnschedulableAndUnresolvable, reason)
+}
+
+impl PreFilter for VolumeBinding {
+    fn reads(&self) -> Reads {
+        Reads::Everything
+    }
+
+    fn pre_filter(&self, view: View<'_>, spec: &PodSpec) -> PreFiltered {
+        if spec.volumes.claims.is_empty() {
+            return PreFiltered::Skip;
+        }
+        match pod_claims::sort_out(view, spec) {
+            Ok(claims) => PreFiltered::Ready { value: Arc::new(claims), nodes: None },
+            Err(reason) => PreFiltered::Refused(refused(reason)),
+        }
+    }
+}
+
+impl Filter for VolumeBinding {
+    fn reads(&self) -> Reads {
+        Reads::Everything
+    }
+
+    fn filter(&self, view: View<'_>, _spec: &PodSpec, value: &CycleValue, nodes: &mut Nodes<'_>) {
+        let Some(claims) = value.downcast_ref::<PodClaims>() else { return };
+        let mut known = [None; Conflicts::SETS];
+        nodes.refuse_with(|causes, n| {
+            let Some(node) = view.cluster().node(n) else { return CauseId::FEASIBLE };
+            match find::find(claims, node) {
+                Ok(_) => CauseId::FEASIBLE,
+                Err(conflicts) => {
+                    *known[conflicts.index()].get_or_insert_with(|| causes.id(conflicts.cause()))
+                }
+            }
+        });
+    }
+}
+
+impl Reserve for VolumeBinding {
+    fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Result<Option<CycleValue>, Cause> {
+        if pod.spec.volumes.claims.is_empty() {
+            return Ok(None);
+        }
+        let claims = pod_claims::sort_out(view, &pod.spec).map_err(refused)?;
+        let Some(node) = view.cluster().node(node) else { return Ok(None) };
+        let found = find::find(&claims, node).map_err(Conflicts::cause)?;
+        let held = found.held(&pod.spec.namespace, &node.name);
+        Ok(held.map(|held| Arc::new(held) as CycleValue))
+    }
+}
+
+impl PreBind for VolumeBinding {
+    fn pre_bind(&self, view: View<'_>, _pod: &Pod, node: NodeIdx, held: Option<&CycleValue>) -> PreBound {
+        // Nothing is held: all claims were bound at the decision.
+        let Some(held) = held.and_then(|held| held.downcast_ref::<Held>()) else { return PreBound::Ready };
+        let node = view.cluster().node(node).map(|node| &**node);
+        let (mut writes, mut is_done) = (Vec::new(), true);
+        for (_, progress) in progress::of(view, node, held) {
+            match progress {
+                Progress::Done => {}
+                Progress::Wait => is_done = false,
+                Progress::Write(write) => {
+                    is_done = false;
+                    writes.push(write);
+                }
+                Progress::Failed(why) => {
+                    let reason = Reason::about(ReasonCode::VolumeBindingFailed, why.as_str());
+                    return PreBound::Failed(Cause::new(NAME, Code::Unschedulable, reason));
+                }
+            }
+        }
+        if is_done { PreBound::Ready } else { PreBound::Wait { writes, at_most: self.args.bind_timeout } }
+    }
+}

@@ -1,0 +1,161 @@
+//! A pod's claims, sorted out: refused, bound, or to be bound on the node that is chosen.
+
+use std::sync::Arc;
+
+use pellucid_api::reason::ReasonCode;
+
+use super::super::claims;
+use super::assumed::Assumed;
+use super::candidates::{Candidates, Volume};
+use crate::framework::{Reason, View};
+use crate::model::selector::Labels;
+use crate::model::storage::{ClaimPhase, CsiStorageCapacity, PersistentVolumeClaim, StorageClass};
+use crate::model::{Name, Object, ObjectKind, PodSpec};
+
+/// The provisioner of classes that make nothing.
+const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
+
+/// What Filter needs to know of a pod's claims. Each claim once, however often the pod mounts it.
+pub(super) struct PodClaims {
+    /// The volumes of bound claims; `None` where the volume is gone.
+    pub(super) bound: Vec<Option<Volume>>,
+    /// Claims that wait for a node, the smallest first, then by name.
+    pub(super) to_bind: Vec<ToBind>,
+}
+
+/// A claim that waits for a node.
+pub(super) struct ToBind {
+    claim: Arc<Object>,
+    /// The node for which a volume is being made.
+    pub(super) selected: Option<Name>,
+    /// Volumes that are there; none when one is being made.
+    pub(super) candidates: Candidates,
+    class: Arc<Object>,
+    /// Where a new volume has room; `None`: nobody says.
+    room: Option<Vec<Arc<Object>>>,
+}
+
+/// Whether a claim and its volume know of each other.
+pub(super) fn is_fully_bound(claim: &PersistentVolumeClaim) -> bool {
+    !claim.volume.is_empty() && claim.bind_completed
+}
+
+/// Sorts out the claims of a pod, or says why it cannot be placed anywhere.
+pub(super) fn sort_out(view: View<'_>, spec: &PodSpec) -> Result<PodClaims, Reason> {
+    let mut all: Vec<&PersistentVolumeClaim> = Vec::new();
+    for mounted in &spec.volumes.claims {
+        let Some(claim) = claims::find(view, spec, mounted) else {
+            let name = mounted.claim.clone();
+            return Err(match mounted.owner {
+                Some(_) => Reason::about(ReasonCode::EphemeralClaimMissing, name),
+                None => claims::not_found(mounted),
+            });
+        };
+        if claim.phase == ClaimPhase::Lost {
+            let (claim, volume) = (&claim.name, &claim.volume);
+            let text = format!("\"{claim}\" bound to non-existent persistentvolume \"{volume}\"");
+            return Err(Reason::about(ReasonCode::ClaimLost, text.as_str()));
+        }
+        if claim.deleting {
+            return Err(Reason::about(ReasonCode::ClaimDeleting, claim.name.clone()));
+        }
+        if !claims::is_for_pod(claim, mounted) {
+            return Err(claims::not_for_pod(view, spec, mounted));
+        }
+        if !all.iter().any(|known| known.name == claim.name) {
+            all.push(claim);
+        }
+    }
+    let objects = view.cluster().objects();
+    let cluster_wide = |name: &Name| (Name::default(), name.clone());
+    let mut made = PodClaims { bound: Vec::new(), to_bind: Vec::new() };
+    for claim in all {
+        if is_fully_bound(claim) {
+            let volume = objects.get(ObjectKind::PersistentVolume, &cluster_wide(&claim.volume));
+            made.bound.push(volume.and_then(Volume::new));
+            continue;
+        }
+        let class = claim.class.as_ref().and_then(|class| {
+            let object = objects.get(ObjectKind::StorageClass, &cluster_wide(class))?;
+            class_of(object).filter(|class| class.waits_for_consumer && claim.volume.is_empty())?;
+            Some(object.clone())
+        });
+        // One that names a volume already is its volume controller's to bind, whatever its class.
+        let immediate = || Reason::of(ReasonCode::UnboundImmediateClaims);
+        made.to_bind.push(ToBind::of(view, claim, class.ok_or_else(immediate)?).ok_or_else(immediate)?);
+    }
+    made.to_bind.sort_by(|a, b| a.order().cmp(&b.order()));
+    Ok(made)
+}
+
+fn class_of(object: &Arc<Object>) -> Option<&StorageClass> {
+    if let Object::StorageClass(class) = &**object { Some(class) } else { None }
+}
+
+fn capacity_of(object: &Arc<Object>) -> Option<&CsiStorageCapacity> {
+    if let Object::CsiStorageCapacity(capacity) = &**object { Some(capacity) } else { None }
+}
+
+impl ToBind {
+    fn of(view: View<'_>, claim: &PersistentVolumeClaim, class: Arc<Object>) -> Option<Self> {
+        let key = (claim.namespace.clone(), claim.name.clone());
+        let object = view.cluster().objects().get(ObjectKind::PersistentVolumeClaim, &key)?.clone();
+        let selected = match view.state::<Assumed>() {
+            Some(assumed) => assumed.selected_node(claim).cloned(),
+            None => claim.selected_node.clone(),
+        };
+        let candidates = match selected {
+            Some(_) => Candidates::default(),
+            None => Candidates::collect(view, claim),
+        };
+        let room = room(view, claim, class_of(&class)?);
+        Some(Self { claim: object, selected, candidates, class, room })
+    }
+
+    /// Returns the claim.
+    pub(super) fn claim(&self) -> Option<&PersistentVolumeClaim> {
+        if let Object::PersistentVolumeClaim(claim) = &*self.claim { Some(claim) } else { None }
+    }
+
+    fn order(&self) -> Option<(i64, &Name)> {
+        self.claim().map(|c| (c.requested, &c.name))
+    }
+
+    /// Whether the class makes volumes for nodes with these labels.
+    pub(super) fn can_be_made(&self, labels: &Labels) -> bool {
+        class_of(&self.class).is_some_and(|class| {
+            let makes = !class.provisioner.is_empty() && &*class.provisioner != NO_PROVISIONER;
+            makes && suits(&class.allowed_topologies, labels)
+        })
+    }
+
+    /// Whether there is room for a new volume that such nodes reach.
+    pub(super) fn has_room(&self, labels: &Labels) -> bool {
+        let Some(room) = &self.room else { return true };
+        let reached = |c: &CsiStorageCapacity| c.nodes.as_ref().is_some_and(|s| s.matches(labels));
+        room.iter().filter_map(capacity_of).any(reached)
+    }
+}
+
+/// Whether one of the terms of `allowedTopologies` holds. None at all: anywhere. An empty term: nowhere.
+fn suits(terms: &[Box<[crate::model::selector::Requirement]>], labels: &Labels) -> bool {
+    let holds = |term: &[crate::model::selector::Requirement]| {
+        !term.is_empty() && term.iter().all(|r| r.matches(labels.get(&r.key)))
+    };
+    terms.is_empty() || terms.iter().any(|term| holds(term))
+}
+
+/// Where there is room for a claim's volume, when its driver says so.
+fn room(view: View<'_>, claim: &PersistentVolumeClaim, class: &StorageClass) -> Option<Vec<Arc<Object>>> {
+    let objects = view.cluster().objects();
+    let tracks = objects.csi_driver(&class.provisioner).is_some_and(|driver| driver.tracks_capacity);
+    if !tracks || claim.requested == 0 {
+        return None;
+    }
+    let suffices = |object: &&Arc<Object>| {
+        capacity_of(object).is_some_and(|c| {
+            c.class == class.name && c.largest.is_some_and(|largest| largest >= claim.requested)
+        })
+    };
+    Some(objects.iter(ObjectKind::CsiStorageCapacity).filter(suffices).cloned().collect())
+}

@@ -1,0 +1,64 @@
+//! Which claims pods on nodes use, with the number of pods per node.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::super::claims::{ClaimKey, named};
+use crate::cluster::DerivedState;
+use crate::model::{CowMap, NodeIdx, Pod};
+
+/// Number of pods per node.
+pub(super) type PerNode = BTreeMap<NodeIdx, u32>;
+
+/// The claims in use. Those of generic ephemeral volumes do not count: nobody else can name them.
+#[derive(Clone, Default)]
+pub struct ClaimsInUse {
+    claims: CowMap<ClaimKey, Arc<PerNode>>,
+}
+
+impl ClaimsInUse {
+    /// Whether a pod on a node uses a claim.
+    pub(super) fn is_used(&self, claim: &ClaimKey) -> bool {
+        self.claims.get(claim).is_some()
+    }
+
+    /// Iterates over the claims in use, in no order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&ClaimKey, &PerNode)> {
+        self.claims.iter().map(|(claim, nodes)| (claim, &**nodes))
+    }
+
+    fn change(&mut self, node: NodeIdx, pod: &Pod, change: impl Fn(&mut u32)) {
+        for mounted in named(&pod.spec) {
+            let key = (pod.spec.namespace.clone(), mounted.claim.clone());
+            // Taken out and put back: then it is copied only when a published root still holds it.
+            let mut nodes = self.claims.remove(&key).unwrap_or_default();
+            let counts = Arc::make_mut(&mut nodes);
+            let count = counts.entry(node).or_default();
+            change(count);
+            if *count == 0 {
+                counts.remove(&node);
+            }
+            if !counts.is_empty() {
+                self.claims.insert(key, nodes);
+            }
+        }
+    }
+}
+
+impl DerivedState for ClaimsInUse {
+    fn fork(&self) -> Box<dyn DerivedState> {
+        Box::new(self.clone())
+    }
+
+    fn pod_added(&mut self, node: NodeIdx, pod: &Pod) {
+        self.change(node, pod, |count| *count += 1);
+    }
+
+    fn pod_removed(&mut self, node: NodeIdx, pod: &Pod) {
+        self.change(node, pod, |count| *count = count.saturating_sub(1));
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}

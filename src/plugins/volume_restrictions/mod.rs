@@ -1,0 +1,214 @@
+//! VolumeRestrictions: keeps a pod off nodes where a pod mounts the same disk in a way that excludes it, and
+//! keeps a second pod from using a claim with access mode ReadWriteOncePod.
+//!
+//! Which claims are in use is derived state. Both refusals can be lifted by removing pods, so preemption may
+//! try: PreFilter is asked again when pods were removed.
+
+use std::sync::Arc;
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::volumes::{ClaimInUse, VolumeRestrictionsState};
+use serde_json::{Value, json};
+
+use super::claims;
+use super::listing::{Examples, MAX_ROWS, cut};
+use crate::cluster::{ClusterEvent, DerivedState, EventKinds};
+use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
+use crate::framework::plugin::{
+    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, PreFilter, PreFiltered, Reads,
+};
+use crate::framework::{Cause, CauseId, Code, Reason, View};
+use crate::model::storage::{AccessModes, Disk};
+use crate::model::{NodeIdx, Pod, PodSpec};
+
+mod in_use;
+
+pub use in_use::ClaimsInUse;
+
+/// Name in the configuration.
+pub const NAME: &str = "VolumeRestrictions";
+
+/// The registry's entry.
+pub struct Factory;
+
+impl PluginFactory for Factory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "Keeps pods apart that cannot share a disk, or a claim with access mode ReadWriteOncePod"
+    }
+
+    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
+        super::no_args(args)?;
+        Ok(Arc::new(VolumeRestrictions))
+    }
+
+    fn args_schema(&self) -> Value {
+        json!({"type": "object", "additionalProperties": false})
+    }
+
+    fn derived_state(&self) -> Option<Box<dyn DerivedState>> {
+        Some(Box::new(ClaimsInUse::default()))
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        let body = BodySchema::of::<VolumeRestrictionsState>();
+        let summary = "The claims that pods on nodes use, and which of them exclude a second pod";
+        vec![Endpoint::new("state", summary, body, read_state).with_rows("claims")]
+    }
+}
+
+struct VolumeRestrictions;
+
+impl Plugin for VolumeRestrictions {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn pre_filter(&self) -> Option<&dyn PreFilter> {
+        Some(self)
+    }
+    fn filter(&self) -> Option<&dyn Filter> {
+        Some(self)
+    }
+    fn hints(&self) -> Option<&dyn Hints> {
+        Some(self)
+    }
+}
+
+/// What PreFilter found: whether another pod uses a claim that only one may use.
+struct Found {
+    is_in_use: bool,
+}
+
+impl PreFilter for VolumeRestrictions {
+    fn reads(&self) -> Reads {
+        Reads::Everything
+    }
+
+    fn pre_filter(&self, view: View<'_>, spec: &PodSpec) -> PreFiltered {
+        let mut is_in_use = false;
+        for mounted in claims::named(spec) {
+            let Some(claim) = claims::find(view, spec, mounted) else {
+                let reason = claims::not_found(mounted);
+                return PreFiltered::Refused(Cause::new(NAME, Code::UnschedulableAndUnresolvable, reason));
+            };
+            is_in_use |= claim.access_modes.contains(AccessModes::RWOP)
+                && view
+                    .state::<ClaimsInUse>()
+                    .is_some_and(|c| c.is_used(&(spec.namespace.clone(), claim.name.clone())));
+        }
+        if spec.volumes.disks.is_empty() && !is_in_use {
+            return PreFiltered::Skip;
+        }
+        PreFiltered::Ready { value: Arc::new(Found { is_in_use }), nodes: None }
+    }
+}
+
+/// Whether pods cannot mount the two on one node.
+fn disks_conflict(a: &Disk, b: &Disk) -> bool {
+    use Disk::{AwsElasticBlockStore, GcePersistentDisk, Iscsi, Rbd};
+    match (a, b) {
+        (
+            GcePersistentDisk { name: a, read_only: a_reads },
+            GcePersistentDisk { name: b, read_only: b_reads },
+        ) => a == b && !(*a_reads && *b_reads),
+        (AwsElasticBlockStore { id: a }, AwsElasticBlockStore { id: b }) => a == b,
+        (Iscsi { iqn: a, read_only: a_reads }, Iscsi { iqn: b, read_only: b_reads }) => {
+            a == b && !(*a_reads && *b_reads)
+        }
+        (
+            Rbd { monitors, pool, image, read_only },
+            Rbd { monitors: b_monitors, pool: b_pool, image: b_image, read_only: b_reads },
+        ) => {
+            pool == b_pool
+                && image == b_image
+                && !(*read_only && *b_reads)
+                && monitors.iter().any(|m| b_monitors.contains(m))
+        }
+        _ => false,
+    }
+}
+
+/// Whether the pods cannot be on one node.
+fn conflict(a: &PodSpec, b: &PodSpec) -> bool {
+    a.volumes.disks.iter().any(|a| b.volumes.disks.iter().any(|b| disks_conflict(a, b)))
+}
+
+impl Filter for VolumeRestrictions {
+    fn reads(&self) -> Reads {
+        Reads::Everything
+    }
+
+    fn filter(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &mut Nodes<'_>) {
+        let is_in_use = value.downcast_ref::<Found>().is_some_and(|found| found.is_in_use);
+        let mut cause = |code| nodes.cause(Cause::new(NAME, Code::Unschedulable, Reason::of(code)));
+        let (disk, in_use) = (cause(ReasonCode::DiskConflict), cause(ReasonCode::ClaimInUse));
+        nodes.refuse(|n| {
+            if !spec.volumes.disks.is_empty() && has_conflict(view, spec, n) {
+                disk
+            } else if is_in_use {
+                in_use
+            } else {
+                CauseId::FEASIBLE
+            }
+        });
+    }
+}
+
+/// Whether a pod on the node excludes this one.
+fn has_conflict(view: View<'_>, spec: &PodSpec, node: NodeIdx) -> bool {
+    let cluster = view.cluster();
+    let pods = cluster.slot(node).pods.iter().filter_map(|id| cluster.pod(*id));
+    pods.into_iter().any(|record| conflict(spec, &record.pod.spec))
+}
+
+impl Hints for VolumeRestrictions {
+    fn events(&self) -> EventKinds {
+        EventKinds::POD_DELETE.with(EventKinds::NODE_ADD).with(EventKinds::CLAIM_ADD)
+    }
+
+    fn hint(&self, _view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {
+        let opens = match event {
+            ClusterEvent::NodeAdded(_) => true,
+            // A pod of another namespace may hold the disk too: kube-scheduler overlooks that.
+            ClusterEvent::PodReleased { pod: gone, .. } | ClusterEvent::NominationEnded { pod: gone, .. } => {
+                conflict(&pod.spec, &gone.spec) || shares_claim(pod, gone)
+            }
+            ClusterEvent::ObjectChanged { old: None, .. } => claims::of_event(event)
+                .is_some_and(|claim| claims::mounts(pod, claim, claims::named(&pod.spec))),
+            _ => false,
+        };
+        if opens { Hint::Queue } else { Hint::Skip }
+    }
+}
+
+/// Whether both name the same claim.
+fn shares_claim(a: &Pod, b: &Pod) -> bool {
+    a.spec.namespace == b.spec.namespace
+        && claims::named(&a.spec).any(|a| claims::named(&b.spec).any(|b| a.claim == b.claim))
+}
+
+fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
+    let objects = cx.view.cluster().objects();
+    let row = |((namespace, name), nodes): (&claims::ClaimKey, &in_use::PerNode)| {
+        let mut examples = Examples::default();
+        nodes.keys().for_each(|n| examples.add(cx.view.name(*n)));
+        let claim = objects.claim(namespace, name);
+        ClaimInUse {
+            claim: format!("{namespace}/{name}"),
+            exclusive: claim.is_some_and(|c| c.access_modes.contains(AccessModes::RWOP)),
+            pods: nodes.values().sum(),
+            nodes: examples.finish().1,
+        }
+    };
+    let mut rows: Vec<_> =
+        cx.view.state::<ClaimsInUse>().into_iter().flat_map(|c| c.iter()).map(row).collect();
+    rows.sort_by(|a, b| (!a.exclusive, &a.claim).cmp(&(!b.exclusive, &b.claim)));
+    let exclusive_claims = rows.iter().filter(|row| row.exclusive).count();
+    let total_claims = rows.len();
+    let (claims, truncated) = cut(rows, MAX_ROWS);
+    Ok(json!(VolumeRestrictionsState { claims, exclusive_claims, total_claims, truncated }))
+}

@@ -1,0 +1,241 @@
+//! VolumeZone: keeps pods off nodes in another zone or region than their volumes.
+//!
+//! A volume says by labels where it is; a value may list several zones. Only claims that a pod names and that
+//! are bound count; a claim that waits for its first consumer has no volume yet. A node without any zone or
+//! region label suits every volume: there, zones are not in use.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, LazyLock};
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::volumes::{VolumeZoneState, ZoneOfVolumes};
+use serde_json::{Value, json};
+
+use super::claims;
+use super::listing::{MAX_ROWS, cut};
+use crate::cluster::{ClusterEvent, EventKinds, NodeChange};
+use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
+use crate::framework::plugin::{
+    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, PreFilter, PreFiltered, Reads,
+};
+use crate::framework::{Cause, CauseId, Code, Reason, View};
+use crate::model::selector::Labels;
+use crate::model::storage::{ClaimUse, PersistentVolume};
+use crate::model::{Name, Object, ObjectKind, Pod, PodSpec};
+
+/// Name in the configuration.
+pub const NAME: &str = "VolumeZone";
+
+/// A label that places volumes and nodes, and the one that took its place (itself when it is current).
+struct Topology {
+    key: Name,
+    current: Name,
+}
+
+/// In the order in which they are looked at.
+static TOPOLOGIES: LazyLock<[Topology; 4]> = LazyLock::new(|| {
+    let (zone, region) = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region");
+    [
+        ("failure-domain.beta.kubernetes.io/zone", zone),
+        ("failure-domain.beta.kubernetes.io/region", region),
+        (zone, zone),
+        (region, region),
+    ]
+    .map(|(key, current)| Topology { key: key.into(), current: current.into() })
+});
+
+/// The registry's entry.
+pub struct Factory;
+
+impl PluginFactory for Factory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "Keeps pods on nodes in the zones and regions of their volumes"
+    }
+
+    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
+        super::no_args(args)?;
+        Ok(Arc::new(VolumeZone))
+    }
+
+    fn args_schema(&self) -> Value {
+        json!({"type": "object", "additionalProperties": false})
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        let body = BodySchema::of::<VolumeZoneState>();
+        let summary = "The zones and regions of volumes, with the nodes that suit them";
+        vec![Endpoint::new("state", summary, body, read_state).with_rows("zones")]
+    }
+}
+
+struct VolumeZone;
+
+impl Plugin for VolumeZone {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn pre_filter(&self) -> Option<&dyn PreFilter> {
+        Some(self)
+    }
+    fn filter(&self) -> Option<&dyn Filter> {
+        Some(self)
+    }
+    fn hints(&self) -> Option<&dyn Hints> {
+        Some(self)
+    }
+}
+
+/// What a label of a volume demands of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Demand {
+    /// Place in [`TOPOLOGIES`].
+    topology: usize,
+    /// The values that suit.
+    values: BTreeSet<Name>,
+}
+
+impl Demand {
+    fn suits(&self, labels: &Labels) -> bool {
+        let topology = &TOPOLOGIES[self.topology];
+        let value = labels.get(&topology.key).or_else(|| labels.get(&topology.current));
+        value.is_some_and(|v| self.values.contains(v))
+    }
+}
+
+/// What a volume demands. A label with an empty zone in its list is ignored, as in kube-scheduler.
+fn demands(volume: &PersistentVolume) -> Vec<Demand> {
+    let demand = |(topology, label): (usize, &Topology)| {
+        let values: Vec<&str> = volume.labels.get(&label.key)?.split("__").map(str::trim).collect();
+        let is_valid = values.iter().all(|v| !v.is_empty());
+        is_valid.then(|| Demand { topology, values: values.into_iter().map(Name::new).collect() })
+    };
+    TOPOLOGIES.iter().enumerate().filter_map(demand).collect()
+}
+
+fn is_placed(labels: &Labels) -> bool {
+    TOPOLOGIES.iter().any(|t| labels.get(&t.key).is_some())
+}
+
+/// What the volume behind one claim demands.
+fn demands_of(view: View<'_>, spec: &PodSpec, mounted: &ClaimUse) -> Result<Vec<Demand>, Reason> {
+    let objects = view.cluster().objects();
+    let claim = claims::find(view, spec, mounted).ok_or_else(|| claims::not_found(mounted))?;
+    if !claim.volume.is_empty() {
+        let volume = objects.volume(&claim.volume);
+        let missing = || Reason::about(ReasonCode::VolumeNotFound, claim.volume.clone());
+        return Ok(demands(volume.ok_or_else(missing)?));
+    }
+    let class = claim.class.as_ref().filter(|class| !class.is_empty());
+    let class = class.ok_or_else(|| Reason::of(ReasonCode::ClaimWithoutClass))?;
+    let missing = || Reason::about(ReasonCode::ClassNotFound, class.clone());
+    if objects.class(class).ok_or_else(missing)?.waits_for_consumer {
+        return Ok(Vec::new());
+    }
+    Err(Reason::of(ReasonCode::ClaimWithoutVolume))
+}
+
+impl PreFilter for VolumeZone {
+    fn reads(&self) -> Reads {
+        Reads::Everything
+    }
+
+    fn pre_filter(&self, view: View<'_>, spec: &PodSpec) -> PreFiltered {
+        let mut all = Vec::new();
+        for mounted in claims::named(spec) {
+            match demands_of(view, spec, mounted) {
+                Ok(demands) => all.extend(demands),
+                Err(reason) => {
+                    let code = Code::UnschedulableAndUnresolvable;
+                    return PreFiltered::Refused(Cause::new(NAME, code, reason));
+                }
+            }
+        }
+        if all.is_empty() {
+            return PreFiltered::Skip;
+        }
+        PreFiltered::Ready { value: Arc::new(all), nodes: None }
+    }
+}
+
+impl Filter for VolumeZone {
+    fn reads(&self) -> Reads {
+        Reads::Everything
+    }
+
+    fn filter(&self, view: View<'_>, _spec: &PodSpec, value: &CycleValue, nodes: &mut Nodes<'_>) {
+        let Some(demands) = value.downcast_ref::<Vec<Demand>>() else { return };
+        let reason = Reason::of(ReasonCode::VolumeZoneConflict);
+        let cause = nodes.cause(Cause::new(NAME, Code::UnschedulableAndUnresolvable, reason));
+        nodes.refuse(|n| {
+            let fits = |labels: &Labels| !is_placed(labels) || demands.iter().all(|d| d.suits(labels));
+            if view.labels(n).is_none_or(fits) { CauseId::FEASIBLE } else { cause }
+        });
+    }
+}
+
+impl Hints for VolumeZone {
+    fn events(&self) -> EventKinds {
+        [
+            EventKinds::CLASS_ADD,
+            EventKinds::CLAIM_ADD,
+            EventKinds::CLAIM_UPDATE,
+            EventKinds::VOLUME_ADD,
+            EventKinds::VOLUME_UPDATE,
+            EventKinds::NODE_LABEL,
+        ]
+        .into_iter()
+        .fold(EventKinds::NODE_ADD, EventKinds::with)
+    }
+
+    fn hint(&self, _view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {
+        let opens = match event {
+            ClusterEvent::NodeAdded(_) => true,
+            ClusterEvent::NodeUpdated { change, .. } => change.any(NodeChange::LABELS),
+            ClusterEvent::ObjectChanged { old, new: Some(new) } => opens(pod, old.as_deref(), new),
+            _ => false,
+        };
+        if opens { Hint::Queue } else { Hint::Skip }
+    }
+}
+
+fn opens(pod: &Pod, old: Option<&Object>, new: &Object) -> bool {
+    match (old, new) {
+        (None, Object::StorageClass(class)) => class.waits_for_consumer,
+        (_, Object::PersistentVolumeClaim(claim)) => claims::mounts(pod, claim, claims::named(&pod.spec)),
+        (None, Object::PersistentVolume(_)) => true,
+        (Some(Object::PersistentVolume(old)), Object::PersistentVolume(new)) => demands(old) != demands(new),
+        _ => false,
+    }
+}
+
+fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
+    let mut rows: BTreeMap<(usize, Name), (usize, Demand)> = BTreeMap::new();
+    let mut unzoned_volumes = 0;
+    for object in cx.view.cluster().objects().iter(ObjectKind::PersistentVolume) {
+        let Object::PersistentVolume(volume) = &**object else { continue };
+        let demands = demands(volume);
+        unzoned_volumes += usize::from(demands.is_empty());
+        for demand in demands {
+            let value = volume.labels.get(&TOPOLOGIES[demand.topology].key).cloned().unwrap_or_default();
+            rows.entry((demand.topology, value)).or_insert((0, demand)).0 += 1;
+        }
+    }
+    let (rows, truncated) = cut(rows.into_iter().collect(), MAX_ROWS);
+    let suits = |demand: &Demand| {
+        let labels = cx.view.nodes().iter().filter_map(|n| cx.view.labels(*n));
+        labels.filter(|labels| !is_placed(labels) || demand.suits(labels)).count()
+    };
+    let row = |((topology, value), (volumes, demand)): ((usize, Name), (usize, Demand))| ZoneOfVolumes {
+        label: TOPOLOGIES[topology].key.to_string(),
+        value: value.to_string(),
+        volumes,
+        nodes: suits(&demand),
+    };
+    let zones = rows.into_iter().map(row).collect();
+    Ok(json!(VolumeZoneState { zones, unzoned_volumes, truncated }))
+}

@@ -1,0 +1,149 @@
+//! Volumes and claims become one another's, and are parted when the claim goes.
+//!
+//! The writes of the volume controller. Each reads the object anew and does nothing when it is no longer what
+//! the decision was made on; the change that made it so calls for the next look.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::super::api::{Api, Part};
+use super::super::clock::seconds;
+use super::super::errors::{ApiError, ApiResult};
+use super::super::meta;
+use super::super::options::{DeleteOptions, Options};
+use super::super::storage::{BIND_COMPLETED, BOUND_BY_CONTROLLER, CLAIMS, VOLUMES};
+use super::super::store::{Key, Object};
+
+/// Binds a volume and a claim to each other. Returns the volume as it is then.
+pub(super) fn bind(api: &Api, volume: &str, key: &Key, claim: &Value) -> Option<Arc<Object>> {
+    let now = seconds(api.clock.now());
+    let uid = meta::text(claim, "uid");
+    let bound = write(api, VOLUMES, &("".into(), volume.into()), |volume| {
+        let reference = &volume["spec"]["claimRef"];
+        let is_ours = reference["namespace"] == *key.0 && reference["name"] == *key.1;
+        match reference["uid"].as_str().filter(|uid| !uid.is_empty()) {
+            _ if reference.is_null() => annotate(volume, BOUND_BY_CONTROLLER),
+            Some(other) if !is_ours || other != uid => return Err(moved()),
+            None if !is_ours => return Err(moved()),
+            _ => {}
+        }
+        if volume["spec"]["claimRef"]["uid"] != uid {
+            volume["spec"]["claimRef"] = json!({
+                "kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": &*key.0, "name": &*key.1,
+                "uid": uid, "resourceVersion": meta::text(claim, "resourceVersion")
+            });
+        }
+        enter(volume, "Bound", &now);
+        Ok(())
+    })?;
+    let spec = bound.value()["spec"].clone();
+    write(api, CLAIMS, key, |claim| {
+        let named = claim["spec"]["volumeName"].as_str().unwrap_or_default();
+        if meta::text(claim, "uid") != uid || !named.is_empty() && named != volume {
+            return Err(moved());
+        }
+        if named.is_empty() {
+            claim["spec"]["volumeName"] = volume.into();
+            annotate(claim, BOUND_BY_CONTROLLER);
+        }
+        annotate(claim, BIND_COMPLETED);
+        for key in ["accessModes", "capacity"] {
+            claim["status"][key] = spec[key].clone();
+        }
+        claim["status"]["phase"] = "Bound".into();
+        Ok(())
+    });
+    Some(bound)
+}
+
+/// Parts a volume from a claim that was bound to another volume. Returns the volume.
+pub(super) fn unbind(api: &Api, volume: &str) -> Option<Arc<Object>> {
+    let now = seconds(api.clock.now());
+    write(api, VOLUMES, &("".into(), volume.into()), |volume| {
+        let annotations = volume["metadata"]["annotations"].as_object_mut();
+        let by_controller = annotations.is_some_and(|all| all.remove(BOUND_BY_CONTROLLER).is_some());
+        if by_controller {
+            volume["spec"].as_object_mut().map(|spec| spec.remove("claimRef"));
+        } else if let Some(reference) = volume["spec"]["claimRef"].as_object_mut() {
+            // The user named the claim; it stays named.
+            reference.remove("uid");
+        }
+        enter(volume, "Available", &now);
+        Ok(())
+    })
+}
+
+/// Lets a volume enter a phase. Returns the volume.
+pub(super) fn set_phase(api: &Api, volume: &str, phase: &str) -> Option<Arc<Object>> {
+    let now = seconds(api.clock.now());
+    write(api, VOLUMES, &("".into(), volume.into()), |volume| {
+        enter(volume, phase, &now);
+        Ok(())
+    })
+}
+
+/// Removes a volume whose claim is gone.
+pub(super) fn remove(api: &Api, volume: &str) {
+    if let Some(kind) = api.kind_of(VOLUMES) {
+        // Somebody else may have been faster.
+        let _ = api.delete(&kind, &("".into(), volume.into()), &DeleteOptions::default());
+    }
+}
+
+/// Says of a claim that its volume is gone.
+pub(super) fn lose(api: &Api, key: &Key) {
+    write(api, CLAIMS, key, |claim| {
+        claim["status"]["phase"] = "Lost".into();
+        Ok(())
+    });
+}
+
+/// Sets or, with `None`, takes away annotations of a claim.
+pub(super) fn annotate_claim(api: &Api, key: &Key, uid: &str, annotations: &[(&str, Option<&str>)]) {
+    write(api, CLAIMS, key, |claim| {
+        if meta::text(claim, "uid") != uid {
+            return Err(moved());
+        }
+        for (name, text) in annotations {
+            match text {
+                Some(text) => claim["metadata"]["annotations"][*name] = (*text).into(),
+                None => _ = claim["metadata"]["annotations"].as_object_mut().map(|all| all.remove(*name)),
+            }
+        }
+        Ok(())
+    });
+}
+
+fn enter(volume: &mut Value, phase: &str, now: &str) {
+    if volume["status"]["phase"] != phase || volume["status"]["lastPhaseTransitionTime"].is_null() {
+        volume["status"]["phase"] = phase.into();
+        volume["status"]["lastPhaseTransitionTime"] = now.into();
+    }
+}
+
+fn annotate(object: &mut Value, annotation: &str) {
+    object["metadata"]["annotations"][annotation] = "yes".into();
+}
+
+/// The answer to a write whose reason is gone; nobody sees it.
+fn moved() -> Box<ApiError> {
+    ApiError::stale("", VOLUMES, "")
+}
+
+fn write(
+    api: &Api,
+    table: &str,
+    key: &Key,
+    change: impl Fn(&mut Value) -> ApiResult<()>,
+) -> Option<Arc<Object>> {
+    let kind = api.kind_of(table)?;
+    let change = |old: &Value| {
+        let mut new = old.clone();
+        change(&mut new)?;
+        Ok(new)
+    };
+    // What is gone or has moved needs nothing.
+    let written = api.update(&kind, key, Part::All, &Options::internal(), change);
+    written.ok().map(|written| written.object)
+}

@@ -1,0 +1,33 @@
+//! Claims of generic ephemeral volumes: made for a pod, and gone with it.
+
+use serde_json::json;
+
+use super::super::api::Api;
+use super::super::options::Options;
+use super::super::storage::CLAIMS;
+use super::super::store::{Key, Object};
+use super::{living, owner};
+
+/// Says whether a pod may have ephemeral volumes; read from its bytes, because most have none.
+pub(super) fn may_have(pod: &Object) -> bool {
+    const WORD: &[u8] = b"\"volumeClaimTemplate\"";
+    pod.body.windows(WORD.len()).any(|window| window == WORD)
+}
+
+/// Creates the claims of a pod's ephemeral volumes.
+pub(super) fn reconcile(api: &Api, key: &Key) {
+    let Some((pod_kind, _, pod)) = living(api, "pods", key) else { return };
+    let Some(kind) = api.kind_of(CLAIMS) else { return };
+    for volume in pod["spec"]["volumes"].as_array().into_iter().flatten() {
+        let template = &volume["ephemeral"]["volumeClaimTemplate"];
+        let (true, Some(name)) = (template.is_object(), volume["name"].as_str()) else { continue };
+        let mut claim = json!({"metadata": template["metadata"], "spec": template["spec"]});
+        if !claim["metadata"].is_object() {
+            claim["metadata"] = json!({});
+        }
+        claim["metadata"]["name"] = format!("{}-{name}", key.1).into();
+        claim["metadata"]["ownerReferences"] = owner(&pod_kind, &pod);
+        // One that is there already is this pod's, or a clash that the pod waits out.
+        let _ = api.create(&kind, &key.0, claim, &Options::internal());
+    }
+}

@@ -1,0 +1,313 @@
+//! The volume controller: binds claims to volumes, makes volumes of classes with a driver, releases them.
+//!
+//! One task, a follower of volumes, claims and classes. A claim of a class with `WaitForFirstConsumer` waits
+//! until a scheduler names a node on it, or names it on a volume. The drivers are simulated: provisioning is
+//! done at once, unless a test has put the claim in trouble.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::select_all;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::super::api::Api;
+use super::super::clock::later;
+use super::super::faults::Trouble;
+use super::super::follow::{Follower, News};
+use super::super::options::Options;
+use super::super::server::Server;
+use super::super::storage::{
+    BETA_STORAGE_PROVISIONER, BIND_COMPLETED, CLAIMS, CLASSES, NO_PROVISIONER, SELECTED_NODE,
+    STORAGE_PROVISIONER, VOLUMES,
+};
+use super::super::store::{Change, Key, Object};
+use super::volume_book::{Book, Volume, Wish};
+use super::{binding, living, provisioner};
+
+/// How long a failed provisioning of a claim that waits for no pod rests.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// A provisioning under way or held up.
+struct Attempt {
+    uid: Box<str>,
+    /// When it goes on; `None` when a test has to let it.
+    until: Option<Timestamp>,
+    /// Whether the volume is there then; else it begins anew.
+    succeeds: bool,
+}
+
+struct Volumes {
+    server: Arc<Server>,
+    book: Book,
+    /// Claims to look at.
+    claims: BTreeSet<Key>,
+    /// Volumes to look at.
+    volumes: BTreeSet<Arc<str>>,
+    /// Class → claims of it that are not bound.
+    waiting: BTreeMap<String, BTreeSet<Key>>,
+    /// Claims whose provisioning is under way or held up.
+    provisioning: BTreeMap<Key, Attempt>,
+}
+
+/// Runs until the sandbox stops.
+pub(in super::super) async fn run(server: Arc<Server>) {
+    let mut followers = [VOLUMES, CLAIMS, CLASSES].map(|table| (table, Follower::new(&server, table)));
+    let mut troubles = server.faults.subscribe();
+    let mut volumes = Volumes {
+        server: server.clone(),
+        book: Book::default(),
+        claims: BTreeSet::new(),
+        volumes: BTreeSet::new(),
+        waiting: BTreeMap::new(),
+        provisioning: BTreeMap::new(),
+    };
+    loop {
+        let mut is_idle = true;
+        for (table, follower) in &mut followers {
+            is_idle &= volumes.read(table, follower.take());
+        }
+        if troubles.has_changed().unwrap_or_default() {
+            troubles.borrow_and_update();
+            volumes.release(|attempt| attempt.until.is_none());
+        }
+        let now = server.api.clock.now();
+        volumes.release(|attempt| attempt.until.is_some_and(|until| until <= now));
+        is_idle &= volumes.claims.is_empty() && volumes.volumes.is_empty();
+        volumes.turn();
+        if !is_idle {
+            tokio::task::yield_now().await;
+            continue;
+        }
+        let next = volumes.provisioning.values().filter_map(|attempt| attempt.until).min();
+        let news = followers.iter_mut().map(|(_, follower)| Box::pin(follower.changed()));
+        tokio::select! {
+            _ = select_all(news) => {}
+            _ = troubles.changed() => volumes.release(|attempt| attempt.until.is_none()),
+            () = server.api.clock.wait_until_some(next) => {}
+            () = server.shutdown.cancelled() => return,
+        }
+    }
+}
+
+impl Volumes {
+    /// Marks what the news call for. Returns whether there was no news.
+    fn read(&mut self, table: &str, news: News) -> bool {
+        match news {
+            News::All(objects) => {
+                match table {
+                    VOLUMES => self.book = Book::default(),
+                    CLAIMS => self.claims.extend(self.waiting.values().flatten().cloned()),
+                    _ => {}
+                }
+                objects.iter().for_each(|object| self.notice(table, object, Change::Added));
+                false
+            }
+            News::Changes(events) => {
+                events.iter().for_each(|event| self.notice(table, &event.object, event.change));
+                events.is_empty()
+            }
+        }
+    }
+
+    fn notice(&mut self, table: &str, object: &Object, change: Change) {
+        match table {
+            VOLUMES if change == Change::Deleted => {
+                self.claims.extend(self.book.get(&object.key.1).and_then(|v| v.claim.clone()).map(|c| c.0));
+                self.book.remove(&object.key.1);
+            }
+            VOLUMES => {
+                self.learn(Some(object));
+                self.volumes.insert(object.key.1.clone());
+            }
+            CLAIMS => _ = self.claims.insert(object.key.clone()),
+            _ => self.claims.extend(self.waiting.get(&*object.key.1).into_iter().flatten().cloned()),
+        }
+    }
+
+    /// Goes on with the provisionings whose time has come.
+    fn release(&mut self, is_due: impl Fn(&Attempt) -> bool) {
+        let due: Vec<Key> = self
+            .provisioning
+            .iter()
+            .filter(|(_, attempt)| is_due(attempt))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in due {
+            let succeeds = self.provisioning.remove(&key).is_some_and(|attempt| attempt.succeeds);
+            self.look_at_claim(&key, succeeds);
+        }
+    }
+
+    /// Looks once at everything that is marked; at volumes first, so that claims find those that became free.
+    fn turn(&mut self) {
+        for name in std::mem::take(&mut self.volumes) {
+            self.look_at_volume(&name);
+        }
+        for key in std::mem::take(&mut self.claims) {
+            self.look_at_claim(&key, false);
+        }
+    }
+
+    /// Takes a new state of a volume in; one that can be had now is told to the claims that could want it.
+    fn learn(&mut self, volume: Option<&Object>) {
+        let Some(volume) = volume else { return };
+        let is_free = |book: &Book| book.get(&volume.key.1).is_some_and(Volume::is_free);
+        let was_free = is_free(&self.book);
+        self.book.put(volume);
+        let class = self.book.get(&volume.key.1).map_or("", |volume| &volume.class);
+        if !was_free && is_free(&self.book) && !waits_for_consumer(&class_named(&self.server.api, class)) {
+            self.claims.extend(self.waiting.get(class).into_iter().flatten().cloned());
+        }
+    }
+
+    fn look_at_volume(&mut self, name: &str) {
+        let server = self.server.clone();
+        let api = &server.api;
+        let Some(volume) = self.book.get(name).filter(|volume| !volume.is_deleting) else { return };
+        let Some((key, uid)) = volume.claim.clone() else { return self.make_available(name) };
+        let claim = api.store.get(CLAIMS, &key);
+        if uid.is_empty() {
+            self.claims.insert(key);
+            return self.make_available(name);
+        }
+        let Some(claim) = claim.filter(|claim| *claim.uid == *uid) else {
+            let goes = volume.goes_with_claim;
+            if volume.phase != "Released" {
+                let released = binding::set_phase(api, name, "Released");
+                self.learn(released.as_deref());
+            }
+            if goes {
+                binding::remove(api, name);
+            }
+            return;
+        };
+        match claim.value()["spec"]["volumeName"].as_str().unwrap_or_default() {
+            "" => _ = self.claims.insert(key),
+            bound if bound == name => {
+                if volume.phase != "Bound" {
+                    self.claims.insert(key);
+                }
+            }
+            _ if volume.goes_with_claim && !volume.is_bound_by_controller => binding::remove(api, name),
+            _ => {
+                let parted = binding::unbind(api, name);
+                self.learn(parted.as_deref());
+                self.volumes.insert(name.into());
+            }
+        }
+    }
+
+    fn make_available(&mut self, name: &str) {
+        if self.book.get(name).is_some_and(|volume| volume.phase != "Available") {
+            let available = binding::set_phase(&self.server.api, name, "Available");
+            self.learn(available.as_deref());
+        }
+    }
+
+    fn look_at_claim(&mut self, key: &Key, is_provisioned: bool) {
+        let server = self.server.clone();
+        let api = &server.api;
+        let Some((_, object, claim)) = living(api, CLAIMS, key) else {
+            self.forget(key);
+            self.volumes.extend(self.book.of_claim(key).map(|volume| volume.name.clone()));
+            return;
+        };
+        let wish = Wish::new(&claim);
+        let named = claim["spec"]["volumeName"].as_str().unwrap_or_default();
+        if claim["metadata"]["annotations"][BIND_COMPLETED].is_string() || !named.is_empty() {
+            self.forget(key);
+            self.keep_or_lose(key, &object, &claim, named, &wish);
+            return;
+        }
+        self.waiting.entry(wish.class.clone()).or_default().insert(key.clone());
+        let class = class_named(api, &wish.class);
+        let node = claim["metadata"]["annotations"][SELECTED_NODE].as_str().unwrap_or_default();
+        let waits = waits_for_consumer(&class) && node.is_empty();
+        if let Some(volume) = self.book.find(key, &object.uid, &wish, waits) {
+            let name = volume.name.clone();
+            let bound = binding::bind(api, &name, key, &claim);
+            self.learn(bound.as_deref());
+            return;
+        }
+        let driver = class["provisioner"].as_str().unwrap_or(NO_PROVISIONER);
+        if waits || driver == NO_PROVISIONER {
+            self.provisioning.remove(key);
+            return;
+        }
+        if claim["metadata"]["annotations"][STORAGE_PROVISIONER] != driver {
+            let names = [STORAGE_PROVISIONER, BETA_STORAGE_PROVISIONER].map(|name| (name, Some(driver)));
+            binding::annotate_claim(api, key, &object.uid, &names);
+        }
+        self.provision(&object, &claim, &class, is_provisioned);
+    }
+
+    /// Looks at a claim that names its volume.
+    fn keep_or_lose(&mut self, key: &Key, object: &Object, claim: &Value, named: &str, wish: &Wish) {
+        let api = &self.server.api;
+        let is_complete = claim["metadata"]["annotations"][BIND_COMPLETED].is_string();
+        let Some(volume) = self.book.get(named) else {
+            // It may have been created a moment ago.
+            let is_gone = api.store.get(VOLUMES, &("".into(), named.into())).is_none();
+            if is_complete && is_gone {
+                binding::lose(api, key);
+            }
+            return;
+        };
+        let is_ours = volume.claim.is_none() || volume.is_for(key, &object.uid);
+        if is_ours && !volume.is_deleting && (is_complete || volume.is_enough(wish)) {
+            let bound = binding::bind(api, named, key, claim);
+            self.learn(bound.as_deref());
+        }
+    }
+
+    /// Provisions a volume, or meets the trouble that the claim is in.
+    fn provision(&mut self, object: &Object, claim: &Value, class: &Value, is_provisioned: bool) {
+        let (server, key) = (self.server.clone(), &object.key);
+        if self.provisioning.get(key).is_some_and(|attempt| attempt.uid == object.uid) {
+            return;
+        }
+        let is_ours = |trouble| trouble != Trouble::PodNeverEnds;
+        let trouble = if is_provisioned { None } else { server.faults.meet(object, is_ours) };
+        let now = server.api.clock.now();
+        let (until, succeeds) = match trouble {
+            Some(Trouble::ProvisioningTakes(time)) => (Some(later(now, time)), true),
+            Some(Trouble::ProvisioningFails) => {
+                binding::annotate_claim(&server.api, key, &object.uid, &[(SELECTED_NODE, None)]);
+                if waits_for_consumer(class) {
+                    return;
+                }
+                (Some(later(now, RETRY)), false)
+            }
+            Some(_) => (None, false),
+            None => return create(&server.api, claim, class),
+        };
+        self.provisioning.insert(key.clone(), Attempt { uid: object.uid.clone(), until, succeeds });
+    }
+
+    fn forget(&mut self, key: &Key) {
+        self.provisioning.remove(key);
+        self.waiting.retain(|_, keys| {
+            keys.remove(key);
+            !keys.is_empty()
+        });
+    }
+}
+
+fn create(api: &Api, claim: &Value, class: &Value) {
+    if let Some(kind) = api.kind_of(VOLUMES) {
+        let volume = provisioner::volume(api, claim, class);
+        // Of the same name is only the volume for this very claim.
+        let _ = api.create(&kind, "", volume, &Options::internal());
+    }
+}
+
+/// Returns a class, null when there is none of that name.
+fn class_named(api: &Api, name: &str) -> Value {
+    api.store.get(CLASSES, &("".into(), name.into())).map(|class| class.value()).unwrap_or_default()
+}
+
+fn waits_for_consumer(class: &Value) -> bool {
+    class["volumeBindingMode"] == "WaitForFirstConsumer"
+}

@@ -1,0 +1,34 @@
+//! What a new claim gets from other objects: the default class.
+
+use serde_json::Value;
+
+use super::super::api::Api;
+use super::super::kinds::Kind;
+use super::super::meta;
+use super::{CLAIMS, CLASSES, class_of};
+
+const IS_DEFAULT: [&str; 2] =
+    ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
+
+/// Says whether a class is for claims that name none.
+pub(super) fn is_default(class: &Value) -> bool {
+    IS_DEFAULT.iter().any(|key| class["metadata"]["annotations"][*key] == "true")
+}
+
+/// Gives a new claim without a class the default one; of several the youngest, then the first by name.
+pub(in super::super) fn admit(api: &Api, kind: &Kind, object: &mut Value) {
+    if &*kind.storage != CLAIMS || class_of(object).is_some() || !object["spec"].is_object() {
+        return;
+    }
+    let mut best: Option<Value> = None;
+    for class in api.store.list(CLASSES, "").items {
+        let class = class.value();
+        let age = |class: &Value| meta::text(class, "creationTimestamp").to_owned();
+        if is_default(&class) && best.as_ref().is_none_or(|best| age(&class) > age(best)) {
+            best = Some(class);
+        }
+    }
+    if let Some(class) = best {
+        object["spec"]["storageClassName"] = class["metadata"]["name"].clone();
+    }
+}

@@ -1,0 +1,230 @@
+//! What an API server refuses of the kinds of storage.
+
+use serde_json::Value;
+
+use super::super::errors::FieldError;
+use super::super::validate::is_quantity;
+
+const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
+const IMMUTABLE: &str = "field is immutable";
+
+/// What a volume's spec holds beside its source.
+const NOT_A_SOURCE: [&str; 9] = [
+    "accessModes",
+    "capacity",
+    "claimRef",
+    "mountOptions",
+    "nodeAffinity",
+    "persistentVolumeReclaimPolicy",
+    "storageClassName",
+    "volumeAttributesClassName",
+    "volumeMode",
+];
+
+/// Checks a PersistentVolume.
+pub(super) fn volume(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let spec = &object["spec"];
+    let mut errors = access_modes(spec);
+    let capacity = &spec["capacity"];
+    if capacity.as_object().is_none_or(serde_json::Map::is_empty) {
+        errors.push(FieldError::required("spec.capacity", ""));
+    } else if capacity["storage"].is_null() || capacity.as_object().is_some_and(|all| all.len() > 1) {
+        errors.push(FieldError::unsupported("spec.capacity", capacity, &["storage"]));
+    } else {
+        errors.extend(positive(&capacity["storage"], "spec.capacity[storage]"));
+    }
+    let policies = ["Delete", "Recycle", "Retain"];
+    errors.extend(one_of(spec, "persistentVolumeReclaimPolicy", &policies));
+    errors.extend(one_of(spec, "volumeMode", &VOLUME_MODES));
+    match sources(spec).as_slice() {
+        [] => errors.push(FieldError::required("spec", "must specify a volume type")),
+        [("local", _)] if spec["nodeAffinity"]["required"].is_null() => {
+            let why = "Local volume requires node affinity";
+            errors.push(FieldError::required("spec.nodeAffinity", why));
+        }
+        [_] => {}
+        [_, others @ ..] => errors.extend(others.iter().map(|(key, _)| {
+            FieldError::forbidden(format!("spec.{key}"), "may not specify more than 1 volume type")
+        })),
+    }
+    let Some(old) = old.map(|old| &old["spec"]) else { return errors };
+    if sources(old) != sources(spec) {
+        let why = "spec.persistentvolumesource is immutable after creation";
+        errors.push(FieldError::forbidden("spec.persistentvolumesource", why));
+    }
+    errors.extend(immutable(spec, old, &["volumeMode"], "spec."));
+    if !old["nodeAffinity"].is_null() {
+        errors.extend(immutable(spec, old, &["nodeAffinity"], "spec."));
+    }
+    errors
+}
+
+fn sources(spec: &Value) -> Vec<(&str, &Value)> {
+    let fields = spec.as_object().into_iter().flatten();
+    let fields = fields.filter(|(key, value)| !value.is_null() && !NOT_A_SOURCE.contains(&key.as_str()));
+    fields.map(|(key, value)| (key.as_str(), value)).collect()
+}
+
+/// Checks a PersistentVolumeClaim.
+pub(super) fn claim(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let spec = &object["spec"];
+    let mut errors = access_modes(spec);
+    errors.extend(one_of(spec, "volumeMode", &VOLUME_MODES));
+    match &spec["resources"]["requests"]["storage"] {
+        Value::Null => errors.push(FieldError::required("spec.resources[storage]", "")),
+        amount => errors.extend(positive(amount, "spec.resources[storage]")),
+    }
+    let Some(old) = old else { return errors };
+    if !same_claim(spec, &old["spec"], &object["status"]) {
+        let why = "spec is immutable after creation except resources.requests and volumeAttributesClassName for \
+                   bound claims";
+        errors.push(FieldError::forbidden("spec", why));
+    }
+    errors
+}
+
+/// Says whether a claim asks for the same but for what may change.
+fn same_claim(new: &Value, old: &Value, status: &Value) -> bool {
+    let is_bound = status["phase"] == "Bound";
+    let mut old = old.clone();
+    let mut take = |key: &str| match new.get(key) {
+        Some(value) => old[key] = value.clone(),
+        None => _ = old.as_object_mut().map(|fields| fields.remove(key)),
+    };
+    // The binder names the volume, once; a class may come later to a claim that had none.
+    let is_open = |spec: &Value, key: &str| spec[key].as_str().is_none_or(str::is_empty);
+    if is_bound {
+        take("resources");
+        take("volumeAttributesClassName");
+    }
+    if is_open(&old, "volumeName") {
+        old["volumeName"] = new["volumeName"].clone();
+    }
+    if old["storageClassName"].is_null() {
+        old["storageClassName"] = new["storageClassName"].clone();
+    }
+    let shown = |spec: &Value| {
+        let fields = spec.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+        fields.map(|(key, value)| (key.clone(), value.clone())).collect::<Vec<_>>()
+    };
+    shown(new) == shown(&old)
+}
+
+fn access_modes(spec: &Value) -> Vec<FieldError> {
+    let modes = spec["accessModes"].as_array().map_or(&[][..], Vec::as_slice);
+    if modes.is_empty() {
+        return vec![FieldError::required("spec.accessModes", "at least 1 access mode is required")];
+    }
+    let is_unknown = |mode: &&Value| !mode.as_str().is_some_and(|mode| MODES.contains(&mode));
+    let unknown = modes.iter().filter(is_unknown);
+    let mut errors: Vec<FieldError> =
+        unknown.map(|mode| FieldError::unsupported("spec.accessModes", mode, &MODES)).collect();
+    if modes.len() > 1 && modes.iter().any(|mode| mode == "ReadWriteOncePod") {
+        let why = "may not use ReadWriteOncePod with other access modes";
+        errors.push(FieldError::forbidden("spec.accessModes", why));
+    }
+    errors
+}
+
+fn positive(amount: &Value, field: &str) -> Option<FieldError> {
+    let text = amount.as_str().map_or_else(|| amount.to_string(), str::to_owned);
+    let is_zero = text.chars().filter(char::is_ascii_digit).all(|digit| digit == '0');
+    if text.starts_with('-') || is_zero || !is_quantity(&text) {
+        return Some(FieldError::invalid(field, amount, "must be greater than zero"));
+    }
+    None
+}
+
+fn one_of(object: &Value, key: &str, known: &[&str]) -> Option<FieldError> {
+    let text = object[key].as_str()?;
+    (!known.contains(&text)).then(|| FieldError::unsupported(format!("spec.{key}"), &object[key], known))
+}
+
+fn immutable(new: &Value, old: &Value, keys: &[&str], path: &str) -> Vec<FieldError> {
+    let changed = keys.iter().filter(|key| new[**key] != old[**key]);
+    changed.map(|key| FieldError::invalid(format!("{path}{key}"), &new[*key], IMMUTABLE)).collect()
+}
+
+/// Checks a StorageClass.
+pub(super) fn class(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if object["provisioner"].as_str().is_none_or(str::is_empty) {
+        errors.push(FieldError::required("provisioner", ""));
+    }
+    for (key, known) in [
+        ("reclaimPolicy", ["Delete", "Retain"]),
+        ("volumeBindingMode", ["Immediate", "WaitForFirstConsumer"]),
+    ] {
+        if !object[key].as_str().is_some_and(|text| known.contains(&text)) {
+            errors.push(FieldError::unsupported(key, &object[key], &known));
+        }
+    }
+    let Some(old) = old else { return errors };
+    for key in ["parameters", "provisioner", "reclaimPolicy"] {
+        if object[key] != old[key] {
+            errors.push(FieldError::forbidden(key, &format!("updates to {key} are forbidden.")));
+        }
+    }
+    errors.extend(immutable(object, old, &["volumeBindingMode"], ""));
+    errors
+}
+
+/// Checks a CSINode: every driver once, with the node's id.
+pub(super) fn csi_node(object: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let drivers = object["spec"]["drivers"].as_array().map_or(&[][..], Vec::as_slice);
+    for (index, driver) in drivers.iter().enumerate() {
+        let here = format!("spec.drivers[{index}]");
+        for key in ["name", "nodeID"] {
+            if driver[key].as_str().is_none_or(str::is_empty) {
+                errors.push(FieldError::required(format!("{here}.{key}"), ""));
+            }
+        }
+        if drivers.iter().take(index).any(|other| other["name"] == driver["name"]) {
+            errors.push(FieldError::duplicate(format!("{here}.name"), &driver["name"]));
+        }
+        if driver["allocatable"]["count"].as_i64().is_some_and(|count| count < 0) {
+            let why = "must be greater than or equal to 0";
+            let field = format!("{here}.allocatable.count");
+            errors.push(FieldError::invalid(field, &driver["allocatable"]["count"], why));
+        }
+    }
+    errors
+}
+
+/// Checks a CSIStorageCapacity.
+pub(super) fn capacity(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if object["storageClassName"].as_str().is_none_or(str::is_empty) {
+        errors.push(FieldError::required("storageClassName", ""));
+    }
+    if object["capacity"].as_str().is_some_and(|text| text.starts_with('-') || !is_quantity(text)) {
+        let why = "must be greater than or equal to 0";
+        errors.push(FieldError::invalid("capacity", &object["capacity"], why));
+    }
+    if let Some(old) = old {
+        errors.extend(immutable(object, old, &["nodeTopology", "storageClassName"], ""));
+    }
+    errors
+}
+
+/// Checks a VolumeAttachment.
+pub(super) fn attachment(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let spec = &object["spec"];
+    let mut errors = Vec::new();
+    for key in ["attacher", "nodeName"] {
+        if spec[key].as_str().is_none_or(str::is_empty) {
+            errors.push(FieldError::required(format!("spec.{key}"), ""));
+        }
+    }
+    let source = &spec["source"];
+    if source["persistentVolumeName"].is_null() && source["inlineVolumeSpec"].is_null() {
+        let why = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+        errors.push(FieldError::required("spec.source", why));
+    }
+    if old.is_some_and(|old| old["spec"] != *spec) {
+        errors.push(FieldError::invalid("spec", spec, IMMUTABLE));
+    }
+    errors
+}

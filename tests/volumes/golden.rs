@@ -1,0 +1,63 @@
+//! Golden tables: `tests/data/volumes/<Plugin>.txt`.
+//!
+//! A case begins with `case`, then come objects as in `world.rs`. `ask` is the pod; the lines after it are
+//! what is expected: `<node> ok`, `<node> U <message>`, `<node> UAU <message>`, or `*` for the pod as a whole.
+//! Lines before the first case belong to every case.
+
+use std::fs;
+use std::path::Path;
+
+use crate::ask::{ask, lines, plugin};
+use crate::world;
+
+struct Case<'a> {
+    name: &'a str,
+    objects: Vec<&'a str>,
+    asked: &'a str,
+    want: Vec<&'a str>,
+}
+
+fn cases(text: &str) -> Vec<Case<'_>> {
+    let mut common = Vec::new();
+    let mut all: Vec<Case<'_>> = Vec::new();
+    for line in text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')) {
+        if let Some(name) = line.strip_prefix("case ") {
+            all.push(Case { name, objects: Vec::new(), asked: "", want: Vec::new() });
+            continue;
+        }
+        match all.last_mut() {
+            None => common.push(line),
+            Some(case) if line.starts_with("ask ") => case.asked = line,
+            Some(case) if case.asked.is_empty() => case.objects.push(line),
+            Some(case) => case.want.push(line),
+        }
+    }
+    for case in &mut all {
+        case.objects.splice(0..0, common.iter().copied());
+    }
+    all
+}
+
+#[test]
+fn plugins_say_what_kube_scheduler_says() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/volumes");
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    files.sort();
+    let (mut n, mut wrong) = (0, Vec::new());
+    for file in files {
+        let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
+        let plugin = plugin(&name);
+        for case in cases(&fs::read_to_string(&file).unwrap()) {
+            n += 1;
+            let cluster = world::cluster(&case.objects);
+            let pod = world::pod(case.asked);
+            let got = lines(&cluster, &ask(&*plugin, &cluster, &pod.spec));
+            if got != case.want {
+                let (got, want) = (got.join("\n    "), case.want.join("\n    "));
+                wrong.push(format!("{name}: {}\n  want\n    {want}\n  got\n    {got}", case.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {n} cases:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(n > 60, "only {n} cases");
+}
