@@ -243,7 +243,7 @@ mod tests {
             let seen = topology.clone();
             let before = texts(&seen, "rack", 80);
             // An empty text: a node without the label.
-            let on_it = |rack| if rack == "" { labels(&[]) } else { labels(&[("rack", rack)]) };
+            let on_it = |rack: &str| if rack.is_empty() { labels(&[]) } else { labels(&[("rack", rack)]) };
             topology.set(NodeIdx(node), rack.map(on_it).as_ref());
             let (kept, made) = (topology.column(&key), topology.make(&key));
             assert_eq!(kept.n_nodes(), made.n_nodes());
