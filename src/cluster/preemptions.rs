@@ -5,6 +5,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::framework::post_filter::Plan;
 use crate::model::collections::FxHashMap;
 use crate::model::{Name, Now, PodId, PodKey};
@@ -151,11 +153,15 @@ pub struct PreemptionCounts {
     pub wasted: BTreeMap<End, u64>,
 }
 
+/// Pods that preempt.
+pub type Preemptors = SmallVec<[PodId; 1]>;
+
 /// The book.
 #[derive(Clone, Debug, Default)]
 pub struct Preemptions {
     open: Arc<BTreeMap<PodId, Arc<Preemption>>>,
-    preemptor_of: Arc<FxHashMap<PodId, PodId>>,
+    /// Who waits for each awaited victim: pods of equal priority may need the same one gone.
+    waiting_for: Arc<FxHashMap<PodId, Preemptors>>,
     ended: Arc<VecDeque<Arc<Preemption>>>,
     counts: PreemptionCounts,
 }
@@ -166,10 +172,9 @@ impl Preemptions {
         self.open.get(&preemptor)
     }
 
-    /// Returns the preemption in which a pod is a victim that is awaited.
-    pub fn with_victim(&self, victim: PodId) -> Option<(PodId, &Arc<Preemption>)> {
-        let preemptor = self.preemptor_of.get(&victim)?;
-        Some((*preemptor, self.open.get(preemptor)?))
+    /// Returns the pods that wait for a victim to be gone, in the order of their decisions.
+    pub fn waiting_for(&self, victim: PodId) -> &[PodId] {
+        self.waiting_for.get(&victim).map_or(&[], |preemptors| preemptors)
     }
 
     /// Iterates over the preemptions under way.
@@ -197,9 +202,9 @@ impl Preemptions {
         self.end(preemptor, End::ChosenAgain, preemption.decided);
         self.counts.preemptions += 1;
         self.counts.victims += preemption.victims.len() as u64;
-        let by_victim = Arc::make_mut(&mut self.preemptor_of);
+        let waiting_for = Arc::make_mut(&mut self.waiting_for);
         for victim in preemption.victims.iter().filter(|v| v.state.is_awaited()) {
-            by_victim.insert(victim.pod, preemptor);
+            waiting_for.entry(victim.pod).or_default().push(preemptor);
         }
         Arc::make_mut(&mut self.open).insert(preemptor, Arc::new(preemption));
     }
@@ -210,10 +215,13 @@ impl Preemptions {
             return false;
         }
         let Some(mut preemption) = Arc::make_mut(&mut self.open).remove(&preemptor) else { return false };
-        let by_victim = Arc::make_mut(&mut self.preemptor_of);
+        let waiting_for = Arc::make_mut(&mut self.waiting_for);
         for victim in &preemption.victims {
-            if by_victim.get(&victim.pod) == Some(&preemptor) {
-                by_victim.remove(&victim.pod);
+            if let Some(preemptors) = waiting_for.get_mut(&victim.pod) {
+                preemptors.retain(|p| *p != preemptor);
+                if preemptors.is_empty() {
+                    waiting_for.remove(&victim.pod);
+                }
             }
         }
         let cost = preemption.victims.iter().filter(|v| v.state.is_cost()).count() as u64;
@@ -231,16 +239,21 @@ impl Preemptions {
         true
     }
 
-    /// Notes how far an eviction is. Returns the preemptor when it now waits for nobody any more.
-    pub fn note(&mut self, victim: PodId, state: VictimState, now: Now) -> Option<PodId> {
-        let preemptor = *self.preemptor_of.get(&victim)?;
-        let preemption = Arc::make_mut(Arc::make_mut(&mut self.open).get_mut(&preemptor)?);
-        let known = preemption.victims.iter_mut().find(|v| v.pod == victim)?;
-        (known.state, known.since) = (state, now);
-        if !known.state.is_awaited() {
-            Arc::make_mut(&mut self.preemptor_of).remove(&victim);
+    /// Notes how far an eviction is. Returns the preemptors that now wait for nobody any more.
+    pub fn note(&mut self, victim: PodId, state: &VictimState, now: Now) -> Preemptors {
+        let Some(mut preemptors) = self.waiting_for.get(&victim).cloned() else { return Preemptors::new() };
+        if !state.is_awaited() {
+            Arc::make_mut(&mut self.waiting_for).remove(&victim);
         }
-        preemption.is_clear().then_some(preemptor)
+        let open = Arc::make_mut(&mut self.open);
+        preemptors.retain(|preemptor| {
+            let Some(preemption) = open.get_mut(preemptor).map(Arc::make_mut) else { return false };
+            if let Some(known) = preemption.victims.iter_mut().find(|v| v.pod == victim) {
+                (known.state, known.since) = (state.clone(), now);
+            }
+            preemption.is_clear()
+        });
+        preemptors
     }
 }
 
@@ -278,14 +291,29 @@ mod tests {
     fn the_preemptor_is_told_when_the_last_victim_is_out_of_the_way() {
         let (mut book, now) = (Preemptions::default(), Now::default());
         book.begin(PodId(9), preemption(&[1, 2]));
-        assert_eq!(book.note(PodId(1), VictimState::Terminating, now), None);
-        assert_eq!(book.note(PodId(1), VictimState::Gone, now), None);
-        assert!(book.with_victim(PodId(1)).is_none());
-        assert_eq!(book.note(PodId(2), VictimState::Refused("no".into()), now), Some(PodId(9)));
+        assert!(book.note(PodId(1), &VictimState::Terminating, now).is_empty());
+        assert!(book.note(PodId(1), &VictimState::Gone, now).is_empty());
+        assert!(book.waiting_for(PodId(1)).is_empty());
+        assert_eq!(book.note(PodId(2), &VictimState::Refused("no".into()), now).as_slice(), [PodId(9)]);
         assert!(book.end(PodId(9), End::PlacedElsewhere, now));
         assert!(!book.end(PodId(9), End::Bound, now));
         assert_eq!(book.counts().wasted[&End::PlacedElsewhere], 1, "a refused eviction cost nothing");
         assert_eq!(book.ended().count(), 1);
+    }
+
+    #[test]
+    fn several_preemptors_wait_for_one_victim() {
+        let (mut book, now) = (Preemptions::default(), Now::default());
+        book.begin(PodId(8), preemption(&[1]));
+        book.begin(PodId(9), preemption(&[1, 2]));
+        assert_eq!(book.waiting_for(PodId(1)), [PodId(8), PodId(9)]);
+        assert_eq!(book.note(PodId(1), &VictimState::Gone, now).as_slice(), [PodId(8)]);
+        assert!(book.waiting_for(PodId(1)).is_empty());
+        assert_eq!(book.note(PodId(2), &VictimState::Gone, now).as_slice(), [PodId(9)]);
+        book.begin(PodId(7), preemption(&[3]));
+        book.begin(PodId(8), preemption(&[3]));
+        book.end(PodId(7), End::Overtaken, now);
+        assert_eq!(book.waiting_for(PodId(3)), [PodId(8)], "who no longer waits is not told");
     }
 
     #[test]

@@ -180,11 +180,13 @@ impl Scheduler {
                 VictimState::Cancelled
             }
             _ if pod.deleting => VictimState::Terminating,
+            // Another pod needed it gone; its eviction is on the way.
+            _ if self.evictions.values().any(|(_, uid)| *uid == pod.uid) => VictimState::Ordered,
             _ => {
                 let id = self.next_effect_id();
                 let scheduler = &preemptor.scheduler_name;
                 let message = format!("{scheduler}: preempting to accommodate a higher priority pod");
-                self.evictions.insert(id, choice.pod);
+                self.evictions.insert(id, (choice.pod, pod.uid.clone()));
                 self.order(Effect::Evict(EvictOrder {
                     id,
                     victim: pod_ref(&pod),
@@ -223,36 +225,34 @@ impl Scheduler {
 
     /// What came of an evict order.
     pub(super) fn settle_eviction(&mut self, id: EffectId, uid: &Arc<str>, outcome: EvictOutcome, now: Now) {
-        let Some(victim) = self.evictions.remove(&id) else { return };
-        let is_there = self.cluster.pod(victim).is_some_and(|r| r.pod.uid == *uid);
-        match outcome {
+        let Some((victim, _)) = self.evictions.remove(&id) else { return };
+        if self.cluster.pod(victim).is_none_or(|r| r.pod.uid != *uid) {
+            return;
+        }
+        let state = match outcome {
             // Its room is free when the watch says that it is gone.
-            EvictOutcome::Deleted | EvictOutcome::Gone if is_there => {
-                self.cluster.preemptions_mut().note(victim, VictimState::Terminating, now);
+            EvictOutcome::Deleted | EvictOutcome::Gone => VictimState::Terminating,
+            EvictOutcome::Refused { status, message } => {
+                VictimState::Refused(format!("{message} (HTTP {status})").into())
             }
-            EvictOutcome::Deleted | EvictOutcome::Gone => {}
-            EvictOutcome::Refused { status, message } if is_there => {
-                let message = format!("{message} (HTTP {status})");
-                let clear =
-                    self.cluster.preemptions_mut().note(victim, VictimState::Refused(message.into()), now);
-                if let Some(unit) = clear.and_then(|preemptor| self.queue.unit_of(preemptor)) {
-                    self.queue.wake_unit(unit, now.monotonic);
-                }
+        };
+        for preemptor in self.cluster.preemptions_mut().note(victim, &state, now) {
+            if let Some(unit) = self.queue.unit_of(preemptor) {
+                self.queue.wake_unit(unit, now.monotonic);
             }
-            EvictOutcome::Refused { .. } => {}
         }
     }
 
     /// A pod is out of the state: it may have been somebody's victim.
     pub(super) fn victim_gone(&mut self, id: PodId, now: Now) {
-        if let Some(preemptor) = self.cluster.preemptions_mut().note(id, VictimState::Gone, now) {
+        for preemptor in self.cluster.preemptions_mut().note(id, &VictimState::Gone, now) {
             self.try_again(preemptor, now);
         }
     }
 
     /// A pod is being deleted: as a victim, it is on its way.
     pub(super) fn victim_terminates(&mut self, id: PodId, now: Now) {
-        self.cluster.preemptions_mut().note(id, VictimState::Terminating, now);
+        self.cluster.preemptions_mut().note(id, &VictimState::Terminating, now);
     }
 
     fn try_again(&mut self, preemptor: PodId, now: Now) {
@@ -280,6 +280,24 @@ impl Scheduler {
                 }
             }
             None => drop(self.end_nomination(id, End::NominationChanged, now)),
+        }
+    }
+
+    /// Returns what the API server should say of a unit's nomination when it says something else: a write was
+    /// lost.
+    pub(super) fn untold_nomination(&self, unit: UnitId, pod: &Pod) -> Option<Option<Name>> {
+        let id = self.queue.unit(unit)?.pods[0];
+        let ours = self.cluster.nominator().of(id).map(|n| &n.node);
+        (pod.nominated_node.as_ref() != ours).then(|| ours.cloned())
+    }
+
+    /// A pod that is bound is nominated to nothing. The API server sees to that when it binds; a nomination that
+    /// was written a moment later is taken back here.
+    pub(super) fn clear_late_nomination(&mut self, pod: &Pod) {
+        let is_late = pod.node_name.is_some() && pod.nominated_node.is_some() && !pod.deleting;
+        if is_late && !pod.phase.is_terminal() && self.cluster.is_ours(&pod.scheduler_name) {
+            let (pod, nomination) = (pod_ref(pod), Some(None));
+            self.order(Effect::Status(StatusOrder { pod, condition: None, nomination }));
         }
     }
 
