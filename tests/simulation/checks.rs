@@ -86,7 +86,8 @@ impl Checks {
         if let Some(what) = room::exceeded(object, &there, &wanted) {
             panic!("{} is placed where there is no room: {what}", pod.key);
         }
-        assert!(pod.spec.host_ports.is_empty() || !room::share_port(&on_node), "{} shares a port", pod.key);
+        let shares = on_node.iter().find(|other| room::wants_port_of(pod, other));
+        assert!(shares.is_none(), "{} shares a port with {:?}", pod.key, shares.map(|p| &p.key));
         let nominees = cluster.nominator().on(&object.name).iter().filter(|n| **n != id);
         let nominees = nominees.filter_map(|n| cluster.pod(*n)).filter(|r| r.node.is_none());
         let nominees: Vec<&Pod> =
@@ -223,7 +224,7 @@ fn places(cluster: &Cluster) {
     for slot in (0..cluster.n_slots() as u32).map(NodeIdx) {
         let taken = room::taken(pods.get(&slot).into_iter().flatten().copied());
         for resource in columns.offered() {
-            let want = taken.get(&columns.name(resource)).copied().unwrap_or(0);
+            let want = taken.get(&columns.name(resource));
             let have = columns.requested(slot, resource);
             assert_eq!(have, want, "{} of {}", columns.name(resource), cluster.slot(slot).name);
         }
