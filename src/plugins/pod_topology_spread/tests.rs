@@ -270,8 +270,7 @@ fn reads() {
     let mut cluster = zones();
     cluster.put(("app", "web"), &["a1", "a2", "a2"]);
     cluster.see(web("p", &[constraint(ZONE, 1, true)]));
-    let params =
-        |name: &str| [("namespace", "d"), ("podName", name)].map(|(k, v)| (k.to_owned(), v.to_owned()));
+    let params = |name: &str| [("namespace", "d"), ("name", name)].map(|(k, v)| (k.to_owned(), v.to_owned()));
     let read = |at: usize, name: &str| {
         let (params, now) = (params(name).into(), crate::model::Now::default());
         (Factory.endpoints()[at].read)(&ReadContext { view: cluster.view(), params: &params, now })
