@@ -143,5 +143,8 @@ fn nothing_leaks_and_nothing_is_promised_twice() {
         "{n} seeds: {placed} placements ({of_nominees} of nominees, {beside} beside nominees), {refused} refusals, \
          {evictions} evictions"
     );
-    assert!(n < 100 || placed.min(refused).min(evictions).min(beside).min(of_nominees) > 0, "something never happens");
+    assert!(
+        n < 100 || placed.min(refused).min(evictions).min(beside).min(of_nominees) > 0,
+        "something never happens"
+    );
 }

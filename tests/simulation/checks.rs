@@ -115,7 +115,8 @@ impl Checks {
         let record = cluster.pod(id).expect("the preemptor is there");
         assert!(!record.pod.never_preempts, "{preemptor} never preempts");
         let nomination = cluster.nominator().of(id);
-        let nomination = nomination.unwrap_or_else(|| panic!("{victim} is evicted for {preemptor}, not nominated"));
+        let nomination =
+            nomination.unwrap_or_else(|| panic!("{victim} is evicted for {preemptor}, not nominated"));
         let evicted = cluster.find_pod(victim).and_then(|v| cluster.pod(v)).expect("the victim is there");
         let node = evicted.node.map(|n| &cluster.slot(n).name);
         assert_eq!(node, Some(&nomination.node), "{victim} is evicted where {preemptor} goes");
@@ -175,7 +176,12 @@ fn stages(scheduler: &Scheduler, after: &str) {
         *counted.entry(unit.stage.as_str()).or_default() += 1;
         let record = cluster.pod(unit.pods[0]).expect("a unit's pod is in the state");
         assert_eq!((queue.unit_of(unit.pods[0]), &record.pod.key), (Some(id), &unit.key));
-        assert_eq!(unit.stage == QueueStage::InFlight, record.stage.is_assumed(), "{} after {after}", unit.key);
+        assert_eq!(
+            unit.stage == QueueStage::InFlight,
+            record.stage.is_assumed(),
+            "{} after {after}",
+            unit.key
+        );
         match scheduler.verdict(unit.pods[0]).map(|v| &v.outcome) {
             Some(Outcome::Placed { .. }) => assert!(record.stage.is_assumed() || was_cancelled(unit.stage)),
             Some(Outcome::Gated(_)) => assert_eq!(unit.stage, QueueStage::Gated, "{}", unit.key),
@@ -272,6 +278,10 @@ fn book(cluster: &Cluster) {
     let counts = book.counts();
     let wasted: u64 = counts.wasted.values().sum();
     // Ended ones are remembered up to a number that no run reaches.
-    assert_eq!(counts.victims, counts.useful + wasted + (open + refused) as u64, "every victim is accounted for");
+    assert_eq!(
+        counts.victims,
+        counts.useful + wasted + (open + refused) as u64,
+        "every victim is accounted for"
+    );
     assert_eq!(counts.preemptions, (book.open().count() + book.ended().count()) as u64);
 }

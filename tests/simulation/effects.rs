@@ -105,14 +105,22 @@ impl World {
         let how = if self.goes_wrong() { self.rng.below(4) } else { usize::MAX };
         if how == 0 {
             self.note(|_| format!("api: evict {} refused", order.victim.key));
-            return self.evict_done(id, uid, EvictOutcome::Refused { status: 500, message: "etcd is away".into() });
+            return self.evict_done(
+                id,
+                uid,
+                EvictOutcome::Refused { status: 500, message: "etcd is away".into() },
+            );
         }
         if is_there {
             self.api.change(&order.victim.key, |s| s.pod.is_preempted = true);
         }
         if how == 1 {
             self.note(|_| format!("api: evict {} refused halfway", order.victim.key));
-            return self.evict_done(id, uid, EvictOutcome::Refused { status: 500, message: "etcd is away".into() });
+            return self.evict_done(
+                id,
+                uid,
+                EvictOutcome::Refused { status: 500, message: "etcd is away".into() },
+            );
         }
         let is_stubborn = is_there && self.rng.chance(self.nature.stubborn);
         if is_stubborn && let Some(stored) = self.api.pods.get_mut(&order.victim.key) {
@@ -157,7 +165,9 @@ impl World {
     pub(crate) fn write_status(&mut self, uid: &Arc<str>) {
         let is_lost = self.goes_wrong();
         let Some(order) = self.statuses.remove(uid) else { return };
-        self.note(|_| format!("api: status {} nominated {:?}, lost {is_lost}", order.pod.key, order.nomination));
+        self.note(|_| {
+            format!("api: status {} nominated {:?}, lost {is_lost}", order.pod.key, order.nomination)
+        });
         if !is_lost {
             self.api.patch_status(&order);
         }

@@ -40,7 +40,11 @@ impl World {
         assert_eq!(scheduler.n_unsettled(), 0, "orders are not settled");
         assert_eq!(self.checks.open_evictions(), 0, "evictions are not settled");
         let counts = scheduler.queue().counts();
-        assert_eq!((counts.active, counts.backoff, counts.gated, counts.in_flight), (0, 0, 0, 0), "{counts:?}");
+        assert_eq!(
+            (counts.active, counts.backoff, counts.gated, counts.in_flight),
+            (0, 0, 0, 0),
+            "{counts:?}"
+        );
         for (_, record) in cluster.pods() {
             assert!(!record.stage.is_assumed(), "{} is {}", record.pod.key, record.stage.as_str());
             assert!(record.reservations.is_empty(), "{} holds something", record.pod.key);
@@ -95,9 +99,8 @@ impl World {
 
     fn state_is_what_the_server_holds(&self) {
         let cluster = self.core.scheduler.cluster();
-        let relevant = |p: &pellucid::model::Pod| {
-            takes_room(p) || (waits(p) && cluster.is_ours(&p.scheduler_name))
-        };
+        let relevant =
+            |p: &pellucid::model::Pod| takes_room(p) || (waits(p) && cluster.is_ours(&p.scheduler_name));
         let mut n = 0;
         for pod in self.api.pods.values().map(|s| &s.pod).filter(|p| relevant(p)) {
             let record = cluster.find_pod(&pod.key).and_then(|id| cluster.pod(id));

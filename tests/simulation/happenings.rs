@@ -92,8 +92,14 @@ impl World {
     }
 
     fn preemptor_is_deleted(&mut self) {
-        let mut open: Vec<PodKey> =
-            self.core.scheduler.cluster().preemptions().open().filter_map(|(id, _)| self.key_of(id)).collect();
+        let mut open: Vec<PodKey> = self
+            .core
+            .scheduler
+            .cluster()
+            .preemptions()
+            .open()
+            .filter_map(|(id, _)| self.key_of(id))
+            .collect();
         open.sort();
         if let Some(key) = self.rng.pick(&open).cloned() {
             self.delete(&key);
@@ -154,7 +160,8 @@ impl World {
         self.note(|_| format!("api: node {} goes", node.name));
         self.api.delete_node(&node.name);
         if self.rng.chance(70) {
-            let later = if self.rng.chance(50) { self.rng.millis(1, 300) } else { self.rng.millis(300, 30_000) };
+            let later =
+                if self.rng.chance(50) { self.rng.millis(1, 300) } else { self.rng.millis(300, 30_000) };
             self.put(later, Action::NodeReturns(Box::new(node)));
         }
     }
@@ -219,7 +226,8 @@ impl World {
 
     fn pod_is_resized(&mut self) {
         let Some(key) = self.some_pod(|p| !p.phase.is_terminal()) else { return };
-        let requests = crate::workload::requests(self.rng.between(1, 12) * 250, 1 << self.rng.between(28, 31), 0);
+        let requests =
+            crate::workload::requests(self.rng.between(1, 12) * 250, 1 << self.rng.between(28, 31), 0);
         self.note(|_| format!("api: {key} is resized to {:?}", requests.list));
         self.api.change(&key, |s| Arc::make_mut(&mut s.pod.spec).requests = requests);
     }

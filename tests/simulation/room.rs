@@ -55,7 +55,8 @@ pub(crate) fn taken<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> Amounts {
 /// Returns a resource, among those of which `of` has something, of which `sum` is more than the node offers.
 pub(crate) fn exceeded(node: &Node, sum: &Amounts, of: &Amounts) -> Option<String> {
     let offered = Amounts::of(&node.allocatable, node.allocatable.pods);
-    let fixed = FIXED.iter().enumerate().map(|(i, name)| (*name, of.fixed[i], sum.fixed[i], offered.fixed[i]));
+    let fixed =
+        FIXED.iter().enumerate().map(|(i, name)| (*name, of.fixed[i], sum.fixed[i], offered.fixed[i]));
     let scalars = of.scalars.iter().map(|(name, of)| (&**name, *of, sum.get(name), offered.get(name)));
     fixed
         .chain(scalars)

@@ -6,7 +6,9 @@ use pellucid::model::object::Budget;
 use pellucid::model::pod::{HostPort, PodPhase, Protocol};
 use pellucid::model::relations::{NodeInclusion, PodAffinityTerm, PodTerms, SpreadConstraint, WeightedTerm};
 use pellucid::model::requests::{ContainerRequests, PodRequests, RequestInputs, ResourceList};
-use pellucid::model::selector::{LabelSelector, Labels, NodeAffinity, NodeSelectorTerm, Operator, Requirement};
+use pellucid::model::selector::{
+    LabelSelector, Labels, NodeAffinity, NodeSelectorTerm, Operator, Requirement,
+};
 use pellucid::model::storage::{ClaimUse, PersistentVolumeClaim, StorageClass};
 use pellucid::model::taint::{Taint, TaintEffect, Toleration, TolerationOperator};
 use pellucid::model::{Name, Node, Pod, PodKey, PodSpec};
@@ -105,7 +107,8 @@ impl Workload {
         let spec = rng.pick(&self.templates).expect("there are templates").clone();
         self.pods += 1;
         // Now and then a name that was there before, if it is free.
-        let again = PodKey::new(rng.pick(&NAMESPACES).expect("not empty"), &format!("p{}", rng.below(self.pods)));
+        let again =
+            PodKey::new(rng.pick(&NAMESPACES).expect("not empty"), &format!("p{}", rng.below(self.pods)));
         let fresh = PodKey::new(rng.pick(&NAMESPACES).expect("not empty"), &format!("p{}", self.pods));
         let key = if rng.chance(10) && !api.pods.contains_key(&again) { again } else { fresh };
         Pod {
@@ -203,7 +206,8 @@ fn template(rng: &mut Rng) -> PodSpec {
         ..NodeSelectorTerm::default()
     };
     if rng.chance(15) {
-        spec.affinity = NodeAffinity { selector: [("disk".into(), "ssd".into())].into(), ..NodeAffinity::default() };
+        spec.affinity =
+            NodeAffinity { selector: [("disk".into(), "ssd".into())].into(), ..NodeAffinity::default() };
     }
     if rng.chance(15) {
         spec.affinity.required = Some([zone(&["za", "zb"])].into());
@@ -232,8 +236,7 @@ fn relate(rng: &mut Rng, spec: &mut PodSpec, own: LabelSelector) {
         ..PodAffinityTerm::default()
     };
     if rng.chance(15) {
-        spec.pod_anti_affinity =
-            PodTerms { required: [term(HOSTNAME, &own)].into(), preferred: [].into() };
+        spec.pod_anti_affinity = PodTerms { required: [term(HOSTNAME, &own)].into(), preferred: [].into() };
     }
     if rng.chance(12) {
         let other = Name::new(rng.pick(&APPS).expect("not empty"));

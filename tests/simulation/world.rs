@@ -24,7 +24,11 @@ use crate::workload::Workload;
 /// Something that is due.
 pub(crate) enum Action {
     /// A watch delivers.
-    Watch { stream: Stream, epoch: u32, input: Input },
+    Watch {
+        stream: Stream,
+        epoch: u32,
+        input: Input,
+    },
     /// The scheduling thread gets to planning.
     Plan,
     /// A Binding reaches the API server for the so-manieth time.
@@ -292,7 +296,8 @@ impl World {
                     return;
                 }
                 let on_node = self.api.pods.iter().filter(|(_, s)| s.pod.node_name.as_ref() == Some(&node));
-                let gone: Vec<PodKey> = on_node.filter(|(_, s)| !s.is_stubborn).map(|(k, _)| k.clone()).collect();
+                let gone: Vec<PodKey> =
+                    on_node.filter(|(_, s)| !s.is_stubborn).map(|(k, _)| k.clone()).collect();
                 for key in gone {
                     self.note(|_| format!("api: {key} was on {node}, which is gone"));
                     self.api.remove(&key);
@@ -355,7 +360,9 @@ impl World {
 fn describe(step: &Step) -> String {
     use pellucid::cycle::decision::Outcome;
     let outcome = match &step.verdict.outcome {
-        Outcome::Placed { node, placement } => format!("to {node} {:?} {}", placement.score, placement.feasible),
+        Outcome::Placed { node, placement } => {
+            format!("to {node} {:?} {}", placement.score, placement.feasible)
+        }
         Outcome::Refused(refusal) | Outcome::Gated(refusal) => format!("refused: {}", refusal.message()),
     };
     let found = step.verdict.plan.as_ref().and_then(|plan| plan.candidates.first());
