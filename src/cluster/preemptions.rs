@@ -1,9 +1,15 @@
 //! The book of preemptions: who was evicted for whom, how far that is, and whether it was of use.
 //!
 //! Part of the state, so that roots show both sides. The engine writes it; nothing here decides anything.
+//!
+//! Several preemptors may wait for the same victim: on a full node, each of equal priority needs the room of
+//! those nominated before it as well. Its eviction is counted once, with the preemption that ordered it, or
+//! with the one of higher priority that took over.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+
+use smallvec::SmallVec;
 
 use crate::framework::post_filter::Plan;
 use crate::model::collections::FxHashMap;
@@ -67,6 +73,15 @@ pub struct Victim {
     pub state: VictimState,
     /// Since when.
     pub since: Now,
+    /// Whether the eviction counts as this preemption's: not when somebody else had begun it.
+    pub is_counted: bool,
+}
+
+impl Victim {
+    /// Whether something was lost by it on behalf of this preemption.
+    fn is_cost(&self) -> bool {
+        self.is_counted && self.state.is_cost()
+    }
 }
 
 /// What became of a preemption.
@@ -91,6 +106,18 @@ pub enum End {
 }
 
 impl End {
+    /// All there are.
+    pub const ALL: [Self; 8] = [
+        Self::Bound,
+        Self::PreemptorGone,
+        Self::PlacedElsewhere,
+        Self::NodeGone,
+        Self::Overtaken,
+        Self::NominationChanged,
+        Self::NothingFound,
+        Self::ChosenAgain,
+    ];
+
     /// Returns the word used in bodies and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -143,19 +170,25 @@ pub struct PreemptionCounts {
     pub attempts: u64,
     /// Searches that chose a node.
     pub preemptions: u64,
-    /// Victims chosen.
+    /// Victims chosen, each once: these are the useful, the wasted, the refused, and those of preemptions
+    /// under way.
     pub victims: u64,
     /// Victims whose preemptor ended bound to the node.
     pub useful: u64,
     /// Victims that were evicted for nothing, by what became of the preemption.
     pub wasted: BTreeMap<End, u64>,
+    /// Victims that the API server did not delete.
+    pub refused: u64,
 }
+
+type Preemptors = SmallVec<[PodId; 1]>;
 
 /// The book.
 #[derive(Clone, Debug, Default)]
 pub struct Preemptions {
     open: Arc<BTreeMap<PodId, Arc<Preemption>>>,
-    preemptor_of: Arc<FxHashMap<PodId, PodId>>,
+    /// Victims that are awaited, and by whom, those first who asked first.
+    preemptors_of: Arc<FxHashMap<PodId, Preemptors>>,
     ended: Arc<VecDeque<Arc<Preemption>>>,
     counts: PreemptionCounts,
 }
@@ -166,10 +199,14 @@ impl Preemptions {
         self.open.get(&preemptor)
     }
 
-    /// Returns the preemption in which a pod is a victim that is awaited.
-    pub fn with_victim(&self, victim: PodId) -> Option<(PodId, &Arc<Preemption>)> {
-        let preemptor = self.preemptor_of.get(&victim)?;
-        Some((*preemptor, self.open.get(preemptor)?))
+    /// Returns a pod's line in the preemption that counts its eviction, while it is awaited.
+    pub fn victim(&self, pod: PodId) -> Option<&Victim> {
+        let lines = self.preemptors_of.get(&pod)?.iter().filter_map(|by| self.line(*by, pod));
+        lines.max_by_key(|line| line.is_counted)
+    }
+
+    fn line(&self, preemptor: PodId, victim: PodId) -> Option<&Victim> {
+        self.open.get(&preemptor)?.victims.iter().find(|v| v.pod == victim)
     }
 
     /// Iterates over the preemptions under way.
@@ -192,16 +229,40 @@ impl Preemptions {
         self.counts.attempts += 1;
     }
 
-    /// Opens a preemption; an open one of the same pod ends.
-    pub fn begin(&mut self, preemptor: PodId, preemption: Preemption) {
+    /// Opens a preemption; an open one of the same pod ends. What `overtaken` pods evicted and it needs as
+    /// well is its own from now on.
+    pub fn begin(&mut self, preemptor: PodId, mut preemption: Preemption, overtaken: &[PodId]) {
+        for victim in &mut preemption.victims {
+            let takes_over = self.give_up_count(victim.pod, preemptor, overtaken);
+            if takes_over {
+                victim.is_counted = true;
+            } else if victim.is_counted {
+                self.counts.victims += 1;
+            }
+        }
         self.end(preemptor, End::ChosenAgain, preemption.decided);
         self.counts.preemptions += 1;
-        self.counts.victims += preemption.victims.len() as u64;
-        let by_victim = Arc::make_mut(&mut self.preemptor_of);
+        let by_victim = Arc::make_mut(&mut self.preemptors_of);
         for victim in preemption.victims.iter().filter(|v| v.state.is_awaited()) {
-            by_victim.insert(victim.pod, preemptor);
+            by_victim.entry(victim.pod).or_default().push(preemptor);
         }
         Arc::make_mut(&mut self.open).insert(preemptor, Arc::new(preemption));
+    }
+
+    /// Takes an eviction from the preemption that counts it, if that is one of those that end now.
+    fn give_up_count(&mut self, victim: PodId, preemptor: PodId, overtaken: &[PodId]) -> bool {
+        let ends = |by: &&PodId| **by == preemptor || overtaken.contains(by);
+        let waiting = self.preemptors_of.get(&victim);
+        let mut ending = waiting.into_iter().flatten().filter(ends);
+        let Some(by) = ending.find(|by| self.line(**by, victim).is_some_and(|v| v.is_counted)).copied()
+        else {
+            return false;
+        };
+        if let Some(open) = Arc::make_mut(&mut self.open).get_mut(&by) {
+            let lines = Arc::make_mut(open).victims.iter_mut();
+            lines.filter(|v| v.pod == victim).for_each(|v| v.is_counted = false);
+        }
+        true
     }
 
     /// Ends a pod's preemption and says whether there was one.
@@ -210,13 +271,18 @@ impl Preemptions {
             return false;
         }
         let Some(mut preemption) = Arc::make_mut(&mut self.open).remove(&preemptor) else { return false };
-        let by_victim = Arc::make_mut(&mut self.preemptor_of);
+        let by_victim = Arc::make_mut(&mut self.preemptors_of);
         for victim in &preemption.victims {
-            if by_victim.get(&victim.pod) == Some(&preemptor) {
-                by_victim.remove(&victim.pod);
+            if let Some(waiting) = by_victim.get_mut(&victim.pod) {
+                waiting.retain(|by| *by != preemptor);
+                if waiting.is_empty() {
+                    by_victim.remove(&victim.pod);
+                }
             }
         }
-        let cost = preemption.victims.iter().filter(|v| v.state.is_cost()).count() as u64;
+        let counted = preemption.victims.iter().filter(|v| v.is_counted).count() as u64;
+        let cost = preemption.victims.iter().filter(|v| v.is_cost()).count() as u64;
+        self.counts.refused += counted - cost;
         match end {
             End::Bound => self.counts.useful += cost,
             _ if cost > 0 => *self.counts.wasted.entry(end).or_default() += cost,
@@ -231,16 +297,24 @@ impl Preemptions {
         true
     }
 
-    /// Notes how far an eviction is. Returns the preemptor when it now waits for nobody any more.
-    pub fn note(&mut self, victim: PodId, state: VictimState, now: Now) -> Option<PodId> {
-        let preemptor = *self.preemptor_of.get(&victim)?;
-        let preemption = Arc::make_mut(Arc::make_mut(&mut self.open).get_mut(&preemptor)?);
-        let known = preemption.victims.iter_mut().find(|v| v.pod == victim)?;
-        (known.state, known.since) = (state, now);
-        if !known.state.is_awaited() {
-            Arc::make_mut(&mut self.preemptor_of).remove(&victim);
+    /// Notes how far an eviction is. Returns the preemptors that now wait for nobody any more.
+    pub fn note(&mut self, victim: PodId, state: VictimState, now: Now) -> SmallVec<[PodId; 1]> {
+        let Some(waiting) = self.preemptors_of.get(&victim).cloned() else { return SmallVec::new() };
+        if !state.is_awaited() {
+            Arc::make_mut(&mut self.preemptors_of).remove(&victim);
         }
-        preemption.is_clear().then_some(preemptor)
+        let open = Arc::make_mut(&mut self.open);
+        let mut clear = SmallVec::new();
+        for preemptor in waiting {
+            let Some(preemption) = open.get_mut(&preemptor).map(Arc::make_mut) else { continue };
+            for line in preemption.victims.iter_mut().filter(|v| v.pod == victim && v.state != state) {
+                (line.state, line.since) = (state.clone(), now);
+            }
+            if preemption.is_clear() {
+                clear.push(preemptor);
+            }
+        }
+        clear
     }
 }
 
@@ -257,6 +331,7 @@ mod tests {
             violates_budget: false,
             state: VictimState::Ordered,
             since: Now::default(),
+            is_counted: true,
         }
     }
 
@@ -277,24 +352,65 @@ mod tests {
     #[test]
     fn the_preemptor_is_told_when_the_last_victim_is_out_of_the_way() {
         let (mut book, now) = (Preemptions::default(), Now::default());
-        book.begin(PodId(9), preemption(&[1, 2]));
-        assert_eq!(book.note(PodId(1), VictimState::Terminating, now), None);
-        assert_eq!(book.note(PodId(1), VictimState::Gone, now), None);
-        assert!(book.with_victim(PodId(1)).is_none());
-        assert_eq!(book.note(PodId(2), VictimState::Refused("no".into()), now), Some(PodId(9)));
+        book.begin(PodId(9), preemption(&[1, 2]), &[]);
+        assert!(book.note(PodId(1), VictimState::Terminating, now).is_empty());
+        assert!(book.note(PodId(1), VictimState::Gone, now).is_empty());
+        assert!(book.victim(PodId(1)).is_none());
+        assert_eq!(book.note(PodId(2), VictimState::Refused("no".into()), now)[..], [PodId(9)]);
         assert!(book.end(PodId(9), End::PlacedElsewhere, now));
         assert!(!book.end(PodId(9), End::Bound, now));
-        assert_eq!(book.counts().wasted[&End::PlacedElsewhere], 1, "a refused eviction cost nothing");
+        let counts = book.counts();
+        assert_eq!(counts.wasted[&End::PlacedElsewhere], 1, "a refused eviction cost nothing");
+        assert_eq!((counts.victims, counts.refused), (2, 1));
         assert_eq!(book.ended().count(), 1);
     }
 
     #[test]
     fn every_victim_is_useful_or_wasted() {
         let (mut book, now) = (Preemptions::default(), Now::default());
-        book.begin(PodId(9), preemption(&[1, 2]));
-        book.begin(PodId(9), preemption(&[3]));
+        book.begin(PodId(9), preemption(&[1, 2]), &[]);
+        book.begin(PodId(9), preemption(&[3]), &[]);
         book.end(PodId(9), End::Bound, now);
         let counts = book.counts();
         assert_eq!((counts.victims, counts.useful, counts.wasted[&End::ChosenAgain]), (3, 1, 2));
+    }
+
+    /// The same victim again, as another preemption sees it that did not begin its eviction.
+    fn leaving(mut preemption: Preemption, pods: &[u32]) -> Preemption {
+        for victim in preemption.victims.iter_mut().filter(|v| pods.contains(&v.pod.0)) {
+            (victim.state, victim.is_counted) = (VictimState::Terminating, false);
+        }
+        preemption
+    }
+
+    #[test]
+    fn a_victim_that_several_wait_for_is_counted_once_and_all_are_told() {
+        let (mut book, now) = (Preemptions::default(), Now::default());
+        book.begin(PodId(8), preemption(&[1]), &[]);
+        book.begin(PodId(9), leaving(preemption(&[1, 2]), &[1]), &[]);
+        assert_eq!(book.note(PodId(1), VictimState::Gone, now)[..], [PodId(8)]);
+        assert_eq!(book.note(PodId(2), VictimState::Gone, now)[..], [PodId(9)]);
+        assert!(book.open().all(|(_, p)| p.is_clear()));
+        book.end(PodId(8), End::PreemptorGone, now);
+        book.end(PodId(9), End::Bound, now);
+        let counts = book.counts();
+        assert_eq!((counts.victims, counts.useful, counts.wasted[&End::PreemptorGone]), (2, 1, 1));
+    }
+
+    #[test]
+    fn who_overtakes_takes_the_victims_over() {
+        let (mut book, now) = (Preemptions::default(), Now::default());
+        book.begin(PodId(8), preemption(&[1, 2]), &[]);
+        book.begin(PodId(9), leaving(preemption(&[1]), &[1]), &[PodId(8)]);
+        assert!(book.end(PodId(8), End::Overtaken, now));
+        assert_eq!(book.note(PodId(1), VictimState::Gone, now)[..], [PodId(9)]);
+        book.end(PodId(9), End::Bound, now);
+        let counts = book.counts();
+        assert_eq!((counts.victims, counts.useful, counts.wasted[&End::Overtaken]), (2, 1, 1));
+        // The same when the pod itself chooses again.
+        book.begin(PodId(8), preemption(&[3]), &[]);
+        book.begin(PodId(8), leaving(preemption(&[3]), &[3]), &[]);
+        book.end(PodId(8), End::Bound, now);
+        assert_eq!((book.counts().victims, book.counts().useful), (3, 2));
     }
 }
