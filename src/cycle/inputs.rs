@@ -55,6 +55,7 @@ impl Scheduler {
                 }
                 ClusterEvent::PodForgotten(id) => {
                     self.verdicts.set(id.index(), None);
+                    self.cluster.nominator_mut().forget_echoes(*id);
                     self.victim_gone(*id, now);
                 }
                 ClusterEvent::PodChanged { id, .. } if self.is_deleting(*id) => {
@@ -158,6 +159,8 @@ impl Scheduler {
 
     /// The API server says that the pod is on its node.
     fn confirmed(&mut self, id: PodId, node: NodeIdx, now: Now) {
+        // Also when its unit ended before: the binder may have found it bound by somebody else.
+        self.close_preemption(id, now);
         let Some(unit) = self.queue.unit_of(id) else { return };
         let (pod, name) = (self.cluster.pod(id).map(|r| r.pod.clone()), self.cluster.slot(node).name.clone());
         let was_ordered = self.effect_of.contains_key(&id);
@@ -167,7 +170,6 @@ impl Scheduler {
             self.counters.bound += 1;
             self.order(Effect::Event(scheduled_event(&pod, &name)));
         }
-        self.close_preemption(id, now);
         // What it held, such as volumes, is the cluster's own state by now.
         self.cluster.unreserve_all(id);
         self.end_unit(id, unit);

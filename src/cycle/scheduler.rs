@@ -461,6 +461,9 @@ impl Scheduler {
     /// Orders an effect, unless shadow mode keeps the door shut.
     pub(super) fn order(&mut self, effect: Effect) {
         if self.shadow.is_none() {
+            if let Effect::Status(order) = &effect {
+                self.expect_nomination(order);
+            }
             self.effects.push(effect);
         }
     }
