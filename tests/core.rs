@@ -2,7 +2,8 @@
 //!
 //! `placing` follows one pod through its life, `waking` what brings a refused one back, `objects` what
 //! watches report, `preempting` nominations and evictions, `volumes` what is bound before a pod is, `relations`
-//! what spread and affinity mean, `roots` what readers see, `random` what must hold whatever happens.
+//! what spread and affinity mean, `unlucky` what goes wrong on the way, `roots` what readers see, `random` what must
+//! hold whatever happens.
 
 #[path = "common/cluster.rs"]
 mod cluster;
@@ -24,6 +25,8 @@ mod random;
 mod relations;
 #[path = "core/roots.rs"]
 mod roots;
+#[path = "core/unlucky.rs"]
+mod unlucky;
 #[path = "core/volumes.rs"]
 mod volumes;
 #[path = "core/waking.rs"]

@@ -333,6 +333,15 @@ impl Scheduler {
         true
     }
 
+    /// A pod was placed: the room it was nominated for is its own now, or, when it went elsewhere, free for those
+    /// it was kept from.
+    pub(super) fn take_up_nomination(&mut self, id: PodId, pod: &Arc<Pod>, node: &Name, now: Now) {
+        let nomination = self.cluster.nominator_mut().end(id);
+        if let Some(nomination) = nomination.filter(|n| n.node != *node) {
+            self.wake(&ClusterEvent::NominationEnded { pod: pod.clone(), node: nomination.node }, now);
+        }
+    }
+
     /// The same, told to the API server too; the pod is tried again.
     fn clear_nomination(&mut self, id: PodId, end: End, now: Now) {
         if !self.end_nomination(id, end, now) {

@@ -371,10 +371,9 @@ impl Scheduler {
             return self.refuse(unit, pod, shape, Arc::new(refusal), None, now);
         }
         self.cluster.commit(overlay);
-        // The room it was nominated for is its own now.
-        self.cluster.nominator_mut().end(pod_id);
-        self.counters.placed += 1;
         let node = self.cluster.slot(placement.node).name.clone();
+        self.take_up_nomination(pod_id, pod, &node, now);
+        self.counters.placed += 1;
         if self.shadow.is_some() {
             self.held.insert((now.monotonic + SHADOW_HOLD, pod_id));
             return Outcome::Placed { placement, node };

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid::cluster::{NominatedBy, ResourceIdx};
+use pellucid::cycle::Scheduler;
 use pellucid::cycle::decision::Outcome;
-use pellucid::model::{NodeIdx, PodKey};
+use pellucid::model::{Name, NodeIdx, PodId, PodKey};
 
 use crate::api::{Stream, takes_room, waits};
 use crate::nature::{LONG, Nature};
@@ -69,7 +70,15 @@ impl World {
                 fresh.apply(input);
             }
         }
+        let nominations = |s: &Scheduler| -> Vec<(Name, Vec<PodId>)> {
+            s.cluster().nominator().nodes().map(|(name, pods)| (name.clone(), pods.to_vec())).collect()
+        };
+        let before = nominations(&fresh.scheduler);
         while let Some(step) = fresh.step() {
+            // Room that somebody was nominated to is free from here on, or taken: no longer what we had.
+            if nominations(&fresh.scheduler) != before {
+                return;
+            }
             if let Outcome::Placed { node, .. } = &step.verdict.outcome {
                 let ours = self.core.scheduler.cluster().find_pod(&step.pod.key);
                 let verdict = ours.and_then(|id| self.core.scheduler.verdict(id)).map(|v| &v.outcome);
@@ -81,7 +90,7 @@ impl World {
     /// The API server shows a nomination where there is one, and only there.
     fn nominations_are_told(&self) {
         let cluster = self.core.scheduler.cluster();
-        for stored in self.api.pods.values() {
+        for stored in self.api.pods.values().filter(|s| !s.pod.phase.is_terminal()) {
             let (pod, id) = (&stored.pod, cluster.find_pod(&stored.pod.key));
             let known = id.and_then(|id| cluster.nominator().of(id)).map(|n| &n.node);
             assert_eq!(pod.nominated_node.as_ref(), known, "{} (node {:?})", pod.key, pod.node_name);

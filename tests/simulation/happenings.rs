@@ -16,12 +16,12 @@ impl World {
     /// Something happens.
     pub(crate) fn happen(&mut self) {
         match self.rng.below(100) {
-            0..28 => self.pods_come(),
-            28..35 => self.pod_is_deleted(|_| true),
-            35..39 => self.pod_is_deleted(waits),
-            39..43 => self.assumed_pod_is_deleted(),
-            43..48 => self.preemptor_is_deleted(),
-            48..53 => self.pod_ends(),
+            0..24 => self.pods_come(),
+            24..30 => self.pod_is_deleted(|_| true),
+            30..34 => self.pod_is_deleted(waits),
+            34..38 => self.assumed_pod_is_deleted(),
+            38..42 => self.preemptor_is_deleted(),
+            42..53 => self.pods_end(),
             53..56 => self.pod_is_made_anew(),
             56..59 => self.gate_opens(),
             59..64 => self.watch_restarts(),
@@ -48,7 +48,7 @@ impl World {
     }
 
     fn pods_come(&mut self) {
-        for _ in 0..1 + self.rng.below(4) {
+        for _ in 0..1 + self.rng.below(3) {
             let pod = self.workload.waiting(&mut self.api, &mut self.rng);
             let line = format!("api: {} ({}) comes, never {}", pod.key, pod.priority, pod.never_preempts);
             self.note(|_| line);
@@ -106,10 +106,12 @@ impl World {
         }
     }
 
-    fn pod_ends(&mut self) {
-        if let Some(key) = self.some_pod(|p| p.phase == PodPhase::Running) {
-            self.note(|_| format!("api: {key} ends"));
-            self.api.change(&key, |s| s.pod.phase = PodPhase::Succeeded);
+    fn pods_end(&mut self) {
+        for _ in 0..1 + self.rng.below(3) {
+            if let Some(key) = self.some_pod(|p| p.phase == PodPhase::Running) {
+                self.note(|_| format!("api: {key} ends"));
+                self.api.change(&key, |s| s.pod.phase = PodPhase::Succeeded);
+            }
         }
     }
 
@@ -177,6 +179,7 @@ impl World {
         match self.rng.below(3) {
             0 => node.unschedulable = !node.unschedulable,
             1 => node.taints = Arc::from([]),
+            _ if self.rng.chance(50) => node.taints = Arc::from([]),
             _ => {
                 let effect = TaintEffect::NoSchedule;
                 node.taints = [Taint { key: "dedicated".into(), value: "web".into(), effect }].into();

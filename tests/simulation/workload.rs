@@ -45,7 +45,7 @@ impl Workload {
             waits_for_consumer: true,
             ..StorageClass::default()
         });
-        for i in 0..2 + rng.below(6) {
+        for i in 0..3 + rng.below(5) {
             let node = node(rng, i);
             api.put_node(node);
         }
@@ -177,11 +177,11 @@ pub(crate) fn node(rng: &mut Rng, i: usize) -> Node {
     Node {
         uid: format!("node-{i}").into(),
         labels: Labels::new(labels),
-        taints: if rng.chance(15) { [taint].into() } else { Arc::from([]) },
+        taints: if rng.chance(10) { [taint].into() } else { Arc::from([]) },
         allocatable: ResourceList {
-            milli_cpu: rng.between(2, 6) * 1000,
-            memory: rng.between(4, 12) * GIB,
-            pods: rng.between(3, 10),
+            milli_cpu: rng.between(2, 8) * 1000,
+            memory: rng.between(4, 16) * GIB,
+            pods: rng.between(4, 12),
             scalars: gpus.into(),
             ..ResourceList::default()
         },
@@ -197,7 +197,7 @@ fn template(rng: &mut Rng) -> PodSpec {
     let gpus = if rng.chance(8) { 1 } else { 0 };
     let mut spec = PodSpec {
         labels: Labels::new([("app".into(), app)]),
-        requests: requests(rng.between(1, 12) * 250, rng.between(1, 6) * GIB / 2, gpus),
+        requests: requests(rng.between(1, 8) * 250, rng.between(1, 6) * GIB / 2, gpus),
         n_containers: 1,
         ..PodSpec::default()
     };
