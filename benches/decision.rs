@@ -4,6 +4,8 @@
 //! wanted and not a distribution: `cargo bench --bench decision`.
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a bench measures time and prints")]
 
+#[path = "decision/storm.rs"]
+mod storm;
 #[path = "decision/world.rs"]
 mod world;
 
@@ -107,4 +109,10 @@ fn main() {
     });
     line("refuse a pod of a new shape, all 5,000 nodes", refused, "us", "-", "-");
     drop(root);
+
+    for (what, (took, woken)) in [("selectors", storm::of_selectors()), ("requests", storm::of_requests())] {
+        let what = format!("5,000 deletes, {} refused by {what}", storm::GROUPS);
+        line(&what, took, "ms", "-", "-");
+        line("  of them woken", woken as f64, "pods", "-", "-");
+    }
 }

@@ -1,6 +1,7 @@
 //! The core without I/O: inputs in, orders out, on a clock of numbers.
 //!
-//! `placing` follows one pod through its life, `waking` what brings a refused one back, `objects` what
+//! `placing` follows one pod through its life, `waking` what brings a refused one back, `wakeups` that nothing else
+//! does and that it is told, `objects` what
 //! watches report, `roots` what readers see, `random` what must hold whatever happens.
 
 #[path = "common/cluster.rs"]
@@ -19,5 +20,7 @@ mod placing;
 mod random;
 #[path = "core/roots.rs"]
 mod roots;
+#[path = "core/wakeups.rs"]
+mod wakeups;
 #[path = "core/waking.rs"]
 mod waking;

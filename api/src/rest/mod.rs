@@ -14,6 +14,7 @@ mod schema;
 pub mod scores;
 mod services;
 pub mod shadow;
+pub mod wakeups;
 
 pub use error::ErrorBody;
 pub use meta::Meta;
