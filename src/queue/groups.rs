@@ -1,10 +1,11 @@
 //! Refused units by what they wait for: units that were refused alike are one group, and an event finds the
 //! groups that listen to it without looking at the others.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use super::{RefusedBy, UnitId};
 use crate::cluster::{EventKinds, ShapeId};
+use crate::model::PodId;
 use crate::model::collections::FxHashMap;
 
 /// Units that were refused alike: the same events wake them.
@@ -23,7 +24,20 @@ pub struct WakeGroup {
 pub(super) struct Entry {
     pub(super) group: WakeGroup,
     kinds: EventKinds,
-    pub(super) units: BTreeSet<UnitId>,
+    /// Its units, each with its first pod.
+    pub(super) units: BTreeMap<UnitId, PodId>,
+    /// The first of them: one pod is asked for all, and most events get no further than to it.
+    first: (UnitId, PodId),
+}
+
+impl Entry {
+    /// Returns the pod that is asked for the group, one of another unit than `own`.
+    pub(super) fn asked(&self, own: Option<UnitId>) -> Option<PodId> {
+        if Some(self.first.0) != own {
+            return Some(self.first.1);
+        }
+        self.units.values().nth(1).copied()
+    }
 }
 
 /// All groups. A kind of event has a set of bits, one per group that listens to it.
@@ -38,13 +52,19 @@ pub(super) struct Groups {
 
 impl Groups {
     /// Adds a unit to its group. `kinds` is asked when the group is new.
-    pub(super) fn insert(&mut self, group: WakeGroup, unit: UnitId, kinds: impl FnOnce() -> EventKinds) {
+    pub(super) fn insert(
+        &mut self,
+        group: WakeGroup,
+        unit: (UnitId, PodId),
+        kinds: impl FnOnce() -> EventKinds,
+    ) {
         let at = match self.index.get(&group) {
             Some(at) => *at,
-            None => self.make(group, kinds()),
+            None => self.make(group, kinds(), unit),
         };
         if let Some(entry) = &mut self.entries[at] {
-            entry.units.insert(unit);
+            entry.units.insert(unit.0, unit.1);
+            entry.first = entry.first.min(unit);
         }
     }
 
@@ -53,7 +73,9 @@ impl Groups {
         let Some(&at) = self.index.get(group) else { return };
         let Some(entry) = &mut self.entries[at] else { return };
         entry.units.remove(&unit);
-        if entry.units.is_empty() {
+        if let Some((first, pod)) = entry.units.first_key_value() {
+            entry.first = (*first, *pod);
+        } else {
             let kinds = entry.kinds;
             self.set(at, kinds, false);
             self.entries[at] = None;
@@ -84,12 +106,12 @@ impl Groups {
         self.index.is_empty() && self.n_listening.iter().all(|n| *n == 0)
     }
 
-    fn make(&mut self, group: WakeGroup, kinds: EventKinds) -> usize {
+    fn make(&mut self, group: WakeGroup, kinds: EventKinds, first: (UnitId, PodId)) -> usize {
         let at = self.free.pop().unwrap_or(self.entries.len());
         if at == self.entries.len() {
             self.entries.push(None);
         }
-        self.entries[at] = Some(Entry { group, kinds, units: BTreeSet::new() });
+        self.entries[at] = Some(Entry { group, kinds, units: BTreeMap::new(), first });
         self.index.insert(group, at);
         self.set(at, kinds, true);
         at
@@ -137,25 +159,34 @@ mod tests {
         groups.listening(kinds).map(|e| e.group.shape.0).collect()
     }
 
+    fn unit(n: u32) -> (UnitId, PodId) {
+        (UnitId(n), PodId(100 + n))
+    }
+
     #[test]
     fn an_event_finds_those_that_listen_once_each() {
         let mut groups = Groups::default();
         let both = EventKinds::NODE_LABEL.with(EventKinds::NODE_TAINT);
-        groups.insert(group(1), UnitId(1), || EventKinds::NODE_LABEL);
-        groups.insert(group(2), UnitId(2), || EventKinds::NODE_TAINT);
-        groups.insert(group(3), UnitId(3), || both);
-        groups.insert(group(3), UnitId(4), || EventKinds::POD_ADD);
+        groups.insert(group(1), unit(1), || EventKinds::NODE_LABEL);
+        groups.insert(group(2), unit(2), || EventKinds::NODE_TAINT);
+        groups.insert(group(3), unit(3), || both);
+        groups.insert(group(3), unit(4), || EventKinds::POD_ADD);
         assert_eq!(found(&groups, EventKinds::NODE_LABEL), [1, 3]);
         assert_eq!(found(&groups, both), [1, 2, 3]);
         assert!(!groups.hear(EventKinds::POD_ADD) && found(&groups, EventKinds::POD_ADD).is_empty());
+        let of_three = |own| groups.entries[2].as_ref().and_then(|e| e.asked(own));
+        assert_eq!(of_three(None), Some(PodId(103)));
+        assert_eq!(of_three(Some(UnitId(3))), Some(PodId(104)));
         groups.remove(&group(3), UnitId(3));
+        assert_eq!(groups.entries[2].as_ref().and_then(|e| e.asked(None)), Some(PodId(104)));
+        assert_eq!(groups.entries[2].as_ref().and_then(|e| e.asked(Some(UnitId(4)))), None);
         assert_eq!(found(&groups, both), [1, 2, 3], "one unit is left");
         groups.remove(&group(3), UnitId(4));
         groups.remove(&group(1), UnitId(1));
         assert_eq!(found(&groups, both), [2]);
         assert!(!groups.hear(EventKinds::NODE_LABEL));
         for shape in 10..200 {
-            groups.insert(group(shape), UnitId(shape), || EventKinds::NODE_LABEL);
+            groups.insert(group(shape), unit(shape), || EventKinds::NODE_LABEL);
         }
         assert_eq!(found(&groups, EventKinds::NODE_LABEL).len(), 190);
         assert_eq!(groups.entries.len(), 191, "slots are used again");

@@ -59,15 +59,20 @@ impl Queue {
     /// wants the time. Units that failed with an error are left to their backoff. The unit is in flight until
     /// one of the calls below.
     pub fn pop(&mut self) -> Option<UnitId> {
-        let id = match self.active.first() {
-            Some((_, id)) => *id,
-            None if self.limits.pop_from_backoff => self.backoff.first()?.2,
-            None => return None,
+        let id = if let Some((_, id)) = self.active.pop_first() {
+            self.count(QueueStage::Active, -1);
+            id
+        } else if self.limits.pop_from_backoff {
+            let (_, _, id) = self.backoff.pop_first()?;
+            self.count(QueueStage::Backoff, -1);
+            id
+        } else {
+            return None;
         };
-        self.leave_stage(id);
-        self.set_stage(id, QueueStage::InFlight);
+        self.count(QueueStage::InFlight, 1);
         let newest = self.events.number();
         if let Some(unit) = self.unit_mut(id) {
+            unit.stage = QueueStage::InFlight;
             unit.attempts += 1;
             unit.popped_at_event = newest;
             unit.activate_on_return = false;
@@ -187,16 +192,15 @@ impl Queue {
         let Some(seen) = self.events.push(event.kinds, event.at, event.object, is_heard) else { return };
         let mut woken: Vec<(UnitId, Arc<WokenBy>)> = Vec::new();
         for entry in self.unschedulable.listening(event.kinds) {
-            let mut units = entry.units.iter().copied().filter(|id| Some(*id) != event.own);
-            let Some(first) = units.next() else { continue };
-            let Some(unit) = self.unit(first) else { continue };
+            let Some(pod) = entry.asked(event.own) else { continue };
             let group = &entry.group;
             let asked = self.listening.asked(group.profile, group.refused_by, event.kinds);
-            let queue = if asked.is_empty() { asked } else { ask(group, unit.pods[0], asked) };
+            let queue = if asked.is_empty() { asked } else { ask(group, pod, asked) };
             if !queue.is_empty() || group.refused_by.is_empty() {
                 let reason = WakeReason::Hints { asked, queue };
                 let by = Arc::new(WokenBy { event: (*seen).clone(), reason });
-                woken.extend(std::iter::once(first).chain(units).map(|id| (id, by.clone())));
+                let units = entry.units.keys().filter(|id| Some(**id) != event.own);
+                woken.extend(units.map(|id| (*id, by.clone())));
             }
         }
         for (id, by) in woken {
@@ -297,9 +301,9 @@ impl Queue {
         let Some(unit) = self.unit_mut(id) else { return };
         unit.expires_at = expires_at;
         unit.refused_at_event = newest;
-        let group = unit.wake_group();
+        let (group, pod) = (unit.wake_group(), unit.pods[0]);
         let listening = &self.listening;
-        self.unschedulable.insert(group, id, || listening.of_any(group.profile, group.refused_by));
+        self.unschedulable.insert(group, (id, pod), || listening.of_any(group.profile, group.refused_by));
         self.expiries.insert((expires_at, id));
     }
 
