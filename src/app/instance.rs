@@ -133,7 +133,12 @@ impl Instance {
         let bound = server.bind(listen).await?;
         let address = bound.address();
         let edge = Edge::start(edge_config, inputs_tx);
-        let views = EdgeViews { lanes: edge.lanes.clone(), watches: edge.watches.clone() };
+        let views = EdgeViews {
+            lanes: edge.lanes.clone(),
+            watches: edge.watches.clone(),
+            evictor: edge.evictor.clone(),
+            volumes: edge.volumes.clone(),
+        };
         let _ = parts.edge.set(views);
 
         let (stop_server, stop_core) = (CancellationToken::new(), CancellationToken::new());

@@ -18,12 +18,15 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use super::effect_metrics;
 use super::telemetry::LogControl;
 use crate::cluster::Stage;
 use crate::cycle::decision::Outcome;
 use crate::cycle::scheduler::Step;
 use crate::diagnosis::Root;
+use crate::kubernetes::evictor::EvictCounters;
 use crate::kubernetes::lanes::Lanes;
+use crate::kubernetes::volume_writer::VolumeCounters;
 use crate::kubernetes::watched::Watches;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -76,6 +79,10 @@ pub struct EdgeViews {
     pub lanes: Arc<Lanes>,
     /// The watches.
     pub watches: Watches,
+    /// What the evictors did.
+    pub evictor: Arc<EvictCounters>,
+    /// What the writers of volumes did.
+    pub volumes: Arc<VolumeCounters>,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -107,6 +114,7 @@ pub struct Metrics {
     algorithm: Histogram,
     sli: Durations<SliLabels>,
     pod_attempts: Histogram,
+    victims: Histogram,
     requests: Durations<RequestLabels>,
 }
 
@@ -125,6 +133,7 @@ impl Metrics {
         let algorithm = attempt_buckets();
         let sli: Durations<SliLabels> = Family::new_with_constructor(sli_buckets);
         let pod_attempts = Histogram::new(exponential_buckets(1.0, 2.0, 5));
+        let victims = Histogram::new(exponential_buckets(1.0, 2.0, 7));
         let requests: Durations<RequestLabels> = Family::new_with_constructor(request_buckets);
         registry.register(
             "scheduler_schedule_attempts",
@@ -152,6 +161,11 @@ impl Metrics {
             pod_attempts.clone(),
         );
         registry.register(
+            "scheduler_preemption_victims",
+            "Victims of one preemption, those included that were on their way already",
+            victims.clone(),
+        );
+        registry.register(
             "pellucid_http_request_duration_seconds",
             "Time to answer a request of the REST API by path template and status, in seconds",
             requests.clone(),
@@ -165,7 +179,7 @@ impl Metrics {
         let profiles =
             profiles.iter().map(|p| [handles(p, "scheduled"), handles(p, "unschedulable")]).collect();
         let registry = Mutex::new(registry);
-        Self { registry, profiles, algorithm, sli, pod_attempts, requests }
+        Self { registry, profiles, algorithm, sli, pod_attempts, victims, requests }
     }
 
     /// Counts an attempt.
@@ -183,6 +197,9 @@ impl Metrics {
             let attempts = if step.attempts >= 15 { "15+".into() } else { step.attempts.to_string() };
             self.sli.get_or_create_owned(&SliLabels { attempts }).observe(waited.as_secs_f64());
             self.pod_attempts.observe(f64::from(step.attempts));
+        }
+        if let Some(chosen) = step.verdict.plan.as_ref().and_then(|plan| plan.candidates.first()) {
+            self.victims.observe(chosen.victims.len() as f64);
         }
     }
 
@@ -242,7 +259,9 @@ fn gauges(root: &Root, views: Option<&EdgeViews>, log: Option<&LogControl>) -> R
     if let Some(views) = views {
         lane_counts(&views.lanes, &mut registry);
         watches(views, &mut registry);
+        effect_metrics::writers(views, &mut registry);
     }
+    effect_metrics::state(root, &mut registry);
     single(root, log, &mut registry);
     registry
 }

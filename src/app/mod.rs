@@ -8,6 +8,7 @@ mod client;
 pub mod clock;
 pub mod core_loop;
 pub mod demo;
+mod effect_metrics;
 pub mod flags;
 pub mod instance;
 pub mod metrics;

@@ -4,6 +4,9 @@
 //! by `status.nominatedNodeName`. What the pod requests is looked up in the state, so a nominee counts in
 //! full, in whatever stage of the queue it is. Nodes are known by name: a nomination may name a node that
 //! is not there.
+//!
+//! What we write to `status.nominatedNodeName` comes back through the watch, perhaps after we have decided
+//! anew. So what was ordered to be written is kept until it comes back.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,9 +46,16 @@ pub struct Nomination {
     pub since: Now,
 }
 
+/// Values of a pod that were ordered to be written, the newest last.
+type Echoes = SmallVec<[Option<Name>; 2]>;
+
+/// How many of them are kept per pod: writes are merged while they wait, so there are hardly ever more.
+const MOST_ECHOES: usize = 4;
+
 /// All nominations. Cheap to copy.
 #[derive(Clone, Debug, Default)]
 pub struct Nominator {
+    echoes: Arc<FxHashMap<PodId, Echoes>>,
     by_pod: Arc<FxHashMap<PodId, Nomination>>,
     by_node: Arc<BTreeMap<Name, SmallVec<[PodId; 2]>>>,
 }
@@ -74,6 +84,41 @@ impl Nominator {
             }
         }
         Some(nomination)
+    }
+
+    /// Expects that the watch shows this value of a pod, which has `known` now: it was ordered to be written.
+    pub fn expect_echo(&mut self, pod: PodId, known: Option<&Name>, value: Option<Name>) {
+        let last = self.echoes.get(&pod).and_then(|echoes| echoes.last());
+        if last.map_or(known, Option::as_ref) == value.as_ref() {
+            return;
+        }
+        let echoes = Arc::make_mut(&mut self.echoes).entry(pod).or_default();
+        if echoes.len() == MOST_ECHOES {
+            echoes.remove(0);
+        }
+        echoes.push(value);
+    }
+
+    /// Says whether a new value of a pod is what was ordered to be written. Writes are carried out in order,
+    /// and some are merged: what was ordered before it is not expected any more.
+    pub fn take_echo(&mut self, pod: PodId, value: Option<&Name>) -> bool {
+        let expected = self.echoes.get(&pod).and_then(|e| e.iter().position(|e| e.as_ref() == value));
+        let Some(at) = expected else { return false };
+        let all = Arc::make_mut(&mut self.echoes);
+        if let Some(echoes) = all.get_mut(&pod) {
+            echoes.drain(..=at);
+            if echoes.is_empty() {
+                all.remove(&pod);
+            }
+        }
+        true
+    }
+
+    /// Expects nothing more of a pod, which is gone.
+    pub fn forget_echoes(&mut self, pod: PodId) {
+        if self.echoes.contains_key(&pod) {
+            Arc::make_mut(&mut self.echoes).remove(&pod);
+        }
     }
 
     /// Returns a pod's nomination.
@@ -126,5 +171,26 @@ mod tests {
         assert_eq!(nominator.end(PodId(1)), Some(to("b")));
         assert!(nominator.is_empty() && nominator.nodes().next().is_none());
         assert_eq!(seen.len(), 2, "a copy keeps what it saw");
+    }
+
+    #[test]
+    fn what_was_written_is_known_again_in_its_order() {
+        let (mut nominator, a, b): (Nominator, Name, Name) = (Nominator::default(), "a".into(), "b".into());
+        let pod = PodId(1);
+        nominator.expect_echo(pod, None, None);
+        assert!(!nominator.take_echo(pod, None), "nothing changes, so nothing comes back");
+        nominator.expect_echo(pod, None, Some(a.clone()));
+        nominator.expect_echo(pod, None, None);
+        nominator.expect_echo(pod, None, Some(b.clone()));
+        nominator.expect_echo(pod, None, Some(b.clone()));
+        assert!(!nominator.take_echo(pod, Some(&"c".into())), "somebody else's");
+        assert!(nominator.take_echo(pod, None), "the first two may have been one write");
+        assert!(!nominator.take_echo(pod, Some(&a)));
+        assert!(nominator.take_echo(pod, Some(&b)));
+        assert!(!nominator.take_echo(pod, Some(&b)));
+        nominator.expect_echo(pod, Some(&b), Some(a.clone()));
+        nominator.forget_echoes(pod);
+        assert!(!nominator.take_echo(pod, Some(&a)));
+        assert!(nominator.echoes.is_empty());
     }
 }

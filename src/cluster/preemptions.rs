@@ -1,6 +1,10 @@
 //! The book of preemptions: who was evicted for whom, how far that is, and whether it was of use.
 //!
 //! Part of the state, so that roots show both sides. The engine writes it; nothing here decides anything.
+//!
+//! Several preemptors may wait for the same victim: on a full node, each of equal priority needs the room of
+//! those nominated before it as well. Its eviction is counted once, with the preemption that ordered it, or
+//! with the one of higher priority that took over.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -69,6 +73,15 @@ pub struct Victim {
     pub state: VictimState,
     /// Since when.
     pub since: Now,
+    /// Whether the eviction counts as this preemption's: not when somebody else had begun it.
+    pub is_counted: bool,
+}
+
+impl Victim {
+    /// Whether something was lost by it on behalf of this preemption.
+    fn is_cost(&self) -> bool {
+        self.is_counted && self.state.is_cost()
+    }
 }
 
 /// What became of a preemption.
@@ -93,6 +106,18 @@ pub enum End {
 }
 
 impl End {
+    /// All there are.
+    pub const ALL: [Self; 8] = [
+        Self::Bound,
+        Self::PreemptorGone,
+        Self::PlacedElsewhere,
+        Self::NodeGone,
+        Self::Overtaken,
+        Self::NominationChanged,
+        Self::NothingFound,
+        Self::ChosenAgain,
+    ];
+
     /// Returns the word used in bodies and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -145,23 +170,25 @@ pub struct PreemptionCounts {
     pub attempts: u64,
     /// Searches that chose a node.
     pub preemptions: u64,
-    /// Victims chosen.
+    /// Victims chosen, each once: these are the useful, the wasted, the refused, and those of preemptions
+    /// under way.
     pub victims: u64,
     /// Victims whose preemptor ended bound to the node.
     pub useful: u64,
     /// Victims that were evicted for nothing, by what became of the preemption.
     pub wasted: BTreeMap<End, u64>,
+    /// Victims that the API server did not delete.
+    pub refused: u64,
 }
 
-/// Pods that preempt.
-pub type Preemptors = SmallVec<[PodId; 1]>;
+type Preemptors = SmallVec<[PodId; 1]>;
 
 /// The book.
 #[derive(Clone, Debug, Default)]
 pub struct Preemptions {
     open: Arc<BTreeMap<PodId, Arc<Preemption>>>,
-    /// Who waits for each awaited victim: pods of equal priority may need the same one gone.
-    waiting_for: Arc<FxHashMap<PodId, Preemptors>>,
+    /// Victims that are awaited, and by whom, those first who asked first.
+    preemptors_of: Arc<FxHashMap<PodId, Preemptors>>,
     ended: Arc<VecDeque<Arc<Preemption>>>,
     counts: PreemptionCounts,
 }
@@ -172,9 +199,19 @@ impl Preemptions {
         self.open.get(&preemptor)
     }
 
-    /// Returns the pods that wait for a victim to be gone, in the order of their decisions.
+    /// Returns a pod's line in the preemption that counts its eviction, while it is awaited.
+    pub fn victim(&self, pod: PodId) -> Option<&Victim> {
+        let lines = self.preemptors_of.get(&pod)?.iter().filter_map(|by| self.line(*by, pod));
+        lines.max_by_key(|line| line.is_counted)
+    }
+
+    /// Returns the pods that wait for a victim to be gone, those first who asked first.
     pub fn waiting_for(&self, victim: PodId) -> &[PodId] {
-        self.waiting_for.get(&victim).map_or(&[], |preemptors| preemptors)
+        self.preemptors_of.get(&victim).map_or(&[], |preemptors| preemptors)
+    }
+
+    fn line(&self, preemptor: PodId, victim: PodId) -> Option<&Victim> {
+        self.open.get(&preemptor)?.victims.iter().find(|v| v.pod == victim)
     }
 
     /// Iterates over the preemptions under way.
@@ -197,16 +234,40 @@ impl Preemptions {
         self.counts.attempts += 1;
     }
 
-    /// Opens a preemption; an open one of the same pod ends.
-    pub fn begin(&mut self, preemptor: PodId, preemption: Preemption) {
+    /// Opens a preemption; an open one of the same pod ends. What `overtaken` pods evicted and it needs as
+    /// well is its own from now on.
+    pub fn begin(&mut self, preemptor: PodId, mut preemption: Preemption, overtaken: &[PodId]) {
+        for victim in &mut preemption.victims {
+            let takes_over = self.give_up_count(victim.pod, preemptor, overtaken);
+            if takes_over {
+                victim.is_counted = true;
+            } else if victim.is_counted {
+                self.counts.victims += 1;
+            }
+        }
         self.end(preemptor, End::ChosenAgain, preemption.decided);
         self.counts.preemptions += 1;
-        self.counts.victims += preemption.victims.len() as u64;
-        let waiting_for = Arc::make_mut(&mut self.waiting_for);
+        let by_victim = Arc::make_mut(&mut self.preemptors_of);
         for victim in preemption.victims.iter().filter(|v| v.state.is_awaited()) {
-            waiting_for.entry(victim.pod).or_default().push(preemptor);
+            by_victim.entry(victim.pod).or_default().push(preemptor);
         }
         Arc::make_mut(&mut self.open).insert(preemptor, Arc::new(preemption));
+    }
+
+    /// Takes an eviction from the preemption that counts it, if that is one of those that end now.
+    fn give_up_count(&mut self, victim: PodId, preemptor: PodId, overtaken: &[PodId]) -> bool {
+        let ends = |by: &&PodId| **by == preemptor || overtaken.contains(by);
+        let waiting = self.preemptors_of.get(&victim);
+        let mut ending = waiting.into_iter().flatten().filter(ends);
+        let Some(by) = ending.find(|by| self.line(**by, victim).is_some_and(|v| v.is_counted)).copied()
+        else {
+            return false;
+        };
+        if let Some(open) = Arc::make_mut(&mut self.open).get_mut(&by) {
+            let lines = Arc::make_mut(open).victims.iter_mut();
+            lines.filter(|v| v.pod == victim).for_each(|v| v.is_counted = false);
+        }
+        true
     }
 
     /// Ends a pod's preemption and says whether there was one.
@@ -215,16 +276,21 @@ impl Preemptions {
             return false;
         }
         let Some(mut preemption) = Arc::make_mut(&mut self.open).remove(&preemptor) else { return false };
-        let waiting_for = Arc::make_mut(&mut self.waiting_for);
+        let by_victim = Arc::make_mut(&mut self.preemptors_of);
         for victim in &preemption.victims {
-            if let Some(preemptors) = waiting_for.get_mut(&victim.pod) {
-                preemptors.retain(|p| *p != preemptor);
-                if preemptors.is_empty() {
-                    waiting_for.remove(&victim.pod);
+            if let Some(waiting) = by_victim.get_mut(&victim.pod) {
+                waiting.retain(|by| *by != preemptor);
+                if waiting.is_empty() {
+                    by_victim.remove(&victim.pod);
                 }
             }
         }
-        let cost = preemption.victims.iter().filter(|v| v.state.is_cost()).count() as u64;
+        if end != End::Bound {
+            self.pass_counts_on(Arc::make_mut(&mut preemption));
+        }
+        let counted = preemption.victims.iter().filter(|v| v.is_counted).count() as u64;
+        let cost = preemption.victims.iter().filter(|v| v.is_cost()).count() as u64;
+        self.counts.refused += counted - cost;
         match end {
             End::Bound => self.counts.useful += cost,
             _ if cost > 0 => *self.counts.wasted.entry(end).or_default() += cost,
@@ -239,21 +305,39 @@ impl Preemptions {
         true
     }
 
+    /// An eviction that somebody else still waits for may yet be of use: it is counted there from now on.
+    fn pass_counts_on(&mut self, ending: &mut Preemption) {
+        let open = Arc::make_mut(&mut self.open);
+        for victim in ending.victims.iter_mut().filter(|v| v.is_counted && v.state.is_awaited()) {
+            let Some(heir) = self.preemptors_of.get(&victim.pod).and_then(|waiting| waiting.first()) else {
+                continue;
+            };
+            if let Some(heir) = open.get_mut(heir).map(Arc::make_mut) {
+                let lines = heir.victims.iter_mut().filter(|v| v.pod == victim.pod);
+                lines.for_each(|v| v.is_counted = true);
+                victim.is_counted = false;
+            }
+        }
+    }
+
     /// Notes how far an eviction is. Returns the preemptors that now wait for nobody any more.
-    pub fn note(&mut self, victim: PodId, state: &VictimState, now: Now) -> Preemptors {
-        let Some(mut preemptors) = self.waiting_for.get(&victim).cloned() else { return Preemptors::new() };
+    pub fn note(&mut self, victim: PodId, state: VictimState, now: Now) -> SmallVec<[PodId; 1]> {
+        let Some(waiting) = self.preemptors_of.get(&victim).cloned() else { return SmallVec::new() };
         if !state.is_awaited() {
-            Arc::make_mut(&mut self.waiting_for).remove(&victim);
+            Arc::make_mut(&mut self.preemptors_of).remove(&victim);
         }
         let open = Arc::make_mut(&mut self.open);
-        preemptors.retain(|preemptor| {
-            let Some(preemption) = open.get_mut(preemptor).map(Arc::make_mut) else { return false };
-            if let Some(known) = preemption.victims.iter_mut().find(|v| v.pod == victim) {
-                (known.state, known.since) = (state.clone(), now);
+        let mut clear = SmallVec::new();
+        for preemptor in waiting {
+            let Some(preemption) = open.get_mut(&preemptor).map(Arc::make_mut) else { continue };
+            for line in preemption.victims.iter_mut().filter(|v| v.pod == victim && v.state != state) {
+                (line.state, line.since) = (state.clone(), now);
             }
-            preemption.is_clear()
-        });
-        preemptors
+            if preemption.is_clear() {
+                clear.push(preemptor);
+            }
+        }
+        clear
     }
 }
 
@@ -270,6 +354,7 @@ mod tests {
             violates_budget: false,
             state: VictimState::Ordered,
             since: Now::default(),
+            is_counted: true,
         }
     }
 
@@ -290,39 +375,65 @@ mod tests {
     #[test]
     fn the_preemptor_is_told_when_the_last_victim_is_out_of_the_way() {
         let (mut book, now) = (Preemptions::default(), Now::default());
-        book.begin(PodId(9), preemption(&[1, 2]));
-        assert!(book.note(PodId(1), &VictimState::Terminating, now).is_empty());
-        assert!(book.note(PodId(1), &VictimState::Gone, now).is_empty());
-        assert!(book.waiting_for(PodId(1)).is_empty());
-        assert_eq!(book.note(PodId(2), &VictimState::Refused("no".into()), now).as_slice(), [PodId(9)]);
+        book.begin(PodId(9), preemption(&[1, 2]), &[]);
+        assert!(book.note(PodId(1), VictimState::Terminating, now).is_empty());
+        assert!(book.note(PodId(1), VictimState::Gone, now).is_empty());
+        assert!(book.victim(PodId(1)).is_none());
+        assert_eq!(book.note(PodId(2), VictimState::Refused("no".into()), now)[..], [PodId(9)]);
         assert!(book.end(PodId(9), End::PlacedElsewhere, now));
         assert!(!book.end(PodId(9), End::Bound, now));
-        assert_eq!(book.counts().wasted[&End::PlacedElsewhere], 1, "a refused eviction cost nothing");
+        let counts = book.counts();
+        assert_eq!(counts.wasted[&End::PlacedElsewhere], 1, "a refused eviction cost nothing");
+        assert_eq!((counts.victims, counts.refused), (2, 1));
         assert_eq!(book.ended().count(), 1);
-    }
-
-    #[test]
-    fn several_preemptors_wait_for_one_victim() {
-        let (mut book, now) = (Preemptions::default(), Now::default());
-        book.begin(PodId(8), preemption(&[1]));
-        book.begin(PodId(9), preemption(&[1, 2]));
-        assert_eq!(book.waiting_for(PodId(1)), [PodId(8), PodId(9)]);
-        assert_eq!(book.note(PodId(1), &VictimState::Gone, now).as_slice(), [PodId(8)]);
-        assert!(book.waiting_for(PodId(1)).is_empty());
-        assert_eq!(book.note(PodId(2), &VictimState::Gone, now).as_slice(), [PodId(9)]);
-        book.begin(PodId(7), preemption(&[3]));
-        book.begin(PodId(8), preemption(&[3]));
-        book.end(PodId(7), End::Overtaken, now);
-        assert_eq!(book.waiting_for(PodId(3)), [PodId(8)], "who no longer waits is not told");
     }
 
     #[test]
     fn every_victim_is_useful_or_wasted() {
         let (mut book, now) = (Preemptions::default(), Now::default());
-        book.begin(PodId(9), preemption(&[1, 2]));
-        book.begin(PodId(9), preemption(&[3]));
+        book.begin(PodId(9), preemption(&[1, 2]), &[]);
+        book.begin(PodId(9), preemption(&[3]), &[]);
         book.end(PodId(9), End::Bound, now);
         let counts = book.counts();
         assert_eq!((counts.victims, counts.useful, counts.wasted[&End::ChosenAgain]), (3, 1, 2));
+    }
+
+    /// The same victim again, as another preemption sees it that did not begin its eviction.
+    fn leaving(mut preemption: Preemption, pods: &[u32]) -> Preemption {
+        for victim in preemption.victims.iter_mut().filter(|v| pods.contains(&v.pod.0)) {
+            (victim.state, victim.is_counted) = (VictimState::Terminating, false);
+        }
+        preemption
+    }
+
+    #[test]
+    fn a_victim_that_several_wait_for_is_counted_once_and_all_are_told() {
+        let (mut book, now) = (Preemptions::default(), Now::default());
+        book.begin(PodId(8), preemption(&[1]), &[]);
+        book.begin(PodId(9), leaving(preemption(&[1, 2]), &[1]), &[]);
+        assert_eq!(book.note(PodId(1), VictimState::Gone, now)[..], [PodId(8)]);
+        assert_eq!(book.note(PodId(2), VictimState::Gone, now)[..], [PodId(9)]);
+        assert!(book.open().all(|(_, p)| p.is_clear()));
+        book.end(PodId(8), End::PreemptorGone, now);
+        book.end(PodId(9), End::Bound, now);
+        let counts = book.counts();
+        assert_eq!((counts.victims, counts.useful, counts.wasted[&End::PreemptorGone]), (2, 1, 1));
+    }
+
+    #[test]
+    fn who_overtakes_takes_the_victims_over() {
+        let (mut book, now) = (Preemptions::default(), Now::default());
+        book.begin(PodId(8), preemption(&[1, 2]), &[]);
+        book.begin(PodId(9), leaving(preemption(&[1]), &[1]), &[PodId(8)]);
+        assert!(book.end(PodId(8), End::Overtaken, now));
+        assert_eq!(book.note(PodId(1), VictimState::Gone, now)[..], [PodId(9)]);
+        book.end(PodId(9), End::Bound, now);
+        let counts = book.counts();
+        assert_eq!((counts.victims, counts.useful, counts.wasted[&End::Overtaken]), (2, 1, 1));
+        // The same when the pod itself chooses again.
+        book.begin(PodId(8), preemption(&[3]), &[]);
+        book.begin(PodId(8), leaving(preemption(&[3]), &[3]), &[]);
+        book.end(PodId(8), End::Bound, now);
+        assert_eq!((book.counts().victims, book.counts().useful), (3, 2));
     }
 }

@@ -20,7 +20,7 @@ use crate::framework::plugin::Evaluator;
 use crate::framework::post_filter::{Plan, PostFiltered, VictimChoice};
 use crate::framework::{Cause, Code, View};
 use crate::model::{Name, NodeIdx, Now, Pod, PodId};
-use crate::queue::UnitId;
+use crate::queue::{UnitId, WakeReason};
 
 /// Answers PostFilter's questions on the state of the attempt.
 struct Questions<'a> {
@@ -143,18 +143,13 @@ impl Scheduler {
         let nominated = self.cluster.nominator().on(&node);
         let is_lower = |p: &PodId| self.cluster.pod(*p).is_some_and(|r| r.pod.priority < pod.priority);
         let lower: Vec<PodId> = nominated.iter().copied().filter(is_lower).collect();
-        for other in lower {
-            self.clear_nomination(other, End::Overtaken, now);
-        }
-        let nomination = Nomination { node: node.clone(), by: NominatedBy::Us, since: now };
-        self.cluster.nominator_mut().nominate(id, nomination);
         let victims: Vec<Victim> =
             victims.iter().filter_map(|choice| self.evict(choice, pod, &node, now)).collect();
         let preemption = Preemption {
             preemptor: pod.key.clone(),
             uid: pod.uid.clone(),
             priority: pod.priority,
-            node,
+            node: node.clone(),
             decided: now,
             cycle: self.cycle,
             victims,
@@ -162,16 +157,42 @@ impl Scheduler {
             end: None,
         };
         let is_clear = preemption.is_clear();
-        self.cluster.preemptions_mut().begin(id, preemption);
+        self.cluster.preemptions_mut().begin(id, preemption, &lower);
+        for other in lower {
+            self.clear_nomination(other, End::Overtaken, now);
+        }
+        let nomination = Nomination { node, by: NominatedBy::Us, since: now };
+        self.cluster.nominator_mut().nominate(id, nomination);
         if is_clear {
             self.try_again(id, now);
         }
     }
 
-    /// Orders an eviction, or takes a placement back that the API server does not know of yet.
+    /// Orders an eviction, or takes a placement back that the API server does not know of yet. One that is
+    /// under way already is only waited for.
     fn evict(&mut self, choice: &VictimChoice, preemptor: &Pod, node: &Name, now: Now) -> Option<Victim> {
         let record = self.cluster.pod(choice.pod)?;
         let (pod, stage) = (record.pod.clone(), record.stage);
+        let line = |state, since, is_counted| Victim {
+            pod: choice.pod,
+            key: pod.key.clone(),
+            uid: pod.uid.clone(),
+            priority: pod.priority,
+            violates_budget: choice.violates_budget,
+            state,
+            since,
+            is_counted,
+        };
+        if let Some(known) = self.cluster.preemptions().victim(choice.pod) {
+            return Some(line(known.state.clone(), known.since, false));
+        }
+        if pod.deleting {
+            return Some(line(VictimState::Terminating, now, false));
+        }
+        // Ordered for a preemption that has ended since.
+        if self.evictions.values().any(|(_, uid)| *uid == pod.uid) {
+            return Some(line(VictimState::Ordered, now, false));
+        }
         let mut note = format!("Preempted by pod {} on node {node}", preemptor.uid);
         let state = match stage {
             Stage::Reserved | Stage::Waiting | Stage::PreBinding => {
@@ -179,9 +200,6 @@ impl Scheduler {
                 self.cancel_placement(choice.pod, now);
                 VictimState::Cancelled
             }
-            _ if pod.deleting => VictimState::Terminating,
-            // Another pod needed it gone; its eviction is on the way.
-            _ if self.evictions.values().any(|(_, uid)| *uid == pod.uid) => VictimState::Ordered,
             _ => {
                 let id = self.next_effect_id();
                 let scheduler = &preemptor.scheduler_name;
@@ -203,15 +221,7 @@ impl Scheduler {
             action: "Preempting",
             note: note.into(),
         }));
-        Some(Victim {
-            pod: choice.pod,
-            key: pod.key.clone(),
-            uid: pod.uid.clone(),
-            priority: pod.priority,
-            violates_budget: choice.violates_budget,
-            state,
-            since: now,
-        })
+        Some(line(state, now, true))
     }
 
     /// Takes the place of a pod back whose Binding was not ordered yet, and tells it.
@@ -236,38 +246,40 @@ impl Scheduler {
                 VictimState::Refused(format!("{message} (HTTP {status})").into())
             }
         };
-        for preemptor in self.cluster.preemptions_mut().note(victim, &state, now) {
+        for preemptor in self.cluster.preemptions_mut().note(victim, state, now) {
             if let Some(unit) = self.queue.unit_of(preemptor) {
-                self.queue.wake_unit(unit, now.monotonic);
+                self.queue.wake_changed(unit, WakeReason::Preemption, now.monotonic);
             }
         }
     }
 
     /// A pod is out of the state: it may have been somebody's victim.
     pub(super) fn victim_gone(&mut self, id: PodId, now: Now) {
-        for preemptor in self.cluster.preemptions_mut().note(id, &VictimState::Gone, now) {
+        for preemptor in self.cluster.preemptions_mut().note(id, VictimState::Gone, now) {
             self.try_again(preemptor, now);
         }
     }
 
     /// A pod is being deleted: as a victim, it is on its way.
     pub(super) fn victim_terminates(&mut self, id: PodId, now: Now) {
-        self.cluster.preemptions_mut().note(id, &VictimState::Terminating, now);
+        self.cluster.preemptions_mut().note(id, VictimState::Terminating, now);
     }
 
     fn try_again(&mut self, preemptor: PodId, now: Now) {
         if let Some(unit) = self.queue.unit_of(preemptor) {
-            self.queue.activate_now(unit, now.monotonic);
+            self.queue.activate(unit, now.monotonic);
         }
     }
 
-    /// Takes over what `status.nominatedNodeName` says. An empty one does not end a nomination of ours whose
-    /// write is still under way; one that did not change is not taken over again.
+    /// Takes over what `status.nominatedNodeName` says, unless it is what we had written ourselves: by now
+    /// we may have decided otherwise. One that did not change is not taken over again.
     pub(super) fn heed_status(&mut self, id: PodId, old: Option<&Pod>, now: Now) {
         let Some(pod) = self.cluster.pod(id).filter(|r| r.node.is_none()).map(|r| r.pod.clone()) else {
             return;
         };
-        if old.is_some_and(|old| old.nominated_node == pod.nominated_node) {
+        if old.is_some_and(|old| old.nominated_node == pod.nominated_node)
+            || self.cluster.nominator_mut().take_echo(id, pod.nominated_node.as_ref())
+        {
             return;
         }
         match &pod.nominated_node {
@@ -301,6 +313,15 @@ impl Scheduler {
         }
     }
 
+    /// What we have written comes back with the watch, and is not somebody else's then.
+    pub(super) fn expect_nomination(&mut self, order: &StatusOrder) {
+        let (Some(nomination), Some(id)) = (&order.nomination, self.cluster.find_pod(&order.pod.key)) else {
+            return;
+        };
+        let known = self.cluster.pod(id).and_then(|r| r.pod.nominated_node.clone());
+        self.cluster.nominator_mut().expect_echo(id, known.as_ref(), nomination.clone());
+    }
+
     /// Ends a pod's nomination and the preemption behind it; whoever it kept out may try again. Returns
     /// whether there was one.
     pub(super) fn end_nomination(&mut self, id: PodId, end: End, now: Now) -> bool {
@@ -325,7 +346,7 @@ impl Scheduler {
             }));
         }
         if let Some(unit) = self.queue.unit_of(id) {
-            self.queue.wake_unit(unit, now.monotonic);
+            self.queue.wake_changed(unit, WakeReason::Preemption, now.monotonic);
         }
     }
 
@@ -346,7 +367,7 @@ impl Scheduler {
         let units: Vec<UnitId> =
             nominees.iter().filter(is_higher).filter_map(|id| self.queue.unit_of(*id)).collect();
         for unit in units {
-            self.queue.wake_unit(unit, now.monotonic);
+            self.queue.wake_changed(unit, WakeReason::Preemption, now.monotonic);
         }
     }
 

@@ -1,12 +1,14 @@
 //! Preemption seen from both sides: whom a pod evicted, or who evicted it.
 
+use std::sync::Arc;
+
 use pellucid_api::rest::preemption::{
     AsVictim, CandidateBody, PreemptionExplanation, RejectedNodes, SearchBody,
 };
 
 use super::meta::{of_root, of_verdict, rfc3339};
 use super::root::Root;
-use crate::cluster::preemptions::Preemption;
+use crate::cluster::preemptions::{Preemption, Preemptions};
 use crate::cycle::Verdict;
 use crate::cycle::decision::Outcome;
 use crate::framework::bodies;
@@ -24,8 +26,7 @@ pub(super) fn pod(
     let key = PodKey::new(namespace, name);
     let id = root.cluster.find_pod(&key);
     let book = root.cluster.preemptions();
-    let all = || book.open().map(|(_, p)| p).chain(book.ended());
-    let as_victim = all().find_map(|p| as_victim(p, &key, now));
+    let as_victim = counting(book, &key).and_then(|p| as_victim(p, &key, now));
     let ended: Vec<_> = book.ended().filter(|p| p.preemptor == key).collect();
     if id.is_none() && as_victim.is_none() && ended.is_empty() {
         let message = format!("pod {key} is not known, and no preemption that is remembered concerns it");
@@ -63,6 +64,20 @@ fn message(verdict: &Verdict) -> Option<String> {
         Outcome::Refused(refusal) => refusal.post_filter.as_ref().map(ToString::to_string),
         _ => None,
     }
+}
+
+/// Returns the preemption under way, or else the last one, that evicted a pod; failing that, one that waits for
+/// it.
+fn counting<'a>(book: &'a Preemptions, key: &PodKey) -> Option<&'a Arc<Preemption>> {
+    let counts = |p: &&Arc<Preemption>| p.victims.iter().any(|v| v.key == *key && v.is_counted);
+    let has = |p: &&Arc<Preemption>| p.victims.iter().any(|v| v.key == *key);
+    let open = || book.open().map(|(_, p)| p);
+    let ended = || book.ended();
+    open()
+        .find(counts)
+        .or_else(|| open().find(has))
+        .or_else(|| ended().find(counts))
+        .or_else(|| ended().find(has))
 }
 
 fn as_victim(preemption: &Preemption, key: &PodKey, now: Now) -> Option<AsVictim> {

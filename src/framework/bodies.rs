@@ -38,6 +38,7 @@ pub fn victim(victim: &Victim, now: Now) -> VictimBody {
             _ => None,
         },
         since_seconds: seconds(victim.since, now),
+        counted: victim.is_counted,
     }
 }
 

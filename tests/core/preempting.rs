@@ -240,10 +240,12 @@ fn a_higher_pod_takes_the_node_from_a_nominee() {
     assert_eq!(ordered.victims(), Vec::<&str>::new(), "the victim is on its way already");
     assert_eq!(ordered.nomination_of(&middle), Some(None), "cleared in the API too");
     assert_eq!((core.nominated(&middle), core.nominated(&top)), (None, Some("a".into())));
-    assert_eq!(core.wasted(End::Overtaken), 1);
+    assert_eq!(core.wasted(End::Overtaken), 0, "the eviction is of use to the other pod");
     core.delete(&low);
     core.run();
     assert_eq!(core.node_of(&top).as_deref(), Some("a"));
+    core.confirm(&top);
+    assert_eq!(core.useful(), 1);
 }
 
 #[test]
@@ -268,6 +270,8 @@ fn a_nomination_ends_with_its_pod_and_with_a_place_elsewhere() {
     assert_eq!(core.wasted(End::PreemptorGone), 1);
     assert!(core.scheduler.cluster().nominator().is_empty());
 
+    let mut core = core_with(&[node("a", 1000)]);
+    core.see(&on(&ranked("low", 800, 0), "a"));
     core.try_pod(&high);
     core.see_node(&node("b", 1000));
     core.wait(20 * SECOND);

@@ -255,7 +255,7 @@ fn nominations(scheduler: &Scheduler) {
 /// The book of preemptions adds up and speaks of pods that are there.
 fn book(cluster: &Cluster) {
     let book = cluster.preemptions();
-    let (mut open, mut refused) = (0, 0);
+    let mut open = 0;
     for (id, preemption) in book.open() {
         let record = cluster.pod(id).expect("a preemptor is in the state");
         assert_eq!(record.pod.uid, preemption.uid, "{}", preemption.preemptor);
@@ -269,19 +269,12 @@ fn book(cluster: &Cluster) {
                 assert!(is_known, "{} is awaited by {}", victim.key, preemption.preemptor);
             }
         }
-        open += preemption.victims.len();
-    }
-    for preemption in book.ended() {
-        use pellucid::cluster::preemptions::VictimState::Refused;
-        refused += preemption.victims.iter().filter(|v| matches!(v.state, Refused(_))).count();
+        open += preemption.victims.iter().filter(|v| v.is_counted).count() as u64;
     }
     let counts = book.counts();
     let wasted: u64 = counts.wasted.values().sum();
+    let accounted = counts.useful + wasted + counts.refused + open;
+    assert_eq!(counts.victims, accounted, "every victim is accounted for once");
     // Ended ones are remembered up to a number that no run reaches.
-    assert_eq!(
-        counts.victims,
-        counts.useful + wasted + (open + refused) as u64,
-        "every victim is accounted for"
-    );
     assert_eq!(counts.preemptions, (book.open().count() + book.ended().count()) as u64);
 }

@@ -43,6 +43,7 @@ impl Nature {
                 max_backoff,
                 // So long that a pod that no event wakes is seen to be left behind.
                 max_unschedulable: LONG,
+                pop_from_backoff: rng.chance(50),
             },
             rounds: 1 + rng.below(4),
             happenings: 6 + rng.below(25),

@@ -30,6 +30,9 @@ pub struct VictimBody {
     pub message: Option<String>,
     /// Seconds in this state.
     pub since_seconds: f64,
+    /// Whether the eviction counts as this preemption's. Not when the pod was on its way already: deleted by
+    /// somebody, or evicted for another pod, with whose preemption it is counted.
+    pub counted: bool,
 }
 
 /// A preemption: one pod, the node it is nominated to, and its victims.
@@ -86,12 +89,15 @@ pub struct DefaultPreemptionState {
     pub attempts: u64,
     /// Searches that chose a node.
     pub preemptions: u64,
-    /// Victims chosen.
+    /// Victims chosen, each once: these are the useful, the wasted and the refused evictions, and the counted
+    /// ones of preemptions under way.
     pub victims: u64,
     /// Evictions whose preemptor ended bound to the node.
     pub useful_evictions: u64,
     /// Evictions for nothing, by what became of the preemption.
     pub wasted_evictions: BTreeMap<String, u64>,
+    /// Evictions that the API server refused.
+    pub refused_evictions: u64,
     /// Preemptions whose preemptor is not bound yet; the first thousand.
     pub under_way: Vec<PreemptionBody>,
     /// Nominations, by node; the first thousand.

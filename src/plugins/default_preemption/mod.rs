@@ -151,7 +151,7 @@ fn ineligible(evaluator: &dyn Evaluator, id: PodId, pod: &Pod) -> Option<ReasonC
     }
     let is_going = |victim: &PodId| {
         cluster.pod(*victim).is_some_and(|r| {
-            let ordered = !cluster.preemptions().waiting_for(*victim).is_empty();
+            let ordered = cluster.preemptions().victim(*victim).is_some();
             r.pod.priority < pod.priority && (ordered || (r.pod.deleting && r.pod.is_preempted))
         })
     };

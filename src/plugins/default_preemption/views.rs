@@ -28,6 +28,7 @@ fn state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
         victims: counts.victims,
         useful_evictions: counts.useful,
         wasted_evictions: counts.wasted.iter().map(|(end, n)| (end.as_str().to_owned(), *n)).collect(),
+        refused_evictions: counts.refused,
         under_way: book.open().take(MOST).map(|(_, p)| bodies::preemption(p, cx.now)).collect(),
         nominations: nominations
             .take(MOST)
