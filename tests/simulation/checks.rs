@@ -207,7 +207,7 @@ fn stages(scheduler: &Scheduler, after: &str) {
 
 /// A victim that lost its place before it was bound waits for its backoff; its verdict is that of before.
 fn was_cancelled(stage: QueueStage) -> bool {
-    matches!(stage, QueueStage::Backoff | QueueStage::Active)
+    matches!(stage, QueueStage::Backoff | QueueStage::ErrorBackoff | QueueStage::Active)
 }
 
 /// Pods are in one place, and the columns say what the pods take.

@@ -41,6 +41,7 @@ impl Nature {
                 max_backoff,
                 // So long that a pod that no event wakes is seen to be left behind.
                 max_unschedulable: LONG,
+                ..QueueLimits::default()
             },
             happenings: 25 + rng.below(60),
             length: Duration::from_secs(rng.between(20, 60) as u64),

@@ -217,7 +217,7 @@ fn wake_ups() {
     cluster.cluster.apply_pod(Arc::new(shrunk), &mut events);
     let Some(event) = events.iter().find(|e| matches!(e, ClusterEvent::PodShrunk { .. })) else { panic!() };
     assert_eq!(hint(&cluster, &pod, event), Hint::Queue);
-    assert_eq!(hint(&cluster, &pod_with(requesting(0, 1, 0)), event), Hint::Skip);
+    assert_eq!(hint(&cluster, &pod_with(requesting(2700, 1, 0)), event), Hint::Skip, "still too little");
     let gone = ClusterEvent::PodReleased { pod: other, node: cluster.idx("n") };
     assert_eq!(hint(&cluster, &pod, &gone), Hint::Queue);
 
