@@ -229,8 +229,8 @@ impl Preemptions {
         self.counts.attempts += 1;
     }
 
-    /// Opens a preemption; an open one of the same pod ends. What `overtaken` pods evicted and it needs as
-    /// well is its own from now on.
+    /// Opens a preemption; an open one of the same pod goes on in it, or ends when it was for another node.
+    /// What `overtaken` pods evicted and it needs as well is its own from now on.
     pub fn begin(&mut self, preemptor: PodId, mut preemption: Preemption, overtaken: &[PodId]) {
         for victim in &mut preemption.victims {
             let takes_over = self.give_up_count(victim.pod, preemptor, overtaken);
@@ -240,13 +240,31 @@ impl Preemptions {
                 self.counts.victims += 1;
             }
         }
-        self.end(preemptor, End::ChosenAgain, preemption.decided);
+        if !self.go_on(preemptor, &mut preemption) {
+            self.end(preemptor, End::ChosenAgain, preemption.decided);
+        }
         self.counts.preemptions += 1;
         let by_victim = Arc::make_mut(&mut self.preemptors_of);
         for victim in preemption.victims.iter().filter(|v| v.state.is_awaited()) {
             by_victim.entry(victim.pod).or_default().push(preemptor);
         }
         Arc::make_mut(&mut self.open).insert(preemptor, Arc::new(preemption));
+    }
+
+    /// Joins what a pod evicted earlier on the same node to a new preemption: that room is used as well.
+    fn go_on(&mut self, preemptor: PodId, preemption: &mut Preemption) -> bool {
+        if self.open.get(&preemptor).is_none_or(|earlier| earlier.node != preemption.node) {
+            return false;
+        }
+        let Some(earlier) = self.take(preemptor) else { return false };
+        for victim in &earlier.victims {
+            if victim.is_counted && !victim.is_cost() {
+                self.counts.refused += 1;
+            } else if !preemption.victims.iter().any(|v| v.pod == victim.pod) {
+                preemption.victims.push(victim.clone());
+            }
+        }
+        true
     }
 
     /// Takes an eviction from the preemption that counts it, if that is one of those that end now.
@@ -267,19 +285,7 @@ impl Preemptions {
 
     /// Ends a pod's preemption and says whether there was one.
     pub fn end(&mut self, preemptor: PodId, end: End, now: Now) -> bool {
-        if !self.open.contains_key(&preemptor) {
-            return false;
-        }
-        let Some(mut preemption) = Arc::make_mut(&mut self.open).remove(&preemptor) else { return false };
-        let by_victim = Arc::make_mut(&mut self.preemptors_of);
-        for victim in &preemption.victims {
-            if let Some(waiting) = by_victim.get_mut(&victim.pod) {
-                waiting.retain(|by| *by != preemptor);
-                if waiting.is_empty() {
-                    by_victim.remove(&victim.pod);
-                }
-            }
-        }
+        let Some(mut preemption) = self.take(preemptor) else { return false };
         let counted = preemption.victims.iter().filter(|v| v.is_counted).count() as u64;
         let cost = preemption.victims.iter().filter(|v| v.is_cost()).count() as u64;
         self.counts.refused += counted - cost;
@@ -295,6 +301,22 @@ impl Preemptions {
             ended.pop_front();
         }
         true
+    }
+
+    /// Takes a preemption out: nobody is awaited for it any more.
+    fn take(&mut self, preemptor: PodId) -> Option<Arc<Preemption>> {
+        self.open.get(&preemptor)?;
+        let preemption = Arc::make_mut(&mut self.open).remove(&preemptor)?;
+        let by_victim = Arc::make_mut(&mut self.preemptors_of);
+        for victim in &preemption.victims {
+            if let Some(waiting) = by_victim.get_mut(&victim.pod) {
+                waiting.retain(|by| *by != preemptor);
+                if waiting.is_empty() {
+                    by_victim.remove(&victim.pod);
+                }
+            }
+        }
+        Some(preemption)
     }
 
     /// Notes how far an eviction is. Returns the preemptors that now wait for nobody any more.
@@ -369,10 +391,24 @@ mod tests {
     fn every_victim_is_useful_or_wasted() {
         let (mut book, now) = (Preemptions::default(), Now::default());
         book.begin(PodId(9), preemption(&[1, 2]), &[]);
-        book.begin(PodId(9), preemption(&[3]), &[]);
+        book.begin(PodId(9), Preemption { node: "m".into(), ..preemption(&[3]) }, &[]);
         book.end(PodId(9), End::Bound, now);
         let counts = book.counts();
         assert_eq!((counts.victims, counts.useful, counts.wasted[&End::ChosenAgain]), (3, 1, 2));
+    }
+
+    #[test]
+    fn a_second_choice_of_the_same_node_wastes_nothing() {
+        let (mut book, now) = (Preemptions::default(), Now::default());
+        book.begin(PodId(9), preemption(&[1, 2]), &[]);
+        book.note(PodId(1), VictimState::Gone, now);
+        assert_eq!(book.note(PodId(2), VictimState::Refused("no".into()), now)[..], [PodId(9)]);
+        book.begin(PodId(9), preemption(&[2]), &[]);
+        assert_eq!(book.of(PodId(9)).map(|p| p.victims.len()), Some(2));
+        assert_eq!(book.note(PodId(2), VictimState::Gone, now)[..], [PodId(9)]);
+        book.end(PodId(9), End::Bound, now);
+        let counts = book.counts();
+        assert_eq!((counts.victims, counts.useful, counts.refused, counts.wasted.len()), (3, 2, 1, 0));
     }
 
     /// The same victim again, as another preemption sees it that did not begin its eviction.

@@ -53,7 +53,7 @@ pub struct PreemptionBody {
     pub cycle: u64,
     /// Seconds since the decision.
     pub since_seconds: f64,
-    /// Victims, the most important first.
+    /// Victims, the most important first; then those of an earlier choice of the same node.
     pub victims: Vec<VictimBody>,
     /// Victims that are not yet out of the way.
     pub waiting_for: usize,
