@@ -1,8 +1,9 @@
 //! The core without I/O: inputs in, orders out, on a clock of numbers.
 //!
 //! `placing` follows one pod through its life, `waking` what brings a refused one back, `objects` what
-//! watches report, `roots` what readers see, `random` what must hold whatever happens, `relations` what spread
-//! and affinity mean.
+//! watches report, `preempting` nominations and evictions, `volumes` what is bound before a pod is, `relations`
+//! what spread and affinity mean, `unlucky` what goes wrong on the way, `roots` what readers see, `random` what must
+//! hold whatever happens.
 
 #[path = "common/cluster.rs"]
 mod cluster;
@@ -16,11 +17,17 @@ mod made;
 mod objects;
 #[path = "core/placing.rs"]
 mod placing;
+#[path = "core/preempting.rs"]
+mod preempting;
 #[path = "core/random.rs"]
 mod random;
 #[path = "core/relations.rs"]
 mod relations;
 #[path = "core/roots.rs"]
 mod roots;
+#[path = "core/unlucky.rs"]
+mod unlucky;
+#[path = "core/volumes.rs"]
+mod volumes;
 #[path = "core/waking.rs"]
 mod waking;

@@ -189,11 +189,10 @@ fn flags_take_effect_at_once_and_refuse_nonsense() {
     assert_eq!(demo.get("/debug/flags/s").text().trim(), "5");
 
     demo.create_pod("watched");
-    let header = demo.process.wait_for_stderr("| # | Pod | Node | Score | ImageLocality | NodeAffinity |");
-    assert!(
-        header.ends_with("| NodeResourcesBalancedAllocation | NodeResourcesFit | TaintToleration |"),
-        "{header}"
-    );
+    let header = demo
+        .process
+        .wait_for_stderr("| # | Pod | Node | Score | ImageLocality | InterPodAffinity | NodeAffinity |");
+    assert!(header.ends_with("| NodeResourcesFit | PodTopologySpread | TaintToleration |"), "{header}");
     demo.process.wait_for_stderr("| 4 | demo/watched |");
     demo.process.wait_for_stderr("filter failure pod=demo/watched");
     demo.process.wait_for_stderr("placed pod=demo/watched");

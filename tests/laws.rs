@@ -138,7 +138,7 @@ fn scores(
 /// The path parameters that name a pod.
 fn params_of(key: &PodKey) -> PathParams {
     let (namespace, name) = (key.namespace.to_string(), key.name.to_string());
-    PathParams::from([("namespace".to_owned(), namespace), ("podName".to_owned(), name)])
+    PathParams::from([("namespace".to_owned(), namespace), ("name".to_owned(), name)])
 }
 
 /// Everything there is to see of a cluster, by name: slots and column numbers do not matter.
@@ -171,7 +171,7 @@ fn seen(cluster: &Cluster, specs: &[PodSpec]) -> BTreeMap<String, Value> {
         for endpoint in factory.endpoints() {
             let asked: Vec<_> = if endpoint.path.contains(":nodeName") {
                 by_name.keys().map(|n| PathParams::from([("nodeName".to_owned(), n.clone())])).collect()
-            } else if endpoint.path.contains(":podName") {
+            } else if endpoint.path.contains(":name") {
                 let keys: BTreeSet<&PodKey> = cluster.pods().map(|(_, r)| &r.pod.key).collect();
                 keys.into_iter().map(params_of).collect()
             } else {

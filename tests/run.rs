@@ -108,7 +108,13 @@ async fn a_refused_pod_is_told_why_and_is_woken_by_a_node() {
     let mut instance = instance(&sandbox, None).await;
     sandbox.create(pod("big", "4", "pellucid")).expect("a pod");
     let told = wait_for_pod(&client, "big", |p| message(p).is_some()).await;
-    assert_eq!(message(&told).as_deref(), Some("0/1 nodes are available: 1 Insufficient cpu."));
+    assert_eq!(
+        message(&told).as_deref(),
+        Some(
+            "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: \
+             1 Preemption is not helpful for scheduling."
+        )
+    );
 
     // A changed note is a new event; the same note is a series on the old one.
     let nodes: Api<Node> = Api::all(client.clone());

@@ -12,6 +12,8 @@ mod ask;
 mod binding;
 #[path = "volumes/golden.rs"]
 mod golden;
+#[path = "volumes/limits.rs"]
+mod limits;
 #[path = "volumes/random.rs"]
 mod random;
 #[path = "volumes/wakes.rs"]

@@ -44,8 +44,16 @@ pub(super) fn state(root: &Root, registry: &mut Registry) {
     registry.register("pellucid_wasted_evictions", help, wasted);
     let pre_binding = root.cluster.pods().filter(|(_, r)| r.stage == Stage::PreBinding).count();
     for (name, help, n) in [
-        ("pellucid_nominated_pods", "Pending pods that are nominated to a node", root.cluster.nominator().len()),
-        ("pellucid_preemptions_under_way", "Preemptions whose preemptor is not bound yet", book.open().count()),
+        (
+            "pellucid_nominated_pods",
+            "Pending pods that are nominated to a node",
+            root.cluster.nominator().len(),
+        ),
+        (
+            "pellucid_preemptions_under_way",
+            "Preemptions whose preemptor is not bound yet",
+            book.open().count(),
+        ),
         ("pellucid_pre_binding_pods", "Placed pods that wait for PreBind, such as for volumes", pre_binding),
     ] {
         let gauge: Gauge<i64> = Gauge::default();

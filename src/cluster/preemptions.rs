@@ -78,6 +78,11 @@ pub struct Victim {
 }
 
 impl Victim {
+    /// Whether it is awaited, and the pod of this number: when it is gone another pod may get the number.
+    fn is_awaited_as(&self, pod: PodId) -> bool {
+        self.pod == pod && self.state.is_awaited()
+    }
+
     /// Whether something was lost by it on behalf of this preemption.
     fn is_cost(&self) -> bool {
         self.is_counted && self.state.is_cost()
@@ -205,8 +210,13 @@ impl Preemptions {
         lines.max_by_key(|line| line.is_counted)
     }
 
+    /// Returns the pods that wait for a victim to be gone, those first who asked first.
+    pub fn waiting_for(&self, victim: PodId) -> &[PodId] {
+        self.preemptors_of.get(&victim).map_or(&[], |preemptors| preemptors)
+    }
+
     fn line(&self, preemptor: PodId, victim: PodId) -> Option<&Victim> {
-        self.open.get(&preemptor)?.victims.iter().find(|v| v.pod == victim)
+        self.open.get(&preemptor)?.victims.iter().find(|v| v.is_awaited_as(victim))
     }
 
     /// Iterates over the preemptions under way.
@@ -258,9 +268,9 @@ impl Preemptions {
         }
         let Some(earlier) = self.take(preemptor) else { return false };
         for victim in &earlier.victims {
-            if victim.is_counted && !victim.is_cost() {
-                self.counts.refused += 1;
-            } else if !preemption.victims.iter().any(|v| v.pod == victim.pod) {
+            if !victim.state.is_cost() {
+                self.counts.refused += u64::from(victim.is_counted);
+            } else if !preemption.victims.iter().any(|v| v.uid == victim.uid) {
                 preemption.victims.push(victim.clone());
             }
         }
@@ -278,7 +288,7 @@ impl Preemptions {
         };
         if let Some(open) = Arc::make_mut(&mut self.open).get_mut(&by) {
             let lines = Arc::make_mut(open).victims.iter_mut();
-            lines.filter(|v| v.pod == victim).for_each(|v| v.is_counted = false);
+            lines.filter(|v| v.is_awaited_as(victim)).for_each(|v| v.is_counted = false);
         }
         true
     }
@@ -286,6 +296,9 @@ impl Preemptions {
     /// Ends a pod's preemption and says whether there was one.
     pub fn end(&mut self, preemptor: PodId, end: End, now: Now) -> bool {
         let Some(mut preemption) = self.take(preemptor) else { return false };
+        if end != End::Bound {
+            self.pass_counts_on(Arc::make_mut(&mut preemption));
+        }
         let counted = preemption.victims.iter().filter(|v| v.is_counted).count() as u64;
         let cost = preemption.victims.iter().filter(|v| v.is_cost()).count() as u64;
         self.counts.refused += counted - cost;
@@ -319,6 +332,21 @@ impl Preemptions {
         Some(preemption)
     }
 
+    /// An eviction that somebody else still waits for may yet be of use: it is counted there from now on.
+    fn pass_counts_on(&mut self, ending: &mut Preemption) {
+        let open = Arc::make_mut(&mut self.open);
+        for victim in ending.victims.iter_mut().filter(|v| v.is_counted && v.state.is_awaited()) {
+            let Some(heir) = self.preemptors_of.get(&victim.pod).and_then(|waiting| waiting.first()) else {
+                continue;
+            };
+            if let Some(heir) = open.get_mut(heir).map(Arc::make_mut) {
+                let lines = heir.victims.iter_mut().filter(|v| v.is_awaited_as(victim.pod));
+                lines.for_each(|v| v.is_counted = true);
+                victim.is_counted = false;
+            }
+        }
+    }
+
     /// Notes how far an eviction is. Returns the preemptors that now wait for nobody any more.
     pub fn note(&mut self, victim: PodId, state: VictimState, now: Now) -> SmallVec<[PodId; 1]> {
         let Some(waiting) = self.preemptors_of.get(&victim).cloned() else { return SmallVec::new() };
@@ -329,7 +357,7 @@ impl Preemptions {
         let mut clear = SmallVec::new();
         for preemptor in waiting {
             let Some(preemption) = open.get_mut(&preemptor).map(Arc::make_mut) else { continue };
-            for line in preemption.victims.iter_mut().filter(|v| v.pod == victim && v.state != state) {
+            for line in preemption.victims.iter_mut().filter(|v| v.is_awaited_as(victim) && v.state != state) {
                 (line.state, line.since) = (state.clone(), now);
             }
             if preemption.is_clear() {
@@ -348,7 +376,7 @@ mod tests {
         Victim {
             pod: PodId(pod),
             key: PodKey::new("d", &format!("v{pod}")),
-            uid: "u".into(),
+            uid: format!("u{pod}").into(),
             priority: 0,
             violates_budget: false,
             state: VictimState::Ordered,

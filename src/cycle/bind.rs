@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::decision::Outcome;
 use super::inputs::bind_refusal;
 use super::scheduler::{InFlight, Scheduler};
+use crate::cluster::preemptions::End;
 use crate::cluster::{ClusterEvent, Stage};
 use crate::framework::effect::{BindOutcome, EffectId, EffectReport};
 use crate::model::{Now, PodId};
@@ -55,6 +56,8 @@ impl Scheduler {
             // The watch brings the node they chose; until then our place stands for theirs.
             BindOutcome::BoundElsewhere { .. } => {
                 self.counters.bind_failures += 1;
+                self.cluster.preemptions_mut().end(order.pod, End::PlacedElsewhere, now);
+                self.cluster.unreserve_all(order.pod);
                 self.end_unit(order.pod, order.unit);
             }
             // Its room is free at once; the watch brings the deletion later.

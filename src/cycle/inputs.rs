@@ -19,10 +19,14 @@ impl Scheduler {
     pub fn apply(&mut self, input: Input, now: Now) {
         let mut events = Vec::new();
         match input {
-            Input::PodApplied(pod) => self.cluster.apply_pod(pod, &mut events),
+            Input::PodApplied(pod) => {
+                self.clear_late_nomination(&pod);
+                self.cluster.apply_pod(pod, &mut events);
+            }
             Input::PodDeleted(key) => self.cluster.delete_pod(&key, &mut events),
             Input::PodsReset { pods, quarantined } => {
                 self.tell_quarantined(&quarantined);
+                pods.iter().for_each(|pod| self.clear_late_nomination(pod));
                 self.cluster.reset_pods(pods, quarantined, &mut events);
             }
             Input::NodeApplied(node) => self.cluster.apply_node(node, &mut events),

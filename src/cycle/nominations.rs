@@ -87,7 +87,8 @@ impl<'a> Asker<'a> {
     /// Refuses the nodes, feasible so far, on which the first pass fails. Returns the pod's own nominated
     /// node when it is feasible: then there is nothing to choose.
     pub(super) fn heed(&mut self, rows: &mut Rows) -> Option<NodeIdx> {
-        if self.cluster.nominator().is_empty() {
+        // Of a pod that is refused as a whole no node is feasible, whatever the kept rows say.
+        if self.cluster.nominator().is_empty() || rows.refused_as_a_whole().is_some() {
             return None;
         }
         let own = self.cluster.nominator().of(self.who.id).map(|n| n.node.clone());

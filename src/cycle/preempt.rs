@@ -189,6 +189,10 @@ impl Scheduler {
         if pod.deleting {
             return Some(line(VictimState::Terminating, now, false));
         }
+        // Ordered for a preemption that has ended since.
+        if self.evictions.values().any(|(_, uid)| *uid == pod.uid) {
+            return Some(line(VictimState::Ordered, now, false));
+        }
         let mut note = format!("Preempted by pod {} on node {node}", preemptor.uid);
         let state = match stage {
             Stage::Reserved | Stage::Waiting | Stage::PreBinding => {
@@ -200,7 +204,7 @@ impl Scheduler {
                 let id = self.next_effect_id();
                 let scheduler = &preemptor.scheduler_name;
                 let message = format!("{scheduler}: preempting to accommodate a higher priority pod");
-                self.evictions.insert(id, choice.pod);
+                self.evictions.insert(id, (choice.pod, pod.uid.clone()));
                 self.order(Effect::Evict(EvictOrder {
                     id,
                     victim: pod_ref(&pod),
@@ -231,24 +235,21 @@ impl Scheduler {
 
     /// What came of an evict order.
     pub(super) fn settle_eviction(&mut self, id: EffectId, uid: &Arc<str>, outcome: EvictOutcome, now: Now) {
-        let Some(victim) = self.evictions.remove(&id) else { return };
-        let is_there = self.cluster.pod(victim).is_some_and(|r| r.pod.uid == *uid);
-        match outcome {
+        let Some((victim, _)) = self.evictions.remove(&id) else { return };
+        if self.cluster.pod(victim).is_none_or(|r| r.pod.uid != *uid) {
+            return;
+        }
+        let state = match outcome {
             // Its room is free when the watch says that it is gone.
-            EvictOutcome::Deleted | EvictOutcome::Gone if is_there => {
-                self.cluster.preemptions_mut().note(victim, VictimState::Terminating, now);
+            EvictOutcome::Deleted | EvictOutcome::Gone => VictimState::Terminating,
+            EvictOutcome::Refused { status, message } => {
+                VictimState::Refused(format!("{message} (HTTP {status})").into())
             }
-            EvictOutcome::Deleted | EvictOutcome::Gone => {}
-            EvictOutcome::Refused { status, message } if is_there => {
-                let message = format!("{message} (HTTP {status})");
-                let refused = VictimState::Refused(message.into());
-                for preemptor in self.cluster.preemptions_mut().note(victim, refused, now) {
-                    if let Some(unit) = self.queue.unit_of(preemptor) {
-                        self.queue.wake_unit(unit, now.monotonic);
-                    }
-                }
+        };
+        for preemptor in self.cluster.preemptions_mut().note(victim, state, now) {
+            if let Some(unit) = self.queue.unit_of(preemptor) {
+                self.queue.wake_unit(unit, now.monotonic);
             }
-            EvictOutcome::Refused { .. } => {}
         }
     }
 
@@ -294,6 +295,24 @@ impl Scheduler {
         }
     }
 
+    /// Returns what the API server should say of a unit's nomination when it says something else: a write was
+    /// lost.
+    pub(super) fn untold_nomination(&self, unit: UnitId, pod: &Pod) -> Option<Option<Name>> {
+        let id = self.queue.unit(unit)?.pods[0];
+        let ours = self.cluster.nominator().of(id).map(|n| &n.node);
+        (pod.nominated_node.as_ref() != ours).then(|| ours.cloned())
+    }
+
+    /// A pod that is bound is nominated to nothing. The API server sees to that when it binds; a nomination that
+    /// was written a moment later is taken back here.
+    pub(super) fn clear_late_nomination(&mut self, pod: &Pod) {
+        let is_late = pod.node_name.is_some() && pod.nominated_node.is_some() && !pod.deleting;
+        if is_late && !pod.phase.is_terminal() && self.cluster.is_ours(&pod.scheduler_name) {
+            let (pod, nomination) = (pod_ref(pod), Some(None));
+            self.order(Effect::Status(StatusOrder { pod, condition: None, nomination }));
+        }
+    }
+
     /// What we have written comes back with the watch, and is not somebody else's then.
     pub(super) fn expect_nomination(&mut self, order: &StatusOrder) {
         let (Some(nomination), Some(id)) = (&order.nomination, self.cluster.find_pod(&order.pod.key)) else {
@@ -312,6 +331,15 @@ impl Scheduler {
             self.wake(&ClusterEvent::NominationEnded { pod, node: nomination.node }, now);
         }
         true
+    }
+
+    /// A pod was placed: the room it was nominated for is its own now, or, when it went elsewhere, free for those
+    /// it was kept from.
+    pub(super) fn take_up_nomination(&mut self, id: PodId, pod: &Arc<Pod>, node: &Name, now: Now) {
+        let nomination = self.cluster.nominator_mut().end(id);
+        if let Some(nomination) = nomination.filter(|n| n.node != *node) {
+            self.wake(&ClusterEvent::NominationEnded { pod: pod.clone(), node: nomination.node }, now);
+        }
     }
 
     /// The same, told to the API server too; the pod is tried again.

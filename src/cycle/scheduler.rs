@@ -125,8 +125,8 @@ pub struct Scheduler {
     pub(super) pre_binding: FxHashMap<PodId, PreBinding>,
     /// Writes of PreBind that are not yet settled, and the pods they are for.
     pub(super) writes: FxHashMap<EffectId, PodId>,
-    /// Victims whose eviction is not yet settled.
-    pub(super) evictions: FxHashMap<EffectId, PodId>,
+    /// Victims whose eviction is not yet settled, and their uids.
+    pub(super) evictions: FxHashMap<EffectId, (PodId, Arc<str>)>,
     /// A refusal and the same with PostFilter's note, made last.
     pub(super) last_noted: Option<(Arc<Refusal>, Arc<Refusal>)>,
     /// Places that shadow mode holds, by when it gives them up.
@@ -198,6 +198,11 @@ impl Scheduler {
     /// Returns the number of placements that are not yet confirmed.
     pub fn n_in_flight(&self) -> usize {
         self.in_flight.len() + self.pre_binding.len() + self.held.len()
+    }
+
+    /// Returns the number of orders whose report is awaited: bindings, evictions, writes to volumes.
+    pub fn n_unsettled(&self) -> usize {
+        self.in_flight.len() + self.evictions.len() + self.writes.len()
     }
 
     /// Returns the last verdict on a pod.
@@ -366,10 +371,9 @@ impl Scheduler {
             return self.refuse(unit, pod, shape, Arc::new(refusal), None, now);
         }
         self.cluster.commit(overlay);
-        // The room it was nominated for is its own now.
-        self.cluster.nominator_mut().end(pod_id);
-        self.counters.placed += 1;
         let node = self.cluster.slot(placement.node).name.clone();
+        self.take_up_nomination(pod_id, pod, &node, now);
+        self.counters.placed += 1;
         if self.shadow.is_some() {
             self.held.insert((now.monotonic + SHADOW_HOLD, pod_id));
             return Outcome::Placed { placement, node };
@@ -424,6 +428,7 @@ impl Scheduler {
         now: Now,
     ) -> Outcome {
         self.counters.refused += 1;
+        let nomination = nomination.or_else(|| self.untold_nomination(unit, pod));
         self.queue.refuse(unit, shape, refusal.refused_by, now.monotonic);
         self.tell(pod, "Unschedulable", refusal.message(), nomination);
         Outcome::Refused(refusal)

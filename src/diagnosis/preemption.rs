@@ -73,7 +73,11 @@ fn counting<'a>(book: &'a Preemptions, key: &PodKey) -> Option<&'a Arc<Preemptio
     let has = |p: &&Arc<Preemption>| p.victims.iter().any(|v| v.key == *key);
     let open = || book.open().map(|(_, p)| p);
     let ended = || book.ended();
-    open().find(counts).or_else(|| open().find(has)).or_else(|| ended().find(counts)).or_else(|| ended().find(has))
+    open()
+        .find(counts)
+        .or_else(|| open().find(has))
+        .or_else(|| ended().find(counts))
+        .or_else(|| ended().find(has))
 }
 
 fn as_victim(preemption: &Preemption, key: &PodKey, now: Now) -> Option<AsVictim> {

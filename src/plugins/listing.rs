@@ -63,7 +63,7 @@ pub(super) fn node_of(cx: &ReadContext<'_>) -> Result<NodeIdx, ReadError> {
 /// Returns the pod that the path parameters `namespace` and `podName` name.
 pub(super) fn pod_of<'a>(cx: &ReadContext<'a>) -> Result<&'a PodRecord, ReadError> {
     let param = |name: &str| cx.params.get(name).map_or("", String::as_str);
-    let key = PodKey::new(param("namespace"), param("podName"));
+    let key = PodKey::new(param("namespace"), param("name"));
     let cluster = cx.view.cluster();
     cluster.find_pod(&key).and_then(|id| cluster.pod(id)).ok_or_else(|| ReadError::NotFound {
         code: "PodNotFound",

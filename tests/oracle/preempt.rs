@@ -35,9 +35,9 @@ fn with_priority(pod: &Value) -> Value {
 
 fn pod(value: &Value) -> Arc<Pod> {
     let mut pod = pod_from_value(&with_priority(value)).expect("a pod that can be read");
-    if pod.scheduler_name.is_empty() {
-        pod.scheduler_name = "default-scheduler".into();
-    }
+    // The API server fills these in.
+    pod.scheduler_name = "default-scheduler".into();
+    pod.uid = pod.key.to_string().into();
     Arc::new(pod)
 }
 

@@ -4,11 +4,48 @@
 //! what is expected: `<node> ok`, `<node> U <message>`, `<node> UAU <message>`, or `*` for the pod as a whole.
 //! Lines before the first case belong to every case.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::ask::{ask, lines, plugin};
+use pellucid_api::reason::ReasonCode;
+
+use crate::ask::{Answer, ask, lines, plugin};
 use crate::world;
+
+/// The reasons that the tables show, each at least once.
+const SHOWN: [ReasonCode; 21] = [
+    ReasonCode::DiskConflict,
+    ReasonCode::ClaimInUse,
+    ReasonCode::TooManyVolumes,
+    ReasonCode::DriverMissing,
+    ReasonCode::ClaimNotFound,
+    ReasonCode::EphemeralClaimMissing,
+    ReasonCode::ClaimLost,
+    ReasonCode::ClaimDeleting,
+    ReasonCode::ClaimNotForPod,
+    ReasonCode::UnboundImmediateClaims,
+    ReasonCode::VolumeNodeAffinityConflict,
+    ReasonCode::NoVolumeToBind,
+    ReasonCode::NotEnoughStorage,
+    ReasonCode::VolumeGone,
+    ReasonCode::VolumeZoneConflict,
+    ReasonCode::ClaimWithoutClass,
+    ReasonCode::ClassNotFound,
+    ReasonCode::ClaimWithoutVolume,
+    ReasonCode::VolumeNotFound,
+    ReasonCode::DynamicResourcesUnsupported,
+    ReasonCode::FeaturesMissing,
+];
+
+fn codes(answer: &Answer) -> Vec<ReasonCode> {
+    let causes: Vec<_> = match answer {
+        Answer::Skip => Vec::new(),
+        Answer::Refused(cause) => vec![cause],
+        Answer::PerNode(nodes) => nodes.iter().filter_map(|(_, cause)| cause.as_ref()).collect(),
+    };
+    causes.into_iter().flat_map(|cause| cause.reasons.iter().map(|r| r.code)).collect()
+}
 
 struct Case<'a> {
     name: &'a str,
@@ -43,7 +80,7 @@ fn plugins_say_what_kube_scheduler_says() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/volumes");
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
     files.sort();
-    let (mut n, mut wrong) = (0, Vec::new());
+    let (mut n, mut wrong, mut seen) = (0, Vec::new(), BTreeSet::new());
     for file in files {
         let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
         let plugin = plugin(&name);
@@ -51,7 +88,9 @@ fn plugins_say_what_kube_scheduler_says() {
             n += 1;
             let cluster = world::cluster(&case.objects);
             let pod = world::pod(case.asked);
-            let got = lines(&cluster, &ask(&*plugin, &cluster, &pod.spec));
+            let answer = ask(&*plugin, &cluster, &pod.spec);
+            seen.extend(codes(&answer));
+            let got = lines(&cluster, &answer);
             if got != case.want {
                 let (got, want) = (got.join("\n    "), case.want.join("\n    "));
                 wrong.push(format!("{name}: {}\n  want\n    {want}\n  got\n    {got}", case.name));
@@ -60,4 +99,5 @@ fn plugins_say_what_kube_scheduler_says() {
     }
     assert!(wrong.is_empty(), "{} of {n} cases:\n{}", wrong.len(), wrong.join("\n"));
     assert!(n > 60, "only {n} cases");
+    assert_eq!(seen, SHOWN.into_iter().collect::<BTreeSet<_>>());
 }

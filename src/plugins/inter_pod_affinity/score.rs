@@ -35,13 +35,13 @@ impl PreScore for InterPodAffinity {
         }
         terms.about(view, spec, Use::Scoring, |group| {
             let weight = match group.term.kind {
-                Kind::RequiredAffinity => self.args.hard_weight,
-                Kind::PreferredAffinity => i64::from(group.term.weight),
-                Kind::PreferredAntiAffinity => -i64::from(group.term.weight),
-                Kind::RequiredAntiAffinity => return,
+                Kind::RequireNear => self.args.hard_weight,
+                Kind::PreferNear => i64::from(group.term.weight),
+                Kind::PreferFar => -i64::from(group.term.weight),
+                Kind::RequireFar => return,
             };
             // A required term that weighs nothing is as if it were not there.
-            if group.term.kind != Kind::RequiredAffinity || weight > 0 {
+            if group.term.kind != Kind::RequireNear || weight > 0 {
                 let key = sums.key(relations, &group.term.term.topology_key);
                 sums.add(key, &group.counts, weight);
             }

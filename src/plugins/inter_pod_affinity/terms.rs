@@ -20,23 +20,23 @@ type GroupId = u32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Kind {
     /// They must be near.
-    RequiredAffinity,
+    RequireNear,
     /// They must be elsewhere.
-    RequiredAntiAffinity,
+    RequireFar,
     /// They should be near.
-    PreferredAffinity,
+    PreferNear,
     /// They should be elsewhere.
-    PreferredAntiAffinity,
+    PreferFar,
 }
 
 impl Kind {
     /// Returns the word used in bodies.
     pub(super) fn as_str(self) -> &'static str {
         match self {
-            Self::RequiredAffinity => "required affinity",
-            Self::RequiredAntiAffinity => "required anti-affinity",
-            Self::PreferredAffinity => "preferred affinity",
-            Self::PreferredAntiAffinity => "preferred anti-affinity",
+            Self::RequireNear => "required affinity",
+            Self::RequireFar => "required anti-affinity",
+            Self::PreferNear => "preferred affinity",
+            Self::PreferFar => "preferred anti-affinity",
         }
     }
 }
@@ -187,7 +187,7 @@ impl Terms {
     }
 
     fn index_of(&mut self, kind: Kind) -> &mut ByLabel {
-        if kind == Kind::RequiredAntiAffinity { &mut self.refusing } else { &mut self.scoring }
+        if kind == Kind::RequireFar { &mut self.refusing } else { &mut self.scoring }
     }
 
     /// Returns the groups of a spec's terms; makes those that there are not.
@@ -228,12 +228,12 @@ impl Terms {
 /// Returns the terms of a pod that can match anything.
 fn terms_of(spec: &PodSpec) -> Vec<Term> {
     let required = [
-        (Kind::RequiredAffinity, &spec.pod_affinity.required),
-        (Kind::RequiredAntiAffinity, &spec.pod_anti_affinity.required),
+        (Kind::RequireNear, &spec.pod_affinity.required),
+        (Kind::RequireFar, &spec.pod_anti_affinity.required),
     ];
     let preferred = [
-        (Kind::PreferredAffinity, &spec.pod_affinity.preferred),
-        (Kind::PreferredAntiAffinity, &spec.pod_anti_affinity.preferred),
+        (Kind::PreferNear, &spec.pod_affinity.preferred),
+        (Kind::PreferFar, &spec.pod_anti_affinity.preferred),
     ];
     let make = |kind, weight, term| Term { kind, weight, term: resolved(term, &spec.namespace) };
     let required = required.iter().flat_map(|(kind, all)| all.iter().map(|t| make(*kind, 0, t)));

@@ -66,7 +66,7 @@ impl PluginFactory for Factory {
             )
             .with_rows("constraints"),
             Endpoint::new(
-                "pods/:namespace/:podName",
+                "pods/:namespace/:name",
                 "The spread constraints of one pod, and the skew it would make in each domain",
                 BodySchema::of::<SpreadOfPod>(),
                 reads::read_pod,

@@ -12,6 +12,8 @@ use crate::model::{CowMap, Name, Node, NodeIdx, Object, Pod};
 
 mod classes;
 mod counts;
+#[cfg(test)]
+pub(super) mod testing;
 mod text;
 mod topology;
 

@@ -1,0 +1,150 @@
+//! The scheduler in a simulated cluster: thousands of histories with faults, each made from a seed.
+//!
+//! An API server, kubelets, controllers and people are modelled without I/O (`api`, `world`, `happenings`); the
+//! scheduler's orders are carried out late, refused, lost, or done without an answer (`effects`). After every
+//! call of the scheduler `checks` looks at what must always hold; when all is calm `ending` looks at what must
+//! be left, which is nothing.
+//!
+//! A failure names its seed and how to replay it:
+//!
+//! ```text
+//! PELLUCID_SIMULATION_SEED=17 cargo test --test simulation -- --nocapture
+//! ```
+//!
+//! `PELLUCID_SIMULATION_SEEDS` is the number of seeds, 1,000 when absent.
+
+#[path = "common/driver.rs"]
+mod driver;
+
+#[path = "simulation/api.rs"]
+mod api;
+#[path = "simulation/checks.rs"]
+mod checks;
+#[path = "simulation/effects.rs"]
+mod effects;
+#[path = "simulation/ending.rs"]
+mod ending;
+#[path = "simulation/happenings.rs"]
+mod happenings;
+#[path = "simulation/nature.rs"]
+mod nature;
+#[path = "simulation/porter.rs"]
+mod porter;
+#[path = "simulation/rng.rs"]
+mod rng;
+#[path = "simulation/room.rs"]
+mod room;
+#[path = "simulation/trace.rs"]
+mod trace;
+#[path = "simulation/workload.rs"]
+mod workload;
+#[path = "simulation/world.rs"]
+mod world;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use checks::Counts;
+use parking_lot::Mutex;
+use world::World;
+
+/// The scheduler whose pods are placed.
+const SCHEDULER: &str = "pellucid";
+
+/// What one run came to.
+struct Ran {
+    hash: u64,
+    counts: Counts,
+}
+
+fn run(seed: u64, reuse: bool) -> Ran {
+    let mut world = World::new(seed, reuse, false);
+    play(&mut world);
+    Ran { hash: world.trace.hash(), counts: world.checks.counts }
+}
+
+fn play(world: &mut World) {
+    let length = world.nature.length;
+    while world.turn(length) {}
+    world.end();
+}
+
+/// Runs a seed, some of them twice: again, or without reuse. Neither may make a difference.
+fn try_seed(seed: u64) -> Counts {
+    let first = run(seed, true);
+    match seed % 4 {
+        0 => assert_eq!(run(seed, false).hash, first.hash, "without reuse it goes another way"),
+        1 => assert_eq!(run(seed, true).hash, first.hash, "the second time it goes another way"),
+        _ => {}
+    }
+    first.counts
+}
+
+fn number_from(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is not a number")))
+}
+
+fn replay(seed: u64) {
+    let mut world = World::new(seed, true, true);
+    let ended = catch_unwind(AssertUnwindSafe(|| play(&mut world)));
+    for line in world.trace.lines() {
+        println!("{line}");
+    }
+    if let Err(panic) = ended {
+        std::panic::resume_unwind(panic);
+    }
+    try_seed(seed);
+}
+
+/// Tries seeds on as many threads as there are cores. Returns what happened, and the first seed that failed.
+fn try_seeds(n: u64) -> (Vec<Counts>, Option<u64>) {
+    let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (counts, failed) = (Mutex::new(Vec::new()), Mutex::new(None));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= n {
+                        break;
+                    }
+                    match catch_unwind(|| try_seed(seed)) {
+                        Ok(seen) => counts.lock().push(seen),
+                        Err(_) => {
+                            failed.lock().get_or_insert(seed);
+                            stop.store(true, Ordering::Relaxed);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    (counts.into_inner(), failed.into_inner())
+}
+
+#[test]
+fn nothing_leaks_and_nothing_is_promised_twice() {
+    if let Some(seed) = number_from("PELLUCID_SIMULATION_SEED") {
+        return replay(seed);
+    }
+    let n = number_from("PELLUCID_SIMULATION_SEEDS").unwrap_or(1000);
+    let (counts, failed) = try_seeds(n);
+    if let Some(seed) = failed {
+        panic!(
+            "seed {seed} failed; replay it with\n    PELLUCID_SIMULATION_SEED={seed} cargo test --test simulation -- --nocapture"
+        );
+    }
+    let sum = |of: fn(&Counts) -> u64| counts.iter().map(of).sum::<u64>();
+    let (placed, refused, evictions) = (sum(|c| c.placed), sum(|c| c.refused), sum(|c| c.evictions));
+    let (beside, of_nominees) = (sum(|c| c.beside_nominees), sum(|c| c.of_nominees));
+    println!(
+        "{n} seeds: {placed} placements ({of_nominees} of nominees, {beside} beside nominees), {refused} refusals, \
+         {evictions} evictions"
+    );
+    assert!(
+        n < 100 || placed.min(refused).min(evictions).min(beside).min(of_nominees) > 0,
+        "something never happens"
+    );
+}

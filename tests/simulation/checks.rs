@@ -1,0 +1,280 @@
+//! What must hold at every moment, whatever happened before.
+//!
+//! Sums are made here from the objects (`room`), not read from the columns they are compared with.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use pellucid::cluster::{Cluster, Stage};
+use pellucid::cycle::Scheduler;
+use pellucid::cycle::decision::Outcome;
+use pellucid::cycle::scheduler::Step;
+use pellucid::framework::effect::{Effect, EffectId, EffectReport, EvictOrder};
+use pellucid::model::{NodeIdx, Pod, PodId};
+use pellucid::queue::QueueStage;
+
+use crate::api::{Api, takes_room};
+use crate::room;
+
+/// What is remembered between moments.
+#[derive(Default)]
+pub(crate) struct Checks {
+    /// Evictions that are not settled, by the uid of the victim.
+    evictions: BTreeMap<Arc<str>, EffectId>,
+    pub(crate) counts: Counts,
+}
+
+/// How often things came about: a simulation in which nothing happens would find nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) placed: u64,
+    pub(crate) refused: u64,
+    pub(crate) evictions: u64,
+    /// Placements on a node to which others were nominated.
+    pub(crate) beside_nominees: u64,
+    /// Placements of nominated pods.
+    pub(crate) of_nominees: u64,
+}
+
+/// What is needed from before a step.
+pub(crate) struct Before {
+    attempts: u64,
+    nominated: BTreeSet<PodId>,
+}
+
+impl Checks {
+    pub(crate) fn open_evictions(&self) -> usize {
+        self.evictions.len()
+    }
+
+    pub(crate) fn before_step(&self, scheduler: &Scheduler) -> Before {
+        let nominator = scheduler.cluster().nominator();
+        let nominated = nominator.nodes().flat_map(|(_, pods)| pods.iter().copied()).collect();
+        Before { attempts: attempts(scheduler), nominated }
+    }
+
+    /// A unit was planned.
+    pub(crate) fn step(&mut self, scheduler: &Scheduler, step: &Step, before: &Before) {
+        let cluster = scheduler.cluster();
+        assert_eq!(attempts(scheduler), before.attempts + 1, "each step is one attempt");
+        let id = cluster.find_pod(&step.pod.key);
+        match &step.verdict.outcome {
+            Outcome::Placed { node, .. } => {
+                let id = id.expect("a placed pod is in the state");
+                let node = cluster.find_node(node).expect("and so is its node");
+                self.counts.placed += 1;
+                self.counts.of_nominees += u64::from(before.nominated.contains(&id));
+                assert!(cluster.nominator().of(id).is_none(), "{} needs no nomination", step.pod.key);
+                self.placement(cluster, id, &step.pod, node);
+            }
+            Outcome::Refused(refusal) => {
+                self.counts.refused += 1;
+                let counted: usize = refusal.groups.iter().map(|g| g.count).sum();
+                assert_eq!(counted + refusal.not_evaluated, refusal.total_nodes, "{}", refusal.message());
+                assert_eq!(refusal.total_nodes, cluster.present().len(), "{}", refusal.message());
+            }
+            Outcome::Gated(refusal) => panic!("a gated pod is not tried: {}", refusal.message()),
+        }
+    }
+
+    /// Rule 6: what is there and what is promised to pods of no lower priority stays within the node.
+    fn placement(&mut self, cluster: &Cluster, id: PodId, pod: &Pod, node: NodeIdx) {
+        let object = cluster.node(node).expect("pods are placed on nodes that are there");
+        let wanted = room::taken_by(pod);
+        let on_node = pods_on(cluster, node);
+        let there = room::taken(on_node.iter().copied());
+        if let Some(what) = room::exceeded(object, &there, &wanted) {
+            panic!("{} is placed where there is no room: {what}", pod.key);
+        }
+        let shares = on_node.iter().find(|other| room::wants_port_of(pod, other));
+        assert!(shares.is_none(), "{} shares a port with {:?}", pod.key, shares.map(|p| &p.key));
+        let nominees = cluster.nominator().on(&object.name).iter().filter(|n| **n != id);
+        let nominees = nominees.filter_map(|n| cluster.pod(*n)).filter(|r| r.node.is_none());
+        let nominees: Vec<&Pod> =
+            nominees.map(|r| r.pod.as_ref()).filter(|n| n.priority >= pod.priority).collect();
+        self.counts.beside_nominees += u64::from(!nominees.is_empty());
+        let promised = room::taken(on_node.iter().copied().chain(nominees.iter().copied()));
+        if let Some(what) = room::exceeded(object, &promised, &wanted) {
+            panic!("{} takes room that is promised to others: {what}", pod.key);
+        }
+    }
+
+    /// The scheduler ordered something.
+    pub(crate) fn effect(&mut self, scheduler: &Scheduler, effect: &Effect) {
+        if let Effect::Evict(order) = effect {
+            self.counts.evictions += 1;
+            self.eviction(scheduler.cluster(), order);
+        }
+    }
+
+    fn eviction(&mut self, cluster: &Cluster, order: &EvictOrder) {
+        let (victim, preemptor) = (&order.victim.key, &order.preemptor.key);
+        let before = self.evictions.insert(order.victim.uid.clone(), order.id);
+        assert!(before.is_none(), "{victim} is evicted a second time while the first is under way");
+        let id = cluster.find_pod(preemptor).expect("the preemptor is there");
+        let record = cluster.pod(id).expect("the preemptor is there");
+        assert!(!record.pod.never_preempts, "{preemptor} never preempts");
+        let nomination = cluster.nominator().of(id);
+        let nomination =
+            nomination.unwrap_or_else(|| panic!("{victim} is evicted for {preemptor}, not nominated"));
+        let evicted = cluster.find_pod(victim).and_then(|v| cluster.pod(v)).expect("the victim is there");
+        let node = evicted.node.map(|n| &cluster.slot(n).name);
+        assert_eq!(node, Some(&nomination.node), "{victim} is evicted where {preemptor} goes");
+        assert!(evicted.pod.priority < record.pod.priority, "{victim} is not below {preemptor}");
+        assert!(!evicted.pod.deleting, "{victim} is on its way already");
+        assert!(
+            !matches!(evicted.stage, Stage::Reserved | Stage::Waiting | Stage::PreBinding),
+            "{victim} has no Binding under way and only loses its place"
+        );
+    }
+
+    /// A report is about to be handed over.
+    pub(crate) fn reported(&mut self, report: &EffectReport) {
+        if let EffectReport::EvictDone { id, uid, .. } = report
+            && self.evictions.get(uid) == Some(id)
+        {
+            self.evictions.remove(uid);
+        }
+    }
+
+    /// Holds after every call of the scheduler.
+    pub(crate) fn always(&self, scheduler: &Scheduler, after: &str) {
+        stages(scheduler, after);
+        places(scheduler.cluster());
+        nominations(scheduler);
+        book(scheduler.cluster());
+    }
+
+    /// Without others, no node holds more than it has, and no port twice, at the API server itself.
+    pub(crate) fn truth(&self, api: &Api) {
+        for node in api.nodes.values() {
+            let pods = api.pods.values().map(|s| &s.pod);
+            let on_node: Vec<&Pod> =
+                pods.filter(|p| p.node_name.as_ref() == Some(&node.name) && takes_room(p)).collect();
+            if let Some(what) = room::overcommitted(node, &on_node) {
+                panic!("the API server holds {what}");
+            }
+            assert!(!room::share_port(&on_node), "a port is taken twice on {}", node.name);
+        }
+    }
+}
+
+fn attempts(scheduler: &Scheduler) -> u64 {
+    scheduler.queue().units().map(|(_, u)| u64::from(u.attempts)).sum()
+}
+
+/// The pods that take room on a node, by their records.
+pub(crate) fn pods_on(cluster: &Cluster, node: NodeIdx) -> Vec<&Pod> {
+    cluster.pods().filter(|(_, r)| r.node == Some(node)).map(|(_, r)| r.pod.as_ref()).collect()
+}
+
+/// Every pending pod of ours is in exactly one stage, and the stages fit the records.
+fn stages(scheduler: &Scheduler, after: &str) {
+    let (cluster, queue) = (scheduler.cluster(), scheduler.queue());
+    let mut counted: BTreeMap<&str, usize> = BTreeMap::new();
+    for (id, unit) in queue.units() {
+        *counted.entry(unit.stage.as_str()).or_default() += 1;
+        let record = cluster.pod(unit.pods[0]).expect("a unit's pod is in the state");
+        assert_eq!((queue.unit_of(unit.pods[0]), &record.pod.key), (Some(id), &unit.key));
+        assert_eq!(
+            unit.stage == QueueStage::InFlight,
+            record.stage.is_assumed(),
+            "{} after {after}",
+            unit.key
+        );
+        match scheduler.verdict(unit.pods[0]).map(|v| &v.outcome) {
+            Some(Outcome::Placed { .. }) => assert!(record.stage.is_assumed() || was_cancelled(unit.stage)),
+            Some(Outcome::Gated(_)) => assert_eq!(unit.stage, QueueStage::Gated, "{}", unit.key),
+            Some(Outcome::Refused(_)) => {}
+            None => assert_eq!(unit.stage, QueueStage::Active, "{} was not tried yet", unit.key),
+        }
+    }
+    let c = queue.counts();
+    let counts = [c.active, c.backoff, c.unschedulable, c.gated, c.in_flight];
+    let names = ["active", "backoff", "unschedulable", "gated", "in-flight"];
+    for (name, count) in names.into_iter().zip(counts) {
+        assert_eq!(counted.get(name).copied().unwrap_or(0), count, "{name} after {after}");
+    }
+    for (id, record) in cluster.pods() {
+        assert_eq!(record.node.is_some(), record.stage.is_placed(), "{}", record.pod.key);
+        if record.stage == Stage::Pending {
+            assert!(queue.unit_of(id).is_some(), "{} waits in no stage after {after}", record.pod.key);
+        }
+        let holds = !record.reservations.is_empty();
+        assert!(!holds || record.stage.is_assumed(), "{} holds something for nothing", record.pod.key);
+    }
+}
+
+/// A victim that lost its place before it was bound waits for its backoff; its verdict is that of before.
+fn was_cancelled(stage: QueueStage) -> bool {
+    matches!(stage, QueueStage::Backoff | QueueStage::Active)
+}
+
+/// Pods are in one place, and the columns say what the pods take.
+fn places(cluster: &Cluster) {
+    let mut on: BTreeMap<PodId, NodeIdx> = BTreeMap::new();
+    for slot in (0..cluster.n_slots() as u32).map(NodeIdx) {
+        for pod in cluster.slot(slot).pods.iter() {
+            assert!(on.insert(*pod, slot).is_none(), "a pod is in two places");
+        }
+    }
+    let mut pods: BTreeMap<NodeIdx, Vec<&Pod>> = BTreeMap::new();
+    for (id, record) in cluster.pods() {
+        assert_eq!(record.node, on.remove(&id), "{} is where its node has it", record.pod.key);
+        if let Some(node) = record.node {
+            pods.entry(node).or_default().push(&record.pod);
+        }
+    }
+    assert!(on.is_empty(), "nodes hold pods that are not there");
+    let columns = cluster.columns();
+    for slot in (0..cluster.n_slots() as u32).map(NodeIdx) {
+        let taken = room::taken(pods.get(&slot).into_iter().flatten().copied());
+        for resource in columns.offered() {
+            let want = taken.get(&columns.name(resource));
+            let have = columns.requested(slot, resource);
+            assert_eq!(have, want, "{} of {}", columns.name(resource), cluster.slot(slot).name);
+        }
+    }
+}
+
+/// Only pods that wait are nominated, each once.
+fn nominations(scheduler: &Scheduler) {
+    let (cluster, mut seen) = (scheduler.cluster(), BTreeSet::new());
+    for (node, pods) in cluster.nominator().nodes() {
+        for id in pods {
+            assert!(seen.insert(*id), "a pod is nominated twice");
+            let record = cluster.pod(*id).expect("a nominated pod is in the state");
+            assert!(record.node.is_none(), "{} is nominated to {node} and placed", record.pod.key);
+            assert_eq!(cluster.nominator().of(*id).map(|n| &n.node), Some(node));
+            assert!(scheduler.queue().unit_of(*id).is_some(), "{} is nominated and not ours", record.pod.key);
+        }
+    }
+    assert_eq!(seen.len(), cluster.nominator().len());
+}
+
+/// The book of preemptions adds up and speaks of pods that are there.
+fn book(cluster: &Cluster) {
+    let book = cluster.preemptions();
+    let mut open = 0;
+    for (id, preemption) in book.open() {
+        let record = cluster.pod(id).expect("a preemptor is in the state");
+        assert_eq!(record.pod.uid, preemption.uid, "{}", preemption.preemptor);
+        assert_ne!(record.stage, Stage::Bound, "{} is bound and its preemption open", preemption.preemptor);
+        for victim in &preemption.victims {
+            assert!(victim.priority < preemption.priority, "{} is not below its preemptor", victim.key);
+            if victim.state.is_awaited() {
+                let there = cluster.pod(victim.pod).is_some_and(|r| r.pod.uid == victim.uid);
+                assert!(there, "{} is awaited and gone", victim.key);
+                let is_known = book.waiting_for(victim.pod).contains(&id);
+                assert!(is_known, "{} is awaited by {}", victim.key, preemption.preemptor);
+            }
+        }
+        open += preemption.victims.iter().filter(|v| v.is_counted).count() as u64;
+    }
+    let counts = book.counts();
+    let wasted: u64 = counts.wasted.values().sum();
+    let accounted = counts.useful + wasted + counts.refused + open;
+    assert_eq!(counts.victims, accounted, "every victim is accounted for once");
+    // Ended ones are remembered up to a number that no run reaches.
+    assert_eq!(counts.preemptions, (book.open().count() + book.ended().count()) as u64);
+}

@@ -1,0 +1,208 @@
+//! What becomes of the scheduler's orders: carried out late, refused, lost, or done without an answer.
+//!
+//! The contract is that of `kubernetes::binder` and its siblings: every order ends in one report; what came of a
+//! Binding is settled by reading the pod before it is reported; the newest status order of a pod wins; an
+//! eviction that was not answered may have been done.
+
+use std::sync::Arc;
+
+use pellucid::framework::effect::{
+    BindOrder, BindOutcome, Effect, EffectReport, EvictOrder, EvictOutcome, StatusOrder, VolumeOrder,
+    VolumeOutcome, VolumeWrite,
+};
+
+use crate::api::{Deletion, FollowUp, NotBound};
+use crate::world::{Action, World};
+
+/// How often one Binding is posted.
+const TRIES: u32 = 6;
+
+impl World {
+    pub(crate) fn take_order(&mut self, effect: Effect) {
+        let later = self.delay();
+        match effect {
+            Effect::Bind(order) => {
+                self.note(|_| format!("order #{} bind {} to {}", order.id.0, order.pod.key, order.node));
+                let sent = EffectReport::BindSent { id: order.id, uid: order.pod.uid.clone() };
+                let when = self.delay();
+                self.put(when, Action::Report(sent));
+                self.put(later, Action::Bind(order, 1));
+            }
+            Effect::Evict(order) => {
+                self.note(|_| {
+                    format!("order #{} evict {} for {}", order.id.0, order.victim.key, order.preemptor.key)
+                });
+                self.put(later, Action::Evict(order));
+            }
+            Effect::Status(order) => self.take_status(order),
+            Effect::Volume(order) => {
+                self.note(|_| format!("order #{} {:?}", order.id.0, order.write));
+                self.put(later, Action::WriteVolume(order));
+            }
+            Effect::Event(_) => {}
+        }
+    }
+
+    fn report(&mut self, report: EffectReport) {
+        let later = self.delay();
+        // Now and then an answer comes twice, the second time when nobody waits for it any more.
+        if self.rng.chance(self.nature.faults / 5) {
+            let much_later = later + self.rng.millis(100, 5000);
+            self.put(much_later, Action::Report(report.clone()));
+        }
+        self.put(later, Action::Report(report));
+    }
+
+    // === bindings ===
+
+    pub(crate) fn post_binding(&mut self, order: BindOrder, tries: u32) {
+        let later = self.delay();
+        if self.goes_wrong() {
+            match self.rng.below(3) {
+                0 => return self.bind_done(&order, refused(422, "Invalid")),
+                // The server did it and did not say so, or neither.
+                1 => {
+                    let done = self.api.bind(&order.pod, &order.node);
+                    self.note(|_| format!("api: bind {} {done:?}, no answer", order.pod.key));
+                }
+                _ => self.note(|_| format!("api: bind {} lost", order.pod.key)),
+            }
+            return self.put(later, Action::ReadBound(order, tries, false));
+        }
+        let done = self.api.bind(&order.pod, &order.node);
+        self.note(|_| format!("api: bind {} {done:?}", order.pod.key));
+        match done {
+            Ok(()) => self.bind_done(&order, BindOutcome::Bound),
+            Err(NotBound::Gone) => self.bind_done(&order, BindOutcome::Gone),
+            Err(NotBound::Conflict) => self.put(later, Action::ReadBound(order, tries, true)),
+        }
+    }
+
+    pub(crate) fn read_bound(&mut self, order: BindOrder, tries: u32, conflict: bool) {
+        let Some(stored) = self.api.pod(&order.pod) else { return self.bind_done(&order, BindOutcome::Gone) };
+        let (node, deleting) = (stored.pod.node_name.clone(), stored.pod.deleting);
+        match node {
+            Some(node) if node == order.node => self.bind_done(&order, BindOutcome::Bound),
+            Some(node) => self.bind_done(&order, BindOutcome::BoundElsewhere { node }),
+            None if deleting || conflict => self.bind_done(&order, refused(409, "Conflict")),
+            None if tries >= TRIES => self.bind_done(&order, refused(0, "NoAnswer")),
+            None => {
+                let later = self.delay();
+                self.put(later, Action::Bind(order, tries + 1));
+            }
+        }
+    }
+
+    fn bind_done(&mut self, order: &BindOrder, outcome: BindOutcome) {
+        self.report(EffectReport::BindDone { id: order.id, uid: order.pod.uid.clone(), outcome });
+    }
+
+    // === evictions ===
+
+    pub(crate) fn post_eviction(&mut self, order: EvictOrder) {
+        let (id, uid) = (order.id, order.victim.uid.clone());
+        let is_there = self.api.pod(&order.victim).is_some();
+        let how = if self.goes_wrong() { self.rng.below(4) } else { usize::MAX };
+        if how == 0 {
+            self.note(|_| format!("api: evict {} refused", order.victim.key));
+            return self.evict_done(
+                id,
+                uid,
+                EvictOutcome::Refused { status: 500, message: "etcd is away".into() },
+            );
+        }
+        if is_there {
+            self.api.change(&order.victim.key, |s| s.pod.is_preempted = true);
+        }
+        if how == 1 {
+            self.note(|_| format!("api: evict {} refused halfway", order.victim.key));
+            return self.evict_done(
+                id,
+                uid,
+                EvictOutcome::Refused { status: 500, message: "etcd is away".into() },
+            );
+        }
+        let is_stubborn = is_there && self.rng.chance(self.nature.stubborn);
+        if is_stubborn && let Some(stored) = self.api.pods.get_mut(&order.victim.key) {
+            stored.is_stubborn = true;
+        }
+        let done = self.api.delete(&order.victim);
+        self.note(|_| format!("api: evict {} {done:?}, stubborn {is_stubborn}, {how}", order.victim.key));
+        let outcome = match (how, done) {
+            // It was done, and nobody said so.
+            (2, _) => EvictOutcome::Refused { status: 0, message: "no answer".into() },
+            // The second request finds it gone, or not yet.
+            (3, _) if self.api.pod(&order.victim).is_none() => EvictOutcome::Gone,
+            (_, Deletion::Gone) => EvictOutcome::Gone,
+            (_, Deletion::Accepted) => EvictOutcome::Deleted,
+        };
+        self.evict_done(id, uid, outcome);
+    }
+
+    fn evict_done(
+        &mut self,
+        id: pellucid::framework::effect::EffectId,
+        uid: Arc<str>,
+        outcome: EvictOutcome,
+    ) {
+        self.report(EffectReport::EvictDone { id, uid, outcome });
+    }
+
+    // === status ===
+
+    fn take_status(&mut self, order: StatusOrder) {
+        let uid = order.pod.uid.clone();
+        if let Some(waiting) = self.statuses.get_mut(&uid) {
+            waiting.condition = order.condition.or(waiting.condition.take());
+            waiting.nomination = order.nomination.or(waiting.nomination.take());
+            return;
+        }
+        self.statuses.insert(uid.clone(), order);
+        let later = self.delay();
+        self.put(later, Action::WriteStatus(uid));
+    }
+
+    pub(crate) fn write_status(&mut self, uid: &Arc<str>) {
+        let is_lost = self.goes_wrong();
+        let Some(order) = self.statuses.remove(uid) else { return };
+        self.note(|_| {
+            format!("api: status {} nominated {:?}, lost {is_lost}", order.pod.key, order.nomination)
+        });
+        if !is_lost {
+            self.api.patch_status(&order);
+        }
+    }
+
+    // === volumes ===
+
+    pub(crate) fn write_volume(&mut self, order: VolumeOrder) {
+        let outcome = if self.goes_wrong() {
+            VolumeOutcome::Refused { status: 500, message: "etcd is away".into() }
+        } else {
+            self.written(&order.write)
+        };
+        self.report(EffectReport::VolumeDone { id: order.id, uid: order.pod.uid, outcome });
+    }
+
+    fn written(&mut self, write: &VolumeWrite) -> VolumeOutcome {
+        let conflict = VolumeOutcome::Refused { status: 409, message: "it changed meanwhile".into() };
+        match write {
+            VolumeWrite::SelectNode { namespace, claim, resource_version, node } => {
+                let known = self.api.claims.get(&(namespace.clone(), claim.clone())).cloned();
+                let Some(mut known) = known.filter(|c| c.resource_version == *resource_version) else {
+                    return conflict;
+                };
+                known.selected_node = Some(node.clone());
+                self.api.put_claim(known);
+                self.api.follow_ups.push(FollowUp::Provision(namespace.clone(), claim.clone()));
+                VolumeOutcome::Written
+            }
+            // There are no volumes here that wait for a claim.
+            VolumeWrite::BindVolume { .. } => conflict,
+        }
+    }
+}
+
+fn refused(status: u16, reason: &str) -> BindOutcome {
+    BindOutcome::Refused { status, reason: reason.into(), message: "the API server said so".into() }
+}

@@ -1,0 +1,138 @@
+//! What must hold when nothing goes wrong any more and everything had its time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid::cluster::{NominatedBy, ResourceIdx};
+use pellucid::cycle::Scheduler;
+use pellucid::cycle::decision::Outcome;
+use pellucid::model::{Name, NodeIdx, PodId, PodKey};
+
+use crate::api::{Stream, takes_room, waits};
+use crate::nature::{LONG, Nature};
+use crate::world::World;
+
+impl World {
+    /// The end of a run: calm, then the checks, then nothing.
+    pub(crate) fn end(&mut self) {
+        self.calm_down();
+        self.settle();
+        // No pod was woken by the clock so far: what fits was found by the events that made it fit.
+        self.nothing_is_under_way();
+        self.what_fits_is_bound();
+        // Whatever write was lost is made up for when the pod is tried again.
+        self.note(|_| "--- everything is tried again".to_owned());
+        self.relist(Stream::Pods);
+        let until = self.now() + LONG + Duration::from_secs(1);
+        while self.turn(until) {}
+        self.settle();
+        self.nothing_is_under_way();
+        self.what_fits_is_bound();
+        self.nominations_are_told();
+        self.state_is_what_the_server_holds();
+        self.everybody_goes();
+    }
+
+    fn nothing_is_under_way(&self) {
+        let scheduler = &self.core.scheduler;
+        let cluster = scheduler.cluster();
+        assert_eq!(scheduler.n_in_flight(), 0, "placements are under way");
+        assert_eq!(scheduler.n_unsettled(), 0, "orders are not settled");
+        assert_eq!(self.checks.open_evictions(), 0, "evictions are not settled");
+        let counts = scheduler.queue().counts();
+        assert_eq!(
+            (counts.active, counts.backoff, counts.gated, counts.in_flight),
+            (0, 0, 0, 0),
+            "{counts:?}"
+        );
+        for (_, record) in cluster.pods() {
+            assert!(!record.stage.is_assumed(), "{} is {}", record.pod.key, record.stage.as_str());
+            assert!(record.reservations.is_empty(), "{} holds something", record.pod.key);
+        }
+        for (node, pods) in cluster.nominator().nodes() {
+            for pod in pods {
+                let (record, nomination) = (cluster.pod(*pod), cluster.nominator().of(*pod));
+                let key = record.map(|r| r.pod.key.to_string());
+                let by = nomination.map(|n| n.by);
+                assert_eq!(by, Some(NominatedBy::Others), "{key:?} is still nominated to {node}");
+            }
+        }
+        let open: Vec<String> = cluster.preemptions().open().map(|(_, p)| p.preemptor.to_string()).collect();
+        assert!(open.is_empty(), "preemptions of {open:?} are open");
+    }
+
+    /// A scheduler that knows only what the API server holds would place nobody.
+    fn what_fits_is_bound(&self) {
+        let limits = self.nature.limits;
+        let mut fresh = crate::porter::core(&Nature { limits, ..self.nature.clone() });
+        for stream in [Stream::Nodes, Stream::Objects, Stream::Pods] {
+            for input in self.api.list(stream) {
+                fresh.apply(input);
+            }
+        }
+        let nominations = |s: &Scheduler| -> Vec<(Name, Vec<PodId>)> {
+            s.cluster().nominator().nodes().map(|(name, pods)| (name.clone(), pods.to_vec())).collect()
+        };
+        let before = nominations(&fresh.scheduler);
+        while let Some(step) = fresh.step() {
+            // Room that somebody was nominated to is free from here on, or taken: no longer what we had.
+            if nominations(&fresh.scheduler) != before {
+                return;
+            }
+            if let Outcome::Placed { node, .. } = &step.verdict.outcome {
+                let ours = self.core.scheduler.cluster().find_pod(&step.pod.key);
+                let verdict = ours.and_then(|id| self.core.scheduler.verdict(id)).map(|v| &v.outcome);
+                panic!("{} fits on {node} and is left behind with {verdict:?}", step.pod.key);
+            }
+        }
+    }
+
+    /// The API server shows a nomination where there is one, and only there.
+    fn nominations_are_told(&self) {
+        let cluster = self.core.scheduler.cluster();
+        for stored in self.api.pods.values().filter(|s| !s.pod.phase.is_terminal()) {
+            let (pod, id) = (&stored.pod, cluster.find_pod(&stored.pod.key));
+            let known = id.and_then(|id| cluster.nominator().of(id)).map(|n| &n.node);
+            assert_eq!(pod.nominated_node.as_ref(), known, "{} (node {:?})", pod.key, pod.node_name);
+        }
+    }
+
+    fn state_is_what_the_server_holds(&self) {
+        let cluster = self.core.scheduler.cluster();
+        let relevant =
+            |p: &pellucid::model::Pod| takes_room(p) || (waits(p) && cluster.is_ours(&p.scheduler_name));
+        let mut n = 0;
+        for pod in self.api.pods.values().map(|s| &s.pod).filter(|p| relevant(p)) {
+            let record = cluster.find_pod(&pod.key).and_then(|id| cluster.pod(id));
+            let record = record.unwrap_or_else(|| panic!("{} is not in the state", pod.key));
+            let node = record.node.map(|node| &cluster.slot(node).name);
+            assert_eq!((&record.pod.uid, node), (&pod.uid, pod.node_name.as_ref()), "{}", pod.key);
+            n += 1;
+        }
+        assert_eq!(cluster.pods().count(), n, "the state holds pods that are not there");
+        assert_eq!(cluster.present().len(), self.api.nodes.len());
+    }
+
+    /// All pods are deleted: nothing is left of them.
+    fn everybody_goes(&mut self) {
+        let keys: Vec<PodKey> = self.api.pods.keys().cloned().collect();
+        for key in keys {
+            self.api.remove(&key);
+        }
+        self.drain_api();
+        self.settle();
+        let cluster = self.core.scheduler.cluster();
+        assert_eq!((cluster.pods().count(), cluster.shapes().len()), (0, 0));
+        assert_eq!(self.core.scheduler.queue().units().count(), 0);
+        assert!(cluster.nominator().is_empty(), "nominations outlive their pods");
+        assert_eq!(cluster.preemptions().open().count(), 0, "preemptions outlive their pods");
+        for slot in (0..cluster.n_slots() as u32).map(NodeIdx) {
+            for resource in (0..cluster.columns().n_resources()).map(|i| ResourceIdx(i as u16)) {
+                assert_eq!(cluster.columns().requested(slot, resource), 0);
+            }
+        }
+        let named = (0..cluster.n_slots() as u32).map(NodeIdx).filter(|n| !cluster.slot(*n).name.is_empty());
+        assert_eq!(named.count(), cluster.present().len(), "no slot is kept for a node that is gone");
+        self.statuses.retain(|uid: &Arc<str>, _| !uid.is_empty());
+    }
+}

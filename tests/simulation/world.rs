@@ -1,0 +1,393 @@
+//! The world of one seed: the scheduler, the API server, and an agenda of what happens when.
+//!
+//! Nothing waits and nothing is concurrent. What takes time is an entry of the agenda at a later moment, by a
+//! random delay; the clock jumps from entry to entry, and to the scheduler's own deadlines. So any order in
+//! which watches, answers, kubelets and people may interleave comes about, and comes about again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid::cluster::Input;
+use pellucid::cycle::scheduler::Step;
+use pellucid::framework::effect::{BindOrder, EffectReport, EvictOrder, StatusOrder, VolumeOrder};
+use pellucid::model::{Name, Pod, PodKey};
+
+use crate::api::{Api, FollowUp, Stream};
+use crate::checks::Checks;
+use crate::driver::Core;
+use crate::nature::Nature;
+use crate::rng::Rng;
+use crate::trace::Trace;
+use crate::workload::Workload;
+
+/// Something that is due.
+pub(crate) enum Action {
+    /// A watch delivers.
+    Watch {
+        stream: Stream,
+        epoch: u32,
+        input: Input,
+    },
+    /// The scheduling thread gets to planning.
+    Plan,
+    /// A Binding reaches the API server for the so-manieth time.
+    Bind(BindOrder, u32),
+    /// The pod is read, because what came of its Binding is not known; whether it was a conflict.
+    ReadBound(BindOrder, u32, bool),
+    Evict(EvictOrder),
+    /// The newest status order of a pod is written.
+    WriteStatus(Arc<str>),
+    WriteVolume(VolumeOrder),
+    Report(EffectReport),
+    /// What follows from a write.
+    Follow(FollowUp),
+    /// Somebody does something.
+    Happen,
+    /// A node comes back.
+    NodeReturns(Box<pellucid::model::Node>),
+    /// A pod can be read again.
+    ReadableAgain(PodKey),
+}
+
+/// See the module.
+pub(crate) struct World {
+    pub(crate) core: Core,
+    pub(crate) api: Api,
+    pub(crate) rng: Rng,
+    pub(crate) nature: Nature,
+    pub(crate) workload: Workload,
+    pub(crate) trace: Trace,
+    pub(crate) checks: Checks,
+    /// Status orders that are not yet written, by uid.
+    pub(crate) statuses: BTreeMap<Arc<str>, StatusOrder>,
+    agenda: BTreeMap<(Duration, u64), Action>,
+    n_actions: u64,
+    watches: BTreeMap<Stream, Watch>,
+    is_planning: bool,
+}
+
+#[derive(Default)]
+struct Watch {
+    /// Counts restarts: what an older watch still had to say is lost.
+    epoch: u32,
+    /// When its last event arrives: those after it arrive later.
+    last: Duration,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, reuse: bool, is_kept: bool) -> Self {
+        let mut rng = Rng::new(seed);
+        let nature = Nature::of(&mut rng);
+        let core = crate::porter::core(&nature);
+        core.switches.set_reuse(reuse);
+        let mut api = Api::default();
+        let mut workload = Workload::new(&mut rng, nature.others);
+        workload.begin(&mut api, &mut rng);
+        let mut world = Self {
+            core,
+            api,
+            rng,
+            nature,
+            workload,
+            trace: Trace::new(is_kept),
+            checks: Checks::default(),
+            statuses: BTreeMap::new(),
+            agenda: BTreeMap::new(),
+            n_actions: 0,
+            watches: Stream::ALL.into_iter().map(|s| (s, Watch::default())).collect(),
+            is_planning: false,
+        };
+        world.note(|w| format!("{:?}", w.nature));
+        world.api.told.clear();
+        for stream in Stream::ALL {
+            world.relist(stream);
+        }
+        world.drain_api();
+        for _ in 0..world.nature.happenings {
+            let within = world.nature.length.as_millis() as i64;
+            let at = world.rng.millis(0, within);
+            world.put(at, Action::Happen);
+        }
+        world
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.core.now.monotonic
+    }
+
+    pub(crate) fn note(&mut self, what: impl FnOnce(&Self) -> String) {
+        let line = what(self);
+        self.trace.add(self.now(), &line);
+    }
+
+    /// Puts something on the agenda, so much later.
+    pub(crate) fn put(&mut self, later: Duration, action: Action) {
+        self.n_actions += 1;
+        assert!(self.n_actions < 100_000, "no end: something goes round in circles");
+        self.agenda.insert((self.now() + later, self.n_actions), action);
+    }
+
+    /// How long a message takes.
+    pub(crate) fn delay(&mut self) -> Duration {
+        if self.rng.chance(self.nature.slow) { self.rng.millis(500, 8000) } else { self.rng.millis(1, 80) }
+    }
+
+    pub(crate) fn goes_wrong(&mut self) -> bool {
+        self.rng.chance(self.nature.faults)
+    }
+
+    /// Does the next thing that is due before a moment. Returns whether there was one.
+    pub(crate) fn turn(&mut self, until: Duration) -> bool {
+        let due = self.agenda.first_key_value().map(|((at, _), _)| *at);
+        let deadline = self.core.scheduler.next_deadline();
+        let Some(at) = due.into_iter().chain(deadline).min().filter(|at| *at <= until) else { return false };
+        let pause = at.saturating_sub(self.now());
+        self.core.now.monotonic += pause;
+        self.core.now.wall += pause;
+        if deadline == Some(at) || deadline.is_some_and(|d| d < at) {
+            self.core.scheduler.tick(self.core.now);
+            let next = self.core.scheduler.next_deadline();
+            assert!(next.is_none_or(|next| next > self.now()), "a deadline that does not pass");
+            self.after_scheduler("tick");
+        } else if let Some((_, action)) = self.agenda.pop_first() {
+            self.act(action);
+        }
+        true
+    }
+
+    /// Returns when the next entry of the agenda is due.
+    pub(crate) fn is_agenda_empty(&self) -> bool {
+        self.agenda.is_empty()
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Watch { stream, epoch, input } => {
+                if self.watches[&stream].epoch == epoch {
+                    self.note(|_| format!("watch {}", told(&input)));
+                    self.apply(input);
+                }
+            }
+            Action::Plan => self.plan(),
+            Action::Bind(order, tries) => self.post_binding(order, tries),
+            Action::ReadBound(order, tries, conflict) => self.read_bound(order, tries, conflict),
+            Action::Evict(order) => self.post_eviction(order),
+            Action::WriteStatus(uid) => self.write_status(&uid),
+            Action::WriteVolume(order) => self.write_volume(order),
+            Action::Report(report) => {
+                self.note(|_| format!("report {report:?}"));
+                self.checks.reported(&report);
+                self.apply(Input::Report(report));
+            }
+            Action::Follow(what) => self.follow(what),
+            Action::Happen => self.happen(),
+            Action::NodeReturns(node) => {
+                self.note(|_| format!("api: node {} is back", node.name));
+                self.api.put_node(*node);
+            }
+            Action::ReadableAgain(key) => {
+                self.api.change(&key, |s| s.is_unreadable = false);
+            }
+        }
+        self.drain_api();
+    }
+
+    fn apply(&mut self, input: Input) {
+        self.core.apply(input);
+        self.after_scheduler("apply");
+    }
+
+    /// Plans a few units; what else is due at this moment comes in between.
+    fn plan(&mut self) {
+        self.is_planning = false;
+        for _ in 0..1 + self.rng.below(3) {
+            let before = self.checks.before_step(&self.core.scheduler);
+            let Some(step) = self.core.step() else { break };
+            self.note(|_| describe(&step));
+            self.checks.step(&self.core.scheduler, &step, &before);
+            self.after_scheduler("step");
+        }
+        self.want_to_plan();
+    }
+
+    /// Takes orders, and looks at all that must hold.
+    fn after_scheduler(&mut self, what: &str) {
+        for effect in self.core.scheduler.take_effects() {
+            self.checks.effect(&self.core.scheduler, &effect);
+            self.take_order(effect);
+        }
+        self.checks.always(&self.core.scheduler, what);
+        self.want_to_plan();
+    }
+
+    fn want_to_plan(&mut self) {
+        if self.core.scheduler.has_work() && !self.is_planning {
+            self.is_planning = true;
+            let soon = self.rng.millis(0, 15);
+            self.put(soon, Action::Plan);
+        }
+    }
+
+    /// Passes on what writes at the API server led to.
+    pub(crate) fn drain_api(&mut self) {
+        for (stream, input) in std::mem::take(&mut self.api.told) {
+            self.send(stream, input);
+        }
+        for what in std::mem::take(&mut self.api.follow_ups) {
+            let later = match what {
+                FollowUp::Start(..) | FollowUp::Recount(_) => self.rng.millis(5, 1500),
+                FollowUp::End(..) => self.rng.millis(10, 12_000),
+                FollowUp::Provision(..) => self.rng.millis(50, 6000),
+                FollowUp::CollectGarbage(_) => self.rng.millis(8000, 20_000),
+            };
+            self.put(later, Action::Follow(what));
+        }
+        if !self.nature.others {
+            self.checks.truth(&self.api);
+        }
+    }
+
+    fn send(&mut self, stream: Stream, input: Input) {
+        let (now, delay) = (self.now(), self.delay());
+        let watch = self.watches.get_mut(&stream).expect("there is one of each");
+        watch.last = watch.last.max(now + delay);
+        let (later, epoch) = (watch.last - now, watch.epoch);
+        self.put(later, Action::Watch { stream, epoch, input });
+    }
+
+    /// A watch is started anew: what was under way is lost, the complete list comes.
+    pub(crate) fn relist(&mut self, stream: Stream) {
+        self.note(|_| format!("watch of {stream:?} restarts"));
+        // What was written and not yet sent is in the list.
+        self.api.told.retain(|(of, _)| *of != stream);
+        self.watches.get_mut(&stream).expect("there is one of each").epoch += 1;
+        for input in self.api.list(stream) {
+            self.send(stream, input);
+        }
+    }
+
+    // === what follows from writes ===
+
+    fn follow(&mut self, what: FollowUp) {
+        match what {
+            FollowUp::Start(key, uid) => {
+                let Some(stored) = self.api.pods.get(&key) else { return };
+                let pod = &stored.pod;
+                let has_node = pod.node_name.as_ref().is_some_and(|n| self.api.nodes.contains_key(n));
+                if pod.uid == uid && has_node && pod.started.is_none() && !pod.phase.is_terminal() {
+                    let started = Some(self.core.now.monotonic.as_secs() as i64);
+                    self.api.change(&key, |s| {
+                        s.pod.started = started;
+                        s.pod.phase = pellucid::model::pod::PodPhase::Running;
+                    });
+                }
+            }
+            FollowUp::End(key, uid) => {
+                if self.api.pods.get(&key).is_some_and(|s| s.pod.uid == uid && !s.is_stubborn) {
+                    self.note(|_| format!("api: {key} is gone"));
+                    self.api.remove(&key);
+                }
+            }
+            FollowUp::Recount(namespace) => self.recount(&namespace),
+            FollowUp::Provision(namespace, name) => self.provision(namespace, name),
+            FollowUp::CollectGarbage(node) => {
+                if self.api.nodes.contains_key(&node) {
+                    return;
+                }
+                let on_node = self.api.pods.iter().filter(|(_, s)| s.pod.node_name.as_ref() == Some(&node));
+                let gone: Vec<PodKey> =
+                    on_node.filter(|(_, s)| !s.is_stubborn).map(|(k, _)| k.clone()).collect();
+                for key in gone {
+                    self.note(|_| format!("api: {key} was on {node}, which is gone"));
+                    self.api.remove(&key);
+                }
+            }
+        }
+    }
+
+    /// The controller of budgets: how many disruptions each allows now.
+    fn recount(&mut self, namespace: &Name) {
+        let budgets = self.api.budgets.values().filter(|g| g.budget.namespace == *namespace);
+        let budgets: Vec<_> = budgets.cloned().collect();
+        for mut guarded in budgets {
+            let counts = |p: &Pod| {
+                p.key.namespace == *namespace
+                    && crate::api::takes_room(p)
+                    && !p.deleting
+                    && guarded.budget.selector.as_ref().is_some_and(|s| s.matches(&p.labels))
+            };
+            let healthy = self.api.pods.values().filter(|s| counts(&s.pod)).count() as i32;
+            let allowed = (healthy - guarded.min_available).max(0);
+            if allowed != guarded.budget.allowed {
+                guarded.budget.allowed = allowed;
+                self.api.put_budget(guarded);
+            }
+        }
+    }
+
+    /// A volume is made for a claim whose node was chosen, or that fails and the node is chosen anew.
+    fn provision(&mut self, namespace: Name, name: Name) {
+        let goes_wrong = self.goes_wrong();
+        let Some(mut claim) = self.api.claims.get(&(namespace, name)).cloned() else { return };
+        if claim.selected_node.is_none() || !claim.volume.is_empty() {
+            return;
+        }
+        if goes_wrong {
+            claim.selected_node = None;
+            return self.api.put_claim(claim);
+        }
+        let volume = Name::new(&format!("pv-{}", claim.uid));
+        self.api.put_volume(pellucid::model::storage::PersistentVolume {
+            name: volume.clone(),
+            uid: format!("uid-{volume}").into(),
+            capacity: claim.requested,
+            class: claim.class.clone().unwrap_or_default(),
+            claim: Some(pellucid::model::storage::ClaimRef {
+                namespace: claim.namespace.clone(),
+                name: claim.name.clone(),
+                uid: claim.uid.clone(),
+            }),
+            ..pellucid::model::storage::PersistentVolume::default()
+        });
+        claim.volume = volume;
+        claim.phase = pellucid::model::storage::ClaimPhase::Bound;
+        claim.bind_completed = true;
+        self.api.put_claim(claim);
+    }
+}
+
+fn describe(step: &Step) -> String {
+    use pellucid::cycle::decision::Outcome;
+    let outcome = match &step.verdict.outcome {
+        Outcome::Placed { node, placement } => {
+            format!("to {node} {:?} {}", placement.score, placement.feasible)
+        }
+        Outcome::Refused(refusal) | Outcome::Gated(refusal) => format!("refused: {}", refusal.message()),
+    };
+    let found = step.verdict.plan.as_ref().and_then(|plan| plan.candidates.first());
+    let victims = found.map(|c| {
+        let keys: Vec<String> = c.victims.iter().map(|v| v.key.to_string()).collect();
+        format!(" evicts {} from {}", keys.join(", "), c.name)
+    });
+    format!("step {} ({}) {outcome}{}", step.pod.key, step.pod.priority, victims.unwrap_or_default())
+}
+
+fn told(input: &Input) -> String {
+    match input {
+        Input::PodApplied(p) => format!(
+            "pod {} {} node {:?} nominated {:?} {:?} deleting {}",
+            p.key, p.uid, p.node_name, p.nominated_node, p.phase, p.deleting
+        ),
+        Input::PodDeleted(key) => format!("pod {key} deleted"),
+        Input::PodsReset { pods, quarantined } => format!("{} pods, {} bad", pods.len(), quarantined.len()),
+        Input::NodeApplied(n) => format!("node {} {:?}", n.name, n.allocatable),
+        Input::NodeDeleted(name) => format!("node {name} deleted"),
+        Input::NodesReset { nodes, .. } => format!("{} nodes", nodes.len()),
+        Input::ObjectsReset { kind, objects, .. } => format!("{} {kind:?}", objects.len()),
+        Input::ObjectApplied(object) => format!("object {:?} {:?}", object.kind(), object.key()),
+        Input::ObjectDeleted(kind, key) => format!("object {kind:?} {key:?} deleted"),
+        Input::Quarantined(q) => format!("pod {}/{} unreadable", q.namespace, q.name),
+        Input::Report(report) => format!("{report:?}"),
+    }
+}
