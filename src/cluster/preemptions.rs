@@ -173,7 +173,7 @@ impl Preemption {
 pub struct PreemptionCounts {
     /// Searches for victims.
     pub attempts: u64,
-    /// Searches that chose a node.
+    /// Searches that chose a node; those that chose the same one again, for the same pod, are not counted.
     pub preemptions: u64,
     /// Victims chosen, each once: these are the useful, the wasted, the refused, and those of preemptions
     /// under way.
@@ -252,8 +252,8 @@ impl Preemptions {
         }
         if !self.go_on(preemptor, &mut preemption) {
             self.end(preemptor, End::ChosenAgain, preemption.decided);
+            self.counts.preemptions += 1;
         }
-        self.counts.preemptions += 1;
         let by_victim = Arc::make_mut(&mut self.preemptors_of);
         for victim in preemption.victims.iter().filter(|v| v.state.is_awaited()) {
             by_victim.entry(victim.pod).or_default().push(preemptor);
@@ -357,7 +357,8 @@ impl Preemptions {
         let mut clear = SmallVec::new();
         for preemptor in waiting {
             let Some(preemption) = open.get_mut(&preemptor).map(Arc::make_mut) else { continue };
-            for line in preemption.victims.iter_mut().filter(|v| v.is_awaited_as(victim) && v.state != state) {
+            for line in preemption.victims.iter_mut().filter(|v| v.is_awaited_as(victim) && v.state != state)
+            {
                 (line.state, line.since) = (state.clone(), now);
             }
             if preemption.is_clear() {
@@ -437,6 +438,7 @@ mod tests {
         book.end(PodId(9), End::Bound, now);
         let counts = book.counts();
         assert_eq!((counts.victims, counts.useful, counts.refused, counts.wasted.len()), (3, 2, 1, 0));
+        assert_eq!(counts.preemptions, 1);
     }
 
     /// The same victim again, as another preemption sees it that did not begin its eviction.

@@ -44,8 +44,7 @@ pub struct Running {
 /// Starts both. The sandbox's time stands still; pods run at once and end only when the clock is moved.
 pub async fn start(objects: Vec<Value>) -> Running {
     let clock = Clock::manual("2026-01-01T00:00:00Z".parse().expect("a time"));
-    let kubelet =
-        Some(Kubelet { start_delay: Duration::ZERO, stop_delay: Duration::from_secs(3600) });
+    let kubelet = Some(Kubelet { start_delay: Duration::ZERO, stop_delay: Duration::from_secs(3600) });
     let config = Config { objects, clock, kubelet, ..Config::default() };
     let sandbox = Sandbox::start(config).await.expect("a sandbox");
     let mut settings = sandbox.kube_config();
@@ -151,15 +150,15 @@ impl Running {
 
     /// Waits until an event about a pod has this reason and these words.
     pub async fn event(&self, pod: &str, reason: &str, words: &str) {
-        let mut events =
-            Box::pin(watcher(self.api("events.k8s.io/v1/Event"), watcher::Config::default()));
+        let mut events = Box::pin(watcher(self.api("events.k8s.io/v1/Event"), watcher::Config::default()));
         let mut seen = Vec::new();
         loop {
             match tokio::time::timeout(PATIENCE, events.next()).await {
                 Ok(Some(Ok(watcher::Event::Apply(event) | watcher::Event::InitApply(event)))) => {
                     let event = &event.data;
                     let note = event["note"].as_str().unwrap_or_default();
-                    if event["regarding"]["name"] == pod && event["reason"] == reason && note.contains(words) {
+                    if event["regarding"]["name"] == pod && event["reason"] == reason && note.contains(words)
+                    {
                         return;
                     }
                     seen.push(format!("{} {}: {note}", event["regarding"]["name"], event["reason"]));

@@ -112,7 +112,8 @@ fn a_pod_that_is_refused_as_a_whole_is_not_placed_where_it_is_nominated() {
     core.see(&lost);
     assert!(planned(&mut core).bindings.is_empty());
     // Nor does what is promised to others make a difference.
-    let other = Pod { gates: ["example.com/wait".into()].into(), ..nominated_to("b", ranked("other", 950, 7)) };
+    let other =
+        Pod { gates: ["example.com/wait".into()].into(), ..nominated_to("b", ranked("other", 950, 7)) };
     core.see(&other);
     core.see(&Pod { nominated_node: None, ..lost });
     core.wait(2 * SECOND);
@@ -198,7 +199,11 @@ fn a_refused_binding_gives_the_room_back_to_a_nominee() {
     let order = planned(&mut core).bindings.remove(0);
     core.report(&order, refused());
     assert_eq!(core.taken("a"), 0);
-    assert_eq!(orders(&mut core).nominations, [("high".to_owned(), None)], "nothing is promised to it any more");
+    assert_eq!(
+        orders(&mut core).nominations,
+        [("high".to_owned(), None)],
+        "nothing is promised to it any more"
+    );
     core.wait(2 * SECOND);
     assert_eq!(planned(&mut core).bindings.len(), 1);
 }

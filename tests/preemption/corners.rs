@@ -4,7 +4,9 @@ use pellucid::sandbox::{Objects, Trouble};
 use serde_json::{Value, json};
 
 use crate::running::{Running, node, nominated, pod, priority_class, start, with};
-use crate::views::{STATE, all_ordered, check_metrics, check_state, is_over, list, number, path, text, wasted};
+use crate::views::{
+    STATE, all_ordered, check_metrics, check_state, is_over, list, number, path, text, wasted,
+};
 
 /// One node of so many cores, and some classes of priority.
 async fn one_node(cores: u32) -> Running {

@@ -52,9 +52,9 @@ pub(crate) async fn full_cluster(nodes: usize) -> Running {
     running.create(guards.map(|pod| with(pod, "topologySpreadConstraints", spread.clone())));
     all_bound(&mut running, "guarded-", guarded).await;
     let plain = (CORES - GUARDED) * nodes;
-    running.create((0..plain).map(|n| {
-        low(&format!("plain-{n:03}"), "plain", if n % 2 == 1 { SHORT } else { 30 })
-    }));
+    running.create(
+        (0..plain).map(|n| low(&format!("plain-{n:03}"), "plain", if n % 2 == 1 { SHORT } else { 30 })),
+    );
     all_bound(&mut running, "plain-", plain).await;
     let is_counted = |budget: &Value| budget["status"]["currentHealthy"] == guarded;
     let budget = running.object("policy/v1/PodDisruptionBudget", "guard", "all healthy", is_counted).await;

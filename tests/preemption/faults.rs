@@ -89,7 +89,9 @@ async fn every_wasted_eviction_is_counted_with_its_cause() {
     running.pass(30);
     let seen = running.wait(&path(preemptor), "one victim left", |body| {
         body["preemption"]["waitingFor"] == 1
-            && list(&body["preemption"], "victims").iter().all(|v| (v["state"] == "gone") == (v["name"] != victim))
+            && list(&body["preemption"], "victims")
+                .iter()
+                .all(|v| (v["state"] == "gone") == (v["name"] != victim))
     });
     assert!(text(&seen, "summary").contains("; waits for 1 of "), "{seen:#}");
     let body = running.read(&path(victim));
@@ -107,7 +109,8 @@ async fn every_wasted_eviction_is_counted_with_its_cause() {
     check_rest(&mut running, 2 * NODES).await;
     check_metrics(&running);
     // Who was chosen and not refused is gone, and nobody else.
-    let left = running.pods("the pods", |pods| Some(pods.keys().filter(|p| !p.starts_with("high-")).count())).await;
+    let left =
+        running.pods("the pods", |pods| Some(pods.keys().filter(|p| !p.starts_with("high-")).count())).await;
     let evicted = number(&state, "victims") - number(&state, "refusedEvictions");
     assert_eq!(left as u64, 10 * NODES as u64 - evicted);
     running.stop().await;

@@ -58,7 +58,8 @@ async fn a_deployment_is_spread_over_zones_and_apart_on_nodes() {
     let late = running
         .pods("a replica that waits", |pods| {
             let told = |p: &&k8s_openapi::api::core::v1::Pod| {
-                crate::running::message(p).is_some_and(|m| m.contains("6 node(s) didn't match pod anti-affinity rules"))
+                crate::running::message(p)
+                    .is_some_and(|m| m.contains("6 node(s) didn't match pod anti-affinity rules"))
             };
             pods.values().find(told).and_then(|p| p.metadata.name.clone())
         })

@@ -25,7 +25,10 @@ async fn a_pod_goes_where_a_disk_is() {
     assert!(told.starts_with("0/3 nodes are available: 3 node(s)"), "{told}");
     let explained = running.explain("second");
     assert_eq!(groups(&explained), [("VolumeBinding".into(), "NoVolumeToBind".into())]);
-    assert!(explained["summary"].as_str().is_some_and(|s| s.contains("available persistent volumes")), "{explained:#}");
+    assert!(
+        explained["summary"].as_str().is_some_and(|s| s.contains("available persistent volumes")),
+        "{explained:#}"
+    );
     running.create([local_volume("disk-c", "c")]);
     assert_eq!(running.bound("second").await, "c");
 

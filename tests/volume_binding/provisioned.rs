@@ -37,7 +37,8 @@ async fn every_pod_of_a_stateful_set_gets_its_own_volume() {
     let template = user("db", "unused");
     let mut spec = template["spec"].clone();
     spec["volumes"] = json!([]);
-    let term = json!({"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"});
+    let term =
+        json!({"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"});
     spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = json!([term]);
     spec["containers"][0]["volumeMounts"] = json!([{"name": "data", "mountPath": "/data"}]);
     running.create([json!({
