@@ -6,6 +6,8 @@
 
 #[path = "decision/relations.rs"]
 mod relations;
+#[path = "decision/storm.rs"]
+mod storm;
 #[path = "decision/world.rs"]
 mod world;
 
@@ -110,4 +112,10 @@ fn main() {
     line("refuse a pod of a new shape, all 5,000 nodes", refused, "us", "-", "-");
     drop(root);
     relations::print();
+
+    for (what, (took, woken)) in [("selectors", storm::of_selectors()), ("requests", storm::of_requests())] {
+        let what = format!("5,000 deletes, {} refused by {what}", storm::GROUPS);
+        line(&what, took, "ms", "-", "-");
+        line("  of them woken", woken as f64, "pods", "-", "-");
+    }
 }

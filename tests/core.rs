@@ -1,9 +1,9 @@
 //! The core without I/O: inputs in, orders out, on a clock of numbers.
 //!
-//! `placing` follows one pod through its life, `waking` what brings a refused one back, `objects` what
-//! watches report, `preempting` nominations and evictions, `volumes` what is bound before a pod is, `relations`
-//! what spread and affinity mean, `unlucky` what goes wrong on the way, `roots` what readers see, `random` what must
-//! hold whatever happens.
+//! `placing` follows one pod through its life, `waking` what brings a refused one back, `wakeups` that nothing
+//! else does and that it is told, `objects` what watches report, `preempting` nominations and evictions, `volumes`
+//! what is bound before a pod is, `relations` what spread and affinity mean, `unlucky` what goes wrong on the way,
+//! `roots` what readers see, `random` what must hold whatever happens.
 
 #[path = "common/cluster.rs"]
 mod cluster;
@@ -29,5 +29,7 @@ mod roots;
 mod unlucky;
 #[path = "core/volumes.rs"]
 mod volumes;
+#[path = "core/wakeups.rs"]
+mod wakeups;
 #[path = "core/waking.rs"]
 mod waking;

@@ -76,7 +76,7 @@ pub(crate) fn empty_scheduler(reuse: bool) -> Scheduler {
     })
 }
 
-fn spec(shape: usize) -> PodSpec {
+pub(crate) fn spec(shape: usize) -> PodSpec {
     let amounts = vec![
         ("cpu".into(), 100 + 10 * (shape as i64 % 15)),
         ("memory".into(), (128 + 32 * (shape as i64 / 15)) << 20),
@@ -90,7 +90,7 @@ fn spec(shape: usize) -> PodSpec {
     }
 }
 
-fn pod(name: &str, spec: PodSpec) -> Arc<Pod> {
+pub(crate) fn pod(name: &str, spec: PodSpec) -> Arc<Pod> {
     Arc::new(Pod {
         key: PodKey::new("default", name),
         uid: format!("uid-{name}").into(),

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::decision::{Outcome, Refusal};
 use super::scheduler::{Scheduler, pod_ref};
+use super::wakeups::say_queue;
 use crate::cluster::input::Quarantined;
 use crate::cluster::{ClusterEvent, Input};
 use crate::framework::effect::{ConditionText, Effect, EventOrder, EventType, PodRef, StatusOrder};
-use crate::framework::plugin::Hint;
 use crate::framework::profile::Profile;
 use crate::framework::{Cause, Code, Reason, View};
 use crate::model::{NodeIdx, Now, Pod, PodId, PodKey};
-use crate::queue::{QueueStage, RefusedBy, Unit, UnitId};
+use crate::queue::{QueueStage, RefusedBy, Unit, UnitId, WakeReason};
 use pellucid_api::reason::ReasonCode;
 
 impl Scheduler {
@@ -122,7 +122,8 @@ impl Scheduler {
         let Some(unit_id) = self.queue.unit_of(id) else { return self.enqueue(id, now) };
         let (Some(unit), Some(record)) = (self.queue.unit(unit_id), self.cluster.pod(id)) else { return };
         let (stage, refused_by, pod) = (unit.stage, unit.refused_by, record.pod.clone());
-        let profile = self.profiles[unit.profile].clone();
+        let unit_profile = unit.profile;
+        let profile = self.profiles[unit_profile].clone();
         self.queue.reorder(unit_id, rank(&profile, &pod));
         if let Some(refusal) = gated(&profile, &pod) {
             self.queue.gate(unit_id);
@@ -141,20 +142,13 @@ impl Scheduler {
         }
         let spec_changed = old.spec != pod.spec;
         let event = ClusterEvent::PendingUpdated { id, old };
-        let view = View::new(&self.cluster);
-        if spec_changed || wakes(&profile, view, &pod, refused_by, &event) {
-            self.queue.wake_unit(unit_id, now.monotonic);
+        let asked = self.queue.listening().asked(unit_profile, refused_by, event.kinds());
+        let queue = say_queue(&profile, View::new(&self.cluster), &pod, asked, &event);
+        if spec_changed || !queue.is_empty() || refused_by.is_empty() {
+            let by_hints = WakeReason::Hints { asked, queue };
+            let reason = if queue.is_empty() { WakeReason::Changed } else { by_hints };
+            self.queue.wake_changed(unit_id, reason, now.monotonic);
         }
-    }
-
-    /// Asks the plugins that refused each group of units whether the event could help.
-    pub(super) fn wake(&mut self, event: &ClusterEvent, now: Now) {
-        let (cluster, profiles) = (&self.cluster, &self.profiles);
-        let view = View::new(cluster);
-        self.queue.wake(now.monotonic, |group, pod| {
-            let Some(record) = cluster.pod(pod) else { return true };
-            wakes(&profiles[group.profile], view, &record.pod, group.refused_by, event)
-        });
     }
 
     /// The API server says that the pod is on its node.
@@ -285,20 +279,6 @@ fn gated(profile: &Profile, pod: &Pod) -> Option<Refusal> {
     let mut by = RefusedBy::default();
     by.insert(enabled.index);
     Some(Refusal::of_pod(cause, 0, by))
-}
-
-fn wakes(profile: &Profile, view: View<'_>, pod: &Pod, by: RefusedBy, event: &ClusterEvent) -> bool {
-    if by == RefusedBy::default() {
-        return true;
-    }
-    // Its room was kept from pods of no higher priority alone.
-    if let ClusterEvent::NominationEnded { pod: nominee, .. } = event {
-        return pod.priority <= nominee.priority;
-    }
-    let plugins = profile.plugins.iter().enumerate().filter(|(i, _)| by.contains(*i));
-    let kinds = event.kinds();
-    let mut hints = plugins.filter_map(|(_, p)| p.hints()).filter(|h| h.events().any(kinds));
-    hints.any(|h| h.hint(view, pod, event) == Hint::Queue)
 }
 
 /// The refusal of a pod whose binding did not come about.

@@ -20,6 +20,7 @@ pub mod scheduler;
 mod scores;
 pub mod search;
 pub mod shadow;
+mod wakeups;
 
 pub use decision::{Decision, Placement, Refusal, Verdict};
 pub(crate) use inputs::quarantine_message;

@@ -20,7 +20,7 @@ use crate::framework::plugin::Evaluator;
 use crate::framework::post_filter::{Plan, PostFiltered, VictimChoice};
 use crate::framework::{Cause, Code, View};
 use crate::model::{Name, NodeIdx, Now, Pod, PodId};
-use crate::queue::UnitId;
+use crate::queue::{UnitId, WakeReason};
 
 /// Answers PostFilter's questions on the state of the attempt.
 struct Questions<'a> {
@@ -248,7 +248,7 @@ impl Scheduler {
         };
         for preemptor in self.cluster.preemptions_mut().note(victim, state, now) {
             if let Some(unit) = self.queue.unit_of(preemptor) {
-                self.queue.wake_unit(unit, now.monotonic);
+                self.queue.wake_changed(unit, WakeReason::Preemption, now.monotonic);
             }
         }
     }
@@ -267,7 +267,7 @@ impl Scheduler {
 
     fn try_again(&mut self, preemptor: PodId, now: Now) {
         if let Some(unit) = self.queue.unit_of(preemptor) {
-            self.queue.activate_now(unit, now.monotonic);
+            self.queue.activate(unit, now.monotonic);
         }
     }
 
@@ -355,7 +355,7 @@ impl Scheduler {
             }));
         }
         if let Some(unit) = self.queue.unit_of(id) {
-            self.queue.wake_unit(unit, now.monotonic);
+            self.queue.wake_changed(unit, WakeReason::Preemption, now.monotonic);
         }
     }
 

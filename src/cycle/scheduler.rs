@@ -159,7 +159,7 @@ impl Scheduler {
         let derived = registry.iter().filter_map(|f| f.derived_state()).collect();
         Self {
             cluster: Cluster::new(seed, profile_of.keys().cloned(), derived),
-            queue: Queue::new(limits),
+            queue: Queue::new(limits, super::wakeups::listening(&profiles)),
             tally: profiles.iter().map(|p| vec![PluginTally::default(); p.plugins.len()]).collect(),
             starts: vec![0; profiles.len()],
             profiles,
@@ -212,7 +212,7 @@ impl Scheduler {
 
     /// Whether [`step`](Self::step) has something to do.
     pub fn has_work(&self) -> bool {
-        self.queue.has_active()
+        self.queue.can_pop()
     }
 
     /// Returns when something falls due; the loop may sleep until then.
@@ -234,7 +234,7 @@ impl Scheduler {
         std::mem::take(&mut self.effects)
     }
 
-    /// Plans the next unit. Returns `None` when nothing is active.
+    /// Plans the next unit. Returns `None` when nothing can be taken.
     pub fn step(&mut self, now: Now, probe: &dyn Probe) -> Option<Step> {
         let unit_id = self.queue.pop()?;
         let unit = self.queue.unit(unit_id)?;

@@ -110,7 +110,7 @@ fn add_queue(body: &mut PodExplanation, root: &Root, unit: &Unit, now: Now) {
     body.queue_stage = Some(unit.stage.as_str().into());
     body.wakes_on = wakes_on(root, unit);
     body.next_retry = match unit.stage {
-        QueueStage::Backoff => Some(rfc3339(now.wall_at(unit.backoff_until))),
+        QueueStage::Backoff | QueueStage::ErrorBackoff => Some(rfc3339(now.wall_at(unit.backoff_until))),
         QueueStage::Unschedulable => Some(rfc3339(now.wall_at(unit.expires_at))),
         _ => None,
     };

@@ -15,6 +15,7 @@ pub mod recorder;
 pub mod root;
 pub mod score_views;
 pub mod switches;
+mod wakeups;
 
 pub use meta::rfc3339;
 pub use plugin_views::points;

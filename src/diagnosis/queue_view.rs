@@ -13,7 +13,7 @@ pub(super) fn queue(root: &Root, now: Now) -> Queue {
     let mut units: Vec<(UnitId, &Unit)> =
         root.queue.units().filter(|(_, u)| u.stage != QueueStage::InFlight).collect();
     units.sort_by_cached_key(|(_, u)| {
-        let until = if u.stage == QueueStage::Backoff { u.backoff_until } else { Default::default() };
+        let until = if is_in_backoff(u) { u.backoff_until } else { Default::default() };
         (u.stage, until, u.order_key())
     });
     let counts = root.queue.counts();
@@ -21,8 +21,8 @@ pub(super) fn queue(root: &Root, now: Now) -> Queue {
     let mut stage = None;
     let mut rows = Vec::with_capacity(units.len());
     for (_, unit) in units {
-        position = if stage == Some(unit.stage) { position + 1 } else { 0 };
-        stage = Some(unit.stage);
+        position = if stage == Some(unit.stage.as_str()) { position + 1 } else { 0 };
+        stage = Some(unit.stage.as_str());
         rows.push(row(root, unit, position, now));
     }
     Queue {
@@ -30,12 +30,17 @@ pub(super) fn queue(root: &Root, now: Now) -> Queue {
         counts: QueueCounts {
             active: counts.active,
             backoff: counts.backoff,
+            error_backoff: counts.error_backoff,
             unschedulable: counts.unschedulable,
             gated: counts.gated,
             in_flight: counts.in_flight,
         },
         units: rows,
     }
+}
+
+fn is_in_backoff(unit: &Unit) -> bool {
+    matches!(unit.stage, QueueStage::Backoff | QueueStage::ErrorBackoff)
 }
 
 fn row(root: &Root, unit: &Unit, position: usize, now: Now) -> QueuedUnit {
@@ -56,7 +61,8 @@ fn row(root: &Root, unit: &Unit, position: usize, now: Now) -> QueuedUnit {
         profile: profile.scheduler_name.to_string(),
         attempts: unit.attempts,
         queued_at: rfc3339(now.wall_at(unit.queued_at)),
-        backoff_until: (unit.stage == QueueStage::Backoff).then(|| rfc3339(now.wall_at(unit.backoff_until))),
+        error: unit.stage == QueueStage::ErrorBackoff,
+        backoff_until: is_in_backoff(unit).then(|| rfc3339(now.wall_at(unit.backoff_until))),
         refused_by: refused_by.map(|(_, p)| p.name().to_string()).collect(),
         wakes_on: wakes_on(root, unit),
         message,

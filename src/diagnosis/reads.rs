@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use pellucid_api::rest::{BodySchema, explain, nodes, preemption, profiles, queue, scores, shadow};
+use pellucid_api::rest::{BodySchema, explain, nodes, preemption, profiles, queue, scores, shadow, wakeups};
 use serde_json::Value;
 
 use super::root::Root;
-use super::{explain as explaining, preemption as preempting};
+use super::{explain as explaining, preemption as preempting, wakeups as waking};
 use super::{node_views, plugin_views, queue_view, score_views};
 use crate::framework::PluginFactory;
 use crate::framework::endpoint::{PathParams, ReadContext, ReadError};
@@ -219,6 +219,24 @@ fn scheduler_reads() -> Vec<RootRead> {
                 ("Victims", "/victimCount"),
                 ("Budget violations", "/budgetViolations"),
                 ("Highest priority", "/highestPriority"),
+            ],
+        )
+        .not_found("PodNotFound"),
+        RootRead::new(
+            "/apis/v1/explain/pods/:namespace/:name/wakeups",
+            "explain",
+            "What a pod waits for, and the last events with each plugin's verdict (Queue or Skip)",
+            BodySchema::of::<wakeups::PodWakeups>(),
+            |root, params, now| waking::of_pod(root, param(params, "namespace"), param(params, "name"), now),
+        )
+        .rows(
+            "/events",
+            &[
+                ("At", "/at"),
+                ("Event", "/event"),
+                ("Object", "/object"),
+                ("Verdicts", "/verdicts"),
+                ("Woke", "/woke"),
             ],
         )
         .not_found("PodNotFound"),

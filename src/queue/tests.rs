@@ -1,12 +1,22 @@
 //! The queue's behaviour, on a clock of plain numbers.
 
 use super::*;
+use crate::cluster::{EventKinds, ShapeId};
 use crate::model::PodKey;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn unit(n: u32, rank: i64) -> Unit {
     Unit::single(PodId(n), PodKey::new("default", &format!("p{n}")), 0, rank, 0, Duration::ZERO)
+}
+
+/// Something that happens to a node.
+fn happen(queue: &mut Queue, at: Duration, ask: impl FnMut(&WakeGroup, PodId, RefusedBy) -> RefusedBy) {
+    queue.wake(of(EventKinds::NODE_ADD, at), ask);
+}
+
+fn of(kinds: EventKinds, at: Duration) -> Happened<'static> {
+    Happened { kinds, at, object: &|| EventObject::Node("n".into()), own: None }
 }
 
 fn refuse(queue: &mut Queue, id: UnitId, plugin: usize, now: Duration) {
@@ -30,9 +40,14 @@ fn greater_rank_first_then_earlier_then_key() {
 #[test]
 fn backoff_doubles_to_its_limit() {
     let limits = QueueLimits::default();
-    let seconds: Vec<u64> = (1..7).map(|n| backoff(limits, n).as_secs()).collect();
+    let seconds: Vec<u64> = (1..7).map(|n| limits.backoff(n).as_secs()).collect();
     assert_eq!(seconds, [1, 2, 4, 8, 10, 10]);
-    assert_eq!(backoff(limits, u32::MAX), limits.max_backoff);
+    assert_eq!(limits.backoff(u32::MAX), limits.max_backoff);
+    // They end with the second in which they would.
+    let end = |milliseconds| limits.backoff_end(1, Duration::from_millis(milliseconds)).as_millis();
+    assert_eq!((end(0), end(1), end(999), end(1000)), (1000, 1000, 1000, 2000));
+    let exact = QueueLimits { pop_from_backoff: false, ..limits };
+    assert_eq!(exact.backoff_end(1, SECOND / 2), 3 * SECOND / 2);
 }
 
 #[test]
@@ -43,16 +58,25 @@ fn a_refused_unit_waits_for_its_event_and_then_for_its_backoff() {
     refuse(&mut queue, id, 3, Duration::ZERO);
     assert_eq!(queue.counts().unschedulable, 1);
 
-    queue.wake(SECOND / 2, |group, _| group.refused_by.contains(2));
-    assert_eq!(queue.counts().unschedulable, 1, "another plugin's event");
+    happen(&mut queue, SECOND / 2, |_, _, _| RefusedBy::default());
+    assert_eq!(queue.counts().unschedulable, 1, "its plugin says Skip");
+    assert_eq!(queue.unit(id).and_then(|u| u.woken_by.clone()), None);
 
-    queue.wake(SECOND / 2, |group, _| group.refused_by.contains(3));
+    happen(&mut queue, SECOND / 2, |group, _, asked| {
+        assert_eq!(group.refused_by, asked);
+        asked
+    });
     assert_eq!(queue.counts().backoff, 1);
     assert_eq!(queue.next_deadline(), Some(SECOND));
+    let by = queue.unit(id).and_then(|u| u.woken_by.clone()).expect("it was woken");
+    assert_eq!(
+        (by.event.number, by.reason),
+        (2, WakeReason::Hints { asked: RefusedBy(8), queue: RefusedBy(8) })
+    );
     queue.flush(SECOND / 2);
-    assert!(!queue.has_active());
+    assert_eq!(queue.counts().backoff, 1);
     queue.flush(SECOND);
-    assert_eq!(queue.pop(), Some(id));
+    assert_eq!((queue.counts().active, queue.pop()), (1, Some(id)));
 }
 
 #[test]
@@ -61,8 +85,136 @@ fn a_unit_whose_backoff_is_over_is_active_at_once() {
     let id = queue.add(unit(1, 0), Duration::ZERO);
     queue.pop();
     refuse(&mut queue, id, 3, Duration::ZERO);
-    queue.wake(2 * SECOND, |_, _| true);
+    happen(&mut queue, 2 * SECOND, |_, _, asked| asked);
     assert_eq!(queue.counts().active, 1);
+}
+
+#[test]
+fn without_backoff_a_woken_or_failed_unit_is_active_at_once() {
+    let limits = QueueLimits { max_backoff: Duration::ZERO, ..QueueLimits::default() };
+    let mut queue = Queue::new(limits, Listening::default());
+    let id = queue.add(unit(1, 0), Duration::ZERO);
+    queue.pop();
+    queue.fail(id, SECOND / 3);
+    assert_eq!(queue.pop(), Some(id));
+    refuse(&mut queue, id, 3, SECOND / 3);
+    happen(&mut queue, SECOND / 3, |_, _, asked| asked);
+    assert_eq!(queue.counts().active, 1);
+}
+
+#[test]
+fn an_idle_queue_gives_the_backoff_that_ends_first_and_leaves_errors_alone() {
+    let mut queue = Queue::default();
+    let ids: Vec<UnitId> = (0..4).map(|n| queue.add(unit(n, i64::from(n)), Duration::ZERO)).collect();
+    for _ in 0..4 {
+        queue.pop();
+    }
+    queue.fail(ids[3], Duration::ZERO);
+    // The first two end their backoff in the same second, whatever the milliseconds: rank decides.
+    refuse(&mut queue, ids[0], 0, Duration::from_millis(100));
+    refuse(&mut queue, ids[1], 0, Duration::from_millis(900));
+    refuse(&mut queue, ids[2], 0, Duration::from_millis(1100));
+    happen(&mut queue, Duration::from_millis(950), |_, _, asked| asked);
+    let counts = queue.counts();
+    assert_eq!((counts.backoff, counts.error_backoff, counts.in_flight), (4, 1, 0));
+    assert!(queue.can_pop());
+    let taken: Vec<UnitId> = std::iter::from_fn(|| queue.pop()).collect();
+    assert_eq!(taken, [ids[1], ids[0], ids[2]]);
+    assert!(!queue.can_pop(), "the error sits its backoff out");
+    assert_eq!((queue.next_deadline(), queue.counts().error_backoff), (Some(SECOND), 1));
+    queue.flush(SECOND);
+    assert_eq!(queue.pop(), Some(ids[3]));
+    // An active unit goes first in any case.
+    refuse(&mut queue, ids[3], 0, SECOND);
+    happen(&mut queue, SECOND, |_, _, asked| asked);
+    let fresh = queue.add(unit(9, -5), SECOND);
+    assert_eq!((queue.pop(), queue.pop()), (Some(fresh), Some(ids[3])));
+}
+
+#[test]
+fn a_switch_keeps_idle_queues_from_taking_backoffs() {
+    let limits = QueueLimits { pop_from_backoff: false, ..QueueLimits::default() };
+    let mut queue = Queue::new(limits, Listening::default());
+    let id = queue.add(unit(1, 0), Duration::ZERO);
+    queue.pop();
+    refuse(&mut queue, id, 0, Duration::ZERO);
+    happen(&mut queue, Duration::ZERO, |_, _, asked| asked);
+    assert!(!queue.can_pop() && queue.pop().is_none());
+}
+
+#[test]
+fn only_groups_that_listen_are_asked() {
+    let listening = Listening::new([vec![EventKinds::POD_DELETE, EventKinds::NODE_ADD]]);
+    let mut queue = Queue::new(QueueLimits::default(), listening);
+    let ids: Vec<UnitId> = (0..3).map(|n| queue.add(unit(n, 0), Duration::ZERO)).collect();
+    for _ in 0..3 {
+        queue.pop();
+    }
+    refuse(&mut queue, ids[0], 0, Duration::ZERO);
+    refuse(&mut queue, ids[1], 1, Duration::ZERO);
+    queue.refuse(ids[2], ShapeId(7), RefusedBy(3), Duration::ZERO);
+    let mut asked = Vec::new();
+    happen(&mut queue, SECOND, |_, pod, plugins| {
+        asked.push((pod, plugins));
+        RefusedBy::default()
+    });
+    asked.sort();
+    assert_eq!(asked, [(PodId(1), RefusedBy(2)), (PodId(2), RefusedBy(2))]);
+    queue.wake(of(EventKinds::NODE_LABEL, SECOND), |_, _, _| panic!("nobody listens"));
+    assert_eq!(queue.events().unheard().collect::<Vec<_>>(), [(EventKinds::NODE_LABEL, 1)]);
+    assert_eq!(queue.events().since(EventKinds::NODE_ADD, 0).len(), 1);
+    assert_eq!(queue.events().since(EventKinds::NODE_LABEL, 0).len(), 0);
+    for at in 0..40 {
+        queue.wake(of(EventKinds::POD_DELETE, at * SECOND), |_, _, _| RefusedBy::default());
+    }
+    let kept = queue.events().since(EventKinds::POD_DELETE, 0);
+    assert_eq!((kept.len(), kept[0].at), (EVENTS_KEPT, 39 * SECOND));
+    // A unit that causes an event is not woken by it; the others of its group are.
+    let other = queue.add(unit(5, 0), Duration::ZERO);
+    queue.pop();
+    refuse(&mut queue, other, 0, Duration::ZERO);
+    let own = Happened { own: Some(ids[0]), ..of(EventKinds::POD_DELETE, SECOND) };
+    queue.wake(own, |group, _, asked| if group.refused_by.0 == 1 { asked } else { RefusedBy::default() });
+    let stage = |id: UnitId| queue.unit(id).map(|u| u.stage);
+    assert_eq!(stage(ids[0]), Some(QueueStage::Unschedulable));
+    assert_eq!(stage(other), Some(QueueStage::Active));
+}
+
+#[test]
+fn a_unit_refused_after_flight_waits_only_if_it_missed_nothing() {
+    let listening = Listening::new([vec![EventKinds::POD_DELETE, EventKinds::NODE_ADD]]);
+    let mut queue = Queue::new(QueueLimits::default(), listening);
+    let id = queue.add(unit(1, 0), Duration::ZERO);
+    let fly = |queue: &mut Queue, plugins: u64| {
+        assert_eq!(queue.pop(), Some(id));
+        queue.wake(of(EventKinds::NODE_ADD, SECOND), |_, _, asked| asked);
+        queue.refuse_in_flight(id, ShapeId(0), RefusedBy(plugins), SECOND);
+        queue.unit(id).map(|u| u.stage)
+    };
+    assert_eq!(fly(&mut queue, 2), Some(QueueStage::Backoff), "a node came that its plugin listens to");
+    assert_eq!(fly(&mut queue, 1), Some(QueueStage::Unschedulable), "the other one does not");
+    queue.activate(id, SECOND);
+    assert_eq!(fly(&mut queue, 0), Some(QueueStage::ErrorBackoff), "nobody's verdict");
+}
+
+#[test]
+fn what_a_plugin_activates_is_tried_at_once() {
+    let mut queue = Queue::default();
+    let ids: Vec<UnitId> = (0..4).map(|n| queue.add(unit(n, 0), Duration::ZERO)).collect();
+    for _ in 0..4 {
+        queue.pop();
+    }
+    refuse(&mut queue, ids[0], 0, Duration::ZERO);
+    queue.fail(ids[1], Duration::ZERO);
+    queue.gate(ids[2]);
+    for id in &ids {
+        queue.activate(*id, SECOND / 2);
+    }
+    let counts = queue.counts();
+    assert_eq!((counts.active, counts.gated, counts.in_flight), (2, 1, 1));
+    queue.refuse_in_flight(ids[3], ShapeId(0), RefusedBy(1), SECOND / 2);
+    assert_eq!(queue.counts().active, 3, "it had been asked for while it was away");
+    assert_eq!(queue.next_deadline(), None);
 }
 
 #[test]
@@ -75,6 +227,8 @@ fn nothing_is_forgotten_for_more_than_the_expiry() {
     queue.flush(QueueLimits::default().max_unschedulable);
     assert_eq!((queue.counts().active, queue.counts().unschedulable), (1, 0));
     assert_eq!(queue.next_deadline(), None);
+    let by = queue.unit(id).and_then(|u| u.woken_by.clone()).expect("it was woken");
+    assert_eq!(by.reason, WakeReason::Timeout);
 }
 
 #[test]

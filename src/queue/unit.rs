@@ -1,11 +1,12 @@
 //! A unit: what the queue holds and the cycle plans.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::{OrderKey, WakeGroup};
+use super::{OrderKey, WakeGroup, WokenBy};
 use crate::cluster::ShapeId;
 use crate::model::{PodId, PodKey};
 
@@ -34,6 +35,16 @@ impl RefusedBy {
     pub fn contains(self, plugin: usize) -> bool {
         self.0 & (1 << plugin.min(63)) != 0
     }
+
+    /// Whether no plugin is in the set.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Iterates over the places of the plugins in the set, ascending.
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        super::groups::bits(self.0)
+    }
 }
 
 /// Where a unit is.
@@ -41,8 +52,10 @@ impl RefusedBy {
 pub enum QueueStage {
     /// Being tried next.
     Active,
-    /// Waiting for its backoff to end.
+    /// Waiting for its backoff to end, after a refusal.
     Backoff,
+    /// The same after an error: it is not taken earlier.
+    ErrorBackoff,
     /// Waiting for an event.
     Unschedulable,
     /// Held before the queue.
@@ -59,7 +72,7 @@ impl QueueStage {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
-            Self::Backoff => "backoff",
+            Self::Backoff | Self::ErrorBackoff => "backoff",
             Self::Unschedulable => "unschedulable",
             Self::Gated => "gated",
             Self::InFlight | Self::New => "in-flight",
@@ -90,7 +103,7 @@ pub struct Unit {
     pub refusals: u32,
     /// Errors since the last verdict.
     pub errors: u32,
-    /// When it last entered the queue.
+    /// When it last entered the queue: at first, after its gates, or after an attempt.
     pub queued_at: Duration,
     /// When it first entered.
     pub first_queued_at: Duration,
@@ -100,6 +113,14 @@ pub struct Unit {
     pub expires_at: Duration,
     /// The plugins that refused it last.
     pub refused_by: RefusedBy,
+    /// Number of the newest event when it was taken last: later ones came while it was in flight.
+    pub popped_at_event: u64,
+    /// Number of the newest event when it began to wait for one.
+    pub refused_at_event: u64,
+    /// What led to its last or next attempt, when something woke it.
+    pub woken_by: Option<Arc<WokenBy>>,
+    /// Whether it is to be tried at once when it comes back from flight.
+    pub activate_on_return: bool,
 }
 
 impl Unit {
@@ -121,6 +142,10 @@ impl Unit {
             backoff_until: Duration::ZERO,
             expires_at: Duration::ZERO,
             refused_by: RefusedBy::default(),
+            popped_at_event: 0,
+            refused_at_event: 0,
+            woken_by: None,
+            activate_on_return: false,
         }
     }
 

@@ -59,7 +59,7 @@ fn a_refused_binding_frees_the_room_and_is_tried_again() {
     let p = pod("p", 300);
     let order = core.place(&p);
     core.report(&order, refused());
-    assert_eq!((core.stage(&p), core.queued(&p)), (Some(Stage::Pending), Some(QueueStage::Backoff)));
+    assert_eq!((core.stage(&p), core.queued(&p)), (Some(Stage::Pending), Some(QueueStage::ErrorBackoff)));
     assert_eq!((core.taken("a"), core.scheduler.n_in_flight()), (0, 0));
     assert_eq!(core.told(), (vec!["SchedulerError"], vec!["FailedScheduling"]));
     let id = core.id(&p).expect("it is known");
@@ -142,7 +142,7 @@ fn a_node_may_go_while_a_pod_is_assumed_on_it() {
     assert_eq!(core.node_of(&p).as_deref(), Some("a"));
     assert_eq!(core.scheduler.cluster().present().len(), 0);
     core.report(&order, refused());
-    assert_eq!(core.queued(&p), Some(QueueStage::Backoff));
+    assert_eq!(core.queued(&p), Some(QueueStage::ErrorBackoff));
     assert!(core.scheduler.cluster().find_node(&"a".into()).is_none(), "nothing keeps its slot");
     core.wait(SECOND);
     core.run();

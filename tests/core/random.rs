@@ -241,6 +241,31 @@ impl Life {
         }
     }
 
+    /// Ten minutes pass, and orders are carried out: everybody who still waits was tried again.
+    fn ten_minutes(mut self) {
+        let attempts = |life: &Self| -> BTreeMap<Arc<str>, u32> {
+            let (cluster, queue) = (life.core.scheduler.cluster(), life.core.scheduler.queue());
+            let waits =
+                |u: &pellucid::queue::Unit| !matches!(u.stage, QueueStage::Gated | QueueStage::InFlight);
+            let units = queue.units().filter(|(_, u)| waits(u));
+            let units =
+                units.filter_map(|(_, u)| Some((cluster.pod(u.pods[0])?.pod.uid.clone(), u.attempts)));
+            units.collect()
+        };
+        let before = attempts(&self);
+        for _ in 0..60 {
+            self.core.wait(Duration::from_secs(10));
+            self.steps(usize::MAX);
+            for order in std::mem::take(&mut self.open) {
+                self.answer(&order, 3);
+            }
+            self.check();
+        }
+        for (uid, now) in attempts(&self) {
+            assert!(now > before.get(&uid).copied().unwrap_or(0), "{uid} was forgotten");
+        }
+    }
+
     /// Everything is answered, shown and deleted: nothing is left.
     fn end(mut self) {
         for order in std::mem::take(&mut self.open) {
@@ -365,6 +390,15 @@ proptest! {
             life.check();
         }
         life.end();
+    }
+
+    #[test]
+    fn nobody_is_forgotten(specs in specs(), all in vec(happening(), 1..40)) {
+        let mut life = Life::new(&specs, true, 0);
+        for what in &all {
+            life.happen(what);
+        }
+        life.ten_minutes();
     }
 
     #[test]

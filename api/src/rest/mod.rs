@@ -17,6 +17,7 @@ pub mod scores;
 mod services;
 pub mod shadow;
 pub mod volumes;
+pub mod wakeups;
 
 pub use error::ErrorBody;
 pub use meta::Meta;

@@ -23,8 +23,10 @@ pub struct QueuedUnit {
     pub profile: String,
     /// Attempts so far.
     pub attempts: u32,
-    /// When it last entered the queue, RFC 3339.
+    /// When it last entered the queue, RFC 3339: at first, after its gates, or after an attempt.
     pub queued_at: String,
+    /// In stage backoff: its last attempt failed with an error, so it is not taken before its backoff ends.
+    pub error: bool,
     /// When its backoff ends, RFC 3339; present in stage backoff.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backoff_until: Option<String>,
@@ -43,6 +45,9 @@ pub struct QueueCounts {
     pub active: usize,
     /// Waiting for their backoff to end.
     pub backoff: usize,
+    /// Those in backoff whose last attempt failed with an error.
+    #[serde(rename = "errorBackoff")]
+    pub error_backoff: usize,
     /// Waiting for an event.
     pub unschedulable: usize,
     /// Held before the queue.

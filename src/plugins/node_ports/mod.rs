@@ -187,7 +187,7 @@ impl Hints for NodePorts {
     fn hint(&self, _view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {
         let frees = match event {
             ClusterEvent::NodeAdded(_) => true,
-            ClusterEvent::PodReleased { pod: gone, .. } => {
+            ClusterEvent::PodReleased { pod: gone, .. } | ClusterEvent::NominationEnded { pod: gone, .. } => {
                 conflict(&pod.spec.host_ports, &gone.spec.host_ports)
             }
             ClusterEvent::PendingUpdated { old, .. } => old.spec.host_ports != pod.spec.host_ports,

@@ -10,7 +10,7 @@ use serde_json::Value;
 use smallvec::SmallVec;
 
 use super::scored::{Counting, ScoredSet, amount};
-use crate::cluster::columns::{PODS, ResourceColumn};
+use crate::cluster::columns::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS, ResourceColumn};
 use crate::cluster::{ClusterEvent, EventKinds, NodeChange, ResourceIdx};
 use crate::framework::endpoint::Endpoint;
 use crate::framework::plugin::{
@@ -102,10 +102,31 @@ impl NodeResourcesFit {
 
     /// Whether the pod would fit on the node if it were empty.
     fn fits_empty(&self, node: &Node, spec: &PodSpec) -> bool {
-        node.allocatable.pods >= 1
-            && wants::requested(&spec.requests.list)
-                .filter(|(name, _)| !self.args.ignores(name))
-                .all(|(name, wanted)| wanted <= amount(&node.allocatable, &name))
+        let (wanted, offered) = (&spec.requests.list, &node.allocatable);
+        let fits = |wanted: i64, offered: i64| wanted <= 0 || wanted <= offered;
+        offered.pods >= 1
+            && fits(wanted.milli_cpu, offered.milli_cpu)
+            && fits(wanted.memory, offered.memory)
+            && fits(wanted.ephemeral_storage, offered.ephemeral_storage)
+            && self.scalars(spec).all(|(name, wanted)| wanted <= offered.scalar(name))
+    }
+
+    /// Whether there is room for the pod on the node as it is: what the filter would say.
+    fn fits_now(&self, view: View<'_>, node: NodeIdx, spec: &PodSpec) -> bool {
+        let (columns, wanted) = (view.columns(), &spec.requests.list);
+        let fits = |resource, wanted: i64| wanted <= 0 || wanted <= columns.free(node, resource);
+        view.cluster().node(node).is_some()
+            && fits(CPU, wanted.milli_cpu)
+            && fits(MEMORY, wanted.memory)
+            && fits(EPHEMERAL_STORAGE, wanted.ephemeral_storage)
+            && fits(PODS, 1)
+            && self.scalars(spec).all(|(name, wanted)| columns.find(name).is_some_and(|r| fits(r, wanted)))
+    }
+
+    /// Iterates over what the pod requests beside CPU, memory and storage, without what is ignored.
+    fn scalars<'a>(&'a self, spec: &'a PodSpec) -> impl Iterator<Item = (&'a Name, i64)> {
+        let scalars = spec.requests.list.scalars.iter().map(|(name, wanted)| (name, *wanted));
+        scalars.filter(|(name, wanted)| *wanted > 0 && !self.args.ignores(name))
     }
 }
 
@@ -228,15 +249,12 @@ impl Hints for NodeResourcesFit {
         let spec = &pod.spec;
         let fits = |node: NodeIdx| view.cluster().node(node).is_some_and(|n| self.fits_empty(n, spec));
         let helps = match event {
-            // A pod that goes leaves at least its place among the node's pods.
-            ClusterEvent::PodReleased { .. } => true,
-            ClusterEvent::PodShrunk { pod: old, .. } => {
-                let now = view.cluster().find_pod(&old.key).and_then(|id| view.cluster().pod(id));
-                now.is_none_or(|now| {
-                    let (old, now) = (&old.spec.requests.list, &now.pod.spec.requests.list);
-                    wants::requested(&spec.requests.list)
-                        .any(|(name, _)| amount(old, &name) > amount(now, &name))
-                })
+            // The pod waits because no node had room, and none but this one has more than before.
+            ClusterEvent::PodReleased { node, .. } | ClusterEvent::PodShrunk { node, .. } => {
+                self.fits_now(view, *node, spec)
+            }
+            ClusterEvent::NominationEnded { node, .. } => {
+                view.cluster().find_node(node).is_some_and(|node| self.fits_now(view, node, spec))
             }
             ClusterEvent::NodeAdded(node) => fits(*node),
             ClusterEvent::NodeUpdated { node, change, old } if change.any(NodeChange::ALLOCATABLE) => {
@@ -254,7 +272,11 @@ impl Hints for NodeResourcesFit {
 
 /// Whether a node offers more pods, or more of what the pod requests, than before.
 fn offers_more(old: &Node, now: &Node, spec: &PodSpec) -> bool {
-    let more = |name: &Name| amount(&now.allocatable, name) > amount(&old.allocatable, name);
-    now.allocatable.pods > old.allocatable.pods
-        || wants::requested(&spec.requests.list).any(|(name, _)| more(&name))
+    let (wanted, old, now) = (&spec.requests.list, &old.allocatable, &now.allocatable);
+    let more = |wanted: i64, old: i64, now: i64| wanted > 0 && now > old;
+    now.pods > old.pods
+        || more(wanted.milli_cpu, old.milli_cpu, now.milli_cpu)
+        || more(wanted.memory, old.memory, now.memory)
+        || more(wanted.ephemeral_storage, old.ephemeral_storage, now.ephemeral_storage)
+        || wanted.scalars.iter().any(|(name, wanted)| more(*wanted, old.scalar(name), now.scalar(name)))
 }

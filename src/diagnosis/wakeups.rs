@@ -1,0 +1,188 @@
+//! What a pod waits for, and what its plugins said about the events since.
+//!
+//! The queue keeps events, not verdicts: a pod that still waits got Skip from everybody, and what ended its
+//! wait is stored with it.
+
+use pellucid_api::rest::wakeups::{HintVerdict, PodWakeups, SkippedEvents, WaitsFor, WakeEvent};
+
+use super::meta::{of_root, of_verdict, rfc3339};
+use super::root::Root;
+use crate::cluster::input::Quarantined;
+use crate::cluster::{EventKinds, PodRecord};
+use crate::framework::endpoint::ReadError;
+use crate::framework::profile::Profile;
+use crate::model::{Now, PodKey};
+use crate::queue::{EVENTS_KEPT, EventObject, QueueStage, RefusedBy, SeenEvent, Unit, WakeReason, WokenBy};
+
+/// Tells what one pod waits for.
+pub(super) fn of_pod(root: &Root, namespace: &str, name: &str, now: Now) -> Result<PodWakeups, ReadError> {
+    let key = PodKey::new(namespace, name);
+    let mut body = PodWakeups {
+        meta: of_root(root, now),
+        pod: key.to_string(),
+        skipped: skipped(root),
+        ..PodWakeups::default()
+    };
+    if is_quarantined(root, &key) {
+        body.stage = "quarantined".into();
+        body.summary = "It cannot be read; it waits for a change of its own.".into();
+        return Ok(body);
+    }
+    let record = root.cluster.find_pod(&key).and_then(|id| Some((id, root.cluster.pod(id)?)));
+    let Some((id, record)) = record else {
+        let message = format!(
+            "pod {key} is not known: it does not exist, has ended, or is pending for another scheduler"
+        );
+        return Err(ReadError::NotFound { code: "PodNotFound", message });
+    };
+    if let Some(verdict) = root.verdicts.get(id.index()).and_then(Option::as_ref) {
+        body.meta = of_verdict(root, verdict, now);
+    }
+    match root.queue.unit_of(id).and_then(|unit| root.queue.unit(unit)) {
+        Some(unit) => add_unit(&mut body, root, record, unit, now),
+        None => {
+            body.stage = record.stage.as_str().into();
+            body.summary = "It is on a node and waits for nothing.".into();
+        }
+    }
+    Ok(body)
+}
+
+fn is_quarantined(root: &Root, key: &PodKey) -> bool {
+    let is_it = |q: &Quarantined| q.kind == "Pod" && q.namespace == key.namespace && *q.name == *key.name;
+    root.cluster.quarantined().any(is_it)
+}
+
+fn add_unit(body: &mut PodWakeups, root: &Root, record: &PodRecord, unit: &Unit, now: Now) {
+    let profile = &root.profiles[unit.profile];
+    let time = |at| rfc3339(now.wall_at(at));
+    let refused_by = blamed(profile, unit);
+    body.stage = unit.stage.as_str().into();
+    body.refused_by = names(profile, refused_by);
+    body.woken_by = unit.woken_by.as_ref().map(|by| woken(profile, by, now));
+    body.summary = match unit.stage {
+        QueueStage::Active | QueueStage::New => "It waits for nothing but its turn.".into(),
+        QueueStage::Backoff => {
+            "It was woken and is tried when its backoff ends, or when nothing is active.".into()
+        }
+        QueueStage::ErrorBackoff => "Its last attempt failed; it is tried when its backoff ends.".into(),
+        QueueStage::Unschedulable if refused_by.is_empty() => "It waits for any event.".into(),
+        QueueStage::Unschedulable => "It waits for an event that one of its plugins welcomes.".into(),
+        QueueStage::Gated => "It is held before the queue.".into(),
+        QueueStage::InFlight => {
+            body.stage = record.stage.as_str().into();
+            "It has a node and waits for nothing.".into()
+        }
+    };
+    if matches!(unit.stage, QueueStage::Gated | QueueStage::Unschedulable) {
+        body.waits_for = waits_for(root, profile, unit, refused_by);
+    }
+    let in_backoff = match unit.stage {
+        QueueStage::Backoff | QueueStage::ErrorBackoff => true,
+        QueueStage::Unschedulable => unit.backoff_until > now.monotonic,
+        _ => false,
+    };
+    body.backoff_until = in_backoff.then(|| time(unit.backoff_until));
+    body.expires_at = (unit.stage == QueueStage::Unschedulable).then(|| time(unit.expires_at));
+    if !matches!(unit.stage, QueueStage::Gated | QueueStage::InFlight) {
+        body.events = events(root, profile, unit, now);
+    }
+}
+
+/// The plugins that keep a unit: those that refused it, or the gate that holds it.
+fn blamed(profile: &Profile, unit: &Unit) -> RefusedBy {
+    let mut by = unit.refused_by;
+    if unit.stage == QueueStage::Gated {
+        by = RefusedBy::default();
+        for enabled in &profile.pre_enqueue {
+            by.insert(enabled.index);
+        }
+    }
+    by
+}
+
+fn names(profile: &Profile, plugins: RefusedBy) -> Vec<String> {
+    let all = profile.plugins.iter().enumerate().filter(|(i, _)| plugins.contains(*i));
+    all.map(|(_, plugin)| plugin.name().to_owned()).collect()
+}
+
+fn waits_for(root: &Root, profile: &Profile, unit: &Unit, plugins: RefusedBy) -> Vec<WaitsFor> {
+    let all = profile.plugins.iter().enumerate().filter(|(i, _)| plugins.contains(*i));
+    let waits = all.map(|(i, plugin)| WaitsFor {
+        plugin: plugin.name().to_owned(),
+        events: root.queue.listening().of(unit.profile, i).names().map(str::to_owned).collect(),
+    });
+    waits.collect()
+}
+
+/// Returns the events since the unit was refused, up to the one that woke it.
+fn events(root: &Root, profile: &Profile, unit: &Unit, now: Now) -> Vec<WakeEvent> {
+    if unit.popped_at_event > unit.refused_at_event {
+        return Vec::new(); // It was tried since.
+    }
+    let listening = root.queue.listening();
+    let kinds = listening.of_any(unit.profile, unit.refused_by);
+    let by = unit.woken_by.as_deref().filter(|by| by.event.number > unit.refused_at_event);
+    let is_waiting = unit.stage == QueueStage::Unschedulable;
+    let until = if is_waiting { u64::MAX } else { by.map_or(0, |by| by.event.number) };
+    let seen = root.queue.events().since(kinds, unit.refused_at_event).into_iter();
+    let rows = seen.filter(|event| event.number <= until).map(|event| {
+        let asked = listening.asked(unit.profile, unit.refused_by, event.kinds);
+        match by.filter(|by| by.event == **event) {
+            Some(by) => woken(profile, by, now),
+            None => row(profile, event, asked, RefusedBy::default(), now),
+        }
+    });
+    rows.take(EVENTS_KEPT).collect()
+}
+
+fn woken(profile: &Profile, by: &WokenBy, now: Now) -> WakeEvent {
+    let (asked, queue) = match by.reason {
+        WakeReason::Hints { asked, queue } => (asked, queue),
+        _ => Default::default(),
+    };
+    let mut event = row(profile, &by.event, asked, queue, now);
+    match by.reason {
+        WakeReason::Hints { .. } | WakeReason::Changed => {}
+        WakeReason::Timeout => event.event = "UnschedulableTimeout".into(),
+        WakeReason::Activated => event.event = "ForceActivate".into(),
+        WakeReason::Preemption => event.event = "NominationCleared".into(),
+    }
+    WakeEvent { woke: true, ..event }
+}
+
+/// Lays an event out; `queue` are the plugins that said Queue.
+fn row(profile: &Profile, event: &SeenEvent, asked: RefusedBy, queue: RefusedBy, now: Now) -> WakeEvent {
+    let verdicts = profile.plugins.iter().enumerate().filter_map(|(i, plugin)| {
+        let verdict = match (queue.contains(i), asked.contains(i)) {
+            (true, _) => "Queue",
+            (false, true) => "Skip",
+            (false, false) => return None,
+        };
+        Some(HintVerdict { plugin: plugin.name().to_owned(), verdict: verdict.to_owned() })
+    });
+    WakeEvent {
+        at: rfc3339(now.wall_at(event.at)),
+        event: text(event.kinds),
+        object: match &event.object {
+            EventObject::Node(name) => name.to_string(),
+            EventObject::Pod(key) => key.to_string(),
+            EventObject::Other(kind, namespace, name) if namespace.is_empty() => {
+                format!("{} {name}", kind.as_str())
+            }
+            EventObject::Other(kind, namespace, name) => format!("{} {namespace}/{name}", kind.as_str()),
+            EventObject::Nothing => String::new(),
+        },
+        verdicts: verdicts.collect(),
+        woke: false,
+    }
+}
+
+fn text(kinds: EventKinds) -> String {
+    kinds.names().collect::<Vec<_>>().join(", ")
+}
+
+fn skipped(root: &Root) -> Vec<SkippedEvents> {
+    let counts = root.queue.events().unheard();
+    counts.map(|(kind, count)| SkippedEvents { event: text(kind), count }).collect()
+}

@@ -1,0 +1,194 @@
+//! Refused units by what they wait for: units that were refused alike are one group, and an event finds the
+//! groups that listen to it without looking at the others.
+
+use std::collections::BTreeMap;
+
+use super::{RefusedBy, UnitId};
+use crate::cluster::{EventKinds, ShapeId};
+use crate::model::PodId;
+use crate::model::collections::FxHashMap;
+
+/// Units that were refused alike: the same events wake them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WakeGroup {
+    /// Shape of their pods.
+    pub shape: ShapeId,
+    /// Profile.
+    pub profile: usize,
+    /// Plugins that refused them.
+    pub refused_by: RefusedBy,
+}
+
+/// A group and its units.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) group: WakeGroup,
+    kinds: EventKinds,
+    /// Its units, each with its first pod.
+    pub(super) units: BTreeMap<UnitId, PodId>,
+    /// The first of them: one pod is asked for all, and most events get no further than to it.
+    first: (UnitId, PodId),
+}
+
+impl Entry {
+    /// Returns the pod that is asked for the group, one of another unit than `own`.
+    pub(super) fn asked(&self, own: Option<UnitId>) -> Option<PodId> {
+        if Some(self.first.0) != own {
+            return Some(self.first.1);
+        }
+        self.units.values().nth(1).copied()
+    }
+}
+
+/// All groups. A kind of event has a set of bits, one per group that listens to it.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    entries: Vec<Option<Entry>>,
+    index: FxHashMap<WakeGroup, usize>,
+    free: Vec<usize>,
+    listening: Vec<Vec<u64>>,
+    n_listening: Vec<usize>,
+}
+
+impl Groups {
+    /// Adds a unit to its group. `kinds` is asked when the group is new.
+    pub(super) fn insert(
+        &mut self,
+        group: WakeGroup,
+        unit: (UnitId, PodId),
+        kinds: impl FnOnce() -> EventKinds,
+    ) {
+        let at = match self.index.get(&group) {
+            Some(at) => *at,
+            None => self.make(group, kinds(), unit),
+        };
+        if let Some(entry) = &mut self.entries[at] {
+            entry.units.insert(unit.0, unit.1);
+            entry.first = entry.first.min(unit);
+        }
+    }
+
+    /// Takes a unit out of its group.
+    pub(super) fn remove(&mut self, group: &WakeGroup, unit: UnitId) {
+        let Some(&at) = self.index.get(group) else { return };
+        let Some(entry) = &mut self.entries[at] else { return };
+        entry.units.remove(&unit);
+        if let Some((first, pod)) = entry.units.first_key_value() {
+            entry.first = (*first, *pod);
+        } else {
+            let kinds = entry.kinds;
+            self.set(at, kinds, false);
+            self.entries[at] = None;
+            self.index.remove(group);
+            self.free.push(at);
+        }
+    }
+
+    /// Whether some group listens to one of the kinds.
+    pub(super) fn hear(&self, kinds: EventKinds) -> bool {
+        bits(kinds.0).any(|kind| self.n_listening.get(kind).is_some_and(|n| *n > 0))
+    }
+
+    /// Iterates over the groups that listen to one of the kinds.
+    pub(super) fn listening(&self, kinds: EventKinds) -> impl Iterator<Item = &Entry> {
+        let sets: Vec<&[u64]> =
+            bits(kinds.0).filter_map(|kind| self.listening.get(kind)).map(Vec::as_slice).collect();
+        let words = sets.iter().map(|set| set.len()).max().unwrap_or(0);
+        (0..words).flat_map(move |word| {
+            let any = sets.iter().filter_map(|set| set.get(word)).fold(0, |all, bits| all | bits);
+            bits(any).filter_map(move |bit| self.entries[word * 64 + bit].as_ref())
+        })
+    }
+
+    /// Whether there is no group.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.index.is_empty() && self.n_listening.iter().all(|n| *n == 0)
+    }
+
+    fn make(&mut self, group: WakeGroup, kinds: EventKinds, first: (UnitId, PodId)) -> usize {
+        let at = self.free.pop().unwrap_or(self.entries.len());
+        if at == self.entries.len() {
+            self.entries.push(None);
+        }
+        self.entries[at] = Some(Entry { group, kinds, units: BTreeMap::new(), first });
+        self.index.insert(group, at);
+        self.set(at, kinds, true);
+        at
+    }
+
+    fn set(&mut self, at: usize, kinds: EventKinds, listens: bool) {
+        for kind in bits(kinds.0) {
+            if self.listening.len() <= kind {
+                self.listening.resize(kind + 1, Vec::new());
+                self.n_listening.resize(kind + 1, 0);
+            }
+            let set = &mut self.listening[kind];
+            if set.len() <= at / 64 {
+                set.resize(at / 64 + 1, 0);
+            }
+            if listens {
+                set[at / 64] |= 1 << (at % 64);
+                self.n_listening[kind] += 1;
+            } else {
+                set[at / 64] &= !(1 << (at % 64));
+                self.n_listening[kind] -= 1;
+            }
+        }
+    }
+}
+
+/// Iterates over the places of the bits that are set, ascending.
+pub(super) fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let at = word.trailing_zeros() as usize;
+        word &= word.wrapping_sub(1);
+        (at < 64).then_some(at)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(shape: u32) -> WakeGroup {
+        WakeGroup { shape: ShapeId(shape), profile: 0, refused_by: RefusedBy(1) }
+    }
+
+    fn found(groups: &Groups, kinds: EventKinds) -> Vec<u32> {
+        groups.listening(kinds).map(|e| e.group.shape.0).collect()
+    }
+
+    fn unit(n: u32) -> (UnitId, PodId) {
+        (UnitId(n), PodId(100 + n))
+    }
+
+    #[test]
+    fn an_event_finds_those_that_listen_once_each() {
+        let mut groups = Groups::default();
+        let both = EventKinds::NODE_LABEL.with(EventKinds::NODE_TAINT);
+        groups.insert(group(1), unit(1), || EventKinds::NODE_LABEL);
+        groups.insert(group(2), unit(2), || EventKinds::NODE_TAINT);
+        groups.insert(group(3), unit(3), || both);
+        groups.insert(group(3), unit(4), || EventKinds::POD_ADD);
+        assert_eq!(found(&groups, EventKinds::NODE_LABEL), [1, 3]);
+        assert_eq!(found(&groups, both), [1, 2, 3]);
+        assert!(!groups.hear(EventKinds::POD_ADD) && found(&groups, EventKinds::POD_ADD).is_empty());
+        let of_three = |own| groups.entries[2].as_ref().and_then(|e| e.asked(own));
+        assert_eq!(of_three(None), Some(PodId(103)));
+        assert_eq!(of_three(Some(UnitId(3))), Some(PodId(104)));
+        groups.remove(&group(3), UnitId(3));
+        assert_eq!(groups.entries[2].as_ref().and_then(|e| e.asked(None)), Some(PodId(104)));
+        assert_eq!(groups.entries[2].as_ref().and_then(|e| e.asked(Some(UnitId(4)))), None);
+        assert_eq!(found(&groups, both), [1, 2, 3], "one unit is left");
+        groups.remove(&group(3), UnitId(4));
+        groups.remove(&group(1), UnitId(1));
+        assert_eq!(found(&groups, both), [2]);
+        assert!(!groups.hear(EventKinds::NODE_LABEL));
+        for shape in 10..200 {
+            groups.insert(group(shape), unit(shape), || EventKinds::NODE_LABEL);
+        }
+        assert_eq!(found(&groups, EventKinds::NODE_LABEL).len(), 190);
+        assert_eq!(groups.entries.len(), 191, "slots are used again");
+    }
+}

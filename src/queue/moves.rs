@@ -1,0 +1,357 @@
+//! What moves a unit from stage to stage.
+//!
+//! About events while a unit is in flight. A decision is taken between two inputs, so no event falls between
+//! [`Queue::pop`] and [`Queue::refuse`]: what the plugins saw is what there is. A placed unit that comes back
+//! refused later, from Permit, PreBind or Binding, was away for some time and nobody was asked about the
+//! events of that time: [`Queue::refuse_in_flight`] looks whether there were any that its plugins listen to,
+//! and if so lets it be tried again after its backoff instead of waiting for another.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{EventObject, Queue, QueueStage, RefusedBy, SeenEvent, Unit, UnitId, WakeGroup};
+use super::{WakeReason, WokenBy};
+use crate::cluster::{EventKinds, ShapeId};
+use crate::model::PodId;
+
+/// An event, for [`Queue::wake`].
+#[derive(Clone, Copy)]
+pub struct Happened<'a> {
+    /// Its kinds.
+    pub kinds: EventKinds,
+    /// When.
+    pub at: Duration,
+    /// Names what it is about; called when it is kept.
+    pub object: &'a dyn Fn() -> EventObject,
+    /// The unit whose own doing it is, such as giving up its place: it is not woken by that.
+    pub own: Option<UnitId>,
+}
+
+impl Queue {
+    /// Adds a unit, active.
+    pub fn add(&mut self, unit: Unit, now: Duration) -> UnitId {
+        let id = self.insert(unit);
+        self.queue_up(id, now);
+        self.enter_active(id);
+        id
+    }
+
+    /// Adds a unit, gated.
+    pub fn add_gated(&mut self, unit: Unit, now: Duration) -> UnitId {
+        let id = self.insert(unit);
+        self.queue_up(id, now);
+        self.set_stage(id, QueueStage::Gated);
+        id
+    }
+
+    /// Removes a unit, in whatever stage it is.
+    pub fn remove(&mut self, id: UnitId) -> Option<Unit> {
+        self.leave_stage(id);
+        let unit = self.units.get_mut(id.index())?.take()?;
+        for pod in &unit.pods {
+            self.unit_of.set(pod.index(), None);
+        }
+        self.free.push(id);
+        Some(unit)
+    }
+
+    /// Takes the first active unit. When there is none, takes the one whose backoff ends first: nothing else
+    /// wants the time. Units that failed with an error are left to their backoff. The unit is in flight until
+    /// one of the calls below.
+    pub fn pop(&mut self) -> Option<UnitId> {
+        let id = if let Some((_, id)) = self.active.pop_first() {
+            self.count(QueueStage::Active, -1);
+            id
+        } else if self.limits.pop_from_backoff {
+            let (_, _, id) = self.backoff.pop_first()?;
+            self.count(QueueStage::Backoff, -1);
+            id
+        } else {
+            return None;
+        };
+        self.count(QueueStage::InFlight, 1);
+        let newest = self.events.number();
+        if let Some(unit) = self.unit_mut(id) {
+            unit.stage = QueueStage::InFlight;
+            unit.attempts += 1;
+            unit.popped_at_event = newest;
+            unit.activate_on_return = false;
+        }
+        Some(id)
+    }
+
+    /// A unit was refused by plugins at the decision: it waits for an event that could help, then for its
+    /// backoff.
+    pub fn refuse(&mut self, id: UnitId, shape: ShapeId, refused_by: RefusedBy, now: Duration) {
+        self.leave_stage(id);
+        self.count_refusal(id, shape, refused_by, now);
+        self.enter_unschedulable(id, now);
+    }
+
+    /// A unit that had been placed came back, refused by plugins. When events came in the meantime that those
+    /// listen to, it is tried again after its backoff; else it waits as any refused unit. Call this before
+    /// the event that its place is free, and name the unit as that event's own.
+    pub fn refuse_in_flight(&mut self, id: UnitId, shape: ShapeId, refused_by: RefusedBy, now: Duration) {
+        if refused_by.is_empty() {
+            return self.fail(id, now);
+        }
+        let Some((profile, since, activate)) =
+            self.unit(id).map(|u| (u.profile, u.popped_at_event, u.activate_on_return))
+        else {
+            return;
+        };
+        self.leave_stage(id);
+        self.count_refusal(id, shape, refused_by, now);
+        let kinds = self.listening.of_any(profile, refused_by);
+        if activate {
+            self.enter_active(id);
+        } else if self.events.any_since(kinds, since) {
+            self.enter_backoff(id, now);
+        } else {
+            self.enter_unschedulable(id, now);
+        }
+    }
+
+    /// A unit failed for a reason that is nobody's verdict (a binding was refused, a plugin broke): it is
+    /// tried again after a backoff.
+    pub fn fail(&mut self, id: UnitId, now: Duration) {
+        self.leave_stage(id);
+        let limits = self.limits;
+        self.queue_up(id, now);
+        let Some(unit) = self.unit_mut(id) else { return };
+        unit.errors += 1;
+        unit.refused_by = RefusedBy::default();
+        unit.backoff_until = limits.backoff_end(unit.errors, now);
+        if std::mem::take(&mut unit.activate_on_return) || unit.backoff_until <= now {
+            return self.enter_active(id);
+        }
+        let entry = (unit.backoff_until, unit.order_key(), id);
+        self.set_stage(id, QueueStage::ErrorBackoff);
+        self.error_backoff.insert(entry);
+    }
+
+    /// A plugin wants a unit tried at once, whatever it waits for; gates hold all the same. One in flight is
+    /// tried at once should it come back.
+    pub fn activate(&mut self, id: UnitId, now: Duration) {
+        let newest = self.events.number();
+        let Some(unit) = self.unit_mut(id) else { return };
+        match unit.stage {
+            QueueStage::InFlight => unit.activate_on_return = true,
+            QueueStage::Unschedulable | QueueStage::Backoff | QueueStage::ErrorBackoff => {
+                let reason = WakeReason::Activated;
+                unit.woken_by = Some(Arc::new(WokenBy { event: by_itself(newest, now), reason }));
+                self.leave_stage(id);
+                self.enter_active(id);
+            }
+            QueueStage::Active | QueueStage::Gated | QueueStage::New => {}
+        }
+    }
+
+    /// A gated unit may enter the queue.
+    pub fn ungate(&mut self, id: UnitId, now: Duration) {
+        if self.unit(id).is_some_and(|u| u.stage == QueueStage::Gated) {
+            self.leave_stage(id);
+            self.queue_up(id, now);
+            self.enter_active(id);
+        }
+    }
+
+    /// A waiting unit may no longer enter the queue.
+    pub fn gate(&mut self, id: UnitId) {
+        self.leave_stage(id);
+        self.set_stage(id, QueueStage::Gated);
+    }
+
+    /// Changes what orders a unit; it keeps its stage.
+    pub fn reorder(&mut self, id: UnitId, rank: i64) {
+        let Some(unit) = self.unit(id).filter(|unit| unit.rank != rank) else { return };
+        let (key, until) = (unit.order_key(), unit.backoff_until);
+        let now = super::OrderKey { rank: std::cmp::Reverse(rank), ..key.clone() };
+        if self.active.remove(&(key.clone(), id)) {
+            self.active.insert((now.clone(), id));
+        }
+        for set in [&mut self.backoff, &mut self.error_backoff] {
+            if set.remove(&(until, key.clone(), id)) {
+                set.insert((until, now.clone(), id));
+            }
+        }
+        if let Some(unit) = self.unit_mut(id) {
+            unit.rank = rank;
+        }
+    }
+
+    /// Asks about every group of refused units that listens to an event whether it wakes them, and moves those
+    /// it wakes to backoff, or to active when their backoff is over. `ask` is told a group, a pod of it and
+    /// the plugins to ask, and returns those that say Queue; units that no plugin refused are woken unasked.
+    pub fn wake(
+        &mut self,
+        event: Happened<'_>,
+        mut ask: impl FnMut(&WakeGroup, PodId, RefusedBy) -> RefusedBy,
+    ) {
+        let is_heard = self.unschedulable.hear(event.kinds);
+        let Some(seen) = self.events.push(event.kinds, event.at, event.object, is_heard) else { return };
+        let mut woken: Vec<(UnitId, Arc<WokenBy>)> = Vec::new();
+        for entry in self.unschedulable.listening(event.kinds) {
+            let Some(pod) = entry.asked(event.own) else { continue };
+            let group = &entry.group;
+            let asked = self.listening.asked(group.profile, group.refused_by, event.kinds);
+            let queue = if asked.is_empty() { asked } else { ask(group, pod, asked) };
+            if !queue.is_empty() || group.refused_by.is_empty() {
+                let reason = WakeReason::Hints { asked, queue };
+                let by = Arc::new(WokenBy { event: (*seen).clone(), reason });
+                let units = entry.units.keys().filter(|id| Some(**id) != event.own);
+                woken.extend(units.map(|id| (*id, by.clone())));
+            }
+        }
+        for (id, by) in woken {
+            self.wake_unit(id, by, event.at);
+        }
+    }
+
+    /// Wakes a refused unit because its pod changed.
+    pub fn wake_changed(&mut self, id: UnitId, reason: WakeReason, now: Duration) {
+        let Some(unit) = self.unit(id) else { return };
+        let object = EventObject::Pod(unit.key.clone());
+        let event = SeenEvent { number: self.events.number(), at: now, kinds: EventKinds::POD_SELF, object };
+        self.wake_unit(id, Arc::new(WokenBy { event, reason }), now);
+    }
+
+    /// Moves units whose backoff or expiry is due.
+    pub fn flush(&mut self, now: Duration) {
+        while let Some((at, id)) = self.expiries.first().copied().filter(|(at, _)| *at <= now) {
+            let event = by_itself(self.events.number(), now);
+            self.wake_unit(id, Arc::new(WokenBy { event, reason: WakeReason::Timeout }), now);
+            self.expiries.remove(&(at, id));
+        }
+        loop {
+            let due = [&self.backoff, &self.error_backoff].map(|set| set.first().filter(|e| e.0 <= now));
+            let Some((_, _, id)) = due.into_iter().flatten().next() else { break };
+            let id = *id;
+            self.leave_stage(id);
+            self.enter_active(id);
+        }
+    }
+
+    // === inside ===
+
+    fn unit_mut(&mut self, id: UnitId) -> Option<&mut Unit> {
+        self.units.get_mut(id.index()).and_then(Option::as_mut)
+    }
+
+    fn insert(&mut self, unit: Unit) -> UnitId {
+        let id = self.free.pop().unwrap_or(UnitId(self.units.len() as u32));
+        for pod in &unit.pods {
+            self.unit_of.set(pod.index(), Some(id));
+        }
+        self.units.set(id.index(), Some(unit));
+        id
+    }
+
+    /// The unit enters the queue: among equals it stands behind those that did before. Called while it is in
+    /// no stage, because it changes the order.
+    fn queue_up(&mut self, id: UnitId, now: Duration) {
+        if let Some(unit) = self.unit_mut(id) {
+            unit.queued_at = now;
+            if unit.attempts == 0 {
+                unit.first_queued_at = now;
+            }
+        }
+    }
+
+    fn count_refusal(&mut self, id: UnitId, shape: ShapeId, refused_by: RefusedBy, now: Duration) {
+        let limits = self.limits;
+        self.queue_up(id, now);
+        let Some(unit) = self.unit_mut(id) else { return };
+        unit.refusals += 1;
+        unit.errors = 0;
+        unit.refused_by = refused_by;
+        unit.shape = shape;
+        unit.backoff_until = limits.backoff_end(unit.refusals, now);
+    }
+
+    fn wake_unit(&mut self, id: UnitId, by: Arc<WokenBy>, now: Duration) {
+        let Some(unit) = self.unit_mut(id).filter(|unit| unit.stage == QueueStage::Unschedulable) else {
+            return;
+        };
+        unit.woken_by = Some(by);
+        self.leave_stage(id);
+        self.enter_backoff(id, now);
+    }
+
+    fn enter_active(&mut self, id: UnitId) {
+        self.set_stage(id, QueueStage::Active);
+        if let Some(key) = self.unit(id).map(Unit::order_key) {
+            self.active.insert((key, id));
+        }
+    }
+
+    /// To backoff, or to active when the backoff is over.
+    fn enter_backoff(&mut self, id: UnitId, now: Duration) {
+        let Some((until, key)) = self.unit(id).map(|u| (u.backoff_until, u.order_key())) else { return };
+        if until <= now {
+            return self.enter_active(id);
+        }
+        self.set_stage(id, QueueStage::Backoff);
+        self.backoff.insert((until, key, id));
+    }
+
+    fn enter_unschedulable(&mut self, id: UnitId, now: Duration) {
+        self.set_stage(id, QueueStage::Unschedulable);
+        let (expires_at, newest) = (now + self.limits.max_unschedulable, self.events.number());
+        let Some(unit) = self.unit_mut(id) else { return };
+        unit.expires_at = expires_at;
+        unit.refused_at_event = newest;
+        let (group, pod) = (unit.wake_group(), unit.pods[0]);
+        let listening = &self.listening;
+        self.unschedulable.insert(group, (id, pod), || listening.of_any(group.profile, group.refused_by));
+        self.expiries.insert((expires_at, id));
+    }
+
+    fn set_stage(&mut self, id: UnitId, stage: QueueStage) {
+        self.count(stage, 1);
+        if let Some(unit) = self.unit_mut(id) {
+            unit.stage = stage;
+        }
+    }
+
+    fn leave_stage(&mut self, id: UnitId) {
+        let Some(unit) = self.unit(id).filter(|unit| unit.stage != QueueStage::New) else { return };
+        let (stage, key, until) = (unit.stage, unit.order_key(), unit.backoff_until);
+        let (group, expires_at) = (unit.wake_group(), unit.expires_at);
+        self.count(stage, -1);
+        match stage {
+            QueueStage::Active => drop(self.active.remove(&(key, id))),
+            QueueStage::Backoff => drop(self.backoff.remove(&(until, key, id))),
+            QueueStage::ErrorBackoff => drop(self.error_backoff.remove(&(until, key, id))),
+            QueueStage::Unschedulable => {
+                self.expiries.remove(&(expires_at, id));
+                self.unschedulable.remove(&group, id);
+            }
+            QueueStage::New | QueueStage::Gated | QueueStage::InFlight => {}
+        }
+        if let Some(unit) = self.unit_mut(id) {
+            unit.stage = QueueStage::New;
+        }
+    }
+
+    fn count(&mut self, stage: QueueStage, by: isize) {
+        let counts = &mut self.counts;
+        let count = match stage {
+            QueueStage::Active => &mut counts.active,
+            QueueStage::Backoff => &mut counts.backoff,
+            QueueStage::ErrorBackoff => {
+                counts.error_backoff = counts.error_backoff.saturating_add_signed(by);
+                &mut counts.backoff
+            }
+            QueueStage::Unschedulable => &mut counts.unschedulable,
+            QueueStage::Gated => &mut counts.gated,
+            QueueStage::New | QueueStage::InFlight => &mut counts.in_flight,
+        };
+        *count = count.saturating_add_signed(by);
+    }
+}
+
+/// An event that is about nothing in the cluster.
+fn by_itself(number: u64, at: Duration) -> SeenEvent {
+    SeenEvent { number, at, kinds: EventKinds::NONE, object: EventObject::Nothing }
+}
