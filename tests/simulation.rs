@@ -64,8 +64,10 @@ fn run(seed: u64, reuse: bool) -> Ran {
 }
 
 fn play(world: &mut World) {
-    let length = world.nature.length;
-    while world.turn(length) {}
+    for _ in 0..world.nature.rounds {
+        world.round();
+        world.look_around();
+    }
     world.end();
 }
 

@@ -333,15 +333,6 @@ impl Scheduler {
         true
     }
 
-    /// A pod was placed: the room it was nominated for is its own now, or, when it went elsewhere, free for those
-    /// it was kept from.
-    pub(super) fn take_up_nomination(&mut self, id: PodId, pod: &Arc<Pod>, node: &Name, now: Now) {
-        let nomination = self.cluster.nominator_mut().end(id);
-        if let Some(nomination) = nomination.filter(|n| n.node != *node) {
-            self.wake(&ClusterEvent::NominationEnded { pod: pod.clone(), node: nomination.node }, now);
-        }
-    }
-
     /// The same, told to the API server too; the pod is tried again.
     fn clear_nomination(&mut self, id: PodId, end: End, now: Now) {
         if !self.end_nomination(id, end, now) {
@@ -355,6 +346,27 @@ impl Scheduler {
             }));
         }
         if let Some(unit) = self.queue.unit_of(id) {
+            self.queue.wake_changed(unit, WakeReason::Preemption, now.monotonic);
+        }
+    }
+
+    /// A pod was placed: the room it was nominated for is its own now, or, when it went elsewhere, free for those
+    /// it was kept from.
+    pub(super) fn take_up_nomination(&mut self, id: PodId, pod: &Arc<Pod>, node: &Name, now: Now) {
+        let nomination = self.cluster.nominator_mut().end(id);
+        if let Some(nomination) = nomination.filter(|n| n.node != *node) {
+            self.wake(&ClusterEvent::NominationEnded { pod: pod.clone(), node: nomination.node }, now);
+        }
+    }
+
+    /// A pod left a node. Those of higher priority that are nominated there may have been put off because it was
+    /// on its way, whatever the plugins that refused them wait for.
+    pub(super) fn wake_nominees(&mut self, gone: &Pod, node: NodeIdx, now: Now) {
+        let nominees = self.cluster.nominator().on(&self.cluster.slot(node).name);
+        let is_higher = |id: &&PodId| self.cluster.pod(**id).is_some_and(|r| r.pod.priority > gone.priority);
+        let units: Vec<UnitId> =
+            nominees.iter().filter(is_higher).filter_map(|id| self.queue.unit_of(*id)).collect();
+        for unit in units {
             self.queue.wake_changed(unit, WakeReason::Preemption, now.monotonic);
         }
     }

@@ -21,6 +21,9 @@ pub(super) fn listening(profiles: &[Arc<Profile>]) -> Listening {
 impl Scheduler {
     /// Asks the plugins that refused each group of units whether the event could help.
     pub(super) fn wake(&mut self, event: &ClusterEvent, now: Now) {
+        if let ClusterEvent::PodReleased { pod, node } = event {
+            self.wake_nominees(pod, *node, now);
+        }
         let (cluster, profiles) = (&self.cluster, &self.profiles);
         let view = View::new(cluster);
         let own = match event {

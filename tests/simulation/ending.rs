@@ -13,21 +13,23 @@ use crate::nature::{LONG, Nature};
 use crate::world::World;
 
 impl World {
-    /// The end of a run: calm, then the checks, then nothing.
+    /// Looks around in the calm after a round.
+    pub(crate) fn look_around(&self) {
+        self.nothing_is_under_way();
+        // No pod was woken by the clock so far: what fits was found by the events that made it fit.
+        self.what_fits_is_bound();
+    }
+
+    /// The end of a run, in the calm after the last round.
     pub(crate) fn end(&mut self) {
         self.calm_down();
-        self.settle();
-        // No pod was woken by the clock so far: what fits was found by the events that made it fit.
-        self.nothing_is_under_way();
-        self.what_fits_is_bound();
         // Whatever write was lost is made up for when the pod is tried again.
         self.note(|_| "--- everything is tried again".to_owned());
         self.relist(Stream::Pods);
         let until = self.now() + LONG + Duration::from_secs(1);
         while self.turn(until) {}
         self.settle();
-        self.nothing_is_under_way();
-        self.what_fits_is_bound();
+        self.look_around();
         self.nominations_are_told();
         self.state_is_what_the_server_holds();
         self.everybody_goes();

@@ -21,9 +21,11 @@ pub(crate) struct Nature {
     /// Of 100 victims so many refuse to die until the end.
     pub(crate) stubborn: u64,
     pub(crate) limits: QueueLimits,
-    /// How many things happen besides what the scheduler does.
+    /// Times of trouble, each with a calm after it.
+    pub(crate) rounds: usize,
+    /// How many things happen in each besides what the scheduler does.
     pub(crate) happenings: usize,
-    /// While they happen.
+    /// How long each is.
     pub(crate) length: Duration,
 }
 
@@ -41,10 +43,11 @@ impl Nature {
                 max_backoff,
                 // So long that a pod that no event wakes is seen to be left behind.
                 max_unschedulable: LONG,
-                ..QueueLimits::default()
+                pop_from_backoff: rng.chance(50),
             },
-            happenings: 25 + rng.below(60),
-            length: Duration::from_secs(rng.between(20, 60) as u64),
+            rounds: 1 + rng.below(4),
+            happenings: 6 + rng.below(25),
+            length: Duration::from_secs(rng.between(5, 25) as u64),
         }
     }
 }

@@ -104,12 +104,21 @@ impl World {
             world.relist(stream);
         }
         world.drain_api();
-        for _ in 0..world.nature.happenings {
-            let within = world.nature.length.as_millis() as i64;
-            let at = world.rng.millis(0, within);
-            world.put(at, Action::Happen);
-        }
         world
+    }
+
+    /// Things happen and go wrong for a while; then all is calm.
+    pub(crate) fn round(&mut self) {
+        let (usual, within) = (self.nature.clone(), self.nature.length.as_millis() as i64);
+        for _ in 0..self.nature.happenings {
+            let at = self.rng.millis(0, within);
+            self.put(at, Action::Happen);
+        }
+        let until = self.now() + self.nature.length;
+        while self.turn(until) {}
+        self.calm_down();
+        self.settle();
+        self.nature = usual;
     }
 
     pub(crate) fn now(&self) -> Duration {
