@@ -268,9 +268,13 @@ impl Preemptions {
         }
         let Some(earlier) = self.take(preemptor) else { return false };
         for victim in &earlier.victims {
+            let again = preemption.victims.iter().find(|v| v.uid == victim.uid);
             if !victim.state.is_cost() {
                 self.counts.refused += u64::from(victim.is_counted);
-            } else if !preemption.victims.iter().any(|v| v.uid == victim.uid) {
+            } else if again.is_some_and(|v| v.is_counted && victim.is_counted) {
+                // A placement that was taken back, made again, and is taken back again.
+                *self.counts.wasted.entry(End::ChosenAgain).or_default() += 1;
+            } else if again.is_none() {
                 preemption.victims.push(victim.clone());
             }
         }
