@@ -91,6 +91,7 @@ fn demo_settles_and_names_every_reason_in_words() {
         "repair-01: node(s) were unschedulable",
         "node(s) didn't match Pod's node affinity/selector",
         "Quarantined: cannot read",
+        "demo/urgent (priority 1000) evicted demo/sidekick-",
         "Settled: 30 pods placed, 9 pending",
     ] {
         assert!(text.contains(words), "{words:?} is missing in {text}");

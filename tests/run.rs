@@ -6,6 +6,10 @@ mod client;
 #[allow(dead_code, reason = "this test needs a part of it")]
 #[path = "common/process.rs"]
 mod process;
+#[path = "run/relations.rs"]
+mod relations;
+#[path = "common/running.rs"]
+mod running;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -78,6 +78,11 @@ pub struct Victim {
 }
 
 impl Victim {
+    /// Whether it is awaited, and the pod of this number: when it is gone another pod may get the number.
+    fn is_awaited_as(&self, pod: PodId) -> bool {
+        self.pod == pod && self.state.is_awaited()
+    }
+
     /// Whether something was lost by it on behalf of this preemption.
     fn is_cost(&self) -> bool {
         self.is_counted && self.state.is_cost()
@@ -168,7 +173,7 @@ impl Preemption {
 pub struct PreemptionCounts {
     /// Searches for victims.
     pub attempts: u64,
-    /// Searches that chose a node.
+    /// Searches that chose a node; those that chose the same one again, for the same pod, are not counted.
     pub preemptions: u64,
     /// Victims chosen, each once: these are the useful, the wasted, the refused, and those of preemptions
     /// under way.
@@ -211,7 +216,7 @@ impl Preemptions {
     }
 
     fn line(&self, preemptor: PodId, victim: PodId) -> Option<&Victim> {
-        self.open.get(&preemptor)?.victims.iter().find(|v| v.pod == victim)
+        self.open.get(&preemptor)?.victims.iter().find(|v| v.is_awaited_as(victim))
     }
 
     /// Iterates over the preemptions under way.
@@ -234,8 +239,8 @@ impl Preemptions {
         self.counts.attempts += 1;
     }
 
-    /// Opens a preemption; an open one of the same pod ends. What `overtaken` pods evicted and it needs as
-    /// well is its own from now on.
+    /// Opens a preemption; an open one of the same pod goes on in it, or ends when it was for another node.
+    /// What `overtaken` pods evicted and it needs as well is its own from now on.
     pub fn begin(&mut self, preemptor: PodId, mut preemption: Preemption, overtaken: &[PodId]) {
         for victim in &mut preemption.victims {
             let takes_over = self.give_up_count(victim.pod, preemptor, overtaken);
@@ -245,13 +250,35 @@ impl Preemptions {
                 self.counts.victims += 1;
             }
         }
-        self.end(preemptor, End::ChosenAgain, preemption.decided);
-        self.counts.preemptions += 1;
+        if !self.go_on(preemptor, &mut preemption) {
+            self.end(preemptor, End::ChosenAgain, preemption.decided);
+            self.counts.preemptions += 1;
+        }
         let by_victim = Arc::make_mut(&mut self.preemptors_of);
         for victim in preemption.victims.iter().filter(|v| v.state.is_awaited()) {
             by_victim.entry(victim.pod).or_default().push(preemptor);
         }
         Arc::make_mut(&mut self.open).insert(preemptor, Arc::new(preemption));
+    }
+
+    /// Joins what a pod evicted earlier on the same node to a new preemption: that room is used as well.
+    fn go_on(&mut self, preemptor: PodId, preemption: &mut Preemption) -> bool {
+        if self.open.get(&preemptor).is_none_or(|earlier| earlier.node != preemption.node) {
+            return false;
+        }
+        let Some(earlier) = self.take(preemptor) else { return false };
+        for victim in &earlier.victims {
+            let again = preemption.victims.iter().find(|v| v.uid == victim.uid);
+            if !victim.state.is_cost() {
+                self.counts.refused += u64::from(victim.is_counted);
+            } else if again.is_some_and(|v| v.is_counted && victim.is_counted) {
+                // A placement that was taken back, made again, and is taken back again.
+                *self.counts.wasted.entry(End::ChosenAgain).or_default() += 1;
+            } else if again.is_none() {
+                preemption.victims.push(victim.clone());
+            }
+        }
+        true
     }
 
     /// Takes an eviction from the preemption that counts it, if that is one of those that end now.
@@ -265,26 +292,14 @@ impl Preemptions {
         };
         if let Some(open) = Arc::make_mut(&mut self.open).get_mut(&by) {
             let lines = Arc::make_mut(open).victims.iter_mut();
-            lines.filter(|v| v.pod == victim).for_each(|v| v.is_counted = false);
+            lines.filter(|v| v.is_awaited_as(victim)).for_each(|v| v.is_counted = false);
         }
         true
     }
 
     /// Ends a pod's preemption and says whether there was one.
     pub fn end(&mut self, preemptor: PodId, end: End, now: Now) -> bool {
-        if !self.open.contains_key(&preemptor) {
-            return false;
-        }
-        let Some(mut preemption) = Arc::make_mut(&mut self.open).remove(&preemptor) else { return false };
-        let by_victim = Arc::make_mut(&mut self.preemptors_of);
-        for victim in &preemption.victims {
-            if let Some(waiting) = by_victim.get_mut(&victim.pod) {
-                waiting.retain(|by| *by != preemptor);
-                if waiting.is_empty() {
-                    by_victim.remove(&victim.pod);
-                }
-            }
-        }
+        let Some(mut preemption) = self.take(preemptor) else { return false };
         if end != End::Bound {
             self.pass_counts_on(Arc::make_mut(&mut preemption));
         }
@@ -305,6 +320,22 @@ impl Preemptions {
         true
     }
 
+    /// Takes a preemption out: nobody is awaited for it any more.
+    fn take(&mut self, preemptor: PodId) -> Option<Arc<Preemption>> {
+        self.open.get(&preemptor)?;
+        let preemption = Arc::make_mut(&mut self.open).remove(&preemptor)?;
+        let by_victim = Arc::make_mut(&mut self.preemptors_of);
+        for victim in &preemption.victims {
+            if let Some(waiting) = by_victim.get_mut(&victim.pod) {
+                waiting.retain(|by| *by != preemptor);
+                if waiting.is_empty() {
+                    by_victim.remove(&victim.pod);
+                }
+            }
+        }
+        Some(preemption)
+    }
+
     /// An eviction that somebody else still waits for may yet be of use: it is counted there from now on.
     fn pass_counts_on(&mut self, ending: &mut Preemption) {
         let open = Arc::make_mut(&mut self.open);
@@ -313,7 +344,7 @@ impl Preemptions {
                 continue;
             };
             if let Some(heir) = open.get_mut(heir).map(Arc::make_mut) {
-                let lines = heir.victims.iter_mut().filter(|v| v.pod == victim.pod);
+                let lines = heir.victims.iter_mut().filter(|v| v.is_awaited_as(victim.pod));
                 lines.for_each(|v| v.is_counted = true);
                 victim.is_counted = false;
             }
@@ -330,7 +361,8 @@ impl Preemptions {
         let mut clear = SmallVec::new();
         for preemptor in waiting {
             let Some(preemption) = open.get_mut(&preemptor).map(Arc::make_mut) else { continue };
-            for line in preemption.victims.iter_mut().filter(|v| v.pod == victim && v.state != state) {
+            for line in preemption.victims.iter_mut().filter(|v| v.is_awaited_as(victim) && v.state != state)
+            {
                 (line.state, line.since) = (state.clone(), now);
             }
             if preemption.is_clear() {
@@ -349,7 +381,7 @@ mod tests {
         Victim {
             pod: PodId(pod),
             key: PodKey::new("d", &format!("v{pod}")),
-            uid: "u".into(),
+            uid: format!("u{pod}").into(),
             priority: 0,
             violates_budget: false,
             state: VictimState::Ordered,
@@ -392,10 +424,25 @@ mod tests {
     fn every_victim_is_useful_or_wasted() {
         let (mut book, now) = (Preemptions::default(), Now::default());
         book.begin(PodId(9), preemption(&[1, 2]), &[]);
-        book.begin(PodId(9), preemption(&[3]), &[]);
+        book.begin(PodId(9), Preemption { node: "m".into(), ..preemption(&[3]) }, &[]);
         book.end(PodId(9), End::Bound, now);
         let counts = book.counts();
         assert_eq!((counts.victims, counts.useful, counts.wasted[&End::ChosenAgain]), (3, 1, 2));
+    }
+
+    #[test]
+    fn a_second_choice_of_the_same_node_wastes_nothing() {
+        let (mut book, now) = (Preemptions::default(), Now::default());
+        book.begin(PodId(9), preemption(&[1, 2]), &[]);
+        book.note(PodId(1), VictimState::Gone, now);
+        assert_eq!(book.note(PodId(2), VictimState::Refused("no".into()), now)[..], [PodId(9)]);
+        book.begin(PodId(9), preemption(&[2]), &[]);
+        assert_eq!(book.of(PodId(9)).map(|p| p.victims.len()), Some(2));
+        assert_eq!(book.note(PodId(2), VictimState::Gone, now)[..], [PodId(9)]);
+        book.end(PodId(9), End::Bound, now);
+        let counts = book.counts();
+        assert_eq!((counts.victims, counts.useful, counts.refused, counts.wasted.len()), (3, 2, 1, 0));
+        assert_eq!(counts.preemptions, 1);
     }
 
     /// The same victim again, as another preemption sees it that did not begin its eviction.

@@ -1,7 +1,5 @@
 //! Nodes as people read them, and objects that cannot be read.
 
-use std::collections::BTreeMap;
-
 use pellucid_api::rest::nodes::{
     Amounts, NodeDetail, NodeList, NodePod, NodeSummary, Quarantine, QuarantinedBody, TaintBody,
 };
@@ -53,10 +51,7 @@ pub(super) fn detail(root: &Root, name: &str, now: Now) -> Result<NodeDetail, Re
     for record in slot.pods.iter().filter_map(|id| root.cluster.pod(*id)) {
         let requests = amounts_of(&record.pod.spec.requests.list);
         if record.stage.is_assumed() {
-            for (resource, amount) in &requests {
-                *reserved.entry(resource.clone()).or_default() += amount;
-            }
-            *reserved.entry("pods".into()).or_default() += 1;
+            add(&mut reserved, &requests);
         }
         pods.push(NodePod {
             namespace: record.pod.key.namespace.to_string(),
@@ -86,11 +81,29 @@ pub(super) fn detail(root: &Root, name: &str, now: Now) -> Result<NodeDetail, Re
             .unwrap_or_default(),
         taints: node.map(|n| n.taints.iter().map(taint).collect()).unwrap_or_default(),
         reserved,
-        nominated: BTreeMap::new(),
+        nominated: nominated(root, &slot.name),
         non_zero_milli_cpu: page.non_zero_cpu[at],
         non_zero_memory: page.non_zero_memory[at],
         pods_on_node: pods,
     })
+}
+
+/// Adds what one pod requests.
+fn add(to: &mut Amounts, requests: &Amounts) {
+    for (resource, amount) in requests {
+        *to.entry(resource.clone()).or_default() += amount;
+    }
+    *to.entry("pods".into()).or_default() += 1;
+}
+
+/// Returns what the pods that are nominated to a node would take.
+fn nominated(root: &Root, node: &Name) -> Amounts {
+    let mut nominated = Amounts::new();
+    let pods = root.cluster.nominator().on(node).iter().filter_map(|id| root.cluster.pod(*id));
+    for record in pods.filter(|r| r.node.is_none()) {
+        add(&mut nominated, &amounts_of(&record.pod.spec.requests.list));
+    }
+    nominated
 }
 
 fn amounts_of(list: &ResourceList) -> Amounts {

@@ -131,7 +131,7 @@ fn room_kept_for_a_nominee_that_goes_elsewhere_is_free() {
     core.see_node(&labelled("b", 1000));
     let kept_out = only_on("a", ranked("kept-out", 400, 5));
     core.see(&kept_out);
-    core.run();
+    core.step();
     assert_eq!(core.node_of(&kept_out), None, "the nominee comes first");
     core.wait(2 * SECOND);
     core.run();

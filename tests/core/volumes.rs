@@ -146,7 +146,7 @@ fn a_failed_pre_bind_gives_all_back_and_is_tried_again() {
         &order,
         VolumeOutcome::Refused { status: 409, message: "the object has been modified".into() },
     );
-    assert_eq!((core.node_of(&pod), core.queued(&pod)), (None, Some(QueueStage::Backoff)));
+    assert_eq!((core.node_of(&pod), core.queued(&pod)), (None, Some(QueueStage::ErrorBackoff)));
     assert_eq!(core.scheduler.n_in_flight(), 0);
     let id = core.id(&pod).expect("it waits");
     let Some(Outcome::Refused(refusal)) = core.scheduler.verdict(id).map(|v| v.outcome.clone()) else {
@@ -179,7 +179,7 @@ fn a_pre_bind_that_takes_too_long_is_given_up() {
     let deadline = core.scheduler.next_deadline().expect("it waits for something");
     assert_eq!(deadline, core.now.monotonic + 600 * SECOND);
     core.wait(600 * SECOND);
-    assert_eq!((core.node_of(&pod), core.queued(&pod)), (None, Some(QueueStage::Backoff)));
+    assert_eq!((core.node_of(&pod), core.queued(&pod)), (None, Some(QueueStage::ErrorBackoff)));
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub struct PreemptionBody {
     pub cycle: u64,
     /// Seconds since the decision.
     pub since_seconds: f64,
-    /// Victims, the most important first.
+    /// Victims, the most important first; then those of an earlier choice of the same node.
     pub victims: Vec<VictimBody>,
     /// Victims that are not yet out of the way.
     pub waiting_for: usize,
@@ -87,7 +87,7 @@ pub struct NominationBody {
 pub struct DefaultPreemptionState {
     /// Searches for victims since the start.
     pub attempts: u64,
-    /// Searches that chose a node.
+    /// Searches that chose a node; those that chose the same one again, for the same pod, are not counted.
     pub preemptions: u64,
     /// Victims chosen, each once: these are the useful, the wasted and the refused evictions, and the counted
     /// ones of preemptions under way.

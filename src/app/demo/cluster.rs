@@ -222,6 +222,19 @@ pub(super) fn stuck() -> Vec<Value> {
     ]
 }
 
+/// Name of the pod that evicts another one.
+pub(super) const URGENT: &str = "urgent";
+
+/// Returns a class of high priority and a pod of it, for whom one of the two on the tiny node has to go.
+pub(super) fn urgent() -> Vec<Value> {
+    let class = json!({
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"},
+        "value": 1000,
+    });
+    let pod = in_pool(pod(URGENT, "100m", "64Mi"), "tiny");
+    vec![class, with(pod, "/spec/priorityClassName", json!("urgent"))]
+}
+
 /// Returns a pod with a field that this scheduler cannot read: an operator that only a newer API could
 /// mean. It must not guess, and everything else must go on.
 pub(super) fn unreadable() -> Value {

@@ -68,6 +68,11 @@ pub async fn run(
     writeln!(out, "API server  {}   (kubectl --server={} get pods -A)", sandbox.url(), sandbox.url())?;
     writeln!(out, "scheduler   {}   (REST)", instance.url())?;
     populate(&client).await?;
+    settle(&client, &mut instance).await?;
+    // Last, so that there is somebody to evict.
+    for object in cluster::urgent() {
+        create(&client, &object).await?;
+    }
     let pods = settle(&client, &mut instance).await?;
     summary::write(&instance.root(), &pods, out)?;
     let result = if options.exit_when_settled {
@@ -153,7 +158,8 @@ async fn settle(client: &kube::Client, instance: &mut Instance) -> anyhow::Resul
 
 fn is_quiet(root: &Root) -> bool {
     let counts = root.queue.counts();
-    counts.active == 0 && counts.backoff == 0 && counts.in_flight == 0
+    let is_preempting = root.cluster.preemptions().open().next().is_some();
+    counts.active == 0 && counts.backoff == 0 && counts.in_flight == 0 && !is_preempting
 }
 
 fn is_known(root: &Root, pod: &Value) -> bool {

@@ -34,6 +34,11 @@ pub(super) fn write(root: &Root, pods: &[Value], out: &mut dyn Write) -> io::Res
     let total: usize = placed.values().sum();
     let pools: Vec<String> = placed.iter().map(|(pool, n)| format!("{n} on {pool}")).collect();
     writeln!(out, "\n{} nodes; {total} pods placed: {}", root.cluster.present().len(), pools.join(", "))?;
+    for preemption in root.cluster.preemptions().ended() {
+        let victims: Vec<String> = preemption.victims.iter().map(|v| v.key.to_string()).collect();
+        let (pod, node, gone) = (&preemption.preemptor, &preemption.node, victims.join(", "));
+        writeln!(out, "{pod} (priority {}) evicted {gone} on {node}", preemption.priority)?;
+    }
     writeln!(out, "{waiting}")
 }
 
@@ -63,6 +68,7 @@ pub(super) fn write_curls(url: &str, out: &mut dyn Write) -> io::Result<()> {
          \x20 curl -s {url}/apis/v1/explain/pods/demo/needs-500-cores | jq .summary\n\
          \x20 curl -s '{url}/apis/v1/explain/pods?format=table'\n\
          \x20 curl -s '{url}/apis/v1/queue?format=table'\n\
+         \x20 curl -s {url}/apis/v1/explain/pods/demo/sidekick-2/preemption | jq .summary\n\
          \x20 curl -X PUT {url}/debug/flags/s --data 5; sleep 11; curl -s {url}/apis/v1/scores | jq '.tables[0]'\n\
          \x20 curl -s {url}/apis/v1/plugins/NodeResourcesFit/state\n\
          \x20 curl -s {url}/apis/v1/__services__\n\

@@ -1,0 +1,318 @@
+//! A sandbox and a scheduler on it, in this process: what the tests from end to end share.
+//!
+//! The scheduler is read over its REST API, the cluster through a watch of all pods and plain API calls.
+//! Nothing sleeps: a read is repeated when the state has a newer generation, a pod is looked at when it changed.
+#![allow(dead_code, unreachable_pub, reason = "every test binary includes this file and uses a part of it")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::runtime::watcher;
+use kube::{Client, ResourceExt};
+use parking_lot::Mutex;
+use pellucid::app::clock;
+use pellucid::app::instance::{Instance, InstanceConfig};
+use pellucid::kubernetes::Connection;
+use pellucid::sandbox::{Clock, Config, Handle, Kubelet, Sandbox};
+use pellucid::{config, plugins};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+/// How long a test waits for what has to come about.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The pods of namespace `default` as the watch shows them.
+type Pods = BTreeMap<String, Pod>;
+
+/// A sandbox, a scheduler on it, and a watch of its pods.
+pub struct Running {
+    /// The API server.
+    pub sandbox: Handle,
+    /// A client of it that repeats nothing.
+    pub client: Client,
+    instance: Instance,
+    pods: Arc<Mutex<Pods>>,
+    changed: watch::Receiver<u64>,
+    watching: tokio::task::JoinHandle<()>,
+}
+
+/// Starts both. The sandbox's time stands still; pods run at once and end only when the clock is moved.
+pub async fn start(objects: Vec<Value>) -> Running {
+    let clock = Clock::manual("2026-01-01T00:00:00Z".parse().expect("a time"));
+    let kubelet = Some(Kubelet { start_delay: Duration::ZERO, stop_delay: Duration::from_secs(3600) });
+    let config = Config { objects, clock, kubelet, ..Config::default() };
+    let sandbox = Sandbox::start(config).await.expect("a sandbox");
+    let mut settings = sandbox.kube_config();
+    settings.default_retry = false;
+    let client = Client::try_from(settings).expect("a client");
+    let registry = Arc::new(plugins::registry());
+    let connection =
+        Connection::with_config(sandbox.kube_config(), "test", PATIENCE).await.expect("a connection");
+    let instance = Instance::start(InstanceConfig {
+        connection,
+        configuration: config::default(&registry).expect("the default configuration"),
+        registry,
+        listen: ([127, 0, 0, 1], 0).into(),
+        seed: 7,
+        shadow_of: None,
+        log: None,
+        clock: clock::system(),
+        decisions: None,
+    });
+    let instance = instance.await.expect("an instance");
+    let pods = Arc::default();
+    let (changes, changed) = watch::channel(0);
+    let watching = tokio::spawn(follow(client.clone(), Arc::clone(&pods), changes));
+    Running { sandbox, client, instance, pods, changed, watching }
+}
+
+async fn follow(client: Client, pods: Arc<Mutex<Pods>>, changes: watch::Sender<u64>) {
+    let api: Api<Pod> = Api::default_namespaced(client);
+    let mut events = Box::pin(watcher(api, watcher::Config::default()));
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(watcher::Event::Init) => pods.lock().clear(),
+            Ok(watcher::Event::Apply(pod) | watcher::Event::InitApply(pod)) => {
+                pods.lock().insert(pod.name_any(), pod);
+            }
+            Ok(watcher::Event::Delete(pod)) => _ = pods.lock().remove(&pod.name_any()),
+            Ok(watcher::Event::InitDone) | Err(_) => {}
+        }
+        changes.send_modify(|n| *n += 1);
+    }
+}
+
+impl Running {
+    /// Creates objects past HTTP.
+    pub fn create(&self, objects: impl IntoIterator<Item = Value>) {
+        for object in objects {
+            self.sandbox.create(object).expect("created");
+        }
+    }
+
+    /// Lets seconds of the sandbox pass.
+    pub fn pass(&self, seconds: u64) {
+        self.sandbox.clock().advance(Duration::from_secs(seconds));
+    }
+
+    /// Returns the objects of a kind, such as `v1/PersistentVolume`.
+    pub fn api(&self, kind: &str) -> Api<DynamicObject> {
+        let (version, kind) = kind.rsplit_once('/').expect("version/Kind");
+        let (group, version) = version.split_once('/').unwrap_or(("", version));
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        match kind {
+            "Node" | "PersistentVolume" | "StorageClass" | "PriorityClass" => {
+                Api::all_with(self.client.clone(), &resource)
+            }
+            _ => Api::default_namespaced_with(self.client.clone(), &resource),
+        }
+    }
+
+    /// Deletes an object.
+    pub async fn delete(&self, kind: &str, name: &str) {
+        self.api(kind).delete(name, &DeleteParams::default()).await.expect("deleted");
+    }
+
+    /// Deletes a pod without grace.
+    pub async fn kill(&self, name: &str) {
+        let now = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+        self.api("v1/Pod").delete(name, &now).await.expect("deleted");
+    }
+
+    /// Changes the status of a pod, as another program would.
+    pub async fn set_status(&self, pod: &str, status: Value) {
+        let patch = Patch::Merge(json!({"status": status}));
+        self.api("v1/Pod").patch_status(pod, &PatchParams::default(), &patch).await.expect("patched");
+    }
+
+    /// Waits until an object is as wanted; its JSON is null when it is not there.
+    pub async fn object(&self, kind: &str, name: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let mut seen = Box::pin(watcher::watch_object(self.api(kind), name));
+        let mut last = Value::Null;
+        loop {
+            match tokio::time::timeout(PATIENCE, seen.next()).await {
+                Ok(Some(Ok(object))) => {
+                    last = json!(object);
+                    if wanted(&last) {
+                        return last;
+                    }
+                }
+                Ok(Some(Err(_))) => {}
+                Ok(None) | Err(_) => panic!("{kind} {name}: {what} did not come about; last seen {last:#}"),
+            }
+        }
+    }
+
+    /// Waits until an event about a pod has this reason and these words.
+    pub async fn event(&self, pod: &str, reason: &str, words: &str) {
+        let mut events = Box::pin(watcher(self.api("events.k8s.io/v1/Event"), watcher::Config::default()));
+        let mut seen = Vec::new();
+        loop {
+            match tokio::time::timeout(PATIENCE, events.next()).await {
+                Ok(Some(Ok(watcher::Event::Apply(event) | watcher::Event::InitApply(event)))) => {
+                    let event = &event.data;
+                    let note = event["note"].as_str().unwrap_or_default();
+                    if event["regarding"]["name"] == pod && event["reason"] == reason && note.contains(words)
+                    {
+                        return;
+                    }
+                    seen.push(format!("{} {}: {note}", event["regarding"]["name"], event["reason"]));
+                }
+                Ok(Some(_)) => {}
+                Ok(None) | Err(_) => panic!("no event {reason} of {pod} with {words:?} among {seen:#?}"),
+            }
+        }
+    }
+
+    /// Waits until the pods of the API server are as wanted; returns what `look` found.
+    pub async fn pods<T>(&mut self, what: &str, look: impl Fn(&Pods) -> Option<T>) -> T {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            self.changed.borrow_and_update();
+            if let Some(found) = look(&self.pods.lock()) {
+                return found;
+            }
+            if tokio::time::timeout_at(deadline, self.changed.changed()).await.is_err() {
+                let shown = |(name, pod): (&String, &Pod)| {
+                    let status = pod.status.clone().unwrap_or_default();
+                    format!(
+                        "{name} on {:?}, nominated {:?}, deleted {:?}, {:?}",
+                        node_of(pod),
+                        status.nominated_node_name,
+                        pod.metadata.deletion_timestamp.is_some(),
+                        message(pod)
+                    )
+                };
+                let all: Vec<String> = self.pods.lock().iter().map(shown).collect();
+                panic!("{what} did not come about; the pods are {all:#?}");
+            }
+        }
+    }
+
+    /// Waits until one pod is as wanted.
+    pub async fn pod(&mut self, name: &str, what: &str, wanted: impl Fn(&Pod) -> bool) -> Pod {
+        let what = format!("{name}: {what}");
+        self.pods(&what, |pods| pods.get(name).filter(|p| wanted(p)).cloned()).await
+    }
+
+    /// Waits until a pod is on a node; returns which.
+    pub async fn bound(&mut self, name: &str) -> String {
+        let pod = self.pod(name, "bound", |p| node_of(p).is_some()).await;
+        node_of(&pod).unwrap_or_default().to_owned()
+    }
+
+    /// Waits until the condition of a pod says this.
+    pub async fn told(&mut self, name: &str, words: &str) -> String {
+        let has = |p: &Pod| message(p).is_some_and(|m| m.contains(words));
+        let pod = self.pod(name, words, has).await;
+        message(&pod).unwrap_or_default().to_owned()
+    }
+
+    /// Reads a path of the REST API.
+    pub fn read(&self, path: &str) -> Value {
+        let reply = crate::client::get(self.instance.address, path);
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+        reply.json()
+    }
+
+    /// Reads a path that may not be there.
+    pub fn status_of(&self, path: &str) -> u16 {
+        crate::client::get(self.instance.address, path).status
+    }
+
+    /// Reads again with every newer generation until a body is as wanted.
+    pub fn wait(&self, path: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let (end, mut generation) = (Instant::now() + PATIENCE, 0);
+        loop {
+            let sign = if path.contains('?') { '&' } else { '?' };
+            let target = format!("{path}{sign}minGeneration={generation}");
+            let reply = crate::client::get(self.instance.address, &target);
+            let body = if reply.status == 200 { reply.json() } else { Value::Null };
+            if !body.is_null() && wanted(&body) {
+                return body;
+            }
+            assert!(Instant::now() < end, "{what} did not come about: {path} says {}", reply.text());
+            let seen = reply.header("x-snapshot-generation").parse::<u64>();
+            generation = seen.map_or(generation, |g| g + 1);
+        }
+    }
+
+    /// Returns the value of a sample of `/metrics`, written with its labels.
+    pub fn metric(&self, sample: &str) -> f64 {
+        let reply = crate::client::get(self.instance.address, "/metrics");
+        let line = reply.text().lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
+        let line = line.unwrap_or_else(|| panic!("no sample {sample} in {}", reply.text()));
+        line.trim().parse().expect("a number")
+    }
+
+    /// Stops everything.
+    pub async fn stop(self) {
+        self.watching.abort();
+        self.instance.stop().await;
+        self.sandbox.stop().await;
+    }
+}
+
+/// Returns the node that a pod is on.
+pub fn node_of(pod: &Pod) -> Option<&str> {
+    pod.spec.as_ref()?.node_name.as_deref()
+}
+
+/// Returns the node that a pod is nominated to.
+pub fn nominated(pod: &Pod) -> Option<&str> {
+    pod.status.as_ref()?.nominated_node_name.as_deref()
+}
+
+/// Returns what the scheduler told a pod.
+pub fn message(pod: &Pod) -> Option<&str> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    conditions.iter().find(|c| c.type_ == "PodScheduled" && c.status == "False")?.message.as_deref()
+}
+
+/// Whether a pod is on its way out.
+pub fn is_leaving(pod: &Pod) -> bool {
+    pod.metadata.deletion_timestamp.is_some()
+}
+
+/// A node in a zone.
+pub fn node(name: &str, zone: &str, cpu: u32) -> Value {
+    let amounts = json!({"cpu": cpu.to_string(), "memory": "64Gi", "pods": "110"});
+    json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": name, "labels": {
+            "kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone
+        }},
+        "status": {"capacity": amounts, "allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}]},
+    })
+}
+
+/// A pod of ours that requests CPU.
+pub fn pod(name: &str, milli_cpu: u32) -> Value {
+    let requests = json!({"cpu": format!("{milli_cpu}m")});
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default", "labels": {"app": name}},
+        "spec": {
+            "schedulerName": "pellucid", "terminationGracePeriodSeconds": 30,
+            "containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]
+        },
+    })
+}
+
+/// The same with a field of the spec.
+pub fn with(mut pod: Value, field: &str, value: Value) -> Value {
+    pod["spec"][field] = value;
+    pod
+}
+
+/// A class of priorities.
+pub fn priority_class(name: &str, value: i32, policy: &str) -> Value {
+    json!({
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name},
+        "value": value, "preemptionPolicy": policy
+    })
+}
