@@ -11,7 +11,16 @@
 //! PELLUCID_SIMULATION_SEED=17 cargo test --test simulation -- --nocapture
 //! ```
 //!
-//! `PELLUCID_SIMULATION_SEEDS` is the number of seeds, 1,000 when absent.
+//! `PELLUCID_SIMULATION_SEEDS` is the number of seeds, 1,000 when absent. Every fourth runs twice, half of them
+//! without reuse of rows: what happens must be the same, line by line.
+//!
+//! That it can fail was tried by breaking the scheduler. Found, most of them within ten seeds: a placed pod stays
+//! nominated; the first pass of the filter is left out, or leaves out equal priorities; a refused binding keeps
+//! its room; a gone pod or node keeps its nominations; victims that are gone are not noted, are of equal priority,
+//! or evicted twice; pods preempt that never may; a search for victims leaves a pod off its node; a lower nominee
+//! stays beside a higher one; a lost nomination is not told again; a relist forgets no pod; kept rows miss changes.
+//! Not found in 1,000 seeds, because something else wakes the pods soon after: one wake-up less when a binding is
+//! refused or a nominee goes elsewhere. `tests/core/unlucky.rs` has those.
 
 #[path = "common/driver.rs"]
 mod driver;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pellucid::cluster::Input;
 use pellucid::cluster::preemptions::End;
 use pellucid::framework::effect::{BindOrder, BindOutcome, Effect, EffectReport, EvictOrder, EvictOutcome};
-use pellucid::model::pod::PodPhase;
+use pellucid::model::pod::{HostPort, PodPhase, Protocol};
 use pellucid::model::selector::{Labels, NodeAffinity};
 use pellucid::model::storage::ClaimUse;
 use pellucid::model::{Name, Node, Pod};
@@ -142,6 +142,46 @@ fn room_kept_for_a_nominee_that_goes_elsewhere_is_free() {
 }
 
 #[test]
+fn room_kept_for_a_nominee_that_moves_to_another_node_is_free() {
+    let mut core = core_with(&[labelled("a", 1000), labelled("b", 1000)]);
+    core.see(&on(&ranked("there", 500, 9), "a"));
+    core.see(&on(&ranked("low", 800, 0), "b"));
+    let nominee =
+        Pod { gates: ["example.com/wait".into()].into(), ..nominated_to("a", ranked("nominee", 800, 5)) };
+    core.see(&nominee);
+    let kept_out = only_on("a", ranked("kept-out", 400, 5));
+    core.see(&kept_out);
+    core.run();
+    assert_eq!(core.node_of(&kept_out), None);
+    // Its turn: it goes where it may evict somebody.
+    core.see(&Pod { gates: [].into(), ..nominee });
+    assert_eq!(planned(&mut core).nominations.last(), Some(&("nominee".to_owned(), Some("b".into()))));
+    core.wait(10 * SECOND);
+    core.run();
+    assert_eq!(core.node_of(&kept_out).as_deref(), Some("a"));
+}
+
+#[test]
+fn whoever_waits_behind_the_victims_of_others_hears_when_they_are_gone() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let dying = Pod { deleting: true, is_preempted: true, ..on(&ranked("dying", 100, 0), "a") };
+    core.see(&on(&ranked("low", 800, 0), "a"));
+    core.see(&dying);
+    // Its port is what it lacks, which the pod that is on its way does not have.
+    let port = HostPort { protocol: Protocol::Tcp, ip: "0.0.0.0".into(), port: 80 };
+    let with_port = |mut pod: Pod| {
+        Arc::make_mut(&mut pod.spec).host_ports = [port.clone()].into();
+        pod
+    };
+    core.see(&with_port(on(&ranked("has-port", 50, 0), "a")));
+    core.see(&nominated_to("a", with_port(ranked("high", 50, 9))));
+    assert!(planned(&mut core).evictions.is_empty(), "it waits for the one that is on its way");
+    core.wait(2 * SECOND);
+    core.delete(&dying);
+    assert_eq!(planned(&mut core).evictions.len(), 1, "that did not help, and it goes on");
+}
+
+#[test]
 fn a_lost_write_of_a_nomination_is_made_up_for() {
     let mut core = core_with(&[node("a", 1000)]);
     let high = ranked("high", 800, 9);
@@ -206,4 +246,18 @@ fn a_refused_binding_gives_the_room_back_to_a_nominee() {
     );
     core.wait(2 * SECOND);
     assert_eq!(planned(&mut core).bindings.len(), 1);
+}
+
+#[test]
+fn a_refused_binding_gives_the_room_to_whoever_it_kept_out() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let (first, second) = (pod("first", 800), pod("second", 800));
+    let order = core.place(&first);
+    core.see(&second);
+    core.run();
+    core.wait(5 * SECOND);
+    assert_eq!(core.run().len(), 0, "nothing woke it");
+    core.report(&order, refused());
+    core.run();
+    assert_eq!(core.node_of(&second).as_deref(), Some("a"));
 }

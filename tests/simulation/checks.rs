@@ -13,7 +13,7 @@ use pellucid::cycle::scheduler::Step;
 use pellucid::framework::effect::{
     BindOutcome, Effect, EffectId, EffectReport, EvictOrder, EvictOutcome, VolumeOutcome,
 };
-use pellucid::model::{NodeIdx, Pod, PodId};
+use pellucid::model::{Name, NodeIdx, Pod, PodId};
 use pellucid::queue::QueueStage;
 
 use crate::api::{Api, takes_room};
@@ -107,6 +107,10 @@ impl Checks {
                 let counted: usize = refusal.groups.iter().map(|g| g.count).sum();
                 assert_eq!(counted + refusal.not_evaluated, refusal.total_nodes, "{}", refusal.message());
                 assert_eq!(refusal.total_nodes, cluster.present().len(), "{}", refusal.message());
+                let chose = step.verdict.plan.as_ref().and_then(|plan| plan.candidates.first());
+                if let Some(chosen) = chose {
+                    nomination(cluster, &step.pod, &chosen.name);
+                }
             }
             Outcome::Gated(refusal) => panic!("a gated pod is not tried: {}", refusal.message()),
         }
@@ -235,6 +239,15 @@ fn attempts(scheduler: &Scheduler) -> u64 {
     scheduler.queue().units().map(|(_, u)| u64::from(u.attempts)).sum()
 }
 
+/// A pod that chose its victims is nominated where they are, and no pod of lower priority is any more.
+fn nomination(cluster: &Cluster, pod: &Pod, node: &Name) {
+    let id = cluster.find_pod(&pod.key).expect("it waits");
+    assert_eq!(cluster.nominator().of(id).map(|n| &n.node), Some(node), "{}", pod.key);
+    for other in cluster.nominator().on(node).iter().filter_map(|n| cluster.pod(*n)) {
+        assert!(other.pod.priority >= pod.priority, "{} keeps its nomination to {node}", other.pod.key);
+    }
+}
+
 /// The pods that take room on a node, by their records.
 pub(crate) fn pods_on(cluster: &Cluster, node: NodeIdx) -> Vec<&Pod> {
     cluster.pods().filter(|(_, r)| r.node == Some(node)).map(|(_, r)| r.pod.as_ref()).collect()
@@ -256,7 +269,12 @@ fn stages(scheduler: &Scheduler, after: &str) {
         );
         match scheduler.verdict(unit.pods[0]).map(|v| &v.outcome) {
             Some(Outcome::Placed { .. }) => {
-                assert!(record.stage.is_assumed(), "{} is {} and said to be placed", unit.key, unit.stage.as_str());
+                assert!(
+                    record.stage.is_assumed(),
+                    "{} is {} and said to be placed",
+                    unit.key,
+                    unit.stage.as_str()
+                );
             }
             Some(Outcome::Gated(_)) => assert_eq!(unit.stage, QueueStage::Gated, "{}", unit.key),
             Some(Outcome::Refused(_)) => {}

@@ -78,7 +78,8 @@ impl World {
 
     /// All that plugins derive, from one change to the next, is what they would derive from scratch.
     fn state_is_as_from_scratch(&self) {
-        let (live, fresh) = (seen(self.core.scheduler.cluster()), seen(self.from_scratch().scheduler.cluster()));
+        let (live, fresh) =
+            (seen(self.core.scheduler.cluster()), seen(self.from_scratch().scheduler.cluster()));
         for (what, have) in &live {
             assert_eq!(Some(have), fresh.get(what), "{what}");
         }
