@@ -163,7 +163,10 @@ impl Scheduler {
             self.clear_nomination(other, End::Overtaken, now);
         }
         let nomination = Nomination { node, by: NominatedBy::Us, since: now };
-        self.cluster.nominator_mut().nominate(id, nomination);
+        if let Some(before) = self.cluster.nominator_mut().nominate(id, nomination) {
+            let ended = ClusterEvent::NominationEnded { pod: pod.clone(), node: before.node };
+            self.wake(&ended, now);
+        }
         if is_clear {
             self.try_again(id, now);
         }

@@ -207,3 +207,22 @@ fn a_refused_binding_gives_the_room_back_to_a_nominee() {
     core.wait(2 * SECOND);
     assert_eq!(planned(&mut core).bindings.len(), 1);
 }
+
+#[test]
+fn room_kept_for_a_nominee_that_evicts_elsewhere_is_free() {
+    let mut core = core_with(&[labelled("a", 1000), labelled("b", 1000)]);
+    core.see(&on(&ranked("there", 400, 20), "a"));
+    core.see(&on(&ranked("victim", 800, 0), "b"));
+    let nominee = nominated_to("a", ranked("nominee", 800, 9));
+    let gated = Pod { gates: ["example.com/wait".into()].into(), ..nominee.clone() };
+    core.see(&gated);
+    let kept_out = only_on("a", ranked("kept-out", 400, 5));
+    core.see(&kept_out);
+    core.run();
+    assert_eq!(core.node_of(&kept_out), None, "the nominee comes first");
+    core.see(&nominee);
+    core.step();
+    core.wait(2 * SECOND);
+    core.run();
+    assert_eq!(core.node_of(&kept_out).as_deref(), Some("a"));
+}

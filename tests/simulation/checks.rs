@@ -184,7 +184,12 @@ fn stages(scheduler: &Scheduler, after: &str) {
         );
         match scheduler.verdict(unit.pods[0]).map(|v| &v.outcome) {
             Some(Outcome::Placed { .. }) => {
-                assert!(record.stage.is_assumed(), "{} is {} and said to be placed", unit.key, unit.stage.as_str());
+                assert!(
+                    record.stage.is_assumed(),
+                    "{} is {} and said to be placed",
+                    unit.key,
+                    unit.stage.as_str()
+                );
             }
             Some(Outcome::Gated(_)) => assert_eq!(unit.stage, QueueStage::Gated, "{}", unit.key),
             Some(Outcome::Refused(_)) => {}
