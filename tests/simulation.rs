@@ -15,6 +15,8 @@
 
 #[path = "common/driver.rs"]
 mod driver;
+#[path = "common/seen.rs"]
+mod seen;
 
 #[path = "simulation/api.rs"]
 mod api;
@@ -74,7 +76,7 @@ fn play(world: &mut World) {
 /// Runs a seed, some of them twice: again, or without reuse. Neither may make a difference.
 fn try_seed(seed: u64) -> Counts {
     let first = run(seed, true);
-    match seed % 4 {
+    match seed % 8 {
         0 => assert_eq!(run(seed, false).hash, first.hash, "without reuse it goes another way"),
         1 => assert_eq!(run(seed, true).hash, first.hash, "the second time it goes another way"),
         _ => {}
@@ -138,15 +140,9 @@ fn nothing_leaks_and_nothing_is_promised_twice() {
             "seed {seed} failed; replay it with\n    PELLUCID_SIMULATION_SEED={seed} cargo test --test simulation -- --nocapture"
         );
     }
-    let sum = |of: fn(&Counts) -> u64| counts.iter().map(of).sum::<u64>();
-    let (placed, refused, evictions) = (sum(|c| c.placed), sum(|c| c.refused), sum(|c| c.evictions));
-    let (beside, of_nominees) = (sum(|c| c.beside_nominees), sum(|c| c.of_nominees));
-    println!(
-        "{n} seeds: {placed} placements ({of_nominees} of nominees, {beside} beside nominees), {refused} refusals, \
-         {evictions} evictions"
-    );
-    assert!(
-        n < 100 || placed.min(refused).min(evictions).min(beside).min(of_nominees) > 0,
-        "something never happens"
-    );
+    let mut all = Counts::default();
+    counts.iter().for_each(|seen| all.merge(seen));
+    println!("{n} seeds: {:?}", all.0);
+    let never: Vec<_> = all.0.iter().filter(|(_, n)| **n == 0).map(|(what, _)| what).collect();
+    assert!(n < 500 || never.is_empty(), "in {n} seeds there is no case of {never:?}");
 }

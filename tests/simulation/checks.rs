@@ -5,11 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use pellucid::cluster::preemptions::{End, VictimState};
 use pellucid::cluster::{Cluster, Stage};
 use pellucid::cycle::Scheduler;
 use pellucid::cycle::decision::Outcome;
 use pellucid::cycle::scheduler::Step;
-use pellucid::framework::effect::{Effect, EffectId, EffectReport, EvictOrder};
+use pellucid::framework::effect::{
+    BindOutcome, Effect, EffectId, EffectReport, EvictOrder, EvictOutcome, VolumeOutcome,
+};
 use pellucid::model::{NodeIdx, Pod, PodId};
 use pellucid::queue::QueueStage;
 
@@ -24,16 +27,46 @@ pub(crate) struct Checks {
     pub(crate) counts: Counts,
 }
 
-/// How often things came about: a simulation in which nothing happens would find nothing.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) placed: u64,
-    pub(crate) refused: u64,
-    pub(crate) evictions: u64,
-    /// Placements on a node to which others were nominated.
-    pub(crate) beside_nominees: u64,
-    /// Placements of nominated pods.
-    pub(crate) of_nominees: u64,
+/// How often things came about: a simulation in which something never happens says nothing about it.
+#[derive(Clone, Debug)]
+pub(crate) struct Counts(pub(crate) BTreeMap<&'static str, u64>);
+
+/// All that is counted.
+const COUNTED: [&str; 14] = [
+    "placed",
+    "placed beside nominees",
+    "nominees placed",
+    "refused",
+    "evicted",
+    "eviction refused",
+    "victim gone before",
+    "placement taken back",
+    "bound",
+    "bound elsewhere",
+    "gone before bound",
+    "binding refused",
+    "volume written",
+    "volume refused",
+];
+
+impl Default for Counts {
+    fn default() -> Self {
+        let ends = End::ALL.iter().map(|end| end.as_str());
+        Self(COUNTED.into_iter().chain(ends).map(|what| (what, 0)).collect())
+    }
+}
+
+impl Counts {
+    fn add(&mut self, what: &'static str) {
+        *self.0.get_mut(what).expect("it is listed") += 1;
+    }
+
+    /// Adds those of another run.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for (what, n) in &other.0 {
+            *self.0.get_mut(what).expect("it is listed") += n;
+        }
+    }
 }
 
 /// What is needed from before a step.
@@ -62,13 +95,15 @@ impl Checks {
             Outcome::Placed { node, .. } => {
                 let id = id.expect("a placed pod is in the state");
                 let node = cluster.find_node(node).expect("and so is its node");
-                self.counts.placed += 1;
-                self.counts.of_nominees += u64::from(before.nominated.contains(&id));
+                self.counts.add("placed");
+                if before.nominated.contains(&id) {
+                    self.counts.add("nominees placed");
+                }
                 assert!(cluster.nominator().of(id).is_none(), "{} needs no nomination", step.pod.key);
                 self.placement(cluster, id, &step.pod, node);
             }
             Outcome::Refused(refusal) => {
-                self.counts.refused += 1;
+                self.counts.add("refused");
                 let counted: usize = refusal.groups.iter().map(|g| g.count).sum();
                 assert_eq!(counted + refusal.not_evaluated, refusal.total_nodes, "{}", refusal.message());
                 assert_eq!(refusal.total_nodes, cluster.present().len(), "{}", refusal.message());
@@ -92,7 +127,9 @@ impl Checks {
         let nominees = nominees.filter_map(|n| cluster.pod(*n)).filter(|r| r.node.is_none());
         let nominees: Vec<&Pod> =
             nominees.map(|r| r.pod.as_ref()).filter(|n| n.priority >= pod.priority).collect();
-        self.counts.beside_nominees += u64::from(!nominees.is_empty());
+        if !nominees.is_empty() {
+            self.counts.add("placed beside nominees");
+        }
         let promised = room::taken(on_node.iter().copied().chain(nominees.iter().copied()));
         if let Some(what) = room::exceeded(object, &promised, &wanted) {
             panic!("{} takes room that is promised to others: {what}", pod.key);
@@ -102,7 +139,7 @@ impl Checks {
     /// The scheduler ordered something.
     pub(crate) fn effect(&mut self, scheduler: &Scheduler, effect: &Effect) {
         if let Effect::Evict(order) = effect {
-            self.counts.evictions += 1;
+            self.counts.add("evicted");
             self.eviction(scheduler.cluster(), order);
         }
     }
@@ -130,10 +167,45 @@ impl Checks {
 
     /// A report is about to be handed over.
     pub(crate) fn reported(&mut self, report: &EffectReport) {
+        self.count(report);
         if let EffectReport::EvictDone { id, uid, .. } = report
             && self.evictions.get(uid) == Some(id)
         {
             self.evictions.remove(uid);
+        }
+    }
+
+    fn count(&mut self, report: &EffectReport) {
+        let what = match report {
+            EffectReport::BindSent { .. } => return,
+            EffectReport::BindDone { outcome, .. } => match outcome {
+                BindOutcome::Bound => "bound",
+                BindOutcome::BoundElsewhere { .. } => "bound elsewhere",
+                BindOutcome::Gone => "gone before bound",
+                BindOutcome::Refused { .. } => "binding refused",
+            },
+            EffectReport::EvictDone { outcome, .. } => match outcome {
+                EvictOutcome::Deleted => return,
+                EvictOutcome::Gone => "victim gone before",
+                EvictOutcome::Refused { .. } => "eviction refused",
+            },
+            EffectReport::VolumeDone { outcome, .. } => match outcome {
+                VolumeOutcome::Written => "volume written",
+                VolumeOutcome::Refused { .. } => "volume refused",
+            },
+        };
+        self.counts.add(what);
+    }
+
+    /// The run is over: counts what became of preemptions.
+    pub(crate) fn count_preemptions(&mut self, cluster: &Cluster) {
+        for preemption in cluster.preemptions().ended() {
+            if let Some((end, _)) = preemption.end {
+                self.counts.add(end.as_str());
+            }
+            for _ in preemption.victims.iter().filter(|v| v.state == VictimState::Cancelled) {
+                self.counts.add("placement taken back");
+            }
         }
     }
 

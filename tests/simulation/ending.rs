@@ -1,6 +1,5 @@
 //! What must hold when nothing goes wrong any more and everything had its time.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid::cluster::{NominatedBy, ResourceIdx};
@@ -9,7 +8,9 @@ use pellucid::cycle::decision::Outcome;
 use pellucid::model::{Name, NodeIdx, PodId, PodKey};
 
 use crate::api::{Stream, takes_room, waits};
-use crate::nature::{LONG, Nature};
+use crate::driver::Core;
+use crate::nature::LONG;
+use crate::seen::seen;
 use crate::world::World;
 
 impl World {
@@ -32,6 +33,7 @@ impl World {
         self.look_around();
         self.nominations_are_told();
         self.state_is_what_the_server_holds();
+        self.state_is_as_from_scratch();
         self.everybody_goes();
     }
 
@@ -63,15 +65,29 @@ impl World {
         assert!(open.is_empty(), "preemptions of {open:?} are open");
     }
 
-    /// A scheduler that knows only what the API server holds would place nobody.
-    fn what_fits_is_bound(&self) {
-        let limits = self.nature.limits;
-        let mut fresh = crate::porter::core(&Nature { limits, ..self.nature.clone() });
+    /// Makes a scheduler that knows only what the API server holds.
+    fn from_scratch(&self) -> Core {
+        let mut fresh = crate::porter::core(&self.nature);
         for stream in [Stream::Nodes, Stream::Objects, Stream::Pods] {
             for input in self.api.list(stream) {
                 fresh.apply(input);
             }
         }
+        fresh
+    }
+
+    /// All that plugins derive, from one change to the next, is what they would derive from scratch.
+    fn state_is_as_from_scratch(&self) {
+        let (live, fresh) = (seen(self.core.scheduler.cluster()), seen(self.from_scratch().scheduler.cluster()));
+        for (what, have) in &live {
+            assert_eq!(Some(have), fresh.get(what), "{what}");
+        }
+        assert_eq!(live.len(), fresh.len());
+    }
+
+    /// A scheduler that knows only what the API server holds would place nobody.
+    fn what_fits_is_bound(&self) {
+        let mut fresh = self.from_scratch();
         let nominations = |s: &Scheduler| -> Vec<(Name, Vec<PodId>)> {
             s.cluster().nominator().nodes().map(|(name, pods)| (name.clone(), pods.to_vec())).collect()
         };
@@ -135,6 +151,7 @@ impl World {
         }
         let named = (0..cluster.n_slots() as u32).map(NodeIdx).filter(|n| !cluster.slot(*n).name.is_empty());
         assert_eq!(named.count(), cluster.present().len(), "no slot is kept for a node that is gone");
-        self.statuses.retain(|uid: &Arc<str>, _| !uid.is_empty());
+        self.checks.count_preemptions(cluster);
+        assert!(self.statuses.is_empty(), "status orders wait for nobody");
     }
 }
