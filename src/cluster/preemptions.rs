@@ -270,7 +270,8 @@ impl Preemptions {
         for victim in &earlier.victims {
             if !victim.state.is_cost() {
                 self.counts.refused += u64::from(victim.is_counted);
-            } else if !preemption.victims.iter().any(|v| v.uid == victim.uid) {
+            } else if victim.is_counted || !preemption.victims.iter().any(|v| v.uid == victim.uid) {
+                // The same pod twice: it had lost a place before it was bound, and got another.
                 preemption.victims.push(victim.clone());
             }
         }
@@ -426,6 +427,12 @@ mod tests {
         assert_eq!((counts.victims, counts.useful, counts.wasted[&End::ChosenAgain]), (3, 1, 2));
     }
 
+    fn cancelled(victims: &[u32]) -> Preemption {
+        let mut preemption = preemption(victims);
+        preemption.victims.iter_mut().for_each(|v| v.state = VictimState::Cancelled);
+        preemption
+    }
+
     #[test]
     fn a_second_choice_of_the_same_node_wastes_nothing() {
         let (mut book, now) = (Preemptions::default(), Now::default());
@@ -439,6 +446,11 @@ mod tests {
         let counts = book.counts();
         assert_eq!((counts.victims, counts.useful, counts.refused, counts.wasted.len()), (3, 2, 1, 0));
         assert_eq!(counts.preemptions, 1);
+        // One that lost its place before it was bound may get another and lose that too.
+        book.begin(PodId(9), cancelled(&[4]), &[]);
+        book.begin(PodId(9), cancelled(&[4]), &[]);
+        book.end(PodId(9), End::Bound, now);
+        assert_eq!((book.counts().victims, book.counts().useful), (5, 4));
     }
 
     /// The same victim again, as another preemption sees it that did not begin its eviction.
