@@ -2,13 +2,15 @@
 //!
 //! `placing` follows one pod through its life, `waking` what brings a refused one back, `wakeups` that nothing
 //! else does and that it is told, `objects` what watches report, `preempting` nominations and evictions, `volumes`
-//! what is bound before a pod is, `relations` what spread and affinity mean, `unlucky` what goes wrong on the way,
-//! `roots` what readers see, `random` what must hold whatever happens.
+//! what is bound before a pod is, `relations` what spread and affinity mean, `trials` that what is tried out is undone,
+//! `unlucky` what goes wrong on the way, `roots` what readers see, `random` what must hold whatever happens.
 
 #[path = "common/cluster.rs"]
 mod cluster;
 #[path = "common/driver.rs"]
 mod driver;
+#[path = "common/seen.rs"]
+mod seen;
 
 #[path = "core/made.rs"]
 mod made;
@@ -25,6 +27,8 @@ mod random;
 mod relations;
 #[path = "core/roots.rs"]
 mod roots;
+#[path = "core/trials.rs"]
+mod trials;
 #[path = "core/unlucky.rs"]
 mod unlucky;
 #[path = "core/volumes.rs"]

@@ -268,10 +268,13 @@ impl Preemptions {
         }
         let Some(earlier) = self.take(preemptor) else { return false };
         for victim in &earlier.victims {
+            let again = preemption.victims.iter().find(|v| v.uid == victim.uid);
             if !victim.state.is_cost() {
                 self.counts.refused += u64::from(victim.is_counted);
-            } else if victim.is_counted || !preemption.victims.iter().any(|v| v.uid == victim.uid) {
-                // The same pod twice: it had lost a place before it was bound, and got another.
+            } else if again.is_some_and(|v| v.is_counted && victim.is_counted) {
+                // A placement that was taken back, made again, and is taken back again.
+                *self.counts.wasted.entry(End::ChosenAgain).or_default() += 1;
+            } else if victim.is_counted || again.is_none() {
                 preemption.victims.push(victim.clone());
             }
         }
@@ -450,7 +453,8 @@ mod tests {
         book.begin(PodId(9), cancelled(&[4]), &[]);
         book.begin(PodId(9), cancelled(&[4]), &[]);
         book.end(PodId(9), End::Bound, now);
-        assert_eq!((book.counts().victims, book.counts().useful), (5, 4));
+        let counts = book.counts();
+        assert_eq!((counts.victims, counts.useful, counts.wasted[&End::ChosenAgain]), (5, 3, 1));
     }
 
     /// The same victim again, as another preemption sees it that did not begin its eviction.

@@ -18,9 +18,10 @@ use crate::framework::effect::{
 };
 use crate::framework::plugin::Evaluator;
 use crate::framework::post_filter::{Plan, PostFiltered, VictimChoice};
-use crate::framework::{Cause, Code, View};
+use crate::framework::{Cause, Code, Reason, View};
 use crate::model::{Name, NodeIdx, Now, Pod, PodId};
-use crate::queue::{UnitId, WakeReason};
+use crate::queue::{RefusedBy, UnitId, WakeReason};
+use pellucid_api::reason::ReasonCode;
 
 /// Answers PostFilter's questions on the state of the attempt.
 struct Questions<'a> {
@@ -228,6 +229,10 @@ impl Scheduler {
     fn cancel_placement(&mut self, id: PodId, now: Now) {
         let record = self.cluster.pod(id).map(|r| (r.pod.clone(), r.node));
         self.give_up(id, now);
+        let reason = Reason::about(ReasonCode::PreBindFailed, "a pod of higher priority needs its place");
+        let cause = Cause::new("DefaultPreemption", Code::Unschedulable, reason);
+        let refusal = Refusal::of_pod(cause, self.cluster.present().len(), RefusedBy::default());
+        self.store_verdict(id, Outcome::Refused(Arc::new(refusal)), None, now);
         if let Some((pod, Some(node))) = record {
             self.wake(&ClusterEvent::PodReleased { pod, node }, now);
         }

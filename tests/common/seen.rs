@@ -1,0 +1,75 @@
+//! Everything there is to see of a cluster, by name: two that are alike in it are alike to every plugin.
+#![allow(dead_code, unreachable_pub, reason = "every test binary includes this file and uses a part of it")]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pellucid::cluster::Cluster;
+use pellucid::framework::View;
+use pellucid::framework::endpoint::{PathParams, ReadContext};
+use pellucid::model::pages::PAGE;
+use pellucid::model::{NodeIdx, Now, PodId, PodKey};
+use pellucid::plugins::default_preemption::Priorities;
+use pellucid::plugins::node_ports::TakenPorts;
+use serde_json::{Value, json};
+
+/// The plugin whose reads show the book of preemptions too, which is no part of what trials change.
+const BOOK: &str = "DefaultPreemption";
+
+/// Returns pods, amounts and pods per node, and what every plugin's reads answer. Slots and column numbers do
+/// not matter.
+pub fn seen(cluster: &Cluster) -> BTreeMap<String, Value> {
+    let view = View::new(cluster);
+    let mut all = BTreeMap::new();
+    for (_, record) in cluster.pods() {
+        let on = record.node.map(|n| view.name(n).to_string());
+        let held = record.reservations.len();
+        all.insert(format!("pod {}", record.pod.key), json!([record.stage.as_str(), on, held]));
+    }
+    for slot in (0..cluster.n_slots() as u32).map(NodeIdx).filter(|n| !view.name(*n).is_empty()) {
+        all.insert(format!("node {}", view.name(slot)), node(view, slot));
+    }
+    all.insert("priorities".to_owned(), json!(format!("{:?}", view.state::<Priorities>())));
+    for factory in pellucid::plugins::registry().iter().filter(|f| f.name() != BOOK) {
+        for endpoint in factory.endpoints() {
+            for params in asked(view, endpoint.path) {
+                let body = (endpoint.read)(&ReadContext { view, params: &params, now: Now::default() });
+                let what = format!("read {} {} {params:?}", factory.name(), endpoint.path);
+                all.insert(what, body.expect("what it asks for exists"));
+            }
+        }
+    }
+    all
+}
+
+fn node(view: View<'_>, slot: NodeIdx) -> Value {
+    let cluster = view.cluster();
+    let (page, at) = (view.columns().page(slot), slot.index() % PAGE);
+    let mut amounts = BTreeMap::new();
+    for resource in view.columns().offered() {
+        let column = page.resource(resource);
+        if (column.allocatable[at], column.requested[at]) != (0, 0) {
+            let name = view.columns().name(resource).to_string();
+            amounts.insert(name, (column.allocatable[at], column.requested[at]));
+        }
+    }
+    let key_of = |id: &PodId| cluster.pod(*id).map(|r| r.pod.key.to_string());
+    let mut pods: Vec<_> = cluster.slot(slot).pods.iter().map(key_of).collect();
+    pods.sort();
+    let ports = view.state::<TakenPorts>().map(|t| format!("{:?}", t.on(slot)));
+    json!([amounts, page.non_zero_cpu[at], page.non_zero_memory[at], pods, ports])
+}
+
+/// The parameters with which a read is asked about everything there is.
+fn asked(view: View<'_>, path: &str) -> Vec<PathParams> {
+    let one = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    if path.contains(":nodeName") {
+        let names: BTreeSet<_> = view.nodes().iter().map(|n| view.name(*n).to_string()).collect();
+        names.iter().map(|name| PathParams::from([one("nodeName", name)])).collect()
+    } else if path.contains(":name") {
+        let keys: BTreeSet<&PodKey> = view.cluster().pods().map(|(_, r)| &r.pod.key).collect();
+        let of = |key: &&PodKey| PathParams::from([one("namespace", &key.namespace), one("name", &key.name)]);
+        keys.iter().map(of).collect()
+    } else {
+        vec![PathParams::new()]
+    }
+}
