@@ -19,6 +19,7 @@ use crate::framework::plugin::{
 };
 use crate::framework::{Cause, CauseId, View};
 use crate::model::pages::PAGE;
+use crate::model::requests::ResourceList;
 use crate::model::{Name, Node, NodeIdx, Pod, PodSpec};
 
 mod args;
@@ -250,8 +251,14 @@ impl Hints for NodeResourcesFit {
         let fits = |node: NodeIdx| view.cluster().node(node).is_some_and(|n| self.fits_empty(n, spec));
         let helps = match event {
             // The pod waits because no node had room, and none but this one has more than before.
-            ClusterEvent::PodReleased { node, .. } | ClusterEvent::PodShrunk { node, .. } => {
-                self.fits_now(view, *node, spec)
+            ClusterEvent::PodReleased { node, .. } => self.fits_now(view, *node, spec),
+            ClusterEvent::PodShrunk { pod: old, node } => {
+                let now = view.cluster().find_pod(&old.key).and_then(|id| view.cluster().pod(id));
+                let frees = |now: &Pod| {
+                    let (before, after) = (&old.spec.requests.list, &now.spec.requests.list);
+                    any_grew(after, before, &spec.requests.list)
+                };
+                self.fits_now(view, *node, spec) && now.is_none_or(|now| frees(&now.pod))
             }
             ClusterEvent::NominationEnded { node, .. } => {
                 view.cluster().find_node(node).is_some_and(|node| self.fits_now(view, node, spec))
@@ -272,10 +279,14 @@ impl Hints for NodeResourcesFit {
 
 /// Whether a node offers more pods, or more of what the pod requests, than before.
 fn offers_more(old: &Node, now: &Node, spec: &PodSpec) -> bool {
-    let (wanted, old, now) = (&spec.requests.list, &old.allocatable, &now.allocatable);
+    let (old, now) = (&old.allocatable, &now.allocatable);
+    now.pods > old.pods || any_grew(old, now, &spec.requests.list)
+}
+
+/// Whether a list has more than another of something that is wanted.
+fn any_grew(old: &ResourceList, now: &ResourceList, wanted: &ResourceList) -> bool {
     let more = |wanted: i64, old: i64, now: i64| wanted > 0 && now > old;
-    now.pods > old.pods
-        || more(wanted.milli_cpu, old.milli_cpu, now.milli_cpu)
+    more(wanted.milli_cpu, old.milli_cpu, now.milli_cpu)
         || more(wanted.memory, old.memory, now.memory)
         || more(wanted.ephemeral_storage, old.ephemeral_storage, now.ephemeral_storage)
         || wanted.scalars.iter().any(|(name, wanted)| more(*wanted, old.scalar(name), now.scalar(name)))

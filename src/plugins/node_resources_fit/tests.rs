@@ -220,6 +220,13 @@ fn wake_ups() {
     assert_eq!(hint(&cluster, &pod_with(requesting(2700, 1, 0)), event), Hint::Skip, "still too little");
     let gone = ClusterEvent::PodReleased { pod: other, node: cluster.idx("n") };
     assert_eq!(hint(&cluster, &pod, &gone), Hint::Queue);
+    assert_eq!(hint(&cluster, &pod_with(requesting(2700, 1, 0)), &gone), Hint::Skip, "2600 are free");
+    let (pod_of_old, nobody) = (pod_with(requesting(1, 0, 0)), pod_with(requesting(3001, 0, 0)));
+    let ended =
+        |node: &str| ClusterEvent::NominationEnded { pod: Arc::new(pod_of_old.clone()), node: node.into() };
+    assert_eq!(hint(&cluster, &pod, &ended("n")), Hint::Queue);
+    assert_eq!(hint(&cluster, &nobody, &ended("n")), Hint::Skip);
+    assert_eq!(hint(&cluster, &pod, &ended("gone")), Hint::Skip);
 
     let updated =
         |old: &Pod| ClusterEvent::PendingUpdated { id: crate::model::PodId(0), old: Arc::new(old.clone()) };
