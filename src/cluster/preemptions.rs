@@ -274,7 +274,7 @@ impl Preemptions {
             } else if again.is_some_and(|v| v.is_counted && victim.is_counted) {
                 // A placement that was taken back, made again, and is taken back again.
                 *self.counts.wasted.entry(End::ChosenAgain).or_default() += 1;
-            } else if again.is_none() {
+            } else if victim.is_counted || again.is_none() {
                 preemption.victims.push(victim.clone());
             }
         }
@@ -430,6 +430,12 @@ mod tests {
         assert_eq!((counts.victims, counts.useful, counts.wasted[&End::ChosenAgain]), (3, 1, 2));
     }
 
+    fn cancelled(victims: &[u32]) -> Preemption {
+        let mut preemption = preemption(victims);
+        preemption.victims.iter_mut().for_each(|v| v.state = VictimState::Cancelled);
+        preemption
+    }
+
     #[test]
     fn a_second_choice_of_the_same_node_wastes_nothing() {
         let (mut book, now) = (Preemptions::default(), Now::default());
@@ -443,6 +449,12 @@ mod tests {
         let counts = book.counts();
         assert_eq!((counts.victims, counts.useful, counts.refused, counts.wasted.len()), (3, 2, 1, 0));
         assert_eq!(counts.preemptions, 1);
+        // One that lost its place before it was bound may get another and lose that too.
+        book.begin(PodId(9), cancelled(&[4]), &[]);
+        book.begin(PodId(9), cancelled(&[4]), &[]);
+        book.end(PodId(9), End::Bound, now);
+        let counts = book.counts();
+        assert_eq!((counts.victims, counts.useful, counts.wasted[&End::ChosenAgain]), (5, 3, 1));
     }
 
     /// The same victim again, as another preemption sees it that did not begin its eviction.

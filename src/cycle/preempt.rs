@@ -163,9 +163,9 @@ impl Scheduler {
             self.clear_nomination(other, End::Overtaken, now);
         }
         let nomination = Nomination { node, by: NominatedBy::Us, since: now };
-        // What was kept for it on another node is free.
         if let Some(before) = self.cluster.nominator_mut().nominate(id, nomination) {
-            self.wake(&ClusterEvent::NominationEnded { pod: pod.clone(), node: before.node }, now);
+            let ended = ClusterEvent::NominationEnded { pod: pod.clone(), node: before.node };
+            self.wake(&ended, now);
         }
         if is_clear {
             self.try_again(id, now);

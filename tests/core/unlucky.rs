@@ -142,26 +142,6 @@ fn room_kept_for_a_nominee_that_goes_elsewhere_is_free() {
 }
 
 #[test]
-fn room_kept_for_a_nominee_that_moves_to_another_node_is_free() {
-    let mut core = core_with(&[labelled("a", 1000), labelled("b", 1000)]);
-    core.see(&on(&ranked("there", 500, 9), "a"));
-    core.see(&on(&ranked("low", 800, 0), "b"));
-    let nominee =
-        Pod { gates: ["example.com/wait".into()].into(), ..nominated_to("a", ranked("nominee", 800, 5)) };
-    core.see(&nominee);
-    let kept_out = only_on("a", ranked("kept-out", 400, 5));
-    core.see(&kept_out);
-    core.run();
-    assert_eq!(core.node_of(&kept_out), None);
-    // Its turn: it goes where it may evict somebody.
-    core.see(&Pod { gates: [].into(), ..nominee });
-    assert_eq!(planned(&mut core).nominations.last(), Some(&("nominee".to_owned(), Some("b".into()))));
-    core.wait(10 * SECOND);
-    core.run();
-    assert_eq!(core.node_of(&kept_out).as_deref(), Some("a"));
-}
-
-#[test]
 fn whoever_waits_behind_the_victims_of_others_hears_when_they_are_gone() {
     let mut core = core_with(&[node("a", 1000)]);
     let dying = Pod { deleting: true, is_preempted: true, ..on(&ranked("dying", 100, 0), "a") };
@@ -260,4 +240,23 @@ fn a_refused_binding_gives_the_room_to_whoever_it_kept_out() {
     core.report(&order, refused());
     core.run();
     assert_eq!(core.node_of(&second).as_deref(), Some("a"));
+}
+
+#[test]
+fn room_kept_for_a_nominee_that_evicts_elsewhere_is_free() {
+    let mut core = core_with(&[labelled("a", 1000), labelled("b", 1000)]);
+    core.see(&on(&ranked("there", 400, 20), "a"));
+    core.see(&on(&ranked("victim", 800, 0), "b"));
+    let nominee = nominated_to("a", ranked("nominee", 800, 9));
+    let gated = Pod { gates: ["example.com/wait".into()].into(), ..nominee.clone() };
+    core.see(&gated);
+    let kept_out = only_on("a", ranked("kept-out", 400, 5));
+    core.see(&kept_out);
+    core.run();
+    assert_eq!(core.node_of(&kept_out), None, "the nominee comes first");
+    core.see(&nominee);
+    core.step();
+    core.wait(2 * SECOND);
+    core.run();
+    assert_eq!(core.node_of(&kept_out).as_deref(), Some("a"));
 }

@@ -229,7 +229,7 @@ impl Held {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, ..config() })]
+    #![proptest_config(ProptestConfig { cases: 300, ..config() })]
 
     #[test]
     fn whatever_makes_a_refused_pod_fit_wakes_it(
@@ -254,7 +254,9 @@ proptest! {
                 "it fits on {fits:?} after {what:?} and is not told"
             );
             core.run();
-            prop_assert_eq!(core.node_of(&held.waiting), fits, "an idle core tries at once what was woken");
+            // Not necessarily the same node: it may have evicted pods from one, and is nominated there.
+            let placed = core.node_of(&held.waiting).is_some();
+            prop_assert_eq!(placed, fits.is_some(), "an idle core tries at once what was woken");
         }
     }
 }
