@@ -13,6 +13,8 @@
 //!
 //! `PELLUCID_SIMULATION_SEEDS` is the number of seeds, 1,000 when absent.
 
+#![allow(clippy::print_stdout, reason = "a replayed seed shows its trace")]
+
 #[path = "common/driver.rs"]
 mod driver;
 #[path = "common/seen.rs"]
