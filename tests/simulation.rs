@@ -22,6 +22,8 @@
 //! Not found in 1,000 seeds, because something else wakes the pods soon after: one wake-up less when a binding is
 //! refused or a nominee goes elsewhere. `tests/core/unlucky.rs` has those.
 
+#![allow(clippy::print_stdout, reason = "a replayed seed shows its trace")]
+
 #[path = "common/driver.rs"]
 mod driver;
 #[path = "common/seen.rs"]

@@ -3,6 +3,7 @@
 //! The scheduler is read over its REST API, the cluster through a watch of all pods and plain API calls.
 //! Nothing sleeps: a read is repeated when the state has a newer generation, a pod is looked at when it changed.
 #![allow(dead_code, unreachable_pub, reason = "every test binary includes this file and uses a part of it")]
+#![allow(clippy::disallowed_methods, reason = "a test that waits for something gives up some time")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

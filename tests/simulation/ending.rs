@@ -33,7 +33,7 @@ impl World {
         self.look_around();
         self.nominations_are_told();
         self.state_is_what_the_server_holds();
-        self.state_is_as_from_scratch();
+        self.state_is_as_made_from_scratch();
         self.everybody_goes();
     }
 
@@ -66,7 +66,7 @@ impl World {
     }
 
     /// Makes a scheduler that knows only what the API server holds.
-    fn from_scratch(&self) -> Core {
+    fn made_from_scratch(&self) -> Core {
         let mut fresh = crate::porter::core(&self.nature);
         for stream in [Stream::Nodes, Stream::Objects, Stream::Pods] {
             for input in self.api.list(stream) {
@@ -77,9 +77,9 @@ impl World {
     }
 
     /// All that plugins derive, from one change to the next, is what they would derive from scratch.
-    fn state_is_as_from_scratch(&self) {
+    fn state_is_as_made_from_scratch(&self) {
         let (live, fresh) =
-            (seen(self.core.scheduler.cluster()), seen(self.from_scratch().scheduler.cluster()));
+            (seen(self.core.scheduler.cluster()), seen(self.made_from_scratch().scheduler.cluster()));
         for (what, have) in &live {
             assert_eq!(Some(have), fresh.get(what), "{what}");
         }
@@ -88,7 +88,7 @@ impl World {
 
     /// A scheduler that knows only what the API server holds would place nobody.
     fn what_fits_is_bound(&self) {
-        let mut fresh = self.from_scratch();
+        let mut fresh = self.made_from_scratch();
         let nominations = |s: &Scheduler| -> Vec<(Name, Vec<PodId>)> {
             s.cluster().nominator().nodes().map(|(name, pods)| (name.clone(), pods.to_vec())).collect()
         };
