@@ -22,6 +22,10 @@ fn nominated_to(node: &str, pod: Pod) -> Pod {
     Pod { nominated_node: Some(node.into()), ..pod }
 }
 
+fn named(name: &str, other: Pod) -> Pod {
+    Pod { key: pod(name, 0).key, uid: format!("uid-{name}").into(), ..other }
+}
+
 /// What the scheduler ordered.
 #[derive(Default)]
 struct Orders {
@@ -112,12 +116,12 @@ fn a_pod_that_is_refused_as_a_whole_is_not_placed_where_it_is_nominated() {
     core.see(&lost);
     assert!(planned(&mut core).bindings.is_empty());
     // Nor does what is promised to others make a difference.
-    let other =
-        Pod { gates: ["example.com/wait".into()].into(), ..nominated_to("b", ranked("other", 950, 7)) };
-    core.see(&other);
-    core.see(&Pod { nominated_node: None, ..lost });
-    core.wait(2 * SECOND);
+    let gates = ["example.com/wait".into()].into();
+    core.see(&Pod { gates, ..nominated_to("b", ranked("other", 950, 7)) });
+    let too = named("lost-too", Pod { nominated_node: None, ..lost });
+    core.see(&too);
     assert!(planned(&mut core).bindings.is_empty());
+    assert!(core.unit(&too).is_some_and(|unit| unit.attempts == 1));
 }
 
 #[test]
@@ -144,21 +148,20 @@ fn room_kept_for_a_nominee_that_goes_elsewhere_is_free() {
 #[test]
 fn whoever_waits_behind_the_victims_of_others_hears_when_they_are_gone() {
     let mut core = core_with(&[node("a", 1000)]);
-    let dying = Pod { deleting: true, is_preempted: true, ..on(&ranked("dying", 100, 0), "a") };
-    core.see(&on(&ranked("low", 800, 0), "a"));
-    core.see(&dying);
-    // Its port is what it lacks, which the pod that is on its way does not have.
+    // It lacks a port, which the pod that is on its way does not have.
     let port = HostPort { protocol: Protocol::Tcp, ip: "0.0.0.0".into(), port: 80 };
     let with_port = |mut pod: Pod| {
         Arc::make_mut(&mut pod.spec).host_ports = [port.clone()].into();
         pod
     };
-    core.see(&with_port(on(&ranked("has-port", 50, 0), "a")));
+    let dying = Pod { deleting: true, is_preempted: true, ..on(&ranked("dying", 100, 0), "a") };
+    core.see(&dying);
+    core.see(&with_port(on(&ranked("has-port", 50, 9), "a")));
     core.see(&nominated_to("a", with_port(ranked("high", 50, 9))));
-    assert!(planned(&mut core).evictions.is_empty(), "it waits for the one that is on its way");
+    assert_eq!(planned(&mut core).nominations, [], "it waits for the one that is on its way");
     core.wait(2 * SECOND);
     core.delete(&dying);
-    assert_eq!(planned(&mut core).evictions.len(), 1, "that did not help, and it goes on");
+    assert_eq!(planned(&mut core).nominations, [("high".to_owned(), None)], "that did not help");
 }
 
 #[test]
