@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pellucid::cluster::preemptions::{End, VictimState};
-use pellucid::cluster::{Cluster, Stage};
+use pellucid::cluster::{Cluster, ResourceIdx, Stage};
 use pellucid::cycle::Scheduler;
 use pellucid::cycle::decision::Outcome;
 use pellucid::cycle::scheduler::Step;
@@ -314,12 +314,12 @@ fn places(cluster: &Cluster) {
     }
     assert!(on.is_empty(), "nodes hold pods that are not there");
     let columns = cluster.columns();
+    let offered: Vec<(ResourceIdx, Name)> = columns.offered().map(|r| (r, columns.name(r))).collect();
     for slot in (0..cluster.n_slots() as u32).map(NodeIdx) {
         let taken = room::taken(pods.get(&slot).into_iter().flatten().copied());
-        for resource in columns.offered() {
-            let want = taken.get(&columns.name(resource));
-            let have = columns.requested(slot, resource);
-            assert_eq!(have, want, "{} of {}", columns.name(resource), cluster.slot(slot).name);
+        for (resource, name) in &offered {
+            let have = columns.requested(slot, *resource);
+            assert_eq!(have, taken.get(name), "{name} of {}", cluster.slot(slot).name);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The scheduler under test: the default profile, and a plugin of this test that binds no pod before its claims
 //! have volumes, as long as no plugin of the default profile does so.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use pellucid::framework::effect::VolumeWrite;
@@ -17,7 +17,9 @@ use crate::nature::Nature;
 
 /// Makes the scheduler of a run.
 pub(crate) fn core(nature: &Nature) -> Core {
-    let mut settings = settings(profile());
+    // Read from the defaults once: it is the same for all runs.
+    static PROFILE: LazyLock<Profile> = LazyLock::new(profile);
+    let mut settings = settings(PROFILE.clone());
     settings.limits = nature.limits;
     Core::new(settings)
 }
