@@ -115,6 +115,8 @@ kinds! {
     VOLUME_DELETE = 29, "PersistentVolume/Delete";
     /// Something that no plugin waits for.
     OTHER = 30, "Other";
+    /// A PodGroup was added, changed, or is gone.
+    POD_GROUP = 31, "PodGroup/Add,Update,Delete";
 }
 
 impl EventKinds {
@@ -159,6 +161,14 @@ impl EventKinds {
             ObjectKind::CsiDriver => [Self::CSI_DRIVER_ADD, Self::CSI_DRIVER_UPDATE, Self::CSI_DRIVER_DELETE],
             ObjectKind::CsiStorageCapacity => [Self::CAPACITY_ADD, Self::CAPACITY_UPDATE, Self::OTHER],
             ObjectKind::VolumeAttachment => [Self::OTHER, Self::OTHER, Self::ATTACHMENT_DELETE],
+            ObjectKind::PodGroupX
+            | ObjectKind::PodGroupSigs
+            | ObjectKind::PodGroupIncubator
+            | ObjectKind::PodGroupSigsDev
+            | ObjectKind::PodGroupNative => [Self::POD_GROUP; 3],
+            ObjectKind::QueueIncubator | ObjectKind::QueueSigsDev | ObjectKind::WorkloadNative => {
+                [Self::OTHER; 3]
+            }
         }
     }
 }

@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use crate::model::{Name, PodKey};
+use crate::model::gang::GroupStatus;
+use crate::model::{GangKey, Name, ObjectKind, PodKey};
 
 /// Number of an effect, unique while the process lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -163,6 +164,19 @@ pub enum VolumeOutcome {
     },
 }
 
+/// Writes the status of a PodGroup. Of several for one group only the newest matters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupStatusOrder {
+    /// API group.
+    pub kind: ObjectKind,
+    /// Namespace and name.
+    pub group: GangKey,
+    /// uid; a precondition.
+    pub uid: Arc<str>,
+    /// What to write.
+    pub status: GroupStatus,
+}
+
 /// Severity of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventType {
@@ -198,6 +212,8 @@ pub enum Effect {
     Evict(EvictOrder),
     /// Write what binding a volume needs.
     Volume(VolumeOrder),
+    /// Write the status of a PodGroup.
+    GroupStatus(GroupStatusOrder),
     /// Write an event.
     Event(EventOrder),
 }

@@ -111,6 +111,7 @@ impl Lanes {
                 Effect::Evict(order) => evictions |= inner.evictions.push(order),
                 Effect::Volume(order) => volumes |= inner.volumes.push(order),
                 Effect::Status(order) => statuses |= inner.statuses.push(order, self.sizes.statuses),
+                Effect::GroupStatus(_) => {}
                 Effect::Event(order) => events |= inner.events.push_dropping(order, self.sizes.events),
             }
         }

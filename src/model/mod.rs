@@ -7,6 +7,7 @@
 
 pub mod collections;
 pub mod cow_map;
+pub mod gang;
 pub mod name;
 pub mod node;
 pub mod object;
@@ -21,6 +22,7 @@ pub mod taint;
 pub mod time;
 
 pub use cow_map::CowMap;
+pub use gang::GangKey;
 pub use name::Name;
 pub use node::{Node, NodeIdx};
 pub use object::{Object, ObjectKind};

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Name;
+use super::gang::{Named, PodGroup};
 use super::relations::OwnerKind;
 use super::selector::{LabelSelector, Labels};
 use super::storage::{
@@ -63,11 +64,27 @@ pub enum ObjectKind {
     CsiDriver,
     CsiStorageCapacity,
     VolumeAttachment,
+    /// `scheduling.x-k8s.io`
+    PodGroupX,
+    /// `scheduling.sigs.k8s.io`
+    PodGroupSigs,
+    /// `scheduling.incubator.k8s.io` (kube-batch)
+    PodGroupIncubator,
+    /// `scheduling.sigs.dev` (kube-batch)
+    PodGroupSigsDev,
+    /// `scheduling.k8s.io`
+    PodGroupNative,
+    /// `scheduling.incubator.k8s.io` (kube-batch)
+    QueueIncubator,
+    /// `scheduling.sigs.dev` (kube-batch)
+    QueueSigsDev,
+    /// `scheduling.k8s.io`
+    WorkloadNative,
 }
 
 impl ObjectKind {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 21] = [
         Self::Namespace,
         Self::Service,
         Self::ReplicationController,
@@ -81,9 +98,26 @@ impl ObjectKind {
         Self::CsiDriver,
         Self::CsiStorageCapacity,
         Self::VolumeAttachment,
+        Self::PodGroupX,
+        Self::PodGroupSigs,
+        Self::PodGroupIncubator,
+        Self::PodGroupSigsDev,
+        Self::PodGroupNative,
+        Self::QueueIncubator,
+        Self::QueueSigsDev,
+        Self::WorkloadNative,
     ];
 
-    /// Returns the API's name of the kind.
+    /// The kinds of PodGroups.
+    pub const POD_GROUPS: [Self; 5] = [
+        Self::PodGroupX,
+        Self::PodGroupSigs,
+        Self::PodGroupIncubator,
+        Self::PodGroupSigsDev,
+        Self::PodGroupNative,
+    ];
+
+    /// Returns the API's name of the kind, with the API group where several have that kind.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Namespace => "Namespace",
@@ -99,6 +133,14 @@ impl ObjectKind {
             Self::CsiDriver => "CSIDriver",
             Self::CsiStorageCapacity => "CSIStorageCapacity",
             Self::VolumeAttachment => "VolumeAttachment",
+            Self::PodGroupX => "PodGroup.scheduling.x-k8s.io",
+            Self::PodGroupSigs => "PodGroup.scheduling.sigs.k8s.io",
+            Self::PodGroupIncubator => "PodGroup.scheduling.incubator.k8s.io",
+            Self::PodGroupSigsDev => "PodGroup.scheduling.sigs.dev",
+            Self::PodGroupNative => "PodGroup.scheduling.k8s.io",
+            Self::QueueIncubator => "Queue.scheduling.incubator.k8s.io",
+            Self::QueueSigsDev => "Queue.scheduling.sigs.dev",
+            Self::WorkloadNative => "Workload.scheduling.k8s.io",
         }
     }
 
@@ -129,6 +171,11 @@ pub enum Object {
     CsiDriver(CsiDriver),
     CsiStorageCapacity(CsiStorageCapacity),
     VolumeAttachment(VolumeAttachment),
+    /// Of any API group; it says of which.
+    PodGroup(PodGroup),
+    QueueIncubator(Named),
+    QueueSigsDev(Named),
+    WorkloadNative(Named),
 }
 
 impl Object {
@@ -148,6 +195,10 @@ impl Object {
             Self::CsiDriver(_) => ObjectKind::CsiDriver,
             Self::CsiStorageCapacity(_) => ObjectKind::CsiStorageCapacity,
             Self::VolumeAttachment(_) => ObjectKind::VolumeAttachment,
+            Self::PodGroup(o) => o.kind,
+            Self::QueueIncubator(_) => ObjectKind::QueueIncubator,
+            Self::QueueSigsDev(_) => ObjectKind::QueueSigsDev,
+            Self::WorkloadNative(_) => ObjectKind::WorkloadNative,
         }
     }
 
@@ -168,6 +219,9 @@ impl Object {
             Self::CsiDriver(o) => cluster_wide(&o.name),
             Self::CsiStorageCapacity(o) => (o.namespace.clone(), o.name.clone()),
             Self::VolumeAttachment(o) => cluster_wide(&o.name),
+            Self::PodGroup(o) => (o.key.namespace.clone(), o.key.name.clone()),
+            Self::QueueIncubator(o) | Self::QueueSigsDev(o) => cluster_wide(&o.name),
+            Self::WorkloadNative(o) => (o.namespace.clone(), o.name.clone()),
         }
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Name;
+use super::gang::{Controller, GangMark, GangProblem};
 use super::relations::{Owner, PodTerms, SpreadConstraint};
 use super::requests::PodRequests;
 use super::selector::{LabelSelector, Labels, NodeAffinity};
@@ -206,6 +207,12 @@ pub struct Pod {
     pub is_static: bool,
     /// `PodScheduled` condition, when there is one.
     pub scheduled: Option<ScheduledCondition>,
+    /// Its controller.
+    pub controller: Option<Controller>,
+    /// The gang it belongs to.
+    pub gang: Option<Arc<GangMark>>,
+    /// Keys of a gang that do not make it a member of one.
+    pub gang_warning: Option<Arc<GangProblem>>,
     /// What decides where it fits.
     pub spec: Arc<PodSpec>,
 }

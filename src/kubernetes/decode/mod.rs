@@ -11,6 +11,7 @@
 
 mod containers;
 mod fields;
+mod gangs;
 mod lenient;
 mod node;
 mod objects;

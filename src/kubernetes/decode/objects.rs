@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::lenient::{Fault, Lenient, Shape};
 use super::slim_objects::{
-    AttachmentBody, BudgetBody, CapacityBody, ClaimBody, ClassBody, CsiDriverBody, CsiNodeBody,
+    AttachmentBody, BudgetBody, CapacityBody, ClaimBody, ClassBody, CsiDriverBody, CsiNodeBody, GroupBody,
     NamespaceBody, PairsBody, SetBody, VolumeBody,
 };
 use super::{quarantined, slim};
@@ -48,32 +48,48 @@ pub(in crate::kubernetes) fn for_kind<F: ForKind>(kind: ObjectKind, task: F) -> 
         ObjectKind::CsiDriver => task.with::<CsiDriverBody>(),
         ObjectKind::CsiStorageCapacity => task.with::<CapacityBody>(),
         ObjectKind::VolumeAttachment => task.with::<AttachmentBody>(),
+        ObjectKind::PodGroupX
+        | ObjectKind::PodGroupSigs
+        | ObjectKind::PodGroupIncubator
+        | ObjectKind::PodGroupSigsDev
+        | ObjectKind::PodGroupNative
+        | ObjectKind::QueueIncubator
+        | ObjectKind::QueueSigsDev
+        | ObjectKind::WorkloadNative => task.with::<GroupBody>(),
     }
 }
 
 /// Returns where a kind is served.
 pub(in crate::kubernetes) fn resource(kind: ObjectKind) -> ApiResource {
-    let (group, plural) = match kind {
-        ObjectKind::Namespace => ("", "namespaces"),
-        ObjectKind::Service => ("", "services"),
-        ObjectKind::ReplicationController => ("", "replicationcontrollers"),
-        ObjectKind::ReplicaSet => ("apps", "replicasets"),
-        ObjectKind::StatefulSet => ("apps", "statefulsets"),
-        ObjectKind::PodDisruptionBudget => ("policy", "poddisruptionbudgets"),
-        ObjectKind::PersistentVolume => ("", "persistentvolumes"),
-        ObjectKind::PersistentVolumeClaim => ("", "persistentvolumeclaims"),
-        ObjectKind::StorageClass => ("storage.k8s.io", "storageclasses"),
-        ObjectKind::CsiNode => ("storage.k8s.io", "csinodes"),
-        ObjectKind::CsiDriver => ("storage.k8s.io", "csidrivers"),
-        ObjectKind::CsiStorageCapacity => ("storage.k8s.io", "csistoragecapacities"),
-        ObjectKind::VolumeAttachment => ("storage.k8s.io", "volumeattachments"),
+    let (group, plural, version) = match kind {
+        ObjectKind::PodGroupX => ("scheduling.x-k8s.io", "podgroups", "v1alpha1"),
+        ObjectKind::PodGroupSigs => ("scheduling.sigs.k8s.io", "podgroups", "v1alpha1"),
+        ObjectKind::PodGroupIncubator => ("scheduling.incubator.k8s.io", "podgroups", "v1alpha1"),
+        ObjectKind::PodGroupSigsDev => ("scheduling.sigs.dev", "podgroups", "v1alpha2"),
+        ObjectKind::PodGroupNative => ("scheduling.k8s.io", "podgroups", "v1alpha2"),
+        ObjectKind::QueueIncubator => ("scheduling.incubator.k8s.io", "queues", "v1alpha1"),
+        ObjectKind::QueueSigsDev => ("scheduling.sigs.dev", "queues", "v1alpha2"),
+        ObjectKind::WorkloadNative => ("scheduling.k8s.io", "workloads", "v1alpha2"),
+        ObjectKind::Namespace => ("", "namespaces", "v1"),
+        ObjectKind::Service => ("", "services", "v1"),
+        ObjectKind::ReplicationController => ("", "replicationcontrollers", "v1"),
+        ObjectKind::ReplicaSet => ("apps", "replicasets", "v1"),
+        ObjectKind::StatefulSet => ("apps", "statefulsets", "v1"),
+        ObjectKind::PodDisruptionBudget => ("policy", "poddisruptionbudgets", "v1"),
+        ObjectKind::PersistentVolume => ("", "persistentvolumes", "v1"),
+        ObjectKind::PersistentVolumeClaim => ("", "persistentvolumeclaims", "v1"),
+        ObjectKind::StorageClass => ("storage.k8s.io", "storageclasses", "v1"),
+        ObjectKind::CsiNode => ("storage.k8s.io", "csinodes", "v1"),
+        ObjectKind::CsiDriver => ("storage.k8s.io", "csidrivers", "v1"),
+        ObjectKind::CsiStorageCapacity => ("storage.k8s.io", "csistoragecapacities", "v1"),
+        ObjectKind::VolumeAttachment => ("storage.k8s.io", "volumeattachments", "v1"),
     };
     let slash = if group.is_empty() { "" } else { "/" };
     ApiResource {
         group: group.into(),
-        version: "v1".into(),
-        api_version: format!("{group}{slash}v1"),
-        kind: kind.as_str().into(),
+        version: version.into(),
+        api_version: format!("{group}{slash}{version}"),
+        kind: kind.as_str().split('.').next().unwrap_or_default().into(),
         plural: plural.into(),
     }
 }

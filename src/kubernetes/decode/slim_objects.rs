@@ -14,6 +14,10 @@ slim_types! {
     struct NamespaceBody {
         metadata: Lenient<Meta>,
     }
+    /// A PodGroup, a Queue or a Workload.
+    struct GroupBody {
+        metadata: Lenient<Meta>,
+    }
     /// A Service or a ReplicationController: they select by pairs.
     struct PairsBody {
         metadata: Lenient<Meta>,
