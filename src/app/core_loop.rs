@@ -20,6 +20,7 @@ use crate::cycle::decision::Outcome;
 use crate::cycle::scheduler::Step;
 use crate::diagnosis::Root;
 use crate::diagnosis::score_views::markdown;
+use crate::framework::effect::Effect;
 use crate::kubernetes::lanes::Lanes;
 use crate::model::ObjectKind;
 
@@ -50,6 +51,8 @@ pub struct CoreLoop {
     pub decisions: Option<Arc<Durations>>,
     /// Which complete lists have arrived.
     pub lists: Lists,
+    /// Texts for people that wait for the next publication.
+    pub texts: Vec<Effect>,
     /// Ends the loop.
     pub stop: CancellationToken,
 }
@@ -91,6 +94,7 @@ impl CoreLoop {
             let now = (self.clock)();
             dirty |= self.scheduler.tick(now);
             dirty |= self.plan(&stopwatch);
+            self.hand_over();
             let now = (self.clock)();
             let idle = !self.can_plan() && self.inputs.is_empty();
             if dirty && (idle || now.monotonic.saturating_sub(last_published) >= PUBLISH_EVERY) {
@@ -117,10 +121,19 @@ impl CoreLoop {
             self.scheduler.apply(input, (self.clock)());
             any = true;
         }
-        if any {
-            self.lanes.push_all(self.scheduler.take_effects());
-        }
         any
+    }
+
+    /// Hands effects to the lanes. Conditions and events follow the publication: whoever has read one finds
+    /// the verdict behind it.
+    fn hand_over(&mut self) {
+        let is_text = |e: &Effect| matches!(e, Effect::Status(_) | Effect::Event(_) | Effect::GroupStatus(_));
+        let (texts, others): (Vec<Effect>, Vec<Effect>) =
+            self.scheduler.take_effects().into_iter().partition(is_text);
+        self.texts.extend(texts);
+        if !others.is_empty() {
+            self.lanes.push_all(others);
+        }
     }
 
     fn plan(&mut self, stopwatch: &Stopwatch) -> bool {
@@ -140,9 +153,6 @@ impl CoreLoop {
             log(&step, took);
             any = true;
         }
-        if any {
-            self.lanes.push_all(self.scheduler.take_effects());
-        }
         any
     }
 
@@ -151,6 +161,9 @@ impl CoreLoop {
         let generation = root.generation;
         self.root.store(Arc::new(root));
         self.published.send_replace(generation);
+        if !self.texts.is_empty() {
+            self.lanes.push_all(std::mem::take(&mut self.texts));
+        }
     }
 
     /// Waits for an input or for the next deadline. Returns whether to go on.
@@ -174,7 +187,7 @@ impl CoreLoop {
             Some(Some(input)) => {
                 self.lists.see(&input);
                 self.scheduler.apply(input, (self.clock)());
-                self.lanes.push_all(self.scheduler.take_effects());
+                self.hand_over();
                 self.publish();
                 true
             }

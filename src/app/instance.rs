@@ -153,6 +153,7 @@ impl Instance {
             metrics,
             decisions,
             lists: Lists::default(),
+            texts: Vec::new(),
             stop: stop_core.clone(),
         };
         let core_ended = spawn_core(core, alive).map_err(StartError::Thread)?;
