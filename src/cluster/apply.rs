@@ -28,8 +28,9 @@ impl Cluster {
             self.remove_pod(id, out);
         }
         if pod.phase.is_terminal() {
-            return;
+            return self.note_ended(&pod);
         }
+        self.forget_ended(&pod.key);
         match &pod.node_name {
             Some(node) => {
                 let node = self.slot_of(node);
@@ -48,6 +49,7 @@ impl Cluster {
     /// A pod is gone.
     pub fn delete_pod(&mut self, key: &PodKey, out: &mut Vec<ClusterEvent>) {
         self.forget_quarantined("Pod", &key.namespace, &key.name);
+        self.forget_ended(key);
         if let Some(id) = self.find_pod(key) {
             self.remove_pod(id, out);
         }
@@ -57,8 +59,8 @@ impl Cluster {
     pub fn reset_pods(&mut self, pods: Vec<Arc<Pod>>, bad: Vec<Quarantined>, out: &mut Vec<ClusterEvent>) {
         let unreadable = bad.iter().map(|q| PodKey { namespace: q.namespace.clone(), name: q.name.clone() });
         let live: HashSet<PodKey> = pods.iter().map(|p| p.key.clone()).chain(unreadable).collect();
-        let mut gone: Vec<PodKey> =
-            self.pods().map(|(_, r)| r.pod.key.clone()).filter(|key| !live.contains(key)).collect();
+        let known = self.pods().map(|(_, r)| r.pod.key.clone()).chain(self.ended.keys().cloned());
+        let mut gone: Vec<PodKey> = known.filter(|key| !live.contains(key)).collect();
         gone.sort();
         for key in &gone {
             self.delete_pod(key, out);
@@ -249,6 +251,7 @@ impl Cluster {
             id.index(),
             Some(PodRecord { pod, shape, node: None, stage: Stage::Pending, reservations: SmallVec::new() }),
         );
+        self.join_gang(id);
         id
     }
 
@@ -257,8 +260,13 @@ impl Cluster {
         let (pod, shape) = self.with_shared_spec(pod);
         let Some(record) = self.pods[id.index()].as_mut() else { return pod };
         let old_shape = std::mem::replace(&mut record.shape, shape);
+        let (stage, changes_gang) = (record.stage, record.pod.gang != pod.gang);
         let old = std::mem::replace(&mut record.pod, pod);
         self.shapes.release(old_shape);
+        if changes_gang {
+            self.leave_gang(id, &old, stage);
+            self.join_gang(id);
+        }
         old
     }
 
@@ -277,6 +285,7 @@ impl Cluster {
         self.pod_index.remove(&record.pod.key);
         self.shapes.release(record.shape);
         self.free_pods.push(id);
+        self.leave_gang(id, &record.pod, Stage::Pending);
         if record.stage != Stage::Bound {
             out.push(ClusterEvent::PendingRemoved { id, pod: record.pod.clone() });
         }

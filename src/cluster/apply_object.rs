@@ -24,6 +24,7 @@ impl Cluster {
         for derived in &mut self.derived {
             derived.object_changed(old.as_deref(), Some(&object));
         }
+        self.heed_gang_object(old.as_deref(), Some(&object));
         out.push(ClusterEvent::ObjectChanged { old, new: Some(object) });
     }
 
@@ -34,6 +35,7 @@ impl Cluster {
         for derived in &mut self.derived {
             derived.object_changed(Some(&old), None);
         }
+        self.heed_gang_object(Some(&old), None);
         out.push(ClusterEvent::ObjectChanged { old: Some(old), new: None });
     }
 

@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use super::changes::{ChangeLog, Changed};
 use super::columns::Columns;
 use super::derived::DerivedState;
+use super::gangs::Gangs;
 use super::input::Quarantined;
 use super::nominator::Nominator;
 use super::objects::Objects;
@@ -20,8 +21,8 @@ use super::preemptions::Preemptions;
 use super::selected_keys::SelectedKeys;
 use super::shapes::{ShapeId, Shapes};
 use super::undo::{Undo, UndoLog};
-use crate::model::collections::FxHashSet;
-use crate::model::{CowMap, Name, Node, NodeIdx, Pages, Pod, PodId, PodKey};
+use crate::model::collections::{FxHashMap, FxHashSet};
+use crate::model::{CowMap, GangKey, Name, Node, NodeIdx, Pages, Pod, PodId, PodKey};
 
 /// Where a pod stands between the queue and the node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -136,6 +137,9 @@ pub struct Cluster {
     pub(super) objects: Objects,
     nominator: Nominator,
     preemptions: Preemptions,
+    pub(super) gangs: Gangs,
+    /// Members of gangs whose pods ended, by the pod. Not copied for readers: a gang lists its own.
+    pub(super) ended: FxHashMap<PodKey, GangKey>,
     /// Label keys that some selector over pods reads.
     pub(super) selected: SelectedKeys,
     /// Scheduler names whose pods we place.
@@ -166,6 +170,8 @@ impl Cluster {
             objects: Objects::default(),
             nominator: Nominator::default(),
             preemptions: Preemptions::default(),
+            gangs: Gangs::default(),
+            ended: FxHashMap::default(),
             selected: SelectedKeys::default(),
             ours: Arc::new(ours.into_iter().collect()),
             quarantined: Arc::default(),
@@ -194,6 +200,8 @@ impl Cluster {
             objects: self.objects.clone(),
             nominator: self.nominator.clone(),
             preemptions: self.preemptions.clone(),
+            gangs: self.gangs.clone(),
+            ended: FxHashMap::default(),
             selected: self.selected.clone(),
             ours: self.ours.clone(),
             quarantined: self.quarantined.clone(),
@@ -326,8 +334,9 @@ impl Cluster {
         debug_assert!(record.node.is_none(), "{} is placed already", record.pod.key);
         self.undo.push(Undo::Release { id, stage: record.stage });
         record.node = Some(node);
-        record.stage = stage;
+        let from = std::mem::replace(&mut record.stage, stage);
         let pod = record.pod.clone();
+        self.gangs.stage_changed(&pod, from, stage);
         self.columns.take(node, &pod.spec.requests, 1);
         Arc::make_mut(&mut self.nodes[node.index()].pods).push(id);
         for derived in &mut self.derived {
@@ -371,8 +380,9 @@ impl Cluster {
         let record = self.pods.get_mut(id.index())?.as_mut()?;
         let node = record.node.take()?;
         self.undo.push(Undo::Place { id, node, stage: record.stage });
-        record.stage = Stage::Pending;
+        let from = std::mem::replace(&mut record.stage, Stage::Pending);
         let pod = record.pod.clone();
+        self.gangs.stage_changed(&pod, from, Stage::Pending);
         self.columns.take(node, &pod.spec.requests, -1);
         for derived in self.derived.iter_mut().rev() {
             derived.pod_removed(node, &pod);
@@ -390,8 +400,9 @@ impl Cluster {
     pub fn set_stage(&mut self, id: PodId, stage: Stage) {
         let Some(record) = self.pods.get_mut(id.index()).and_then(Option::as_mut) else { return };
         debug_assert!(record.stage.is_placed() && stage.is_placed());
-        self.undo.push(Undo::Stage { id, stage: record.stage });
-        record.stage = stage;
+        let from = std::mem::replace(&mut record.stage, stage);
+        self.undo.push(Undo::Stage { id, stage: from });
+        self.gangs.stage_changed(&record.pod, from, stage);
     }
 
     /// Starts an overlay: what changes from here on can be undone. Overlays nest.

@@ -43,6 +43,19 @@ impl<K: Eq + Hash + Clone, V: Clone> CowMap<K, V> {
         self.shards[self.shard(key)].get(key)
     }
 
+    /// Returns the value of a key, to be changed.
+    pub fn get_mut<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+    {
+        let shard = self.shard(key);
+        if self.shards[shard].contains_key(key) {
+            Arc::make_mut(&mut self.shards[shard]).get_mut(key)
+        } else {
+            None
+        }
+    }
+
     /// Sets the value of a key and returns the former one.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let shard = self.shard(&key);

@@ -30,6 +30,8 @@ pub struct Workload {
     pub name: Name,
     /// Pods it selects; `None` when it selects none (a Service without a selector).
     pub selector: Option<LabelSelector>,
+    /// `spec.replicas` of a controller, 1 when absent; `None`: a Service.
+    pub replicas: Option<u32>,
 }
 
 /// A PodDisruptionBudget.
@@ -222,6 +224,14 @@ impl Object {
             Self::PodGroup(o) => (o.key.namespace.clone(), o.key.name.clone()),
             Self::QueueIncubator(o) | Self::QueueSigsDev(o) => cluster_wide(&o.name),
             Self::WorkloadNative(o) => (o.namespace.clone(), o.name.clone()),
+        }
+    }
+
+    /// Returns it as a controller of pods.
+    pub fn controller(&self) -> Option<&Workload> {
+        match self {
+            Self::ReplicationController(o) | Self::ReplicaSet(o) | Self::StatefulSet(o) => Some(o),
+            _ => None,
         }
     }
 

@@ -26,6 +26,7 @@ slim_types! {
     /// `spec` of such.
     struct PairsSpec {
         selector: Map<Name>,
+        replicas: Lenient<i64>,
     }
     /// A ReplicaSet or a StatefulSet.
     struct SetBody {
@@ -35,6 +36,7 @@ slim_types! {
     /// `spec` of such.
     struct SetSpec {
         selector: Lenient<LabelSelector>,
+        replicas: Lenient<i64>,
     }
     /// A PodDisruptionBudget.
     struct BudgetBody {

@@ -24,13 +24,14 @@ impl Body for PairsBody {
         &self.metadata
     }
     fn object(&self, kind: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
-        let pairs = self
-            .spec
-            .within("spec", |spec| spec.selector.entries("selector", |_, value| Ok(value.clone())))?;
+        let (pairs, replicas) = self.spec.within("spec", |spec| {
+            let pairs = spec.selector.entries("selector", |_, value| Ok(value.clone()))?;
+            Ok((pairs, int32(&spec.replicas, "replicas", 1)?))
+        })?;
         // No pairs select no pods, other than an empty label selector.
         let all = (!pairs.is_empty()).then_some(pairs);
         let selector = all.map(|all| LabelSelector::new(all.into_iter().map(|(k, v)| exactly(k, v))));
-        workload(kind, meta, selector)
+        workload(kind, meta, selector, replicas)
     }
 }
 
@@ -39,13 +40,22 @@ impl Body for SetBody {
         &self.metadata
     }
     fn object(&self, kind: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
-        workload(kind, meta, self.spec.within("spec", |spec| selector(&spec.selector, "selector"))?)
+        let (selector, replicas) = self.spec.within("spec", |spec| {
+            Ok((selector(&spec.selector, "selector")?, int32(&spec.replicas, "replicas", 1)?))
+        })?;
+        workload(kind, meta, selector, replicas)
     }
 }
 
-fn workload(kind: ObjectKind, meta: &Meta, selector: Option<LabelSelector>) -> Result<Object, Fault> {
+fn workload(
+    kind: ObjectKind,
+    meta: &Meta,
+    selector: Option<LabelSelector>,
+    replicas: i32,
+) -> Result<Object, Fault> {
     let (namespace, name) = own_key(meta)?;
-    let workload = Workload { namespace, name, selector };
+    let replicas = (kind != ObjectKind::Service).then(|| u32::try_from(replicas).unwrap_or(0));
+    let workload = Workload { namespace, name, selector, replicas };
     Ok(match kind {
         ObjectKind::ReplicationController => Object::ReplicationController(workload),
         ObjectKind::ReplicaSet => Object::ReplicaSet(workload),

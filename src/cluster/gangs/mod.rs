@@ -1,0 +1,318 @@
+//! All gangs: who belongs to which, how each is defined, and where its members stand.
+//!
+//! Part of the state: membership follows the pods, counts follow their stages through place, release and undo,
+//! definitions follow marks and PodGroups. What to do about a gang is the cycle's business.
+
+mod definition;
+mod gang;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use definition::{Definition, GangFrom, Undefined};
+pub use gang::{Finished, Gang, GangCounts, History, LastTry, Member, Release};
+
+use super::objects::Objects;
+use super::state::{Cluster, Stage};
+use crate::model::gang::{Dialect, PodGroup};
+use crate::model::{CowMap, GangKey, Object, Pod, PodId, PodKey};
+
+/// The gangs. Cheap to copy.
+#[derive(Clone, Default)]
+pub struct Gangs {
+    gangs: CowMap<GangKey, Arc<Gang>>,
+    /// Those that changed since they were last taken, each once.
+    dirty: Vec<GangKey>,
+    /// Those without pods, by since when.
+    empty: Arc<BTreeSet<(Duration, GangKey)>>,
+}
+
+impl Gangs {
+    /// Returns a gang.
+    pub fn get(&self, key: &GangKey) -> Option<&Arc<Gang>> {
+        self.gangs.get(key)
+    }
+
+    /// Returns the gang of a pod.
+    pub fn of(&self, pod: &Pod) -> Option<&Arc<Gang>> {
+        self.gangs.get(&pod.gang.as_ref()?.gang)
+    }
+
+    /// Returns all gangs, by key.
+    pub fn all(&self) -> BTreeMap<&GangKey, &Arc<Gang>> {
+        self.gangs.iter().collect()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.gangs.is_empty()
+    }
+
+    /// Returns the gangs that must reach their quorum together with one, itself included, by key: those that
+    /// name each other, directly or through others. A gang that is named and does not name back is no part.
+    pub fn group_of(&self, key: &GangKey) -> Vec<GangKey> {
+        let mut group = BTreeSet::from([key.clone()]);
+        let mut open = vec![key.clone()];
+        while let Some(next) = open.pop() {
+            let Some(gang) = self.get(&next) else { continue };
+            for named in &gang.definition.groups {
+                let names_back = self.get(named).is_some_and(|g| g.definition.groups.contains(&next));
+                if names_back && group.insert(named.clone()) {
+                    open.push(named.clone());
+                }
+            }
+        }
+        group.into_iter().collect()
+    }
+
+    /// Returns the gangs that one names and that do not name it back, or do not exist.
+    pub fn one_sided(&self, key: &GangKey) -> Vec<GangKey> {
+        let Some(gang) = self.get(key) else { return Vec::new() };
+        let is_missing = |named: &&GangKey| {
+            *named != key && self.get(named).is_none_or(|g| !g.definition.groups.contains(key))
+        };
+        gang.definition.groups.iter().filter(is_missing).cloned().collect()
+    }
+
+    /// Takes the gangs that changed since the last call.
+    pub fn take_changed(&mut self) -> Vec<GangKey> {
+        let mut changed = std::mem::take(&mut self.dirty);
+        for key in &changed {
+            if let Some(gang) = self.gangs.get_mut(key) {
+                Arc::make_mut(gang).is_dirty = false;
+            }
+        }
+        changed.sort();
+        changed
+    }
+
+    /// Writes the history of a gang and of its members.
+    pub fn note(&mut self, key: &GangKey, write: impl FnOnce(&mut Gang)) {
+        self.change(key, write);
+    }
+
+    /// Writes what is known of one member.
+    pub fn note_member(&mut self, pod: &Pod, id: PodId, write: impl FnOnce(&mut Member)) {
+        let Some(mark) = &pod.gang else { return };
+        self.change(&mark.gang, |gang| {
+            if let Some(member) = gang.members.get_mut(&id) {
+                write(member);
+            }
+        });
+    }
+
+    /// Notes since when the gangs without pods have none, and forgets those that have had none for so long.
+    /// Returns them.
+    pub fn expire(&mut self, now: Duration, after: Duration, objects: &Objects) -> Vec<GangKey> {
+        let due: Vec<GangKey> = self
+            .empty
+            .iter()
+            .take_while(|(since, _)| *since + after <= now)
+            .map(|(_, k)| k.clone())
+            .collect();
+        for key in &due {
+            let has_group = definition::find_group(key, None, objects).is_some();
+            if has_group {
+                // It lives as long as its PodGroup, but what happened to it is forgotten.
+                self.note_filled(key);
+                self.change(key, |gang| gang.history = Gang::new(key.clone()).history);
+            } else {
+                self.remove(key);
+            }
+        }
+        due
+    }
+
+    /// Returns when the first gang is forgotten.
+    pub fn next_expiry(&self, after: Duration) -> Option<Duration> {
+        self.empty.first().map(|(since, _)| *since + after)
+    }
+
+    /// A gang has lost its last pod.
+    pub fn note_empty(&mut self, key: &GangKey, now: Duration) {
+        let Some(gang) = self.get(key) else { return };
+        if gang.created() == 0 && gang.history.empty_since.is_none() {
+            self.change(key, |gang| gang.history.empty_since = Some(now));
+            Arc::make_mut(&mut self.empty).insert((now, key.clone()));
+        }
+    }
+
+    fn ensure(&mut self, key: &GangKey) {
+        if self.get(key).is_none() {
+            self.gangs.insert(key.clone(), Arc::new(Gang::new(key.clone())));
+            self.change(key, |_| ());
+        }
+    }
+
+    fn remove(&mut self, key: &GangKey) {
+        self.note_filled(key);
+        self.gangs.remove(key);
+    }
+
+    fn note_filled(&mut self, key: &GangKey) {
+        if let Some(since) = self.get(key).and_then(|g| g.history.empty_since) {
+            Arc::make_mut(&mut self.empty).remove(&(since, key.clone()));
+            self.change(key, |gang| gang.history.empty_since = None);
+        }
+    }
+
+    fn change(&mut self, key: &GangKey, write: impl FnOnce(&mut Gang)) {
+        let Some(gang) = self.gangs.get_mut(key) else { return };
+        let gang = Arc::make_mut(gang);
+        write(gang);
+        if !std::mem::replace(&mut gang.is_dirty, true) {
+            self.dirty.push(key.clone());
+        }
+    }
+
+    pub(super) fn stage_changed(&mut self, pod: &Pod, from: Stage, to: Stage) {
+        let Some(mark) = pod.gang.as_ref().filter(|_| from != to) else { return };
+        self.change(&mark.gang, |gang| {
+            gang.count(from, -1);
+            gang.count(to, 1);
+        });
+    }
+}
+
+impl Cluster {
+    /// Returns the gangs.
+    pub fn gangs(&self) -> &Gangs {
+        &self.gangs
+    }
+
+    /// The same, to be changed. History is not undone by overlays; counts are.
+    pub fn gangs_mut(&mut self) -> &mut Gangs {
+        &mut self.gangs
+    }
+
+    /// Returns the members of a gang that have not ended, the oldest first.
+    pub fn gang_pods(&self, gang: &Gang) -> Vec<(PodId, &Arc<Pod>)> {
+        let pods = gang.members.keys().filter_map(|id| Some((*id, &self.pod(*id)?.pod)));
+        let mut pods: Vec<_> = pods.collect();
+        pods.sort_by(|(_, a), (_, b)| (a.created, &a.key).cmp(&(b.created, &b.key)));
+        pods
+    }
+
+    pub(super) fn join_gang(&mut self, id: PodId) {
+        let Some(record) = self.pod(id) else { return };
+        let (stage, pod) = (record.stage, record.pod.clone());
+        let Some(mark) = &pod.gang else { return };
+        let key = &mark.gang;
+        self.gangs.ensure(key);
+        self.gangs.note_filled(key);
+        let owner = pod.controller.as_ref().map(|c| c.uid.clone());
+        let mut is_new_first = false;
+        self.gangs.change(key, |gang| {
+            let has_other_owner = gang.history.last_owner.is_some() && gang.history.last_owner != owner;
+            if gang.members.is_empty() && has_other_owner {
+                // Another one of the same name: what happened to the former does not concern it.
+                gang.history = Gang::new(key.clone()).history;
+                gang.finished.clear();
+            }
+            gang.history.last_owner = owner.or(gang.history.last_owner.take());
+            gang.finished.remove(&pod.key);
+            is_new_first = gang.members.is_empty() || pod.created <= gang.definition.created;
+            gang.members.insert(id, Member::default());
+            gang.count(stage, 1);
+        });
+        self.define_gang(key, (!is_new_first).then_some(&*pod));
+    }
+
+    pub(super) fn leave_gang(&mut self, id: PodId, pod: &Pod, stage: Stage) {
+        let Some(mark) = pod.gang.as_ref() else { return };
+        self.gangs.change(&mark.gang, |gang| {
+            if gang.members.remove(&id).is_some() {
+                gang.count(stage, -1);
+            }
+        });
+        self.define_gang(&mark.gang, None);
+    }
+
+    /// A member's pod has ended; its object is still there.
+    pub(super) fn note_ended(&mut self, pod: &Pod) {
+        let Some(mark) = pod.gang.as_ref() else { return };
+        self.gangs.ensure(&mark.gang);
+        self.gangs.note_filled(&mark.gang);
+        self.ended.insert(pod.key.clone(), mark.gang.clone());
+        let finished = Finished { uid: pod.uid.clone(), phase: pod.phase };
+        self.gangs.change(&mark.gang, |gang| drop(gang.finished.insert(pod.key.clone(), finished)));
+    }
+
+    /// The object of an ended pod is gone, or another pod has its name.
+    pub(super) fn forget_ended(&mut self, key: &PodKey) {
+        if let Some(gang) = self.ended.remove(key) {
+            self.gangs.change(&gang, |gang| drop(gang.finished.remove(key)));
+        }
+    }
+
+    /// Makes the definition anew, unless a new pod says what the definition says.
+    fn define_gang(&mut self, key: &GangKey, added: Option<&Pod>) {
+        let Some(gang) = self.gangs.get(key) else { return };
+        if let Some(mark) = added.and_then(|p| p.gang.as_ref()) {
+            let known = &gang.definition;
+            let is_plain = mark.problems.is_empty() && mark.dialect == known.dialect;
+            let agrees = mark.terms.min.is_none_or(|min| min == known.min);
+            let may_complete = matches!(known.undefined, Some(Undefined::NeverComplete { .. }));
+            if is_plain && agrees && !may_complete && gang.members.len() > 1 {
+                return;
+            }
+        }
+        let pods: Vec<&Pod> = self.gang_pods(gang).into_iter().map(|(_, p)| &**p).collect();
+        let has_group = definition::find_group(key, None, &self.objects).is_some();
+        let made = definition::define(key, &pods, &self.objects, gang.had_group);
+        if *gang.definition != made || gang.had_group != (gang.had_group || has_group) {
+            self.gangs.change(key, |gang| {
+                gang.definition = Arc::new(made);
+                gang.had_group |= has_group;
+            });
+        }
+    }
+
+    /// An object changed that gangs are defined by.
+    pub(super) fn heed_gang_object(&mut self, old: Option<&Object>, new: Option<&Object>) {
+        match (old, new) {
+            (Some(Object::PodGroup(a)), Some(Object::PodGroup(b))) if defines_alike(a, b) => {}
+            (_, Some(Object::PodGroup(group))) | (Some(Object::PodGroup(group)), None) => {
+                self.heed_group(&group.key, new.is_some());
+            }
+            (_, Some(Object::QueueIncubator(_) | Object::QueueSigsDev(_)))
+            | (Some(Object::QueueIncubator(_) | Object::QueueSigsDev(_)), None) => {
+                self.define_gangs(|gang| gang.definition.dialect == Dialect::KubeBatch);
+            }
+            _ => {
+                let replicas = |o: Option<&Object>| o.and_then(|o| o.controller()).map(|w| w.replicas);
+                if let Some(of) = new.or(old).and_then(|o| o.controller())
+                    && replicas(old) != replicas(new)
+                {
+                    self.define_gangs(|gang| gang.key.namespace == of.namespace);
+                }
+            }
+        }
+    }
+
+    fn heed_group(&mut self, key: &GangKey, exists: bool) {
+        if exists {
+            self.gangs.ensure(key);
+        }
+        self.define_gang(key, None);
+        let has_group = definition::find_group(key, None, &self.objects).is_some();
+        if !has_group && self.gangs.get(key).is_some_and(|g| g.created() == 0) {
+            self.gangs.remove(key);
+        }
+    }
+
+    fn define_gangs(&mut self, which: impl Fn(&Gang) -> bool) {
+        let concerned = self.gangs.gangs.iter().filter(|(_, gang)| which(gang));
+        let mut keys: Vec<GangKey> = concerned.map(|(key, _)| key.clone()).collect();
+        keys.sort();
+        for key in keys {
+            self.define_gang(&key, None);
+        }
+    }
+}
+
+/// Whether two states of a PodGroup define the same: its status may differ.
+fn defines_alike(a: &PodGroup, b: &PodGroup) -> bool {
+    PodGroup { status: b.status.clone(), ..a.clone() } == *b
+}
