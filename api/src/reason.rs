@@ -79,6 +79,91 @@ reasons! {
         meaning: "The pod lists scheduling gates; nothing is tried until they are removed.",
         remedy: "Remove the listed entries of spec.schedulingGates; the controller that set them normally does."
     }
+    GangQuorumMissing {
+        plugin: "Coscheduling", message: "waiting for the pods of gang {}", resolver: PodOwner,
+        meaning: "Fewer pods of the gang exist than its quorum; none is placed before the others are there.",
+        remedy: "Create the missing pods, or lower the gang's quorum (minMember, min-available, available-count)."
+    }
+    GangQuorumOverdue {
+        plugin: "Coscheduling", message: "waited too long for the pods of gang {}", resolver: PodOwner,
+        meaning: "The gang has been short of pods for longer than it may wait.",
+        remedy: "Create the missing pods; the gang is then tried at once. Raise its wait if they simply take longer."
+    }
+    GangGroupMissing {
+        plugin: "Coscheduling", message: "waiting for PodGroup {}", resolver: PodOwner,
+        meaning: "The pod names a PodGroup that was not created yet.",
+        remedy: "Create the PodGroup in the pod's namespace, or correct the name on the pod."
+    }
+    GangGroupGone {
+        plugin: "Coscheduling", message: "PodGroup {} was deleted", resolver: PodOwner,
+        meaning: "The gang's PodGroup was deleted while pods of it wait.",
+        remedy: "Create the PodGroup again, or delete the pods."
+    }
+    GangInvalid {
+        plugin: "Coscheduling", message: "the gang is not defined: {}", resolver: PodOwner,
+        meaning: "A field that defines the gang cannot be used, or the pod names two gangs.",
+        remedy: "Correct the field that the message names."
+    }
+    GangDialectsMixed {
+        plugin: "Coscheduling", message: "the pods of one gang declare it in two dialects: {}", resolver: PodOwner,
+        meaning: "Pods with the same namespace and gang name use keys of different gang schedulers.",
+        remedy: "Use the keys of one dialect on all pods of the gang, or give the gangs different names."
+    }
+    GangQueueMissing {
+        plugin: "Coscheduling", message: "queue {} does not exist", resolver: ClusterAdmin,
+        meaning: "The PodGroup is in a kube-batch queue that does not exist.",
+        remedy: "Create the Queue, or take spec.queue out of the PodGroup to use the default queue."
+    }
+    GangNeverComplete {
+        plugin: "Coscheduling", message: "the gang can never have its quorum: {}", resolver: PodOwner,
+        meaning: "All pods of the gang come from one controller, which makes fewer of them than the quorum.",
+        remedy: "Scale the controller up, or lower the gang's quorum."
+    }
+    GangPartnerMissing {
+        plugin: "Coscheduling", message: "the gang group waits for {}", resolver: PodOwner,
+        meaning: "The gang names gangs as its group that do not exist, or that do not name it in turn.",
+        remedy: "Create the gangs that are named, and let each of them name the whole group."
+    }
+    GangPartnerShort {
+        plugin: "Coscheduling", message: "another gang of the group is not ready: {}", resolver: PodOwner,
+        meaning: "All gangs of a group reach their quorum together, and another one cannot be planned yet.",
+        remedy: "Look at the gang that the message names."
+    }
+    GangMinResources {
+        plugin: "Coscheduling", message: "the cluster has less free than the minResources of gang {}", resolver: Time,
+        meaning: "What the PodGroup's spec.minResources asks for is not free in the whole cluster; nothing was planned.",
+        remedy: "Wait for pods to end, add nodes, or lower spec.minResources."
+    }
+    GangInsufficientCapacity {
+        plugin: "Coscheduling", message: "gang {}", resolver: Time,
+        meaning: "A quorum of the gang does not fit at once: a member found too little room beside the others.",
+        remedy: "Wait for pods to end, add nodes, lower the requests of the member that is named, or lower the quorum."
+    }
+    GangMemberUnschedulable {
+        plugin: "Coscheduling", message: "gang {}", resolver: PodOwner,
+        meaning: "A quorum of the gang cannot be placed: a member is refused for another reason than room.",
+        remedy: "Look at the reasons of the member that is named."
+    }
+    GangSiblingUnschedulable {
+        plugin: "Coscheduling", message: "gang {}", resolver: PodOwner,
+        meaning: "This pod was not placed because another member of its gang could not be.",
+        remedy: "Look at the member that is named, or ask GET /apis/v1/explain/gangs/<namespace>/<name>."
+    }
+    GangWaitTimeout {
+        plugin: "Coscheduling", message: "gang {}", resolver: Time,
+        meaning: "The pod had a place and waited for the other members until the wait ran out; the place was given up.",
+        remedy: "Raise the gang's wait, or make room for the missing members."
+    }
+    GangRejected {
+        plugin: "Coscheduling", message: "gang {}", resolver: Time,
+        meaning: "A member failed while too much of the quorum was missing (podGroupRejectPercentage); places that were held were given up.",
+        remedy: "Make room for the missing members, or raise podGroupRejectPercentage."
+    }
+    GangQuorumBroken {
+        plugin: "Coscheduling", message: "gang {}", resolver: Time,
+        meaning: "A member of the quorum was lost before the first Binding; the places of the others were given up.",
+        remedy: "Nothing to do: the gang is planned again when it has its quorum. If a PreBind failed, look at that member."
+    }
     NodeUnschedulable {
         plugin: "NodeUnschedulable", message: "node(s) were unschedulable", resolver: ClusterAdmin,
         meaning: "The node is cordoned and the pod does not tolerate node.kubernetes.io/unschedulable.",

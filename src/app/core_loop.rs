@@ -149,8 +149,10 @@ impl CoreLoop {
             if let Some(decisions) = &self.decisions {
                 decisions.add(took);
             }
-            self.metrics.attempt(&step, took, now.monotonic);
-            log(&step, took);
+            for judged in step.all() {
+                self.metrics.attempt(judged, took, now.monotonic);
+                log(judged, took);
+            }
             any = true;
         }
         any

@@ -16,6 +16,7 @@ use crate::framework::profile::{Enabled, Profile};
 use crate::framework::{Plugin, PluginFactory};
 use crate::model::Name;
 
+const QUEUE_SORT: &str = "queueSort";
 /// The one point with weights.
 const SCORE: &str = "score";
 
@@ -29,7 +30,7 @@ struct Point {
 /// The points that this scheduler runs. Plugins for the others of [`POINTS`] come with those points.
 static RUN: &[Point] = &[
     Point { name: "preEnqueue", works: |p| p.pre_enqueue().is_some(), list: |p| &mut p.pre_enqueue },
-    Point { name: "queueSort", works: |p| p.queue_sort().is_some(), list: |p| &mut p.queue_sort },
+    Point { name: QUEUE_SORT, works: |p| p.queue_sort().is_some(), list: |p| &mut p.queue_sort },
     Point { name: "preFilter", works: |p| p.pre_filter().is_some(), list: |p| &mut p.pre_filter },
     Point { name: "filter", works: |p| p.filter().is_some(), list: |p| &mut p.filter },
     Point { name: "postFilter", works: |p| p.post_filter().is_some(), list: |p| &mut p.post_filter },
@@ -65,7 +66,14 @@ pub(super) fn profile(
     let mut profile = Profile::default();
     let mut enabled = Vec::new();
     for point in RUN {
-        let works = |name: &str| plugin(name).is_some_and(|p| (point.works)(p.as_ref()));
+        let is_named = |name: &str| set(point.name).enabled.iter().any(|e| e.name == name);
+        let works = |name: &str| {
+            plugin(name).is_some_and(|p| {
+                // Of the plugins that could sort the queue one does by default.
+                let sorts = point.name != QUEUE_SORT || !p.sorts_when_named() || is_named(name);
+                sorts && (point.works)(p.as_ref())
+            })
+        };
         let mut merged = if version.has_multi_point() {
             merge::at_point(set(point.name), &multi, works)
         } else {

@@ -30,8 +30,7 @@ const KUBE_SCHEDULER: [&str; 23] = [
 ];
 
 /// Plugins of the scheduler-plugins project, which people build into schedulers of their own.
-const SCHEDULER_PLUGINS: [&str; 12] = [
-    "Coscheduling",
+const SCHEDULER_PLUGINS: [&str; 11] = [
     "CapacityScheduling",
     "CrossNodePreemption",
     "LoadVariationRiskBalancing",
@@ -68,7 +67,12 @@ const SPREAD: &str = "PodTopologySpread does its work, by default or with defaul
 
 /// Points at which a plugin worked in other schedulers and may not here. A file from there says nothing
 /// wrong by naming them.
-const WORKED_ELSEWHERE: [(&str, &str); 2] = [("Coscheduling", "postFilter"), ("Coscheduling", "postBind")];
+const WORKED_ELSEWHERE: [(&str, &str); 4] = [
+    ("Coscheduling", "preFilter"),
+    ("Coscheduling", "postFilter"),
+    ("Coscheduling", "reserve"),
+    ("Coscheduling", "postBind"),
+];
 
 /// What a name is, when no plugin of ours has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

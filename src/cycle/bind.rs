@@ -58,7 +58,7 @@ impl Scheduler {
                 self.counters.bind_failures += 1;
                 self.cluster.preemptions_mut().end(order.pod, End::PlacedElsewhere, now);
                 self.cluster.unreserve_all(order.pod);
-                self.end_unit(order.pod, order.unit);
+                self.end_unit(order.pod, order.unit, now);
             }
             // Its room is free at once; the watch brings the deletion later.
             BindOutcome::Gone => {
@@ -76,6 +76,7 @@ impl Scheduler {
                 self.tell(&pod, "SchedulerError", refusal.message(), clear);
                 self.store_verdict(order.pod, Outcome::Refused(refusal), None, now);
                 if let Some(node) = node {
+                    self.break_quorum(order.pod, &pod, now, events);
                     self.give_up(order.pod, now);
                     events.push(ClusterEvent::PodReleased { pod, node });
                 }
@@ -83,15 +84,19 @@ impl Scheduler {
         }
     }
 
-    /// Gives up the place of a pod that is not confirmed; its unit is tried again after a backoff.
+    /// Gives up the place of a pod that is not confirmed; its unit is tried again after a backoff. A member of a
+    /// gang goes back to the others that wait, and stands before units of its priority: the bound ones need it.
     pub(super) fn give_up(&mut self, id: PodId, now: Now) {
+        let pod = self.cluster.pod(id).map(|r| r.pod.clone());
         self.cluster.release(id);
         self.pre_binding.remove(&id);
         if let Some(effect) = self.effect_of.remove(&id) {
             self.in_flight.remove(&effect);
         }
-        if let Some(unit) = self.queue.unit_of(id) {
-            self.queue.fail(unit, now.monotonic);
+        let Some(unit) = self.queue.unit_of(id) else { return };
+        match pod.filter(|pod| self.gang_of(pod).is_some()) {
+            Some(pod) => self.come_back(id, &pod, unit, now),
+            None => self.queue.fail(unit, now.monotonic),
         }
     }
 }

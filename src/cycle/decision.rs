@@ -165,6 +165,21 @@ fn is_about_the_pod(code: ReasonCode) -> bool {
             | ReasonCode::PreBindFailed
             | ReasonCode::Unreadable
             | ReasonCode::InternalError
+            | ReasonCode::GangQuorumMissing
+            | ReasonCode::GangQuorumOverdue
+            | ReasonCode::GangGroupMissing
+            | ReasonCode::GangGroupGone
+            | ReasonCode::GangInvalid
+            | ReasonCode::GangDialectsMixed
+            | ReasonCode::GangQueueMissing
+            | ReasonCode::GangNeverComplete
+            | ReasonCode::GangPartnerMissing
+            | ReasonCode::GangPartnerShort
+            | ReasonCode::GangMinResources
+            | ReasonCode::GangSiblingUnschedulable
+            | ReasonCode::GangWaitTimeout
+            | ReasonCode::GangRejected
+            | ReasonCode::GangQuorumBroken
     )
 }
 

@@ -72,6 +72,7 @@ impl Scheduler {
         for event in events.into_iter().chain(followed) {
             self.react(event, now);
         }
+        self.review_gangs(now);
     }
 
     fn is_deleting(&self, id: PodId) -> bool {
@@ -97,7 +98,7 @@ impl Scheduler {
         self.wake(&event, now);
     }
 
-    fn enqueue(&mut self, id: PodId, now: Now) {
+    pub(super) fn enqueue(&mut self, id: PodId, now: Now) {
         if self.queue.unit_of(id).is_some() {
             return;
         }
@@ -105,8 +106,12 @@ impl Scheduler {
         let Some(&profile_index) = self.profile_of.get(&pod.scheduler_name) else { return };
         let profile = self.profiles[profile_index].clone();
         let at = now.monotonic;
+        let held = gated(&profile, &pod);
+        if held.is_none() && self.enlist(id, &pod, now) {
+            return;
+        }
         let unit = Unit::single(id, pod.key.clone(), profile_index, rank(&profile, &pod), pod.created, at);
-        match gated(&profile, &pod) {
+        match held {
             None => {
                 self.queue.add(unit, at);
             }
@@ -122,7 +127,11 @@ impl Scheduler {
         let Some(unit_id) = self.queue.unit_of(id) else { return self.enqueue(id, now) };
         let (Some(unit), Some(record)) = (self.queue.unit(unit_id), self.cluster.pod(id)) else { return };
         let (stage, refused_by, pod) = (unit.stage, unit.refused_by, record.pod.clone());
-        let unit_profile = unit.profile;
+        let (unit_profile, is_gang) = (unit.profile, unit.gang.is_some());
+        let is_gang = is_gang || self.gang_of(&pod).is_some() && stage == QueueStage::Gated;
+        if is_gang && (stage == QueueStage::Gated || old.gates != pod.gates || old.gang != pod.gang) {
+            return self.enlist_anew(id, &old, &pod, unit_id, now);
+        }
         let profile = self.profiles[unit_profile].clone();
         self.queue.reorder(unit_id, rank(&profile, &pod));
         if let Some(refusal) = gated(&profile, &pod) {
@@ -151,6 +160,22 @@ impl Scheduler {
         }
     }
 
+    /// A member of a gang changed in what decides in which unit it is.
+    fn enlist_anew(&mut self, id: PodId, old: &Pod, pod: &Pod, unit: UnitId, now: Now) {
+        let is_in_gang = self.queue.unit(unit).is_some_and(|u| u.gang.is_some());
+        let is_same = old.gates == pod.gates && old.gang == pod.gang;
+        if is_same {
+            return;
+        }
+        if is_in_gang {
+            self.delist(id, old);
+        } else {
+            self.queue.remove(unit);
+        }
+        self.verdicts.set(id.index(), None);
+        self.enqueue(id, now);
+    }
+
     /// The API server says that the pod is on its node.
     fn confirmed(&mut self, id: PodId, node: NodeIdx, now: Now) {
         // Also when its unit ended before: the binder may have found it bound by somebody else.
@@ -166,7 +191,8 @@ impl Scheduler {
         }
         // What it held, such as volumes, is the cluster's own state by now.
         self.cluster.unreserve_all(id);
-        self.end_unit(id, unit);
+        self.end_unit(id, unit, now);
+        self.note_bound(id, now);
     }
 
     /// Nothing is to be placed any more for this pod.
@@ -175,13 +201,26 @@ impl Scheduler {
         if let Some(nomination) = self.cluster.nominator_mut().end(id) {
             self.wake(&ClusterEvent::NominationEnded { pod: pod.clone(), node: nomination.node }, now);
         }
-        if let Some(unit) = self.queue.unit_of(id) {
-            self.end_unit(id, unit);
+        let mut events = Vec::new();
+        self.break_quorum(id, pod, now, &mut events);
+        if !self.delist(id, pod)
+            && let Some(unit) = self.queue.unit_of(id)
+        {
+            self.end_unit(id, unit, now);
+        }
+        for event in &events {
+            self.wake(event, now);
         }
     }
 
-    pub(super) fn end_unit(&mut self, id: PodId, unit: UnitId) {
-        self.queue.remove(unit);
+    pub(super) fn end_unit(&mut self, id: PodId, unit: UnitId, _now: Now) {
+        if self.queue.unit(unit).is_some_and(|u| u.gang.is_some()) {
+            if let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) {
+                self.delist(id, &pod);
+            }
+        } else {
+            self.queue.remove(unit);
+        }
         self.pre_binding.remove(&id);
         if let Some(effect) = self.effect_of.remove(&id) {
             self.in_flight.remove(&effect);
@@ -267,7 +306,7 @@ pub(crate) fn quarantine_message(object: &Quarantined) -> String {
     ReasonCode::Unreadable.message(&what)
 }
 
-fn rank(profile: &Profile, pod: &Pod) -> i64 {
+pub(super) fn rank(profile: &Profile, pod: &Pod) -> i64 {
     profile.queue_sort.first().and_then(|e| e.plugin.queue_sort()).map_or(0, |q| q.rank(pod))
 }
 

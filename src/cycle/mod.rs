@@ -10,6 +10,7 @@ mod bind;
 mod chain;
 pub mod decision;
 pub mod exhaustive;
+pub mod gangs;
 mod inputs;
 mod nominations;
 mod pre_bind;

@@ -67,7 +67,13 @@ impl Scheduler {
     /// Asks the PreBind plugins of a pod again.
     fn go_on_binding(&mut self, id: PodId, now: Now, out: &mut Vec<ClusterEvent>) -> Option<Arc<Refusal>> {
         match self.progress(id)? {
-            Progress::Ready => self.order_binding(id),
+            Progress::Ready => {
+                let pod = self.cluster.pod(id)?.pod.clone();
+                self.cluster.set_stage(id, Stage::PreBinding);
+                for id in self.pass_barrier(id, &pod) {
+                    self.order_binding(id);
+                }
+            }
             Progress::Wait { plugin, writes, at_most } => {
                 self.cluster.set_stage(id, Stage::PreBinding);
                 for write in writes {
@@ -215,6 +221,7 @@ impl Scheduler {
         self.tell(&pod, "SchedulerError", refusal.message(), clear);
         self.store_verdict(id, Outcome::Refused(refusal.clone()), None, now);
         if let Some(node) = node {
+            self.break_quorum(id, &pod, now, out);
             self.give_up(id, now);
             out.push(ClusterEvent::PodReleased { pod, node });
         }

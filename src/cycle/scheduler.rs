@@ -11,6 +11,7 @@ use std::time::Duration;
 
 pub use super::chain::PluginTally;
 use super::decision::{Decision, Outcome, Placement, Refusal, Verdict};
+use super::gangs::GangBook;
 use super::nominations::{Asker, Who};
 use super::pre_bind::PreBinding;
 use super::record::{failure, table};
@@ -27,7 +28,7 @@ use crate::framework::profile::Profile;
 use crate::framework::{Cause, Permitted, View};
 use crate::model::collections::FxHashMap;
 use crate::model::time::Probe;
-use crate::model::{Name, NodeIdx, Now, Pages, Pod, PodId};
+use crate::model::{GangKey, Name, NodeIdx, Now, Pages, Pod, PodId};
 use crate::queue::{Queue, QueueLimits, UnitId};
 
 /// Shapes whose rows are kept per process; the least recently used ones go first. At 5,000 nodes a shape
@@ -84,11 +85,22 @@ pub struct Step {
     pub table: Option<Arc<RecordedTable>>,
     /// The recorded refused nodes, when flag `f` is on.
     pub failure: Option<Arc<RecordedFailure>>,
+    /// The first gang of the group, when the unit was one.
+    pub gang: Option<GangKey>,
+    /// The other members of the group that were judged in this step.
+    pub others: Vec<Step>,
+}
+
+impl Step {
+    /// Iterates over all pods that were judged.
+    pub fn all(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.others)
+    }
 }
 
 /// What an attempt came to, before anything is done about it.
-struct Decided {
-    decision: Decision,
+pub(super) struct Decided {
+    pub(super) decision: Decision,
     /// What PostFilter found for a refused pod.
     found: Option<PostFiltered>,
     table: Option<Arc<RecordedTable>>,
@@ -131,6 +143,8 @@ pub struct Scheduler {
     pub(super) last_noted: Option<(Arc<Refusal>, Arc<Refusal>)>,
     /// Places that shadow mode holds, by when it gives them up.
     pub(super) held: BTreeSet<(Duration, PodId)>,
+    /// Gangs.
+    pub(super) gangs: GangBook,
     effects: Vec<Effect>,
     recorder: Recorder,
     switches: Arc<Switches>,
@@ -160,6 +174,7 @@ impl Scheduler {
         Self {
             cluster: Cluster::new(seed, profile_of.keys().cloned(), derived),
             queue: Queue::new(limits, super::wakeups::listening(&profiles)),
+            gangs: GangBook::new(&profiles),
             tally: profiles.iter().map(|p| vec![PluginTally::default(); p.plugins.len()]).collect(),
             starts: vec![0; profiles.len()],
             profiles,
@@ -218,14 +233,16 @@ impl Scheduler {
     /// Returns when something falls due; the loop may sleep until then.
     pub fn next_deadline(&self) -> Option<Duration> {
         let held = self.held.first().map(|(at, _)| *at);
-        self.queue.next_deadline().into_iter().chain(held).chain(self.pre_binding_deadline()).min()
+        let placed = held.into_iter().chain(self.pre_binding_deadline());
+        self.queue.next_deadline().into_iter().chain(placed).chain(self.gang_deadline()).min()
     }
 
     /// Moves what is due. Returns whether anything was.
     pub fn tick(&mut self, now: Now) -> bool {
         let before = self.queue.counts();
         self.queue.flush(now.monotonic);
-        let expired = self.expire_held(now) | self.expire_pre_binding(now);
+        let expired = self.expire_held(now) | self.expire_pre_binding(now) | self.tick_gangs(now);
+        self.review_gangs(now);
         expired || before != self.queue.counts()
     }
 
@@ -238,6 +255,9 @@ impl Scheduler {
     pub fn step(&mut self, now: Now, probe: &dyn Probe) -> Option<Step> {
         let unit_id = self.queue.pop()?;
         let unit = self.queue.unit(unit_id)?;
+        if let Some(rep) = unit.gang.clone() {
+            return self.step_gang(unit_id, &rep, now, probe);
+        }
         let (pod_id, profile, attempts, first_queued_at) =
             (unit.pods[0], unit.profile, unit.attempts, unit.first_queued_at);
         let Some(record) = self.cluster.pod(pod_id) else {
@@ -249,7 +269,7 @@ impl Scheduler {
         self.cycle += 1;
         self.counters.attempts += 1;
         let Decided { decision, found, table, failure } =
-            self.decide(pod_id, &pod, profile, shape, now, probe);
+            self.decide(pod_id, &pod, profile, shape, true, now, probe);
         let (outcome, plan) = match (decision, found) {
             (Decision::Place(placement), _) => {
                 (self.place(unit_id, pod_id, &pod, shape, placement, now), None)
@@ -262,7 +282,11 @@ impl Scheduler {
             }
         };
         let verdict = self.store_verdict(pod_id, outcome, plan, now);
-        Some(Step { pod, profile, attempts, first_queued_at, verdict, table, failure })
+        if pod.gang.is_some() {
+            self.review_gangs(now);
+        }
+        let (gang, others) = (None, Vec::new());
+        Some(Step { pod, profile, attempts, first_queued_at, verdict, table, failure, gang, others })
     }
 
     /// Makes a root of the state as it is.
@@ -281,16 +305,20 @@ impl Scheduler {
             recorder: self.recorder.clone(),
             switches: self.switches.clone(),
             counters: self.counters,
+            gang_verdicts: self.gangs.verdicts(),
             shadow: self.shadow.clone(),
         }
     }
 
-    fn decide(
+    /// Decides about a pod; nothing is placed. `may_preempt`: a refused pod's profile is asked for a way.
+    #[expect(clippy::too_many_arguments, reason = "the subject of an attempt, and how to look at it")]
+    pub(super) fn decide(
         &mut self,
         id: PodId,
         pod: &Pod,
         profile: usize,
         shape: ShapeId,
+        may_preempt: bool,
         now: Now,
         probe: &dyn Probe,
     ) -> Decided {
@@ -332,7 +360,7 @@ impl Scheduler {
         let failure = failure.filter(|f| !f.nodes.is_empty()).map(|f| self.recorder.push_failure(f));
         let found = match &decision {
             // Without any node there is nobody to evict.
-            Decision::Refuse(_) if !self.cluster.present().is_empty() => {
+            Decision::Refuse(_) if may_preempt && !self.cluster.present().is_empty() => {
                 super::preempt::post_filter(Asker::new(who, &mut self.cluster, tally), rows)
             }
             _ => None,
@@ -375,7 +403,7 @@ impl Scheduler {
         self.take_up_nomination(pod_id, pod, &node, now);
         self.counters.placed += 1;
         if self.shadow.is_some() {
-            self.held.insert((now.monotonic + SHADOW_HOLD, pod_id));
+            self.hold_in_shadow(pod_id, now);
             return Outcome::Placed { placement, node };
         }
         let mut events = Vec::new();
@@ -389,13 +417,17 @@ impl Scheduler {
         Outcome::Placed { placement, node }
     }
 
+    pub(super) fn hold_in_shadow(&mut self, id: PodId, now: Now) {
+        self.held.insert((now.monotonic + SHADOW_HOLD, id));
+    }
+
     pub(super) fn next_effect_id(&mut self) -> EffectId {
         let id = EffectId(self.next_effect);
         self.next_effect += 1;
         id
     }
 
-    fn reserve_and_permit(
+    pub(super) fn reserve_and_permit(
         &mut self,
         profile: &Profile,
         (id, pod): (PodId, &Pod),
@@ -432,6 +464,20 @@ impl Scheduler {
         self.queue.refuse(unit, shape, refusal.refused_by, now.monotonic);
         self.tell(pod, "Unschedulable", refusal.message(), nomination);
         Outcome::Refused(refusal)
+    }
+
+    /// Tells a pod what its last verdict did not say; what it said is told already.
+    pub(super) fn tell_changed(&mut self, pod: &Pod, reason: &'static str, message: Arc<str>) {
+        let id = self.cluster.find_pod(&pod.key);
+        let last = id.and_then(|id| self.verdict(id)).and_then(|v| match &v.outcome {
+            Outcome::Refused(refusal) => Some(refusal.message()),
+            // What holds a pod back is told a moment later than it is known.
+            Outcome::Gated(_) | Outcome::Placed { .. } => None,
+        });
+        let known = pod.scheduled.as_ref().is_some_and(|c| c.message == message && &*c.reason == reason);
+        if !known && last.as_ref() != Some(&message) {
+            self.tell(pod, reason, message, None);
+        }
     }
 
     /// Orders the condition and the event of a pod that is not placed, and what becomes of its nomination.

@@ -6,11 +6,12 @@ use super::recorder::Recorder;
 use super::switches::Switches;
 use crate::cluster::Cluster;
 use crate::cycle::Verdict;
+use crate::cycle::gangs::GangVerdict;
 use crate::cycle::scheduler::{Counters, PluginTally};
 use crate::cycle::shadow::ShadowTally;
 use crate::framework::PluginFactory;
 use crate::framework::profile::Profile;
-use crate::model::{Now, Pages};
+use crate::model::{CowMap, GangKey, Now, Pages};
 use crate::queue::Queue;
 
 /// The plugins this process knows. Never changes.
@@ -42,6 +43,8 @@ pub struct Root {
     pub switches: Arc<Switches>,
     /// Counters.
     pub counters: Counters,
+    /// What became of the last attempt at each gang.
+    pub gang_verdicts: CowMap<GangKey, Arc<GangVerdict>>,
     /// Agreement with another scheduler, in shadow mode.
     pub shadow: Option<ShadowTally>,
 }

@@ -9,6 +9,7 @@ pub mod bodies;
 pub mod cause;
 pub mod effect;
 pub mod endpoint;
+pub mod gangs;
 pub mod plugin;
 pub mod post_filter;
 pub mod profile;

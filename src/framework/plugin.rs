@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::cause::{Cause, CauseId, Causes, Code};
 use super::effect::VolumeWrite;
 use super::endpoint::Endpoint;
+use super::gangs::GangRules;
 use super::post_filter::PostFiltered;
 use super::view::View;
 use crate::cluster::{ClusterEvent, DerivedState, EventKinds};
@@ -346,6 +347,14 @@ pub trait Plugin: Send + Sync {
     }
     fn hints(&self) -> Option<&dyn Hints> {
         None
+    }
+    /// Returns how gangs are scheduled. Heeded in profiles that ask the plugin at Permit.
+    fn gang_rules(&self) -> Option<GangRules> {
+        None
+    }
+    /// Whether it sorts the queue only where the configuration names it at that point.
+    fn sorts_when_named(&self) -> bool {
+        false
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::gangs::GangRules;
 use super::plugin::Plugin;
 use crate::model::Name;
 
@@ -50,6 +51,11 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Returns how its gangs are scheduled; `None`: their pods are scheduled one by one.
+    pub fn gang_rules(&self) -> Option<GangRules> {
+        self.permit.iter().find_map(|enabled| enabled.plugin.gang_rules())
+    }
+
     /// Returns the points with their plugins and weights, under kube-scheduler's names.
     pub fn points(&self) -> [(&'static str, &[Enabled]); 11] {
         [

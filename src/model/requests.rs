@@ -27,6 +27,15 @@ pub struct ResourceList {
 }
 
 impl ResourceList {
+    /// Iterates over the amounts above 0: CPU, memory, ephemeral storage, then by name.
+    pub fn named(&self) -> impl Iterator<Item = (Name, i64)> {
+        let fixed =
+            [("cpu", self.milli_cpu), ("memory", self.memory), ("ephemeral-storage", self.ephemeral_storage)];
+        let fixed = fixed.into_iter().filter(|(_, amount)| *amount > 0);
+        let scalars = self.scalars.iter().filter(|(_, amount)| *amount > 0);
+        fixed.map(|(name, amount)| (Name::new(name), amount)).chain(scalars.cloned())
+    }
+
     /// Returns the amount of a scalar resource, 0 when absent.
     pub fn scalar(&self, name: &Name) -> i64 {
         self.scalars.iter().find(|(n, _)| n == name).map_or(0, |(_, amount)| *amount)

@@ -19,6 +19,7 @@ mod scored;
 #[cfg(test)]
 mod testing;
 
+pub mod coscheduling;
 pub mod default_binder;
 pub mod default_preemption;
 pub mod dynamic_resources;
@@ -46,6 +47,7 @@ pub fn registry() -> Vec<Box<dyn PluginFactory>> {
     vec![
         Box::new(scheduling_gates::Factory),
         Box::new(priority_sort::Factory),
+        Box::new(coscheduling::Factory),
         Box::new(node_unschedulable::Factory),
         Box::new(node_name::Factory),
         Box::new(taint_toleration::Factory),

@@ -125,11 +125,6 @@ impl EventLog {
         self.number
     }
 
-    /// Whether an event of one of the kinds came after the numbered one.
-    pub fn any_since(&self, kinds: EventKinds, number: u64) -> bool {
-        bits(kinds.0).any(|kind| self.newest[kind] > number)
-    }
-
     /// Returns the kept events of some kinds after the numbered one, the newest first.
     pub fn since(&self, kinds: EventKinds, number: u64) -> Vec<&Arc<SeenEvent>> {
         let mut all: Vec<&Arc<SeenEvent>> =

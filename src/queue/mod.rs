@@ -4,10 +4,11 @@
 //! backoff; a gated one waits for its gates. The queue knows nothing of plugins: which events they listen to
 //! is a table ([`Listening`]), and what they say about one is asked through a closure ([`Queue::wake`]).
 //!
-//! `moves` has what moves a unit, `groups` finds refused units by event, `events` remembers what they were
+//! `moves` has what moves a unit, `gangs` what is particular to units of many pods, `groups` finds refused units by event, `events` remembers what they were
 //! asked about, `limits` says how long a backoff takes.
 
 mod events;
+mod gangs;
 mod groups;
 mod limits;
 mod listening;

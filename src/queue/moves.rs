@@ -1,10 +1,8 @@
 //! What moves a unit from stage to stage.
 //!
-//! About events while a unit is in flight. A decision is taken between two inputs, so no event falls between
-//! [`Queue::pop`] and [`Queue::refuse`]: what the plugins saw is what there is. A placed unit that comes back
-//! refused later, from Permit, PreBind or Binding, was away for some time and nobody was asked about the
-//! events of that time: [`Queue::refuse_in_flight`] looks whether there were any that its plugins listen to,
-//! and if so lets it be tried again after its backoff instead of waiting for another.
+//! A decision is taken between two inputs, so no event falls between [`Queue::pop`] and [`Queue::refuse`]: what
+//! the plugins saw is what there is. A placed unit that comes back later is tried again after a backoff,
+//! whatever happened meanwhile. What is particular to gangs is in `gangs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,30 +86,6 @@ impl Queue {
         self.enter_unschedulable(id, now);
     }
 
-    /// A unit that had been placed came back, refused by plugins. When events came in the meantime that those
-    /// listen to, it is tried again after its backoff; else it waits as any refused unit. Call this before
-    /// the event that its place is free, and name the unit as that event's own.
-    pub fn refuse_in_flight(&mut self, id: UnitId, shape: ShapeId, refused_by: RefusedBy, now: Duration) {
-        if refused_by.is_empty() {
-            return self.fail(id, now);
-        }
-        let Some((profile, since, activate)) =
-            self.unit(id).map(|u| (u.profile, u.popped_at_event, u.activate_on_return))
-        else {
-            return;
-        };
-        self.leave_stage(id);
-        self.count_refusal(id, shape, refused_by, now);
-        let kinds = self.listening.of_any(profile, refused_by);
-        if activate {
-            self.enter_active(id);
-        } else if self.events.any_since(kinds, since) {
-            self.enter_backoff(id, now);
-        } else {
-            self.enter_unschedulable(id, now);
-        }
-    }
-
     /// A unit failed for a reason that is nobody's verdict (a binding was refused, a plugin broke): it is
     /// tried again after a backoff.
     pub fn fail(&mut self, id: UnitId, now: Duration) {
@@ -121,6 +95,7 @@ impl Queue {
         let Some(unit) = self.unit_mut(id) else { return };
         unit.errors += 1;
         unit.refused_by = RefusedBy::default();
+        unit.waits.clear();
         unit.backoff_until = limits.backoff_end(unit.errors, now);
         if std::mem::take(&mut unit.activate_on_return) || unit.backoff_until <= now {
             return self.enter_active(id);
@@ -234,11 +209,11 @@ impl Queue {
 
     // === inside ===
 
-    fn unit_mut(&mut self, id: UnitId) -> Option<&mut Unit> {
+    pub(super) fn unit_mut(&mut self, id: UnitId) -> Option<&mut Unit> {
         self.units.get_mut(id.index()).and_then(Option::as_mut)
     }
 
-    fn insert(&mut self, unit: Unit) -> UnitId {
+    pub(super) fn insert(&mut self, unit: Unit) -> UnitId {
         let id = self.free.pop().unwrap_or(UnitId(self.units.len() as u32));
         for pod in &unit.pods {
             self.unit_of.set(pod.index(), Some(id));
@@ -249,7 +224,7 @@ impl Queue {
 
     /// The unit enters the queue: among equals it stands behind those that did before. Called while it is in
     /// no stage, because it changes the order.
-    fn queue_up(&mut self, id: UnitId, now: Duration) {
+    pub(super) fn queue_up(&mut self, id: UnitId, now: Duration) {
         if let Some(unit) = self.unit_mut(id) {
             unit.queued_at = now;
             if unit.attempts == 0 {
@@ -258,13 +233,14 @@ impl Queue {
         }
     }
 
-    fn count_refusal(&mut self, id: UnitId, shape: ShapeId, refused_by: RefusedBy, now: Duration) {
+    pub(super) fn count_refusal(&mut self, id: UnitId, shape: ShapeId, refused_by: RefusedBy, now: Duration) {
         let limits = self.limits;
         self.queue_up(id, now);
         let Some(unit) = self.unit_mut(id) else { return };
         unit.refusals += 1;
         unit.errors = 0;
         unit.refused_by = refused_by;
+        unit.waits.clear();
         unit.shape = shape;
         unit.backoff_until = limits.backoff_end(unit.refusals, now);
     }
@@ -278,15 +254,26 @@ impl Queue {
         self.enter_backoff(id, now);
     }
 
-    fn enter_active(&mut self, id: UnitId) {
+    pub(super) fn enter_active(&mut self, id: UnitId) {
         self.set_stage(id, QueueStage::Active);
         if let Some(key) = self.unit(id).map(Unit::order_key) {
             self.active.insert((key, id));
         }
     }
 
+    /// To the stage it has just left.
+    pub(super) fn enter_again(&mut self, id: UnitId, stage: QueueStage) {
+        if stage == QueueStage::ErrorBackoff {
+            let Some((until, key)) = self.unit(id).map(|u| (u.backoff_until, u.order_key())) else { return };
+            self.set_stage(id, stage);
+            self.error_backoff.insert((until, key, id));
+        } else {
+            self.enter_active(id);
+        }
+    }
+
     /// To backoff, or to active when the backoff is over.
-    fn enter_backoff(&mut self, id: UnitId, now: Duration) {
+    pub(super) fn enter_backoff(&mut self, id: UnitId, now: Duration) {
         let Some((until, key)) = self.unit(id).map(|u| (u.backoff_until, u.order_key())) else { return };
         if until <= now {
             return self.enter_active(id);
@@ -295,29 +282,31 @@ impl Queue {
         self.backoff.insert((until, key, id));
     }
 
-    fn enter_unschedulable(&mut self, id: UnitId, now: Duration) {
+    pub(super) fn enter_unschedulable(&mut self, id: UnitId, now: Duration) {
         self.set_stage(id, QueueStage::Unschedulable);
         let (expires_at, newest) = (now + self.limits.max_unschedulable, self.events.number());
         let Some(unit) = self.unit_mut(id) else { return };
         unit.expires_at = expires_at;
         unit.refused_at_event = newest;
-        let (group, pod) = (unit.wake_group(), unit.pods[0]);
+        let groups = unit.wake_groups();
         let listening = &self.listening;
-        self.unschedulable.insert(group, (id, pod), || listening.of_any(group.profile, group.refused_by));
+        for (group, pod) in groups {
+            self.unschedulable.insert(group, (id, pod), || listening.of_any(group.profile, group.refused_by));
+        }
         self.expiries.insert((expires_at, id));
     }
 
-    fn set_stage(&mut self, id: UnitId, stage: QueueStage) {
+    pub(super) fn set_stage(&mut self, id: UnitId, stage: QueueStage) {
         self.count(stage, 1);
         if let Some(unit) = self.unit_mut(id) {
             unit.stage = stage;
         }
     }
 
-    fn leave_stage(&mut self, id: UnitId) {
+    pub(super) fn leave_stage(&mut self, id: UnitId) {
         let Some(unit) = self.unit(id).filter(|unit| unit.stage != QueueStage::New) else { return };
         let (stage, key, until) = (unit.stage, unit.order_key(), unit.backoff_until);
-        let (group, expires_at) = (unit.wake_group(), unit.expires_at);
+        let (groups, expires_at) = (unit.wake_groups(), unit.expires_at);
         self.count(stage, -1);
         match stage {
             QueueStage::Active => drop(self.active.remove(&(key, id))),
@@ -325,7 +314,9 @@ impl Queue {
             QueueStage::ErrorBackoff => drop(self.error_backoff.remove(&(until, key, id))),
             QueueStage::Unschedulable => {
                 self.expiries.remove(&(expires_at, id));
-                self.unschedulable.remove(&group, id);
+                for (group, _) in &groups {
+                    self.unschedulable.remove(group, id);
+                }
             }
             QueueStage::New | QueueStage::Gated | QueueStage::InFlight => {}
         }

@@ -181,23 +181,6 @@ fn only_groups_that_listen_are_asked() {
 }
 
 #[test]
-fn a_unit_refused_after_flight_waits_only_if_it_missed_nothing() {
-    let listening = Listening::new([vec![EventKinds::POD_DELETE, EventKinds::NODE_ADD]]);
-    let mut queue = Queue::new(QueueLimits::default(), listening);
-    let id = queue.add(unit(1, 0), Duration::ZERO);
-    let fly = |queue: &mut Queue, plugins: u64| {
-        assert_eq!(queue.pop(), Some(id));
-        queue.wake(of(EventKinds::NODE_ADD, SECOND), |_, _, asked| asked);
-        queue.refuse_in_flight(id, ShapeId(0), RefusedBy(plugins), SECOND);
-        queue.unit(id).map(|u| u.stage)
-    };
-    assert_eq!(fly(&mut queue, 2), Some(QueueStage::Backoff), "a node came that its plugin listens to");
-    assert_eq!(fly(&mut queue, 1), Some(QueueStage::Unschedulable), "the other one does not");
-    queue.activate(id, SECOND);
-    assert_eq!(fly(&mut queue, 0), Some(QueueStage::ErrorBackoff), "nobody's verdict");
-}
-
-#[test]
 fn what_a_plugin_activates_is_tried_at_once() {
     let mut queue = Queue::default();
     let ids: Vec<UnitId> = (0..4).map(|n| queue.add(unit(n, 0), Duration::ZERO)).collect();
@@ -212,7 +195,7 @@ fn what_a_plugin_activates_is_tried_at_once() {
     }
     let counts = queue.counts();
     assert_eq!((counts.active, counts.gated, counts.in_flight), (2, 1, 1));
-    queue.refuse_in_flight(ids[3], ShapeId(0), RefusedBy(1), SECOND / 2);
+    queue.fail(ids[3], SECOND / 2);
     assert_eq!(queue.counts().active, 3, "it had been asked for while it was away");
     assert_eq!(queue.next_deadline(), None);
 }

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::{OrderKey, WakeGroup, WokenBy};
 use crate::cluster::ShapeId;
-use crate::model::{PodId, PodKey};
+use crate::model::{GangKey, PodId, PodKey};
 
 /// The number of a unit slot. Reused; it never decides anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -83,9 +83,11 @@ impl QueueStage {
 /// A unit.
 #[derive(Clone, Debug)]
 pub struct Unit {
-    /// Its pods; one, until there are gangs.
+    /// Its pods: one, or the members of a gang group that are not placed, in no order.
     pub pods: SmallVec<[PodId; 1]>,
-    /// Key of its first pod.
+    /// The first gang of the group, by key.
+    pub gang: Option<GangKey>,
+    /// Key of its pod, or of that gang.
     pub key: PodKey,
     /// Index of its profile.
     pub profile: usize,
@@ -113,7 +115,9 @@ pub struct Unit {
     pub expires_at: Duration,
     /// The plugins that refused it last.
     pub refused_by: RefusedBy,
-    /// Number of the newest event when it was taken last: later ones came while it was in flight.
+    /// For a gang: how its members were refused, one pod for each way. Empty for a single pod.
+    pub waits: SmallVec<[(WakeGroup, PodId); 0]>,
+    /// Number of the newest event when it was taken last.
     pub popped_at_event: u64,
     /// Number of the newest event when it began to wait for one.
     pub refused_at_event: u64,
@@ -128,6 +132,7 @@ impl Unit {
     pub fn single(pod: PodId, key: PodKey, profile: usize, rank: i64, created: i64, now: Duration) -> Self {
         Self {
             pods: smallvec::smallvec![pod],
+            gang: None,
             key,
             profile,
             shape: ShapeId::default(),
@@ -142,6 +147,7 @@ impl Unit {
             backoff_until: Duration::ZERO,
             expires_at: Duration::ZERO,
             refused_by: RefusedBy::default(),
+            waits: SmallVec::new(),
             popped_at_event: 0,
             refused_at_event: 0,
             woken_by: None,
@@ -159,8 +165,12 @@ impl Unit {
         }
     }
 
-    /// Returns the group it waits in while unschedulable.
-    pub fn wake_group(&self) -> WakeGroup {
-        WakeGroup { shape: self.shape, profile: self.profile, refused_by: self.refused_by }
+    /// Returns the groups it waits in while unschedulable, and the pod that is asked about in each.
+    pub(super) fn wake_groups(&self) -> SmallVec<[(WakeGroup, PodId); 1]> {
+        if self.waits.is_empty() {
+            let group = WakeGroup { shape: self.shape, profile: self.profile, refused_by: self.refused_by };
+            return self.pods.first().map(|pod| (group, *pod)).into_iter().collect();
+        }
+        self.waits.iter().copied().collect()
     }
 }

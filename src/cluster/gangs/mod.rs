@@ -102,9 +102,8 @@ impl Gangs {
         });
     }
 
-    /// Notes since when the gangs without pods have none, and forgets those that have had none for so long.
-    /// Returns them.
-    pub fn expire(&mut self, now: Duration, after: Duration, objects: &Objects) -> Vec<GangKey> {
+    /// Forgets the gangs that have had no pods for so long. Returns whether there were any.
+    fn expire(&mut self, now: Duration, after: Duration, objects: &Objects) -> bool {
         let due: Vec<GangKey> = self
             .empty
             .iter()
@@ -121,7 +120,7 @@ impl Gangs {
                 self.remove(key);
             }
         }
-        due
+        !due.is_empty()
     }
 
     /// Returns when the first gang is forgotten.
@@ -147,7 +146,16 @@ impl Gangs {
 
     fn remove(&mut self, key: &GangKey) {
         self.note_filled(key);
+        // Whoever looks at what changed finds that it is gone.
+        self.change(key, |_| ());
         self.gangs.remove(key);
+    }
+
+    /// A gang of its own with a quorum, for tests.
+    #[cfg(test)]
+    pub(crate) fn for_test(key: &GangKey, min: u32) -> Gang {
+        let definition = Arc::new(Definition { min, ..Definition::default() });
+        Gang { definition, ..Gang::new(key.clone()) }
     }
 
     fn note_filled(&mut self, key: &GangKey) {
@@ -192,6 +200,11 @@ impl Cluster {
         let mut pods: Vec<_> = pods.collect();
         pods.sort_by(|(_, a), (_, b)| (a.created, &a.key).cmp(&(b.created, &b.key)));
         pods
+    }
+
+    /// Forgets the gangs that have had no pods for so long. Returns whether there were any.
+    pub fn expire_gangs(&mut self, now: Duration, after: Duration) -> bool {
+        self.gangs.expire(now, after, &self.objects)
     }
 
     pub(super) fn join_gang(&mut self, id: PodId) {

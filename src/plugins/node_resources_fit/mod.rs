@@ -269,7 +269,7 @@ impl Hints for NodeResourcesFit {
             }
             ClusterEvent::PendingUpdated { old, .. } => {
                 let (old, now) = (&old.spec.requests.list, &spec.requests.list);
-                wants::requested(old).any(|(name, before)| before > amount(now, &name))
+                old.named().any(|(name, before)| before > amount(now, &name))
             }
             _ => false,
         };

@@ -6,20 +6,10 @@ use smallvec::SmallVec;
 use super::NAME;
 use crate::cluster::ResourceIdx;
 use crate::framework::{Cause, Code, Reason, View};
-use crate::model::requests::ResourceList;
 use crate::model::{Name, PodSpec};
 
 /// The column of a resource that nobody has named: no node offers it.
 const UNKNOWN: ResourceIdx = ResourceIdx(u16::MAX);
-
-/// Iterates over what is requested, more than 0 of it: CPU, memory, ephemeral storage, then by name.
-pub(super) fn requested(list: &ResourceList) -> impl Iterator<Item = (Name, i64)> {
-    let fixed =
-        [("cpu", list.milli_cpu), ("memory", list.memory), ("ephemeral-storage", list.ephemeral_storage)];
-    let fixed = fixed.into_iter().filter(|(_, amount)| *amount > 0);
-    let scalars = list.scalars.iter().filter(|(_, amount)| *amount > 0);
-    fixed.map(|(name, amount)| (Name::new(name), amount)).chain(scalars.cloned())
-}
 
 /// What a pod requests, resolved to columns.
 #[derive(Debug)]
@@ -32,7 +22,7 @@ impl Wants {
     /// Resolves what a spec requests, without what is ignored.
     pub(super) fn of(view: View<'_>, spec: &PodSpec, ignores: impl Fn(&str) -> bool) -> Self {
         let mut wants = Self { columns: SmallVec::new(), names: Vec::new() };
-        for (name, amount) in requested(&spec.requests.list).filter(|(name, _)| !ignores(name)) {
+        for (name, amount) in spec.requests.list.named().filter(|(name, _)| !ignores(name)) {
             wants.columns.push((view.columns().find(&name).unwrap_or(UNKNOWN), amount));
             wants.names.push(name);
         }

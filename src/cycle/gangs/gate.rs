@@ -1,0 +1,246 @@
+//! Which groups cannot be planned yet, and telling their pods.
+//!
+//! Members come one by one: what is missing is written to the pods when it has lasted a moment, and again when
+//! it changed, not for every pod that joins.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid_api::reason::ReasonCode;
+
+use super::verdict::member_refusal;
+use crate::cluster::gangs::{Gang, Gangs, Undefined};
+use crate::cycle::decision::Outcome;
+use crate::cycle::scheduler::Scheduler;
+use crate::model::{GangKey, Now, PodId};
+use crate::queue::QueueStage;
+
+/// How long a gang is short of pods before its pods are told.
+const TELL_AFTER: Duration = Duration::from_secs(1);
+
+/// What keeps a group from being planned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The gang that is not ready.
+    pub gang: GangKey,
+    /// Code.
+    pub code: ReasonCode,
+    /// What the code's message is about.
+    pub subject: String,
+}
+
+impl Block {
+    fn new(gang: &Gang, code: ReasonCode, subject: impl Into<String>) -> Self {
+        Self { gang: gang.key.clone(), code, subject: subject.into() }
+    }
+
+    /// Returns it in words.
+    pub fn message(&self) -> String {
+        self.code.message(&self.subject)
+    }
+
+    /// The same, as the pods of another gang of the group see it.
+    fn seen_by(self, gang: &GangKey) -> Self {
+        if self.gang == *gang {
+            return self;
+        }
+        let subject = self.message();
+        Self { code: ReasonCode::GangPartnerShort, subject, ..self }
+    }
+}
+
+/// Returns what keeps the group of a gang from being planned, as that gang sees it: its own lack first. `ready`
+/// counts the members of a gang that wait to be placed.
+pub fn block(gangs: &Gangs, key: &GangKey, ready: impl Fn(&GangKey) -> u32) -> Option<Block> {
+    let own = block_of_one(gangs, key, ready(key));
+    own.or_else(|| {
+        let others = gangs.group_of(key).into_iter().filter(|k| k != key);
+        others.map(|k| block_of_one(gangs, &k, ready(&k))).find_map(|b| b).map(|b| b.seen_by(key))
+    })
+}
+
+fn block_of_one(gangs: &Gangs, key: &GangKey, ready: u32) -> Option<Block> {
+    let gang = gangs.get(key)?;
+    if let Some(undefined) = &gang.definition.undefined {
+        return Some(block_of_undefined(gang, undefined));
+    }
+    let missing = gangs.one_sided(key);
+    if !missing.is_empty() && !gang.is_satisfied() {
+        let named: Vec<String> = missing.iter().map(ToString::to_string).collect();
+        return Some(Block::new(gang, ReasonCode::GangPartnerMissing, named.join(", ")));
+    }
+    let (have, min) = (gang.counted() + ready, gang.definition.min);
+    if gang.is_satisfied() || have >= min {
+        return None;
+    }
+    let code = match gang.history.is_overdue {
+        true => ReasonCode::GangQuorumOverdue,
+        false => ReasonCode::GangQuorumMissing,
+    };
+    Some(Block::new(gang, code, format!("{key}: {have} of {min} are there")))
+}
+
+fn block_of_undefined(gang: &Gang, undefined: &Undefined) -> Block {
+    let key = gang.key.to_string();
+    match undefined {
+        Undefined::GroupMissing => Block::new(gang, ReasonCode::GangGroupMissing, key),
+        Undefined::GroupGone => Block::new(gang, ReasonCode::GangGroupGone, key),
+        Undefined::Invalid(problem) => Block::new(gang, ReasonCode::GangInvalid, problem.to_string()),
+        Undefined::Mixed(a, b) => {
+            let both = format!("{key} in {} and {}", a.as_str(), b.as_str());
+            Block::new(gang, ReasonCode::GangDialectsMixed, both)
+        }
+        Undefined::QueueMissing(queue) => Block::new(gang, ReasonCode::GangQueueMissing, &**queue),
+        Undefined::NeverComplete { owner, replicas } => {
+            let min = gang.definition.min;
+            let numbers = format!("{key} wants {min} pods, {owner} makes {replicas}");
+            Block::new(gang, ReasonCode::GangNeverComplete, numbers)
+        }
+    }
+}
+
+impl Scheduler {
+    fn block(&self, rep: &GangKey, key: &GangKey) -> Option<Block> {
+        let group = self.gangs.groups.get(rep)?;
+        let ready = |k: &GangKey| {
+            group
+                .keys
+                .iter()
+                .position(|known| known == k)
+                .and_then(|at| group.ready.get(at))
+                .copied()
+                .unwrap_or(0)
+        };
+        block(self.cluster.gangs(), key, ready)
+    }
+
+    /// Holds a group back or lets it go, as it is now.
+    pub(super) fn gate_group(&mut self, rep: &GangKey, now: Now) {
+        let Some(group) = self.gangs.groups.get(rep) else { return };
+        let keys = group.keys.clone();
+        let Some(unit) = group.unit else { return self.look_for_waits(rep, &keys) };
+        let is_blocked = keys.iter().any(|key| self.block(rep, key).is_some());
+        let stage = self.queue.unit(unit).map(|u| u.stage);
+        if is_blocked {
+            if stage != Some(QueueStage::Gated) {
+                self.queue.gate(unit);
+            }
+            self.note_short(&keys, now);
+            let tell_at = now.monotonic + TELL_AFTER;
+            self.gangs.look_again(rep, tell_at);
+            return;
+        }
+        for key in &keys {
+            if self.cluster.gangs().get(key).is_some_and(|g| g.history.short_since.is_some()) {
+                self.cluster.gangs_mut().note(key, |gang| {
+                    gang.history.short_since = None;
+                    gang.history.is_overdue = false;
+                });
+            }
+        }
+        if stage == Some(QueueStage::Gated) {
+            self.queue.ungate(unit, now.monotonic);
+            self.hold_rejected(rep, now);
+            if let Some(group) = self.gangs.groups.get_mut(rep) {
+                group.told.clear();
+            }
+        }
+        self.look_for_waits(rep, &keys);
+    }
+
+    /// Nothing is to be told: only waits may run out.
+    fn look_for_waits(&mut self, rep: &GangKey, keys: &[GangKey]) {
+        if self.gangs.groups.get(rep).is_none_or(|group| group.look_at.is_none()) {
+            return;
+        }
+        self.gangs.look_no_more(rep);
+        let gangs = keys.iter().filter_map(|k| self.cluster.gangs().get(k));
+        if let Some(at) = gangs.flat_map(|g| g.members.values().filter_map(|m| m.deadline)).min() {
+            self.gangs.look_again(rep, at);
+        }
+    }
+
+    fn note_short(&mut self, keys: &[GangKey], now: Now) {
+        for key in keys {
+            let is_new = self
+                .cluster
+                .gangs()
+                .get(key)
+                .is_some_and(|g| g.history.short_since.is_none() && g.created() > 0 && !g.is_satisfied());
+            if is_new {
+                self.cluster.gangs_mut().note(key, |gang| gang.history.short_since = Some(now));
+            }
+        }
+    }
+
+    /// A rejection lasts until the next attempt is due, also for pods that were made anew.
+    fn hold_rejected(&mut self, rep: &GangKey, now: Now) {
+        let Some(group) = self.gangs.groups.get(rep) else { return };
+        let Some(unit) = group.unit else { return };
+        let rejected = group.keys.iter().filter_map(|k| self.cluster.gangs().get(k)?.history.rejected);
+        let Some((refusals, until)) = rejected.max_by_key(|(_, until)| *until) else { return };
+        if until > now.monotonic {
+            self.queue.hold_back(unit, refusals, until, now.monotonic);
+        }
+    }
+
+    /// Stores the verdict on a pod that just joined a group that is held back.
+    pub(super) fn judge_gated(&mut self, rep: &GangKey, id: PodId, now: Now) {
+        let Some(key) = self.cluster.pod(id).and_then(|r| Some(r.pod.gang.as_ref()?.gang.clone())) else {
+            return;
+        };
+        if let Some(block) = self.block(rep, &key) {
+            let refusal = member_refusal(block.code, &block.subject, self.cluster.present().len());
+            self.store_verdict(id, Outcome::Gated(Arc::new(refusal)), None, now);
+        }
+    }
+
+    /// Tells the pods of a group that is held back what it lacks, when they were not told that.
+    pub(super) fn tell_blocked(&mut self, rep: &GangKey, now: Now) {
+        let Some(group) = self.gangs.groups.get(rep) else { return };
+        let (Some(unit), keys) = (group.unit, group.keys.clone()) else { return };
+        for key in &keys {
+            let Some(block) = self.block(rep, key) else { continue };
+            let refusal = Arc::new(member_refusal(block.code, &block.subject, self.cluster.present().len()));
+            let reason = match block.code {
+                ReasonCode::GangQuorumMissing | ReasonCode::GangPartnerShort => "SchedulingGated",
+                _ => "Unschedulable",
+            };
+            let pods = self.queue.unit(unit).map(|u| u.pods.to_vec()).unwrap_or_default();
+            for id in pods {
+                let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) else { continue };
+                if pod.gang.as_ref().is_none_or(|mark| mark.gang != *key) {
+                    continue;
+                }
+                let message = refusal.message();
+                let told = self.gangs.groups.get_mut(rep).and_then(|g| g.told.insert(id, message.clone()));
+                if told.as_ref() != Some(&message) {
+                    self.tell_changed(&pod, reason, message);
+                    self.store_verdict(id, Outcome::Gated(refusal.clone()), None, now);
+                }
+            }
+        }
+        self.look_for_overdue(rep, &keys, now);
+    }
+
+    /// A gang may be short of pods for as long as its members would wait for each other.
+    fn look_for_overdue(&mut self, rep: &GangKey, keys: &[GangKey], now: Now) {
+        let Some(rules) = self.gangs.common_rules() else { return };
+        for key in keys {
+            let Some(gang) = self.cluster.gangs().get(key) else { continue };
+            let (Some(since), false) = (gang.history.short_since, gang.history.is_overdue) else { continue };
+            if gang.definition.undefined.is_some() {
+                continue;
+            }
+            let due = since.monotonic + gang.wait(rules.permit_wait);
+            if due > now.monotonic {
+                self.gangs.look_again(rep, due);
+                continue;
+            }
+            self.cluster.gangs_mut().note(key, |gang| {
+                gang.history.is_overdue = true;
+                gang.history.timeouts += 1;
+            });
+        }
+    }
+}

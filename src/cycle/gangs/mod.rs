@@ -1,0 +1,105 @@
+//! Gangs in the cycle: the members of a gang group that are not placed are one unit, planned as one.
+//!
+//! A group that has its quorum is satisfied: its further pods are scheduled one by one like any others, so
+//! what is said here is about groups that are short of it. `units` keeps the units in step with the state,
+//! `gate` holds back groups that cannot be planned yet, `plan` is the transaction, `orders` the orders it tries, `resources` amounts over the whole cluster,
+//! `waiting` what NonStrict members do, `barrier` keeps the Bindings of a quorum together, `status` writes
+//! PodGroups. What a gang is and who belongs to it: `cluster::gangs`.
+
+mod barrier;
+pub mod gate;
+mod orders;
+mod plan;
+mod resources;
+mod status;
+mod units;
+pub mod verdict;
+mod waiting;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use verdict::{GangOutcome, GangRefusal, GangVerdict};
+
+use crate::framework::gangs::GangRules;
+use crate::framework::profile::Profile;
+use crate::model::collections::FxHashMap;
+use crate::model::gang::GroupStatus;
+use crate::model::{CowMap, GangKey, PodId};
+use crate::queue::UnitId;
+use barrier::Barrier;
+
+/// What the scheduler keeps about gangs besides the state.
+#[derive(Default)]
+pub(super) struct GangBook {
+    /// How each profile schedules gangs.
+    rules: Vec<Option<GangRules>>,
+    /// Groups, by their first gang.
+    groups: FxHashMap<GangKey, Group>,
+    /// The group of a gang.
+    of: FxHashMap<GangKey, GangKey>,
+    /// When to look at a group again: to tell it that it waits, or because a wait runs out.
+    deadlines: BTreeSet<(Duration, GangKey)>,
+    /// Quorums whose Bindings did not begin.
+    barriers: FxHashMap<GangKey, Barrier>,
+    /// What became of the last attempt at each gang.
+    verdicts: CowMap<GangKey, Arc<GangVerdict>>,
+    /// What was last ordered to be written about each gang.
+    written: FxHashMap<GangKey, GroupStatus>,
+}
+
+/// A gang group.
+#[derive(Default)]
+struct Group {
+    /// Its gangs, by key.
+    keys: Vec<GangKey>,
+    /// Members that are not placed and not held back by gates of their own, per gang.
+    ready: Vec<u32>,
+    /// The unit of these.
+    unit: Option<UnitId>,
+    /// Whether every gang has its quorum.
+    is_satisfied: bool,
+    /// When to look at it again.
+    look_at: Option<Duration>,
+    /// What its pods were told while it is held back.
+    told: FxHashMap<PodId, Arc<str>>,
+}
+
+impl GangBook {
+    pub(super) fn new(profiles: &[Arc<Profile>]) -> Self {
+        Self { rules: profiles.iter().map(|p| p.gang_rules()).collect(), ..Self::default() }
+    }
+
+    /// Returns what became of the last attempts, for readers.
+    pub(super) fn verdicts(&self) -> CowMap<GangKey, Arc<GangVerdict>> {
+        self.verdicts.clone()
+    }
+
+    /// Returns when something falls due.
+    pub(super) fn next_deadline(&self) -> Option<Duration> {
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+
+    fn look_again(&mut self, rep: &GangKey, at: Duration) {
+        let Some(group) = self.groups.get_mut(rep) else { return };
+        if group.look_at.is_some_and(|known| known <= at) {
+            return;
+        }
+        if let Some(known) = group.look_at.replace(at) {
+            self.deadlines.remove(&(known, rep.clone()));
+        }
+        self.deadlines.insert((at, rep.clone()));
+    }
+
+    fn look_no_more(&mut self, rep: &GangKey) {
+        if let Some(at) = self.groups.get_mut(rep).and_then(|group| group.look_at.take()) {
+            self.deadlines.remove(&(at, rep.clone()));
+        }
+    }
+
+    /// Returns the rules of the first profile that has any: what holds for all gangs alike.
+    fn common_rules(&self) -> Option<GangRules> {
+        self.rules.iter().flatten().next().copied()
+    }
+}

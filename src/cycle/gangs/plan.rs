@@ -1,0 +1,509 @@
+//! The transaction: members of a group are placed on one overlay, and all of a quorum stay or none.
+//!
+//! A group is planned in one go, between two inputs: nothing of another unit comes between its members. Strict:
+//! if no order of the members gives every gang its quorum, all is undone and the verdict tells of the order that
+//! came furthest. NonStrict: what fits is kept and waits (`waiting`).
+
+use std::sync::Arc;
+
+use pellucid_api::reason::ReasonCode;
+use smallvec::SmallVec;
+
+use super::orders::{self, Ordered};
+use super::resources::Shares;
+use super::verdict::{GangOutcome, GangRefusal, GangShare, GangVerdict, member_refusal};
+use crate::cluster::gangs::LastTry;
+use crate::cluster::{ShapeId, Stage};
+use crate::cycle::decision::{Decision, Outcome, Placement, Refusal};
+use crate::cycle::scheduler::{Decided, Scheduler, Step};
+use crate::model::collections::FxHashMap;
+use crate::model::gang::GangMode;
+use crate::model::time::Probe;
+use crate::model::{GangKey, Name, Now, Pod, PodId};
+use crate::queue::{UnitId, WakeGroup};
+
+/// A member that is to be placed.
+pub(super) struct Candidate {
+    pub(super) id: PodId,
+    pub(super) pod: Arc<Pod>,
+    pub(super) shape: ShapeId,
+    pub(super) profile: usize,
+    /// Its gang, by place in the group.
+    pub(super) gang: usize,
+}
+
+/// What is asked of an attempt.
+pub(super) struct Asked {
+    pub(super) unit: UnitId,
+    pub(super) rep: GangKey,
+    pub(super) keys: Vec<GangKey>,
+    /// Members wanted of each gang.
+    pub(super) needs: Vec<u32>,
+    pub(super) candidates: Vec<Candidate>,
+    pub(super) is_strict: bool,
+}
+
+/// How a member fared.
+#[derive(Clone)]
+pub(super) enum Fate {
+    /// It was not asked: an equal one had been refused, or its gang has its quorum.
+    NotAsked,
+    /// It has a place.
+    Placed(Placement, Name),
+    /// No node took it.
+    Failed(Arc<Refusal>),
+}
+
+/// One order, tried.
+pub(super) struct Trial {
+    pub(super) order: &'static str,
+    pub(super) sequence: Vec<usize>,
+    pub(super) fates: Vec<Fate>,
+    /// Members placed of each gang.
+    pub(super) placed: Vec<u32>,
+}
+
+impl Trial {
+    fn is_quorum(&self, needs: &[u32]) -> bool {
+        self.placed.iter().zip(needs).all(|(placed, need)| placed >= need)
+    }
+
+    fn n_placed(&self) -> u32 {
+        self.placed.iter().sum()
+    }
+
+    /// Returns the members that were refused, in the order in which they were tried.
+    pub(super) fn failed(&self) -> Vec<usize> {
+        let failed = |i: &usize| matches!(self.fates[*i], Fate::Failed(_));
+        self.sequence.iter().copied().filter(failed).collect()
+    }
+}
+
+impl Scheduler {
+    /// Plans the unit of a gang group.
+    pub(in crate::cycle) fn step_gang(
+        &mut self,
+        unit: UnitId,
+        rep: &GangKey,
+        now: Now,
+        probe: &dyn Probe,
+    ) -> Option<Step> {
+        let asked = self.ask(unit, rep)?;
+        self.cycle += 1;
+        self.counters.attempts += 1;
+        self.begin_round(&asked);
+        let steps = match self.lacks_resources(&asked) {
+            Some(refusal) => self.refuse_group(&asked, refusal, None, now),
+            None if asked.is_strict => self.plan_strict(&asked, now, probe),
+            None => self.plan_waiting(&asked, now, probe),
+        };
+        self.review_gangs(now);
+        let mut steps = steps.into_iter();
+        let first = steps.next()?;
+        Some(Step { gang: Some(rep.clone()), others: steps.collect(), ..first })
+    }
+
+    /// Returns the members to place, the most important and oldest first, and how many are wanted.
+    fn ask(&mut self, unit: UnitId, rep: &GangKey) -> Option<Asked> {
+        let keys = self.gangs.groups.get(rep)?.keys.clone();
+        let mut candidates = Vec::new();
+        for id in &self.queue.unit(unit)?.pods {
+            let Some(record) = self.cluster.pod(*id) else { continue };
+            let key = record.pod.gang.as_ref().map(|mark| &mark.gang);
+            let Some(gang) = keys.iter().position(|k| Some(k) == key) else { continue };
+            let (pod, shape) = (record.pod.clone(), record.shape);
+            candidates.push(Candidate { id: *id, profile: self.profile_index(&pod), pod, shape, gang });
+        }
+        candidates.sort_by(|a, b| {
+            let order = b.pod.priority.cmp(&a.pod.priority).then(a.pod.created.cmp(&b.pod.created));
+            order.then_with(|| a.pod.key.cmp(&b.pod.key))
+        });
+        let gangs: Vec<_> = keys.iter().filter_map(|k| self.cluster.gangs().get(k)).collect();
+        let needs = gangs.iter().map(|g| g.need()).collect();
+        let is_strict = gangs.iter().any(|g| g.definition.mode == GangMode::Strict);
+        Some(Asked { unit, rep: rep.clone(), keys, needs, candidates, is_strict })
+    }
+
+    fn plan_strict(&mut self, asked: &Asked, now: Now, probe: &dyn Probe) -> Vec<Step> {
+        let (trial, tried) = match self.search(asked, now, probe) {
+            Ok(trial) => return self.keep_quorum(asked, &trial, now),
+            Err(failed) => failed,
+        };
+        let refusal = self.account(asked, &trial, tried);
+        self.refuse_group(asked, refusal, Some(&trial), now)
+    }
+
+    /// Tries the orders. When one gives every gang its quorum, its placements are made; else nothing is left of
+    /// any, and the one that came furthest is returned with the names of all.
+    fn search(
+        &mut self,
+        asked: &Asked,
+        now: Now,
+        probe: &dyn Probe,
+    ) -> Result<Trial, (Trial, Vec<&'static str>)> {
+        let shares = Shares::of(&self.cluster);
+        let ordered = |c: &Candidate| Ordered {
+            kind: (c.profile, c.shape),
+            size: shares.size(&c.pod.spec.requests.list),
+        };
+        let members: Vec<Ordered> = asked.candidates.iter().map(ordered).collect();
+        let mut open = orders::orders(&members);
+        open.reverse();
+        let is_mixed = open.len() > 1;
+        let mut tried: Vec<&'static str> = Vec::new();
+        let mut best: Option<Trial> = None;
+        let mut retries = 0;
+        loop {
+            let Some((name, sequence)) = open.pop().or_else(|| {
+                let best = best.as_ref().filter(|_| is_mixed && retries < orders::FAILED_FIRST)?;
+                retries += 1;
+                let next = orders::in_front(&best.sequence, &best.failed());
+                (next != best.sequence).then_some(("failed first", next))
+            }) else {
+                break;
+            };
+            let overlay = self.cluster.begin();
+            let trial = self.try_order(asked, name, sequence, true, now, probe);
+            if trial.is_quorum(&asked.needs) {
+                self.cluster.commit(overlay);
+                return Ok(trial);
+            }
+            self.cluster.rollback(overlay);
+            if tried.last() != Some(&name) {
+                tried.push(name);
+            }
+            if best.as_ref().is_none_or(|b| trial.n_placed() > b.n_placed()) {
+                best = Some(trial);
+            } else if name == "failed first" {
+                break;
+            }
+        }
+        let best = best.expect("the members' own order was tried");
+        tried.retain(|name| *name != best.order);
+        tried.insert(0, best.order);
+        Err((best, tried))
+    }
+
+    /// Places members one after another, each beside those before it. `only_quorum`: no more of a gang than are
+    /// wanted. What was placed stays until the caller's overlay ends.
+    pub(super) fn try_order(
+        &mut self,
+        asked: &Asked,
+        order: &'static str,
+        sequence: Vec<usize>,
+        only_quorum: bool,
+        now: Now,
+        probe: &dyn Probe,
+    ) -> Trial {
+        let mut fates = vec![Fate::NotAsked; asked.candidates.len()];
+        let mut placed = vec![0; asked.keys.len()];
+        // Equal members fare alike until something is placed.
+        let mut refused: SmallVec<[(usize, ShapeId); 4]> = SmallVec::new();
+        for i in sequence.iter().copied() {
+            let member = &asked.candidates[i];
+            let kind = (member.profile, member.shape);
+            let is_enough = only_quorum && placed[member.gang] >= asked.needs[member.gang];
+            let is_nominated = self.cluster.nominator().of(member.id).is_some();
+            if is_enough || (refused.contains(&kind) && !is_nominated) {
+                continue;
+            }
+            match self.place_member(member, now, probe) {
+                Ok((placement, node)) => {
+                    placed[member.gang] += 1;
+                    refused.clear();
+                    fates[i] = Fate::Placed(placement, node);
+                }
+                Err(refusal) => {
+                    refused.push(kind);
+                    fates[i] = Fate::Failed(refusal);
+                }
+            }
+        }
+        Trial { order, sequence, fates, placed }
+    }
+
+    fn place_member(
+        &mut self,
+        member: &Candidate,
+        now: Now,
+        probe: &dyn Probe,
+    ) -> Result<(Placement, Name), Arc<Refusal>> {
+        let Decided { decision, .. } =
+            self.decide(member.id, &member.pod, member.profile, member.shape, false, now, probe);
+        let placement = match decision {
+            Decision::Place(placement) => placement,
+            Decision::Refuse(refusal) => return Err(refusal),
+        };
+        let profile = self.profiles[member.profile].clone();
+        self.cluster.place(member.id, placement.node, Stage::Reserved);
+        if let Err(cause) = self.reserve_and_permit(&profile, (member.id, &member.pod), placement.node) {
+            self.cluster.release(member.id);
+            let by = crate::cycle::search::refused_by(&profile, std::iter::once(&cause));
+            return Err(Arc::new(Refusal::of_pod(cause, placement.total as usize, by)));
+        }
+        Ok((placement, self.cluster.slot(placement.node).name.clone()))
+    }
+
+    /// A quorum stands: its members are permitted together.
+    fn keep_quorum(&mut self, asked: &Asked, trial: &Trial, now: Now) -> Vec<Step> {
+        let placed: Vec<usize> =
+            trial.sequence.iter().copied().filter(|i| matches!(trial.fates[*i], Fate::Placed(..))).collect();
+        let outcome = GangOutcome::Placed { members: placed.len() as u32, order: trial.order };
+        self.store_gang_verdict(asked, outcome, now);
+        self.end_round(asked, trial, now);
+        let mut steps = Vec::new();
+        for i in &placed {
+            steps.push(self.settle_member(asked, *i, &trial.fates[*i], now));
+        }
+        self.note_satisfied(&asked.keys, now);
+        let ids: Vec<PodId> = placed.iter().map(|i| asked.candidates[*i].id).collect();
+        self.start_quorum(&asked.rep, &ids, now);
+        steps
+    }
+
+    /// A placed member leaves the unit and is in flight on its own.
+    pub(super) fn settle_member(&mut self, asked: &Asked, i: usize, fate: &Fate, now: Now) -> Step {
+        let member = &asked.candidates[i];
+        let step = self.step_of(asked, member);
+        self.fly(member.id, &member.pod, now);
+        let outcome = match fate {
+            Fate::Placed(placement, node) => {
+                self.take_up_nomination(member.id, &member.pod, node, now);
+                self.counters.placed += 1;
+                Outcome::Placed { placement: *placement, node: node.clone() }
+            }
+            Fate::NotAsked | Fate::Failed(_) => unreachable!("only placed members are settled"),
+        };
+        let verdict = self.store_verdict(member.id, outcome, None, now);
+        step(verdict)
+    }
+
+    fn step_of(
+        &self,
+        asked: &Asked,
+        member: &Candidate,
+    ) -> impl FnOnce(crate::cycle::Verdict) -> Step + use<> {
+        let unit = self.queue.unit(asked.unit);
+        let (attempts, first_queued_at) =
+            unit.map_or((0, std::time::Duration::ZERO), |u| (u.attempts, u.first_queued_at));
+        let (pod, profile) = (member.pod.clone(), member.profile);
+        move |verdict| Step {
+            pod,
+            profile,
+            attempts,
+            first_queued_at,
+            verdict,
+            table: None,
+            failure: None,
+            gang: None,
+            others: Vec::new(),
+        }
+    }
+
+    /// Makes the account of a group that was not placed.
+    pub(super) fn account(&self, asked: &Asked, trial: &Trial, orders: Vec<&'static str>) -> GangRefusal {
+        let total = asked.keys.iter().zip(&asked.needs).zip(&trial.placed);
+        let shares: Vec<GangShare> = total
+            .map(|((gang, wanted), placed)| GangShare {
+                gang: gang.clone(),
+                wanted: *wanted,
+                placeable: *placed,
+            })
+            .collect();
+        let is_short = |i: &usize| {
+            let gang = asked.candidates[*i].gang;
+            trial.placed[gang] < asked.needs[gang]
+        };
+        let failed = trial.failed();
+        let root = failed.iter().copied().find(is_short).or(failed.first().copied());
+        let root = root.and_then(|i| match &trial.fates[i] {
+            Fate::Failed(refusal) => Some((asked.candidates[i].pod.key.clone(), refusal.clone())),
+            _ => None,
+        });
+        let of_room = root.as_ref().is_some_and(|(_, refusal)| {
+            refusal
+                .reasons()
+                .any(|(r, _)| matches!(r.code, ReasonCode::InsufficientResource | ReasonCode::TooManyPods))
+        });
+        let code = match of_room {
+            true => ReasonCode::GangInsufficientCapacity,
+            false => ReasonCode::GangMemberUnschedulable,
+        };
+        let asked_for_not =
+            trial.fates.iter().enumerate().filter(|(i, f)| matches!(f, Fate::NotAsked) && is_short(i));
+        let not_evaluated = asked_for_not.count() as u32;
+        let message = words(&shares, root.as_ref());
+        GangRefusal { code, message, root_cause: root, shares, not_evaluated, orders }
+    }
+
+    /// Stores why nothing of a group was placed, tells its pods, and puts the unit where an event that could help
+    /// finds it.
+    pub(super) fn refuse_group(
+        &mut self,
+        asked: &Asked,
+        refusal: GangRefusal,
+        trial: Option<&Trial>,
+        now: Now,
+    ) -> Vec<Step> {
+        let refusal = Arc::new(refusal);
+        self.counters.refused += 1;
+        self.store_gang_verdict(asked, GangOutcome::Refused(refusal.clone()), now);
+        if let Some(trial) = trial {
+            self.end_round(asked, trial, now);
+        }
+        let steps = self.refuse_members(asked, &refusal, trial, now);
+        self.park(asked, trial, now);
+        steps
+    }
+
+    /// Gives each member that was not placed its verdict and its condition.
+    pub(super) fn refuse_members(
+        &mut self,
+        asked: &Asked,
+        refusal: &GangRefusal,
+        trial: Option<&Trial>,
+        now: Now,
+    ) -> Vec<Step> {
+        let total = self.cluster.present().len();
+        let code = match trial {
+            Some(_) => ReasonCode::GangSiblingUnschedulable,
+            None => refusal.code,
+        };
+        let of_siblings = Arc::new(member_refusal(code, &refusal.message, total));
+        let mut steps = Vec::new();
+        for (i, member) in asked.candidates.iter().enumerate() {
+            if self.cluster.pod(member.id).is_none_or(|r| r.node.is_some()) {
+                continue;
+            }
+            let own = match trial.map(|t| &t.fates[i]) {
+                Some(Fate::Failed(own)) => own.clone(),
+                _ => of_siblings.clone(),
+            };
+            let step = self.step_of(asked, member);
+            self.tell_changed(&member.pod, "Unschedulable", own.message());
+            let verdict = self.store_verdict(member.id, Outcome::Refused(own), None, now);
+            steps.push(step(verdict));
+        }
+        steps
+    }
+
+    /// The unit waits for an event that could help one of the members that failed.
+    pub(super) fn park(&mut self, asked: &Asked, trial: Option<&Trial>, now: Now) {
+        let at_least = self.gangs.common_rules().map(|r| r.backoff).unwrap_or_default();
+        let ways: Vec<(WakeGroup, PodId)> = match trial {
+            Some(trial) => trial.failed().into_iter().filter_map(|i| way(asked, trial, i)).collect(),
+            None => Vec::new(),
+        };
+        let any = asked.candidates.first().map(|c| {
+            (WakeGroup { shape: c.shape, profile: c.profile, refused_by: Default::default() }, c.id)
+        });
+        let ways = if ways.is_empty() { any.into_iter().collect() } else { ways };
+        self.queue.refuse_gang(asked.unit, ways, at_least, now.monotonic);
+    }
+
+    pub(super) fn store_gang_verdict(&mut self, asked: &Asked, outcome: GangOutcome, now: Now) {
+        let attempts = self.queue.unit(asked.unit).map_or(0, |u| u.attempts);
+        self.keep_gang_verdict(&asked.keys, attempts, outcome, now);
+        for key in &asked.keys {
+            self.cluster.gangs_mut().note(key, |gang| gang.history.attempts += 1);
+        }
+    }
+
+    /// Stores what became of a group.
+    pub(super) fn keep_gang_verdict(
+        &mut self,
+        keys: &[GangKey],
+        attempts: u32,
+        outcome: GangOutcome,
+        now: Now,
+    ) {
+        let changes = self.cluster.changes().head();
+        let verdict =
+            GangVerdict { cycle: self.cycle, attempts, at: now, changes, group: keys.into(), outcome };
+        let verdict = Arc::new(verdict);
+        for key in keys {
+            self.gangs.verdicts.insert(key.clone(), verdict.clone());
+        }
+    }
+
+    /// Koordinator's rounds: when every waiting member was tried in this one, the next begins.
+    fn begin_round(&mut self, asked: &Asked) {
+        for (at, key) in asked.keys.iter().enumerate() {
+            let waiting: Vec<PodId> =
+                asked.candidates.iter().filter(|c| c.gang == at).map(|c| c.id).collect();
+            self.cluster.gangs_mut().note(key, |gang| {
+                let cycle = gang.history.schedule_cycle;
+                if waiting.iter().all(|id| gang.members.get(id).is_some_and(|m| m.round == cycle)) {
+                    gang.history.schedule_cycle += 1;
+                    gang.history.is_cycle_valid = true;
+                }
+            });
+        }
+    }
+
+    /// Notes who was tried in this round, and how each fared.
+    pub(super) fn end_round(&mut self, asked: &Asked, trial: &Trial, now: Now) {
+        let mut of_gang: FxHashMap<usize, Vec<(PodId, LastTry)>> = FxHashMap::default();
+        for (i, member) in asked.candidates.iter().enumerate() {
+            let last = match &trial.fates[i] {
+                Fate::NotAsked => LastTry::NotEvaluated,
+                Fate::Placed(..) => LastTry::Placeable,
+                Fate::Failed(_) => LastTry::Failed,
+            };
+            of_gang.entry(member.gang).or_default().push((member.id, last));
+        }
+        for (at, key) in asked.keys.iter().enumerate() {
+            let lasts = of_gang.remove(&at).unwrap_or_default();
+            self.cluster.gangs_mut().note(key, |gang| {
+                let cycle = gang.history.schedule_cycle;
+                for (id, last) in lasts {
+                    if last == LastTry::Failed && asked.is_strict {
+                        gang.history.is_cycle_valid = false;
+                    }
+                    if let Some(member) = gang.members.get_mut(&id) {
+                        member.round = cycle;
+                        member.last = last;
+                    }
+                }
+                if trial.n_placed() > 0 && trial.is_quorum(&asked.needs) {
+                    gang.history.schedule_start.get_or_insert(now);
+                }
+            });
+        }
+    }
+
+    pub(super) fn note_satisfied(&mut self, keys: &[GangKey], now: Now) {
+        for key in keys {
+            self.cluster.gangs_mut().note(key, |gang| {
+                gang.history.once_satisfied = true;
+                gang.history.is_partial = true;
+                gang.history.rejected = None;
+                gang.history.schedule_start.get_or_insert(now);
+            });
+        }
+    }
+}
+
+fn way(asked: &Asked, trial: &Trial, i: usize) -> Option<(WakeGroup, PodId)> {
+    let member = &asked.candidates[i];
+    match &trial.fates[i] {
+        Fate::Failed(refusal) => {
+            let (shape, profile) = (member.shape, member.profile);
+            Some((WakeGroup { shape, profile, refused_by: refusal.refused_by }, member.id))
+        }
+        _ => None,
+    }
+}
+
+/// Says in words how far a group came.
+fn words(shares: &[GangShare], root: Option<&(crate::model::PodKey, Arc<Refusal>)>) -> Arc<str> {
+    let of_gang = |s: &GangShare| {
+        format!("{}: {} of {} members that its quorum needs can be placed", s.gang, s.placeable, s.wanted)
+    };
+    let gangs: Vec<String> = shares.iter().map(of_gang).collect();
+    let gangs = gangs.join("; ");
+    match root {
+        Some((pod, refusal)) => format!("{gangs}; {pod} cannot: {}", refusal.message()).into(),
+        None => gangs.into(),
+    }
+}

@@ -1,0 +1,86 @@
+//! Amounts over the whole cluster: how large a member is, and whether a gang's `minResources` are free.
+
+use pellucid_api::reason::ReasonCode;
+
+use super::plan::Asked;
+use super::verdict::{GangRefusal, GangShare};
+use crate::cluster::Cluster;
+use crate::cluster::gangs::Gang;
+use crate::cycle::scheduler::Scheduler;
+use crate::model::collections::FxHashMap;
+use crate::model::quantity::format_amount;
+use crate::model::requests::ResourceList;
+use crate::model::{Name, NodeIdx};
+
+/// What all nodes offer, to measure members by.
+pub(super) struct Shares {
+    totals: FxHashMap<Name, i64>,
+}
+
+impl Shares {
+    pub(super) fn of(cluster: &Cluster) -> Self {
+        let columns = cluster.columns();
+        let total = |r| sum(cluster, |node| columns.allocatable(node, r));
+        Self { totals: columns.offered().map(|r| (columns.name(r), total(r))).collect() }
+    }
+
+    /// Returns the greatest share of the cluster that is asked for of any resource, in millionths of millionths.
+    pub(super) fn size(&self, list: &ResourceList) -> u128 {
+        let share = |(name, amount): (Name, i64)| match self.totals.get(&name) {
+            Some(total) if *total > 0 => amount as u128 * 1_000_000_000_000 / *total as u128,
+            // Nobody offers it: no member is larger.
+            _ => u128::MAX,
+        };
+        list.named().map(share).max().unwrap_or(0)
+    }
+}
+
+fn sum(cluster: &Cluster, of: impl Fn(NodeIdx) -> i64) -> i64 {
+    cluster.present().iter().fold(0_i64, |sum, node| sum.saturating_add(of(*node)))
+}
+
+impl Scheduler {
+    /// Returns why nothing is planned: less is free in the whole cluster than a gang's `minResources`, what its
+    /// members hold already being counted as free.
+    pub(super) fn lacks_resources(&self, asked: &Asked) -> Option<GangRefusal> {
+        for (key, need) in asked.keys.iter().zip(&asked.needs) {
+            let Some(gang) = self.cluster.gangs().get(key).filter(|_| *need > 0) else { continue };
+            let Some(wanted) = &gang.definition.min_resources else { continue };
+            for (name, amount) in wanted.named() {
+                let free = self.free(gang, &name);
+                if free < amount {
+                    let (asks, free) = (format_amount(&name, amount), format_amount(&name, free));
+                    let message = format!("{key}: minResources asks for {asks} of {name}, {free} are free");
+                    return Some(refusal(asked, message));
+                }
+            }
+        }
+        None
+    }
+
+    fn free(&self, gang: &Gang, name: &Name) -> i64 {
+        let columns = self.cluster.columns();
+        let Some(resource) = columns.find(name) else { return 0 };
+        let free = sum(&self.cluster, |node| columns.free(node, resource).max(0));
+        let placed = gang.members.keys().filter_map(|id| self.cluster.pod(*id)).filter(|r| r.node.is_some());
+        let own = placed.map(|r| amount_of(&r.pod.spec.requests.list, name));
+        own.fold(free, i64::saturating_add)
+    }
+}
+
+fn amount_of(list: &ResourceList, name: &Name) -> i64 {
+    list.named().find(|(n, _)| n == name).map_or(0, |(_, amount)| amount)
+}
+
+fn refusal(asked: &Asked, message: String) -> GangRefusal {
+    let shares = asked.keys.iter().zip(&asked.needs);
+    let shares = shares.map(|(gang, wanted)| GangShare { gang: gang.clone(), wanted: *wanted, placeable: 0 });
+    GangRefusal {
+        code: ReasonCode::GangMinResources,
+        message: message.into(),
+        root_cause: None,
+        shares: shares.collect(),
+        not_evaluated: asked.candidates.len() as u32,
+        orders: Vec::new(),
+    }
+}

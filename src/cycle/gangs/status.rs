@@ -1,0 +1,185 @@
+//! What a PodGroup's status should say. One writer: nobody else in this scheduler writes it.
+//!
+//! A gang with its quorum running is Running, whatever failed beside it; Finished is final.
+
+use std::sync::Arc;
+
+use super::gate;
+use super::verdict::GangOutcome;
+use crate::cluster::gangs::{Gang, GangFrom};
+use crate::cycle::scheduler::Scheduler;
+use crate::framework::effect::{Effect, GroupStatusOrder};
+use crate::model::gang::{Dialect, GroupCondition, GroupPhase, GroupStatus, PodGroup};
+use crate::model::pod::PodPhase;
+use crate::model::{GangKey, Now, Object, Pod};
+
+/// Members of a gang as the API server sees them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    created: u32,
+    bound: u32,
+    running: u32,
+    succeeded: u32,
+    failed: u32,
+}
+
+impl Scheduler {
+    /// Orders the status of a gang's PodGroup, when it should say something else than it says.
+    pub(super) fn write_status(&mut self, key: &GangKey, _now: Now) {
+        if !self.gangs.common_rules().is_some_and(|rules| rules.writes_status) {
+            return;
+        }
+        let Some(gang) = self.cluster.gangs().get(key).cloned() else { return };
+        let GangFrom::PodGroup(kind) = gang.definition.from else { return };
+        let at = (key.namespace.clone(), key.name.clone());
+        let Some(Object::PodGroup(group)) = self.cluster.objects().get(kind, &at).map(Arc::as_ref) else {
+            return;
+        };
+        if group.deleting {
+            return;
+        }
+        let status = self.status_of(&gang, group);
+        if status == group.status {
+            self.gangs.written.remove(key);
+            return;
+        }
+        if self.gangs.written.get(key) == Some(&status) {
+            return;
+        }
+        let uid = group.uid.clone();
+        self.gangs.written.insert(key.clone(), status.clone());
+        self.order(Effect::GroupStatus(GroupStatusOrder { kind, group: key.clone(), uid, status }));
+    }
+
+    fn status_of(&self, gang: &Gang, group: &PodGroup) -> GroupStatus {
+        let pods: Vec<&Pod> = self.cluster.gang_pods(gang).into_iter().map(|(_, pod)| &**pod).collect();
+        let running = pods.iter().filter(|p| p.phase == PodPhase::Running).count() as u32;
+        let (succeeded, failed) = gang.ended();
+        let ended = succeeded + failed;
+        let (created, bound) = (gang.created(), gang.counts.bound + ended);
+        let tally = Tally { created, bound, running, succeeded, failed };
+        let phase = phase(group.status.phase.unwrap_or_default(), gang, tally);
+        let known = group.status.schedule_start;
+        let began = gang.history.schedule_start.map(|now| now.wall.as_secs() as i64);
+        let occupied_by = match group.status.occupied_by.is_empty() {
+            true => occupied_by(&pods),
+            false => group.status.occupied_by.clone(),
+        };
+        GroupStatus {
+            phase: Some(phase),
+            occupied_by,
+            scheduled: bound,
+            running,
+            succeeded,
+            failed,
+            schedule_start: known.or(began),
+            condition: self.condition_of(gang, bound),
+        }
+    }
+
+    fn condition_of(&self, gang: &Gang, bound: u32) -> Option<GroupCondition> {
+        let is_whole = bound >= gang.definition.min;
+        match gang.definition.dialect {
+            Dialect::Native if is_whole || gang.definition.is_basic => Some(GroupCondition {
+                kind: "PodGroupScheduled",
+                is_true: true,
+                reason: "Scheduled".into(),
+                message: "All required pods have been successfully scheduled".into(),
+            }),
+            Dialect::Native => {
+                let message = self.trouble_of(gang)?;
+                let (kind, reason) = ("PodGroupScheduled", "Unschedulable".into());
+                Some(GroupCondition { kind, is_true: false, reason, message })
+            }
+            Dialect::KubeBatch => {
+                let message = self.trouble_of(gang).filter(|_| !is_whole)?;
+                let reason = match gang.history.short_since {
+                    Some(_) => "NotEnoughTasks",
+                    None => "NotEnoughResources",
+                };
+                Some(GroupCondition { kind: "Unschedulable", is_true: true, reason: reason.into(), message })
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns what keeps a gang from its quorum, in words.
+    fn trouble_of(&self, gang: &Gang) -> Option<Arc<str>> {
+        if gang.history.short_since.is_some() || gang.definition.undefined.is_some() {
+            let ready = |_: &GangKey| gang.counts.pending;
+            return gate::block(self.cluster.gangs(), &gang.key, ready).map(|block| block.message().into());
+        }
+        match &self.gangs.verdicts.get(&gang.key)?.outcome {
+            GangOutcome::Placed { .. } => None,
+            GangOutcome::Waiting { refusal, .. } | GangOutcome::Refused(refusal) => {
+                Some(refusal.message.clone())
+            }
+            GangOutcome::Released { message, .. } => Some(message.clone()),
+        }
+    }
+}
+
+/// Returns the phase that follows another one.
+fn phase(before: GroupPhase, gang: &Gang, of: Tally) -> GroupPhase {
+    let min = gang.definition.min;
+    if before == GroupPhase::Finished || (min > 0 && of.succeeded >= min) {
+        return GroupPhase::Finished;
+    }
+    if gang.definition.undefined.is_some() {
+        return GroupPhase::Unknown;
+    }
+    let reached = of.running + of.succeeded;
+    if reached >= min && reached > 0 {
+        GroupPhase::Running
+    } else if of.failed > 0 && of.failed + reached >= min {
+        GroupPhase::Failed
+    } else if of.created < min || of.created == 0 {
+        GroupPhase::Pending
+    } else if of.bound >= min && of.bound > 0 {
+        GroupPhase::Scheduled
+    } else if gang.history.schedule_start.is_some() || gang.history.attempts > 0 {
+        GroupPhase::Scheduling
+    } else {
+        GroupPhase::PreScheduling
+    }
+}
+
+/// Returns `namespace/controller` of the pods, sorted, joined by commas.
+fn occupied_by(pods: &[&Pod]) -> Arc<str> {
+    let owner = |p: &&Pod| p.controller.as_ref().map(|c| format!("{}/{}", p.key.namespace, c.name));
+    let mut owners: Vec<String> = pods.iter().filter_map(owner).collect();
+    owners.sort();
+    owners.dedup();
+    owners.join(",").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::Gangs;
+
+    #[test]
+    fn phases_follow_the_members() {
+        let mut gang = Gangs::for_test(&GangKey::new("d", "g"), 3);
+        let tally =
+            |created, bound, running, succeeded, failed| Tally { created, bound, running, succeeded, failed };
+        let next = |gang: &Gang, before, of| phase(before, gang, of);
+        use GroupPhase::{Failed, Finished, Pending, PreScheduling, Running, Scheduled, Scheduling};
+        assert_eq!(next(&gang, Pending, tally(0, 0, 0, 0, 0)), Pending);
+        assert_eq!(next(&gang, Pending, tally(2, 0, 0, 0, 0)), Pending);
+        assert_eq!(next(&gang, Pending, tally(3, 0, 0, 0, 0)), PreScheduling);
+        gang.history.attempts = 1;
+        assert_eq!(next(&gang, PreScheduling, tally(3, 0, 0, 0, 0)), Scheduling);
+        assert_eq!(next(&gang, Scheduling, tally(3, 3, 2, 0, 0)), Scheduled);
+        assert_eq!(next(&gang, Scheduled, tally(3, 3, 3, 0, 0)), Running);
+        assert_eq!(
+            next(&gang, Running, tally(4, 4, 3, 0, 1)),
+            Running,
+            "a quorum runs, whatever failed beside it"
+        );
+        assert_eq!(next(&gang, Running, tally(3, 3, 0, 2, 1)), Failed);
+        assert_eq!(next(&gang, Running, tally(4, 4, 0, 3, 1)), Finished);
+        assert_eq!(next(&gang, Finished, tally(0, 0, 0, 0, 0)), Finished, "it is final");
+        assert_eq!(next(&gang, Failed, tally(4, 4, 3, 0, 1)), Running, "a failed pod was made anew");
+    }
+}

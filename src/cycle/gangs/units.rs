@@ -1,0 +1,308 @@
+//! Keeps the units of gang groups in step with the state: who joins, who leaves, when a group becomes whole or
+//! falls apart.
+
+use std::sync::Arc;
+
+use super::Group;
+use crate::cycle::inputs::rank;
+use crate::cycle::scheduler::Scheduler;
+use crate::model::{GangKey, Now, Pod, PodId, PodKey};
+use crate::queue::{QueueStage, Unit, UnitId, WakeReason};
+
+impl Scheduler {
+    /// Returns the gang of a pod, when its profile schedules gangs.
+    pub(in crate::cycle) fn gang_of<'p>(&self, pod: &'p Pod) -> Option<&'p GangKey> {
+        let profile = *self.profile_of.get(&pod.scheduler_name)?;
+        self.gangs.rules.get(profile)?.as_ref()?;
+        pod.gang.as_ref().map(|mark| &mark.gang)
+    }
+
+    /// Puts a pod that is not placed into the unit of its gang group. Returns false when it is to be scheduled
+    /// on its own: it has no gang, or the group has its quorum.
+    pub(in crate::cycle) fn enlist(&mut self, id: PodId, pod: &Arc<Pod>, now: Now) -> bool {
+        let Some(key) = self.gang_of(pod).cloned() else { return false };
+        self.form_group(&key, now);
+        let Some(rep) = self.gangs.of.get(&key).cloned() else { return false };
+        let Some(group) = self.gangs.groups.get_mut(&rep) else { return false };
+        if group.is_satisfied {
+            return false;
+        }
+        let at = group.keys.iter().position(|k| *k == key).unwrap_or(0);
+        group.ready[at] += 1;
+        match group.unit {
+            Some(unit) => self.join_unit(unit, id, pod, now),
+            None => {
+                let unit = self.make_unit(&rep, id, pod, now);
+                let unit = self.queue.add_gated(unit, now.monotonic);
+                if let Some(group) = self.gangs.groups.get_mut(&rep) {
+                    group.unit = Some(unit);
+                }
+            }
+        }
+        self.judge_gated(&rep, id, now);
+        // Whether the group may be planned is looked at when all changes are in.
+        self.cluster.gangs_mut().note(&key, |_| ());
+        true
+    }
+
+    fn join_unit(&mut self, unit: UnitId, id: PodId, pod: &Pod, now: Now) {
+        self.queue.attach(unit, id);
+        let (profile, own) = (self.profile_index(pod), self.own_priority(unit));
+        if own.is_none() {
+            let rank = rank(&self.profiles[profile], pod);
+            if self.queue.unit(unit).is_some_and(|u| u.rank < rank) {
+                self.queue.reorder(unit, rank);
+            }
+        }
+        // It may be what the others lacked.
+        self.queue.wake_changed(unit, WakeReason::Changed, now.monotonic);
+    }
+
+    fn make_unit(&self, rep: &GangKey, id: PodId, pod: &Pod, now: Now) -> Unit {
+        let gangs = self.cluster.gangs();
+        let keys = self.gangs.groups.get(rep).map(|g| g.keys.clone()).unwrap_or_default();
+        let definitions = keys.iter().filter_map(|k| gangs.get(k)).map(|g| g.definition.clone());
+        let definitions: Vec<_> = definitions.collect();
+        let created = definitions.iter().map(|d| d.created).min().unwrap_or(pod.created);
+        let own = definitions.iter().filter_map(|d| d.priority).max();
+        let profile = self.profile_index(pod);
+        let rank = own.map_or_else(|| rank(&self.profiles[profile], pod), i64::from);
+        let key = PodKey { namespace: rep.namespace.clone(), name: (*rep.name).into() };
+        let unit = Unit::single(id, key, profile, rank, created, now.monotonic);
+        Unit { gang: Some(rep.clone()), ..unit }
+    }
+
+    fn own_priority(&self, unit: UnitId) -> Option<i32> {
+        let rep = self.queue.unit(unit)?.gang.as_ref()?;
+        let keys = &self.gangs.groups.get(rep)?.keys;
+        keys.iter().filter_map(|k| self.cluster.gangs().get(k)?.definition.priority).max()
+    }
+
+    pub(in crate::cycle) fn profile_index(&self, pod: &Pod) -> usize {
+        self.profile_of.get(&pod.scheduler_name).copied().unwrap_or(0)
+    }
+
+    /// Takes a pod out of the unit of its group, if it is in one.
+    pub(in crate::cycle) fn delist(&mut self, id: PodId, pod: &Pod) -> bool {
+        let Some(unit) = self.queue.unit_of(id) else { return false };
+        let Some(rep) = self.queue.unit(unit).and_then(|u| u.gang.clone()) else { return false };
+        if let Some(group) = self.gangs.groups.get_mut(&rep) {
+            group.told.remove(&id);
+            let key = pod.gang.as_ref().map(|mark| &mark.gang);
+            if let Some(at) = group.keys.iter().position(|k| Some(k) == key) {
+                group.ready[at] = group.ready[at].saturating_sub(1);
+            }
+            if self.queue.unit(unit).is_some_and(|u| u.pods.len() == 1) {
+                group.unit = None;
+                let keys = group.keys.clone();
+                self.keep_rejection(unit, &keys);
+            }
+        }
+        self.queue.detach(id);
+        if let Some(mark) = &pod.gang {
+            self.cluster.gangs_mut().note(&mark.gang, |_| ());
+        }
+        true
+    }
+
+    /// The last pod leaves: if pods of the gang come again soon, the rejection still holds.
+    fn keep_rejection(&mut self, unit: UnitId, keys: &[GangKey]) {
+        let Some(unit) = self.queue.unit(unit) else { return };
+        let rejected = (unit.refusals > 0).then_some((unit.refusals, unit.backoff_until));
+        for key in keys {
+            self.cluster.gangs_mut().note(key, |gang| gang.history.rejected = rejected);
+        }
+    }
+
+    /// Makes sure that a gang's group is known with the gangs it has now.
+    fn form_group(&mut self, key: &GangKey, now: Now) {
+        let mut open = vec![key.clone()];
+        let mut moved = Vec::new();
+        while let Some(key) = open.pop() {
+            let keys = self.cluster.gangs().group_of(&key);
+            let known = self.gangs.of.get(&key).and_then(|rep| self.gangs.groups.get(rep));
+            if known.is_some_and(|group| group.keys == keys) {
+                continue;
+            }
+            let mut left: Vec<GangKey> = Vec::new();
+            for old in keys.iter().chain([&key]) {
+                let (pods, others) = self.dissolve(old);
+                moved.extend(pods);
+                left.extend(others.into_iter().filter(|k| !keys.contains(k)));
+            }
+            let (rep, ready) = (keys[0].clone(), vec![0; keys.len()]);
+            for key in &keys {
+                self.gangs.of.insert(key.clone(), rep.clone());
+            }
+            let is_satisfied = self.has_quorum(&keys);
+            self.gangs.groups.insert(rep, Group { keys, ready, is_satisfied, ..Group::default() });
+            open.extend(left.into_iter().filter(|k| self.cluster.gangs().get(k).is_some()));
+        }
+        for id in moved {
+            self.enqueue(id, now);
+        }
+    }
+
+    /// Ends the group of a gang. Returns the pods of its unit and its gangs.
+    fn dissolve(&mut self, key: &GangKey) -> (Vec<PodId>, Vec<GangKey>) {
+        let Some(rep) = self.gangs.of.get(key).cloned() else { return Default::default() };
+        let Some(group) = self.gangs.groups.remove(&rep) else { return Default::default() };
+        if let Some(at) = group.look_at {
+            self.gangs.deadlines.remove(&(at, rep));
+        }
+        for key in &group.keys {
+            self.gangs.of.remove(key);
+        }
+        let pods = group.unit.and_then(|unit| self.queue.remove(unit)).map(|unit| unit.pods.to_vec());
+        (pods.unwrap_or_default(), group.keys)
+    }
+
+    fn has_quorum(&self, keys: &[GangKey]) -> bool {
+        let gangs = keys.iter().filter_map(|k| self.cluster.gangs().get(k));
+        gangs.into_iter().all(|g| g.definition.undefined.is_none() && g.is_satisfied())
+    }
+
+    /// Looks at every gang that changed: its group, whether it has its quorum, whether it may be planned.
+    pub(in crate::cycle) fn review_gangs(&mut self, now: Now) {
+        loop {
+            let changed = self.cluster.gangs_mut().take_changed();
+            if changed.is_empty() {
+                return;
+            }
+            if self.gangs.common_rules().is_none() {
+                continue;
+            }
+            for key in changed {
+                self.review(&key, now);
+            }
+        }
+    }
+
+    fn review(&mut self, key: &GangKey, now: Now) {
+        let Some(gang) = self.cluster.gangs().get(key) else {
+            let (pods, others) = self.dissolve(key);
+            self.gangs.verdicts.remove(key);
+            self.gangs.written.remove(key);
+            for other in others.iter().filter(|k| *k != key) {
+                self.form_group(other, now);
+            }
+            pods.into_iter().for_each(|id| self.enqueue(id, now));
+            return;
+        };
+        if gang.created() == 0 && gang.history.empty_since.is_none() {
+            self.cluster.gangs_mut().note_empty(key, now.monotonic);
+        }
+        self.form_group(key, now);
+        let Some(rep) = self.gangs.of.get(key).cloned() else { return };
+        let Some(group) = self.gangs.groups.get(&rep) else { return };
+        let (keys, was) = (group.keys.clone(), group.is_satisfied);
+        let is = self.has_quorum(&keys);
+        if is != was {
+            self.turn(&rep, is, now);
+        }
+        self.gate_group(&rep, now);
+        self.write_status(key, now);
+    }
+
+    /// A group reached its quorum, so the rest of its pods are scheduled one by one; or it lost it.
+    fn turn(&mut self, rep: &GangKey, is_satisfied: bool, now: Now) {
+        let Some(group) = self.gangs.groups.get_mut(rep) else { return };
+        group.is_satisfied = is_satisfied;
+        let keys = group.keys.clone();
+        let pods = if is_satisfied {
+            group.ready.iter_mut().for_each(|n| *n = 0);
+            group.unit.take().and_then(|unit| self.queue.remove(unit)).map(|u| u.pods.to_vec())
+        } else {
+            Some(self.singles_of(&keys))
+        };
+        let mut pods = pods.unwrap_or_default();
+        pods.sort_by_cached_key(|id| self.cluster.pod(*id).map(|r| r.pod.key.clone()));
+        for id in pods {
+            self.enqueue(id, now);
+        }
+    }
+
+    /// Takes the units of members that wait on their own out of the queue.
+    fn singles_of(&mut self, keys: &[GangKey]) -> Vec<PodId> {
+        let gangs = keys.iter().filter_map(|k| self.cluster.gangs().get(k));
+        let pods: Vec<PodId> = gangs.flat_map(|g| g.members.keys().copied()).collect();
+        let mut singles = Vec::new();
+        for id in pods {
+            let Some(unit_id) = self.queue.unit_of(id) else { continue };
+            let Some(unit) = self.queue.unit(unit_id) else { continue };
+            let is_held = unit.stage == QueueStage::Gated || unit.stage == QueueStage::InFlight;
+            if unit.gang.is_none() && !is_held {
+                self.queue.remove(unit_id);
+                singles.push(id);
+            }
+        }
+        singles
+    }
+
+    /// A member that had a place comes back: to the unit of its group, or to wait on its own.
+    pub(in crate::cycle) fn come_back(&mut self, id: PodId, pod: &Arc<Pod>, unit: UnitId, now: Now) {
+        let was = self.queue.unit(unit).map(|u| (u.attempts, u.first_queued_at));
+        self.queue.remove(unit);
+        self.cluster.gangs_mut().note_member(pod, id, |member| {
+            member.since = Some(now);
+            member.deadline = None;
+        });
+        // Its gang may be short of its quorum again.
+        self.review_gangs(now);
+        if self.queue.unit_of(id).is_none() {
+            self.enqueue(id, now);
+            self.review_gangs(now);
+        }
+        if let Some(unit) = self.queue.unit_of(id) {
+            self.queue.fail_in_front(unit, was, now.monotonic);
+        }
+    }
+
+    /// The API server has confirmed a member.
+    pub(in crate::cycle) fn note_bound(&mut self, id: PodId, now: Now) {
+        let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) else { return };
+        let Some(key) = pod.gang.as_ref().map(|mark| &mark.gang) else { return };
+        self.cluster.gangs_mut().note_member(&pod, id, |member| {
+            member.since = Some(now);
+            member.deadline = None;
+        });
+        let is_whole = self
+            .cluster
+            .gangs()
+            .get(key)
+            .is_some_and(|g| g.history.is_partial && g.counts.bound + g.ended().0 >= g.definition.min);
+        if is_whole {
+            self.cluster.gangs_mut().note(key, |gang| gang.history.is_partial = false);
+        }
+    }
+
+    /// Returns when something about gangs falls due.
+    pub(in crate::cycle) fn gang_deadline(&self) -> Option<std::time::Duration> {
+        let rules = self.gangs.common_rules()?;
+        let expiry = self.cluster.gangs().next_expiry(rules.expiration);
+        self.gangs.next_deadline().into_iter().chain(expiry).min()
+    }
+
+    /// Does what is due about gangs. Returns whether anything was.
+    pub(in crate::cycle) fn tick_gangs(&mut self, now: Now) -> bool {
+        let Some(rules) = self.gangs.common_rules() else { return false };
+        let mut any = false;
+        while let Some((at, rep)) =
+            self.gangs.deadlines.first().filter(|(at, _)| *at <= now.monotonic).cloned()
+        {
+            any = true;
+            self.gangs.deadlines.remove(&(at, rep.clone()));
+            if let Some(group) = self.gangs.groups.get_mut(&rep) {
+                group.look_at = None;
+            }
+            self.expire_waiting(&rep, now);
+            self.tell_blocked(&rep, now);
+        }
+        let expired = self.cluster.expire_gangs(now.monotonic, rules.expiration);
+        any |= expired;
+        if any {
+            self.review_gangs(now);
+        }
+        any
+    }
+}

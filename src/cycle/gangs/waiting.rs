@@ -1,0 +1,200 @@
+//! NonStrict: members that fit take their places and wait for the others, with a deadline.
+//!
+//! A failed member does not stop its siblings. In the dialect of scheduler-plugins its argument
+//! `podGroupRejectPercentage` holds besides: when a member failed and more than that share of the quorum is
+//! missing, the places that wait are given up at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid_api::reason::ReasonCode;
+
+use super::plan::{Asked, Fate};
+use super::verdict::{GangOutcome, member_refusal};
+use crate::cluster::gangs::{Gang, Release};
+use crate::cluster::{ClusterEvent, Stage};
+use crate::cycle::decision::Outcome;
+use crate::cycle::scheduler::{Scheduler, Step};
+use crate::framework::gangs::GangRules;
+use crate::model::gang::Dialect;
+use crate::model::time::Probe;
+use crate::model::{GangKey, Now, Pod, PodId};
+use crate::queue::Unit;
+
+impl Scheduler {
+    /// Places what fits; the members wait, or all are permitted when the quorum is there.
+    pub(super) fn plan_waiting(&mut self, asked: &Asked, now: Now, probe: &dyn Probe) -> Vec<Step> {
+        let sequence = (0..asked.candidates.len()).collect();
+        let overlay = self.cluster.begin();
+        let trial = self.try_order(asked, "queue order", sequence, false, now, probe);
+        for (member, fate) in asked.candidates.iter().zip(&trial.fates) {
+            if matches!(fate, Fate::Placed(..)) {
+                self.cluster.set_stage(member.id, Stage::Waiting);
+            }
+        }
+        self.cluster.commit(overlay);
+        self.end_round(asked, &trial, now);
+        let mut steps = Vec::new();
+        for (i, fate) in trial.fates.iter().enumerate() {
+            if matches!(fate, Fate::Placed(..)) {
+                steps.push(self.settle_member(asked, i, fate, now));
+                self.begin_wait(asked, i, now);
+            }
+        }
+        let placed = trial.placed.iter().sum();
+        if self.have_quorum(&asked.keys) {
+            let outcome = GangOutcome::Placed { members: placed, order: trial.order };
+            self.store_gang_verdict(asked, outcome, now);
+            self.permit_waiting(&asked.keys, now);
+            return steps;
+        }
+        let refusal = Arc::new(self.account(asked, &trial, vec![trial.order]));
+        self.counters.refused += 1;
+        self.store_gang_verdict(asked, GangOutcome::Waiting { placed, refusal: refusal.clone() }, now);
+        if !trial.failed().is_empty() && self.is_hopeless(&asked.keys) {
+            self.release_waiting(&asked.rep, ReasonCode::GangRejected, &refusal.message, now);
+        }
+        steps.extend(self.refuse_members(asked, &refusal, Some(&trial), now));
+        if self.queue.unit(asked.unit).is_some() {
+            self.park(asked, Some(&trial), now);
+        }
+        steps
+    }
+
+    fn begin_wait(&mut self, asked: &Asked, i: usize, now: Now) {
+        let member = &asked.candidates[i];
+        let rules = self.rules_of(&member.pod);
+        let key = &asked.keys[member.gang];
+        let wait = self.cluster.gangs().get(key).map_or(Duration::ZERO, |g| g.wait(rules.permit_wait));
+        let deadline = now.monotonic + wait;
+        self.cluster.gangs_mut().note_member(&member.pod, member.id, |m| m.deadline = Some(deadline));
+        self.cluster.gangs_mut().note(key, |gang| {
+            gang.history.schedule_start.get_or_insert(now);
+        });
+        self.gangs.look_again(&asked.rep, deadline);
+    }
+
+    fn rules_of(&self, pod: &Pod) -> GangRules {
+        self.gangs.rules.get(self.profile_index(pod)).copied().flatten().unwrap_or_default()
+    }
+
+    fn have_quorum(&self, keys: &[GangKey]) -> bool {
+        keys.iter().filter_map(|k| self.cluster.gangs().get(k)).all(|gang| gang.is_satisfied())
+    }
+
+    /// The gap rule of scheduler-plugins.
+    fn is_hopeless(&self, keys: &[GangKey]) -> bool {
+        let Some(rules) = self.gangs.common_rules() else { return false };
+        let gangs = keys.iter().filter_map(|k| self.cluster.gangs().get(k));
+        gangs.into_iter().any(|gang| {
+            gang.definition.dialect == Dialect::Coscheduling && gap_exceeds(gang, rules.reject_percentage)
+        })
+    }
+
+    /// The waiting members of a group go on to their Bindings.
+    pub(super) fn permit_waiting(&mut self, keys: &[GangKey], now: Now) {
+        self.note_satisfied(keys, now);
+        let mut events = Vec::new();
+        for (id, pod) in self.waiting_of(keys) {
+            self.cluster.gangs_mut().note_member(&pod, id, |m| m.deadline = None);
+            if let Some(unit) = self.queue.unit_of(id) {
+                self.cluster.set_stage(id, Stage::Permitted);
+                self.start_binding(id, unit, now, &mut events);
+            }
+        }
+        for event in &events {
+            self.wake(event, now);
+        }
+    }
+
+    /// Returns the waiting members of some gangs, by priority, age and name.
+    fn waiting_of(&self, keys: &[GangKey]) -> Vec<(PodId, Arc<Pod>)> {
+        let gangs = keys.iter().filter_map(|k| self.cluster.gangs().get(k));
+        let ids = gangs.flat_map(|g| g.members.keys().copied());
+        let records = ids.filter_map(|id| Some((id, self.cluster.pod(id)?)));
+        let waiting = records.filter(|(_, r)| r.stage == Stage::Waiting);
+        let mut pods: Vec<_> = waiting.map(|(id, r)| (id, r.pod.clone())).collect();
+        pods.sort_by(|(_, a), (_, b)| {
+            b.priority.cmp(&a.priority).then((a.created, &a.key).cmp(&(b.created, &b.key)))
+        });
+        pods
+    }
+
+    /// The first wait of a group has run out: all its waiting members give their places up.
+    pub(super) fn expire_waiting(&mut self, rep: &GangKey, now: Now) {
+        let Some(keys) = self.gangs.groups.get(rep).map(|g| g.keys.clone()) else { return };
+        let gangs = keys.iter().filter_map(|k| self.cluster.gangs().get(k));
+        let deadlines = gangs.flat_map(|g| g.members.values().filter_map(|m| m.deadline));
+        let Some(first) = deadlines.min() else { return };
+        if first > now.monotonic {
+            return self.gangs.look_again(rep, first);
+        }
+        for key in &keys {
+            let waits = self.cluster.gangs().get(key).is_some_and(|g| g.counts.waiting > 0);
+            if waits {
+                self.cluster.gangs_mut().note(key, |gang| gang.history.timeouts += 1);
+            }
+        }
+        let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
+        let message = format!("{}: the wait for the other members ran out", names.join(", "));
+        self.release_waiting(rep, ReasonCode::GangWaitTimeout, &message, now);
+    }
+
+    /// Gives up the places of a group's waiting members; they are tried again, all together, after a backoff.
+    pub(super) fn release_waiting(&mut self, rep: &GangKey, code: ReasonCode, message: &str, now: Now) {
+        let Some(keys) = self.gangs.groups.get(rep).map(|g| g.keys.clone()) else { return };
+        let waiting = self.waiting_of(&keys);
+        if waiting.is_empty() {
+            return;
+        }
+        let members = waiting.len() as u32;
+        let refusal = Arc::new(member_refusal(code, message, self.cluster.present().len()));
+        let mut events = Vec::new();
+        for (id, pod) in &waiting {
+            let Some(node) = self.cluster.release(*id) else { continue };
+            self.cluster.gangs_mut().note_member(pod, *id, |m| m.deadline = None);
+            if let Some(unit) = self.queue.unit_of(*id) {
+                self.queue.remove(unit);
+            }
+            events.push(ClusterEvent::PodReleased { pod: pod.clone(), node });
+        }
+        for (id, pod) in &waiting {
+            self.enqueue(*id, now);
+            self.tell_changed(pod, "Unschedulable", refusal.message());
+            self.store_verdict(*id, Outcome::Refused(refusal.clone()), None, now);
+        }
+        for key in &keys {
+            let release = Release { code, at: now, members };
+            self.cluster.gangs_mut().note(key, |gang| gang.history.last_release = Some(release));
+        }
+        let unit = self.gangs.groups.get(rep).and_then(|g| g.unit);
+        let attempts = unit.and_then(|u| self.queue.unit(u)).map_or(0, |u| u.attempts);
+        let outcome = GangOutcome::Released { code, message: message.into(), members };
+        self.keep_gang_verdict(&keys, attempts, outcome, now);
+        if let Some(unit) = unit {
+            let at_least = self.gangs.common_rules().map(|r| r.backoff).unwrap_or_default();
+            self.queue.back_off(unit, at_least, now.monotonic);
+        }
+        for event in &events {
+            self.wake(event, now);
+        }
+    }
+
+    /// A placed pod of a group is in flight on its own.
+    pub(super) fn fly(&mut self, id: PodId, pod: &Arc<Pod>, now: Now) {
+        let of = self.queue.unit_of(id).and_then(|unit| self.queue.unit(unit));
+        let (attempts, first) = of.map_or((0, now.monotonic), |u| (u.attempts, u.first_queued_at));
+        self.delist(id, pod);
+        let profile = self.profile_index(pod);
+        let rank = crate::cycle::inputs::rank(&self.profiles[profile], pod);
+        let unit = Unit::single(id, pod.key.clone(), profile, rank, pod.created, first);
+        self.queue.add_in_flight(Unit { attempts, ..unit });
+        self.cluster.gangs_mut().note_member(pod, id, |member| member.since = Some(now));
+    }
+}
+
+/// Whether more than so many percent of a gang's quorum are missing.
+fn gap_exceeds(gang: &Gang, percentage: u8) -> bool {
+    let (min, counted) = (u64::from(gang.definition.min), u64::from(gang.counted()));
+    min.saturating_sub(counted) * 100 > min * u64::from(percentage)
+}

@@ -1,0 +1,98 @@
+//! Arguments (`CoschedulingArgs`): scheduler-plugins' fields, Koordinator's worker count, and one of our own.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::framework::gangs::GangRules;
+use crate::framework::plugin::ArgsError;
+use crate::plugins::args::Problems;
+
+/// Fields, defaults, greatest values.
+const FIELDS: [(&str, i64, i64); 5] = [
+    ("permitWaitingTimeSeconds", 60, MOST),
+    ("podGroupBackoffSeconds", 0, MOST),
+    ("podGroupRejectPercentage", 10, 100),
+    ("gangExpirationSeconds", 600, MOST),
+    ("controllerWorkers", 1, 64),
+];
+/// About thirty years, in seconds.
+const MOST: i64 = 1_000_000_000;
+/// Accepted and without effect, as in the releases that know it last.
+const UNUSED: [&str; 1] = ["deniedPGExpirationTimeSeconds"];
+
+/// Arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Args {
+    values: [i64; FIELDS.len()],
+}
+
+impl Args {
+    pub(super) fn read(args: &Value) -> Result<Self, Vec<ArgsError>> {
+        let mut problems = Problems::default();
+        let known: Vec<&str> = FIELDS.iter().map(|(name, ..)| *name).chain(UNUSED).collect();
+        let object = problems.object("", args, &known);
+        let mut values = FIELDS.map(|(_, default, _)| default);
+        for (at, (name, default, most)) in FIELDS.into_iter().enumerate() {
+            let value = object.and_then(|o| o.get(name)).filter(|v| !v.is_null());
+            let read = value.map_or(Some(default), Value::as_i64).filter(|n| (0..=most).contains(n));
+            match read {
+                Some(n) => values[at] = n,
+                None => {
+                    let wanted = format!("must be an integer from 0 to {most}");
+                    problems.add(name, wanted, value.unwrap_or(&Value::Null));
+                }
+            }
+        }
+        problems.into_result()?;
+        Ok(Self { values })
+    }
+
+    pub(super) fn to_value(self) -> Value {
+        let fields = FIELDS.iter().zip(self.values);
+        Value::Object(fields.map(|((name, ..), value)| ((*name).to_owned(), json!(value))).collect())
+    }
+
+    pub(super) fn rules(self) -> GangRules {
+        let [wait, backoff, percentage, expiration, workers] = self.values;
+        let seconds = |n: i64| Duration::from_secs(n.unsigned_abs());
+        GangRules {
+            permit_wait: seconds(wait),
+            backoff: seconds(backoff),
+            reject_percentage: u8::try_from(percentage).unwrap_or(100),
+            expiration: seconds(expiration),
+            writes_status: workers > 0,
+        }
+    }
+}
+
+pub(super) fn schema() -> Value {
+    let number = |default: i64, most: i64| json!({"type": "integer", "minimum": 0, "maximum": most, "default": default});
+    let properties = FIELDS.iter().map(|(name, default, most)| ((*name).to_owned(), number(*default, *most)));
+    let unused =
+        UNUSED.iter().map(|name| ((*name).to_owned(), json!({"description": "accepted, without effect"})));
+    let properties: serde_json::Map<String, Value> = properties.chain(unused).collect();
+    json!({"type": "object", "additionalProperties": false, "properties": properties})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_have_scheduler_plugins_defaults_and_limits() {
+        assert_eq!(Args::read(&Value::Null).map(Args::rules), Ok(GangRules::default()));
+        let given =
+            json!({"permitWaitingTimeSeconds": 5, "podGroupRejectPercentage": 0, "controllerWorkers": 0});
+        let rules = Args::read(&given).expect("readable").rules();
+        assert_eq!(
+            (rules.permit_wait.as_secs(), rules.reject_percentage, rules.writes_status),
+            (5, 0, false)
+        );
+        assert!(Args::read(&json!({"deniedPGExpirationTimeSeconds": 3})).is_ok());
+        let bad = json!({"podGroupRejectPercentage": 101, "podGroupBackoffSeconds": "1"});
+        let fields: Vec<String> =
+            Args::read(&bad).expect_err("refused").into_iter().map(|e| e.field).collect();
+        assert_eq!(fields, ["podGroupBackoffSeconds", "podGroupRejectPercentage"]);
+    }
+}

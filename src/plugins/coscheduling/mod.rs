@@ -1,0 +1,121 @@
+//! Coscheduling: gangs are placed together or not at all.
+//!
+//! Members of a gang are one unit of the queue, so what scheduler-plugins and Koordinator do at PreFilter, Permit
+//! and PostFilter of single pods is done for the gang as a whole, in the cycle (`cycle::gangs`), wherever a
+//! profile asks this plugin at Permit. The plugin holds the arguments, may sort the queue, and shows the gangs.
+//! Its README says what is guaranteed.
+
+mod args;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use self::args::Args;
+use crate::cluster::{ClusterEvent, EventKinds};
+use crate::framework::endpoint::Endpoint;
+use crate::framework::gangs::GangRules;
+use crate::framework::plugin::{
+    ArgsError, Hint, Hints, Permit, Permitted, Plugin, PluginFactory, PreEnqueue, QueueSort,
+};
+use crate::framework::{Cause, View};
+use crate::model::{NodeIdx, Object, Pod};
+
+/// Name in the configuration.
+pub const NAME: &str = "Coscheduling";
+
+/// The registry's entry.
+pub struct Factory;
+
+impl PluginFactory for Factory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "Places the pods of a gang together or not at all"
+    }
+
+    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
+        Ok(Arc::new(Coscheduling { args: Args::read(args)? }))
+    }
+
+    fn args_schema(&self) -> Value {
+        args::schema()
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        Vec::new()
+    }
+}
+
+struct Coscheduling {
+    args: Args,
+}
+
+impl Plugin for Coscheduling {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn args(&self) -> Value {
+        self.args.to_value()
+    }
+    fn pre_enqueue(&self) -> Option<&dyn PreEnqueue> {
+        Some(self)
+    }
+    fn queue_sort(&self) -> Option<&dyn QueueSort> {
+        Some(self)
+    }
+    fn permit(&self) -> Option<&dyn Permit> {
+        Some(self)
+    }
+    fn hints(&self) -> Option<&dyn Hints> {
+        Some(self)
+    }
+    fn gang_rules(&self) -> Option<GangRules> {
+        Some(self.args.rules())
+    }
+    fn sorts_when_named(&self) -> bool {
+        true
+    }
+}
+
+impl PreEnqueue for Coscheduling {
+    /// Gangs are held back as units; of a single pod nothing is asked.
+    fn pre_enqueue(&self, _pod: &Pod) -> Result<(), Cause> {
+        Ok(())
+    }
+}
+
+impl QueueSort for Coscheduling {
+    /// The same as PrioritySort: the queue keeps gangs whole by itself.
+    fn rank(&self, pod: &Pod) -> i64 {
+        i64::from(pod.priority)
+    }
+}
+
+impl Permit for Coscheduling {
+    /// A pod that comes here alone belongs to no gang that is short of its quorum.
+    fn permit(&self, _view: View<'_>, _pod: &Pod, _node: NodeIdx) -> Permitted {
+        Permitted::Yes
+    }
+}
+
+impl Hints for Coscheduling {
+    fn events(&self) -> EventKinds {
+        EventKinds::POD_GROUP
+    }
+
+    fn hint(&self, _view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {
+        let group = match event {
+            ClusterEvent::ObjectChanged { old, new } => new.as_ref().or(old.as_ref()),
+            _ => None,
+        };
+        match group.map(Arc::as_ref) {
+            Some(Object::PodGroup(group)) if pod.gang.as_ref().is_some_and(|m| m.gang == group.key) => {
+                Hint::Queue
+            }
+            _ => Hint::Skip,
+        }
+    }
+}

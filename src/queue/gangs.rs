@@ -1,0 +1,131 @@
+//! What is particular to units of many pods: members come and go, placed ones are in flight on their own, and
+//! a refused unit waits for whatever could help one of its members.
+
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use super::{Queue, QueueStage, RefusedBy, Unit, UnitId, WakeGroup};
+use crate::model::PodId;
+
+/// Ways of being refused that a gang keeps apart. One that was refused in more ways is woken by any event.
+const MAX_WAYS: usize = 8;
+
+impl Queue {
+    /// Adds a unit for a placed pod, in flight.
+    pub fn add_in_flight(&mut self, unit: Unit) -> UnitId {
+        let id = self.insert(unit);
+        self.set_stage(id, QueueStage::InFlight);
+        id
+    }
+
+    /// Adds a pod to a unit.
+    pub fn attach(&mut self, id: UnitId, pod: PodId) {
+        let Some(unit) = self.unit_mut(id) else { return };
+        unit.pods.push(pod);
+        self.unit_of.set(pod.index(), Some(id));
+    }
+
+    /// Takes a pod out of a unit of several; one that is left without pods is removed. What it waits for is no
+    /// longer asked about that pod.
+    pub fn detach(&mut self, pod: PodId) {
+        let Some(id) = self.unit_of(pod) else { return };
+        self.unit_of.set(pod.index(), None);
+        let Some(unit) = self.unit(id) else { return };
+        if unit.pods.as_slice() == [pod] {
+            self.remove(id);
+            return;
+        }
+        let (stage, asked) = (unit.stage, unit.waits.iter().any(|(_, p)| *p == pod));
+        let waits = stage == QueueStage::Unschedulable && (asked || unit.waits.is_empty());
+        if waits {
+            self.leave_stage(id);
+        }
+        let Some(unit) = self.unit_mut(id) else { return };
+        unit.pods.retain(|p| *p != pod);
+        unit.waits.retain(|(_, p)| *p != pod);
+        let (now, expires_at) = (unit.queued_at, unit.expires_at);
+        if waits {
+            self.enter_unschedulable(id, now.max(expires_at.saturating_sub(self.limits.max_unschedulable)));
+        }
+    }
+
+    /// A gang was refused: it waits for an event that could help one of its members, each with how it was
+    /// refused, then for its backoff, which takes at least so long.
+    pub fn refuse_gang(
+        &mut self,
+        id: UnitId,
+        ways: impl IntoIterator<Item = (WakeGroup, PodId)>,
+        at_least: Duration,
+        now: Duration,
+    ) {
+        self.leave_stage(id);
+        let mut waits: SmallVec<[(WakeGroup, PodId); 0]> = SmallVec::new();
+        for (way, pod) in ways {
+            if !waits.iter().any(|(known, _)| *known == way) {
+                waits.push((way, pod));
+            }
+        }
+        let Some(first) = waits.first().map(|(way, _)| *way) else { return self.fail(id, now) };
+        self.count_refusal(id, first.shape, first.refused_by, now);
+        if waits.len() > MAX_WAYS {
+            waits =
+                SmallVec::from_elem((WakeGroup { refused_by: RefusedBy::default(), ..first }, waits[0].1), 1);
+        }
+        if let Some(unit) = self.unit_mut(id) {
+            unit.waits = waits;
+            unit.backoff_until = unit.backoff_until.max(now + at_least);
+        }
+        self.enter_unschedulable(id, now);
+    }
+
+    /// A unit may be tried again once a backoff is over that began before: nothing else need happen.
+    pub fn hold_back(&mut self, id: UnitId, refusals: u32, until: Duration, now: Duration) {
+        self.leave_stage(id);
+        if let Some(unit) = self.unit_mut(id) {
+            unit.refusals = unit.refusals.max(refusals);
+            unit.backoff_until = until;
+        }
+        self.enter_backoff(id, now);
+    }
+
+    /// A unit failed after it had a place: tried again after a backoff, before others of its rank. `was`: what a
+    /// unit of its own had come to. A gang's gate holds all the same.
+    pub fn fail_in_front(&mut self, id: UnitId, was: Option<(u32, Duration)>, now: Duration) {
+        let Some(unit) = self.unit(id) else { return };
+        let (stage, is_gang) = (unit.stage, unit.gang.is_some());
+        if stage == QueueStage::Gated {
+            return;
+        }
+        self.fail(id, now);
+        let Some(stage) = self.unit(id).map(|u| u.stage) else { return };
+        self.leave_stage(id);
+        if let Some(unit) = self.unit_mut(id) {
+            unit.queued_at = Duration::ZERO;
+            if let (Some((attempts, first)), false) = (was, is_gang) {
+                (unit.attempts, unit.first_queued_at) = (attempts, first);
+            }
+        }
+        self.enter_again(id, stage);
+    }
+
+    /// Places that a gang held were given up: it is tried again after a backoff, which takes at least so long.
+    pub fn back_off(&mut self, id: UnitId, at_least: Duration, now: Duration) {
+        let Some(unit) = self.unit(id).filter(|u| u.stage != QueueStage::Gated) else { return };
+        let shape = unit.shape;
+        self.leave_stage(id);
+        self.count_refusal(id, shape, RefusedBy::default(), now);
+        if let Some(unit) = self.unit_mut(id) {
+            unit.backoff_until = unit.backoff_until.max(now + at_least);
+        }
+        self.enter_backoff(id, now);
+    }
+
+    /// Puts back a unit of which some members found their place: it is tried again when something helps the
+    /// others, with the count of refusals of a first one.
+    pub fn forget_refusals(&mut self, id: UnitId) {
+        if let Some(unit) = self.unit_mut(id) {
+            unit.refusals = 0;
+        }
+    }
+}

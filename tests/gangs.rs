@@ -1,0 +1,21 @@
+//! Gangs in the core: units, the transaction, waiting, Bindings, rounds and sessions, on a clock of numbers.
+//!
+//! `strict` is the transaction, `waiting` NonStrict, `gated` what cannot be planned yet, `binding` what happens
+//! after the decision, `sessions` what is remembered and forgotten.
+
+#[path = "common/driver.rs"]
+mod driver;
+
+#[path = "gangs/made.rs"]
+mod made;
+
+#[path = "gangs/binding.rs"]
+mod binding;
+#[path = "gangs/gated.rs"]
+mod gated;
+#[path = "gangs/sessions.rs"]
+mod sessions;
+#[path = "gangs/strict.rs"]
+mod strict;
+#[path = "gangs/waiting.rs"]
+mod waiting;

@@ -1,0 +1,55 @@
+//! What cannot be planned yet, and what its pods are told.
+
+use pellucid::queue::QueueStage;
+
+use crate::made::{SECOND, core_with, members, terms};
+
+#[test]
+fn below_its_quorum_a_gang_is_gated_and_says_have_and_need() {
+    let mut core = core_with(&[10_000]);
+    let pods = members("g", 4, 1000, &terms(4));
+    core.see_all(&pods[..3]);
+    core.run();
+    assert_eq!(core.queue_stage(&pods[0]), Some(QueueStage::Gated));
+    assert!(core.conditions().is_empty(), "it may be complete in a moment");
+    core.wait(SECOND);
+    let told = core.conditions();
+    let text = "waiting for the pods of gang ns/g: 3 of 4 are there";
+    assert_eq!(told.len(), 3);
+    assert_eq!((told[0].1, &*told[0].2), ("SchedulingGated", text));
+    core.see(&pods[3]);
+    core.run();
+    assert_eq!(core.placed(&pods), 4);
+}
+
+#[test]
+fn a_gang_that_stays_short_for_its_wait_is_marked() {
+    let mut core = core_with(&[10_000]);
+    let mut wanted = terms(4);
+    wanted.wait = Some(30 * SECOND);
+    let pods = members("g", 3, 1000, &wanted);
+    core.see_all(&pods);
+    core.wait(SECOND);
+    core.conditions();
+    core.wait(29 * SECOND);
+    assert!(core.gang("g").history.is_overdue);
+    core.wait(SECOND);
+    let told = core.conditions();
+    assert_eq!(told.len(), 3);
+    assert_eq!(
+        (told[0].1, &*told[0].2),
+        ("Unschedulable", "waited too long for the pods of gang ns/g: 3 of 4 are there")
+    );
+    assert_eq!(core.gang("g").history.timeouts, 1);
+}
+
+#[test]
+fn a_gang_that_loses_a_member_is_gated_again() {
+    let mut core = core_with(&[1000]);
+    let pods = members("g", 4, 1000, &terms(4));
+    core.see_all(&pods);
+    core.run();
+    assert_eq!(core.queue_stage(&pods[0]), Some(QueueStage::Unschedulable));
+    core.delete(&pods[3]);
+    assert_eq!(core.queue_stage(&pods[0]), Some(QueueStage::Gated));
+}

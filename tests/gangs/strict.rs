@@ -1,0 +1,190 @@
+//! All or nothing, in one step.
+
+use pellucid::cycle::gangs::GangOutcome;
+use pellucid::queue::QueueStage;
+use pellucid_api::reason::ReasonCode;
+
+use crate::made::{SECOND, core_with, member, members, single, terms};
+
+#[test]
+fn a_quorum_that_fits_is_placed_at_once() {
+    let mut core = core_with(&[2000, 2000]);
+    let pods = members("g", 4, 1000, &terms(4));
+    core.see_all(&pods);
+    let step = core.step().expect("the gang is planned");
+    assert_eq!((step.all().count(), core.placed(&pods)), (4, 4));
+    assert!(core.step().is_none());
+    let names = core.bind_all();
+    assert_eq!(names, ["g-0", "g-1", "g-2", "g-3"]);
+    assert_eq!(core.gang("g").counts.bound, 4);
+    assert!(matches!(core.outcome("g"), GangOutcome::Placed { members: 4, .. }));
+    assert_eq!(core.scheduler.n_in_flight(), 0);
+}
+
+#[test]
+fn a_gang_that_does_not_fit_leaves_nothing_behind() {
+    let mut core = core_with(&[2000, 1000]);
+    let pods = members("g", 4, 1000, &terms(4));
+    core.see_all(&pods);
+    core.run();
+    assert_eq!(core.placed(&pods), 0);
+    assert!(core.orders().is_empty());
+    let refusal = core.refusal("g");
+    assert_eq!(refusal.code, ReasonCode::GangInsufficientCapacity);
+    assert_eq!((refusal.shares[0].wanted, refusal.shares[0].placeable), (4, 3));
+    let (root, why) = refusal.root_cause.clone().expect("a member stands for it");
+    assert_eq!((&*root.name, &*why.message()), ("g-3", "0/2 nodes are available: 2 Insufficient cpu."));
+    assert_eq!(
+        core.message(&pods[0]),
+        "gang ns/g: 3 of 4 members that its quorum needs can be placed; ns/g-3 cannot: \
+         0/2 nodes are available: 2 Insufficient cpu."
+    );
+    // The others may go on.
+    let other = single("other", 2000);
+    core.see(&other);
+    core.run();
+    assert_eq!(core.placed(&[other]), 1);
+}
+
+#[test]
+fn a_refused_gang_is_woken_by_what_helps_its_member() {
+    let mut core = core_with(&[3000]);
+    let pods = members("g", 4, 1000, &terms(4));
+    core.see_all(&pods);
+    core.run();
+    assert_eq!(core.queue_stage(&pods[0]), Some(QueueStage::Unschedulable));
+    core.see_node("small", 500);
+    assert_eq!(core.queue_stage(&pods[0]), Some(QueueStage::Unschedulable), "no member fits there");
+    core.see_node("more", 1000);
+    assert_eq!(core.queue_stage(&pods[0]), Some(QueueStage::Backoff));
+    core.wait(SECOND);
+    core.run();
+    assert_eq!(core.placed(&pods), 4);
+}
+
+#[test]
+fn members_beyond_the_quorum_do_not_fail_it() {
+    let mut core = core_with(&[3000, 3000, 3000, 3000]);
+    let pods = members("nginx", 6, 3000, &terms(4));
+    core.see_all(&pods);
+    core.run();
+    assert_eq!(core.placed(&pods), 4, "article 002: four run and two pend");
+    assert_eq!(
+        core.message(&pods[5]),
+        "0/4 nodes are available: 4 Insufficient cpu. preemption: 0/4 nodes are available: 4 No preemption victims found for incoming pod."
+    );
+    assert_eq!(core.unit(&pods[5]).and_then(|u| u.gang.clone()), None, "it waits on its own");
+    let mut small = core_with(&[3000, 3000, 3000]);
+    small.see_all(&pods);
+    small.run();
+    assert_eq!(small.placed(&pods), 0, "on a smaller cluster all six pend");
+}
+
+#[test]
+fn a_bad_mix_is_refused_by_name_or_runs_what_its_quorum_asks() {
+    let mix = |min| {
+        let of = |i: usize| {
+            let (name, size) = if i % 2 == 0 { ("small", 1000) } else { ("large", 100_000) };
+            member("mix", &format!("{name}-{i}"), size, terms(min))
+        };
+        (0..12).map(of).collect::<Vec<_>>()
+    };
+    let mut core = core_with(&[6000]);
+    core.see_all(&mix(12));
+    core.run();
+    let refusal = core.refusal("mix");
+    assert_eq!((refusal.shares[0].wanted, refusal.shares[0].placeable), (12, 6));
+    let (root, _) = refusal.root_cause.clone().expect("a member stands for it");
+    assert!(root.name.starts_with("large"), "{root}");
+    let mut core = core_with(&[6000]);
+    let pods = mix(6);
+    core.see_all(&pods);
+    core.run();
+    let (small, large): (Vec<_>, Vec<_>) = pods.into_iter().partition(|p| p.key.name.starts_with("small"));
+    assert_eq!((core.placed(&small), core.placed(&large)), (6, 0));
+}
+
+#[test]
+fn other_orders_are_tried_before_different_members_are_refused() {
+    // In their own order the small ones spread over both nodes, and the large one finds no room.
+    let mut core = core_with(&[4000, 4000]);
+    let pods = vec![
+        member("g", "a", 1000, terms(3)),
+        member("g", "b", 1000, terms(3)),
+        member("g", "c", 4000, terms(3)),
+    ];
+    core.see_all(&pods);
+    core.run();
+    assert_eq!(core.placed(&pods), 3);
+    assert!(matches!(core.outcome("g"), GangOutcome::Placed { order: "largest first", .. }));
+    // Whatever is tried, nothing is left of it when all orders fail.
+    let mut core = core_with(&[4000, 3000]);
+    let pods = vec![
+        member("g", "a", 2500, terms(3)),
+        member("g", "b", 2500, terms(3)),
+        member("g", "c", 2500, terms(3)),
+        member("g", "d", 100, terms(3)),
+    ];
+    core.see_all(&pods);
+    core.run();
+    assert_eq!(core.placed(&pods), 3, "one large one of them is not needed");
+}
+
+#[test]
+fn late_members_of_a_satisfied_gang_are_scheduled_one_by_one() {
+    let mut core = core_with(&[3000]);
+    let pods = members("g", 2, 1000, &terms(2));
+    core.see_all(&pods);
+    core.run();
+    core.bind_all();
+    let late = member("g", "late", 1000, terms(2));
+    core.see(&late);
+    core.run();
+    assert_eq!(core.placed(&[late]), 1);
+}
+
+#[test]
+fn an_old_gang_that_cannot_be_placed_does_not_starve_singles() {
+    let mut core = core_with(&[3000]);
+    core.see_all(&members("old", 4, 1000, &terms(4)));
+    core.run();
+    let singles: Vec<_> = (0..3).map(|i| single(&format!("s{i}"), 1000)).collect();
+    core.see_all(&singles);
+    core.run();
+    assert_eq!(core.placed(&singles), 3);
+}
+
+#[test]
+fn groups_reach_their_quorum_together_across_namespaces() {
+    use pellucid::model::gang::{Dialect, GangMark, GangTerms};
+    use pellucid::model::{GangKey, Pod, PodKey};
+    let groups: Box<[GangKey]> = Box::new([GangKey::new("ns-a", "a"), GangKey::new("ns-b", "b")]);
+    let of = |namespace: &str, gang: &str, i: usize| {
+        let terms = GangTerms { groups: groups.clone(), ..terms(2) };
+        let mark = GangMark {
+            gang: GangKey::new(namespace, gang),
+            dialect: Dialect::Koordinator,
+            needs_group: false,
+            is_shadow: false,
+            terms,
+            problems: Box::default(),
+        };
+        let key = PodKey::new(namespace, &format!("{gang}-{i}"));
+        let uid = format!("uid-{gang}-{i}").into();
+        Pod { key, uid, gang: Some(mark.into()), ..single("x", 1000) }
+    };
+    let mut core = core_with(&[3000]);
+    let a: Vec<_> = (0..2).map(|i| of("ns-a", "a", i)).collect();
+    let b: Vec<_> = (0..2).map(|i| of("ns-b", "b", i)).collect();
+    core.see_all(&a);
+    core.run();
+    assert_eq!(core.queue_stage(&a[0]), Some(QueueStage::Gated), "its partner does not exist");
+    assert_eq!(core.message(&a[1]), "the gang group waits for ns-b/b");
+    core.see_all(&b);
+    core.run();
+    assert_eq!(core.placed(&a) + core.placed(&b), 0, "three of four fit");
+    core.see_node("more", 1000);
+    core.wait(SECOND);
+    core.run();
+    assert_eq!(core.placed(&a) + core.placed(&b), 4);
+}

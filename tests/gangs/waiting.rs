@@ -1,0 +1,83 @@
+//! NonStrict: members that fit wait for the others.
+
+use pellucid::cluster::Stage;
+use pellucid::cycle::gangs::GangOutcome;
+use pellucid::model::gang::Dialect;
+use pellucid_api::reason::ReasonCode;
+
+use crate::made::{SECOND, core_with, in_dialect, member, members, non_strict, single};
+
+#[test]
+fn members_that_fit_wait_and_go_on_when_the_others_fit() {
+    let mut core = core_with(&[3000]);
+    let pods = members("g", 4, 1000, &non_strict(4, 60 * SECOND));
+    core.see_all(&pods);
+    core.run();
+    assert_eq!(core.placed(&pods), 3);
+    assert_eq!((core.gang("g").counts.waiting, core.gang("g").counts.pending), (3, 1));
+    assert!(core.orders().is_empty(), "nobody is bound yet");
+    assert!(matches!(core.outcome("g"), GangOutcome::Waiting { placed: 3, .. }));
+    let deadline = core.gang("g").members.values().find_map(|m| m.deadline);
+    assert_eq!(deadline, Some(60 * SECOND));
+    core.see_node("more", 1000);
+    core.wait(SECOND);
+    core.run();
+    assert_eq!(core.bind_all().len(), 4);
+    assert_eq!(core.gang("g").counts.bound, 4);
+}
+
+#[test]
+fn the_deadline_releases_all_and_says_so() {
+    let mut core = core_with(&[3000]);
+    let pods = members("g", 4, 1000, &non_strict(4, 10 * SECOND));
+    core.see_all(&pods);
+    core.run();
+    assert_eq!(core.stage(&pods[0]), Some(Stage::Waiting));
+    assert_eq!(core.scheduler.next_deadline(), Some(10 * SECOND));
+    core.wait(10 * SECOND);
+    assert_eq!((core.placed(&pods), core.gang("g").counts.pending), (0, 4));
+    assert_eq!(core.gang("g").history.timeouts, 1);
+    assert!(matches!(
+        core.outcome("g"),
+        GangOutcome::Released { code: ReasonCode::GangWaitTimeout, members: 3, .. }
+    ));
+    assert_eq!(core.message(&pods[0]), "gang ns/g: the wait for the other members ran out");
+    // A pod that was kept out comes in, and the gang tries again.
+    let other = single("other", 3000);
+    core.see(&other);
+    core.run();
+    assert_eq!(core.placed(&[other]), 1);
+}
+
+#[test]
+fn a_failed_member_does_not_stop_its_siblings() {
+    let mut core = core_with(&[1000]);
+    let wait = non_strict(2, 60 * SECOND);
+    let (a, b) = (member("g", "pod-a", 5000, wait.clone()), member("g", "pod-b", 1000, wait));
+    core.see_all(&[a.clone(), b.clone()]);
+    core.run();
+    assert_eq!((core.stage(&a), core.stage(&b)), (Some(Stage::Pending), Some(Stage::Waiting)));
+    assert_eq!(core.message(&a), "0/1 nodes are available: 1 Insufficient cpu.");
+}
+
+#[test]
+fn the_gap_rule_of_scheduler_plugins() {
+    for (room, waits, bound) in [(18, 18, 0), (17, 0, 0), (20, 0, 20)] {
+        let mut core = core_with(&[room * 1000]);
+        let of = |i: usize| {
+            in_dialect(Dialect::Coscheduling, "g", &format!("p{i}"), 1000, non_strict(20, 60 * SECOND))
+        };
+        let pods: Vec<_> = (0..21).map(of).collect();
+        core.see_all(&pods);
+        core.run();
+        assert_eq!(core.gang("g").counts.waiting, waits, "{room} assigned");
+        core.bind_all();
+        assert_eq!(core.gang("g").counts.bound, bound, "{room} assigned");
+        if waits + bound == 0 {
+            assert!(matches!(
+                core.outcome("g"),
+                GangOutcome::Released { code: ReasonCode::GangRejected, .. }
+            ));
+        }
+    }
+}
