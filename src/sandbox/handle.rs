@@ -15,6 +15,7 @@ use super::clock::Clock;
 use super::connection::{Cut, Door};
 use super::errors::ApiError;
 use super::faults::Faults;
+use super::groups::{self, Gangs};
 use super::options::Options;
 use super::server::{Server, handle};
 use super::{controllers, kubelet, meta};
@@ -49,6 +50,8 @@ pub struct Config {
     pub history: usize,
     /// Where uids and generated names come from.
     pub seed: u64,
+    /// Which kinds of gangs are served.
+    pub gangs: Gangs,
     /// Objects that are there from the start, in order.
     pub objects: Vec<Value>,
 }
@@ -62,6 +65,7 @@ impl Default for Config {
             controllers: true,
             history: 32_768,
             seed: 1,
+            gangs: Gangs::default(),
             objects: Vec::new(),
         }
     }
@@ -102,12 +106,15 @@ impl Sandbox {
         let listener = TcpListener::bind(config.listen).await.map_err(refuse)?;
         let address = listener.local_addr().map_err(refuse)?;
         let shutdown = CancellationToken::new();
-        let api = Api::new(config.clock.clone(), config.seed, config.history);
+        let api = Api::new(config.clock.clone(), config.seed, config.history, config.gangs.native);
         let server = Arc::new(Server { api, faults: Faults::default(), address, shutdown: shutdown.clone() });
         let mut handle_of_it = Handle { server: server.clone(), tasks: Vec::new() };
         for namespace in ["default", "kube-system", "kube-public", "kube-node-lease"] {
             handle_of_it
                 .create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))?;
+        }
+        if config.gangs.custom {
+            groups::definitions().into_iter().try_for_each(|definition| handle_of_it.create(definition))?;
         }
         if config.controllers {
             handle_of_it.tasks.push(tokio::spawn(controllers::run(server.clone())));
