@@ -377,8 +377,9 @@ impl Api {
         let definition = current.value();
         let mut registry = Registry::clone(&self.kinds.load());
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        registry.remove(&text(&definition["spec"]["group"]), &text(&definition["spec"]["names"]["plural"]));
-        crd::kinds(&definition).into_iter().for_each(|kind| registry.insert(kind));
+        let (group, plural) =
+            (text(&definition["spec"]["group"]), text(&definition["spec"]["names"]["plural"]));
+        registry.replace(&group, &plural, crd::kinds(&definition));
         self.kinds.store(Arc::new(registry));
         if definition["status"]["conditions"].is_null() {
             let mut new = definition.clone();

@@ -114,7 +114,9 @@ impl Sandbox {
                 .create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))?;
         }
         if config.gangs.custom {
-            groups::definitions().into_iter().try_for_each(|definition| handle_of_it.create(definition))?;
+            let mut missing = groups::definitions();
+            missing.retain(|definition| !config.objects.iter().any(|object| brings(object, definition)));
+            missing.into_iter().try_for_each(|definition| handle_of_it.create(definition))?;
         }
         if config.controllers {
             handle_of_it.tasks.push(tokio::spawn(controllers::run(server.clone())));
@@ -135,6 +137,13 @@ impl Sandbox {
         }));
         Ok(handle_of_it)
     }
+}
+
+/// Says whether an object, or an item of a list, is another form of a definition.
+fn brings(object: &Value, definition: &Value) -> bool {
+    let is_same =
+        object["kind"] == definition["kind"] && object["metadata"]["name"] == definition["metadata"]["name"];
+    is_same || object["items"].as_array().into_iter().flatten().any(|item| brings(item, definition))
 }
 
 /// A running sandbox.
