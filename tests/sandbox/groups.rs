@@ -12,6 +12,11 @@ fn params() -> PatchParams {
     PatchParams::default()
 }
 
+/// An object of a custom kind.
+fn custom(api_version: &str, kind: &str, name: &str, spec: Value) -> Value {
+    json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec})
+}
+
 /// The refusal of an object: its code and what it says of which fields.
 async fn refusal(client: &Client, method: &str, path: &str, body: &Value) -> (u16, String) {
     let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
@@ -73,8 +78,8 @@ async fn custom_pod_groups_are_served_from_the_start() {
 async fn groups_and_queues_of_kube_batch_are_served_in_both_versions() {
     let (_sandbox, client) = still().await;
     for version in ["scheduling.incubator.k8s.io/v1alpha1", "scheduling.sigs.dev/v1alpha2"] {
-        let group = json!({"metadata": {"name": "g"}, "spec": {"minMember": 2, "queue": "q"}});
-        let queue = json!({"metadata": {"name": "q"}, "spec": {"weight": 2, "capability": {"cpu": "10"}}});
+        let group = custom(version, "PodGroup", "g", json!({"minMember": 2, "queue": "q"}));
+        let queue = custom(version, "Queue", "q", json!({"weight": 2, "capability": {"cpu": "10"}}));
         for (path, object) in [("namespaces/default/podgroups", group), ("queues", queue)] {
             let request = http::Request::post(format!("/apis/{version}/{path}"));
             let request = request.header("Content-Type", "application/json");
@@ -102,8 +107,8 @@ async fn groups_and_queues_of_kube_batch_are_served_in_both_versions() {
 #[tokio::test]
 async fn what_a_definition_forbids_is_refused_with_the_field() {
     let (_sandbox, client) = still().await;
-    let x = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups";
-    let sigs = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/default/podgroups";
+    let (x, sigs) = ("scheduling.x-k8s.io/v1alpha1", "scheduling.sigs.k8s.io/v1alpha1");
+    let path = |version: &str| format!("/apis/{version}/namespaces/default/podgroups");
     let cases = [
         (x, json!({"minMember": 0}), "spec.minMember in body should be greater than or equal to 1"),
         (sigs, json!({"minMember": -1}), "spec.minMember in body should be greater than or equal to 0"),
@@ -115,27 +120,25 @@ async fn what_a_definition_forbids_is_refused_with_the_field() {
             "spec.minResources.cpu in body must be of type integer,string",
         ),
     ];
-    for (path, spec, wanted) in cases {
-        let object = json!({"metadata": {"name": "g"}, "spec": spec});
-        let (code, message) = refusal(&client, "POST", path, &object).await;
+    for (version, spec, wanted) in cases {
+        let object = custom(version, "PodGroup", "g", spec.clone());
+        let (code, message) = refusal(&client, "POST", &path(version), &object).await;
         assert!(code == 422 && message.contains(wanted), "{spec}: {code} {message}");
     }
-    let (code, message) = refusal(&client, "POST", x, &json!({"metadata": {"name": "g"}})).await;
-    assert_eq!(
-        (code, message.as_str()),
-        (422, "PodGroup.scheduling.x-k8s.io \"g\" is invalid: spec: Required value")
-    );
-    let strict = format!("{x}?fieldValidation=Strict");
-    let object = json!({"metadata": {"name": "g"}, "spec": {"minMembers": 3}});
+    let mut object = custom(x, "PodGroup", "g", json!({"minMembers": 3}));
+    let strict = format!("{}?fieldValidation=Strict", path(x));
     let (code, message) = refusal(&client, "POST", &strict, &object).await;
     assert!(code == 400 && message.contains("unknown field \"spec.minMembers\""), "{code} {message}");
+    object.as_object_mut().expect("an object").remove("spec");
+    let (code, message) = refusal(&client, "POST", &path(x), &object).await;
+    let wanted = "PodGroup.scheduling.x-k8s.io \"g\" is invalid: spec: Required value";
+    assert_eq!((code, message.as_str()), (422, wanted));
 
     let groups: Api<pod_group_sigs::PodGroup> = Api::default_namespaced(client.clone());
-    let zero = of(json!({"apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "PodGroup",
-        "metadata": {"name": "zero"}, "spec": {"minMember": 0}}));
+    let zero = of(custom(sigs, "PodGroup", "zero", json!({"minMember": 0})));
     groups.create(&PostParams::default(), &zero).await.expect("Koordinator allows 0");
     let status = json!({"status": {"running": "many"}});
-    let (code, message) = refusal(&client, "PATCH", &format!("{sigs}/zero/status"), &status).await;
+    let (code, message) = refusal(&client, "PATCH", &format!("{}/zero/status", path(sigs)), &status).await;
     assert!(
         code == 422 && message.contains("status.running in body must be of type integer"),
         "{code} {message}"
@@ -146,9 +149,7 @@ async fn what_a_definition_forbids_is_refused_with_the_field() {
 async fn a_definition_can_be_installed_again() {
     let (_sandbox, client) = still().await;
     let groups: Api<pod_group::PodGroup> = Api::default_namespaced(client.clone());
-    let group: pod_group::PodGroup =
-        of(json!({"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
-        "metadata": {"name": "g"}, "spec": {"minMember": 3}}));
+    let group = of(custom("scheduling.x-k8s.io/v1alpha1", "PodGroup", "g", json!({"minMember": 3})));
     groups.create(&PostParams::default(), &group).await.expect("created");
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let served = || async {

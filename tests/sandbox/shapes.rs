@@ -88,11 +88,11 @@ async fn no_shape_of_object_breaks_the_server() {
         ),
         (
             "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups",
-            json!({"metadata": meta, "spec": {"minMember": 2, "minResources": {"cpu": "1", "memory": 5}}}),
+            json!({"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": meta, "spec": {"minMember": 2, "minResources": {"cpu": "1", "memory": 5}}}),
         ),
         (
             "/apis/scheduling.sigs.dev/v1alpha2/queues",
-            json!({"metadata": meta, "spec": {"weight": 2, "capability": {"cpu": "1"}}}),
+            json!({"apiVersion": "scheduling.sigs.dev/v1alpha2", "kind": "Queue", "metadata": meta, "spec": {"weight": 2, "capability": {"cpu": "1"}}}),
         ),
         (
             "/api/v1/namespaces/default/services",
