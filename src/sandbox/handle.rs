@@ -44,7 +44,8 @@ pub struct Config {
     pub clock: Clock,
     /// The lifecycle of pods, or none: bound pods stay Pending, and deleted ones Terminating.
     pub kubelet: Option<Kubelet>,
-    /// Whether workloads, disruption budgets, volumes and garbage collection work.
+    /// Whether workloads, disruption budgets, volumes, garbage collection and the protection of PodGroups work.
+    /// Without them a deleted native PodGroup keeps its finalizer, as on an API server that stands alone.
     pub controllers: bool,
     /// How many changes of a table watches can go back.
     pub history: usize,

@@ -341,6 +341,16 @@ async fn a_native_pod_group_stays_while_pods_use_it() {
     groups.create(&PostParams::default(), &of(native_group("g", gang(1)))).await.expect("created again");
     groups.delete("g", &DeleteParams::default()).await.expect("deleted");
     until(groups, "g", "gone at once", |group| group.is_none()).await;
+
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let namespace = of(json!({"metadata": {"name": "team"}}));
+    namespaces.create(&PostParams::default(), &namespace).await.expect("created");
+    let groups: Api<native::PodGroup> = Api::namespaced(client.clone(), "team");
+    groups.create(&PostParams::default(), &of(native_group("g", gang(1)))).await.expect("created");
+    let pods: Api<Pod> = Api::namespaced(client, "team");
+    pods.create(&PostParams::default(), &member("a", "g")).await.expect("created");
+    namespaces.delete("team", &DeleteParams::default()).await.expect("deleted");
+    until(namespaces, "team", "gone with its groups", |namespace| namespace.is_none()).await;
 }
 
 #[tokio::test]
