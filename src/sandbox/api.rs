@@ -354,6 +354,7 @@ impl Api {
             }
         }
         drop_empty_maps(&mut new);
+        groups::keep_priority(kind, &mut new, old);
         self.complete(kind, &mut new);
         self.check(kind, &new, Some(old))?;
         if kind.generation && !same_spec(&new, old) {

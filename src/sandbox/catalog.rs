@@ -1,8 +1,8 @@
 //! The built-in kinds, one row each. To add a kind, add a row.
 //!
 //! A row says only what differs from an ordinary namespaced resource; the rules that it names live in
-//! `defaults.rs`, `validate.rs` and `printers.rs`. The rows of storage are in `storage/rows.rs`, those of native gangs in
-//! `groups/rows.rs`.
+//! `defaults.rs`, `validate.rs` and `printers.rs`. The rows of storage are in
+//! `storage/rows.rs`, those of native gangs in `groups/rows.rs`.
 
 use std::sync::Arc;
 

@@ -5,8 +5,8 @@
 //! permissions and no CEL, and runs no containers.
 //!
 //! A request goes `server` → `router` → `api` (`read`, `watch`, `delete`, `pods`) → `store`. What a kind
-//! demands is one row in `catalog`, in `storage` for volumes and claims, in `groups` for gangs. `controllers` and `kubelet` are clients of `api` that follow the history
-//! of the store, as a watch does.
+//! demands is one row in `catalog`, in `storage` for volumes and claims, in `groups` for gangs. `controllers` and
+//! `kubelet` are clients of `api` that follow the history of the store, as a watch does.
 
 mod api;
 mod body;

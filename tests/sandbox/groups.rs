@@ -307,8 +307,12 @@ async fn a_native_pod_group_gets_its_priority_and_needs_its_workload() {
     let groups: Api<native::PodGroup> = Api::default_namespaced(client.clone());
     let mut group = with("podGroupTemplateRef", reference);
     group["spec"]["priorityClassName"] = "high".into();
-    let made = groups.create(&PostParams::default(), &of(group)).await.expect("created");
+    let group = of(group);
+    let made = groups.create(&PostParams::default(), &group).await.expect("created");
     assert_eq!(made.spec.priority, Some(1000));
+    let same =
+        groups.replace("g", &PostParams::default(), &group).await.expect("replaced by what it was made of");
+    assert_eq!(same.spec.priority, Some(1000));
 }
 
 fn member(name: &str, group: &str) -> Pod {

@@ -43,6 +43,8 @@ fn approved(mut definition: CustomResourceDefinition, by: &str) -> CustomResourc
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     #[test]
@@ -57,6 +59,40 @@ mod tests {
             "queues.scheduling.sigs.dev",
         ];
         assert_eq!(names, wanted);
+    }
+
+    /// What an API server demands of a schema: a type at every node, and nothing it refuses.
+    fn complaints(schema: &Value, path: &str, out: &mut Vec<String>) {
+        let is_amount = schema["x-kubernetes-int-or-string"] == true;
+        if schema["type"].is_string() == is_amount {
+            out.push(format!("{path}: {schema}"));
+        }
+        let refused = ["$ref", "definitions", "$defs", "additionalItems", "uniqueItems", "anyOf", "default"];
+        out.extend(refused.iter().filter(|key| !schema[**key].is_null()).map(|key| format!("{path}: {key}")));
+        for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
+            complaints(inner, &format!("{path}.{name}"), out);
+        }
+        for key in ["items", "additionalProperties"] {
+            if schema[key].is_object() {
+                complaints(&schema[key], &format!("{path}.{key}"), out);
+            }
+        }
+    }
+
+    #[test]
+    fn schemas_are_structural_and_a_quorum_has_its_bound() {
+        let mut found = Vec::new();
+        let mut least = Vec::new();
+        for definition in definitions() {
+            let definition = serde_json::to_value(definition).expect("JSON");
+            let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+            let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+            complaints(schema, name, &mut found);
+            least.extend(schema["properties"]["spec"]["properties"]["minMember"]["minimum"].as_f64());
+            assert!(definition["spec"]["versions"][0]["subresources"]["status"].is_object(), "{name}");
+        }
+        assert!(found.is_empty(), "{found:#?}");
+        assert_eq!(least, [1.0, 0.0, 0.0, 0.0]);
     }
 
     #[test]

@@ -63,6 +63,14 @@ pub(in super::super) fn admit(api: &Api, kind: &Kind, object: &mut Value) -> Api
     template(api, object)
 }
 
+/// Gives a changed PodGroup the priority that it had, if the client left it out.
+pub(in super::super) fn keep_priority(kind: &Kind, object: &mut Value, old: &Value) {
+    let priority = &old["spec"]["priority"];
+    if &*kind.storage == POD_GROUPS && priority.is_i64() && object["spec"].is_object() {
+        set(&mut object["spec"], "priority", priority.clone());
+    }
+}
+
 fn refuse(object: &Value, why: &str) -> Box<ApiError> {
     ApiError::forbidden(GROUP, "podgroups", meta::text(object, "name"), why)
 }
@@ -110,9 +118,10 @@ fn template(api: &Api, object: &Value) -> ApiResult<()> {
 
 /// Takes out of a new pod what a server without native gangs does not keep.
 pub(in super::super) fn drop_unserved(api: &Api, pod: &mut Value) {
-    if !api.kinds.load().serves(GROUP, VERSION)
-        && let Some(spec) = pod["spec"].as_object_mut()
-    {
+    let Some(spec) = pod["spec"].as_object_mut().filter(|spec| spec.contains_key("schedulingGroup")) else {
+        return;
+    };
+    if !api.kinds.load().serves(GROUP, VERSION) {
         spec.remove("schedulingGroup");
     }
 }

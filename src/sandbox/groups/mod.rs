@@ -12,7 +12,7 @@ mod validate;
 
 use serde_json::Value;
 
-pub(super) use admission::{admit, drop_unserved, is_user, unprotect};
+pub(super) use admission::{admit, drop_unserved, is_user, keep_priority, unprotect};
 pub(super) use rows::ROWS;
 
 /// The table of native PodGroups.
