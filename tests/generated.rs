@@ -63,3 +63,20 @@ fn reasons_md_is_fresh() {
     }
     check("docs/reasons.md", &text);
 }
+
+#[test]
+fn custom_resource_definitions_are_fresh() {
+    let mut wanted = Vec::new();
+    for definition in pellucid_api::crd::definitions() {
+        let name = format!("{}_{}.yaml", definition.spec.group, definition.spec.names.plural);
+        let text = serde_saphyr::to_string(&definition).unwrap();
+        let head = "# Made of api/src/crd; `UPDATE=1 cargo test --test generated` writes it.\n";
+        check(&format!("api/crds/{name}"), &format!("{head}{text}"));
+        wanted.push(name);
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("api/crds");
+    let found = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    for name in found {
+        assert!(wanted.contains(&name), "api/crds/{name} is of no definition");
+    }
+}

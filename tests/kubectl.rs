@@ -147,6 +147,11 @@ async fn kubectl_handles_volumes_and_their_workloads() {
     with_kubectl(storage).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kubectl_handles_gangs_and_their_definitions() {
+    with_kubectl(gangs).await;
+}
+
 fn session(kubectl: &Kubectl) {
     contains(
         &kubectl.says(&["api-resources"]),
@@ -284,4 +289,55 @@ fn storage(kubectl: &Kubectl) {
     contains(&kubectl.says(&["delete", "-f", storage]), &["deleted"]);
     contains(&kubectl.says(&["delete", "pvc", "--all"]), &["data-db-0", "data-db-1"]);
     await_answer(kubectl, &["get", "pv", "-o", "name"], "");
+}
+
+fn gangs(kubectl: &Kubectl) {
+    let groups = "tests/data/kubectl/groups.yaml";
+    contains(
+        &kubectl.says(&["get", "crds"]),
+        &[
+            "podgroups.scheduling.x-k8s.io",
+            "queues.scheduling.sigs.dev",
+            "podgroups.scheduling.incubator.k8s.io",
+        ],
+    );
+    kubectl.says(&["apply", "-f", groups]);
+    kubectl.says(&["apply", "-f", "api/crds"]);
+    let again = kubectl.says(&["apply", "-f", "api/crds", "-f", groups]);
+    contains(
+        &again,
+        &["podgroups.scheduling.x-k8s.io unchanged", "podgroup.scheduling.k8s.io/crew unchanged"],
+    );
+    let mut definitions = again.lines().filter(|line| line.starts_with("customresourcedefinition"));
+    assert!(definitions.all(|line| line.ends_with(" unchanged")), "{again}");
+
+    let status = r#"{"status":{"phase":"Running","running":3,"failed":1}}"#;
+    let file = kubectl.home.path().join("status.json");
+    let mut group: serde_json::Value =
+        serde_json::from_str(&kubectl.says(&["get", "pg", "training", "-o", "json"])).expect("JSON");
+    group["status"] = serde_json::from_str::<serde_json::Value>(status).expect("JSON")["status"].take();
+    std::fs::write(&file, group.to_string()).expect("written");
+    let path = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups/training/status";
+    kubectl.says(&["replace", "--raw", path, "-f", &file.to_string_lossy()]);
+    for name in ["pg", "pgs", "podgroups.scheduling.x-k8s.io"] {
+        let table = kubectl.says(&["get", name]);
+        contains(&table, &["PHASE", "MINMEMBER", "RUNNING", "SUCCEEDED", "FAILED", "AGE"]);
+        let row: Vec<&str> = table.lines().nth(1).expect("a row").split_whitespace().collect();
+        assert_eq!(row[..5], ["training", "Running", "4", "3", "1"], "{table}");
+    }
+    // Which of the groups that is depends on the age of kubectl.
+    contains(&kubectl.says(&["get", "podgroups"]), &["NAME", "AGE"]);
+    contains(&kubectl.says(&["get", "podgroups.scheduling.sigs.k8s.io"]), &["MINMEMBER", "loose", "0"]);
+    contains(&kubectl.says(&["get", "podgroups.scheduling.sigs.dev"]), &["QUEUE", "batch", "research"]);
+    contains(&kubectl.says(&["get", "queues.scheduling.sigs.dev"]), &["WEIGHT", "research", "3"]);
+    contains(
+        &kubectl.says(&["get", "podgroups.v1alpha2.scheduling.k8s.io,workloads"]),
+        &["POLICY", "MINCOUNT", "SCHEDULED", "crew", "gang", "7", "TEMPLATES", "plan", "1"],
+    );
+    contains(&kubectl.says(&["describe", "pg", "training"]), &["Min Member:", "Min Resources:", "Running"]);
+    contains(&kubectl.says(&["delete", "-f", groups]), &["\"training\" deleted", "\"crew\" deleted"]);
+    contains(&kubectl.says(&["delete", "-f", "api/crds"]), &["deleted"]);
+    let gone = kubectl.output(&["get", "queues"]);
+    contains(&String::from_utf8_lossy(&gone.stderr), &["the server could not find the requested resource"]);
+    contains(&kubectl.says(&["apply", "-f", "api/crds"]), &["queues.scheduling.sigs.dev created"]);
 }

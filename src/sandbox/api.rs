@@ -17,7 +17,7 @@ use super::meta::{self, Identities};
 use super::options::{FieldValidation, Options};
 use super::patch::{self, PatchKind};
 use super::store::{Key, Object, Store};
-use super::{catalog, crd, events, placement, pods, storage, validate};
+use super::{catalog, crd, events, groups, placement, pods, storage, validate};
 
 /// The state of a sandbox and the operations on it.
 pub(super) struct Api {
@@ -56,10 +56,10 @@ pub(super) enum Part {
 
 impl Api {
     /// Returns an API with the built-in kinds and no objects.
-    pub(super) fn new(clock: Clock, seed: u64, history: usize) -> Self {
+    pub(super) fn new(clock: Clock, seed: u64, history: usize, has_gangs: bool) -> Self {
         Self {
             store: Store::new(clock.clone(), history),
-            kinds: ArcSwap::from_pointee(catalog::registry()),
+            kinds: ArcSwap::from_pointee(catalog::registry(has_gangs)),
             clock,
             identities: Identities::new(seed),
             definitions: Mutex::new(()),
@@ -97,8 +97,10 @@ impl Api {
         if pods::is_pod(kind) {
             pods::admit(self, &mut object)?;
             placement::merge_label_keys(&mut object);
+            groups::drop_unserved(self, &mut object);
         }
         storage::admit(self, kind, &mut object);
+        groups::admit(self, kind, &mut object)?;
         if &*kind.storage == pods::PRIORITY_CLASSES {
             pods::only_default(self, &object)?;
         }
@@ -352,6 +354,7 @@ impl Api {
             }
         }
         drop_empty_maps(&mut new);
+        groups::keep_priority(kind, &mut new, old);
         self.complete(kind, &mut new);
         self.check(kind, &new, Some(old))?;
         if kind.generation && !same_spec(&new, old) {
@@ -375,8 +378,9 @@ impl Api {
         let definition = current.value();
         let mut registry = Registry::clone(&self.kinds.load());
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        registry.remove(&text(&definition["spec"]["group"]), &text(&definition["spec"]["names"]["plural"]));
-        crd::kinds(&definition).into_iter().for_each(|kind| registry.insert(kind));
+        let (group, plural) =
+            (text(&definition["spec"]["group"]), text(&definition["spec"]["names"]["plural"]));
+        registry.replace(&group, &plural, crd::kinds(&definition));
         self.kinds.store(Arc::new(registry));
         if definition["status"]["conditions"].is_null() {
             let mut new = definition.clone();

@@ -1,7 +1,8 @@
 //! The built-in kinds, one row each. To add a kind, add a row.
 //!
 //! A row says only what differs from an ordinary namespaced resource; the rules that it names live in
-//! `defaults.rs`, `validate.rs` and `printers.rs`. The rows of storage are in `storage/rows.rs`.
+//! `defaults.rs`, `validate.rs` and `printers.rs`. The rows of storage are in
+//! `storage/rows.rs`, those of native gangs in `groups/rows.rs`.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use serde_json::Value;
 use super::kinds::{
     ALL_VERBS, Cells, Column, Decode, Form, Kind, Registry, STATUS_VERBS, Selectable, Subresource, Validate,
 };
-use super::{crd, decode, defaults, events as event_rules, printers, storage, validate};
+use super::{crd, decode, defaults, events as event_rules, groups, printers, storage, validate};
 
 /// One kind, as a row says it.
 pub(super) struct Row {
@@ -355,10 +356,11 @@ const ROWS: &[Row] = &[
     },
 ];
 
-/// Returns a registry with every built-in kind.
-pub(super) fn registry() -> Registry {
+/// Returns a registry with every built-in kind, the native ones of gangs only if they are wanted.
+pub(super) fn registry(has_gangs: bool) -> Registry {
     let mut registry = Registry::default();
-    for row in ROWS.iter().chain(storage::ROWS) {
+    let gangs = if has_gangs { groups::ROWS } else { &[] };
+    for row in ROWS.iter().chain(storage::ROWS).chain(gangs) {
         registry.insert(Arc::new(kind(row)));
     }
     registry

@@ -10,6 +10,13 @@ use super::errors::FieldError;
 use super::kinds::{ALL_VERBS, Cells, Column, Form, Kind, STATUS_VERBS, Selectable, Subresource, Text};
 use super::schema::Schema;
 
+/// Where a definition in a group of the Kubernetes community says who allowed that.
+const API_APPROVED: &str = "api-approved.kubernetes.io";
+
+fn is_protected(group: &str) -> bool {
+    [".k8s.io", ".kubernetes.io"].iter().any(|suffix| group.ends_with(suffix))
+}
+
 /// Fills in what the author of a definition left out.
 pub(super) fn defaults(object: &mut Value) {
     let kind = object["spec"]["names"]["kind"].as_str().unwrap_or_default().to_owned();
@@ -41,6 +48,18 @@ pub(super) fn validate(object: &Value, _old: Option<&Value>) -> Vec<FieldError> 
     if object["metadata"]["name"] != wanted.as_str() {
         let why = "must be spec.names.plural+\".\"+spec.group";
         errors.push(FieldError::invalid("metadata.name", &object["metadata"]["name"], why));
+    }
+    let group = spec["group"].as_str().unwrap_or_default();
+    let approval = object["metadata"]["annotations"][API_APPROVED].as_str().unwrap_or_default();
+    let is_approval = approval.starts_with("https://") || approval.starts_with("unapproved");
+    if is_protected(group) && !is_approval {
+        let field = format!("metadata.annotations[{API_APPROVED}]");
+        errors.push(if approval.is_empty() {
+            FieldError::required(field, "protected groups must have approval annotation")
+        } else {
+            let why = "protected groups must have approval annotation with a URL or \"unapproved\"";
+            FieldError::invalid(field, &approval.into(), why)
+        });
     }
     if !matches!(spec["scope"].as_str(), Some("Namespaced" | "Cluster")) {
         errors.push(FieldError::unsupported("spec.scope", &spec["scope"], &["Cluster", "Namespaced"]));

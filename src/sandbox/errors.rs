@@ -59,6 +59,12 @@ impl FieldError {
         Self { reason: "FieldValueNotSupported", message, field: field.into() }
     }
 
+    /// A list that is too long.
+    pub(super) fn too_many(field: impl Into<String>, count: usize, most: usize) -> Self {
+        let message = format!("Too many: {count}: must have at most {most} items");
+        Self { reason: "FieldValueTooMany", message, field: field.into() }
+    }
+
     /// A value that stands there twice.
     pub(super) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
         Self {

@@ -15,6 +15,7 @@ use super::clock::Clock;
 use super::connection::{Cut, Door};
 use super::errors::ApiError;
 use super::faults::Faults;
+use super::groups::{self, Gangs};
 use super::options::Options;
 use super::server::{Server, handle};
 use super::{controllers, kubelet, meta};
@@ -43,12 +44,15 @@ pub struct Config {
     pub clock: Clock,
     /// The lifecycle of pods, or none: bound pods stay Pending, and deleted ones Terminating.
     pub kubelet: Option<Kubelet>,
-    /// Whether workloads, disruption budgets, volumes and garbage collection work.
+    /// Whether workloads, disruption budgets, volumes, garbage collection and the protection of PodGroups work.
+    /// Without them a deleted native PodGroup keeps its finalizer, as on an API server that stands alone.
     pub controllers: bool,
     /// How many changes of a table watches can go back.
     pub history: usize,
     /// Where uids and generated names come from.
     pub seed: u64,
+    /// Which kinds of gangs are served.
+    pub gangs: Gangs,
     /// Objects that are there from the start, in order.
     pub objects: Vec<Value>,
 }
@@ -62,6 +66,7 @@ impl Default for Config {
             controllers: true,
             history: 32_768,
             seed: 1,
+            gangs: Gangs::default(),
             objects: Vec::new(),
         }
     }
@@ -102,12 +107,17 @@ impl Sandbox {
         let listener = TcpListener::bind(config.listen).await.map_err(refuse)?;
         let address = listener.local_addr().map_err(refuse)?;
         let shutdown = CancellationToken::new();
-        let api = Api::new(config.clock.clone(), config.seed, config.history);
+        let api = Api::new(config.clock.clone(), config.seed, config.history, config.gangs.native);
         let server = Arc::new(Server { api, faults: Faults::default(), address, shutdown: shutdown.clone() });
         let mut handle_of_it = Handle { server: server.clone(), tasks: Vec::new() };
         for namespace in ["default", "kube-system", "kube-public", "kube-node-lease"] {
             handle_of_it
                 .create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))?;
+        }
+        if config.gangs.custom {
+            let mut missing = groups::definitions();
+            missing.retain(|definition| !config.objects.iter().any(|object| brings(object, definition)));
+            missing.into_iter().try_for_each(|definition| handle_of_it.create(definition))?;
         }
         if config.controllers {
             handle_of_it.tasks.push(tokio::spawn(controllers::run(server.clone())));
@@ -128,6 +138,13 @@ impl Sandbox {
         }));
         Ok(handle_of_it)
     }
+}
+
+/// Says whether an object, or an item of a list, is another form of a definition.
+fn brings(object: &Value, definition: &Value) -> bool {
+    let is_same =
+        object["kind"] == definition["kind"] && object["metadata"]["name"] == definition["metadata"]["name"];
+    is_same || object["items"].as_array().into_iter().flatten().any(|item| brings(item, definition))
 }
 
 /// A running sandbox.

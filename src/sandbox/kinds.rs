@@ -202,6 +202,18 @@ impl Registry {
         self.kinds.insert((kind.group.clone(), kind.version.clone(), kind.plural.clone()), kind);
     }
 
+    /// Puts the versions of a custom resource in the place of those before; clients that have a choice of groups
+    /// go by the order.
+    pub(super) fn replace(&mut self, group: &str, plural: &str, kinds: Vec<Arc<Kind>>) {
+        let is_old = |kind: &Arc<Kind>| kind.group == group && kind.plural == plural;
+        let place = self.order.iter().position(is_old).unwrap_or(self.order.len());
+        self.remove(group, plural);
+        for (index, kind) in kinds.into_iter().enumerate() {
+            self.order.insert(place + index, kind.clone());
+            self.kinds.insert((kind.group.clone(), kind.version.clone(), kind.plural.clone()), kind);
+        }
+    }
+
     /// Takes away all versions of a custom resource.
     pub(super) fn remove(&mut self, group: &str, plural: &str) {
         self.kinds.retain(|(g, _, p), _| g != group || p != plural);

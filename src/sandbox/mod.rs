@@ -5,8 +5,8 @@
 //! permissions and no CEL, and runs no containers.
 //!
 //! A request goes `server` → `router` → `api` (`read`, `watch`, `delete`, `pods`) → `store`. What a kind
-//! demands is one row in `catalog`, or in `storage` for volumes and claims. `controllers` and `kubelet` are clients of `api` that follow the history
-//! of the store, as a watch does.
+//! demands is one row in `catalog`, in `storage` for volumes and claims, in `groups` for gangs. `controllers` and
+//! `kubelet` are clients of `api` that follow the history of the store, as a watch does.
 
 mod api;
 mod body;
@@ -23,6 +23,7 @@ mod errors;
 mod events;
 mod faults;
 mod follow;
+mod groups;
 mod handle;
 mod kinds;
 mod kubelet;
@@ -50,4 +51,5 @@ mod watch;
 
 pub use clock::Clock;
 pub use faults::{Fault, Faults, Match, Objects, Trouble};
+pub use groups::Gangs;
 pub use handle::{Config, Handle, Kubelet, Sandbox, StartError};

@@ -60,6 +60,24 @@ pub(super) fn grace(kind: &Kind, pod: &Value, wanted: Option<i64>) -> Option<i64
     Some(at_least_one(wanted.or(pod["spec"]["terminationGracePeriodSeconds"].as_i64()).unwrap_or(30)))
 }
 
+fn class_of(api: &Api, name: &str) -> Option<Value> {
+    api.store.get(PRIORITY_CLASSES, &("".into(), name.into())).map(|class| class.value())
+}
+
+fn builtin_priority(name: &str) -> Option<i64> {
+    match name {
+        "system-cluster-critical" => Some(2_000_000_000),
+        "system-node-critical" => Some(2_000_001_000),
+        _ => None,
+    }
+}
+
+/// Returns the priority that a class stands for, if there is such a class.
+pub(super) fn class_value(api: &Api, name: &str) -> Option<i64> {
+    let class = class_of(api, name);
+    class.map(|class| class["value"].as_i64().unwrap_or_default()).or_else(|| builtin_priority(name))
+}
+
 /// Resolves the priority of a new pod.
 pub(super) fn admit(api: &Api, pod: &mut Value) -> ApiResult<()> {
     let name = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
@@ -69,13 +87,9 @@ pub(super) fn admit(api: &Api, pod: &mut Value) -> ApiResult<()> {
         // Two can be there when they came at once; the lower one counts.
         defaults.min_by_key(|class| class["value"].as_i64())
     } else {
-        api.store.get(PRIORITY_CLASSES, &("".into(), name.as_str().into())).map(|c| c.value())
+        class_of(api, &name)
     };
-    let builtin = match name.as_str() {
-        "system-cluster-critical" => Some(2_000_000_000),
-        "system-node-critical" => Some(2_000_001_000),
-        _ => None,
-    };
+    let builtin = builtin_priority(&name);
     let (priority, policy) = match (&class, builtin) {
         (Some(class), _) => (class["value"].as_i64().unwrap_or_default(), class["preemptionPolicy"].clone()),
         (None, Some(value)) => (value, Value::Null),

@@ -1,11 +1,15 @@
 //! Structural schemas of custom resources: defaults, pruning and validation.
 //!
-//! Covers what definitions use in practice: types, properties, items, required, bounds, enums, lengths.
-//! Patterns and CEL rules (`x-kubernetes-validations`) are not evaluated.
+//! Covers what definitions use in practice: types, properties, items, required, bounds, enums, lengths, and of
+//! patterns the one of quantities. Other patterns and CEL rules (`x-kubernetes-validations`) are not evaluated.
 
 use serde_json::{Map, Value};
 
 use super::errors::FieldError;
+use super::validate::is_quantity;
+
+/// The pattern with which definitions describe quantities.
+const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
 /// One node of a schema, kept as the JSON of the definition.
 #[derive(Clone, Debug)]
@@ -128,6 +132,10 @@ fn check(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>
     match value {
         Value::Number(_) => check_number(schema, value, path, errors),
         Value::String(text) => {
+            if schema["pattern"] == QUANTITY && !is_quantity(text) {
+                let why = format!("{path} in body should match '{QUANTITY}'");
+                errors.push(FieldError::invalid(path, value, &why));
+            }
             check_size(schema, text.chars().count(), ["minLength", "maxLength"], value, path, errors)
         }
         Value::Array(items) => {
@@ -164,7 +172,7 @@ fn check_number(schema: &Value, value: &Value, path: &str, errors: &mut Vec<Fiel
         let strict = flag(schema, "exclusiveMinimum");
         if number < bound || (strict && number <= bound) {
             let rule = if strict { "greater than" } else { "greater than or equal to" };
-            let why = format!("{path} in body should be {rule} {}", schema["minimum"]);
+            let why = format!("{path} in body should be {rule} {bound}");
             errors.push(FieldError::invalid(path, value, &why));
         }
     }
@@ -172,7 +180,7 @@ fn check_number(schema: &Value, value: &Value, path: &str, errors: &mut Vec<Fiel
         let strict = flag(schema, "exclusiveMaximum");
         if number > bound || (strict && number >= bound) {
             let rule = if strict { "less than" } else { "less than or equal to" };
-            let why = format!("{path} in body should be {rule} {}", schema["maximum"]);
+            let why = format!("{path} in body should be {rule} {bound}");
             errors.push(FieldError::invalid(path, value, &why));
         }
     }

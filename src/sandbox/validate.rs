@@ -8,10 +8,12 @@ use serde_json::Value;
 use super::errors::FieldError;
 use super::{placement, pod_diff};
 
-const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
+/// What the name of an object looks like, in the words of a refusal.
+pub(super) const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
     and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', \
+/// What a short name looks like, in the words of a refusal.
+pub(super) const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', \
     and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
@@ -54,12 +56,14 @@ fn is_label_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_.".contains(c)
 }
 
-fn is_label(name: &str) -> bool {
+/// Says whether a text is a short name, without dots.
+pub(super) fn is_label(name: &str) -> bool {
     let body = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
     body && !name.is_empty() && name.len() <= 63 && !name.starts_with('-') && !name.ends_with('-')
 }
 
-fn is_subdomain(name: &str) -> bool {
+/// Says whether a text is a name of an object.
+pub(super) fn is_subdomain(name: &str) -> bool {
     let is_part = |part: &str| {
         let body = part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
         body && !part.is_empty() && !part.starts_with('-') && !part.ends_with('-')

@@ -75,6 +75,26 @@ async fn no_shape_of_object_breaks_the_server() {
             json!({"metadata": meta, "spec": {"replicas": 1, "selector": {"a": "b"}, "template": template}}),
         ),
         (
+            "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups",
+            json!({"metadata": meta, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}, "priority": 1,
+                "schedulingConstraints": {"topology": [{"key": "z"}]}, "resourceClaims": [
+                    {"name": "c", "resourceClaimName": "c"}],
+                "podGroupTemplateRef": {"workload": {"workloadName": "w", "podGroupTemplateName": "t"}}}}),
+        ),
+        (
+            "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/workloads",
+            json!({"metadata": meta, "spec": {"controllerRef": {"kind": "Job", "name": "j"}, "podGroupTemplates": [
+                {"name": "t", "schedulingPolicy": {"basic": {}}}]}}),
+        ),
+        (
+            "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups",
+            json!({"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": meta, "spec": {"minMember": 2, "minResources": {"cpu": "1", "memory": 5}}}),
+        ),
+        (
+            "/apis/scheduling.sigs.dev/v1alpha2/queues",
+            json!({"apiVersion": "scheduling.sigs.dev/v1alpha2", "kind": "Queue", "metadata": meta, "spec": {"weight": 2, "capability": {"cpu": "1"}}}),
+        ),
+        (
             "/api/v1/namespaces/default/services",
             json!({"metadata": meta, "spec": {"selector": {"a": "b"}, "ports": [{"port": 80}]}}),
         ),

@@ -10,6 +10,7 @@ mod claims;
 mod deployment;
 mod garbage;
 mod job;
+mod pod_groups;
 mod provisioner;
 mod replica_set;
 mod stateful_set;
@@ -24,6 +25,7 @@ use serde_json::{Value, json};
 
 use super::api::{Api, Part};
 use super::follow::{Follower, News};
+use super::groups::POD_GROUPS;
 use super::kinds::Kind;
 use super::meta;
 use super::options::Options;
@@ -53,6 +55,8 @@ enum Work {
     Claims(Key),
     /// The budgets of a namespace.
     Budgets(Arc<str>),
+    /// The native PodGroups of a namespace that are going away.
+    PodGroups(Arc<str>),
     /// A namespace that is going away.
     Namespace(Arc<str>),
 }
@@ -64,6 +68,8 @@ struct Controllers {
     owners: BTreeMap<Box<str>, Work>,
     /// Namespaces with budgets.
     budgeted: BTreeSet<Arc<str>>,
+    /// Namespaces in which native PodGroups are going away.
+    released: BTreeSet<Arc<str>>,
     /// Namespaces that are going away.
     leaving: BTreeSet<Arc<str>>,
 }
@@ -77,6 +83,7 @@ pub(super) async fn run(server: Arc<Server>) {
         STATEFUL_SETS,
         JOBS,
         BUDGETS,
+        POD_GROUPS,
         "namespaces",
         "pods",
     ];
@@ -87,6 +94,7 @@ pub(super) async fn run(server: Arc<Server>) {
         work: BTreeSet::new(),
         owners: BTreeMap::new(),
         budgeted: BTreeSet::new(),
+        released: BTreeSet::new(),
         leaving: BTreeSet::new(),
     };
     loop {
@@ -142,6 +150,13 @@ impl Controllers {
                 self.budgeted.insert(key.0.clone());
                 Some(Work::Budgets(key.0))
             }
+            POD_GROUPS => {
+                if object.is_deleting && change != Change::Deleted {
+                    self.released.insert(key.0.clone());
+                    self.work.insert(Work::PodGroups(key.0));
+                }
+                None
+            }
             "namespaces" if !object.is_deleting => None,
             "namespaces" => {
                 self.leaving.insert(key.1.clone());
@@ -153,6 +168,9 @@ impl Controllers {
                 }
                 if change == Change::Added && claims::may_have(object) {
                     self.work.insert(Work::Claims(key.clone()));
+                }
+                if self.released.contains(&key.0) {
+                    self.work.insert(Work::PodGroups(key.0.clone()));
                 }
                 if self.budgeted.contains(&key.0) {
                     self.work.insert(Work::Budgets(key.0));
@@ -189,6 +207,11 @@ impl Controllers {
                 Work::Claims(key) => claims::reconcile(api, key),
                 Work::Job(key) => job::reconcile(api, key),
                 Work::Budgets(namespace) => budget::reconcile(api, namespace),
+                Work::PodGroups(namespace) => {
+                    if pod_groups::release(api, namespace) {
+                        self.released.remove(namespace);
+                    }
+                }
                 Work::Namespace(name) => garbage::empty(api, name),
             }
         }

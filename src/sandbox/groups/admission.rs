@@ -1,0 +1,139 @@
+//! What a native PodGroup or Workload gets when it is written, and who holds a PodGroup.
+
+use serde_json::{Value, json};
+
+use super::super::api::Api;
+use super::super::errors::{ApiError, ApiResult};
+use super::super::kinds::Kind;
+use super::super::meta;
+use super::super::pods;
+use super::super::store::Key;
+use super::{GROUP, POD_GROUPS, VERSION, WORKLOADS};
+
+/// Keeps a PodGroup while pods use it.
+const PROTECTION: &str = "scheduling.k8s.io/podgroup-protection";
+
+/// PodGroups go alone and always show where they come from.
+pub(super) fn pod_group_defaults(object: &mut Value) {
+    set(object, "spec", json!({}));
+    let spec = &mut object["spec"];
+    set(spec, "podGroupTemplateRef", Value::Null);
+    set(spec, "schedulingPolicy", json!({}));
+    set_text(spec, "disruptionMode", "Pod");
+    set(object, "status", json!({}));
+}
+
+/// Templates of Workloads say whether they are constrained.
+pub(super) fn workload_defaults(object: &mut Value) {
+    set(object, "spec", json!({}));
+    for template in object["spec"]["podGroupTemplates"].as_array_mut().into_iter().flatten() {
+        set(template, "schedulingPolicy", json!({}));
+        set(template, "schedulingConstraints", Value::Null);
+        set_text(template, "disruptionMode", "Pod");
+    }
+}
+
+fn set(object: &mut Value, key: &str, value: Value) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.entry(key).or_insert(value);
+    }
+}
+
+fn set_text(object: &mut Value, key: &str, value: &str) {
+    if let Some(fields) = object.as_object_mut()
+        && fields.get(key).is_none_or(Value::is_null)
+    {
+        fields.insert(key.to_owned(), value.into());
+    }
+}
+
+/// Gives a new native PodGroup its finalizer and priority, and refuses one of a Workload that is not there.
+pub(in super::super) fn admit(api: &Api, kind: &Kind, object: &mut Value) -> ApiResult<()> {
+    if &*kind.storage != POD_GROUPS {
+        return Ok(());
+    }
+    let fields = meta::metadata(object);
+    let finalizers = fields.entry("finalizers").or_insert(json!([]));
+    if let Some(list) = finalizers.as_array_mut()
+        && !list.iter().any(|f| f == PROTECTION)
+    {
+        list.push(PROTECTION.into());
+    }
+    priority(api, object)?;
+    template(api, object)
+}
+
+/// Gives a changed PodGroup the priority that it had, if the client left it out.
+pub(in super::super) fn keep_priority(kind: &Kind, object: &mut Value, old: &Value) {
+    let priority = &old["spec"]["priority"];
+    if &*kind.storage == POD_GROUPS && priority.is_i64() && object["spec"].is_object() {
+        set(&mut object["spec"], "priority", priority.clone());
+    }
+}
+
+fn refuse(object: &Value, why: &str) -> Box<ApiError> {
+    ApiError::forbidden(GROUP, "podgroups", meta::text(object, "name"), why)
+}
+
+fn priority(api: &Api, object: &mut Value) -> ApiResult<()> {
+    let Some(name) = object["spec"]["priorityClassName"].as_str().filter(|name| !name.is_empty()) else {
+        return Ok(());
+    };
+    let Some(value) = pods::class_value(api, name) else {
+        return Err(refuse(object, &format!("no PriorityClass with name {name} was found")));
+    };
+    if let Some(given) = object["spec"]["priority"].as_i64().filter(|given| *given != value) {
+        return Err(refuse(
+            object,
+            &format!(
+                "the integer value of priority ({given}) must not be provided in pod group spec; priority admission \
+                 controller computed {value} from the given PriorityClass name"
+            ),
+        ));
+    }
+    object["spec"]["priority"] = value.into();
+    Ok(())
+}
+
+fn template(api: &Api, object: &Value) -> ApiResult<()> {
+    let reference = &object["spec"]["podGroupTemplateRef"]["workload"];
+    let text = |key: &str| reference[key].as_str().unwrap_or_default();
+    // An empty name is for validation to refuse.
+    let (workload, name) = (text("workloadName"), text("podGroupTemplateName"));
+    if workload.is_empty() || name.is_empty() {
+        return Ok(());
+    }
+    let key: Key = (meta::text(object, "namespace").into(), workload.into());
+    let Some(found) = api.store.get(WORKLOADS, &key) else {
+        return Err(refuse(object, &format!("workload \"{workload}\" not found")));
+    };
+    let found = found.value();
+    let mut templates = found["spec"]["podGroupTemplates"].as_array().into_iter().flatten();
+    if !templates.any(|template| template["name"] == name) {
+        let why = format!("workload \"{workload}\" has no pod group template \"{name}\"");
+        return Err(refuse(object, &why));
+    }
+    Ok(())
+}
+
+/// Takes out of a new pod what a server without native gangs does not keep.
+pub(in super::super) fn drop_unserved(api: &Api, pod: &mut Value) {
+    let Some(spec) = pod["spec"].as_object_mut().filter(|spec| spec.contains_key("schedulingGroup")) else {
+        return;
+    };
+    if !api.kinds.load().serves(GROUP, VERSION) {
+        spec.remove("schedulingGroup");
+    }
+}
+
+/// Says whether a pod belongs to a PodGroup.
+pub(in super::super) fn is_user(pod: &Value, group: &str) -> bool {
+    pod["spec"]["schedulingGroup"]["podGroupName"] == group
+}
+
+/// Takes the protection off a PodGroup.
+pub(in super::super) fn unprotect(group: &mut Value) {
+    if let Some(finalizers) = meta::metadata(group).get_mut("finalizers").and_then(Value::as_array_mut) {
+        finalizers.retain(|finalizer| finalizer != PROTECTION);
+    }
+}

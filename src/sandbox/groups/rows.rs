@@ -1,0 +1,38 @@
+//! The rows of the catalogue for the native kinds of gangs.
+
+use k8s_openapi::api::scheduling::v1alpha2 as scheduling;
+
+use super::super::catalog::{BASE, Row, STATUS};
+use super::super::decode;
+use super::{GROUP, VERSION, admission, printers, validate};
+
+/// PodGroup and Workload.
+pub(in super::super) const ROWS: &[Row] = &[
+    Row {
+        group: GROUP,
+        version: VERSION,
+        kind: "PodGroup",
+        plural: "podgroups",
+        singular: "podgroup",
+        subresources: &[STATUS],
+        decode: Some(decode::typed::<scheduling::PodGroup>),
+        defaults: admission::pod_group_defaults,
+        validate: validate::pod_group,
+        printer: &printers::POD_GROUPS,
+        empty: r#"{"spec":{"podGroupTemplateRef":null,"schedulingPolicy":{}},"status":{}}"#,
+        ..BASE
+    },
+    Row {
+        group: GROUP,
+        version: VERSION,
+        kind: "Workload",
+        plural: "workloads",
+        singular: "workload",
+        decode: Some(decode::typed::<scheduling::Workload>),
+        defaults: admission::workload_defaults,
+        validate: validate::workload,
+        printer: &printers::WORKLOADS,
+        empty: r#"{"spec":{"podGroupTemplates":null}}"#,
+        ..BASE
+    },
+];
