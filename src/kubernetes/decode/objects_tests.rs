@@ -76,7 +76,7 @@ fn what_selects_pods() {
     else {
         panic!("a StatefulSet")
     };
-    assert_eq!(set, Workload { namespace: "ns".into(), name: "o".into(), selector: None });
+    assert_eq!(set, Workload { namespace: "ns".into(), name: "o".into(), selector: None, replicas: Some(1) });
 }
 
 #[test]

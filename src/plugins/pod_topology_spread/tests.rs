@@ -193,7 +193,7 @@ fn scores_by_hand() {
 fn defaults_take_their_selector_from_services_and_the_owner() {
     let service = |name: &str, key: &str, value: &str| {
         let selector = Some(selecting(key, value));
-        Object::Service(Workload { namespace: "d".into(), name: name.into(), selector })
+        Object::Service(Workload { namespace: "d".into(), name: name.into(), selector, replicas: None })
     };
     let mut cluster = zones();
     cluster.put(("app", "web"), &["a1", "a1", "b1", "none"]);
@@ -212,7 +212,7 @@ fn defaults_take_their_selector_from_services_and_the_owner() {
     let want = Some([vec![13, 9, 9, 4], vec![30, 61, 61, 100]]);
     assert_eq!(cluster.scores(&by_default(), &plain), want);
     // The owner's requirements are added: no pod has the other label.
-    let owner = Workload { namespace: "d".into(), name: "o".into(), selector: Some(selecting("tier", "fe")) };
+    let owner = Workload { namespace: "d".into(), name: "o".into(), selector: Some(selecting("tier", "fe")), replicas: Some(1) };
     cluster.object(Object::ReplicaSet(owner.clone()));
     let own = spec(&mut cluster, Some(OwnerKind::ReplicaSet));
     assert_eq!(cluster.scores(&by_default(), &own).map(|[raw, _]| raw), Some(vec![6, 6, 6, 2]));
