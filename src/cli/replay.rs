@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::text::count;
 use super::{out, runtime};
 use crate::app::replay::{ReplayOptions, replay};
 use crate::app::replay_gangs::{GangReplayOptions, replay_gangs};
@@ -154,10 +155,11 @@ fn plan(jobs: &[GangJob], options: GangReplayOptions) -> String {
     let submitted = jobs.iter().map(|job| job.submitted_at);
     let arrivals = submitted.clone().max().unwrap_or_default() - submitted.min().unwrap_or_default();
     format!(
-        "{} jobs with {workers} workers on {} nodes with {} GPUs each; {} of arrivals take {} at --speedup {}",
-        jobs.len(),
-        nodes.nodes,
-        nodes.gpus,
+        "{} with {} on {} with {}: {} of arrivals takes {} at --speedup {}",
+        count(jobs.len(), "job"),
+        count(workers, "worker"),
+        count(nodes.nodes as usize, "node"),
+        count(nodes.gpus as usize, "GPU"),
         span(arrivals),
         span(pace.wall(arrivals)),
         pace.speedup

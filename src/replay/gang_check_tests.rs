@@ -127,11 +127,11 @@ fn a_quorum_within_the_limit_is_none_and_one_after_it_is_a_violation() {
         (2_100, None),
         (
             2_101,
-            Some("LATE QUORUM: j: 2 of 3 workers bound 2.00 s after its first Binding, all 3 after 2.00 s"),
+            Some("LATE QUORUM: j: 2 of 3 workers bound 2.000 s after its first Binding, all 3 after 2.001 s"),
         ),
         (
             7_350,
-            Some("LATE QUORUM: j: 2 of 3 workers bound 2.00 s after its first Binding, all 3 after 7.25 s"),
+            Some("LATE QUORUM: j: 2 of 3 workers bound 2.000 s after its first Binding, all 3 after 7.250 s"),
         ),
     ] {
         let mut play = Play::new(3);

@@ -88,9 +88,9 @@ impl fmt::Display for Fault {
             }
             Self::LateQuorum { job, quorum, in_time, limit, took } => write!(
                 f,
-                "LATE QUORUM: {job}: {in_time} of {quorum} workers bound {} after its first Binding, all {quorum} after {}",
-                span(*limit),
-                span(*took)
+                "LATE QUORUM: {job}: {in_time} of {quorum} workers bound {:.3} s after its first Binding, all {quorum} after {:.3} s",
+                limit.as_secs_f64(),
+                took.as_secs_f64()
             ),
             Self::NoQuorum { job, quorum, bound, since_first } => write!(
                 f,
