@@ -44,7 +44,10 @@ impl ObjectWatch {
             let (object, is_deleted) = match event.with_context(failed)? {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, false),
                 WatchEvent::Deleted(object) => (object, true),
-                WatchEvent::Bookmark(_) => continue,
+                WatchEvent::Bookmark(bookmark) => {
+                    self.revision = bookmark.metadata.resource_version;
+                    continue;
+                }
                 WatchEvent::Error(status) => {
                     let said = kube::Error::Api(status);
                     return Err(anyhow::Error::new(said).context(failed()));
@@ -58,7 +61,9 @@ impl ObjectWatch {
     }
 
     async fn connect(&mut self) -> anyhow::Result<()> {
-        let uri = format!("{}?watch=true&resourceVersion={}", self.path, self.revision);
+        // Bookmarks keep a quiet connection from looking dead.
+        let query = format!("watch=true&allowWatchBookmarks=true&resourceVersion={}", self.revision);
+        let uri = format!("{}?{query}", self.path);
         let request = http::Request::get(uri).body(Vec::new())?;
         let stream = self.client.request_events::<Value>(request).await;
         let stream = stream.with_context(|| format!("cannot watch {}", self.path))?;
