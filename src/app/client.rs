@@ -2,7 +2,7 @@
 
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Creates an object of any kind.
 pub(super) async fn create(client: &kube::Client, object: &Value) -> Result<(), kube::Error> {
@@ -25,5 +25,16 @@ pub(super) async fn list(client: &kube::Client, path: &str) -> Result<Vec<Value>
     match body.get_mut("items").map(Value::take) {
         Some(Value::Array(items)) => Ok(items),
         _ => Ok(Vec::new()),
+    }
+}
+
+/// Deletes the object behind a path at once. One that is gone already is no failure.
+pub(super) async fn delete(client: &kube::Client, path: &str) -> Result<(), kube::Error> {
+    let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0 });
+    let request = http::Request::delete(path).header("Content-Type", "application/json");
+    let request = request.body(options.to_string().into_bytes()).map_err(kube::Error::HttpError)?;
+    match client.request::<Value>(request).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        other => other.map(|_| ()),
     }
 }

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use super::client;
 use super::clock::{self, Clock, Stopwatch};
-use super::instance::{Instance, InstanceConfig};
 use super::quantiles::Durations;
+use super::replay_stage::Stage;
 use crate::cluster::Input;
 use crate::config::{self, DEFAULT_SCHEDULER_NAME};
 use crate::cycle::Scheduler;
@@ -26,18 +26,15 @@ use crate::diagnosis::Root;
 use crate::diagnosis::root::Registry;
 use crate::diagnosis::switches::Switches;
 use crate::framework::effect::{BindOutcome, Effect, EffectReport};
-use crate::kubernetes::Connection;
 use crate::kubernetes::decode::{node_from_value, pod_from_value};
 use crate::model::PodKey;
 use crate::model::time::Probe;
 use crate::plugins;
 use crate::queue::QueueLimits;
 use crate::replay::{Report, Trace, audit, to_node_json, to_pod_json, write_decisions};
-use crate::sandbox::{self, Sandbox};
+use crate::sandbox::Kubelet;
 
 const NAMESPACE: &str = "default";
-/// How long the scheduler may take for the next pod before the replay gives up.
-const STALL_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the command was told.
 #[derive(Clone, Debug)]
@@ -152,48 +149,28 @@ fn confirm(scheduler: &mut Scheduler, clock: &Clock) {
 // === through the API ===
 
 async fn through_api(nodes: Vec<Value>, pods: Vec<Value>, seed: u64) -> anyhow::Result<Replayed> {
-    let sandbox = Sandbox::start(sandbox::Config::default()).await?;
-    let registry: Registry = Arc::new(plugins::registry());
-    let patience = Duration::from_secs(10);
-    let connection = Connection::with_config(sandbox.kube_config(), "the replay's sandbox", patience).await?;
-    let client = connection.write.clone();
     let decisions = Arc::new(Durations::default());
-    let mut instance = Instance::start(InstanceConfig {
-        connection,
-        configuration: config::default(&registry)?,
-        registry,
-        listen: ([127, 0, 0, 1], 0).into(),
-        seed,
-        shadow_of: None,
-        log: None,
-        clock: clock::system(),
-        decisions: Some(decisions.clone()),
-    })
-    .await?;
-    for node in &nodes {
-        client::create(&client, node).await.context("cannot create a node")?;
-    }
-    wait(&mut instance, |root| root.cluster.present().len() == nodes.len()).await?;
+    let mut stage = Stage::start(&nodes, seed, Kubelet::default(), Some(decisions.clone())).await?;
 
     let bar = progress(pods.len());
     let stopwatch = Stopwatch::start();
     for pod in &pods {
-        client::create(&client, pod).await.context("cannot create a pod")?;
-        bar.set_position(decided(&instance.root()) as u64);
+        client::create(&stage.client, pod).await.context("cannot create a pod")?;
+        bar.set_position(decided(&stage.instance.root()) as u64);
     }
-    wait(&mut instance, |root| {
-        bar.set_position(decided(root) as u64);
-        decided(root) == pods.len() && root.queue.counts().in_flight == 0
-    })
-    .await?;
+    stage
+        .wait(|root| {
+            bar.set_position(decided(root) as u64);
+            decided(root) == pods.len() && root.queue.counts().in_flight == 0
+        })
+        .await?;
     let took = stopwatch.elapsed();
     bar.finish_and_clear();
 
-    let nodes = client::list(&client, "/api/v1/nodes").await?;
-    let pods = client::list(&client, &format!("/api/v1/namespaces/{NAMESPACE}/pods")).await?;
-    let root = instance.root();
-    instance.stop().await;
-    sandbox.stop().await;
+    let nodes = client::list(&stage.client, "/api/v1/nodes").await?;
+    let pods = client::list(&stage.client, &format!("/api/v1/namespaces/{NAMESPACE}/pods")).await?;
+    let root = stage.instance.root();
+    stage.stop().await;
     let note = "through the sandbox's HTTP API, on the same machine: creation, decision and binding".into();
     Ok(Replayed { nodes, pods, root, took, decisions, note })
 }
@@ -203,16 +180,6 @@ fn decided(root: &Root) -> usize {
     let counts = root.queue.counts();
     let waiting = counts.active + counts.backoff;
     root.cluster.pods().count().saturating_sub(waiting) + root.cluster.quarantined().count()
-}
-
-/// Waits until a root is as wanted; gives up when nothing is published for long.
-async fn wait(instance: &mut Instance, is_wanted: impl Fn(&Root) -> bool) -> anyhow::Result<()> {
-    let mut root = instance.root();
-    while !is_wanted(&root) {
-        let next = tokio::time::timeout(STALL_PATIENCE, instance.next_root()).await;
-        root = next.context("the scheduler published nothing for a minute")?;
-    }
-    Ok(())
 }
 
 // === the report ===

@@ -1,64 +1,167 @@
 //! `pellucid replay`: schedules a trace and reports.
 //!
-//! This file reads the command line and the trace; scheduling it is the app's.
+//! This file reads the command line and the trace; scheduling it is the app's. Formats are so different that
+//! each has options of its own; one that means nothing to the chosen format is refused, not ignored.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::text::count;
 use super::{out, runtime};
 use crate::app::replay::{ReplayOptions, replay};
+use crate::app::replay_gangs::{GangReplayOptions, replay_gangs};
 use crate::app::telemetry;
-use crate::replay::{Format, Trace, read};
+use crate::replay::{Format, GangJob, Pace, SyntheticNodes, Trace, read_jobs, read_openb, span};
 
 /// Arguments of `replay`.
 #[derive(Debug, Args)]
 pub struct ReplayArgs {
-    /// Format of the trace: openb
+    /// Format of the trace: openb (pods, none leaves) or philly (gangs that come, run and go)
     #[arg(long)]
     pub format: Format,
-    /// The list of nodes
+    /// openb: the list of nodes
     #[arg(long, value_name = "FILE")]
-    pub nodes: PathBuf,
-    /// The list of pods; they are created one by one in this order, and none leaves
+    pub nodes: Option<PathBuf>,
+    /// philly: N equal nodes with G GPUs each, for example 64x8gpu
+    #[arg(long, value_name = "NxGgpu")]
+    pub synthetic_nodes: Option<SyntheticNodes>,
+    /// The list of pods, created one by one in this order; of philly the list of jobs
     #[arg(long, value_name = "FILE")]
     pub pods: PathBuf,
-    /// Go through the HTTP API of a sandbox instead of straight to the decisions
+    /// philly: how many seconds of the trace go by in a second, for example 10000
+    #[arg(long, value_name = "N", value_parser = speedup)]
+    pub speedup: Option<f64>,
+    /// Go through the HTTP API of a sandbox instead of straight to the decisions; philly needs it
     #[arg(long)]
     pub through_api: bool,
-    /// Write where each pod went, one line per pod: name, tab, node or -
+    /// openb: write where each pod went, one line per pod: name, tab, node or -
     #[arg(long, value_name = "FILE")]
     pub decisions: Option<PathBuf>,
     /// Orders nodes of equal score; the same seed gives the same decisions
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// Replay only the first N pods
+    /// Replay only the first N pods; of philly the N jobs that were submitted first
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
 }
 
+fn speedup(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "is not a number".to_owned())?;
+    // Beyond this, a week of the trace is less than a microsecond.
+    match (1e-6..=1e12).contains(&number) {
+        true => Ok(number),
+        false if number > 0.0 => Err("must be between 0.000001 and 1000000000000".into()),
+        false => Err("must be above 0".into()),
+    }
+}
+
 impl ReplayArgs {
-    /// Reads the trace, as far as it is to be replayed. The files are checked whole.
-    pub fn trace(&self) -> anyhow::Result<Trace> {
-        let mut trace = read(self.format, &self.nodes, &self.pods)?;
-        for (file, n, what) in
-            [(&self.nodes, trace.nodes.len(), "nodes"), (&self.pods, trace.pods.len(), "pods")]
-        {
-            anyhow::ensure!(n > 0, "{}: there are no {what} in it", file.display());
-        }
+    /// Reads a trace of the format `openb`, as far as it is to be replayed. The files are checked whole.
+    fn trace(&self) -> anyhow::Result<Trace> {
+        self.refuse("--synthetic-nodes", self.synthetic_nodes.map(|nodes| nodes.to_string()))?;
+        self.refuse("--speedup", self.speedup.map(|speedup| speedup.to_string()))?;
+        let nodes = self.nodes.as_ref().ok_or_else(|| self.needs("--nodes FILE", "the list of nodes"))?;
+        let mut trace = read_openb(nodes, &self.pods)?;
+        not_empty(nodes, trace.nodes.len(), "nodes")?;
+        not_empty(&self.pods, trace.pods.len(), "pods")?;
         trace.pods.truncate(self.limit.unwrap_or(usize::MAX));
         Ok(trace)
     }
+
+    /// Reads a trace of the format `philly`, as far as it is to be replayed, and how it is to be.
+    fn jobs(&self) -> anyhow::Result<(Vec<GangJob>, GangReplayOptions)> {
+        self.refuse("--nodes", self.nodes.as_ref().map(|file| file.display().to_string()))?;
+        self.refuse("--decisions", self.decisions.as_ref().map(|file| file.display().to_string()))?;
+        let needs = |flag, why| self.needs(flag, why);
+        anyhow::ensure!(
+            self.through_api,
+            needs("--through-api", "its jobs end, and only an API server makes pods run and end")
+        );
+        let nodes = self.synthetic_nodes.ok_or_else(|| {
+            needs(
+                "--synthetic-nodes NxGgpu",
+                "it has no list of nodes; for example --synthetic-nodes 64x8gpu",
+            )
+        })?;
+        let speedup = self
+            .speedup
+            .ok_or_else(|| needs("--speedup N", "it is weeks long; for example --speedup 10000"))?;
+        let mut jobs = read_jobs(&self.pods)?;
+        not_empty(&self.pods, jobs.len(), "jobs")?;
+        jobs.truncate(self.limit.unwrap_or(usize::MAX));
+        anyhow::ensure!(!jobs.is_empty(), "--limit 0 leaves nothing to replay");
+        if let Some(job) = jobs.iter().find(|job| job.workers as u64 > nodes.all_gpus()) {
+            let (name, workers, gpus) = (&job.name, job.workers, nodes.all_gpus());
+            anyhow::bail!(
+                "--synthetic-nodes {nodes}: {name} needs {workers} GPUs at once, and there are {gpus}"
+            );
+        }
+        Ok((jobs, GangReplayOptions { nodes, pace: Pace { speedup }, seed: self.seed }))
+    }
+
+    fn refuse(&self, flag: &str, value: Option<String>) -> anyhow::Result<()> {
+        match value {
+            Some(value) => {
+                anyhow::bail!("{flag} {value} means nothing to --format {}", self.format.as_str())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn needs(&self, flag: &str, why: &str) -> anyhow::Error {
+        anyhow::anyhow!("--format {} needs {flag}: {why}", self.format.as_str())
+    }
+}
+
+fn not_empty(file: &Path, n: usize, what: &str) -> anyhow::Result<()> {
+    anyhow::ensure!(n > 0, "{}: there are no {what} in it", file.display());
+    Ok(())
 }
 
 /// Replays.
 pub(super) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
+    let is_good = match args.format {
+        Format::Openb => run_pods(args)?,
+        Format::Philly => run_gangs(args)?,
+    };
+    anyhow::ensure!(is_good, "the replay is not as it must be: see above");
+    Ok(())
+}
+
+fn run_pods(args: &ReplayArgs) -> anyhow::Result<bool> {
     let trace = args.trace()?;
     let (_log, _guard) = telemetry::init(0)?;
     let options =
         ReplayOptions { through_api: args.through_api, decisions: args.decisions.clone(), seed: args.seed };
     let report = runtime()?.block_on(replay(trace, options))?;
     out::line(&report.to_string())?;
-    anyhow::ensure!(report.is_good(), "the replay is not as it must be: see above");
-    Ok(())
+    Ok(report.is_good())
+}
+
+fn run_gangs(args: &ReplayArgs) -> anyhow::Result<bool> {
+    let (jobs, options) = args.jobs()?;
+    let (_log, _guard) = telemetry::init(0)?;
+    out::line(&plan(&jobs, options))?;
+    let report = runtime()?.block_on(replay_gangs(jobs, options))?;
+    out::line(&format!("\n{report}"))?;
+    Ok(report.is_good())
+}
+
+/// Says what is about to be replayed, and how long that takes at least.
+fn plan(jobs: &[GangJob], options: GangReplayOptions) -> String {
+    let (nodes, pace) = (options.nodes, options.pace);
+    let workers: usize = jobs.iter().map(|job| job.workers).sum();
+    let submitted = jobs.iter().map(|job| job.submitted_at);
+    let arrivals = submitted.clone().max().unwrap_or_default() - submitted.min().unwrap_or_default();
+    format!(
+        "{} with {} on {} with {}: {} of arrivals takes {} at --speedup {}",
+        count(jobs.len(), "job"),
+        count(workers, "worker"),
+        count(nodes.nodes as usize, "node"),
+        count(nodes.gpus as usize, "GPU"),
+        span(arrivals),
+        span(pace.wall(arrivals)),
+        pace.speedup
+    )
 }

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::quantity::{ONE, parse};
-use super::{Allocated, GPU_CORE};
+use super::{Allocated, GPU, GPU_CORE};
 
 /// The resources that are checked.
-const CHECKED: [&str; 4] = ["cpu", "memory", GPU_CORE, "pods"];
+pub(super) const CHECKED: [&str; 5] = ["cpu", "memory", GPU_CORE, GPU, "pods"];
 
 /// A node that holds more than it can.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +72,8 @@ impl AuditResult {
     }
 }
 
-type Amounts = BTreeMap<&'static str, i128>;
+/// Amounts by resource, in billionths.
+pub(super) type Amounts = BTreeMap<&'static str, i128>;
 
 /// Checks that the pods on each node request no more than the node has.
 pub fn audit(nodes: &[Value], pods: &[Value]) -> AuditResult {
@@ -114,7 +115,8 @@ pub fn audit(nodes: &[Value], pods: &[Value]) -> AuditResult {
     result
 }
 
-fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+/// Returns a text of an object, empty when it is not there.
+pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or("")
 }
 
@@ -136,7 +138,7 @@ fn raise(to: &mut Amounts, at_least: &Amounts) {
 }
 
 /// Reads the checked amounts of a resource list.
-fn amounts(list: Option<&Value>, owner: &str, unclear: &mut Vec<String>) -> Amounts {
+pub(super) fn amounts(list: Option<&Value>, owner: &str, unclear: &mut Vec<String>) -> Amounts {
     let mut read = Amounts::new();
     for resource in CHECKED {
         let Some(value) = list.and_then(|list| list.get(resource)) else { continue };
@@ -152,7 +154,7 @@ fn amounts(list: Option<&Value>, owner: &str, unclear: &mut Vec<String>) -> Amou
 }
 
 /// What a pod holds: its containers and sidecars together, or its hungriest moment before they start.
-fn requests(pod: &Value, unclear: &mut Vec<String>) -> Amounts {
+pub(super) fn requests(pod: &Value, unclear: &mut Vec<String>) -> Amounts {
     let owner = key(pod);
     let list = |field: &str| pod["spec"][field].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut of = |container: &Value| {

@@ -5,21 +5,38 @@
 //! of a trace, `decisions` writes where each pod went, `audit` checks the outcome from API objects with
 //! arithmetic of its own, and `report` is what a person reads at the end. Traces are read where they are
 //! and belong to whoever published them.
+//!
+//! In the format `philly` pods come and go, in gangs: `philly` reads it, `gang_objects` makes workers of its
+//! jobs, `gang_check` judges every watch event (`node_ledger` keeps its books), and `gang_report` tells.
 
 use std::fmt;
 use std::path::Path;
 
 mod audit;
 mod decisions;
+mod gang_check;
+mod gang_faults;
+mod gang_objects;
+mod gang_report;
+mod node_ledger;
 mod objects;
 mod openb;
+mod philly;
 mod quantity;
 mod report;
+mod rows;
+mod words;
 
 pub use audit::{AuditResult, Overcommitted, Total, audit};
 pub use decisions::write_decisions;
+pub use gang_check::{GangCheck, GangOutcome, JobResult, Seen};
+pub use gang_faults::Fault;
+pub use gang_objects::{GANG_MIN, GANG_NAME, GANG_TOTAL, GPU, SyntheticNodes, to_worker_json};
+pub use gang_report::{GangReport, Pace};
 pub use objects::{GPU_CORE, GPU_MODEL_LABEL, PODS_PER_NODE, QOS_LABEL, to_node_json, to_pod_json};
+pub use philly::{GangJob, read_jobs};
 pub use report::{Allocated, Report};
+pub use words::span;
 
 /// A node of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,16 +90,19 @@ pub struct Trace {
 pub enum Format {
     /// The lists of nodes and pods of Alibaba's GPU cluster trace of 2023.
     Openb,
+    /// A list of training jobs, as Gavel released Microsoft's Philly trace.
+    Philly,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 1] = [Self::Openb];
+    pub const ALL: [Self; 2] = [Self::Openb, Self::Philly];
 
     /// Returns the name on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Openb => "openb",
+            Self::Philly => "philly",
         }
     }
 }
@@ -155,9 +175,7 @@ impl fmt::Display for LineProblem {
     }
 }
 
-/// Reads a trace, all or nothing.
-pub fn read(format: Format, nodes: &Path, pods: &Path) -> Result<Trace, TraceError> {
-    match format {
-        Format::Openb => Ok(Trace { nodes: openb::read_nodes(nodes)?, pods: openb::read_pods(pods)? }),
-    }
+/// Reads a trace of the format `openb`, all or nothing.
+pub fn read_openb(nodes: &Path, pods: &Path) -> Result<Trace, TraceError> {
+    Ok(Trace { nodes: openb::read_nodes(nodes)?, pods: openb::read_pods(pods)? })
 }

@@ -3,13 +3,10 @@
 //! The header must be the known one and every value must make sense, down to GPU shares that fit the number
 //! of GPUs; the first that does not is reported with file, line, column and value.
 
-use std::fs::File;
 use std::path::Path;
 
-use csv::{ReaderBuilder, StringRecord};
-
-use super::{LineProblem, TraceError, TraceNode, TracePod};
-use crate::model::collections::HashMap;
+use super::rows::{MOST, MOST_GPUS, read};
+use super::{TraceError, TraceNode, TracePod};
 
 const NODE_COLUMNS: [&str; 5] = ["sn", "cpu_milli", "memory_mib", "gpu", "model"];
 const POD_COLUMNS: [&str; 11] = [
@@ -25,11 +22,6 @@ const POD_COLUMNS: [&str; 11] = [
     "deletion_time",
     "scheduled_time",
 ];
-
-/// A million terabytes, or a thousand million cores: more is a mistake, and sums stay far from overflow.
-const MOST: u64 = 1 << 40;
-/// Nobody has more GPUs than this in a node.
-const MOST_GPUS: u64 = 1024;
 
 /// Reads the list of nodes.
 pub(super) fn read_nodes(file: &Path) -> Result<Vec<TraceNode>, TraceError> {
@@ -72,152 +64,6 @@ pub(super) fn read_pods(file: &Path) -> Result<Vec<TracePod>, TraceError> {
             _ => Ok(pod),
         }
     })
-}
-
-fn read<T>(
-    path: &Path,
-    columns: &'static [&'static str],
-    parse: impl Fn(&Row<'_>) -> Result<T, LineProblem>,
-) -> Result<Vec<T>, TraceError> {
-    let file = path.display().to_string();
-    let opened = File::open(path).map_err(|source| TraceError::Io { file: file.clone(), source })?;
-    let at = |line, problem| TraceError::Line { file: file.clone(), line, problem };
-    let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(opened);
-    let mut names: HashMap<String, u64> = HashMap::default();
-    let mut items = Vec::new();
-    let mut has_header = false;
-    for record in reader.records() {
-        let record = record.map_err(|error| unreadable(&file, error))?;
-        let line = record.position().map_or(0, csv::Position::line);
-        if !has_header {
-            check_header(&record, columns).map_err(|problem| at(line, problem))?;
-            has_header = true;
-            continue;
-        }
-        if record.len() != columns.len() {
-            let problem = format!("{} columns, expected {}", record.len(), columns.len());
-            return Err(at(line, LineProblem::Whole(problem)));
-        }
-        let row = Row { columns, record: &record };
-        items.push(parse(&row).map_err(|problem| at(line, problem))?);
-        if let Some(earlier) = names.insert(record[0].to_owned(), line) {
-            let problem = row.wrong(columns[0], &format!("stands on line {earlier} already"));
-            return Err(at(line, problem));
-        }
-    }
-    if !has_header {
-        return Err(at(1, LineProblem::Whole(format!("empty, expected the header {}", columns.join(",")))));
-    }
-    Ok(items)
-}
-
-fn unreadable(file: &str, error: csv::Error) -> TraceError {
-    let line = error.position().map_or(0, csv::Position::line);
-    let file = file.to_owned();
-    match error.into_kind() {
-        csv::ErrorKind::Io(source) => TraceError::Io { file, source },
-        csv::ErrorKind::Utf8 { .. } => {
-            TraceError::Line { file, line, problem: LineProblem::Whole("is not UTF-8 text".to_owned()) }
-        }
-        other => TraceError::Line { file, line, problem: LineProblem::Whole(format!("{other:?}")) },
-    }
-}
-
-fn check_header(record: &StringRecord, columns: &[&str]) -> Result<(), LineProblem> {
-    let given: Vec<&str> = record.iter().map(|name| name.trim_start_matches('\u{feff}')).collect();
-    if given == columns {
-        return Ok(());
-    }
-    let (given, wanted) = (given.join(","), columns.join(","));
-    Err(LineProblem::Whole(format!("the header is {given:?}, expected {wanted:?}")))
-}
-
-/// A line by column.
-struct Row<'a> {
-    columns: &'static [&'static str],
-    record: &'a StringRecord,
-}
-
-impl Row<'_> {
-    fn text(&self, column: &str) -> &str {
-        let index = self.columns.iter().position(|name| *name == column);
-        index.and_then(|index| self.record.get(index)).unwrap_or("")
-    }
-
-    fn wrong(&self, column: &'static str, problem: &str) -> LineProblem {
-        LineProblem::Column { column, value: self.text(column).to_owned(), problem: problem.to_owned() }
-    }
-
-    /// Reads an integer from 0 to `most`.
-    fn amount(&self, column: &'static str, most: u64) -> Result<u64, LineProblem> {
-        match self.integer(column)? {
-            ..0 => Err(self.wrong(column, "is below 0")),
-            value if value.unsigned_abs() > most => Err(self.wrong(column, &format!("is more than {most}"))),
-            value => Ok(value.unsigned_abs()),
-        }
-    }
-
-    /// Reads a time; an empty one, as of pods that never ran, is 0.
-    fn seconds(&self, column: &'static str) -> Result<i64, LineProblem> {
-        if self.text(column).is_empty() { Ok(0) } else { self.integer(column) }
-    }
-
-    fn integer(&self, column: &'static str) -> Result<i64, LineProblem> {
-        self.text(column).parse().map_err(|error: std::num::ParseIntError| match error.kind() {
-            std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => {
-                self.wrong(column, "is out of range")
-            }
-            _ => self.wrong(column, "is not an integer"),
-        })
-    }
-
-    /// Reads a name that a Kubernetes object can have.
-    fn object_name(&self, column: &'static str) -> Result<String, LineProblem> {
-        let name = self.text(column);
-        let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
-        let is_outer = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-        let is_valid = !name.is_empty()
-            && name.len() <= 253
-            && name.chars().all(is_inner)
-            && name.starts_with(is_outer)
-            && name.ends_with(is_outer)
-            && !name.contains("..");
-        match is_valid {
-            true => Ok(name.to_owned()),
-            false => Err(self.wrong(column, "is not a name a Kubernetes object can have")),
-        }
-    }
-
-    /// Checks that the text can be the value of a label.
-    fn label_value(&self, column: &'static str) -> Result<(), LineProblem> {
-        match is_label_value(self.text(column)) {
-            true => Ok(()),
-            false => Err(self.wrong(column, "is not a value a Kubernetes label can have")),
-        }
-    }
-
-    /// Reads models separated by bars.
-    fn models(&self, column: &'static str) -> Result<Vec<String>, LineProblem> {
-        let text = self.text(column);
-        if text.is_empty() {
-            return Ok(Vec::new());
-        }
-        let models: Vec<String> = text.split('|').map(str::to_owned).collect();
-        match models.iter().all(|model| !model.is_empty() && is_label_value(model)) {
-            true => Ok(models),
-            false => Err(self.wrong(column, "is not a list of GPU models separated by |")),
-        }
-    }
-}
-
-fn is_label_value(text: &str) -> bool {
-    let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let is_outer = |c: char| c.is_ascii_alphanumeric();
-    text.is_empty()
-        || (text.len() <= 63
-            && text.chars().all(is_inner)
-            && text.starts_with(is_outer)
-            && text.ends_with(is_outer))
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::Table;
 
+use super::words::{columns, grouped};
 use super::{AuditResult, GPU_CORE};
 
 /// How much of a resource was given away.
@@ -124,16 +125,6 @@ impl Report {
     }
 }
 
-/// Makes a table without lines whose last column is text and whose other columns are numbers.
-fn columns<const N: usize>(header: [&str; N]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(header);
-    for column in table.column_iter_mut().take(N - 1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
-}
-
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\n", self.outcome().trim_fmt())?;
@@ -172,20 +163,6 @@ impl fmt::Display for Report {
 fn micros(duration: Duration) -> String {
     let micros = duration.as_nanos() as f64 / 1000.0;
     if micros < 10_000.0 { format!("{micros:.1} µs") } else { format!("{:.1} ms", micros / 1000.0) }
-}
-
-/// Writes a number with commas.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let first = digits.len() % 3;
-    let mut out = digits[..first].to_owned();
-    for group in digits.as_bytes()[first..].chunks(3) {
-        if !out.is_empty() {
-            out.push(',');
-        }
-        out.extend(group.iter().map(|digit| char::from(*digit)));
-    }
-    out
 }
 
 #[cfg(test)]

@@ -1,0 +1,164 @@
+//! `pellucid replay --format philly`: gangs that come, run and go, through the HTTP API of a sandbox.
+//!
+//! The command is an ordinary client of the API: one task creates the workers of each job when it is due, one
+//! deletes those of finished jobs, and this one reads the watch of the pods and has every event judged. It
+//! knows nothing of the scheduler but what the API server tells.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::Value;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
+
+use super::client;
+use super::replay_stage::Stage;
+use super::replay_watch::ObjectWatch;
+use crate::config::DEFAULT_SCHEDULER_NAME;
+use crate::replay::{GangCheck, GangJob, GangReport, Pace, Seen, SyntheticNodes, span, to_worker_json};
+use crate::sandbox::Kubelet;
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const NAMESPACE: &str = "default";
+/// How long a strict gang may be bound in part.
+const PARTIAL_LIMIT: Duration = Duration::from_secs(2);
+/// How long nothing may go on, beyond the longest time that a worker runs, before the replay gives up.
+const STALL_PATIENCE: Duration = Duration::from_secs(60);
+/// Workers of one job that are created at the same time.
+const CREATES_AT_A_TIME: usize = 8;
+
+/// What the command was told.
+#[derive(Clone, Copy, Debug)]
+pub struct GangReplayOptions {
+    /// The cluster.
+    pub nodes: SyntheticNodes,
+    /// How fast the trace goes by.
+    pub pace: Pace,
+    /// Seed of the tie order.
+    pub seed: u64,
+}
+
+/// Replays jobs, which stand in the order of their submission. The first is due at once.
+pub async fn replay_gangs(jobs: Vec<GangJob>, options: GangReplayOptions) -> anyhow::Result<GangReport> {
+    // At 10,000 trace seconds in a second, a kubelet that takes 100 ms would hold a GPU for 17 minutes.
+    let kubelet = Kubelet { start_delay: Duration::ZERO, stop_delay: Duration::ZERO };
+    let stage = Stage::start(&options.nodes.to_json(), options.seed, kubelet, None).await?;
+    let report = play(&stage, jobs, options.pace).await;
+    stage.stop().await;
+    report
+}
+
+async fn play(stage: &Stage, jobs: Vec<GangJob>, pace: Pace) -> anyhow::Result<GangReport> {
+    let nodes = client::list(&stage.client, "/api/v1/nodes").await?;
+    let workers = jobs.iter().map(|job| job.workers).sum();
+    let longest = jobs.iter().map(|job| job.runs_for).max().unwrap_or_default();
+    let begin = jobs.first().map(|job| job.submitted_at).unwrap_or_default();
+    let last_due = jobs.last().map(|job| pace.wall(job.submitted_at - begin)).unwrap_or_default();
+    let bar = progress(jobs.len());
+
+    let mut check = GangCheck::new(&nodes, &jobs, PARTIAL_LIMIT);
+    let mut watch = ObjectWatch::open(stage.client.clone(), PODS).await?;
+    let (finished, names) = mpsc::channel(workers);
+    let started = Instant::now();
+    let mut deleter = Task(tokio::spawn(delete_all(stage.client.clone(), names)));
+    let mut submitter = Task(tokio::spawn(submit_all(stage.client.clone(), jobs, pace, started)));
+
+    let patience = pace.wall(longest).saturating_add(STALL_PATIENCE);
+    let mut lag = None;
+    let mut stalls_at = started;
+    while !check.is_settled() {
+        tokio::select! {
+            event = watch.next() => {
+                let event = event?;
+                match check.observe(&event.object, event.is_deleted, started.elapsed()) {
+                    Seen::Nothing => continue,
+                    Seen::Progress => {}
+                    Seen::Finished(workers) => hand_over(&finished, workers).await?,
+                }
+                bar.set_position(check.settled() as u64);
+            }
+            done = &mut submitter.0, if lag.is_none() => lag = Some(done??),
+            failed = &mut deleter.0 => failed??,
+            () = sleep_until(stalls_at), if lag.is_some() => break,
+        }
+        stalls_at = Instant::now() + patience;
+    }
+    let ended_at = started.elapsed();
+    bar.finish_and_clear();
+    let mut notes = Vec::new();
+    if !check.is_settled() {
+        notes.push(format!("Given up: for {} no worker was created, bound or ended.", span(patience)));
+    }
+    drop(finished);
+    deleter.join().await?;
+    let lag = match lag {
+        Some(lag) => lag,
+        None => submitter.join().await?,
+    };
+    Ok(GangReport { outcome: check.finish(ended_at), pace, last_due, lag, notes })
+}
+
+/// A task that ends when nobody waits for it any more.
+struct Task<T>(JoinHandle<anyhow::Result<T>>);
+
+impl<T> Task<T> {
+    async fn join(mut self) -> anyhow::Result<T> {
+        (&mut self.0).await?
+    }
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Gives the pods of a finished job to the deleter. There is room for all workers of the trace.
+async fn hand_over(finished: &Sender<String>, workers: Vec<String>) -> anyhow::Result<()> {
+    for worker in workers {
+        finished.send(worker).await.context("nobody deletes finished pods any more")?;
+    }
+    Ok(())
+}
+
+async fn delete_all(client: kube::Client, mut names: Receiver<String>) -> anyhow::Result<()> {
+    while let Some(name) = names.recv().await {
+        let deleted = client::delete(&client, &format!("{PODS}/{name}")).await;
+        deleted.with_context(|| format!("cannot delete the finished pod {name}"))?;
+    }
+    Ok(())
+}
+
+/// Creates the workers of each job when it is due. Returns how late the last one of a job was at most.
+async fn submit_all(
+    client: kube::Client,
+    jobs: Vec<GangJob>,
+    pace: Pace,
+    started: Instant,
+) -> anyhow::Result<Duration> {
+    let begin = jobs.first().map(|job| job.submitted_at).unwrap_or_default();
+    let mut lag = Duration::ZERO;
+    for job in &jobs {
+        let due = started + pace.wall(job.submitted_at - begin);
+        sleep_until(due).await;
+        let runs_for = pace.wall(job.runs_for);
+        let worker = |index| to_worker_json(job, index, runs_for, NAMESPACE, DEFAULT_SCHEDULER_NAME);
+        let created = stream::iter((0..job.workers).map(worker)).map(|worker| create(&client, worker));
+        created.buffer_unordered(CREATES_AT_A_TIME).try_collect::<()>().await?;
+        lag = lag.max(due.elapsed());
+    }
+    Ok(lag)
+}
+
+async fn create(client: &kube::Client, worker: Value) -> anyhow::Result<()> {
+    let created = client::create(client, &worker).await;
+    created.with_context(|| format!("cannot create worker {}", worker["metadata"]["name"]))
+}
+
+fn progress(jobs: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} jobs  {elapsed}");
+    ProgressBar::new(jobs as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}

@@ -1,0 +1,82 @@
+//! Where traces are replayed through the API: a sandbox with the trace's nodes, and a scheduler on it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::Value;
+
+use super::instance::{Instance, InstanceConfig};
+use super::quantiles::Durations;
+use super::{client, clock};
+use crate::config;
+use crate::diagnosis::Root;
+use crate::diagnosis::root::Registry;
+use crate::kubernetes::Connection;
+use crate::plugins;
+use crate::sandbox::{self, Kubelet, Sandbox};
+
+/// How long the scheduler may take for the next pod before the replay gives up.
+const STALL_PATIENCE: Duration = Duration::from_secs(60);
+
+/// A sandbox and a scheduler.
+pub(super) struct Stage {
+    /// The API server.
+    sandbox: sandbox::Handle,
+    /// The scheduler.
+    pub instance: Instance,
+    /// The client of the replay, which is another user of the API.
+    pub client: kube::Client,
+}
+
+impl Stage {
+    /// Starts both, creates the nodes, and waits until the scheduler knows them.
+    pub(super) async fn start(
+        nodes: &[Value],
+        seed: u64,
+        kubelet: Kubelet,
+        decisions: Option<Arc<Durations>>,
+    ) -> anyhow::Result<Self> {
+        let sandbox =
+            Sandbox::start(sandbox::Config { kubelet: Some(kubelet), ..sandbox::Config::default() }).await?;
+        let registry: Registry = Arc::new(plugins::registry());
+        let patience = Duration::from_secs(10);
+        let connection =
+            Connection::with_config(sandbox.kube_config(), "the replay's sandbox", patience).await?;
+        let client = connection.write.clone();
+        let instance = Instance::start(InstanceConfig {
+            connection,
+            configuration: config::default(&registry)?,
+            registry,
+            listen: ([127, 0, 0, 1], 0).into(),
+            seed,
+            shadow_of: None,
+            log: None,
+            clock: clock::system(),
+            decisions,
+        })
+        .await?;
+        let mut stage = Self { sandbox, instance, client };
+        for node in nodes {
+            client::create(&stage.client, node).await.context("cannot create a node")?;
+        }
+        stage.wait(|root| root.cluster.present().len() == nodes.len()).await?;
+        Ok(stage)
+    }
+
+    /// Waits until a root is as wanted; gives up when nothing is published for long.
+    pub(super) async fn wait(&mut self, is_wanted: impl Fn(&Root) -> bool) -> anyhow::Result<()> {
+        let mut root = self.instance.root();
+        while !is_wanted(&root) {
+            let next = tokio::time::timeout(STALL_PATIENCE, self.instance.next_root()).await;
+            root = next.context("the scheduler published nothing for a minute")?;
+        }
+        Ok(())
+    }
+
+    /// Stops both.
+    pub(super) async fn stop(self) {
+        self.instance.stop().await;
+        self.sandbox.stop().await;
+    }
+}

@@ -1,0 +1,73 @@
+//! A watch that is read event by event: nothing is dropped, nothing is summed up, and a gap is an error.
+
+use anyhow::Context;
+use futures_util::stream::{BoxStream, StreamExt};
+use kube::api::WatchEvent;
+use serde_json::Value;
+
+/// A change of an object.
+pub(super) struct ObjectEvent {
+    /// The object as it now is, or as it was when it was deleted.
+    pub object: Value,
+    /// Whether it is gone.
+    pub is_deleted: bool,
+}
+
+/// Watches the objects behind a path from the moment it is made, across the ends that watches have.
+pub(super) struct ObjectWatch {
+    client: kube::Client,
+    path: String,
+    revision: String,
+    stream: Option<BoxStream<'static, kube::Result<WatchEvent<Value>>>>,
+}
+
+impl ObjectWatch {
+    /// Opens a watch. Objects that are there already come first.
+    pub(super) async fn open(client: kube::Client, path: &str) -> anyhow::Result<Self> {
+        let mut watch = Self { client, path: path.into(), revision: "0".into(), stream: None };
+        watch.connect().await?;
+        Ok(watch)
+    }
+
+    /// Returns the next event. What was read is not lost when the call is abandoned.
+    pub(super) async fn next(&mut self) -> anyhow::Result<ObjectEvent> {
+        loop {
+            let Some(stream) = &mut self.stream else {
+                self.connect().await?;
+                continue;
+            };
+            let Some(event) = stream.next().await else {
+                self.stream = None;
+                continue;
+            };
+            let failed = || format!("the watch of {} is broken, so the checks are not complete", self.path);
+            let (object, is_deleted) = match event.with_context(failed)? {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, false),
+                WatchEvent::Deleted(object) => (object, true),
+                WatchEvent::Bookmark(bookmark) => {
+                    self.revision = bookmark.metadata.resource_version;
+                    continue;
+                }
+                WatchEvent::Error(status) => {
+                    let said = kube::Error::Api(status);
+                    return Err(anyhow::Error::new(said).context(failed()));
+                }
+            };
+            if let Some(revision) = object["metadata"]["resourceVersion"].as_str() {
+                self.revision = revision.to_owned();
+            }
+            return Ok(ObjectEvent { object, is_deleted });
+        }
+    }
+
+    async fn connect(&mut self) -> anyhow::Result<()> {
+        // Bookmarks keep a quiet connection from looking dead.
+        let query = format!("watch=true&allowWatchBookmarks=true&resourceVersion={}", self.revision);
+        let uri = format!("{}?{query}", self.path);
+        let request = http::Request::get(uri).body(Vec::new())?;
+        let stream = self.client.request_events::<Value>(request).await;
+        let stream = stream.with_context(|| format!("cannot watch {}", self.path))?;
+        self.stream = Some(stream.boxed());
+        Ok(())
+    }
+}
