@@ -53,7 +53,8 @@ pub fn empty_cluster() -> Cluster {
     // A selector over every label of pods, so that a spec can be asked about without being in the state.
     let requirements = POD_LABELS.map(|key| requirement_of(key, Operator::Exists, &[]));
     let selector = Some(LabelSelector::new(requirements));
-    let service = Workload { namespace: "elsewhere".into(), name: "reads-all".into(), selector, replicas: None };
+    let service =
+        Workload { namespace: "elsewhere".into(), name: "reads-all".into(), selector, replicas: None };
     cluster.apply_object(Arc::new(Object::Service(service)), &mut Vec::new());
     cluster
 }

@@ -127,6 +127,7 @@ impl Core {
             match effect {
                 Effect::Status(order) => conditions.extend(order.condition.map(|c| c.reason)),
                 Effect::Event(order) => events.push(order.reason),
+                Effect::GroupStatus(_) => {}
                 Effect::Bind(_) | Effect::Evict(_) | Effect::Volume(_) => {}
             }
         }

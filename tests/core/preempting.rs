@@ -52,7 +52,7 @@ impl Core {
                 Effect::Evict(order) => ordered.evictions.push(order),
                 Effect::Status(order) => ordered.statuses.push(order),
                 Effect::Event(order) => ordered.events.push(order),
-                Effect::Bind(_) | Effect::Volume(_) => {}
+                Effect::Bind(_) | Effect::Volume(_) | Effect::GroupStatus(_) => {}
             }
         }
         ordered

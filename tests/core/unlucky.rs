@@ -44,7 +44,7 @@ fn orders(core: &mut Core) -> Orders {
             Effect::Status(order) => {
                 orders.nominations.extend(order.nomination.map(|n| (order.pod.key.name.to_string(), n)));
             }
-            Effect::Volume(_) | Effect::Event(_) => {}
+            Effect::Volume(_) | Effect::Event(_) | Effect::GroupStatus(_) => {}
         }
     }
     orders

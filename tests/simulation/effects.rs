@@ -39,7 +39,7 @@ impl World {
                 self.note(|_| format!("order #{} {:?}", order.id.0, order.write));
                 self.put(later, Action::WriteVolume(order));
             }
-            Effect::Event(_) => {}
+            Effect::Event(_) | Effect::GroupStatus(_) => {}
         }
     }
 

@@ -212,7 +212,12 @@ fn defaults_take_their_selector_from_services_and_the_owner() {
     let want = Some([vec![13, 9, 9, 4], vec![30, 61, 61, 100]]);
     assert_eq!(cluster.scores(&by_default(), &plain), want);
     // The owner's requirements are added: no pod has the other label.
-    let owner = Workload { namespace: "d".into(), name: "o".into(), selector: Some(selecting("tier", "fe")), replicas: Some(1) };
+    let owner = Workload {
+        namespace: "d".into(),
+        name: "o".into(),
+        selector: Some(selecting("tier", "fe")),
+        replicas: Some(1),
+    };
     cluster.object(Object::ReplicaSet(owner.clone()));
     let own = spec(&mut cluster, Some(OwnerKind::ReplicaSet));
     assert_eq!(cluster.scores(&by_default(), &own).map(|[raw, _]| raw), Some(vec![6, 6, 6, 2]));
