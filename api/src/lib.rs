@@ -3,5 +3,6 @@
 //! No I/O. Additive: a removed code or field is an API change and stands in the CHANGELOG.
 #![deny(missing_docs)]
 
+pub mod keys;
 pub mod reason;
 pub mod rest;
