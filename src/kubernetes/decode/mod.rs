@@ -63,6 +63,8 @@ fn quarantined(
 #[cfg(test)]
 mod gang_tests;
 #[cfg(test)]
+mod group_tests;
+#[cfg(test)]
 mod objects_tests;
 #[cfg(test)]
 mod relations_tests;
