@@ -71,6 +71,16 @@ pub(super) fn writers(views: &EdgeViews, registry: &mut Registry) {
     let outcomes = [("written", volumes.written), ("refused", volumes.refused)];
     let help = "Writes to volumes and claims by what came of them";
     registry.register("pellucid_volume_orders", help, by_outcome(&outcomes));
+    let groups = views.group_statuses.counts();
+    let outcomes = [
+        ("written", groups.written),
+        ("unchanged", groups.unchanged),
+        ("superseded", groups.superseded),
+        ("gone", groups.gone),
+        ("failed", groups.failed),
+    ];
+    let help = "Status orders of PodGroups by what came of them";
+    registry.register("pellucid_group_status_orders", help, by_outcome(&outcomes));
     let unmarked = "Pods deleted although their condition DisruptionTarget could not be written";
     for (name, help, n) in [
         ("pellucid_evict_retries", "Deletes after the first of an evict order", evicted.retries),

@@ -138,6 +138,7 @@ impl Instance {
             watches: edge.watches.clone(),
             evictor: edge.evictor.clone(),
             volumes: edge.volumes.clone(),
+            group_statuses: edge.group_statuses.clone(),
         };
         let _ = parts.edge.set(views);
 

@@ -26,6 +26,7 @@ use crate::cycle::scheduler::Step;
 use crate::diagnosis::Root;
 use crate::kubernetes::evictor::EvictCounters;
 use crate::kubernetes::lanes::Lanes;
+use crate::kubernetes::status::StatusCounters;
 use crate::kubernetes::volume_writer::VolumeCounters;
 use crate::kubernetes::watched::Watches;
 
@@ -83,6 +84,8 @@ pub struct EdgeViews {
     pub evictor: Arc<EvictCounters>,
     /// What the writers of volumes did.
     pub volumes: Arc<VolumeCounters>,
+    /// What the writers of PodGroups' statuses did.
+    pub group_statuses: Arc<StatusCounters>,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -390,6 +393,7 @@ fn lane_counts(lanes: &Lanes, registry: &mut Registry) {
         ("evictions", counts.evictions),
         ("volumes", counts.volumes),
         ("conditions", counts.statuses),
+        ("group_statuses", counts.group_statuses),
         ("events", counts.events),
     ] {
         let labels = LaneLabels { lane };

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::duration;
 use super::reader::{Cursor, Found, Place};
+use crate::model::duration;
 
 const FIELDS: &[&str] = &[
     "leaderElect",

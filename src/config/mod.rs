@@ -18,7 +18,6 @@ use crate::framework::profile::Profile;
 
 mod build;
 mod client;
-mod duration;
 mod effective;
 mod file;
 mod known;

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::duration;
 use super::nearest::nearest;
 use super::problem::Problem;
 use super::tree::{self, Kind, Tree};
+use crate::model::duration;
 
 /// What was found so far.
 #[derive(Default)]

@@ -14,6 +14,7 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use kube::core::Status;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::client::{Class, chain, classify, classify_status};
 
@@ -226,6 +227,32 @@ impl Backoff {
         let wish = server_wish.unwrap_or_default().min(Duration::from_secs(60));
         tokio::time::sleep(self.next.max(wish)).await;
         self.next = (self.next * 2).min(self.most);
+    }
+}
+
+/// The tries of an order that may be given up.
+pub(super) struct Tries<'a> {
+    left: u32,
+    backoff: Backoff,
+    stop: &'a CancellationToken,
+}
+
+impl<'a> Tries<'a> {
+    /// So many of them, unless told to stop.
+    pub(super) fn new(n: u32, stop: &'a CancellationToken) -> Self {
+        Self { left: n, backoff: Backoff::new(), stop }
+    }
+
+    /// After an error: waits, and says whether to try again.
+    pub(super) async fn again(&mut self, error: &WriteError) -> bool {
+        self.left = self.left.saturating_sub(1);
+        if self.left == 0 || matches!(error.class(), Class::Refused | Class::Bug) {
+            return false;
+        }
+        tokio::select! {
+            () = self.stop.cancelled() => false,
+            () = self.backoff.wait(error.retry_after()) => true,
+        }
     }
 }
 

@@ -11,7 +11,9 @@ use super::binder::{Binder, BinderCounters};
 use super::door::Door;
 use super::events::{EventCounters, EventWriter, Reporter};
 use super::evictor::{EvictCounters, Evictor};
+use super::group_status::GroupStatusWriter;
 use super::lanes::{LaneSizes, Lanes};
+use super::served::Served;
 use super::status::{StatusCounters, StatusWriter};
 use super::volume_writer::{VolumeCounters, VolumeWriter};
 use super::watch::Watching;
@@ -38,6 +40,8 @@ pub struct EdgeConfig {
     pub volume_writers: usize,
     /// Status patches under way at once.
     pub status_writers: usize,
+    /// Status patches of PodGroups under way at once.
+    pub group_status_writers: usize,
     /// Event writes under way at once.
     pub event_writers: usize,
     /// Sizes of the lanes.
@@ -58,6 +62,7 @@ impl EdgeConfig {
             evictors: 16,
             volume_writers: 8,
             status_writers: 8,
+            group_status_writers: 8,
             event_writers: 8,
             lanes: LaneSizes::default(),
             reporter: Reporter { controller: "pellucid".into(), instance: instance.into() },
@@ -81,6 +86,8 @@ pub struct Edge {
     pub volumes: Arc<VolumeCounters>,
     /// What the status writers did.
     pub statuses: Arc<StatusCounters>,
+    /// What the writers of PodGroups' statuses did.
+    pub group_statuses: Arc<StatusCounters>,
     /// What the event writer did.
     pub events: Arc<EventCounters>,
     stop: CancellationToken,
@@ -111,12 +118,15 @@ impl Edge {
         let evictor = Arc::new(EvictCounters::default());
         let volumes = Arc::new(VolumeCounters::default());
         let statuses = Arc::new(StatusCounters::default());
+        let group_statuses = Arc::new(StatusCounters::default());
         let events = Arc::new(EventCounters::default());
         let mut tasks = JoinSet::new();
 
         let watches = Watches::default();
+        let served = Arc::new(Served::default());
         let watching = Watching {
             client: connection.read,
+            served: served.clone(),
             inputs: inputs.clone(),
             clock: clock.clone(),
             stop: stop.clone(),
@@ -165,6 +175,17 @@ impl Edge {
         for _ in 0..config.status_writers {
             spawn(&mut tasks, "status writer", worker.clone().work());
         }
+        let worker = GroupStatusWriter {
+            door: door.clone(),
+            lanes: lanes.clone(),
+            clock: clock.clone(),
+            served,
+            counters: group_statuses.clone(),
+            stop: stop.clone(),
+        };
+        for _ in 0..config.group_status_writers {
+            spawn(&mut tasks, "writer of PodGroup statuses", worker.clone().work());
+        }
         let worker = EventWriter {
             door: door.clone(),
             lanes: lanes.clone(),
@@ -175,7 +196,7 @@ impl Edge {
             stop: stop.clone(),
         };
         spawn(&mut tasks, "event writer", worker.work());
-        Self { lanes, door, watches, binder, evictor, volumes, statuses, events, stop, tasks }
+        Self { lanes, door, watches, binder, evictor, volumes, statuses, group_statuses, events, stop, tasks }
     }
 
     /// Whether every watch has delivered a complete list.

@@ -4,6 +4,7 @@
 //! - binds, evictions, volumes: first in, first out, never dropped. The loop asks for [`Lanes::room`] before
 //!   it plans, so a lane exceeds its size by what one round of planning orders, at most;
 //! - statuses: one order per pod, the newest of each part; one pod's are written one after the other;
+//! - statuses of PodGroups: likewise, the newest;
 //! - events: the oldest are dropped, and counted.
 
 use std::collections::VecDeque;
@@ -12,8 +13,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::status_lane::StatusLane;
-use crate::framework::effect::{BindOrder, Effect, EventOrder, EvictOrder, StatusOrder, VolumeOrder};
+use super::status_lane::NewestLane;
+use crate::framework::effect::{
+    BindOrder, Effect, EventOrder, EvictOrder, GroupStatusOrder, StatusOrder, VolumeOrder,
+};
 
 /// How much the lanes hold.
 #[derive(Clone, Copy, Debug)]
@@ -26,13 +29,22 @@ pub struct LaneSizes {
     pub volumes: usize,
     /// Pods with a status to write.
     pub statuses: usize,
+    /// PodGroups with a status to write.
+    pub group_statuses: usize,
     /// Events.
     pub events: usize,
 }
 
 impl Default for LaneSizes {
     fn default() -> Self {
-        Self { binds: 2048, evictions: 2048, volumes: 2048, statuses: 65_536, events: 8192 }
+        Self {
+            binds: 2048,
+            evictions: 2048,
+            volumes: 2048,
+            statuses: 65_536,
+            group_statuses: 65_536,
+            events: 8192,
+        }
     }
 }
 
@@ -62,6 +74,8 @@ pub struct AllLaneCounts {
     pub volumes: LaneCounts,
     /// Status orders.
     pub statuses: LaneCounts,
+    /// Status orders of PodGroups.
+    pub group_statuses: LaneCounts,
     /// Events.
     pub events: LaneCounts,
 }
@@ -74,6 +88,7 @@ pub struct Lanes {
     evictions: Notify,
     volumes: Notify,
     statuses: Notify,
+    group_statuses: Notify,
     events: Notify,
 }
 
@@ -83,7 +98,8 @@ struct Inner {
     binds: Fifo<BindOrder>,
     evictions: Fifo<EvictOrder>,
     volumes: Fifo<VolumeOrder>,
-    statuses: StatusLane,
+    statuses: NewestLane<StatusOrder>,
+    group_statuses: NewestLane<GroupStatusOrder>,
     events: Fifo<EventOrder>,
 }
 
@@ -97,13 +113,14 @@ impl Lanes {
             evictions: Notify::new(),
             volumes: Notify::new(),
             statuses: Notify::new(),
+            group_statuses: Notify::new(),
             events: Notify::new(),
         }
     }
 
     /// Puts orders into their lanes. Never waits.
     pub fn push_all(&self, effects: impl IntoIterator<Item = Effect>) {
-        let [mut binds, mut evictions, mut volumes, mut statuses, mut events] = [false; 5];
+        let [mut binds, mut evictions, mut volumes, mut statuses, mut groups, mut events] = [false; 6];
         let mut inner = self.inner.lock();
         for effect in effects {
             match effect {
@@ -111,21 +128,24 @@ impl Lanes {
                 Effect::Evict(order) => evictions |= inner.evictions.push(order),
                 Effect::Volume(order) => volumes |= inner.volumes.push(order),
                 Effect::Status(order) => statuses |= inner.statuses.push(order, self.sizes.statuses),
-                Effect::GroupStatus(_) => {}
+                Effect::GroupStatus(order) => {
+                    groups |= inner.group_statuses.push(order, self.sizes.group_statuses);
+                }
                 Effect::Event(order) => events |= inner.events.push_dropping(order, self.sizes.events),
             }
         }
         drop(inner);
         // One permit wakes one puller, and each puller that leaves something behind wakes the next.
-        for (grew, notify) in [binds, evictions, volumes, statuses, events].into_iter().zip(self.notifies()) {
+        let grown = [binds, evictions, volumes, statuses, groups, events];
+        for (grew, notify) in grown.into_iter().zip(self.notifies()) {
             if grew {
                 notify.notify_one();
             }
         }
     }
 
-    fn notifies(&self) -> [&Notify; 5] {
-        [&self.binds, &self.evictions, &self.volumes, &self.statuses, &self.events]
+    fn notifies(&self) -> [&Notify; 6] {
+        [&self.binds, &self.evictions, &self.volumes, &self.statuses, &self.group_statuses, &self.events]
     }
 
     /// Returns how many more orders there is room for in each lane from which nothing is dropped.
@@ -145,6 +165,7 @@ impl Lanes {
             evictions: inner.evictions.counts(),
             volumes: inner.volumes.counts(),
             statuses: inner.statuses.counts(),
+            group_statuses: inner.group_statuses.counts(),
             events: inner.events.counts(),
         }
     }
@@ -179,6 +200,12 @@ impl Lanes {
         self.next(&self.statuses, |inner| inner.statuses.pop()).await
     }
 
+    /// Waits for a status order of a PodGroup; `None` when closed. The caller says
+    /// [`Lanes::group_status_done`] afterwards; until then no other order of that group is handed out.
+    pub async fn next_group_status(&self) -> Option<GroupStatusOrder> {
+        self.next(&self.group_statuses, |inner| inner.group_statuses.pop()).await
+    }
+
     /// Waits for an event; `None` when closed.
     pub async fn next_event(&self) -> Option<EventOrder> {
         self.next(&self.events, |inner| inner.events.pop()).await
@@ -195,6 +222,19 @@ impl Lanes {
         let waits = self.inner.lock().statuses.done(uid);
         if waits {
             self.statuses.notify_one();
+        }
+    }
+
+    /// Gives an order that is being written up for a newer one of the same PodGroup, if one waits.
+    pub fn supersede_group(&self, order: &GroupStatusOrder) -> bool {
+        self.inner.lock().group_statuses.supersede(order)
+    }
+
+    /// Says that the order pulled for this PodGroup was written, or given up.
+    pub fn group_status_done(&self, uid: &Arc<str>) {
+        let waits = self.inner.lock().group_statuses.done(uid);
+        if waits {
+            self.group_statuses.notify_one();
         }
     }
 

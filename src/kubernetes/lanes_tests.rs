@@ -4,7 +4,8 @@ use futures_util::FutureExt;
 
 use super::*;
 use crate::framework::effect::{ConditionText, EffectId, EventType, PodRef, VolumeWrite};
-use crate::model::PodKey;
+use crate::model::gang::GroupStatus;
+use crate::model::{GangKey, ObjectKind, PodKey};
 
 fn pod(uid: &str) -> PodRef {
     PodRef { key: PodKey::new("ns", uid), uid: uid.into() }
@@ -40,7 +41,7 @@ fn event(note: &str) -> Effect {
 }
 
 fn lanes(binds: usize, statuses: usize, events: usize) -> Lanes {
-    Lanes::new(LaneSizes { binds, evictions: 2, volumes: 2, statuses, events })
+    Lanes::new(LaneSizes { binds, evictions: 2, volumes: 2, statuses, group_statuses: 2, events })
 }
 
 fn next_condition(lanes: &Lanes) -> Option<(Arc<str>, Arc<str>)> {
@@ -95,6 +96,35 @@ fn parts_of_a_status_gather_and_none_is_lost() {
     assert_eq!(merged.condition, written.condition);
     let want = LaneCounts { into: 5, out: 3, replaced: 2, ..Default::default() };
     assert_eq!(lanes.counts().statuses, want);
+}
+
+#[test]
+fn the_newest_status_of_a_pod_group_replaces_the_others() {
+    let lanes = lanes(9, 9, 9);
+    let order = |uid: &str, running| {
+        let status = GroupStatus { running, ..GroupStatus::default() };
+        let (kind, group) = (ObjectKind::PodGroupX, GangKey::new("ns", uid));
+        Effect::GroupStatus(GroupStatusOrder { kind, group, uid: uid.into(), status })
+    };
+    let next = || {
+        let order = lanes.next_group_status().now_or_never().flatten()?;
+        Some((order.uid.to_string(), order.status.running))
+    };
+    lanes.push_all([order("a", 1), order("a", 2)]);
+    assert_eq!(next(), Some(("a".into(), 2)));
+    // While it is written a newer one comes, for which it is given up.
+    lanes.push_all([order("a", 3), order("b", 1)]);
+    assert_eq!(next(), Some(("b".into(), 1)));
+    let (Effect::GroupStatus(old), Effect::GroupStatus(other)) = (order("a", 2), order("c", 1)) else {
+        unreachable!("two statuses")
+    };
+    assert!(lanes.supersede_group(&old) && !lanes.supersede_group(&other));
+    lanes.group_status_done(&"a".into());
+    assert_eq!(next(), Some(("a".into(), 3)));
+    lanes.push_all([order("d", 1), order("e", 1), order("f", 1)]);
+    assert_eq!(next(), Some(("e".into(), 1)), "there is room for two");
+    let want = LaneCounts { into: 7, out: 4, dropped: 1, replaced: 1, depth: 1 };
+    assert_eq!(lanes.counts().group_statuses, want);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The edge that talks to a cluster: watches in, writes out.
 //!
 //! In: `watch` decodes objects (`decode`) and sends them to the scheduling thread. Out: the
-//! scheduling thread puts effects into [`lanes`], from which the binder, the evictor and the writers of volumes, statuses and
-//! events pull; all of them write through one [`door`]. [`Edge`] starts all this and stops it in order.
+//! scheduling thread puts effects into [`lanes`], from which the binder, the evictor and the writers of volumes,
+//! statuses (of pods, of PodGroups) and events pull; all of them write through one [`door`]. [`Edge`] starts all this and stops it in order.
 //!
 //! Not here: decisions, and the clock, which comes in as an argument.
 
@@ -14,7 +14,10 @@ mod edge;
 mod event_book;
 pub mod events;
 pub mod evictor;
+mod group_patch;
+mod group_status;
 pub mod lanes;
+mod served;
 mod standing;
 pub mod status;
 mod status_lane;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::client::Class;
-use super::door::{Backoff, Door, WriteError, pod_path};
+use super::door::{Door, Tries, WriteError, pod_path};
 use super::lanes::Lanes;
 use super::status_memory::{Recalled, StatusMemory};
 use super::{Clock, timestamp};
@@ -22,14 +22,15 @@ use crate::model::{Name, Now};
 
 /// How often one patch is tried.
 const TRIES: u32 = 5;
-/// What the status writers did.
+
+/// What the writers of pods' statuses did; those of PodGroups count the same.
 #[derive(Debug, Default)]
 pub struct StatusCounters {
-    written: AtomicU64,
-    unchanged: AtomicU64,
-    superseded: AtomicU64,
-    gone: AtomicU64,
-    failed: AtomicU64,
+    pub(super) written: AtomicU64,
+    pub(super) unchanged: AtomicU64,
+    pub(super) superseded: AtomicU64,
+    pub(super) gone: AtomicU64,
+    pub(super) failed: AtomicU64,
 }
 
 /// What the status writers did, at one moment.
@@ -37,11 +38,11 @@ pub struct StatusCounters {
 pub struct StatusCounts {
     /// Orders written.
     pub written: u64,
-    /// Orders that said only what had just been written.
+    /// Orders that said only what the API server held.
     pub unchanged: u64,
     /// Orders given up between tries because a newer one came.
     pub superseded: u64,
-    /// Orders whose pod was gone.
+    /// Orders whose object was gone.
     pub gone: u64,
     /// Orders given up.
     pub failed: u64,
@@ -92,8 +93,8 @@ impl StatusWriter {
         let key = &order.pod.key;
         let path = pod_path(&key.namespace, &key.name, "/status");
         let body = patch(&recalled, now);
-        let mut backoff = Backoff::new();
-        for tries in 1..=TRIES {
+        let mut tries = Tries::new(TRIES, &self.stop);
+        loop {
             let error = match self.door.patch(path.clone(), &body).await {
                 Ok(_) => {
                     self.memory.remember(&recalled.order, (self.clock)());
@@ -101,24 +102,19 @@ impl StatusWriter {
                 }
                 Err(error) => error,
             };
-            if error.class() == Class::Unknown {
-                self.memory.doubt(&recalled.order);
-            }
             match error.class() {
                 // Not found, or a conflict: another pod has the name.
                 Class::Refresh => return &self.counters.gone,
-                Class::Retry | Class::Unknown if tries < TRIES => {}
-                _ => return self.give_up(order, &error),
+                Class::Unknown => self.memory.doubt(&recalled.order),
+                _ => {}
             }
-            tokio::select! {
-                () = self.stop.cancelled() => return self.give_up(order, &error),
-                () = backoff.wait(error.retry_after()) => {}
+            if !tries.again(&error).await {
+                return self.give_up(order, &error);
             }
             if self.lanes.supersede(&recalled.order) {
                 return &self.counters.superseded;
             }
         }
-        &self.counters.failed
     }
 
     fn give_up(&self, order: &StatusOrder, error: &WriteError) -> &AtomicU64 {

@@ -1,30 +1,68 @@
-//! The lane of status orders: one waiting order per pod, to which newer ones are added part by part.
+//! Lanes of status orders: one waiting order per object, which a newer one joins or replaces.
 //!
-//! Bounded: when too many pods wait, the one that waits longest loses its order, and that is counted.
+//! Bounded: when too many objects wait, the one that waits longest loses its order, and that is counted.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::lanes::LaneCounts;
-use crate::framework::effect::StatusOrder;
+use crate::framework::effect::{GroupStatusOrder, StatusOrder};
 use crate::model::collections::{HashMap, HashSet};
 
+/// An order of which only the newest matters.
+pub(super) trait Newest: Clone {
+    /// uid of the object that it is about.
+    fn uid(&self) -> &Arc<str>;
+    /// Adds what an older order says and this one does not.
+    fn over(self, older: &Self) -> Self;
+}
+
+/// Condition and nomination are apart: the newest of each.
+impl Newest for StatusOrder {
+    fn uid(&self) -> &Arc<str> {
+        &self.pod.uid
+    }
+    fn over(self, older: &Self) -> Self {
+        Self {
+            condition: self.condition.or_else(|| older.condition.clone()),
+            nomination: self.nomination.or_else(|| older.nomination.clone()),
+            pod: self.pod,
+        }
+    }
+}
+
+/// A status says all there is.
+impl Newest for GroupStatusOrder {
+    fn uid(&self) -> &Arc<str> {
+        &self.uid
+    }
+    fn over(self, _: &Self) -> Self {
+        self
+    }
+}
+
 /// Waiting orders by uid. A uid is in `turn` exactly if it waits and is not being written.
-#[derive(Default)]
-pub(super) struct StatusLane {
-    waiting: HashMap<Arc<str>, StatusOrder>,
+pub(super) struct NewestLane<O> {
+    waiting: HashMap<Arc<str>, O>,
     turn: VecDeque<Arc<str>>,
     being_written: HashSet<Arc<str>>,
     counts: LaneCounts,
 }
 
-impl StatusLane {
+impl<O> Default for NewestLane<O> {
+    fn default() -> Self {
+        let (waiting, turn, being_written) = Default::default();
+        Self { waiting, turn, being_written, counts: LaneCounts::default() }
+    }
+}
+
+impl<O: Newest> NewestLane<O> {
     /// Adds an order. Returns whether there is one more to be pulled.
-    pub(super) fn push(&mut self, order: StatusOrder, capacity: usize) -> bool {
-        let uid = order.pod.uid.clone();
+    pub(super) fn push(&mut self, order: O, capacity: usize) -> bool {
+        let uid = order.uid().clone();
         self.counts.into += 1;
         if let Some(waiting) = self.waiting.get_mut(&uid) {
-            *waiting = merged(order, waiting);
+            *waiting = order.over(waiting);
             self.counts.replaced += 1;
             return false;
         }
@@ -43,20 +81,20 @@ impl StatusLane {
     }
 
     /// Takes the order whose turn it is, and whether there are more.
-    pub(super) fn pop(&mut self) -> (Option<StatusOrder>, bool) {
+    pub(super) fn pop(&mut self) -> (Option<O>, bool) {
         let uid = self.turn.pop_front();
         let order = uid.and_then(|uid| self.waiting.remove(&uid));
         if let Some(order) = &order {
-            self.being_written.insert(order.pod.uid.clone());
+            self.being_written.insert(order.uid().clone());
             self.counts.out += 1;
         }
         (order, !self.turn.is_empty())
     }
 
     /// Gives an order up for a newer one, if one waits. What the newer one does not say it takes from this.
-    pub(super) fn supersede(&mut self, order: &StatusOrder) -> bool {
-        let Some(newer) = self.waiting.get_mut(&order.pod.uid) else { return false };
-        *newer = merged(newer.clone(), order);
+    pub(super) fn supersede(&mut self, order: &O) -> bool {
+        let Some(newer) = self.waiting.get_mut(order.uid()) else { return false };
+        *newer = newer.clone().over(order);
         true
     }
 
@@ -73,14 +111,5 @@ impl StatusLane {
     /// Returns the counters.
     pub(super) fn counts(&self) -> LaneCounts {
         LaneCounts { depth: self.waiting.len() as u64, ..self.counts }
-    }
-}
-
-/// The newest of each part.
-fn merged(newer: StatusOrder, older: &StatusOrder) -> StatusOrder {
-    StatusOrder {
-        condition: newer.condition.or_else(|| older.condition.clone()),
-        nomination: newer.nomination.or_else(|| older.nomination.clone()),
-        pod: newer.pod,
     }
 }

@@ -3,7 +3,8 @@
 //! The channel is bounded and nothing is dropped: when the scheduling thread falls behind, the watch stops
 //! reading. A list replaces everything (`Reset`), because a watch that broke may have missed deletes. An
 //! object that cannot be decoded is sent as quarantined, and the watch goes on. A kind that the server does
-//! not serve has no objects, until it is served.
+//! not serve has no objects, until it is served: it is asked for now and then, so a CustomResourceDefinition may
+//! come and go.
 #![expect(
     clippy::result_large_err,
     reason = "unreadable objects are rare, and a readable pod is larger still"
@@ -25,13 +26,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::Clock;
 use super::client::chain;
+use super::served::Served;
 use crate::cluster::input::{Input, Quarantined};
 use crate::model::Now;
 
 /// Before a watch that delivered nonsense is opened anew.
 const UNREADABLE: Duration = Duration::from_secs(1);
 /// Before the server is asked again for a kind that it does not serve.
-const UNSERVED: Duration = Duration::from_secs(60);
+const UNSERVED: Duration = Duration::from_secs(30);
+/// Before the server is asked again where a kind is served, when it did not say or is of two minds.
+const UNDISCOVERED: Duration = Duration::from_secs(1);
 
 /// How a watch is doing.
 #[derive(Clone, Debug, Default)]
@@ -78,16 +82,28 @@ pub(super) trait Watched: Send + Sync + 'static {
     type Model: Send + Sync;
     /// Name of the kind.
     fn kind(&self) -> &'static str;
-    /// Where it is served.
+    /// Where it is served, as far as that is fixed.
     fn resource(&self) -> <Self::Slim as Resource>::DynamicType;
+    /// Asks where it is served; `None`: nowhere.
+    fn locate(
+        &self,
+        _: &Watching,
+    ) -> impl Future<Output = Result<Option<<Self::Slim as Resource>::DynamicType>, kube::Error>> + Send {
+        std::future::ready(Ok(Some(self.resource())))
+    }
+    /// Whether [`Watched::locate`] asks the server.
+    fn is_discovered(&self) -> bool {
+        false
+    }
     /// Whether a server that does not serve it simply has none.
     fn is_optional(&self) -> bool {
         false
     }
-    fn config(&self) -> watcher::Config {
-        watcher::Config::default()
-    }
     fn decode(&self, slim: &Self::Slim) -> Result<Self::Model, Quarantined>;
+    /// Whether an object belongs into a list. What is not in a list is gone.
+    fn is_listed(&self, _: &Self::Model) -> bool {
+        true
+    }
     fn applied(&self, object: Arc<Self::Model>) -> Input;
     fn deleted(&self, slim: &Self::Slim) -> Option<Input>;
     fn reset(&self, objects: Vec<Arc<Self::Model>>, quarantined: Vec<Quarantined>) -> Input;
@@ -97,6 +113,7 @@ pub(super) trait Watched: Send + Sync + 'static {
 #[derive(Clone)]
 pub(super) struct Watching {
     pub(super) client: Client,
+    pub(super) served: Arc<Served>,
     pub(super) inputs: Sender<Input>,
     pub(super) clock: Clock,
     pub(super) stop: CancellationToken,
@@ -104,54 +121,76 @@ pub(super) struct Watching {
 
 /// Watches a kind until told to stop or until nobody listens.
 pub(super) async fn watch<W: Watched>(watched: W, with: Watching, status: Arc<WatchStatus>) {
-    let resource = watched.resource();
-    let api = Api::<W::Slim>::all_with(with.client.clone(), &resource);
-    let open = || Box::pin(watcher(api.clone(), watched.config()).default_backoff());
-    let mut stream = open();
-    let mut gathered = Gathered::default();
     loop {
-        let item = tokio::select! {
+        let pause = tokio::select! {
             biased;
             () = with.stop.cancelled() => return,
-            item = stream.next() => item,
+            pause = follow(&watched, &with, &status) => pause,
         };
-        let mut pause = None;
-        let input = match item {
-            Some(Ok(event)) => gathered.translate(&watched, event, &status, (with.clock)()),
-            Some(Err(error)) if watched.is_optional() && is_unserved(&error) => {
-                pause = Some(UNSERVED);
-                note_unserved(&watched, &status, (with.clock)())
-            }
-            Some(Err(error)) => {
-                let rights = (W::Slim::group(&resource), W::Slim::plural(&resource));
-                note_error(watched.kind(), &status, describe(&error, rights), (with.clock)());
-                // The watch would go on without this change. A new list has it, or says why not.
-                pause = is_unreadable(&error).then_some(UNREADABLE);
-                None
-            }
-            None => return,
-        };
-        if let Some(input) = input {
-            let is_list = is_list(&input);
-            let sent = tokio::select! {
-                () = with.stop.cancelled() => return,
-                sent = with.inputs.send(input) => sent,
-            };
-            if sent.is_err() {
-                return;
-            }
-            if is_list {
-                // Only now: who sees `synced` may count on the list being in the channel.
-                status.0.lock().synced = true;
-            }
-        }
-        if let Some(pause) = pause {
-            tokio::select! {
-                () = with.stop.cancelled() => return,
-                () = tokio::time::sleep(pause) => stream = open(),
-            }
+        let Some(pause) = pause else { return };
+        tokio::select! {
+            () = with.stop.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
         }
     }
+}
+
+/// Watches until the watch has to be opened anew, and returns how long to wait before; `None`: nobody listens.
+async fn follow<W: Watched>(watched: &W, with: &Watching, status: &WatchStatus) -> Option<Duration> {
+    let resource = match watched.locate(with).await {
+        Ok(Some(resource)) => resource,
+        Ok(None) => {
+            let input = note_unserved(watched, status, (with.clock)());
+            send(with, status, input).await?;
+            return Some(UNSERVED);
+        }
+        Err(error) => {
+            let text = format!("discovery failed: {}", chain(&error));
+            note_error(watched.kind(), status, text, (with.clock)());
+            return Some(UNDISCOVERED);
+        }
+    };
+    let api = Api::<W::Slim>::all_with(with.client.clone(), &resource);
+    let mut stream = Box::pin(watcher(api, watcher::Config::default()).default_backoff());
+    let mut gathered = Gathered::default();
+    loop {
+        let mut pause = None;
+        let input = match stream.next().await? {
+            Ok(event) => gathered.translate(watched, event, status, (with.clock)()),
+            Err(error) if watched.is_optional() && !watched.is_discovered() && is_unserved(&error) => {
+                pause = Some(UNSERVED);
+                note_unserved(watched, status, (with.clock)())
+            }
+            Err(error) => {
+                let rights = (W::Slim::group(&resource), W::Slim::plural(&resource));
+                note_error(watched.kind(), status, describe(&error, rights), (with.clock)());
+                if is_unreadable(&error) {
+                    // The watch would go on without this change. A new list has it, or says why not.
+                    pause = Some(UNREADABLE);
+                } else if watched.is_discovered() && is_unserved(&error) {
+                    // Perhaps another version is served now.
+                    pause = Some(UNDISCOVERED);
+                }
+                None
+            }
+        };
+        send(with, status, input).await?;
+        if pause.is_some() {
+            return pause;
+        }
+    }
+}
+
+/// Sends an input, when there is one; `None`: nobody listens.
+async fn send(with: &Watching, status: &WatchStatus, input: Option<Input>) -> Option<()> {
+    let Some(input) = input else { return Some(()) };
+    let is_list = is_list(&input);
+    with.inputs.send(input).await.ok()?;
+    if is_list {
+        // Only now: who sees `synced` may count on the list being in the channel.
+        status.0.lock().synced = true;
+    }
+    Some(())
 }
 
 fn is_list(input: &Input) -> bool {
@@ -236,7 +275,8 @@ impl<M> Gathered<M> {
         match event {
             Event::Init => *self = Self::default(),
             Event::InitApply(slim) => match watched.decode(&slim) {
-                Ok(object) => self.objects.push(Arc::new(object)),
+                Ok(object) if watched.is_listed(&object) => self.objects.push(Arc::new(object)),
+                Ok(_) => {}
                 Err(quarantined) => {
                     report.quarantined += 1;
                     log(&quarantined);

@@ -1,13 +1,15 @@
-//! The kinds that are watched: Pods that have not ended, Nodes, and every kind of [`ObjectKind`].
+//! The kinds that are watched: Pods, Nodes, and every kind of [`ObjectKind`].
+//!
+//! Pods that have ended are watched too, because a gang counts them; those in no gang do not get beyond a list.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use kube::core::ApiResource;
-use kube::runtime::watcher;
 use tokio::task::JoinSet;
 
 use super::decode::{self, Body, ForKind, SlimNode, SlimObject, SlimPod};
+use super::served;
 use super::watch::{WatchStatus, Watched, Watching, watch};
 use crate::cluster::input::{Input, Quarantined};
 use crate::model::{Name, Node, Object, ObjectKind, Pod, PodKey};
@@ -77,7 +79,7 @@ impl ForKind for Start<'_> {
     }
 }
 
-/// Pods that have not ended.
+/// Pods.
 struct Pods;
 /// Nodes.
 struct Nodes;
@@ -94,12 +96,12 @@ impl Watched for Pods {
         "Pod"
     }
     fn resource(&self) {}
-    fn config(&self) -> watcher::Config {
-        // A pod that ends arrives as deleted: it holds nothing any more.
-        watcher::Config::default().fields("status.phase!=Succeeded,status.phase!=Failed")
-    }
     fn decode(&self, slim: &SlimPod) -> Result<Pod, Quarantined> {
         decode::pod(slim)
+    }
+    fn is_listed(&self, pod: &Pod) -> bool {
+        // There may be many that ended long ago, and they hold nothing.
+        !pod.phase.is_terminal() || pod.gang.is_some()
     }
     fn applied(&self, pod: Arc<Pod>) -> Input {
         Input::PodApplied(pod)
@@ -143,6 +145,15 @@ impl<B: Body> Watched for Objects<B> {
     }
     fn resource(&self) -> ApiResource {
         decode::resource(self.kind)
+    }
+    async fn locate(&self, with: &Watching) -> Result<Option<ApiResource>, kube::Error> {
+        if self.is_discovered() {
+            return with.served.locate(&with.client, self.kind).await;
+        }
+        Ok(Some(self.resource()))
+    }
+    fn is_discovered(&self) -> bool {
+        served::is_discovered(self.kind)
     }
     fn is_optional(&self) -> bool {
         true

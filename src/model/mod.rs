@@ -7,7 +7,9 @@
 
 pub mod collections;
 pub mod cow_map;
+pub mod duration;
 pub mod gang;
+pub mod group_status;
 pub mod name;
 pub mod node;
 pub mod object;

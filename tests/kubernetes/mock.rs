@@ -14,16 +14,17 @@ use parking_lot::Mutex;
 use pellucid::cluster::input::Input;
 use pellucid::framework::effect::{
     BindOrder, BindOutcome, ConditionText, Effect, EffectId, EffectReport, EventOrder, EventType, EvictOrder,
-    EvictOutcome, PodRef, StatusOrder, VolumeOrder, VolumeOutcome, VolumeWrite,
+    EvictOutcome, GroupStatusOrder, PodRef, StatusOrder, VolumeOrder, VolumeOutcome, VolumeWrite,
 };
 use pellucid::kubernetes::{Clock, Connection, Edge, EdgeConfig};
-use pellucid::model::{Now, PodKey};
+use pellucid::model::gang::{GroupCondition, GroupPhase, GroupStatus};
+use pellucid::model::{GangKey, Now, ObjectKind, PodKey};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{Receiver, channel};
 
 /// Where the kinds beside Pods and Nodes are served.
-pub(crate) const OTHERS: [&str; 13] = [
+pub(crate) const OTHERS: [&str; 21] = [
     "/api/v1/namespaces",
     "/api/v1/services",
     "/api/v1/replicationcontrollers",
@@ -37,7 +38,18 @@ pub(crate) const OTHERS: [&str; 13] = [
     "/apis/storage.k8s.io/v1/csidrivers",
     "/apis/storage.k8s.io/v1/csistoragecapacities",
     "/apis/storage.k8s.io/v1/volumeattachments",
+    "/apis/scheduling.x-k8s.io/v1alpha1/podgroups",
+    "/apis/scheduling.sigs.k8s.io/v1alpha1/podgroups",
+    "/apis/scheduling.incubator.k8s.io/v1alpha1/podgroups",
+    "/apis/scheduling.sigs.dev/v1alpha2/podgroups",
+    "/apis/scheduling.incubator.k8s.io/v1alpha1/queues",
+    "/apis/scheduling.sigs.dev/v1alpha2/queues",
+    "/apis/scheduling.k8s.io/v1alpha2/podgroups",
+    "/apis/scheduling.k8s.io/v1alpha2/workloads",
 ];
+
+/// Where it says which versions of Kubernetes' own PodGroups there are.
+pub(crate) const NATIVE: &str = "/apis/scheduling.k8s.io";
 
 /// One answer.
 #[derive(Clone)]
@@ -83,10 +95,33 @@ impl Mock {
         for path in OTHERS {
             mock.on(&format!("GET {path}"), [Answer::Hang]);
         }
+        mock.on(&format!("GET {NATIVE}"), [Answer::Hang]);
         for path in ["/api/v1/pods", "/api/v1/nodes"] {
             mock.serve(path, []);
         }
         mock
+    }
+
+    /// Says which versions the group `scheduling.k8s.io` has, and which resources each.
+    pub(crate) fn discover(&self, versions: &[(&str, &[&str])]) {
+        let names: Vec<_> = versions.iter().map(|(version, _)| json!({"version": version})).collect();
+        for (version, resources) in versions {
+            let resources: Vec<_> = resources.iter().map(|name| json!({"name": name})).collect();
+            let page = json!({"kind": "APIResourceList", "resources": resources});
+            self.on(&format!("GET {NATIVE}/{version}"), [Answer::Json(200, page)]);
+        }
+        self.on(
+            &format!("GET {NATIVE}"),
+            [Answer::Json(200, json!({"kind": "APIGroup", "versions": names}))],
+        );
+    }
+
+    /// Serves every kind, with empty lists.
+    pub(crate) fn serve_all(&self) {
+        for path in OTHERS {
+            self.serve(path, []);
+        }
+        self.discover(&[("v1", &["priorityclasses"]), ("v1alpha2", &["podgroups", "workloads"])]);
     }
 
     /// Answers with a list, and then with a watch that says nothing.
@@ -251,6 +286,21 @@ pub(crate) fn select_node(id: u64) -> Effect {
         node: "n1".into(),
     };
     Effect::Volume(VolumeOrder { id: EffectId(id), pod: pod_ref("p"), write })
+}
+
+pub(crate) fn group_status(kind: ObjectKind, name: &str, running: u32, message: Option<&str>) -> Effect {
+    let kind_of_condition =
+        if kind == ObjectKind::PodGroupNative { "PodGroupScheduled" } else { "Unschedulable" };
+    let condition = message.map(|message| GroupCondition {
+        kind: kind_of_condition,
+        is_true: false,
+        reason: "Unschedulable".into(),
+        message: message.into(),
+    });
+    let phase = Some(GroupPhase::Scheduling);
+    let status = GroupStatus { phase, running, condition, ..GroupStatus::default() };
+    let (group, uid) = (GangKey::new("ns", name), format!("uid-{name}").into());
+    Effect::GroupStatus(GroupStatusOrder { kind, group, uid, status })
 }
 
 pub(crate) fn event(name: &str, note: &str) -> Effect {

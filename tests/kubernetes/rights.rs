@@ -2,17 +2,31 @@
 
 use std::collections::BTreeSet;
 
+use pellucid::cluster::input::Input;
+use pellucid::framework::effect::EffectReport;
+use pellucid::model::ObjectKind;
 use serde_json::{Value, json};
 
 use crate::mock::{
-    Answer, Mock, OTHERS, bind, bind_done, bind_volume, condition, event, evict, evict_done, failure,
-    select_node, volume_done,
+    Answer, Mock, bind, bind_done, bind_volume, condition, event, evict, failure, group_status, select_node,
 };
 
-/// `<group>/<resource> <verb>` of a request, as RBAC sees it.
-fn right(what: &str) -> String {
+/// Where PodGroups are served.
+const GROUPS: [&str; 5] = [
+    "scheduling.x-k8s.io/v1alpha1",
+    "scheduling.sigs.k8s.io/v1alpha1",
+    "scheduling.incubator.k8s.io/v1alpha1",
+    "scheduling.sigs.dev/v1alpha2",
+    "scheduling.k8s.io/v1alpha2",
+];
+
+/// `<group>/<resource> <verb>` of a request, as RBAC sees it; `None` for discovery, which everybody may read.
+fn right(what: &str) -> Option<String> {
     let (method, path) = what.split_once(' ').expect("method and path");
     let parts: Vec<_> = path.trim_start_matches('/').split('/').collect();
+    if parts.len() <= 3 && parts[0] == "apis" {
+        return None;
+    }
     let (group, rest) = if parts[0] == "api" { ("core", &parts[2..]) } else { (parts[1], &parts[3..]) };
     let rest = if rest[0] == "namespaces" && rest.len() > 1 { &rest[2..] } else { rest };
     let resource = rest.get(2).map_or(rest[0].to_owned(), |sub| format!("{}/{sub}", rest[0]));
@@ -25,7 +39,7 @@ fn right(what: &str) -> String {
         ("DELETE", _) => "delete",
         _ => panic!("unexpected request {what}"),
     };
-    format!("{group}/{resource} {verb}")
+    Some(format!("{group}/{resource} {verb}"))
 }
 
 /// The same of the cluster role.
@@ -53,9 +67,7 @@ fn granted() -> BTreeSet<String> {
 #[tokio::test(start_paused = true)]
 async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
     let mock = Mock::new();
-    for path in OTHERS {
-        mock.serve(path, []);
-    }
+    mock.serve_all();
     let events = "POST /apis/events.k8s.io/v1/namespaces/ns/events";
     mock.on("POST /api/v1/namespaces/ns/pods/p/binding", [Answer::Hang]);
     let lost = || [failure(504, "Timeout", "x"), failure(409, "Conflict", "x")];
@@ -63,16 +75,32 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
     mock.on("PATCH /api/v1/persistentvolumes/pv", lost());
     mock.on("PATCH /api/v1/namespaces/ns/persistentvolumeclaims/c", lost());
     mock.on(events, [Answer::Json(201, json!({}))]);
+    let group = json!({"metadata": {"uid": "uid-g", "resourceVersion": "9"}});
+    for path in GROUPS {
+        mock.on(&format!("GET /apis/{path}/namespaces/ns/podgroups/g"), [Answer::Json(200, group.clone())]);
+    }
     let (edge, mut inputs) = mock.edge(|_| {});
     edge.lanes.push_all([bind(1, "p"), condition("p", "m"), event("p", "m"), event("p", "m")]);
     bind_done(&mut inputs).await;
     edge.lanes.push_all([evict(2, "v"), bind_volume(3), select_node(4)]);
-    evict_done(&mut inputs).await;
-    volume_done(&mut inputs).await;
-    volume_done(&mut inputs).await;
-    mock.wait("WATCH", 15).await;
+    // The three reports come in any order.
+    let mut reports = 0;
+    while reports < 3 {
+        let input = inputs.recv().await.expect("an input");
+        reports += u32::from(matches!(
+            input,
+            Input::Report(EffectReport::EvictDone { .. } | EffectReport::VolumeDone { .. })
+        ));
+    }
+    tokio::spawn(async move { while inputs.recv().await.is_some() {} });
+    mock.wait("WATCH", 23).await;
+    let groups = ObjectKind::POD_GROUPS.map(|kind| group_status(kind, "g", 1, Some("m")));
+    edge.lanes.push_all(groups);
+    for path in GROUPS {
+        mock.wait(&format!("PATCH /apis/{path}/namespaces/ns/podgroups/g/status"), 1).await;
+    }
     mock.wait("PATCH /apis/events", 1).await;
     mock.wait("PATCH /api/v1/namespaces/ns/pods/p/status", 1).await;
-    let used: BTreeSet<_> = mock.seen("").iter().map(|seen| right(&seen.what)).collect();
+    let used: BTreeSet<_> = mock.seen("").iter().filter_map(|seen| right(&seen.what)).collect();
     assert_eq!(used, granted());
 }

@@ -1,12 +1,48 @@
 //! PodGroups of every API group, kube-batch's Queues, native Workloads.
+//!
+//! A PodGroup that cannot be used as it is written is still a PodGroup: what is wrong with its spec becomes a
+//! problem of the gang, so that the gang says why its pods wait. Only what makes it unknown which group it is
+//! (`metadata`) quarantines the object.
+//!
+//! Native PodGroups are read as Kubernetes 1.36 (v1alpha2) and 1.37 (v1alpha3, v1beta1) write them; the Workload
+//! of 1.35 (v1alpha1) has its groups inside and is not supported. kube-batch's `priorityClassName` is not read:
+//! PriorityClasses are not watched, and such a gang has the highest priority of its members, which the API
+//! server filled in.
 
-use super::lenient::{Fault, Lenient};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::fields::{filled, text};
+use super::gang_terms::{self, Annotations, At, fatal, warning};
+use super::lenient::{Fault, Lenient, Shape};
 use super::objects::Body;
+use super::requests::{amounts, resource_list};
 use super::slim::Meta;
-use super::slim_objects::GroupBody;
+use super::slim_objects::{GroupBody, GroupSpec, GroupStatus as SlimStatus, NamedBody, WorkloadReference};
 use super::workloads::own_key;
-use crate::model::gang::{Named, PodGroup};
-use crate::model::{GangKey, Object, ObjectKind};
+use crate::model::gang::{GangProblem, GangTerms, GroupCondition, GroupPhase, GroupStatus, Named, PodGroup};
+use crate::model::requests::ResourceList;
+use crate::model::{GangKey, Name, Object, ObjectKind};
+
+/// The condition of a native PodGroup, in whatever version.
+const SCHEDULED: [&str; 2] = ["PodGroupScheduled", "PodGroupInitiallyScheduled"];
+/// The condition of kube-batch.
+const UNSCHEDULABLE: &str = "Unschedulable";
+
+impl Body for NamedBody {
+    fn meta(&self) -> &Lenient<Meta> {
+        &self.metadata
+    }
+    fn object(&self, kind: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
+        let (namespace, name) = own_key(meta)?;
+        let named = Named { namespace, name };
+        Ok(match kind {
+            ObjectKind::QueueIncubator => Object::QueueIncubator(named),
+            ObjectKind::QueueSigsDev => Object::QueueSigsDev(named),
+            _ => Object::WorkloadNative(named),
+        })
+    }
+}
 
 impl Body for GroupBody {
     fn meta(&self) -> &Lenient<Meta> {
@@ -14,14 +50,199 @@ impl Body for GroupBody {
     }
     fn object(&self, kind: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
         let (namespace, name) = own_key(meta)?;
-        Ok(match kind {
-            ObjectKind::QueueIncubator => Object::QueueIncubator(Named { namespace, name }),
-            ObjectKind::QueueSigsDev => Object::QueueSigsDev(Named { namespace, name }),
-            ObjectKind::WorkloadNative => Object::WorkloadNative(Named { namespace, name }),
-            _ => {
-                let key = GangKey { namespace, name };
-                Object::PodGroup(PodGroup { kind, key, ..PodGroup::default() })
-            }
-        })
+        let mut group = PodGroup { kind, key: GangKey { namespace, name }, ..PodGroup::default() };
+        identify(&mut group, meta).map_err(|f| f.under("metadata"))?;
+        let annotations = Annotations::of(meta)?;
+        let mut problems = Vec::new();
+        let mut spec = SpecReader { problems: &mut problems };
+        match self.spec.read("spec") {
+            Ok(Some(own)) => spec.read(&mut group, own),
+            Ok(None) => spec.read(&mut group, &GroupSpec::default()),
+            Err(fault) => problems.push(of_fault(fault)),
+        }
+        add_annotations(&mut group, annotations, &mut problems);
+        group.status = self.status.good().map(|own| status(kind, own)).unwrap_or_default();
+        group.problems = problems.into();
+        Ok(Object::PodGroup(group))
     }
+}
+
+fn identify(group: &mut PodGroup, meta: &Meta) -> Result<(), Fault> {
+    group.uid = text(&meta.uid, "uid")?;
+    group.created = meta.creation_timestamp.read("creationTimestamp")?.map_or(0, |m| m.0);
+    group.deleting = meta.deletion_timestamp.read("deletionTimestamp")?.is_some();
+    Ok(())
+}
+
+/// Koordinator's annotations. They say nothing to the native scheduler, and nothing here.
+fn add_annotations(group: &mut PodGroup, all: Annotations<'_>, problems: &mut Vec<GangProblem>) {
+    if all.is_empty() || group.kind == ObjectKind::PodGroupNative {
+        return;
+    }
+    let said = gang_terms::koordinator(all, &group.key, group.terms.min, problems);
+    // `scheduleTimeoutSeconds` stands above the annotation.
+    group.terms = GangTerms { wait: group.terms.wait.or(said.wait), ..said };
+}
+
+/// Makes a fatal problem of a fault with the whole path.
+fn of_fault(fault: Fault) -> GangProblem {
+    let Fault { field, value, problem } = fault;
+    GangProblem { field: field.into(), value: value.into(), problem: problem.into(), is_fatal: true }
+}
+
+struct SpecReader<'p> {
+    problems: &'p mut Vec<GangProblem>,
+}
+
+impl SpecReader<'_> {
+    fn read(&mut self, group: &mut PodGroup, spec: &GroupSpec) {
+        if group.kind == ObjectKind::PodGroupNative {
+            return self.native(group, spec);
+        }
+        let least = if group.kind == ObjectKind::PodGroupX { 1 } else { 0 };
+        group.terms.min = self.members(&spec.min_member, "spec.minMember", least);
+        group.terms.wait = self.timeout(spec);
+        group.min_resources = self.min_resources(spec);
+        group.queue = self.good(filled(&spec.queue, "queue")).flatten().unwrap_or_default();
+    }
+
+    fn native(&mut self, group: &mut PodGroup, spec: &GroupSpec) {
+        let path = "spec.schedulingPolicy";
+        let Some(policy) = self.good(spec.scheduling_policy.read("schedulingPolicy")) else { return };
+        let policy = policy.cloned().unwrap_or_default();
+        match (&policy.basic, &policy.gang) {
+            (Lenient::Good(_), Lenient::Absent) => group.is_basic = true,
+            (Lenient::Absent, Lenient::Good(gang)) => {
+                group.terms.min = self.members(&gang.min_count, "spec.schedulingPolicy.gang.minCount", 1);
+            }
+            (Lenient::Absent, Lenient::Absent) => {
+                self.problems.push(fatal(At::Field(path), "", "has neither basic nor gang"));
+            }
+            (Lenient::Bad(value), _) => {
+                self.problems.push(fatal(At::Field("spec.schedulingPolicy.basic"), value, "not an object"));
+            }
+            (_, Lenient::Bad(value)) => {
+                self.problems.push(fatal(At::Field("spec.schedulingPolicy.gang"), value, "not an object"));
+            }
+            (Lenient::Good(_), Lenient::Good(_)) => {
+                self.problems.push(fatal(At::Field(path), "(object)", "has both basic and gang"));
+            }
+        }
+        group.priority = self.priority(spec);
+        group.workload = self.workload(spec);
+        self.note_what_is_not_looked_at(spec);
+    }
+
+    /// Reads a number of members that must be there.
+    fn members(&mut self, value: &Lenient<i64>, path: &'static str, least: u32) -> Option<u32> {
+        let (text, problem) = match value {
+            Lenient::Absent => (String::new(), "missing".to_owned()),
+            Lenient::Bad(text) => (text.to_string(), "not a number of members".to_owned()),
+            Lenient::Good(n) => match u32::try_from(*n) {
+                Ok(n) if n >= least && i32::try_from(n).is_ok() => return Some(n),
+                _ => (n.to_string(), format!("must be {least} or more, and at most {}", i32::MAX)),
+            },
+        };
+        self.problems.push(fatal(At::Field(path), &text, problem));
+        None
+    }
+
+    fn timeout(&mut self, spec: &GroupSpec) -> Option<Duration> {
+        let (text, problem) = match &spec.schedule_timeout_seconds {
+            Lenient::Absent | Lenient::Good(0) => return None,
+            Lenient::Good(seconds) => match u32::try_from(*seconds) {
+                Ok(seconds) => return Some(Duration::from_secs(seconds.into())),
+                Err(_) => (seconds.to_string(), "not a 32-bit number above zero, the default is taken"),
+            },
+            Lenient::Bad(text) => (text.to_string(), "not an integer, the default is taken"),
+        };
+        self.problems.push(warning(At::Field("spec.scheduleTimeoutSeconds"), &text, problem));
+        None
+    }
+
+    fn min_resources(&mut self, spec: &GroupSpec) -> Option<ResourceList> {
+        let read = self.good(amounts(&spec.min_resources, "minResources"))?;
+        if let Some((name, amount)) = read.iter().find(|(_, amount)| *amount < 0) {
+            let fault = Fault::new(name, &amount.to_string(), "must not be negative");
+            self.problems.push(of_fault(fault.under("minResources").under("spec")));
+            return None;
+        }
+        (!read.is_empty()).then(|| resource_list(read))
+    }
+
+    fn priority(&mut self, spec: &GroupSpec) -> Option<i32> {
+        let &priority = self.good(spec.priority.read("priority"))??;
+        let fault = || Fault::new("priority", &priority.to_string(), "not a 32-bit integer");
+        self.good(i32::try_from(priority).map_err(|_| fault()))
+    }
+
+    /// The Workload it was made from: `podGroupTemplateRef.workload` in 1.36, `workloadRef` in 1.37. It is shown
+    /// to people and decides nothing, so what cannot be read of it is left out.
+    fn workload(&mut self, spec: &GroupSpec) -> Option<Name> {
+        let name = |reference: &WorkloadReference| reference.workload_name.good().cloned();
+        let template = spec.pod_group_template_ref.good().and_then(|of| of.workload.good());
+        spec.workload_ref.good().or(template).and_then(name).filter(|name| !name.is_empty())
+    }
+
+    fn note_what_is_not_looked_at(&mut self, spec: &GroupSpec) {
+        let constraints = spec.scheduling_constraints.good();
+        let topology = constraints.and_then(|c| c.topology.good()).is_some_and(|t| !t.is_empty());
+        if topology {
+            let at = At::Field("spec.schedulingConstraints.topology");
+            self.problems.push(warning(at, "(list)", "not looked at by this scheduler"));
+        }
+        if let Some(parent) = spec.parent_composite_pod_group_name.good().filter(|name| !name.is_empty()) {
+            let at = At::Field("spec.parentCompositePodGroupName");
+            self.problems.push(warning(at, parent, "not looked at by this scheduler"));
+        }
+    }
+
+    /// Takes a value of `spec`, or notes its fault.
+    fn good<T>(&mut self, read: Result<T, Fault>) -> Option<T> {
+        read.map_err(|fault| self.problems.push(of_fault(fault.under("spec")))).ok()
+    }
+}
+
+/// Reads a status back. Nobody but a scheduler writes it, and what cannot be read is written anew.
+fn status(kind: ObjectKind, status: &SlimStatus) -> GroupStatus {
+    let read = GroupStatus {
+        phase: status.phase.good().and_then(|word| phase(word)),
+        occupied_by: good(&status.occupied_by).unwrap_or_else(|| "".into()),
+        scheduled: count(&status.scheduled),
+        running: count(&status.running),
+        succeeded: count(&status.succeeded),
+        failed: count(&status.failed),
+        schedule_start: status.schedule_start_time.good().map(|m| m.0),
+        condition: condition(kind, status),
+    };
+    read.held_by(kind)
+}
+
+fn good<T: Shape + Clone>(value: &Lenient<T>) -> Option<T> {
+    value.good().cloned()
+}
+
+fn count(value: &Lenient<i64>) -> u32 {
+    value.good().and_then(|n| u32::try_from(*n).ok()).unwrap_or(0)
+}
+
+fn phase(word: &str) -> Option<GroupPhase> {
+    GroupPhase::ALL.into_iter().find(|phase| phase.as_str() == word)
+}
+
+/// The condition that is ours to write, under the name that it has in the state.
+fn condition(kind: ObjectKind, status: &SlimStatus) -> Option<GroupCondition> {
+    let (known, own) = match kind {
+        ObjectKind::PodGroupNative => (&SCHEDULED[..], SCHEDULED[0]),
+        _ => (&[UNSCHEDULABLE][..], UNSCHEDULABLE),
+    };
+    let all = status.conditions.good()?.iter().filter_map(Lenient::good);
+    let text = |value: &Lenient<Arc<str>>| good(value).unwrap_or_else(|| "".into());
+    let mut ours = all.filter(|c| c.r#type.good().is_some_and(|word| known.contains(&word.as_str())));
+    ours.next().map(|condition| GroupCondition {
+        kind: own,
+        is_true: condition.status.good().is_some_and(|word| word.as_str() == "True"),
+        reason: text(&condition.reason),
+        message: text(&condition.message),
+    })
 }

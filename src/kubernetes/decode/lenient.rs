@@ -8,6 +8,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use pellucid_api::keys::{koordinator, kube_batch};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::model::Name;
@@ -305,6 +306,8 @@ pub(super) struct Marks {
     pub(super) class: Lenient<Name>,
     /// `storage.alpha.kubernetes.io/migrated-plugins`.
     pub(super) migrated_plugins: Lenient<Name>,
+    /// Those that speak of a gang.
+    pub(super) gang: Vec<(&'static str, Lenient<Arc<str>>)>,
 }
 
 impl Marks {
@@ -315,6 +318,7 @@ impl Marks {
         bind_completed: false,
         class: Lenient::Absent,
         migrated_plugins: Lenient::Absent,
+        gang: Vec::new(),
     };
 }
 
@@ -338,6 +342,10 @@ impl Shape for Marks {
                     marks.migrated_plugins = map.next_value()?;
                     continue;
                 }
+                Mark::Gang(key) => {
+                    marks.gang.push((key, map.next_value()?));
+                    continue;
+                }
                 Mark::Other => {}
             }
             map.next_value::<IgnoredAny>()?;
@@ -356,8 +364,23 @@ enum Mark {
     BindCompleted,
     Class,
     MigratedPlugins,
+    Gang(&'static str),
     Other,
 }
+
+/// The annotations that speak of a gang.
+const GANG_KEYS: [&str; 10] = [
+    koordinator::NAME,
+    koordinator::MIN_AVAILABLE,
+    koordinator::TOTAL_NUMBER,
+    koordinator::MODE,
+    koordinator::MATCH_POLICY,
+    koordinator::MATCH_POLICY_ALIAS,
+    koordinator::WAITING_TIME,
+    koordinator::GROUPS,
+    kube_batch::GROUP_NAME,
+    kube_batch::GROUP_MIN_MEMBER,
+];
 
 struct KeyVisitor<T>(fn(&str) -> T);
 
@@ -385,7 +408,7 @@ impl<'de> Deserialize<'de> for Mark {
             "pv.kubernetes.io/bind-completed" => Self::BindCompleted,
             "volume.beta.kubernetes.io/storage-class" => Self::Class,
             "storage.alpha.kubernetes.io/migrated-plugins" => Self::MigratedPlugins,
-            _ => Self::Other,
+            other => GANG_KEYS.iter().find(|key| **key == other).map_or(Self::Other, |key| Self::Gang(key)),
         }))
     }
 }

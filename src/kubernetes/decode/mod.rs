@@ -11,6 +11,8 @@
 
 mod containers;
 mod fields;
+mod gang_mark;
+mod gang_terms;
 mod gangs;
 mod lenient;
 mod node;
@@ -58,6 +60,10 @@ fn quarantined(
     }
 }
 
+#[cfg(test)]
+mod gang_tests;
+#[cfg(test)]
+mod group_tests;
 #[cfg(test)]
 mod objects_tests;
 #[cfg(test)]

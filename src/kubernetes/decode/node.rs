@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::fields::{flag, labels, name, required, text};
 use super::lenient::{Fault, Lenient};
 use super::pod::taint_effect;
-use super::requests::amounts;
+use super::requests::{amounts, resource_list};
 use super::{quarantined, slim};
 use crate::cluster::input::Quarantined;
 use crate::model::node::NodeImage;
@@ -88,20 +88,7 @@ fn allocatable(status: &slim::NodeStatus) -> Result<ResourceList, Fault> {
         Lenient::Absent => amounts(&status.capacity, "capacity")?,
         _ => amounts(&status.allocatable, "allocatable")?,
     };
-    let mut list = ResourceList::default();
-    let mut scalars = Vec::new();
-    for (resource, amount) in amounts {
-        match resource.as_str() {
-            "cpu" => list.milli_cpu = amount,
-            "memory" => list.memory = amount,
-            "ephemeral-storage" => list.ephemeral_storage = amount,
-            "pods" => list.pods = amount,
-            _ => scalars.push((resource, amount)),
-        }
-    }
-    scalars.sort();
-    list.scalars = scalars.into();
-    Ok(list)
+    Ok(resource_list(amounts))
 }
 
 fn declared_features(status: &slim::NodeStatus) -> Result<Box<[Name]>, Fault> {

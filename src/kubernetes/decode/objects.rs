@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::lenient::{Fault, Lenient, Shape};
 use super::slim_objects::{
     AttachmentBody, BudgetBody, CapacityBody, ClaimBody, ClassBody, CsiDriverBody, CsiNodeBody, GroupBody,
-    NamespaceBody, PairsBody, SetBody, VolumeBody,
+    NamedBody, NamespaceBody, PairsBody, SetBody, VolumeBody,
 };
 use super::{quarantined, slim};
 use crate::cluster::input::Quarantined;
@@ -52,14 +52,14 @@ pub(in crate::kubernetes) fn for_kind<F: ForKind>(kind: ObjectKind, task: F) -> 
         | ObjectKind::PodGroupSigs
         | ObjectKind::PodGroupIncubator
         | ObjectKind::PodGroupSigsDev
-        | ObjectKind::PodGroupNative
-        | ObjectKind::QueueIncubator
-        | ObjectKind::QueueSigsDev
-        | ObjectKind::WorkloadNative => task.with::<GroupBody>(),
+        | ObjectKind::PodGroupNative => task.with::<GroupBody>(),
+        ObjectKind::QueueIncubator | ObjectKind::QueueSigsDev | ObjectKind::WorkloadNative => {
+            task.with::<NamedBody>()
+        }
     }
 }
 
-/// Returns where a kind is served.
+/// Returns where a kind is served. Native PodGroups and Workloads: in Kubernetes 1.36; see `served`.
 pub(in crate::kubernetes) fn resource(kind: ObjectKind) -> ApiResource {
     let (group, plural, version) = match kind {
         ObjectKind::PodGroupX => ("scheduling.x-k8s.io", "podgroups", "v1alpha1"),

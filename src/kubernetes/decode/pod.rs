@@ -9,8 +9,9 @@ use serde_json::Value;
 
 use super::containers::{host_ports, images, required_features};
 use super::fields::{filled, int32, labels, name, required, term, text};
+use super::gang_mark::add_gang;
 use super::lenient::{Fault, Lenient, List};
-use super::relations::{owner, spread, terms};
+use super::relations::{controller, owner, spread, terms};
 use super::requests::requests;
 use super::volumes::volumes;
 use super::{quarantined, slim};
@@ -74,6 +75,8 @@ fn read_pod(slim: &SlimPod) -> Result<Pod, Fault> {
         ..PodSpec::default()
     };
     add_spec(&mut pod, spec, own).map_err(|f| f.under("spec"))?;
+    pod.controller = controller(meta).map_err(|f| f.under("metadata"))?;
+    add_gang(&mut pod, meta, spec)?;
     Ok(pod)
 }
 

@@ -3,10 +3,11 @@
 //! `matchLabelKeys` are merged into the selectors unless the API server has done so: then the selector has a
 //! requirement on the key, with the value the label had when the pod was made.
 
-use super::fields::{exactly, flag, int32, name, required, requirements, selector as selector_of};
+use super::fields::{exactly, flag, int32, name, required, requirements, selector as selector_of, text};
 use super::lenient::{Fault, Lenient, List};
 use super::slim;
 use crate::model::Name;
+use crate::model::gang::Controller;
 use crate::model::relations::{
     NodeInclusion, Owner, OwnerKind, PodAffinityTerm, PodTerms, SpreadConstraint, WeightedTerm,
 };
@@ -28,6 +29,22 @@ pub(super) fn owner(meta: &slim::Meta) -> Result<Option<Owner>, Fault> {
         Ok(Some(Owner { kind, name: required(&reference.name, "name")? }))
     })?;
     Ok(found.into_iter().flatten().next())
+}
+
+/// Reads the controller of a pod, whatever its kind.
+pub(super) fn controller(meta: &slim::Meta) -> Result<Option<Controller>, Fault> {
+    let mut found = None;
+    meta.owner_references.each("ownerReferences", |reference| {
+        if found.is_none() && flag(&reference.controller, "controller")? {
+            found = Some(Controller {
+                uid: text(&reference.uid, "uid")?,
+                kind: name(&reference.kind, "kind")?.as_str().into(),
+                name: name(&reference.name, "name")?.as_str().into(),
+            });
+        }
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 /// Reads `podAffinity` or `podAntiAffinity`.

@@ -4,7 +4,7 @@ use super::containers::is_sidecar;
 use super::fields::name;
 use super::lenient::{Fault, Lenient, List, Map, QuantityText};
 use super::slim;
-use crate::model::requests::{ContainerRequests, PodRequests, RequestInputs};
+use crate::model::requests::{ContainerRequests, PodRequests, RequestInputs, ResourceList};
 use crate::model::{Name, quantity};
 
 type Amounts = Vec<(Name, i64)>;
@@ -113,4 +113,22 @@ pub(super) fn amounts(map: &Map<QuantityText>, field: &str) -> Result<Amounts, F
         let parsed = if resource.as_str() == "cpu" { quantity::milli(text) } else { quantity::units(text) };
         parsed.map_err(|e| Fault::new("", text, format!("not a quantity: {}", e.problem)))
     })
+}
+
+/// Sorts amounts into a list of resources.
+pub(super) fn resource_list(amounts: Amounts) -> ResourceList {
+    let mut list = ResourceList::default();
+    let mut scalars = Vec::new();
+    for (resource, amount) in amounts {
+        match resource.as_str() {
+            "cpu" => list.milli_cpu = amount,
+            "memory" => list.memory = amount,
+            "ephemeral-storage" => list.ephemeral_storage = amount,
+            "pods" => list.pods = amount,
+            _ => scalars.push((resource, amount)),
+        }
+    }
+    scalars.sort();
+    list.scalars = scalars.into();
+    list
 }

@@ -80,6 +80,11 @@ slim_types! {
         resources: Lenient<Resources>,
         resource_claims: List<Named>,
         volumes: List<Volume>,
+        scheduling_group: Lenient<SchedulingGroup>,
+    }
+    /// `spec.schedulingGroup`.
+    struct SchedulingGroup {
+        pod_group_name: Lenient<Name>,
     }
     /// A scheduling gate, or a resource claim of a pod.
     struct Named {

@@ -6,7 +6,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, MapAccess};
 
 use super::lenient::{Lenient, List, Map, Moment, QuantityText, Shape};
-use super::slim::{LabelSelector, Meta, SelectorTerm, slim_types};
+use super::slim::{Condition, LabelSelector, Meta, SelectorTerm, slim_types};
 use crate::model::Name;
 
 slim_types! {
@@ -14,9 +14,60 @@ slim_types! {
     struct NamespaceBody {
         metadata: Lenient<Meta>,
     }
-    /// A PodGroup, a Queue or a Workload.
+    /// A Queue or a Workload.
+    struct NamedBody {
+        metadata: Lenient<Meta>,
+    }
+    /// A PodGroup of any API group.
     struct GroupBody {
         metadata: Lenient<Meta>,
+        spec: Lenient<GroupSpec>,
+        status: Lenient<GroupStatus>,
+    }
+    /// `spec` of a PodGroup: the fields of all API groups.
+    struct GroupSpec {
+        min_member: Lenient<i64>,
+        min_resources: Map<QuantityText>,
+        schedule_timeout_seconds: Lenient<i64>,
+        queue: Lenient<Name>,
+        priority: Lenient<i64>,
+        scheduling_policy: Lenient<GroupPolicy>,
+        scheduling_constraints: Lenient<GroupConstraints>,
+        parent_composite_pod_group_name: Lenient<Name>,
+        pod_group_template_ref: Lenient<GroupTemplate>,
+        workload_ref: Lenient<WorkloadReference>,
+    }
+    /// `spec.schedulingPolicy` of a native PodGroup.
+    struct GroupPolicy {
+        basic: Lenient<EmptySource>,
+        gang: Lenient<GangPolicy>,
+    }
+    /// `gang` of that.
+    struct GangPolicy {
+        min_count: Lenient<i64>,
+    }
+    /// `spec.schedulingConstraints` of a native PodGroup, of which it only matters whether there are any.
+    struct GroupConstraints {
+        topology: List<EmptySource>,
+    }
+    /// `spec.podGroupTemplateRef` of a native PodGroup.
+    struct GroupTemplate {
+        workload: Lenient<WorkloadReference>,
+    }
+    /// The Workload that a native PodGroup was made from.
+    struct WorkloadReference {
+        workload_name: Lenient<Name>,
+    }
+    /// `status` of a PodGroup: the fields of all API groups.
+    struct GroupStatus {
+        phase: Lenient<Name>,
+        occupied_by: Lenient<Arc<str>>,
+        scheduled: Lenient<i64>,
+        running: Lenient<i64>,
+        succeeded: Lenient<i64>,
+        failed: Lenient<i64>,
+        schedule_start_time: Lenient<Moment>,
+        conditions: List<Condition>,
     }
     /// A Service or a ReplicationController: they select by pairs.
     struct PairsBody {

@@ -15,7 +15,7 @@ const UNITS: [(&str, u128); 8] = [
 ];
 
 /// Reads a duration. `None` for anything else, for a negative one, and for one beyond Go's 292 years.
-pub(super) fn parse(text: &str) -> Option<Duration> {
+pub fn parse(text: &str) -> Option<Duration> {
     let mut rest = text.strip_prefix('+').unwrap_or(text);
     if rest == "0" {
         return Some(Duration::ZERO);
@@ -52,7 +52,7 @@ fn scaled(number: &str, nanos: u128) -> Option<u128> {
 }
 
 /// Writes a duration as Go does.
-pub(super) fn show(duration: Duration) -> String {
+pub fn show(duration: Duration) -> String {
     let (seconds, nanos) = (duration.as_secs(), duration.subsec_nanos());
     if seconds == 0 {
         return match nanos {

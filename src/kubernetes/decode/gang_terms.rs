@@ -1,0 +1,158 @@
+//! Koordinator's annotations of a gang, on a pod or on a PodGroup.
+//!
+//! What cannot be used is no fault of the object: it becomes a problem of the gang, and a default stands in.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid_api::keys::koordinator as key;
+
+use super::lenient::{Fault, Lenient};
+use super::slim;
+use crate::model::gang::{GangMode, GangProblem, GangTerms, MatchPolicy};
+use crate::model::{GangKey, duration};
+
+/// Where a word about a gang stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum At {
+    /// In a label.
+    Label(&'static str),
+    /// In an annotation.
+    Annotation(&'static str),
+    /// In a field.
+    Field(&'static str),
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Label(key) => write!(f, "metadata.labels[{key}]"),
+            Self::Annotation(key) => write!(f, "metadata.annotations[{key}]"),
+            Self::Field(path) => f.write_str(path),
+        }
+    }
+}
+
+/// The gang cannot be scheduled because of this.
+pub(super) fn fatal(at: At, value: &str, problem: impl Into<Arc<str>>) -> GangProblem {
+    GangProblem { field: at.to_string().into(), value: value.into(), problem: problem.into(), is_fatal: true }
+}
+
+/// A default stands in for this.
+pub(super) fn warning(at: At, value: &str, problem: impl Into<Arc<str>>) -> GangProblem {
+    GangProblem { is_fatal: false, ..fatal(at, value, problem) }
+}
+
+/// The annotations that speak of a gang.
+#[derive(Clone, Copy)]
+pub(super) struct Annotations<'a>(&'a [(&'static str, Lenient<Arc<str>>)]);
+
+impl<'a> Annotations<'a> {
+    /// Takes those of an object. One that is no text is a fault of the object, as a label is.
+    pub(super) fn of(meta: &'a slim::Meta) -> Result<Self, Fault> {
+        let marks = meta.annotations.read("metadata.annotations")?;
+        let all = marks.map_or(&[][..], |marks| &marks.gang);
+        for (key, value) in all {
+            value.read("").map_err(|fault| fault.under(&At::Annotation(key).to_string()))?;
+        }
+        Ok(Self(all))
+    }
+
+    /// Whether there are none.
+    pub(super) fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the value of one.
+    pub(super) fn get(self, key: &str) -> Option<&'a Arc<str>> {
+        self.0.iter().find(|(known, _)| *known == key).and_then(|(_, value)| value.good())
+    }
+}
+
+/// Reads what Koordinator's annotations say of a gang beside its name and quorum; `min` is its quorum, if known.
+pub(super) fn koordinator(
+    all: Annotations<'_>,
+    own: &GangKey,
+    min: Option<u32>,
+    problems: &mut Vec<GangProblem>,
+) -> GangTerms {
+    let policy_key =
+        if all.get(key::MATCH_POLICY).is_some() { key::MATCH_POLICY } else { key::MATCH_POLICY_ALIAS };
+    let mut read = Reader { all, problems };
+    GangTerms {
+        min,
+        total: read.total(min),
+        mode: read.word(key::MODE, mode, "neither Strict nor NonStrict, Strict is taken"),
+        policy: read.word(
+            policy_key,
+            policy,
+            "none of only-waiting, waiting-and-running, once-satisfied; the default is taken",
+        ),
+        wait: read.word(key::WAITING_TIME, wait, "not a duration above zero, the default is taken"),
+        groups: read.groups(own),
+    }
+}
+
+struct Reader<'a, 'p> {
+    all: Annotations<'a>,
+    problems: &'p mut Vec<GangProblem>,
+}
+
+impl Reader<'_, '_> {
+    /// Reads a value; where it says nothing that is known, the default stands in.
+    fn word<T>(&mut self, key: &'static str, read: fn(&str) -> Option<T>, problem: &str) -> Option<T> {
+        let text = self.all.get(key)?;
+        let value = read(text);
+        if value.is_none() {
+            self.problems.push(warning(At::Annotation(key), text, problem));
+        }
+        value
+    }
+
+    /// The number of all members: at least the quorum.
+    fn total(&mut self, min: Option<u32>) -> Option<u32> {
+        let text = self.all.get(key::TOTAL_NUMBER)?;
+        let problem = match (text.parse::<u32>(), min) {
+            (Ok(total), Some(min)) if total < min => format!("below the quorum of {min}, which is taken"),
+            (Ok(total), _) => return Some(total),
+            (Err(_), _) => "not a number of members, the quorum is taken".to_owned(),
+        };
+        self.problems.push(warning(At::Annotation(key::TOTAL_NUMBER), text, problem));
+        min
+    }
+
+    /// The gangs that reach their quorum together, this one among them; empty when it stands alone.
+    fn groups(&mut self, own: &GangKey) -> Box<[GangKey]> {
+        let problem = "not a JSON list of \"namespace/name\", the gang stands alone";
+        let Some(mut groups) = self.word(key::GROUPS, groups, problem) else { return Box::default() };
+        groups.push(own.clone());
+        groups.sort();
+        groups.dedup();
+        if groups.len() == 1 { Box::default() } else { groups.into() }
+    }
+}
+
+fn mode(text: &str) -> Option<GangMode> {
+    [GangMode::Strict, GangMode::NonStrict].into_iter().find(|mode| mode.as_str() == text)
+}
+
+fn policy(text: &str) -> Option<MatchPolicy> {
+    let all = [MatchPolicy::OnlyWaiting, MatchPolicy::WaitingAndRunning, MatchPolicy::OnceSatisfied];
+    all.into_iter().find(|policy| policy.as_str() == text)
+}
+
+fn wait(text: &str) -> Option<Duration> {
+    duration::parse(text).filter(|wait| !wait.is_zero())
+}
+
+fn groups(text: &str) -> Option<Vec<GangKey>> {
+    let names: Vec<String> = serde_json::from_str(text).ok()?;
+    names.iter().map(|name| gang_key(name)).collect()
+}
+
+fn gang_key(text: &str) -> Option<GangKey> {
+    let (namespace, name) = text.split_once('/')?;
+    let is_whole = !namespace.is_empty() && !name.is_empty() && !name.contains('/');
+    is_whole.then(|| GangKey::new(namespace, name))
+}

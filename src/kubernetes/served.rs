@@ -1,0 +1,101 @@
+//! Which version of Kubernetes' own PodGroups and Workloads the API server serves, by discovery.
+//!
+//! v1alpha2 in Kubernetes 1.36; v1beta1 and v1alpha3 in 1.37. Of several versions the one that the server prefers
+//! is taken; a later one is taken to have the same shape. v1alpha1 (1.35) is another API: its Workload has the
+//! groups inside and pods name it in another field. It is passed over.
+
+use std::sync::Arc;
+
+use http::Request;
+use kube::Client;
+use kube::core::ApiResource;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::decode::resource;
+use crate::model::ObjectKind;
+
+/// Versions of another shape.
+const UNSUPPORTED: [&str; 1] = ["v1alpha1"];
+
+/// The version of native PodGroups that is watched, for those who write them.
+#[derive(Debug, Default)]
+pub(super) struct Served(Mutex<Option<Arc<str>>>);
+
+impl Served {
+    /// Returns the version; `None` while native PodGroups are not served.
+    pub(super) fn version(&self) -> Option<Arc<str>> {
+        self.0.lock().clone()
+    }
+
+    /// Finds out where a native kind is served.
+    pub(super) async fn locate(
+        &self,
+        client: &Client,
+        kind: ObjectKind,
+    ) -> Result<Option<ApiResource>, kube::Error> {
+        let found = locate(client, resource(kind)).await?;
+        if kind == ObjectKind::PodGroupNative {
+            *self.0.lock() = found.as_ref().map(|resource| resource.version.as_str().into());
+        }
+        if let Some(resource) = &found {
+            tracing::debug!(kind = kind.as_str(), version = %resource.version, "kind is served");
+        }
+        Ok(found)
+    }
+}
+
+/// Whether the version of a kind is found by discovery.
+pub(super) fn is_discovered(kind: ObjectKind) -> bool {
+    matches!(kind, ObjectKind::PodGroupNative | ObjectKind::WorkloadNative)
+}
+
+#[derive(Deserialize)]
+struct Group {
+    #[serde(default)]
+    versions: Vec<Version>,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    version: String,
+}
+
+#[derive(Deserialize)]
+struct Resources {
+    #[serde(default)]
+    resources: Vec<Named>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+}
+
+/// Looks for the first supported version of the group in which there is such a resource.
+async fn locate(client: &Client, known: ApiResource) -> Result<Option<ApiResource>, kube::Error> {
+    let path = format!("/apis/{}", known.group);
+    let Some(group) = read::<Group>(client, &path).await? else { return Ok(None) };
+    for Version { version } in group.versions {
+        if UNSUPPORTED.contains(&version.as_str()) {
+            continue;
+        }
+        let Some(all) = read::<Resources>(client, &format!("{path}/{version}")).await? else { continue };
+        if all.resources.iter().any(|resource| resource.name == known.plural) {
+            let api_version = format!("{}/{version}", known.group);
+            return Ok(Some(ApiResource { version, api_version, ..known }));
+        }
+    }
+    Ok(None)
+}
+
+/// Reads a page of discovery, when there is one.
+async fn read<T: DeserializeOwned>(client: &Client, path: &str) -> Result<Option<T>, kube::Error> {
+    let request = Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
+    match client.request(request).await {
+        Ok(page) => Ok(Some(page)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,176 @@
+//! Writes of the status of PodGroups.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid::cluster::input::Input;
+use pellucid::kubernetes::Edge;
+use pellucid::model::ObjectKind;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::Receiver;
+
+use crate::mock::{Answer, Mock, NATIVE, failure, group_status};
+
+const STATUS: &str = "PATCH /apis/scheduling.x-k8s.io/v1alpha1/namespaces/ns/podgroups/g/status";
+const BATCH: &str = "/apis/scheduling.sigs.dev/v1alpha2/namespaces/ns/podgroups/g";
+
+fn ok() -> Answer {
+    Answer::Json(200, json!({}))
+}
+
+fn running(running: u32) -> pellucid::framework::effect::Effect {
+    group_status(ObjectKind::PodGroupX, "g", running, None)
+}
+
+/// Waits until so many orders of PodGroups are settled.
+async fn settled(edge: &Edge, n: u64) {
+    loop {
+        let counts = edge.group_statuses.counts();
+        if counts.written + counts.unchanged + counts.superseded + counts.gone + counts.failed >= n {
+            return;
+        }
+        tokio::time::advance(Duration::from_millis(100)).await;
+    }
+}
+
+fn held(uid: &str, version: &str, status: &Value) -> Answer {
+    Answer::Json(200, json!({"metadata": {"uid": uid, "resourceVersion": version}, "status": status}))
+}
+
+/// An edge of a server with native groups in this version, once it knows.
+async fn with_native(mock: &Mock, version: &str) -> (Edge, Receiver<Input>) {
+    mock.discover(&[(version, &["podgroups"])]);
+    mock.serve(&format!("{NATIVE}/{version}/podgroups"), []);
+    let (edge, mut inputs) = mock.edge(|_| {});
+    while !edge.watches.of(ObjectKind::PodGroupNative).is_synced() {
+        inputs.recv().await.expect("an input");
+    }
+    (edge, inputs)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_newest_status_wins_and_carries_the_uid() {
+    let mock = Mock::new();
+    let gate = Arc::new(Notify::new());
+    mock.on(STATUS, [Answer::Gate(gate.clone())]);
+    let (edge, _inputs) = mock.edge(|_| {});
+    edge.lanes.push_all([running(1)]);
+    mock.wait(STATUS, 1).await;
+    edge.lanes.push_all([running(2), running(3)]);
+    gate.notify_one();
+    let seen = mock.wait(STATUS, 2).await;
+    gate.notify_one();
+    assert_eq!(seen[0].content_type, "application/merge-patch+json");
+    let status = |running: u32| {
+        json!({"metadata": {"uid": "uid-g"}, "status": {"phase": "Scheduling", "running": running,
+            "succeeded": 0, "failed": 0, "occupiedBy": null, "scheduleStartTime": null}})
+    };
+    assert_eq!((&seen[0].body, &seen[1].body), (&status(1), &status(3)));
+    assert_eq!(edge.lanes.counts().group_statuses.replaced, 1);
+    settled(&edge, 2).await;
+    assert_eq!(edge.group_statuses.counts().written, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_is_tried_again_given_up_and_left_when_the_group_is_gone() {
+    let mock = Mock::new();
+    mock.on(STATUS, [Answer::Hang, failure(500, "InternalError", "x"), Answer::Later(1), ok()]);
+    let (edge, _inputs) = mock.edge(|_| {});
+    edge.lanes.push_all([running(1)]);
+    settled(&edge, 1).await;
+    assert_eq!((edge.group_statuses.counts().written, mock.seen(STATUS).len()), (1, 4));
+    for (n, (answer, tries)) in [
+        (failure(404, "NotFound", "no such group"), 1),
+        (failure(409, "Conflict", "Precondition failed: UID in precondition"), 1),
+        (failure(422, "Invalid", "no"), 1),
+        (failure(503, "ServiceUnavailable", "x"), 5),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let before = mock.seen(STATUS).len();
+        mock.on(STATUS, [answer]);
+        edge.lanes.push_all([running(2)]);
+        settled(&edge, n as u64 + 2).await;
+        assert_eq!(mock.seen(STATUS).len() - before, tries, "answer {n}");
+    }
+    let counts = edge.group_statuses.counts();
+    assert_eq!((counts.gone, counts.failed), (2, 2));
+    // A newer order ends the tries of an older one.
+    mock.on(STATUS, [Answer::Hang, ok()]);
+    let before = mock.seen(STATUS).len();
+    edge.lanes.push_all([running(3)]);
+    mock.wait(STATUS, before + 1).await;
+    edge.lanes.push_all([running(4)]);
+    let last = mock.wait(STATUS, before + 2).await.pop().expect("a patch");
+    assert_eq!(last.body["status"]["running"], 4);
+    settled(&edge, 7).await;
+    assert_eq!(edge.group_statuses.counts().superseded, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn conditions_of_others_stay_and_a_conflict_is_read_anew() {
+    let mock = Mock::new();
+    let other = json!({"type": "Other", "status": "True"});
+    let mine = json!({"type": "Unschedulable", "status": "False", "reason": "Unschedulable", "message": "old",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let before = json!({"conditions": [other]});
+    let after = json!({"phase": "Pending", "running": 1, "conditions": [other, mine]});
+    mock.on(&format!("GET {BATCH}"), [held("uid-g", "7", &before), held("uid-g", "8", &after)]);
+    let patch = format!("PATCH {BATCH}/status");
+    mock.on(&patch, [failure(409, "Conflict", "the object has been modified"), ok()]);
+    let (edge, _inputs) = mock.edge(|_| {});
+    let order = |message| group_status(ObjectKind::PodGroupSigsDev, "g", 1, Some(message));
+    edge.lanes.push_all([order("new")]);
+    settled(&edge, 1).await;
+    let seen = mock.seen(&patch);
+    assert_eq!(seen[0].body["metadata"], json!({"uid": "uid-g", "resourceVersion": "7"}));
+    let conditions = &seen[0].body["status"]["conditions"];
+    assert_eq!(
+        (&conditions[0], &conditions[1]["lastTransitionTime"]),
+        (&other, &json!("2027-01-15T08:00:00Z"))
+    );
+    let mut want = mine;
+    want["message"] = json!("new");
+    let status = json!({"conditions": [other, want]});
+    assert_eq!(seen[1].body, json!({"metadata": {"uid": "uid-g", "resourceVersion": "8"}, "status": status}));
+    // What the server holds is not written again, and another group of that name is left alone.
+    edge.lanes.push_all([order("old")]);
+    settled(&edge, 2).await;
+    mock.on(&format!("GET {BATCH}"), [held("uid-h", "9", &json!({}))]);
+    edge.lanes.push_all([order("new")]);
+    settled(&edge, 3).await;
+    let counts = edge.group_statuses.counts();
+    assert_eq!((counts.written, counts.unchanged, counts.gone, mock.seen(&patch).len()), (1, 1, 1, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn native_groups_are_written_in_the_version_that_is_served() {
+    for (version, kind) in [("v1alpha2", "PodGroupScheduled"), ("v1beta1", "PodGroupInitiallyScheduled")] {
+        let mock = Mock::new();
+        let path = format!("{NATIVE}/{version}/namespaces/ns/podgroups/g");
+        mock.on(&format!("GET {path}"), [held("uid-g", "7", &json!({}))]);
+        mock.on(&format!("PATCH {path}/status"), [ok()]);
+        let (edge, _inputs) = with_native(&mock, version).await;
+        edge.lanes.push_all([group_status(ObjectKind::PodGroupNative, "g", 1, Some("m"))]);
+        let patch = mock.wait(&format!("PATCH {path}/status"), 1).await.remove(0).body;
+        let status = patch["status"].as_object().expect("a status");
+        assert_eq!((status.len(), &status["conditions"][0]["type"]), (1, &json!(kind)));
+        assert_eq!(status["conditions"][0]["status"], "False");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_of_groups_is_written_or_read_behind_a_closed_door() {
+    let mock = Mock::new();
+    let (edge, _inputs) = mock.edge(|config| config.writes = false);
+    let batch = group_status(ObjectKind::PodGroupSigsDev, "h", 1, Some("m"));
+    // Native groups are not served: there is no such group.
+    let native = group_status(ObjectKind::PodGroupNative, "i", 1, Some("m"));
+    edge.lanes.push_all([running(1), batch, native]);
+    settled(&edge, 3).await;
+    let counts = edge.group_statuses.counts();
+    assert_eq!((counts.failed, counts.gone), (2, 1));
+    assert_eq!((mock.seen("PATCH").len(), mock.seen(&format!("GET {BATCH}")).len()), (0, 0));
+}
