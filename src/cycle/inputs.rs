@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::decision::{Outcome, Refusal};
+use super::gangs::verdict::member_refusal;
 use super::scheduler::{Scheduler, pod_ref};
 use super::wakeups::say_queue;
 use crate::cluster::input::Quarantined;
@@ -310,8 +311,14 @@ pub(super) fn rank(profile: &Profile, pod: &Pod) -> i64 {
     profile.queue_sort.first().and_then(|e| e.plugin.queue_sort()).map_or(0, |q| q.rank(pod))
 }
 
-/// Returns why PreEnqueue holds a pod back, if it does.
+/// Returns why a pod is held back, if it is: it names two gangs, or PreEnqueue says no.
 fn gated(profile: &Profile, pod: &Pod) -> Option<Refusal> {
+    if profile.gang_rules().is_some()
+        && let Some(problem) = pod.gang.as_ref().filter(|m| m.names_two).and_then(|m| m.problems.first())
+    {
+        let code = ReasonCode::GangInvalid;
+        return Some(member_refusal(code, &problem.to_string(), 0));
+    }
     let plugins = profile.pre_enqueue.iter();
     let (enabled, cause) =
         plugins.filter_map(|e| Some((e, e.plugin.pre_enqueue()?.pre_enqueue(pod).err()?))).next()?;

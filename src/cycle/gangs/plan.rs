@@ -109,7 +109,7 @@ impl Scheduler {
         let mut candidates = Vec::new();
         for id in &self.queue.unit(unit)?.pods {
             let Some(record) = self.cluster.pod(*id) else { continue };
-            let key = record.pod.gang.as_ref().map(|mark| &mark.gang);
+            let key = record.pod.member_of();
             let Some(gang) = keys.iter().position(|k| Some(k) == key) else { continue };
             let (pod, shape) = (record.pod.clone(), record.shape);
             candidates.push(Candidate { id: *id, profile: self.profile_index(&pod), pod, shape, gang });

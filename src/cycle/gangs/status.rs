@@ -38,7 +38,7 @@ impl Scheduler {
         if group.deleting {
             return;
         }
-        let status = self.status_of(&gang, group);
+        let status = self.status_of(&gang, group).held_by(kind);
         if status == group.status {
             self.gangs.written.remove(key);
             return;
