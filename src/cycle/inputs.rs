@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::decision::{Outcome, Refusal};
 use super::gangs::verdict::member_refusal;
-use super::scheduler::{Scheduler, pod_ref};
+use super::scheduler::Scheduler;
+use super::tell::pod_ref;
 use super::wakeups::say_queue;
 use crate::cluster::input::Quarantined;
 use crate::cluster::{ClusterEvent, Input};

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::decision::{Outcome, Refusal};
-use super::scheduler::{Scheduler, pod_ref};
+use super::scheduler::Scheduler;
+use super::tell::pod_ref;
 use crate::cluster::{ClusterEvent, Stage};
 use crate::framework::effect::{BindOrder, Effect, EffectId, VolumeOrder, VolumeOutcome, VolumeWrite};
 use crate::framework::plugin::PreBound;
