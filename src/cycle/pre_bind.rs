@@ -203,7 +203,7 @@ impl Scheduler {
     }
 
     /// Gives the place up of a pod that cannot be bound there; it is tried again after a backoff.
-    fn fail_binding(
+    pub(super) fn fail_binding(
         &mut self,
         id: PodId,
         cause: Cause,

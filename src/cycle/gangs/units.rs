@@ -201,7 +201,7 @@ impl Scheduler {
             self.turn(&rep, is, now);
         }
         self.gate_group(&rep, now);
-        self.write_status(key, now);
+        self.write_status(key);
     }
 
     /// A group reached its quorum, so the rest of its pods are scheduled one by one; or it lost it.
