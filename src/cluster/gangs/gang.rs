@@ -138,6 +138,8 @@ pub struct Gang {
     /// Whether a PodGroup was ever there.
     pub(super) had_group: bool,
     pub(super) is_dirty: bool,
+    /// Whether its definition changed since somebody last asked.
+    pub(super) is_redefined: bool,
 }
 
 impl Gang {
@@ -152,6 +154,7 @@ impl Gang {
             history,
             had_group: false,
             is_dirty: false,
+            is_redefined: false,
         }
     }
 

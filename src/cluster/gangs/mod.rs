@@ -87,6 +87,15 @@ impl Gangs {
         changed
     }
 
+    /// Whether a gang was defined otherwise since the last call.
+    pub fn take_redefined(&mut self, key: &GangKey) -> bool {
+        let is_redefined = self.get(key).is_some_and(|gang| gang.is_redefined);
+        if is_redefined && let Some(gang) = self.gangs.get_mut(key) {
+            Arc::make_mut(gang).is_redefined = false;
+        }
+        is_redefined
+    }
+
     /// Writes the history of a gang and of its members.
     pub fn note(&mut self, key: &GangKey, write: impl FnOnce(&mut Gang)) {
         self.change(key, write);
@@ -276,6 +285,7 @@ impl Cluster {
         if *gang.definition != made || gang.had_group != (gang.had_group || has_group) {
             self.gangs.change(key, |gang| {
                 gang.definition = Arc::new(made);
+                gang.is_redefined = true;
                 gang.had_group |= has_group;
             });
         }

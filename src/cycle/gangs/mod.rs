@@ -63,6 +63,8 @@ struct Group {
     is_satisfied: bool,
     /// When to look at it again.
     look_at: Option<Duration>,
+    /// Members that were wanted of each gang when it was last refused.
+    refused_with: Vec<u32>,
     /// What its pods were told while it is held back.
     told: FxHashMap<PodId, Arc<str>>,
 }

@@ -19,7 +19,7 @@ use crate::cycle::scheduler::{Decided, Scheduler, Step};
 use crate::model::gang::GangMode;
 use crate::model::time::Probe;
 use crate::model::{GangKey, Name, Now, Pod, PodId};
-use crate::queue::{UnitId, WakeGroup};
+use crate::queue::{QueueStage, UnitId, WakeGroup};
 
 /// A member that is to be placed.
 pub(super) struct Candidate {
@@ -97,6 +97,10 @@ impl Scheduler {
             None => self.plan_waiting(&asked, now, probe),
         };
         self.review_gangs(now);
+        if self.queue.unit(unit).is_some_and(|u| u.stage == QueueStage::InFlight) {
+            debug_assert!(false, "{rep} was planned and stands nowhere");
+            self.queue.fail(unit, now.monotonic);
+        }
         let mut steps = steps.into_iter();
         let first = steps.next()?;
         Some(Step { gang: Some(rep.clone()), others: steps.collect(), ..first })
@@ -323,6 +327,8 @@ impl Scheduler {
             }
             let own = match trial.map(|t| &t.fates[i]) {
                 Some(Fate::Failed(own)) => own.clone(),
+                // It had a place for a moment; its verdict says why it was given up.
+                Some(Fate::Placed(..)) if !asked.is_strict => continue,
                 _ => of_siblings.clone(),
             };
             let tries = self.tries(asked);
@@ -345,6 +351,9 @@ impl Scheduler {
         });
         let ways = if ways.is_empty() { any.into_iter().collect() } else { ways };
         self.queue.refuse_gang(asked.unit, ways, at_least, now.monotonic);
+        if let Some(group) = self.gangs.groups.get_mut(&asked.rep) {
+            group.refused_with.clone_from(&asked.needs);
+        }
     }
 
     pub(super) fn store_gang_verdict(&mut self, asked: &Asked, outcome: GangOutcome, now: Now) {

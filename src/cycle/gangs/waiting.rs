@@ -138,9 +138,13 @@ impl Scheduler {
         let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
         let message = format!("{}: the wait for the other members ran out", names.join(", "));
         self.release_waiting(rep, ReasonCode::GangWaitTimeout, &message, now);
+        if let Some(unit) = self.gangs.groups.get(rep).and_then(|g| g.unit) {
+            let at_least = self.gangs.common_rules().map(|r| r.backoff).unwrap_or_default();
+            self.queue.back_off(unit, at_least, now.monotonic);
+        }
     }
 
-    /// Gives up the places of a group's waiting members; they are tried again, all together, after a backoff.
+    /// Gives up the places of a group's waiting members; they are tried again all together, when the caller says.
     pub(super) fn release_waiting(&mut self, rep: &GangKey, code: ReasonCode, message: &str, now: Now) {
         let Some(keys) = self.gangs.groups.get(rep).map(|g| g.keys.clone()) else { return };
         let waiting = self.waiting_of(&keys);
@@ -171,10 +175,6 @@ impl Scheduler {
         let attempts = unit.and_then(|u| self.queue.unit(u)).map_or(0, |u| u.attempts);
         let outcome = GangOutcome::Released { code, message: message.into(), members };
         self.keep_gang_verdict(&keys, attempts, outcome, now);
-        if let Some(unit) = unit {
-            let at_least = self.gangs.common_rules().map(|r| r.backoff).unwrap_or_default();
-            self.queue.back_off(unit, at_least, now.monotonic);
-        }
         for event in &events {
             self.wake(event, now);
         }
