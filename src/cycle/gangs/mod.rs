@@ -46,6 +46,8 @@ pub(super) struct GangBook {
     barriers: FxHashMap<GangKey, Barrier>,
     /// What became of the last attempt at each gang.
     verdicts: CowMap<GangKey, Arc<GangVerdict>>,
+    /// Gangs whose PodGroup may have to say something else.
+    stale: BTreeSet<GangKey>,
     /// What was last ordered to be written about each gang.
     written: FxHashMap<GangKey, GroupStatus>,
 }

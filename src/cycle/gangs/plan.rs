@@ -97,13 +97,19 @@ impl Scheduler {
             None => self.plan_waiting(&asked, now, probe),
         };
         self.review_gangs(now);
-        if self.queue.unit(unit).is_some_and(|u| u.stage == QueueStage::InFlight) {
+        if self.is_still(unit, rep) && self.queue.unit(unit).is_some_and(|u| u.stage == QueueStage::InFlight)
+        {
             debug_assert!(false, "{rep} was planned and stands nowhere");
             self.queue.fail(unit, now.monotonic);
         }
         let mut steps = steps.into_iter();
         let first = steps.next()?;
         Some(Step { gang: Some(rep.clone()), others: steps.collect(), ..first })
+    }
+
+    /// Whether members of a group are left in its unit. The number of a unit that ended is given to others.
+    pub(super) fn is_still(&self, unit: UnitId, rep: &GangKey) -> bool {
+        self.gangs.groups.get(rep).is_some_and(|group| group.unit == Some(unit))
     }
 
     /// Returns the members to place, the most important and oldest first, and how many are wanted.
@@ -327,8 +333,6 @@ impl Scheduler {
             }
             let own = match trial.map(|t| &t.fates[i]) {
                 Some(Fate::Failed(own)) => own.clone(),
-                // It had a place for a moment; its verdict says why it was given up.
-                Some(Fate::Placed(..)) if !asked.is_strict => continue,
                 _ => of_siblings.clone(),
             };
             let tries = self.tries(asked);
@@ -351,8 +355,10 @@ impl Scheduler {
         });
         let ways = if ways.is_empty() { any.into_iter().collect() } else { ways };
         self.queue.refuse_gang(asked.unit, ways, at_least, now.monotonic);
+        let gangs = asked.keys.iter().filter_map(|k| self.cluster.gangs().get(k));
+        let needs = gangs.map(|gang| gang.need()).collect();
         if let Some(group) = self.gangs.groups.get_mut(&asked.rep) {
-            group.refused_with.clone_from(&asked.needs);
+            group.refused_with = needs;
         }
     }
 

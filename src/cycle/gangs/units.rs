@@ -183,6 +183,7 @@ impl Scheduler {
             let (pods, others) = self.dissolve(key);
             self.gangs.verdicts.remove(key);
             self.gangs.written.remove(key);
+            self.gangs.stale.remove(key);
             for other in others.iter().filter(|k| *k != key) {
                 self.form_group(other, now);
             }
@@ -202,7 +203,7 @@ impl Scheduler {
         }
         self.heed_easier(&rep, now);
         self.gate_group(&rep, now);
-        self.write_status(key);
+        self.gangs.stale.insert(key.clone());
     }
 
     /// A refused group is defined otherwise now, or fewer of its members are wanted: it may fit.

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use pellucid_api::reason::ReasonCode;
 
-use super::plan::{Asked, Fate};
-use super::verdict::{GangOutcome, member_refusal};
+use super::plan::{Asked, Fate, Trial};
+use super::verdict::{GangOutcome, GangRefusal, member_refusal};
 use crate::cluster::gangs::{Gang, Release};
 use crate::cluster::{ClusterEvent, Stage};
 use crate::cycle::decision::Outcome;
@@ -32,6 +32,13 @@ impl Scheduler {
                 self.cluster.set_stage(member.id, Stage::Waiting);
             }
         }
+        let is_quorum = self.have_quorum(&asked.keys);
+        if !is_quorum && !trial.failed().is_empty() && self.is_hopeless(&asked.keys) {
+            // What was placed here and now leaves nothing behind, not even an event: gangs that reject themselves
+            // in turn would wake each other for ever.
+            self.cluster.rollback(overlay);
+            return self.reject(asked, &trial, now);
+        }
         self.cluster.commit(overlay);
         self.end_round(asked, &trial, now);
         let mut steps = Vec::new();
@@ -42,7 +49,7 @@ impl Scheduler {
             }
         }
         let placed = trial.placed.iter().sum();
-        if self.have_quorum(&asked.keys) {
+        if is_quorum {
             let outcome = GangOutcome::Placed { members: placed, order: trial.order };
             self.store_gang_verdict(asked, outcome, now);
             self.permit_waiting(&asked.keys, now);
@@ -51,14 +58,19 @@ impl Scheduler {
         let refusal = Arc::new(self.account(asked, &trial, vec![trial.order]));
         self.counters.refused += 1;
         self.store_gang_verdict(asked, GangOutcome::Waiting { placed, refusal: refusal.clone() }, now);
-        if !trial.failed().is_empty() && self.is_hopeless(&asked.keys) {
-            self.release_waiting(&asked.rep, ReasonCode::GangRejected, &refusal.message, now);
-        }
         steps.extend(self.refuse_members(asked, &refusal, Some(&trial), now));
-        if self.queue.unit(asked.unit).is_some() {
+        if self.is_still(asked.unit, &asked.rep) {
             self.park(asked, Some(&trial), now);
         }
         steps
+    }
+
+    /// Too much of the quorum is missing: the members that wait since earlier give their places up too.
+    fn reject(&mut self, asked: &Asked, trial: &Trial, now: Now) -> Vec<Step> {
+        let refusal = self.account(asked, trial, vec![trial.order]);
+        let refusal = GangRefusal { code: ReasonCode::GangRejected, ..refusal };
+        self.release_waiting(&asked.rep, ReasonCode::GangRejected, &refusal.message, now);
+        self.refuse_group(asked, refusal, Some(trial), now)
     }
 
     fn begin_wait(&mut self, asked: &Asked, i: usize, now: Now) {
