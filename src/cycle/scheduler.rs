@@ -66,6 +66,8 @@ pub struct Counters {
     pub bound: u64,
     /// Bindings that did not come about.
     pub bind_failures: u64,
+    /// Waits of gangs that ran out.
+    pub gang_timeouts: u64,
 }
 
 /// What a step did, for logs and histograms.

@@ -237,6 +237,7 @@ impl Scheduler {
                 self.gangs.look_again(rep, due);
                 continue;
             }
+            self.counters.gang_timeouts += 1;
             self.cluster.gangs_mut().note(key, |gang| {
                 gang.history.is_overdue = true;
                 gang.history.timeouts += 1;
