@@ -1,7 +1,7 @@
 //! Gangs in the core: units, the transaction, waiting, Bindings, rounds and sessions, on a clock of numbers.
 //!
 //! `strict` is the transaction, `waiting` NonStrict, `gated` what cannot be planned yet, `binding` what happens
-//! after the decision, `sessions` what is remembered and forgotten.
+//! after the decision, `preempting` gangs that evict others, `sessions` what is remembered and forgotten.
 
 #[path = "common/driver.rs"]
 mod driver;
@@ -13,6 +13,8 @@ mod made;
 mod binding;
 #[path = "gangs/gated.rs"]
 mod gated;
+#[path = "gangs/preempting.rs"]
+mod preempting;
 #[path = "gangs/sessions.rs"]
 mod sessions;
 #[path = "gangs/strict.rs"]
