@@ -69,7 +69,7 @@ impl Found {
     }
 }
 
-fn nothing() -> Found {
+fn not_together() -> Found {
     Found::Nothing(NOT_TOGETHER.into(), None)
 }
 
@@ -211,7 +211,7 @@ impl Scheduler {
         }
         match self.settle_plan(hunt, &mut parts) {
             true => Found::Quorum(parts),
-            false => nothing(),
+            false => not_together(),
         }
     }
 
@@ -228,10 +228,10 @@ impl Scheduler {
                 return Err(Found::Nothing(message, Some((i, plan))));
             }
             (_, Some(PostFiltered::Nominate(plan))) => {
-                let Some(best) = plan.candidates.first() else { return Err(nothing()) };
+                let Some(best) = plan.candidates.first() else { return Err(not_together()) };
                 (best.node, best.victims.clone(), Some(plan.clone()))
             }
-            (_, None) => return Err(nothing()),
+            (_, None) => return Err(not_together()),
         };
         let victims = choices.into_iter().filter_map(|choice| {
             let record = self.cluster.pod(choice.pod)?;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
 
-use super::{Args, NAME};
 use super::gangs;
+use super::{Args, NAME};
 use crate::cluster::state::tie_hash;
 use crate::framework::plugin::Evaluator;
 use crate::framework::post_filter::{Budgets, Candidate, Plan, Rejected, VictimChoice};
@@ -106,11 +106,7 @@ impl Groups {
 }
 
 /// Tries one node: everybody of lower priority away, then back one by one, the most important first.
-fn try_node(
-    evaluator: &mut dyn Evaluator,
-    budgets: &Budgets,
-    node: NodeIdx,
-) -> Result<Candidate, Cause> {
+fn try_node(evaluator: &mut dyn Evaluator, budgets: &Budgets, node: NodeIdx) -> Result<Candidate, Cause> {
     let (cluster, below) = (evaluator.view().cluster(), evaluator.below());
     let on_node = cluster.slot(node).pods.iter().filter_map(|id| Some((*id, cluster.pod(*id)?)));
     let mut pool: Vec<Target> = on_node
