@@ -14,6 +14,8 @@ mod made;
 mod binding;
 #[path = "gangs/gated.rs"]
 mod gated;
+#[path = "gangs/preempting.rs"]
+mod preempting;
 #[path = "gangs/random.rs"]
 mod random;
 #[path = "gangs/reading.rs"]

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub use super::chain::PluginTally;
 use super::decision::{Decision, Outcome, Placement, Refusal, Verdict};
 use super::gangs::GangBook;
-use super::nominations::{Asker, Who};
+use super::nominations::{Asker, How, Who};
 use super::pre_bind::PreBinding;
 use super::record::{failure, table};
 use super::rows::{Rows, Subject};
@@ -104,7 +104,7 @@ impl Step {
 pub(super) struct Decided {
     pub(super) decision: Decision,
     /// What PostFilter found for a refused pod.
-    found: Option<PostFiltered>,
+    pub(super) found: Option<PostFiltered>,
     table: Option<Arc<RecordedTable>>,
     failure: Option<Arc<RecordedFailure>>,
 }
@@ -272,7 +272,7 @@ impl Scheduler {
         self.cycle += 1;
         self.counters.attempts += 1;
         let Decided { decision, found, table, failure } =
-            self.decide(pod_id, &pod, profile, shape, true, now, probe);
+            self.decide(pod_id, &pod, profile, shape, How::Alone, now, probe);
         let (outcome, plan) = match (decision, found) {
             (Decision::Place(placement), _) => {
                 (self.place(unit_id, pod_id, &pod, shape, placement, now), None)
@@ -313,7 +313,7 @@ impl Scheduler {
         }
     }
 
-    /// Decides about a pod; nothing is placed. `may_preempt`: a refused pod's profile is asked for a way.
+    /// Decides about a pod; nothing is placed.
     #[expect(clippy::too_many_arguments, reason = "the subject of an attempt, and how to look at it")]
     pub(super) fn decide(
         &mut self,
@@ -321,22 +321,14 @@ impl Scheduler {
         pod: &Pod,
         profile: usize,
         shape: ShapeId,
-        may_preempt: bool,
+        how: How<'_>,
         now: Now,
         probe: &dyn Probe,
     ) -> Decided {
         let generation = self.cluster.shapes().generation(shape);
         self.make_room(profile, shape);
-        let cached = self.rows.entry((profile, shape)).or_insert_with(|| CachedRows {
-            rows: Rows::default(),
-            generation,
-            used: 0,
-        });
-        if cached.generation != generation {
-            *cached = CachedRows { rows: Rows::default(), generation, used: 0 };
-        }
-        cached.used = self.cycle;
-        let (rows, tally) = (&mut cached.rows, &mut self.tally[profile]);
+        let rows = cached(&mut self.rows, (profile, shape), generation, self.cycle);
+        let tally = &mut self.tally[profile];
         let start = &mut self.starts[profile];
         let profile = &self.profiles[profile];
         let spec = &pod.spec;
@@ -345,7 +337,7 @@ impl Scheduler {
             rows.sync(&of, self.switches.reuse(), tally);
             rows.begin_attempt(&of, tally);
         }
-        let who = Who { profile, id, pod, probe };
+        let who = Who { profile, id, pod, how, probe };
         let own = Asker::new(who, &mut self.cluster, tally).heed(rows);
         let of = Subject { profile, view: View::new(&self.cluster), spec, probe };
         let decision = match own {
@@ -363,13 +355,35 @@ impl Scheduler {
         let failure = failure.filter(|f| !f.nodes.is_empty()).map(|f| self.recorder.push_failure(f));
         let found = match &decision {
             // Without any node there is nobody to evict.
-            Decision::Refuse(_) if may_preempt && !self.cluster.present().is_empty() => {
+            Decision::Refuse(_) if how.may_preempt() && !self.cluster.present().is_empty() => {
                 super::preempt::post_filter(Asker::new(who, &mut self.cluster, tally), rows)
             }
             _ => None,
         };
         rows.end_attempt();
         Decided { decision, found, table, failure }
+    }
+
+    /// Returns why a member of a group does not pass all filters on a node as the state is now.
+    pub(super) fn refusal_on(
+        &mut self,
+        (id, pod): (PodId, &Pod),
+        (profile, shape): (usize, ShapeId),
+        node: NodeIdx,
+        group: &[GangKey],
+        probe: &dyn Probe,
+    ) -> Option<Cause> {
+        let generation = self.cluster.shapes().generation(shape);
+        self.make_room(profile, shape);
+        let rows = cached(&mut self.rows, (profile, shape), generation, self.cycle);
+        let (profile, tally) = (&self.profiles[profile], &mut self.tally[profile]);
+        let of = Subject { profile, view: View::new(&self.cluster), spec: &pod.spec, probe };
+        rows.sync(&of, self.switches.reuse(), tally);
+        if let Some(cause) = rows.refused_as_a_whole() {
+            return Some(cause.clone());
+        }
+        let who = Who { profile, id, pod, how: How::Member(group), probe };
+        Asker::new(who, &mut self.cluster, tally).refusal(&rows.asked(), node)
     }
 
     /// Forgets rows of the shape that was not used for longest when there are too many.
@@ -488,4 +502,20 @@ impl Scheduler {
         self.verdicts.set(pod.index(), Some(verdict.clone()));
         verdict
     }
+}
+
+/// Returns the rows of a shape, empty ones when those that are kept are of an earlier shape of that number.
+fn cached(
+    all: &mut FxHashMap<(usize, ShapeId), CachedRows>,
+    key: (usize, ShapeId),
+    generation: u32,
+    cycle: u64,
+) -> &mut Rows {
+    let anew = || CachedRows { rows: Rows::default(), generation, used: cycle };
+    let cached = all.entry(key).or_insert_with(anew);
+    if cached.generation != generation {
+        *cached = anew();
+    }
+    cached.used = cycle;
+    &mut cached.rows
 }

@@ -125,6 +125,7 @@ impl Scheduler {
             if stage != Some(QueueStage::Gated) {
                 self.queue.gate(unit);
             }
+            self.end_promises(unit, now);
             self.note_short(&keys, now);
             let tell_at = now.monotonic + TELL_AFTER;
             self.gangs.look_again(rep, tell_at);
