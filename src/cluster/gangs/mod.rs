@@ -36,7 +36,7 @@ impl Gangs {
 
     /// Returns the gang of a pod.
     pub fn of(&self, pod: &Pod) -> Option<&Arc<Gang>> {
-        self.gangs.get(&pod.gang.as_ref()?.gang)
+        self.gangs.get(pod.member_of()?)
     }
 
     /// Returns all gangs, by key.
@@ -94,8 +94,8 @@ impl Gangs {
 
     /// Writes what is known of one member.
     pub fn note_member(&mut self, pod: &Pod, id: PodId, write: impl FnOnce(&mut Member)) {
-        let Some(mark) = &pod.gang else { return };
-        self.change(&mark.gang, |gang| {
+        let Some(key) = pod.member_of() else { return };
+        self.change(key, |gang| {
             if let Some(member) = gang.members.get_mut(&id) {
                 write(member);
             }
@@ -175,8 +175,8 @@ impl Gangs {
     }
 
     pub(super) fn stage_changed(&mut self, pod: &Pod, from: Stage, to: Stage) {
-        let Some(mark) = pod.gang.as_ref().filter(|_| from != to) else { return };
-        self.change(&mark.gang, |gang| {
+        let Some(key) = pod.member_of().filter(|_| from != to) else { return };
+        self.change(key, |gang| {
             gang.count(from, -1);
             gang.count(to, 1);
         });
@@ -210,8 +210,7 @@ impl Cluster {
     pub(super) fn join_gang(&mut self, id: PodId) {
         let Some(record) = self.pod(id) else { return };
         let (stage, pod) = (record.stage, record.pod.clone());
-        let Some(mark) = &pod.gang else { return };
-        let key = &mark.gang;
+        let Some(key) = pod.member_of() else { return };
         self.gangs.ensure(key);
         self.gangs.note_filled(key);
         let owner = pod.controller.as_ref().map(|c| c.uid.clone());
@@ -233,23 +232,23 @@ impl Cluster {
     }
 
     pub(super) fn leave_gang(&mut self, id: PodId, pod: &Pod, stage: Stage) {
-        let Some(mark) = pod.gang.as_ref() else { return };
-        self.gangs.change(&mark.gang, |gang| {
+        let Some(key) = pod.member_of() else { return };
+        self.gangs.change(key, |gang| {
             if gang.members.remove(&id).is_some() {
                 gang.count(stage, -1);
             }
         });
-        self.define_gang(&mark.gang, None);
+        self.define_gang(key, None);
     }
 
     /// A member's pod has ended; its object is still there.
     pub(super) fn note_ended(&mut self, pod: &Pod) {
-        let Some(mark) = pod.gang.as_ref() else { return };
-        self.gangs.ensure(&mark.gang);
-        self.gangs.note_filled(&mark.gang);
-        self.ended.insert(pod.key.clone(), mark.gang.clone());
+        let Some(key) = pod.member_of() else { return };
+        self.gangs.ensure(key);
+        self.gangs.note_filled(key);
+        self.ended.insert(pod.key.clone(), key.clone());
         let finished = Finished { uid: pod.uid.clone(), phase: pod.phase };
-        self.gangs.change(&mark.gang, |gang| drop(gang.finished.insert(pod.key.clone(), finished)));
+        self.gangs.change(key, |gang| drop(gang.finished.insert(pod.key.clone(), finished)));
     }
 
     /// The object of an ended pod is gone, or another pod has its name.

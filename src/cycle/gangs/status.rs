@@ -11,7 +11,7 @@ use crate::cycle::scheduler::Scheduler;
 use crate::framework::effect::{Effect, GroupStatusOrder};
 use crate::model::gang::{Dialect, GroupCondition, GroupPhase, GroupStatus, PodGroup};
 use crate::model::pod::PodPhase;
-use crate::model::{GangKey, Now, Object, Pod};
+use crate::model::{GangKey, Object, Pod};
 
 /// Members of a gang as the API server sees them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,7 +25,7 @@ struct Tally {
 
 impl Scheduler {
     /// Orders the status of a gang's PodGroup, when it should say something else than it says.
-    pub(super) fn write_status(&mut self, key: &GangKey, _now: Now) {
+    pub(super) fn write_status(&mut self, key: &GangKey) {
         if !self.gangs.common_rules().is_some_and(|rules| rules.writes_status) {
             return;
         }
@@ -38,7 +38,7 @@ impl Scheduler {
         if group.deleting {
             return;
         }
-        let status = self.status_of(&gang, group);
+        let status = self.status_of(&gang, group).held_by(kind);
         if status == group.status {
             self.gangs.written.remove(key);
             return;

@@ -14,7 +14,7 @@ impl Scheduler {
     pub(in crate::cycle) fn gang_of<'p>(&self, pod: &'p Pod) -> Option<&'p GangKey> {
         let profile = *self.profile_of.get(&pod.scheduler_name)?;
         self.gangs.rules.get(profile)?.as_ref()?;
-        pod.gang.as_ref().map(|mark| &mark.gang)
+        pod.member_of()
     }
 
     /// Puts a pod that is not placed into the unit of its gang group. Returns false when it is to be scheduled
@@ -88,7 +88,7 @@ impl Scheduler {
         let Some(rep) = self.queue.unit(unit).and_then(|u| u.gang.clone()) else { return false };
         if let Some(group) = self.gangs.groups.get_mut(&rep) {
             group.told.remove(&id);
-            let key = pod.gang.as_ref().map(|mark| &mark.gang);
+            let key = pod.member_of();
             if let Some(at) = group.keys.iter().position(|k| Some(k) == key) {
                 group.ready[at] = group.ready[at].saturating_sub(1);
             }
@@ -99,8 +99,8 @@ impl Scheduler {
             }
         }
         self.queue.detach(id);
-        if let Some(mark) = &pod.gang {
-            self.cluster.gangs_mut().note(&mark.gang, |_| ());
+        if let Some(key) = pod.member_of() {
+            self.cluster.gangs_mut().note(key, |_| ());
         }
         true
     }
@@ -201,7 +201,7 @@ impl Scheduler {
             self.turn(&rep, is, now);
         }
         self.gate_group(&rep, now);
-        self.write_status(key, now);
+        self.write_status(key);
     }
 
     /// A group reached its quorum, so the rest of its pods are scheduled one by one; or it lost it.
@@ -261,7 +261,7 @@ impl Scheduler {
     /// The API server has confirmed a member.
     pub(in crate::cycle) fn note_bound(&mut self, id: PodId, now: Now) {
         let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) else { return };
-        let Some(key) = pod.gang.as_ref().map(|mark| &mark.gang) else { return };
+        let Some(key) = pod.member_of() else { return };
         self.cluster.gangs_mut().note_member(&pod, id, |member| {
             member.since = Some(now);
             member.deadline = None;
