@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::made::{names, patient};
+use crate::made::{MODE, X, annotated, group, names, of_group, patient};
 use crate::running::{Hand, Running, node, pod, priority_class, start_with, with};
 
 /// A pod for one node.
@@ -31,6 +31,8 @@ async fn locked() -> Running {
     ]);
     running.told("b-0", "").await;
     running.told("b-1", "").await;
+    // Neither is in its backoff when the room comes.
+    running.let_pass(2).await;
     running.kill("single").await;
     running.in_stage("b-0", "waiting");
     running.in_stage("a-0", "waiting");
@@ -40,7 +42,7 @@ async fn locked() -> Running {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_deadline_breaks_a_deadlock_of_two_gangs() {
     let mut running = locked().await;
-    running.let_pass(19).await;
+    running.let_pass(17).await;
     running.in_stage("b-0", "waiting");
     running.in_stage("a-0", "waiting");
     // The first wait that began runs out.
@@ -50,6 +52,46 @@ async fn the_deadline_breaks_a_deadlock_of_two_gangs() {
     for name in names("b", 2) {
         running.kill(&name).await;
     }
+    // Its backoff is over.
+    running.let_pass(10).await;
     running.all_run(&names("a", 2)).await;
+    running.stop().await;
+}
+
+const SLOW: &str = "apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - schedulerName: pellucid
+    pluginConfig:
+      - name: Coscheduling
+        args:
+          permitWaitingTimeSeconds: 15
+          podGroupBackoffSeconds: 40
+          podGroupRejectPercentage: 50
+";
+
+/// The arguments of the plugin hold: the wait of a gang that names none, the gap, and the backoff, during which
+/// nothing is taken again, also when nobody else wants it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gang_that_gave_its_places_up_leaves_them_for_its_backoff() {
+    let mut running = start_with(vec![node("n0", "z", 2)], Some(SLOW), Some(Hand::default())).await;
+    running.create([annotated(group(X, "g", 4), MODE, "NonStrict")]);
+    let members = names("g", 4);
+    running.create(members.iter().map(|name| of_group(pod(name, 1000), "g")));
+    running.in_stage("g-0", "waiting");
+    running.in_stage("g-1", "waiting");
+    running.let_pass(15).await;
+    running.told("g-0", "the wait for the other members ran out").await;
+    running.let_pass(39).await;
+    // Somebody else has the room before the backoff ends, though they come late.
+    running.create([pod("late", 2000)]);
+    running.bound("late").await;
+    for name in &members {
+        let body = running.explained(name, "decided", |b| b["verdict"] == "refused");
+        assert!(body["placement"].is_null(), "{body:#}");
+    }
+    running.create([node("n1", "z", 4)]);
+    running.let_pass(1).await;
+    running.all_run(&members).await;
     running.stop().await;
 }

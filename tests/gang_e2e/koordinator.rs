@@ -47,6 +47,7 @@ async fn in_a_light_gang_pod_b_goes_on_when_pod_a_fails() {
     running.let_pass(1).await;
     running.told("pod-b", "the wait for the other members ran out").await;
     running.create([node("large", "z", 8)]);
+    running.let_pass(10).await;
     running.all_run(&["pod-a".into(), "pod-b".into()]).await;
     running.stop().await;
 }

@@ -26,11 +26,16 @@ async fn a_count_in_letters_is_said_with_field_and_value() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pod_group_without_a_count_wants_one_member() {
+async fn a_pod_group_without_a_count_defines_nothing() {
     let mut running = start(nodes(1, 4)).await;
     let mut uncounted = group(X, "uncounted", 1);
     uncounted["spec"] = json!({"scheduleTimeoutSeconds": 10});
     running.create([uncounted, of_group(pod("first", 100), "uncounted")]);
+    running.told("first", "the gang is not defined: spec.minMember: missing").await;
+    let status = running.group_status(X, "uncounted", "judged", &json!({"phase": "Unknown"})).await;
+    assert!(status["scheduleStartTime"].is_null(), "{status}");
+    running.delete(&format!("{X}/PodGroup"), "uncounted").await;
+    running.create([group(X, "uncounted", 1)]);
     running.bound("first").await;
     others_go_on(running).await;
 }
