@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::made::{X, annotated, document, group, labelled, light, names, nodes, of_group};
-use crate::running::{Running, pod, start, start_with};
+use crate::running::{Running, pod, start, start_with, with};
 
 /// Whatever is wrong with a gang, other pods are placed.
 async fn others_go_on(mut running: Running) {
@@ -108,4 +108,26 @@ async fn words_that_cannot_be_used_leave_the_gang_with_defaults() {
     running.create(members.iter().map(|name| odd(name)));
     running.all_run(&members).await;
     others_go_on(running).await;
+}
+
+/// A profile without the plugin at Permit knows no gangs: their pods are pods.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_the_plugin_members_are_placed_one_by_one() {
+    const DISABLED: &str = include_str!("../data/config/gangs/disabled.yaml");
+    let mut running = start_with(nodes(1, 2), Some(DISABLED), None).await;
+    for profile in ["everywhere", "at-permit"] {
+        let gang = format!("of-{profile}");
+        let members = names(&gang, 3);
+        let member = |name: &String| with(light(&gang, name, 3, 1000), "schedulerName", json!(profile));
+        running.create(members.iter().map(member));
+        let waiting = running.run_and_wait(&gang, 2, 1).await;
+        let body = running.explained(&waiting[0], "refused", |b| b["verdict"] == "refused");
+        assert_eq!(body["message"], "0/1 nodes are available: 1 Insufficient cpu.");
+        for name in &members {
+            running.kill(name).await;
+        }
+    }
+    let notes = running.read("/configz")["kubescheduler.config.k8s.io"]["notes"].to_string();
+    assert!(notes.contains("profiles[1].plugins: Coscheduling is not enabled at permit"), "{notes}");
+    running.stop().await;
 }

@@ -48,3 +48,16 @@ async fn in_the_middle_of_a_slow_bind_the_sets_are_exact() {
     running.in_stage("g-2", "bound");
     running.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_whose_binding_fails_is_planned_again_beside_those_that_are_bound() {
+    let mut running = start(nodes(1, 4)).await;
+    let refused = Match { path_contains: "/pods/g-1/".into(), ..Match::on("POST", "pods/binding") };
+    running.sandbox.faults().next(refused, Fault::Status(403));
+    let members = names("g", 4);
+    running.create(members.iter().map(|name| light("g", name, 4, 1000)));
+    running.all_run(&members).await;
+    members.iter().for_each(|name| running.in_stage(name, "bound"));
+    assert_eq!(running.sandbox.faults().pending(), 0, "the Binding was refused once");
+    running.stop().await;
+}
