@@ -248,6 +248,7 @@ impl Scheduler {
 
     /// Takes the orders made since the last call.
     pub fn take_effects(&mut self) -> Vec<Effect> {
+        self.write_statuses();
         std::mem::take(&mut self.effects)
     }
 

@@ -283,7 +283,9 @@ impl Life {
             fresh.apply(Input::NodeApplied(node));
         }
         self.pods.values().for_each(|pod| fresh.see(pod));
-        while let Some(step) = fresh.step() {
+        for n in 0.. {
+            assert!(n < 1_000, "gangs keep waking each other");
+            let Some(step) = fresh.step() else { break };
             let is_strict = step.pod.gang.as_ref().is_none_or(|m| m.terms.mode == Some(GangMode::Strict));
             for judged in step.all().filter(|_| is_strict) {
                 if let Outcome::Placed { node, .. } = &judged.verdict.outcome {

@@ -87,6 +87,15 @@ impl Gangs {
         changed
     }
 
+    /// Whether a gang was defined otherwise since the last call.
+    pub fn take_redefined(&mut self, key: &GangKey) -> bool {
+        let is_redefined = self.get(key).is_some_and(|gang| gang.is_redefined);
+        if is_redefined && let Some(gang) = self.gangs.get_mut(key) {
+            Arc::make_mut(gang).is_redefined = false;
+        }
+        is_redefined
+    }
+
     /// Writes the history of a gang and of its members.
     pub fn note(&mut self, key: &GangKey, write: impl FnOnce(&mut Gang)) {
         self.change(key, write);
@@ -214,7 +223,7 @@ impl Cluster {
         self.gangs.ensure(key);
         self.gangs.note_filled(key);
         let owner = pod.controller.as_ref().map(|c| c.uid.clone());
-        let mut is_new_first = false;
+        let age = (pod.created, pod.key.clone());
         self.gangs.change(key, |gang| {
             let has_other_owner = gang.history.last_owner.is_some() && gang.history.last_owner != owner;
             if gang.members.is_empty() && has_other_owner {
@@ -224,11 +233,11 @@ impl Cluster {
             }
             gang.history.last_owner = owner.or(gang.history.last_owner.take());
             gang.finished.remove(&pod.key);
-            is_new_first = gang.members.is_empty() || pod.created <= gang.definition.created;
             gang.members.insert(id, Member::default());
             gang.count(stage, 1);
         });
-        self.define_gang(key, (!is_new_first).then_some(&*pod));
+        let is_first = self.gangs.get(key).is_none_or(|g| g.first.as_ref().is_none_or(|first| age < *first));
+        self.define_gang(key, (!is_first).then_some(&*pod));
     }
 
     pub(super) fn leave_gang(&mut self, id: PodId, pod: &Pod, stage: Stage) {
@@ -238,7 +247,13 @@ impl Cluster {
                 gang.count(stage, -1);
             }
         });
-        self.define_gang(key, None);
+        let concerns = |gang: &Arc<Gang>| {
+            let is_first = gang.first.as_ref().is_some_and(|(_, key)| *key == pod.key);
+            is_first || gang.definition.undefined.is_some() || !gang.definition.warnings.is_empty()
+        };
+        if self.gangs.get(key).is_some_and(concerns) {
+            self.define_gang(key, None);
+        }
     }
 
     /// A member's pod has ended; its object is still there.
@@ -271,11 +286,17 @@ impl Cluster {
             }
         }
         let pods: Vec<&Pod> = self.gang_pods(gang).into_iter().map(|(_, p)| &**p).collect();
+        let first = pods.first().map(|p| (p.created, p.key.clone()));
         let has_group = definition::find_group(key, None, &self.objects).is_some();
         let made = definition::define(key, &pods, &self.objects, gang.had_group);
-        if *gang.definition != made || gang.had_group != (gang.had_group || has_group) {
+        let is_new = *gang.definition != made;
+        if is_new || gang.first != first || gang.had_group != (gang.had_group || has_group) {
             self.gangs.change(key, |gang| {
-                gang.definition = Arc::new(made);
+                if is_new {
+                    gang.definition = Arc::new(made);
+                    gang.is_redefined = true;
+                }
+                gang.first = first;
                 gang.had_group |= has_group;
             });
         }

@@ -46,6 +46,8 @@ pub(super) struct GangBook {
     barriers: FxHashMap<GangKey, Barrier>,
     /// What became of the last attempt at each gang.
     verdicts: CowMap<GangKey, Arc<GangVerdict>>,
+    /// Gangs whose PodGroup may have to say something else.
+    stale: BTreeSet<GangKey>,
     /// What was last ordered to be written about each gang.
     written: FxHashMap<GangKey, GroupStatus>,
 }
@@ -63,6 +65,8 @@ struct Group {
     is_satisfied: bool,
     /// When to look at it again.
     look_at: Option<Duration>,
+    /// Members that were wanted of each gang when it was last refused.
+    refused_with: Vec<u32>,
     /// What its pods were told while it is held back.
     told: FxHashMap<PodId, Arc<str>>,
 }

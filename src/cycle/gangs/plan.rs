@@ -19,7 +19,7 @@ use crate::cycle::scheduler::{Decided, Scheduler, Step};
 use crate::model::gang::GangMode;
 use crate::model::time::Probe;
 use crate::model::{GangKey, Name, Now, Pod, PodId};
-use crate::queue::{UnitId, WakeGroup};
+use crate::queue::{QueueStage, UnitId, WakeGroup};
 
 /// A member that is to be placed.
 pub(super) struct Candidate {
@@ -97,9 +97,19 @@ impl Scheduler {
             None => self.plan_waiting(&asked, now, probe),
         };
         self.review_gangs(now);
+        if self.is_still(unit, rep) && self.queue.unit(unit).is_some_and(|u| u.stage == QueueStage::InFlight)
+        {
+            debug_assert!(false, "{rep} was planned and stands nowhere");
+            self.queue.fail(unit, now.monotonic);
+        }
         let mut steps = steps.into_iter();
         let first = steps.next()?;
         Some(Step { gang: Some(rep.clone()), others: steps.collect(), ..first })
+    }
+
+    /// Whether members of a group are left in its unit. The number of a unit that ended is given to others.
+    pub(super) fn is_still(&self, unit: UnitId, rep: &GangKey) -> bool {
+        self.gangs.groups.get(rep).is_some_and(|group| group.unit == Some(unit))
     }
 
     /// Returns the members to place, the most important and oldest first, and how many are wanted.
@@ -345,6 +355,11 @@ impl Scheduler {
         });
         let ways = if ways.is_empty() { any.into_iter().collect() } else { ways };
         self.queue.refuse_gang(asked.unit, ways, at_least, now.monotonic);
+        let gangs = asked.keys.iter().filter_map(|k| self.cluster.gangs().get(k));
+        let needs = gangs.map(|gang| gang.need()).collect();
+        if let Some(group) = self.gangs.groups.get_mut(&asked.rep) {
+            group.refused_with = needs;
+        }
     }
 
     pub(super) fn store_gang_verdict(&mut self, asked: &Asked, outcome: GangOutcome, now: Now) {

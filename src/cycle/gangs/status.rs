@@ -24,8 +24,15 @@ struct Tally {
 }
 
 impl Scheduler {
+    /// Orders the status of PodGroups, once for all changes since effects were taken last.
+    pub(in crate::cycle) fn write_statuses(&mut self) {
+        for key in std::mem::take(&mut self.gangs.stale) {
+            self.write_status(&key);
+        }
+    }
+
     /// Orders the status of a gang's PodGroup, when it should say something else than it says.
-    pub(super) fn write_status(&mut self, key: &GangKey) {
+    fn write_status(&mut self, key: &GangKey) {
         if !self.gangs.common_rules().is_some_and(|rules| rules.writes_status) {
             return;
         }
@@ -52,7 +59,8 @@ impl Scheduler {
     }
 
     fn status_of(&self, gang: &Gang, group: &PodGroup) -> GroupStatus {
-        let pods: Vec<&Pod> = self.cluster.gang_pods(gang).into_iter().map(|(_, pod)| &**pod).collect();
+        let members = gang.members.keys().filter_map(|id| self.cluster.pod(*id));
+        let pods: Vec<&Pod> = members.map(|r| &*r.pod).collect();
         let running = pods.iter().filter(|p| p.phase == PodPhase::Running).count() as u32;
         let (succeeded, failed) = gang.ended();
         let ended = succeeded + failed;

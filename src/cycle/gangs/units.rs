@@ -183,6 +183,7 @@ impl Scheduler {
             let (pods, others) = self.dissolve(key);
             self.gangs.verdicts.remove(key);
             self.gangs.written.remove(key);
+            self.gangs.stale.remove(key);
             for other in others.iter().filter(|k| *k != key) {
                 self.form_group(other, now);
             }
@@ -200,8 +201,27 @@ impl Scheduler {
         if is != was {
             self.turn(&rep, is, now);
         }
+        self.heed_easier(&rep, now);
         self.gate_group(&rep, now);
-        self.write_status(key);
+        self.gangs.stale.insert(key.clone());
+    }
+
+    /// A refused group is defined otherwise now, or fewer of its members are wanted: it may fit.
+    fn heed_easier(&mut self, rep: &GangKey, now: Now) {
+        let Some(group) = self.gangs.groups.get(rep) else { return };
+        let (Some(unit), keys) = (group.unit, group.keys.clone()) else { return };
+        let needs = keys.iter().filter_map(|k| self.cluster.gangs().get(k)).map(|g| g.need());
+        let is_easier = needs.zip(&group.refused_with).any(|(now, then)| now < *then);
+        let mut is_redefined = false;
+        for key in &keys {
+            is_redefined |= self.cluster.gangs_mut().take_redefined(key);
+        }
+        if is_easier || is_redefined {
+            if let Some(own) = self.own_priority(unit) {
+                self.queue.reorder(unit, i64::from(own));
+            }
+            self.queue.wake_changed(unit, WakeReason::Changed, now.monotonic);
+        }
     }
 
     /// A group reached its quorum, so the rest of its pods are scheduled one by one; or it lost it.
