@@ -127,7 +127,7 @@ async fn without_the_plugin_members_are_placed_one_by_one() {
             running.kill(name).await;
         }
     }
-    let notes = running.read("/configz")["kubescheduler.config.k8s.io"]["notes"].to_string();
+    let notes = running.read("/configz")["notes"].to_string();
     assert!(notes.contains("profiles[1].plugins: Coscheduling is not enabled at permit"), "{notes}");
     running.stop().await;
 }
