@@ -122,7 +122,11 @@ pub struct GangProblem {
 
 impl fmt::Display for GangProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}, got {}", self.field, self.problem, self.value)
+        write!(f, "{}: {}", self.field, self.problem)?;
+        match &*self.value {
+            "" => Ok(()),
+            value => write!(f, ", got {value}"),
+        }
     }
 }
 
