@@ -15,7 +15,8 @@ use super::gangs::GangBook;
 use super::nominations::{Asker, How, Who};
 use super::pre_bind::PreBinding;
 use super::record::{failure, table};
-use super::rows::{Rows, Subject};
+use super::row_cache::RowCache;
+use super::rows::Subject;
 use super::shadow::ShadowTally;
 use crate::cluster::{Cluster, Reservation, ShapeId, Stage};
 use crate::diagnosis::Root;
@@ -30,10 +31,6 @@ use crate::model::collections::FxHashMap;
 use crate::model::time::Probe;
 use crate::model::{GangKey, Name, NodeIdx, Now, Pages, Pod, PodId};
 use crate::queue::{Queue, QueueLimits, UnitId};
-
-/// Shapes whose rows are kept per process; the least recently used ones go first. At 5,000 nodes a shape
-/// takes about 200 kB.
-const SHAPES_KEPT: usize = 256;
 
 /// What a scheduler is made of.
 pub struct Settings {
@@ -109,12 +106,6 @@ pub(super) struct Decided {
     failure: Option<Arc<RecordedFailure>>,
 }
 
-struct CachedRows {
-    rows: Rows,
-    generation: u32,
-    used: u64,
-}
-
 /// A bind order that is not yet settled.
 #[derive(Clone, Debug)]
 pub(super) struct InFlight {
@@ -129,7 +120,7 @@ pub struct Scheduler {
     pub(super) profiles: Arc<[Arc<Profile>]>,
     pub(super) profile_of: FxHashMap<Name, usize>,
     registry: Registry,
-    rows: FxHashMap<(usize, ShapeId), CachedRows>,
+    rows: RowCache,
     pub(super) tally: Vec<Vec<PluginTally>>,
     starts: Vec<usize>,
     pub(super) verdicts: Pages<Option<Verdict>>,
@@ -182,7 +173,7 @@ impl Scheduler {
             profiles,
             profile_of,
             registry,
-            rows: FxHashMap::default(),
+            rows: RowCache::default(),
             verdicts: Pages::default(),
             in_flight: FxHashMap::default(),
             effect_of: FxHashMap::default(),
@@ -326,8 +317,7 @@ impl Scheduler {
         probe: &dyn Probe,
     ) -> Decided {
         let generation = self.cluster.shapes().generation(shape);
-        self.make_room(profile, shape);
-        let rows = cached(&mut self.rows, (profile, shape), generation, self.cycle);
+        let rows = self.rows.of((profile, shape), generation, self.cycle);
         let tally = &mut self.tally[profile];
         let start = &mut self.starts[profile];
         let profile = &self.profiles[profile];
@@ -374,8 +364,7 @@ impl Scheduler {
         probe: &dyn Probe,
     ) -> Option<Cause> {
         let generation = self.cluster.shapes().generation(shape);
-        self.make_room(profile, shape);
-        let rows = cached(&mut self.rows, (profile, shape), generation, self.cycle);
+        let rows = self.rows.of((profile, shape), generation, self.cycle);
         let (profile, tally) = (&self.profiles[profile], &mut self.tally[profile]);
         let of = Subject { profile, view: View::new(&self.cluster), spec: &pod.spec, probe };
         rows.sync(&of, self.switches.reuse(), tally);
@@ -384,16 +373,6 @@ impl Scheduler {
         }
         let who = Who { profile, id, pod, how: How::Member(group), probe };
         Asker::new(who, &mut self.cluster, tally).refusal(&rows.asked(), node)
-    }
-
-    /// Forgets rows of the shape that was not used for longest when there are too many.
-    fn make_room(&mut self, profile: usize, shape: ShapeId) {
-        if self.rows.len() >= SHAPES_KEPT && !self.rows.contains_key(&(profile, shape)) {
-            let oldest = self.rows.iter().min_by_key(|(_, c)| c.used).map(|(k, _)| *k);
-            if let Some(oldest) = oldest {
-                self.rows.remove(&oldest);
-            }
-        }
     }
 
     /// Reserves, asks Permit, and orders the binding, as one overlay: a refusal leaves nothing behind.
@@ -502,20 +481,4 @@ impl Scheduler {
         self.verdicts.set(pod.index(), Some(verdict.clone()));
         verdict
     }
-}
-
-/// Returns the rows of a shape, empty ones when those that are kept are of an earlier shape of that number.
-fn cached(
-    all: &mut FxHashMap<(usize, ShapeId), CachedRows>,
-    key: (usize, ShapeId),
-    generation: u32,
-    cycle: u64,
-) -> &mut Rows {
-    let anew = || CachedRows { rows: Rows::default(), generation, used: cycle };
-    let cached = all.entry(key).or_insert_with(anew);
-    if cached.generation != generation {
-        *cached = anew();
-    }
-    cached.used = cycle;
-    &mut cached.rows
 }
