@@ -1,7 +1,7 @@
 //! Gangs in the core: units, the transaction, waiting, Bindings, rounds and sessions, on a clock of numbers.
 //!
 //! `strict` is the transaction, `waiting` NonStrict, `gated` what cannot be planned yet, `binding` what happens
-//! after the decision, `preempting` victims for a whole gang, `sessions` what is remembered and forgotten, `reading`
+//! after the decision, `barrier` that Bindings begin together, `preempting` victims for a whole gang, `sessions` what is remembered and forgotten, `reading`
 //! what people are told, `random` what must hold whatever happens.
 
 #[path = "common/driver.rs"]
@@ -10,6 +10,8 @@ mod driver;
 #[path = "gangs/made.rs"]
 mod made;
 
+#[path = "gangs/barrier.rs"]
+mod barrier;
 #[path = "gangs/binding.rs"]
 mod binding;
 #[path = "gangs/gated.rs"]

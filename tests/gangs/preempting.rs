@@ -534,8 +534,7 @@ fn each_member_shows_its_part_and_the_whole() {
 }
 
 #[test]
-fn a_quorum_before_its_bindings_goes_as_a_whole() {
-    // Placed in memory, and no Binding was ordered: a volume is waited for by one of them.
+fn a_member_whose_binding_is_ordered_is_deleted_through_the_api() {
     let mut core = core_with(&[1000; 2]);
     let low = members("low", 2, 800, &terms(2));
     core.see_all(&low);

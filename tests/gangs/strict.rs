@@ -130,6 +130,25 @@ fn other_orders_are_tried_before_different_members_are_refused() {
 }
 
 #[test]
+fn a_member_that_wants_what_no_node_has_is_not_called_a_lack_of_room() {
+    let mut core = core_with(&[9000]);
+    let mut pods = members("g", 3, 1000, &terms(3));
+    let label = ("rack".into(), "r1".into());
+    std::sync::Arc::make_mut(&mut pods[1].spec).affinity.selector = [label].into();
+    core.see_all(&pods);
+    core.run();
+    let refusal = core.refusal("g");
+    assert_eq!(refusal.code, ReasonCode::GangMemberUnschedulable);
+    assert_eq!((refusal.shares[0].placeable, refusal.orders.len() > 1), (2, true));
+    let (root, why) = refusal.root_cause.clone().expect("a member stands for it");
+    assert_eq!(&*root.name, "g-1");
+    assert_eq!(
+        &*why.message(),
+        "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+    );
+}
+
+#[test]
 fn late_members_of_a_satisfied_gang_are_scheduled_one_by_one() {
     let mut core = core_with(&[3000]);
     let pods = members("g", 2, 1000, &terms(2));

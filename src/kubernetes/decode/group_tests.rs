@@ -96,7 +96,7 @@ fn a_pod_group_that_cannot_be_used_is_there_and_says_why() {
             json!({"minMember": 1, "queue": {}}),
             "spec.queue: not a text, got (object)",
         ),
-        (ObjectKind::PodGroupNative, json!({}), "spec.schedulingPolicy: has neither basic nor gang, got "),
+        (ObjectKind::PodGroupNative, json!({}), "spec.schedulingPolicy: has neither basic nor gang"),
         (
             ObjectKind::PodGroupNative,
             json!({"schedulingPolicy": {"basic": {}, "gang": {"minCount": 2}}}),
