@@ -154,6 +154,9 @@ pub struct GangMark {
     pub needs_group: bool,
     /// A group that a kube-batch pod without annotation has of its own.
     pub is_shadow: bool,
+    /// Whether the pod names another gang too, or this one in another dialect: then it is in none, and its
+    /// first problem says so.
+    pub names_two: bool,
     /// What the pod says itself.
     pub terms: GangTerms,
     /// What of it cannot be used.

@@ -120,12 +120,4 @@ impl Queue {
         }
         self.enter_backoff(id, now);
     }
-
-    /// Puts back a unit of which some members found their place: it is tried again when something helps the
-    /// others, with the count of refusals of a first one.
-    pub fn forget_refusals(&mut self, id: UnitId) {
-        if let Some(unit) = self.unit_mut(id) {
-            unit.refusals = 0;
-        }
-    }
 }

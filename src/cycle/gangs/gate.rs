@@ -186,7 +186,7 @@ impl Scheduler {
 
     /// Stores the verdict on a pod that just joined a group that is held back.
     pub(super) fn judge_gated(&mut self, rep: &GangKey, id: PodId, now: Now) {
-        let Some(key) = self.cluster.pod(id).and_then(|r| Some(r.pod.gang.as_ref()?.gang.clone())) else {
+        let Some(key) = self.cluster.pod(id).and_then(|r| r.pod.member_of().cloned()) else {
             return;
         };
         if let Some(block) = self.block(rep, &key) {
@@ -209,7 +209,7 @@ impl Scheduler {
             let pods = self.queue.unit(unit).map(|u| u.pods.to_vec()).unwrap_or_default();
             for id in pods {
                 let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) else { continue };
-                if pod.gang.as_ref().is_none_or(|mark| mark.gang != *key) {
+                if pod.member_of() != Some(key) {
                     continue;
                 }
                 let message = refusal.message();
