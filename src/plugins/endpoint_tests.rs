@@ -38,6 +38,7 @@ fn cluster() -> TestCluster {
         dialect: Dialect::Koordinator,
         needs_group: false,
         is_shadow: false,
+        names_two: false,
         terms: GangTerms { min: Some(2), ..GangTerms::default() },
         problems: Box::default(),
     };
