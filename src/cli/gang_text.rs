@@ -25,7 +25,7 @@ pub(super) fn gang(body: &GangExplanation, paint: Paint) -> String {
     }
     let _ = write!(out, "\n{}\n", numbers(body));
     if let Some(cause) = &body.root_cause {
-        let _ = write!(out, "\n{}", root_cause(cause));
+        let _ = write!(out, "\n{}", root_cause(cause, body.verdict.message.contains(&cause.message)));
     }
     if let Some(blocker) = &body.blocker {
         let _ = write!(out, "\n{}", blocked(blocker));
@@ -72,9 +72,14 @@ fn numbers(body: &GangExplanation) -> String {
     table.trim_fmt()
 }
 
-fn root_cause(cause: &GangRootCause) -> String {
+/// Lays out the member that stands for a failure; its message only when that was not said.
+fn root_cause(cause: &GangRootCause, is_said: bool) -> String {
     let mut out = String::new();
-    line(&mut out, &clean(&format!("{} cannot be placed: {}", cause.pod, cause.message)));
+    let headline = match is_said {
+        true => format!("{} cannot be placed beside the others:", cause.pod),
+        false => format!("{} cannot be placed beside the others: {}", cause.pod, cause.message),
+    };
+    line(&mut out, &clean(&headline));
     if !cause.node_groups.is_empty() {
         line(&mut out, &node_groups(&cause.node_groups, cause.not_evaluated));
     }
@@ -128,7 +133,9 @@ fn members(members: &[GangMember]) -> String {
     let mut table = table(&["POD", "STATE", "NODE", "SINCE", "REASON"]);
     for member in members {
         let until = member.deadline.as_ref().map(|at| format!("waits until {at}"));
-        let reason = member.reason.as_ref().or(until.as_ref());
+        // What a member that fits is told repeats the verdict.
+        let is_own = !matches!(member.state.as_str(), "Evaluated" | "NotEvaluated");
+        let reason = member.reason.as_ref().filter(|_| is_own).or(until.as_ref());
         table.add_row([
             cell([member.pod.as_str()]),
             cell([member.state.as_str()]),
@@ -265,7 +272,7 @@ mod tests {
             "Add nodes (time)\n",
             "MIN",
             "PLACEABLE",
-            "ns/g-3 cannot be placed: 0/3 nodes are available: 3 Insufficient cpu.\n",
+            "ns/g-3 cannot be placed beside the others: 0/3 nodes are available: 3 Insufficient cpu.\n",
             "NodeResourcesFit",
             "ns/g-0",
             "Evaluated",

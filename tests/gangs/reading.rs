@@ -130,7 +130,8 @@ fn a_refused_gang_names_its_root_cause_and_what_the_best_nodes_lacked() {
     assert_eq!((&body["counts"]["wanted"], &body["counts"]["placeable"]), (&json!(4), &json!(3)));
     let cause = &body["rootCause"];
     assert_eq!((&cause["pod"], &cause["totalNodes"]), (&json!("ns/g-3"), &json!(2)));
-    let lack = &cause["nodeGroups"][0]["shortfalls"][0];
+    let lack = &cause["lacking"][0];
+    assert_eq!(cause["nodeGroups"][0]["count"], 2);
     assert_eq!(
         [&lack["resource"], &lack["requested"], &lack["available"]],
         [&json!("cpu"), &json!(1000), &json!(0)]

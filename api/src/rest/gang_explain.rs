@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Meta;
-use super::explain::{NodeGroup, ReasonBody};
+use super::explain::{NodeGroup, ReasonBody, Shortfall};
 use super::gangs::{GangMember, GangRelease, HeldResources, PartiallyBound};
 
 /// A verdict on a gang.
@@ -65,7 +65,9 @@ pub struct GangRootCause {
     pub total_nodes: usize,
     /// Nodes nobody looked at.
     pub not_evaluated: usize,
-    /// The refused nodes by cause, with what the best of them lacked.
+    /// Per resource that was lacking, the node that had the most of it.
+    pub lacking: Vec<Shortfall>,
+    /// The refused nodes by cause.
     pub node_groups: Vec<NodeGroup>,
     /// Reasons that concern the pod rather than nodes.
     pub pod_reasons: Vec<ReasonBody>,

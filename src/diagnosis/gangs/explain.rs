@@ -1,7 +1,9 @@
 //! One gang, explained: verdict, numbers, root cause, who is in the way, when it is tried again.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pellucid_api::rest::explain::{NodeGroup, Shortfall};
 use pellucid_api::rest::gang_explain::{
     GangAttempt, GangBlocker, GangExplanation, GangNumbers, GangRootCause, GroupGang,
 };
@@ -94,14 +96,29 @@ fn numbers(root: &Root, standing: &Standing<'_>, refusal: Option<&Arc<GangRefusa
 
 fn root_cause(pod: &PodKey, why: &Refusal) -> GangRootCause {
     let of_pod = why.pod_cause.iter().flat_map(|cause| &cause.reasons);
+    let node_groups: Vec<NodeGroup> = why.groups.iter().map(group_body).collect();
     GangRootCause {
         pod: pod.to_string(),
         message: why.message().to_string(),
         total_nodes: why.total_nodes,
         not_evaluated: why.not_evaluated,
-        node_groups: why.groups.iter().map(group_body).collect(),
+        lacking: lacking(&node_groups),
+        node_groups,
         pod_reasons: of_pod.map(bodies::reason).collect(),
     }
+}
+
+/// Returns, per resource, what the node with the most of it lacked; the largest group first where several have as
+/// much.
+fn lacking(groups: &[NodeGroup]) -> Vec<Shortfall> {
+    let mut best: BTreeMap<&str, &Shortfall> = BTreeMap::new();
+    for shortfall in groups.iter().flat_map(|group| &group.shortfalls) {
+        let known = best.entry(&shortfall.resource).or_insert(shortfall);
+        if shortfall.available > known.available {
+            *known = shortfall;
+        }
+    }
+    best.into_values().cloned().collect()
 }
 
 /// Says what a gang waits for besides nodes: another gang of its group, or gangs that hold what it lacks.
