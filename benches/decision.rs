@@ -1,9 +1,11 @@
 //! How fast the core decides, without I/O: 5,000 nodes, the default profile.
 //!
 //! Prints a table against the floors and aims of the design. A plain program, because a table of rates is
-//! wanted and not a distribution: `cargo bench --bench decision`.
+//! wanted and not a distribution: `cargo bench --bench decision`, or `-- gangs` after it for gangs alone.
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a bench measures time and prints")]
 
+#[path = "decision/gangs.rs"]
+mod gangs;
 #[path = "decision/relations.rs"]
 mod relations;
 #[path = "decision/storm.rs"]
@@ -73,6 +75,9 @@ fn main() {
     println!("| {:<44} | {:>20} | {:>9} | {:>9} |", "what", "measured", "floor", "aim");
     println!("|{:-<46}|{:->22}|{:->11}|{:->11}|", "", "", "", "");
 
+    if std::env::args().any(|arg| arg == "gangs") {
+        return gangs::print();
+    }
     // Memory first, before other runs leave their traces.
     let before = resident();
     let mut full = scheduler(true);
@@ -111,6 +116,7 @@ fn main() {
     });
     line("refuse a pod of a new shape, all 5,000 nodes", refused, "us", "-", "-");
     drop(root);
+    gangs::print();
     relations::print();
 
     for (what, (took, woken)) in [("selectors", storm::of_selectors()), ("requests", storm::of_requests())] {

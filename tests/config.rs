@@ -167,22 +167,48 @@ fn files_of_all_versions_that_say_the_same_mean_the_same() {
     }
 }
 
-/// A file from an article on coscheduling, written for v1beta2. Its plugin is not ours yet, and once it is,
-/// it need not work at every point that the file names.
+/// The others do nothing, so that what is expected of gangs does not change with every plugin.
+fn with_gangs() -> Vec<Box<dyn PluginFactory>> {
+    let gangs = pellucid::plugins::registry().into_iter().filter(|factory| factory.name() == "Coscheduling");
+    registry().into_iter().chain(gangs).collect()
+}
+
+/// The file of an article on coscheduling, written for v1beta2, the plugin of another one under its own name, and
+/// what else a file may say about gangs.
 #[test]
-fn the_file_of_an_article_is_refused_without_its_plugin_and_accepted_with_it() {
-    let [file] = files("article").try_into().unwrap();
-    let Err(problems) = parse(&file) else { panic!("accepted without Coscheduling") };
-    check_as(&file, "without.txt", &format!("{problems}\n"));
-    let mut with = registry();
-    with.push(Box::new(Fake {
-        name: "Coscheduling",
-        points: &["queueSort", "preFilter", "reserve", "permit"],
-        weight: 0,
-        args: json!({}),
-    }));
-    let configuration = parse_with(&file, &with).unwrap_or_else(|problems| panic!("{problems}"));
-    check_as(&file, "with.txt", &rendered(&configuration));
+fn files_about_gangs_give_the_expected_profiles() {
+    for file in files("gangs") {
+        let configuration = parse_with(&file, &with_gangs()).unwrap_or_else(|problems| panic!("{problems}"));
+        check(&file, &rendered(&configuration));
+        let again = config::parse(&configuration.effective.to_string(), "effective", &with_gangs());
+        let again = again.unwrap_or_else(|problems| panic!("{}: {problems}", file.display()));
+        assert_eq!(configuration.effective, again.effective, "{}", file.display());
+    }
+}
+
+#[test]
+fn the_file_of_an_article_is_a_configuration_of_this_binary() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/config/gangs/article.yaml");
+    let configuration =
+        parse_with(&file, &pellucid::plugins::registry()).unwrap_or_else(|problems| panic!("{problems}"));
+    let [profile] = &configuration.profiles[..] else { panic!("one profile") };
+    let names = |list: &[pellucid::framework::profile::Enabled]| {
+        list.iter().map(|e| e.plugin.name().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&profile.queue_sort), ["Coscheduling"]);
+    assert_eq!(names(&profile.permit), ["Coscheduling"]);
+    assert!(profile.gang_rules().is_some());
+    let args = &configuration.configz()["profiles"][0]["pluginConfig"];
+    let own = args.as_array().unwrap().iter().find(|a| a["name"] == "Coscheduling").unwrap();
+    assert_eq!(own["args"]["permitWaitingTimeSeconds"], 60, "{own}");
+    assert_eq!(own["args"]["podGroupRejectPercentage"], 10, "{own}");
+}
+
+#[test]
+fn arguments_about_gangs_out_of_range_are_named_with_path_and_value() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/config/refused_gangs/arguments.yaml");
+    let Err(problems) = parse_with(&file, &with_gangs()) else { panic!("accepted") };
+    check(&file, &format!("{problems}\n"));
 }
 
 /// A plugin that comes to the registry needs no change of the configuration's code.

@@ -92,7 +92,12 @@ fn demo_settles_and_names_every_reason_in_words() {
         "node(s) didn't match Pod's node affinity/selector",
         "Quarantined: cannot read",
         "demo/urgent (priority 1000) evicted demo/sidekick-",
-        "Settled: 30 pods placed, 9 pending",
+        "demo/ranks 4 bound; 4 make a quorum Has its quorum.",
+        "Not tried: waiting for the pods of gang demo/crew: 2 of 3 are there.",
+        "demo/too-many-gpus: 1 of 3 members that its quorum needs can be placed",
+        "demo/render 2 waiting, 1 pending; 3 make a quorum",
+        "node(s) were unschedulable",
+        "Settled: 34 pods placed, 17 pending",
     ] {
         assert!(text.contains(words), "{words:?} is missing in {text}");
     }
@@ -219,8 +224,8 @@ fn health_metrics_and_odd_requests() {
     let metrics = demo.get("/metrics");
     for name in [
         "scheduler_schedule_attempts_total{result=\"scheduled\",profile=\"pellucid\"}",
-        "scheduler_pending_pods{queue=\"unschedulable\"} 7",
-        "scheduler_pending_pods{queue=\"gated\"} 1",
+        "scheduler_pending_pods{queue=\"unschedulable\"} 9",
+        "scheduler_pending_pods{queue=\"gated\"} 2",
         "scheduler_cache_size{type=\"nodes\"} 30",
         "pellucid_quarantined_objects 1",
     ] {

@@ -22,7 +22,7 @@ pub(crate) fn now() -> Now {
     Now { monotonic: Duration::from_secs(1), wall: Duration::from_secs(1_700_000_000) }
 }
 
-fn node(i: usize) -> Node {
+pub(crate) fn node(i: usize) -> Node {
     let name: Name = Name::new(&format!("node-{i:04}"));
     let text = |s: &str| Name::new(s);
     let labels = [

@@ -261,11 +261,15 @@ impl Cluster {
         let Some(record) = self.pods[id.index()].as_mut() else { return pod };
         let old_shape = std::mem::replace(&mut record.shape, shape);
         let (stage, changes_gang) = (record.stage, record.pod.gang != pod.gang);
+        // The status of its PodGroup counts what runs, whatever stage that is in here.
+        let shown_by = pod.member_of().filter(|_| record.pod.phase != pod.phase).cloned();
         let old = std::mem::replace(&mut record.pod, pod);
         self.shapes.release(old_shape);
         if changes_gang {
             self.leave_gang(id, &old, stage);
             self.join_gang(id);
+        } else if let Some(gang) = shown_by {
+            self.gangs.note(&gang, |_| ());
         }
         old
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::file::{Entry, FileArgs, FileProfile, MULTI_POINT, POINTS};
 use super::known::Registry;
-use super::names::worked_elsewhere;
+use super::names::{GANGS, unused_args, worked_elsewhere};
 use super::reader::{Found, Place, shown};
 use super::version::Version;
 use super::{known, merge};
@@ -100,6 +100,7 @@ pub(super) fn profile(
         found.note(&args.at, format_args!("{} is not enabled, its arguments have no effect", args.name));
     }
     note_weights(&enabled, &defaults, found);
+    note_gangs(&profile, file, registry, found);
     // A point whose own entries were refused is not judged by what is left of it.
     let is_whole = |point: &str| set(point).enabled.len() == file.set(point).enabled.len();
     check(&profile, file, is_whole, found);
@@ -127,7 +128,11 @@ fn make(
     let cursor = given.and_then(|args| args.args.as_ref());
     let value = cursor.map_or(Value::Null, |cursor| {
         check_kind(factory.name(), cursor.tree, &cursor.at, found);
-        without_kind(cursor.tree.to_value())
+        let value = without_kind(cursor.tree.to_value());
+        for (field, why) in unused_args(factory.name()).filter(|(field, _)| value.get(field).is_some()) {
+            found.note(&cursor.at.below(field), format_args!("accepted and not used: {why}"));
+        }
+        value
     });
     let errors = match factory.make(&value) {
         Ok(plugin) => return Some(plugin),
@@ -211,6 +216,18 @@ fn note_weights(enabled: &[(&Point, Vec<Entry>)], defaults: &[Entry], found: &mu
             let text = "is enabled without a weight and scores with 1, not with its default";
             found.note(&entry.at, format_args!("{name} {text} {default}"));
         }
+    }
+}
+
+/// Gangs are planned where the plugin for them is asked at Permit. Without it their pods are scheduled as if they
+/// had nothing to do with each other, which nobody sees in a pod.
+fn note_gangs(profile: &Profile, file: &FileProfile<'_>, registry: &Registry, found: &mut Found) {
+    let is_there = registry.iter().any(|factory| factory.name() == GANGS);
+    let is_asked = profile.permit.iter().any(|enabled| enabled.plugin.name() == GANGS);
+    if is_there && !is_asked {
+        let text = "is not enabled at permit: pods that declare a gang are scheduled one by one, and a part of \
+                    a gang may run while the rest waits";
+        found.note(&file.at.below("plugins"), format_args!("{GANGS} {text}"));
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::client::ClientConnection;
 use super::leader::LeaderElection;
+use super::names::our_name;
 use super::reader::{Cursor, Fields, Found, Place, shown};
 use super::tree::{Kind, Tree};
 use super::version::{Object, Version};
@@ -282,7 +283,7 @@ impl Entry {
             found.add(&cursor.at.below("name"), "a plugin needs a name");
             return None;
         };
-        Some(Self { name: name.name(found)?.to_owned(), weight, at: name.at.clone() })
+        Some(Self { name: plugin_name(name, found)?, weight, at: name.at.clone() })
     }
 }
 
@@ -294,6 +295,17 @@ impl<'a> FileArgs<'a> {
             return None;
         };
         let args = fields.get("args").cloned();
-        Some(Self { name: name.name(found)?.to_owned(), at: name.at.clone(), args })
+        Some(Self { name: plugin_name(name, found)?, at: name.at.clone(), args })
     }
+}
+
+/// Returns the name of a plugin; that of another scheduler's as ours, with one word about it.
+fn plugin_name(cursor: &Cursor<'_>, found: &mut Found) -> Option<String> {
+    let name = cursor.name(found)?;
+    let Some(ours) = our_name(name) else { return Some(name.to_owned()) };
+    let text = format!("{name} is read as {ours}, which does its work");
+    if !found.notes.iter().any(|note| note.ends_with(&text)) {
+        found.note(&cursor.at, text);
+    }
+    Some(ours.to_owned())
 }

@@ -74,6 +74,19 @@ const WORKED_ELSEWHERE: [(&str, &str); 4] = [
     ("Coscheduling", "postBind"),
 ];
 
+/// Names under which other schedulers have a plugin of ours.
+const ALIASES: [(&str, &str); 1] = [("unicore-gang-scheduler", GANGS)];
+
+/// The plugin without which a gang is nothing but its pods.
+pub(super) const GANGS: &str = "Coscheduling";
+
+/// Arguments that a plugin takes and that have no effect, with why.
+const UNUSED_ARGS: [(&str, &str, &str); 1] = [(
+    GANGS,
+    "deniedPGExpirationTimeSeconds",
+    "a refused gang waits for its backoff and for what could help it",
+)];
+
 /// What a name is, when no plugin of ours has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Foreign {
@@ -100,9 +113,19 @@ pub(super) fn foreign(name: &str) -> Foreign {
     }
 }
 
+/// Returns our name of a plugin that others call by this one.
+pub(super) fn our_name(name: &str) -> Option<&'static str> {
+    ALIASES.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours)
+}
+
 /// Says whether a plugin that does not work at a point here did so elsewhere.
 pub(super) fn worked_elsewhere(plugin: &str, point: &str) -> bool {
     WORKED_ELSEWHERE.contains(&(plugin, point))
+}
+
+/// Returns the arguments of a plugin that have no effect, with why.
+pub(super) fn unused_args(plugin: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    UNUSED_ARGS.into_iter().filter(move |(of, ..)| *of == plugin).map(|(_, field, why)| (field, why))
 }
 
 #[cfg(test)]
@@ -119,6 +142,7 @@ mod tests {
         }
         assert_eq!(foreign("VolumeBinding"), Foreign::NotYet);
         assert_eq!(foreign("volumebinding"), Foreign::Unknown);
+        assert_eq!((our_name("unicore-gang-scheduler"), our_name(GANGS)), (Some(GANGS), None));
         assert!(worked_elsewhere("Coscheduling", "postBind") && !worked_elsewhere("NodeName", "postBind"));
     }
 }

@@ -6,10 +6,10 @@
 
 use smallvec::SmallVec;
 
-use super::chain::{self, FilterChain, OneNode, PluginTally, Which};
+use super::chain::{self, FilterChain, OneNode, Places, PluginTally};
 use super::rows::{Rows, Subject};
 use crate::framework::cause::{Cause, CauseId, Causes};
-use crate::framework::plugin::{MAX_SCORE, PreFiltered, PreScored};
+use crate::framework::plugin::{MAX_SCORE, PreScored};
 use crate::framework::profile::{Enabled, Profile};
 use crate::model::NodeIdx;
 
@@ -47,10 +47,7 @@ impl Rows {
     /// Asks the plugins that are asked at every attempt. The rows must be up to date.
     pub fn begin_attempt(&mut self, of: &Subject<'_>, tally: &mut [PluginTally]) {
         self.attempt = None;
-        if self.all_skip(of) {
-            return;
-        }
-        let prepared = chain::prepare(Which::Global, of.profile, of.view, of.spec, tally);
+        let prepared = chain::prepare(&self.globals.filters, of.profile, of.view, of.spec, tally);
         if let Some((place, cause)) = prepared.refused {
             // Of two plugins that refuse the pod as a whole the first by order counts.
             if self.prepared.refused.as_ref().is_none_or(|(known, _)| place < *known) {
@@ -59,7 +56,7 @@ impl Rows {
             }
             return;
         }
-        if self.prepared.refused.is_some() || prepared.values.iter().all(Option::is_none) {
+        if self.prepared.refused.is_some() || prepared.values().is_empty() {
             return;
         }
         if let Some(only) = &prepared.candidates {
@@ -72,35 +69,20 @@ impl Rows {
                 }
             }
         }
-        for (place, value) in prepared.values.into_iter().enumerate().filter(|(_, v)| v.is_some()) {
-            let mut values = vec![None; place + 1];
-            values[place] = value;
-            self.filter_globally(of, &values, tally);
+        for value in prepared.values() {
+            self.filter_globally(of, value, tally);
         }
     }
 
-    /// Whether no plugin that is asked at every attempt has anything to say about the pod: the common case, found
-    /// without keeping any answer.
-    fn all_skip(&self, of: &Subject<'_>) -> bool {
-        let has_bare = |place: &(usize, Option<usize>)| place.1.is_none();
-        if self.globals.filters.iter().any(has_bare) {
-            return false;
-        }
-        self.globals.filters.iter().filter_map(|(_, place)| *place).all(|place| {
-            let plugin = of.profile.pre_filter[place].plugin.pre_filter();
-            plugin.is_none_or(|p| matches!(p.pre_filter(of.view, of.spec), PreFiltered::Skip))
-        })
-    }
-
-    /// Runs the one plugin that has a value over what is feasible, and over nodes refused by plugins that come
+    /// Runs one plugin over what is feasible, and over nodes refused by plugins that come
     /// after it: the first by order names the cause.
     fn filter_globally(
         &mut self,
         of: &Subject<'_>,
-        values: &[Option<crate::framework::CycleValue>],
+        value: &(usize, crate::framework::CycleValue),
         tally: &mut [PluginTally],
     ) {
-        let place = values.len() - 1;
+        let place = value.0;
         let attempt = self.attempt();
         let is_later = |cause: &Cause| {
             of.profile
@@ -115,6 +97,7 @@ impl Rows {
         let asked = all.filter(|(_, c)| c.is_feasible() || later(**c)).map(|(i, c)| (NodeIdx(i as u32), *c));
         let asked: Vec<(NodeIdx, CauseId)> = asked.collect();
         let mut nodes: Vec<NodeIdx> = asked.iter().map(|(n, _)| *n).collect();
+        let values = std::slice::from_ref(value);
         let chain =
             FilterChain { profile: of.profile, view: of.view, spec: of.spec, values, probe: of.probe };
         chain.run(place, &mut nodes, &mut attempt.causes, &mut attempt.mask, tally);
@@ -153,7 +136,7 @@ impl Rows {
 
     /// Returns what is needed to ask about single nodes.
     pub(super) fn asked(&self) -> Asked<'_> {
-        Asked { values: &self.prepared.values }
+        Asked { local: self.prepared.values(), globals: &self.globals }
     }
 
     /// Whether a node is feasible as the attempt has it.
@@ -164,7 +147,8 @@ impl Rows {
 
 /// What the plugins whose answers are kept made of a shape, for questions about single nodes.
 pub(super) struct Asked<'r> {
-    values: &'r [Option<crate::framework::CycleValue>],
+    local: &'r [(usize, crate::framework::CycleValue)],
+    globals: &'r Globals,
 }
 
 impl Asked<'_> {
@@ -177,12 +161,12 @@ impl Asked<'_> {
         scratch: &mut OneNode,
         tally: &mut [PluginTally],
     ) -> Option<Cause> {
-        let global = chain::prepare(Which::Global, of.profile, of.view, of.spec, tally);
+        let global = chain::prepare(&self.globals.filters, of.profile, of.view, of.spec, tally);
         if let Some((_, cause)) = global.refused {
             return Some(cause);
         }
-        let both = self.values.iter().zip(global.values);
-        let values: Vec<_> = both.map(|(local, global)| global.or_else(|| local.clone())).collect();
+        let mut values: SmallVec<[_; 16]> = self.local.iter().chain(global.values()).cloned().collect();
+        values.sort_by_key(|(at, _)| *at);
         let chain = FilterChain {
             profile: of.profile,
             view: of.view,
@@ -197,8 +181,8 @@ impl Asked<'_> {
 /// The places of the plugins of a profile that are asked at every attempt.
 #[derive(Clone, Default)]
 pub(super) struct Globals {
-    /// Places in `profile.filter` and in `profile.pre_filter`.
-    filters: SmallVec<[(usize, Option<usize>); 6]>,
+    /// Those that filter or refuse pods as a whole.
+    filters: Places,
     /// Places in `profile.score` and in `profile.pre_score`.
     scores: SmallVec<[(usize, Option<usize>); 4]>,
 }
@@ -206,17 +190,9 @@ pub(super) struct Globals {
 impl Globals {
     pub(super) fn of(profile: &Profile) -> Self {
         let same = |list: &[Enabled], index: usize| list.iter().position(|e| e.index == index);
-        let filters = profile.filter.iter().enumerate().filter(|(_, e)| chain::filters_globally(e));
         let scores = profile.score.iter().enumerate().filter(|(_, e)| chain::scores_globally(e));
-        let mut filters: SmallVec<_> =
-            filters.map(|(at, e)| (at, same(&profile.pre_filter, e.index))).collect();
-        // A PreFilter without a Filter may still refuse the pod as a whole.
-        for (place, enabled) in profile.pre_filter.iter().enumerate() {
-            if chain::filters_globally(enabled) && same(&profile.filter, enabled.index).is_none() {
-                filters.push((usize::MAX, Some(place)));
-            }
-        }
-        Self { filters, scores: scores.map(|(at, e)| (at, same(&profile.pre_score, e.index))).collect() }
+        let scores = scores.map(|(at, e)| (at, same(&profile.pre_score, e.index))).collect();
+        Self { filters: chain::places(profile, chain::filters_globally), scores }
     }
 
     /// Whether some plugin's score is asked at every attempt.

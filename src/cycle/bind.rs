@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::decision::Outcome;
-use super::inputs::bind_refusal;
 use super::scheduler::{InFlight, Scheduler};
 use crate::cluster::preemptions::End;
 use crate::cluster::{ClusterEvent, Stage};
 use crate::framework::effect::{BindOutcome, EffectId, EffectReport};
+use crate::framework::{Cause, Code, Reason};
 use crate::model::{Now, PodId};
+use pellucid_api::reason::ReasonCode;
 
 impl Scheduler {
     /// Takes a report. One for an attempt that is closed (the watch was faster, the pod is gone) is only an
@@ -58,7 +58,7 @@ impl Scheduler {
                 self.counters.bind_failures += 1;
                 self.cluster.preemptions_mut().end(order.pod, End::PlacedElsewhere, now);
                 self.cluster.unreserve_all(order.pod);
-                self.end_unit(order.pod, order.unit, now);
+                self.end_unit(order.pod, order.unit);
             }
             // Its room is free at once; the watch brings the deletion later.
             BindOutcome::Gone => {
@@ -66,20 +66,10 @@ impl Scheduler {
                 self.cluster.delete_pod(&pod.key, events);
             }
             BindOutcome::Refused { status, reason, message } => {
-                self.counters.bind_failures += 1;
-                self.counters.errors += 1;
-                let Some(unit) = self.queue.unit(order.unit) else { return };
-                let profile = self.profiles[unit.profile].clone();
-                let text = format!("{message} (HTTP {status} {reason})");
-                let refusal = Arc::new(bind_refusal(&profile, &text, self.cluster.present().len()));
-                let clear = pod.nominated_node.is_some().then_some(None);
-                self.tell(&pod, "SchedulerError", refusal.message(), clear);
-                self.store_verdict(order.pod, Outcome::Refused(refusal), None, now);
-                if let Some(node) = node {
-                    self.break_quorum(order.pod, &pod, now, events);
-                    self.give_up(order.pod, now);
-                    events.push(ClusterEvent::PodReleased { pod, node });
-                }
+                let subject = format!("{message} (HTTP {status} {reason})");
+                let reason = Reason::about(ReasonCode::BindRefused, &*subject);
+                let cause = Cause::new("DefaultBinder", Code::Unschedulable, reason);
+                self.fail_binding(order.pod, cause, now, events);
             }
         }
     }

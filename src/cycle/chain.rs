@@ -9,6 +9,7 @@ use crate::framework::{Score, View};
 use crate::model::time::Probe;
 use crate::model::{NodeIdx, PodSpec};
 use pellucid_api::reason::ReasonCode;
+use smallvec::SmallVec;
 
 /// What a plugin did, for its `stats` endpoint and `/metrics`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,36 +30,36 @@ pub struct PluginTally {
     pub nanos: u64,
 }
 
-/// What PreFilter said about a shape.
+/// What PreFilter said about a pod.
 #[derive(Clone, Default)]
 pub(super) struct Prepared {
-    /// One entry per entry of `profile.filter`; `None` when the plugin's PreFilter said Skip, or was not asked.
-    pub(super) values: Vec<Option<CycleValue>>,
+    /// By the place in `profile.filter`; nothing for plugins that skip or were not asked.
+    values: SmallVec<[(usize, CycleValue); 4]>,
     /// The only nodes worth looking at, when plugins restricted them.
     pub(super) candidates: Option<Vec<NodeIdx>>,
     /// The pod is refused as a whole, by the plugin at this place of `profile.pre_filter`.
     pub(super) refused: Option<(usize, Cause)>,
 }
 
-/// Which plugins to ask.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
-    /// Those whose answers about a node last while the node does not change: kept per shape.
-    Local,
-    /// Those that may read anything: asked at every attempt.
-    Global,
-    /// All.
-    All,
+impl Prepared {
+    /// Returns the values of plugins that filter, by their order.
+    pub(super) fn values(&self) -> &[(usize, CycleValue)] {
+        &self.values
+    }
 }
 
-impl Which {
-    fn includes(self, is_global: bool) -> bool {
-        match self {
-            Self::Local => !is_global,
-            Self::Global => is_global,
-            Self::All => true,
-        }
-    }
+/// The plugins to ask, each by its places in `profile.pre_filter` and in `profile.filter`, in the order of PreFilter;
+/// those without a PreFilter first.
+pub(super) type Places = SmallVec<[(Option<usize>, Option<usize>); 8]>;
+
+/// Returns the places of the plugins for which `is_asked` holds.
+pub(super) fn places(profile: &Profile, is_asked: impl Fn(&Enabled) -> bool) -> Places {
+    let same = |list: &[Enabled], index: usize| list.iter().position(|e| e.index == index);
+    let bare =
+        profile.filter.iter().enumerate().filter(|(_, e)| same(&profile.pre_filter, e.index).is_none());
+    let bare = bare.filter(|(_, e)| is_asked(e)).map(|(at, _)| (None, Some(at)));
+    let asked = profile.pre_filter.iter().enumerate().filter(|(_, e)| is_asked(e));
+    bare.chain(asked.map(|(place, e)| (Some(place), same(&profile.filter, e.index)))).collect()
 }
 
 /// Whether a plugin's filter must be asked at every attempt. What is prepared per shape is kept with the rows,
@@ -81,30 +82,31 @@ pub(super) fn no_value() -> CycleValue {
     Arc::new(())
 }
 
+/// Asks PreFilter of some plugins. A pod that has nothing to do with them costs no memory.
 pub(super) fn prepare(
-    which: Which,
+    places: &Places,
     profile: &Profile,
     view: View<'_>,
     spec: &PodSpec,
     tally: &mut [PluginTally],
 ) -> Prepared {
-    let asked = |enabled: &Enabled| which.includes(filters_globally(enabled)).then(no_value);
-    let mut prepared = Prepared { values: profile.filter.iter().map(asked).collect(), ..Default::default() };
-    let mut restricting: Vec<(usize, &'static str)> = Vec::new();
-    for (place, enabled) in profile.pre_filter.iter().enumerate() {
-        let Some(plugin) = enabled.plugin.pre_filter() else { continue };
-        if !which.includes(filters_globally(enabled)) {
+    let mut prepared = Prepared::default();
+    let mut restricting: SmallVec<[(usize, &'static str); 2]> = SmallVec::new();
+    for (place, at) in places.iter().copied() {
+        let Some(place) = place else {
+            prepared.values.extend(at.map(|at| (at, no_value())));
             continue;
-        }
-        let at = profile.filter.iter().position(|f| f.index == enabled.index);
-        let value = match plugin.pre_filter(view, spec) {
-            PreFiltered::Skip => None,
+        };
+        let enabled = &profile.pre_filter[place];
+        let Some(plugin) = enabled.plugin.pre_filter() else { continue };
+        match plugin.pre_filter(view, spec) {
+            PreFiltered::Skip => {}
             PreFiltered::Ready { value, nodes } => {
                 if let Some(nodes) = nodes {
                     restricting.push((place, enabled.plugin.name()));
                     prepared.candidates = Some(intersect(prepared.candidates.take(), nodes));
                 }
-                Some(value)
+                prepared.values.extend(at.map(|at| (at, value)));
             }
             PreFiltered::Refused(cause) => {
                 tally[enabled.index].pods_refused += 1;
@@ -113,13 +115,10 @@ pub(super) fn prepare(
                 if unresolvable {
                     return prepared;
                 }
-                None
             }
-        };
-        if let Some(at) = at {
-            prepared.values[at] = value;
         }
     }
+    prepared.values.sort_by_key(|(at, _)| *at);
     if prepared.refused.is_none() && prepared.candidates.as_ref().is_some_and(Vec::is_empty) {
         let names: Vec<&str> = restricting.iter().map(|(_, name)| *name).collect();
         let cause = Cause::new(
@@ -147,17 +146,19 @@ pub(super) struct FilterChain<'a> {
     pub(super) profile: &'a Profile,
     pub(super) view: View<'a>,
     pub(super) spec: &'a PodSpec,
-    pub(super) values: &'a [Option<CycleValue>],
+    /// By the place in `profile.filter`, ascending.
+    pub(super) values: &'a [(usize, CycleValue)],
     pub(super) probe: &'a dyn Probe,
 }
 
 impl FilterChain<'_> {
     /// Returns the place of the first active plugin that looks at more than the node object.
     pub(super) fn first_usage(&self) -> usize {
-        let looks = |(enabled, value): (&Enabled, &Option<CycleValue>)| {
-            value.is_some() && enabled.plugin.filter().is_some_and(|f| f.reads() >= Reads::Usage)
+        let looks = |at: usize| {
+            let filter = self.profile.filter[at].plugin.filter();
+            filter.is_some_and(|f| f.reads() >= Reads::Usage)
         };
-        self.profile.filter.iter().zip(self.values).position(looks).unwrap_or(usize::MAX)
+        self.values.iter().map(|(at, _)| *at).find(|at| looks(*at)).unwrap_or(usize::MAX)
     }
 
     /// Returns the cause for which a plugin refuses one node, the first by their order.
@@ -187,9 +188,9 @@ impl FilterChain<'_> {
         for node in nodes.iter() {
             mask[node.index()] = CauseId::FEASIBLE;
         }
-        let values = self.values.iter().skip(from);
-        for (enabled, value) in self.profile.filter.iter().skip(from).zip(values) {
-            let (Some(filter), Some(value)) = (enabled.plugin.filter(), value) else { continue };
+        for (at, value) in self.values.iter().skip_while(|(at, _)| *at < from) {
+            let enabled = &self.profile.filter[*at];
+            let Some(filter) = enabled.plugin.filter() else { continue };
             if nodes.is_empty() {
                 return;
             }
@@ -290,7 +291,8 @@ mod tests {
         let profile = Profile { plugins, pre_filter, ..Profile::default() };
         let cluster = Cluster::new(0, [], Vec::new());
         let mut tally = vec![PluginTally::default(); 2];
-        let prepared = prepare(Which::All, &profile, View::new(&cluster), &PodSpec::default(), &mut tally);
+        let all = places(&profile, |_| true);
+        let prepared = prepare(&all, &profile, View::new(&cluster), &PodSpec::default(), &mut tally);
         let (_, cause) = prepared.refused.expect("it is refused");
         assert_eq!(cause.reasons[0].code, ReasonCode::PluginsDisagree);
         assert_eq!(cause.message(), "node(s) didn't satisfy plugin(s) [A B] simultaneously");

@@ -4,7 +4,7 @@
 
 use pellucid_api::reason::ReasonCode;
 
-use super::chain::{PluginTally, Which, prepare};
+use super::chain::{PluginTally, places, prepare};
 use super::rows::Subject;
 use crate::framework::cause::{CauseId, Causes};
 use crate::framework::plugin::Nodes;
@@ -26,7 +26,8 @@ fn weight(code: ReasonCode) -> u32 {
 /// added up. `None` when PreFilter refuses the pod as a whole or leaves nodes out.
 pub fn distances(of: &Subject<'_>) -> Option<Vec<u32>> {
     let mut tally = vec![PluginTally::default(); of.profile.plugins.len()];
-    let prepared = prepare(Which::All, of.profile, of.view, of.spec, &mut tally);
+    let all = places(of.profile, |_| true);
+    let prepared = prepare(&all, of.profile, of.view, of.spec, &mut tally);
     if prepared.refused.is_some() || prepared.candidates.is_some() {
         return None;
     }
@@ -34,8 +35,9 @@ pub fn distances(of: &Subject<'_>) -> Option<Vec<u32>> {
     let mut distances = vec![0; n];
     let mut mask = vec![CauseId::FEASIBLE; n];
     let (mut causes, mut nodes): (Causes, Vec<NodeIdx>) = Default::default();
-    for (enabled, value) in of.profile.filter.iter().zip(&prepared.values) {
-        let (Some(filter), Some(value)) = (enabled.plugin.filter(), value) else { continue };
+    for (at, value) in prepared.values() {
+        let enabled = &of.profile.filter[*at];
+        let Some(filter) = enabled.plugin.filter() else { continue };
         mask.fill(CauseId::FEASIBLE);
         nodes.clear();
         nodes.extend_from_slice(of.view.nodes());

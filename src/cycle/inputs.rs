@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use super::decision::{Outcome, Refusal};
-use super::scheduler::{Scheduler, pod_ref};
+use super::gangs::verdict::member_refusal;
+use super::scheduler::Scheduler;
+use super::tell::pod_ref;
 use super::wakeups::say_queue;
 use crate::cluster::input::Quarantined;
 use crate::cluster::{ClusterEvent, Input};
+use crate::framework::View;
 use crate::framework::effect::{ConditionText, Effect, EventOrder, EventType, PodRef, StatusOrder};
 use crate::framework::profile::Profile;
-use crate::framework::{Cause, Code, Reason, View};
 use crate::model::{NodeIdx, Now, Pod, PodId, PodKey};
 use crate::queue::{QueueStage, RefusedBy, Unit, UnitId, WakeReason};
 use pellucid_api::reason::ReasonCode;
@@ -191,7 +193,7 @@ impl Scheduler {
         }
         // What it held, such as volumes, is the cluster's own state by now.
         self.cluster.unreserve_all(id);
-        self.end_unit(id, unit, now);
+        self.end_unit(id, unit);
         self.note_bound(id, now);
     }
 
@@ -206,14 +208,14 @@ impl Scheduler {
         if !self.delist(id, pod)
             && let Some(unit) = self.queue.unit_of(id)
         {
-            self.end_unit(id, unit, now);
+            self.end_unit(id, unit);
         }
         for event in &events {
             self.wake(event, now);
         }
     }
 
-    pub(super) fn end_unit(&mut self, id: PodId, unit: UnitId, _now: Now) {
+    pub(super) fn end_unit(&mut self, id: PodId, unit: UnitId) {
         if self.queue.unit(unit).is_some_and(|u| u.gang.is_some()) {
             if let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) {
                 self.delist(id, &pod);
@@ -310,22 +312,20 @@ pub(super) fn rank(profile: &Profile, pod: &Pod) -> i64 {
     profile.queue_sort.first().and_then(|e| e.plugin.queue_sort()).map_or(0, |q| q.rank(pod))
 }
 
-/// Returns why PreEnqueue holds a pod back, if it does.
+/// Returns why a pod is held back, if it is: it names two gangs, or PreEnqueue says no.
 fn gated(profile: &Profile, pod: &Pod) -> Option<Refusal> {
+    if profile.gang_rules().is_some()
+        && let Some(problem) = pod.gang.as_ref().filter(|m| m.names_two).and_then(|m| m.problems.first())
+    {
+        let code = ReasonCode::GangInvalid;
+        return Some(member_refusal(code, &problem.to_string(), 0));
+    }
     let plugins = profile.pre_enqueue.iter();
     let (enabled, cause) =
         plugins.filter_map(|e| Some((e, e.plugin.pre_enqueue()?.pre_enqueue(pod).err()?))).next()?;
     let mut by = RefusedBy::default();
     by.insert(enabled.index);
     Some(Refusal::of_pod(cause, 0, by))
-}
-
-/// The refusal of a pod whose binding did not come about.
-pub(super) fn bind_refusal(profile: &Profile, message: &str, total_nodes: usize) -> Refusal {
-    let cause =
-        Cause::new("DefaultBinder", Code::Unschedulable, Reason::about(ReasonCode::BindRefused, message));
-    let by = super::search::refused_by(profile, std::iter::once(&cause));
-    Refusal::of_pod(cause, total_nodes, by)
 }
 
 /// Returns the event of a pod that was bound.

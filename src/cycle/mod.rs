@@ -21,6 +21,7 @@ pub mod scheduler;
 mod scores;
 pub mod search;
 pub mod shadow;
+mod tell;
 mod wakeups;
 
 pub use decision::{Decision, Placement, Refusal, Verdict};

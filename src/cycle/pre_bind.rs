@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::decision::{Outcome, Refusal};
-use super::scheduler::{Scheduler, pod_ref};
+use super::scheduler::Scheduler;
+use super::tell::pod_ref;
 use crate::cluster::{ClusterEvent, Stage};
 use crate::framework::effect::{BindOrder, Effect, EffectId, VolumeOrder, VolumeOutcome, VolumeWrite};
 use crate::framework::plugin::PreBound;
@@ -202,7 +203,7 @@ impl Scheduler {
     }
 
     /// Gives the place up of a pod that cannot be bound there; it is tried again after a backoff.
-    fn fail_binding(
+    pub(super) fn fail_binding(
         &mut self,
         id: PodId,
         cause: Cause,

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::attempt::{Attempt, Globals};
-use super::chain::{self, FilterChain, PluginTally, Prepared, Which};
+use super::chain::{self, FilterChain, PluginTally, Prepared};
 use super::decision::Refusal;
 use super::scores::{Scores, Touched};
 use crate::cluster::changes::Changed;
@@ -138,7 +138,8 @@ impl Rows {
             self.mask[node.index()] = CauseId::NOT_EVALUATED;
         }
         self.globals = Globals::of(of.profile);
-        self.prepared = chain::prepare(Which::Local, of.profile, of.view, of.spec, tally);
+        let local = chain::places(of.profile, |e| !chain::filters_globally(e));
+        self.prepared = chain::prepare(&local, of.profile, of.view, of.spec, tally);
         self.n_feasible = 0;
         if self.prepared.refused.is_none() {
             let mut nodes = match &self.prepared.candidates {
@@ -156,7 +157,7 @@ impl Rows {
             profile: of.profile,
             view: of.view,
             spec: of.spec,
-            values: &self.prepared.values,
+            values: self.prepared.values(),
             probe: of.probe,
         }
     }
@@ -166,7 +167,7 @@ impl Rows {
             profile: of.profile,
             view: of.view,
             spec: of.spec,
-            values: &self.prepared.values,
+            values: self.prepared.values(),
             probe: of.probe,
         };
         chain.run(from, nodes, &mut self.causes, &mut self.mask, tally);

@@ -22,7 +22,7 @@ use crate::diagnosis::Root;
 use crate::diagnosis::recorder::{RecordedFailure, RecordedTable, Recorder};
 use crate::diagnosis::root::Registry;
 use crate::diagnosis::switches::Switches;
-use crate::framework::effect::{ConditionText, Effect, EffectId, EventOrder, EventType, PodRef, StatusOrder};
+use crate::framework::effect::{Effect, EffectId};
 use crate::framework::post_filter::{Plan, PostFiltered};
 use crate::framework::profile::Profile;
 use crate::framework::{Cause, Permitted, View};
@@ -66,6 +66,8 @@ pub struct Counters {
     pub bound: u64,
     /// Bindings that did not come about.
     pub bind_failures: u64,
+    /// Waits of gangs that ran out.
+    pub gang_timeouts: u64,
 }
 
 /// What a step did, for logs and histograms.
@@ -145,7 +147,7 @@ pub struct Scheduler {
     pub(super) held: BTreeSet<(Duration, PodId)>,
     /// Gangs.
     pub(super) gangs: GangBook,
-    effects: Vec<Effect>,
+    pub(super) effects: Vec<Effect>,
     recorder: Recorder,
     switches: Arc<Switches>,
     pub(super) shadow: Option<ShadowTally>,
@@ -248,6 +250,7 @@ impl Scheduler {
 
     /// Takes the orders made since the last call.
     pub fn take_effects(&mut self) -> Vec<Effect> {
+        self.write_statuses();
         std::mem::take(&mut self.effects)
     }
 
@@ -480,53 +483,6 @@ impl Scheduler {
         Outcome::Refused(refusal)
     }
 
-    /// Tells a pod what its last verdict did not say; what it said is told already.
-    pub(super) fn tell_changed(&mut self, pod: &Pod, reason: &'static str, message: Arc<str>) {
-        let id = self.cluster.find_pod(&pod.key);
-        let last = id.and_then(|id| self.verdict(id)).and_then(|v| match &v.outcome {
-            Outcome::Refused(refusal) => Some(refusal.message()),
-            // What holds a pod back is told a moment later than it is known.
-            Outcome::Gated(_) | Outcome::Placed { .. } => None,
-        });
-        let known = pod.scheduled.as_ref().is_some_and(|c| c.message == message && &*c.reason == reason);
-        if !known && last.as_ref() != Some(&message) {
-            self.tell(pod, reason, message, None);
-        }
-    }
-
-    /// Orders the condition and the event of a pod that is not placed, and what becomes of its nomination.
-    pub(super) fn tell(
-        &mut self,
-        pod: &Pod,
-        reason: &'static str,
-        message: Arc<str>,
-        nomination: Option<Option<Name>>,
-    ) {
-        let known = pod.scheduled.as_ref();
-        let is_known = known.is_some_and(|c| !c.is_true && &*c.reason == reason && c.message == message);
-        let condition = (!is_known).then(|| ConditionText { reason, message: message.clone() });
-        if condition.is_some() || nomination.is_some() {
-            self.order(Effect::Status(StatusOrder { pod: pod_ref(pod), condition, nomination }));
-        }
-        self.order(Effect::Event(EventOrder {
-            pod: pod_ref(pod),
-            kind: EventType::Warning,
-            reason: "FailedScheduling",
-            action: "Scheduling",
-            note: message,
-        }));
-    }
-
-    /// Orders an effect, unless shadow mode keeps the door shut.
-    pub(super) fn order(&mut self, effect: Effect) {
-        if self.shadow.is_none() {
-            if let Effect::Status(order) = &effect {
-                self.expect_nomination(order);
-            }
-            self.effects.push(effect);
-        }
-    }
-
     pub(super) fn store_verdict(
         &mut self,
         pod: PodId,
@@ -562,9 +518,4 @@ fn cached(
     }
     cached.used = cycle;
     &mut cached.rows
-}
-
-/// Returns the pod as effects name it.
-pub(super) fn pod_ref(pod: &Pod) -> PodRef {
-    PodRef { key: pod.key.clone(), uid: pod.uid.clone() }
 }

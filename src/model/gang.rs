@@ -122,7 +122,11 @@ pub struct GangProblem {
 
 impl fmt::Display for GangProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}, got {}", self.field, self.problem, self.value)
+        write!(f, "{}: {}", self.field, self.problem)?;
+        match &*self.value {
+            "" => Ok(()),
+            value => write!(f, ", got {value}"),
+        }
     }
 }
 
@@ -154,6 +158,9 @@ pub struct GangMark {
     pub needs_group: bool,
     /// A group that a kube-batch pod without annotation has of its own.
     pub is_shadow: bool,
+    /// Whether the pod names another gang too, or this one in another dialect: then it is in none, and its
+    /// first problem says so.
+    pub names_two: bool,
     /// What the pod says itself.
     pub terms: GangTerms,
     /// What of it cannot be used.

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Name;
 use super::gang::{Controller, GangMark, GangProblem};
 use super::relations::{Owner, PodTerms, SpreadConstraint};
 use super::requests::PodRequests;
 use super::selector::{LabelSelector, Labels, NodeAffinity};
 use super::storage::PodVolumes;
 use super::taint::Toleration;
+use super::{GangKey, Name};
 
 /// The number of a pod slot in the state. Reused after the pod is gone; it never decides anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -215,6 +215,13 @@ pub struct Pod {
     pub gang_warning: Option<Arc<GangProblem>>,
     /// What decides where it fits.
     pub spec: Arc<PodSpec>,
+}
+
+impl Pod {
+    /// Returns the gang it is a member of. A pod that names two is in none.
+    pub fn member_of(&self) -> Option<&GangKey> {
+        self.gang.as_deref().filter(|mark| !mark.names_two).map(|mark| &mark.gang)
+    }
 }
 
 impl Default for PodKey {

@@ -74,7 +74,8 @@ impl Queue {
         }
         if let Some(unit) = self.unit_mut(id) {
             unit.waits = waits;
-            unit.backoff_until = unit.backoff_until.max(now + at_least);
+            unit.held_until = now + at_least;
+            unit.backoff_until = unit.backoff_until.max(unit.held_until);
         }
         self.enter_unschedulable(id, now);
     }
@@ -84,7 +85,7 @@ impl Queue {
         self.leave_stage(id);
         if let Some(unit) = self.unit_mut(id) {
             unit.refusals = unit.refusals.max(refusals);
-            unit.backoff_until = until;
+            (unit.backoff_until, unit.held_until) = (until, until);
         }
         self.enter_backoff(id, now);
     }
@@ -109,7 +110,8 @@ impl Queue {
         self.enter_again(id, stage);
     }
 
-    /// Places that a gang held were given up: it is tried again after a backoff, which takes at least so long.
+    /// Places that a gang held were given up: it is tried again after a backoff, which takes at least so long. Others
+    /// have the time until then, also when nobody wants it: else it would take its places again at once.
     pub fn back_off(&mut self, id: UnitId, at_least: Duration, now: Duration) {
         let Some(unit) = self.unit(id).filter(|u| u.stage != QueueStage::Gated) else { return };
         let shape = unit.shape;
@@ -117,15 +119,8 @@ impl Queue {
         self.count_refusal(id, shape, RefusedBy::default(), now);
         if let Some(unit) = self.unit_mut(id) {
             unit.backoff_until = unit.backoff_until.max(now + at_least);
+            unit.held_until = unit.backoff_until;
         }
         self.enter_backoff(id, now);
-    }
-
-    /// Puts back a unit of which some members found their place: it is tried again when something helps the
-    /// others, with the count of refusals of a first one.
-    pub fn forget_refusals(&mut self, id: UnitId) {
-        if let Some(unit) = self.unit_mut(id) {
-            unit.refusals = 0;
-        }
     }
 }

@@ -274,9 +274,15 @@ impl Queue {
 
     /// To backoff, or to active when the backoff is over.
     pub(super) fn enter_backoff(&mut self, id: UnitId, now: Duration) {
-        let Some((until, key)) = self.unit(id).map(|u| (u.backoff_until, u.order_key())) else { return };
+        let Some(unit) = self.unit(id) else { return };
+        let (until, held, key) = (unit.backoff_until, unit.held_until, unit.order_key());
         if until <= now {
             return self.enter_active(id);
+        }
+        if held > now {
+            self.set_stage(id, QueueStage::ErrorBackoff);
+            self.error_backoff.insert((until, key, id));
+            return;
         }
         self.set_stage(id, QueueStage::Backoff);
         self.backoff.insert((until, key, id));

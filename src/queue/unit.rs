@@ -54,7 +54,7 @@ pub enum QueueStage {
     Active,
     /// Waiting for its backoff to end, after a refusal.
     Backoff,
-    /// The same after an error: it is not taken earlier.
+    /// The same after an error, or of a gang that is held: it is not taken earlier.
     ErrorBackoff,
     /// Waiting for an event.
     Unschedulable,
@@ -111,6 +111,8 @@ pub struct Unit {
     pub first_queued_at: Duration,
     /// When its backoff ends.
     pub backoff_until: Duration,
+    /// Until when it is not taken early either: a gang that was rejected or gave its places up.
+    pub held_until: Duration,
     /// When it is tried again in any case, while unschedulable.
     pub expires_at: Duration,
     /// The plugins that refused it last.
@@ -145,6 +147,7 @@ impl Unit {
             queued_at: now,
             first_queued_at: now,
             backoff_until: Duration::ZERO,
+            held_until: Duration::ZERO,
             expires_at: Duration::ZERO,
             refused_by: RefusedBy::default(),
             waits: SmallVec::new(),

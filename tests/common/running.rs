@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
@@ -19,6 +20,7 @@ use parking_lot::Mutex;
 use pellucid::app::clock;
 use pellucid::app::instance::{Instance, InstanceConfig};
 use pellucid::kubernetes::Connection;
+use pellucid::model::Now;
 use pellucid::sandbox::{Clock, Config, Handle, Kubelet, Sandbox};
 use pellucid::{config, plugins};
 use serde_json::{Value, json};
@@ -27,8 +29,27 @@ use tokio::sync::watch;
 /// How long a test waits for what has to come about.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The pods of namespace `default` as the watch shows them.
-type Pods = BTreeMap<String, Pod>;
+/// All pods as the watch shows them: those of namespace `default` by name, others by `namespace/name`.
+pub type Pods = BTreeMap<String, Pod>;
+
+/// The time of a scheduler, in seconds, moved by hand.
+#[derive(Clone, Default)]
+pub struct Hand(Arc<AtomicU64>);
+
+impl Hand {
+    /// Returns it as a clock. It began with the sandbox's.
+    fn clock(&self) -> clock::Clock {
+        let seconds = Arc::clone(&self.0);
+        Arc::new(move || {
+            let monotonic = Duration::from_secs(seconds.load(Ordering::SeqCst));
+            Now { monotonic, wall: Duration::from_secs(START_SECONDS) + monotonic }
+        })
+    }
+}
+
+/// When the sandbox's time begins, and the same since 1970.
+const START: &str = "2026-01-01T00:00:00Z";
+const START_SECONDS: u64 = 1_767_225_600;
 
 /// A sandbox, a scheduler on it, and a watch of its pods.
 pub struct Running {
@@ -37,6 +58,7 @@ pub struct Running {
     /// A client of it that repeats nothing.
     pub client: Client,
     instance: Instance,
+    hand: Option<Hand>,
     pods: Arc<Mutex<Pods>>,
     changed: watch::Receiver<u64>,
     watching: tokio::task::JoinHandle<()>,
@@ -44,7 +66,12 @@ pub struct Running {
 
 /// Starts both. The sandbox's time stands still; pods run at once and end only when the clock is moved.
 pub async fn start(objects: Vec<Value>) -> Running {
-    let clock = Clock::manual("2026-01-01T00:00:00Z".parse().expect("a time"));
+    start_with(objects, None, None).await
+}
+
+/// The same with a configuration, and with the scheduler's time moved by hand too.
+pub async fn start_with(objects: Vec<Value>, configuration: Option<&str>, hand: Option<Hand>) -> Running {
+    let clock = Clock::manual(START.parse().expect("a time"));
     let kubelet = Some(Kubelet { start_delay: Duration::ZERO, stop_delay: Duration::from_secs(3600) });
     let config = Config { objects, clock, kubelet, ..Config::default() };
     let sandbox = Sandbox::start(config).await.expect("a sandbox");
@@ -52,36 +79,47 @@ pub async fn start(objects: Vec<Value>) -> Running {
     settings.default_retry = false;
     let client = Client::try_from(settings).expect("a client");
     let registry = Arc::new(plugins::registry());
+    let configuration = match configuration {
+        Some(text) => config::parse(text, "the test's", &registry).unwrap_or_else(|wrong| panic!("{wrong}")),
+        None => config::default(&registry).expect("the default configuration"),
+    };
     let connection =
         Connection::with_config(sandbox.kube_config(), "test", PATIENCE).await.expect("a connection");
     let instance = Instance::start(InstanceConfig {
         connection,
-        configuration: config::default(&registry).expect("the default configuration"),
+        configuration,
         registry,
         listen: ([127, 0, 0, 1], 0).into(),
         seed: 7,
         shadow_of: None,
         log: None,
-        clock: clock::system(),
+        clock: hand.as_ref().map_or_else(clock::system, Hand::clock),
         decisions: None,
     });
     let instance = instance.await.expect("an instance");
     let pods = Arc::default();
     let (changes, changed) = watch::channel(0);
     let watching = tokio::spawn(follow(client.clone(), Arc::clone(&pods), changes));
-    Running { sandbox, client, instance, pods, changed, watching }
+    Running { sandbox, client, instance, hand, pods, changed, watching }
+}
+
+fn key_of(pod: &Pod) -> String {
+    match pod.namespace().as_deref() {
+        None | Some("default") => pod.name_any(),
+        Some(namespace) => format!("{namespace}/{}", pod.name_any()),
+    }
 }
 
 async fn follow(client: Client, pods: Arc<Mutex<Pods>>, changes: watch::Sender<u64>) {
-    let api: Api<Pod> = Api::default_namespaced(client);
+    let api: Api<Pod> = Api::all(client);
     let mut events = Box::pin(watcher(api, watcher::Config::default()));
     while let Some(event) = events.next().await {
         match event {
             Ok(watcher::Event::Init) => pods.lock().clear(),
             Ok(watcher::Event::Apply(pod) | watcher::Event::InitApply(pod)) => {
-                pods.lock().insert(pod.name_any(), pod);
+                pods.lock().insert(key_of(&pod), pod);
             }
-            Ok(watcher::Event::Delete(pod)) => _ = pods.lock().remove(&pod.name_any()),
+            Ok(watcher::Event::Delete(pod)) => _ = pods.lock().remove(&key_of(&pod)),
             Ok(watcher::Event::InitDone) | Err(_) => {}
         }
         changes.send_modify(|n| *n += 1);
@@ -101,13 +139,23 @@ impl Running {
         self.sandbox.clock().advance(Duration::from_secs(seconds));
     }
 
+    /// Lets seconds of the scheduler pass, when its time is moved by hand. It sleeps until its next deadline as it
+    /// reckoned it before, so it is woken: by an object that no decision reads.
+    pub async fn let_pass(&self, seconds: u64) {
+        let hand = self.hand.as_ref().expect("the scheduler's time is moved by hand");
+        let now = hand.0.fetch_add(seconds, Ordering::SeqCst) + seconds;
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {"seconds": now.to_string()}}}));
+        let namespaces = self.api("v1/Namespace");
+        namespaces.patch("default", &PatchParams::default(), &patch).await.expect("patched");
+    }
+
     /// Returns the objects of a kind, such as `v1/PersistentVolume`.
     pub fn api(&self, kind: &str) -> Api<DynamicObject> {
         let (version, kind) = kind.rsplit_once('/').expect("version/Kind");
         let (group, version) = version.split_once('/').unwrap_or(("", version));
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
         match kind {
-            "Node" | "PersistentVolume" | "StorageClass" | "PriorityClass" => {
+            "Namespace" | "Node" | "PersistentVolume" | "StorageClass" | "PriorityClass" => {
                 Api::all_with(self.client.clone(), &resource)
             }
             _ => Api::default_namespaced_with(self.client.clone(), &resource),

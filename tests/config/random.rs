@@ -58,6 +58,7 @@ const TEXTS: &[&str] = &[
     "PodTopologySpread",
     "SelectorSpread",
     "Coscheduling",
+    "unicore-gang-scheduler",
     "15s",
     "1m30s",
     "-1h",

@@ -53,3 +53,44 @@ fn a_gang_that_loses_a_member_is_gated_again() {
     core.delete(&pods[3]);
     assert_eq!(core.queue_stage(&pods[0]), Some(QueueStage::Gated));
 }
+
+#[test]
+fn a_refused_gang_whose_quorum_is_lowered_is_tried_again() {
+    use pellucid::cluster::Input;
+    use pellucid::model::gang::{Dialect, GangMark, GangTerms, PodGroup};
+    use pellucid::model::{GangKey, Object, ObjectKind, Pod};
+    let group = |min| {
+        let terms = GangTerms { min: Some(min), ..GangTerms::default() };
+        let (kind, key) = (ObjectKind::PodGroupX, GangKey::new("ns", "g"));
+        Input::ObjectApplied(Object::PodGroup(PodGroup { kind, key, terms, ..PodGroup::default() }).into())
+    };
+    let of = |i: usize| {
+        let made = crate::made::in_dialect(
+            Dialect::Coscheduling,
+            "g",
+            &format!("g-{i}"),
+            1000,
+            GangTerms::default(),
+        );
+        let mark = made.gang.as_deref().cloned().map(|mark| GangMark { needs_group: true, ..mark });
+        Pod { gang: mark.map(Into::into), ..made }
+    };
+    let mut core = core_with(&[3000]);
+    let pods: Vec<Pod> = (0..4).map(of).collect();
+    core.see_all(&pods);
+    core.wait(SECOND);
+    assert_eq!(core.message(&pods[0]), "waiting for PodGroup ns/g");
+    core.apply(group(4));
+    core.run();
+    assert_eq!(core.placed(&pods), 0);
+    assert_eq!(core.queue_stage(&pods[0]), Some(QueueStage::Unschedulable));
+    core.apply(group(3));
+    assert_eq!(core.queue_stage(&pods[0]), Some(QueueStage::Backoff));
+    core.wait(SECOND);
+    core.run();
+    assert_eq!(core.placed(&pods), 3);
+    let (kind, key) = (ObjectKind::PodGroupX, ("ns".into(), "g".into()));
+    core.apply(Input::ObjectDeleted(kind, key));
+    core.wait(SECOND);
+    assert_eq!(core.message(&pods[3]), "PodGroup ns/g was deleted");
+}

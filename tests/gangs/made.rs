@@ -47,6 +47,7 @@ pub(crate) fn in_dialect(dialect: Dialect, gang: &str, name: &str, milli_cpu: i6
         dialect,
         needs_group: false,
         is_shadow: false,
+        names_two: false,
         terms,
         problems: Box::default(),
     };

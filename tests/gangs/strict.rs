@@ -165,6 +165,7 @@ fn groups_reach_their_quorum_together_across_namespaces() {
             dialect: Dialect::Koordinator,
             needs_group: false,
             is_shadow: false,
+            names_two: false,
             terms,
             problems: Box::default(),
         };

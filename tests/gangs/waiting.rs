@@ -74,10 +74,20 @@ fn the_gap_rule_of_scheduler_plugins() {
         core.bind_all();
         assert_eq!(core.gang("g").counts.bound, bound, "{room} assigned");
         if waits + bound == 0 {
-            assert!(matches!(
-                core.outcome("g"),
-                GangOutcome::Released { code: ReasonCode::GangRejected, .. }
-            ));
+            assert_eq!(core.refusal("g").code, ReasonCode::GangRejected);
         }
     }
+}
+
+#[test]
+fn gangs_that_reject_themselves_do_not_wake_each_other_for_ever() {
+    let mut core = core_with(&[5000]);
+    for gang in ["a", "b"] {
+        let of = |i: usize| {
+            in_dialect(Dialect::Coscheduling, gang, &format!("{gang}{i}"), 1000, non_strict(20, 60 * SECOND))
+        };
+        core.see_all(&(0..20).map(of).collect::<Vec<_>>());
+    }
+    let steps = std::iter::from_fn(|| core.step()).take(100).count();
+    assert_eq!(steps, 2, "each is tried once");
 }

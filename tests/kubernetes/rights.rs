@@ -75,9 +75,9 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
     mock.on("PATCH /api/v1/persistentvolumes/pv", lost());
     mock.on("PATCH /api/v1/namespaces/ns/persistentvolumeclaims/c", lost());
     mock.on(events, [Answer::Json(201, json!({}))]);
-    let group = json!({"metadata": {"uid": "uid-g", "resourceVersion": "9"}});
-    for path in GROUPS {
-        mock.on(&format!("GET /apis/{path}/namespaces/ns/podgroups/g"), [Answer::Json(200, group.clone())]);
+    for (n, path) in GROUPS.iter().enumerate() {
+        let group = json!({"metadata": {"uid": format!("uid-g{n}"), "resourceVersion": "9"}});
+        mock.on(&format!("GET /apis/{path}/namespaces/ns/podgroups/g{n}"), [Answer::Json(200, group)]);
     }
     let (edge, mut inputs) = mock.edge(|_| {});
     edge.lanes.push_all([bind(1, "p"), condition("p", "m"), event("p", "m"), event("p", "m")]);
@@ -94,10 +94,10 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
     }
     tokio::spawn(async move { while inputs.recv().await.is_some() {} });
     mock.wait("WATCH", 23).await;
-    let groups = ObjectKind::POD_GROUPS.map(|kind| group_status(kind, "g", 1, Some("m")));
-    edge.lanes.push_all(groups);
-    for path in GROUPS {
-        mock.wait(&format!("PATCH /apis/{path}/namespaces/ns/podgroups/g/status"), 1).await;
+    let kinds = ObjectKind::POD_GROUPS.into_iter().enumerate();
+    edge.lanes.push_all(kinds.map(|(n, kind)| group_status(kind, &format!("g{n}"), 1, Some("m"))));
+    for (n, path) in GROUPS.iter().enumerate() {
+        mock.wait(&format!("PATCH /apis/{path}/namespaces/ns/podgroups/g{n}/status"), 1).await;
     }
     mock.wait("PATCH /apis/events", 1).await;
     mock.wait("PATCH /api/v1/namespaces/ns/pods/p/status", 1).await;

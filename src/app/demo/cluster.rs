@@ -134,7 +134,7 @@ fn node(pool: &Pool, n: usize) -> Value {
 }
 
 /// Returns a pod of the demo, to be refined.
-fn pod(name: &str, cpu: &str, memory: &str) -> Value {
+pub(super) fn pod(name: &str, cpu: &str, memory: &str) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Pod",
@@ -150,7 +150,7 @@ fn pod(name: &str, cpu: &str, memory: &str) -> Value {
     })
 }
 
-fn with(mut pod: Value, pointer: &str, value: Value) -> Value {
+pub(super) fn with(mut pod: Value, pointer: &str, value: Value) -> Value {
     if let Some((parent, field)) = pointer.rsplit_once('/')
         && let Some(parent) = pod.pointer_mut(parent)
     {
@@ -159,7 +159,7 @@ fn with(mut pod: Value, pointer: &str, value: Value) -> Value {
     pod
 }
 
-fn in_pool(pod: Value, pool: &str) -> Value {
+pub(super) fn in_pool(pod: Value, pool: &str) -> Value {
     with(pod, "/spec/nodeSelector", json!({"pool": pool}))
 }
 
@@ -167,7 +167,7 @@ fn with_host_port(pod: Value, port: u16) -> Value {
     with(pod, "/spec/containers/0/ports", json!([{"containerPort": port, "hostPort": port}]))
 }
 
-fn with_gpus(pod: Value, n: u32) -> Value {
+pub(super) fn with_gpus(pod: Value, n: u32) -> Value {
     let amounts = json!({"nvidia.com/gpu": n.to_string()});
     let mut pod = with(pod, "/spec/containers/0/resources/limits", amounts.clone());
     pod["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] =

@@ -1,6 +1,7 @@
 //! `pellucid demo`: an embedded cluster and a scheduler on it, with pods that fit and pods that cannot.
 
 mod cluster;
+mod gangs;
 mod summary;
 
 use std::io::Write;
@@ -105,6 +106,9 @@ async fn populate(client: &kube::Client) -> anyhow::Result<()> {
         create(client, &object).await?;
     }
     create(client, &cluster::unreadable()).await?;
+    for object in gangs::objects() {
+        create(client, &object).await?;
+    }
     Ok(())
 }
 
@@ -159,7 +163,9 @@ async fn settle(client: &kube::Client, instance: &mut Instance) -> anyhow::Resul
 fn is_quiet(root: &Root) -> bool {
     let counts = root.queue.counts();
     let is_preempting = root.cluster.preemptions().open().next().is_some();
-    counts.active == 0 && counts.backoff == 0 && counts.in_flight == 0 && !is_preempting
+    // Members that wait for their siblings stay in flight.
+    let is_under_way = counts.in_flight > gangs::waiting(root);
+    counts.active == 0 && counts.backoff == 0 && !is_under_way && !is_preempting
 }
 
 fn is_known(root: &Root, pod: &Value) -> bool {

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::Value;
 
+use super::gangs;
 use crate::cycle::decision::Outcome;
 use crate::diagnosis::Root;
 use crate::diagnosis::explain::summary;
@@ -20,11 +21,11 @@ pub(super) fn write(root: &Root, pods: &[Value], out: &mut dyn Write) -> io::Res
     waiting.set_width(110).set_header(["pending pod", "why"]);
     for pod in pods {
         let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let key = PodKey::new(text("/metadata/namespace"), text("/metadata/name"));
         match text("/spec/nodeName") {
-            "" => {
-                let key = PodKey::new(text("/metadata/namespace"), text("/metadata/name"));
-                waiting.add_row([key.name.to_string(), why(root, &key)]);
-            }
+            // Gangs have a table of their own.
+            "" if is_member(root, &key) => {}
+            "" => _ = waiting.add_row([key.name.to_string(), why(root, &key)]),
             node => {
                 let pool = node.rsplit_once('-').map_or(node, |(pool, _)| pool);
                 *placed.entry(pool.to_string()).or_default() += 1;
@@ -39,7 +40,13 @@ pub(super) fn write(root: &Root, pods: &[Value], out: &mut dyn Write) -> io::Res
         let (pod, node, gone) = (&preemption.preemptor, &preemption.node, victims.join(", "));
         writeln!(out, "{pod} (priority {}) evicted {gone} on {node}", preemption.priority)?;
     }
-    writeln!(out, "{waiting}")
+    writeln!(out, "{waiting}")?;
+    gangs::write(root, out)
+}
+
+fn is_member(root: &Root, key: &PodKey) -> bool {
+    let record = root.cluster.find_pod(key).and_then(|id| root.cluster.pod(id));
+    record.is_some_and(|record| record.pod.member_of().is_some())
 }
 
 /// Says why a pod waits.

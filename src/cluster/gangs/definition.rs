@@ -100,7 +100,9 @@ const DEFAULT_QUEUE: &str = "default";
 /// Makes a definition. `pods` are the members that have not ended, the oldest first; `had_group`: whether a
 /// PodGroup was there before.
 pub(super) fn define(key: &GangKey, pods: &[&Pod], objects: &Objects, had_group: bool) -> Definition {
-    let marks: Vec<&GangMark> = pods.iter().filter_map(|p| p.gang.as_deref()).collect();
+    let mut marks: Vec<&GangMark> = pods.iter().filter_map(|p| p.gang.as_deref()).collect();
+    // The first that can be used counts, as with Koordinator.
+    marks.sort_by_key(|mark| mark.problems.iter().any(|p| p.is_fatal));
     let group = find_group(key, marks.first().map(|m| m.dialect), objects);
     let Some(dialect) = marks.first().map(|m| m.dialect).or(group.map(|g| dialect_of(g.kind))) else {
         return Definition::default();
@@ -153,13 +155,17 @@ fn take_terms(made: &mut Definition, first: GangTerms, second: GangTerms) {
 }
 
 fn collect_problems(made: &mut Definition, marks: &[&GangMark], group: Option<&PodGroup>) {
+    // What a PodGroup or an older pod says well, its pods need not say.
+    let is_defined = match group {
+        Some(group) => group.terms.min.is_some() || group.is_basic,
+        None => marks.first().is_some_and(|mark| !mark.problems.iter().any(|p| p.is_fatal)),
+    };
     let of_group = group.iter().flat_map(|g| g.problems.iter());
-    let (fatal, warnings): (Vec<_>, Vec<_>) =
-        of_group.chain(marks.iter().flat_map(|m| m.problems.iter())).partition(|p| p.is_fatal);
-    // What a PodGroup says well, its pods need not say.
-    let is_covered = |p: &&&GangProblem| group.is_some_and(|g| g.terms.min.is_some() && is_count(&p.field));
-    made.undefined = fatal.iter().find(|p| !is_covered(p)).map(|p| Undefined::Invalid((**p).clone()));
-    made.warnings.extend(warnings.into_iter().cloned());
+    let of_pods = marks.iter().flat_map(|m| m.problems.iter());
+    let fatal = of_group.clone().chain(of_pods.clone().filter(|_| !is_defined)).find(|p| p.is_fatal);
+    made.undefined = fatal.cloned().map(Undefined::Invalid);
+    let warnings = of_group.chain(of_pods).filter(|p| !p.is_fatal || is_defined);
+    made.warnings.extend(warnings.map(|p| GangProblem { is_fatal: false, ..p.clone() }));
     if let Some(first) = marks.first()
         && group.is_none()
         && let Some(other) = marks.iter().find(|m| m.terms.min != first.terms.min && m.terms.min.is_some())
@@ -174,10 +180,6 @@ fn collect_problems(made: &mut Definition, marks: &[&GangMark], group: Option<&P
     }
     made.warnings.sort();
     made.warnings.dedup();
-}
-
-fn is_count(field: &str) -> bool {
-    field.contains("min-available") || field.contains("available-count")
 }
 
 fn contradiction(

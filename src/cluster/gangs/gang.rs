@@ -135,9 +135,13 @@ pub struct Gang {
     pub counts: GangCounts,
     /// What happened.
     pub history: History,
+    /// Creation and name of its oldest pod that has not ended: it defines the gang before the others.
+    pub(super) first: Option<(i64, PodKey)>,
     /// Whether a PodGroup was ever there.
     pub(super) had_group: bool,
     pub(super) is_dirty: bool,
+    /// Whether its definition changed since somebody last asked.
+    pub(super) is_redefined: bool,
 }
 
 impl Gang {
@@ -150,8 +154,10 @@ impl Gang {
             finished: BTreeMap::new(),
             counts: GangCounts::default(),
             history,
+            first: None,
             had_group: false,
             is_dirty: false,
+            is_redefined: false,
         }
     }
 

@@ -36,7 +36,7 @@ impl Gangs {
 
     /// Returns the gang of a pod.
     pub fn of(&self, pod: &Pod) -> Option<&Arc<Gang>> {
-        self.gangs.get(&pod.gang.as_ref()?.gang)
+        self.gangs.get(pod.member_of()?)
     }
 
     /// Returns all gangs, by key.
@@ -87,6 +87,15 @@ impl Gangs {
         changed
     }
 
+    /// Whether a gang was defined otherwise since the last call.
+    pub fn take_redefined(&mut self, key: &GangKey) -> bool {
+        let is_redefined = self.get(key).is_some_and(|gang| gang.is_redefined);
+        if is_redefined && let Some(gang) = self.gangs.get_mut(key) {
+            Arc::make_mut(gang).is_redefined = false;
+        }
+        is_redefined
+    }
+
     /// Writes the history of a gang and of its members.
     pub fn note(&mut self, key: &GangKey, write: impl FnOnce(&mut Gang)) {
         self.change(key, write);
@@ -94,8 +103,8 @@ impl Gangs {
 
     /// Writes what is known of one member.
     pub fn note_member(&mut self, pod: &Pod, id: PodId, write: impl FnOnce(&mut Member)) {
-        let Some(mark) = &pod.gang else { return };
-        self.change(&mark.gang, |gang| {
+        let Some(key) = pod.member_of() else { return };
+        self.change(key, |gang| {
             if let Some(member) = gang.members.get_mut(&id) {
                 write(member);
             }
@@ -175,8 +184,8 @@ impl Gangs {
     }
 
     pub(super) fn stage_changed(&mut self, pod: &Pod, from: Stage, to: Stage) {
-        let Some(mark) = pod.gang.as_ref().filter(|_| from != to) else { return };
-        self.change(&mark.gang, |gang| {
+        let Some(key) = pod.member_of().filter(|_| from != to) else { return };
+        self.change(key, |gang| {
             gang.count(from, -1);
             gang.count(to, 1);
         });
@@ -210,12 +219,11 @@ impl Cluster {
     pub(super) fn join_gang(&mut self, id: PodId) {
         let Some(record) = self.pod(id) else { return };
         let (stage, pod) = (record.stage, record.pod.clone());
-        let Some(mark) = &pod.gang else { return };
-        let key = &mark.gang;
+        let Some(key) = pod.member_of() else { return };
         self.gangs.ensure(key);
         self.gangs.note_filled(key);
         let owner = pod.controller.as_ref().map(|c| c.uid.clone());
-        let mut is_new_first = false;
+        let age = (pod.created, pod.key.clone());
         self.gangs.change(key, |gang| {
             let has_other_owner = gang.history.last_owner.is_some() && gang.history.last_owner != owner;
             if gang.members.is_empty() && has_other_owner {
@@ -225,31 +233,37 @@ impl Cluster {
             }
             gang.history.last_owner = owner.or(gang.history.last_owner.take());
             gang.finished.remove(&pod.key);
-            is_new_first = gang.members.is_empty() || pod.created <= gang.definition.created;
             gang.members.insert(id, Member::default());
             gang.count(stage, 1);
         });
-        self.define_gang(key, (!is_new_first).then_some(&*pod));
+        let is_first = self.gangs.get(key).is_none_or(|g| g.first.as_ref().is_none_or(|first| age < *first));
+        self.define_gang(key, (!is_first).then_some(&*pod));
     }
 
     pub(super) fn leave_gang(&mut self, id: PodId, pod: &Pod, stage: Stage) {
-        let Some(mark) = pod.gang.as_ref() else { return };
-        self.gangs.change(&mark.gang, |gang| {
+        let Some(key) = pod.member_of() else { return };
+        self.gangs.change(key, |gang| {
             if gang.members.remove(&id).is_some() {
                 gang.count(stage, -1);
             }
         });
-        self.define_gang(&mark.gang, None);
+        let concerns = |gang: &Arc<Gang>| {
+            let is_first = gang.first.as_ref().is_some_and(|(_, key)| *key == pod.key);
+            is_first || gang.definition.undefined.is_some() || !gang.definition.warnings.is_empty()
+        };
+        if self.gangs.get(key).is_some_and(concerns) {
+            self.define_gang(key, None);
+        }
     }
 
     /// A member's pod has ended; its object is still there.
     pub(super) fn note_ended(&mut self, pod: &Pod) {
-        let Some(mark) = pod.gang.as_ref() else { return };
-        self.gangs.ensure(&mark.gang);
-        self.gangs.note_filled(&mark.gang);
-        self.ended.insert(pod.key.clone(), mark.gang.clone());
+        let Some(key) = pod.member_of() else { return };
+        self.gangs.ensure(key);
+        self.gangs.note_filled(key);
+        self.ended.insert(pod.key.clone(), key.clone());
         let finished = Finished { uid: pod.uid.clone(), phase: pod.phase };
-        self.gangs.change(&mark.gang, |gang| drop(gang.finished.insert(pod.key.clone(), finished)));
+        self.gangs.change(key, |gang| drop(gang.finished.insert(pod.key.clone(), finished)));
     }
 
     /// The object of an ended pod is gone, or another pod has its name.
@@ -272,11 +286,17 @@ impl Cluster {
             }
         }
         let pods: Vec<&Pod> = self.gang_pods(gang).into_iter().map(|(_, p)| &**p).collect();
+        let first = pods.first().map(|p| (p.created, p.key.clone()));
         let has_group = definition::find_group(key, None, &self.objects).is_some();
         let made = definition::define(key, &pods, &self.objects, gang.had_group);
-        if *gang.definition != made || gang.had_group != (gang.had_group || has_group) {
+        let is_new = *gang.definition != made;
+        if is_new || gang.first != first || gang.had_group != (gang.had_group || has_group) {
             self.gangs.change(key, |gang| {
-                gang.definition = Arc::new(made);
+                if is_new {
+                    gang.definition = Arc::new(made);
+                    gang.is_redefined = true;
+                }
+                gang.first = first;
                 gang.had_group |= has_group;
             });
         }

@@ -36,7 +36,10 @@ impl Scheduler {
         let mut events = Vec::new();
         for id in ids {
             let Some(unit) = self.queue.unit_of(*id) else { continue };
-            // One that fails takes the others with it, and their units.
+            // One that failed has taken the others with it.
+            if self.cluster.pod(*id).is_none_or(|r| r.node.is_none()) {
+                continue;
+            }
             self.start_binding(*id, unit, now, &mut events);
         }
         for event in &events {

@@ -187,7 +187,7 @@ impl Scheduler {
 
     /// Stores the verdict on a pod that just joined a group that is held back.
     pub(super) fn judge_gated(&mut self, rep: &GangKey, id: PodId, now: Now) {
-        let Some(key) = self.cluster.pod(id).and_then(|r| Some(r.pod.gang.as_ref()?.gang.clone())) else {
+        let Some(key) = self.cluster.pod(id).and_then(|r| r.pod.member_of().cloned()) else {
             return;
         };
         if let Some(block) = self.block(rep, &key) {
@@ -210,7 +210,7 @@ impl Scheduler {
             let pods = self.queue.unit(unit).map(|u| u.pods.to_vec()).unwrap_or_default();
             for id in pods {
                 let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) else { continue };
-                if pod.gang.as_ref().is_none_or(|mark| mark.gang != *key) {
+                if pod.member_of() != Some(key) {
                     continue;
                 }
                 let message = refusal.message();
@@ -238,6 +238,7 @@ impl Scheduler {
                 self.gangs.look_again(rep, due);
                 continue;
             }
+            self.counters.gang_timeouts += 1;
             self.cluster.gangs_mut().note(key, |gang| {
                 gang.history.is_overdue = true;
                 gang.history.timeouts += 1;

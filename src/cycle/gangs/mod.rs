@@ -2,11 +2,12 @@
 //!
 //! A group that has its quorum is satisfied: its further pods are scheduled one by one like any others, so
 //! what is said here is about groups that are short of it. `units` keeps the units in step with the state,
-//! `gate` holds back groups that cannot be planned yet, `plan` is the transaction, `orders` the orders it tries, `preempt` what is done when all of them fail,
-//! `resources` amounts over the whole cluster,
+//! `gate` holds back groups that cannot be planned yet, `plan` is the transaction, `account` what it tells, `orders`
+//! the orders it tries, `preempt` what is done when all of them fail, `resources` amounts over the whole cluster,
 //! `waiting` what NonStrict members do, `barrier` keeps the Bindings of a quorum together, `status` writes
 //! PodGroups. What a gang is and who belongs to it: `cluster::gangs`.
 
+mod account;
 mod barrier;
 pub mod gate;
 mod orders;
@@ -47,6 +48,8 @@ pub(super) struct GangBook {
     barriers: FxHashMap<GangKey, Barrier>,
     /// What became of the last attempt at each gang.
     verdicts: CowMap<GangKey, Arc<GangVerdict>>,
+    /// Gangs whose PodGroup may have to say something else.
+    stale: BTreeSet<GangKey>,
     /// What was last ordered to be written about each gang.
     written: FxHashMap<GangKey, GroupStatus>,
 }
@@ -64,6 +67,8 @@ struct Group {
     is_satisfied: bool,
     /// When to look at it again.
     look_at: Option<Duration>,
+    /// Members that were wanted of each gang when it was last refused.
+    refused_with: Vec<u32>,
     /// What its pods were told while it is held back.
     told: FxHashMap<PodId, Arc<str>>,
 }

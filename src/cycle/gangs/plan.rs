@@ -5,23 +5,22 @@
 //! came furthest. NonStrict: what fits is kept and waits (`waiting`).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pellucid_api::reason::ReasonCode;
 use smallvec::SmallVec;
 
 use super::orders::{self, Ordered};
 use super::resources::Shares;
-use super::verdict::{GangOutcome, GangRefusal, GangShare, GangVerdict, member_refusal};
-use crate::cluster::gangs::LastTry;
+use super::verdict::{GangOutcome, GangRefusal, GangVerdict, member_refusal};
 use crate::cluster::{ShapeId, Stage};
-use crate::cycle::decision::{Decision, Outcome, Placement, Refusal};
+use crate::cycle::decision::{Decision, Outcome, Placement, Refusal, Verdict};
 use crate::cycle::nominations::How;
 use crate::cycle::scheduler::{Decided, Scheduler, Step};
-use crate::model::collections::FxHashMap;
 use crate::model::gang::GangMode;
 use crate::model::time::Probe;
 use crate::model::{GangKey, Name, Now, Pod, PodId};
-use crate::queue::{UnitId, WakeGroup};
+use crate::queue::{QueueStage, UnitId, WakeGroup};
 
 /// A member that is to be placed.
 pub(super) struct Candidate {
@@ -65,7 +64,7 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    fn is_quorum(&self, needs: &[u32]) -> bool {
+    pub(super) fn is_quorum(&self, needs: &[u32]) -> bool {
         self.placed.iter().zip(needs).all(|(placed, need)| placed >= need)
     }
 
@@ -99,9 +98,19 @@ impl Scheduler {
             None => self.plan_waiting(&asked, now, probe),
         };
         self.review_gangs(now);
+        if self.is_still(unit, rep) && self.queue.unit(unit).is_some_and(|u| u.stage == QueueStage::InFlight)
+        {
+            debug_assert!(false, "{rep} was planned and stands nowhere");
+            self.queue.fail(unit, now.monotonic);
+        }
         let mut steps = steps.into_iter();
         let first = steps.next()?;
         Some(Step { gang: Some(rep.clone()), others: steps.collect(), ..first })
+    }
+
+    /// Whether members of a group are left in its unit. The number of a unit that ended is given to others.
+    pub(super) fn is_still(&self, unit: UnitId, rep: &GangKey) -> bool {
+        self.gangs.groups.get(rep).is_some_and(|group| group.unit == Some(unit))
     }
 
     /// Returns the members to place, the most important and oldest first, and how many are wanted.
@@ -110,7 +119,7 @@ impl Scheduler {
         let mut candidates = Vec::new();
         for id in &self.queue.unit(unit)?.pods {
             let Some(record) = self.cluster.pod(*id) else { continue };
-            let key = record.pod.gang.as_ref().map(|mark| &mark.gang);
+            let key = record.pod.member_of();
             let Some(gang) = keys.iter().position(|k| Some(k) == key) else { continue };
             let (pod, shape) = (record.pod.clone(), record.shape);
             candidates.push(Candidate { id: *id, profile: self.profile_index(&pod), pod, shape, gang });
@@ -268,7 +277,7 @@ impl Scheduler {
     /// A placed member leaves the unit and is in flight on its own.
     pub(super) fn settle_member(&mut self, asked: &Asked, i: usize, fate: &Fate, now: Now) -> Step {
         let member = &asked.candidates[i];
-        let step = self.step_of(asked, member);
+        let tries = self.tries(asked);
         self.fly(member.id, &member.pod, now);
         let outcome = match fate {
             Fate::Placed(placement, node) => {
@@ -279,65 +288,12 @@ impl Scheduler {
             Fate::NotAsked | Fate::Failed(_) => unreachable!("only placed members are settled"),
         };
         let verdict = self.store_verdict(member.id, outcome, None, now);
-        step(verdict)
+        step_of(member, tries, verdict)
     }
 
-    fn step_of(
-        &self,
-        asked: &Asked,
-        member: &Candidate,
-    ) -> impl FnOnce(crate::cycle::Verdict) -> Step + use<> {
-        let unit = self.queue.unit(asked.unit);
-        let (attempts, first_queued_at) =
-            unit.map_or((0, std::time::Duration::ZERO), |u| (u.attempts, u.first_queued_at));
-        let (pod, profile) = (member.pod.clone(), member.profile);
-        move |verdict| Step {
-            pod,
-            profile,
-            attempts,
-            first_queued_at,
-            verdict,
-            table: None,
-            failure: None,
-            gang: None,
-            others: Vec::new(),
-        }
-    }
-
-    /// Makes the account of a group that was not placed.
-    pub(super) fn account(&self, asked: &Asked, trial: &Trial, orders: Vec<&'static str>) -> GangRefusal {
-        let total = asked.keys.iter().zip(&asked.needs).zip(&trial.placed);
-        let shares: Vec<GangShare> = total
-            .map(|((gang, wanted), placed)| GangShare {
-                gang: gang.clone(),
-                wanted: *wanted,
-                placeable: *placed,
-            })
-            .collect();
-        let is_short = |i: &usize| {
-            let gang = asked.candidates[*i].gang;
-            trial.placed[gang] < asked.needs[gang]
-        };
-        let failed = trial.failed();
-        let root = failed.iter().copied().find(is_short).or(failed.first().copied());
-        let root = root.and_then(|i| match &trial.fates[i] {
-            Fate::Failed(refusal) => Some((asked.candidates[i].pod.key.clone(), refusal.clone())),
-            _ => None,
-        });
-        let of_room = root.as_ref().is_some_and(|(_, refusal)| {
-            refusal
-                .reasons()
-                .any(|(r, _)| matches!(r.code, ReasonCode::InsufficientResource | ReasonCode::TooManyPods))
-        });
-        let code = match of_room {
-            true => ReasonCode::GangInsufficientCapacity,
-            false => ReasonCode::GangMemberUnschedulable,
-        };
-        let asked_for_not =
-            trial.fates.iter().enumerate().filter(|(i, f)| matches!(f, Fate::NotAsked) && is_short(i));
-        let not_evaluated = asked_for_not.count() as u32;
-        let message = words(&shares, root.as_ref());
-        GangRefusal { code, message, root_cause: root, shares, not_evaluated, orders }
+    /// Returns the attempts at the unit and when it first entered the queue: what steps tell.
+    fn tries(&self, asked: &Asked) -> (u32, Duration) {
+        self.queue.unit(asked.unit).map_or((0, Duration::ZERO), |u| (u.attempts, u.first_queued_at))
     }
 
     /// Stores why nothing of a group was placed, tells its pods, and puts the unit where an event that could help
@@ -383,10 +339,10 @@ impl Scheduler {
                 Some(Fate::Failed(own)) => own.clone(),
                 _ => of_siblings.clone(),
             };
-            let step = self.step_of(asked, member);
+            let tries = self.tries(asked);
             self.tell_changed(&member.pod, "Unschedulable", own.message());
             let verdict = self.store_verdict(member.id, Outcome::Refused(own), None, now);
-            steps.push(step(verdict));
+            steps.push(step_of(member, tries, verdict));
         }
         steps
     }
@@ -403,6 +359,11 @@ impl Scheduler {
         });
         let ways = if ways.is_empty() { any.into_iter().collect() } else { ways };
         self.queue.refuse_gang(asked.unit, ways, at_least, now.monotonic);
+        let gangs = asked.keys.iter().filter_map(|k| self.cluster.gangs().get(k));
+        let needs = gangs.map(|gang| gang.need()).collect();
+        if let Some(group) = self.gangs.groups.get_mut(&asked.rep) {
+            group.refused_with = needs;
+        }
     }
 
     pub(super) fn store_gang_verdict(&mut self, asked: &Asked, outcome: GangOutcome, now: Now) {
@@ -429,63 +390,12 @@ impl Scheduler {
             self.gangs.verdicts.insert(key.clone(), verdict.clone());
         }
     }
+}
 
-    /// Koordinator's rounds: when every waiting member was tried in this one, the next begins.
-    fn begin_round(&mut self, asked: &Asked) {
-        for (at, key) in asked.keys.iter().enumerate() {
-            let waiting: Vec<PodId> =
-                asked.candidates.iter().filter(|c| c.gang == at).map(|c| c.id).collect();
-            self.cluster.gangs_mut().note(key, |gang| {
-                let cycle = gang.history.schedule_cycle;
-                if waiting.iter().all(|id| gang.members.get(id).is_some_and(|m| m.round == cycle)) {
-                    gang.history.schedule_cycle += 1;
-                    gang.history.is_cycle_valid = true;
-                }
-            });
-        }
-    }
-
-    /// Notes who was tried in this round, and how each fared.
-    pub(super) fn end_round(&mut self, asked: &Asked, trial: &Trial, now: Now) {
-        let mut of_gang: FxHashMap<usize, Vec<(PodId, LastTry)>> = FxHashMap::default();
-        for (i, member) in asked.candidates.iter().enumerate() {
-            let last = match &trial.fates[i] {
-                Fate::NotAsked => LastTry::NotEvaluated,
-                Fate::Placed(..) => LastTry::Placeable,
-                Fate::Failed(_) => LastTry::Failed,
-            };
-            of_gang.entry(member.gang).or_default().push((member.id, last));
-        }
-        for (at, key) in asked.keys.iter().enumerate() {
-            let lasts = of_gang.remove(&at).unwrap_or_default();
-            self.cluster.gangs_mut().note(key, |gang| {
-                let cycle = gang.history.schedule_cycle;
-                for (id, last) in lasts {
-                    if last == LastTry::Failed && asked.is_strict {
-                        gang.history.is_cycle_valid = false;
-                    }
-                    if let Some(member) = gang.members.get_mut(&id) {
-                        member.round = cycle;
-                        member.last = last;
-                    }
-                }
-                if trial.n_placed() > 0 && trial.is_quorum(&asked.needs) {
-                    gang.history.schedule_start.get_or_insert(now);
-                }
-            });
-        }
-    }
-
-    pub(super) fn note_satisfied(&mut self, keys: &[GangKey], now: Now) {
-        for key in keys {
-            self.cluster.gangs_mut().note(key, |gang| {
-                gang.history.once_satisfied = true;
-                gang.history.is_partial = true;
-                gang.history.rejected = None;
-                gang.history.schedule_start.get_or_insert(now);
-            });
-        }
-    }
+fn step_of(member: &Candidate, (attempts, first_queued_at): (u32, Duration), verdict: Verdict) -> Step {
+    let (pod, profile) = (member.pod.clone(), member.profile);
+    let (table, failure, gang, others) = (None, None, None, Vec::new());
+    Step { pod, profile, attempts, first_queued_at, verdict, table, failure, gang, others }
 }
 
 fn way(asked: &Asked, trial: &Trial, i: usize) -> Option<(WakeGroup, PodId)> {
@@ -496,18 +406,5 @@ fn way(asked: &Asked, trial: &Trial, i: usize) -> Option<(WakeGroup, PodId)> {
             Some((WakeGroup { shape, profile, refused_by: refusal.refused_by }, member.id))
         }
         _ => None,
-    }
-}
-
-/// Says in words how far a group came.
-fn words(shares: &[GangShare], root: Option<&(crate::model::PodKey, Arc<Refusal>)>) -> Arc<str> {
-    let of_gang = |s: &GangShare| {
-        format!("{}: {} of {} members that its quorum needs can be placed", s.gang, s.placeable, s.wanted)
-    };
-    let gangs: Vec<String> = shares.iter().map(of_gang).collect();
-    let gangs = gangs.join("; ");
-    match root {
-        Some((pod, refusal)) => format!("{gangs}; {pod} cannot: {}", refusal.message()).into(),
-        None => gangs.into(),
     }
 }

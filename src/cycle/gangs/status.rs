@@ -11,7 +11,7 @@ use crate::cycle::scheduler::Scheduler;
 use crate::framework::effect::{Effect, GroupStatusOrder};
 use crate::model::gang::{Dialect, GroupCondition, GroupPhase, GroupStatus, PodGroup};
 use crate::model::pod::PodPhase;
-use crate::model::{GangKey, Now, Object, Pod};
+use crate::model::{GangKey, Object, Pod};
 
 /// Members of a gang as the API server sees them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,8 +24,15 @@ struct Tally {
 }
 
 impl Scheduler {
+    /// Orders the status of PodGroups, once for all changes since effects were taken last.
+    pub(in crate::cycle) fn write_statuses(&mut self) {
+        for key in std::mem::take(&mut self.gangs.stale) {
+            self.write_status(&key);
+        }
+    }
+
     /// Orders the status of a gang's PodGroup, when it should say something else than it says.
-    pub(super) fn write_status(&mut self, key: &GangKey, _now: Now) {
+    fn write_status(&mut self, key: &GangKey) {
         if !self.gangs.common_rules().is_some_and(|rules| rules.writes_status) {
             return;
         }
@@ -38,7 +45,7 @@ impl Scheduler {
         if group.deleting {
             return;
         }
-        let status = self.status_of(&gang, group);
+        let status = self.status_of(&gang, group).held_by(kind);
         if status == group.status {
             self.gangs.written.remove(key);
             return;
@@ -52,7 +59,8 @@ impl Scheduler {
     }
 
     fn status_of(&self, gang: &Gang, group: &PodGroup) -> GroupStatus {
-        let pods: Vec<&Pod> = self.cluster.gang_pods(gang).into_iter().map(|(_, pod)| &**pod).collect();
+        let members = gang.members.keys().filter_map(|id| self.cluster.pod(*id));
+        let pods: Vec<&Pod> = members.map(|r| &*r.pod).collect();
         let running = pods.iter().filter(|p| p.phase == PodPhase::Running).count() as u32;
         let (succeeded, failed) = gang.ended();
         let ended = succeeded + failed;

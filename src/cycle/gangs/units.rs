@@ -14,7 +14,7 @@ impl Scheduler {
     pub(in crate::cycle) fn gang_of<'p>(&self, pod: &'p Pod) -> Option<&'p GangKey> {
         let profile = *self.profile_of.get(&pod.scheduler_name)?;
         self.gangs.rules.get(profile)?.as_ref()?;
-        pod.gang.as_ref().map(|mark| &mark.gang)
+        pod.member_of()
     }
 
     /// Puts a pod that is not placed into the unit of its gang group. Returns false when it is to be scheduled
@@ -88,7 +88,7 @@ impl Scheduler {
         let Some(rep) = self.queue.unit(unit).and_then(|u| u.gang.clone()) else { return false };
         if let Some(group) = self.gangs.groups.get_mut(&rep) {
             group.told.remove(&id);
-            let key = pod.gang.as_ref().map(|mark| &mark.gang);
+            let key = pod.member_of();
             if let Some(at) = group.keys.iter().position(|k| Some(k) == key) {
                 group.ready[at] = group.ready[at].saturating_sub(1);
             }
@@ -99,8 +99,8 @@ impl Scheduler {
             }
         }
         self.queue.detach(id);
-        if let Some(mark) = &pod.gang {
-            self.cluster.gangs_mut().note(&mark.gang, |_| ());
+        if let Some(key) = pod.member_of() {
+            self.cluster.gangs_mut().note(key, |_| ());
         }
         true
     }
@@ -183,6 +183,7 @@ impl Scheduler {
             let (pods, others) = self.dissolve(key);
             self.gangs.verdicts.remove(key);
             self.gangs.written.remove(key);
+            self.gangs.stale.remove(key);
             for other in others.iter().filter(|k| *k != key) {
                 self.form_group(other, now);
             }
@@ -200,8 +201,27 @@ impl Scheduler {
         if is != was {
             self.turn(&rep, is, now);
         }
+        self.heed_easier(&rep, now);
         self.gate_group(&rep, now);
-        self.write_status(key, now);
+        self.gangs.stale.insert(key.clone());
+    }
+
+    /// A refused group is defined otherwise now, or fewer of its members are wanted: it may fit.
+    fn heed_easier(&mut self, rep: &GangKey, now: Now) {
+        let Some(group) = self.gangs.groups.get(rep) else { return };
+        let (Some(unit), keys) = (group.unit, group.keys.clone()) else { return };
+        let needs = keys.iter().filter_map(|k| self.cluster.gangs().get(k)).map(|g| g.need());
+        let is_easier = needs.zip(&group.refused_with).any(|(now, then)| now < *then);
+        let mut is_redefined = false;
+        for key in &keys {
+            is_redefined |= self.cluster.gangs_mut().take_redefined(key);
+        }
+        if is_easier || is_redefined {
+            if let Some(own) = self.own_priority(unit) {
+                self.queue.reorder(unit, i64::from(own));
+            }
+            self.queue.wake_changed(unit, WakeReason::Changed, now.monotonic);
+        }
     }
 
     /// A group reached its quorum, so the rest of its pods are scheduled one by one; or it lost it.
@@ -261,7 +281,7 @@ impl Scheduler {
     /// The API server has confirmed a member.
     pub(in crate::cycle) fn note_bound(&mut self, id: PodId, now: Now) {
         let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) else { return };
-        let Some(key) = pod.gang.as_ref().map(|mark| &mark.gang) else { return };
+        let Some(key) = pod.member_of() else { return };
         self.cluster.gangs_mut().note_member(&pod, id, |member| {
             member.since = Some(now);
             member.deadline = None;

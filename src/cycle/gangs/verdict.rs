@@ -88,7 +88,7 @@ pub struct GangVerdict {
 pub const PLUGIN: &str = "Coscheduling";
 
 /// A refusal of a member for what became of its gang.
-pub(super) fn member_refusal(code: ReasonCode, subject: &str, total_nodes: usize) -> Refusal {
+pub(in crate::cycle) fn member_refusal(code: ReasonCode, subject: &str, total_nodes: usize) -> Refusal {
     let cause = Cause::new(PLUGIN, Code::UnschedulableAndUnresolvable, Reason::about(code, subject));
     Refusal::of_pod(cause, total_nodes, RefusedBy::default())
 }

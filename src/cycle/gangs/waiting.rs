@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use pellucid_api::reason::ReasonCode;
 
-use super::plan::{Asked, Fate};
-use super::verdict::{GangOutcome, member_refusal};
+use super::plan::{Asked, Fate, Trial};
+use super::verdict::{GangOutcome, GangRefusal, member_refusal};
 use crate::cluster::gangs::{Gang, Release};
 use crate::cluster::{ClusterEvent, Stage};
 use crate::cycle::decision::Outcome;
@@ -32,6 +32,13 @@ impl Scheduler {
                 self.cluster.set_stage(member.id, Stage::Waiting);
             }
         }
+        let is_quorum = self.have_quorum(&asked.keys);
+        if !is_quorum && !trial.failed().is_empty() && self.is_hopeless(&asked.keys) {
+            // What was placed here and now leaves nothing behind, not even an event: gangs that reject themselves
+            // in turn would wake each other for ever.
+            self.cluster.rollback(overlay);
+            return self.reject(asked, &trial, now);
+        }
         self.cluster.commit(overlay);
         self.end_round(asked, &trial, now);
         let mut steps = Vec::new();
@@ -42,7 +49,7 @@ impl Scheduler {
             }
         }
         let placed = trial.placed.iter().sum();
-        if self.have_quorum(&asked.keys) {
+        if is_quorum {
             let outcome = GangOutcome::Placed { members: placed, order: trial.order };
             self.store_gang_verdict(asked, outcome, now);
             self.permit_waiting(&asked.keys, now);
@@ -51,14 +58,19 @@ impl Scheduler {
         let refusal = Arc::new(self.account(asked, &trial, vec![trial.order]));
         self.counters.refused += 1;
         self.store_gang_verdict(asked, GangOutcome::Waiting { placed, refusal: refusal.clone() }, now);
-        if !trial.failed().is_empty() && self.is_hopeless(&asked.keys) {
-            self.release_waiting(&asked.rep, ReasonCode::GangRejected, &refusal.message, now);
-        }
         steps.extend(self.refuse_members(asked, &refusal, Some(&trial), now));
-        if self.queue.unit(asked.unit).is_some() {
+        if self.is_still(asked.unit, &asked.rep) {
             self.park(asked, Some(&trial), now);
         }
         steps
+    }
+
+    /// Too much of the quorum is missing: the members that wait since earlier give their places up too.
+    fn reject(&mut self, asked: &Asked, trial: &Trial, now: Now) -> Vec<Step> {
+        let refusal = self.account(asked, trial, vec![trial.order]);
+        let refusal = GangRefusal { code: ReasonCode::GangRejected, ..refusal };
+        self.release_waiting(&asked.rep, ReasonCode::GangRejected, &refusal.message, now);
+        self.refuse_group(asked, refusal, Some(trial), now)
     }
 
     fn begin_wait(&mut self, asked: &Asked, i: usize, now: Now) {
@@ -132,15 +144,20 @@ impl Scheduler {
         for key in &keys {
             let waits = self.cluster.gangs().get(key).is_some_and(|g| g.counts.waiting > 0);
             if waits {
+                self.counters.gang_timeouts += 1;
                 self.cluster.gangs_mut().note(key, |gang| gang.history.timeouts += 1);
             }
         }
         let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
         let message = format!("{}: the wait for the other members ran out", names.join(", "));
         self.release_waiting(rep, ReasonCode::GangWaitTimeout, &message, now);
+        if let Some(unit) = self.gangs.groups.get(rep).and_then(|g| g.unit) {
+            let at_least = self.gangs.common_rules().map(|r| r.backoff).unwrap_or_default();
+            self.queue.back_off(unit, at_least, now.monotonic);
+        }
     }
 
-    /// Gives up the places of a group's waiting members; they are tried again, all together, after a backoff.
+    /// Gives up the places of a group's waiting members; they are tried again all together, when the caller says.
     pub(super) fn release_waiting(&mut self, rep: &GangKey, code: ReasonCode, message: &str, now: Now) {
         let Some(keys) = self.gangs.groups.get(rep).map(|g| g.keys.clone()) else { return };
         let waiting = self.waiting_of(&keys);
@@ -171,10 +188,6 @@ impl Scheduler {
         let attempts = unit.and_then(|u| self.queue.unit(u)).map_or(0, |u| u.attempts);
         let outcome = GangOutcome::Released { code, message: message.into(), members };
         self.keep_gang_verdict(&keys, attempts, outcome, now);
-        if let Some(unit) = unit {
-            let at_least = self.gangs.common_rules().map(|r| r.backoff).unwrap_or_default();
-            self.queue.back_off(unit, at_least, now.monotonic);
-        }
         for event in &events {
             self.wake(event, now);
         }

@@ -125,6 +125,7 @@ impl<'a> Words<'a> {
         let mut claims = self.claims();
         let first = claims.next()?;
         let mut problems: Vec<_> = claims.filter_map(|other| first.contradiction(other)).collect();
+        let names_two = !problems.is_empty();
         let gang = GangKey { namespace: pod.key.namespace.clone(), name: Name::new(first.name) };
         let (needs_group, terms) = match first.dialect {
             Dialect::Unicore => (false, self.unicore(&mut problems)),
@@ -132,7 +133,7 @@ impl<'a> Words<'a> {
             Dialect::KubeBatch | Dialect::Native => (true, GangTerms::default()),
         };
         let (dialect, problems) = (first.dialect, problems.into());
-        Some(GangMark { gang, dialect, needs_group, is_shadow: false, terms, problems })
+        Some(GangMark { gang, dialect, needs_group, is_shadow: false, names_two, terms, problems })
     }
 
     /// Labels of scheduler-plugins and annotations of Koordinator. Returns whether a PodGroup is needed, too.
@@ -201,6 +202,7 @@ impl<'a> Words<'a> {
             dialect: Dialect::KubeBatch,
             needs_group: false,
             is_shadow: true,
+            names_two: false,
             terms: GangTerms { min: Some(min.unwrap_or(1)), ..GangTerms::default() },
             problems: problems.into(),
         }

@@ -88,6 +88,7 @@ fn a_gang_is_named_in_five_dialects() {
             dialect,
             needs_group,
             is_shadow: false,
+            names_two: false,
             terms: GangTerms { min, ..GangTerms::default() },
             problems: Box::default(),
         };

@@ -275,6 +275,10 @@ fn pod_of(kind: &Kind, workload: &Value) -> Value {
     if !metadata.is_object() {
         metadata = json!({});
     }
+    // A template may have a name, as people write them; pods are named after their workload.
+    for field in ["name", "namespace"] {
+        metadata.as_object_mut().map(|fields| fields.remove(field));
+    }
     metadata["generateName"] = format!("{}-", meta::text(workload, "name")).into();
     metadata["ownerReferences"] = owner(kind, workload);
     json!({"metadata": metadata, "spec": template["spec"]})

@@ -1,0 +1,124 @@
+//! Gangs: one of 1,000 equal members on 5,000 nodes, 500 of 20 on 1,000 nodes, and 10,000 pending members that are
+//! there when the scheduler starts.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+use pellucid::cluster::Input;
+use pellucid::cycle::Scheduler;
+use pellucid::cycle::decision::Outcome;
+use pellucid::framework::effect::Effect;
+use pellucid::model::gang::{Dialect, GangMark, GangTerms};
+use pellucid::model::time::NoProbe;
+use pellucid::model::{GangKey, Pod};
+
+use super::line;
+use super::world::{NODES, empty_scheduler, node, now, pod, spec};
+
+fn member(gang: &str, i: usize, min: u32) -> Arc<Pod> {
+    let mut made = pod(&format!("{gang}-{i:04}"), spec(0));
+    let mark = GangMark {
+        gang: GangKey::new("default", gang),
+        dialect: Dialect::Koordinator,
+        needs_group: false,
+        is_shadow: false,
+        names_two: false,
+        terms: GangTerms { min: Some(min), ..GangTerms::default() },
+        problems: Box::default(),
+    };
+    Arc::make_mut(&mut made).gang = Some(Arc::new(mark));
+    made
+}
+
+fn members(gangs: usize, size: usize) -> Vec<Arc<Pod>> {
+    // Created one of each gang at a time, as many jobs at once do.
+    let all = (0..size).flat_map(|i| (0..gangs).map(move |g| (g, i)));
+    all.map(|(g, i)| member(&format!("gang-{g:03}"), i, size as u32)).collect()
+}
+
+fn on_nodes(n: usize) -> Scheduler {
+    let mut scheduler = empty_scheduler(true);
+    let nodes = (0..n).map(|i| Arc::new(node(i))).collect();
+    scheduler.apply(Input::NodesReset { nodes, quarantined: Vec::new() }, now());
+    scheduler
+}
+
+/// Plans until nothing is active; returns the members that were placed.
+fn plan(scheduler: &mut Scheduler) -> usize {
+    let mut placed = 0;
+    while let Some(step) = scheduler.step(now(), &NoProbe) {
+        placed += step.all().filter(|s| matches!(s.verdict.outcome, Outcome::Placed { .. })).count();
+        black_box(scheduler.take_effects());
+    }
+    placed
+}
+
+/// Returns the milliseconds in which one gang of so many equal members is planned.
+fn large(size: usize) -> f64 {
+    let run = || {
+        let mut scheduler = on_nodes(NODES);
+        for pod in members(1, size) {
+            scheduler.apply(Input::PodApplied(pod), now());
+        }
+        let start = Instant::now();
+        assert_eq!(plan(&mut scheduler), size);
+        start.elapsed().as_secs_f64() * 1e3
+    };
+    (0..5).map(|_| run()).fold(f64::MAX, f64::min)
+}
+
+/// Returns the pods per second with which 500 gangs of 20 are planned.
+fn many() -> f64 {
+    let run = || {
+        let mut scheduler = on_nodes(1_000);
+        for pod in members(500, 20) {
+            scheduler.apply(Input::PodApplied(pod), now());
+        }
+        let start = Instant::now();
+        assert_eq!(plan(&mut scheduler), 10_000);
+        10_000.0 / start.elapsed().as_secs_f64()
+    };
+    (0..3).map(|_| run()).fold(0.0, f64::max)
+}
+
+/// Returns the milliseconds from the first list to the first bind order when 10,000 members are pending.
+fn at_start() -> f64 {
+    let run = || {
+        let pods = members(500, 20);
+        let mut scheduler = empty_scheduler(true);
+        let nodes = (0..NODES).map(|i| Arc::new(node(i))).collect();
+        let start = Instant::now();
+        scheduler.apply(Input::NodesReset { nodes, quarantined: Vec::new() }, now());
+        scheduler.apply(Input::PodsReset { pods, quarantined: Vec::new() }, now());
+        loop {
+            scheduler.step(now(), &NoProbe).expect("a gang is ready");
+            if scheduler.take_effects().iter().any(|e| matches!(e, Effect::Bind(_))) {
+                return start.elapsed().as_secs_f64() * 1e3;
+            }
+        }
+    };
+    (0..3).map(|_| run()).fold(f64::MAX, f64::min)
+}
+
+/// Returns the milliseconds in which a gang is refused that lacks room for its last member.
+fn refused(size: usize) -> f64 {
+    let mut scheduler = on_nodes(10);
+    let mut pods = members(1, size);
+    let room: usize = (0..10).map(|_| 110).sum::<usize>();
+    pods.truncate(size.min(room + 100));
+    for pod in pods {
+        scheduler.apply(Input::PodApplied(pod), now());
+    }
+    let start = Instant::now();
+    assert_eq!(plan(&mut scheduler), 0);
+    start.elapsed().as_secs_f64() * 1e3
+}
+
+/// Prints the rows.
+pub(crate) fn print() {
+    line("a gang of 1,000 equal members, planned", large(1_000), "ms", "50", "5");
+    line("500 gangs of 20 on 1,000 nodes", many(), "pods/s", "-", "-");
+    line("10,000 pending members at start, first bind", at_start(), "ms", "-", "-");
+    line("a gang of 1,200 refused for want of 100 places", refused(1_200), "ms", "-", "-");
+}

@@ -1,0 +1,109 @@
+//! The gangs of the demo: one that runs, one below its quorum, one that cannot fit, one whose members wait for each
+//! other; and a line about each for people.
+
+use std::io::{self, Write};
+
+use comfy_table::{ContentArrangement, Table, presets};
+use serde_json::{Value, json};
+
+use super::cluster::{NAMESPACE, in_pool, pod, with, with_gpus};
+use crate::cluster::Gang;
+use crate::cycle::gangs::{GangOutcome, gate};
+use crate::diagnosis::Root;
+
+const POD_GROUP: &str = "scheduling.x-k8s.io/pod-group";
+/// How long the members that wait do so: longer than anybody looks at the demo.
+const LONG: &str = "24h";
+
+/// Returns the objects, each gang in another dialect where it can be.
+pub(super) fn objects() -> Vec<Value> {
+    let mut all = vec![pod_group("ranks", 4), pod_group("too-many-gpus", 3)];
+    all.extend((1..=4).map(|n| of_group("ranks", in_pool(pod(&format!("ranks-{n}"), "1", "2Gi"), "memory"))));
+    all.extend((1..=2).map(|n| short_of_one(&format!("crew-{n}"))));
+    let wide = |n| with_gpus(pod(&format!("too-many-gpus-{n}"), "4", "8Gi"), 8);
+    all.extend((1..=3).map(|n| of_group("too-many-gpus", wide(n))));
+    all.extend((1..=2).map(|n| patient(pod(&format!("render-{n}"), "250m", "256Mi"))));
+    all.push(patient(in_pool(pod("render-3", "250m", "256Mi"), "repair")));
+    all
+}
+
+fn pod_group(name: &str, min: u32) -> Value {
+    json!({
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"minMember": min},
+    })
+}
+
+fn of_group(group: &str, mut pod: Value) -> Value {
+    pod["metadata"]["labels"][POD_GROUP] = group.into();
+    pod
+}
+
+/// One of two where three are wanted.
+fn short_of_one(name: &str) -> Value {
+    let mut pod = pod(name, "500m", "512Mi");
+    pod["metadata"]["labels"]["gang.unicore.mcyou.cn/name"] = "crew".into();
+    pod["metadata"]["labels"]["gang.unicore.mcyou.cn/available-count"] = "3".into();
+    pod
+}
+
+/// One of three that keeps its place while the others are tried.
+fn patient(pod: Value) -> Value {
+    let annotations = json!({
+        "gang.scheduling.koordinator.sh/name": "render",
+        "gang.scheduling.koordinator.sh/min-available": "3",
+        "gang.scheduling.koordinator.sh/mode": "NonStrict",
+        "gang.scheduling.koordinator.sh/waiting-time": LONG,
+    });
+    with(pod, "/metadata/annotations", annotations)
+}
+
+/// Returns how many members have a place and wait for the others.
+pub(super) fn waiting(root: &Root) -> usize {
+    root.cluster.gangs().all().values().map(|gang| gang.counts.waiting as usize).sum()
+}
+
+/// Writes a line per gang.
+pub(super) fn write(root: &Root, out: &mut dyn Write) -> io::Result<()> {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(110).set_header(["gang", "members", "what became of it"]);
+    for gang in root.cluster.gangs().all().values() {
+        table.add_row([gang.key.to_string(), members(gang), what(root, gang)]);
+    }
+    writeln!(out, "{table}")
+}
+
+/// Says where the members are, and how many are wanted.
+fn members(gang: &Gang) -> String {
+    let counts = gang.counts;
+    let named = [
+        (counts.bound, "bound"),
+        (counts.waiting, "waiting"),
+        (counts.permitted, "on the way"),
+        (counts.pending, "pending"),
+    ];
+    let some: Vec<String> =
+        named.iter().filter(|(n, _)| *n > 0).map(|(n, stage)| format!("{n} {stage}")).collect();
+    format!("{}; {} make a quorum", some.join(", "), gang.definition.min)
+}
+
+fn what(root: &Root, gang: &Gang) -> String {
+    if gang.is_satisfied() {
+        return "Has its quorum.".into();
+    }
+    let gangs = root.cluster.gangs();
+    let pending = |key: &crate::model::GangKey| gangs.get(key).map_or(0, |g| g.counts.pending);
+    if let Some(block) = gate::block(gangs, &gang.key, pending) {
+        return format!("Not tried: {}.", block.message());
+    }
+    match root.gang_verdicts.get(&gang.key).map(|verdict| &verdict.outcome) {
+        Some(GangOutcome::Refused(refusal)) => format!("Refused: {}", refusal.message),
+        Some(GangOutcome::Waiting { refusal, .. }) => {
+            format!("Its members keep their places and wait: {}", refusal.message)
+        }
+        Some(GangOutcome::Released { message, .. }) => format!("Gave its places up: {message}"),
+        Some(GangOutcome::Placed { .. }) | None => "Under way.".into(),
+    }
+}

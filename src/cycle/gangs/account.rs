@@ -1,0 +1,121 @@
+//! The account of an attempt: how far a group came and who stopped it, and the rounds that Koordinator counts.
+
+use std::sync::Arc;
+
+use pellucid_api::reason::ReasonCode;
+
+use super::plan::{Asked, Fate, Trial};
+use super::verdict::{GangRefusal, GangShare};
+use crate::cluster::gangs::LastTry;
+use crate::cycle::decision::Refusal;
+use crate::cycle::scheduler::Scheduler;
+use crate::model::collections::FxHashMap;
+use crate::model::{GangKey, Now, PodId, PodKey};
+
+impl Scheduler {
+    /// Makes the account of a group that was not placed.
+    pub(super) fn account(&self, asked: &Asked, trial: &Trial, orders: Vec<&'static str>) -> GangRefusal {
+        let total = asked.keys.iter().zip(&asked.needs).zip(&trial.placed);
+        let shares: Vec<GangShare> = total
+            .map(|((gang, wanted), placed)| GangShare {
+                gang: gang.clone(),
+                wanted: *wanted,
+                placeable: *placed,
+            })
+            .collect();
+        let is_short = |i: &usize| {
+            let gang = asked.candidates[*i].gang;
+            trial.placed[gang] < asked.needs[gang]
+        };
+        let failed = trial.failed();
+        let root = failed.iter().copied().find(is_short).or(failed.first().copied());
+        let root = root.and_then(|i| match &trial.fates[i] {
+            Fate::Failed(refusal) => Some((asked.candidates[i].pod.key.clone(), refusal.clone())),
+            _ => None,
+        });
+        let of_room = root.as_ref().is_some_and(|(_, refusal)| {
+            refusal
+                .reasons()
+                .any(|(r, _)| matches!(r.code, ReasonCode::InsufficientResource | ReasonCode::TooManyPods))
+        });
+        let code = match of_room {
+            true => ReasonCode::GangInsufficientCapacity,
+            false => ReasonCode::GangMemberUnschedulable,
+        };
+        let asked_for_not =
+            trial.fates.iter().enumerate().filter(|(i, f)| matches!(f, Fate::NotAsked) && is_short(i));
+        let not_evaluated = asked_for_not.count() as u32;
+        let message = words(&shares, root.as_ref());
+        GangRefusal { code, message, root_cause: root, shares, not_evaluated, orders }
+    }
+
+    /// Koordinator's rounds: when every waiting member was tried in this one, the next begins.
+    pub(super) fn begin_round(&mut self, asked: &Asked) {
+        for (at, key) in asked.keys.iter().enumerate() {
+            let waiting: Vec<PodId> =
+                asked.candidates.iter().filter(|c| c.gang == at).map(|c| c.id).collect();
+            self.cluster.gangs_mut().note(key, |gang| {
+                let cycle = gang.history.schedule_cycle;
+                if waiting.iter().all(|id| gang.members.get(id).is_some_and(|m| m.round == cycle)) {
+                    gang.history.schedule_cycle += 1;
+                    gang.history.is_cycle_valid = true;
+                }
+            });
+        }
+    }
+
+    /// Notes who was tried in this round, and how each fared.
+    pub(super) fn end_round(&mut self, asked: &Asked, trial: &Trial, now: Now) {
+        let mut of_gang: FxHashMap<usize, Vec<(PodId, LastTry)>> = FxHashMap::default();
+        for (i, member) in asked.candidates.iter().enumerate() {
+            let last = match &trial.fates[i] {
+                Fate::NotAsked => LastTry::NotEvaluated,
+                Fate::Placed(..) => LastTry::Placeable,
+                Fate::Failed(_) => LastTry::Failed,
+            };
+            of_gang.entry(member.gang).or_default().push((member.id, last));
+        }
+        for (at, key) in asked.keys.iter().enumerate() {
+            let lasts = of_gang.remove(&at).unwrap_or_default();
+            self.cluster.gangs_mut().note(key, |gang| {
+                let cycle = gang.history.schedule_cycle;
+                for (id, last) in lasts {
+                    if last == LastTry::Failed && asked.is_strict {
+                        gang.history.is_cycle_valid = false;
+                    }
+                    if let Some(member) = gang.members.get_mut(&id) {
+                        member.round = cycle;
+                        member.last = last;
+                    }
+                }
+                if trial.n_placed() > 0 && trial.is_quorum(&asked.needs) {
+                    gang.history.schedule_start.get_or_insert(now);
+                }
+            });
+        }
+    }
+
+    pub(super) fn note_satisfied(&mut self, keys: &[GangKey], now: Now) {
+        for key in keys {
+            self.cluster.gangs_mut().note(key, |gang| {
+                gang.history.once_satisfied = true;
+                gang.history.is_partial = true;
+                gang.history.rejected = None;
+                gang.history.schedule_start.get_or_insert(now);
+            });
+        }
+    }
+}
+
+/// Says in words how far a group came.
+fn words(shares: &[GangShare], root: Option<&(PodKey, Arc<Refusal>)>) -> Arc<str> {
+    let of_gang = |s: &GangShare| {
+        format!("{}: {} of {} members that its quorum needs can be placed", s.gang, s.placeable, s.wanted)
+    };
+    let gangs: Vec<String> = shares.iter().map(of_gang).collect();
+    let gangs = gangs.join("; ");
+    match root {
+        Some((pod, refusal)) => format!("{gangs}; {pod} cannot: {}", refusal.message()).into(),
+        None => gangs.into(),
+    }
+}

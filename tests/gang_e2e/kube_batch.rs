@@ -1,0 +1,82 @@
+//! kube-batch: a group holds the pods of several Jobs, and is in a queue.
+
+use serde_json::{Value, json};
+
+use crate::made::{KUBE_BATCH, document, group, names, nodes};
+use crate::running::{pod, start};
+
+fn in_queue(mut group: Value, queue: &str) -> Value {
+    group["spec"]["queue"] = queue.into();
+    group
+}
+
+fn member(name: &str, group: &str) -> Value {
+    crate::made::annotated(pod(name, 1000), "scheduling.k8s.io/group-name", group)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_group_of_two_jobs_that_needs_both_is_refused_for_a_huge_pod() {
+    let mut running = start(nodes(1, 6)).await;
+    running.create([group(KUBE_BATCH, "mixed", 12)]);
+    running.create(document("two_jobs"));
+    let small = running.run_and_wait("small-", 0, 6).await;
+    let huge = running.run_and_wait("huge-", 0, 6).await;
+    let words = "gang default/mixed: 6 of 12 members that its quorum needs can be placed; default/huge-";
+    running.all_told(&small, words).await;
+    let message = running.refused_for(&small[0], "GangSiblingUnschedulable");
+    assert!(message.contains("Insufficient cpu"), "{message}");
+    assert_eq!(huge.len(), 6);
+    let status = running.group_status(KUBE_BATCH, "mixed", "tried", &json!({"phase": "Pending"})).await;
+    let condition = &status["conditions"][0];
+    assert_eq!(
+        (&condition["type"], &condition["reason"]),
+        (&json!("Unschedulable"), &json!("NotEnoughResources"))
+    );
+    // Nothing is held for it.
+    running.create([pod("single", 6000)]);
+    running.bound("single").await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_a_quorum_of_six_the_small_pods_run() {
+    let mut running = start(nodes(1, 6)).await;
+    running.create([group(KUBE_BATCH, "mixed", 6)]);
+    running.create(document("two_jobs"));
+    running.run_and_wait("small-", 6, 0).await;
+    running.run_and_wait("huge-", 0, 6).await;
+    running.group_status(KUBE_BATCH, "mixed", "six run", &json!({"phase": "Running", "running": 6})).await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_jobs_whose_quorum_is_both_run_together() {
+    let mut jobs = document("two_jobs");
+    jobs[1]["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = json!("1");
+    let [small, huge] = <[Value; 2]>::try_from(jobs).expect("two Jobs");
+    let mut running = start(nodes(2, 6)).await;
+    running.create([group(KUBE_BATCH, "mixed", 12), small]);
+    // Half of it waits for the other half.
+    running.run_and_wait("small-", 0, 6).await;
+    running.create([huge]);
+    running.run_and_wait("small-", 6, 0).await;
+    running.run_and_wait("huge-", 6, 0).await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_group_waits_for_its_queue_and_needs_none_for_the_default() {
+    let mut running = start(nodes(1, 6)).await;
+    running.create([
+        in_queue(group(KUBE_BATCH, "named", 2), "research"),
+        in_queue(group(KUBE_BATCH, "plain", 2), "default"),
+    ]);
+    let of = |group: &str| names(group, 2).iter().map(|name| member(name, group)).collect::<Vec<_>>();
+    running.create(of("plain").into_iter().chain(of("named")));
+    running.all_run(&names("plain", 2)).await;
+    running.all_told(&names("named", 2), "research").await;
+    running.refused_for("named-0", "GangQueueMissing");
+    running.create([json!({"apiVersion": KUBE_BATCH, "kind": "Queue", "metadata": {"name": "research"}, "spec": {"weight": 1}})]);
+    running.all_run(&names("named", 2)).await;
+    running.stop().await;
+}

@@ -1,0 +1,370 @@
+//! What must hold of gangs whatever happens: members come and go, Bindings fail, nodes are lost, waits run out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid::cluster::gangs::{Gang, GangCounts};
+use pellucid::cluster::{Input, Stage};
+use pellucid::cycle::decision::Outcome;
+use pellucid::framework::effect::{BindOrder, BindOutcome, EffectReport};
+use pellucid::model::gang::{Dialect, GangMode, GangTerms};
+use pellucid::model::pod::PodPhase;
+use pellucid::model::{GangKey, Pod};
+use pellucid::queue::QueueStage;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::driver::Core;
+use crate::made::{core_with, in_dialect, single, terms};
+
+const GANGS: usize = 4;
+const PODS: usize = 7;
+const NODES: usize = 4;
+
+/// Something that happens; orders are taken modulo those that are open.
+#[derive(Clone, Debug)]
+enum Happening {
+    /// A member of a gang appears.
+    Member(usize, usize),
+    /// A pod of no gang.
+    Single(usize),
+    Gone(usize, usize),
+    Ended(usize, usize, bool),
+    Node(usize, i64),
+    NodeGone(usize),
+    Steps(usize),
+    Wait(u64),
+    Reported(usize, usize),
+    /// The watch is faster than the report.
+    Confirmed(usize),
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    use Happening::*;
+    prop_oneof![
+        12 => (0..GANGS, 0..PODS).prop_map(|(g, p)| Member(g, p)),
+        2 => (0..PODS).prop_map(Single),
+        3 => (0..=GANGS, 0..PODS).prop_map(|(g, p)| Gone(g, p)),
+        1 => (0..GANGS, 0..PODS, any::<bool>()).prop_map(|(g, p, well)| Ended(g, p, well)),
+        3 => (0..NODES, 1..6i64).prop_map(|(n, room)| Node(n, room * 1000)),
+        1 => (0..NODES).prop_map(NodeGone),
+        8 => (1..4usize).prop_map(Steps),
+        4 => (0..20_000u64).prop_map(Wait),
+        6 => (0..8usize, 0..5usize).prop_map(|(i, how)| Reported(i, how)),
+        2 => (0..8usize).prop_map(Confirmed),
+    ]
+}
+
+/// What a gang is: dialect, mode, quorum, whether its members differ.
+#[derive(Clone, Debug)]
+struct Kind {
+    dialect: Dialect,
+    is_strict: bool,
+    min: u32,
+    is_mixed: bool,
+}
+
+fn kind() -> impl Strategy<Value = Kind> {
+    let dialect = prop::sample::select(vec![Dialect::Unicore, Dialect::Coscheduling, Dialect::Koordinator]);
+    (dialect, any::<bool>(), 1..5u32, any::<bool>()).prop_map(|(dialect, is_strict, min, is_mixed)| Kind {
+        dialect,
+        is_strict,
+        min,
+        is_mixed,
+    })
+}
+
+struct Life {
+    core: Core,
+    kinds: Vec<Kind>,
+    pods: BTreeMap<String, Pod>,
+    nodes: BTreeSet<usize>,
+    open: Vec<BindOrder>,
+    uids: usize,
+}
+
+impl Life {
+    fn new(kinds: Vec<Kind>) -> Self {
+        let (pods, nodes) = (BTreeMap::new(), BTreeSet::new());
+        Self { core: core_with(&[]), kinds, pods, nodes, open: Vec::new(), uids: 0 }
+    }
+
+    fn happen(&mut self, what: &Happening) {
+        match *what {
+            Happening::Member(g, p) => self.create(&self.member(g, p)),
+            Happening::Single(p) => self.create(&single(&format!("s-{p}"), 1000)),
+            Happening::Gone(g, p) => self.remove(&name(g, p)),
+            Happening::Ended(g, p, well) => self.end(&name(g, p), well),
+            Happening::Node(n, room) => {
+                self.nodes.insert(n);
+                self.core.see_node(&format!("n{n}"), room);
+            }
+            Happening::NodeGone(n) => {
+                self.nodes.remove(&n);
+                self.core.apply(Input::NodeDeleted(format!("n{n}").as_str().into()));
+            }
+            Happening::Steps(n) => (0..n).for_each(|_| self.step()),
+            Happening::Wait(milliseconds) => self.core.wait(Duration::from_millis(milliseconds)),
+            Happening::Reported(i, how) => self.report(i, how),
+            Happening::Confirmed(i) => self.confirm(i),
+        }
+        self.take_orders();
+        self.check();
+    }
+
+    fn member(&self, g: usize, p: usize) -> Pod {
+        let kind = &self.kinds[g];
+        let mode = if kind.is_strict { GangMode::Strict } else { GangMode::NonStrict };
+        let wait = Some(Duration::from_secs(15));
+        let terms = GangTerms { mode: Some(mode), wait, ..terms(kind.min) };
+        let size = if kind.is_mixed { 500 * (p as i64 + 1) } else { 1000 };
+        in_dialect(kind.dialect, &format!("g{g}"), &name(g, p), size, terms)
+    }
+
+    fn create(&mut self, pod: &Pod) {
+        if self.pods.contains_key(&*pod.key.name) {
+            return;
+        }
+        self.uids += 1;
+        let pod = Pod { uid: format!("uid-{}", self.uids).into(), ..pod.clone() };
+        self.core.see(&pod);
+        self.pods.insert(pod.key.name.to_string(), pod);
+    }
+
+    fn remove(&mut self, name: &str) {
+        if let Some(pod) = self.pods.remove(name) {
+            self.core.delete(&pod);
+        }
+    }
+
+    fn end(&mut self, name: &str, well: bool) {
+        let Some(pod) = self.pods.get_mut(name).filter(|pod| pod.node_name.is_some()) else { return };
+        pod.phase = if well { PodPhase::Succeeded } else { PodPhase::Failed };
+        self.core.see(&pod.clone());
+    }
+
+    fn step(&mut self) {
+        let Some(step) = self.core.step() else { return };
+        for judged in step.all() {
+            let is_placed = self.core.stage(&judged.pod).is_some_and(Stage::is_placed);
+            let has_place = matches!(judged.verdict.outcome, Outcome::Placed { .. });
+            assert!(!is_placed || has_place, "{} was refused and holds a place", judged.pod.key);
+        }
+        if let Some(key) = &step.gang {
+            let gang = self.core.scheduler.cluster().gangs().get(key).expect("the gang is known");
+            let is_strict = gang.definition.mode == GangMode::Strict;
+            let any = step.all().any(|s| matches!(s.verdict.outcome, Outcome::Placed { .. }));
+            assert!(!is_strict || !any || has_quorum(gang), "{key} was placed below its quorum: {gang:?}");
+            assert!(!is_strict || gang.counts.waiting == 0, "{key} is strict and waits");
+        }
+    }
+
+    /// A Binding is ordered only of a gang that has its quorum then.
+    fn take_orders(&mut self) {
+        for order in self.core.orders() {
+            let pod = self.pods.get(&*order.pod.key.name).filter(|p| p.uid == order.pod.uid);
+            if let Some(gang) = pod.and_then(|p| self.core.scheduler.cluster().gangs().of(p)) {
+                assert!(has_quorum(gang), "{} is bound below its quorum: {gang:?}", order.pod.key);
+            }
+            self.open.push(order);
+        }
+    }
+
+    fn report(&mut self, i: usize, how: usize) {
+        if self.open.is_empty() {
+            return;
+        }
+        let order = self.open.remove(i % self.open.len());
+        let node_is_there = self.nodes.iter().any(|n| *order.node == *format!("n{n}"));
+        let pod = self.pods.get_mut(&*order.pod.key.name).filter(|p| p.uid == order.pod.uid);
+        let outcome = match (how, pod) {
+            (_, None) => BindOutcome::Gone,
+            (0, _) => BindOutcome::Refused { status: 500, reason: "".into(), message: "no".into() },
+            (_, Some(_)) if !node_is_there => {
+                BindOutcome::Refused { status: 404, reason: "NotFound".into(), message: "no node".into() }
+            }
+            (_, Some(pod)) => {
+                pod.node_name = Some(order.node.clone());
+                BindOutcome::Bound
+            }
+        };
+        let (id, uid) = (order.id, order.pod.uid.clone());
+        self.core.apply(Input::Report(EffectReport::BindDone { id, uid, outcome }));
+    }
+
+    fn confirm(&mut self, i: usize) {
+        if self.open.is_empty() {
+            return;
+        }
+        let order = self.open[i % self.open.len()].clone();
+        if let Some(pod) = self.pods.get_mut(&*order.pod.key.name).filter(|p| p.uid == order.pod.uid) {
+            pod.node_name = Some(order.node.clone());
+            pod.phase = PodPhase::Running;
+            let pod = pod.clone();
+            self.core.see(&pod);
+        }
+    }
+
+    /// What holds at every moment.
+    fn check(&self) {
+        let cluster = self.core.scheduler.cluster();
+        for (key, gang) in cluster.gangs().all() {
+            assert_eq!(counted(&self.core, gang), gang.counts, "{key}");
+            let counts = gang.counts;
+            let live = counts.pending + counts.waiting + counts.permitted + counts.bound;
+            assert_eq!(gang.created(), live + gang.finished.len() as u32, "{key}");
+            assert_eq!(gang.created() as usize, self.existing(key), "{key}");
+            for (id, member) in &gang.members {
+                let stage = cluster.pod(*id).expect("a member is in the state").stage;
+                assert_eq!(stage == Stage::Waiting, member.deadline.is_some(), "{key} {stage:?} {member:?}");
+                self.check_unit(key, *id, stage);
+            }
+        }
+        for node in cluster.present() {
+            for resource in cluster.columns().offered() {
+                let columns = cluster.columns();
+                let over = columns.requested(*node, resource) - columns.allocatable(*node, resource);
+                // A node may have shrunk under its pods.
+                assert!(over <= 40_000, "{over} over");
+            }
+        }
+    }
+
+    /// A pending member is in exactly one unit: that of its group while the group is short of its quorum.
+    fn check_unit(&self, key: &GangKey, id: pellucid::model::PodId, stage: Stage) {
+        let queue = self.core.scheduler.queue();
+        let unit = queue.unit_of(id).and_then(|unit| queue.unit(unit));
+        match stage {
+            Stage::Pending => {
+                let unit = unit.unwrap_or_else(|| panic!("a pending member of {key} is in no unit"));
+                let gang = self.core.scheduler.cluster().gangs().get(key).expect("known");
+                assert_eq!(unit.gang.is_none(), gang.is_satisfied(), "{key}: {unit:?} {gang:?}");
+                assert!(unit.pods.contains(&id));
+                assert_ne!(unit.stage, QueueStage::InFlight, "{key} is pending and in flight");
+            }
+            Stage::Bound => {}
+            _ => assert_eq!(unit.map(|u| u.stage), Some(QueueStage::InFlight), "a placed member of {key}"),
+        }
+    }
+
+    fn existing(&self, key: &GangKey) -> usize {
+        self.pods.values().filter(|pod| pod.member_of() == Some(key)).count()
+    }
+
+    /// Nothing goes wrong any more and everything has its time.
+    fn settle(&mut self) {
+        for _ in 0..200 {
+            while let Some(at) =
+                self.core.scheduler.next_deadline().filter(|_| !self.core.scheduler.has_work())
+            {
+                if at > self.core.now.monotonic + Duration::from_secs(60) {
+                    break;
+                }
+                self.core.wait(at.saturating_sub(self.core.now.monotonic).max(Duration::from_millis(1)));
+                self.check();
+            }
+            self.step();
+            self.take_orders();
+            while !self.open.is_empty() {
+                self.report(0, 4);
+                self.take_orders();
+            }
+            self.check();
+        }
+    }
+
+    /// A scheduler that knows only what the API server holds would place no strict gang and no single.
+    fn nothing_is_left_behind(&self) {
+        let mut fresh = core_with(&[]);
+        let cluster = self.core.scheduler.cluster();
+        for node in cluster.present() {
+            let node = cluster.node(*node).expect("present").clone();
+            fresh.apply(Input::NodeApplied(node));
+        }
+        self.pods.values().for_each(|pod| fresh.see(pod));
+        for n in 0.. {
+            assert!(n < 1_000, "gangs keep waking each other");
+            let Some(step) = fresh.step() else { break };
+            let is_strict = step.pod.gang.as_ref().is_none_or(|m| m.terms.mode == Some(GangMode::Strict));
+            for judged in step.all().filter(|_| is_strict) {
+                if let Outcome::Placed { node, .. } = &judged.verdict.outcome {
+                    let message = self.core.message(&judged.pod);
+                    panic!("{} fits on {node} and was left behind: {message}", judged.pod.key);
+                }
+            }
+        }
+    }
+
+    fn everybody_goes(&mut self) {
+        let names: Vec<String> = self.pods.keys().cloned().collect();
+        names.iter().for_each(|name| self.remove(name));
+        self.core.orders();
+        let scheduler = &self.core.scheduler;
+        assert_eq!(scheduler.n_in_flight(), 0);
+        assert_eq!(scheduler.queue().units().count(), 0);
+        for gang in scheduler.cluster().gangs().all().values() {
+            assert_eq!((gang.counts, gang.created()), (GangCounts::default(), 0), "{}", gang.key);
+        }
+        self.core.wait(Duration::from_secs(600));
+        assert!(self.core.scheduler.cluster().gangs().is_empty());
+        assert_eq!(self.core.scheduler.next_deadline(), None);
+    }
+}
+
+fn name(g: usize, p: usize) -> String {
+    if g == GANGS { format!("s-{p}") } else { format!("g{g}-{p}") }
+}
+
+/// Whether a quorum is placed, or was once where that is enough.
+fn has_quorum(gang: &Gang) -> bool {
+    let once = gang.definition.dialect == Dialect::Koordinator && gang.history.once_satisfied;
+    once || gang.counts.placed() >= gang.definition.min
+}
+
+fn counted(core: &Core, gang: &Gang) -> GangCounts {
+    let mut counts = GangCounts::default();
+    for id in gang.members.keys() {
+        match core.scheduler.cluster().pod(*id).map(|r| r.stage) {
+            Some(Stage::Pending) | None => counts.pending += 1,
+            Some(Stage::Waiting) => counts.waiting += 1,
+            Some(Stage::Bound) => counts.bound += 1,
+            Some(_) => counts.permitted += 1,
+        }
+    }
+    counts
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn gangs_are_whole_whatever_happens(
+        kinds in vec(kind(), GANGS),
+        happenings in vec(happening(), 1..90),
+    ) {
+        let mut life = Life::new(kinds);
+        (0..NODES).for_each(|n| life.happen(&Happening::Node(n, 2000)));
+        for what in &happenings {
+            life.happen(what);
+        }
+        life.settle();
+        life.nothing_is_left_behind();
+        life.everybody_goes();
+    }
+}
+
+/// The trace of what happens depends on nothing but what happened.
+#[test]
+fn equal_histories_end_alike() {
+    let run = || {
+        let mut core = core_with(&[3000, 3000, 2000]);
+        for i in 0..6 {
+            core.see(&in_dialect(Dialect::Unicore, "g", &format!("g-{i}"), 500 * (1 + i % 3), terms(5)));
+        }
+        core.run();
+        let nodes: Vec<Arc<str>> = core.orders().iter().map(|o| Arc::from(&*o.node)).collect();
+        nodes
+    };
+    assert_eq!(run(), run());
+}
