@@ -11,7 +11,10 @@ use pellucid::model::gang::{Dialect, PodGroup};
 use pellucid::model::object::Budget;
 use pellucid::model::relations::{PodAffinityTerm, PodTerms};
 use pellucid::model::requests::ResourceList;
-use pellucid::model::selector::{LabelSelector, Labels};
+use pellucid::model::selector::{LabelSelector, Labels, NodeSelectorTerm, Operator, Requirement};
+use pellucid::model::storage::{
+    AccessModes, ClaimUse, PersistentVolume, PersistentVolumeClaim, PodVolumes, StorageClass,
+};
 use pellucid::model::{GangKey, Name, Node, Object, Pod};
 use pellucid::plugins::registry;
 use pellucid::queue::QueueStage;
@@ -533,20 +536,64 @@ fn each_member_shows_its_part_and_the_whole() {
     assert!(rule.ends_with("and with it its gang ns/high of 4"), "{rule}");
 }
 
+/// A claim that is bound to a volume of node `n0` between the decision and the Binding.
+fn claim_on_n0(core: &mut Core) {
+    let here = Requirement { key: "host".into(), operator: Operator::In, values: ["n0".into()].into() };
+    let term = NodeSelectorTerm { expressions: [here].into(), fields: [].into() };
+    let class = StorageClass {
+        name: "local".into(),
+        provisioner: "kubernetes.io/no-provisioner".into(),
+        waits_for_consumer: true,
+        ..StorageClass::default()
+    };
+    let volume = PersistentVolume {
+        name: "disk".into(),
+        uid: "uid-disk".into(),
+        resource_version: "1".into(),
+        capacity: 1 << 30,
+        access_modes: AccessModes::RWO,
+        class: "local".into(),
+        node_affinity: Some([term].into()),
+        is_free: true,
+        ..PersistentVolume::default()
+    };
+    let claim = PersistentVolumeClaim {
+        namespace: "ns".into(),
+        name: "data".into(),
+        uid: "uid-data".into(),
+        resource_version: "1".into(),
+        requested: 1 << 30,
+        access_modes: AccessModes::RWO,
+        class: Some("local".into()),
+        ..PersistentVolumeClaim::default()
+    };
+    for object in
+        [Object::StorageClass(class), Object::PersistentVolume(volume), Object::PersistentVolumeClaim(claim)]
+    {
+        core.apply(Input::ObjectApplied(Arc::new(object)));
+    }
+}
+
 #[test]
 fn a_member_whose_binding_is_ordered_is_deleted_through_the_api() {
     let mut core = core_with(&[1000; 2]);
     let low = members("low", 2, 800, &terms(2));
     core.see_all(&low);
     core.run();
-    assert_eq!(core.placed(&low), 2);
-    let top = [ranked(single("top", 800), 10)];
-    let ordered = core.try_gang(&top);
-    // Their Bindings are ordered, so the API has to be asked.
-    assert_eq!(ordered.victims().len(), 1);
-    let state = core.scheduler.cluster().preemptions().open().next().map(|(_, p)| p.victims[0].state.clone());
-    assert_eq!(state, Some(VictimState::Ordered));
-    assert_eq!(core.stage(&low[0]), Some(Stage::Permitted));
+    assert_eq!(low.iter().map(|pod| core.stage(pod)).collect::<Vec<_>>(), [Some(Stage::PreBinding); 2]);
+    core.ordered();
+    let gang = high(2, 800, 2);
+    let ordered = core.try_gang(&gang);
+    assert_eq!(ordered.victims().len(), 0, "nothing is deleted");
+    assert_eq!((core.placed(&gang), core.placed(&low)), (2, 0));
+    let book = core.scheduler.cluster().preemptions();
+    let victims: Vec<_> = book.open().flat_map(|(_, p)| &p.victims).map(|v| v.state.clone()).collect();
+    assert_eq!(victims, [VictimState::Cancelled, VictimState::Cancelled]);
+    assert_eq!(book.counts().victims, 2);
+    let taken = ["n0", "n1"].map(|node| ReasonCode::PlacementTakenBack.message(node));
+    let messages: Vec<String> = low.iter().map(|pod| core.message(pod)).collect();
+    assert_eq!(messages.iter().filter(|m| taken.contains(m)).count(), 1, "{messages:?}");
+    assert_eq!(messages.iter().filter(|m| m.contains("before the first Binding")).count(), 1, "{messages:?}");
 }
 
 #[test]

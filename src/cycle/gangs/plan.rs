@@ -160,19 +160,16 @@ impl Scheduler {
         let members: Vec<Ordered> = asked.candidates.iter().map(ordered).collect();
         let mut open = orders::orders(&members);
         open.reverse();
-        let is_mixed = open.len() > 1;
+        let is_mixed = members.windows(2).any(|pair| pair[0].kind != pair[1].kind);
         let mut tried: Vec<&'static str> = Vec::new();
         let mut best: Option<Trial> = None;
         let mut retries = 0;
-        loop {
-            let Some((name, sequence)) = open.pop().or_else(|| {
-                let best = best.as_ref().filter(|_| is_mixed && retries < orders::FAILED_FIRST)?;
-                retries += 1;
-                let next = orders::in_front(&best.sequence, &best.failed());
-                (next != best.sequence).then_some(("failed first", next))
-            }) else {
-                break;
-            };
+        while let Some((name, sequence)) = open.pop().or_else(|| {
+            let best = best.as_ref().filter(|_| is_mixed && retries < orders::FAILED_FIRST)?;
+            retries += 1;
+            let next = orders::in_front(&best.sequence, &best.failed());
+            (next != best.sequence).then_some(("failed first", next))
+        }) {
             let overlay = self.cluster.begin();
             let trial = self.try_order(asked, name, sequence, true, now, probe);
             if trial.is_quorum(&asked.needs) {

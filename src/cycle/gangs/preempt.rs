@@ -288,7 +288,7 @@ impl Scheduler {
     /// importance.
     fn judge_budgets(&self, parts: &mut [Part]) {
         let mut all: Vec<&mut Victim> = parts.iter_mut().flat_map(|p| &mut p.victims).collect();
-        all.sort_by(|a, b| importance(&a.pod).cmp(&importance(&b.pod)));
+        all.sort_by_cached_key(|v| importance(&v.pod));
         let violated = Budgets::beside(&self.cluster, &[]).violated(all.iter().map(|v| &*v.pod));
         for (victim, violates) in all.into_iter().zip(violated) {
             victim.choice.violates_budget = violates;
@@ -303,7 +303,7 @@ impl Scheduler {
         for (p, part) in parts.iter().enumerate() {
             all.extend((0..part.victims.len()).map(|v| (p, v)));
         }
-        all.sort_by_key(|(p, v)| {
+        all.sort_by_cached_key(|(p, v)| {
             let victim = &parts[*p].victims[*v];
             (!victim.choice.violates_budget, importance(&victim.pod))
         });
