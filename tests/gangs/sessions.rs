@@ -28,7 +28,12 @@ fn a_rejection_lasts_until_the_next_attempt_is_due_also_for_new_pods() {
     let again: Vec<Pod> =
         pods.iter().map(|p| Pod { uid: format!("{}-2", p.uid).into(), ..p.clone() }).collect();
     core.see_all(&again);
-    assert_eq!(core.queue_stage(&again[0]), Some(QueueStage::Backoff), "rejected less than a second ago");
+    core.run();
+    assert_eq!(
+        core.queue_stage(&again[0]),
+        Some(QueueStage::ErrorBackoff),
+        "rejected less than a second ago"
+    );
     core.wait(SECOND);
     core.run();
     assert_eq!(core.placed(&again), 2);
