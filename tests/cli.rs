@@ -79,7 +79,7 @@ fn command_lines_that_make_no_sense_are_refused() {
     fails(&["schedule"], 2, &["schedule"]);
     fails(&["run", "--listen", "nowhere"], 2, &["nowhere", "--listen"]);
     fails(&["run", "--shadow", "--shadow-of", "x"], 2, &["--shadow-of"]);
-    fails(&["explain", "pod", "a/b/c"], 2, &["a pod is NAMESPACE/NAME"]);
+    fails(&["explain", "pod", "a/b/c"], 2, &["must be NAMESPACE/NAME"]);
     fails(&["flags", "../v"], 2, &["a switch has a plain name"]);
     fails(&["explain", "pods", "-o", "yaml"], 2, &["yaml", "table, json"]);
 }

@@ -1,8 +1,8 @@
 //! Gangs in the core: units, the transaction, waiting, Bindings, rounds and sessions, on a clock of numbers.
 //!
 //! `strict` is the transaction, `waiting` NonStrict, `gated` what cannot be planned yet, `binding` what happens
-//! after the decision, `sessions` what is remembered and forgotten, `random`
-//! what must hold whatever happens.
+//! after the decision, `preempting` victims for a whole gang, `sessions` what is remembered and forgotten, `reading`
+//! what people are told, `random` what must hold whatever happens.
 
 #[path = "common/driver.rs"]
 mod driver;
@@ -14,8 +14,12 @@ mod made;
 mod binding;
 #[path = "gangs/gated.rs"]
 mod gated;
+#[path = "gangs/preempting.rs"]
+mod preempting;
 #[path = "gangs/random.rs"]
 mod random;
+#[path = "gangs/reading.rs"]
+mod reading;
 #[path = "gangs/sessions.rs"]
 mod sessions;
 #[path = "gangs/strict.rs"]

@@ -374,6 +374,11 @@ reasons! {
         meaning: "What had to be done before the pod is bound, such as binding its volumes, did not come about.",
         remedy: "The pod is tried again after a backoff; see the events of its claims."
     }
+    PlacementTakenBack {
+        plugin: "DefaultPreemption", message: "lost its place on {} to a pod of higher priority", resolver: Time,
+        meaning: "The pod was placed but its Binding was not ordered yet when a pod of higher priority needed the room.",
+        remedy: "The pod is tried again after a backoff; give it a higher priority, or add nodes."
+    }
     PreemptionNotHelpful {
         plugin: "DefaultPreemption", message: "Preemption is not helpful for scheduling", resolver: PodOwner,
         meaning: "The node refuses the pod for something that no other pod's going would change.",

@@ -19,6 +19,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 use super::effect_metrics;
+use super::gang_metrics::{self, GangAttempts};
 use super::telemetry::LogControl;
 use crate::cluster::Stage;
 use crate::cycle::decision::Outcome;
@@ -119,6 +120,7 @@ pub struct Metrics {
     pod_attempts: Histogram,
     victims: Histogram,
     requests: Durations<RequestLabels>,
+    gangs: GangAttempts,
 }
 
 /// Handles of one profile and result.
@@ -181,8 +183,9 @@ impl Metrics {
         };
         let profiles =
             profiles.iter().map(|p| [handles(p, "scheduled"), handles(p, "unschedulable")]).collect();
+        let gangs = GangAttempts::register(&mut registry);
         let registry = Mutex::new(registry);
-        Self { registry, profiles, algorithm, sli, pod_attempts, victims, requests }
+        Self { registry, profiles, algorithm, sli, pod_attempts, victims, requests, gangs }
     }
 
     /// Counts an attempt.
@@ -195,6 +198,7 @@ impl Metrics {
             handles.seconds.observe(seconds);
         }
         self.algorithm.observe(seconds);
+        self.gangs.count(step, now);
         if is_placed {
             let waited = now.saturating_sub(step.first_queued_at);
             let attempts = if step.attempts >= 15 { "15+".into() } else { step.attempts.to_string() };
@@ -265,6 +269,7 @@ fn gauges(root: &Root, views: Option<&EdgeViews>, log: Option<&LogControl>) -> R
         effect_metrics::writers(views, &mut registry);
     }
     effect_metrics::state(root, &mut registry);
+    gang_metrics::state(root, &mut registry);
     single(root, log, &mut registry);
     registry
 }

@@ -10,6 +10,7 @@ pub mod core_loop;
 pub mod demo;
 mod effect_metrics;
 pub mod flags;
+mod gang_metrics;
 pub mod instance;
 pub mod metrics;
 pub mod quantiles;

@@ -40,7 +40,7 @@ fn route(read: RootRead) -> Route<Root> {
 
 fn describe(param: &str) -> String {
     match param {
-        "namespace" => "Namespace of the pod".into(),
+        "namespace" => "Namespace of the object".into(),
         "name" => "Name of the object".into(),
         "nodeName" => "Name of the node".into(),
         other => format!("The {other}"),
@@ -54,11 +54,19 @@ fn adapt(error: ReadError) -> crate::http::ReadError {
     }
 }
 
-/// Lays a body out as rows. Without declared columns the fields of the first object are the columns.
-fn table(spec: &RowSpec, body: &Value) -> Table {
+/// Returns what becomes rows: an array of the body, or the values of a body that is a map.
+fn objects(spec: &RowSpec, body: &Value) -> Vec<Value> {
+    if spec.array.is_empty() {
+        return body.as_object().into_iter().flat_map(|map| map.values().cloned()).collect();
+    }
     let pointer =
         if spec.array.starts_with('/') { spec.array.to_string() } else { format!("/{}", spec.array) };
-    let objects = body.pointer(&pointer).and_then(Value::as_array).cloned().unwrap_or_default();
+    body.pointer(&pointer).and_then(Value::as_array).cloned().unwrap_or_default()
+}
+
+/// Lays a body out as rows. Without declared columns the fields of the first object are the columns.
+fn table(spec: &RowSpec, body: &Value) -> Table {
+    let objects = objects(spec, body);
     let columns: Vec<(String, String)> = if spec.columns.is_empty() {
         let first = objects.first().and_then(Value::as_object);
         let fields = first.into_iter().flat_map(|o| o.iter());

@@ -1,11 +1,12 @@
-//! `pellucid explain`: the stored verdict of a pod, and all pending pods.
+//! `pellucid explain`: the stored verdict of a pod, all pending pods, and the verdict on a gang.
 
 use clap::{Args, Subcommand};
 use pellucid_api::rest::explain::{PendingPods, PodExplanation};
+use pellucid_api::rest::gang_explain::GangExplanation;
 
-use super::explain_text;
 use super::out::Paint;
 use super::server::{PodName, ServerArgs};
+use super::{explain_text, gang_text};
 
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
@@ -27,6 +28,15 @@ pub enum What {
         #[command(flatten)]
         server: ServerArgs,
     },
+    /// Why a gang is placed, or not: numbers, root cause, who is in the way, members
+    Gang {
+        /// The gang: NAMESPACE/NAME, or NAME in namespace default
+        #[arg(value_name = "NAMESPACE/NAME")]
+        gang: PodName,
+        /// The scheduler.
+        #[command(flatten)]
+        server: ServerArgs,
+    },
     /// Every pending pod with its reason
     Pods {
         /// The scheduler.
@@ -42,6 +52,10 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
         What::Pod { pod, server } => {
             let path = format!("/apis/v1/explain/pods/{}/{}", pod.namespace, pod.name);
             server.show(&path, |body: &PodExplanation| explain_text::pod(body, paint))
+        }
+        What::Gang { gang, server } => {
+            let path = format!("/apis/v1/explain/gangs/{}/{}", gang.namespace, gang.name);
+            server.show(&path, |body: &GangExplanation| gang_text::gang(body, paint))
         }
         What::Pods { server } => {
             server.show("/apis/v1/explain/pods", |body: &PendingPods| explain_text::pending(body, paint))

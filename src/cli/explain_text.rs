@@ -30,7 +30,7 @@ pub(super) fn pod(body: &PodExplanation, paint: Paint) -> String {
         line(&mut out, &clean(&text));
     }
     if !body.node_groups.is_empty() || body.not_evaluated > 0 {
-        let _ = write!(out, "\n{}\n", node_groups(body));
+        let _ = write!(out, "\n{}\n", node_groups(&body.node_groups, body.not_evaluated));
         if body.placement.is_none() {
             line(&mut out, &clean(&adding_up(body)));
         }
@@ -38,19 +38,24 @@ pub(super) fn pod(body: &PodExplanation, paint: Paint) -> String {
     if !body.pod_reasons.is_empty() {
         let _ = write!(out, "\n{}\n", pod_reasons(&body.pod_reasons));
     }
+    if let Some(gang) = &body.gang {
+        let text = format!("gang {} ({}, {}): {}", gang.gang, gang.state, gang.code, gang.message);
+        let _ = write!(out, "\n{}\nfor more: pellucid explain gang {}\n", clean(&text), clean(&gang.gang));
+    }
     let _ = write!(out, "\n{}", paint.apply(Style::Dim, &clean(&queue(body))));
     out
 }
 
-fn line(out: &mut String, text: &str) {
+pub(super) fn line(out: &mut String, text: &str) {
     out.push_str(text);
     out.push('\n');
 }
 
-fn node_groups(body: &PodExplanation) -> String {
+/// Lays out groups of nodes with what they lack.
+pub(super) fn node_groups(groups: &[NodeGroup], not_evaluated: usize) -> String {
     let mut table = table(&["NODES", "PLUGIN", "REASON", "LACKING", "REMEDY", "EXAMPLE NODES"]);
     right(&mut table, &[0]);
-    for group in &body.node_groups {
+    for group in groups {
         table.add_row([
             cell([group.count.to_string().as_str()]),
             cell([group.plugin.as_str()]),
@@ -60,10 +65,10 @@ fn node_groups(body: &PodExplanation) -> String {
             cell(group.example_nodes.iter().map(String::as_str)),
         ]);
     }
-    if body.not_evaluated > 0 {
+    if not_evaluated > 0 {
         let none = || cell(["-"]);
         table.add_row([
-            cell([body.not_evaluated.to_string().as_str()]),
+            cell([not_evaluated.to_string().as_str()]),
             none(),
             cell(["not evaluated"]),
             none(),
@@ -106,7 +111,8 @@ fn adding_up(body: &PodExplanation) -> String {
     text
 }
 
-fn pod_reasons(reasons: &[ReasonBody]) -> String {
+/// Lays out reasons that concern a pod as a whole.
+pub(super) fn pod_reasons(reasons: &[ReasonBody]) -> String {
     let mut table = table(&["REASON", "MESSAGE", "REMEDY"]);
     for reason in reasons {
         let remedy = remedies(std::slice::from_ref(reason));

@@ -1,6 +1,6 @@
 //! The command line: one file per command, and what they share.
 //!
-//! Commands that ask a running scheduler (`explain`, `scores`, `flags`, `probe`) are plain HTTP clients of
+//! Commands that ask a running scheduler (`explain`, `gangs`, `scores`, `flags`, `probe`) are plain HTTP clients of
 //! its REST API and know nothing else of it. Exit codes: 0 done, 1 failed with a message on stderr, 2 the
 //! command line was not understood.
 
@@ -14,6 +14,8 @@ pub mod demo;
 mod explain;
 mod explain_text;
 mod flags;
+mod gang_text;
+mod gangs;
 pub mod openapi;
 pub mod out;
 mod probe;
@@ -46,6 +48,8 @@ pub enum Command {
     Replay(replay::ReplayArgs),
     /// Say why pods are where they are, or nowhere
     Explain(explain::ExplainArgs),
+    /// List the gangs with their members by stage
+    Gangs(gangs::GangsArgs),
     /// Show the recorded score table of a pod
     Scores(scores::ScoresArgs),
     /// Show or set the runtime switches of a running scheduler
@@ -76,6 +80,7 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Sandbox(args) => runtime()?.block_on(sandbox::run(args)),
         Command::Replay(args) => replay::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Gangs(args) => gangs::run(&args),
         Command::Scores(args) => scores::run(&args),
         Command::Flags(args) => flags::run(&args),
         Command::Openapi(args) => openapi::run(&args),

@@ -87,7 +87,7 @@ impl ServerArgs {
     }
 }
 
-/// A pod as people write it: `namespace/name`, or the name alone in namespace `default`.
+/// A pod, or a gang, as people write it: `namespace/name`, or the name alone in namespace `default`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodName {
     /// Namespace.
@@ -108,7 +108,7 @@ impl std::str::FromStr for PodName {
         if is_name(namespace) && is_name(name) {
             Ok(Self { namespace: namespace.to_owned(), name: name.to_owned() })
         } else {
-            Err("a pod is NAMESPACE/NAME, or NAME in namespace default".to_owned())
+            Err("it must be NAMESPACE/NAME, or NAME in namespace default".to_owned())
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::any::Any;
 
-use super::state::Reservation;
+use super::stage::Reservation;
 use crate::model::{Node, NodeIdx, Object, Pod, PodId};
 
 /// A plugin's share of the state. One per plugin type, whatever the number of profiles.

@@ -17,6 +17,7 @@ pub mod objects;
 pub mod preemptions;
 mod selected_keys;
 pub mod shapes;
+mod stage;
 pub mod state;
 mod undo;
 
@@ -29,4 +30,5 @@ pub use nominator::{NominatedBy, Nomination, Nominator};
 pub use objects::Objects;
 pub use selected_keys::SelectedKeys;
 pub use shapes::ShapeId;
-pub use state::{Cluster, NodeSlot, PodRecord, Reservation, Stage};
+pub use stage::{Reservation, Stage};
+pub use state::{Cluster, NodeSlot, PodRecord};

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use crate::framework::post_filter::Plan;
 use crate::model::collections::FxHashMap;
-use crate::model::{Name, Now, PodId, PodKey};
+use crate::model::{GangKey, Name, Now, PodId, PodKey};
 
 /// Ended preemptions that are remembered.
 const REMEMBERED: usize = 256;
@@ -94,7 +94,7 @@ impl Victim {
 pub enum End {
     /// The preemptor is bound to the node.
     Bound,
-    /// The preemptor is gone.
+    /// The preemptor is gone, or so many of its gang that the others cannot be placed.
     PreemptorGone,
     /// The preemptor was placed on another node.
     PlacedElsewhere,
@@ -138,6 +138,17 @@ impl End {
     }
 }
 
+/// What makes a preemption part of a whole gang's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GangPart {
+    /// The gangs that are placed together, by key.
+    pub group: Arc<[GangKey]>,
+    /// How many members preempt together.
+    pub members: u32,
+    /// Whether this one counts for all of them.
+    pub is_counted: bool,
+}
+
 /// A preemption.
 #[derive(Clone, Debug)]
 pub struct Preemption {
@@ -157,6 +168,8 @@ pub struct Preemption {
     pub victims: Vec<Victim>,
     /// The account of the search.
     pub plan: Arc<Plan>,
+    /// The gang that preempts as one, when the pod is a member of it.
+    pub gang: Option<GangPart>,
     /// What became of it, and when.
     pub end: Option<(End, Now)>,
 }
@@ -166,6 +179,11 @@ impl Preemption {
     pub fn is_clear(&self) -> bool {
         !self.victims.iter().any(|v| v.state.is_awaited())
     }
+
+    /// Returns how many victims are not yet out of the way.
+    pub fn waiting_for(&self) -> usize {
+        self.victims.iter().filter(|v| v.state.is_awaited()).count()
+    }
 }
 
 /// Counters since the start.
@@ -173,7 +191,8 @@ impl Preemption {
 pub struct PreemptionCounts {
     /// Searches for victims.
     pub attempts: u64,
-    /// Searches that chose a node; those that chose the same one again, for the same pod, are not counted.
+    /// Searches that chose a node; those that chose the same one again, for the same pod, are not counted. The
+    /// preemption of a whole gang is one.
     pub preemptions: u64,
     /// Victims chosen, each once: these are the useful, the wasted, the refused, and those of preemptions
     /// under way.
@@ -219,6 +238,12 @@ impl Preemptions {
         self.open.get(&preemptor)?.victims.iter().find(|v| v.is_awaited_as(victim))
     }
 
+    /// Returns the parts of a gang's preemption that are under way, by member.
+    pub fn of_gang(&self, gang: &GangKey) -> Vec<(PodId, &Arc<Preemption>)> {
+        let is_part = |p: &Preemption| p.gang.as_ref().is_some_and(|part| part.group.contains(gang));
+        self.open().filter(|(_, p)| is_part(p)).collect()
+    }
+
     /// Iterates over the preemptions under way.
     pub fn open(&self) -> impl Iterator<Item = (PodId, &Arc<Preemption>)> {
         self.open.iter().map(|(id, p)| (*id, p))
@@ -252,7 +277,8 @@ impl Preemptions {
         }
         if !self.go_on(preemptor, &mut preemption) {
             self.end(preemptor, End::ChosenAgain, preemption.decided);
-            self.counts.preemptions += 1;
+            let counts = preemption.gang.as_ref().is_none_or(|part| part.is_counted);
+            self.counts.preemptions += u64::from(counts);
         }
         let by_victim = Arc::make_mut(&mut self.preemptors_of);
         for victim in preemption.victims.iter().filter(|v| v.state.is_awaited()) {
@@ -374,125 +400,5 @@ impl Preemptions {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn victim(pod: u32) -> Victim {
-        Victim {
-            pod: PodId(pod),
-            key: PodKey::new("d", &format!("v{pod}")),
-            uid: format!("u{pod}").into(),
-            priority: 0,
-            violates_budget: false,
-            state: VictimState::Ordered,
-            since: Now::default(),
-            is_counted: true,
-        }
-    }
-
-    fn preemption(victims: &[u32]) -> Preemption {
-        Preemption {
-            preemptor: PodKey::new("d", "p"),
-            uid: "p".into(),
-            priority: 10,
-            node: "n".into(),
-            decided: Now::default(),
-            cycle: 1,
-            victims: victims.iter().map(|v| victim(*v)).collect(),
-            plan: Arc::default(),
-            end: None,
-        }
-    }
-
-    #[test]
-    fn the_preemptor_is_told_when_the_last_victim_is_out_of_the_way() {
-        let (mut book, now) = (Preemptions::default(), Now::default());
-        book.begin(PodId(9), preemption(&[1, 2]), &[]);
-        assert!(book.note(PodId(1), VictimState::Terminating, now).is_empty());
-        assert!(book.note(PodId(1), VictimState::Gone, now).is_empty());
-        assert!(book.victim(PodId(1)).is_none());
-        assert_eq!(book.note(PodId(2), VictimState::Refused("no".into()), now)[..], [PodId(9)]);
-        assert!(book.end(PodId(9), End::PlacedElsewhere, now));
-        assert!(!book.end(PodId(9), End::Bound, now));
-        let counts = book.counts();
-        assert_eq!(counts.wasted[&End::PlacedElsewhere], 1, "a refused eviction cost nothing");
-        assert_eq!((counts.victims, counts.refused), (2, 1));
-        assert_eq!(book.ended().count(), 1);
-    }
-
-    #[test]
-    fn every_victim_is_useful_or_wasted() {
-        let (mut book, now) = (Preemptions::default(), Now::default());
-        book.begin(PodId(9), preemption(&[1, 2]), &[]);
-        book.begin(PodId(9), Preemption { node: "m".into(), ..preemption(&[3]) }, &[]);
-        book.end(PodId(9), End::Bound, now);
-        let counts = book.counts();
-        assert_eq!((counts.victims, counts.useful, counts.wasted[&End::ChosenAgain]), (3, 1, 2));
-    }
-
-    fn cancelled(victims: &[u32]) -> Preemption {
-        let mut preemption = preemption(victims);
-        preemption.victims.iter_mut().for_each(|v| v.state = VictimState::Cancelled);
-        preemption
-    }
-
-    #[test]
-    fn a_second_choice_of_the_same_node_wastes_nothing() {
-        let (mut book, now) = (Preemptions::default(), Now::default());
-        book.begin(PodId(9), preemption(&[1, 2]), &[]);
-        book.note(PodId(1), VictimState::Gone, now);
-        assert_eq!(book.note(PodId(2), VictimState::Refused("no".into()), now)[..], [PodId(9)]);
-        book.begin(PodId(9), preemption(&[2]), &[]);
-        assert_eq!(book.of(PodId(9)).map(|p| p.victims.len()), Some(2));
-        assert_eq!(book.note(PodId(2), VictimState::Gone, now)[..], [PodId(9)]);
-        book.end(PodId(9), End::Bound, now);
-        let counts = book.counts();
-        assert_eq!((counts.victims, counts.useful, counts.refused, counts.wasted.len()), (3, 2, 1, 0));
-        assert_eq!(counts.preemptions, 1);
-        // One that lost its place before it was bound may get another and lose that too.
-        book.begin(PodId(9), cancelled(&[4]), &[]);
-        book.begin(PodId(9), cancelled(&[4]), &[]);
-        book.end(PodId(9), End::Bound, now);
-        let counts = book.counts();
-        assert_eq!((counts.victims, counts.useful, counts.wasted[&End::ChosenAgain]), (5, 3, 1));
-    }
-
-    /// The same victim again, as another preemption sees it that did not begin its eviction.
-    fn leaving(mut preemption: Preemption, pods: &[u32]) -> Preemption {
-        for victim in preemption.victims.iter_mut().filter(|v| pods.contains(&v.pod.0)) {
-            (victim.state, victim.is_counted) = (VictimState::Terminating, false);
-        }
-        preemption
-    }
-
-    #[test]
-    fn a_victim_that_several_wait_for_is_counted_once_and_all_are_told() {
-        let (mut book, now) = (Preemptions::default(), Now::default());
-        book.begin(PodId(8), preemption(&[1]), &[]);
-        book.begin(PodId(9), leaving(preemption(&[1, 2]), &[1]), &[]);
-        assert_eq!(book.note(PodId(1), VictimState::Gone, now)[..], [PodId(8)]);
-        assert_eq!(book.note(PodId(2), VictimState::Gone, now)[..], [PodId(9)]);
-        assert!(book.open().all(|(_, p)| p.is_clear()));
-        book.end(PodId(8), End::PreemptorGone, now);
-        book.end(PodId(9), End::Bound, now);
-        let counts = book.counts();
-        assert_eq!((counts.victims, counts.useful, counts.wasted[&End::PreemptorGone]), (2, 1, 1));
-    }
-
-    #[test]
-    fn who_overtakes_takes_the_victims_over() {
-        let (mut book, now) = (Preemptions::default(), Now::default());
-        book.begin(PodId(8), preemption(&[1, 2]), &[]);
-        book.begin(PodId(9), leaving(preemption(&[1]), &[1]), &[PodId(8)]);
-        assert!(book.end(PodId(8), End::Overtaken, now));
-        assert_eq!(book.note(PodId(1), VictimState::Gone, now)[..], [PodId(9)]);
-        book.end(PodId(9), End::Bound, now);
-        let counts = book.counts();
-        assert_eq!((counts.victims, counts.useful, counts.wasted[&End::Overtaken]), (2, 1, 1));
-        // The same when the pod itself chooses again.
-        book.begin(PodId(8), preemption(&[3]), &[]);
-        book.begin(PodId(8), leaving(preemption(&[3]), &[3]), &[]);
-        book.end(PodId(8), End::Bound, now);
-        assert_eq!((book.counts().victims, book.counts().useful), (3, 2));
-    }
-}
+#[path = "preemptions_tests.rs"]
+mod tests;

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::model::{NodeIdx, PodId};
 
-use super::state::{Reservation, Stage};
+use super::stage::{Reservation, Stage};
 
 /// How to take one change back.
 #[derive(Clone, Debug)]

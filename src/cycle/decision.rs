@@ -163,6 +163,7 @@ fn is_about_the_pod(code: ReasonCode) -> bool {
         ReasonCode::SchedulingGated
             | ReasonCode::BindRefused
             | ReasonCode::PreBindFailed
+            | ReasonCode::PlacementTakenBack
             | ReasonCode::Unreadable
             | ReasonCode::InternalError
             | ReasonCode::GangQuorumMissing

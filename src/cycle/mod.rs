@@ -16,6 +16,7 @@ mod nominations;
 mod pre_bind;
 mod preempt;
 mod record;
+mod row_cache;
 pub mod rows;
 pub mod scheduler;
 mod scores;

@@ -14,7 +14,7 @@ use crate::cluster::{Cluster, Stage};
 use crate::framework::profile::Profile;
 use crate::framework::{Cause, View};
 use crate::model::time::Probe;
-use crate::model::{NodeIdx, Pod, PodId};
+use crate::model::{GangKey, NodeIdx, Pod, PodId};
 
 /// A pod, and how it is scheduled.
 #[derive(Clone, Copy)]
@@ -22,7 +22,37 @@ pub(super) struct Who<'a> {
     pub(super) profile: &'a Profile,
     pub(super) id: PodId,
     pub(super) pod: &'a Pod,
+    /// How it is looked at.
+    pub(super) how: How<'a>,
     pub(super) probe: &'a dyn Probe,
+}
+
+/// How a pod is looked at.
+#[derive(Clone, Copy)]
+pub(super) enum How<'a> {
+    /// On its own; when it is refused its profile is asked for a way.
+    Alone,
+    /// As one of a group that is planned together: what is promised to the other members does not count against
+    /// it, they are placed beside it.
+    Member(&'a [GangKey]),
+    /// The same; when it is refused its profile is asked for victims of a priority below this one, besides those
+    /// that go already.
+    Preemptor { group: &'a [GangKey], below: i32, earlier: &'a [PodId] },
+}
+
+impl<'a> How<'a> {
+    /// Returns the gangs that are planned together with the pod.
+    fn group(self) -> &'a [GangKey] {
+        match self {
+            Self::Alone => &[],
+            Self::Member(group) | Self::Preemptor { group, .. } => group,
+        }
+    }
+
+    /// Whether a refused pod's profile is asked for a way.
+    pub(super) fn may_preempt(self) -> bool {
+        !matches!(self, Self::Member(_))
+    }
 }
 
 /// Asks about single nodes on behalf of a pod, on the state itself.
@@ -44,10 +74,14 @@ impl<'a> Asker<'a> {
         if nominator.is_empty() {
             return SmallVec::new();
         }
+        let group = self.who.how.group();
+        let is_sibling = |pod: &Pod| pod.gang.as_ref().is_some_and(|mark| group.contains(&mark.gang));
         let counts = |id: &&PodId| {
             let record = self.cluster.pod(**id);
             **id != self.who.id
-                && record.is_some_and(|r| r.node.is_none() && r.pod.priority >= self.who.pod.priority)
+                && record.is_some_and(|r| {
+                    r.node.is_none() && r.pod.priority >= self.who.pod.priority && !is_sibling(&r.pod)
+                })
         };
         nominator.on(&self.cluster.slot(node).name).iter().filter(counts).copied().collect()
     }

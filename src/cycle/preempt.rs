@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use super::decision::{Outcome, Refusal};
-use super::nominations::Asker;
+use super::nominations::{Asker, How};
 use super::rows::Rows;
 use super::scheduler::Scheduler;
 use super::tell::pod_ref;
-use crate::cluster::preemptions::{End, Preemption, Victim, VictimState};
+use crate::cluster::preemptions::{End, GangPart, Preemption, Victim, VictimState};
 use crate::cluster::state::Trial;
 use crate::cluster::{ClusterEvent, NominatedBy, Nomination, ShapeId, Stage};
 use crate::framework::effect::{
@@ -66,6 +66,20 @@ impl Evaluator for Questions<'_> {
     fn refusal(&mut self, node: NodeIdx) -> Option<Cause> {
         self.asker.refusal(&self.rows.asked(), node)
     }
+
+    fn below(&self) -> i32 {
+        match self.asker.who.how {
+            How::Preemptor { below, .. } => below,
+            How::Alone | How::Member(_) => self.asker.who.pod.priority,
+        }
+    }
+
+    fn earlier(&self) -> &[PodId] {
+        match self.asker.who.how {
+            How::Preemptor { earlier, .. } => earlier,
+            How::Alone | How::Member(_) => &[],
+        }
+    }
 }
 
 /// Asks the profile's PostFilter plugins: the first that nominates wins.
@@ -114,14 +128,16 @@ impl Scheduler {
                 let (name, victims) = (best.name.clone(), best.victims.clone());
                 let node = Some(Some(name.clone()));
                 let outcome = self.refuse(unit, pod, shape, refusal, node, now);
-                self.preempt((id, pod), name, &victims, plan.clone(), now);
+                if self.preempt((id, pod), name, &victims, plan.clone(), None, now) {
+                    self.try_again(id, now);
+                }
                 (outcome, Some(plan))
             }
         }
     }
 
     /// Returns the refusal with a note; equal ones in a row are one object.
-    fn noted(&mut self, refusal: Arc<Refusal>, note: Arc<str>) -> Arc<Refusal> {
+    pub(super) fn noted(&mut self, refusal: Arc<Refusal>, note: Arc<str>) -> Arc<Refusal> {
         if let Some((base, noted)) = &self.last_noted
             && Arc::ptr_eq(base, &refusal)
             && noted.post_filter.as_ref() == Some(&note)
@@ -133,20 +149,28 @@ impl Scheduler {
         noted
     }
 
-    /// Nominates a pod and evicts its victims.
-    fn preempt(
+    /// Nominates a pod and evicts its victims. Returns whether there is nobody to wait for.
+    pub(super) fn preempt(
         &mut self,
         (id, pod): (PodId, &Arc<Pod>),
         node: Name,
         victims: &[VictimChoice],
         plan: Arc<Plan>,
+        gang: Option<GangPart>,
         now: Now,
-    ) {
+    ) -> bool {
         let nominated = self.cluster.nominator().on(&node);
-        let is_lower = |p: &PodId| self.cluster.pod(*p).is_some_and(|r| r.pod.priority < pod.priority);
+        let of_group = |p: &Pod| match (&gang, &p.gang) {
+            (Some(part), Some(mark)) => part.group.contains(&mark.gang),
+            _ => false,
+        };
+        let is_lower = |p: &PodId| {
+            self.cluster.pod(*p).is_some_and(|r| r.pod.priority < pod.priority && !of_group(&r.pod))
+        };
         let lower: Vec<PodId> = nominated.iter().copied().filter(is_lower).collect();
+        let as_gang = gang.is_some();
         let victims: Vec<Victim> =
-            victims.iter().filter_map(|choice| self.evict(choice, pod, &node, now)).collect();
+            victims.iter().filter_map(|choice| self.evict(choice, (pod, as_gang), &node, now)).collect();
         let preemption = Preemption {
             preemptor: pod.key.clone(),
             uid: pod.uid.clone(),
@@ -156,6 +180,7 @@ impl Scheduler {
             cycle: self.cycle,
             victims,
             plan,
+            gang,
             end: None,
         };
         let is_clear = preemption.is_clear();
@@ -168,14 +193,18 @@ impl Scheduler {
             let ended = ClusterEvent::NominationEnded { pod: pod.clone(), node: before.node };
             self.wake(&ended, now);
         }
-        if is_clear {
-            self.try_again(id, now);
-        }
+        is_clear
     }
 
     /// Orders an eviction, or takes a placement back that the API server does not know of yet. One that is
     /// under way already is only waited for.
-    fn evict(&mut self, choice: &VictimChoice, preemptor: &Pod, node: &Name, now: Now) -> Option<Victim> {
+    fn evict(
+        &mut self,
+        choice: &VictimChoice,
+        (preemptor, as_gang): (&Pod, bool),
+        node: &Name,
+        now: Now,
+    ) -> Option<Victim> {
         let record = self.cluster.pod(choice.pod)?;
         let (pod, stage) = (record.pod.clone(), record.stage);
         let line = |state, since, is_counted| Victim {
@@ -200,15 +229,17 @@ impl Scheduler {
         }
         let mut note = format!("Preempted by pod {} on node {node}", preemptor.uid);
         let state = match stage {
+            // It went with another member of its gang that lost its place a moment ago.
+            Stage::Pending => return Some(line(VictimState::Cancelled, now, true)),
             Stage::Reserved | Stage::Waiting | Stage::PreBinding => {
                 note.push_str(" (in kube-scheduler memory).");
-                self.cancel_placement(choice.pod, now);
+                self.cancel_placement(choice.pod, node, now);
                 VictimState::Cancelled
             }
             _ => {
                 let id = self.next_effect_id();
-                let scheduler = &preemptor.scheduler_name;
-                let message = format!("{scheduler}: preempting to accommodate a higher priority pod");
+                let (scheduler, kind) = (&preemptor.scheduler_name, if as_gang { "podgroup" } else { "pod" });
+                let message = format!("{scheduler}: preempting to accommodate a higher priority {kind}");
                 self.evictions.insert(id, (choice.pod, pod.uid.clone()));
                 self.order(Effect::Evict(EvictOrder {
                     id,
@@ -229,16 +260,22 @@ impl Scheduler {
         Some(line(state, now, true))
     }
 
-    /// Takes the place of a pod back whose Binding was not ordered yet, and tells it.
-    fn cancel_placement(&mut self, id: PodId, now: Now) {
-        let record = self.cluster.pod(id).map(|r| (r.pod.clone(), r.node));
+    /// Takes the place of a pod back whose Binding was not ordered yet, and tells it. The quorum that it was part
+    /// of goes with it.
+    fn cancel_placement(&mut self, id: PodId, name: &Name, now: Now) {
+        let Some(record) = self.cluster.pod(id) else { return };
+        let (pod, Some(node)) = (record.pod.clone(), record.node) else { return };
+        let mut events = Vec::new();
+        self.break_quorum(id, &pod, now, &mut events);
         self.give_up(id, now);
-        let reason = Reason::about(ReasonCode::PreBindFailed, "a pod of higher priority needs its place");
+        let reason = Reason::about(ReasonCode::PlacementTakenBack, &**name);
         let cause = Cause::new("DefaultPreemption", Code::Unschedulable, reason);
-        let refusal = Refusal::of_pod(cause, self.cluster.present().len(), RefusedBy::default());
-        self.store_verdict(id, Outcome::Refused(Arc::new(refusal)), None, now);
-        if let Some((pod, Some(node))) = record {
-            self.wake(&ClusterEvent::PodReleased { pod, node }, now);
+        let refusal = Arc::new(Refusal::of_pod(cause, self.cluster.present().len(), RefusedBy::default()));
+        self.tell_changed(&pod, "SchedulerError", refusal.message());
+        self.store_verdict(id, Outcome::Refused(refusal), None, now);
+        events.push(ClusterEvent::PodReleased { pod, node });
+        for event in &events {
+            self.wake(event, now);
         }
     }
 
@@ -256,10 +293,17 @@ impl Scheduler {
             }
         };
         for preemptor in self.cluster.preemptions_mut().note(victim, state, now) {
-            if let Some(unit) = self.queue.unit_of(preemptor) {
+            if let Some(unit) = self.queue.unit_of(preemptor).filter(|unit| !self.awaits_victims(*unit)) {
                 self.queue.wake_changed(unit, WakeReason::Preemption, now.monotonic);
             }
         }
+    }
+
+    /// Whether victims of one of a unit's pods are still to go.
+    pub(super) fn awaits_victims(&self, unit: UnitId) -> bool {
+        let book = self.cluster.preemptions();
+        let pods = self.queue.unit(unit).map(|unit| unit.pods.iter()).into_iter().flatten();
+        pods.filter_map(|id| book.of(*id)).any(|preemption| !preemption.is_clear())
     }
 
     /// A pod is out of the state: it may have been somebody's victim.
@@ -274,8 +318,9 @@ impl Scheduler {
         self.cluster.preemptions_mut().note(id, VictimState::Terminating, now);
     }
 
-    fn try_again(&mut self, preemptor: PodId, now: Now) {
-        if let Some(unit) = self.queue.unit_of(preemptor) {
+    /// A gang is tried again when the victims of all its members are gone.
+    pub(super) fn try_again(&mut self, preemptor: PodId, now: Now) {
+        if let Some(unit) = self.queue.unit_of(preemptor).filter(|unit| !self.awaits_victims(*unit)) {
             self.queue.activate(unit, now.monotonic);
         }
     }
@@ -343,7 +388,7 @@ impl Scheduler {
     }
 
     /// The same, told to the API server too; the pod is tried again.
-    fn clear_nomination(&mut self, id: PodId, end: End, now: Now) {
+    pub(super) fn clear_nomination(&mut self, id: PodId, end: End, now: Now) {
         if !self.end_nomination(id, end, now) {
             return;
         }
@@ -376,6 +421,10 @@ impl Scheduler {
         let units: Vec<UnitId> =
             nominees.iter().filter(is_higher).filter_map(|id| self.queue.unit_of(*id)).collect();
         for unit in units {
+            let is_gang = self.queue.unit(unit).is_some_and(|u| u.gang.is_some());
+            if is_gang && self.awaits_victims(unit) {
+                continue;
+            }
             self.queue.wake_changed(unit, WakeReason::Preemption, now.monotonic);
         }
     }
@@ -400,6 +449,11 @@ impl Scheduler {
             Some(node) if *node == preemption.node => End::Bound,
             Some(_) => End::PlacedElsewhere,
         };
+        let is_of_gang = preemption.gang.is_some();
         self.cluster.preemptions_mut().end(id, end, now);
+        if is_of_gang && end == End::PreemptorGone {
+            // The others may have waited for nothing but its victims.
+            self.try_again(id, now);
+        }
     }
 }

@@ -12,10 +12,11 @@ use std::time::Duration;
 pub use super::chain::PluginTally;
 use super::decision::{Decision, Outcome, Placement, Refusal, Verdict};
 use super::gangs::GangBook;
-use super::nominations::{Asker, Who};
+use super::nominations::{Asker, How, Who};
 use super::pre_bind::PreBinding;
 use super::record::{failure, table};
-use super::rows::{Rows, Subject};
+use super::row_cache::RowCache;
+use super::rows::Subject;
 use super::shadow::ShadowTally;
 use crate::cluster::{Cluster, Reservation, ShapeId, Stage};
 use crate::diagnosis::Root;
@@ -30,10 +31,6 @@ use crate::model::collections::FxHashMap;
 use crate::model::time::Probe;
 use crate::model::{GangKey, Name, NodeIdx, Now, Pages, Pod, PodId};
 use crate::queue::{Queue, QueueLimits, UnitId};
-
-/// Shapes whose rows are kept per process; the least recently used ones go first. At 5,000 nodes a shape
-/// takes about 200 kB.
-const SHAPES_KEPT: usize = 256;
 
 /// What a scheduler is made of.
 pub struct Settings {
@@ -66,6 +63,8 @@ pub struct Counters {
     pub bound: u64,
     /// Bindings that did not come about.
     pub bind_failures: u64,
+    /// Waits of gangs that ran out.
+    pub gang_timeouts: u64,
 }
 
 /// What a step did, for logs and histograms.
@@ -102,15 +101,9 @@ impl Step {
 pub(super) struct Decided {
     pub(super) decision: Decision,
     /// What PostFilter found for a refused pod.
-    found: Option<PostFiltered>,
+    pub(super) found: Option<PostFiltered>,
     table: Option<Arc<RecordedTable>>,
     failure: Option<Arc<RecordedFailure>>,
-}
-
-struct CachedRows {
-    rows: Rows,
-    generation: u32,
-    used: u64,
 }
 
 /// A bind order that is not yet settled.
@@ -127,7 +120,7 @@ pub struct Scheduler {
     pub(super) profiles: Arc<[Arc<Profile>]>,
     pub(super) profile_of: FxHashMap<Name, usize>,
     registry: Registry,
-    rows: FxHashMap<(usize, ShapeId), CachedRows>,
+    rows: RowCache,
     pub(super) tally: Vec<Vec<PluginTally>>,
     starts: Vec<usize>,
     pub(super) verdicts: Pages<Option<Verdict>>,
@@ -180,7 +173,7 @@ impl Scheduler {
             profiles,
             profile_of,
             registry,
-            rows: FxHashMap::default(),
+            rows: RowCache::default(),
             verdicts: Pages::default(),
             in_flight: FxHashMap::default(),
             effect_of: FxHashMap::default(),
@@ -270,7 +263,7 @@ impl Scheduler {
         self.cycle += 1;
         self.counters.attempts += 1;
         let Decided { decision, found, table, failure } =
-            self.decide(pod_id, &pod, profile, shape, true, now, probe);
+            self.decide(pod_id, &pod, profile, shape, How::Alone, now, probe);
         let (outcome, plan) = match (decision, found) {
             (Decision::Place(placement), _) => {
                 (self.place(unit_id, pod_id, &pod, shape, placement, now), None)
@@ -311,7 +304,7 @@ impl Scheduler {
         }
     }
 
-    /// Decides about a pod; nothing is placed. `may_preempt`: a refused pod's profile is asked for a way.
+    /// Decides about a pod; nothing is placed.
     #[expect(clippy::too_many_arguments, reason = "the subject of an attempt, and how to look at it")]
     pub(super) fn decide(
         &mut self,
@@ -319,22 +312,13 @@ impl Scheduler {
         pod: &Pod,
         profile: usize,
         shape: ShapeId,
-        may_preempt: bool,
+        how: How<'_>,
         now: Now,
         probe: &dyn Probe,
     ) -> Decided {
         let generation = self.cluster.shapes().generation(shape);
-        self.make_room(profile, shape);
-        let cached = self.rows.entry((profile, shape)).or_insert_with(|| CachedRows {
-            rows: Rows::default(),
-            generation,
-            used: 0,
-        });
-        if cached.generation != generation {
-            *cached = CachedRows { rows: Rows::default(), generation, used: 0 };
-        }
-        cached.used = self.cycle;
-        let (rows, tally) = (&mut cached.rows, &mut self.tally[profile]);
+        let rows = self.rows.of((profile, shape), generation, self.cycle);
+        let tally = &mut self.tally[profile];
         let start = &mut self.starts[profile];
         let profile = &self.profiles[profile];
         let spec = &pod.spec;
@@ -343,7 +327,7 @@ impl Scheduler {
             rows.sync(&of, self.switches.reuse(), tally);
             rows.begin_attempt(&of, tally);
         }
-        let who = Who { profile, id, pod, probe };
+        let who = Who { profile, id, pod, how, probe };
         let own = Asker::new(who, &mut self.cluster, tally).heed(rows);
         let of = Subject { profile, view: View::new(&self.cluster), spec, probe };
         let decision = match own {
@@ -361,7 +345,7 @@ impl Scheduler {
         let failure = failure.filter(|f| !f.nodes.is_empty()).map(|f| self.recorder.push_failure(f));
         let found = match &decision {
             // Without any node there is nobody to evict.
-            Decision::Refuse(_) if may_preempt && !self.cluster.present().is_empty() => {
+            Decision::Refuse(_) if how.may_preempt() && !self.cluster.present().is_empty() => {
                 super::preempt::post_filter(Asker::new(who, &mut self.cluster, tally), rows)
             }
             _ => None,
@@ -370,14 +354,25 @@ impl Scheduler {
         Decided { decision, found, table, failure }
     }
 
-    /// Forgets rows of the shape that was not used for longest when there are too many.
-    fn make_room(&mut self, profile: usize, shape: ShapeId) {
-        if self.rows.len() >= SHAPES_KEPT && !self.rows.contains_key(&(profile, shape)) {
-            let oldest = self.rows.iter().min_by_key(|(_, c)| c.used).map(|(k, _)| *k);
-            if let Some(oldest) = oldest {
-                self.rows.remove(&oldest);
-            }
+    /// Returns why a member of a group does not pass all filters on a node as the state is now.
+    pub(super) fn refusal_on(
+        &mut self,
+        (id, pod): (PodId, &Pod),
+        (profile, shape): (usize, ShapeId),
+        node: NodeIdx,
+        group: &[GangKey],
+        probe: &dyn Probe,
+    ) -> Option<Cause> {
+        let generation = self.cluster.shapes().generation(shape);
+        let rows = self.rows.of((profile, shape), generation, self.cycle);
+        let (profile, tally) = (&self.profiles[profile], &mut self.tally[profile]);
+        let of = Subject { profile, view: View::new(&self.cluster), spec: &pod.spec, probe };
+        rows.sync(&of, self.switches.reuse(), tally);
+        if let Some(cause) = rows.refused_as_a_whole() {
+            return Some(cause.clone());
         }
+        let who = Who { profile, id, pod, how: How::Member(group), probe };
+        Asker::new(who, &mut self.cluster, tally).refusal(&rows.asked(), node)
     }
 
     /// Reserves, asks Permit, and orders the binding, as one overlay: a refusal leaves nothing behind.

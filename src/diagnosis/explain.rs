@@ -68,6 +68,7 @@ pub(super) fn pod(root: &Root, namespace: &str, name: &str, now: Now) -> Result<
         }
         outcome => add_place(&mut body, root, record, outcome),
     }
+    body.gang = super::gangs::of_pod(root, record, now);
     Ok(body)
 }
 
@@ -197,7 +198,7 @@ fn add_place(body: &mut PodExplanation, root: &Root, record: &PodRecord, outcome
     });
 }
 
-fn group_body(group: &Group) -> NodeGroup {
+pub(super) fn group_body(group: &Group) -> NodeGroup {
     NodeGroup {
         plugin: group.cause.plugin.into(),
         code: Code::as_str(group.cause.code).into(),

@@ -4,6 +4,8 @@
 //! somebody asks. [`reads::reads`] lists every read as data; `http/` serves them.
 
 pub(crate) mod explain;
+mod gang_reads;
+pub mod gangs;
 mod meta;
 pub(crate) mod nearest;
 mod node_views;

@@ -10,6 +10,7 @@ use pellucid_api::rest::profiles::{
 use pellucid_api::rest::shadow::{DisagreementBody, Shadow};
 
 use super::meta::of_root;
+use super::reads::reads;
 use super::root::Root;
 use crate::framework::PluginFactory;
 use crate::framework::endpoint::ReadError;
@@ -33,15 +34,12 @@ pub(super) fn plugins(root: &Root, now: Now) -> Plugins {
             })
             .collect(),
     };
+    let paths: Vec<String> = reads(&root.registry).into_iter().map(|read| read.path).collect();
     let plugin = |f: &dyn PluginFactory| {
-        let mut ends: Vec<String> = ["config", "stats", "schema"].map(String::from).to_vec();
-        ends.extend(f.endpoints().iter().map(|e| e.path.to_string()));
-        ends.sort();
-        PluginBody {
-            name: f.name().into(),
-            summary: f.summary().into(),
-            endpoints: ends.iter().map(|e| format!("/apis/v1/plugins/{}/{e}", f.name())).collect(),
-        }
+        let below = format!("/apis/v1/plugins/{}/", f.name());
+        let mut endpoints: Vec<String> = paths.iter().filter(|p| p.starts_with(&below)).cloned().collect();
+        endpoints.sort();
+        PluginBody { name: f.name().into(), summary: f.summary().into(), endpoints }
     };
     Plugins {
         meta: of_root(root, now),

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use pellucid_api::rest::preemption::{
-    AsVictim, CandidateBody, PreemptionExplanation, RejectedNodes, SearchBody,
+    AsVictim, CandidateBody, GangPartBody, GangPreemptionBody, PreemptionExplanation, RejectedNodes,
+    SearchBody,
 };
 
 use super::meta::{of_root, of_verdict, rfc3339};
@@ -56,7 +57,28 @@ fn add_pod(body: &mut PreemptionExplanation, root: &Root, id: PodId, now: Now) {
         body.message = message(verdict);
     }
     body.nomination = root.cluster.nominator().of(id).map(|n| bodies::nomination(record, n, now));
-    body.preemption = root.cluster.preemptions().of(id).map(|p| bodies::preemption(p, now));
+    let book = root.cluster.preemptions();
+    body.preemption = book.of(id).map(|p| bodies::preemption(p, now));
+    body.gang_preemption = book.of(id).and_then(|p| gang_preemption(book, p));
+}
+
+/// Puts the parts of a gang's preemption together.
+fn gang_preemption(book: &Preemptions, of_member: &Preemption) -> Option<GangPreemptionBody> {
+    let part = of_member.gang.as_ref()?;
+    let all = book.of_gang(part.group.first()?);
+    let of_one = |p: &Preemption| GangPartBody {
+        pod: p.preemptor.to_string(),
+        node: p.node.to_string(),
+        victims: p.victims.iter().map(|v| v.key.to_string()).collect(),
+    };
+    let mut parts: Vec<GangPartBody> = all.iter().map(|(_, p)| of_one(p)).collect();
+    parts.sort_by(|a, b| a.pod.cmp(&b.pod));
+    Some(GangPreemptionBody {
+        gangs: bodies::gangs(part),
+        parts,
+        victims: all.iter().map(|(_, p)| p.victims.len()).sum(),
+        waiting_for: all.iter().map(|(_, p)| p.waiting_for()).sum(),
+    })
 }
 
 fn message(verdict: &Verdict) -> Option<String> {
@@ -83,9 +105,12 @@ fn counting<'a>(book: &'a Preemptions, key: &PodKey) -> Option<&'a Arc<Preemptio
 fn as_victim(preemption: &Preemption, key: &PodKey, now: Now) -> Option<AsVictim> {
     let victim = preemption.victims.iter().find(|v| v.key == *key)?;
     let (theirs, its) = (preemption.priority, victim.priority);
+    let of_gang = preemption.gang.as_ref().map_or_else(String::new, |part| {
+        format!(", and with it its gang {} of {}", bodies::gangs(part).join(", "), part.members)
+    });
     Some(AsVictim {
         rule: format!(
-            "{} has priority {theirs}, above this pod's {its}, and did not fit on {} beside it",
+            "{} has priority {theirs}, above this pod's {its}, and did not fit on {} beside it{of_gang}",
             preemption.preemptor, preemption.node
         ),
         victim: bodies::victim(victim, now),
@@ -120,12 +145,25 @@ fn candidate(rank: usize, candidate: &Candidate) -> CandidateBody {
         highest_priority: candidate.cost.highest_priority,
         priority_sum: candidate.cost.priority_sum,
         victim_count: candidate.cost.victims,
+        broken_gangs: candidate.cost.broken_gangs,
         earliest_start: candidate.cost.earliest_start.map(start),
     }
 }
 
 /// Says in a sentence how things stand.
 fn summary(body: &PreemptionExplanation) -> String {
+    if let (Some(gang), Some(own)) = (&body.gang_preemption, &body.preemption) {
+        let (members, names) = (gang.parts.len(), gang.gangs.join(", "));
+        let rest = match gang.waiting_for {
+            0 => format!("all {} victims are out of the way.", gang.victims),
+            left => format!("it waits for {left} of {} victims to be gone.", gang.victims),
+        };
+        let (node, own) = (&own.node, own.victims.len());
+        return format!(
+            "Nominated to {node}, where {own} pods go for it, as one of {members} members of gang {names} that \
+             preempt as one; {rest}"
+        );
+    }
     if let Some(preemption) = &body.preemption {
         let (node, victims, left) = (&preemption.node, preemption.victims.len(), preemption.waiting_for);
         return match left {

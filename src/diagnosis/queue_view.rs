@@ -39,22 +39,25 @@ pub(super) fn queue(root: &Root, now: Now) -> Queue {
     }
 }
 
-fn is_in_backoff(unit: &Unit) -> bool {
+pub(super) fn is_in_backoff(unit: &Unit) -> bool {
     matches!(unit.stage, QueueStage::Backoff | QueueStage::ErrorBackoff)
 }
 
 fn row(root: &Root, unit: &Unit, position: usize, now: Now) -> QueuedUnit {
     let profile = &root.profiles[unit.profile];
     let pods = unit.pods.iter().filter_map(|id| root.cluster.pod(*id));
+    let mut names: Vec<String> = pods.clone().map(|r| r.pod.key.to_string()).collect();
+    names.sort();
     let verdict = unit.pods.first().and_then(|id| root.verdicts.get(id.index())?.as_ref());
     let message = match verdict.map(|v| &v.outcome) {
         Some(Outcome::Refused(refusal) | Outcome::Gated(refusal)) => refusal.message().to_string(),
         _ => String::new(),
     };
-    let refused_by = profile.plugins.iter().enumerate().filter(|(i, _)| unit.refused_by.contains(*i));
+    let refused_by = profile.plugins.iter().enumerate().filter(|(i, _)| has_refused(unit, *i));
     QueuedUnit {
         key: unit.key.to_string(),
-        pods: pods.clone().map(|r| r.pod.key.to_string()).collect(),
+        group: super::gangs::of_unit(root, unit),
+        pods: names,
         stage: unit.stage.as_str().into(),
         position,
         priority: pods.map(|r| r.pod.priority).max().unwrap_or(0),
@@ -69,6 +72,11 @@ fn row(root: &Root, unit: &Unit, position: usize, now: Now) -> QueuedUnit {
     }
 }
 
+/// Whether a plugin refused a unit, or a member of it.
+fn has_refused(unit: &Unit, plugin: usize) -> bool {
+    unit.refused_by.contains(plugin) || unit.waits.iter().any(|(way, _)| way.refused_by.contains(plugin))
+}
+
 /// Returns the events that can wake a unit: those of the plugins that refused it.
 pub(super) fn wakes_on(root: &Root, unit: &Unit) -> Vec<String> {
     if !matches!(unit.stage, QueueStage::Unschedulable | QueueStage::Gated) {
@@ -76,8 +84,7 @@ pub(super) fn wakes_on(root: &Root, unit: &Unit) -> Vec<String> {
     }
     let plugins = &root.profiles[unit.profile].plugins;
     let refusing = plugins.iter().enumerate().filter(|(i, _)| {
-        unit.refused_by.contains(*i)
-            || (unit.stage == QueueStage::Gated && plugins[*i].pre_enqueue().is_some())
+        has_refused(unit, *i) || (unit.stage == QueueStage::Gated && plugins[*i].pre_enqueue().is_some())
     });
     let events = refusing.filter_map(|(_, p)| p.hints()).flat_map(|h| h.events().names());
     let mut events: Vec<String> = events.map(str::to_owned).collect();

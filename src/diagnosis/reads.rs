@@ -8,6 +8,7 @@ use std::sync::Arc;
 use pellucid_api::rest::{BodySchema, explain, nodes, preemption, profiles, queue, scores, shadow, wakeups};
 use serde_json::Value;
 
+use super::gang_reads::gang_reads;
 use super::root::Root;
 use super::{explain as explaining, preemption as preempting, wakeups as waking};
 use super::{node_views, plugin_views, queue_view, score_views};
@@ -22,7 +23,7 @@ pub type RootFn = Arc<dyn Fn(&Root, &PathParams, Now) -> Result<Value, ReadError
 /// How to lay a body out as rows: an array of the body, and per column a heading and a JSON pointer.
 #[derive(Clone, Debug)]
 pub struct RowSpec {
-    /// JSON pointer to the array.
+    /// JSON pointer to the array; empty: the values of the body, a map.
     pub array: &'static str,
     /// Columns; none means: the fields of the first object.
     pub columns: &'static [(&'static str, &'static str)],
@@ -48,7 +49,7 @@ pub struct RootRead {
 }
 
 impl RootRead {
-    fn new<T: serde::Serialize>(
+    pub(super) fn new<T: serde::Serialize>(
         path: impl Into<String>,
         tag: &'static str,
         summary: impl Into<String>,
@@ -61,12 +62,16 @@ impl RootRead {
         Self { path, tag, summary, body, rows: None, not_found: None, read: Arc::new(read) }
     }
 
-    fn rows(mut self, array: &'static str, columns: &'static [(&'static str, &'static str)]) -> Self {
+    pub(super) fn rows(
+        mut self,
+        array: &'static str,
+        columns: &'static [(&'static str, &'static str)],
+    ) -> Self {
         self.rows = Some(RowSpec { array, columns });
         self
     }
 
-    fn not_found(mut self, code: &'static str) -> Self {
+    pub(super) fn not_found(mut self, code: &'static str) -> Self {
         self.not_found = Some(code);
         self
     }
@@ -80,6 +85,7 @@ pub(super) fn param<'p>(params: &'p PathParams, name: &str) -> &'p str {
 /// Returns every read, in the order of the documentation.
 pub fn reads(registry: &[Box<dyn PluginFactory>]) -> Vec<RootRead> {
     let mut all = scheduler_reads();
+    all.extend(gang_reads());
     for factory in registry {
         all.extend(plugin_reads(&**factory));
     }

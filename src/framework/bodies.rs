@@ -4,7 +4,7 @@ use pellucid_api::rest::explain::ReasonBody;
 use pellucid_api::rest::preemption::{NominationBody, PreemptionBody, VictimBody};
 
 use super::cause::Reason;
-use crate::cluster::preemptions::{Preemption, Victim, VictimState};
+use crate::cluster::preemptions::{GangPart, Preemption, Victim, VictimState};
 use crate::cluster::{Nomination, PodRecord};
 use crate::model::Now;
 
@@ -53,9 +53,15 @@ pub fn preemption(preemption: &Preemption, now: Now) -> PreemptionBody {
         cycle: preemption.cycle,
         since_seconds: seconds(preemption.decided, now),
         victims: preemption.victims.iter().map(|v| victim(v, now)).collect(),
-        waiting_for: preemption.victims.iter().filter(|v| v.state.is_awaited()).count(),
+        waiting_for: preemption.waiting_for(),
+        gangs: preemption.gang.as_ref().map(gangs).unwrap_or_default(),
         end: preemption.end.map(|(end, _)| end.as_str().into()),
     }
+}
+
+/// Returns the names of the gangs that preempt as one.
+pub fn gangs(part: &GangPart) -> Vec<String> {
+    part.group.iter().map(ToString::to_string).collect()
 }
 
 /// Returns a nomination of a pod.

@@ -266,6 +266,11 @@ pub trait Evaluator {
     /// Returns why the pod does not pass all filters on a node as things stand, with and without the pods that
     /// are nominated to it.
     fn refusal(&mut self, node: NodeIdx) -> Option<Cause>;
+    /// Returns the priority below which victims must be: the pod's own, or, when its gang preempts as one, that
+    /// of the gang's lowest member.
+    fn below(&self) -> i32;
+    /// Returns the pods that go already for other members of the pod's gang. They are off their nodes.
+    fn earlier(&self) -> &[PodId];
 }
 
 /// PostFilter: what to do when no node fits.

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::cause::Cause;
-use crate::model::{Name, NodeIdx, PodId, PodKey};
+use crate::cluster::Cluster;
+use crate::model::object::Budget;
+use crate::model::{Name, NodeIdx, Pod, PodId, PodKey};
 
 /// A victim that was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +42,8 @@ pub struct Cost {
     pub priority_sum: i64,
     /// Number of victims.
     pub victims: usize,
+    /// Gangs that have their quorum and would lose it.
+    pub broken_gangs: usize,
     /// When the first of the victims with the highest priority started, seconds since 1970; the later wins.
     /// `None`: not started, which is latest.
     pub earliest_start: Option<i64>,
@@ -73,6 +77,42 @@ pub struct Plan {
     pub decided_by: Option<&'static str>,
     /// The nodes that would not do.
     pub rejected: Vec<Rejected>,
+}
+
+/// What the PodDisruptionBudgets still allow.
+pub struct Budgets(Vec<(Budget, i32)>);
+
+impl Budgets {
+    /// Returns the budgets there are, when some pods go already.
+    pub fn beside(cluster: &Cluster, earlier: &[PodId]) -> Self {
+        let all = cluster.objects().all_budgets().into_iter();
+        let mut budgets = Self(all.map(|budget| (budget.clone(), budget.allowed)).collect());
+        for record in earlier.iter().filter_map(|id| cluster.pod(*id)) {
+            budgets.take(&record.pod);
+        }
+        budgets
+    }
+
+    /// Takes one more pod away. Returns whether that goes beyond what a budget allows. A pod that is disrupted
+    /// already is free. An empty selector protects nobody, as kube-scheduler has it.
+    fn take(&mut self, pod: &Pod) -> bool {
+        let mut violates = false;
+        for (budget, allowed) in &mut self.0 {
+            let protects = budget.namespace == pod.key.namespace
+                && budget.selector.as_ref().is_some_and(|s| !s.is_empty() && s.matches(&pod.labels));
+            if protects && !budget.disrupted.contains(&pod.key.name) {
+                *allowed -= 1;
+                violates |= *allowed < 0;
+            }
+        }
+        violates
+    }
+
+    /// Says of each pod whether its eviction, after those before it, goes beyond what its budgets allow.
+    pub fn violated<'p>(&self, pods: impl IntoIterator<Item = &'p Pod>) -> Vec<bool> {
+        let mut left = Self(self.0.clone());
+        pods.into_iter().map(|pod| left.take(pod)).collect()
+    }
 }
 
 /// What PostFilter says.

@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 use super::registry;
 use super::testing::{TestCluster, node};
 use crate::framework::endpoint::{PathParams, ReadContext, ReadError};
+use crate::model::gang::{Dialect, GangMark, GangTerms};
 use crate::model::node::NodeImage;
 use crate::model::pod::{HostPort, Protocol};
 use crate::model::requests::{PodRequests, ResourceList};
 use crate::model::taint::{Taint, TaintEffect};
-use crate::model::{Node, Now, Pod, PodKey, PodSpec};
+use crate::model::{GangKey, Node, Now, Pod, PodKey, PodSpec};
 
 fn cluster() -> TestCluster {
     let taint = Taint { key: "k".into(), value: "v".into(), effect: TaintEffect::NoExecute };
@@ -32,6 +33,23 @@ fn cluster() -> TestCluster {
         };
         made.cluster.apply_pod(Arc::new(pod), &mut Vec::new());
     }
+    let mark = GangMark {
+        gang: GangKey::new("d", "g"),
+        dialect: Dialect::Koordinator,
+        needs_group: false,
+        is_shadow: false,
+        names_two: false,
+        terms: GangTerms { min: Some(2), ..GangTerms::default() },
+        problems: Box::default(),
+    };
+    let pod = Pod {
+        key: PodKey::new("d", "z"),
+        priority: 4,
+        scheduler_name: "s".into(),
+        gang: Some(Arc::new(mark)),
+        ..Pod::default()
+    };
+    made.cluster.apply_pod(Arc::new(pod), &mut Vec::new());
     made
 }
 
@@ -47,7 +65,12 @@ fn states() {
     let cluster = cluster();
     for (plugin, path, pointer, want) in [
         ("SchedulingGates", "state", "/gates", json!([{"gate": "g", "pods": 1, "examples": ["d/x"]}])),
-        ("PrioritySort", "state", "/priorities", json!([{"priority": 5, "pendingPods": 2, "gatedPods": 1}])),
+        (
+            "PrioritySort",
+            "state",
+            "/priorities",
+            json!([{"priority": 5, "pendingPods": 2, "gatedPods": 1}, {"priority": 4, "pendingPods": 1, "gatedPods": 0}]),
+        ),
         ("NodeUnschedulable", "state", "/totalNodes", json!(2)),
         ("NodeName", "state", "/totalPods", json!(0)),
         (
@@ -79,6 +102,9 @@ fn states() {
         ),
         ("ImageLocality", "state", "/totalImages", json!(1)),
         ("DefaultBinder", "state", "/bound", json!(1)),
+        ("Coscheduling", "state", "/dialects", json!({"koordinator": 1})),
+        ("Coscheduling", "state", "/pendingMembers", json!(1)),
+        ("Coscheduling", "state", "/undefinedGangs", json!(0)),
     ] {
         let body = read(&cluster, plugin, path, "").expect("it answers");
         assert_eq!(body.pointer(pointer), Some(&want), "{plugin} {path}: {body}");

@@ -33,12 +33,11 @@ fn a_gang_that_does_not_fit_leaves_nothing_behind() {
     assert_eq!(refusal.code, ReasonCode::GangInsufficientCapacity);
     assert_eq!((refusal.shares[0].wanted, refusal.shares[0].placeable), (4, 3));
     let (root, why) = refusal.root_cause.clone().expect("a member stands for it");
-    assert_eq!((&*root.name, &*why.message()), ("g-3", "0/2 nodes are available: 2 Insufficient cpu."));
-    assert_eq!(
-        core.message(&pods[0]),
-        "gang ns/g: 3 of 4 members that its quorum needs can be placed; ns/g-3 cannot: \
-         0/2 nodes are available: 2 Insufficient cpu."
-    );
+    let reason = "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: \
+                  2 No preemption victims found for incoming pod.";
+    assert_eq!((&*root.name, &*why.message()), ("g-3", reason));
+    let told = "gang ns/g: 3 of 4 members that its quorum needs can be placed; ns/g-3 cannot:";
+    assert_eq!(core.message(&pods[0]), format!("{told} {reason}"));
     // The others may go on.
     let other = single("other", 2000);
     core.see(&other);

@@ -16,7 +16,8 @@ pub(crate) fn imports(source: &Source) -> Vec<Import> {
     let mut at = 0;
     while at < tokens.len() {
         let (word, line) = tokens[at];
-        if word == "use" {
+        // `impl Trait + use<'a>` imports nothing.
+        if word == "use" && tokens.get(at + 1).is_some_and(|t| t.0 != "<") {
             at = expand(&tokens, at + 1, "", &mut found);
         } else if is_word(word) && tokens.get(at + 1).is_some_and(|t| t.0 == "::") {
             let begin = at;
@@ -95,6 +96,7 @@ fn tokens(code: &str) -> Vec<(&str, usize)> {
 #[test]
 fn trees_and_full_paths_are_found() {
     let text = "use std::{fs, time::{Duration, Instant as I}};\nuse a::b::*;\nfn f() -> kube::Config { x::<u8>(); }\n\
+                fn g() -> impl Copy + use<> { {} }\n\
                 #[cfg(test)]\nmod tests {\n    use tokio::net;\n}\n";
     let found = imports(&Source::new("src/x.rs", text, false));
     let paths: Vec<(&str, usize)> = found.iter().map(|i| (i.path.as_str(), i.line)).collect();

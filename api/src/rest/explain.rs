@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Meta;
+use super::gang_explain::PodGang;
 
 /// One reason of a cause.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
@@ -120,6 +121,9 @@ pub struct PodExplanation {
     /// Where it is, when it is placed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<PlacementBody>,
+    /// The gang it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gang: Option<PodGang>,
 }
 
 /// One pending pod in a line.

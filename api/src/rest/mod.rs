@@ -5,6 +5,8 @@
 
 mod error;
 pub mod explain;
+pub mod gang_explain;
+pub mod gangs;
 mod meta;
 pub mod nodes;
 pub mod plugins;

@@ -57,10 +57,40 @@ pub struct PreemptionBody {
     pub victims: Vec<VictimBody>,
     /// Victims that are not yet out of the way.
     pub waiting_for: usize,
+    /// The gangs, `namespace/name`, whose members preempt as one and of which the preemptor is a member; empty: it
+    /// preempts for itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gangs: Vec<String>,
     /// What became of it: `bound`, or why the evictions were for nothing: `preemptor-gone`, `placed-elsewhere`,
     /// `node-gone`, `overtaken`, `nomination-changed`, `nothing-found`, `chosen-again`. Absent while under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<String>,
+}
+
+/// A member's part in the preemption of its gang.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GangPartBody {
+    /// Member, `namespace/name`.
+    pub pod: String,
+    /// The node it is nominated to.
+    pub node: String,
+    /// Those of the victims that are on this node and were found for this member, `namespace/name`.
+    pub victims: Vec<String>,
+}
+
+/// The preemption of a whole gang: victims for all members of its quorum, or nobody.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GangPreemptionBody {
+    /// The gangs that are placed together, `namespace/name`.
+    pub gangs: Vec<String>,
+    /// Its members with what each needs, by name.
+    pub parts: Vec<GangPartBody>,
+    /// Victims of all members.
+    pub victims: usize,
+    /// Those that are not yet out of the way: the gang is tried again when none is left.
+    pub waiting_for: usize,
 }
 
 /// A nomination.
@@ -85,9 +115,10 @@ pub struct NominationBody {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DefaultPreemptionState {
-    /// Searches for victims since the start.
+    /// Searches for victims since the start; one for a whole gang is one.
     pub attempts: u64,
-    /// Searches that chose a node; those that chose the same one again, for the same pod, are not counted.
+    /// Searches that chose a node; those that chose the same one again, for the same pod, are not counted. The
+    /// preemption of a whole gang is one.
     pub preemptions: u64,
     /// Victims chosen, each once: these are the useful, the wasted and the refused evictions, and the counted
     /// ones of preemptions under way.
@@ -124,7 +155,9 @@ pub struct CandidateBody {
     pub priority_sum: i64,
     /// Criterion 4, the smaller wins: number of victims.
     pub victim_count: usize,
-    /// Criterion 5, the later wins: first start among the victims of the highest priority, RFC 3339; absent when
+    /// Criterion 5, the smaller wins: gangs that have their quorum and would lose it.
+    pub broken_gangs: usize,
+    /// Criterion 6, the later wins: first start among the victims of the highest priority, RFC 3339; absent when
     /// none of them has started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub earliest_start: Option<String>,
@@ -193,6 +226,9 @@ pub struct PreemptionExplanation {
     /// The preemption it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preemption: Option<PreemptionBody>,
+    /// The whole of it, when the pod's gang preempts as one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gang_preemption: Option<GangPreemptionBody>,
     /// The last search for victims.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchBody>,

@@ -5,12 +5,28 @@ use utoipa::ToSchema;
 
 use super::Meta;
 
+/// The gang group of a unit.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct QueuedGroup {
+    /// Its gangs, by name.
+    pub gangs: Vec<String>,
+    /// Members in this unit.
+    pub members: usize,
+    /// Members of all gangs that are there for their quorums: in this unit, or placed already.
+    pub have: u32,
+    /// Members that the quorums need, added up.
+    pub need: u32,
+}
+
 /// A unit that waits to be placed.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QueuedUnit {
-    /// Key of the unit: `namespace/name` of its pod.
+    /// Key of the unit: `namespace/name` of its pod, or of the first gang of its group.
     pub key: String,
+    /// The gang group, when the unit is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<QueuedGroup>,
     /// The pods of the unit.
     pub pods: Vec<String>,
     /// Stage: active, backoff, unschedulable or gated.

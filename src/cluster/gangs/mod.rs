@@ -14,7 +14,7 @@ pub use definition::{Definition, GangFrom, Undefined};
 pub use gang::{Finished, Gang, GangCounts, History, LastTry, Member, Release};
 
 use super::objects::Objects;
-use super::state::{Cluster, Stage};
+use super::{Cluster, Stage};
 use crate::model::gang::{Dialect, PodGroup};
 use crate::model::{CowMap, GangKey, Object, Pod, PodId, PodKey};
 

@@ -125,6 +125,7 @@ impl Scheduler {
             if stage != Some(QueueStage::Gated) {
                 self.queue.gate(unit);
             }
+            self.end_promises(unit, now);
             self.note_short(&keys, now);
             let tell_at = now.monotonic + TELL_AFTER;
             self.gangs.look_again(rep, tell_at);
@@ -237,6 +238,7 @@ impl Scheduler {
                 self.gangs.look_again(rep, due);
                 continue;
             }
+            self.counters.gang_timeouts += 1;
             self.cluster.gangs_mut().note(key, |gang| {
                 gang.history.is_overdue = true;
                 gang.history.timeouts += 1;

@@ -2,7 +2,8 @@
 //!
 //! A group that has its quorum is satisfied: its further pods are scheduled one by one like any others, so
 //! what is said here is about groups that are short of it. `units` keeps the units in step with the state,
-//! `gate` holds back groups that cannot be planned yet, `plan` is the transaction, `account` what it tells, `orders` the orders it tries, `resources` amounts over the whole cluster,
+//! `gate` holds back groups that cannot be planned yet, `plan` is the transaction, `account` what it tells, `orders`
+//! the orders it tries, `preempt` what is done when all of them fail, `resources` amounts over the whole cluster,
 //! `waiting` what NonStrict members do, `barrier` keeps the Bindings of a quorum together, `status` writes
 //! PodGroups. What a gang is and who belongs to it: `cluster::gangs`.
 
@@ -11,6 +12,7 @@ mod barrier;
 pub mod gate;
 mod orders;
 mod plan;
+mod preempt;
 mod resources;
 mod status;
 mod units;

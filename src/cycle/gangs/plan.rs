@@ -15,6 +15,7 @@ use super::resources::Shares;
 use super::verdict::{GangOutcome, GangRefusal, GangVerdict, member_refusal};
 use crate::cluster::{ShapeId, Stage};
 use crate::cycle::decision::{Decision, Outcome, Placement, Refusal, Verdict};
+use crate::cycle::nominations::How;
 use crate::cycle::scheduler::{Decided, Scheduler, Step};
 use crate::model::gang::GangMode;
 use crate::model::time::Probe;
@@ -92,7 +93,7 @@ impl Scheduler {
         self.counters.attempts += 1;
         self.begin_round(&asked);
         let steps = match self.lacks_resources(&asked) {
-            Some(refusal) => self.refuse_group(&asked, refusal, None, now),
+            Some(refusal) => self.refuse_short(&asked, refusal, now, probe),
             None if asked.is_strict => self.plan_strict(&asked, now, probe),
             None => self.plan_waiting(&asked, now, probe),
         };
@@ -123,9 +124,11 @@ impl Scheduler {
             let (pod, shape) = (record.pod.clone(), record.shape);
             candidates.push(Candidate { id: *id, profile: self.profile_index(&pod), pod, shape, gang });
         }
+        // Room that was made for some of them is theirs.
+        let is_free = |c: &Candidate| self.cluster.nominator().of(c.id).is_none();
         candidates.sort_by(|a, b| {
-            let order = b.pod.priority.cmp(&a.pod.priority).then(a.pod.created.cmp(&b.pod.created));
-            order.then_with(|| a.pod.key.cmp(&b.pod.key))
+            let order = is_free(a).cmp(&is_free(b)).then(b.pod.priority.cmp(&a.pod.priority));
+            order.then(a.pod.created.cmp(&b.pod.created)).then_with(|| a.pod.key.cmp(&b.pod.key))
         });
         let gangs: Vec<_> = keys.iter().filter_map(|k| self.cluster.gangs().get(k)).collect();
         let needs = gangs.iter().map(|g| g.need()).collect();
@@ -138,8 +141,7 @@ impl Scheduler {
             Ok(trial) => return self.keep_quorum(asked, &trial, now),
             Err(failed) => failed,
         };
-        let refusal = self.account(asked, &trial, tried);
-        self.refuse_group(asked, refusal, Some(&trial), now)
+        self.refuse_tried(asked, trial, tried, now, probe)
     }
 
     /// Tries the orders. When one gives every gang its quorum, its placements are made; else nothing is left of
@@ -216,7 +218,7 @@ impl Scheduler {
             if is_enough || (refused.contains(&kind) && !is_nominated) {
                 continue;
             }
-            match self.place_member(member, now, probe) {
+            match self.place_member(asked, member, now, probe) {
                 Ok((placement, node)) => {
                     placed[member.gang] += 1;
                     refused.clear();
@@ -233,12 +235,14 @@ impl Scheduler {
 
     fn place_member(
         &mut self,
+        asked: &Asked,
         member: &Candidate,
         now: Now,
         probe: &dyn Probe,
     ) -> Result<(Placement, Name), Arc<Refusal>> {
+        let how = How::Member(&asked.keys);
         let Decided { decision, .. } =
-            self.decide(member.id, &member.pod, member.profile, member.shape, false, now, probe);
+            self.decide(member.id, &member.pod, member.profile, member.shape, how, now, probe);
         let placement = match decision {
             Decision::Place(placement) => placement,
             Decision::Refuse(refusal) => return Err(refusal),

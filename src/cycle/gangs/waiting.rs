@@ -144,6 +144,7 @@ impl Scheduler {
         for key in &keys {
             let waits = self.cluster.gangs().get(key).is_some_and(|g| g.counts.waiting > 0);
             if waits {
+                self.counters.gang_timeouts += 1;
                 self.cluster.gangs_mut().note(key, |gang| gang.history.timeouts += 1);
             }
         }

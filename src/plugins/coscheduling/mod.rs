@@ -6,9 +6,12 @@
 //! Its README says what is guaranteed.
 
 mod args;
+mod endpoints;
 
 use std::sync::Arc;
 
+use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::gangs::CoschedulingState;
 use serde_json::Value;
 
 use self::args::Args;
@@ -45,7 +48,12 @@ impl PluginFactory for Factory {
     }
 
     fn endpoints(&self) -> Vec<Endpoint> {
-        Vec::new()
+        vec![Endpoint::new(
+            "state",
+            "All gangs in numbers",
+            BodySchema::of::<CoschedulingState>(),
+            endpoints::read_state,
+        )]
     }
 }
 

@@ -15,6 +15,7 @@ use crate::framework::post_filter::{Plan, PostFiltered};
 use crate::framework::{Code, View, nodes_message};
 use crate::model::{Pod, PodId};
 
+mod gangs;
 mod pick;
 mod priorities;
 mod search;

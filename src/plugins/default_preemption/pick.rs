@@ -1,4 +1,5 @@
-//! Which candidate: kube-scheduler's criteria in their order, and a last tie that is always the same.
+//! Which candidate: kube-scheduler's criteria in their order, one about gangs before its last, and a last tie that is
+//! always the same.
 
 use std::cmp::Ordering;
 
@@ -7,7 +8,7 @@ use crate::cluster::Cluster;
 use crate::framework::post_filter::{Candidate, Cost};
 
 /// Returns what the victims, the most important first, cost.
-pub(super) fn cost(victims: &[Target]) -> Cost {
+pub(super) fn cost(cluster: &Cluster, victims: &[Target]) -> Cost {
     let highest_priority = victims.first().map_or(i32::MIN, |v| v.pod.priority);
     let top = victims.iter().filter(|v| v.pod.priority == highest_priority);
     // One that has not started counts as starting now, which is later than all others.
@@ -17,17 +18,19 @@ pub(super) fn cost(victims: &[Target]) -> Cost {
         highest_priority,
         priority_sum: victims.iter().map(|v| i64::from(v.pod.priority) + (1 << 31)).sum(),
         victims: victims.len(),
+        broken_gangs: super::gangs::broken(cluster, victims),
         earliest_start: earliest_start.filter(|at| *at != i64::MAX),
     }
 }
 
 /// The criteria, in order: name, and which of two is better.
 type Criterion = (&'static str, fn(&Cost, &Cost) -> Ordering);
-const CRITERIA: [Criterion; 5] = [
+const CRITERIA: [Criterion; 6] = [
     ("fewest budget violations", |a, b| a.budget_violations.cmp(&b.budget_violations)),
     ("lowest priority of the most important victim", |a, b| a.highest_priority.cmp(&b.highest_priority)),
     ("smallest sum of priorities", |a, b| a.priority_sum.cmp(&b.priority_sum)),
     ("fewest victims", |a, b| a.victims.cmp(&b.victims)),
+    ("fewest gangs that lose their quorum", |a, b| a.broken_gangs.cmp(&b.broken_gangs)),
     ("latest start of the most important victims", |a, b| {
         b.earliest_start.unwrap_or(i64::MAX).cmp(&a.earliest_start.unwrap_or(i64::MAX))
     }),

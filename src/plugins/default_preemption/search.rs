@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
 
+use super::gangs;
 use super::{Args, NAME};
 use crate::cluster::state::tie_hash;
 use crate::framework::plugin::Evaluator;
-use crate::framework::post_filter::{Candidate, Plan, Rejected, VictimChoice};
+use crate::framework::post_filter::{Budgets, Candidate, Plan, Rejected, VictimChoice};
 use crate::framework::{Cause, Code, Reason};
-use crate::model::object::Budget;
-use crate::model::{Name, NodeIdx, Pod, PodId};
+use crate::model::{GangKey, Name, NodeIdx, Pod, PodId};
 
 /// Candidates that are remembered for explanations.
 const REMEMBERED: usize = 10;
@@ -25,8 +25,8 @@ pub(super) fn search(args: &Args, evaluator: &mut dyn Evaluator, pod: &Pod) -> P
     let potential = potential(evaluator, &mut rejected);
     let view = evaluator.view();
     let mut plan = Plan { total_nodes: view.nodes().len(), potential: potential.len(), ..Plan::default() };
-    let budgets = Budgets(view.cluster().objects().all_budgets().into_iter().cloned().collect());
-    let is_hopeless = super::priorities::lowest(view).is_none_or(|lowest| lowest >= pod.priority);
+    let budgets = Budgets::beside(view.cluster(), evaluator.earlier());
+    let is_hopeless = super::priorities::lowest(view).is_none_or(|lowest| lowest >= evaluator.below());
     let wanted = args.wanted(potential.len());
     let mut candidates: Vec<Candidate> = Vec::new();
     let (before, after) = potential.split_at(start_of(pod, potential.len()));
@@ -36,7 +36,7 @@ pub(super) fn search(args: &Args, evaluator: &mut dyn Evaluator, pod: &Pod) -> P
             break;
         }
         plan.tried += 1;
-        let tried = if is_hopeless { Err(no_victims()) } else { try_node(evaluator, pod, &budgets, *node) };
+        let tried = if is_hopeless { Err(no_victims()) } else { try_node(evaluator, &budgets, *node) };
         match tried {
             Ok(candidate) => candidates.push(candidate),
             Err(cause) => rejected.add(cause, evaluator.view().name(*node)),
@@ -106,23 +106,20 @@ impl Groups {
 }
 
 /// Tries one node: everybody of lower priority away, then back one by one, the most important first.
-fn try_node(
-    evaluator: &mut dyn Evaluator,
-    pod: &Pod,
-    budgets: &Budgets,
-    node: NodeIdx,
-) -> Result<Candidate, Cause> {
-    let cluster = evaluator.view().cluster();
+fn try_node(evaluator: &mut dyn Evaluator, budgets: &Budgets, node: NodeIdx) -> Result<Candidate, Cause> {
+    let (cluster, below) = (evaluator.view().cluster(), evaluator.below());
     let on_node = cluster.slot(node).pods.iter().filter_map(|id| Some((*id, cluster.pod(*id)?)));
     let mut pool: Vec<Target> = on_node
-        .filter(|(_, record)| record.pod.priority < pod.priority)
-        .map(|(id, record)| Target { id, pod: record.pod.clone(), violates_budget: false })
+        .filter(|(_, record)| record.pod.priority < below)
+        .map(|(id, record)| Target::new(id, record.pod.clone()))
         .collect();
     if pool.is_empty() {
         return Err(no_victims());
     }
+    gangs::keep_together(cluster, &mut pool);
     pool.sort_by(importance);
-    budgets.split(&mut pool);
+    let violated = budgets.violated(pool.iter().map(|t| &*t.pod));
+    pool.iter_mut().zip(violated).for_each(|(target, violates)| target.violates_budget = violates);
     evaluator.try_out();
     for target in &pool {
         evaluator.remove(target.id);
@@ -134,7 +131,7 @@ fn try_node(
     evaluator.give_back();
     let victims = victims?;
     let name = evaluator.view().name(node).clone();
-    let cost = super::pick::cost(&victims);
+    let cost = super::pick::cost(evaluator.view().cluster(), &victims);
     let choice =
         |t: &Target| VictimChoice { pod: t.id, key: t.pod.key.clone(), violates_budget: t.violates_budget };
     Ok(Candidate { node, name, victims: victims.iter().map(choice).collect(), cost })
@@ -160,37 +157,37 @@ pub(super) struct Target {
     id: PodId,
     pub(super) pod: Arc<Pod>,
     pub(super) violates_budget: bool,
+    /// Its gang, when it may lose its quorum; see `gangs`.
+    pub(super) gang: Option<GangKey>,
+    /// Whether that gang is short of its quorum already.
+    pub(super) is_broken: bool,
+    /// When it started, or the first of its gang on this node.
+    pub(super) since: i64,
+}
+
+impl Target {
+    fn new(id: PodId, pod: Arc<Pod>) -> Self {
+        let since = started(&pod);
+        Self { id, pod, violates_budget: false, gang: None, is_broken: false, since }
+    }
+}
+
+/// A pod that has not started counts as starting last.
+fn started(pod: &Pod) -> i64 {
+    pod.started.unwrap_or(i64::MAX)
 }
 
 /// The more important first: higher priority, then earlier start; a pod that has not started is the least
-/// important. Equal ones by name, the last first, so that the choice is always the same.
+/// important. Equal ones by name, the last first, so that the choice is always the same. Of a gang all are as
+/// important as the first of them, or less than anybody else when their gang is broken: they go together.
 fn importance(a: &Target, b: &Target) -> std::cmp::Ordering {
-    let started = |t: &Target| t.pod.started.unwrap_or(i64::MAX);
     let by_name = |a: &Target, b: &Target| {
         (&a.pod.key.name, &a.pod.key.namespace).cmp(&(&b.pod.key.name, &b.pod.key.namespace))
     };
     let by_priority = b.pod.priority.cmp(&a.pod.priority);
-    by_priority.then_with(|| started(a).cmp(&started(b))).then_with(|| by_name(b, a))
-}
-
-/// The budgets there are.
-struct Budgets(Vec<Budget>);
-
-impl Budgets {
-    /// Marks the pods whose eviction, one after another, goes beyond what their budgets allow. A pod that is
-    /// disrupted already is free. An empty selector protects nobody, as kube-scheduler has it.
-    fn split(&self, pool: &mut [Target]) {
-        let mut allowed: Vec<i32> = self.0.iter().map(|b| b.allowed).collect();
-        for target in pool {
-            let pod = &target.pod;
-            for (budget, allowed) in self.0.iter().zip(&mut allowed) {
-                let protects = budget.namespace == pod.key.namespace
-                    && budget.selector.as_ref().is_some_and(|s| !s.is_empty() && s.matches(&pod.labels));
-                if protects && !budget.disrupted.contains(&pod.key.name) {
-                    *allowed -= 1;
-                    target.violates_budget |= *allowed < 0;
-                }
-            }
-        }
-    }
+    by_priority
+        .then(a.is_broken.cmp(&b.is_broken))
+        .then_with(|| (a.since, &a.gang).cmp(&(b.since, &b.gang)))
+        .then_with(|| started(&a.pod).cmp(&started(&b.pod)))
+        .then_with(|| by_name(b, a))
 }

@@ -28,13 +28,15 @@ fn the_first_criterion_that_differs_decides() {
         highest_priority: 5,
         priority_sum: 10,
         victims: 2,
+        broken_gangs: 1,
         earliest_start: Some(100),
     };
     let better = [
         Cost { budget_violations: 0, highest_priority: 9, ..base },
         Cost { highest_priority: 4, priority_sum: 99, ..base },
         Cost { priority_sum: 9, victims: 9, ..base },
-        Cost { victims: 1, earliest_start: Some(1), ..base },
+        Cost { victims: 1, broken_gangs: 2, earliest_start: Some(1), ..base },
+        Cost { broken_gangs: 0, earliest_start: Some(1), ..base },
         Cost { earliest_start: Some(101), ..base },
         Cost { earliest_start: None, ..base },
     ];
@@ -46,6 +48,7 @@ fn the_first_criterion_that_differs_decides() {
             "lowest priority of the most important victim",
             "smallest sum of priorities",
             "fewest victims",
+            "fewest gangs that lose their quorum",
             "latest start of the most important victims",
             "latest start of the most important victims",
         ]

@@ -1,0 +1,102 @@
+//! Metrics of gangs: how many stand where, attempts, waits that ran out.
+//!
+//! Gauges are read from the published root when somebody scrapes; attempts are counted as they happen, with how
+//! long a quorum took from the first entry into the queue to its placement.
+
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+use crate::cycle::decision::Outcome;
+use crate::cycle::scheduler::Step;
+use crate::diagnosis::Root;
+use crate::diagnosis::gangs::tally::tally;
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct StateLabels {
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct StageLabels {
+    stage: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ResultLabels {
+    result: &'static str,
+}
+
+/// What is counted of attempts at gangs as they happen.
+pub(super) struct GangAttempts {
+    placed: Counter,
+    partly: Counter,
+    refused: Counter,
+    quorum_wait: Histogram,
+}
+
+impl GangAttempts {
+    pub(super) fn register(registry: &mut Registry) -> Self {
+        let attempts: Family<ResultLabels, Counter> = Family::default();
+        let of = |result| attempts.get_or_create_owned(&ResultLabels { result });
+        let made = Self {
+            placed: of("placed"),
+            partly: of("partly"),
+            refused: of("refused"),
+            quorum_wait: Histogram::new(exponential_buckets(0.01, 2.0, 20)),
+        };
+        let help =
+            "Attempts at gang groups by result: placed, partly (members wait for others, NonStrict), refused";
+        registry.register("pellucid_gang_attempts", help, attempts);
+        let help = "Time from a gang group's first entry into the queue to the attempt that placed its members, in \
+                    seconds";
+        registry.register("pellucid_gang_quorum_wait_seconds", help, made.quorum_wait.clone());
+        made
+    }
+
+    /// Counts an attempt, when it was one at a gang.
+    pub(super) fn count(&self, step: &Step, now: Duration) {
+        if step.gang.is_none() {
+            return;
+        }
+        let placed = step.all().filter(|s| matches!(s.verdict.outcome, Outcome::Placed { .. })).count();
+        if placed == 0 {
+            self.refused.inc();
+        } else if placed < step.all().count() {
+            self.partly.inc();
+        } else {
+            self.placed.inc();
+            self.quorum_wait.observe(now.saturating_sub(step.first_queued_at).as_secs_f64());
+        }
+    }
+}
+
+/// Gauges and counters as the published root has them.
+pub(super) fn state(root: &Root, registry: &mut Registry) {
+    let tally = tally(root);
+    let gangs: Family<StateLabels, Gauge> = Family::default();
+    for (state, n) in tally.states {
+        gangs.get_or_create_owned(&StateLabels { state }).set(n as i64);
+    }
+    registry.register("pellucid_gangs", "Gangs by state", gangs);
+    let members: Family<StageLabels, Gauge> = Family::default();
+    for (stage, n) in tally.members {
+        members.get_or_create_owned(&StageLabels { stage }).set(n as i64);
+    }
+    registry.register("pellucid_gang_members", "Members of gangs by stage, each in exactly one", members);
+    let waiting: Gauge<i64> = Gauge::default();
+    waiting.set(tally.waiting_groups as i64);
+    registry.register(
+        "scheduler_waiting_gang_group_number",
+        "Gang groups with members that wait in the queue",
+        waiting,
+    );
+    let timeouts: Counter = Counter::default();
+    timeouts.inc_by(root.counters.gang_timeouts);
+    registry.register("pellucid_gang_timeouts", "Waits of gangs that ran out", timeouts);
+}

@@ -1,0 +1,301 @@
+//! Gangs as text for people: the verdict first, then the numbers, the member that stands for it, and the members.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use pellucid_api::rest::gang_explain::{GangBlocker, GangExplanation, GangRootCause};
+use pellucid_api::rest::gangs::{GangMember, GangSummary};
+
+use super::explain_text::{line, node_groups, pod_reasons};
+use super::out::{Paint, Style};
+use super::text::{cell, clean, count, right, table};
+
+/// States in which nothing is amiss.
+const GOOD: [&str; 4] = ["Running", "Placed", "Finished", "Empty"];
+
+/// Lays out the explanation of a gang.
+pub(super) fn gang(body: &GangExplanation, paint: Paint) -> String {
+    let mut out = String::new();
+    let style = if GOOD.contains(&body.state.as_str()) { Style::Green } else { Style::Yellow };
+    let headline = format!("{}/{}: {} ({})", body.namespace, body.name, body.state, body.verdict.code);
+    line(&mut out, &paint.apply(style, &clean(&headline)));
+    line(&mut out, &clean(&body.verdict.message));
+    if !body.verdict.remedy.is_empty() {
+        line(&mut out, &clean(&remedy(body)));
+    }
+    let _ = write!(out, "\n{}\n", numbers(body));
+    if let Some(cause) = &body.root_cause {
+        let _ = write!(out, "\n{}", root_cause(cause));
+    }
+    if let Some(blocker) = &body.blocker {
+        let _ = write!(out, "\n{}", blocked(blocker));
+    }
+    if !body.group.is_empty() {
+        let _ = write!(out, "\n{}\n", group(body));
+    }
+    if !body.members.is_empty() {
+        let _ = write!(out, "\n{}\n", members(&body.members));
+    }
+    for warning in &body.warnings {
+        let _ = write!(out, "\n{}", clean(&format!("warning: {warning}")));
+    }
+    let _ = write!(out, "\n{}", paint.apply(Style::Dim, &clean(&facts(body))));
+    out
+}
+
+fn remedy(body: &GangExplanation) -> String {
+    match body.verdict.resolver.is_empty() {
+        true => body.verdict.remedy.clone(),
+        false => format!("{} ({})", body.verdict.remedy.trim_end_matches('.'), body.verdict.resolver),
+    }
+}
+
+fn numbers(body: &GangExplanation) -> String {
+    let counts = &body.counts;
+    let mut columns = vec![
+        ("MIN", counts.min),
+        ("CREATED", counts.created),
+        ("MISSING", counts.missing),
+        ("GATED", counts.gated),
+        ("PENDING", counts.pending),
+        ("WAITING", counts.waiting),
+        ("PERMITTED", counts.permitted),
+        ("BOUND", counts.bound),
+        ("FINISHED", counts.finished),
+    ];
+    let of_attempt = [("WANTED", counts.wanted), ("PLACEABLE", counts.placeable)];
+    columns.extend(of_attempt.into_iter().filter_map(|(name, n)| Some((name, n?))));
+    let header: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    let mut table = table(&header);
+    right(&mut table, &(0..header.len()).collect::<Vec<_>>());
+    table.add_row(columns.iter().map(|(_, n)| cell([n.to_string().as_str()])));
+    table.trim_fmt()
+}
+
+fn root_cause(cause: &GangRootCause) -> String {
+    let mut out = String::new();
+    line(&mut out, &clean(&format!("{} cannot be placed: {}", cause.pod, cause.message)));
+    if !cause.node_groups.is_empty() {
+        line(&mut out, &node_groups(&cause.node_groups, cause.not_evaluated));
+    }
+    if !cause.pod_reasons.is_empty() {
+        line(&mut out, &pod_reasons(&cause.pod_reasons));
+    }
+    out
+}
+
+fn blocked(blocker: &GangBlocker) -> String {
+    let mut out = String::new();
+    line(&mut out, &clean(&blocker.message));
+    if blocker.holders.is_empty() {
+        return out;
+    }
+    let mut table = table(&["HOLDER", "HOLDS", "PODS", "NODES", "SINCE"]);
+    right(&mut table, &[2]);
+    for edge in &blocker.holders {
+        let held: Vec<String> =
+            edge.held_text.iter().map(|(name, amount)| format!("{name} {amount}")).collect();
+        let mut nodes: Vec<String> = edge.nodes.iter().take(3).cloned().collect();
+        if edge.node_count > nodes.len() {
+            nodes.push(format!("and {} more", edge.node_count - nodes.len()));
+        }
+        table.add_row([
+            cell([edge.holder.as_str()]),
+            cell(held.iter().map(String::as_str)),
+            cell([edge.holder_pods.to_string().as_str()]),
+            cell(nodes.iter().map(String::as_str)),
+            cell(edge.since.as_deref()),
+        ]);
+    }
+    line(&mut out, &table.trim_fmt());
+    out
+}
+
+fn group(body: &GangExplanation) -> String {
+    let mut table = table(&["GANG OF THE GROUP", "STATE", "HAVE", "MESSAGE"]);
+    for other in &body.group {
+        table.add_row([
+            cell([other.gang.as_str()]),
+            cell([other.state.as_str()]),
+            cell([format!("{}/{}", other.have, other.min).as_str()]),
+            cell([other.message.as_str()]),
+        ]);
+    }
+    table.trim_fmt()
+}
+
+fn members(members: &[GangMember]) -> String {
+    let mut table = table(&["POD", "STATE", "NODE", "SINCE", "REASON"]);
+    for member in members {
+        let until = member.deadline.as_ref().map(|at| format!("waits until {at}"));
+        let reason = member.reason.as_ref().or(until.as_ref());
+        table.add_row([
+            cell([member.pod.as_str()]),
+            cell([member.state.as_str()]),
+            cell(member.node.as_deref()),
+            cell(member.since.as_deref()),
+            cell(reason.map(String::as_str)),
+        ]);
+    }
+    table.trim_fmt()
+}
+
+fn facts(body: &GangExplanation) -> String {
+    let mut facts = vec![format!("{} gang, {}", body.dialect, body.mode)];
+    if let Some(retry) = &body.next_retry {
+        facts.push(format!("queue stage {}", retry.stage));
+        facts.push(format!("next retry {}", retry.text));
+        facts.extend(retry.backoff_until.as_ref().map(|at| format!("backoff until {at}")));
+        facts.extend(retry.at_the_latest.as_ref().map(|at| format!("at the latest {at}")));
+        facts.extend(retry.wait_ends.as_ref().map(|at| format!("wait ends {at}")));
+        if !retry.wakes_on.is_empty() {
+            facts.push(format!("wakes on {}", retry.wakes_on.join(", ")));
+        }
+    }
+    facts.push(count(body.attempts as usize, "attempt"));
+    if body.timeouts > 0 {
+        facts.push(count(body.timeouts as usize, "timeout"));
+    }
+    if let Some(orders) = body.last_attempt.as_ref().map(|a| &a.orders).filter(|o| !o.is_empty()) {
+        facts.push(format!("orders tried: {}", orders.join(", ")));
+    }
+    if let Some(at) = &body.meta.decided_at {
+        let stale = if body.meta.stale { ", the cluster has changed since" } else { "" };
+        facts.push(format!("decided {at}{stale}"));
+    }
+    facts.join("; ")
+}
+
+/// Lays out the list of gangs.
+pub(super) fn list(gangs: &BTreeMap<String, GangSummary>, paint: Paint) -> String {
+    if gangs.is_empty() {
+        return "There are no gangs.".to_owned();
+    }
+    let header =
+        ["GANG", "STATE", "MIN", "GATED", "PENDING", "WAITING", "PERMITTED", "BOUND", "FINISHED", "DIALECT"];
+    let mut table = table(&header);
+    right(&mut table, &(2..9).collect::<Vec<_>>());
+    for (name, gang) in gangs {
+        let counts = &gang.counts;
+        let mut cells = vec![cell([name.as_str()]), cell([gang.state.as_str()])];
+        let numbers = [
+            gang.min_required_number,
+            counts.gated,
+            counts.pending,
+            counts.waiting,
+            counts.permitted,
+            counts.bound,
+            counts.finished,
+        ];
+        cells.extend(numbers.iter().map(|n| cell([n.to_string().as_str()])));
+        cells.push(cell([gang.dialect.as_str()]));
+        table.add_row(cells);
+    }
+    let many = paint.apply(Style::Bold, &format!("{}.", count(gangs.len(), "gang")));
+    format!("{}\n\n{many} Ask for one: pellucid explain gang NAMESPACE/NAME", table.trim_fmt())
+}
+
+#[cfg(test)]
+mod tests {
+    use pellucid_api::rest::explain::{NodeGroup, ReasonBody, Shortfall};
+    use pellucid_api::rest::gang_explain::{GangAttempt, GangNumbers, GangRetry, GangVerdict};
+
+    use super::*;
+
+    fn refused() -> GangExplanation {
+        let reason = ReasonBody { message: "Insufficient cpu".into(), ..ReasonBody::default() };
+        let shortfall = Shortfall {
+            resource: "cpu".into(),
+            text: "requested 1, at most 0 free (on n-1)".into(),
+            ..Shortfall::default()
+        };
+        let group = NodeGroup {
+            plugin: "NodeResourcesFit".into(),
+            count: 3,
+            reasons: vec![reason],
+            shortfalls: vec![shortfall],
+            ..NodeGroup::default()
+        };
+        let member = |name: &str, state: &str| GangMember {
+            pod: format!("ns/{name}"),
+            state: state.into(),
+            reason: Some("it does not fit".into()),
+            ..GangMember::default()
+        };
+        GangExplanation {
+            namespace: "ns".into(),
+            name: "g".into(),
+            state: "Unschedulable".into(),
+            verdict: GangVerdict {
+                code: "GangInsufficientCapacity".into(),
+                message: "gang ns/g: 3 of 4 members can be placed".into(),
+                remedy: "Add nodes.".into(),
+                resolver: "time".into(),
+            },
+            dialect: "koordinator".into(),
+            mode: "Strict".into(),
+            counts: GangNumbers {
+                min: 4,
+                created: 4,
+                pending: 4,
+                wanted: Some(4),
+                placeable: Some(3),
+                ..GangNumbers::default()
+            },
+            root_cause: Some(GangRootCause {
+                pod: "ns/g-3".into(),
+                message: "0/3 nodes are available: 3 Insufficient cpu.".into(),
+                node_groups: vec![group],
+                ..GangRootCause::default()
+            }),
+            next_retry: Some(GangRetry { stage: "unschedulable".into(), ..GangRetry::default() }),
+            last_attempt: Some(GangAttempt { orders: vec!["queue order".into()], ..GangAttempt::default() }),
+            attempts: 1,
+            members: vec![member("g-0", "Evaluated"), member("g-3", "Failed")],
+            ..GangExplanation::default()
+        }
+    }
+
+    #[test]
+    fn a_refused_gang_reads_from_verdict_to_members() {
+        let text = gang(&refused(), Paint::plain());
+        let order = [
+            "ns/g: Unschedulable (GangInsufficientCapacity)\n",
+            "gang ns/g: 3 of 4 members can be placed\n",
+            "Add nodes (time)\n",
+            "MIN",
+            "PLACEABLE",
+            "ns/g-3 cannot be placed: 0/3 nodes are available: 3 Insufficient cpu.\n",
+            "NodeResourcesFit",
+            "ns/g-0",
+            "Evaluated",
+            "Failed",
+            "koordinator gang, Strict; queue stage unschedulable",
+            "orders tried: queue order",
+        ];
+        let mut from = 0;
+        for part in order {
+            let at =
+                text[from..].find(part).unwrap_or_else(|| panic!("{part:?} not after {from} in\n{text}"));
+            from += at + part.len();
+        }
+    }
+
+    #[test]
+    fn text_from_the_wire_cannot_move_the_cursor() {
+        let mut body = refused();
+        body.verdict.message = "gang\u{1b}[2J".into();
+        body.members[0].reason = Some("n\u{7}\n1".into());
+        body.warnings.push("a\u{1b}b".into());
+        assert!(!gang(&body, Paint::plain()).contains(['\u{1b}', '\u{7}']));
+    }
+
+    #[test]
+    fn the_list_has_a_row_per_gang() {
+        assert_eq!(list(&BTreeMap::new(), Paint::plain()), "There are no gangs.");
+        let summary =
+            GangSummary { state: "Running".into(), dialect: "native".into(), ..GangSummary::default() };
+        let text = list(&BTreeMap::from([("ns/g".to_owned(), summary)]), Paint::plain());
+        assert!(text.contains("ns/g") && text.contains("Running") && text.contains("1 gang."), "{text}");
+    }
+}

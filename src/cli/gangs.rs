@@ -1,0 +1,25 @@
+//! `pellucid gangs`: every gang with its members by stage.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use pellucid_api::rest::gangs::GangSummary;
+
+use super::gang_text;
+use super::out::Paint;
+use super::server::ServerArgs;
+
+/// Arguments of `gangs`.
+#[derive(Debug, Args)]
+pub struct GangsArgs {
+    /// The scheduler.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+/// Lists them.
+pub(super) fn run(args: &GangsArgs) -> anyhow::Result<()> {
+    let paint = Paint::for_stdout();
+    let path = "/apis/v1/plugins/Coscheduling/gangs";
+    args.server.show(path, |body: &BTreeMap<String, GangSummary>| gang_text::list(body, paint))
+}

@@ -1,0 +1,435 @@
+//! A gang preempts as one: victims for all members of the quorum, or nobody.
+//!
+//! When a strict group cannot be placed, its members are planned once more on an overlay. Each goes where it fits
+//! beside the earlier ones; one that fits nowhere asks its profile's PostFilter, which finds it a node as things
+//! stand by then, and whose victims go. When every gang has its quorum, the victims that turn out not to be needed
+//! are put back, the whole plan is played through once more from the start, and all of it is undone. Only then
+//! members are nominated and evictions ordered, in one step. Who makes the better victim is the plugin's business
+//! (`plugins::default_preemption`), evicting and waiting that of `cycle::preempt`. Members beyond the quorum
+//! preempt for themselves later, like any pod.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use pellucid_api::reason::ReasonCode;
+
+use super::orders::{self, Ordered};
+use super::plan::{Asked, Candidate, Fate, Trial};
+use super::resources::Shares;
+use super::verdict::GangRefusal;
+use crate::cluster::preemptions::{End, GangPart};
+use crate::cluster::{NominatedBy, Stage};
+use crate::cycle::decision::Decision;
+use crate::cycle::nominations::How;
+use crate::cycle::scheduler::{Decided, Scheduler, Step};
+use crate::cycle::tell::pod_ref;
+use crate::framework::Cause;
+use crate::framework::effect::{Effect, StatusOrder};
+use crate::framework::post_filter::{Budgets, Plan, PostFiltered, VictimChoice};
+use crate::model::time::Probe;
+use crate::model::{NodeIdx, Now, Pod, PodId};
+use crate::queue::UnitId;
+
+/// What is said when members fit one after another and not together.
+const NOT_TOGETHER: &str = "the quorum would not fit together even with the victims gone.";
+
+/// A pod that goes.
+struct Victim {
+    choice: VictimChoice,
+    pod: Arc<Pod>,
+    stage: Stage,
+}
+
+/// One member of the quorum: its node, and who goes there for it.
+struct Part {
+    member: usize,
+    node: NodeIdx,
+    victims: Vec<Victim>,
+    /// The account of its search, when it needed one.
+    plan: Option<Arc<Plan>>,
+}
+
+/// What the search came to.
+enum Found {
+    /// Nobody was asked.
+    NotAsked,
+    /// Nothing is tried now; nominations from before stay.
+    NotEligible(Arc<str>),
+    /// Nothing helps. The member that was refused last, and its account.
+    Nothing(Arc<str>, Option<(usize, Arc<Plan>)>),
+    /// With the victims gone the quorum fits.
+    Quorum(Vec<Part>),
+}
+
+impl Found {
+    fn note(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::NotEligible(message) | Self::Nothing(message, _) => Some(message),
+            Self::NotAsked | Self::Quorum(_) => None,
+        }
+    }
+}
+
+fn not_together() -> Found {
+    Found::Nothing(NOT_TOGETHER.into(), None)
+}
+
+/// What holds for a whole search.
+struct Hunt<'a> {
+    asked: &'a Asked,
+    /// Victims have a priority below this one.
+    below: i32,
+    now: Now,
+    probe: &'a dyn Probe,
+}
+
+impl Scheduler {
+    /// No order of the members gave a quorum: looks for victims, and refuses the group for now.
+    pub(super) fn refuse_tried(
+        &mut self,
+        asked: &Asked,
+        mut trial: Trial,
+        tried: Vec<&'static str>,
+        now: Now,
+        probe: &dyn Probe,
+    ) -> Vec<Step> {
+        let found = self.find_victims(asked, now, probe);
+        if let Some(note) = found.note() {
+            for fate in &mut trial.fates {
+                if let Fate::Failed(refusal) = fate {
+                    *refusal = self.noted(refusal.clone(), note.clone());
+                }
+            }
+        }
+        let refusal = self.account(asked, &trial, tried);
+        let steps = self.refuse_group(asked, refusal, Some(&trial), now);
+        self.follow_up(asked, found, steps, now)
+    }
+
+    /// Less is free than a gang asks for at all: that too may be helped.
+    pub(super) fn refuse_short(
+        &mut self,
+        asked: &Asked,
+        mut refusal: GangRefusal,
+        now: Now,
+        probe: &dyn Probe,
+    ) -> Vec<Step> {
+        let found = match asked.is_strict {
+            true => self.find_victims(asked, now, probe),
+            false => Found::NotAsked,
+        };
+        if let Some(note) = found.note() {
+            refusal.message = format!("{}; preemption: {note}", refusal.message).into();
+        }
+        let steps = self.refuse_group(asked, refusal, None, now);
+        self.follow_up(asked, found, steps, now)
+    }
+
+    fn find_victims(&mut self, asked: &Asked, now: Now, probe: &dyn Probe) -> Found {
+        let has_post_filter = |c: &Candidate| {
+            self.profiles[c.profile].post_filter.iter().any(|e| e.plugin.post_filter().is_some())
+        };
+        if self.cluster.present().is_empty() || !asked.candidates.iter().all(has_post_filter) {
+            return Found::NotAsked;
+        }
+        self.cluster.preemptions_mut().count_attempt();
+        if self.awaits_victims(asked.unit) {
+            return Found::NotEligible(ReasonCode::PreemptionUnderWay.message("").into());
+        }
+        let Some(members) = able(asked) else {
+            return Found::NotEligible(ReasonCode::PreemptionPolicyNever.message("").into());
+        };
+        let hunt = Hunt { asked, below: self.lowest(asked), now, probe };
+        let is_hopeless = !self.cluster.pods().any(|(_, r)| r.node.is_some() && r.pod.priority < hunt.below);
+        let mut last = Found::NotAsked;
+        for sequence in self.sequences(asked, &members) {
+            let overlay = self.cluster.begin();
+            let found = self.hunt(&hunt, &sequence, is_hopeless);
+            self.cluster.rollback(overlay);
+            match found {
+                Found::Quorum(_) | Found::NotEligible(_) => return found,
+                _ if is_hopeless => return found,
+                _ => last = found,
+            }
+        }
+        last
+    }
+
+    /// Returns the priority below which victims must be: that of the group's lowest member.
+    fn lowest(&self, asked: &Asked) -> i32 {
+        let gangs = asked.keys.iter().filter_map(|k| self.cluster.gangs().get(k));
+        let members = gangs.flat_map(|g| g.members.keys()).filter_map(|id| self.cluster.pod(*id));
+        members.map(|r| r.pod.priority).min().unwrap_or(i32::MIN)
+    }
+
+    /// Returns the orders in which the members are tried.
+    fn sequences(&self, asked: &Asked, members: &[usize]) -> Vec<Vec<usize>> {
+        let shares = Shares::of(&self.cluster);
+        let ordered = |i: &usize| {
+            let member = &asked.candidates[*i];
+            let size = shares.size(&member.pod.spec.requests.list);
+            Ordered { kind: (member.profile, member.shape), size }
+        };
+        let ordered: Vec<Ordered> = members.iter().map(ordered).collect();
+        let all = orders::orders(&ordered).into_iter();
+        all.map(|(_, order)| order.into_iter().map(|at| members[at]).collect()).collect()
+    }
+
+    /// Plans the members in one order. What was placed and released stays until the caller's overlay ends.
+    fn hunt(&mut self, hunt: &Hunt<'_>, sequence: &[usize], is_hopeless: bool) -> Found {
+        let asked = hunt.asked;
+        let mut missing = asked.needs.clone();
+        let mut parts: Vec<Part> = Vec::new();
+        let mut going: Vec<PodId> = Vec::new();
+        let mut refused = Vec::new();
+        let mut nothing = Found::NotAsked;
+        for i in sequence.iter().copied() {
+            let member = &asked.candidates[i];
+            let kind = (member.profile, member.shape);
+            let is_nominated = self.cluster.nominator().of(member.id).is_some();
+            if missing[member.gang] == 0 || (refused.contains(&kind) && !is_nominated) {
+                continue;
+            }
+            match self.make_room_for(hunt, i, &going) {
+                Ok(part) => {
+                    missing[member.gang] -= 1;
+                    going.extend(part.victims.iter().map(|v| v.choice.pod));
+                    parts.push(part);
+                    refused.clear();
+                }
+                Err(found @ Found::NotEligible(_)) => return found,
+                Err(found) => {
+                    refused.push(kind);
+                    nothing = found;
+                    if is_hopeless {
+                        break;
+                    }
+                }
+            }
+        }
+        if missing.iter().any(|n| *n > 0) {
+            return nothing;
+        }
+        match self.settle_plan(hunt, &mut parts) {
+            true => Found::Quorum(parts),
+            false => not_together(),
+        }
+    }
+
+    /// Places a member where it fits, or where it would with others gone, and lets those go.
+    fn make_room_for(&mut self, hunt: &Hunt<'_>, i: usize, earlier: &[PodId]) -> Result<Part, Found> {
+        let member = &hunt.asked.candidates[i];
+        let how = How::Preemptor { group: &hunt.asked.keys, below: hunt.below, earlier };
+        let Decided { decision, found, .. } =
+            self.decide(member.id, &member.pod, member.profile, member.shape, how, hunt.now, hunt.probe);
+        let (node, choices, plan) = match (decision, found) {
+            (Decision::Place(placement), _) => (placement.node, Vec::new(), None),
+            (_, Some(PostFiltered::NotEligible { message })) => return Err(Found::NotEligible(message)),
+            (_, Some(PostFiltered::Nothing { message, plan })) => {
+                return Err(Found::Nothing(message, Some((i, plan))));
+            }
+            (_, Some(PostFiltered::Nominate(plan))) => {
+                let Some(best) = plan.candidates.first() else { return Err(not_together()) };
+                (best.node, best.victims.clone(), Some(plan.clone()))
+            }
+            (_, None) => return Err(not_together()),
+        };
+        let victims = choices.into_iter().filter_map(|choice| {
+            let record = self.cluster.pod(choice.pod)?;
+            Some(Victim { choice, pod: record.pod.clone(), stage: record.stage })
+        });
+        let part = Part { member: i, node, victims: victims.collect(), plan };
+        let overlay = self.cluster.begin();
+        for victim in &part.victims {
+            self.cluster.release(victim.choice.pod);
+        }
+        match self.put(hunt, &part) {
+            Ok(()) => {
+                self.cluster.commit(overlay);
+                Ok(part)
+            }
+            Err(cause) => {
+                self.cluster.rollback(overlay);
+                Err(Found::Nothing(format!("{}.", cause.message()).into(), None))
+            }
+        }
+    }
+
+    /// Places a member on its node, with what plugins reserve.
+    fn put(&mut self, hunt: &Hunt<'_>, part: &Part) -> Result<(), Cause> {
+        let member = &hunt.asked.candidates[part.member];
+        let profile = self.profiles[member.profile].clone();
+        self.cluster.place(member.id, part.node, Stage::Reserved);
+        self.reserve_and_permit(&profile, (member.id, &member.pod), part.node)
+    }
+
+    /// Puts back the victims that are not needed, and makes sure that the quorum fits with the others gone.
+    fn settle_plan(&mut self, hunt: &Hunt<'_>, parts: &mut [Part]) -> bool {
+        self.judge_budgets(parts);
+        let needed = self.spare(hunt, parts);
+        if self.stands(hunt, parts) {
+            for (part, needed) in parts.iter_mut().zip(needed) {
+                let mut needed = needed.into_iter();
+                part.victims.retain(|_| needed.next().unwrap_or(true));
+            }
+            self.judge_budgets(parts);
+            return true;
+        }
+        // Somebody who was put back stands in the way of a member elsewhere.
+        let spared = parts.iter().zip(needed).flat_map(|(part, needed)| part.victims.iter().zip(needed));
+        let spared: Vec<PodId> = spared.filter(|(_, needed)| !needed).map(|(v, _)| v.choice.pod).collect();
+        for pod in &spared {
+            self.cluster.release(*pod);
+        }
+        !spared.is_empty() && self.stands(hunt, parts)
+    }
+
+    /// Says of each victim whether it is beyond what budgets allow when all of them go, in the order of their
+    /// importance.
+    fn judge_budgets(&self, parts: &mut [Part]) {
+        let mut all: Vec<&mut Victim> = parts.iter_mut().flat_map(|p| &mut p.victims).collect();
+        all.sort_by(|a, b| importance(&a.pod).cmp(&importance(&b.pod)));
+        let violated = Budgets::beside(&self.cluster, &[]).violated(all.iter().map(|v| &*v.pod));
+        for (victim, violates) in all.into_iter().zip(violated) {
+            victim.choice.violates_budget = violates;
+        }
+    }
+
+    /// Puts victims back one by one, first those beyond their budgets, then the most important, and lets them go
+    /// again where a member planned on that node would not fit beside them. Returns which ones have to go.
+    fn spare(&mut self, hunt: &Hunt<'_>, parts: &[Part]) -> Vec<Vec<bool>> {
+        let mut needed: Vec<Vec<bool>> = parts.iter().map(|p| vec![true; p.victims.len()]).collect();
+        let mut all: Vec<(usize, usize)> = Vec::new();
+        for (p, part) in parts.iter().enumerate() {
+            all.extend((0..part.victims.len()).map(|v| (p, v)));
+        }
+        all.sort_by_key(|(p, v)| {
+            let victim = &parts[*p].victims[*v];
+            (!victim.choice.violates_budget, importance(&victim.pod))
+        });
+        for (p, v) in all {
+            let (victim, node) = (&parts[p].victims[v], parts[p].node);
+            self.cluster.place(victim.choice.pod, node, victim.stage);
+            let mut beside = parts.iter().filter(|part| part.node == node);
+            if beside.all(|part| self.fits(hunt, part)) {
+                needed[p][v] = false;
+            } else {
+                self.cluster.release(victim.choice.pod);
+            }
+        }
+        needed
+    }
+
+    /// Whether a placed member would be taken by its node as things stand.
+    fn fits(&mut self, hunt: &Hunt<'_>, part: &Part) -> bool {
+        self.cluster.release(hunt.asked.candidates[part.member].id);
+        let fits = self.is_taken(hunt, part);
+        self.cluster.place(hunt.asked.candidates[part.member].id, part.node, Stage::Reserved);
+        fits
+    }
+
+    fn is_taken(&mut self, hunt: &Hunt<'_>, part: &Part) -> bool {
+        let member = &hunt.asked.candidates[part.member];
+        let kind = (member.profile, member.shape);
+        self.refusal_on((member.id, &member.pod), kind, part.node, &hunt.asked.keys, hunt.probe).is_none()
+    }
+
+    /// Plays the plan through from the start: nobody placed, the victims gone.
+    fn stands(&mut self, hunt: &Hunt<'_>, parts: &[Part]) -> bool {
+        for part in parts {
+            self.cluster.release(hunt.asked.candidates[part.member].id);
+        }
+        self.lacks_resources(hunt.asked).is_none()
+            && parts.iter().all(|part| self.is_taken(hunt, part) && self.put(hunt, part).is_ok())
+    }
+
+    /// The group is refused for now: carries out what was found, and tells the members what became of their
+    /// nominations.
+    fn follow_up(&mut self, asked: &Asked, found: Found, mut steps: Vec<Step>, now: Now) -> Vec<Step> {
+        match found {
+            Found::NotAsked | Found::NotEligible(_) => {}
+            Found::Nothing(_, account) => {
+                for member in &asked.candidates {
+                    self.end_nomination(member.id, End::NothingFound, now);
+                }
+                if let Some((i, plan)) = account {
+                    self.keep_account(&asked.candidates[i], plan, &mut steps);
+                }
+            }
+            Found::Quorum(parts) => self.carry_out(asked, &parts, &mut steps, now),
+        }
+        for member in &asked.candidates {
+            let ours = self.cluster.nominator().of(member.id).map(|n| n.node.clone());
+            if member.pod.nominated_node != ours {
+                let (pod, nomination) = (pod_ref(&member.pod), Some(ours));
+                self.order(Effect::Status(StatusOrder { pod, condition: None, nomination }));
+            }
+        }
+        steps
+    }
+
+    /// Nominates the members of a plan and evicts its victims.
+    fn carry_out(&mut self, asked: &Asked, parts: &[Part], steps: &mut [Step], now: Now) {
+        for (i, member) in asked.candidates.iter().enumerate() {
+            let is_planned = parts.iter().any(|part| part.member == i);
+            let is_ours = self.cluster.nominator().of(member.id).is_some_and(|n| n.by == NominatedBy::Us);
+            if !is_planned && is_ours {
+                self.end_nomination(member.id, End::ChosenAgain, now);
+            }
+        }
+        let (group, members): (Arc<[_]>, u32) = (asked.keys.clone().into(), parts.len() as u32);
+        for (at, part) in parts.iter().enumerate() {
+            let member = &asked.candidates[part.member];
+            let node = self.cluster.slot(part.node).name.clone();
+            let choices: Vec<VictimChoice> = part.victims.iter().map(|v| v.choice.clone()).collect();
+            let gang = GangPart { group: group.clone(), members, is_counted: at == 0 };
+            let plan = part.plan.clone().unwrap_or_default();
+            self.preempt((member.id, &member.pod), node, &choices, plan, Some(gang), now);
+            if let Some(plan) = &part.plan {
+                self.keep_account(member, plan.clone(), steps);
+            }
+        }
+        if let Some(part) = parts.first() {
+            self.try_again(asked.candidates[part.member].id, now);
+        }
+    }
+
+    /// A member's verdict shows the account of its search.
+    fn keep_account(&mut self, member: &Candidate, plan: Arc<Plan>, steps: &mut [Step]) {
+        if let Some(mut verdict) = self.verdict(member.id).cloned() {
+            verdict.plan = Some(plan.clone());
+            self.verdicts.set(member.id.index(), Some(verdict));
+        }
+        if let Some(step) = steps.iter_mut().find(|step| step.pod.key == member.pod.key) {
+            step.verdict.plan = Some(plan);
+        }
+    }
+
+    /// A group is held back: too few of its members are left. What was promised to them is given up.
+    pub(super) fn end_promises(&mut self, unit: UnitId, now: Now) {
+        if self.cluster.nominator().is_empty() {
+            return;
+        }
+        let pods = self.queue.unit(unit).map(|u| u.pods.to_vec()).unwrap_or_default();
+        let is_ours = |id: &PodId| self.cluster.nominator().of(*id).is_some_and(|n| n.by == NominatedBy::Us);
+        let promised: Vec<PodId> = pods.into_iter().filter(is_ours).collect();
+        for id in promised {
+            self.clear_nomination(id, End::PreemptorGone, now);
+        }
+    }
+}
+
+/// Returns the members that may preempt, when they are enough for every gang's quorum.
+fn able(asked: &Asked) -> Option<Vec<usize>> {
+    let able = |i: &usize| !asked.candidates[*i].pod.never_preempts;
+    let members: Vec<usize> = (0..asked.candidates.len()).filter(able).collect();
+    let of_gang = |gang| members.iter().filter(|i| asked.candidates[**i].gang == gang).count();
+    let is_enough = asked.needs.iter().enumerate().all(|(gang, need)| of_gang(gang) >= *need as usize);
+    is_enough.then_some(members)
+}
+
+/// The more important first: higher priority, then earlier start, then by name, the last first.
+fn importance(pod: &Pod) -> impl Ord + use<> {
+    let started = pod.started.unwrap_or(i64::MAX);
+    (Reverse(pod.priority), started, Reverse((pod.key.name.clone(), pod.key.namespace.clone())))
+}

@@ -1,0 +1,166 @@
+//! One gang, explained: verdict, numbers, root cause, who is in the way, when it is tried again.
+
+use std::sync::Arc;
+
+use pellucid_api::rest::gang_explain::{
+    GangAttempt, GangBlocker, GangExplanation, GangNumbers, GangRootCause, GroupGang,
+};
+
+use super::interference::edges_to;
+use super::judgement::{Judgement, judge, partially_bound, warnings};
+use super::retry::retry;
+use super::standing::{Standing, ready};
+use super::summary::{dialect, missing, mode_note, release};
+use crate::cycle::Refusal;
+use crate::cycle::gangs::{GangOutcome, GangRefusal, GangVerdict};
+use crate::diagnosis::explain::group_body;
+use crate::diagnosis::meta::{of_root, rfc3339};
+use crate::diagnosis::root::Root;
+use crate::framework::bodies;
+use crate::framework::endpoint::ReadError;
+use crate::model::{Now, PodKey};
+
+/// Explains one gang.
+pub(in crate::diagnosis) fn gang(
+    root: &Root,
+    namespace: &str,
+    name: &str,
+    now: Now,
+) -> Result<GangExplanation, ReadError> {
+    let standing = super::find(root, namespace, name)?;
+    let (gang, judgement) = (standing.gang, judge(root, &standing, now));
+    let attempt = root.gang_verdicts.get(&gang.key);
+    // What the last attempt found does not count any more once the gang has its quorum.
+    let refusal = attempt.and_then(|a| refusal(&a.outcome)).filter(|_| !gang.is_satisfied());
+    let root_cause = refusal.and_then(|r| r.root_cause.as_ref()).map(|(pod, why)| root_cause(pod, why));
+    let mut body = GangExplanation {
+        meta: of_root(root, now),
+        namespace: namespace.into(),
+        name: name.into(),
+        state: judgement.state.into(),
+        dialect: dialect(gang.definition.dialect),
+        mode: gang.definition.mode.as_str().into(),
+        mode_note: mode_note(gang.definition.mode).into(),
+        counts: numbers(root, &standing, refusal),
+        root_cause,
+        blocker: blocker(root, &standing, &judgement, now),
+        next_retry: retry(root, &standing, &judgement, now),
+        attempts: gang.history.attempts,
+        timeouts: gang.history.timeouts,
+        last_attempt: attempt.map(|a| attempt_body(a)),
+        last_release: release(gang),
+        partially_bound: partially_bound(root, &standing),
+        held: standing.held(),
+        group: group(root, &standing, now),
+        members: standing.members.iter().map(|m| m.body(root, now)).collect(),
+        warnings: warnings(root, &standing),
+        verdict: judgement.verdict,
+    };
+    if let Some(attempt) = attempt {
+        body.meta.decided_at = Some(rfc3339(attempt.at.wall));
+        body.meta.cycle_id = Some(attempt.cycle);
+        body.meta.stale = attempt.changes != root.changes;
+        let first = attempt.group.first().filter(|first| **first != gang.key);
+        body.meta.inherited_from = first.map(ToString::to_string);
+    }
+    Ok(body)
+}
+
+/// Returns why a group was not placed as a whole.
+pub(super) fn refusal(outcome: &GangOutcome) -> Option<&Arc<GangRefusal>> {
+    match outcome {
+        GangOutcome::Refused(refusal) | GangOutcome::Waiting { refusal, .. } => Some(refusal),
+        GangOutcome::Placed { .. } | GangOutcome::Released { .. } => None,
+    }
+}
+
+fn numbers(root: &Root, standing: &Standing<'_>, refusal: Option<&Arc<GangRefusal>>) -> GangNumbers {
+    let (gang, counts) = (standing.gang, standing.counts);
+    let share = refusal.and_then(|r| r.shares.iter().find(|share| share.gang == gang.key));
+    GangNumbers {
+        min: gang.definition.min,
+        created: counts.created,
+        missing: missing(root, gang),
+        gated: counts.gated,
+        pending: counts.pending,
+        waiting: counts.waiting,
+        permitted: counts.permitted,
+        bound: counts.bound,
+        finished: counts.finished,
+        placeable: share.map(|s| s.placeable),
+        wanted: share.map(|s| s.wanted),
+    }
+}
+
+fn root_cause(pod: &PodKey, why: &Refusal) -> GangRootCause {
+    let of_pod = why.pod_cause.iter().flat_map(|cause| &cause.reasons);
+    GangRootCause {
+        pod: pod.to_string(),
+        message: why.message().to_string(),
+        total_nodes: why.total_nodes,
+        not_evaluated: why.not_evaluated,
+        node_groups: why.groups.iter().map(group_body).collect(),
+        pod_reasons: of_pod.map(bodies::reason).collect(),
+    }
+}
+
+/// Says what a gang waits for besides nodes: another gang of its group, or gangs that hold what it lacks.
+fn blocker(root: &Root, standing: &Standing<'_>, judgement: &Judgement, now: Now) -> Option<GangBlocker> {
+    let key = &standing.gang.key;
+    if let Some(block) = &judgement.block {
+        let missing = root.cluster.gangs().one_sided(key);
+        let gangs: Vec<String> = match block.gang == *key {
+            true => missing.iter().map(ToString::to_string).collect(),
+            false => vec![block.gang.to_string()],
+        };
+        let is_other = !gangs.is_empty() && standing.gang.definition.undefined.is_none();
+        return is_other.then(|| GangBlocker {
+            kind: "gang".into(),
+            gangs,
+            message: block.message(),
+            holders: Vec::new(),
+        });
+    }
+    let holders = edges_to(root, key, now);
+    let gangs: Vec<String> = holders.iter().map(|edge| edge.holder.clone()).collect();
+    (!gangs.is_empty()).then(|| GangBlocker {
+        kind: "holders".into(),
+        message: format!("{} hold what {} lacks", gangs.join(", "), holders[0].waiter_pod),
+        gangs,
+        holders,
+    })
+}
+
+fn attempt_body(attempt: &GangVerdict) -> GangAttempt {
+    let (outcome, members, orders) = match &attempt.outcome {
+        GangOutcome::Placed { members, order } => ("placed", *members, vec![*order]),
+        GangOutcome::Waiting { placed, refusal } => ("waiting", *placed, refusal.orders.clone()),
+        GangOutcome::Refused(refusal) => ("refused", 0, refusal.orders.clone()),
+        GangOutcome::Released { members, .. } => ("released", *members, Vec::new()),
+    };
+    GangAttempt {
+        cycle: attempt.cycle,
+        at: rfc3339(attempt.at.wall),
+        outcome: outcome.into(),
+        members,
+        not_evaluated: refusal(&attempt.outcome).map_or(0, |r| r.not_evaluated),
+        orders: orders.into_iter().map(Into::into).collect(),
+    }
+}
+
+fn group(root: &Root, standing: &Standing<'_>, now: Now) -> Vec<GroupGang> {
+    let key = &standing.gang.key;
+    let others = root.cluster.gangs().group_of(key).into_iter().filter(|k| k != key);
+    let body = |standing: Standing<'_>| {
+        let judgement = judge(root, &standing, now);
+        GroupGang {
+            gang: standing.gang.key.to_string(),
+            state: judgement.state.into(),
+            code: judgement.verdict.code,
+            message: judgement.verdict.message,
+            min: standing.gang.definition.min,
+            have: standing.gang.counted() + ready(root, standing.gang),
+        }
+    };
+    others.filter_map(|k| Standing::of(root, &k)).map(body).collect()
+}

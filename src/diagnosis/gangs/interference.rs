@@ -1,0 +1,217 @@
+//! Which gang holds what another one waits for.
+//!
+//! A gang waits for what a holder has when the holder's waiting or permitted members take a resource that the
+//! waiter's failed member lacks, on nodes that the member could use were they free of it. Bound members are no
+//! interference: they run. A pure function of a root.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::gang_explain::{Interference, InterferenceCycle, InterferenceEdge};
+
+use super::cycles::cycles;
+use super::explain::refusal;
+use super::retry::turn;
+use super::standing::{Standing, held, text_of};
+use crate::cluster::gangs::{Gang, LastTry};
+use crate::cluster::{PodRecord, ShapeId, Stage};
+use crate::cycle::Rows;
+use crate::cycle::rows::Subject;
+use crate::diagnosis::meta::{of_root, rfc3339};
+use crate::diagnosis::root::Root;
+use crate::framework::{Code, View};
+use crate::model::collections::FxHashMap;
+use crate::model::time::NoProbe;
+use crate::model::{GangKey, Name, NodeIdx, Now};
+
+/// The longest list of edges; cycles count all of them.
+const MAX_EDGES: usize = 1000;
+/// Nodes named per edge.
+const MAX_NODES: usize = 20;
+
+/// Shows who holds what whom waits for.
+pub(in crate::diagnosis) fn interference(root: &Root, now: Now) -> Interference {
+    let mut lacks = Lacks::default();
+    let holders = holders(root);
+    let gangs = root.cluster.gangs().all();
+    let mut edges = Vec::new();
+    if !holders.is_empty() {
+        for gang in gangs.values() {
+            edges.extend(edges_of(root, gang, &holders, &mut lacks, now));
+        }
+    }
+    edges.sort_by(|a, b| (&a.holder, &a.waiter).cmp(&(&b.holder, &b.waiter)));
+    let cycles = cycles_of(root, &edges, now);
+    let mut meta = of_root(root, now);
+    meta.truncated = edges.len() > MAX_EDGES;
+    edges.truncate(MAX_EDGES);
+    Interference { meta, edges, cycles, turn: turn(root, now) }
+}
+
+/// Returns who holds what one gang waits for.
+pub(super) fn edges_to(root: &Root, waiter: &GangKey, now: Now) -> Vec<InterferenceEdge> {
+    let holders = holders(root);
+    match root.cluster.gangs().get(waiter) {
+        Some(gang) if !holders.is_empty() => edges_of(root, gang, &holders, &mut Lacks::default(), now),
+        _ => Vec::new(),
+    }
+}
+
+/// A gang whose members hold places without running.
+struct Holder<'r> {
+    gang: &'r Gang,
+    pods: Vec<(NodeIdx, &'r PodRecord, Option<Now>)>,
+}
+
+fn holders(root: &Root) -> Vec<Holder<'_>> {
+    let holding = root.cluster.gangs().all().into_values();
+    let holding = holding.filter(|g| g.counts.waiting + g.counts.permitted > 0);
+    let holder = |gang: &'_ Arc<Gang>| -> Vec<_> {
+        let records = gang.members.iter().filter_map(|(id, m)| Some((root.cluster.pod(*id)?, m.since)));
+        let held = records.filter(|(record, _)| record.stage.is_assumed());
+        held.filter_map(|(record, since)| Some((record.node?, record, since))).collect()
+    };
+    holding.map(|gang| Holder { gang, pods: holder(gang) }).collect()
+}
+
+/// What members lack on which nodes, by profile and shape: equal members lack the same.
+type Lacks = FxHashMap<(usize, ShapeId), Arc<FxHashMap<NodeIdx, Vec<Name>>>>;
+
+/// Returns the nodes that a pod could use but for room now, each with the resources that it lacks there.
+fn lacks_of(root: &Root, profile: usize, record: &PodRecord) -> FxHashMap<NodeIdx, Vec<Name>> {
+    let Some(profile) = root.profiles.get(profile) else { return FxHashMap::default() };
+    let view = View::new(&root.cluster);
+    let of = Subject { profile, view, spec: &record.pod.spec, probe: &NoProbe };
+    let mut rows = Rows::default();
+    let mut tally = vec![Default::default(); profile.plugins.len()];
+    rows.sync(&of, false, &mut tally);
+    rows.begin_attempt(&of, &mut tally);
+    let mut lacks = FxHashMap::default();
+    for node in view.nodes() {
+        let Some(cause) = rows.cause(*node).filter(|cause| cause.code == Code::Unschedulable) else {
+            continue;
+        };
+        let lacking = cause.reasons.iter().filter_map(|reason| match reason.code {
+            ReasonCode::InsufficientResource => reason.subject.clone(),
+            ReasonCode::TooManyPods => Some("pods".into()),
+            _ => None,
+        });
+        let lacking: Vec<Name> = lacking.collect();
+        if !lacking.is_empty() {
+            lacks.insert(*node, lacking);
+        }
+    }
+    lacks
+}
+
+/// Returns the member of a gang that found no room: the root cause of its last attempt while it is pending, else
+/// the first that failed.
+fn failed_member<'r>(root: &'r Root, gang: &Gang) -> Option<&'r PodRecord> {
+    let verdict = root.gang_verdicts.get(&gang.key)?;
+    let (named, _) = refusal(&verdict.outcome)?.root_cause.as_ref()?;
+    let is_ours = |r: &&PodRecord| {
+        r.stage == Stage::Pending && r.pod.gang.as_ref().is_some_and(|mark| mark.gang == gang.key)
+    };
+    let named = root.cluster.find_pod(named).and_then(|id| root.cluster.pod(id));
+    named.filter(is_ours).or_else(|| {
+        let failed = gang.members.iter().filter(|(_, m)| m.last == LastTry::Failed);
+        failed.filter_map(|(id, _)| root.cluster.pod(*id)).filter(is_ours).min_by_key(|r| &r.pod.key)
+    })
+}
+
+fn edges_of(
+    root: &Root,
+    waiter: &Gang,
+    holders: &[Holder<'_>],
+    known: &mut Lacks,
+    now: Now,
+) -> Vec<InterferenceEdge> {
+    if waiter.is_satisfied() {
+        return Vec::new();
+    }
+    let Some(record) = failed_member(root, waiter) else { return Vec::new() };
+    let profile = root.profiles.iter().position(|p| p.scheduler_name == record.pod.scheduler_name);
+    let Some(profile) = profile else { return Vec::new() };
+    let lacks = known
+        .entry((profile, record.shape))
+        .or_insert_with(|| Arc::new(lacks_of(root, profile, record)))
+        .clone();
+    let group = root.cluster.gangs().group_of(&waiter.key);
+    let others = holders.iter().filter(|h| !group.contains(&h.gang.key));
+    others.filter_map(|holder| edge(root, waiter, record, holder, &lacks, now)).collect()
+}
+
+fn amount_of(record: &PodRecord, resource: &Name) -> i64 {
+    match &**resource {
+        "pods" => 1,
+        _ => record.pod.spec.requests.list.named().find(|(n, _)| n == resource).map_or(0, |(_, v)| v),
+    }
+}
+
+fn edge(
+    root: &Root,
+    waiter: &Gang,
+    failed: &PodRecord,
+    holder: &Holder<'_>,
+    lacks: &FxHashMap<NodeIdx, Vec<Name>>,
+    now: Now,
+) -> Option<InterferenceEdge> {
+    let mut amounts: BTreeMap<String, i64> = BTreeMap::new();
+    let (mut nodes, mut there, mut since) = (Vec::new(), Vec::new(), None);
+    for (node, record, at) in &holder.pods {
+        let lacking = lacks.get(node).into_iter().flatten();
+        let taken: Vec<_> = lacking.map(|r| (r, amount_of(record, r))).filter(|(_, n)| *n > 0).collect();
+        if taken.is_empty() {
+            continue;
+        }
+        for (resource, amount) in taken {
+            *amounts.entry(resource.to_string()).or_default() += amount;
+        }
+        nodes.push(root.cluster.slot(*node).name.to_string());
+        there.push(*record);
+        since = since.into_iter().chain(at.map(|at| at.monotonic)).min();
+    }
+    if there.is_empty() {
+        return None;
+    }
+    nodes.sort();
+    nodes.dedup();
+    let node_count = nodes.len();
+    nodes.truncate(MAX_NODES);
+    let all = held(there.into_iter());
+    Some(InterferenceEdge {
+        holder: holder.gang.key.to_string(),
+        waiter: waiter.key.to_string(),
+        resources: amounts.keys().cloned().collect(),
+        held_text: text_of(&amounts),
+        held: amounts,
+        held_cpu_milli: all.cpu_milli,
+        held_memory_bytes: all.memory_bytes,
+        holder_pods: all.pods,
+        waiter_pod: failed.pod.key.to_string(),
+        node_count,
+        nodes,
+        since: since.map(|at| rfc3339(now.wall_at(at))),
+    })
+}
+
+/// Returns the sets of gangs that wait for each other. Gangs of one group wait as one.
+fn cycles_of(root: &Root, edges: &[InterferenceEdge], now: Now) -> Vec<InterferenceCycle> {
+    let gangs = root.cluster.gangs();
+    let keys: BTreeMap<String, &GangKey> = gangs.all().keys().map(|key| (key.to_string(), *key)).collect();
+    let mut group: BTreeMap<&str, String> = BTreeMap::new();
+    for name in edges.iter().flat_map(|edge| [&edge.holder, &edge.waiter]) {
+        let first = || keys.get(name).and_then(|key| gangs.group_of(key).first().map(ToString::to_string));
+        group.entry(name).or_insert_with(|| first().unwrap_or_else(|| name.clone()));
+    }
+    let pairs = edges.iter().map(|e| (group[&*e.holder].as_str(), group[&*e.waiter].as_str()));
+    let of_set = |set: Vec<&str>| {
+        let members = group.iter().filter(|(_, first)| set.contains(&first.as_str()));
+        let named: Vec<String> = members.map(|(name, _)| (*name).to_owned()).collect();
+        let standings = named.iter().filter_map(|name| Standing::of(root, keys.get(name)?));
+        let breaks_at = standings.filter_map(|s| s.wait_ends()).min();
+        InterferenceCycle { gangs: named, breaks_at: breaks_at.map(|at| rfc3339(now.wall_at(at))) }
+    };
+    cycles(pairs.collect()).into_iter().map(of_set).collect()
+}

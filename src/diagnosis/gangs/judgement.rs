@@ -1,0 +1,181 @@
+//! How a gang stands: one word, and one code with its message.
+//!
+//! Made of the state as it is now, before anybody was told; of the last attempt only what still holds. Codes of
+//! gangs that lack nothing are no reasons, so they are not in the registry; docs/diagnostics.md lists them.
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::gang_explain::GangVerdict as VerdictBody;
+use pellucid_api::rest::gangs::PartiallyBound;
+
+use super::standing::{MemberState, Standing, ready, refusal_of};
+use crate::cycle::gangs::GangOutcome;
+use crate::cycle::gangs::gate::{Block, block};
+use crate::diagnosis::meta::rfc3339;
+use crate::diagnosis::root::Root;
+use crate::model::{GangKey, Now};
+
+/// Every word for a state, for metrics.
+pub(super) const STATES: [&str; 11] = [
+    "Empty",
+    "Finished",
+    "NotScheduled",
+    "PartiallyBound",
+    "Running",
+    "Placed",
+    "Gated",
+    "Waiting",
+    "Unschedulable",
+    "Released",
+    "Queued",
+];
+
+/// How a gang stands.
+pub(super) struct Judgement {
+    pub(super) state: &'static str,
+    pub(super) verdict: VerdictBody,
+    /// What keeps it from being planned.
+    pub(super) block: Option<Block>,
+}
+
+fn reason(code: ReasonCode, message: String) -> VerdictBody {
+    let entry = code.entry();
+    VerdictBody {
+        code: code.as_str().into(),
+        message,
+        remedy: entry.remedy.into(),
+        resolver: entry.resolver.as_str().into(),
+    }
+}
+
+fn good(code: &str, message: String) -> VerdictBody {
+    VerdictBody { code: code.into(), message, ..VerdictBody::default() }
+}
+
+/// Returns what keeps a gang from being planned, as it sees it.
+pub(super) fn block_of(root: &Root, key: &GangKey) -> Option<Block> {
+    let gangs = root.cluster.gangs();
+    block(gangs, key, |k| gangs.get(k).map_or(0, |gang| ready(root, gang)))
+}
+
+/// Whether no profile of a gang's pods schedules gangs; a gang without live pods is not off.
+pub(super) fn is_off(root: &Root, standing: &Standing<'_>) -> bool {
+    let mut names = standing.members.iter().filter_map(|m| Some(&m.live?.1.pod.scheduler_name)).peekable();
+    let schedules = |name: &crate::model::Name| {
+        root.profiles.iter().any(|p| p.scheduler_name == *name && p.gang_rules().is_some())
+    };
+    names.peek().is_some() && !names.any(schedules)
+}
+
+/// Says how a gang stands.
+pub(super) fn judge(root: &Root, standing: &Standing<'_>, now: Now) -> Judgement {
+    let (gang, counts) = (standing.gang, standing.counts);
+    let (key, min) = (&gang.key, gang.definition.min);
+    let is = |state, verdict| Judgement { state, verdict, block: None };
+    if counts.created == 0 {
+        return is("Empty", good("GangEmpty", format!("gang {key} has no pods")));
+    }
+    if counts.finished == counts.created {
+        let (succeeded, failed) = gang.ended();
+        return is(
+            "Finished",
+            good(
+                "GangFinished",
+                format!("all pods of gang {key} ended: {succeeded} succeeded, {failed} failed"),
+            ),
+        );
+    }
+    if is_off(root, standing) {
+        let message =
+            format!("no profile of gang {key}'s pods enables Coscheduling: they are scheduled one by one");
+        return is("NotScheduled", good("GangNotScheduled", message));
+    }
+    if let Some(part) = partially_bound(root, standing) {
+        let message = format!("gang {key} is partially bound: {}", part.reason);
+        return is("PartiallyBound", good("GangPartiallyBound", message));
+    }
+    let done = counts.bound + gang.ended().0;
+    let is_idle = counts.waiting + counts.permitted + counts.pending + counts.gated == 0;
+    if counts.bound > 0 && (done >= min || gang.is_satisfied() && is_idle) {
+        let message = format!("gang {key} has its quorum: {done} bound or ended well, {min} needed");
+        return is("Running", good("GangRunning", message));
+    }
+    if gang.is_satisfied() && counts.permitted > 0 {
+        let message = format!(
+            "the quorum of gang {key} is placed: {} to be bound, {} bound",
+            counts.permitted, counts.bound
+        );
+        return is("Placed", good("GangPlaced", message));
+    }
+    if let Some(block) = block_of(root, key) {
+        let verdict = reason(block.code, block.message());
+        return Judgement { state: "Gated", verdict, block: Some(block) };
+    }
+    of_attempt(root, standing, now)
+}
+
+/// A gang that can be planned: what the last attempt came to.
+fn of_attempt(root: &Root, standing: &Standing<'_>, now: Now) -> Judgement {
+    let (gang, counts) = (standing.gang, standing.counts);
+    let key = &gang.key;
+    let is = |state, verdict| Judgement { state, verdict, block: None };
+    let outcome = root.gang_verdicts.get(key).map(|v| &v.outcome);
+    if counts.waiting > 0 {
+        let until = standing.wait_ends().map(|at| format!(" until {}", rfc3339(now.wall_at(at))));
+        let mut message = format!(
+            "{} of {} members of gang {key} have a place and wait for the others{}",
+            gang.counted(),
+            gang.definition.min,
+            until.unwrap_or_default()
+        );
+        if let Some(GangOutcome::Waiting { refusal, .. }) = outcome {
+            message = format!("{message}; {}", refusal.message);
+        }
+        return is("Waiting", good("GangWaiting", message));
+    }
+    match outcome.filter(|_| !gang.is_satisfied()) {
+        Some(GangOutcome::Refused(refusal) | GangOutcome::Waiting { refusal, .. }) => {
+            is("Unschedulable", reason(refusal.code, refusal.code.message(&refusal.message)))
+        }
+        Some(GangOutcome::Released { code, message, .. }) => {
+            is("Released", reason(*code, code.message(message)))
+        }
+        Some(GangOutcome::Placed { .. }) | None => {
+            let message = match gang.is_satisfied() {
+                true => format!("gang {key} had its quorum; its pods are scheduled one by one"),
+                false => format!("gang {key} has the pods of its quorum and waits for its turn"),
+            };
+            is("Queued", good("GangQueued", message))
+        }
+    }
+}
+
+/// Says what keeps a quorum that was permitted from being bound as a whole, once a part of it is.
+pub(super) fn partially_bound(root: &Root, standing: &Standing<'_>) -> Option<PartiallyBound> {
+    let (gang, counts) = (standing.gang, standing.counts);
+    if !gang.history.is_partial || counts.bound == 0 {
+        return None;
+    }
+    let min = gang.definition.min;
+    let mut parts = vec![format!("{} of {min} are bound", counts.bound)];
+    if counts.permitted > 0 {
+        parts.push(format!("{} are on the way", counts.permitted));
+    }
+    let lost = standing.members.iter().filter(|m| m.state.is_pending() || m.state == MemberState::Gated);
+    if let Some((member, refusal)) = lost.filter_map(|m| Some((m, refusal_of(root, m.live?.0)?))).next() {
+        parts.push(format!("{} is pending: {}", member.key, refusal.message()));
+    }
+    Some(PartiallyBound { bound: counts.bound, min, reason: parts.join("; ") })
+}
+
+/// Returns what of a gang's declarations is ignored, and what else its owner should know.
+pub(super) fn warnings(root: &Root, standing: &Standing<'_>) -> Vec<String> {
+    let mut all: Vec<String> = standing.gang.definition.warnings.iter().map(ToString::to_string).collect();
+    if is_off(root, standing) {
+        all.push("Coscheduling is not enabled at Permit in the profile of these pods".into());
+    }
+    if standing.counts.bound > 0 && standing.gang.definition.undefined.is_some() {
+        let block = block_of(root, &standing.gang.key);
+        all.extend(block.map(|block| format!("pods that come now are held back: {}", block.message())));
+    }
+    all
+}

@@ -1,0 +1,64 @@
+//! Gangs as people read them.
+//!
+//! `standing` sorts the members of a gang into stages, each into exactly one; `judgement` says in one word and one
+//! code how a gang stands; `summary` is Koordinator's view of it, `explain` the joined one, `interference` who
+//! holds what whom waits for, `cycles` who waits for each other, `tally` numbers for metrics. All is made from a
+//! published root when somebody asks; what gangs are and what is done about them is `cluster::gangs` and
+//! `cycle::gangs`.
+
+mod cycles;
+pub(super) mod explain;
+pub(super) mod interference;
+mod judgement;
+mod retry;
+mod standing;
+pub(super) mod summary;
+pub mod tally;
+
+use pellucid_api::rest::gang_explain::PodGang;
+use pellucid_api::rest::queue::QueuedGroup;
+
+use super::root::Root;
+use crate::cluster::PodRecord;
+use crate::framework::endpoint::ReadError;
+use crate::model::{GangKey, Now};
+use crate::queue::Unit;
+use judgement::judge;
+use standing::{Standing, ready};
+
+/// Looks a gang up by what the path says.
+fn find<'r>(root: &'r Root, namespace: &str, name: &str) -> Result<Standing<'r>, ReadError> {
+    Standing::of(root, &GangKey::new(namespace, name)).ok_or_else(|| ReadError::NotFound {
+        code: "GangNotFound",
+        message: format!("cannot find gang {namespace}/{name}"),
+    })
+}
+
+/// Returns what a pod's explanation says about its gang.
+pub(super) fn of_pod(root: &Root, record: &PodRecord, now: Now) -> Option<PodGang> {
+    let key = &record.pod.gang.as_ref()?.gang;
+    let standing = Standing::of(root, key)?;
+    let judgement = judge(root, &standing, now);
+    let member = standing.members.iter().find(|m| *m.key == record.pod.key);
+    Some(PodGang {
+        gang: key.to_string(),
+        member: member.map(|m| m.state.as_str().to_owned()).unwrap_or_default(),
+        state: judgement.state.into(),
+        code: judgement.verdict.code,
+        message: judgement.verdict.message,
+        path: format!("/apis/v1/explain/gangs/{}/{}", key.namespace, key.name),
+    })
+}
+
+/// Returns what the queue says about a unit that is a gang group.
+pub(super) fn of_unit(root: &Root, unit: &Unit) -> Option<QueuedGroup> {
+    let gangs = root.cluster.gangs();
+    let keys = gangs.group_of(unit.gang.as_ref()?);
+    let known = || keys.iter().filter_map(|key| gangs.get(key));
+    Some(QueuedGroup {
+        gangs: keys.iter().map(ToString::to_string).collect(),
+        members: unit.pods.len(),
+        have: known().map(|gang| gang.counted() + ready(root, gang)).sum(),
+        need: known().map(|gang| gang.definition.min).sum(),
+    })
+}

@@ -1,0 +1,76 @@
+//! When a gang is tried again, and what would wake it.
+
+use pellucid_api::rest::gang_explain::{GangRetry, GangTurn};
+
+use super::judgement::Judgement;
+use super::standing::{MemberState, Standing, unit_of};
+use crate::diagnosis::meta::rfc3339;
+use crate::diagnosis::queue_view::{is_in_backoff, wakes_on};
+use crate::diagnosis::root::Root;
+use crate::model::Now;
+use crate::queue::{QueueStage, Unit};
+
+/// Says when a gang is tried again: the unit of its group, or of its first pending member when that is tried on
+/// its own. `None` when nothing of it is pending.
+pub(super) fn retry(
+    root: &Root,
+    standing: &Standing<'_>,
+    judgement: &Judgement,
+    now: Now,
+) -> Option<GangRetry> {
+    let pending = || {
+        let waits = |s: MemberState| s.is_pending() || s == MemberState::Gated;
+        let members = standing.members.iter().filter(move |m| waits(m.state));
+        members.filter_map(|m| unit_of(root, m.live?.0))
+    };
+    let unit = pending().find(|unit| unit.gang.is_some()).or_else(|| pending().next())?;
+    let at = |monotonic| rfc3339(now.wall_at(monotonic));
+    Some(GangRetry {
+        stage: unit.stage.as_str().into(),
+        backoff_until: (unit.backoff_until > now.monotonic).then(|| at(unit.backoff_until)),
+        at_the_latest: at_the_latest(unit).map(at),
+        wait_ends: standing.wait_ends().map(at),
+        wakes_on: wakes_on(root, unit),
+        text: text(standing, unit, judgement),
+    })
+}
+
+fn at_the_latest(unit: &Unit) -> Option<std::time::Duration> {
+    match unit.stage {
+        QueueStage::Backoff | QueueStage::ErrorBackoff => Some(unit.backoff_until),
+        QueueStage::Unschedulable => Some(unit.expires_at),
+        _ => None,
+    }
+}
+
+fn text(standing: &Standing<'_>, unit: &Unit, judgement: &Judgement) -> String {
+    let key = &standing.gang.key;
+    match (&judgement.block, unit.stage) {
+        (Some(block), _) if block.gang != *key => format!("when gang {} is ready", block.gang),
+        (Some(_), _) if standing.counts.gated > 0 => {
+            "at once when what is missing is there; see the remedy".into()
+        }
+        (_, QueueStage::Active) => "it is in the queue and tried in its turn".into(),
+        (_, QueueStage::Backoff | QueueStage::ErrorBackoff) => "when its backoff ends".into(),
+        (_, QueueStage::Unschedulable) => {
+            "after an event that could help a member that failed, and its backoff".into()
+        }
+        (_, QueueStage::Gated) => "when the gates of its pods are removed".into(),
+        (_, QueueStage::InFlight | QueueStage::New) => "it is being placed".into(),
+    }
+}
+
+/// Returns the gang that is planned next: the first in the queue that can be tried.
+pub(super) fn turn(root: &Root, now: Now) -> Option<GangTurn> {
+    let gangs = root.queue.units().map(|(_, unit)| unit).filter(|unit| unit.gang.is_some());
+    let open = gangs.filter(|u| u.stage == QueueStage::Active || is_in_backoff(u));
+    let first = open.min_by_key(|unit| {
+        let until = if is_in_backoff(unit) { unit.backoff_until } else { Default::default() };
+        (until, unit.order_key())
+    })?;
+    Some(GangTurn {
+        gang: first.gang.as_ref()?.to_string(),
+        stage: first.stage.as_str().into(),
+        at: is_in_backoff(first).then(|| rfc3339(now.wall_at(first.backoff_until))),
+    })
+}

@@ -1,0 +1,160 @@
+//! Koordinator's view of a gang, its fields of release 0.7 and today's, and what it does not show.
+
+use std::collections::BTreeMap;
+
+use pellucid_api::rest::gangs::{GangGroupInfo, GangRelease, GangSummary, SetEntry};
+
+use super::judgement::{block_of, judge, partially_bound, warnings};
+use super::standing::{MemberState, Standing, unit_of};
+use crate::cluster::gangs::{Definition, Gang, GangFrom};
+use crate::diagnosis::meta::rfc3339;
+use crate::diagnosis::root::Root;
+use crate::framework::endpoint::ReadError;
+use crate::model::gang::{Dialect, GangMode};
+use crate::model::{GangKey, Now};
+
+/// Lists the gangs.
+pub(in crate::diagnosis) fn list(root: &Root, now: Now) -> BTreeMap<String, GangSummary> {
+    let all = root.cluster.gangs().all().into_iter();
+    all.map(|(key, gang)| (key.to_string(), summary(root, &Standing::of_gang(root, gang), now))).collect()
+}
+
+/// Shows one gang.
+pub(in crate::diagnosis) fn one(
+    root: &Root,
+    namespace: &str,
+    name: &str,
+    now: Now,
+) -> Result<GangSummary, ReadError> {
+    Ok(summary(root, &super::find(root, namespace, name)?, now))
+}
+
+fn summary(root: &Root, standing: &Standing<'_>, now: Now) -> GangSummary {
+    let gang = standing.gang;
+    let (definition, history) = (&gang.definition, &gang.history);
+    let of = |which: fn(MemberState) -> bool| standing.map(root, now, which);
+    let rounds = standing.members.iter().filter_map(|m| Some((m.key.to_string(), m.live?.2.round)));
+    GangSummary {
+        name: gang.key.to_string(),
+        wait_time: i64::try_from(wait(root, gang).as_nanos()).unwrap_or(i64::MAX),
+        create_time: created(definition),
+        mode: definition.mode.as_str().into(),
+        mode_note: mode_note(definition.mode).into(),
+        gang_match_policy: policy(gang).into(),
+        min_required_number: definition.min,
+        total_children_num: definition.total.unwrap_or(definition.min),
+        gang_group: named_group(gang).iter().map(ToString::to_string).collect(),
+        children: of(|_| true),
+        pending_children: of(MemberState::is_pending),
+        waiting_for_bind_children: of(MemberState::is_held),
+        bound_children: of(|s| s == MemberState::Bound),
+        permitted_children: of(|s| s == MemberState::Permitted),
+        gated_children: of(|s| s == MemberState::Gated),
+        finished_children: of(|s| s == MemberState::Finished),
+        failed_children: of(|s| s == MemberState::Failed),
+        not_evaluated_children: of(|s| s == MemberState::NotEvaluated),
+        counts: standing.counts,
+        once_resource_satisfied: history.once_satisfied,
+        gang_group_info: group_info(root, gang),
+        gang_from: match definition.from {
+            GangFrom::PodGroup(_) => "GangFromPodGroupCrd",
+            GangFrom::Pods => "GangFromPodAnnotation",
+        }
+        .into(),
+        has_gang_init: definition.undefined.is_none(),
+        schedule_cycle: history.schedule_cycle,
+        schedule_cycle_valid: history.is_cycle_valid,
+        children_schedule_round_map: rounds.collect(),
+        attempts: history.attempts,
+        timeouts: history.timeouts,
+        dialect: definition.dialect.as_str().into(),
+        warnings: warnings(root, standing),
+        held: standing.held(),
+        state: judge(root, standing, now).state.into(),
+        last_release: release(gang),
+        partially_bound: partially_bound(root, standing),
+    }
+}
+
+fn wait(root: &Root, gang: &Gang) -> std::time::Duration {
+    let rules = root.profiles.iter().find_map(|p| p.gang_rules()).unwrap_or_default();
+    gang.wait(rules.permit_wait)
+}
+
+fn created(definition: &Definition) -> Option<String> {
+    // A gang without pods and PodGroup has no beginning.
+    let seconds = u64::try_from(definition.created).ok().filter(|_| definition.created < i64::MAX)?;
+    Some(rfc3339(std::time::Duration::from_secs(seconds)))
+}
+
+/// Says what `waiting` means in a mode.
+pub(super) fn mode_note(mode: GangMode) -> &'static str {
+    match mode {
+        GangMode::Strict => {
+            "the quorum is planned at once, all or nothing: no member waits with a place, so waiting fills only in \
+             NonStrict"
+        }
+        GangMode::NonStrict => "members that fit take their places and wait for the others until a deadline",
+    }
+}
+
+fn policy(gang: &Gang) -> &'static str {
+    // The other dialects count whoever has a place.
+    gang.policy().map_or("waiting-and-running", |policy| policy.as_str())
+}
+
+fn named_group(gang: &Gang) -> Vec<GangKey> {
+    match gang.definition.groups.is_empty() {
+        true => vec![gang.key.clone()],
+        false => gang.definition.groups.to_vec(),
+    }
+}
+
+fn group_info(root: &Root, gang: &Gang) -> GangGroupInfo {
+    let gangs = root.cluster.gangs();
+    let mut named = named_group(gang);
+    named.sort();
+    let known: Vec<&Gang> = named.iter().filter_map(|key| gangs.get(key)).map(|g| &**g).collect();
+    let is_ready = |g: &&Gang| g.definition.undefined.is_none() && gangs.one_sided(&g.key).is_empty();
+    let is_waiting = |key: &&GangKey| gangs.get(key).is_none_or(|g| !g.is_satisfied());
+    let standings: Vec<Standing<'_>> = known.iter().map(|gang| Standing::of_gang(root, gang)).collect();
+    let members = || standings.iter().flat_map(|s| &s.members);
+    let is_in_unit = |m: &&super::standing::MemberView<'_>| {
+        m.live.is_some_and(|(id, ..)| unit_of(root, id).is_some_and(|unit| unit.gang.is_some()))
+    };
+    let names: Vec<String> = named.iter().map(ToString::to_string).collect();
+    GangGroupInfo {
+        initialized: known.len() == named.len() && known.iter().all(is_ready),
+        gang_group_id: names.join(","),
+        gang_group: names,
+        once_resource_satisfied: known.len() == named.len() && known.iter().all(|g| g.history.once_satisfied),
+        waiting_gang_ids: set(named.iter().filter(is_waiting)),
+        representative_pod_key: members().find(is_in_unit).map(|m| m.key.to_string()).unwrap_or_default(),
+        binding_member_pods: set(members().filter(|m| m.state == MemberState::Permitted).map(|m| m.key)),
+    }
+}
+
+fn set<T: ToString>(keys: impl Iterator<Item = T>) -> BTreeMap<String, SetEntry> {
+    keys.map(|key| (key.to_string(), SetEntry {})).collect()
+}
+
+/// Returns what the last release of a gang's waiting members was for.
+pub(super) fn release(gang: &Gang) -> Option<GangRelease> {
+    gang.history.last_release.map(|release| GangRelease {
+        code: release.code.as_str().into(),
+        at: rfc3339(release.at.wall),
+        members: release.members,
+    })
+}
+
+/// Returns the dialect's name.
+pub(super) fn dialect(dialect: Dialect) -> String {
+    dialect.as_str().into()
+}
+
+/// Says how many pods a gang's quorum lacks before it can be planned.
+pub(super) fn missing(root: &Root, gang: &Gang) -> u32 {
+    let is_short = block_of(root, &gang.key).is_some() && !gang.is_satisfied();
+    let have = gang.counted() + super::standing::ready(root, gang);
+    if is_short { gang.definition.min.saturating_sub(have) } else { 0 }
+}

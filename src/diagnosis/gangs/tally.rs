@@ -1,0 +1,36 @@
+//! Gangs and their members in numbers, for metrics.
+
+use std::collections::BTreeMap;
+
+use super::judgement::{STATES, judge};
+use super::standing::Standing;
+use crate::diagnosis::root::Root;
+
+/// Gangs by state, members by stage. Every word is there, with 0 when there are none.
+pub struct GangTally {
+    /// Gangs.
+    pub states: BTreeMap<&'static str, u64>,
+    /// Members.
+    pub members: [(&'static str, u64); 6],
+    /// Groups with members in the queue.
+    pub waiting_groups: u64,
+}
+
+/// Counts.
+pub fn tally(root: &Root) -> GangTally {
+    let mut states: BTreeMap<&'static str, u64> = STATES.map(|state| (state, 0)).into();
+    let mut members =
+        ["gated", "pending", "waiting", "permitted", "bound", "finished"].map(|stage| (stage, 0));
+    for gang in root.cluster.gangs().all().into_values() {
+        let standing = Standing::of_gang(root, gang);
+        *states.entry(judge(root, &standing, root.published).state).or_default() += 1;
+        let counts = standing.counts;
+        let of_gang =
+            [counts.gated, counts.pending, counts.waiting, counts.permitted, counts.bound, counts.finished];
+        for ((_, sum), n) in members.iter_mut().zip(of_gang) {
+            *sum += u64::from(n);
+        }
+    }
+    let waiting_groups = root.queue.units().filter(|(_, unit)| unit.gang.is_some()).count() as u64;
+    GangTally { states, members, waiting_groups }
+}

@@ -1,0 +1,46 @@
+//! Victims that are members of gangs: a gang that loses its quorum is worth little, so rather one gang goes whole
+//! than several lose a member each. Looked at only where kube-scheduler's criteria see no difference.
+
+use std::collections::BTreeMap;
+
+use super::search::Target;
+use crate::cluster::Cluster;
+use crate::cluster::gangs::Gang;
+use crate::model::{GangKey, Pod};
+
+/// Returns how many members of a gang do their work, or have done it.
+fn standing(gang: &Gang) -> u32 {
+    gang.counts.placed() + gang.ended().0
+}
+
+/// Returns the gang of a pod and how many members it can spare; `None`: there is none, or one member is a quorum.
+fn spare<'c>(cluster: &'c Cluster, pod: &Pod) -> Option<(&'c GangKey, i64)> {
+    let gang = cluster.gangs().of(pod).filter(|gang| gang.definition.min > 1 && !gang.definition.is_basic)?;
+    Some((&gang.key, i64::from(standing(gang)) - i64::from(gang.definition.min)))
+}
+
+/// Counts the gangs that have their quorum and lose it by the victims.
+pub(super) fn broken(cluster: &Cluster, victims: &[Target]) -> usize {
+    let mut left: BTreeMap<&GangKey, i64> = BTreeMap::new();
+    for (gang, spare) in victims.iter().filter_map(|v| spare(cluster, &v.pod)).filter(|(_, s)| *s >= 0) {
+        *left.entry(gang).or_insert(spare) -= 1;
+    }
+    left.values().filter(|spare| **spare < 0).count()
+}
+
+/// Marks the members of gangs, so that those of one gang stand together.
+pub(super) fn keep_together(cluster: &Cluster, pool: &mut [Target]) {
+    let mut since: BTreeMap<GangKey, i64> = BTreeMap::new();
+    for target in pool.iter_mut() {
+        let Some((gang, spare)) = spare(cluster, &target.pod) else { continue };
+        target.gang = Some(gang.clone());
+        target.is_broken = spare < 0;
+        let first = since.entry(gang.clone()).or_insert(target.since);
+        *first = target.since.min(*first);
+    }
+    for target in pool {
+        if let Some(first) = target.gang.as_ref().and_then(|gang| since.get(gang)) {
+            target.since = *first;
+        }
+    }
+}
