@@ -575,9 +575,13 @@ fn claim_on_n0(core: &mut Core) {
 }
 
 #[test]
-fn a_member_whose_binding_is_ordered_is_deleted_through_the_api() {
-    let mut core = core_with(&[1000; 2]);
-    let low = members("low", 2, 800, &terms(2));
+fn a_quorum_whose_bindings_did_not_begin_goes_as_a_whole_and_in_memory() {
+    let mut core = core_with(&[]);
+    ["n0", "n1"].into_iter().for_each(|name| see_host(&mut core, name, 1000));
+    claim_on_n0(&mut core);
+    let mut low = members("low", 2, 800, &terms(2));
+    let claims = [ClaimUse { claim: "data".into(), owner: None }].into();
+    Arc::make_mut(&mut low[0].spec).volumes = PodVolumes { claims, disks: [].into() };
     core.see_all(&low);
     core.run();
     assert_eq!(low.iter().map(|pod| core.stage(pod)).collect::<Vec<_>>(), [Some(Stage::PreBinding); 2]);

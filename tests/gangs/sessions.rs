@@ -28,6 +28,7 @@ fn a_rejection_lasts_until_the_next_attempt_is_due_also_for_new_pods() {
     let again: Vec<Pod> =
         pods.iter().map(|p| Pod { uid: format!("{}-2", p.uid).into(), ..p.clone() }).collect();
     core.see_all(&again);
+    core.run();
     assert_eq!(
         core.queue_stage(&again[0]),
         Some(QueueStage::ErrorBackoff),
