@@ -83,7 +83,7 @@ fn members_beyond_the_quorum_do_not_fail_it() {
 fn a_bad_mix_is_refused_by_name_or_runs_what_its_quorum_asks() {
     let mix = |min| {
         let of = |i: usize| {
-            let (name, size) = if i % 2 == 0 { ("small", 1000) } else { ("large", 100_000) };
+            let (name, size) = if i.is_multiple_of(2) { ("small", 1000) } else { ("large", 100_000) };
             member("mix", &format!("{name}-{i}"), size, terms(min))
         };
         (0..12).map(of).collect::<Vec<_>>()
