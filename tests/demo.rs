@@ -146,7 +146,8 @@ fn concrete(template: &str) -> Vec<(String, u16)> {
     let with = |node: &str, name: &str| {
         template.replace(":nodeName", node).replace(":namespace", "demo").replace(":name", name)
     };
-    vec![found(&with("edge-01", "seen")), (with("no-such-node", "no-such-pod"), 404)]
+    let name = if template.contains("/gang") { "ranks" } else { "seen" };
+    vec![found(&with("edge-01", name)), (with("no-such-node", "no-such-pod"), 404)]
 }
 
 #[test]

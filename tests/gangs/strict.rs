@@ -144,7 +144,8 @@ fn a_member_that_wants_what_no_node_has_is_not_called_a_lack_of_room() {
     assert_eq!(&*root.name, "g-1");
     assert_eq!(
         &*why.message(),
-        "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+        "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector. \
+         preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
     );
 }
 

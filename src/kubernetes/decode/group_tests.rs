@@ -56,7 +56,7 @@ fn a_pod_group_is_read_with_its_annotations() {
 
 #[test]
 fn a_pod_group_that_cannot_be_used_is_there_and_says_why() {
-    let missing = "spec.minMember: missing, got ";
+    let missing = "spec.minMember: missing";
     for (kind, spec, want) in [
         (ObjectKind::PodGroupX, json!({}), missing),
         (ObjectKind::PodGroupX, Value::Null, missing),
