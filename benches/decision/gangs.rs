@@ -115,10 +115,35 @@ fn refused(size: usize) -> f64 {
     start.elapsed().as_secs_f64() * 1e3
 }
 
+/// Returns the milliseconds in which a gang finds a victim for each of its members, on nodes that pods of lower
+/// priority fill.
+fn preempting(size: usize) -> f64 {
+    let mut scheduler = on_nodes(NODES);
+    for i in 0..NODES {
+        let mut filling = spec(0);
+        filling.requests.list.milli_cpu = [15_950, 31_950, 63_950][i % 3];
+        filling.priority = -1;
+        let mut pod = pod(&format!("low-{i:04}"), filling);
+        let made = Arc::make_mut(&mut pod);
+        (made.priority, made.node_name) = (-1, Some(format!("node-{i:04}").as_str().into()));
+        scheduler.apply(Input::PodApplied(pod), now());
+    }
+    for pod in members(1, size) {
+        scheduler.apply(Input::PodApplied(pod), now());
+    }
+    let start = Instant::now();
+    assert_eq!(plan(&mut scheduler), 0);
+    let took = start.elapsed().as_secs_f64() * 1e3;
+    assert!(scheduler.cluster().preemptions().open().count() > 0, "somebody is evicted");
+    took
+}
+
 /// Prints the rows.
 pub(crate) fn print() {
     line("a gang of 1,000 equal members, planned", large(1_000), "ms", "50", "5");
     line("500 gangs of 20 on 1,000 nodes", many(), "pods/s", "-", "-");
     line("10,000 pending members at start, first bind", at_start(), "ms", "-", "-");
     line("a gang of 1,200 refused for want of 100 places", refused(1_200), "ms", "-", "-");
+    line("a gang of 100 finds its victims", preempting(100), "ms", "-", "-");
+    line("a gang of 1,000 finds its victims", preempting(1_000), "ms", "-", "-");
 }
