@@ -131,6 +131,9 @@ async fn in_the_middle_of_a_slow_bind_the_sets_are_exact() {
     assert_eq!(body["gangGroupInfo"]["BindingMemberPods"], json!({"default/g-2": {}}), "{body:#}");
     assert_eq!(body["onceResourceSatisfied"], true, "{body:#}");
     assert_eq!(body["partiallyBound"]["reason"], "3 of 4 are bound; 1 are on the way", "{body:#}");
+    for name in ["g-0", "g-1", "g-3"] {
+        running.bound(name).await;
+    }
     let (on, left) = running.placed("g-").await;
     assert_eq!((on.len(), left.into_iter().collect::<Vec<_>>()), (3, vec!["g-2".to_owned()]));
     running.pass(30);
