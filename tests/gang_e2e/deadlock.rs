@@ -87,6 +87,7 @@ async fn the_deadline_breaks_a_deadlock_of_two_gangs() {
     for name in names("b", 2) {
         running.kill(&name).await;
     }
+    running.gang("b", "gone", |body| body["counts"]["created"] == 0);
     // Its backoff is over.
     running.let_pass(10).await;
     running.all_run(&names("a", 2)).await;
@@ -126,6 +127,8 @@ async fn a_gang_that_gave_its_places_up_leaves_them_for_its_backoff() {
         assert!(body["placement"].is_null(), "{body:#}");
     }
     running.create([node("n1", "z", 4)]);
+    // An attempt before the scheduler knows of the node would begin another backoff.
+    running.wait("/apis/v1/nodes", "two nodes", |body| body["count"] == 2);
     running.let_pass(1).await;
     running.all_run(&members).await;
     running.stop().await;
