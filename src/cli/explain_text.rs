@@ -208,6 +208,12 @@ mod tests {
     }
 
     #[test]
+    fn what_a_pod_declares_in_vain_is_said() {
+        let body = PodExplanation { warnings: vec!["gang ns/g is not heeded".into()], ..refused() };
+        assert!(pod(&body, Paint::plain()).contains("\nwarning: gang ns/g is not heeded\n"));
+    }
+
+    #[test]
     fn a_refused_pod_reads_from_verdict_to_remedy() {
         let text = pod(&refused(), Paint::plain());
         let order = [
