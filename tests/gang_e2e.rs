@@ -2,8 +2,8 @@
 //!
 //! `articles` and `koordinator` play the stories of the articles that this scheduler answers, `kube_batch` those of
 //! two Jobs in one group, `dialects` the same gang in five ways. `contest` lets gangs fight for room, `deadlock`
-//! lets two of them hold what the other needs, `sets` looks at members while they wait and are bound, `odd` at
-//! definitions that cannot be used.
+//! lets two of them hold what the other needs, `sets` looks at members while they wait and are bound, `rounds` at
+//! the counters of their attempts, `odd` at definitions that cannot be used.
 
 #[path = "gang_e2e/articles.rs"]
 mod articles;
@@ -24,6 +24,8 @@ mod kube_batch;
 mod made;
 #[path = "gang_e2e/odd.rs"]
 mod odd;
+#[path = "gang_e2e/rounds.rs"]
+mod rounds;
 #[path = "common/running.rs"]
 mod running;
 #[path = "gang_e2e/sets.rs"]

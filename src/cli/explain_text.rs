@@ -42,6 +42,9 @@ pub(super) fn pod(body: &PodExplanation, paint: Paint) -> String {
         let text = format!("gang {} ({}, {}): {}", gang.gang, gang.state, gang.code, gang.message);
         let _ = write!(out, "\n{}\nfor more: pellucid explain gang {}\n", clean(&text), clean(&gang.gang));
     }
+    for warning in &body.warnings {
+        let _ = write!(out, "\n{}\n", paint.apply(Style::Yellow, &clean(&format!("warning: {warning}"))));
+    }
     let _ = write!(out, "\n{}", paint.apply(Style::Dim, &clean(&queue(body))));
     out
 }
@@ -202,6 +205,12 @@ mod tests {
             node_groups: vec![group],
             ..PodExplanation::default()
         }
+    }
+
+    #[test]
+    fn what_a_pod_declares_in_vain_is_said() {
+        let body = PodExplanation { warnings: vec!["gang ns/g is not heeded".into()], ..refused() };
+        assert!(pod(&body, Paint::plain()).contains("\nwarning: gang ns/g is not heeded\n"));
     }
 
     #[test]

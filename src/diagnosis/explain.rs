@@ -69,6 +69,7 @@ pub(super) fn pod(root: &Root, namespace: &str, name: &str, now: Now) -> Result<
         outcome => add_place(&mut body, root, record, outcome),
     }
     body.gang = super::gangs::of_pod(root, record, now);
+    body.warnings = super::gangs::warnings_of_pod(root, record);
     Ok(body)
 }
 

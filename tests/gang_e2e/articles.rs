@@ -38,8 +38,21 @@ async fn four_replicas_that_may_not_share_three_nodes_all_wait() {
             .is_some_and(|m| m.contains("3 node(s) didn't match pod anti-affinity rules")),
         "{root:#}"
     );
+    let gang = running.gang_explained("test", "refused", |b| b["state"] == "Unschedulable");
+    assert_eq!(gang["verdict"]["code"], "GangMemberUnschedulable", "{gang:#}");
+    assert_eq!((&gang["counts"]["min"], &gang["counts"]["created"]), (&json!(4), &json!(4)), "{gang:#}");
+    assert_eq!((&gang["counts"]["placeable"], &gang["counts"]["wanted"]), (&json!(3), &json!(4)), "{gang:#}");
+    let cause = &gang["rootCause"];
+    let named = cause["pod"].as_str().and_then(|pod| pod.strip_prefix("default/"));
+    assert!(named.is_some_and(|name| waiting.iter().any(|pod| pod == name)), "{gang:#}");
+    for message in [&gang["verdict"]["message"], &cause["message"]] {
+        assert!(message.as_str().is_some_and(|m| m.contains("pod anti-affinity rules")), "{gang:#}");
+    }
+    assert_eq!(cause["nodeGroups"][0]["plugin"], "InterPodAffinity", "{gang:#}");
     running.create([crate::running::node("n3", "z", 8)]);
     running.run_and_wait("unicore-gang-test-", 4, 0).await;
+    let gang = running.gang_explained("test", "runs", |b| b["state"] == "Running");
+    assert!(gang["rootCause"].is_null() && gang["counts"]["bound"] == 4, "{gang:#}");
     running.stop().await;
 }
 

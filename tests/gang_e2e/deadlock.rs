@@ -39,19 +39,55 @@ async fn locked() -> Running {
     running
 }
 
+const INTERFERENCE: &str = "/apis/v1/gangs/interference";
+
+/// Each gang holds the CPU of one node that the other one's second pod waits for.
+fn show_the_cycle(running: &Running) {
+    let body = running.wait(INTERFERENCE, "a cycle", |body| body["cycles"] != json!([]));
+    // The wait of `a` began first.
+    let cycle = json!({"gangs": ["default/a", "default/b"], "breaksAt": "2026-01-01T00:00:30.000Z"});
+    assert_eq!(body["cycles"], json!([cycle]), "{body:#}");
+    let edge = |holder: &str, waiter: &str, pod: &str, on: &str, since: &str| {
+        json!({
+            "holder": format!("default/{holder}"), "waiter": format!("default/{waiter}"), "resources": ["cpu"],
+            "held": {"cpu": 1000}, "heldText": {"cpu": "1"}, "heldCpuMilli": 1000, "heldMemoryBytes": 0,
+            "holderPods": 1, "waiterPod": format!("default/{pod}"), "nodeCount": 1, "nodes": [on],
+            "since": format!("2026-01-01T00:00:{since}.000Z"),
+        })
+    };
+    let edges = [edge("a", "b", "b-1", "n0", "00"), edge("b", "a", "a-1", "n1", "12")];
+    assert_eq!(body["edges"], json!(edges), "{body:#}");
+    // Each of them says so itself.
+    for (gang, holder) in [("a", "default/b"), ("b", "default/a")] {
+        let told = running.gang_explained(gang, "blocked", |body| body["blocker"]["kind"] == "holders");
+        assert_eq!(told["blocker"]["gangs"], json!([holder]), "{told:#}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_deadline_breaks_a_deadlock_of_two_gangs() {
     let mut running = locked().await;
     running.let_pass(17).await;
     running.in_stage("b-0", "waiting");
     running.in_stage("a-0", "waiting");
+    show_the_cycle(&running);
     // The first wait that began runs out.
     running.let_pass(1).await;
     running.all_run(&names("b", 2)).await;
     assert_eq!(running.placed("a-").await.0.len(), 0);
+    let is_over = |body: &Value| body["edges"] == json!([]) && body["cycles"] == json!([]);
+    running.wait(INTERFERENCE, "nobody holds what another one waits for", is_over);
+    let gang = running.gang("a", "a wait ran out", |body| body["timeouts"] == 1);
+    assert_eq!(gang["lastRelease"]["code"], "GangWaitTimeout", "{gang:#}");
+    assert_eq!(gang["lastRelease"]["members"], 1, "{gang:#}");
+    assert_eq!(gang["lastRelease"]["at"], "2026-01-01T00:00:30.000Z", "{gang:#}");
+    assert_eq!((&gang["counts"]["pending"], &gang["held"]["pods"]), (&json!(2), &json!(0)), "{gang:#}");
+    let gang = running.gang("b", "runs", |body| body["state"] == "Running");
+    assert!(gang["timeouts"] == 0 && gang["lastRelease"].is_null(), "{gang:#}");
     for name in names("b", 2) {
         running.kill(&name).await;
     }
+    running.gang("b", "gone", |body| body["counts"]["created"] == 0);
     // Its backoff is over.
     running.let_pass(10).await;
     running.all_run(&names("a", 2)).await;
@@ -91,6 +127,8 @@ async fn a_gang_that_gave_its_places_up_leaves_them_for_its_backoff() {
         assert!(body["placement"].is_null(), "{body:#}");
     }
     running.create([node("n1", "z", 4)]);
+    // An attempt before the scheduler knows of the node would begin another backoff.
+    running.wait("/apis/v1/nodes", "two nodes", |body| body["count"] == 2);
     running.let_pass(1).await;
     running.all_run(&members).await;
     running.stop().await;

@@ -148,6 +148,18 @@ impl Running {
         body["message"].as_str().unwrap_or_default().to_owned()
     }
 
+    /// Waits until a gang of namespace `default`, as Koordinator shows it, is as wanted.
+    pub(crate) fn gang(&self, name: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let path = format!("/apis/v1/plugins/Coscheduling/gang/default/{name}");
+        self.wait(&path, &format!("gang {name}: {what}"), wanted)
+    }
+
+    /// Waits until the explanation of a gang of namespace `default` is as wanted.
+    pub(crate) fn gang_explained(&self, name: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let path = format!("/apis/v1/explain/gangs/default/{name}");
+        self.wait(&path, &format!("gang {name}: {what}"), wanted)
+    }
+
     /// Waits until the status of a PodGroup is as wanted.
     pub(crate) async fn group_status(&self, version: &str, name: &str, what: &str, wanted: &Value) -> Value {
         let wanted = wanted.as_object().expect("fields of a status");

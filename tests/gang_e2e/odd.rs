@@ -124,11 +124,42 @@ async fn without_the_plugin_members_are_placed_one_by_one() {
         let body = running.explained(&waiting[0], "refused", |b| b["verdict"] == "refused");
         let message = body["message"].as_str().unwrap_or_default();
         assert!(message.starts_with("0/1 nodes are available: 1 Insufficient cpu."), "{message}");
+        // All of them are told, also those that have a node.
+        for name in &members {
+            let warnings = running.explained(name, "known", |_| true)["warnings"].clone();
+            let words = format!(
+                "gang default/{gang} is not heeded: Coscheduling is not enabled at Permit in profile {profile}, so \
+                 this pod is scheduled on its own"
+            );
+            assert_eq!(warnings, json!([words]), "{name}");
+        }
         for name in &members {
             running.kill(name).await;
         }
     }
     let notes = running.read("/configz")["notes"].to_string();
     assert!(notes.contains("profiles[1].plugins: Coscheduling is not enabled at permit"), "{notes}");
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn half_a_declaration_is_a_pod_with_a_warning() {
+    let mut running = start(nodes(1, 4)).await;
+    running.create([
+        labelled(pod("nameless", 100), "gang.unicore.mcyou.cn/available-count", "2"),
+        labelled(pod("countless", 100), "gang.unicore.mcyou.cn/name", "g"),
+        light("whole", "member", 1, 100),
+    ]);
+    for (name, missing) in [("nameless", "name"), ("countless", "available-count")] {
+        running.bound(name).await;
+        let body = running.explained(name, "placed", |b| b["verdict"] == "placed");
+        let warning =
+            format!("metadata.labels[gang.unicore.mcyou.cn/{missing}]: missing, so the pod is in no gang");
+        assert_eq!(body["warnings"], json!([warning]), "{body:#}");
+        assert!(body["gang"].is_null(), "{body:#}");
+    }
+    running.bound("member").await;
+    let body = running.explained("member", "placed", |b| b["verdict"] == "placed");
+    assert_eq!(body["warnings"], json!([]), "{body:#}");
     running.stop().await;
 }

@@ -124,6 +124,9 @@ pub struct PodExplanation {
     /// The gang it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gang: Option<PodGang>,
+    /// What the pod declares and this scheduler does not heed, such as a gang whose profile schedules no gangs.
+    #[serde(default)]
+    pub warnings: Vec<String>,
 }
 
 /// One pending pod in a line.

@@ -50,6 +50,24 @@ pub(super) fn of_pod(root: &Root, record: &PodRecord, now: Now) -> Option<PodGan
     })
 }
 
+/// Returns what a pod says of a gang in vain: keys that make it a member of none, and a gang that its profile does
+/// not schedule as one. The latter goes for the pod, whatever the profiles of its gang's other pods do.
+pub(super) fn warnings_of_pod(root: &Root, record: &PodRecord) -> Vec<String> {
+    let pod = &record.pod;
+    let mut all: Vec<String> = pod.gang_warning.iter().map(ToString::to_string).collect();
+    let profile = root.profiles.iter().find(|p| p.scheduler_name == pod.scheduler_name);
+    if let (Some(mark), Some(profile)) = (&pod.gang, profile)
+        && profile.gang_rules().is_none()
+    {
+        all.push(format!(
+            "gang {} is not heeded: Coscheduling is not enabled at Permit in profile {}, so this pod is scheduled \
+             on its own",
+            mark.gang, profile.scheduler_name
+        ));
+    }
+    all
+}
+
 /// Returns what the queue says about a unit that is a gang group.
 pub(super) fn of_unit(root: &Root, unit: &Unit) -> Option<QueuedGroup> {
     let gangs = root.cluster.gangs();
