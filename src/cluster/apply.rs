@@ -266,7 +266,9 @@ impl Cluster {
         let shown_by = pod.member_of().filter(|_| record.pod.phase != pod.phase).cloned();
         let old = std::mem::replace(&mut record.pod, pod);
         self.shapes.release(old_shape);
-        if changes_gang {
+        if changes_gang && self.stays_in_gang(id, &old) {
+            // Defined otherwise; what is known of the member stays.
+        } else if changes_gang {
             self.leave_gang(id, &old, stage);
             self.join_gang(id);
         } else if let Some(gang) = shown_by {

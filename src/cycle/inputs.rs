@@ -135,7 +135,8 @@ impl Scheduler {
             return self.enlist_anew(id, &old, &pod, unit_id, now);
         }
         let profile = self.profiles[unit_profile].clone();
-        self.queue.reorder(unit_id, rank(&profile, &pod));
+        let rank = self.gang_rank(unit_id).unwrap_or_else(|| rank(&profile, &pod));
+        self.queue.reorder(unit_id, rank);
         if let Some(refusal) = gated(&profile, &pod) {
             self.queue.gate(unit_id);
             let told = match self.verdict(id).map(|v| &v.outcome) {
@@ -195,6 +196,10 @@ impl Scheduler {
         self.cluster.unreserve_all(id);
         self.end_unit(id, unit);
         self.note_bound(id, now);
+        // Bound by somebody else before its quorum was ready: the others do not wait for it.
+        for other in self.leave_barrier(id) {
+            self.order_binding(other);
+        }
     }
 
     /// Nothing is to be placed any more for this pod.

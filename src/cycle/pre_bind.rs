@@ -110,7 +110,12 @@ impl Scheduler {
         Some(Progress::Ready)
     }
 
-    fn order_binding(&mut self, id: PodId) {
+    /// Whether the Binding of a placed pod could be ordered, as far as its PreBind goes.
+    pub(super) fn is_ready_to_bind(&self, id: PodId) -> bool {
+        matches!(self.progress(id), Some(Progress::Ready))
+    }
+
+    pub(super) fn order_binding(&mut self, id: PodId) {
         let Some(entry) = self.pre_binding.remove(&id) else { return };
         let Some(record) = self.cluster.pod(id) else { return };
         let (pod, Some(node)) = (record.pod.clone(), record.node) else { return };

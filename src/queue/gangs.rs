@@ -92,18 +92,22 @@ impl Queue {
 
     /// A unit failed after it had a place: tried again after a backoff, before others of its rank. `was`: what a
     /// unit of its own had come to. A gang's gate holds all the same.
-    pub fn fail_in_front(&mut self, id: UnitId, was: Option<(u32, Duration)>, now: Duration) {
-        let Some(unit) = self.unit(id) else { return };
-        let (stage, is_gang) = (unit.stage, unit.gang.is_some());
-        if stage == QueueStage::Gated {
+    pub fn fail_in_front(&mut self, id: UnitId, was: Option<(u32, Duration, u32)>, now: Duration) {
+        let (attempts, first, errors) = was.unwrap_or((0, now, 0));
+        let Some(unit) = self.unit_mut(id) else { return };
+        let is_gang = unit.gang.is_some();
+        // A sibling that came back with it has counted the failure.
+        let is_counted = unit.stage == QueueStage::ErrorBackoff && unit.errors > errors;
+        if unit.stage == QueueStage::Gated || is_counted {
             return;
         }
+        unit.errors = unit.errors.max(errors);
         self.fail(id, now);
         let Some(stage) = self.unit(id).map(|u| u.stage) else { return };
         self.leave_stage(id);
         if let Some(unit) = self.unit_mut(id) {
             unit.queued_at = Duration::ZERO;
-            if let (Some((attempts, first)), false) = (was, is_gang) {
+            if !is_gang {
                 (unit.attempts, unit.first_queued_at) = (attempts, first);
             }
         }

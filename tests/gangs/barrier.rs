@@ -48,6 +48,10 @@ fn see_object(core: &mut Core, object: Object) {
 
 /// Three members with their places; the first one's volume is not bound.
 fn world() -> (Core, Vec<Pod>, VolumeOrder) {
+    world_of(Dialect::Unicore)
+}
+
+fn world_of(dialect: Dialect) -> (Core, Vec<Pod>, VolumeOrder) {
     let mut core = core_with(&[3000]);
     let class = StorageClass {
         name: "local".into(),
@@ -62,7 +66,7 @@ fn world() -> (Core, Vec<Pod>, VolumeOrder) {
     ] {
         see_object(&mut core, object);
     }
-    let of = |i: usize| in_dialect(Dialect::Unicore, "g", &format!("g-{i}"), 1000, terms(3));
+    let of = |i: usize| in_dialect(dialect, "g", &format!("g-{i}"), 1000, terms(3));
     let mut pods: Vec<Pod> = (0..3).map(of).collect();
     let claims = [ClaimUse { claim: "data".into(), owner: None }].into();
     Arc::make_mut(&mut pods[0].spec).volumes = PodVolumes { claims, disks: [].into() };
@@ -99,6 +103,33 @@ fn all_bindings_are_ordered_when_the_last_pre_bind_succeeded() {
     };
     see_object(&mut core, Object::PersistentVolumeClaim(bound));
     assert_eq!(core.bind_all(), ["g-0", "g-1", "g-2"]);
+}
+
+#[test]
+fn a_quorum_that_was_broken_is_planned_as_a_whole_again_also_where_once_is_enough() {
+    let (mut core, pods, write) = world_of(Dialect::Koordinator);
+    settle(&mut core, &write, VolumeOutcome::Refused { status: 409, message: "modified".into() });
+    assert_eq!((core.placed(&pods), core.gang("g").history.once_satisfied), (0, false));
+    // Room for two of three: nobody is bound alone.
+    core.see_node("n0", 2000);
+    core.wait(20 * SECOND);
+    core.run();
+    assert_eq!((core.placed(&pods), core.orders().len()), (0, 0));
+}
+
+#[test]
+fn a_member_that_others_bind_is_not_waited_for_and_not_given_up() {
+    let (mut core, pods, write) = world();
+    let bound = |pod: &Pod| Pod { node_name: Some("n0".into()), ..pod.clone() };
+    core.see(&bound(&pods[1]));
+    assert_eq!(core.stage(&pods[1]), Some(Stage::Bound));
+    settle(&mut core, &write, VolumeOutcome::Refused { status: 409, message: "modified".into() });
+    assert_eq!(core.stage(&pods[1]), Some(Stage::Bound), "it runs");
+    assert_eq!((core.stage(&pods[0]), core.stage(&pods[2])), (Some(Stage::Pending), Some(Stage::Pending)));
+    // The one whose volume is waited for is bound by somebody else: the others go on.
+    let (mut core, pods, _) = world();
+    core.see(&bound(&pods[0]));
+    assert_eq!(core.bind_all(), ["g-1", "g-2"]);
 }
 
 #[test]

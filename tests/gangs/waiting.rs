@@ -91,3 +91,28 @@ fn gangs_that_reject_themselves_do_not_wake_each_other_for_ever() {
     let steps = std::iter::from_fn(|| core.step()).take(100).count();
     assert_eq!(steps, 2, "each is tried once");
 }
+
+#[test]
+fn members_that_wait_go_on_when_the_quorum_comes_by_other_ways() {
+    let mut core = core_with(&[3000]);
+    let pods = members("g", 4, 1000, &non_strict(4, 60 * SECOND));
+    core.see_all(&pods);
+    core.run();
+    assert_eq!(core.gang("g").counts.waiting, 3);
+    let missing = pods.iter().find(|pod| core.stage(pod) == Some(Stage::Pending)).expect("one waits").clone();
+    core.see(&pellucid::model::Pod { node_name: Some("elsewhere".into()), ..missing });
+    assert_eq!(core.gang("g").counts.waiting, 0);
+    assert_eq!(core.bind_all().len(), 3);
+}
+
+#[test]
+fn a_gangs_rank_is_its_highest_members_whoever_changes() {
+    let mut core = core_with(&[1000]);
+    let mut pods = members("g", 3, 1000, &crate::made::terms(3));
+    pods[0].priority = 7;
+    core.see_all(&pods);
+    core.run();
+    assert_eq!(core.unit(&pods[1]).map(|u| u.rank), Some(7));
+    core.see(&pellucid::model::Pod { phase: pellucid::model::pod::PodPhase::Unknown, ..pods[1].clone() });
+    assert_eq!(core.unit(&pods[1]).map(|u| u.rank), Some(7));
+}

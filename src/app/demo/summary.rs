@@ -75,7 +75,8 @@ pub(super) fn write_curls(url: &str, out: &mut dyn Write) -> io::Result<()> {
          \x20 curl -s {url}/apis/v1/explain/pods/demo/needs-500-cores | jq .summary\n\
          \x20 curl -s '{url}/apis/v1/explain/pods?format=table'\n\
          \x20 curl -s '{url}/apis/v1/queue?format=table'\n\
-         \x20 curl -s {url}/apis/v1/explain/pods/demo/sidekick-2/preemption | jq .summary\n\
+         \x20 curl -s {url}/apis/v1/explain/pods/demo/urgent/preemption | jq .summary\n\
+         \x20 curl -s {url}/apis/v1/explain/gangs/demo/too-many-gpus | jq .verdict\n\
          \x20 curl -X PUT {url}/debug/flags/s --data 5; sleep 11; curl -s {url}/apis/v1/scores | jq '.tables[0]'\n\
          \x20 curl -s {url}/apis/v1/plugins/NodeResourcesFit/state\n\
          \x20 curl -s {url}/apis/v1/__services__\n\

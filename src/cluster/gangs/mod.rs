@@ -233,11 +233,23 @@ impl Cluster {
             }
             gang.history.last_owner = owner.or(gang.history.last_owner.take());
             gang.finished.remove(&pod.key);
-            gang.members.insert(id, Member::default());
+            // One that waits and moves to another gang has waited long enough.
+            let deadline = (stage == Stage::Waiting).then_some(Duration::ZERO);
+            gang.members.insert(id, Member { deadline, ..Member::default() });
             gang.count(stage, 1);
         });
         let is_first = self.gangs.get(key).is_none_or(|g| g.first.as_ref().is_none_or(|first| age < *first));
         self.define_gang(key, (!is_first).then_some(&*pod));
+    }
+
+    /// The mark of a member changed: if it is of the same gang, that is defined anew. Returns whether it is.
+    pub(super) fn stays_in_gang(&mut self, id: PodId, old: &Pod) -> bool {
+        let Some(pod) = self.pod(id).map(|r| r.pod.clone()) else { return false };
+        let (Some(before), Some(now)) = (old.member_of(), pod.member_of()) else { return false };
+        if before == now {
+            self.define_gang(now, None);
+        }
+        before == now
     }
 
     pub(super) fn leave_gang(&mut self, id: PodId, pod: &Pod, stage: Stage) {

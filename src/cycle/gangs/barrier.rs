@@ -9,22 +9,30 @@ use std::sync::Arc;
 use pellucid_api::reason::ReasonCode;
 
 use super::verdict::{GangOutcome, member_refusal};
-use crate::cluster::ClusterEvent;
+use crate::cluster::{ClusterEvent, Stage};
 use crate::cycle::decision::Outcome;
 use crate::cycle::scheduler::Scheduler;
 use crate::model::{GangKey, Now, Pod, PodId, PodKey};
 
-/// A quorum whose Bindings did not begin.
+/// A quorum whose Bindings did not begin. It is known by its pods: groups may be formed anew meanwhile.
 pub(super) struct Barrier {
+    /// The gangs of the group, each with whether it had had a quorum before.
+    gangs: Vec<(GangKey, bool)>,
     /// Its members.
     quorum: BTreeSet<PodId>,
     /// Those of them whose PreBind is not ready.
     left: BTreeSet<PodId>,
 }
 
+impl Barrier {
+    fn concerns(&self, id: PodId, gang: Option<&GangKey>) -> bool {
+        self.quorum.contains(&id) || self.gangs.iter().any(|(key, _)| Some(key) == gang)
+    }
+}
+
 impl Scheduler {
     /// Starts what comes after the decision for the members of a quorum.
-    pub(super) fn start_quorum(&mut self, rep: &GangKey, ids: &[PodId], now: Now) {
+    pub(super) fn start_quorum(&mut self, gangs: Vec<(GangKey, bool)>, ids: &[PodId], now: Now) {
         if self.shadow.is_some() {
             for id in ids {
                 self.hold_in_shadow(*id, now);
@@ -32,7 +40,7 @@ impl Scheduler {
             return;
         }
         let quorum: BTreeSet<PodId> = ids.iter().copied().collect();
-        self.gangs.barriers.insert(rep.clone(), Barrier { left: quorum.clone(), quorum });
+        self.gangs.barriers.push(Barrier { gangs, left: quorum.clone(), quorum });
         let mut events = Vec::new();
         for id in ids {
             let Some(unit) = self.queue.unit_of(*id) else { continue };
@@ -47,37 +55,55 @@ impl Scheduler {
         }
     }
 
-    fn barrier_of(&self, pod: &Pod) -> Option<GangKey> {
-        let rep = self.gangs.of.get(self.gang_of(pod)?)?;
-        self.gangs.barriers.contains_key(rep).then(|| rep.clone())
+    /// Returns the barrier that a pod is of or behind.
+    fn barrier_of(&self, id: PodId, pod: &Pod) -> Option<usize> {
+        let barriers = &self.gangs.barriers;
+        let own = barriers.iter().position(|b| b.quorum.contains(&id));
+        own.or_else(|| barriers.iter().position(|b| b.concerns(id, self.gang_of(pod))))
     }
 
     /// The PreBind of a pod is ready. Returns the pods whose Bindings may be ordered now, in their order: it
-    /// alone, none while its quorum is not ready, or the whole quorum and whoever waited behind it.
+    /// alone, none while its quorum is not ready, or the whole quorum and whoever is ready behind it.
     pub(in crate::cycle) fn pass_barrier(&mut self, id: PodId, pod: &Pod) -> Vec<PodId> {
-        let Some(rep) = self.barrier_of(pod) else { return vec![id] };
-        let Some(barrier) = self.gangs.barriers.get_mut(&rep) else { return vec![id] };
+        let Some(at) = self.barrier_of(id, pod) else { return vec![id] };
+        self.gangs.barriers[at].left.remove(&id);
+        self.open_barrier(at)
+    }
+
+    /// A pod is bound or gone by other ways: nobody waits for it any more. Returns whose Bindings may be ordered.
+    pub(in crate::cycle) fn leave_barrier(&mut self, id: PodId) -> Vec<PodId> {
+        let Some(at) = self.gangs.barriers.iter().position(|b| b.quorum.contains(&id)) else {
+            return Vec::new();
+        };
+        let barrier = &mut self.gangs.barriers[at];
+        barrier.quorum.remove(&id);
         barrier.left.remove(&id);
-        if !barrier.left.is_empty() {
+        self.open_barrier(at)
+    }
+
+    fn open_barrier(&mut self, at: usize) -> Vec<PodId> {
+        if !self.gangs.barriers[at].left.is_empty() {
             return Vec::new();
         }
-        let quorum = self.gangs.barriers.remove(&rep).map(|b| b.quorum).unwrap_or_default();
-        let mut all = self.behind(&rep);
+        let barrier = self.gangs.barriers.remove(at);
+        let mut all = self.behind(&barrier);
+        // Those beyond the quorum whose PreBind goes on are bound on their own when it is ready.
+        all.retain(|id| barrier.quorum.contains(id) || self.is_ready_to_bind(*id));
         let key = |id: &PodId| self.cluster.pod(*id).map(|r| r.pod.key.clone());
-        all.sort_by_cached_key(|id| (!quorum.contains(id), key(id)));
+        all.sort_by_cached_key(|id| (!barrier.quorum.contains(id), key(id)));
         all
     }
 
-    /// Returns the pods of a group whose PreBind began and whose Binding was not ordered.
-    fn behind(&self, rep: &GangKey) -> Vec<PodId> {
-        let Some(group) = self.gangs.groups.get(rep) else { return Vec::new() };
-        let gangs = group.keys.iter().filter_map(|k| self.cluster.gangs().get(k));
+    /// Returns the pods of a quorum, and those behind it, whose PreBind began and whose Binding was not ordered.
+    fn behind(&self, barrier: &Barrier) -> Vec<PodId> {
+        let gangs = barrier.gangs.iter().filter_map(|(key, _)| self.cluster.gangs().get(key));
         let members = gangs.flat_map(|g| g.members.keys().copied());
-        members.filter(|id| self.pre_binding.contains_key(id)).collect()
+        let all: BTreeSet<PodId> = members.chain(barrier.quorum.iter().copied()).collect();
+        all.into_iter().filter(|id| self.pre_binding.contains_key(id)).collect()
     }
 
     /// A pod is about to lose its place, or is gone: if it is of a quorum whose Bindings did not begin, the others
-    /// cannot stay either. The pod itself is left to the caller.
+    /// cannot stay either, nor can a later quorum that counts on them. The pod itself is left to the caller.
     pub(in crate::cycle) fn break_quorum(
         &mut self,
         id: PodId,
@@ -85,44 +111,53 @@ impl Scheduler {
         now: Now,
         out: &mut Vec<ClusterEvent>,
     ) {
-        let Some(rep) = self.barrier_of(pod) else { return };
-        if !self.gangs.barriers.get(&rep).is_some_and(|b| b.quorum.contains(&id)) {
-            return;
+        let Some(at) = self.gangs.barriers.iter().position(|b| b.quorum.contains(&id)) else { return };
+        let mut broken = vec![self.gangs.barriers.remove(at)];
+        let gangs: Vec<GangKey> = broken[0].gangs.iter().map(|(key, _)| key.clone()).collect();
+        let shares = |b: &Barrier| b.gangs.iter().any(|(key, _)| gangs.contains(key));
+        while let Some(at) = self.gangs.barriers.iter().position(shares) {
+            broken.push(self.gangs.barriers.remove(at));
         }
-        let quorum = self.gangs.barriers.remove(&rep).map(|b| b.quorum).unwrap_or_default();
-        let mut others = self.behind(&rep);
-        others.extend(quorum);
+        let mut others: Vec<PodId> = broken.iter().flat_map(|b| self.behind(b)).collect();
+        others.extend(broken.iter().flat_map(|b| b.quorum.iter().copied()));
         others.retain(|other| *other != id);
-        others.sort_by_cached_key(|other| self.cluster.pod(*other).map(|r| r.pod.key.clone()));
+        others.sort();
         others.dedup();
-        self.give_up_all(&rep, &pod.key, &others, now, out);
+        others.sort_by_cached_key(|other| self.cluster.pod(*other).map(|r| r.pod.key.clone()));
+        self.give_up_all(&broken[0].gangs, &pod.key, &others, now, out);
     }
 
     fn give_up_all(
         &mut self,
-        rep: &GangKey,
+        gangs: &[(GangKey, bool)],
         lost: &PodKey,
         others: &[PodId],
         now: Now,
         out: &mut Vec<ClusterEvent>,
     ) {
-        let message = format!("{rep}: {lost} was lost before the first Binding of its quorum");
+        let names: Vec<String> = gangs.iter().map(|(key, _)| key.to_string()).collect();
+        let message = format!("{}: {lost} was lost before the first Binding of its quorum", names.join(", "));
         let refusal = member_refusal(ReasonCode::GangQuorumBroken, &message, self.cluster.present().len());
         let refusal = Arc::new(refusal);
+        // It never had this quorum: its members are planned together again.
+        for (key, had_quorum) in gangs {
+            self.cluster.gangs_mut().note(key, |gang| {
+                gang.history.is_partial = false;
+                gang.history.once_satisfied = *had_quorum;
+            });
+        }
         let mut members = 0;
         for id in others {
             let Some(record) = self.cluster.pod(*id) else { continue };
-            let (pod, Some(node)) = (record.pod.clone(), record.node) else { continue };
+            let is_held = matches!(record.stage, Stage::Reserved | Stage::Permitted | Stage::PreBinding);
+            let (pod, Some(node), true) = (record.pod.clone(), record.node, is_held) else { continue };
             members += 1;
             self.give_up(*id, now);
             self.tell_changed(&pod, "SchedulerError", refusal.message());
             self.store_verdict(*id, Outcome::Refused(refusal.clone()), None, now);
             out.push(ClusterEvent::PodReleased { pod, node });
         }
-        let keys = self.gangs.groups.get(rep).map(|g| g.keys.clone()).unwrap_or_default();
-        for key in &keys {
-            self.cluster.gangs_mut().note(key, |gang| gang.history.is_partial = false);
-        }
+        let keys: Vec<GangKey> = gangs.iter().map(|(key, _)| key.clone()).collect();
         let outcome =
             GangOutcome::Released { code: ReasonCode::GangQuorumBroken, message: message.into(), members };
         self.keep_gang_verdict(&keys, 0, outcome, now);

@@ -18,6 +18,10 @@ use crate::queue::QueueStage;
 /// How long a gang is short of pods before its pods are told.
 const TELL_AFTER: Duration = Duration::from_secs(1);
 
+/// How often that time doubles while what they are told changes: a gang of thousands that grows for minutes is told
+/// a few times, not every second.
+const MAX_DOUBLINGS: u32 = 6;
+
 /// What keeps a group from being planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
@@ -127,7 +131,8 @@ impl Scheduler {
             }
             self.end_promises(unit, now);
             self.note_short(&keys, now);
-            let tell_at = now.monotonic + TELL_AFTER;
+            let tells = self.gangs.groups.get(rep).map_or(0, |g| g.tells.min(MAX_DOUBLINGS));
+            let tell_at = now.monotonic + TELL_AFTER * (1 << tells);
             self.gangs.look_again(rep, tell_at);
             return;
         }
@@ -144,6 +149,7 @@ impl Scheduler {
             self.hold_rejected(rep, now);
             if let Some(group) = self.gangs.groups.get_mut(rep) {
                 group.told.clear();
+                group.tells = 0;
             }
         }
         self.look_for_waits(rep, &keys);
@@ -151,11 +157,8 @@ impl Scheduler {
 
     /// Nothing is to be told: only waits may run out.
     fn look_for_waits(&mut self, rep: &GangKey, keys: &[GangKey]) {
-        if self.gangs.groups.get(rep).is_none_or(|group| group.look_at.is_none()) {
-            return;
-        }
         self.gangs.look_no_more(rep);
-        let gangs = keys.iter().filter_map(|k| self.cluster.gangs().get(k));
+        let gangs = keys.iter().filter_map(|k| self.cluster.gangs().get(k)).filter(|g| g.counts.waiting > 0);
         if let Some(at) = gangs.flat_map(|g| g.members.values().filter_map(|m| m.deadline)).min() {
             self.gangs.look_again(rep, at);
         }
@@ -221,6 +224,9 @@ impl Scheduler {
                 }
             }
         }
+        if let Some(group) = self.gangs.groups.get_mut(rep) {
+            group.tells += 1;
+        }
         self.look_for_overdue(rep, &keys, now);
     }
 
@@ -239,6 +245,9 @@ impl Scheduler {
                 continue;
             }
             self.counters.gang_timeouts += 1;
+            if let Some(group) = self.gangs.groups.get_mut(rep) {
+                group.tells = 0;
+            }
             self.cluster.gangs_mut().note(key, |gang| {
                 gang.history.is_overdue = true;
                 gang.history.timeouts += 1;

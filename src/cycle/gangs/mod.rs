@@ -45,7 +45,7 @@ pub(super) struct GangBook {
     /// When to look at a group again: to tell it that it waits, or because a wait runs out.
     deadlines: BTreeSet<(Duration, GangKey)>,
     /// Quorums whose Bindings did not begin.
-    barriers: FxHashMap<GangKey, Barrier>,
+    barriers: Vec<Barrier>,
     /// What became of the last attempt at each gang.
     verdicts: CowMap<GangKey, Arc<GangVerdict>>,
     /// Gangs whose PodGroup may have to say something else.
@@ -69,6 +69,8 @@ struct Group {
     look_at: Option<Duration>,
     /// Members that were wanted of each gang when it was last refused.
     refused_with: Vec<u32>,
+    /// How often its pods were told: each time it takes twice as long to the next.
+    tells: u32,
     /// What its pods were told while it is held back.
     told: FxHashMap<PodId, Arc<str>>,
 }

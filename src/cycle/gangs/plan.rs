@@ -265,9 +265,11 @@ impl Scheduler {
         for i in &placed {
             steps.push(self.settle_member(asked, *i, &trial.fates[*i], now));
         }
+        let had = |key: &GangKey| self.cluster.gangs().get(key).is_some_and(|g| g.history.once_satisfied);
+        let gangs = asked.keys.iter().map(|key| (key.clone(), had(key))).collect();
         self.note_satisfied(&asked.keys, now);
         let ids: Vec<PodId> = placed.iter().map(|i| asked.candidates[*i].id).collect();
-        self.start_quorum(&asked.rep, &ids, now);
+        self.start_quorum(gangs, &ids, now);
         steps
     }
 

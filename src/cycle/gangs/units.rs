@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Group;
 use crate::cycle::inputs::rank;
 use crate::cycle::scheduler::Scheduler;
+use crate::model::gang::MatchPolicy;
 use crate::model::{GangKey, Now, Pod, PodId, PodKey};
 use crate::queue::{QueueStage, Unit, UnitId, WakeReason};
 
@@ -70,6 +71,16 @@ impl Scheduler {
         let key = PodKey { namespace: rep.namespace.clone(), name: (*rep.name).into() };
         let unit = Unit::single(id, key, profile, rank, created, now.monotonic);
         Unit { gang: Some(rep.clone()), ..unit }
+    }
+
+    /// Returns the rank of a gang's unit: its PodGroup's priority, else that of its highest member.
+    pub(in crate::cycle) fn gang_rank(&self, unit: UnitId) -> Option<i64> {
+        let pods = self.queue.unit(unit).filter(|u| u.gang.is_some())?.pods.iter();
+        if let Some(own) = self.own_priority(unit) {
+            return Some(i64::from(own));
+        }
+        let pods = pods.filter_map(|id| self.cluster.pod(*id)).map(|r| &r.pod);
+        pods.map(|pod| rank(&self.profiles[self.profile_index(pod)], pod)).max()
     }
 
     fn own_priority(&self, unit: UnitId) -> Option<i32> {
@@ -229,6 +240,11 @@ impl Scheduler {
         let Some(group) = self.gangs.groups.get_mut(rep) else { return };
         group.is_satisfied = is_satisfied;
         let keys = group.keys.clone();
+        if is_satisfied {
+            // The quorum may have come by other ways than an attempt.
+            self.permit_waiting(&keys, now);
+        }
+        let Some(group) = self.gangs.groups.get_mut(rep) else { return };
         let pods = if is_satisfied {
             group.ready.iter_mut().for_each(|n| *n = 0);
             group.unit.take().and_then(|unit| self.queue.remove(unit)).map(|u| u.pods.to_vec())
@@ -261,7 +277,7 @@ impl Scheduler {
 
     /// A member that had a place comes back: to the unit of its group, or to wait on its own.
     pub(in crate::cycle) fn come_back(&mut self, id: PodId, pod: &Arc<Pod>, unit: UnitId, now: Now) {
-        let was = self.queue.unit(unit).map(|u| (u.attempts, u.first_queued_at));
+        let was = self.queue.unit(unit).map(|u| (u.attempts, u.first_queued_at, u.errors));
         self.queue.remove(unit);
         self.cluster.gangs_mut().note_member(pod, id, |member| {
             member.since = Some(now);
@@ -286,11 +302,12 @@ impl Scheduler {
             member.since = Some(now);
             member.deadline = None;
         });
-        let is_whole = self
-            .cluster
-            .gangs()
-            .get(key)
-            .is_some_and(|g| g.history.is_partial && g.counts.bound + g.ended().0 >= g.definition.min);
+        let is_whole = self.cluster.gangs().get(key).is_some_and(|g| {
+            g.history.is_partial
+                && (g.policy() != Some(MatchPolicy::OnlyWaiting)
+                    || g.counts.waiting + g.counts.permitted == 0)
+                && g.counts.bound + g.ended().0 >= g.definition.min
+        });
         if is_whole {
             self.cluster.gangs_mut().note(key, |gang| gang.history.is_partial = false);
         }

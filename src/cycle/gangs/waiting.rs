@@ -105,9 +105,13 @@ impl Scheduler {
 
     /// The waiting members of a group go on to their Bindings.
     pub(super) fn permit_waiting(&mut self, keys: &[GangKey], now: Now) {
+        let waiting = self.waiting_of(keys);
+        if waiting.is_empty() {
+            return;
+        }
         self.note_satisfied(keys, now);
         let mut events = Vec::new();
-        for (id, pod) in self.waiting_of(keys) {
+        for (id, pod) in waiting {
             self.cluster.gangs_mut().note_member(&pod, id, |m| m.deadline = None);
             if let Some(unit) = self.queue.unit_of(id) {
                 self.cluster.set_stage(id, Stage::Permitted);
@@ -196,12 +200,13 @@ impl Scheduler {
     /// A placed pod of a group is in flight on its own.
     pub(super) fn fly(&mut self, id: PodId, pod: &Arc<Pod>, now: Now) {
         let of = self.queue.unit_of(id).and_then(|unit| self.queue.unit(unit));
-        let (attempts, first) = of.map_or((0, now.monotonic), |u| (u.attempts, u.first_queued_at));
+        let (attempts, first, errors) =
+            of.map_or((0, now.monotonic, 0), |u| (u.attempts, u.first_queued_at, u.errors));
         self.delist(id, pod);
         let profile = self.profile_index(pod);
         let rank = crate::cycle::inputs::rank(&self.profiles[profile], pod);
         let unit = Unit::single(id, pod.key.clone(), profile, rank, pod.created, first);
-        self.queue.add_in_flight(Unit { attempts, ..unit });
+        self.queue.add_in_flight(Unit { attempts, errors, ..unit });
         self.cluster.gangs_mut().note_member(pod, id, |member| member.since = Some(now));
     }
 }

@@ -60,7 +60,8 @@ impl Args {
             permit_wait: seconds(wait),
             backoff: seconds(backoff),
             reject_percentage: u8::try_from(percentage).unwrap_or(100),
-            expiration: seconds(expiration),
+            // What is forgotten at once would be looked at without end.
+            expiration: seconds(expiration.max(1)),
             writes_status: workers > 0,
         }
     }
