@@ -1,4 +1,7 @@
 //! A gang preempts as one: victims for the whole quorum, or nobody.
+//!
+//! Longer than other files: every test reads orders and builds victims in the same way, which stands here once, and
+//! the random clusters at the end use all of it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
