@@ -3,7 +3,7 @@
 //! The channel is bounded and nothing is dropped: when the scheduling thread falls behind, the watch stops
 //! reading. A list replaces everything (`Reset`), because a watch that broke may have missed deletes. An
 //! object that cannot be decoded is sent as quarantined, and the watch goes on. A kind that the server does
-//! not serve has no objects, until it is served: it is asked for now and then, so a CustomResourceDefinition may
+//! not serve has no objects, until it is served: it is asked for every half minute, so a CustomResourceDefinition may
 //! come and go.
 #![expect(
     clippy::result_large_err,

@@ -84,7 +84,7 @@ struct Hunt<'a> {
 }
 
 impl Scheduler {
-    /// No order of the members gave a quorum: looks for victims, and refuses the group for now.
+    /// No order of the members gave a quorum: looks for victims, and refuses the group in this attempt.
     pub(super) fn refuse_tried(
         &mut self,
         asked: &Asked,
@@ -343,7 +343,7 @@ impl Scheduler {
             && parts.iter().all(|part| self.is_taken(hunt, part) && self.put(hunt, part).is_ok())
     }
 
-    /// The group is refused for now: carries out what was found, and tells the members what became of their
+    /// The group is refused in this attempt: carries out what was found, and tells the members what became of their
     /// nominations.
     fn follow_up(&mut self, asked: &Asked, found: Found, mut steps: Vec<Step>, now: Now) -> Vec<Step> {
         match found {

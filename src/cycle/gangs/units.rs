@@ -168,7 +168,8 @@ impl Scheduler {
         (pods.unwrap_or_default(), group.keys)
     }
 
-    fn has_quorum(&self, keys: &[GangKey]) -> bool {
+    /// Whether every one of some gangs has its quorum.
+    pub(super) fn has_quorum(&self, keys: &[GangKey]) -> bool {
         let gangs = keys.iter().filter_map(|k| self.cluster.gangs().get(k));
         gangs.into_iter().all(|g| g.definition.undefined.is_none() && g.is_satisfied())
     }

@@ -32,7 +32,7 @@ impl Scheduler {
                 self.cluster.set_stage(member.id, Stage::Waiting);
             }
         }
-        let is_quorum = self.have_quorum(&asked.keys);
+        let is_quorum = self.has_quorum(&asked.keys);
         if !is_quorum && !trial.failed().is_empty() && self.is_hopeless(&asked.keys) {
             // What was placed here and now leaves nothing behind, not even an event: gangs that reject themselves
             // in turn would wake each other for ever.
@@ -88,10 +88,6 @@ impl Scheduler {
 
     fn rules_of(&self, pod: &Pod) -> GangRules {
         self.gangs.rules.get(self.profile_index(pod)).copied().flatten().unwrap_or_default()
-    }
-
-    fn have_quorum(&self, keys: &[GangKey]) -> bool {
-        keys.iter().filter_map(|k| self.cluster.gangs().get(k)).all(|gang| gang.is_satisfied())
     }
 
     /// The gap rule of scheduler-plugins.
