@@ -13,7 +13,7 @@ use super::root::Root;
 use super::{explain as explaining, preemption as preempting, wakeups as waking};
 use super::{node_views, plugin_views, queue_view, score_views};
 use crate::framework::PluginFactory;
-use crate::framework::endpoint::{PathParams, ReadContext, ReadError};
+use crate::framework::endpoint::{PathParams, Query, ReadContext, ReadError};
 use crate::framework::view::View;
 use crate::model::Now;
 
@@ -44,6 +44,8 @@ pub struct RootRead {
     pub rows: Option<RowSpec>,
     /// Code of the 404, when the path names an object.
     pub not_found: Option<&'static str>,
+    /// Query parameters.
+    pub query: &'static [Query],
     /// Answers.
     pub read: RootFn,
 }
@@ -59,7 +61,7 @@ impl RootRead {
         let read =
             move |root: &Root, params: &PathParams, now: Now| Ok(serde_json::json!(read(root, params, now)?));
         let (path, summary) = (path.into(), summary.into());
-        Self { path, tag, summary, body, rows: None, not_found: None, read: Arc::new(read) }
+        Self { path, tag, summary, body, rows: None, not_found: None, query: &[], read: Arc::new(read) }
     }
 
     pub(super) fn rows(
@@ -75,11 +77,26 @@ impl RootRead {
         self.not_found = Some(code);
         self
     }
+
+    pub(super) fn query(mut self, query: &'static [Query]) -> Self {
+        self.query = query;
+        self
+    }
 }
 
 /// Returns a path parameter.
 pub(super) fn param<'p>(params: &'p PathParams, name: &str) -> &'p str {
     params.get(name).map_or("", String::as_str)
+}
+
+/// Whether a boolean query parameter is on. The bare name means yes.
+pub(super) fn is_on(params: &PathParams, name: &str) -> bool {
+    params.get(name).is_some_and(|value| value != "false")
+}
+
+/// Returns a number of the query, or what it is without one.
+pub(super) fn number(params: &PathParams, name: &str, default: usize) -> usize {
+    params.get(name).and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
 /// Returns every read, in the order of the documentation.
@@ -309,6 +326,7 @@ fn plugin_reads(factory: &dyn PluginFactory) -> Vec<RootRead> {
             body: endpoint.body,
             rows: endpoint.rows.map(|array| RowSpec { array, columns: &[] }),
             not_found: endpoint.path.contains(':').then_some("NotFound"),
+            query: &[],
             read: Arc::new(move |root, params, now| {
                 read(&ReadContext { view: View::new(&root.cluster), params, now })
             }),
