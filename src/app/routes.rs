@@ -18,7 +18,7 @@ impl Published for Root {
 
 /// Returns the routes of everything that is registered.
 pub fn routes(registry: &[Box<dyn PluginFactory>]) -> Vec<Route<Root>> {
-    reads(registry).into_iter().map(route).collect()
+    reads(registry).into_iter().map(route).chain([super::simulate::route()]).collect()
 }
 
 fn route(read: RootRead) -> Route<Root> {
@@ -59,7 +59,7 @@ fn describe(param: &str) -> String {
     }
 }
 
-fn adapt(error: ReadError) -> crate::http::ReadError {
+pub(super) fn adapt(error: ReadError) -> crate::http::ReadError {
     match error {
         ReadError::NotFound { code, message } => crate::http::ReadError::NotFound { code, message },
         ReadError::BadRequest { code, message } => crate::http::ReadError::BadRequest { code, message },

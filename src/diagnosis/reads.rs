@@ -13,7 +13,7 @@ use super::root::Root;
 use super::{explain as explaining, preemption as preempting, wakeups as waking};
 use super::{node_views, plugin_views, queue_view, score_views};
 use crate::framework::PluginFactory;
-use crate::framework::endpoint::{PathParams, Query, ReadContext, ReadError};
+use crate::framework::endpoint::{PathParams, Query, QueryKind, ReadContext, ReadError};
 use crate::framework::view::View;
 use crate::model::Now;
 
@@ -103,11 +103,24 @@ pub(super) fn number(params: &PathParams, name: &str, default: usize) -> usize {
 pub fn reads(registry: &[Box<dyn PluginFactory>]) -> Vec<RootRead> {
     let mut all = scheduler_reads();
     all.extend(gang_reads());
+    all.extend(super::suggestion_reads::suggestion_reads());
     for factory in registry {
         all.extend(plugin_reads(&**factory));
     }
     all
 }
+
+/// Nodes that an exhaustive answer lists at most.
+const MOST_NODES: usize = 10_000;
+
+const EXPLAIN: &[Query] = &[
+    Query::new(
+        "mode",
+        QueryKind::Choice(&["verdict", "exhaustive"]),
+        "`exhaustive` adds all that every node fails, as the state is now",
+    ),
+    Query::new("nodes", QueryKind::Integer, "How many nodes an exhaustive answer lists; 100 without it"),
+];
 
 fn scheduler_reads() -> Vec<RootRead> {
     vec![
@@ -215,8 +228,17 @@ fn scheduler_reads() -> Vec<RootRead> {
             "explain",
             "Why a pod is where it is, or nowhere: node groups that add up, numbers, remedies",
             BodySchema::of::<explain::PodExplanation>(),
-            |root, params, now| explaining::pod(root, param(params, "namespace"), param(params, "name"), now),
+            |root, params, now| {
+                let (namespace, name) = (param(params, "namespace"), param(params, "name"));
+                let mut body = explaining::pod(root, namespace, name, now)?;
+                if params.get("mode").is_some_and(|mode| mode == "exhaustive") {
+                    let listed = number(params, "nodes", 100).min(MOST_NODES);
+                    body.exhaustive = super::requirements::of_pod(root, namespace, name, listed);
+                }
+                Ok(body)
+            },
         )
+        .query(EXPLAIN)
         .rows(
             "/nodeGroups",
             &[
