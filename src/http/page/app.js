@@ -2,7 +2,7 @@
 
 import { askAll, onHealth, read, watch } from "./api.js";
 import { h, put, say, whenChanged } from "./dom.js";
-import { count, plural, span } from "./format.js";
+import { count, span } from "./format.js";
 import * as feed from "./feed.js";
 import * as find from "./find.js";
 import * as gang from "./gang.js";
@@ -151,7 +151,11 @@ watch("/apis/v1/explain/pods", 2500, (answer) => {
   overview.update();
   facts();
 });
-read("/apis/v1/reasons").then((answer) => answer.ok && pending.explainReasons(answer.body.reasons ?? []));
+read("/apis/v1/reasons").then((answer) => {
+  if (!answer.ok) return;
+  pending.explainReasons(answer.body.reasons ?? []);
+  overview.update();
+});
 read("/version").then((answer) => answer.ok && say(byId("version"), answer.body.gitVersion ?? ""));
 window.addEventListener("hashchange", navigate);
 document.addEventListener("keydown", keys);

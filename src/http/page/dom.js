@@ -2,15 +2,7 @@
 
 /** Makes an element: attributes, handlers as `onclick`, then children (texts, elements, lists; null is left out). */
 export function h(tag, attributes, ...children) {
-  return fill(document.createElement(tag), attributes, children);
-}
-
-/** The same in the SVG namespace. */
-export function svg(tag, attributes, ...children) {
-  return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
-}
-
-function fill(element, attributes, children) {
+  const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);

@@ -2,7 +2,7 @@
 
 import { serves, watch } from "./api.js";
 import { h, put, rove, arrows, say } from "./dom.js";
-import { clockTime, words } from "./format.js";
+import { clockTime, count, words } from "./format.js";
 import { link } from "./parts.js";
 
 const FEED = "/apis/v1/events";
@@ -41,18 +41,16 @@ function take(answer) {
     parts.pause.hidden = gone || !events.length;
     return;
   }
-  say(parts.note, "");
-  const fresh = lines(answer.body).filter((event) => !(event.id <= last));
-  for (const event of fresh) if (Number.isFinite(event.id)) last = Math.max(last, event.id);
-  events = [...events, ...fresh].slice(-KEPT);
+  const fresh = lines(answer.body);
+  add(fresh);
+  say(parts.note, events.length ? "" : "Nothing has happened yet.");
   parts.pause.hidden = events.length === 0;
-  if (!events.length) say(parts.note, "Nothing has happened yet.");
   if (fresh.length && !paused) draw();
 }
 
-/** Reads NDJSON or a JSON body with a list; a line that is cut off is left for the next time. */
+/** Reads NDJSON; a line that is cut off comes again with the next answer. */
 function lines(body) {
-  if (typeof body !== "string") return Array.isArray(body) ? body : body?.events ?? (body?.id === undefined ? [] : [body]);
+  if (typeof body !== "string") return body && typeof body === "object" ? [body] : [];
   return body.split("\n").flatMap((line) => {
     try {
       return line.trim() ? [JSON.parse(line)] : [];
@@ -62,20 +60,48 @@ function lines(body) {
   });
 }
 
+/** Adds lines to what is kept. An entry that happened again takes the place of the one before. */
+function add(fresh) {
+  for (const event of fresh) {
+    if (event.kind === "Restarted") [events, last] = [[], 0];
+    if (Number.isFinite(event.id)) {
+      if (event.id <= last) continue;
+      last = event.id;
+    }
+    if (event.kind === "Gap" && Number.isFinite(event.to)) last = Math.max(last, event.to);
+    if (event.replaces !== undefined) events = events.filter((one) => one.id !== event.replaces);
+    events.push(event);
+  }
+  events = events.slice(-KEPT);
+}
+
 function draw() {
   put(parts.list, [...events].reverse().map(entry));
   rove(parts.list, "a");
 }
 
+const MARKS = {
+  Gap: (event) => `${count((event.to ?? 0) - (event.from ?? 0) + 1)} events were pushed out before they were read`,
+  Restarted: () => "the scheduler began anew",
+  NotRecorded: () => "not recorded for a while",
+};
+
 function entry(event) {
-  const kind = String(event.kind ?? event.type ?? "event");
-  const isGap = /gap|dropped/i.test(kind);
-  const subject = event.pod ? h("a", { href: link("pods", event.pod), "data-key": `event ${event.id}` }, event.pod)
-    : event.gang ? h("a", { href: link("gangs", event.gang), "data-key": `event ${event.id}` }, event.gang) : null;
-  const node = typeof event.node === "string" && event.node ? [" → ", event.node] : null;
-  const note = event.message ?? event.text ?? (event.code ? words(event.code) : isGap ? `${event.dropped ?? event.missed ?? "some"} were pushed out` : "");
-  return h("li", { class: isGap ? "gap" : "" },
+  const kind = String(event.kind ?? "event");
+  const told = MARKS[kind];
+  if (told) return h("li", { class: "gap" }, told(event));
+  const key = `event ${event.id}`;
+  const subject = event.pod ? h("a", { href: link("pods", event.pod), "data-key": key }, event.pod)
+    : event.gang ? h("a", { href: link("gangs", event.gang), "data-key": key }, event.gang) : null;
+  const codes = (event.codes ?? []).map(words);
+  const causes = codes.length ? codes[0] + (codes.length > 1 ? ` and ${codes.length - 1} more` : "") : "";
+  const note = [event.count > 1 && `${count(event.count)} times`, causes].filter(Boolean).join(" · ");
+  return h("li", { title: event.message },
     h("time", { datetime: event.at ?? "" }, clockTime(event.at)),
-    h("span", { class: "event-kind" }, words(kind).toLowerCase()), " ", subject, node,
-    note && h("span", { class: "event-note" }, note));
+    h("i", { class: `sign ${SIGNS[kind] ?? "calm"}`, "aria-hidden": "true" }, "●"),
+    h("div", {}, h("span", { class: "event-kind" }, words(kind)), " ", subject,
+      event.node && [" → ", event.node], event.by && [" by ", event.by],
+      note && h("span", { class: "event-note" }, note)));
 }
+
+const SIGNS = { Refused: "refused", GangRefused: "refused", Evicted: "refused", Unreadable: "refused", Gated: "gated", GangWaiting: "gated", GangReleased: "gated", Released: "gated", Placed: "good", Bound: "good", GangPlaced: "good" };

@@ -11,8 +11,7 @@ export const count = (n) => number.format(n);
 /** One or many. */
 export const plural = (n, one, many = one + "s") => `${count(n)} ${n === 1 ? one : many}`;
 
-/** Whether amounts of a resource are bytes. */
-export const isBytes = (resource) => /memory|storage|^hugepages-/.test(resource);
+const isBytes = (resource) => /memory|storage|^hugepages-/.test(resource);
 
 /** An amount in base units (thousandths of a core, bytes, pieces), with its unit. */
 export function amount(resource, n) {
@@ -27,8 +26,8 @@ export function amount(resource, n) {
 /** A resource's name for people. */
 export const resourceName = (name) => ({ cpu: "CPU", memory: "Memory", pods: "Pods", "ephemeral-storage": "Disk" })[name] ?? name;
 
-/** 0.234 as `23 %`. */
-export const percent = (share) => `${Math.round(share * 100)} %`;
+/** 0.234 as `23 %`, on one line. */
+export const percent = (share) => `${Math.round(share * 100)}\u00a0%`;
 
 /** A span of milliseconds in its two greatest units. */
 export function span(milliseconds) {

@@ -2,8 +2,8 @@
 
 import { path, watch } from "./api.js";
 import { h, put, whenChanged } from "./dom.js";
-import { amount, count, plural } from "./format.js";
-import { nodeGroups, shortfall } from "./groups.js";
+import { amount, count } from "./format.js";
+import { nodeGroups, shortfall, who } from "./groups.js";
 import { chip, clock, facts, failure, head, link, nodeLink, podLink, section, source, tone } from "./parts.js";
 
 /** The sets in the order of a member's way, with what they mean. A member is in exactly one. */
@@ -48,11 +48,11 @@ function gang(one, explain) {
   return [
     head("gang", `${one.namespace}/${one.name}`, chip(one.state, tone(one.state)), chip(one.mode), chip(`declared as ${one.dialect}`)),
     h("p", { class: "lead" }, verdict.message ? sentence(verdict.message) : `Gang ${one.state}`),
-    verdict.remedy && h("p", { class: "remedy" }, verdict.remedy, " ", verdict.resolver && chip(`${verdict.resolver} can resolve it`)),
+    verdict.remedy && h("p", { class: "remedy" }, verdict.remedy, " ", verdict.resolver && chip(who(verdict.resolver))),
     section("Quorum", quorum(counts, counts.min ?? 0), counts.placeable !== undefined && counts.placeable !== null &&
       h("p", {}, `The last attempt had a place for ${count(counts.placeable)} of the ${count(counts.wanted ?? counts.min)} it needs.`)),
     section("Members", h("div", { class: "sets" }, sets(one.members ?? []))),
-    rootCause && section("What keeps the rest", rest(rootCause)),
+    rootCause && section("What keeps the rest", rest(rootCause, verdict.message ?? "")),
     section("Attempts", facts([
       ["attempts", count(one.attempts ?? 0)],
       ["waits that ran out", one.timeouts ? count(one.timeouts) : null],
@@ -106,11 +106,11 @@ function member(one) {
   return h("li", {}, inner);
 }
 
-function rest(cause) {
+function rest(cause, told) {
+  const isTold = cause.message && told.includes(cause.message);
   return [
-    h("p", {}, cause.pod && [podLink(cause.pod), ": "], cause.message),
+    cause.pod && h("p", {}, podLink(cause.pod), isTold ? " stands for the members without a place." : `: ${cause.message}`),
     (cause.lacking ?? []).map(shortfall),
     nodeGroups(cause),
-    !cause.totalNodes && h("p", { class: "quiet" }, plural(0, "node")),
   ];
 }

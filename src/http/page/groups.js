@@ -58,7 +58,8 @@ export function reasons(list = []) {
     [...remedies.values()].map((one) => h("p", { class: "remedy" }, one.remedy, " ", one.resolver && chip(who(one.resolver)))));
 }
 
-const who = (resolver) => (resolver === "time" ? "time may resolve it" : `${words(resolver)} can resolve it`);
+/** Who can resolve a reason, as a sentence. */
+export const who = (resolver) => (resolver === "time" ? "time may resolve it" : `${words(resolver)} can resolve it`);
 
 /** How much of a resource was requested, and the most that one of the nodes had. */
 export function shortfall(one) {

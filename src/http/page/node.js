@@ -6,6 +6,7 @@ import { amount, count, percent, plural, resourceName } from "./format.js";
 import { chip, facts, failure, head, meter, podLink, section, source } from "./parts.js";
 
 const LONGEST = 200;
+const REFUSALS = 40;
 
 /** Shows a node in `view` until the returned function is called. */
 export function show(view, name) {
@@ -81,21 +82,18 @@ function table(pods) {
     pods.length > LONGEST && h("p", { class: "quiet" }, `and ${count(pods.length - LONGEST)} more`));
 }
 
-/** What pending pods this node refuses, and what of it nobody can use. */
-function reverse(body, explain) {
-  const refuses = body.refuses ?? [];
-  const accepts = body.accepts ?? [];
-  const name = (one) => (typeof one === "string" ? one : one.pod ?? `${one.namespace}/${one.name}`);
-  const why = (one) => (one.reasons ?? []).map((r) => (typeof r === "string" ? r : r.message)).join("; ") || one.message || one.code || "";
+/** Which pending pods this node takes and refuses, and what of it nobody can use. */
+function reverse({ accepts = [], refuses = [], stranded = [], pendingTotal = 0, pendingConsidered = 0 }, explain) {
+  const asked = pendingConsidered < pendingTotal ? `Of the first ${count(pendingConsidered)} of ${plural(pendingTotal, "pod")} that wait` : `Of ${plural(pendingTotal, "pod")} that wait`;
   return [
     section("Pending pods and this node",
-      h("p", {}, `It would take ${plural(body.acceptsCount ?? accepts.length, "pod")} and refuses ${plural(body.refusesCount ?? refuses.length, "pod")} that wait.`),
+      h("p", {}, `${asked}, it would take ${count(accepts.length)} and refuses ${count(refuses.length)}.`),
       h("ul", { class: "rows" },
-        accepts.slice(0, 50).map((one) => h("li", {}, chip("takes", "good"), " ", podLink(name(one)))),
-        refuses.slice(0, 50).map((one) => h("li", {}, chip("refuses", "bad"), " ", podLink(name(one)), " ", h("span", { class: "quiet" }, why(one)))))),
-    (body.stranded ?? []).length > 0 && section("Stranded", h("ul", { class: "rows" }, body.stranded.map((one) =>
-      h("li", {}, `${resourceName(one.resource)}: ${amount(one.resource, one.amount ?? one.free ?? 0)} that no pending pod can use`, one.blockedBy && `, for lack of ${one.blockedBy}`)))),
+        accepts.slice(0, REFUSALS).map((one) => h("li", {}, chip("takes", "good"), " ", podLink(one.pod))),
+        refuses.slice(0, REFUSALS).map((one) => h("li", {}, chip("refuses", "bad"), " ", podLink(one.pod), " ", h("span", { class: "plugin" }, one.plugin), " ", h("span", { class: "quiet" }, one.message)))),
+      refuses.length > REFUSALS && h("p", { class: "quiet" }, `and ${count(refuses.length - REFUSALS)} more`)),
+    stranded.length > 0 && section("Stranded", h("ul", { class: "rows" }, stranded.map((one) =>
+      h("li", {}, h("strong", {}, `${resourceName(one.resource)}: ${amount(one.resource, one.amount)}`), ` that none of the ${plural(one.pods, "pod")} asking for it can use, for lack of ${one.blockedBy}`)))),
     source(explain),
   ];
 }
-

@@ -1,6 +1,6 @@
 // What is shown when nothing is chosen: the capacity of the cluster, and its gangs.
 
-import { watch } from "./api.js";
+import { serves, watch } from "./api.js";
 import { h, put, whenChanged } from "./dom.js";
 import { amount, count, percent, plural, resourceName, words } from "./format.js";
 import { quorum } from "./gang.js";
@@ -9,6 +9,7 @@ import { chip, clock, failure, link, meter, section, source, tone } from "./part
 
 const GANGS = "/apis/v1/plugins/Coscheduling/gangs";
 const INTERFERENCE = "/apis/v1/gangs/interference";
+const SUMMARY = "/apis/v1/summary/pending";
 const LONGEST = 60;
 /** Gangs that need a look come first. */
 const ORDER = ["Waiting", "Released", "Unschedulable", "PartiallyBound", "Queued", "Gated", "Placed", "Running", "Finished", "Empty"];
@@ -35,9 +36,13 @@ export function show(view) {
   lead = h("p", { class: "lead" });
   const gangs = h("div");
   const contest = h("div");
+  const resolvers = h("div");
+  let left = false;
+  let summed = null;
   put(view,
     h("h2", { id: "view-title", tabindex: "-1", class: "hidden" }, "Overview"),
     lead,
+    resolvers,
     section("Requested of what there is", capacity),
     section("Gangs", gangs, contest));
   update();
@@ -53,9 +58,19 @@ export function show(view) {
     const { edges = [], cycles = [] } = answer.body;
     whenChanged(contest, [edges, cycles], () => put(contest, edges.length || cycles.length ? blocked(edges, cycles) : null));
   });
+  serves(SUMMARY).then((served) => {
+    if (!served || left) return;
+    summed = watch(`${SUMMARY}?by=resolver`, 5000, (answer) => {
+      const { rows = [], totalPending = 0 } = answer.ok ? answer.body : {};
+      whenChanged(resolvers, rows, () => put(resolvers, totalPending > 0 && section("Who can resolve it", h("div", { class: "meters" }, rows.map((row) =>
+        meter(row.resolver ? words(row.resolver) : "Nobody in particular", row.pods / totalPending, plural(row.pods, "pod")))))));
+    });
+  });
   return () => {
+    left = true;
     watched.stop();
     interfering.stop();
+    summed?.stop();
   };
 }
 

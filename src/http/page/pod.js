@@ -1,11 +1,14 @@
 // A pod's verdict: the sentence, the node groups that add up, what comes nearest, what could wake it, its scores.
 
-import { path, read, watch } from "./api.js";
+import { path, read, serves, watch } from "./api.js";
 import { h, put, whenChanged } from "./dom.js";
-import { count, plural, words } from "./format.js";
+import { clockTime, count, plural, words } from "./format.js";
 import { nodeGroups, reasons, shortfall } from "./groups.js";
 import { chip, clock, facts, failure, head, link, nodeLink, section, source, tone } from "./parts.js";
 import { scores } from "./scores.js";
+
+/** Entries of its history that are shown. */
+const LATEST = 20;
 
 /** Shows the pod `namespace/name` in `view` until the returned function is called. */
 export function show(view, name) {
@@ -13,17 +16,20 @@ export function show(view, name) {
   const body = h("div");
   const table = scores(name);
   const preemption = h("div");
-  put(view, body, preemption, table.element);
+  const past = h("div");
+  put(view, body, preemption, table.element, past);
   const watched = watch(explain, 3000, (answer) => {
     if (!answer.ok && body.childElementCount && answer.status !== 404) return;
     const seen = answer.ok ? { ...answer.body, meta: lasting(answer.body.meta) } : answer;
     whenChanged(body, seen, () => put(body, answer.ok ? verdict(answer.body, explain) : [head("pod", name), failure(answer, `pod ${name}`)]));
     table.toggle(answer.ok);
   });
-  readPreemption(preemption, explain, name);
+  readPreemption(preemption, explain);
+  const leave = history(past, name);
   return () => {
     watched.stop();
     table.stop();
+    leave();
   };
 }
 
@@ -82,9 +88,36 @@ function placement(one) {
   ]);
 }
 
-async function readPreemption(element, explain, name) {
+async function readPreemption(element, explain) {
   const answer = await read(`${explain}/preemption`);
-  const told = answer.ok && ((answer.body.ended ?? []).length > 0 || /Victim|Nominated|waits/i.test(answer.body.summary ?? ""));
-  if (told && element.isConnected) put(element, section("Preemption", h("p", {}, answer.body.summary), source(`${explain}/preemption`)));
-  element.dataset.pod = name;
+  const { summary = "", ended = [] } = answer.ok ? answer.body : {};
+  if (ended.length > 0 || /^victim|nominated|waits for/i.test(summary)) {
+    put(element, section("Preemption", h("p", {}, summary), source(`${explain}/preemption`)));
+  }
+}
+
+/** What the flight recorder has of the pod, the newest first. */
+function history(element, name) {
+  const target = path("apis", "v1", "history", "pods", name);
+  let watched = null;
+  let left = false;
+  serves("/apis/v1/history/pods/:namespace/:name").then((served) => {
+    if (!served || left) return;
+    watched = watch(target, 5000, (answer) => {
+      const entries = answer.ok ? answer.body.entries ?? [] : [];
+      whenChanged(element, entries, () => put(element, entries.length > 0 && section("What happened",
+        h("ol", { class: "history" }, entries.slice(-LATEST).reverse().map(happened)), source(target))));
+    });
+  });
+  return () => {
+    left = true;
+    watched?.stop();
+  };
+}
+
+function happened(entry) {
+  return h("li", {},
+    h("time", { class: "quiet", datetime: entry.last, title: entry.last }, clockTime(entry.last)),
+    h("strong", {}, words(entry.kind)),
+    h("span", {}, entry.count > 1 && [`${count(entry.count)} times since `, clockTime(entry.first), ". "], entry.message));
 }
