@@ -184,7 +184,7 @@ fn the_keyboard_alone_reaches_a_verdict() {
     browser.press(&[keys::ENTER]);
     browser.wait(&format!("return {TITLE} === 'gpu-02'"));
     // Every stop can be seen.
-    for _ in 0..8 {
+    for _ in 0..5 {
         browser.press(&[keys::TAB]);
         let outline = browser.run("return getComputedStyle(document.activeElement).outlineStyle");
         assert_eq!(outline, "solid", "{}", browser.run(focused));
@@ -270,7 +270,7 @@ fn what_the_cluster_says_stays_text() {
     // An address that names nothing useful, or is broken, shows something too.
     browser.open(&demo.url("#/pods/demo/%3Cb%3Enobody"));
     browser
-        .wait("return document.querySelector('#view').innerText.includes('There is no pod demo/<b>nobody')");
+        .wait("return document.querySelector('#view').innerText.includes('demo/<b>nobody is not known')");
     browser.open(&demo.url("#/pods/%E0%A4%A"));
     browser.wait("return document.querySelector('.gangs')");
 }

@@ -2,7 +2,8 @@
 //!
 //! Nothing sleeps here: what has to come about is looked for by a script inside the browser.
 
-use std::net::SocketAddr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
@@ -83,12 +84,12 @@ impl Browser {
 
     fn call(&self, method: &str, path: &str, body: &Value) -> Value {
         let reply = self.ask(method, path, body);
-        let answer = reply.json()["value"].take();
+        let answer = &reply.body["value"];
         assert_eq!(reply.status, 200, "{method} {path} {body}: {answer:#}");
-        answer
+        answer.clone()
     }
 
-    fn ask(&self, method: &str, path: &str, body: &Value) -> client::Reply {
+    fn ask(&self, method: &str, path: &str, body: &Value) -> Answer {
         let text = if method == "POST" { body.to_string() } else { String::new() };
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/json\r\n\
@@ -98,8 +99,8 @@ impl Browser {
         );
         let mut stream = client::connect(self.address);
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
-        std::io::Write::write_all(&mut stream, head.as_bytes()).expect("the driver listens");
-        client::read(&mut stream)
+        stream.write_all(head.as_bytes()).expect("the driver listens");
+        read_answer(stream)
     }
 
     fn in_session(&self, method: &str, command: &str, body: &Value) -> Value {
@@ -217,6 +218,35 @@ impl Drop for Browser {
         }
         self.driver.terminate();
     }
+}
+
+/// What the driver answered.
+struct Answer {
+    status: u16,
+    body: Value,
+}
+
+/// Reads an answer as long as it says it is: the driver leaves the connection open.
+fn read_answer(stream: TcpStream) -> Answer {
+    let mut reader = BufReader::new(stream);
+    let (mut status, mut length) = (0, 0);
+    loop {
+        let mut line = String::new();
+        let n = reader.read_line(&mut line).expect("the driver answers in time");
+        if n == 0 || line.trim().is_empty() {
+            break;
+        }
+        if let Some(code) = line.strip_prefix("HTTP/1.1 ") {
+            status = code.split(' ').next().and_then(|code| code.parse().ok()).unwrap_or(0);
+        } else if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value.trim().parse().unwrap_or(0);
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).expect("the driver answers to the end");
+    Answer { status, body: serde_json::from_slice(&body).unwrap_or(Value::Null) }
 }
 
 /// Decodes base64.

@@ -76,20 +76,20 @@ function facts() {
   whenChanged(byId("facts"), items, () => put(byId("facts"), items.map(([n, what]) => h("div", {}, h("dt", {}, what), h("dd", {}, n)))));
 }
 
+/** Says how the connection is. What changes every second is not read out. */
 function showHealth() {
   const { trouble, lastHeard, generation } = health;
   const state = byId("state");
-  const light = trouble ? (trouble.status === 0 ? "gone" : "busy") : lastHeard ? "live" : "begin";
-  state.dataset.state = light;
-  const words = { gone: "no answer", busy: "busy", live: "live", begin: "connecting" }[light];
-  say(state.querySelector("span"), light === "live" && generation ? `live · generation ${count(generation)}` : words);
   const banner = byId("banner");
+  const [told, counted] = banner.querySelectorAll("span");
+  state.dataset.state = trouble ? (trouble.status === 0 ? "gone" : "busy") : lastHeard ? "live" : "begin";
+  say(state.querySelector("span"), { gone: "no answer", busy: "busy", live: "live", begin: "connecting" }[state.dataset.state]);
+  say(state.querySelector("small"), !trouble && generation ? `generation ${count(generation)}` : "");
   banner.hidden = !trouble;
-  if (!trouble) return say(banner.querySelector("span"), "");
-  const again = Math.max(0, trouble.again - Date.now());
-  const what = trouble.status === 0 ? "The scheduler does not answer" : `The scheduler is busy (${trouble.status}: ${trouble.message})`;
-  const since = lastHeard ? ` What is shown is ${span(Date.now() - lastHeard)} old.` : "";
-  say(banner.querySelector("span"), `${what}; asking again in ${span(again)}.${since}`);
+  if (!trouble) return say(told, "");
+  say(told, trouble.status === 0 ? "The scheduler does not answer." : `The scheduler is busy (${trouble.status}: ${trouble.message}).`);
+  const old = lastHeard ? ` What is shown is ${span(Date.now() - lastHeard)} old.` : "";
+  say(counted, `Asking again in ${span(Math.max(0, trouble.again - Date.now()))}.${old}`);
 }
 
 function keys(event) {

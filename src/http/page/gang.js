@@ -38,7 +38,7 @@ export function show(view, name) {
     if (!answer.ok && body.childElementCount && answer.status !== 404) return;
     const { generatedAt, snapshotGeneration, costMicros, ...meta } = answer.body?.meta ?? {};
     const seen = answer.ok ? { ...answer.body, meta } : answer;
-    whenChanged(body, seen, () => put(body, answer.ok ? gang(answer.body, explain) : [head("gang", name), failure(answer, `gang ${name}`)]));
+    whenChanged(body, seen, () => put(body, answer.ok ? gang(answer.body, explain) : [head("gang", name), failure(answer, "gang")]));
   });
   return () => watched.stop();
 }

@@ -17,7 +17,7 @@ export function show(view, name) {
   const watched = watch(target, 3000, (answer) => {
     if (!answer.ok && body.childElementCount && answer.status !== 404) return;
     const { meta, ...seen } = answer.ok ? answer.body : answer;
-    whenChanged(body, seen, () => put(body, answer.ok ? node(answer.body, target) : [head("node", name), failure(answer, `node ${name}`)]));
+    whenChanged(body, seen, () => put(body, answer.ok ? node(answer.body, target) : [head("node", name), failure(answer, "node")]));
   });
   const explain = path("apis", "v1", "explain", "nodes", name);
   let left = false;

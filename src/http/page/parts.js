@@ -54,10 +54,9 @@ export function source(path) {
 
 /** What stands in place of a view that could not be read. */
 export function failure(answer, what) {
-  const busy = answer.status === 429 || answer.status === 503;
-  const title = answer.status === 404 ? `There is no ${what}.` : busy ? "The scheduler is busy." : answer.status === 0 ? "No answer." : "This could not be read.";
-  const text = answer.status === 404 || busy || answer.status === 0 ? "" : answer.code;
-  return h("div", { class: "empty" }, h("strong", {}, title), " ", answer.message, text && ` (${text})`);
+  const { status, code, message } = answer;
+  const title = { 0: "No answer", 404: `There is no such ${what}`, 429: "The scheduler is busy", 503: "The scheduler cannot answer now" }[status] ?? `This could not be read (${code})`;
+  return h("div", { class: "empty" }, h("strong", {}, title), `: ${message}`);
 }
 
 /** A head for a view: what it is about, its name, its state. */

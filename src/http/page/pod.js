@@ -14,22 +14,32 @@ const LATEST = 20;
 export function show(view, name) {
   const explain = path("apis", "v1", "explain", "pods", name);
   const body = h("div");
-  const table = scores(name);
-  const preemption = h("div");
-  const past = h("div");
-  put(view, body, preemption, table.element, past);
+  const more = h("div");
+  put(view, body, more);
+  // What else there is of a pod is asked for once it is known that there is such a pod.
+  let leave = null;
   const watched = watch(explain, 3000, (answer) => {
     if (!answer.ok && body.childElementCount && answer.status !== 404) return;
     const seen = answer.ok ? { ...answer.body, meta: lasting(answer.body.meta) } : answer;
-    whenChanged(body, seen, () => put(body, answer.ok ? verdict(answer.body, explain) : [head("pod", name), failure(answer, `pod ${name}`)]));
-    table.toggle(answer.ok);
+    whenChanged(body, seen, () => put(body, answer.ok ? verdict(answer.body, explain) : [head("pod", name), failure(answer, "pod")]));
+    if (answer.ok) leave ??= showMore(more, explain, name);
   });
-  readPreemption(preemption, explain);
-  const leave = history(past, name);
   return () => {
     watched.stop();
+    leave?.();
+  };
+}
+
+function showMore(element, explain, name) {
+  const table = scores(name);
+  const preemption = h("div");
+  const past = h("div");
+  put(element, preemption, table.element, past);
+  readPreemption(preemption, explain);
+  const forget = history(past, name);
+  return () => {
     table.stop();
-    leave();
+    forget();
   };
 }
 

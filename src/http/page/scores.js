@@ -15,7 +15,7 @@ const RECORDS = 1000;
 export function scores(name) {
   const target = path("apis", "v1", "scores", name);
   const body = h("div");
-  const element = h("div", { hidden: true }, section("Scores", body));
+  const element = section("Scores", body);
   const state = { recording: null, answer: null, trouble: "", stopped: false, switches: null };
   const draw = () => {
     const { recording, answer, trouble } = state;
@@ -44,7 +44,6 @@ export function scores(name) {
   });
   return {
     element,
-    toggle: (shown) => { element.hidden = !shown; },
     stop() {
       state.stopped = true;
       tables.stop();

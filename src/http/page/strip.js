@@ -29,7 +29,9 @@ let chosen = "";
 let marked = new Set();
 let grid = { columns: 1, width: 1, height: 1, gap: 1, labels: false };
 let parts;
+/** Colours by use, and for each whether writing on it must be light. */
 let shades = [];
+let deep = [];
 
 /** Puts the strip together inside its section. */
 export function start(section) {
@@ -49,7 +51,9 @@ export function start(section) {
 /** Takes new colours after the theme changed. */
 export function recolour() {
   const ramp = RAMPS[isDark() ? "dark" : "light"];
-  shades = Array.from({ length: SHADES + 1 }, (_, at) => mix(ramp, at / SHADES));
+  const mixed = Array.from({ length: SHADES + 1 }, (_, at) => mix(ramp, at / SHADES));
+  shades = mixed.map((channels) => `rgb(${channels.join(" ")})`);
+  deep = mixed.map((channels) => luminance(channels) < 0.23);
   const legend = parts.legend.getContext("2d");
   for (let x = 0; x < parts.legend.width; x++) {
     legend.fillStyle = shade(x / (parts.legend.width - 1));
@@ -68,11 +72,18 @@ function mix(ramp, share) {
   const from = Math.min(ramp.length - 2, Math.floor(place));
   const part = place - from;
   const channel = (hex, at) => parseInt(hex.slice(1 + 2 * at, 3 + 2 * at), 16);
-  const mixed = [0, 1, 2].map((at) => Math.round(channel(ramp[from], at) * (1 - part) + channel(ramp[from + 1], at) * part));
-  return `rgb(${mixed.join(" ")})`;
+  return [0, 1, 2].map((at) => Math.round(channel(ramp[from], at) * (1 - part) + channel(ramp[from + 1], at) * part));
 }
 
-const shade = (share) => shades[Math.round(Math.max(0, Math.min(1, share)) * SHADES)];
+/** How bright a colour is to the eye, as WCAG reckons it. */
+function luminance(channels) {
+  const [red, green, blue] = channels.map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}
+
+const step = (share) => Math.round(Math.max(0, Math.min(1, share)) * SHADES);
+const shade = (share) => shades[step(share)];
+const isDeep = (used, dark) => (used === null ? dark : deep[step(used)]);
 
 /** Takes the nodes of an answer. */
 export function update(list) {
@@ -209,9 +220,6 @@ function sign(context, node, used, { x, y, w, h: height }, ink) {
   context.stroke();
 }
 
-/** Whether writing on a cell must be light. */
-const isDeep = (used, dark) => (dark ? (used ?? 0) < 0.62 : (used ?? 0) > 0.45);
-
 function hatch(context, x, y, w, height, radius, crossed, used, ink) {
   context.save();
   context.beginPath();
@@ -220,8 +228,8 @@ function hatch(context, x, y, w, height, radius, crossed, used, ink) {
   context.strokeStyle = isDeep(used, ink.dark) ? "rgb(255 255 255 / 30%)" : "rgb(0 20 25 / 28%)";
   context.lineWidth = grid.labels ? 1.5 : 1;
   context.beginPath();
-  const step = grid.labels ? 8 : 4;
-  for (let at = -height; at < w; at += step) {
+  const every = grid.labels ? 8 : 4;
+  for (let at = -height; at < w; at += every) {
     context.moveTo(x + at, y + height);
     context.lineTo(x + at + height, y);
     if (!crossed) continue;
@@ -238,11 +246,9 @@ function label(context, { node, share: used }, x, y, w, ink) {
   context.font = `600 11px ${family}`;
   context.textBaseline = "alphabetic";
   context.fillText(fitting(context, node.name, w - 14), x + 7, y + 18, w - 12);
-  context.globalAlpha = 0.85;
   context.font = `11px ${family}`;
   const state = !node.ready ? "not ready" : node.unschedulable ? "cordoned" : used === null ? "none" : percent(used);
   context.fillText(state, x + 7, y + 33, w - 12);
-  context.globalAlpha = 1;
 }
 
 function fitting(context, text, width) {
@@ -301,9 +307,9 @@ function tellActive() {
 
 function keys(event) {
   const page = grid.columns * 5;
-  const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: grid.columns, ArrowUp: -grid.columns, PageDown: page, PageUp: -page, Home: -shown.length, End: shown.length }[event.key];
-  if (step !== undefined && !event.altKey && !event.ctrlKey && !event.metaKey) {
-    active = Math.max(0, Math.min(shown.length - 1, active + step));
+  const by = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: grid.columns, ArrowUp: -grid.columns, PageDown: page, PageUp: -page, Home: -shown.length, End: shown.length }[event.key];
+  if (by !== undefined && !event.altKey && !event.ctrlKey && !event.metaKey) {
+    active = Math.max(0, Math.min(shown.length - 1, active + by));
     draw();
     tellActive();
   } else if ((event.key === "Enter" || event.key === " ") && shown[active]) {
