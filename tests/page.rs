@@ -269,8 +269,7 @@ fn what_the_cluster_says_stays_text() {
     assert_eq!(browser.run("return document.querySelectorAll('#view img, #pending img').length"), 0);
     // An address that names nothing useful, or is broken, shows something too.
     browser.open(&demo.url("#/pods/demo/%3Cb%3Enobody"));
-    browser
-        .wait("return document.querySelector('#view').innerText.includes('demo/<b>nobody is not known')");
+    browser.wait("return document.querySelector('#view').innerText.includes('demo/<b>nobody is not known')");
     browser.open(&demo.url("#/pods/%E0%A4%A"));
     browser.wait("return document.querySelector('.gangs')");
 }

@@ -79,6 +79,10 @@ impl Browser {
         browser.session =
             made["sessionId"].as_str().unwrap_or_else(|| panic!("no session: {made}")).to_owned();
         browser.resize(1440, 900);
+        browser.devtools("Emulation.setScrollbarsHidden", json!({"hidden": true}));
+        // The page that the browser begins with is not ours.
+        browser.open("about:blank");
+        browser.log("performance");
         Some(browser)
     }
 

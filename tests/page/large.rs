@@ -58,11 +58,11 @@ fn nodes() -> NodeList {
 
 fn pending() -> PendingPods {
     const REASONS: [&str; 5] = [
-        "InsufficientResource",
+        "HostPortConflict",
         "NodeAffinityMismatch",
         "UntoleratedTaint",
         "TooManyPods",
-        "HostPortConflict",
+        "InsufficientResource",
     ];
     let pod = |n: usize| {
         PendingPod {
