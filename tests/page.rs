@@ -44,6 +44,22 @@ impl Demo {
         format!("http://{}/{view}", self.rest)
     }
 
+    /// Waits until there is something at a path.
+    fn wait_for(&self, path: &str) {
+        let mut generation = 0;
+        for _ in 0..200 {
+            let reply = client::get(self.rest, &format!("{path}?minGeneration={generation}"));
+            if reply.status == 200 {
+                return;
+            }
+            let seen = client::get(self.rest, "/apis/v1/gangs/interference")
+                .header("x-snapshot-generation")
+                .parse::<u64>();
+            generation = seen.map_or(0, |seen| seen + 1);
+        }
+        panic!("there is nothing at {path}: {}", client::get(self.rest, path).text());
+    }
+
     fn create_pod(&self, name: &str, spec: &Value) {
         let mut pod = json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "demo"},
@@ -128,6 +144,8 @@ fn the_demo_is_shown_and_adds_up() {
     {
         assert!(text.contains(words), "{words:?} is missing in {text}");
     }
+
+    browser.wait("return [...document.querySelectorAll('.fixes > li')].some((fix) => fix.innerText.includes('kubectl label nodes') && fix.innerText.includes('verified'))");
 
     browser.open(&demo.url("#/gangs/demo/render"));
     let sets = browser.wait(
@@ -241,6 +259,7 @@ fn scores_are_recorded_at_the_press_of_a_button() {
     browser.run("document.querySelector('.control button').click()");
     browser.wait("return document.querySelector('.control button').textContent === 'Stop recording'");
     demo.create_pod("scored", &json!({}));
+    demo.wait_for("/apis/v1/scores/demo/scored");
     browser.open(&demo.url("#/pods/demo/scored"));
     let table = browser.wait(
         "const rows = [...document.querySelectorAll('table.scores tbody tr')];

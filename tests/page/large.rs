@@ -45,8 +45,8 @@ fn nodes() -> NodeList {
         };
         NodeSummary {
             name: format!("{pool}-{n:04}"),
-            ready: n % 401 != 0,
-            unschedulable: n % 97 == 0,
+            ready: !n.is_multiple_of(401),
+            unschedulable: n.is_multiple_of(97),
             pods: busy / 4,
             allocatable: of(|all, _| all),
             requested: of(|all, busy| all * busy / 100),

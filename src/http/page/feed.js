@@ -7,11 +7,13 @@ import { link } from "./parts.js";
 
 const FEED = "/apis/v1/events";
 const KEPT = 200;
+const PAGE = 2000;
 
 let parts;
 let events = [];
 let last = 0;
 let paused = false;
+let feed = null;
 
 /** Puts the feed together inside its section, and begins. */
 export function start(section) {
@@ -31,7 +33,7 @@ async function begin(section) {
   const served = await serves(FEED);
   section.hidden = !served;
   section.parentElement.classList.toggle("no-feed", !served);
-  if (served) watch(() => `${FEED}?since=${last}`, 2000, take);
+  if (served) feed = watch(() => `${FEED}?since=${last}&limit=${PAGE}`, 2000, take);
 }
 
 function take(answer) {
@@ -43,6 +45,8 @@ function take(answer) {
   }
   const fresh = lines(answer.body);
   add(fresh);
+  // A full answer means that there is more: it is fetched first, and drawn once.
+  if (fresh.length >= PAGE) return queueMicrotask(() => feed.again());
   say(parts.note, events.length ? "" : "Nothing has happened yet.");
   parts.pause.hidden = events.length === 0;
   if (fresh.length && !paused) draw();

@@ -3,6 +3,7 @@
 import { path, watch } from "./api.js";
 import { h, put, whenChanged } from "./dom.js";
 import { amount, count } from "./format.js";
+import { fixes } from "./fixes.js";
 import { nodeGroups, shortfall, who } from "./groups.js";
 import { chip, clock, facts, failure, head, link, nodeLink, podLink, section, source, tone } from "./parts.js";
 
@@ -33,14 +34,21 @@ export function quorum(counts, min) {
 export function show(view, name) {
   const explain = path("apis", "v1", "explain", "gangs", name);
   const body = h("div");
-  put(view, body);
+  const mending = h("div");
+  put(view, body, mending);
+  let mend = null;
   const watched = watch(explain, 2000, (answer) => {
     if (!answer.ok && body.childElementCount && answer.status !== 404) return;
     const { generatedAt, snapshotGeneration, costMicros, ...meta } = answer.body?.meta ?? {};
     const seen = answer.ok ? { ...answer.body, meta } : answer;
     whenChanged(body, seen, () => put(body, answer.ok ? gang(answer.body, explain) : [head("gang", name), failure(answer, "gang")]));
+    mending.hidden = !answer.ok || ["Running", "Finished", "Placed", "Empty"].includes(answer.body.state);
+    if (!mending.hidden) mend ??= fixes(mending, "gangs", explain);
   });
-  return () => watched.stop();
+  return () => {
+    watched.stop();
+    mend?.();
+  };
 }
 
 function gang(one, explain) {

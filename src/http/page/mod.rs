@@ -44,6 +44,7 @@ const ASSETS: &[(&str, &str, &str)] = &[
     file!("dom.js", SCRIPT),
     file!("feed.js", SCRIPT),
     file!("find.js", SCRIPT),
+    file!("fixes.js", SCRIPT),
     file!("format.js", SCRIPT),
     file!("gang.js", SCRIPT),
     file!("groups.js", SCRIPT),

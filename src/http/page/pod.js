@@ -3,6 +3,7 @@
 import { path, read, serves, watch } from "./api.js";
 import { h, put, whenChanged } from "./dom.js";
 import { clockTime, count, plural, words } from "./format.js";
+import { fixes } from "./fixes.js";
 import { nodeGroups, reasons, shortfall } from "./groups.js";
 import { chip, clock, facts, failure, head, link, nodeLink, section, source, tone } from "./parts.js";
 import { scores } from "./scores.js";
@@ -14,19 +15,28 @@ const LATEST = 20;
 export function show(view, name) {
   const explain = path("apis", "v1", "explain", "pods", name);
   const body = h("div");
+  const mending = h("div");
+  const tail = h("div");
   const more = h("div");
-  put(view, body, more);
+  put(view, body, mending, tail, more);
   // What else there is of a pod is asked for once it is known that there is such a pod.
   let leave = null;
+  let mend = null;
   const watched = watch(explain, 3000, (answer) => {
     if (!answer.ok && body.childElementCount && answer.status !== 404) return;
     const seen = answer.ok ? { ...answer.body, meta: lasting(answer.body.meta) } : answer;
-    whenChanged(body, seen, () => put(body, answer.ok ? verdict(answer.body, explain) : [head("pod", name), failure(answer, "pod")]));
+    whenChanged(body, seen, () => {
+      put(body, answer.ok ? verdict(answer.body) : [head("pod", name), failure(answer, "pod")]);
+      put(tail, answer.ok ? circumstances(answer.body, explain) : null);
+    });
+    mending.hidden = !answer.ok || answer.body.verdict === "placed";
+    if (!mending.hidden) mend ??= fixes(mending, "pods", explain);
     if (answer.ok) leave ??= showMore(more, explain, name);
   });
   return () => {
     watched.stop();
     leave?.();
+    mend?.();
   };
 }
 
@@ -46,7 +56,7 @@ function showMore(element, explain, name) {
 /** Leaves out what differs at every read of the same verdict. */
 const lasting = ({ decidedAt, cycleId, stale, inheritedFrom } = {}) => ({ decidedAt, cycleId, stale, inheritedFrom });
 
-function verdict(pod, explain) {
+function verdict(pod) {
   const { meta = {} } = pod;
   return [
     head("pod", `${pod.namespace}/${pod.name}`,
@@ -60,6 +70,13 @@ function verdict(pod, explain) {
     pod.nodeGroups?.length > 0 && section(plural(pod.totalNodes, "node") + ", each for one cause", nodeGroups(pod)),
     pod.nearest && section("Nearest to fitting", nearest(pod.nearest)),
     pod.placement && section("Placement", placement(pod.placement)),
+  ];
+}
+
+/** When it was tried and will be again, and its message. */
+function circumstances(pod, explain) {
+  const { meta = {} } = pod;
+  return [
     section("Attempts", facts([
       ["attempts", count(pod.attempts ?? 0)],
       ["decided", meta.decidedAt && [clock(meta.decidedAt), " ago"]],
