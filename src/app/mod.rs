@@ -21,4 +21,5 @@ mod replay_watch;
 pub mod resource_metrics;
 pub mod routes;
 pub mod run;
+mod simulate;
 pub mod telemetry;
