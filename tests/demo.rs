@@ -134,6 +134,9 @@ fn concrete(template: &str) -> Vec<(String, u16)> {
     if template == "/docs/:file" {
         return vec![found("/docs/swagger-ui.css"), ("/docs/none.css".into(), 404)];
     }
+    if template == "/ui/:file" {
+        return vec![found("/ui/app.css"), ("/ui/none.css".into(), 404)];
+    }
     if template == "/debug/flags/:flag" {
         return ["v", "s", "f", "log", "reuse"].map(|f| found(&format!("/debug/flags/{f}"))).to_vec();
     }
