@@ -13,7 +13,7 @@ use super::root::Root;
 use super::{explain as explaining, preemption as preempting, wakeups as waking};
 use super::{node_views, plugin_views, queue_view, score_views};
 use crate::framework::PluginFactory;
-use crate::framework::endpoint::{PathParams, Query, ReadContext, ReadError};
+use crate::framework::endpoint::{PathParams, Query, QueryKind, ReadContext, ReadError};
 use crate::framework::view::View;
 use crate::model::Now;
 
@@ -99,6 +99,12 @@ pub(super) fn number(params: &PathParams, name: &str, default: usize) -> usize {
     params.get(name).and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
+const POSITION: &[Query] = &[Query::new(
+    "position",
+    QueryKind::Text,
+    "Key of a pod or gang, `namespace/name`: adds its position and who is ahead of it",
+)];
+
 /// Returns every read, in the order of the documentation.
 pub fn reads(registry: &[Box<dyn PluginFactory>]) -> Vec<RootRead> {
     let mut all = scheduler_reads();
@@ -151,10 +157,12 @@ fn scheduler_reads() -> Vec<RootRead> {
         RootRead::new(
             "/apis/v1/queue",
             "queue",
-            "Each pending unit in exactly one stage, in order",
+            "Each pending unit in exactly one stage, in order; with `position`, who is ahead of one",
             BodySchema::of::<queue::Queue>(),
-            |root, _, now| Ok(queue_view::queue(root, now)),
+            |root, params, now| queue_view::queue(root, params.get("position").map(String::as_str), now),
         )
+        .query(POSITION)
+        .not_found("NotInQueue")
         .rows(
             "/units",
             &[
