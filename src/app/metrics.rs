@@ -18,9 +18,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-use super::effect_metrics;
 use super::gang_metrics::{self, GangAttempts};
 use super::telemetry::LogControl;
+use super::{effect_metrics, pending_metrics};
 use crate::cluster::Stage;
 use crate::cycle::decision::Outcome;
 use crate::cycle::scheduler::Step;
@@ -40,11 +40,6 @@ struct AttemptLabels {
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct SliLabels {
     attempts: String,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct QueueLabels {
-    queue: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -240,17 +235,7 @@ impl Metrics {
 /// Gauges and counters as the published root has them.
 fn gauges(root: &Root, views: Option<&EdgeViews>, log: Option<&LogControl>) -> Registry {
     let mut registry = Registry::default();
-    let pending: Family<QueueLabels, Gauge> = Family::default();
-    let counts = root.queue.counts();
-    for (queue, n) in [
-        ("active", counts.active),
-        ("backoff", counts.backoff),
-        ("unschedulable", counts.unschedulable),
-        ("gated", counts.gated),
-    ] {
-        pending.get_or_create_owned(&QueueLabels { queue }).set(n as i64);
-    }
-    registry.register("scheduler_pending_pods", "Pending units by queue", pending);
+    pending_metrics::state(root, &mut registry);
     registry.register("scheduler_cache_size", "Nodes, pods and assumed pods in the state", cache_sizes(root));
     registry.register(
         "scheduler_unschedulable_pods",

@@ -9,6 +9,7 @@ pub mod gangs;
 mod meta;
 pub(crate) mod nearest;
 mod node_views;
+pub mod pending;
 mod plugin_views;
 mod preemption;
 mod queue_view;

@@ -5,12 +5,14 @@
 
 use std::sync::Arc;
 
-use pellucid_api::rest::{BodySchema, explain, nodes, preemption, profiles, queue, scores, shadow, wakeups};
+use pellucid_api::rest::{
+    BodySchema, explain, nodes, pending, preemption, profiles, queue, scores, shadow, wakeups,
+};
 use serde_json::Value;
 
 use super::gang_reads::gang_reads;
 use super::root::Root;
-use super::{explain as explaining, preemption as preempting, wakeups as waking};
+use super::{explain as explaining, pending as pending_views, preemption as preempting, wakeups as waking};
 use super::{node_views, plugin_views, queue_view, score_views};
 use crate::framework::PluginFactory;
 use crate::framework::endpoint::{PathParams, Query, QueryKind, ReadContext, ReadError};
@@ -103,6 +105,12 @@ const POSITION: &[Query] = &[Query::new(
     "position",
     QueryKind::Text,
     "Key of a pod or gang, `namespace/name`: adds its position and who is ahead of it",
+)];
+
+const BY: &[Query] = &[Query::new(
+    "by",
+    QueryKind::Text,
+    "Dimensions with commas, `code` without: code, plugin, resource, resolver, namespace, profile, stage, gang, priority",
 )];
 
 /// Returns every read, in the order of the documentation.
@@ -271,6 +279,15 @@ fn scheduler_reads() -> Vec<RootRead> {
             ],
         )
         .not_found("PodNotFound"),
+        RootRead::new(
+            "/apis/v1/summary/pending",
+            "explain",
+            "How many pods wait, by what keeps them: each pod counts once, rows add up",
+            BodySchema::of::<pending::PendingSummary>(),
+            |root, params, now| pending_views::summary(root, params.get("by").map(String::as_str), now),
+        )
+        .query(BY)
+        .rows("/rows", &[]),
         RootRead::new(
             "/apis/v1/reasons",
             "explain",

@@ -9,6 +9,7 @@ pub mod gang_explain;
 pub mod gangs;
 mod meta;
 pub mod nodes;
+pub mod pending;
 pub mod plugins;
 pub mod preemption;
 pub mod profiles;
