@@ -15,6 +15,7 @@ mod inputs;
 mod nominations;
 mod pre_bind;
 mod preempt;
+pub mod question;
 mod record;
 mod row_cache;
 pub mod rows;

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::gang_reads::gang_reads;
 use super::root::Root;
+use super::view_reads::view_reads;
 use super::{explain as explaining, pending as pending_views, preemption as preempting, wakeups as waking};
 use super::{node_views, plugin_views, queue_view, score_views};
 use crate::framework::PluginFactory;
@@ -113,10 +114,20 @@ const BY: &[Query] = &[Query::new(
     "Dimensions with commas, `code` without: code, plugin, resource, resolver, namespace, profile, stage, gang, priority",
 )];
 
+const EXPLAIN: &[Query] = &[
+    Query::new("refresh", QueryKind::Boolean, "Ask anew what a cycle would say of a waiting pod now"),
+    Query::new(
+        "versus",
+        QueryKind::Text,
+        "Name of a node to compare the pod's node with, or the one it would go to",
+    ),
+];
+
 /// Returns every read, in the order of the documentation.
 pub fn reads(registry: &[Box<dyn PluginFactory>]) -> Vec<RootRead> {
     let mut all = scheduler_reads();
     all.extend(gang_reads());
+    all.extend(view_reads());
     for factory in registry {
         all.extend(plugin_reads(&**factory));
     }
@@ -231,8 +242,13 @@ fn scheduler_reads() -> Vec<RootRead> {
             "explain",
             "Why a pod is where it is, or nowhere: node groups that add up, numbers, remedies",
             BodySchema::of::<explain::PodExplanation>(),
-            |root, params, now| explaining::pod(root, param(params, "namespace"), param(params, "name"), now),
+            |root, params, now| {
+                let versus = params.get("versus").map(String::as_str);
+                let wanted = explaining::Wanted { refresh: is_on(params, "refresh"), versus };
+                explaining::pod(root, (param(params, "namespace"), param(params, "name")), wanted, now)
+            },
         )
+        .query(EXPLAIN)
         .rows(
             "/nodeGroups",
             &[
