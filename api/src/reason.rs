@@ -369,6 +369,11 @@ reasons! {
         meaning: "A plugin restricted the pod to other nodes by name before any filter was asked.",
         remedy: "See the pod's node affinity to names, or where its volumes can be reached."
     }
+    NodeGone {
+        plugin: "Scheduler", message: "the node does not exist any more", resolver: ClusterAdmin,
+        meaning: "The pod is on a node whose object was deleted.",
+        remedy: "Bring the node back, or delete the pod."
+    }
     NoNodes {
         plugin: "Scheduler", message: "no nodes available to schedule pods", resolver: ClusterAdmin,
         meaning: "The cluster has no nodes.",

@@ -28,6 +28,8 @@ pub enum Answer {
     Refuses(Arc<Cause>),
     /// Nobody looked: PreFilter left the node out.
     LeftOut,
+    /// There is no such node any more, only pods that are still on it.
+    Gone,
 }
 
 impl Answer {
@@ -35,7 +37,7 @@ impl Answer {
     pub fn cause(&self) -> Option<&Cause> {
         match self {
             Self::Refuses(cause) => Some(cause),
-            Self::Takes | Self::LeftOut => None,
+            Self::Takes | Self::LeftOut | Self::Gone => None,
         }
     }
 
@@ -45,6 +47,9 @@ impl Answer {
     }
 
     fn of(rows: &Rows, node: NodeIdx) -> Self {
+        if rows.is_absent(node) {
+            return Self::Gone;
+        }
         if let Some(cause) = rows.refused_as_a_whole().or_else(|| rows.cause(node)) {
             return Self::Refuses(Arc::new(cause.clone()));
         }

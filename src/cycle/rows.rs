@@ -269,6 +269,11 @@ impl Rows {
         self.feasible = list;
     }
 
+    /// Whether a slot has no node object.
+    pub(super) fn is_absent(&self, node: NodeIdx) -> bool {
+        self.mask.get(node.index()).is_none_or(|cause| *cause == CauseId::ABSENT)
+    }
+
     /// Returns the cause that refuses a node, if one does.
     pub fn cause(&self, node: NodeIdx) -> Option<&crate::framework::Cause> {
         let (mask, causes) = self.current();

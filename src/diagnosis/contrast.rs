@@ -7,7 +7,7 @@ use pellucid_api::rest::contrast::{Contrast, NodeRefusal, PluginGap, ScorePair, 
 
 use super::explain::TIE_RULE;
 use super::meta::{of_root, rfc3339};
-use super::node_explain::{find_node, left_out, profile_of};
+use super::node_explain::{cause_of, find_node, profile_of};
 use super::root::Root;
 use crate::cluster::PodRecord;
 use crate::cycle::Placement;
@@ -198,11 +198,7 @@ fn refusal(answer: &Answer) -> Option<NodeRefusal> {
         reasons: cause.reasons.iter().map(bodies::reason).collect(),
         message: cause.message(),
     };
-    match answer {
-        Answer::Takes => None,
-        Answer::Refuses(cause) => Some(body(cause)),
-        Answer::LeftOut => Some(body(&left_out())),
-    }
+    cause_of(answer).map(|cause| body(&cause))
 }
 
 fn summary(body: &Contrast) -> String {

@@ -2,6 +2,7 @@
 //!
 //! Asked on a copy of the root, with the filters of a cycle and both passes for nominations, pods of one shape once.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use pellucid_api::reason::ReasonCode;
@@ -61,8 +62,7 @@ pub(super) fn node(root: &Root, name: &str, limit: usize, now: Now) -> Result<No
         let (pod, gang) = (record.pod.key.to_string(), record.pod.member_of().map(ToString::to_string));
         match answer {
             Answer::Takes => body.accepts.push(AcceptedPod { pod, gang }),
-            Answer::Refuses(cause) => body.refuses.push(refused((pod, gang), &cause)),
-            Answer::LeftOut => body.refuses.push(refused((pod, gang), &left_out())),
+            answer => body.refuses.extend(cause_of(&answer).map(|cause| refused((pod, gang), &cause))),
         }
     }
     body.pending_considered = body.accepts.len() + body.refuses.len();
@@ -76,9 +76,18 @@ pub(super) fn profile_of(root: &Root, record: &PodRecord) -> Option<usize> {
     own.or((root.shadow.is_some() && !root.profiles.is_empty()).then_some(0))
 }
 
-/// Returns the cause of a node that PreFilter left out.
-pub(super) fn left_out() -> Cause {
-    Cause::new("Scheduler", Code::UnschedulableAndUnresolvable, Reason::of(ReasonCode::NodeLeftOut))
+/// Returns why a node does not take a pod; `None`: it does.
+pub(super) fn cause_of(answer: &Answer) -> Option<Cow<'_, Cause>> {
+    let of_cycle = |code| {
+        let cause = Cause::new("Scheduler", Code::UnschedulableAndUnresolvable, Reason::of(code));
+        Some(Cow::Owned(cause))
+    };
+    match answer {
+        Answer::Takes => None,
+        Answer::Refuses(cause) => Some(Cow::Borrowed(cause)),
+        Answer::LeftOut => of_cycle(ReasonCode::NodeLeftOut),
+        Answer::Gone => of_cycle(ReasonCode::NodeGone),
+    }
 }
 
 fn refused((pod, gang): (String, Option<String>), cause: &Cause) -> RefusedPod {
@@ -126,10 +135,9 @@ impl Idle {
                 continue;
             }
             asked.pods += 1;
-            match answer {
-                Answer::Takes => asked.is_used = true,
-                Answer::Refuses(cause) => asked.add(cause),
-                Answer::LeftOut => asked.add(&left_out()),
+            match cause_of(answer) {
+                None => asked.is_used = true,
+                Some(cause) => asked.add(&cause),
             }
         }
     }
