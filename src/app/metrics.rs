@@ -324,9 +324,8 @@ fn unschedulable(root: &Root) -> Family<PluginLabels, Gauge> {
     let family: Family<PluginLabels, Gauge> = Family::default();
     let mut counts: BTreeMap<(usize, usize), i64> = BTreeMap::new();
     for (_, unit) in root.queue.units().filter(|(_, u)| u.stage == crate::queue::QueueStage::Unschedulable) {
-        for plugin in (0..root.profiles[unit.profile].plugins.len()).filter(|i| unit.refused_by.contains(*i))
-        {
-            *counts.entry((unit.profile, plugin)).or_default() += 1;
+        for plugin in (0..root.profiles[unit.profile].plugins.len()).filter(|i| unit.is_refused_by(*i)) {
+            *counts.entry((unit.profile, plugin)).or_default() += unit.pods.len() as i64;
         }
     }
     for ((profile, plugin), n) in counts {

@@ -1,6 +1,6 @@
 //! The queue as people read it: each unit in one stage, in the order in which it will be taken.
 
-use pellucid_api::rest::queue::{AheadRequest, Queue, QueueCounts, QueuePosition, QueuedUnit, UnitAhead};
+use pellucid_api::rest::queue::{AheadRequest, Queue, QueueCounts, QueuedUnit, UnitAhead};
 
 use super::meta::{of_root, rfc3339};
 use super::root::Root;
@@ -11,7 +11,7 @@ use crate::queue::{QueueStage, Unit, UnitId};
 
 /// Lists the queue; `asked` is the unit or pod whose position is wanted.
 pub(super) fn queue(root: &Root, asked: Option<&str>, now: Now) -> Result<Queue, ReadError> {
-    let asked = asked.map(|key| position(root, key, now)).transpose()?;
+    let asked = asked.map(|key| position(root, key, now)).transpose()?.unwrap_or_default();
     let mut units: Vec<(UnitId, &Unit)> =
         root.queue.units().filter(|(_, u)| u.stage != QueueStage::InFlight).collect();
     units.sort_by_cached_key(|(_, u)| {
@@ -29,7 +29,6 @@ pub(super) fn queue(root: &Root, asked: Option<&str>, now: Now) -> Result<Queue,
     }
     Ok(Queue {
         meta: of_root(root, now),
-        asked,
         counts: QueueCounts {
             active: counts.active,
             backoff: counts.backoff,
@@ -39,11 +38,12 @@ pub(super) fn queue(root: &Root, asked: Option<&str>, now: Now) -> Result<Queue,
             in_flight: counts.in_flight,
         },
         units: rows,
+        ..asked
     })
 }
 
-/// Tells where a unit stands and who is ahead of it.
-fn position(root: &Root, key: &str, now: Now) -> Result<QueuePosition, ReadError> {
+/// Tells where a unit stands and who is ahead of it; the rest of the body is empty.
+fn position(root: &Root, key: &str, now: Now) -> Result<Queue, ReadError> {
     let Some((namespace, name)) = key.split_once('/').filter(|(ns, n)| !ns.is_empty() && !n.is_empty())
     else {
         let message = format!("parameter `position` has the value `{key}`: it must be namespace/name");
@@ -60,12 +60,13 @@ fn position(root: &Root, key: &str, now: Now) -> Result<QueuePosition, ReadError
     };
     let ahead = root.queue.ahead(id, now.monotonic).into_iter().filter_map(|id| root.queue.unit(id));
     let ahead: Vec<UnitAhead> = ahead.map(|unit| unit_ahead(root, unit)).collect();
-    Ok(QueuePosition {
-        unit: unit.key.to_string(),
-        stage: unit.stage.as_str().into(),
-        position: ahead.len(),
-        position_meaning: meaning(unit).into(),
-        ahead,
+    Ok(Queue {
+        unit: Some(unit.key.to_string()),
+        stage: Some(unit.stage.as_str().into()),
+        position: Some(ahead.len()),
+        position_meaning: Some(meaning(unit).into()),
+        ahead: Some(ahead),
+        ..Queue::default()
     })
 }
 
@@ -121,7 +122,7 @@ fn row(root: &Root, unit: &Unit, position: usize, now: Now) -> QueuedUnit {
         Some(Outcome::Refused(refusal) | Outcome::Gated(refusal)) => refusal.message().to_string(),
         _ => String::new(),
     };
-    let refused_by = profile.plugins.iter().enumerate().filter(|(i, _)| has_refused(unit, *i));
+    let refused_by = profile.plugins.iter().enumerate().filter(|(i, _)| unit.is_refused_by(*i));
     QueuedUnit {
         key: unit.key.to_string(),
         group: super::gangs::of_unit(root, unit),
@@ -140,11 +141,6 @@ fn row(root: &Root, unit: &Unit, position: usize, now: Now) -> QueuedUnit {
     }
 }
 
-/// Whether a plugin refused a unit, or a member of it.
-fn has_refused(unit: &Unit, plugin: usize) -> bool {
-    unit.refused_by.contains(plugin) || unit.waits.iter().any(|(way, _)| way.refused_by.contains(plugin))
-}
-
 /// Returns the events that can wake a unit: those of the plugins that refused it.
 pub(super) fn wakes_on(root: &Root, unit: &Unit) -> Vec<String> {
     if !matches!(unit.stage, QueueStage::Unschedulable | QueueStage::Gated) {
@@ -152,7 +148,7 @@ pub(super) fn wakes_on(root: &Root, unit: &Unit) -> Vec<String> {
     }
     let plugins = &root.profiles[unit.profile].plugins;
     let refusing = plugins.iter().enumerate().filter(|(i, _)| {
-        has_refused(unit, *i) || (unit.stage == QueueStage::Gated && plugins[*i].pre_enqueue().is_some())
+        unit.is_refused_by(*i) || (unit.stage == QueueStage::Gated && plugins[*i].pre_enqueue().is_some())
     });
     let events = refusing.filter_map(|(_, p)| p.hints()).flat_map(|h| h.events().names());
     let mut events: Vec<String> = events.map(str::to_owned).collect();

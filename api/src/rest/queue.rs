@@ -105,32 +105,28 @@ pub struct AheadRequest {
     pub memory: i64,
 }
 
-/// Where one unit stands: the answer to `?position=`.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct QueuePosition {
-    /// Key of the unit that was asked about; for a member of a gang that of its group.
-    pub unit: String,
-    /// Its stage: active, backoff, unschedulable or gated.
-    pub stage: String,
-    /// Number of units ahead.
-    pub position: usize,
-    /// What the position means for a unit in this stage.
-    pub position_meaning: String,
-    /// The units that are taken before it if nothing else happens, in their order. Units that wait for an event
-    /// or for their gates are ahead of nobody.
-    pub ahead: Vec<UnitAhead>,
-}
-
 /// `GET /apis/v1/queue`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Queue {
     /// What state this was read from.
     pub meta: Meta,
-    /// Where the unit of `?position=` stands.
-    #[serde(default, flatten, skip_serializing_if = "Option::is_none")]
-    pub asked: Option<QueuePosition>,
+    /// Key of the unit that `?position=` asked about; for a member of a gang that of its group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// Its stage: active, backoff, unschedulable or gated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<String>,
+    /// Number of units ahead of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<usize>,
+    /// What the position means for a unit in its stage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position_meaning: Option<String>,
+    /// The units that are taken before it if nothing else happens, in their order. Units that wait for an event
+    /// or for their gates are ahead of nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ahead: Option<Vec<UnitAhead>>,
     /// Counts.
     pub counts: QueueCounts,
     /// Every pending unit, by stage and then in the order in which it will be taken.
