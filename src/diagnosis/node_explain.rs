@@ -146,7 +146,7 @@ impl Idle {
         let stranded = self.0.into_iter().filter(|(_, asked)| asked.pods > 0 && !asked.is_used);
         let body = |(resource, asked): (Name, Asked)| Stranded {
             amount: asked.free,
-            text: format!("{} of {resource} free", format_amount(&resource, asked.free)),
+            text: format!("{} free", format_amount(&resource, asked.free)),
             blocked_by: asked.blocked_by(&resource),
             pods: asked.pods,
             resource: resource.to_string(),

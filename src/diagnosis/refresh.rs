@@ -55,7 +55,7 @@ pub(super) fn refresh(body: &mut PodExplanation, root: &Root, (id, record): (Pod
 fn add_fit(body: &mut PodExplanation, node: String, placement: &Placement) {
     let why = match placement.score {
         Some(score) => format!("total score {score}, the greatest of {} feasible nodes", placement.feasible),
-        None => "the only node that was looked at and is feasible".into(),
+        None => "the only feasible node that was looked at".into(),
     };
     body.verdict = "fits".into();
     body.summary = format!("Fits now: it would be placed on {node} ({why}).");
