@@ -42,7 +42,9 @@ fn tool() -> Option<PathBuf> {
     ];
     let found = known.into_iter().flatten().find(|tool| answers(tool));
     if found.is_none() {
-        println!("\n*** NOT RUN: there is no schemathesis (.ci/run installs it), so nothing was tested here ***\n");
+        println!(
+            "\n*** NOT RUN: there is no schemathesis (.ci/run installs it), so nothing was tested here ***\n"
+        );
     }
     found
 }
@@ -80,7 +82,8 @@ fn text(output: &Output) -> String {
 
 /// Starts a demo and returns the address of its REST API.
 fn demo() -> (Process, SocketAddr) {
-    let process = Process::start(&["demo", "--listen", "127.0.0.1:0", "--api-listen", "127.0.0.1:0", "-v", "0"]);
+    let process =
+        Process::start(&["demo", "--listen", "127.0.0.1:0", "--api-listen", "127.0.0.1:0", "-v", "0"]);
     let line = process.wait_for_stdout("scheduler");
     let url = line.split_whitespace().find_map(|word| word.strip_prefix("http://")).expect("a URL");
     let address = url.parse().expect("an address");
