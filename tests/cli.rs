@@ -58,7 +58,7 @@ fn help_lists_the_commands_and_their_flags() {
         assert!(ran.stdout.contains(&format!("  {command} ")), "no {command} in\n{}", ran.stdout);
     }
     for (command, flags) in [
-        ("run", "--kubeconfig --config --shadow-of --shadow --listen --v --leader-elect"),
+        ("run", "--kubeconfig --config --shadow-of --shadow --listen --v --leader-elect --otlp-endpoint"),
         ("demo", "--listen --api-listen --exit-when-settled --seed --v"),
         ("replay", "--format --nodes --pods --through-api --decisions --seed --limit"),
         ("scores", "--server --output PELLUCID_SERVER 127.0.0.1:10251"),
@@ -88,6 +88,13 @@ fn command_lines_that_make_no_sense_are_refused() {
     fails(&["gangs", "-n", "A b"], 2, &["must be the name of a namespace"]);
     fails(&["simulate"], 2, &["--filename"]);
     fails(&["explain", "pod", "a/web", "-n", "b"], 1, &["a/web is not in namespace b"]);
+}
+
+#[cfg(not(feature = "otel"))]
+#[test]
+fn a_binary_without_traces_says_how_to_get_one_with_them() {
+    let parts = ["--otlp-endpoint http://127.0.0.1:4318", "built without traces", "--features otel"];
+    fails(&["run", "--otlp-endpoint", "http://127.0.0.1:4318"], 1, &parts);
 }
 
 #[test]

@@ -22,3 +22,4 @@ pub mod resource_metrics;
 pub mod routes;
 pub mod run;
 pub mod telemetry;
+pub mod traces;
