@@ -21,5 +21,6 @@ mod replay_watch;
 pub mod resource_metrics;
 pub mod routes;
 pub mod run;
+mod simulate;
 pub mod telemetry;
 pub mod traces;

@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::diagnosis::Root;
 use crate::diagnosis::reads::{RootRead, RowSpec, reads};
 use crate::framework::PluginFactory;
-use crate::framework::endpoint::{PathParams, ReadError};
-use crate::http::{Param, Params, Published, RequestInfo, Route, Table};
+use crate::framework::endpoint::{PathParams, QueryKind, ReadError};
+use crate::http::{Kind, Param, Params, Published, RequestInfo, Route, Table};
 
 impl Published for Root {
     fn generation(&self) -> u64 {
@@ -18,17 +18,20 @@ impl Published for Root {
 
 /// Returns the routes of everything that is registered.
 pub fn routes(registry: &[Box<dyn PluginFactory>]) -> Vec<Route<Root>> {
-    reads(registry).into_iter().map(route).collect()
+    reads(registry).into_iter().map(route).chain([super::simulate::route()]).collect()
 }
 
 fn route(read: RootRead) -> Route<Root> {
-    let RootRead { path, tag, summary, body, rows, not_found, read } = read;
+    let RootRead { path, tag, summary, body, rows, not_found, query, read } = read;
     let names: Vec<String> =
         path.split('/').filter_map(|s| s.strip_prefix(':')).map(str::to_string).collect();
-    let params: Vec<Param> = names.iter().map(|name| Param::path(name, &describe(name))).collect();
+    let mut params: Vec<Param> = names.iter().map(|name| Param::path(name, &describe(name))).collect();
+    params.extend(query.iter().map(|q| Param::query(q.name, kind(q.kind), q.description)));
     let answer = move |root: &Root, params: &Params, info: &RequestInfo| {
         let given = names.iter().map(|n| Ok((n.clone(), params.required(n)?.to_string())));
-        let given: PathParams = given.collect::<Result<_, crate::http::ReadError>>()?;
+        let mut given: PathParams = given.collect::<Result<_, crate::http::ReadError>>()?;
+        let asked = query.iter().filter_map(|q| Some((q.name.to_string(), params.text(q.name)?.to_string())));
+        given.extend(asked);
         read(root, &given, info.now).map_err(adapt)
     };
     let mut route = Route::get(path, tag, &summary, body, answer);
@@ -36,6 +39,15 @@ fn route(read: RootRead) -> Route<Root> {
     route.params = params;
     route.rows = rows.map(|spec| -> crate::http::Rows { Arc::new(move |body| table(&spec, body)) });
     route
+}
+
+fn kind(kind: QueryKind) -> Kind {
+    match kind {
+        QueryKind::Text => Kind::String,
+        QueryKind::Integer => Kind::Integer,
+        QueryKind::Boolean => Kind::Boolean,
+        QueryKind::Choice(words) => Kind::Choice(words),
+    }
 }
 
 fn describe(param: &str) -> String {
@@ -47,7 +59,7 @@ fn describe(param: &str) -> String {
     }
 }
 
-fn adapt(error: ReadError) -> crate::http::ReadError {
+pub(super) fn adapt(error: ReadError) -> crate::http::ReadError {
     match error {
         ReadError::NotFound { code, message } => crate::http::ReadError::NotFound { code, message },
         ReadError::BadRequest { code, message } => crate::http::ReadError::BadRequest { code, message },

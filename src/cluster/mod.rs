@@ -8,6 +8,7 @@ mod apply;
 mod apply_object;
 pub mod changes;
 pub mod columns;
+mod content_hash;
 pub mod derived;
 pub mod event;
 pub mod gangs;

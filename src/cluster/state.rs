@@ -151,6 +151,11 @@ impl Cluster {
 
     // === reading ===
 
+    /// Returns the seed of the tie order.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// Returns the slots that have a node object, ascending.
     pub fn present(&self) -> &[NodeIdx] {
         &self.present

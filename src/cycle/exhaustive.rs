@@ -1,51 +1,190 @@
 //! Asks every filter about every node, where a cycle stops at the first that refuses.
 //!
-//! For explanations on a published root: which nodes are nearest to taking the pod. Not for decisions.
+//! For explanations on a published root: which requirements each node fails, all of them, as one word of bits per
+//! node. Not for decisions.
 
 use pellucid_api::reason::ReasonCode;
 
 use super::chain::{PluginTally, places, prepare};
 use super::rows::Subject;
+use crate::cluster::{Cluster, Stage};
 use crate::framework::cause::{CauseId, Causes};
 use crate::framework::plugin::Nodes;
-use crate::model::NodeIdx;
+use crate::framework::profile::Profile;
+use crate::framework::{Cause, Code, Reason, View};
+use crate::model::collections::FxHashMap;
+use crate::model::taint::{TaintEffect, tolerated};
+use crate::model::time::NoProbe;
+use crate::model::{NodeIdx, PodId, PodSpec};
 
-/// How far a refusal is from being mended, by what it says: a node the pod does not ask for is further away
-/// than one kept for others, and that further than one that is merely full or closed.
-fn weight(code: ReasonCode) -> u32 {
-    match code {
-        ReasonCode::NodeAffinityMismatch
-        | ReasonCode::NodeNameMismatch
-        | ReasonCode::AddedAffinityMismatch => 100,
-        ReasonCode::UntoleratedTaint => 10,
-        _ => 1,
+/// Requirements told apart. More are lumped into the last.
+const MAX_BITS: usize = 64;
+
+/// A requirement of a pod that some node fails: one reason of one plugin; of taints each is one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Requirement {
+    /// The plugin.
+    pub plugin: &'static str,
+    /// Whether removing pods could help.
+    pub code: Code,
+    /// What it says.
+    pub reason: Reason,
+}
+
+/// What every node fails.
+#[derive(Clone, Debug, Default)]
+pub struct Masks {
+    /// The requirements, one per bit.
+    pub requirements: Vec<Requirement>,
+    /// Per node slot, one bit per requirement that the node fails. 0: the pod fits there.
+    pub failed: Vec<u64>,
+    /// Why the pod is refused as a whole; then no node was asked.
+    pub pod: Option<Cause>,
+    /// There were more requirements than bits: the last bit stands for several.
+    pub truncated: bool,
+    bits: FxHashMap<Requirement, usize>,
+}
+
+impl Masks {
+    /// Returns what a node fails.
+    pub fn of(&self, node: NodeIdx) -> u64 {
+        self.failed.get(node.index()).copied().unwrap_or(0)
+    }
+
+    /// Iterates over the requirements in a mask.
+    pub fn requirements(&self, mask: u64) -> impl Iterator<Item = (usize, &Requirement)> {
+        self.requirements.iter().enumerate().filter(move |(bit, _)| mask & (1 << bit) != 0)
+    }
+
+    fn bit(&mut self, requirement: Requirement) -> u64 {
+        if let Some(bit) = self.bits.get(&requirement) {
+            return 1 << bit;
+        }
+        if self.requirements.len() == MAX_BITS {
+            self.truncated = true;
+            return 1 << (MAX_BITS - 1);
+        }
+        let bit = self.requirements.len();
+        self.bits.insert(requirement.clone(), bit);
+        self.requirements.push(requirement);
+        1 << bit
     }
 }
 
-/// Returns, per node slot, how far the node is from taking the pod: the weights of all plugins' refusals,
-/// added up. `None` when PreFilter refuses the pod as a whole or leaves nodes out.
-pub fn distances(of: &Subject<'_>) -> Option<Vec<u32>> {
+/// Asks all filters about all nodes, as the state is.
+pub fn masks(of: &Subject<'_>) -> Masks {
+    masks_on(of, of.view.nodes())
+}
+
+/// Asks all filters about some nodes.
+pub fn masks_on(of: &Subject<'_>, asked: &[NodeIdx]) -> Masks {
     let mut tally = vec![PluginTally::default(); of.profile.plugins.len()];
-    let all = places(of.profile, |_| true);
-    let prepared = prepare(&all, of.profile, of.view, of.spec, &mut tally);
-    if prepared.refused.is_some() || prepared.candidates.is_some() {
-        return None;
-    }
+    let prepared = prepare(&places(of.profile, |_| true), of.profile, of.view, of.spec, &mut tally);
     let n = of.view.cluster().n_slots();
-    let mut distances = vec![0; n];
+    let mut masks = Masks { failed: vec![0; n], ..Masks::default() };
+    if let Some((_, cause)) = prepared.refused {
+        masks.pod = Some(cause);
+        return masks;
+    }
     let mut mask = vec![CauseId::FEASIBLE; n];
-    let (mut causes, mut nodes): (Causes, Vec<NodeIdx>) = Default::default();
+    let mut nodes: Vec<NodeIdx> = Vec::new();
     for (at, value) in prepared.values() {
         let enabled = &of.profile.filter[*at];
         let Some(filter) = enabled.plugin.filter() else { continue };
+        let mut causes = Causes::default();
         mask.fill(CauseId::FEASIBLE);
         nodes.clear();
-        nodes.extend_from_slice(of.view.nodes());
+        // Nodes that a PreFilter left out are asked like the others: the filters refuse them by themselves.
+        nodes.extend_from_slice(asked);
         filter.filter(of.view, of.spec, value, &mut Nodes::new(&mut nodes, &mut causes, &mut mask));
-        for node in of.view.nodes() {
-            let reasons = causes.get(mask[node.index()]).into_iter().flat_map(|c| &c.reasons);
-            distances[node.index()] += reasons.map(|r| weight(r.code)).sum::<u32>();
+        let bits: FxHashMap<CauseId, u64> =
+            causes.iter().map(|(id, cause)| (id, bits_of(&mut masks, cause))).collect();
+        for node in asked {
+            let id = mask[node.index()];
+            let Some(bits) = bits.get(&id) else { continue };
+            let is_taint = |c: &Cause| c.reasons.iter().any(|r| r.code == ReasonCode::UntoleratedTaint);
+            masks.failed[node.index()] |= match causes.get(id).filter(|cause| is_taint(cause)) {
+                Some(cause) => taint_bits(&mut masks, of, *node, cause),
+                None => *bits,
+            };
         }
     }
-    Some(distances)
+    masks
+}
+
+fn bits_of(masks: &mut Masks, cause: &Cause) -> u64 {
+    let own = |reason: &&Reason| reason.code != ReasonCode::UntoleratedTaint;
+    cause.reasons.iter().filter(own).fold(0, |bits, reason| {
+        let requirement = Requirement { plugin: cause.plugin, code: cause.code, reason: reason.clone() };
+        bits | masks.bit(requirement)
+    })
+}
+
+/// Each taint that is not tolerated is a requirement of its own.
+fn taint_bits(masks: &mut Masks, of: &Subject<'_>, node: NodeIdx, cause: &Cause) -> u64 {
+    let keeps_away = |effect: TaintEffect| effect != TaintEffect::PreferNoSchedule;
+    let taints = of.view.taints(node).iter();
+    let taints = taints.filter(|t| keeps_away(t.effect) && !tolerated(&of.spec.tolerations, t));
+    taints.fold(0, |bits, taint| {
+        let value = if taint.value.is_empty() { String::new() } else { format!("={}", taint.value) };
+        let subject = format!("{}{value}:{}", taint.key, taint.effect.as_str());
+        let reason = Reason::about(ReasonCode::UntoleratedTaint, &*subject);
+        bits | masks.bit(Requirement { plugin: cause.plugin, code: cause.code, reason })
+    })
+}
+
+/// Asks all filters about all nodes for a pod of the state, both with and without the pods of equal or higher
+/// priority that are nominated to nodes, as a decision does. `cluster` is a copy that may be changed.
+pub fn masks_of_pod(cluster: &mut Cluster, profile: &Profile, id: PodId, spec: &PodSpec) -> Masks {
+    let all = cluster.present().to_vec();
+    masks_of_pod_on(cluster, profile, (id, spec), &all)
+}
+
+/// The same about some nodes.
+pub fn masks_of_pod_on(
+    cluster: &mut Cluster,
+    profile: &Profile,
+    (id, spec): (PodId, &PodSpec),
+    nodes: &[NodeIdx],
+) -> Masks {
+    let subject = |cluster: &Cluster| {
+        masks_on(&Subject { profile, view: View::new(cluster), spec, probe: &NoProbe }, nodes)
+    };
+    let mut masks = subject(cluster);
+    let promised = promised(cluster, id);
+    if promised.is_empty() || masks.pod.is_some() {
+        return masks;
+    }
+    let with = cluster.probe(|cluster| {
+        for (pod, node) in &promised {
+            cluster.place(*pod, *node, Stage::Reserved);
+        }
+        subject(cluster)
+    });
+    for (node, failed) in with.failed.iter().enumerate() {
+        for (_, requirement) in with.requirements(*failed) {
+            let bit = masks.bit(requirement.clone());
+            masks.failed[node] |= bit;
+        }
+    }
+    masks
+}
+
+/// Returns the pods whose room counts against a pod although they are not placed, with their nodes.
+fn promised(cluster: &Cluster, id: PodId) -> Vec<(PodId, NodeIdx)> {
+    let Some(record) = cluster.pod(id) else { return Vec::new() };
+    let gang = record.pod.member_of();
+    let counts = |other: &PodId| {
+        *other != id
+            && cluster.pod(*other).is_some_and(|r| {
+                let is_sibling = gang.is_some() && r.pod.member_of() == gang;
+                r.node.is_none() && r.pod.priority >= record.pod.priority && !is_sibling
+            })
+    };
+    let nominations = cluster.nominator().nodes();
+    let on = nominations.filter_map(|(name, pods)| {
+        let node = cluster.find_node(name).filter(|node| cluster.node(*node).is_some())?;
+        Some(pods.iter().copied().filter(counts).map(move |pod| (pod, node)).collect::<Vec<_>>())
+    });
+    on.flatten().collect()
 }

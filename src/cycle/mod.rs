@@ -24,6 +24,7 @@ pub mod search;
 pub mod shadow;
 mod tell;
 mod wakeups;
+pub mod whatif;
 
 pub use decision::{Decision, Placement, Refusal, Verdict};
 pub(crate) use inputs::quarantine_message;

@@ -198,6 +198,11 @@ impl Scheduler {
         &self.cluster
     }
 
+    /// Returns the switches of the diagnosis.
+    pub fn switches(&self) -> &Switches {
+        &self.switches
+    }
+
     /// Returns the queue.
     pub fn queue(&self) -> &Queue {
         &self.queue

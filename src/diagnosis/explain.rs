@@ -11,12 +11,12 @@ use super::root::Root;
 use crate::cluster::input::Quarantined;
 use crate::cluster::{PodRecord, Stage};
 use crate::cycle::Refusal;
-use crate::cycle::decision::{Group, Outcome};
+use crate::cycle::decision::{Group, GroupMeasure, Outcome};
 use crate::framework::bodies;
 use crate::framework::endpoint::ReadError;
 use crate::framework::{Code, Reason};
 use crate::model::quantity::format_amount;
-use crate::model::{Now, PodKey};
+use crate::model::{Name, Now, PodKey};
 use crate::queue::{QueueStage, Unit};
 use pellucid_api::reason::ReasonCode;
 
@@ -138,8 +138,10 @@ pub(crate) fn summary(refusal: &Refusal, nearest: Option<&Group>) -> String {
     let Some(group) = nearest.or(refusal.groups.first()) else {
         return "Not placed: the cluster has no nodes.".into();
     };
-    let lacking: Vec<String> =
-        group.measures.iter().map(|m| format!("{}: {}", m.resource, shortfall_text(m))).collect();
+    let lacking = |m: &GroupMeasure| {
+        format!("{}: {}", m.resource, shortfall_text(&m.resource, m.requested, m.available, &m.best_node))
+    };
+    let lacking: Vec<String> = group.measures.iter().map(lacking).collect();
     let lacking = if lacking.is_empty() { String::new() } else { format!(" ({})", lacking.join("; ")) };
     let remedy = group.cause.reasons.first().map_or("", |r| r.code.entry().remedy);
     let others = match refusal.groups.len() - 1 {
@@ -208,23 +210,27 @@ pub(super) fn group_body(group: &Group) -> NodeGroup {
         shortfalls: group
             .measures
             .iter()
-            .map(|m| Shortfall {
-                resource: m.resource.to_string(),
-                requested: m.requested,
-                available: m.available,
-                shortfall: m.requested.saturating_sub(m.available),
-                best_node: m.best_node.to_string(),
-                text: shortfall_text(m),
-            })
+            .map(|m| shortfall(&m.resource, m.requested, m.available, &m.best_node))
             .collect(),
         example_nodes: group.examples.iter().map(ToString::to_string).collect(),
     }
 }
 
-fn shortfall_text(measure: &crate::cycle::decision::GroupMeasure) -> String {
-    let amount = |v: i64| format_amount(&measure.resource, v);
-    let text = format!("requested {}, at most {} free", amount(measure.requested), amount(measure.available));
-    format!("{text} (on {})", measure.best_node)
+/// Returns what a node lacks of a resource.
+pub(super) fn shortfall(resource: &Name, requested: i64, available: i64, node: &Name) -> Shortfall {
+    Shortfall {
+        resource: resource.to_string(),
+        requested,
+        available,
+        shortfall: requested.saturating_sub(available),
+        best_node: node.to_string(),
+        text: shortfall_text(resource, requested, available, node),
+    }
+}
+
+fn shortfall_text(resource: &str, requested: i64, available: i64, node: &str) -> String {
+    let amount = |v: i64| format_amount(resource, v);
+    format!("requested {}, at most {} free (on {node})", amount(requested), amount(available))
 }
 
 /// Lists every pending pod with its verdict.

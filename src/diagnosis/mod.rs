@@ -4,6 +4,7 @@
 //! somebody asks. [`reads::reads`] lists every read as data; `http/` serves them.
 
 pub(crate) mod explain;
+mod feasibility;
 mod gang_reads;
 pub mod gangs;
 mod meta;
@@ -14,8 +15,12 @@ mod preemption;
 mod queue_view;
 pub mod reads;
 pub mod recorder;
+mod requirements;
 pub mod root;
 pub mod score_views;
+pub mod simulate;
+mod suggestion_reads;
+mod suggestions;
 pub mod switches;
 mod wakeups;
 

@@ -6,10 +6,12 @@
 use crate::cluster::PodRecord;
 use crate::cycle::Refusal;
 use crate::cycle::decision::Group;
-use crate::cycle::exhaustive::distances;
+use crate::cycle::exhaustive::{Masks, masks};
 use crate::cycle::rows::Subject;
 use crate::framework::View;
+use crate::model::NodeIdx;
 use crate::model::time::NoProbe;
+use pellucid_api::reason::ReasonCode;
 
 use super::root::Root;
 
@@ -23,7 +25,14 @@ pub(crate) fn nearest(root: &Root, record: &PodRecord, refusal: &Refusal) -> Opt
         .or(root.profiles.first())?;
     let view = View::new(&root.cluster);
     let of = Subject { profile, view, spec: &record.pod.spec, probe: &NoProbe };
-    let distance = distances(&of)?;
+    let masks = masks(&of);
+    if masks.pod.is_some() {
+        return None;
+    }
+    let mut distance = vec![0; masks.failed.len()];
+    for node in view.nodes() {
+        distance[node.index()] = far(&masks, *node);
+    }
     let refused = root.cluster.by_name().iter().filter(|n| distance[n.index()] > 0);
     let least = refused.clone().map(|n| distance[n.index()]).min()?;
     let mut rows = crate::cycle::Rows::default();
@@ -41,4 +50,21 @@ pub(crate) fn nearest(root: &Root, record: &PodRecord, refusal: &Refusal) -> Opt
         }
     }
     best
+}
+
+/// How far a node is from taking the pod: the weights of all it fails, added up.
+fn far(masks: &Masks, node: NodeIdx) -> u32 {
+    masks.requirements(masks.of(node)).map(|(_, requirement)| weight(requirement.reason.code)).sum()
+}
+
+/// How far a refusal is from being mended, by what it says: a node the pod does not ask for is further away
+/// than one kept for others, and that further than one that is merely full or closed.
+fn weight(code: ReasonCode) -> u32 {
+    match code {
+        ReasonCode::NodeAffinityMismatch
+        | ReasonCode::NodeNameMismatch
+        | ReasonCode::AddedAffinityMismatch => 100,
+        ReasonCode::UntoleratedTaint => 10,
+        _ => 1,
+    }
 }

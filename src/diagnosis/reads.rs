@@ -13,7 +13,7 @@ use super::root::Root;
 use super::{explain as explaining, preemption as preempting, wakeups as waking};
 use super::{node_views, plugin_views, queue_view, score_views};
 use crate::framework::PluginFactory;
-use crate::framework::endpoint::{PathParams, ReadContext, ReadError};
+use crate::framework::endpoint::{PathParams, Query, QueryKind, ReadContext, ReadError};
 use crate::framework::view::View;
 use crate::model::Now;
 
@@ -44,6 +44,8 @@ pub struct RootRead {
     pub rows: Option<RowSpec>,
     /// Code of the 404, when the path names an object.
     pub not_found: Option<&'static str>,
+    /// Query parameters.
+    pub query: &'static [Query],
     /// Answers.
     pub read: RootFn,
 }
@@ -59,7 +61,7 @@ impl RootRead {
         let read =
             move |root: &Root, params: &PathParams, now: Now| Ok(serde_json::json!(read(root, params, now)?));
         let (path, summary) = (path.into(), summary.into());
-        Self { path, tag, summary, body, rows: None, not_found: None, read: Arc::new(read) }
+        Self { path, tag, summary, body, rows: None, not_found: None, query: &[], read: Arc::new(read) }
     }
 
     pub(super) fn rows(
@@ -75,6 +77,11 @@ impl RootRead {
         self.not_found = Some(code);
         self
     }
+
+    pub(super) fn query(mut self, query: &'static [Query]) -> Self {
+        self.query = query;
+        self
+    }
 }
 
 /// Returns a path parameter.
@@ -82,15 +89,38 @@ pub(super) fn param<'p>(params: &'p PathParams, name: &str) -> &'p str {
     params.get(name).map_or("", String::as_str)
 }
 
+/// Whether a boolean query parameter is on. The bare name means yes.
+pub(super) fn is_on(params: &PathParams, name: &str) -> bool {
+    params.get(name).is_some_and(|value| value != "false")
+}
+
+/// Returns a number of the query, or what it is without one.
+pub(super) fn number(params: &PathParams, name: &str, default: usize) -> usize {
+    params.get(name).and_then(|value| value.parse().ok()).unwrap_or(default)
+}
+
 /// Returns every read, in the order of the documentation.
 pub fn reads(registry: &[Box<dyn PluginFactory>]) -> Vec<RootRead> {
     let mut all = scheduler_reads();
     all.extend(gang_reads());
+    all.extend(super::suggestion_reads::suggestion_reads());
     for factory in registry {
         all.extend(plugin_reads(&**factory));
     }
     all
 }
+
+/// Nodes that an exhaustive answer lists at most.
+const MOST_NODES: usize = 10_000;
+
+const EXPLAIN: &[Query] = &[
+    Query::new(
+        "mode",
+        QueryKind::Choice(&["verdict", "exhaustive"]),
+        "`exhaustive` adds all that every node fails, as the state is now",
+    ),
+    Query::new("nodes", QueryKind::Integer, "How many nodes an exhaustive answer lists; 100 without it"),
+];
 
 fn scheduler_reads() -> Vec<RootRead> {
     vec![
@@ -198,8 +228,17 @@ fn scheduler_reads() -> Vec<RootRead> {
             "explain",
             "Why a pod is where it is, or nowhere: node groups that add up, numbers, remedies",
             BodySchema::of::<explain::PodExplanation>(),
-            |root, params, now| explaining::pod(root, param(params, "namespace"), param(params, "name"), now),
+            |root, params, now| {
+                let (namespace, name) = (param(params, "namespace"), param(params, "name"));
+                let mut body = explaining::pod(root, namespace, name, now)?;
+                if params.get("mode").is_some_and(|mode| mode == "exhaustive") {
+                    let listed = number(params, "nodes", 100).min(MOST_NODES);
+                    body.exhaustive = super::requirements::of_pod(root, namespace, name, listed);
+                }
+                Ok(body)
+            },
         )
+        .query(EXPLAIN)
         .rows(
             "/nodeGroups",
             &[
@@ -309,6 +348,7 @@ fn plugin_reads(factory: &dyn PluginFactory) -> Vec<RootRead> {
             body: endpoint.body,
             rows: endpoint.rows.map(|array| RowSpec { array, columns: &[] }),
             not_found: endpoint.path.contains(':').then_some("NotFound"),
+            query: &[],
             read: Arc::new(move |root, params, now| {
                 read(&ReadContext { view: View::new(&root.cluster), params, now })
             }),

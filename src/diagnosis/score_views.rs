@@ -35,7 +35,7 @@ pub(super) fn table(root: &Root, namespace: &str, name: &str, now: Now) -> Resul
     })
 }
 
-fn body(root: &Root, table: &RecordedTable, now: Now) -> ScoreTable {
+pub(super) fn body(root: &Root, table: &RecordedTable, now: Now) -> ScoreTable {
     let mut meta = of_root(root, now);
     meta.decided_at = Some(rfc3339(table.at.wall));
     meta.cycle_id = Some(table.cycle);

@@ -12,8 +12,39 @@ use serde_json::Value;
 use super::view::View;
 use crate::model::Now;
 
-/// Path parameters of a request, by name.
+/// Path and query parameters of a request, by name. The server has checked them against their declarations.
 pub type PathParams = BTreeMap<String, String>;
+
+/// What the value of a query parameter looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueryKind {
+    /// Any text.
+    Text,
+    /// A whole number that is not negative.
+    Integer,
+    /// `true` or `false`; the bare name means `true`.
+    Boolean,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+}
+
+/// Declares a query parameter of a read. None is required.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// Name.
+    pub name: &'static str,
+    /// What its value looks like.
+    pub kind: QueryKind,
+    /// One sentence.
+    pub description: &'static str,
+}
+
+impl Query {
+    /// Declares one.
+    pub const fn new(name: &'static str, kind: QueryKind, description: &'static str) -> Self {
+        Self { name, kind, description }
+    }
+}
 
 /// Why a read has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]

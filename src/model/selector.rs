@@ -27,6 +27,11 @@ impl Labels {
     pub fn iter(&self) -> impl Iterator<Item = &(Name, Name)> {
         self.0.iter()
     }
+
+    /// Returns the same labels with one added or changed.
+    pub fn with(&self, key: Name, value: Name) -> Self {
+        Self::new(self.0.iter().cloned().chain([(key, value)]))
+    }
 }
 
 /// How a requirement compares.

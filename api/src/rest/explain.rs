@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 use super::Meta;
 use super::gang_explain::PodGang;
+use super::suggestions::Exhaustive;
 
 /// One reason of a cause.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
@@ -116,6 +117,9 @@ pub struct PodExplanation {
     /// first. Absent when the pod was refused as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nearest: Option<NodeGroup>,
+    /// All that every node fails, with `?mode=exhaustive`. Absent for a pod that cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exhaustive: Option<Exhaustive>,
     /// Reasons that concern the pod rather than nodes (gates, PreFilter, an unreadable field).
     pub pod_reasons: Vec<ReasonBody>,
     /// Where it is, when it is placed.

@@ -18,6 +18,8 @@ mod schema;
 pub mod scores;
 mod services;
 pub mod shadow;
+pub mod simulate;
+pub mod suggestions;
 pub mod volumes;
 pub mod wakeups;
 

@@ -1,0 +1,287 @@
+//! `POST /apis/v1/simulate`: what would be decided if. Nothing in the live state changes.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::Meta;
+use super::explain::{NodeGroup, ReasonBody};
+use super::gang_explain::GangVerdict;
+use super::scores::ScoreTable;
+
+/// The pods that a change is about: one of the two fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PodsOf {
+    /// `namespace/name` of a pending pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
+    /// `namespace/name` of a gang: its members that are not placed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gang: Option<String>,
+}
+
+/// A taint of a node, or the toleration of one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TaintOf {
+    /// Key.
+    pub key: String,
+    /// Value; empty when absent.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub value: String,
+    /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<String>,
+}
+
+/// An empty copy of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CopyNode {
+    /// The node that is copied, without its pods.
+    pub node: String,
+    /// Name of the new one.
+    pub name: String,
+}
+
+/// A node's taint.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RemoveTaint {
+    /// Node.
+    pub node: String,
+    /// Key of the taint.
+    pub key: String,
+    /// Only those with this effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<String>,
+}
+
+/// A node's label.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LabelNode {
+    /// Node.
+    pub node: String,
+    /// Key.
+    pub key: String,
+    /// Value.
+    pub value: String,
+}
+
+/// Another request of pods.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SetRequest {
+    /// `namespace/name` of a pending pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
+    /// `namespace/name` of a gang: its members that are not placed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gang: Option<String>,
+    /// Resource.
+    pub resource: String,
+    /// Amount, as in a manifest: `500m`, `2Gi`. 0 takes the request away.
+    pub amount: String,
+}
+
+/// A toleration for pods.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AddToleration {
+    /// `namespace/name` of a pending pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
+    /// `namespace/name` of a gang: its members that are not placed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gang: Option<String>,
+    /// The taint that is tolerated.
+    pub taint: TaintOf,
+}
+
+/// Another weight of a plugin's scores.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SetWeight {
+    /// Plugin.
+    pub plugin: String,
+    /// 0 to 100; 0 takes its scores away.
+    #[schema(minimum = 0, maximum = 100)]
+    pub weight: i64,
+}
+
+/// One change of the cluster, or of how it is scheduled. An object with one field.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum EditBody {
+    /// A Node manifest: the node is added, or becomes this one.
+    AddNode(Value),
+    /// An empty node like one that is there.
+    CopyNode(CopyNode),
+    /// A node goes, by name. Its pods keep their places on it.
+    RemoveNode(String),
+    /// A node loses taints.
+    RemoveTaint(RemoveTaint),
+    /// A node is open for pods again, by name.
+    Uncordon(String),
+    /// A node has a label.
+    LabelNode(LabelNode),
+    /// A pod goes (it ends or is deleted), by `namespace/name`.
+    DeletePod(String),
+    /// Pods request something else.
+    SetRequest(SetRequest),
+    /// Pods tolerate a taint.
+    AddToleration(AddToleration),
+    /// Pods do not choose nodes by name or label any more.
+    DropNodeAffinity(PodsOf),
+    /// Pods take no ports of their host.
+    DropHostPorts(PodsOf),
+    /// Pods only prefer to be spread.
+    RelaxSpread(PodsOf),
+    /// Pods do not require other pods beside them.
+    DropPodAffinity(PodsOf),
+    /// Pods do not require other pods to stay away.
+    DropPodAntiAffinity(PodsOf),
+    /// Pods have no scheduling gates.
+    RemoveGates(PodsOf),
+    /// A plugin's scores have another weight, in every profile.
+    SetWeight(SetWeight),
+}
+
+/// The question. At least one pod must be asked for, or changed.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SimulateRequest {
+    /// Pod manifests that are created and planned. Without a namespace: `default`; without a scheduler name:
+    /// the first profile's.
+    #[serde(default)]
+    pub pods: Vec<Value>,
+    /// PodGroup manifests that are there before the pods.
+    #[serde(default)]
+    pub pod_groups: Vec<Value>,
+    /// Changes, in this order.
+    #[serde(default)]
+    pub edits: Vec<EditBody>,
+    /// Pending pods to plan too, `namespace/name`. Pods that are changed are planned anyway.
+    #[serde(default)]
+    pub include: Vec<String>,
+    /// Gangs whose members are planned too, `namespace/name`.
+    #[serde(default)]
+    pub include_gangs: Vec<String>,
+    /// Whether victims of preemption go at once, so that their preemptors get their places. Otherwise they are
+    /// only named.
+    #[serde(default = "yes")]
+    #[schema(default = true)]
+    pub evict: bool,
+    /// So many rows of the score table of each placed pod; 0: none.
+    #[serde(default)]
+    #[schema(maximum = 1000)]
+    pub scores: usize,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// A pod that would have a place.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SimulatedPlacement {
+    /// `namespace/name`.
+    pub pod: String,
+    /// Node.
+    pub node: String,
+    /// `reserved`, `waiting` (NonStrict gangs) and so on: the stage it would come to.
+    pub stage: String,
+    /// Total score; absent when only one node was feasible.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<i64>,
+    /// Number of feasible nodes.
+    pub feasible_nodes: usize,
+}
+
+/// A pod that would not.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SimulatedRefusal {
+    /// `namespace/name`.
+    pub pod: String,
+    /// Why, in a sentence.
+    pub summary: String,
+    /// Message in kube-scheduler's grammar.
+    pub message: String,
+    /// Number of nodes.
+    pub total_nodes: usize,
+    /// Nodes nobody looked at.
+    pub not_evaluated: usize,
+    /// The refused nodes by cause.
+    pub node_groups: Vec<NodeGroup>,
+    /// Reasons that concern the pod rather than nodes.
+    pub pod_reasons: Vec<ReasonBody>,
+}
+
+/// A pod that would have to go.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SimulatedVictim {
+    /// `namespace/name`.
+    pub pod: String,
+    /// Where it is.
+    pub node: String,
+    /// `namespace/name` of the pod it would make room for.
+    pub preemptor: String,
+}
+
+/// What would become of a gang.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SimulatedGang {
+    /// `namespace/name`.
+    pub gang: String,
+    /// Members of a quorum.
+    pub min: u32,
+    /// Members with a place, bound ones included.
+    pub placed: u32,
+    /// Whether that is a quorum.
+    pub has_quorum: bool,
+    /// Why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<GangVerdict>,
+}
+
+/// `POST /apis/v1/simulate`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Simulation {
+    /// The state it started from.
+    pub meta: Meta,
+    /// Hash of that state, as `/apis/v1/statehash` says it.
+    pub state_hash: String,
+    /// Pods with a place, by name.
+    pub placements: Vec<SimulatedPlacement>,
+    /// Pods without one, by name.
+    pub refused: Vec<SimulatedRefusal>,
+    /// Gangs of the pods, by name.
+    pub gangs: Vec<SimulatedGang>,
+    /// Pods that would have to go, by name.
+    pub victims: Vec<SimulatedVictim>,
+    /// Score tables, when asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scores: Vec<ScoreTable>,
+}
+
+/// `GET /apis/v1/statehash`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StateHash {
+    /// What state this was read from.
+    pub meta: Meta,
+    /// 64 bits in hexadecimal, over nodes, pods with their places, objects and nominations. It does not depend on
+    /// time, process or generation.
+    pub hash: String,
+    /// Number of nodes in it.
+    pub nodes: usize,
+    /// Number of pods in it.
+    pub pods: usize,
+}

@@ -1,0 +1,309 @@
+//! What would be decided if: a scheduler of its own on a copy of a published state, with changes.
+//!
+//! The same cycle code as for real: edits go in as what a watch would have said, pods are queued and planned, what
+//! is decided is kept in the copy. Nothing leaves it: orders are read for the victims they name and dropped.
+//! Pages of the state are shared with the published one until they are written.
+
+mod edit;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use edit::{Edit, EditError, Target};
+
+use super::decision::Outcome;
+use super::gangs::GangVerdict;
+use super::scheduler::{Scheduler, Settings, Step};
+use crate::cluster::{Input, Stage};
+use crate::diagnosis::Root;
+use crate::diagnosis::switches::Switches;
+use crate::framework::effect::Effect;
+use crate::framework::profile::Profile;
+use crate::model::time::NoProbe;
+use crate::model::{GangKey, Name, Now, Pod, PodId, PodKey};
+use crate::queue::QueueLimits;
+
+/// Attempts after which a plan is cut off: far more than there are in a sensible question.
+const MAX_STEPS: usize = 50_000;
+/// How far the clock goes between two rounds: beyond every backoff, so that who was woken is tried.
+const ROUND: Duration = Duration::from_secs(60);
+
+/// A pod that would be evicted.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Evicted {
+    /// The victim.
+    pub pod: PodKey,
+    /// Where it is.
+    pub node: Name,
+    /// For whom it goes.
+    pub preemptor: PodKey,
+}
+
+/// A scheduler on a copy of a root.
+pub struct Aside {
+    scheduler: Scheduler,
+    now: Now,
+    /// Edits of pods may follow each other, so a pod may be queued more than once; it is planned once.
+    asked: BTreeSet<PodKey>,
+    evicted: Vec<Evicted>,
+    steps: Vec<Step>,
+    /// Whether the plan was cut off.
+    pub truncated: bool,
+}
+
+impl Aside {
+    /// Makes one. Nothing is queued; pods that have places keep them.
+    pub fn of(root: &Root, now: Now) -> Self {
+        Self::with_weights(root, &[], now)
+    }
+
+    /// Makes one whose profiles weigh scores as some edits say. The other edits are applied with [`edit`](Self::edit).
+    pub fn with_weights(root: &Root, edits: &[Edit], now: Now) -> Self {
+        let profiles = root.profiles.iter().map(|profile| reweighed(profile, edits)).collect();
+        let settings = Settings {
+            profiles,
+            registry: root.registry.clone(),
+            limits: QueueLimits::default(),
+            seed: root.cluster.seed(),
+            switches: Arc::new(Switches::default()),
+            shadow_of: root.shadow.as_ref().map(|shadow| shadow.of.clone()),
+        };
+        let mut scheduler = Scheduler::new(settings);
+        scheduler.cluster = root.cluster.fork();
+        Self {
+            scheduler,
+            now,
+            asked: BTreeSet::new(),
+            evicted: Vec::new(),
+            steps: Vec::new(),
+            truncated: false,
+        }
+    }
+
+    /// Returns the scheduler, for whoever looks at what came of it.
+    pub fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
+    /// Keeps the score tables of the attempts, so many rows of each.
+    pub fn record_scores(&mut self, rows: usize) {
+        self.scheduler.switches().set_top_n_scores(rows);
+    }
+
+    /// Applies an edit. Pods that it adds or changes are asked for.
+    pub fn edit(&mut self, edit: &Edit) -> Result<(), EditError> {
+        for input in edit.inputs(&self.scheduler.cluster)? {
+            if let Input::PodApplied(pod) = &input
+                && pod.node_name.is_none()
+            {
+                self.asked.insert(pod.key.clone());
+            }
+            self.scheduler.apply(input, self.now);
+        }
+        Ok(())
+    }
+
+    /// Asks for a pod of the state. Returns false when there is none that is pending.
+    pub fn ask(&mut self, key: &PodKey) -> bool {
+        let cluster = &self.scheduler.cluster;
+        let Some(id) = cluster.find_pod(key) else { return false };
+        if cluster.pod(id).is_none_or(|r| r.node.is_some()) {
+            return false;
+        }
+        self.asked.insert(key.clone());
+        self.scheduler.enqueue(id, self.now);
+        true
+    }
+
+    /// Asks for the members of a gang that are not placed. Returns how many there are.
+    pub fn ask_gang(&mut self, key: &GangKey) -> usize {
+        let keys: Vec<PodKey> = edit::members(&self.scheduler.cluster, &Target::Gang(key.clone()))
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|id| self.scheduler.cluster.pod(id).map(|r| r.pod.key.clone()))
+            .collect();
+        keys.iter().filter(|key| self.ask(key)).count()
+    }
+
+    /// Takes a pod off its node, as if it had not been placed.
+    pub fn unplace(&mut self, id: PodId) {
+        self.scheduler.cluster.release(id);
+    }
+
+    /// Takes all pods off their nodes and forgets all nominations: the cluster as it would be without pods.
+    pub fn empty_nodes(&mut self) {
+        let cluster = &mut self.scheduler.cluster;
+        let placed: Vec<PodId> = cluster.pods().filter(|(_, r)| r.node.is_some()).map(|(id, _)| id).collect();
+        for id in placed {
+            cluster.release(id);
+        }
+        let nominated: Vec<PodId> = cluster.nominator().nodes().flat_map(|(_, p)| p.to_vec()).collect();
+        for id in nominated {
+            cluster.nominator_mut().end(id);
+        }
+    }
+
+    /// Plans all that was asked for, until nothing moves. With `evict`, victims of preemption go at once and
+    /// their preemptors are planned again.
+    pub fn plan(&mut self, evict: bool) {
+        let mut still = 0;
+        while still < 2 && !self.truncated {
+            let placed = self.step_all();
+            let victims = self.victims();
+            let gone = evict && !victims.is_empty();
+            for victim in victims {
+                if evict {
+                    self.scheduler.apply(Input::PodDeleted(victim.pod.clone()), self.now);
+                }
+                self.evicted.push(victim);
+            }
+            still = if placed || gone { 0 } else { still + 1 };
+            self.now.monotonic += ROUND;
+            self.now.wall += ROUND;
+            self.scheduler.tick(self.now);
+        }
+    }
+
+    /// Plans what is active. Returns whether a pod was placed.
+    fn step_all(&mut self) -> bool {
+        let mut placed = false;
+        while let Some(step) = self.scheduler.step(self.now, &NoProbe) {
+            placed |= step.all().any(|s| matches!(s.verdict.outcome, Outcome::Placed { .. }));
+            self.steps.push(step);
+            if self.steps.len() >= MAX_STEPS {
+                self.truncated = true;
+                break;
+            }
+        }
+        placed
+    }
+
+    /// Takes the orders, and returns who is to be evicted. The rest of the orders is dropped.
+    fn victims(&mut self) -> Vec<Evicted> {
+        let cluster = &self.scheduler.cluster;
+        let node_of = |key: &PodKey| {
+            let node = cluster.find_pod(key).and_then(|id| cluster.pod(id)?.node);
+            node.map(|node| cluster.slot(node).name.clone()).unwrap_or_default()
+        };
+        let orders = self.scheduler.effects.iter().filter_map(|effect| match effect {
+            Effect::Evict(order) => Some(Evicted {
+                pod: order.victim.key.clone(),
+                node: node_of(&order.victim.key),
+                preemptor: order.preemptor.key.clone(),
+            }),
+            _ => None,
+        });
+        let victims = orders.collect();
+        self.scheduler.take_effects();
+        victims
+    }
+
+    /// Iterates over the pods that were asked for, by name, with what came of each.
+    pub fn outcomes(&self) -> impl Iterator<Item = (&PodKey, Fate<'_>)> {
+        self.asked.iter().map(|key| (key, self.fate(key)))
+    }
+
+    /// Returns what came of a pod.
+    pub fn fate(&self, key: &PodKey) -> Fate<'_> {
+        let cluster = &self.scheduler.cluster;
+        let Some((id, record)) = cluster.find_pod(key).and_then(|id| Some((id, cluster.pod(id)?))) else {
+            return Fate::Gone;
+        };
+        let outcome = self.scheduler.verdict(id).map(|v| &v.outcome);
+        match (record.node, outcome) {
+            (Some(node), outcome) => Fate::Placed {
+                node: &cluster.slot(node).name,
+                stage: record.stage,
+                placement: match outcome {
+                    Some(Outcome::Placed { placement, .. }) => Some(placement),
+                    _ => None,
+                },
+            },
+            (None, Some(Outcome::Refused(refusal) | Outcome::Gated(refusal))) => Fate::Refused(refusal),
+            (None, _) => Fate::NotTried,
+        }
+    }
+
+    /// Whether a pod has a place.
+    pub fn is_placed(&self, key: &PodKey) -> bool {
+        matches!(self.fate(key), Fate::Placed { .. })
+    }
+
+    /// Returns who was evicted, or would be.
+    pub fn evicted(&self) -> &[Evicted] {
+        &self.evicted
+    }
+
+    /// Returns the attempts, in order.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Returns what became of the last attempt at a gang.
+    pub fn gang_verdict(&self, key: &GangKey) -> Option<Arc<GangVerdict>> {
+        self.scheduler.gangs.verdicts().get(key).cloned()
+    }
+
+    /// Places copies of a pod one after another until one is refused, or there are `most`. Returns how many.
+    pub fn fill(&mut self, pod: &Pod, most: usize) -> usize {
+        (0..most).find(|number| self.place_number(pod, *number).is_none()).unwrap_or(most)
+    }
+
+    /// Places one copy of a pod. Returns where it went.
+    pub fn place_copy(&mut self, pod: &Pod) -> Option<Name> {
+        self.place_number(pod, 0)
+    }
+
+    fn place_number(&mut self, pod: &Pod, number: usize) -> Option<Name> {
+        let name = format!("{}-copy-{number}", pod.key.name);
+        let copy = Pod {
+            key: PodKey { namespace: pod.key.namespace.clone(), name: name.into() },
+            uid: format!("copy-{number}").into(),
+            gang: None,
+            nominated_node: None,
+            gates: Box::default(),
+            never_preempts: true,
+            ..pod.clone()
+        };
+        let key = copy.key.clone();
+        self.scheduler.apply(Input::PodApplied(Arc::new(copy)), self.now);
+        self.step_all();
+        self.steps.clear();
+        self.scheduler.take_effects();
+        match self.fate(&key) {
+            Fate::Placed { node, .. } => Some(node.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// What came of a pod that was asked for.
+pub enum Fate<'a> {
+    /// It has a place.
+    Placed {
+        /// Node.
+        node: &'a Name,
+        /// Stage.
+        stage: Stage,
+        /// How it was chosen, when it was.
+        placement: Option<&'a super::decision::Placement>,
+    },
+    /// It was refused, or is held before the queue.
+    Refused(&'a Arc<super::decision::Refusal>),
+    /// It is in a gang that was not planned, or the plan was cut off.
+    NotTried,
+    /// It is not there, or not ours.
+    Gone,
+}
+
+fn reweighed(profile: &Profile, edits: &[Edit]) -> Profile {
+    let mut profile = profile.clone();
+    for edit in edits {
+        let Edit::SetWeight { plugin, weight } = edit else { continue };
+        for enabled in profile.score.iter_mut().filter(|e| e.plugin.name() == &**plugin) {
+            enabled.weight = *weight;
+        }
+    }
+    profile
+}

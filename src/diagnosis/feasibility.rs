@@ -1,0 +1,142 @@
+//! Never or not now: whether a pod fits on the nodes without their pods, how many copies fit, and what would fit at
+//! once. Everything is tried out on copies of the state.
+
+use pellucid_api::rest::suggestions::{Feasibility, FeasibilityVerdict, LargestNow};
+
+use super::meta::of_root;
+use super::requirements::{Asked, ask, find, missing};
+use super::root::Root;
+use super::suggestions::exact;
+use crate::cycle::exhaustive::Requirement;
+use crate::cycle::whatif::{Aside, Edit, Target};
+use crate::framework::endpoint::ReadError;
+use crate::model::{Name, NodeIdx, Now, Pod};
+use pellucid_api::reason::ReasonCode;
+
+/// Copies are counted up to this many.
+const MOST_COPIES: usize = 10_000;
+
+/// Answers for one pod. One that has a place is asked about as if it had none.
+pub(super) fn of_pod(
+    root: &Root,
+    namespace: &str,
+    name: &str,
+    copies: usize,
+    now: Now,
+) -> Result<Feasibility, ReadError> {
+    let (id, record) = find(root, namespace, name)?;
+    let bound = copies.min(MOST_COPIES);
+    let aside = |is_empty: bool| {
+        let mut aside = Aside::of(root, now);
+        match is_empty {
+            true => aside.empty_nodes(),
+            false if record.node.is_some() => aside.unplace(id),
+            false => {}
+        }
+        aside
+    };
+    let pod = single(&record.pod);
+    let max_copies_now = aside(false).fill(&pod, bound);
+    let max_copies_empty = aside(true).fill(&pod, bound);
+    let (now_fits, empty_cluster) = (max_copies_now > 0, max_copies_empty > 0);
+    let after_preemption = !now_fits && {
+        let mut aside = aside(false);
+        aside.ask(&record.pod.key);
+        aside.plan(true);
+        aside.is_placed(&record.pod.key)
+    };
+    let asked = ask(root, id, record);
+    let largest_now = if now_fits { None } else { largest(root, &asked, now) };
+    let mut meta = of_root(root, now);
+    meta.truncated = max_copies_now == bound || max_copies_empty == bound;
+    Ok(Feasibility {
+        meta,
+        namespace: namespace.into(),
+        name: name.into(),
+        verdict: verdict(now_fits, after_preemption, empty_cluster, &asked),
+        now: now_fits,
+        after_preemption,
+        empty_cluster,
+        max_copies_now,
+        max_copies_empty,
+        copies_bound: bound,
+        largest_now,
+    })
+}
+
+/// Returns a copy of the state in which the pod has no place.
+pub(super) fn free_of(root: &Root, asked: &Asked<'_>, now: Now) -> Aside {
+    let mut aside = Aside::of(root, now);
+    if asked.record.node.is_some() {
+        aside.unplace(asked.id);
+    }
+    aside
+}
+
+/// A gang member is looked at alone.
+pub(super) fn single(pod: &Pod) -> Pod {
+    Pod { gang: None, gang_warning: None, node_name: None, ..pod.clone() }
+}
+
+fn verdict(now: bool, preempts: bool, empty: bool, asked: &Asked<'_>) -> FeasibilityVerdict {
+    let n = asked.cluster.present().len();
+    let (code, message) = match (now, preempts, empty) {
+        (true, ..) => ("FitsNow", "a node takes it as things are".to_string()),
+        (_, true, _) => {
+            ("FitsAfterPreemption", "a node takes it when pods of lower priority are evicted".to_string())
+        }
+        (.., true) => {
+            let message = "no node takes it now; one would if the pods on it ended".to_string();
+            ("NotNow", message)
+        }
+        _ => {
+            ("NeverFits", format!("none of {n} nodes takes it, not even without any pods, as the nodes are"))
+        }
+    };
+    FeasibilityVerdict { code: code.into(), message }
+}
+
+/// Finds the largest pod like this one that fits now: the request cut to what the best node has left.
+fn largest(root: &Root, asked: &Asked<'_>, now: Now) -> Option<LargestNow> {
+    if asked.masks.pod.is_some() {
+        return None;
+    }
+    let lacks_resources_only = |node: &&NodeIdx| {
+        let mask = asked.masks.of(**node);
+        let code = |(_, r): (usize, &Requirement)| r.reason.code == ReasonCode::InsufficientResource;
+        mask != 0 && asked.masks.requirements(mask).all(code)
+    };
+    // Per node: how much of the request is left of the resource that is cut most, in millionths, and the cuts.
+    let cut = |node: &NodeIdx| -> Option<(u32, Vec<(Name, i64)>)> {
+        let lacking = asked.masks.requirements(asked.masks.of(*node)).map(|(_, requirement)| {
+            let (requested, available) = missing(asked, *node, requirement)?;
+            let part = available.max(0) as i128 * 1_000_000 / i128::from(requested.max(1));
+            (available > 0).then_some((
+                u32::try_from(part).ok()?,
+                requirement.reason.subject.clone()?,
+                available,
+            ))
+        });
+        let lacking: Vec<_> = lacking.collect::<Option<_>>()?;
+        let part = lacking.iter().map(|(part, ..)| *part).min()?;
+        Some((part, lacking.into_iter().map(|(_, name, available)| (name, available)).collect()))
+    };
+    let nodes = asked.cluster.by_name().iter().filter(lacks_resources_only);
+    // Of equal ones the first by name.
+    let best = nodes.filter_map(cut).reduce(|best, other| if other.0 > best.0 { other } else { best });
+    let (part, cuts) = best?;
+    let of = Target::Pod(asked.record.pod.key.clone());
+    let shrunk = cuts.into_iter().fold(single(&asked.record.pod), |pod, (resource, amount)| {
+        Edit::SetRequest { of: of.clone(), resource, amount }.changed(&pod)
+    });
+    let node = free_of(root, asked, now).place_copy(&shrunk)?;
+    let mut requests: std::collections::BTreeMap<String, String> = shrunk
+        .spec
+        .requests
+        .list
+        .named()
+        .map(|(name, amount)| (name.to_string(), exact(&name, amount)))
+        .collect();
+    requests.retain(|_, amount| amount != "0");
+    Some(LargestNow { node: node.to_string(), requests, percent: part / 10_000 })
+}

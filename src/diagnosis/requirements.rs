@@ -1,0 +1,267 @@
+//! What every node fails of a pod's requirements, as bodies: the exhaustive mode, and the nearest nodes.
+
+use std::collections::BTreeMap;
+
+use pellucid_api::rest::explain::Shortfall;
+use pellucid_api::rest::suggestions::{
+    CodeWeight, Exhaustive, FailedRequirement, MaskGroup, NearNode, Nearest, NodeRequirements,
+};
+
+use super::explain::shortfall;
+use super::feasibility::{free_of, single};
+use super::meta::of_root;
+use super::root::Root;
+use super::suggestions::victims_on;
+use crate::cluster::{Cluster, PodRecord};
+use crate::cycle::exhaustive::{Masks, Requirement, masks_of_pod};
+use crate::cycle::whatif::Edit;
+use crate::framework::endpoint::ReadError;
+use crate::framework::profile::Profile;
+use crate::framework::{Code, bodies};
+use crate::model::{Name, NodeIdx, Now, PodId, PodKey};
+use pellucid_api::reason::ReasonCode;
+
+/// A pod of a root and what every node fails of its requirements. A pod that has a place is asked about as if it had
+/// none.
+pub(super) struct Asked<'r> {
+    pub(super) id: PodId,
+    pub(super) record: &'r PodRecord,
+    pub(super) profile: &'r Profile,
+    /// The state that was asked.
+    pub(super) cluster: Cluster,
+    pub(super) masks: Masks,
+}
+
+/// Finds a pod of ours.
+pub(super) fn find<'r>(
+    root: &'r Root,
+    namespace: &str,
+    name: &str,
+) -> Result<(PodId, &'r PodRecord), ReadError> {
+    let key = PodKey::new(namespace, name);
+    let found = root.cluster.find_pod(&key).and_then(|id| Some((id, root.cluster.pod(id)?)));
+    found.filter(|(_, record)| root.cluster.is_ours(&record.pod.scheduler_name)).ok_or_else(|| {
+        let message = format!("pod {key} is not known, or not ours to place");
+        ReadError::NotFound { code: "PodNotFound", message }
+    })
+}
+
+/// Returns the profile of a pod.
+pub(super) fn profile_of<'r>(root: &'r Root, record: &PodRecord) -> &'r Profile {
+    let own = root.profiles.iter().find(|p| p.scheduler_name == record.pod.scheduler_name);
+    own.unwrap_or(&root.profiles[0])
+}
+
+/// Asks about a pod.
+pub(super) fn ask<'r>(root: &'r Root, id: PodId, record: &'r PodRecord) -> Asked<'r> {
+    let profile = profile_of(root, record);
+    let mut cluster = root.cluster.fork();
+    if record.node.is_some() {
+        cluster.release(id);
+    }
+    let masks = masks_of_pod(&mut cluster, profile, id, &record.pod.spec);
+    Asked { id, record, profile, cluster, masks }
+}
+
+/// Returns a requirement as a body.
+pub(super) fn failed(requirement: &Requirement) -> FailedRequirement {
+    FailedRequirement {
+        code: requirement.reason.code.as_str().into(),
+        plugin: requirement.plugin.into(),
+        subject: requirement.reason.subject.as_ref().map(ToString::to_string),
+        message: requirement.reason.message(),
+        is_static: is_static(requirement),
+    }
+}
+
+fn is_static(requirement: &Requirement) -> bool {
+    // Of resources the code says whether the node is too small even when empty.
+    requirement.code == Code::UnschedulableAndUnresolvable
+}
+
+fn all_failed(masks: &Masks, mask: u64) -> Vec<FailedRequirement> {
+    let mut all: Vec<_> = masks.requirements(mask).map(|(_, r)| failed(r)).collect();
+    all.sort();
+    all
+}
+
+/// Explains every node, the first `listed` by name one by one. `None` when the pod is not ours to place.
+pub(super) fn of_pod(root: &Root, namespace: &str, name: &str, listed: usize) -> Option<Exhaustive> {
+    let (id, record) = find(root, namespace, name).ok()?;
+    Some(exhaustive(root, &ask(root, id, record), listed))
+}
+
+fn exhaustive(root: &Root, asked: &Asked<'_>, listed: usize) -> Exhaustive {
+    let (masks, cluster) = (&asked.masks, &asked.cluster);
+    let total_nodes = cluster.present().len();
+    let of_pod = masks.pod.iter().flat_map(|cause| &cause.reasons);
+    let mut body = Exhaustive {
+        total_nodes,
+        pod_reasons: of_pod.map(bodies::reason).collect(),
+        truncated: masks.truncated || listed < total_nodes,
+        ..Exhaustive::default()
+    };
+    if masks.pod.is_some() {
+        return body;
+    }
+    let mut groups: BTreeMap<u64, Vec<NodeIdx>> = BTreeMap::new();
+    for node in cluster.by_name() {
+        groups.entry(masks.of(*node)).or_default().push(*node);
+    }
+    body.feasible_nodes = groups.remove(&0).map_or(0, |nodes| nodes.len());
+    body.codes = codes(root, asked, &groups);
+    let group = |(mask, nodes): (&u64, &Vec<NodeIdx>)| MaskGroup {
+        failed: all_failed(masks, *mask),
+        count: nodes.len(),
+        example_nodes: nodes.iter().take(3).map(|n| cluster.slot(*n).name.to_string()).collect(),
+    };
+    body.groups = groups.iter().map(group).collect();
+    body.groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.failed.cmp(&b.failed)));
+    let one = |node: &NodeIdx| {
+        let name = cluster.slot(*node).name.to_string();
+        (name, NodeRequirements { failed: all_failed(masks, masks.of(*node)) })
+    };
+    body.nodes = cluster.by_name().iter().take(listed).map(one).collect();
+    body
+}
+
+fn codes(
+    root: &Root,
+    asked: &Asked<'_>,
+    groups: &BTreeMap<u64, Vec<NodeIdx>>,
+) -> BTreeMap<String, CodeWeight> {
+    let in_gang = asked.record.pod.member_of().is_some();
+    let mut codes: BTreeMap<String, CodeWeight> = BTreeMap::new();
+    for (mask, nodes) in groups {
+        let mut of_mask: Vec<ReasonCode> =
+            asked.masks.requirements(*mask).map(|(_, r)| r.reason.code).collect();
+        of_mask.sort();
+        of_mask.dedup();
+        let is_sole = of_mask.len() == 1;
+        for code in of_mask {
+            let entry = codes.entry(code.as_str().into()).or_default();
+            entry.nodes_blocked += nodes.len();
+            if is_sole {
+                entry.sole_blocker_nodes += nodes.len();
+            }
+        }
+    }
+    if in_gang {
+        for (code, weight) in &mut codes {
+            weight.sole_blocker_slots = Some(sole_slots(root, asked, groups, code));
+        }
+    }
+    codes
+}
+
+/// Returns how many copies of the pod fit on the nodes that fail one code alone, when that code is left out: a
+/// resource is counted by what the other resources allow.
+fn sole_slots(root: &Root, asked: &Asked<'_>, groups: &BTreeMap<u64, Vec<NodeIdx>>, code: &str) -> usize {
+    let of_code = |mask: u64| asked.masks.requirements(mask).all(|(_, r)| r.reason.code.as_str() == code);
+    let nodes = groups.iter().filter(|(mask, _)| of_code(**mask)).flat_map(|(_, nodes)| nodes);
+    let spec = &asked.record.pod.spec;
+    let columns = root.cluster.columns();
+    let lacking = |mask: u64| -> Vec<Name> {
+        asked.masks.requirements(mask).filter_map(|(_, r)| r.reason.subject.clone()).collect()
+    };
+    nodes
+        .map(|node| {
+            let lacking = lacking(asked.masks.of(*node));
+            let counted = spec.requests.list.named().filter(|(name, _)| !lacking.contains(name));
+            let fits = counted.filter_map(|(name, amount)| {
+                let free = columns.free(*node, columns.find(&name)?);
+                usize::try_from(free / amount).ok()
+            });
+            fits.min().unwrap_or(1)
+        })
+        .sum()
+}
+
+/// Lists the `k` nodes nearest to taking a pod.
+pub(super) fn nearest(
+    root: &Root,
+    namespace: &str,
+    name: &str,
+    k: usize,
+    now: Now,
+) -> Result<Nearest, ReadError> {
+    let (id, record) = find(root, namespace, name)?;
+    let asked = ask(root, id, record);
+    let mut body = Nearest {
+        meta: of_root(root, now),
+        namespace: namespace.into(),
+        name: name.into(),
+        ..Nearest::default()
+    };
+    if let Some(cause) = &asked.masks.pod {
+        body.pod_reasons = cause.reasons.iter().map(bodies::reason).collect();
+        return Ok(body);
+    }
+    let mut nodes: Vec<(u64, bool, &Name, NodeIdx)> = Vec::new();
+    for node in asked.cluster.by_name() {
+        let mask = asked.masks.of(*node);
+        if mask == 0 {
+            body.feasible_nodes += 1;
+            continue;
+        }
+        let has_static = asked.masks.requirements(mask).any(|(_, r)| is_static(r));
+        nodes.push((distance(&asked, *node, mask), has_static, &asked.cluster.slot(*node).name, *node));
+    }
+    nodes.sort_unstable();
+    for (distance, has_static, name, node) in nodes.into_iter().take(k) {
+        let mask = asked.masks.of(node);
+        body.nodes.push(NearNode {
+            node: name.to_string(),
+            distance: distance as f64 / 1000.0,
+            failed: all_failed(&asked.masks, mask),
+            shortfalls: shortfalls(&asked, node, mask),
+            would_free: if has_static { None } else { would_free(root, &asked, node, now) },
+        });
+    }
+    Ok(body)
+}
+
+/// Returns how far a node is from taking the pod, in thousandths.
+pub(super) fn distance(asked: &Asked<'_>, node: NodeIdx, mask: u64) -> u64 {
+    let of = |(_, requirement): (usize, &Requirement)| {
+        let weight = if is_static(requirement) { 2000 } else { 1000 };
+        let missing = missing(asked, node, requirement).map_or(0, |(requested, available)| {
+            let lacking = u128::try_from(requested - available).unwrap_or(0) * 1000;
+            u64::try_from(lacking / requested.max(1) as u128).unwrap_or(u64::MAX / 4)
+        });
+        weight + missing
+    };
+    asked.masks.requirements(mask).map(of).sum()
+}
+
+/// Returns requested and available of a resource that a node lacks.
+pub(super) fn missing(asked: &Asked<'_>, node: NodeIdx, requirement: &Requirement) -> Option<(i64, i64)> {
+    if requirement.reason.code != ReasonCode::InsufficientResource {
+        return None;
+    }
+    let name = requirement.reason.subject.as_ref()?;
+    let requested = asked.record.pod.spec.requests.list.named().find(|(n, _)| n == name)?.1;
+    let columns = asked.cluster.columns();
+    let available = columns.find(name).map_or(0, |resource| columns.free(node, resource));
+    Some((requested, available))
+}
+
+fn shortfalls(asked: &Asked<'_>, node: NodeIdx, mask: u64) -> Vec<Shortfall> {
+    let all = asked.masks.requirements(mask).filter_map(|(_, requirement)| {
+        let (requested, available) = missing(asked, node, requirement)?;
+        let resource = requirement.reason.subject.clone()?;
+        Some(shortfall(&resource, requested, available, &asked.cluster.slot(node).name))
+    });
+    all.collect()
+}
+
+/// Returns the pods without which the node takes the pod, tried out.
+fn would_free(root: &Root, asked: &Asked<'_>, node: NodeIdx, now: Now) -> Option<Vec<String>> {
+    let victims = victims_on(asked, node)?;
+    let mut aside = free_of(root, asked, now);
+    for key in &victims {
+        aside.edit(&Edit::DeletePod(key.clone())).ok()?;
+    }
+    aside.place_copy(&single(&asked.record.pod))?;
+    Some(victims.iter().map(ToString::to_string).collect())
+}

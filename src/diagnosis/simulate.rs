@@ -1,0 +1,191 @@
+//! Answers what-if questions as bodies. What is planned, and how: `cycle::whatif`.
+
+use std::collections::BTreeSet;
+
+use pellucid_api::rest::gang_explain::GangVerdict as VerdictBody;
+use pellucid_api::rest::simulate::{
+    SimulatedGang, SimulatedPlacement, SimulatedRefusal, SimulatedVictim, Simulation, StateHash,
+};
+
+use super::explain::{group_body, summary};
+use super::meta::of_root;
+use super::root::Root;
+use super::score_views;
+use crate::cycle::Refusal;
+use crate::cycle::gangs::GangOutcome;
+use crate::cycle::whatif::{Aside, Edit, EditError, Fate};
+use crate::framework::bodies;
+use crate::framework::endpoint::ReadError;
+use crate::model::{GangKey, Now, PodKey};
+
+/// A question, decoded.
+#[derive(Clone, Debug, Default)]
+pub struct Question {
+    /// Changes, in order.
+    pub edits: Vec<Edit>,
+    /// Pending pods to plan besides those that are changed.
+    pub pods: Vec<PodKey>,
+    /// Gangs whose pending members are planned.
+    pub gangs: Vec<GangKey>,
+    /// Whether victims go at once.
+    pub evict: bool,
+    /// Rows of score tables.
+    pub scores: usize,
+}
+
+/// Plans it.
+pub fn simulate(root: &Root, question: &Question, now: Now) -> Result<Simulation, ReadError> {
+    let aside = plan(root, question, now)?;
+    let mut body = Simulation {
+        meta: of_root(root, now),
+        state_hash: state_hash(root, now).hash,
+        ..Simulation::default()
+    };
+    body.meta.truncated = aside.truncated;
+    for (key, fate) in aside.outcomes() {
+        match fate {
+            Fate::Placed { node, stage, placement } => body.placements.push(SimulatedPlacement {
+                pod: key.to_string(),
+                node: node.to_string(),
+                stage: stage.as_str().into(),
+                score: placement.and_then(|p| p.score),
+                feasible_nodes: placement.map_or(0, |p| p.feasible as usize),
+            }),
+            Fate::Refused(refusal) => body.refused.push(refused(key, refusal)),
+            Fate::NotTried => body.refused.push(not_tried(&aside, key, "Not planned.")),
+            Fate::Gone => body.refused.push(not_tried(&aside, key, "It is not there, or not ours to place.")),
+        }
+    }
+    body.gangs = gangs(&aside);
+    let victims = aside.evicted().iter().map(|victim| SimulatedVictim {
+        pod: victim.pod.to_string(),
+        node: victim.node.to_string(),
+        preemptor: victim.preemptor.to_string(),
+    });
+    body.victims = victims.collect();
+    body.victims.sort_by(|a, b| a.pod.cmp(&b.pod));
+    body.victims.dedup();
+    let tables = aside.steps().iter().flat_map(|step| step.all()).filter_map(|step| step.table.as_ref());
+    body.scores = tables.map(|table| score_views::body(root, table, now)).collect();
+    Ok(body)
+}
+
+/// Plans a question on a copy of a root.
+pub(super) fn plan(root: &Root, question: &Question, now: Now) -> Result<Aside, ReadError> {
+    check(root, question)?;
+    let mut aside = Aside::with_weights(root, &question.edits, now);
+    aside.record_scores(question.scores);
+    for edit in &question.edits {
+        aside.edit(edit).map_err(misfit)?;
+    }
+    for key in &question.pods {
+        if !aside.ask(key) {
+            return Err(ReadError::NotFound {
+                code: "PodNotFound",
+                message: format!("include: pod {key} is not known, or not pending"),
+            });
+        }
+    }
+    for key in &question.gangs {
+        if aside.ask_gang(key) == 0 {
+            let message = format!("includeGangs: gang {key} is not known, or has no pending pods");
+            return Err(ReadError::NotFound { code: "GangNotFound", message });
+        }
+    }
+    aside.plan(question.evict);
+    Ok(aside)
+}
+
+fn misfit(error: EditError) -> ReadError {
+    ReadError::BadRequest { code: "InvalidEdit", message: format!("edits: {error}") }
+}
+
+fn check(root: &Root, question: &Question) -> Result<(), ReadError> {
+    for edit in &question.edits {
+        if let Edit::SetWeight { plugin, .. } = edit {
+            let scores = root.profiles.iter().flat_map(|p| &p.score).any(|e| e.plugin.name() == &**plugin);
+            if !scores {
+                let message = format!("edits: setWeight: no profile scores with a plugin {plugin}");
+                return Err(ReadError::BadRequest { code: "InvalidEdit", message });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn refused(key: &PodKey, refusal: &Refusal) -> SimulatedRefusal {
+    let of_pod = refusal.pod_cause.iter().flat_map(|c| &c.reasons);
+    SimulatedRefusal {
+        pod: key.to_string(),
+        summary: summary(refusal, None),
+        message: refusal.message().to_string(),
+        total_nodes: refusal.total_nodes,
+        not_evaluated: refusal.not_evaluated,
+        node_groups: refusal.groups.iter().map(group_body).collect(),
+        pod_reasons: of_pod.map(bodies::reason).collect(),
+    }
+}
+
+/// A member of a gang that was not asked is explained by its gang.
+fn not_tried(aside: &Aside, key: &PodKey, otherwise: &str) -> SimulatedRefusal {
+    let cluster = aside.scheduler().cluster();
+    let gang = cluster.find_pod(key).and_then(|id| cluster.pod(id)?.pod.member_of().cloned());
+    let summary = match gang.as_ref().and_then(|gang| verdict(aside, gang)) {
+        Some(verdict) => format!("Not placed: {}. {}", verdict.message, verdict.remedy),
+        None => otherwise.to_string(),
+    };
+    let total_nodes = cluster.present().len();
+    SimulatedRefusal {
+        pod: key.to_string(),
+        message: summary.clone(),
+        summary,
+        total_nodes,
+        not_evaluated: total_nodes,
+        ..SimulatedRefusal::default()
+    }
+}
+
+fn gangs(aside: &Aside) -> Vec<SimulatedGang> {
+    let cluster = aside.scheduler().cluster();
+    let pods = aside.outcomes().filter_map(|(key, _)| cluster.pod(cluster.find_pod(key)?));
+    let keys: BTreeSet<GangKey> = pods.filter_map(|record| record.pod.member_of().cloned()).collect();
+    let gang = |key: &GangKey| {
+        let gang = cluster.gangs().get(key)?;
+        let counts = &gang.counts;
+        let has_quorum = gang.definition.undefined.is_none() && gang.is_satisfied();
+        Some(SimulatedGang {
+            gang: key.to_string(),
+            min: gang.definition.min,
+            placed: counts.waiting + counts.permitted + counts.bound,
+            has_quorum,
+            verdict: if has_quorum { None } else { verdict(aside, key) },
+        })
+    };
+    keys.iter().filter_map(gang).collect()
+}
+
+fn verdict(aside: &Aside, key: &GangKey) -> Option<VerdictBody> {
+    let verdict = aside.gang_verdict(key)?;
+    let refusal = match &verdict.outcome {
+        GangOutcome::Refused(refusal) | GangOutcome::Waiting { refusal, .. } => refusal,
+        _ => return None,
+    };
+    let entry = refusal.code.entry();
+    Some(VerdictBody {
+        code: refusal.code.as_str().into(),
+        message: refusal.message.to_string(),
+        remedy: entry.remedy.into(),
+        resolver: entry.resolver.as_str().into(),
+    })
+}
+
+/// Returns the hash of a root's state: nodes, pods with their places, nominations, by name.
+pub fn state_hash(root: &Root, now: Now) -> StateHash {
+    let (hash, pods) = root.cluster.content_hash();
+    StateHash {
+        meta: of_root(root, now),
+        hash: format!("{hash:016x}"),
+        nodes: root.cluster.present().len(),
+        pods,
+    }
+}

@@ -1,0 +1,87 @@
+//! The reads that compute: what would help, what comes nearest, how much would fit. As data, like `reads`.
+
+use pellucid_api::rest::{BodySchema, simulate, suggestions as bodies};
+
+use super::reads::{RootRead, number, param};
+use super::{feasibility, requirements, simulate as simulating, suggestions};
+use crate::framework::endpoint::{PathParams, Query, QueryKind};
+
+const MAX: &[Query] =
+    &[Query::new("max", QueryKind::Integer, "How many fixes to look for; 5 without it, at most 20")];
+const NEAREST: &[Query] =
+    &[Query::new("k", QueryKind::Integer, "How many nodes to list; 5 without it, at most 100")];
+const COPIES: &[Query] = &[Query::new(
+    "copies",
+    QueryKind::Integer,
+    "Count copies up to this many; 10000 without it, at most that",
+)];
+
+fn namespaced(params: &PathParams) -> (&str, &str) {
+    (param(params, "namespace"), param(params, "name"))
+}
+
+const FIXES: &[(&str, &str)] = &[("Cost", "/cost"), ("Fix", "/text"), ("Node", "/node")];
+
+/// Returns them.
+pub(super) fn suggestion_reads() -> Vec<RootRead> {
+    vec![
+        RootRead::new(
+            "/apis/v1/explain/pods/:namespace/:name/suggestions",
+            "explain",
+            "What would make a pod fit: minimal conflicts, and changes that were tried out",
+            BodySchema::of::<bodies::Suggestions>(),
+            |root, params, now| {
+                let (namespace, name) = namespaced(params);
+                suggestions::of_pod(root, namespace, name, number(params, "max", 5).min(20), now)
+            },
+        )
+        .rows("/fixes", FIXES)
+        .query(MAX)
+        .not_found("PodNotFound"),
+        RootRead::new(
+            "/apis/v1/explain/gangs/:namespace/:name/suggestions",
+            "explain",
+            "What would give a gang its quorum: changes that were tried out for the whole group",
+            BodySchema::of::<bodies::Suggestions>(),
+            |root, params, now| {
+                let (namespace, name) = namespaced(params);
+                suggestions::of_gang(root, namespace, name, number(params, "max", 5).min(20), now)
+            },
+        )
+        .rows("/fixes", FIXES)
+        .query(MAX)
+        .not_found("GangNotFound"),
+        RootRead::new(
+            "/apis/v1/explain/pods/:namespace/:name/nearest",
+            "explain",
+            "The nodes nearest to taking a pod, what each lacks, and the pods that would have to go",
+            BodySchema::of::<bodies::Nearest>(),
+            |root, params, now| {
+                let (namespace, name) = namespaced(params);
+                requirements::nearest(root, namespace, name, number(params, "k", 5).min(100), now)
+            },
+        )
+        .rows("/nodes", &[("Node", "/node"), ("Distance", "/distance"), ("Fails", "/failed/0/message")])
+        .query(NEAREST)
+        .not_found("PodNotFound"),
+        RootRead::new(
+            "/apis/v1/explain/pods/:namespace/:name/feasibility",
+            "explain",
+            "Never or not now: how many copies of a pod fit now and on empty nodes, and the largest that fits",
+            BodySchema::of::<bodies::Feasibility>(),
+            |root, params, now| {
+                let (namespace, name) = namespaced(params);
+                feasibility::of_pod(root, namespace, name, number(params, "copies", 10_000), now)
+            },
+        )
+        .query(COPIES)
+        .not_found("PodNotFound"),
+        RootRead::new(
+            "/apis/v1/statehash",
+            "simulate",
+            "One number for the state: nodes, pods with their places, nominations",
+            BodySchema::of::<simulate::StateHash>(),
+            |root, _, now| Ok(simulating::state_hash(root, now)),
+        ),
+    ]
+}

@@ -1,0 +1,123 @@
+//! What would make a pending pod fit, or give a gang its quorum: changes that were tried out before they are told.
+//!
+//! For one pod: requirements that a node fails are what must be relaxed there, so the smallest sets of failed
+//! requirements are the candidates (`search`). A candidate is made of `parts`, planned on a copy of the state, and
+//! loses every part without which it still works. `conflicts` finds requirements that no node satisfies together,
+//! `gangs` looks for changes that give a quorum its places. A reason without a part here (a volume that is missing,
+//! a claim) has a remedy in words only.
+
+mod conflicts;
+mod gangs;
+mod parts;
+mod search;
+
+use pellucid_api::rest::simulate::EditBody;
+use pellucid_api::rest::suggestions::{Fix, FixPart, Suggestions};
+
+pub(super) use parts::{exact, victims_on};
+
+use super::meta::of_root;
+use super::requirements::{ask, find};
+use super::root::Root;
+use crate::cycle::whatif::Target;
+use crate::framework::endpoint::ReadError;
+use crate::model::{GangKey, Now};
+use parts::Part;
+
+/// Suggests changes for a pod.
+pub(super) fn of_pod(
+    root: &Root,
+    namespace: &str,
+    name: &str,
+    most: usize,
+    now: Now,
+) -> Result<Suggestions, ReadError> {
+    let (id, record) = find(root, namespace, name)?;
+    let mut body = Suggestions {
+        meta: of_root(root, now),
+        namespace: namespace.into(),
+        name: name.into(),
+        fits_now: record.node.is_some(),
+        ..Suggestions::default()
+    };
+    if body.fits_now {
+        return Ok(body);
+    }
+    let asked = ask(root, id, record);
+    body.conflicts = conflicts::conflicts(&asked.masks, asked.cluster.present());
+    body.meta.truncated = asked.masks.truncated;
+    let found = search::fixes(root, &asked, most, now);
+    body.fits_now = found.fits_now;
+    body.fixes = found.fixes.into_iter().map(|fix| fix_body(fix.parts, fix.node, None)).collect();
+    if body.fixes.is_empty() && !body.fits_now {
+        body.note = Some(match &asked.masks.pod {
+            _ if record.pod.member_of().is_some() => {
+                let gang = record.pod.member_of().map(ToString::to_string).unwrap_or_default();
+                format!("It is placed with its gang; see /apis/v1/explain/gangs/{gang}/suggestions.")
+            }
+            Some(cause) => {
+                let remedy = cause.reasons.first().map_or("", |r| r.code.entry().remedy);
+                format!("No change that can be tried out here helps: {}. {remedy}", cause.message())
+            }
+            None => "No change that can be tried out here helps; see the reasons' remedies.".into(),
+        });
+    }
+    Ok(body)
+}
+
+/// Suggests changes for a gang.
+pub(super) fn of_gang(
+    root: &Root,
+    namespace: &str,
+    name: &str,
+    most: usize,
+    now: Now,
+) -> Result<Suggestions, ReadError> {
+    let key = GangKey::new(namespace, name);
+    let gang = root.cluster.gangs().get(&key).ok_or_else(|| ReadError::NotFound {
+        code: "GangNotFound",
+        message: format!("cannot find gang {key}"),
+    })?;
+    let mut body = Suggestions {
+        meta: of_root(root, now),
+        namespace: namespace.into(),
+        name: name.into(),
+        fits_now: gang.is_satisfied(),
+        slots_missing: Some(gang.need()),
+        ..Suggestions::default()
+    };
+    if body.fits_now {
+        return Ok(body);
+    }
+    let found = gangs::fixes(root, &key, most, now);
+    body.conflicts = found.conflicts;
+    body.fits_now = found.fits_now;
+    body.fixes = found.fixes.into_iter().map(|fix| fix_body(fix.parts, fix.node, fix.slots)).collect();
+    body.note = found.note;
+    Ok(body)
+}
+
+fn fix_body(mut parts: Vec<Part>, node: Option<String>, slots: Option<u32>) -> Fix {
+    parts.sort_by(|a, b| a.cost.cmp(&b.cost).then_with(|| a.text.cmp(&b.text)));
+    let texts: Vec<&str> = parts.iter().map(|part| part.text.as_str()).collect();
+    let text = texts.join(", and ");
+    let edits: Vec<EditBody> = parts.iter().map(|part| part.body.clone()).collect();
+    let cost = parts.iter().map(|part| part.cost).sum();
+    let parts = parts.into_iter().map(|part| FixPart {
+        text: part.text,
+        edit: part.body,
+        command: part.command,
+        recreate: part.recreate,
+        resolver: part.resolver.as_str().into(),
+        cost: part.cost,
+    });
+    Fix { text, cost, verified: true, node, slots, parts: parts.collect(), edits }
+}
+
+/// Returns the target as the fields of an edit's body.
+fn names_of(of: &Target) -> (Option<String>, Option<String>) {
+    match of {
+        Target::Pod(key) => (Some(key.to_string()), None),
+        Target::Gang(key) => (None, Some(key.to_string())),
+    }
+}

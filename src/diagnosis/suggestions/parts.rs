@@ -1,0 +1,374 @@
+//! What relaxes one failed requirement on one node: an edit that can be tried out, how it is done for real, and how
+//! hard that is.
+
+use pellucid_api::reason::{ReasonCode, Resolver};
+use pellucid_api::rest::simulate::{
+    AddToleration, CopyNode, EditBody, LabelNode, PodsOf, RemoveTaint, SetRequest, TaintOf,
+};
+use serde_json::json;
+
+use super::names_of;
+use crate::cycle::exhaustive::{Requirement, masks_of_pod_on};
+use crate::cycle::whatif::{Edit, Target};
+use crate::diagnosis::requirements::{Asked, missing};
+use crate::model::quantity::{format_amount, format_milli};
+use crate::model::taint::{Taint, TaintEffect, tolerated};
+use crate::model::{Name, NodeIdx, PodId, PodKey, PodSpec};
+
+/// The most pods that a fix takes away.
+const MOST_VICTIMS: usize = 8;
+
+/// One part of a fix.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub(super) edit: Edit,
+    pub(super) body: EditBody,
+    pub(super) text: String,
+    pub(super) command: Option<String>,
+    pub(super) recreate: bool,
+    pub(super) resolver: Resolver,
+    pub(super) cost: u32,
+}
+
+/// Whose side gives way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// The pod is changed.
+    Pod,
+    /// The cluster is changed.
+    Cluster,
+}
+
+/// Returns what relaxes a requirement on a node, on one side or, when that side has nothing, the other.
+pub(super) fn relax(
+    asked: &Asked<'_>,
+    of: &Target,
+    node: NodeIdx,
+    requirement: &Requirement,
+    side: Side,
+) -> Option<Vec<Part>> {
+    let pod = || of_pod(asked, of, node, requirement).map(|part| vec![part]);
+    let cluster = || of_cluster(asked, node, requirement);
+    match side {
+        Side::Pod => pod().or_else(cluster),
+        Side::Cluster => cluster().or_else(pod),
+    }
+}
+
+/// Changes of the pod.
+pub(super) fn of_pod(
+    asked: &Asked<'_>,
+    of: &Target,
+    node: NodeIdx,
+    requirement: &Requirement,
+) -> Option<Part> {
+    match requirement.reason.code {
+        ReasonCode::InsufficientResource => {
+            let (_, available) = missing(asked, node, requirement)?;
+            let resource = requirement.reason.subject.as_ref()?;
+            (available > 0).then(|| set_request(&asked.record.pod.spec, of, resource, available))
+        }
+        ReasonCode::UntoleratedTaint => Some(tolerate(asked, of, taint_of(asked, node, requirement)?)),
+        ReasonCode::NodeAffinityMismatch | ReasonCode::NodeNameMismatch => Some(drop_part(
+            of,
+            Edit::DropNodeAffinity,
+            EditBody::DropNodeAffinity,
+            "let it run on other nodes (no nodeSelector, no required node affinity)",
+            45,
+        )),
+        ReasonCode::HostPortConflict => {
+            Some(drop_part(of, Edit::DropHostPorts, EditBody::DropHostPorts, "take no host port", 45))
+        }
+        _ => match requirement.plugin {
+            "PodTopologySpread" => Some(drop_part(
+                of,
+                Edit::RelaxSpread,
+                EditBody::RelaxSpread,
+                "only prefer to be spread (whenUnsatisfiable: ScheduleAnyway)",
+                40,
+            )),
+            "InterPodAffinity" => affinity(asked, of, requirement),
+            _ => None,
+        },
+    }
+}
+
+fn affinity(asked: &Asked<'_>, of: &Target, requirement: &Requirement) -> Option<Part> {
+    let spec = &asked.record.pod.spec;
+    match requirement.reason.code {
+        ReasonCode::PodAffinityMismatch if !spec.pod_affinity.required.is_empty() => Some(drop_part(
+            of,
+            Edit::DropPodAffinity,
+            EditBody::DropPodAffinity,
+            "require no other pods beside it (no required podAffinity)",
+            50,
+        )),
+        ReasonCode::PodAntiAffinityConflict if !spec.pod_anti_affinity.required.is_empty() => {
+            Some(drop_part(
+                of,
+                Edit::DropPodAntiAffinity,
+                EditBody::DropPodAntiAffinity,
+                "bear other pods near it (no required podAntiAffinity)",
+                50,
+            ))
+        }
+        _ => None,
+    }
+}
+
+fn drop_part(
+    of: &Target,
+    edit: fn(Target) -> Edit,
+    body: fn(PodsOf) -> EditBody,
+    text: &str,
+    cost: u32,
+) -> Part {
+    let (pod, gang) = names_of(of);
+    Part {
+        edit: edit(of.clone()),
+        body: body(PodsOf { pod, gang }),
+        text: text.into(),
+        command: None,
+        recreate: true,
+        resolver: Resolver::PodOwner,
+        cost,
+    }
+}
+
+/// Pods are held by gates.
+pub(super) fn remove_gates(of: &Target, gates: &[Name]) -> Part {
+    let (pod, gang) = names_of(of);
+    let command = match of {
+        Target::Pod(key) => Some(patch(key, &json!([{"op": "remove", "path": "/spec/schedulingGates"}]))),
+        Target::Gang(_) => None,
+    };
+    let names: Vec<&str> = gates.iter().map(Name::as_str).collect();
+    Part {
+        edit: Edit::RemoveGates(of.clone()),
+        body: EditBody::RemoveGates(PodsOf { pod, gang }),
+        text: format!("remove the scheduling gates {}", names.join(", ")),
+        command,
+        recreate: false,
+        resolver: Resolver::PodOwner,
+        cost: 5,
+    }
+}
+
+/// Returns an amount as a manifest says it, without rounding.
+pub(in crate::diagnosis) fn exact(resource: &str, amount: i64) -> String {
+    if resource == "cpu" { format_milli(amount) } else { amount.to_string() }
+}
+
+/// Pods request less of a resource.
+pub(super) fn set_request(spec: &PodSpec, of: &Target, resource: &Name, amount: i64) -> Part {
+    let requested = spec.requests.list.named().find(|(n, _)| n == resource).map_or(0, |(_, amount)| amount);
+    let (pod, gang) = names_of(of);
+    let body = SetRequest { pod, gang, resource: resource.to_string(), amount: exact(resource, amount) };
+    // The part of the request that goes, in per cent, makes it harder.
+    let cut =
+        u32::try_from((requested - amount).max(0) as i128 * 40 / i128::from(requested.max(1))).unwrap_or(40);
+    let (from, to) = (format_amount(resource, requested), format_amount(resource, amount));
+    Part {
+        edit: Edit::SetRequest { of: of.clone(), resource: resource.clone(), amount },
+        body: EditBody::SetRequest(body),
+        text: format!("request {to} of {resource} instead of {from}"),
+        command: None,
+        recreate: true,
+        resolver: Resolver::PodOwner,
+        cost: 40 + cut,
+    }
+}
+
+fn taint_of<'a>(asked: &'a Asked<'_>, node: NodeIdx, requirement: &Requirement) -> Option<&'a Taint> {
+    let subject = requirement.reason.subject.as_ref()?;
+    let taints = &asked.cluster.node(node)?.taints;
+    let tolerations = &asked.record.pod.spec.tolerations;
+    taints.iter().filter(|t| !tolerated(tolerations, t)).find(|t| {
+        let value = if t.value.is_empty() { String::new() } else { format!("={}", t.value) };
+        **subject == *format!("{}{value}:{}", t.key, t.effect.as_str())
+    })
+}
+
+/// Pods tolerate a taint. A pod that runs or waits may gain tolerations.
+fn tolerate(asked: &Asked<'_>, of: &Target, taint: &Taint) -> Part {
+    let (pod, gang) = names_of(of);
+    let body = TaintOf {
+        key: taint.key.to_string(),
+        value: taint.value.to_string(),
+        effect: Some(taint.effect.as_str().into()),
+    };
+    let toleration = json!({
+        "key": &*taint.key, "operator": "Equal", "value": &*taint.value, "effect": taint.effect.as_str(),
+    });
+    let command = match of {
+        Target::Pod(key) if asked.record.pod.spec.tolerations.is_empty() => {
+            Some(patch(key, &json!([{"op": "add", "path": "/spec/tolerations", "value": [toleration]}])))
+        }
+        Target::Pod(key) => {
+            Some(patch(key, &json!([{"op": "add", "path": "/spec/tolerations/-", "value": toleration}])))
+        }
+        Target::Gang(_) => None,
+    };
+    Part {
+        edit: Edit::AddToleration { of: of.clone(), taint: taint.clone() },
+        body: EditBody::AddToleration(AddToleration { pod, gang, taint: body }),
+        text: format!("tolerate taint {}", taint_text(taint)),
+        command,
+        recreate: false,
+        resolver: Resolver::PodOwner,
+        cost: 20,
+    }
+}
+
+fn patch(key: &PodKey, patch: &serde_json::Value) -> String {
+    format!("kubectl -n {} patch pod {} --type=json -p '{patch}'", key.namespace, key.name)
+}
+
+fn taint_text(taint: &Taint) -> String {
+    let value = if taint.value.is_empty() { String::new() } else { format!("={}", taint.value) };
+    format!("{}{value}:{}", taint.key, taint.effect.as_str())
+}
+
+/// Changes of the cluster.
+pub(super) fn of_cluster(asked: &Asked<'_>, node: NodeIdx, requirement: &Requirement) -> Option<Vec<Part>> {
+    let name = &asked.cluster.slot(node).name;
+    match requirement.reason.code {
+        ReasonCode::NodeUnschedulable => Some(vec![uncordon(name)]),
+        ReasonCode::UntoleratedTaint => Some(vec![remove_taint(name, taint_of(asked, node, requirement)?)]),
+        ReasonCode::NodeAffinityMismatch => label(asked, node),
+        _ => {
+            let victims = victims_on(asked, node)?;
+            Some(victims.into_iter().map(|key| delete_pod(asked, key)).collect())
+        }
+    }
+}
+
+/// A node is open again.
+pub(super) fn uncordon(node: &Name) -> Part {
+    Part {
+        edit: Edit::Uncordon(node.clone()),
+        body: EditBody::Uncordon(node.to_string()),
+        text: format!("uncordon node {node}"),
+        command: Some(format!("kubectl uncordon {node}")),
+        recreate: false,
+        resolver: Resolver::ClusterAdmin,
+        cost: 10,
+    }
+}
+
+/// A node loses a taint.
+pub(super) fn remove_taint(node: &Name, taint: &Taint) -> Part {
+    if &*taint.key == "node.kubernetes.io/unschedulable" && taint.effect == TaintEffect::NoSchedule {
+        return uncordon(node);
+    }
+    let body = RemoveTaint {
+        node: node.to_string(),
+        key: taint.key.to_string(),
+        effect: Some(taint.effect.as_str().into()),
+    };
+    Part {
+        edit: Edit::RemoveTaint { node: node.clone(), key: taint.key.clone(), effect: Some(taint.effect) },
+        body: EditBody::RemoveTaint(body),
+        text: format!("remove taint {} from node {node}", taint_text(taint)),
+        command: Some(format!("kubectl taint nodes {node} {}:{}-", taint.key, taint.effect.as_str())),
+        recreate: false,
+        resolver: Resolver::ClusterAdmin,
+        cost: 30,
+    }
+}
+
+/// Labels that a `nodeSelector` asks for. Affinity terms may ask for anything and are left alone.
+fn label(asked: &Asked<'_>, node: NodeIdx) -> Option<Vec<Part>> {
+    let affinity = &asked.record.pod.spec.affinity;
+    let object = asked.cluster.node(node)?;
+    if affinity.required.is_some() {
+        return None;
+    }
+    let name = &object.name;
+    let missing = affinity.selector.iter().filter(|(key, value)| object.labels.get(key) != Some(value));
+    let part = |(key, value): &(Name, Name)| Part {
+        edit: Edit::LabelNode { node: name.clone(), key: key.clone(), value: value.clone() },
+        body: EditBody::LabelNode(LabelNode {
+            node: name.to_string(),
+            key: key.to_string(),
+            value: value.to_string(),
+        }),
+        text: format!("label node {name} with {key}={value}"),
+        command: Some(format!("kubectl label nodes {name} {key}={value} --overwrite")),
+        recreate: false,
+        resolver: Resolver::ClusterAdmin,
+        cost: 25,
+    };
+    let parts: Vec<Part> = missing.map(part).collect();
+    (!parts.is_empty()).then_some(parts)
+}
+
+fn delete_pod(asked: &Asked<'_>, key: PodKey) -> Part {
+    let record = asked.cluster.find_pod(&key).and_then(|id| asked.cluster.pod(id));
+    let is_higher = record.is_some_and(|r| r.pod.priority > asked.record.pod.priority);
+    Part {
+        text: format!("let pod {key} go"),
+        command: Some(format!("kubectl -n {} delete pod {}", key.namespace, key.name)),
+        body: EditBody::DeletePod(key.to_string()),
+        edit: Edit::DeletePod(key),
+        recreate: false,
+        resolver: Resolver::ClusterAdmin,
+        cost: if is_higher { 100 } else { 60 },
+    }
+}
+
+/// Another node like one that is there.
+pub(super) fn copy_node(like: &Name, number: usize) -> Part {
+    let name = format!("{like}-copy-{number}");
+    Part {
+        edit: Edit::CopyNode { node: like.clone(), name: Name::new(&name) },
+        body: EditBody::CopyNode(CopyNode { node: like.to_string(), name: name.clone() }),
+        text: format!("add a node like {like}"),
+        command: None,
+        recreate: false,
+        resolver: Resolver::ClusterAdmin,
+        cost: 120,
+    }
+}
+
+/// Returns the fewest pods it finds that must leave a node so that it takes the pod; `None` when that does not help,
+/// or more than a few would have to. Pods of low priority go first, of one priority the largest.
+pub(in crate::diagnosis) fn victims_on(asked: &Asked<'_>, node: NodeIdx) -> Option<Vec<PodKey>> {
+    let mut cluster = asked.cluster.fork();
+    let spec = asked.record.pod.spec.clone();
+    let movable = |id: &PodId| {
+        cluster.pod(*id).is_some_and(|r| !r.pod.deleting && !r.pod.is_static && r.node == Some(node))
+    };
+    let mut pods: Vec<PodId> = cluster.slot(node).pods.iter().copied().filter(movable).collect();
+    pods.sort_by_cached_key(|id| {
+        cluster.pod(*id).map(|r| {
+            let requests = &r.pod.spec.requests.list;
+            (r.pod.priority, std::cmp::Reverse(requests.milli_cpu), r.pod.key.clone())
+        })
+    });
+    let profile = asked.profile;
+    let fits = |cluster: &mut crate::cluster::Cluster| {
+        let masks = masks_of_pod_on(cluster, profile, (asked.id, &spec), &[node]);
+        masks.pod.is_none() && masks.of(node) == 0
+    };
+    let mut gone: Vec<PodId> = Vec::new();
+    let mut all = pods.iter();
+    while !fits(&mut cluster) {
+        let id = *all.next()?;
+        cluster.release(id);
+        gone.push(id);
+    }
+    // Those that went in vain come back, the last first.
+    let mut needed: Vec<PodId> = Vec::new();
+    for id in gone.into_iter().rev() {
+        cluster.place(id, node, crate::cluster::Stage::Bound);
+        if !fits(&mut cluster) {
+            cluster.release(id);
+            needed.push(id);
+        }
+    }
+    let keys = needed.iter().filter_map(|id| cluster.pod(*id).map(|r| r.pod.key.clone()));
+    let mut keys: Vec<PodKey> = keys.collect();
+    keys.sort();
+    (!keys.is_empty() && keys.len() <= MOST_VICTIMS).then_some(keys)
+}

@@ -1,0 +1,285 @@
+//! Looks for changes that make one pod fit: candidates from the nodes nearest to taking it, each tried out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::parts::{Part, Side, copy_node, relax, remove_gates};
+use crate::cluster::Cluster;
+use crate::cycle::exhaustive::{Requirement, masks_of_pod_on};
+use crate::cycle::whatif::{Aside, Edit, Fate, Target};
+use crate::diagnosis::requirements::{Asked, distance};
+use crate::diagnosis::root::Root;
+use crate::framework::Code;
+use crate::model::{Name, NodeIdx, Now, PodKey};
+use pellucid_api::reason::ReasonCode;
+
+/// Nodes from which candidates are made, each the nearest of those that fail the same.
+const MOST_NODES: usize = 12;
+/// Rounds of relaxing what a node still fails.
+const MOST_ROUNDS: usize = 4;
+/// Plans of one search.
+const MOST_PLANS: usize = 300;
+
+/// A change that was tried out.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    pub(super) parts: Vec<Part>,
+    pub(super) node: Option<String>,
+    pub(super) slots: Option<u32>,
+}
+
+/// What a search found.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) fits_now: bool,
+    pub(super) fixes: Vec<Candidate>,
+}
+
+/// Searches, the easiest changes first.
+pub(super) fn fixes(root: &Root, asked: &Asked<'_>, most: usize, now: Now) -> Found {
+    let mut search = Search { root, asked, of: Target::Pod(asked.record.pod.key.clone()), now, plans: 0 };
+    if search.place(&[]).is_some() {
+        return Found { fits_now: true, ..Found::default() };
+    }
+    let mut found: Vec<Candidate> = Vec::new();
+    for parts in search.candidates() {
+        if found.len() >= most || search.plans >= MOST_PLANS {
+            break;
+        }
+        if found.iter().any(|known| is_no_better(&parts, &known.parts)) {
+            continue;
+        }
+        let Some((parts, node)) = search.shrunk(parts) else { continue };
+        if found.iter().any(|known| is_no_better(&parts, &known.parts)) {
+            continue;
+        }
+        found.push(Candidate { parts, node: Some(node), slots: None });
+    }
+    found.sort_by_cached_key(|fix| (cost(&fix.parts), edits_of(&fix.parts)));
+    Found { fits_now: false, fixes: found }
+}
+
+/// Whether a change does all kinds of things that a known one does, and more or the same: somebody who reads the
+/// known one, on whichever node, learns nothing from it. A request that may stay larger is something to learn.
+pub(super) fn is_no_better(parts: &[Part], known: &[Part]) -> bool {
+    known.iter().all(|k| {
+        parts.iter().any(|part| match (&part.edit, &k.edit) {
+            (
+                Edit::SetRequest { resource, amount, .. },
+                Edit::SetRequest { resource: other, amount: enough, .. },
+            ) => resource == other && amount <= enough,
+            (edit, other) => std::mem::discriminant(edit) == std::mem::discriminant(other),
+        })
+    })
+}
+
+/// Returns the sum of the parts' costs.
+pub(super) fn cost(parts: &[Part]) -> u32 {
+    parts.iter().map(|part| part.cost).sum()
+}
+
+/// Returns the edits as texts, to compare them.
+pub(super) fn edits_of(parts: &[Part]) -> BTreeSet<String> {
+    parts.iter().map(|part| format!("{:?}", part.edit)).collect()
+}
+
+struct Search<'s> {
+    root: &'s Root,
+    asked: &'s Asked<'s>,
+    of: Target,
+    now: Now,
+    plans: usize,
+}
+
+impl Search<'_> {
+    fn key(&self) -> &PodKey {
+        &self.asked.record.pod.key
+    }
+
+    /// Returns where the pod goes after a change.
+    fn place(&mut self, parts: &[Part]) -> Option<String> {
+        self.plans += 1;
+        let mut aside = changed(self.root, parts, self.now)?;
+        aside.ask(self.key());
+        aside.plan(false);
+        match aside.fate(self.key()) {
+            Fate::Placed { node, .. } => Some(node.to_string()),
+            _ => None,
+        }
+    }
+
+    /// Tries a change, and takes away every part without which it still works. Returns where the pod goes.
+    fn shrunk(&mut self, mut parts: Vec<Part>) -> Option<(Vec<Part>, String)> {
+        let mut node = self.place(&parts)?;
+        let mut at = 0;
+        while at < parts.len() {
+            let mut fewer = parts.clone();
+            // The dearest first, so that what stays is easy.
+            let dearest = by_cost(&parts)[at];
+            fewer.remove(dearest);
+            match self.place(&fewer) {
+                Some(other) if !fewer.is_empty() => (parts, node, at) = (fewer, other, 0),
+                _ => at += 1,
+            }
+        }
+        Some((parts, node))
+    }
+
+    /// Returns changes that may help, the cheapest first.
+    fn candidates(&mut self) -> Vec<Vec<Part>> {
+        let mut all: BTreeMap<(u32, BTreeSet<String>), Vec<Part>> = BTreeMap::new();
+        let mut add = |parts: Vec<Part>| {
+            if !parts.is_empty() {
+                all.insert((cost(&parts), edits_of(&parts)), parts);
+            }
+        };
+        let gates = self.gates();
+        for node in self.nodes() {
+            for side in [Side::Pod, Side::Cluster] {
+                if let Some(parts) = self.repaired(node, side, &gates) {
+                    add(parts);
+                }
+            }
+        }
+        for like in self.models() {
+            add(gates.iter().cloned().chain([copy_node(&like, 1)]).collect());
+        }
+        if gates.is_empty() {
+            self.of_whole().into_iter().for_each(&mut add);
+        } else {
+            add(gates);
+        }
+        all.into_values().collect()
+    }
+
+    fn gates(&self) -> Vec<Part> {
+        let gates = &self.asked.record.pod.gates;
+        if gates.is_empty() { Vec::new() } else { vec![remove_gates(&self.of, gates)] }
+    }
+
+    /// What may help a pod that is refused as a whole.
+    fn of_whole(&self) -> Vec<Vec<Part>> {
+        let Some(cause) = &self.asked.masks.pod else { return Vec::new() };
+        let Some(node) = self.asked.cluster.by_name().first() else { return Vec::new() };
+        let parts = cause.reasons.iter().filter_map(|reason| {
+            let code = match reason.code {
+                ReasonCode::AffinityTermsConflict => ReasonCode::NodeAffinityMismatch,
+                other => other,
+            };
+            let reason = crate::framework::Reason { code, subject: reason.subject.clone() };
+            let requirement = Requirement { plugin: cause.plugin, code: cause.code, reason };
+            super::parts::of_pod(self.asked, &self.of, *node, &requirement).map(|part| vec![part])
+        });
+        parts.collect()
+    }
+
+    /// Returns the nearest node of each set of failed requirements, the nearest first.
+    fn nodes(&self) -> Vec<NodeIdx> {
+        if self.asked.masks.pod.is_some() {
+            return Vec::new();
+        }
+        let mut nearest: BTreeMap<u64, (u64, &Name, NodeIdx)> = BTreeMap::new();
+        for node in self.asked.cluster.by_name() {
+            let mask = self.asked.masks.of(*node);
+            let this = (distance(self.asked, *node, mask), &self.asked.cluster.slot(*node).name, *node);
+            let known = nearest.entry(mask).or_insert(this);
+            if this < *known {
+                *known = this;
+            }
+        }
+        let mut nodes: Vec<_> = nearest.into_values().collect();
+        nodes.sort_unstable();
+        nodes.into_iter().take(MOST_NODES).map(|(.., node)| node).collect()
+    }
+
+    /// Relaxes what a node fails, until it fails nothing.
+    fn repaired(&self, node: NodeIdx, side: Side, base: &[Part]) -> Option<Vec<Part>> {
+        let mut parts = base.to_vec();
+        let mut open = requirements(self.asked, self.asked.masks.of(node));
+        let mut record = self.asked.record.clone();
+        let mut cluster = self.asked.cluster.fork();
+        for _ in 0..MOST_ROUNDS {
+            if open.is_empty() {
+                return Some(parts);
+            }
+            let masks = self.asked.masks.clone();
+            let asked =
+                Asked { id: self.asked.id, record: &record, profile: self.asked.profile, cluster, masks };
+            parts.extend(self.round(&asked, node, side, &open)?);
+            let aside = changed(self.root, &parts, self.now)?;
+            cluster = aside.scheduler().cluster().fork();
+            record = cluster.pod(self.asked.id)?.clone();
+            open = still_failed(&mut cluster, self.asked, &record, node);
+        }
+        None
+    }
+
+    /// What pods cannot mend goes first: then it can be seen which pods are in the way.
+    fn round(&self, asked: &Asked<'_>, node: NodeIdx, side: Side, open: &[Requirement]) -> Option<Vec<Part>> {
+        let is_static = |r: &&Requirement| r.code == Code::UnschedulableAndUnresolvable;
+        let fixed: Vec<&Requirement> = open.iter().filter(is_static).collect();
+        let first = if fixed.is_empty() { open.iter().collect() } else { fixed };
+        let mut parts: Vec<Part> = Vec::new();
+        for requirement in first {
+            for part in relax(asked, &self.of, node, requirement, side)? {
+                if !edits_of(&parts).contains(&format!("{:?}", part.edit)) {
+                    parts.push(part);
+                }
+            }
+        }
+        Some(parts)
+    }
+
+    /// Returns nodes of which an empty one might take the pod: those that fail the least that pods cannot mend, of
+    /// equal ones the largest.
+    fn models(&self) -> Vec<Name> {
+        let asked = self.asked;
+        if asked.masks.pod.is_some() {
+            return Vec::new();
+        }
+        let mut nodes: Vec<_> = asked
+            .cluster
+            .by_name()
+            .iter()
+            .map(|node| {
+                let fixed = asked.masks.requirements(asked.masks.of(*node));
+                let fixed = fixed.filter(|(_, r)| {
+                    r.code == Code::UnschedulableAndUnresolvable
+                        && r.reason.code != ReasonCode::NodeUnschedulable
+                });
+                let cpu = asked.cluster.node(*node).map_or(0, |n| n.allocatable.milli_cpu);
+                (fixed.count(), std::cmp::Reverse(cpu), &asked.cluster.slot(*node).name, *node)
+            })
+            .collect();
+        nodes.sort_unstable();
+        nodes.into_iter().take(2).map(|(.., name, _)| name.clone()).collect()
+    }
+}
+
+fn by_cost(parts: &[Part]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..parts.len()).collect();
+    order.sort_by_key(|at| std::cmp::Reverse(parts[*at].cost));
+    order
+}
+
+fn requirements(asked: &Asked<'_>, mask: u64) -> Vec<Requirement> {
+    asked.masks.requirements(mask).map(|(_, requirement)| requirement.clone()).collect()
+}
+
+fn still_failed(
+    cluster: &mut Cluster,
+    asked: &Asked<'_>,
+    record: &crate::cluster::PodRecord,
+    node: NodeIdx,
+) -> Vec<Requirement> {
+    let masks = masks_of_pod_on(cluster, asked.profile, (asked.id, &record.pod.spec), &[node]);
+    masks.requirements(masks.of(node)).map(|(_, requirement)| requirement.clone()).collect()
+}
+
+/// Returns a copy of the state with a change; `None` when it cannot be made.
+pub(super) fn changed(root: &Root, parts: &[Part], now: Now) -> Option<Aside> {
+    let mut aside = Aside::of(root, now);
+    for part in parts {
+        aside.edit(&part.edit).ok()?;
+    }
+    Some(aside)
+}
