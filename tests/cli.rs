@@ -51,13 +51,14 @@ fn write(folder: &Path, name: &str, text: &str) -> String {
 fn help_lists_the_commands_and_their_flags() {
     let ran = pellucid(&["--help"]);
     assert_eq!(ran.code, 0);
-    for command in
-        ["run", "demo", "sandbox", "replay", "explain", "scores", "flags", "openapi", "crds", "probe"]
-    {
+    for command in [
+        "run", "demo", "sandbox", "replay", "explain", "gangs", "queue", "scores", "simulate", "flags",
+        "openapi", "crds", "probe",
+    ] {
         assert!(ran.stdout.contains(&format!("  {command} ")), "no {command} in\n{}", ran.stdout);
     }
     for (command, flags) in [
-        ("run", "--kubeconfig --config --shadow-of --shadow --listen --v --leader-elect"),
+        ("run", "--kubeconfig --config --shadow-of --shadow --listen --v --leader-elect --otlp-endpoint"),
         ("demo", "--listen --api-listen --exit-when-settled --seed --v"),
         ("replay", "--format --nodes --pods --through-api --decisions --seed --limit"),
         ("scores", "--server --output PELLUCID_SERVER 127.0.0.1:10251"),
@@ -81,7 +82,19 @@ fn command_lines_that_make_no_sense_are_refused() {
     fails(&["run", "--shadow", "--shadow-of", "x"], 2, &["--shadow-of"]);
     fails(&["explain", "pod", "a/b/c"], 2, &["must be NAMESPACE/NAME"]);
     fails(&["flags", "../v"], 2, &["a switch has a plain name"]);
-    fails(&["explain", "pods", "-o", "yaml"], 2, &["yaml", "table, json"]);
+    fails(&["explain", "pods", "-o", "xml"], 2, &["xml", "table, json, yaml"]);
+    fails(&["explain"], 2, &["Usage"]);
+    fails(&["explain", "node", "a/b"], 2, &["must be the name of a node"]);
+    fails(&["gangs", "-n", "A b"], 2, &["must be the name of a namespace"]);
+    fails(&["simulate"], 2, &["--filename"]);
+    fails(&["explain", "pod", "a/web", "-n", "b"], 1, &["a/web is not in namespace b"]);
+}
+
+#[cfg(not(feature = "otel"))]
+#[test]
+fn a_binary_without_traces_says_how_to_get_one_with_them() {
+    let parts = ["--otlp-endpoint http://127.0.0.1:4318", "built without traces", "--features otel"];
+    fails(&["run", "--otlp-endpoint", "http://127.0.0.1:4318"], 1, &parts);
 }
 
 #[test]
@@ -163,15 +176,14 @@ const META: &str =
 fn a_server_that_is_not_there_is_said_to_be_missing() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("http://127.0.0.1:{port}");
-    for args in [vec!["explain", "pod", "web"], vec!["explain", "pods"], vec!["scores", "web"], vec!["flags"]]
+    for args in
+        [vec!["explain", "web"], vec!["explain", "pods"], vec!["scores", "web"], vec!["queue"], vec!["flags"]]
     {
         let args = [args, vec!["--server", &url]].concat();
         fails(&args, 1, &[&format!("no scheduler answers at {url}"), "`pellucid run`", "port-forward"]);
         let said = pellucid(&args).stderr;
-        assert!(
-            said.trim_end().ends_with("port-forward deploy/pellucid 10251"),
-            "the hint is not last: {said}"
-        );
+        let hint = format!("kubectl -n pellucid port-forward deploy/pellucid {port}:10251");
+        assert!(said.trim_end().ends_with(&hint), "the hint is not last: {said}");
     }
     fails(&["probe", "--url", &url], 1, &["no scheduler answers"]);
     fails(&["flags", "--server", "https://127.0.0.1:1"], 1, &["plain HTTP"]);
@@ -255,6 +267,124 @@ fn switches_are_listed_read_and_set() {
     let refused = r#"{"code": "InvalidValue", "message": "v is 0 to 10", "requestId": "x"}"#;
     let (url, _) = stub("400 Bad Request", "application/json", refused);
     fails(&["flags", "v", "many", "--server", &url], 1, &["v is 0 to 10 (400 Bad Request, InvalidValue)"]);
+}
+
+/// Runs against a stub that answers this, and returns what was asked and what was printed.
+fn asked(args: &[&str], body: &str) -> (String, String) {
+    let (url, asked) = stub("200 OK", "application/json", body);
+    let ran = pellucid(&[args, &["--server", &url]].concat());
+    assert_eq!(ran.code, 0, "{args:?}: {}", ran.stderr);
+    (asked.join().unwrap(), ran.stdout)
+}
+
+#[test]
+fn names_take_their_namespace_from_the_command_line() {
+    let body = format!(r#"{{{META}, "namespace": "a", "name": "web"}}"#);
+    let paths = [
+        (vec!["explain", "web", "-o", "json"], "explain/pods/default/web"),
+        (vec!["explain", "a/web", "-o", "json"], "explain/pods/a/web"),
+        (vec!["explain", "pod", "web", "-n", "a", "-o", "json"], "explain/pods/a/web"),
+        (vec!["explain", "gang", "web", "--namespace", "a", "-o", "json"], "explain/gangs/a/web"),
+        (vec!["explain", "node", "n1"], "explain/nodes/n1"),
+        (vec!["queue", "web", "-n", "a"], "queue?position=a/web"),
+        (vec!["scores", "web", "-n", "a", "-o", "yaml"], "scores/a/web"),
+    ];
+    for (args, path) in paths {
+        let (asked, _) = asked(&args, &body);
+        assert_eq!(asked, format!("GET /apis/v1/{path} HTTP/1.1 "), "{args:?}");
+    }
+}
+
+#[test]
+fn lists_are_narrowed_to_a_namespace_in_every_form() {
+    let body = r#"{"count": 2, "pods": [{"namespace": "a", "name": "x"}, {"namespace": "b", "name": "y"}]}"#;
+    let (_, json) = asked(&["explain", "pods", "-n", "b", "-o", "json"], body);
+    let wanted = serde_json::json!({"count": 1, "pods": [{"namespace": "b", "name": "y"}]});
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap(), wanted);
+    let (_, yaml) = asked(&["explain", "pods", "-n", "b", "-o", "yaml"], body);
+    assert_eq!(serde_saphyr::from_str::<serde_json::Value>(&yaml).unwrap(), wanted);
+    let (_, gangs) = asked(&["gangs", "-n", "b", "-o", "json"], r#"{"a/g": {}, "b/g": {}}"#);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&gangs).unwrap(), serde_json::json!({"b/g": {}}));
+    let (_, queue) =
+        asked(&["queue", "-n", "b", "-o", "json"], r#"{"units": [{"key": "a/x"}, {"key": "b/y"}]}"#);
+    assert!(queue.contains("b/y") && !queue.contains("a/x"), "{queue}");
+}
+
+#[test]
+fn yaml_says_what_json_says() {
+    let body = r#"{"a": "yes", "b": "1", "c": [null, true, 1.5, "x: y", "line\nline", "", "~", "0x1f", "n", "on", "1e3", "2026-01-02", "é"], "d": {}}"#;
+    let (_, yaml) = asked(&["explain", "web", "-o", "yaml"], body);
+    let wanted: serde_json::Value = serde_json::from_str(body).unwrap();
+    assert_eq!(serde_saphyr::from_str::<serde_json::Value>(&yaml).unwrap(), wanted, "{yaml}");
+}
+
+#[test]
+fn who_is_ahead_is_listed() {
+    let body = format!(
+        r#"{{{META}, "unit": "a/g", "stage": "active", "position": 1, "positionMeaning": "its turn is after one unit",
+            "ahead": [{{"key": "a/x", "stage": "active", "priority": 9, "size": 3, "attempts": 0}}]}}"#
+    );
+    let (_, text) = asked(&["queue", "a/g"], &body);
+    assert!(text.starts_with("a/g: position 1 in stage active, 1 unit ahead\nits turn is after"), "{text}");
+    assert!(text.contains("a/x"), "{text}");
+}
+
+#[test]
+fn manifests_are_simulated() {
+    let folder = tempfile::tempdir().unwrap();
+    let manifests = "apiVersion: v1\nkind: Pod\nmetadata: {name: one}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: two}\n";
+    let file = write(folder.path(), "pods.yaml", manifests);
+    let body = r#"{"placements": [{"pod": "a/one", "node": "n1"}], "refused": [{"pod": "a/two", "summary": "No room."}]}"#;
+    let (question, text) = asked(&["simulate", "-f", &file, "-n", "a"], body);
+    let (head, sent) = question.split_once(" HTTP/1.1 ").unwrap();
+    assert_eq!(head, "POST /apis/v1/simulate");
+    let sent: serde_json::Value = serde_json::from_str(sent).unwrap();
+    assert_eq!(sent["pods"][1]["metadata"], serde_json::json!({"name": "two", "namespace": "a"}));
+    assert!(
+        text.contains("1 pod would get a place, 1 would not") && text.contains("a/two: No room."),
+        "{text}"
+    );
+
+    let (url, asked) = stub("200 OK", "application/json", "{}");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pellucid"))
+        .args(["simulate", "-f", "-", "--server", &url])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(br#"{"include": ["a/b"]}"#).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(asked.join().unwrap(), r#"POST /apis/v1/simulate HTTP/1.1 {"include":["a/b"]}"#);
+
+    let wrong = write(folder.path(), "wrong.yaml", "kind: Service\n");
+    fails(&["simulate", "-f", &wrong], 1, &["wrong.yaml, document 1: kind Service cannot be simulated"]);
+    fails(&["simulate", "-f", "/nonexistent"], 1, &["cannot read /nonexistent"]);
+}
+
+#[test]
+fn under_the_plugins_name_it_is_kubectl_pellucid() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugin = folder.path().join("kubectl-pellucid");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_pellucid"), &plugin).unwrap();
+    let run = |args: &[&str]| {
+        let output = Command::new(&plugin).args(args).env_remove("PELLUCID_SERVER").output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, help, _) = run(&["--help"]);
+    assert_eq!(code, 0);
+    assert!(help.contains("Usage: kubectl pellucid <COMMAND>"), "{help}");
+    for command in ["explain", "gangs", "queue", "scores", "simulate", "flags"] {
+        assert!(help.contains(&format!("  {command} ")), "no {command} in\n{help}");
+    }
+    for command in ["run", "demo", "sandbox", "probe"] {
+        assert_eq!(run(&[command]).0, 2, "{command} is no command of the plugin");
+    }
+    let (url, _) =
+        stub("200 OK", "application/json", &format!(r#"{{{META}, "topN": 0, "dropped": 0, "tables": []}}"#));
+    let (code, text, _) = run(&["scores", "--server", &url]);
+    assert_eq!(code, 0);
+    assert!(text.contains("`kubectl pellucid flags s 5`"), "{text}");
 }
 
 #[test]

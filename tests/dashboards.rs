@@ -1,4 +1,5 @@
-//! Every metric and label that dashboards/ names is one that a running scheduler has.
+//! Every metric, label and value of a label that dashboards/ names is one that a running scheduler has, and every
+//! alert says what to do, with paths that are served.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -24,29 +25,43 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Labels that Prometheus adds, or that are its own.
 const OTHER_LABELS: &[&str] = &["instance", "le"];
 
-/// Metric name as it is queried, to the labels of its samples.
-type Known = BTreeMap<String, BTreeSet<String>>;
+/// Labels whose values come with what happens, so that those of a quiet scheduler say nothing of others.
+const OPEN_VALUES: &[&str] = &["path", "code", "plugin", "profile"];
+
+/// Metric name as it is queried, to the labels of its samples and the values of each.
+type Known = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_metric_on_the_dashboards_exists() {
+async fn every_metric_label_and_value_on_the_dashboards_exists() {
     let known = known(&metrics_of_a_running_scheduler().await);
-    let mut complaints = Vec::new();
-    let mut n = 0;
+    let (mut complaints, mut n) = (Vec::new(), 0);
     for (place, expression) in expressions() {
-        for (metric, labels) in used(&expression) {
+        for used in used(&expression) {
             n += 1;
-            match known.get(&metric) {
-                None => complaints.push(format!("{place}: there is no metric {metric}")),
-                Some(has) => {
-                    let missing =
-                        labels.iter().filter(|l| !has.contains(*l) && !OTHER_LABELS.contains(&l.as_str()));
-                    complaints.extend(missing.map(|l| format!("{place}: {metric} has no label {l}")));
-                }
+            complaints.extend(unknown(&used, &known).into_iter().map(|what| format!("{place}: {what}")));
+        }
+    }
+    assert!(n > 60, "only {n} uses of metrics were found");
+    assert!(complaints.is_empty(), "{}\nthere are {:?}", complaints.join("\n"), known.keys());
+}
+
+/// Says what of a use of a metric does not exist.
+fn unknown(used: &Used, known: &Known) -> Vec<String> {
+    let metric = &used.metric;
+    let Some(has) = known.get(metric) else { return vec![format!("there is no metric {metric}")] };
+    let mut complaints = Vec::new();
+    for (label, values) in &used.labels {
+        match has.get(label) {
+            _ if OTHER_LABELS.contains(&label.as_str()) => {}
+            None => complaints.push(format!("{metric} has no label {label}")),
+            Some(_) if OPEN_VALUES.contains(&label.as_str()) => {}
+            Some(has) => {
+                let missing = values.iter().filter(|value| !has.contains(*value));
+                complaints.extend(missing.map(|v| format!("{metric} has no {label}={v}, but {has:?}")));
             }
         }
     }
-    assert!(n > 15, "only {n} uses of metrics were found");
-    assert!(complaints.is_empty(), "{}\nthere are {:?}", complaints.join("\n"), known.keys());
+    complaints
 }
 
 /// Runs a scheduler until it has placed one pod and refused another, and returns its `/metrics`.
@@ -101,19 +116,31 @@ fn known(text: &str) -> Known {
         let end = line.find(['{', ' ']).unwrap_or(line.len());
         let labels = known.entry(line[..end].to_owned()).or_default();
         let inside = line[end..].strip_prefix('{').and_then(|rest| rest.split("} ").next()).unwrap_or("");
-        labels
-            .extend(inside.split("\",").filter_map(|pair| pair.split_once("=\"")).map(|(l, _)| l.to_owned()));
+        for (label, value) in inside.split("\",").filter_map(|pair| pair.split_once("=\"")) {
+            labels.entry(label.to_owned()).or_default().insert(value.trim_end_matches('"').to_owned());
+        }
     }
     known
 }
 
+fn dashboard() -> Value {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("dashboards/pellucid.json");
+    serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
+}
+
+/// Returns the alert rules, all groups together.
+fn alerts() -> Vec<Value> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("dashboards/alerts.yaml");
+    let rules: Value = serde_saphyr::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let groups = rules["groups"].as_array().unwrap();
+    groups.iter().flat_map(|group| group["rules"].as_array().unwrap()).cloned().collect()
+}
+
 /// Returns the PromQL expressions in dashboards/, each with where it stands.
 fn expressions() -> Vec<(String, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("dashboards");
     let mut found = Vec::new();
-    let dashboard: Value =
-        serde_json::from_str(&fs::read_to_string(folder.join("pellucid.json")).unwrap()).unwrap();
-    for panel in dashboard["panels"].as_array().unwrap() {
+    let dashboard = dashboard();
+    for panel in dashboard["panels"].as_array().unwrap().iter().filter(|panel| panel["type"] != "row") {
         for target in panel["targets"].as_array().unwrap() {
             let title = panel["title"].as_str().unwrap();
             found.push((format!("pellucid.json, {title:?}"), target["expr"].as_str().unwrap().to_owned()));
@@ -125,28 +152,34 @@ fn expressions() -> Vec<(String, String)> {
             found.push(("pellucid.json, variables".to_owned(), inside.split(',').next().unwrap().to_owned()));
         }
     }
-    let rules: Value =
-        serde_saphyr::from_str(&fs::read_to_string(folder.join("alerts.yaml")).unwrap()).unwrap();
-    for rule in rules["groups"].as_array().unwrap().iter().flat_map(|g| g["rules"].as_array().unwrap()) {
+    for rule in alerts() {
         let name = rule["alert"].as_str().unwrap();
         found.push((format!("alerts.yaml, {name}"), rule["expr"].as_str().unwrap().to_owned()));
-        assert!(rule["annotations"]["summary"].is_string(), "{name} says what is the matter");
     }
     found
 }
 
-/// Returns the metrics of an expression, each with the labels that are asked of it: those in its selector,
-/// and those of a `by (...)` anywhere in the expression.
-fn used(expression: &str) -> Vec<(String, BTreeSet<String>)> {
-    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let words = |text: &str| -> BTreeSet<String> {
-        text.split(|c| !is_word(c)).filter(|w| !w.is_empty()).map(str::to_owned).collect()
-    };
-    let by: BTreeSet<String> = expression
-        .split("by (")
-        .skip(1)
-        .flat_map(|rest| words(rest.split(')').next().unwrap_or_default()))
-        .collect();
+/// A metric in an expression.
+#[derive(Debug, PartialEq)]
+struct Used {
+    metric: String,
+    /// The labels that are asked of it, in its selector or by a `by (...)` anywhere in the expression, each with
+    /// the values that the selector names.
+    labels: BTreeMap<String, BTreeSet<String>>,
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+/// Returns the labels that a `by (...)` anywhere in an expression keeps.
+fn kept(expression: &str) -> BTreeSet<String> {
+    let inside = expression.split("by (").skip(1).filter_map(|rest| rest.split(')').next());
+    inside.flat_map(|text| text.split(|c| !is_word(c))).filter(|w| !w.is_empty()).map(str::to_owned).collect()
+}
+
+/// Returns the metrics of an expression.
+fn used(expression: &str) -> Vec<Used> {
     let mut found = Vec::new();
     for prefix in ["scheduler_", "pellucid_"] {
         for (at, _) in expression.match_indices(prefix) {
@@ -156,20 +189,105 @@ fn used(expression: &str) -> Vec<(String, BTreeSet<String>)> {
             let rest = &expression[at..];
             let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
             let selector = rest[end..].strip_prefix('{').and_then(|s| s.split('}').next()).unwrap_or("");
-            let asked = selector.split(',').filter_map(|pair| pair.split(['=', '!']).next());
-            let asked = asked.map(str::trim).filter(|l| !l.is_empty()).map(str::to_owned);
-            found.push((rest[..end].to_owned(), asked.chain(by.clone()).collect()));
+            let mut labels: BTreeMap<String, BTreeSet<String>> =
+                kept(expression).into_iter().map(|label| (label, BTreeSet::new())).collect();
+            for matcher in selector.split(',').filter(|matcher| !matcher.trim().is_empty()) {
+                let (label, value) = matcher.split_once(['=', '!']).unwrap();
+                let value = value.trim_start_matches(['=', '~']).trim_matches('"');
+                let values = value.split('|').filter(|value| value.chars().all(is_word)).map(str::to_owned);
+                labels.entry(label.trim().to_owned()).or_default().extend(values);
+            }
+            found.push(Used { metric: rest[..end].to_owned(), labels });
         }
     }
     found
 }
 
 #[test]
-fn metrics_and_labels_of_an_expression_are_found() {
-    let found = used("sum by (a, le) (rate(pellucid_x_total{b=\"c\", d=~\"e\"}[5m])) / scheduler_y");
-    let labels = |names: &str| names.split(' ').map(str::to_owned).collect::<BTreeSet<_>>();
-    assert_eq!(
-        found,
-        [("scheduler_y".to_owned(), labels("a le")), ("pellucid_x_total".to_owned(), labels("a b d le"))]
-    );
+fn every_alert_says_what_to_do() {
+    let mut names = BTreeSet::new();
+    for rule in alerts() {
+        let name = rule["alert"].as_str().unwrap();
+        assert!(name.starts_with("Pellucid") && names.insert(name.to_owned()), "{name} is a name of its own");
+        let severity = rule["labels"]["severity"].as_str().unwrap();
+        assert!(["info", "warning", "critical"].contains(&severity), "{name}: severity {severity}");
+        assert!(rule["annotations"]["summary"].is_string(), "{name} says what is the matter");
+        for field in ["description", "runbook"] {
+            let text = rule["annotations"][field].as_str().unwrap_or_default();
+            assert!(text.len() > 30 && text.ends_with('.'), "{name}: {field} is a sentence, not {text:?}");
+        }
+        let expression = rule["expr"].as_str().unwrap();
+        let annotations = rule["annotations"].to_string();
+        for rest in annotations.split("$labels.").skip(1) {
+            let label = rest.split(|c| !is_word(c)).next().unwrap();
+            let is_kept = kept(expression).contains(label) || !expression.contains("by (");
+            assert!(is_kept, "{name}: {label} is aggregated away");
+        }
+    }
+    assert!(names.iter().any(|name| name.contains("Gang")), "{names:?}");
+}
+
+#[test]
+fn paths_in_alerts_are_served() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi/openapi.json");
+    let document: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    // A parameter stands as a word in capitals, or with a value.
+    let fits = |template: &str, path: &str| {
+        let (left, right): (Vec<&str>, Vec<&str>) =
+            (template.split('/').collect(), path.split('/').collect());
+        left.len() == right.len() && left.iter().zip(right).all(|(l, r)| *l == r || l.starts_with('{'))
+    };
+    let mut n = 0;
+    for rule in alerts() {
+        let text = rule["annotations"]["runbook"].as_str().unwrap().to_owned();
+        for word in text.split_whitespace().filter(|word| word.starts_with('/')) {
+            let path = word.trim_end_matches(['.', ',', ';']).split('?').next().unwrap();
+            let is_served =
+                document["paths"].as_object().unwrap().keys().any(|template| fits(template, path));
+            assert!(is_served, "{}: nothing is served at {path}", rule["alert"]);
+            n += 1;
+        }
+    }
+    assert!(n > 10, "only {n} paths were found");
+}
+
+#[test]
+fn panels_do_not_overlap_and_have_ids_of_their_own() {
+    let dashboard = dashboard();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let mut ids = BTreeSet::new();
+    let mut taken = BTreeSet::new();
+    for panel in panels {
+        assert!(ids.insert(panel["id"].as_u64().unwrap()), "{}: id twice", panel["title"]);
+        let at = |field: &str| panel["gridPos"][field].as_u64().unwrap();
+        for x in at("x")..at("x") + at("w") {
+            for y in at("y")..at("y") + at("h") {
+                assert!(taken.insert((x, y)), "{} stands on another panel", panel["title"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn metrics_labels_and_values_of_an_expression_are_found() {
+    let found =
+        used("sum by (a, le) (rate(pellucid_x_total{b=\"c\", d=~\"e|f\"}[5m])) / scheduler_y{b!=\"g\"}");
+    let labels = |pairs: &[(&str, &str)]| {
+        let values = |text: &str| text.split_whitespace().map(str::to_owned).collect::<BTreeSet<_>>();
+        pairs.iter().map(|(label, text)| ((*label).to_owned(), values(text))).collect::<BTreeMap<_, _>>()
+    };
+    let x = labels(&[("a", ""), ("le", ""), ("b", "c"), ("d", "e f")]);
+    let y = labels(&[("a", ""), ("le", ""), ("b", "g")]);
+    let one = |metric: &str, labels| Used { metric: metric.to_owned(), labels };
+    assert_eq!(found, [one("scheduler_y", y), one("pellucid_x_total", x)]);
+}
+
+#[test]
+fn what_does_not_exist_is_named() {
+    let known = known("# HELP a b\npellucid_gangs{state=\"Gated\",x=\"1\"} 3\n");
+    let complaints = |expression: &str| unknown(&used(expression)[0], &known);
+    assert_eq!(complaints("pellucid_gangs{state=\"Gated\"}"), [""; 0]);
+    assert_eq!(complaints("pellucid_gang"), ["there is no metric pellucid_gang"]);
+    assert_eq!(complaints("sum by (y) (pellucid_gangs)"), ["pellucid_gangs has no label y"]);
+    assert_eq!(complaints("pellucid_gangs{x=\"2\"}"), ["pellucid_gangs has no x=2, but {\"1\"}"]);
 }

@@ -1,8 +1,14 @@
-//! kubectl works against the sandbox: get, describe, apply, delete, and `get -w`.
+//! kubectl works against the sandbox: get, describe, apply, delete, and `get -w`; and the binary is a plugin of it.
 //!
 //! Without kubectl on the PATH the test says so and passes.
 
 #![expect(clippy::print_stdout, reason = "the transcript tells what went wrong")]
+
+#[path = "kubectl/plugin.rs"]
+mod plugin;
+#[allow(dead_code, reason = "this test needs a part of it")]
+#[path = "common/process.rs"]
+mod process;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
@@ -118,16 +124,20 @@ async fn sandbox() -> Handle {
     Sandbox::start(Config { kubelet: Some(kubelet), ..Config::default() }).await.expect("the sandbox starts")
 }
 
+/// Tells whether there is a kubectl, and says so if not.
+fn kubectl_is_there() -> bool {
+    let mut version = Command::new("kubectl");
+    version.args(["version", "--client"]).stdout(Stdio::null()).stderr(Stdio::null());
+    let is_there = version.status().is_ok();
+    if !is_there {
+        println!("\n*** NOT RUN: there is no kubectl on the PATH, so nothing was tested here ***\n");
+    }
+    is_there
+}
+
 /// Runs a session of kubectl against a fresh sandbox; without kubectl it says so.
 async fn with_kubectl(session: fn(&Kubectl)) {
-    if Command::new("kubectl")
-        .args(["version", "--client"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_err()
-    {
-        println!("\n*** NOT RUN: there is no kubectl on the PATH, so nothing was tested here ***\n");
+    if !kubectl_is_there() {
         return;
     }
     let sandbox = sandbox().await;

@@ -14,6 +14,7 @@ use tracing::{Level, debug, enabled, info};
 use super::clock::{Clock, Stopwatch};
 use super::metrics::Metrics;
 use super::quantiles::Durations;
+use super::traces::CoreTraces;
 use crate::cluster::Input;
 use crate::cycle::Scheduler;
 use crate::cycle::decision::Outcome;
@@ -53,6 +54,8 @@ pub struct CoreLoop {
     pub lists: Lists,
     /// Texts for people that wait for the next publication.
     pub texts: Vec<Effect>,
+    /// Tells of attempts and Bindings, when somebody collects traces.
+    pub traces: Option<CoreTraces>,
     /// Ends the loop.
     pub stop: CancellationToken,
 }
@@ -117,11 +120,19 @@ impl CoreLoop {
         let mut any = false;
         for _ in 0..INPUTS_PER_ROUND {
             let Ok(input) = self.inputs.try_recv() else { break };
-            self.lists.see(&input);
-            self.scheduler.apply(input, (self.clock)());
+            self.take(input);
             any = true;
         }
         any
+    }
+
+    fn take(&mut self, input: Input) {
+        let now = (self.clock)();
+        self.lists.see(&input);
+        if let Some(traces) = &mut self.traces {
+            traces.reported(&input, now);
+        }
+        self.scheduler.apply(input, now);
     }
 
     /// Hands effects to the lanes. Conditions and events follow the publication: whoever has read one finds
@@ -131,6 +142,9 @@ impl CoreLoop {
         let (texts, others): (Vec<Effect>, Vec<Effect>) =
             self.scheduler.take_effects().into_iter().partition(is_text);
         self.texts.extend(texts);
+        if let Some(traces) = &mut self.traces {
+            traces.ordered(&others, (self.clock)());
+        }
         if !others.is_empty() {
             self.lanes.push_all(others);
         }
@@ -151,6 +165,9 @@ impl CoreLoop {
             }
             for judged in step.all() {
                 self.metrics.attempt(judged, took, now.monotonic);
+                if let Some(traces) = &self.traces {
+                    traces.attempt(judged, step.gang.as_ref(), now, took);
+                }
                 log(judged, took);
             }
             any = true;
@@ -187,8 +204,7 @@ impl CoreLoop {
             None => false,
             Some(None) => true,
             Some(Some(input)) => {
-                self.lists.see(&input);
-                self.scheduler.apply(input, (self.clock)());
+                self.take(input);
                 self.hand_over();
                 self.publish();
                 true

@@ -14,6 +14,7 @@ use super::core_loop::{CoreLoop, Lists};
 use super::metrics::{EdgeViews, Metrics};
 use super::quantiles::Durations;
 use super::telemetry::LogControl;
+use super::traces::{CoreTraces, Traces};
 use super::{flags, resource_metrics, routes};
 use crate::config::Configuration;
 use crate::cycle::Scheduler;
@@ -85,6 +86,11 @@ pub struct Instance {
 impl Instance {
     /// Starts everything on the present runtime.
     pub async fn start(config: InstanceConfig) -> Result<Self, StartError> {
+        Self::start_traced(config, None).await
+    }
+
+    /// The same, and tells of attempts, Bindings and requests.
+    pub async fn start_traced(config: InstanceConfig, traces: Option<Traces>) -> Result<Self, StartError> {
         let InstanceConfig {
             connection,
             configuration,
@@ -114,6 +120,9 @@ impl Instance {
         let (published_tx, published) = watch::channel(root.load().generation);
         let names = root.load().profiles.iter().map(|p| p.scheduler_name.to_string()).collect();
         let metrics = Arc::new(Metrics::new(names));
+        if let Some(traces) = &traces {
+            metrics.show_traces(traces.counts());
+        }
         let alive = Arc::new(AtomicBool::new(true));
         let (inputs_tx, inputs) = mpsc::channel(INPUTS_WAITING);
 
@@ -125,6 +134,7 @@ impl Instance {
             alive: alive.clone(),
             clock: clock.clone(),
             log: log.clone(),
+            traces: traces.clone(),
             edge: Arc::default(),
         };
         let mut edge_config = EdgeConfig::new(connection, clock.clone(), &instance_name());
@@ -155,6 +165,7 @@ impl Instance {
             decisions,
             lists: Lists::default(),
             texts: Vec::new(),
+            traces: traces.map(CoreTraces::new),
             stop: stop_core.clone(),
         };
         let core_ended = spawn_core(core, alive).map_err(StartError::Thread)?;
@@ -206,6 +217,7 @@ struct Shared {
     alive: Arc<AtomicBool>,
     clock: Clock,
     log: Option<Arc<LogControl>>,
+    traces: Option<Traces>,
     /// Set once the edge runs, which is after the server has its address.
     edge: Arc<OnceLock<EdgeViews>>,
 }
@@ -221,6 +233,7 @@ impl Shared {
         let load = self.root.clone();
         let (metrics, observed, log) = (self.metrics.clone(), self.metrics.clone(), self.log.clone());
         let edge = self.edge.clone();
+        let (traces, clock) = (self.traces.clone(), self.clock.clone());
         Parts {
             routes: routes::routes(registry),
             load: Arc::new(move || load.load_full()),
@@ -232,7 +245,12 @@ impl Shared {
             configz: Arc::new(move || configz.clone()),
             version: version(),
             now: self.clock.clone(),
-            observe: Arc::new(move |o| observed.request(o.template, o.status, o.took)),
+            observe: Arc::new(move |o| {
+                observed.request(o.template, o.status, o.took);
+                if let Some(traces) = &traces {
+                    traces.request(&o, clock());
+                }
+            }),
             limits: Limits::default(),
         }
     }

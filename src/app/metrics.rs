@@ -20,6 +20,7 @@ use prometheus_client::registry::Registry;
 
 use super::gang_metrics::{self, GangAttempts};
 use super::telemetry::LogControl;
+use super::traces::Counts;
 use super::{effect_metrics, pending_metrics};
 use crate::cluster::Stage;
 use crate::cycle::decision::Outcome;
@@ -209,6 +210,18 @@ impl Metrics {
     pub fn request(&self, path: &str, code: u16, took: Duration) {
         let labels = RequestLabels { path: path.to_string(), code };
         self.requests.get_or_create_owned(&labels).observe(took.as_secs_f64());
+    }
+
+    /// Shows what becomes of spans.
+    pub fn show_traces(&self, counts: &Counts) {
+        let mut registry = self.registry.lock();
+        let (exported, dropped) = (counts.exported.clone(), counts.dropped.clone());
+        registry.register("pellucid_trace_spans_exported", "Spans that the collector took", exported);
+        registry.register(
+            "pellucid_trace_spans_dropped",
+            "Spans that were dropped: no room, or not taken",
+            dropped,
+        );
     }
 
     /// Writes everything as OpenMetrics text.

@@ -24,3 +24,4 @@ pub mod routes;
 pub mod run;
 mod simulate;
 pub mod telemetry;
+pub mod traces;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::clock;
 use super::instance::{Instance, InstanceConfig};
 use super::telemetry::LogControl;
+use super::traces::Exporter;
 use crate::config::Configuration;
 use crate::diagnosis::root::Registry;
 use crate::kubernetes::{Connection, stop_requested};
@@ -28,11 +29,14 @@ pub struct RunOptions {
     pub shadow: bool,
     /// Where the REST server listens.
     pub listen: SocketAddr,
+    /// Where a collector takes traces.
+    pub otlp_endpoint: Option<String>,
 }
 
 /// Runs until SIGTERM or SIGINT.
 pub async fn run(options: RunOptions, log: Arc<LogControl>) -> anyhow::Result<()> {
-    let RunOptions { registry, configuration, shadow_of, shadow, listen } = options;
+    let RunOptions { registry, configuration, shadow_of, shadow, listen, otlp_endpoint } = options;
+    let (traces, exporter) = otlp_endpoint.map(|url| Exporter::start(&url)).transpose()?.unzip();
     for note in &configuration.notes {
         tracing::warn!(note = %note, "configuration");
     }
@@ -40,7 +44,7 @@ pub async fn run(options: RunOptions, log: Arc<LogControl>) -> anyhow::Result<()
     let own = configuration.profiles.first().map(|p| p.scheduler_name.to_string());
     let shadow_of = shadow_of.or(own.filter(|_| shadow));
     let connection = Connection::open(configuration.client.kubeconfig.as_deref(), CONNECT_PATIENCE).await?;
-    let mut instance = Instance::start(InstanceConfig {
+    let config = InstanceConfig {
         connection,
         configuration,
         registry,
@@ -50,8 +54,8 @@ pub async fn run(options: RunOptions, log: Arc<LogControl>) -> anyhow::Result<()
         log: Some(log),
         clock: clock::system(),
         decisions: None,
-    })
-    .await?;
+    };
+    let mut instance = Instance::start_traced(config, traces).await?;
     tracing::info!(rest = %instance.url(), "scheduling");
     let ended = tokio::select! {
         stop = stop_requested() => stop.map(|()| None)?,
@@ -70,6 +74,9 @@ pub async fn run(options: RunOptions, log: Arc<LogControl>) -> anyhow::Result<()
         );
     }
     instance.stop().await;
+    if let Some(exporter) = exporter {
+        exporter.stop().await;
+    }
     match ended {
         None => {
             tracing::info!("stopped");

@@ -20,6 +20,8 @@ pub(super) enum Method {
     Get,
     /// Set to this text.
     Put(String),
+    /// Ask this question, in JSON.
+    Post(String),
 }
 
 /// What was answered.
@@ -38,10 +40,11 @@ pub(super) enum ClientError {
     Address { url: String, problem: String },
     // Not a `source`: that would be printed once more, after the hint.
     #[error(
-        "no scheduler answers at {url}: {cause}\nIs `pellucid run` up there? For one in a cluster: \
-         kubectl -n pellucid port-forward deploy/pellucid 10251"
+        "no scheduler answers at {url}: {cause}\nIs `pellucid run` up there? --server or PELLUCID_SERVER say where \
+         else. For one in a cluster, leave this running and ask again: \
+         kubectl -n pellucid port-forward deploy/pellucid {ports}"
     )]
-    Unreachable { url: String, cause: std::io::Error },
+    Unreachable { url: String, cause: std::io::Error, ports: String },
     #[error("no answer from {url} within {} s", .after.as_secs_f64())]
     Timeout { url: String, after: Duration },
     #[error("the connection to {url} failed: {problem}")]
@@ -102,14 +105,15 @@ async fn exchange(method: Method, address: &Address, url: &str) -> Result<Answer
     };
     let stream = TcpStream::connect((address.host.as_str(), address.port))
         .await
-        .map_err(|cause| ClientError::Unreachable { url: url.to_owned(), cause })?;
+        .map_err(|cause| ClientError::Unreachable { url: url.to_owned(), cause, ports: address.ports() })?;
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| broken(&e))?;
     // Ends with the sender; its errors also reach the request.
     let driver = tokio::spawn(connection);
-    let (verb, body) = match method {
-        Method::Get => (http::Method::GET, String::new()),
-        Method::Put(body) => (http::Method::PUT, body),
+    let (verb, content_type, body) = match method {
+        Method::Get => (http::Method::GET, None, String::new()),
+        Method::Put(body) => (http::Method::PUT, Some("text/plain"), body),
+        Method::Post(body) => (http::Method::POST, Some("application/json"), body),
     };
     let target = url.strip_prefix("http://").and_then(|rest| rest.find('/').map(|at| &rest[at..]));
     let mut request = Request::builder()
@@ -118,8 +122,8 @@ async fn exchange(method: Method, address: &Address, url: &str) -> Result<Answer
         .header(header::HOST, &address.authority)
         .header(header::USER_AGENT, concat!("pellucid/", env!("CARGO_PKG_VERSION")))
         .header(header::ACCEPT, "application/json, text/plain;q=0.9, */*;q=0.1");
-    if verb == http::Method::PUT {
-        request = request.header(header::CONTENT_TYPE, "text/plain");
+    if let Some(content_type) = content_type {
+        request = request.header(header::CONTENT_TYPE, content_type);
     }
     let request = request.body(Full::new(Bytes::from(body))).map_err(|e| broken(&e))?;
     let response = sender.send_request(request).await.map_err(|e| broken(&e))?;
@@ -145,7 +149,20 @@ struct Address {
     prefix: String,
 }
 
+/// The port of the REST API in `deploy/`.
+const SERVED: u16 = 10251;
+
 impl Address {
+    /// Returns the ports to forward so that the scheduler in a cluster answers here.
+    fn ports(&self) -> String {
+        let is_here = self.host == "localhost"
+            || self.host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+        match is_here && self.port != SERVED {
+            true => format!("{}:{SERVED}", self.port),
+            false => SERVED.to_string(),
+        }
+    }
+
     fn parse(text: &str) -> Result<Self, ClientError> {
         let wrong =
             |problem: &str| ClientError::Address { url: text.to_owned(), problem: problem.to_owned() };
@@ -191,6 +208,14 @@ mod tests {
         for text in ["https://127.0.0.1:1", "ftp://x", "http://", "http://u:p@x", "a b", ""] {
             assert!(matches!(Address::parse(text), Err(ClientError::Address { .. })), "{text}");
         }
+    }
+
+    #[test]
+    fn the_hint_forwards_the_port_that_was_asked() {
+        let ports = |text: &str| Address::parse(text).unwrap().ports();
+        assert_eq!(ports("http://127.0.0.1:10251"), "10251");
+        assert_eq!(ports("localhost:9"), "9:10251");
+        assert_eq!(ports("http://scheduler.example:9"), "10251");
     }
 
     #[test]

@@ -1,19 +1,27 @@
-//! `pellucid explain`: the stored verdict of a pod, all pending pods, and the verdict on a gang.
+//! `pellucid explain`: why a pod or a gang is where it is, all pending pods, and a node seen from its side.
 
 use clap::{Args, Subcommand};
 use pellucid_api::rest::explain::{PendingPods, PodExplanation};
 use pellucid_api::rest::gang_explain::GangExplanation;
+use serde_json::Value;
 
 use super::out::Paint;
-use super::server::{PodName, ServerArgs};
-use super::{explain_text, gang_text};
+use super::server::{ObjectName, ServerArgs, node_name};
+use super::{explain_text, gang_text, node_text};
 
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
 pub struct ExplainArgs {
+    /// A pod, as `explain pod` takes it
+    #[arg(value_name = "NAMESPACE/NAME")]
+    pub pod: Option<ObjectName>,
+    /// The scheduler.
+    #[command(flatten)]
+    pub server: ServerArgs,
     /// What to explain.
     #[command(subcommand)]
-    pub what: What,
+    pub what: Option<What>,
 }
 
 /// What can be explained.
@@ -21,18 +29,27 @@ pub struct ExplainArgs {
 pub enum What {
     /// Why a pod is on its node, or on none
     Pod {
-        /// The pod: NAMESPACE/NAME, or NAME in namespace default
+        /// The pod: NAMESPACE/NAME, or NAME
         #[arg(value_name = "NAMESPACE/NAME")]
-        pod: PodName,
+        pod: ObjectName,
         /// The scheduler.
         #[command(flatten)]
         server: ServerArgs,
     },
     /// Why a gang is placed, or not: numbers, root cause, who is in the way, members
     Gang {
-        /// The gang: NAMESPACE/NAME, or NAME in namespace default
+        /// The gang: NAMESPACE/NAME, or NAME
         #[arg(value_name = "NAMESPACE/NAME")]
-        gang: PodName,
+        gang: ObjectName,
+        /// The scheduler.
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+    /// Which pending pods a node would take, which it refuses and why, and what lies idle on it
+    Node {
+        /// The node
+        #[arg(value_name = "NAME", value_parser = node_name)]
+        node: String,
         /// The scheduler.
         #[command(flatten)]
         server: ServerArgs,
@@ -48,17 +65,40 @@ pub enum What {
 /// Explains.
 pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     let paint = Paint::for_stdout();
-    match &args.what {
-        What::Pod { pod, server } => {
-            let path = format!("/apis/v1/explain/pods/{}/{}", pod.namespace, pod.name);
-            server.show(&path, |body: &PodExplanation| explain_text::pod(body, paint))
-        }
-        What::Gang { gang, server } => {
-            let path = format!("/apis/v1/explain/gangs/{}/{}", gang.namespace, gang.name);
+    match (&args.what, &args.pod) {
+        (Some(What::Pod { pod, server }), _) => explain_pod(pod, server, paint),
+        (Some(What::Gang { gang, server }), _) => {
+            let path = format!("/apis/v1/explain/gangs/{}", server.full(gang)?);
             server.show(&path, |body: &GangExplanation| gang_text::gang(body, paint))
         }
-        What::Pods { server } => {
-            server.show("/apis/v1/explain/pods", |body: &PendingPods| explain_text::pending(body, paint))
+        (Some(What::Node { node, server }), _) => {
+            let path = format!("/apis/v1/explain/nodes/{node}");
+            server.show(&path, |body| node_text::node(node, body, paint))
         }
+        (Some(What::Pods { server }), _) => server.show_narrowed(
+            "/apis/v1/explain/pods",
+            |body| narrow(body, server),
+            |body: &PendingPods| explain_text::pending(body, paint),
+        ),
+        (None, Some(pod)) => explain_pod(pod, &args.server, paint),
+        (None, None) => anyhow::bail!("nothing to explain: name a pod, or one of pod, gang, node, pods"),
+    }
+}
+
+fn explain_pod(pod: &ObjectName, server: &ServerArgs, paint: Paint) -> anyhow::Result<()> {
+    let path = format!("/apis/v1/explain/pods/{}", server.full(pod)?);
+    server.show(&path, |body: &PodExplanation| explain_text::pod(body, paint))
+}
+
+/// Leaves the pods of the namespace that was asked for.
+fn narrow(body: &mut Value, server: &ServerArgs) {
+    let Some(pods) = body.get_mut("pods").and_then(Value::as_array_mut) else { return };
+    pods.retain(|pod| {
+        let text = |field: &str| pod.get(field).and_then(Value::as_str).unwrap_or_default();
+        server.wants(&format!("{}/{}", text("namespace"), text("name")))
+    });
+    let left = pods.len();
+    if let Some(count) = body.get_mut("count") {
+        *count = left.into();
     }
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use pellucid_api::rest::explain::{NodeGroup, PendingPods, PodExplanation, ReasonBody, Shortfall};
 
 use super::out::{Paint, Style};
+use super::program;
 use super::text::{cell, clean, count, right, table};
 
 /// Lays out the explanation of one pod.
@@ -40,7 +41,8 @@ pub(super) fn pod(body: &PodExplanation, paint: Paint) -> String {
     }
     if let Some(gang) = &body.gang {
         let text = format!("gang {} ({}, {}): {}", gang.gang, gang.state, gang.code, gang.message);
-        let _ = write!(out, "\n{}\nfor more: pellucid explain gang {}\n", clean(&text), clean(&gang.gang));
+        let (text, name, program) = (clean(&text), clean(&gang.gang), program());
+        let _ = write!(out, "\n{text}\nfor more: {program} explain gang {name}\n");
     }
     for warning in &body.warnings {
         let _ = write!(out, "\n{}\n", paint.apply(Style::Yellow, &clean(&format!("warning: {warning}"))));
@@ -162,7 +164,7 @@ pub(super) fn pending(body: &PendingPods, paint: Paint) -> String {
         table.add_row([cell([name.as_str()]), cell([pod.verdict.as_str()]), cell([message.as_str()])]);
     }
     let many = paint.apply(Style::Bold, &format!("{} pending.", count(body.count, "pod")));
-    format!("{}\n\n{many} Ask for one: pellucid explain pod NAMESPACE/NAME", table.trim_fmt())
+    format!("{}\n\n{many} Ask for one: {} explain pod NAMESPACE/NAME", table.trim_fmt(), program())
 }
 
 #[cfg(test)]

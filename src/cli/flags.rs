@@ -51,7 +51,9 @@ pub(super) fn run(args: &FlagsArgs) -> anyhow::Result<()> {
     };
     match args.server.output {
         Output::Table => out::line(text.trim_end()),
-        Output::Json => out::line(&json!({ "name": name, field: text.trim_end() }).to_string()),
+        Output::Json | Output::Yaml => {
+            args.server.print_value(&json!({ "name": name, field: text.trim_end() }))
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use pellucid_api::rest::gangs::{GangMember, GangSummary};
 
 use super::explain_text::{line, node_groups, pod_reasons};
 use super::out::{Paint, Style};
+use super::program;
 use super::text::{cell, clean, count, right, table};
 
 /// States in which nothing is amiss.
@@ -199,7 +200,7 @@ pub(super) fn list(gangs: &BTreeMap<String, GangSummary>, paint: Paint) -> Strin
         table.add_row(cells);
     }
     let many = paint.apply(Style::Bold, &format!("{}.", count(gangs.len(), "gang")));
-    format!("{}\n\n{many} Ask for one: pellucid explain gang NAMESPACE/NAME", table.trim_fmt())
+    format!("{}\n\n{many} Ask for one: {} explain gang NAMESPACE/NAME", table.trim_fmt(), program())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use pellucid_api::rest::gangs::GangSummary;
+use serde_json::Value;
 
 use super::gang_text;
 use super::out::Paint;
@@ -21,5 +22,11 @@ pub struct GangsArgs {
 pub(super) fn run(args: &GangsArgs) -> anyhow::Result<()> {
     let paint = Paint::for_stdout();
     let path = "/apis/v1/plugins/Coscheduling/gangs";
-    args.server.show(path, |body: &BTreeMap<String, GangSummary>| gang_text::list(body, paint))
+    let narrow = |body: &mut Value| {
+        if let Some(gangs) = body.as_object_mut() {
+            gangs.retain(|name, _| args.server.wants(name));
+        }
+    };
+    args.server
+        .show_narrowed(path, narrow, |body: &BTreeMap<String, GangSummary>| gang_text::list(body, paint))
 }

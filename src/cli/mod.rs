@@ -1,9 +1,11 @@
 //! The command line: one file per command, and what they share.
 //!
-//! Commands that ask a running scheduler (`explain`, `gangs`, `scores`, `flags`, `probe`) are plain HTTP clients of
-//! its REST API and know nothing else of it. Exit codes: 0 done, 1 failed with a message on stderr, 2 the
-//! command line was not understood.
+//! Commands that ask a running scheduler (`explain`, `gangs`, `queue`, `scores`, `simulate`, `flags`, `probe`) are plain
+//! HTTP clients of its REST API and know nothing else of it. Under the name `kubectl-pellucid` the binary is
+//! `kubectl pellucid`, and has those alone. Exit codes: 0 done, 1 failed with a message on stderr, 2 the command line
+//! was not understood.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -16,14 +18,19 @@ mod explain_text;
 mod flags;
 mod gang_text;
 mod gangs;
+mod manifests;
+mod node_text;
 pub mod openapi;
 pub mod out;
 mod probe;
+mod queue;
 pub mod replay;
 pub mod run;
 pub mod sandbox;
 mod scores;
 mod server;
+mod simulate;
+mod simulate_text;
 mod text;
 
 /// A Kubernetes scheduler whose every decision can be read while it runs.
@@ -46,14 +53,9 @@ pub enum Command {
     Sandbox(sandbox::Args),
     /// Schedule a trace of a real cluster and report what became of it
     Replay(replay::ReplayArgs),
-    /// Say why pods are where they are, or nowhere
-    Explain(explain::ExplainArgs),
-    /// List the gangs with their members by stage
-    Gangs(gangs::GangsArgs),
-    /// Show the recorded score table of a pod
-    Scores(scores::ScoresArgs),
-    /// Show or set the runtime switches of a running scheduler
-    Flags(flags::FlagsArgs),
+    /// Ask a running scheduler
+    #[command(flatten)]
+    Ask(Ask),
     /// Print the OpenAPI document of the REST API
     Openapi(openapi::OpenapiArgs),
     /// Print the custom resource definitions
@@ -62,9 +64,45 @@ pub enum Command {
     Probe(probe::ProbeArgs),
 }
 
+/// The commands that ask a running scheduler.
+#[derive(Debug, Subcommand)]
+pub enum Ask {
+    /// Say why pods are where they are, or nowhere
+    Explain(explain::ExplainArgs),
+    /// List the gangs with their members by stage
+    Gangs(gangs::GangsArgs),
+    /// List the pods and gangs that wait, in their order, or say who is ahead of one
+    Queue(queue::QueueArgs),
+    /// Show the recorded score table of a pod
+    Scores(scores::ScoresArgs),
+    /// Say what would become of pods, gangs and changes of the cluster; nothing changes
+    Simulate(simulate::SimulateArgs),
+    /// Show or set the runtime switches of a running scheduler
+    Flags(flags::FlagsArgs),
+}
+
+/// Ask the scheduler Pellucid why pods are where they are, or nowhere.
+#[derive(Debug, Parser)]
+#[command(name = "kubectl-pellucid", bin_name = PLUGIN, version, about, propagate_version = true, max_term_width = 100)]
+struct Plugin {
+    #[command(subcommand)]
+    ask: Ask,
+}
+
+/// What people type when the binary is a plugin of kubectl.
+const PLUGIN: &str = "kubectl pellucid";
+
+/// Returns what people type to run this, for hints.
+fn program() -> &'static str {
+    let name = std::env::args_os().next();
+    let stem = name.as_deref().and_then(|name| Path::new(name).file_stem());
+    if stem.is_some_and(|stem| stem == "kubectl-pellucid") { PLUGIN } else { "pellucid" }
+}
+
 /// Reads the command line, does what it says, and returns how it went.
 pub fn main() -> ExitCode {
-    match dispatch(Cli::parse().command) {
+    let command = if program() == PLUGIN { Command::Ask(Plugin::parse().ask) } else { Cli::parse().command };
+    match dispatch(command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             out::complain(&format!("error: {error:#}"));
@@ -79,10 +117,12 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Demo(args) => demo::run(&args),
         Command::Sandbox(args) => runtime()?.block_on(sandbox::run(args)),
         Command::Replay(args) => replay::run(&args),
-        Command::Explain(args) => explain::run(&args),
-        Command::Gangs(args) => gangs::run(&args),
-        Command::Scores(args) => scores::run(&args),
-        Command::Flags(args) => flags::run(&args),
+        Command::Ask(Ask::Explain(args)) => explain::run(&args),
+        Command::Ask(Ask::Gangs(args)) => gangs::run(&args),
+        Command::Ask(Ask::Queue(args)) => queue::run(&args),
+        Command::Ask(Ask::Scores(args)) => scores::run(&args),
+        Command::Ask(Ask::Simulate(args)) => simulate::run(&args),
+        Command::Ask(Ask::Flags(args)) => flags::run(&args),
         Command::Openapi(args) => openapi::run(&args),
         Command::Crds => crds::run(),
         Command::Probe(args) => probe::run(&args),

@@ -36,6 +36,10 @@ pub struct RunArgs {
     /// Address of the REST API; port 0 takes any and prints it
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10251")]
     pub listen: SocketAddr,
+    /// Send traces of attempts, bindings and requests to an OpenTelemetry collector, such as
+    /// http://127.0.0.1:4318; needs a binary built with the cargo feature otel
+    #[arg(long, value_name = "URL")]
+    pub otlp_endpoint: Option<String>,
     /// Verbosity of the log: 0 warnings, 1 and 2 info, 3 to 5 debug, 6 and more trace
     #[arg(short = 'v', long = "v", value_name = "N", default_value_t = 2)]
     pub verbosity: u8,
@@ -107,6 +111,7 @@ pub fn run_with(args: &RunArgs, registry: Vec<Box<dyn PluginFactory>>) -> anyhow
         shadow_of: args.shadow_of.clone(),
         shadow: args.shadow,
         listen: args.listen,
+        otlp_endpoint: args.otlp_endpoint.clone(),
     };
     runtime()?.block_on(run::run(options, log))
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::Value;
 
+use super::manifests;
 use crate::sandbox::{Clock, Config, Kubelet, Sandbox, StartError};
 
 /// Runs an in-memory Kubernetes API server for a machine without a cluster.
@@ -76,10 +77,5 @@ pub(super) fn other_port(error: &anyhow::Error, flag: &str) -> anyhow::Error {
 /// Reads all documents of a file.
 fn read(file: &Path) -> anyhow::Result<Vec<Value>> {
     let text = std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
-    if let Ok(value) = serde_json::from_str::<Value>(&text) {
-        return Ok(vec![value]);
-    }
-    let documents: Vec<Value> =
-        serde_saphyr::from_multiple(&text).with_context(|| format!("reading {} as YAML", file.display()))?;
-    Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
+    manifests::documents(&text, &file.display().to_string())
 }

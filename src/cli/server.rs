@@ -15,6 +15,9 @@ pub struct ServerArgs {
     /// REST address of the scheduler
     #[arg(long, value_name = "URL", env = "PELLUCID_SERVER", default_value = "http://127.0.0.1:10251")]
     pub server: String,
+    /// Namespace of names that come without one (else default); lists show this one only (else all)
+    #[arg(short, long, value_name = "NAMESPACE", value_parser = namespace)]
+    pub namespace: Option<String>,
     /// How to print
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
@@ -30,85 +33,149 @@ pub enum Output {
     Table,
     /// For programs: the body as the server sent it
     Json,
-}
-
-/// What to do with an answer.
-pub(super) enum Answer<T> {
-    /// Print this.
-    Json(String),
-    /// Lay this out for a person.
-    Body(T),
+    /// The same as YAML
+    Yaml,
 }
 
 impl ServerArgs {
-    fn timeout(&self) -> Duration {
-        Duration::from_secs(self.timeout)
-    }
-
-    /// Asks for a body, in the form that the person wants to see.
-    pub(super) fn get<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<Answer<T>> {
-        let text = self.get_text(path)?;
-        let unclear = |error| {
-            anyhow::anyhow!(
-                "the answer of {}{path} is not understood; is it another version's? {error}",
-                self.server
-            )
-        };
-        match self.output {
-            Output::Json => {
-                let body: Value = serde_json::from_str(&text).map_err(unclear)?;
-                Ok(Answer::Json(serde_json::to_string_pretty(&body)?))
-            }
-            Output::Table => Ok(Answer::Body(serde_json::from_str(&text).map_err(unclear)?)),
-        }
-    }
-
-    /// Asks for a body and prints it as JSON, or as the text that `render` makes of it.
+    /// Asks for a body and prints it, as the text that `render` makes of it for people.
     pub(super) fn show<T: DeserializeOwned>(
         &self,
         path: &str,
         render: impl FnOnce(&T) -> String,
     ) -> anyhow::Result<()> {
-        match self.get(path)? {
-            Answer::Json(text) => out::line(&text),
-            Answer::Body(body) => out::line(render(&body).trim_end()),
+        self.show_narrowed(path, |_| (), render)
+    }
+
+    /// Asks for a body, lets `narrow` leave out what was not asked for, and prints the rest.
+    pub(super) fn show_narrowed<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        narrow: impl FnOnce(&mut Value),
+        render: impl FnOnce(&T) -> String,
+    ) -> anyhow::Result<()> {
+        let text = self.get_text(path)?;
+        let mut body: Value = serde_json::from_str(&text).map_err(|error| self.unclear(path, &error))?;
+        narrow(&mut body);
+        self.print(path, body, render)
+    }
+
+    /// Sends a question in JSON and prints the answer.
+    pub(super) fn ask<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        question: &Value,
+        render: impl FnOnce(&T) -> String,
+    ) -> anyhow::Result<()> {
+        let text = self.send(Method::Post(question.to_string()), path)?;
+        let body = serde_json::from_str(&text).map_err(|error| self.unclear(path, &error))?;
+        self.print(path, body, render)
+    }
+
+    fn print<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: Value,
+        render: impl FnOnce(&T) -> String,
+    ) -> anyhow::Result<()> {
+        match self.output {
+            Output::Table => {
+                let body = serde_json::from_value(body).map_err(|error| self.unclear(path, &error))?;
+                out::line(render(&body).trim_end())
+            }
+            Output::Json | Output::Yaml => self.print_value(&body),
         }
+    }
+
+    /// Prints a value for programs.
+    pub(super) fn print_value(&self, value: &Value) -> anyhow::Result<()> {
+        match self.output {
+            Output::Yaml => out::line(serde_saphyr::to_string(value)?.trim_end()),
+            Output::Table | Output::Json => out::line(&serde_json::to_string_pretty(value)?),
+        }
+    }
+
+    fn unclear(&self, path: &str, error: &serde_json::Error) -> anyhow::Error {
+        anyhow::anyhow!(
+            "the answer of {}{path} is not understood; is it another version's? {error}",
+            self.server
+        )
     }
 
     /// Asks for text.
     pub(super) fn get_text(&self, path: &str) -> anyhow::Result<String> {
-        Ok(client::request(Method::Get, &self.server, path, self.timeout())?.accepted()?)
+        self.send(Method::Get, path)
     }
 
     /// Sends a text and returns the answer.
     pub(super) fn put_text(&self, path: &str, body: &str) -> anyhow::Result<String> {
-        let method = Method::Put(body.to_owned());
-        Ok(client::request(method, &self.server, path, self.timeout())?.accepted()?)
+        self.send(Method::Put(body.to_owned()), path)
+    }
+
+    fn send(&self, method: Method, path: &str) -> anyhow::Result<String> {
+        let timeout = Duration::from_secs(self.timeout);
+        Ok(client::request(method, &self.server, path, timeout)?.accepted()?)
+    }
+
+    /// Returns `namespace/name` of what a person named.
+    pub(super) fn full(&self, name: &ObjectName) -> anyhow::Result<String> {
+        let namespace = match (&name.namespace, &self.namespace) {
+            (Some(given), Some(asked)) if given != asked => {
+                anyhow::bail!(
+                    "{given}/{} is not in namespace {asked}: --namespace says another one",
+                    name.name
+                )
+            }
+            (Some(given), _) => given,
+            (None, Some(asked)) => asked,
+            (None, None) => "default",
+        };
+        Ok(format!("{namespace}/{}", name.name))
+    }
+
+    /// Tells whether an object with this `namespace/name` was asked for.
+    pub(super) fn wants(&self, key: &str) -> bool {
+        let namespace = key.split_once('/').map_or("", |(namespace, _)| namespace);
+        self.namespace.as_deref().is_none_or(|asked| asked == namespace)
     }
 }
 
-/// A pod, or a gang, as people write it: `namespace/name`, or the name alone in namespace `default`.
+/// A pod, or a gang, as people write it: `namespace/name`, or the name alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodName {
-    /// Namespace.
-    pub namespace: String,
+pub struct ObjectName {
+    /// Namespace, if it is said.
+    pub namespace: Option<String>,
     /// Name.
     pub name: String,
 }
 
-impl std::str::FromStr for PodName {
+/// Tells whether a text can be a name or a namespace, and stand in a path as it is.
+fn is_name(text: &str) -> bool {
+    let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    !text.is_empty() && text.chars().all(is_inner) && !text.starts_with('.')
+}
+
+fn namespace(text: &str) -> Result<String, String> {
+    if is_name(text) { Ok(text.to_owned()) } else { Err("it must be the name of a namespace".to_owned()) }
+}
+
+/// Reads the name of a node.
+pub(super) fn node_name(text: &str) -> Result<String, String> {
+    if is_name(text) { Ok(text.to_owned()) } else { Err("it must be the name of a node".to_owned()) }
+}
+
+impl std::str::FromStr for ObjectName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (namespace, name) = text.split_once('/').unwrap_or(("default", text));
-        let is_name = |part: &str| {
-            let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
-            !part.is_empty() && part.chars().all(is_inner) && !part.starts_with('.')
+        let (namespace, name) = match text.split_once('/') {
+            Some((namespace, name)) => (Some(namespace), name),
+            None => (None, text),
         };
-        if is_name(namespace) && is_name(name) {
-            Ok(Self { namespace: namespace.to_owned(), name: name.to_owned() })
+        if namespace.is_none_or(is_name) && is_name(name) {
+            Ok(Self { namespace: namespace.map(str::to_owned), name: name.to_owned() })
         } else {
-            Err("it must be NAMESPACE/NAME, or NAME in namespace default".to_owned())
+            Err("it must be NAMESPACE/NAME, or NAME with -n NAMESPACE or in namespace default".to_owned())
         }
     }
 }
@@ -117,13 +184,31 @@ impl std::str::FromStr for PodName {
 mod tests {
     use super::*;
 
+    fn args(namespace: Option<&str>) -> ServerArgs {
+        ServerArgs {
+            server: String::new(),
+            namespace: namespace.map(str::to_owned),
+            output: Output::Table,
+            timeout: 1,
+        }
+    }
+
     #[test]
     fn pods_are_named_as_people_do() {
-        let pod = |namespace: &str, name: &str| PodName { namespace: namespace.into(), name: name.into() };
-        assert_eq!("web".parse(), Ok(pod("default", "web")));
-        assert_eq!("kube-system/web-0.a".parse(), Ok(pod("kube-system", "web-0.a")));
+        let full = |asked, text: &str| args(asked).full(&text.parse().unwrap()).map_err(|e| e.to_string());
+        assert_eq!(full(None, "web").unwrap(), "default/web");
+        assert_eq!(full(Some("prod"), "web").unwrap(), "prod/web");
+        assert_eq!(full(None, "kube-system/web-0.a").unwrap(), "kube-system/web-0.a");
+        assert_eq!(full(Some("prod"), "prod/web").unwrap(), "prod/web");
+        assert!(full(Some("prod"), "test/web").unwrap_err().contains("test/web is not in namespace prod"));
         for text in ["", "/", "a/", "/a", "a/b/c", "a/..", "A/b", "a/b?c", "a/%2e"] {
-            assert!(text.parse::<PodName>().is_err(), "{text}");
+            assert!(text.parse::<ObjectName>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_namespace_narrows_lists() {
+        assert!(args(None).wants("a/b") && args(Some("a")).wants("a/b"));
+        assert!(!args(Some("a")).wants("ab/b") && !args(Some("a")).wants("a"));
     }
 }

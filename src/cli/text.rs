@@ -1,6 +1,9 @@
 //! Tables and other text for people.
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use serde_json::Value;
+
+use crate::model::quantity::format_amount;
 
 /// How wide a table may become when the terminal does not say: fits most windows.
 const WIDTH: u16 = 120;
@@ -42,4 +45,13 @@ pub(super) fn clean(text: &str) -> String {
 pub(super) fn count(number: usize, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {thing}{plural}")
+}
+
+/// Returns an amount of a resource as people write it; what is no number of base units stays as it came.
+pub(super) fn amount(resource: &str, amount: &Value) -> String {
+    match (amount.as_i64(), amount.as_str()) {
+        (Some(number), _) => format_amount(resource, number),
+        (None, Some(text)) => clean(text),
+        (None, None) => clean(&amount.to_string()),
+    }
 }

@@ -25,6 +25,8 @@ use super::standard::unknown_path;
 /// One answered request, for metrics. Every field comes from a bounded set but the time.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
+    /// The method, or `_OTHER` for those that nobody uses.
+    pub method: &'static str,
     /// The path template, or empty when nothing is registered there.
     pub template: &'a str,
     /// The status.
@@ -88,6 +90,7 @@ async fn around(State(edge): State<Arc<Edge>>, mut request: Request, next: Next)
     // A span of the highest level, so that no verbosity hides the request id of a failure.
     let span =
         tracing::error_span!("http", method = %request.method(), path = request.uri().path(), request_id);
+    let method = usual(request.method());
     let refused = check_url(&request).and_then(|()| check_host(request.headers())).err();
     request.extensions_mut().insert(RequestInfo { now, request_id: request_id.clone() });
     let mut response = match refused {
@@ -110,9 +113,15 @@ async fn around(State(edge): State<Arc<Edge>>, mut request: Request, next: Next)
     let status = response.status().as_u16();
     let took = (edge.now)().monotonic.saturating_sub(now.monotonic);
     let template = response.extensions().get::<Template>().map_or("", |template| &template.0);
-    (edge.observe)(Observation { template, status, took });
+    (edge.observe)(Observation { method, template, status, took });
     span.in_scope(|| tracing::debug!(status, took_micros = took.as_micros() as u64, "answered"));
     response
+}
+
+/// Returns a method as one of a bounded set.
+fn usual(method: &http::Method) -> &'static str {
+    const USUAL: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+    USUAL.into_iter().find(|usual| method.as_str() == *usual).unwrap_or("_OTHER")
 }
 
 fn check_url(request: &Request) -> Result<(), Failure> {

@@ -67,7 +67,7 @@ fn path_item(operation: &Operation) -> PathItem {
         described = described.description(Some(operation.description.as_str()));
     }
     for param in &operation.params {
-        described = described.parameter(parameter(param));
+        described = described.parameter(parameter(&operation.documented(param)));
     }
     if let Some(request) = &operation.request {
         described = described.request_body(Some(request_body(request)));

@@ -107,6 +107,18 @@ impl Operation {
         self.answers.sort_by_key(|answer| answer.status);
     }
 
+    /// Returns a parameter as the document shows it. Every endpoint knows the words of `format`, to refuse those
+    /// it has no rows for with a sentence of its own; only what it answers is promised.
+    pub(super) fn documented(&self, param: &Param) -> Param {
+        let is_text = |content: &Content| matches!(content, Content::Text { .. });
+        let has_tables = self.answers.iter().any(|answer| answer.contents.iter().any(is_text));
+        let mut param = param.clone();
+        if param.name == FORMAT && !has_tables {
+            param.kind = Kind::Choice(&["json"]);
+        }
+        param
+    }
+
     /// Checks the template against its declared parameters.
     pub(super) fn check(&self) -> Result<(), BuildError> {
         let path_error = |why| BuildError::Path { path: self.path.clone(), why };

@@ -1,0 +1,44 @@
+//! `pellucid simulate`: asks what would become of pods, gangs and changes of the cluster. Nothing changes.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+
+use super::out::Paint;
+use super::server::ServerArgs;
+use super::{manifests, simulate_text};
+
+/// Arguments of `simulate`.
+#[derive(Debug, Args)]
+pub struct SimulateArgs {
+    /// Manifests (Pods, PodGroups, Nodes, workloads) or a question as POST /apis/v1/simulate takes it, in YAML or
+    /// JSON; - for stdin
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    pub file: PathBuf,
+    /// The scheduler.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+/// Asks.
+pub(super) fn run(args: &SimulateArgs) -> anyhow::Result<()> {
+    let (text, name) = read(&args.file)?;
+    let documents = manifests::documents(&text, &name)?;
+    let question = manifests::question(documents, &name, args.server.namespace.as_deref())?;
+    let paint = Paint::for_stdout();
+    args.server.ask("/apis/v1/simulate", &question, |body| simulate_text::simulation(body, paint))
+}
+
+/// Returns a file's text, and what to call it.
+fn read(file: &Path) -> anyhow::Result<(String, String)> {
+    if file == Path::new("-") {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).context("cannot read stdin")?;
+        return Ok((text, "stdin".to_owned()));
+    }
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
+    Ok((text, name))
+}

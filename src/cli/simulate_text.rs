@@ -1,0 +1,194 @@
+//! The outcome of a simulation as text for people: who gets a place, who does not and why, who would have to go.
+//!
+//! Fields that are missing count as empty, so that a plugin of one version can ask a scheduler of another.
+
+use std::fmt::Write as _;
+
+use pellucid_api::rest::explain::NodeGroup;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::explain_text::{line, node_groups};
+use super::out::{Paint, Style};
+use super::text::{cell, clean, count, right, table};
+
+/// What `POST /apis/v1/simulate` says, as far as it is shown.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Outcome {
+    placements: Vec<Placement>,
+    refused: Vec<Refusal>,
+    gangs: Vec<Gang>,
+    victims: Vec<Victim>,
+    state_hash: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Placement {
+    pod: String,
+    node: String,
+    stage: String,
+    score: Option<i64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Refusal {
+    pod: String,
+    summary: String,
+    message: String,
+    not_evaluated: usize,
+    node_groups: Vec<Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Gang {
+    gang: String,
+    min: u64,
+    placed: u64,
+    has_quorum: bool,
+    verdict: Option<Verdict>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Verdict {
+    code: String,
+    message: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Victim {
+    pod: String,
+    node: String,
+    preemptor: String,
+}
+
+/// Lays out an outcome.
+pub(super) fn simulation(body: &Outcome, paint: Paint) -> String {
+    let mut out = String::new();
+    let style = if body.refused.is_empty() { Style::Green } else { Style::Yellow };
+    let mut headline = format!(
+        "{} would get a place, {} would not",
+        count(body.placements.len(), "pod"),
+        body.refused.len()
+    );
+    if !body.victims.is_empty() {
+        let _ = write!(headline, ", {} would have to go", body.victims.len());
+    }
+    line(&mut out, &paint.apply(style, &headline));
+    if !body.placements.is_empty() {
+        let _ = write!(out, "\n{}\n", placements(&body.placements));
+    }
+    if !body.gangs.is_empty() {
+        let _ = write!(out, "\n{}\n", gangs(&body.gangs));
+    }
+    if !body.victims.is_empty() {
+        let _ = write!(out, "\n{}\n", victims(&body.victims));
+    }
+    for refusal in &body.refused {
+        let _ = write!(out, "\n{}", refused(refusal, paint));
+    }
+    if !body.state_hash.is_empty() {
+        let text = format!("Nothing was changed. State {}", body.state_hash);
+        let _ = write!(out, "\n{}", paint.apply(Style::Dim, &clean(&text)));
+    }
+    out
+}
+
+fn placements(placements: &[Placement]) -> String {
+    let mut table = table(&["POD", "NODE", "STAGE", "SCORE"]);
+    right(&mut table, &[3]);
+    for placement in placements {
+        let stage = Some(placement.stage.as_str()).filter(|stage| !stage.is_empty());
+        let score = placement.score.map_or_else(|| "-".to_owned(), |score| score.to_string());
+        table.add_row([
+            cell([placement.pod.as_str()]),
+            cell([placement.node.as_str()]),
+            cell(stage),
+            cell([score.as_str()]),
+        ]);
+    }
+    table.trim_fmt()
+}
+
+fn gangs(gangs: &[Gang]) -> String {
+    let mut table = table(&["GANG", "PLACED", "MIN", "QUORUM", "WHY"]);
+    right(&mut table, &[1, 2]);
+    for gang in gangs {
+        let why = gang.verdict.as_ref().map(|verdict| format!("{}: {}", verdict.code, verdict.message));
+        table.add_row([
+            cell([gang.gang.as_str()]),
+            cell([gang.placed.to_string().as_str()]),
+            cell([gang.min.to_string().as_str()]),
+            cell([if gang.has_quorum { "yes" } else { "no" }]),
+            cell(why.as_deref()),
+        ]);
+    }
+    table.trim_fmt()
+}
+
+fn victims(victims: &[Victim]) -> String {
+    let mut table = table(&["WOULD HAVE TO GO", "FROM", "FOR"]);
+    for victim in victims {
+        table.add_row([&victim.pod, &victim.node, &victim.preemptor].map(|text| cell([text.as_str()])));
+    }
+    table.trim_fmt()
+}
+
+/// Lays out why a pod would not be placed. Node groups of a form that is not known are left out.
+fn refused(refusal: &Refusal, paint: Paint) -> String {
+    let mut out = String::new();
+    let why = if refusal.summary.is_empty() { &refusal.message } else { &refusal.summary };
+    let name = paint.apply(Style::Yellow, &clean(&refusal.pod));
+    line(&mut out, &format!("{name}: {}", clean(why)));
+    let known = |group: &Value| serde_json::from_value(group.clone()).ok();
+    let groups: Vec<NodeGroup> = refusal.node_groups.iter().filter_map(known).collect();
+    if !groups.is_empty() {
+        line(&mut out, &node_groups(&groups, refusal.not_evaluated));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_outcome_says_who_gets_a_place_and_why_others_do_not() {
+        let group = json!({"plugin": "NodeResourcesFit", "code": "Unschedulable", "count": 3, "exampleNodes": ["n1"],
+            "reasons": [{"code": "InsufficientResource", "message": "Insufficient cpu", "remedy": "", "resolver": ""}],
+            "shortfalls": []});
+        let body = json!({
+            "placements": [{"pod": "a/one", "node": "n1", "stage": "reserved", "score": 42}],
+            "refused": [{"pod": "a/two", "summary": "None of 3 nodes fits.", "nodeGroups": [group, {"new": true}]},
+                        {"pod": "a/three", "message": "0/3 nodes\u{1b}"}],
+            "gangs": [{"gang": "a/g", "min": 4, "placed": 3, "hasQuorum": false,
+                       "verdict": {"code": "GangInsufficientCapacity", "message": "3 of 4"}}],
+            "victims": [{"pod": "a/low", "node": "n1", "preemptor": "a/one"}],
+            "stateHash": "00ff",
+        });
+        let text = simulation(&serde_json::from_value(body).unwrap(), Paint::plain());
+        for part in [
+            "1 pod would get a place, 2 would not, 1 would have to go\n",
+            "a/two: None of 3 nodes fits.\n",
+            "NodeResourcesFit",
+            "GangInsufficientCapacity: 3 of 4",
+            "a/low",
+            "a/three: 0/3 nodes",
+            "Nothing was changed. State 00ff",
+        ] {
+            assert!(text.contains(part), "no {part:?} in\n{text}");
+        }
+        let row = text.lines().find(|line| line.contains("a/one")).unwrap();
+        assert!(row.contains("n1") && row.ends_with("42"), "{row}");
+        assert!(!text.contains('\u{1b}'));
+        let nothing = simulation(&Outcome::default(), Paint::plain());
+        assert_eq!(nothing, "0 pods would get a place, 0 would not\n");
+    }
+}

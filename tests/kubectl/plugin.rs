@@ -1,0 +1,98 @@
+//! `kubectl pellucid …` for real: kubectl finds the binary under its plugin name, and it answers for a running demo.
+
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use super::process::Process;
+use super::{contains, kubectl_is_there};
+
+/// kubectl with the plugin on its PATH.
+struct Plugin {
+    folder: tempfile::TempDir,
+    server: String,
+}
+
+impl Plugin {
+    fn new(server: String) -> Self {
+        let folder = tempfile::tempdir().expect("a directory");
+        let link = folder.path().join("kubectl-pellucid");
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_pellucid"), link).expect("linked");
+        Self { folder, server }
+    }
+
+    /// The server comes by the environment, as people set it once.
+    fn output(&self, arguments: &[&str]) -> Output {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut command = Command::new("kubectl");
+        command.env_clear().env("PATH", format!("{}:{path}", self.folder.path().display()));
+        command.env("HOME", self.folder.path()).env("PELLUCID_SERVER", &self.server).env("COLUMNS", "160");
+        command.arg("pellucid").args(arguments).stdin(Stdio::null()).output().expect("kubectl runs")
+    }
+
+    fn says(&self, arguments: &[&str]) -> String {
+        let output = self.output(arguments);
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "kubectl pellucid {arguments:?} failed:\n{out}\n{err}");
+        println!("$ kubectl pellucid {}\n{out}{err}", arguments.join(" "));
+        out.into_owned()
+    }
+
+    fn fails(&self, arguments: &[&str], code: i32, words: &[&str]) {
+        let output = self.output(arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+        contains(&String::from_utf8_lossy(&output.stderr), words);
+    }
+}
+
+/// Asks until a score table is there: the demo places a pod every 10 s.
+fn await_table(plugin: &Plugin) -> Value {
+    loop {
+        let tables: Value = serde_json::from_str(&plugin.says(&["scores", "-o", "json"])).expect("JSON");
+        match tables["tables"].get(0) {
+            Some(table) => return table.clone(),
+            None => std::thread::yield_now(),
+        }
+    }
+}
+
+#[test]
+fn kubectl_runs_the_plugin_against_a_demo() {
+    if !kubectl_is_there() {
+        return;
+    }
+    let demo = Process::start(&["demo", "--listen", "127.0.0.1:0", "--api-listen", "127.0.0.1:0", "-v", "0"]);
+    let line = demo.wait_for_stdout("scheduler");
+    let server = line.split_whitespace().find(|word| word.starts_with("http://")).expect("a URL").to_owned();
+    demo.wait_for_stdout("Try");
+    let plugin = Plugin::new(server);
+
+    contains(
+        &plugin.says(&["explain", "demo/needs-500-cores"]),
+        &["demo/needs-500-cores: refused", "Insufficient cpu", "NODES", "30 nodes refused"],
+    );
+    contains(&plugin.says(&["explain", "pod", "ingress-1", "-n", "demo"]), &["placed", "on edge-0"]);
+    contains(
+        &plugin.says(&["explain", "gang", "too-many-gpus", "-n", "demo"]),
+        &["PLACEABLE", "nvidia.com/gpu"],
+    );
+    contains(&plugin.says(&["explain", "pods"]), &["kubectl pellucid explain pod NAMESPACE/NAME"]);
+    assert!(plugin.says(&["explain", "pods", "-n", "elsewhere"]).contains("No pod is pending."));
+    contains(&plugin.says(&["gangs"]), &["demo/ranks", "demo/render", "kubectl pellucid explain gang"]);
+    contains(&plugin.says(&["queue"]), &["unschedulable", "demo/needs-500-cores", "gated", "demo/crew"]);
+    let queue: Value = serde_saphyr::from_str(&plugin.says(&["queue", "-o", "yaml"])).expect("YAML");
+    assert!(queue["units"].as_array().is_some_and(|units| units.len() >= 9), "{queue}");
+
+    contains(&plugin.says(&["flags"]), &["NAME", "VALUE"]);
+    assert!(plugin.says(&["scores"]).contains("`kubectl pellucid flags s 5`"));
+    assert_eq!(plugin.says(&["flags", "s", "5"]).trim(), "successfully set debugTopNScores to 5");
+    let table = await_table(&plugin);
+    let name =
+        format!("{}/{}", table["namespace"].as_str().expect("text"), table["name"].as_str().expect("text"));
+    contains(&plugin.says(&["scores", &name]), &["NodeResourcesFit", "TOTAL", &format!("{name} went to")]);
+
+    plugin.fails(&["explain", "demo/no-such-pod"], 1, &["PodNotFound"]);
+    plugin.fails(&["run"], 2, &["unrecognized subcommand"]);
+    let away = Plugin::new("http://127.0.0.1:9".to_owned());
+    away.fails(&["gangs"], 1, &["kubectl -n pellucid port-forward deploy/pellucid 9:10251"]);
+}

@@ -1,0 +1,141 @@
+//! Schemathesis asks the demo's REST API whatever its OpenAPI document allows, and a good deal that it does not:
+//! no answer is a 5xx, and none has a status, a type or a body that the document does not describe.
+//!
+//! `tests/data/schemathesis/schemathesis.toml` says what is checked; equal documents give equal requests. The tool
+//! is `$SCHEMATHESIS`, else the one that `.ci/run` puts under `target/`, else the one on the PATH. Without it the
+//! tests say so and pass.
+
+#![expect(clippy::print_stdout, reason = "the tool's report tells what went wrong")]
+
+#[allow(dead_code, reason = "this test needs a part of it")]
+#[path = "common/client.rs"]
+mod client;
+#[allow(dead_code, reason = "this test needs a part of it")]
+#[path = "common/process.rs"]
+mod process;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use process::Process;
+use serde_json::{Value, json};
+
+/// A run takes 20 s on an idle machine of two cores.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// Runs and expects success of a command that tells the version.
+fn answers(tool: &Path) -> bool {
+    let version = Command::new(tool).arg("--version").stdin(Stdio::null()).output();
+    version.is_ok_and(|output| output.status.success())
+}
+
+/// Returns the tool, or says that there is none.
+fn tool() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let known = [
+        std::env::var_os("SCHEMATHESIS").map(PathBuf::from),
+        Some(root.join("target/schemathesis/bin/schemathesis")),
+        Some(PathBuf::from("schemathesis")),
+    ];
+    let found = known.into_iter().flatten().find(|tool| answers(tool));
+    if found.is_none() {
+        println!(
+            "\n*** NOT RUN: there is no schemathesis (.ci/run installs it), so nothing was tested here ***\n"
+        );
+    }
+    found
+}
+
+/// Runs the tool to its end, but no longer than [`PATIENCE`].
+fn run(tool: &Path, arguments: &[String]) -> Output {
+    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/schemathesis/schemathesis.toml");
+    let folder = tempfile::tempdir().expect("a directory");
+    let child = Command::new(tool)
+        .arg("--config-file")
+        .arg(config)
+        .arg("run")
+        .args(arguments)
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the tool starts");
+    let id = child.id();
+    let (done, end) = mpsc::channel();
+    // The receiver has gone when the time is up.
+    std::thread::spawn(move || done.send(child.wait_with_output()));
+    let Ok(output) = end.recv_timeout(PATIENCE) else {
+        let _ = Command::new("kill").args(["-KILL", &id.to_string()]).status();
+        let said = end.recv().expect("it was killed").map(|output| text(&output));
+        panic!("not done after {} s: {said:?}", PATIENCE.as_secs());
+    };
+    output.expect("the tool ends")
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Starts a demo and returns the address of its REST API.
+fn demo() -> (Process, SocketAddr) {
+    let process =
+        Process::start(&["demo", "--listen", "127.0.0.1:0", "--api-listen", "127.0.0.1:0", "-v", "0"]);
+    let line = process.wait_for_stdout("scheduler");
+    let url = line.split_whitespace().find_map(|word| word.strip_prefix("http://")).expect("a URL");
+    let address = url.parse().expect("an address");
+    process.wait_for_stdout("Try");
+    (process, address)
+}
+
+/// Returns the paths whose answers need not end: they are left to tests of their own.
+fn endless(document: &Value) -> Vec<String> {
+    let is_feed = |operation: &Value| {
+        let content = operation["responses"]["200"]["content"].as_object();
+        content.is_some_and(|types| types.contains_key("text/event-stream"))
+    };
+    let paths = document["paths"].as_object().expect("paths");
+    paths.iter().filter(|(_, methods)| is_feed(&methods["get"])).map(|(path, _)| path.clone()).collect()
+}
+
+#[test]
+fn no_answer_is_an_error_of_ours_or_undocumented() {
+    let Some(tool) = tool() else { return };
+    let (demo, rest) = demo();
+    let document = client::get(rest, "/openapi.json").json();
+    let mut arguments = vec![format!("http://{rest}/openapi.json")];
+    for path in endless(&document) {
+        println!("not asked: {path}, a feed");
+        arguments.extend(["--exclude-path".to_owned(), path]);
+    }
+    let output = run(&tool, &arguments);
+    let said = text(&output);
+    assert!(output.status.success(), "{said}\nthe demo says:\n{}", demo.stderr_so_far().join("\n"));
+    let summary = said.find("API Operations:").map_or(said.as_str(), |at| &said[at..]);
+    println!("{summary}");
+    assert!(said.contains(" passed"), "nothing was asked: {said}");
+    assert_eq!(client::get(rest, "/livez").status, 200);
+}
+
+#[test]
+fn a_document_that_is_not_true_is_found_out() {
+    let Some(tool) = tool() else { return };
+    let (_demo, rest) = demo();
+    let mut document = client::get(rest, "/openapi.json").json();
+    let answers = &mut document["paths"]["/version"]["get"]["responses"]["200"]["content"];
+    assert!(answers["application/json"]["schema"].is_object());
+    answers["application/json"]["schema"] = json!({"type": "integer"});
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("openapi.json");
+    std::fs::write(&file, document.to_string()).expect("written");
+    let only = ["--include-path", "/version", "--url"].map(str::to_owned);
+    let file = file.to_str().expect("text").to_owned();
+    let arguments: Vec<String> = [file].into_iter().chain(only).chain([format!("http://{rest}")]).collect();
+    let output = run(&tool, &arguments);
+    let said = text(&output);
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("GET /version") && said.contains("violates schema"), "{said}");
+}
