@@ -159,6 +159,14 @@ fn the_demo_is_shown_and_adds_up() {
 
     browser.open(&demo.url("#/nodes/tiny-01"));
     browser.wait("return document.querySelector('#view').innerText.includes('demo/urgent')");
+    // The page shows the feed where there is one, and no empty frame where there is none.
+    let services = client::get(demo.rest, "/apis/v1/__services__").json();
+    let is_fed = services["GET"].as_array().is_some_and(|paths| paths.contains(&json!("/apis/v1/events")));
+    if is_fed {
+        browser.wait("return document.querySelectorAll('.events li a').length > 5");
+    } else {
+        browser.wait("return document.querySelector('#feed').hidden");
+    }
     assert_quiet(&browser, demo.rest);
 }
 
