@@ -4,7 +4,7 @@ use pellucid_api::rest::explain::{
     NodeGroup, PendingPod, PendingPods, PlacementBody, PodExplanation, Shortfall,
 };
 
-use super::meta::{inherited_from, of_root, of_verdict, rfc3339};
+use super::meta::{of_root, of_verdict, rfc3339};
 use super::nearest::nearest;
 use super::queue_view::wakes_on;
 use super::root::Root;
@@ -69,7 +69,6 @@ pub(super) fn pod(
     let verdict = root.verdicts.get(id.index()).and_then(Option::as_ref);
     if let Some(verdict) = verdict {
         body.meta = of_verdict(root, verdict, now);
-        body.meta.inherited_from = inherited_from(root, verdict);
         body.attempts = verdict.attempts;
     }
     match verdict.map(|v| &v.outcome) {

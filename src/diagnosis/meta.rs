@@ -33,13 +33,14 @@ pub(super) fn of_verdict(root: &Root, verdict: &Verdict, now: Now) -> Meta {
         decided_at: Some(rfc3339(verdict.at.wall)),
         cycle_id: Some(verdict.cycle),
         stale: verdict.changes != root.changes,
+        inherited_from: inherited_from(root, verdict),
         ..of_root(root, now)
     }
 }
 
 /// Returns the pod from which a refusal was taken over: that of an earlier attempt which has the very same account of the
 /// nodes. Rows that did not change since keep it (`cycle::rows`), so equal pods that are tried in a row share it.
-pub(super) fn inherited_from(root: &Root, verdict: &Verdict) -> Option<String> {
+fn inherited_from(root: &Root, verdict: &Verdict) -> Option<String> {
     let Outcome::Refused(own) = &verdict.outcome else { return None };
     let mut first: Option<(u64, String)> = None;
     for (slot, other) in root.verdicts.iter().enumerate() {

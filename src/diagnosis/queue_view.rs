@@ -46,7 +46,8 @@ pub(super) fn queue(root: &Root, asked: Option<&str>, now: Now) -> Result<Queue,
 fn position(root: &Root, key: &str, now: Now) -> Result<Queue, ReadError> {
     let Some((namespace, name)) = key.split_once('/').filter(|(ns, n)| !ns.is_empty() && !n.is_empty())
     else {
-        let message = format!("parameter `position` has the value `{key}`: it must be namespace/name");
+        let shown: String = key.chars().take(100).collect();
+        let message = format!("parameter `position` has the value `{shown}`: it must be namespace/name");
         return Err(ReadError::BadRequest { code: "InvalidParameter", message });
     };
     let key = PodKey::new(namespace, name);

@@ -94,7 +94,7 @@ pub(super) fn param<'p>(params: &'p PathParams, name: &str) -> &'p str {
 
 /// Whether a boolean query parameter is on. The bare name means yes.
 pub(super) fn is_on(params: &PathParams, name: &str) -> bool {
-    params.get(name).is_some_and(|value| value != "false")
+    params.get(name).is_some_and(|value| value != "false" && value != "0")
 }
 
 /// Returns a number of the query, or what it is without one.
