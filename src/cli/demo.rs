@@ -22,6 +22,9 @@ pub struct DemoArgs {
     /// End with a summary once nothing is left to decide, instead of going on with a job every 10 s
     #[arg(long)]
     pub exit_when_settled: bool,
+    /// Create no job every 10 s: nothing happens but what you do
+    #[arg(long)]
+    pub still: bool,
     /// Orders nodes of equal score; the same seed gives the same decisions
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
@@ -37,6 +40,7 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         listen: args.listen,
         api_listen: args.api_listen,
         exit_when_settled: args.exit_when_settled,
+        still: args.still,
         seed: args.seed,
     };
     runtime()?.block_on(demo::run(options, log, &mut std::io::stdout())).map_err(explained)

@@ -97,10 +97,12 @@ pub fn points(plugin: &dyn Plugin) -> Vec<&'static str> {
         ("queueSort", plugin.queue_sort().is_some()),
         ("preFilter", plugin.pre_filter().is_some()),
         ("filter", plugin.filter().is_some()),
+        ("postFilter", plugin.post_filter().is_some()),
         ("preScore", plugin.pre_score().is_some()),
         ("score", plugin.score().is_some()),
         ("reserve", plugin.reserve().is_some()),
         ("permit", plugin.permit().is_some()),
+        ("preBind", plugin.pre_bind().is_some()),
         ("bind", plugin.bind().is_some()),
     ];
     all.into_iter().filter(|(_, works)| *works).map(|(point, _)| point).collect()

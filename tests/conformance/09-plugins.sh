@@ -12,6 +12,9 @@ while read -r name; do
   check "$plugins/$name/config" '.plugin == $name' --arg name "$name"
   check "$plugins/$name/stats" '.plugin == $name' --arg name "$name"
   check "$plugins/$name/schema" '.plugin == $name and .args.type == "object" and (.points | length) >= 1' --arg name "$name"
+  check "$plugins/$name/schema" '. as {$points} | $all[0].profiles
+    | [.[].points | to_entries[] | select([.value[].name] | index($name)) | .key] - $points == []' \
+    --slurpfile all "$work/plugins" --arg name "$name"
   # Each profile that enables it has its arguments and counters there, with no argument that the schema does not know.
   jq --arg name "$name" '[.profiles[] | select([.points[][].name] | index($name)) | .schedulerName] | sort' \
     "$work/plugins" >"$work/profiles"

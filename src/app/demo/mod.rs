@@ -38,6 +38,8 @@ pub struct DemoOptions {
     pub api_listen: SocketAddr,
     /// End with a summary when every pod has its verdict.
     pub exit_when_settled: bool,
+    /// Create no jobs afterwards.
+    pub still: bool,
     /// Seed of the tie order.
     pub seed: u64,
 }
@@ -50,6 +52,7 @@ pub async fn run(
 ) -> anyhow::Result<()> {
     let sandbox =
         Sandbox::start(sandbox::Config { listen: options.api_listen, ..sandbox::Config::default() }).await?;
+    let still = options.still;
     let registry: Registry = Arc::new(plugins::registry());
     let patience = Duration::from_secs(10);
     let connection = Connection::with_config(sandbox.kube_config(), "the demo's sandbox", patience).await?;
@@ -86,7 +89,7 @@ pub async fn run(
         Ok(())
     } else {
         summary::write_curls(&instance.url(), out)?;
-        serve(&client, &mut instance, out).await
+        serve(&client, &mut instance, still, out).await
     };
     instance.stop().await;
     sandbox.stop().await;
@@ -178,17 +181,18 @@ fn is_known(root: &Root, pod: &Value) -> bool {
     quarantined || root.cluster.find_pod(&key).is_some()
 }
 
-/// Goes on until told to stop, with a small job every few seconds.
+/// Goes on until told to stop, with a small job every few seconds unless it is to be still.
 async fn serve(
     client: &kube::Client,
     instance: &mut Instance,
+    still: bool,
     out: &mut (dyn Write + Send),
 ) -> anyhow::Result<()> {
     let mut ticks = tokio::time::interval(JOB_EVERY);
     let mut n = 0;
     loop {
         tokio::select! {
-            _ = ticks.tick() => {
+            _ = ticks.tick(), if !still => {
                 n += 1;
                 create(client, &cluster::job(n)).await?;
             }
