@@ -1,0 +1,57 @@
+# Who records what and until when, what it costs, and that it changes no decision
+#: curl -s $S/apis/v1/debug
+. "$(dirname "$0")/prelude.sh"
+debug=/apis/v1/debug
+switch() { send PUT "/debug/flags/$1" "$S"; }
+
+for i in 1 2 3 4; do node "n$i" $((i + 2)); done
+# Decisions with everything off, to compare with.
+decide() {
+  jq -n --argjson pod "$(pod_json asked 1)" '{pods: [$pod], scores: 4}' | simulate '.placements | length == 1'
+  jq -S '{placements, refused, scores: [.scores[] | {rows, winner}]}' "$work/sent"
+}
+pod before 1
+eventually bound before
+node_of before >"$work/before"
+delete_pod before
+decide >"$work/off"
+
+# On: with owner, expiry and scope, and an entry in the audit.
+switch s <<<'{"value": 3, "namespace": "default", "ttlSeconds": 60, "owner": "checks"}'
+switch f <<<'{"value": true, "namespace": "default", "ttlSeconds": 60, "owner": "checks"}'
+eventually check $debug '.active | length == 2'
+check $debug '[.active[] | .expiresAt != null and .setBy != null and .owner == "checks" and .scope == {namespace: "default"}] | all'
+check $debug '[.audit[] | select(.why == "set") | .flag] | sort == ["f", "s"]'
+
+# The same pod goes to the same node, and an asked one would, with the same scores.
+pod before 1
+eventually bound before "$(cat "$work/before")"
+eventually check /apis/v1/scores/default/before '.rows | length == 3'
+delete_pod before
+decide >"$work/on"
+diff "$work/off" "$work/on"
+
+# Off again by number, which the audit says too.
+for id in $(ask $debug | jq '.active[].id'); do
+  switch "$(ask $debug | jq -r --argjson id "$id" '.active[] | select(.id == $id) | .flag')" <<<"{\"id\": $id, \"off\": true}"
+done
+eventually check $debug '.active == [] and ([.audit[] | select(.why == "ended")] | length == 2)'
+
+# One shot: one record, then it is used up.
+switch s <<<'{"value": 3, "selector": "app=shot", "oneShot": true, "owner": "checks"}'
+for i in 1 2; do
+  pod "shot$i" 1 '{"metadata": {"labels": {"app": "shot"}}}'
+  eventually bound "shot$i"
+done
+eventually check /apis/v1/scores '[.tables[] | select(.name | test("^shot"))] | length == 1'
+eventually check $debug '.active == [] and .audit[0].why == "used up"'
+
+# By itself after its time.
+switch s <<<'{"value": 3, "selector": "app=none", "ttlSeconds": 1, "owner": "checks"}'
+eventually check $debug '.active == [] and .audit[0].why == "expired"'
+
+# The meter: what is always on, as a share of the time spent in cycles.
+check $debug '.cost | .cycleSeconds > 0 and .l0Seconds >= 0 and .budgetPercent > 0'
+ask /metrics >"$work/metrics"
+awk '/^pellucid_diagnosis_seconds_total/ { spent += $NF; n += 1 } /^pellucid_cycle_seconds_total/ { all += $NF; n += 1 }
+  END { exit !(n >= 2 && all > 0 && spent < all) }' "$work/metrics" || fail "$(grep _seconds_total "$work/metrics")"
