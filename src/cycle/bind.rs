@@ -78,6 +78,10 @@ impl Scheduler {
     /// gang goes back to the others that wait, and stands before units of its priority: the bound ones need it.
     pub(super) fn give_up(&mut self, id: PodId, now: Now) {
         let pod = self.cluster.pod(id).map(|r| r.pod.clone());
+        let place = self.cluster.pod(id).and_then(|r| r.node).map(|n| self.cluster.slot(n).name.clone());
+        if let (Some(pod), Some(node)) = (&pod, place) {
+            self.record_release(id, pod, &node, now);
+        }
         self.cluster.release(id);
         self.pre_binding.remove(&id);
         if let Some(effect) = self.effect_of.remove(&id) {

@@ -8,6 +8,7 @@ mod attempt;
 mod best;
 mod bind;
 mod chain;
+mod chronicle;
 pub mod decision;
 pub mod exhaustive;
 pub mod gangs;

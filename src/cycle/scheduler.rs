@@ -20,6 +20,7 @@ use super::rows::Subject;
 use super::shadow::ShadowTally;
 use crate::cluster::{Cluster, Reservation, ShapeId, Stage};
 use crate::diagnosis::Root;
+use crate::diagnosis::flight::Flight;
 use crate::diagnosis::recorder::{RecordedFailure, RecordedTable, Recorder};
 use crate::diagnosis::root::Registry;
 use crate::diagnosis::switches::Switches;
@@ -140,7 +141,8 @@ pub struct Scheduler {
     pub(super) gangs: GangBook,
     pub(super) effects: Vec<Effect>,
     recorder: Recorder,
-    switches: Arc<Switches>,
+    pub(super) flight: Flight,
+    pub(super) switches: Arc<Switches>,
     pub(super) shadow: Option<ShadowTally>,
     pub(super) counters: Counters,
     next_effect: u64,
@@ -184,6 +186,7 @@ impl Scheduler {
             held: BTreeSet::new(),
             effects: Vec::new(),
             recorder: Recorder::default(),
+            flight: Flight::new(switches.recorder_bytes()),
             switches,
             shadow: shadow_of.map(|of| ShadowTally { of, ..ShadowTally::default() }),
             counters: Counters::default(),
@@ -297,6 +300,7 @@ impl Scheduler {
             registry: self.registry.clone(),
             tally: self.tally.clone(),
             recorder: self.recorder.clone(),
+            flight: self.flight.publish(),
             switches: self.switches.clone(),
             counters: self.counters,
             gang_verdicts: self.gangs.verdicts(),
@@ -478,6 +482,7 @@ impl Scheduler {
             outcome,
             plan,
         };
+        self.record_verdict(pod, &verdict.outcome, now);
         self.verdicts.set(pod.index(), Some(verdict.clone()));
         verdict
     }

@@ -4,6 +4,7 @@
 //! somebody asks. [`reads::reads`] lists every read as data; `http/` serves them.
 
 pub(crate) mod explain;
+pub mod flight;
 mod gang_reads;
 pub mod gangs;
 mod meta;

@@ -5,13 +5,15 @@
 
 use std::sync::Arc;
 
-use pellucid_api::rest::{BodySchema, explain, nodes, preemption, profiles, queue, scores, shadow, wakeups};
+use pellucid_api::rest::{
+    BodySchema, explain, history, nodes, preemption, profiles, queue, scores, shadow, wakeups,
+};
 use serde_json::Value;
 
 use super::gang_reads::gang_reads;
 use super::root::Root;
 use super::{explain as explaining, preemption as preempting, wakeups as waking};
-use super::{node_views, plugin_views, queue_view, score_views};
+use super::{flight, node_views, plugin_views, queue_view, score_views};
 use crate::framework::PluginFactory;
 use crate::framework::endpoint::{PathParams, Query, ReadContext, ReadError};
 use crate::framework::view::View;
@@ -263,6 +265,28 @@ fn scheduler_reads() -> Vec<RootRead> {
             ],
         )
         .not_found("PodNotFound"),
+        RootRead::new(
+            "/apis/v1/history/pods/:namespace/:name",
+            "history",
+            "What happened to a pod, also after it is gone: attempts by reason, places, bindings, evictions",
+            BodySchema::of::<history::PodHistory>(),
+            |root, params, now| {
+                flight::views::of_pod(root, param(params, "namespace"), param(params, "name"), now)
+            },
+        )
+        .rows(
+            "/entries",
+            &[
+                ("Id", "/id"),
+                ("Kind", "/kind"),
+                ("First", "/first"),
+                ("Last", "/last"),
+                ("Count", "/count"),
+                ("Node", "/node"),
+                ("Message", "/message"),
+            ],
+        )
+        .not_found("HistoryNotFound"),
         RootRead::new(
             "/apis/v1/reasons",
             "explain",

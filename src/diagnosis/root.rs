@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::flight::FlightLog;
 use super::recorder::Recorder;
 use super::switches::Switches;
 use crate::cluster::Cluster;
@@ -39,6 +40,8 @@ pub struct Root {
     pub tally: Vec<Vec<PluginTally>>,
     /// Recorded tables and failures.
     pub recorder: Recorder,
+    /// What the flight recorder holds.
+    pub flight: FlightLog,
     /// The switches themselves: they are read as they are now.
     pub switches: Arc<Switches>,
     /// Counters.

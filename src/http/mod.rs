@@ -8,7 +8,7 @@
 //! authentication, therefore no address but loopback.
 //!
 //! A request passes `listen` (socket) → `edge` (id, panics, log) → `endpoint` (method, parameters) →
-//! `read`, `flags`, `health` or `standard`.
+//! `read` (and `stream`), `flags`, `health` or `standard`.
 
 mod body;
 mod docs;
@@ -27,6 +27,7 @@ mod read;
 mod route;
 mod server;
 mod standard;
+mod stream;
 mod table;
 
 pub use edge::{Observation, Observe};
@@ -37,7 +38,7 @@ pub use listen::Bound;
 pub use openapi::openapi;
 pub use params::{Kind, Location, Param, Params};
 pub use read::Load;
-pub use route::{Method, Published, Read, RequestInfo, Route, Rows};
+pub use route::{Answers, Lines, Method, Published, Read, ReadBytes, ReadLines, RequestInfo, Route, Rows};
 pub use server::{Clock, Limits, Parts, Server};
 pub use standard::{Configz, OPENMETRICS, Renderer, Version};
 pub use table::Table;

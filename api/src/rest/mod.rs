@@ -7,6 +7,7 @@ mod error;
 pub mod explain;
 pub mod gang_explain;
 pub mod gangs;
+pub mod history;
 mod meta;
 pub mod nodes;
 pub mod plugins;

@@ -1,0 +1,102 @@
+//! What the flight recorder is told: one line at each place where something happens to a pod or a gang.
+
+use std::sync::Arc;
+
+use super::decision::Outcome;
+use super::gangs::GangVerdict;
+use super::scheduler::Scheduler;
+use crate::cluster::{ClusterEvent, Input};
+use crate::diagnosis::flight::{Gone, Noted, What};
+use crate::model::{Now, Pod, PodId, PodKey};
+
+impl Scheduler {
+    /// An attempt ended, or what had come of one was taken back.
+    #[inline]
+    pub(super) fn record_verdict(&mut self, id: PodId, outcome: &Outcome, now: Now) {
+        if !self.switches.recorder() {
+            return self.flight.leave_out(now);
+        }
+        let Some(record) = self.cluster.pod(id) else { return };
+        let (node, what) = match outcome {
+            Outcome::Placed { placement, node } => (&**node, placement.into()),
+            Outcome::Refused(refusal) => ("", What::Refused(refusal.clone())),
+            Outcome::Gated(refusal) => ("", What::Gated(refusal.clone())),
+        };
+        let noted = Noted { id, key: &record.pod.key, node, what };
+        self.flight.note(noted, (self.cycle, now));
+    }
+
+    /// An attempt at a group ended, or places that it held were given up.
+    pub(super) fn record_gang(&mut self, verdict: &Arc<GangVerdict>, now: Now) {
+        if !self.switches.recorder() {
+            return self.flight.leave_out(now);
+        }
+        if let Some(first) = verdict.group.first() {
+            self.flight.note_gang(first, What::Gang(verdict.clone()), (self.cycle, now));
+        }
+    }
+
+    /// Something else happened to a pod.
+    pub(super) fn record(&mut self, (id, key): (PodId, &PodKey), node: &str, what: What, now: Now) {
+        if !self.switches.recorder() {
+            return self.flight.leave_out(now);
+        }
+        self.flight.note(Noted { id, key, node, what }, (self.cycle, now));
+    }
+
+    /// A pod lost the place it held.
+    pub(super) fn record_release(&mut self, id: PodId, pod: &Pod, node: &str, now: Now) {
+        self.record((id, &pod.key), node, What::Released, now);
+    }
+
+    /// An input changed which pods there are.
+    pub(super) fn record_changes(&mut self, events: &[ClusterEvent], how: Gone, now: Now) {
+        // A pod that had a place but was not bound is both removed and released.
+        let mut last: Option<&Arc<str>> = None;
+        for event in events {
+            match event {
+                ClusterEvent::PendingAdded(id) => {
+                    if let Some(pod) = self.cluster.pod(*id).map(|r| r.pod.clone()) {
+                        self.record((*id, &pod.key), "", What::Added, now);
+                    }
+                }
+                ClusterEvent::PendingRemoved { id, pod } => {
+                    last = Some(&pod.uid);
+                    match self.place_of_same(pod) {
+                        Some(node) => self.record((*id, &pod.key), &node, What::Bound, now),
+                        None => self.record((*id, &pod.key), "", What::Gone(how), now),
+                    }
+                }
+                ClusterEvent::PodReleased { pod, node }
+                    if self.cluster.is_ours(&pod.scheduler_name) && last != Some(&pod.uid) =>
+                {
+                    if self.place_of_same(pod).is_none() {
+                        let node = self.cluster.slot(*node).name.clone();
+                        self.record((NOBODY, &pod.key), &node, What::Gone(how), now);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Returns the node of a pod that is still in the state, and placed.
+    fn place_of_same(&self, pod: &Pod) -> Option<crate::model::Name> {
+        let record = self.cluster.pod(self.cluster.find_pod(&pod.key)?)?;
+        let node = record.node.filter(|_| record.pod.uid == pod.uid)?;
+        Some(self.cluster.slot(node).name.clone())
+    }
+}
+
+/// The slot of a pod that has none any more.
+const NOBODY: PodId = PodId(u32::MAX);
+
+/// Returns how the pods go that an input takes away.
+pub(super) fn how_gone(input: &Input) -> Gone {
+    match input {
+        Input::PodApplied(pod) if pod.phase.is_terminal() => Gone::Ended,
+        Input::PodApplied(pod) if pod.deleting => Gone::Deleting,
+        Input::Quarantined(_) => Gone::Unreadable,
+        _ => Gone::Deleted,
+    }
+}
