@@ -19,10 +19,16 @@ impl Published for Root {
     }
 }
 
-/// Returns the routes of everything that is registered.
+/// Returns the routes of everything that is registered, to be described.
 pub fn routes(registry: &[Box<dyn PluginFactory>]) -> Vec<Route<Root>> {
+    routes_with(registry, Value::Null)
+}
+
+/// The same for a server; `configuration` is the one in force, which snapshots carry.
+pub fn routes_with(registry: &[Box<dyn PluginFactory>], configuration: Value) -> Vec<Route<Root>> {
     let mut all: Vec<Route<Root>> = reads(registry).into_iter().map(route).collect();
     all.push(events());
+    all.push(super::snapshot::route(configuration));
     all
 }
 

@@ -2,35 +2,73 @@
 
 use std::sync::Arc;
 
-use super::decision::Outcome;
+use super::decision::{Outcome, Placement};
 use super::gangs::GangVerdict;
 use super::scheduler::Scheduler;
 use crate::cluster::{ClusterEvent, Input};
 use crate::diagnosis::flight::{Gone, Noted, What};
 use crate::model::{Now, Pod, PodId, PodKey};
 
+/// A placement that is not recorded yet.
+pub(super) struct PlacedAside {
+    pod: PodId,
+    cycle: u64,
+    now: Now,
+    placement: Placement,
+}
+
+/// How many of them are kept.
+pub(super) const ASIDE: usize = 32;
+
 impl Scheduler {
     /// An attempt ended, or what had come of one was taken back.
+    ///
+    /// Placements come in long runs. They are noted aside and recorded some dozens at a time: names of pods and entries are
+    /// far apart in memory, and many of them fetched together cost much less than each by itself within a decision.
     #[inline]
     pub(super) fn record_verdict(&mut self, id: PodId, outcome: &Outcome, now: Now) {
         if !self.switches.recorder() {
-            return self.flight.leave_out(now);
+            return self.leave_out(now);
         }
-        let Some(record) = self.cluster.pod(id) else { return };
-        let (node, what) = match outcome {
-            Outcome::Placed { placement, node } => (&**node, placement.into()),
-            Outcome::Refused(refusal) => ("", What::Refused(refusal.clone())),
-            Outcome::Gated(refusal) => ("", What::Gated(refusal.clone())),
+        let what = match outcome {
+            Outcome::Placed { placement, .. } => {
+                self.placed.push(PlacedAside { pod: id, cycle: self.cycle, now, placement: *placement });
+                if self.placed.len() >= ASIDE {
+                    self.record_placed();
+                }
+                return;
+            }
+            Outcome::Refused(refusal) => What::Refused(refusal.clone()),
+            Outcome::Gated(refusal) => What::Gated(refusal.clone()),
         };
-        let noted = Noted { id, key: &record.pod.key, node, what };
+        self.record_placed();
+        let Some(record) = self.cluster.pod(id) else { return };
+        let noted = Noted { id, key: &record.pod.key, node: "", what };
         self.flight.note(noted, (self.cycle, now));
+    }
+
+    fn leave_out(&mut self, now: Now) {
+        self.record_placed();
+        self.flight.leave_out(now);
+    }
+
+    /// Records the placements that were noted aside. To be done before anything else is recorded or read, and before
+    /// a pod or a node leaves the state: they are known by their slots.
+    pub(super) fn record_placed(&mut self) {
+        for PlacedAside { pod: id, cycle, now, placement } in self.placed.drain(..) {
+            let Some(record) = self.cluster.pod(id) else { continue };
+            let node = &*self.cluster.slot(placement.node).name;
+            let noted = Noted { id, key: &record.pod.key, node, what: What::from(&placement) };
+            self.flight.note(noted, (cycle, now));
+        }
     }
 
     /// An attempt at a group ended, or places that it held were given up.
     pub(super) fn record_gang(&mut self, verdict: &Arc<GangVerdict>, now: Now) {
         if !self.switches.recorder() {
-            return self.flight.leave_out(now);
+            return self.leave_out(now);
         }
+        self.record_placed();
         if let Some(first) = verdict.group.first() {
             self.flight.note_gang(first, What::Gang(verdict.clone()), (self.cycle, now));
         }
@@ -39,8 +77,9 @@ impl Scheduler {
     /// Something else happened to a pod.
     pub(super) fn record(&mut self, (id, key): (PodId, &PodKey), node: &str, what: What, now: Now) {
         if !self.switches.recorder() {
-            return self.flight.leave_out(now);
+            return self.leave_out(now);
         }
+        self.record_placed();
         self.flight.note(Noted { id, key, node, what }, (self.cycle, now));
     }
 

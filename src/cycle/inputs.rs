@@ -22,6 +22,7 @@ impl Scheduler {
     /// Takes one input.
     pub fn apply(&mut self, input: Input, now: Now) {
         let mut events = Vec::new();
+        self.record_placed();
         let how = how_gone(&input);
         match input {
             Input::PodApplied(pod) => {

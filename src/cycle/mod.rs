@@ -17,6 +17,7 @@ mod nominations;
 mod pre_bind;
 mod preempt;
 mod record;
+mod restore;
 mod row_cache;
 pub mod rows;
 pub mod scheduler;

@@ -17,6 +17,7 @@ pub mod reads;
 pub mod recorder;
 pub mod root;
 pub mod score_views;
+pub mod snapshot;
 pub mod switches;
 mod wakeups;
 

@@ -38,6 +38,10 @@ pub struct Root {
     pub registry: Registry,
     /// What plugins did, per profile and plugin.
     pub tally: Vec<Vec<PluginTally>>,
+    /// Where the next sampled search of each profile begins.
+    pub starts: Vec<usize>,
+    /// Attempts so far.
+    pub cycle: u64,
     /// Recorded tables and failures.
     pub recorder: Recorder,
     /// What the flight recorder holds.

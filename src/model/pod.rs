@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::gang::{Controller, GangMark, GangProblem};
 use super::relations::{Owner, PodTerms, SpreadConstraint};
 use super::requests::PodRequests;
@@ -12,7 +14,7 @@ use super::taint::Toleration;
 use super::{GangKey, Name};
 
 /// The number of a pod slot in the state. Reused after the pod is gone; it never decides anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PodId(pub u32);
 
 impl PodId {
@@ -23,7 +25,7 @@ impl PodId {
 }
 
 /// Namespace and name.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PodKey {
     /// Namespace.
     pub namespace: Name,
@@ -45,7 +47,7 @@ impl fmt::Display for PodKey {
 }
 
 /// Network protocol of a host port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Protocol {
     /// TCP, the default.
     Tcp,
@@ -67,7 +69,7 @@ impl Protocol {
 }
 
 /// A port a pod takes on its host.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct HostPort {
     /// Protocol.
     pub protocol: Protocol,
@@ -79,7 +81,7 @@ pub struct HostPort {
 
 /// Every field of a pod that a plugin reads. Pods with equal specs have one *shape*: what was found
 /// out about one of them holds for the others.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PodSpec {
     /// Namespace.
     pub namespace: Name,
@@ -128,7 +130,7 @@ impl PodSpec {
 }
 
 /// `status.phase`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PodPhase {
     /// Pending, also when absent.
     #[default]
@@ -162,7 +164,7 @@ impl PodPhase {
 }
 
 /// The `PodScheduled` condition the API server holds, so that an equal one is not written again.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduledCondition {
     /// Whether `status` is `True`.
     pub is_true: bool,
@@ -173,7 +175,7 @@ pub struct ScheduledCondition {
 }
 
 /// A pod object, immutable.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Pod {
     /// Namespace and name.
     pub key: PodKey,
