@@ -107,12 +107,12 @@ impl Scheduler {
                     }
                 }
                 ClusterEvent::PodReleased { pod, node }
-                    if self.cluster.is_ours(&pod.scheduler_name) && last != Some(&pod.uid) =>
+                    if self.cluster.is_ours(&pod.scheduler_name)
+                        && last != Some(&pod.uid)
+                        && self.place_of_same(pod).is_none() =>
                 {
-                    if self.place_of_same(pod).is_none() {
-                        let node = self.cluster.slot(*node).name.clone();
-                        self.record((NOBODY, &pod.key), &node, What::Gone(how), now);
-                    }
+                    let node = self.cluster.slot(*node).name.clone();
+                    self.record((NOBODY, &pod.key), &node, What::Gone(how), now);
                 }
                 _ => {}
             }

@@ -86,7 +86,8 @@ pub struct PodSpec {
     /// Namespace.
     pub namespace: Name,
     /// Labels. In the state only those that some selector reads (see `cluster::SelectedKeys`): a label that
-    /// nobody selects by does not make another shape.
+    /// nobody selects by does not make another shape. Made of the pod's own labels, and therefore not written.
+    #[serde(skip)]
     pub labels: Labels,
     /// `spec.priority`: pods of equal or higher priority that are nominated to a node count against it.
     pub priority: i32,
