@@ -17,7 +17,7 @@
 mod chunk;
 mod entry;
 mod hash;
-mod log;
+mod ring;
 mod sameness;
 #[cfg(test)]
 mod tests;
@@ -26,7 +26,7 @@ pub mod views;
 pub use chunk::Chunk;
 pub use entry::{Entry, Gone, What};
 pub use hash::{hash_of_gang, hash_of_outcome, hash_of_placement, hash_of_refusal};
-pub use log::{Flight, FlightLog, Noted, Recorded};
+pub use ring::{Flight, FlightLog, Noted, Recorded};
 
 /// Bytes the recorder may take unless told otherwise.
 pub const DEFAULT_BYTES: usize = 16 << 20;

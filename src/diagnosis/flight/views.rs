@@ -5,7 +5,7 @@ use pellucid_api::rest::history::{FeedLine, HistoryEntry, PodHistory};
 use super::chunk::Chunk;
 use super::entry::{Entry, Gone, What};
 use super::hash::{hash_of_gang, hash_of_placement, hash_of_refusal};
-use super::log::FlightLog;
+use super::ring::FlightLog;
 use crate::cycle::decision::Refusal;
 use crate::cycle::gangs::{GangOutcome, GangVerdict};
 use crate::diagnosis::Root;

@@ -129,7 +129,8 @@ fn record(root: &Root, redact: bool) -> Record {
     let pods = root.cluster.pods();
     let verdicts = pods.filter_map(|(id, record)| {
         let verdict = root.verdicts.get(id.index())?.as_ref()?;
-        Some(past_verdict(root, &record.pod.key, verdict, redact))
+        let has_changed = has_changed(root, id, record);
+        Some(past_verdict(root, (&record.pod.key, has_changed), verdict, redact))
     });
     let mut verdicts: Vec<PastVerdict> = verdicts.collect();
     verdicts.sort_by(|a, b| a.pod.cmp(&b.pod));
@@ -157,7 +158,21 @@ fn record(root: &Root, redact: bool) -> Record {
     Record { cycle: root.cycle, verdicts, queue, preemptions }
 }
 
-fn past_verdict(root: &Root, pod: &PodKey, verdict: &Verdict, redact: bool) -> PastVerdict {
+/// Whether a pod that waits is another than the one that was refused: what it asks for changed since.
+fn has_changed(root: &Root, id: PodId, record: &PodRecord) -> bool {
+    let unit = root.queue.unit_of(id).and_then(|unit| root.queue.unit(unit));
+    unit.is_some_and(|u| {
+        let was_refused = u.refusals > 0 && u.gang.is_none();
+        was_refused && record.node.is_none() && u.shape != record.shape
+    })
+}
+
+fn past_verdict(
+    root: &Root,
+    (pod, has_changed): (&PodKey, bool),
+    verdict: &Verdict,
+    redact: bool,
+) -> PastVerdict {
     let (outcome, node, refusal) = match &verdict.outcome {
         Outcome::Placed { node, .. } => ("Placed", Some(node.clone()), None),
         Outcome::Refused(refusal) => ("Refused", None, Some(refusal)),
@@ -174,7 +189,7 @@ fn past_verdict(root: &Root, pod: &PodKey, verdict: &Verdict, redact: bool) -> P
         cycle: verdict.cycle,
         attempts: verdict.attempts,
         at: nanos(verdict.at.wall),
-        stale: verdict.changes != root.changes,
+        stale: verdict.changes != root.changes || has_changed,
         decision_hash: hash_of_outcome((&pod.namespace, &pod.name), &verdict.outcome),
         codes: codes.into_iter().map(str::to_owned).collect(),
         message: refusal.filter(|_| !redact).map_or_else(String::new, |r| r.message().to_string()),

@@ -1,4 +1,4 @@
-//! The log: chunks in order, the last of them open; who writes it, and what readers hold of it.
+//! The ring: chunks in order, the last of them open; who writes it, and what readers hold of it.
 //!
 //! Pushing an entry writes into the open chunk, which nobody else holds. Its memory is used again for the next one, so
 //! it stays in the cache: a chunk that is closed is moved out as a whole, which costs less than many small writes to
