@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::scheduler::{InFlight, Scheduler};
 use crate::cluster::preemptions::End;
 use crate::cluster::{ClusterEvent, Stage};
+use crate::diagnosis::flight::What;
 use crate::framework::effect::{BindOutcome, EffectId, EffectReport};
 use crate::framework::{Cause, Code, Reason};
 use crate::model::{Now, PodId};
@@ -54,7 +55,8 @@ impl Scheduler {
                 }
             }
             // The watch brings the node they chose; until then our place stands for theirs.
-            BindOutcome::BoundElsewhere { .. } => {
+            BindOutcome::BoundElsewhere { node } => {
+                self.record((order.pod, &pod.key), &node, What::Bound, now);
                 self.counters.bind_failures += 1;
                 self.cluster.preemptions_mut().end(order.pod, End::PlacedElsewhere, now);
                 self.cluster.unreserve_all(order.pod);

@@ -109,7 +109,7 @@ impl Scheduler {
                 ClusterEvent::PodReleased { pod, node }
                     if self.cluster.is_ours(&pod.scheduler_name)
                         && last != Some(&pod.uid)
-                        && self.place_of_same(pod).is_none() =>
+                        && !self.is_known(pod) =>
                 {
                     let node = self.cluster.slot(*node).name.clone();
                     self.record((NOBODY, &pod.key), &node, What::Gone(how), now);
@@ -117,6 +117,12 @@ impl Scheduler {
                 _ => {}
             }
         }
+    }
+
+    /// Whether a pod is in the state, and not another one of its name.
+    fn is_known(&self, pod: &Pod) -> bool {
+        let record = self.cluster.find_pod(&pod.key).and_then(|id| self.cluster.pod(id));
+        record.is_some_and(|record| record.pod.uid == pod.uid)
     }
 
     /// Returns the node of a pod that is still in the state, and placed.

@@ -54,7 +54,7 @@ pub enum What {
 }
 
 impl From<&Placement> for What {
-    #[inline]
+    #[inline(always)]
     fn from(placement: &Placement) -> Self {
         let Placement { score, feasible, evaluated, total, .. } = *placement;
         Self::Placed { score: score.unwrap_or(i64::MIN), feasible, evaluated, total }
