@@ -1,11 +1,14 @@
 //! How fast the core decides, without I/O: 5,000 nodes, the default profile.
 //!
 //! Prints a table against the floors and aims of the design. A plain program, because a table of rates is
-//! wanted and not a distribution: `cargo bench --bench decision`, or `-- gangs` after it for gangs alone.
+//! wanted and not a distribution: `cargo bench --bench decision`, or `-- gangs` after it for gangs alone,
+//! `-- recorder` for what the flight recorder costs.
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a bench measures time and prints")]
 
 #[path = "decision/gangs.rs"]
 mod gangs;
+#[path = "decision/recorder.rs"]
+mod recorder;
 #[path = "decision/relations.rs"]
 mod relations;
 #[path = "decision/storm.rs"]
@@ -77,6 +80,9 @@ fn main() {
 
     if std::env::args().any(|arg| arg == "gangs") {
         return gangs::print();
+    }
+    if std::env::args().any(|arg| arg == "recorder") {
+        return recorder::print();
     }
     // Memory first, before other runs leave their traces.
     let before = resident();

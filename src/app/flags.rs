@@ -12,6 +12,7 @@ pub fn all(switches: &Arc<Switches>, log: Option<&Arc<LogControl>>) -> Vec<Arc<d
         Arc::new(TopNScores(switches.clone())),
         Arc::new(FilterFailures(switches.clone())),
         Arc::new(Reuse(switches.clone())),
+        Arc::new(Recording(switches.clone())),
     ];
     if let Some(log) = log {
         all.push(Arc::new(Verbosity(log.clone())));
@@ -75,6 +76,26 @@ impl Switch for Reuse {
         let on = boolean(value).ok_or_else(|| format!("failed set reuse {value:?}: want true or false"))?;
         self.0.set_reuse(on);
         Ok(format!("successfully set reuse to {on}"))
+    }
+}
+
+struct Recording(Arc<Switches>);
+
+impl Switch for Recording {
+    fn name(&self) -> &str {
+        "recorder"
+    }
+    fn summary(&self) -> &str {
+        "Record what happens to pods and gangs. Read it under /apis/v1/history and /apis/v1/events"
+    }
+    fn get(&self) -> String {
+        self.0.recorder().to_string()
+    }
+    fn set(&self, value: &str) -> Result<String, String> {
+        let on =
+            boolean(value).ok_or_else(|| format!("failed set recorder {value:?}: want true or false"))?;
+        self.0.set_recorder(on);
+        Ok(format!("successfully set recorder to {on}"))
     }
 }
 

@@ -102,8 +102,9 @@ impl Instance {
             clock,
             decisions,
         } = config;
-        let configz = configuration.configz();
+        let (configz, effective) = (configuration.configz(), configuration.effective.clone());
         let switches = Arc::new(Switches::default());
+        switches.set_recorder_bytes(configuration.recorder_bytes);
         let mut scheduler = Scheduler::new(Settings {
             profiles: configuration.profiles,
             registry: registry.clone(),
@@ -139,7 +140,7 @@ impl Instance {
         };
         let mut edge_config = EdgeConfig::new(connection, clock.clone(), &instance_name());
         edge_config.writes = shadow_of.is_none();
-        let server = Server::new(parts.server(&registry, &switches, configz))?;
+        let server = Server::new(parts.server(&registry, &switches, configz, effective))?;
         let bound = server.bind(listen).await?;
         let address = bound.address();
         let edge = Edge::start(edge_config, inputs_tx);
@@ -228,6 +229,7 @@ impl Shared {
         registry: &Registry,
         switches: &Arc<Switches>,
         configz: serde_json::Value,
+        effective: serde_json::Value,
     ) -> Parts<Root> {
         let (root, resources) = (self.root.clone(), self.root.clone());
         let load = self.root.clone();
@@ -235,7 +237,7 @@ impl Shared {
         let edge = self.edge.clone();
         let (traces, clock) = (self.traces.clone(), self.clock.clone());
         Parts {
-            routes: routes::routes(registry),
+            routes: routes::routes_with(registry, effective),
             load: Arc::new(move || load.load_full()),
             published: self.published.clone(),
             switches: flags::all(switches, self.log.as_ref()),

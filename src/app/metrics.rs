@@ -276,6 +276,7 @@ fn single(root: &Root, log: Option<&LogControl>, registry: &mut Registry) {
     let quarantined = root.cluster.quarantined().count() as u64;
     for (name, help, value) in [
         ("pellucid_root_generation", "Generation of the published root", root.generation),
+        ("pellucid_recorder_bytes", "Bytes that the flight recorder takes", root.flight.bytes as u64),
         ("pellucid_quarantined_objects", "Objects that cannot be read", quarantined),
     ] {
         let gauge: Gauge<i64> = Gauge::default();
@@ -286,6 +287,8 @@ fn single(root: &Root, log: Option<&LogControl>, registry: &mut Registry) {
     for (name, help, value) in [
         ("pellucid_bound_pods", "Bindings the API server confirmed", counters.bound),
         ("pellucid_bind_failures", "Bindings that did not come about", counters.bind_failures),
+        ("pellucid_recorder_entries", "Entries of the flight recorder", root.flight.newest),
+        ("pellucid_recorder_entries_dropped", "Entries of it that were pushed out", root.flight.dropped),
         ("pellucid_score_tables_dropped", "Recorded score tables pushed out", recorder.tables_dropped()),
         (
             "pellucid_filter_failures_dropped",

@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
+use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::history::FeedLine;
 use serde_json::{Value, json};
 
 use super::clock::Stopwatch;
 use crate::diagnosis::Root;
+use crate::diagnosis::flight;
 use crate::diagnosis::reads::{RootRead, RowSpec, reads};
 use crate::framework::PluginFactory;
 use crate::framework::endpoint::{PathParams, QueryKind, ReadError};
-use crate::http::{Kind, Param, Params, Published, RequestInfo, Route, Table};
+use crate::http::{Kind, Lines, Param, Params, Published, RequestInfo, Route, Table};
 use crate::model::time::Probe;
 
 impl Published for Root {
@@ -18,9 +21,39 @@ impl Published for Root {
     }
 }
 
-/// Returns the routes of everything that is registered.
+/// Returns the routes of everything that is registered, to be described.
 pub fn routes(registry: &[Box<dyn PluginFactory>]) -> Vec<Route<Root>> {
-    reads(registry).into_iter().map(route).chain([super::simulate::route()]).collect()
+    routes_with(registry, Value::Null)
+}
+
+/// The same for a server; `configuration` is the one in force, which snapshots carry.
+pub fn routes_with(registry: &[Box<dyn PluginFactory>], configuration: Value) -> Vec<Route<Root>> {
+    let mut all: Vec<Route<Root>> = reads(registry).into_iter().map(route).collect();
+    all.push(super::simulate::route());
+    all.push(events());
+    all.push(super::snapshot::route(configuration));
+    all
+}
+
+/// The feed of the flight recorder.
+fn events() -> Route<Root> {
+    let read = |root: &Root, _: &Params, cursor: u64, at_most: usize| {
+        let flight::views::Lines { lines, cursor, is_more } =
+            flight::views::lines(&root.flight, cursor, at_most);
+        Lines { lines, cursor, is_more }
+    };
+    Route::lines(
+        "/apis/v1/events",
+        "history",
+        "What happens to pods and gangs, as it happens: one JSON document per line",
+        BodySchema::of::<FeedLine>(),
+        read,
+    )
+    .described(
+        "Ids rise and are not given twice. What failed again for the same reasons comes again under a new id, counts \
+         on, and says which id it replaces. Where entries were pushed out before they were read, a line of kind Gap \
+         says which. `Accept: text/event-stream` gives server-sent events; `Last-Event-ID` stands above `since`.",
+    )
 }
 
 fn route(read: RootRead) -> Route<Root> {

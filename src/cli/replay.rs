@@ -11,15 +11,34 @@ use super::text::count;
 use super::{out, runtime};
 use crate::app::replay::{ReplayOptions, replay};
 use crate::app::replay_gangs::{GangReplayOptions, replay_gangs};
-use crate::app::telemetry;
+use crate::app::{replay_snapshot, snapshot, telemetry};
 use crate::replay::{Format, GangJob, Pace, SyntheticNodes, Trace, read_jobs, read_openb, span};
+
+/// How to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Output {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
 
 /// Arguments of `replay`.
 #[derive(Debug, Args)]
 pub struct ReplayArgs {
+    /// Decide again about a pod of this file, which GET /apis/v1/snapshot handed out, and compare; needs --pod
+    #[arg(long, value_name = "FILE", requires = "pod", conflicts_with_all = ["format", "pods", "nodes", "synthetic_nodes",
+          "speedup", "through_api", "decisions", "limit", "seed"])]
+    pub snapshot: Option<PathBuf>,
+    /// The pod of the snapshot
+    #[arg(long, value_name = "NS/NAME", requires = "snapshot")]
+    pub pod: Option<String>,
+    /// How to print what came of a snapshot's pod
+    #[arg(short = 'o', long, value_name = "FORM", requires = "snapshot")]
+    pub output: Option<Output>,
     /// Format of the trace: openb (pods, none leaves) or philly (gangs that come, run and go)
-    #[arg(long)]
-    pub format: Format,
+    #[arg(long, required_unless_present = "snapshot")]
+    pub format: Option<Format>,
     /// openb: the list of nodes
     #[arg(long, value_name = "FILE")]
     pub nodes: Option<PathBuf>,
@@ -27,8 +46,8 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "NxGgpu")]
     pub synthetic_nodes: Option<SyntheticNodes>,
     /// The list of pods, created one by one in this order; of philly the list of jobs
-    #[arg(long, value_name = "FILE")]
-    pub pods: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "snapshot")]
+    pub pods: Option<PathBuf>,
     /// philly: how many seconds of the trace go by in a second, for example 10000
     #[arg(long, value_name = "N", value_parser = speedup)]
     pub speedup: Option<f64>,
@@ -62,9 +81,9 @@ impl ReplayArgs {
         self.refuse("--synthetic-nodes", self.synthetic_nodes.map(|nodes| nodes.to_string()))?;
         self.refuse("--speedup", self.speedup.map(|speedup| speedup.to_string()))?;
         let nodes = self.nodes.as_ref().ok_or_else(|| self.needs("--nodes FILE", "the list of nodes"))?;
-        let mut trace = read_openb(nodes, &self.pods)?;
+        let mut trace = read_openb(nodes, self.pods())?;
         not_empty(nodes, trace.nodes.len(), "nodes")?;
-        not_empty(&self.pods, trace.pods.len(), "pods")?;
+        not_empty(self.pods(), trace.pods.len(), "pods")?;
         trace.pods.truncate(self.limit.unwrap_or(usize::MAX));
         Ok(trace)
     }
@@ -87,8 +106,8 @@ impl ReplayArgs {
         let speedup = self
             .speedup
             .ok_or_else(|| needs("--speedup N", "it is weeks long; for example --speedup 10000"))?;
-        let mut jobs = read_jobs(&self.pods)?;
-        not_empty(&self.pods, jobs.len(), "jobs")?;
+        let mut jobs = read_jobs(self.pods())?;
+        not_empty(self.pods(), jobs.len(), "jobs")?;
         jobs.truncate(self.limit.unwrap_or(usize::MAX));
         anyhow::ensure!(!jobs.is_empty(), "--limit 0 leaves nothing to replay");
         if let Some(job) = jobs.iter().find(|job| job.workers as u64 > nodes.all_gpus()) {
@@ -100,17 +119,26 @@ impl ReplayArgs {
         Ok((jobs, GangReplayOptions { nodes, pace: Pace { speedup }, seed: self.seed }))
     }
 
+    /// The command line has it whenever there is a format.
+    fn pods(&self) -> &Path {
+        self.pods.as_deref().unwrap_or(Path::new(""))
+    }
+
+    fn format_name(&self) -> &'static str {
+        self.format.map_or("", Format::as_str)
+    }
+
     fn refuse(&self, flag: &str, value: Option<String>) -> anyhow::Result<()> {
         match value {
             Some(value) => {
-                anyhow::bail!("{flag} {value} means nothing to --format {}", self.format.as_str())
+                anyhow::bail!("{flag} {value} means nothing to --format {}", self.format_name())
             }
             None => Ok(()),
         }
     }
 
     fn needs(&self, flag: &str, why: &str) -> anyhow::Error {
-        anyhow::anyhow!("--format {} needs {flag}: {why}", self.format.as_str())
+        anyhow::anyhow!("--format {} needs {flag}: {why}", self.format_name())
     }
 }
 
@@ -122,10 +150,25 @@ fn not_empty(file: &Path, n: usize, what: &str) -> anyhow::Result<()> {
 /// Replays.
 pub(super) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let is_good = match args.format {
-        Format::Openb => run_pods(args)?,
-        Format::Philly => run_gangs(args)?,
+        None => return run_snapshot(args),
+        Some(Format::Openb) => run_pods(args)?,
+        Some(Format::Philly) => run_gangs(args)?,
     };
     anyhow::ensure!(is_good, "the replay is not as it must be: see above");
+    Ok(())
+}
+
+/// Decides again about one pod; an inequality is a failure.
+fn run_snapshot(args: &ReplayArgs) -> anyhow::Result<()> {
+    let (Some(file), Some(pod)) = (&args.snapshot, &args.pod) else {
+        anyhow::bail!("--snapshot FILE and --pod NS/NAME go together");
+    };
+    let replayed = replay_snapshot::replay(&snapshot::read(file)?, pod)?;
+    match args.output {
+        Some(Output::Json) => out::line(&serde_json::to_string_pretty(&replayed)?)?,
+        Some(Output::Text) | None => out::line(&replayed.to_string())?,
+    }
+    anyhow::ensure!(replayed.equal, "the decision is not the recorded one: see above");
     Ok(())
 }
 

@@ -40,6 +40,9 @@ pub struct RunArgs {
     /// http://127.0.0.1:4318; needs a binary built with the cargo feature otel
     #[arg(long, value_name = "URL")]
     pub otlp_endpoint: Option<String>,
+    /// Bytes that the flight recorder may take: what /apis/v1/history and /apis/v1/events reach back
+    #[arg(long, value_name = "N", default_value_t = config::DEFAULT_RECORDER_BYTES)]
+    pub recorder_bytes: usize,
     /// Verbosity of the log: 0 warnings, 1 and 2 info, 3 to 5 debug, 6 and more trace
     #[arg(short = 'v', long = "v", value_name = "N", default_value_t = 2)]
     pub verbosity: u8,
@@ -60,6 +63,7 @@ impl RunArgs {
         if let Some(kubeconfig) = &self.kubeconfig {
             configuration.set_kubeconfig(kubeconfig);
         }
+        configuration.recorder_bytes = self.recorder_bytes;
         if let Some(asked) = self.leader_elect {
             configuration.leader_election.leader_elect = asked;
         }

@@ -151,11 +151,6 @@ impl Cluster {
 
     // === reading ===
 
-    /// Returns the seed of the tie order.
-    pub fn seed(&self) -> u64 {
-        self.seed
-    }
-
     /// Returns the slots that have a node object, ascending.
     pub fn present(&self) -> &[NodeIdx] {
         &self.present
@@ -256,6 +251,11 @@ impl Cluster {
         &mut self.preemptions
     }
 
+    /// Returns the seed of the tie order.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// Returns the label keys that some selector over pods reads.
     pub fn selected_keys(&self) -> &SelectedKeys {
         &self.selected
@@ -288,6 +288,12 @@ impl Cluster {
             derived.pod_added(node, &pod);
         }
         self.changes.push(node, Changed::Usage);
+    }
+
+    /// The same on a node by name, which may have no object.
+    pub fn place_by_name(&mut self, id: PodId, node: &Name, stage: Stage) {
+        let node = self.slot_of(node);
+        self.place(id, node, stage);
     }
 
     /// Holds something for a placed pod, on behalf of a plugin.

@@ -58,7 +58,12 @@ pub struct Configuration {
     pub notes: Vec<String>,
     /// The configuration in force as a document of v1 with nothing left to the defaults.
     pub effective: Value,
+    /// Bytes that the flight recorder may take. Not of the file: the command line sets it.
+    pub recorder_bytes: usize,
 }
+
+/// Bytes that the flight recorder may take unless told otherwise.
+pub const DEFAULT_RECORDER_BYTES: usize = 16 << 20;
 
 impl Configuration {
     /// Takes another kubeconfig than the file's.
@@ -150,6 +155,7 @@ fn configure(file: &File<'_>, registry: &known::Registry, mut found: Found) -> R
         client: file.client.clone(),
         leader_election: file.leader_election.clone(),
         notes: found.notes,
+        recorder_bytes: DEFAULT_RECORDER_BYTES,
     })
 }
 

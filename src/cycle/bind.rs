@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::scheduler::{InFlight, Scheduler};
 use crate::cluster::preemptions::End;
 use crate::cluster::{ClusterEvent, Stage};
+use crate::diagnosis::flight::What;
 use crate::framework::effect::{BindOutcome, EffectId, EffectReport};
 use crate::framework::{Cause, Code, Reason};
 use crate::model::{Now, PodId};
@@ -54,7 +55,8 @@ impl Scheduler {
                 }
             }
             // The watch brings the node they chose; until then our place stands for theirs.
-            BindOutcome::BoundElsewhere { .. } => {
+            BindOutcome::BoundElsewhere { node } => {
+                self.record((order.pod, &pod.key), &node, What::Bound, now);
                 self.counters.bind_failures += 1;
                 self.cluster.preemptions_mut().end(order.pod, End::PlacedElsewhere, now);
                 self.cluster.unreserve_all(order.pod);
@@ -78,6 +80,10 @@ impl Scheduler {
     /// gang goes back to the others that wait, and stands before units of its priority: the bound ones need it.
     pub(super) fn give_up(&mut self, id: PodId, now: Now) {
         let pod = self.cluster.pod(id).map(|r| r.pod.clone());
+        let place = self.cluster.pod(id).and_then(|r| r.node).map(|n| self.cluster.slot(n).name.clone());
+        if let (Some(pod), Some(node)) = (&pod, place) {
+            self.record_release(id, pod, &node, now);
+        }
         self.cluster.release(id);
         self.pre_binding.remove(&id);
         if let Some(effect) = self.effect_of.remove(&id) {

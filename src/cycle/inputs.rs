@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::chronicle::how_gone;
 use super::decision::{Outcome, Refusal};
 use super::gangs::verdict::member_refusal;
 use super::scheduler::Scheduler;
@@ -9,6 +10,7 @@ use super::tell::pod_ref;
 use super::wakeups::say_queue;
 use crate::cluster::input::Quarantined;
 use crate::cluster::{ClusterEvent, Input};
+use crate::diagnosis::flight::What;
 use crate::framework::View;
 use crate::framework::effect::{ConditionText, Effect, EventOrder, EventType, PodRef, StatusOrder};
 use crate::framework::profile::Profile;
@@ -20,6 +22,8 @@ impl Scheduler {
     /// Takes one input.
     pub fn apply(&mut self, input: Input, now: Now) {
         let mut events = Vec::new();
+        self.record_placed();
+        let how = how_gone(&input);
         match input {
             Input::PodApplied(pod) => {
                 self.clear_late_nomination(&pod);
@@ -47,6 +51,7 @@ impl Scheduler {
             }
             Input::Report(report) => self.settle(report, now, &mut events),
         }
+        self.record_changes(&events, how, now);
         // What is no longer to be placed leaves the queue first, so that hints about the other events are
         // asked for pods that are there.
         for event in &events {
@@ -185,6 +190,9 @@ impl Scheduler {
         self.close_preemption(id, now);
         let Some(unit) = self.queue.unit_of(id) else { return };
         let (pod, name) = (self.cluster.pod(id).map(|r| r.pod.clone()), self.cluster.slot(node).name.clone());
+        if let Some(pod) = &pod {
+            self.record((id, &pod.key), &name, What::Bound, now);
+        }
         let was_ordered = self.effect_of.contains_key(&id);
         let verdict = self.verdict(id).map(|v| &v.outcome);
         let as_decided = matches!(verdict, Some(Outcome::Placed { node, .. }) if *node == name);

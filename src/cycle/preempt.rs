@@ -14,6 +14,7 @@ use super::tell::pod_ref;
 use crate::cluster::preemptions::{End, GangPart, Preemption, Victim, VictimState};
 use crate::cluster::state::Trial;
 use crate::cluster::{ClusterEvent, NominatedBy, Nomination, ShapeId, Stage};
+use crate::diagnosis::flight::What;
 use crate::framework::effect::{
     Effect, EffectId, EventOrder, EventType, EvictOrder, EvictOutcome, StatusOrder,
 };
@@ -241,6 +242,8 @@ impl Scheduler {
                 let (scheduler, kind) = (&preemptor.scheduler_name, if as_gang { "podgroup" } else { "pod" });
                 let message = format!("{scheduler}: preempting to accommodate a higher priority {kind}");
                 self.evictions.insert(id, (choice.pod, pod.uid.clone()));
+                let by = Arc::new(preemptor.key.clone());
+                self.record((choice.pod, &pod.key), node, What::Evicted(by), now);
                 self.order(Effect::Evict(EvictOrder {
                     id,
                     victim: pod_ref(&pod),

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use super::chain::PluginTally;
+use super::chronicle::{ASIDE, PlacedAside};
 use super::decision::{Decision, Outcome, Placement, Refusal, Verdict};
 use super::gangs::GangBook;
 use super::nominations::{Asker, How, Who};
@@ -20,6 +21,7 @@ use super::rows::Subject;
 use super::shadow::ShadowTally;
 use crate::cluster::{Cluster, Reservation, ShapeId, Stage};
 use crate::diagnosis::Root;
+use crate::diagnosis::flight::Flight;
 use crate::diagnosis::recorder::{RecordedFailure, RecordedTable, Recorder};
 use crate::diagnosis::root::Registry;
 use crate::diagnosis::switches::Switches;
@@ -122,7 +124,7 @@ pub struct Scheduler {
     registry: Registry,
     rows: RowCache,
     pub(super) tally: Vec<Vec<PluginTally>>,
-    starts: Vec<usize>,
+    pub(super) starts: Vec<usize>,
     pub(super) verdicts: Pages<Option<Verdict>>,
     pub(super) in_flight: FxHashMap<EffectId, InFlight>,
     pub(super) effect_of: FxHashMap<PodId, EffectId>,
@@ -140,7 +142,9 @@ pub struct Scheduler {
     pub(super) gangs: GangBook,
     pub(super) effects: Vec<Effect>,
     recorder: Recorder,
-    switches: Arc<Switches>,
+    pub(super) flight: Flight,
+    pub(super) placed: Vec<PlacedAside>,
+    pub(super) switches: Arc<Switches>,
     pub(super) shadow: Option<ShadowTally>,
     pub(super) counters: Counters,
     next_effect: u64,
@@ -184,6 +188,8 @@ impl Scheduler {
             held: BTreeSet::new(),
             effects: Vec::new(),
             recorder: Recorder::default(),
+            flight: Flight::new(switches.recorder_bytes()),
+            placed: Vec::with_capacity(ASIDE),
             switches,
             shadow: shadow_of.map(|of| ShadowTally { of, ..ShadowTally::default() }),
             counters: Counters::default(),
@@ -252,7 +258,12 @@ impl Scheduler {
 
     /// Plans the next unit. Returns `None` when nothing can be taken.
     pub fn step(&mut self, now: Now, probe: &dyn Probe) -> Option<Step> {
-        let unit_id = self.queue.pop()?;
+        let unit = self.queue.pop()?;
+        self.step_unit(unit, now, probe)
+    }
+
+    /// Plans a unit that was taken from the queue.
+    pub(super) fn step_unit(&mut self, unit_id: UnitId, now: Now, probe: &dyn Probe) -> Option<Step> {
         let unit = self.queue.unit(unit_id)?;
         if let Some(rep) = unit.gang.clone() {
             return self.step_gang(unit_id, &rep, now, probe);
@@ -291,6 +302,7 @@ impl Scheduler {
     /// Makes a root of the state as it is.
     pub fn publish(&mut self, now: Now) -> Root {
         self.generation += 1;
+        self.record_placed();
         Root {
             generation: self.generation,
             published: now,
@@ -301,7 +313,10 @@ impl Scheduler {
             profiles: self.profiles.clone(),
             registry: self.registry.clone(),
             tally: self.tally.clone(),
+            starts: self.starts.clone(),
+            cycle: self.cycle,
             recorder: self.recorder.clone(),
+            flight: self.flight.publish(),
             switches: self.switches.clone(),
             counters: self.counters,
             gang_verdicts: self.gangs.verdicts(),
@@ -483,6 +498,7 @@ impl Scheduler {
             outcome,
             plan,
         };
+        self.record_verdict(pod, &verdict.outcome, now);
         self.verdicts.set(pod.index(), Some(verdict.clone()));
         verdict
     }

@@ -6,6 +6,7 @@
 mod contrast;
 pub(crate) mod explain;
 mod feasibility;
+pub mod flight;
 mod gang_reads;
 pub mod gangs;
 mod meta;
@@ -23,6 +24,7 @@ mod requirements;
 pub mod root;
 pub mod score_views;
 pub mod simulate;
+pub mod snapshot;
 mod suggestion_reads;
 mod suggestions;
 pub mod switches;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use pellucid_api::rest::{
-    BodySchema, explain, nodes, pending, preemption, profiles, queue, scores, shadow, wakeups,
+    BodySchema, explain, history, nodes, pending, preemption, profiles, queue, scores, shadow, wakeups,
 };
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ use super::gang_reads::gang_reads;
 use super::root::Root;
 use super::view_reads::view_reads;
 use super::{explain as explaining, pending as pending_views, preemption as preempting, wakeups as waking};
-use super::{node_views, plugin_views, queue_view, score_views};
+use super::{flight, node_views, plugin_views, queue_view, score_views};
 use crate::framework::PluginFactory;
 use crate::framework::endpoint::{PathParams, Query, QueryKind, ReadContext, ReadError};
 use crate::framework::view::View;
@@ -320,6 +320,28 @@ fn scheduler_reads() -> Vec<RootRead> {
         )
         .query(BY)
         .rows("/rows", &[]),
+        RootRead::new(
+            "/apis/v1/history/pods/:namespace/:name",
+            "history",
+            "What happened to a pod, also after it is gone: attempts by reason, places, bindings, evictions",
+            BodySchema::of::<history::PodHistory>(),
+            |root, params, now| {
+                flight::views::of_pod(root, param(params, "namespace"), param(params, "name"), now)
+            },
+        )
+        .rows(
+            "/entries",
+            &[
+                ("Id", "/id"),
+                ("Kind", "/kind"),
+                ("First", "/first"),
+                ("Last", "/last"),
+                ("Count", "/count"),
+                ("Node", "/node"),
+                ("Message", "/message"),
+            ],
+        )
+        .not_found("HistoryNotFound"),
         RootRead::new(
             "/apis/v1/reasons",
             "explain",

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::flight::FlightLog;
 use super::recorder::Recorder;
 use super::switches::Switches;
 use crate::cluster::Cluster;
@@ -37,8 +38,14 @@ pub struct Root {
     pub registry: Registry,
     /// What plugins did, per profile and plugin.
     pub tally: Vec<Vec<PluginTally>>,
+    /// Where the next sampled search of each profile begins.
+    pub starts: Vec<usize>,
+    /// Attempts so far.
+    pub cycle: u64,
     /// Recorded tables and failures.
     pub recorder: Recorder,
+    /// What the flight recorder holds.
+    pub flight: FlightLog,
     /// The switches themselves: they are read as they are now.
     pub switches: Arc<Switches>,
     /// Counters.

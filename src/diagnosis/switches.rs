@@ -4,12 +4,14 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// The switches. Off at start.
+/// The switches. Off at start, but for those that say otherwise.
 #[derive(Debug)]
 pub struct Switches {
     top_n_scores: AtomicUsize,
     filter_failures: AtomicBool,
     reuse: AtomicBool,
+    recorder: AtomicBool,
+    recorder_bytes: AtomicUsize,
 }
 
 impl Default for Switches {
@@ -18,6 +20,8 @@ impl Default for Switches {
             top_n_scores: AtomicUsize::new(0),
             filter_failures: AtomicBool::new(false),
             reuse: AtomicBool::new(true),
+            recorder: AtomicBool::new(true),
+            recorder_bytes: AtomicUsize::new(super::flight::DEFAULT_BYTES),
         }
     }
 }
@@ -51,5 +55,25 @@ impl Switches {
     /// Turns reuse on or off.
     pub fn set_reuse(&self, on: bool) {
         self.reuse.store(on, Ordering::Relaxed);
+    }
+
+    /// Whether the flight recorder records. On at start; decisions do not depend on it.
+    pub fn recorder(&self) -> bool {
+        self.recorder.load(Ordering::Relaxed)
+    }
+
+    /// Turns the flight recorder on or off.
+    pub fn set_recorder(&self, on: bool) {
+        self.recorder.store(on, Ordering::Relaxed);
+    }
+
+    /// How many bytes the flight recorder may take; a scheduler looks at it when it is made.
+    pub fn recorder_bytes(&self) -> usize {
+        self.recorder_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Sets how many bytes the flight recorder of a scheduler made later may take.
+    pub fn set_recorder_bytes(&self, bytes: usize) {
+        self.recorder_bytes.store(bytes, Ordering::Relaxed);
     }
 }

@@ -34,6 +34,7 @@ pub struct Bound {
     address: SocketAddr,
     routers: Routers,
     limits: Limits,
+    end_feeds: CancellationToken,
 }
 
 impl Bound {
@@ -41,6 +42,7 @@ impl Bound {
         address: SocketAddr,
         routers: Routers,
         limits: Limits,
+        end_feeds: CancellationToken,
     ) -> Result<Self, ServeError> {
         if !address.ip().to_canonical().is_loopback() {
             return Err(ServeError::NotLoopback { address });
@@ -51,7 +53,7 @@ impl Bound {
         };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let bound = listener.local_addr().map_err(failed)?;
-        Ok(Self { listener, address: bound, routers, limits })
+        Ok(Self { listener, address: bound, routers, limits, end_feeds })
     }
 
     /// Returns the address it has; with port 0 this is where the real port is.
@@ -82,6 +84,7 @@ impl Bound {
             }
         };
         stop.run_until_cancelled(accepting).await;
+        self.end_feeds.cancel();
         drop(self.listener);
         connections.close();
         if tokio::time::timeout(self.limits.stop_patience, connections.wait()).await.is_err() {

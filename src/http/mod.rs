@@ -8,7 +8,7 @@
 //! authentication, therefore no address but loopback.
 //!
 //! A request passes `listen` (socket) → `edge` (id, panics, log) → `endpoint` (method, parameters) →
-//! `read`, `flags`, `health` or `standard`. `page` is what a browser gets at `/`.
+//! `read` (and `stream`), `flags`, `health` or `standard`. `page` is what a browser gets at `/`.
 
 mod body;
 mod docs;
@@ -28,6 +28,7 @@ mod read;
 mod route;
 mod server;
 mod standard;
+mod stream;
 mod table;
 
 pub use edge::{Observation, Observe};
@@ -38,7 +39,7 @@ pub use listen::Bound;
 pub use openapi::openapi;
 pub use params::{Kind, Location, Param, Params};
 pub use read::Load;
-pub use route::{Method, Published, Read, RequestInfo, Route, Rows};
+pub use route::{Answers, Lines, Method, Published, Read, ReadBytes, ReadLines, RequestInfo, Route, Rows};
 pub use server::{Clock, Limits, Parts, Server};
 pub use standard::{Configz, OPENMETRICS, Renderer, Version};
 pub use table::Table;

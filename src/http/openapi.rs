@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use utoipa::openapi::path::{OperationBuilder, ParameterBuilder, ParameterIn, PathsBuilder};
 use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
-use utoipa::openapi::schema::{Object, ObjectBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::schema::{KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type};
 use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{
     ComponentsBuilder, ContentBuilder, HttpMethod, InfoBuilder, OpenApi, OpenApiBuilder, PathItem, RefOr,
@@ -19,6 +19,7 @@ use super::error::BuildError;
 use super::operation::{self, Answer, Content, Operation, Request};
 use super::params::{Kind, Location, Param};
 use super::route::{Method, Route};
+use super::stream;
 
 /// Describes what a server of these routes answers.
 ///
@@ -130,6 +131,15 @@ fn response(answer: &Answer) -> ResponseBuilder {
             let content = ContentBuilder::new().schema(Some(typed(Type::String)));
             response.content(*content_type, content.build())
         }
+        Content::Lines { line } => {
+            let content = ContentBuilder::new().schema(Some(line.schema()));
+            response.content(stream::NDJSON, content.build())
+        }
+        Content::Bytes { content_type } => {
+            let bytes = ObjectBuilder::from(typed(Type::String))
+                .format(Some(SchemaFormat::KnownFormat(KnownFormat::Binary)));
+            response.content(*content_type, ContentBuilder::new().schema(Some(bytes.build())).build())
+        }
     })
 }
 
@@ -139,8 +149,8 @@ fn collect_schemas(
 ) -> Result<(), BuildError> {
     let contents = operation.answers.iter().flat_map(|answer| &answer.contents);
     let bodies = contents.filter_map(|content| match content {
-        Content::Json { schema, .. } => Some(schema),
-        Content::Text { .. } => None,
+        Content::Json { schema, .. } | Content::Lines { line: schema } => Some(schema),
+        Content::Text { .. } | Content::Bytes { .. } => None,
     });
     let bodies = bodies.chain(match &operation.request {
         Some(Request::Json(schema)) => Some(schema),

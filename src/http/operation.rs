@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::error::BuildError;
 use super::params::{Kind, Location, Param};
-use super::route::{Method, Route};
+use super::route::{Answers, Method, Route};
+use super::stream;
 
 /// The query parameter that chooses the form of an answer.
 pub(super) const FORMAT: &str = "format";
@@ -44,8 +45,20 @@ pub(super) struct Answer {
 
 #[derive(Clone, Debug)]
 pub(super) enum Content {
-    Json { schema: BodySchema, example: Option<Value> },
-    Text { content_type: &'static str },
+    Json {
+        schema: BodySchema,
+        example: Option<Value>,
+    },
+    Text {
+        content_type: &'static str,
+    },
+    /// Lines, each of this type.
+    Lines {
+        line: BodySchema,
+    },
+    Bytes {
+        content_type: &'static str,
+    },
 }
 
 impl Operation {
@@ -69,7 +82,16 @@ impl Operation {
 
     /// Describes a route, with the parameters and refusals that the server adds to each.
     pub(super) fn of<S>(route: &Route<S>) -> Self {
-        let mut contents = vec![Content::Json { schema: route.body, example: None }];
+        let mut contents = match &route.answers {
+            Answers::Json(_) => vec![Content::Json { schema: route.body, example: None }],
+            Answers::Bytes(content_type, _) => vec![Content::Bytes { content_type }],
+            Answers::Lines(_) => {
+                vec![
+                    Content::Lines { line: route.body },
+                    Content::Text { content_type: stream::EVENT_STREAM },
+                ]
+            }
+        };
         if route.rows.is_some() {
             contents.push(Content::Text { content_type: "text/markdown" });
             contents.push(Content::Text { content_type: "text/csv" });
@@ -81,7 +103,12 @@ impl Operation {
             params: route.params.clone(),
             ..Self::standard(&route.path, &route.tag, &route.summary, Content::json(route.body))
         };
-        operation.params.extend(own_params(route.rows.is_some()));
+        match &route.answers {
+            Answers::Json(_) => operation.params.extend([format_param(route.rows.is_some())]),
+            Answers::Bytes(..) => {}
+            Answers::Lines(_) => operation.params.extend(stream::own_params()),
+        }
+        operation.params.push(min_generation());
         operation.answers[0].contents = contents;
         let has_path_params = route.params.iter().any(|param| param.location == Location::Path);
         if has_path_params || route.not_found_example.is_some() {
@@ -189,22 +216,24 @@ impl Content {
     pub(super) const PLAIN: Self = Self::Text { content_type: "text/plain" };
 }
 
-/// Returns the parameters that every route has.
-fn own_params(has_rows: bool) -> [Param; 2] {
+/// The parameter that every route with a JSON body has.
+fn format_param(has_rows: bool) -> Param {
     let forms = if has_rows {
         "`json` (default), `table` (Markdown) or `csv`"
     } else {
         "`json`, the only form of this endpoint"
     };
-    [
-        Param::query(FORMAT, Kind::Choice(&["json", "table", "csv"]), forms).example("json"),
-        Param::query(
-            MIN_GENERATION,
-            Kind::Integer,
-            "Wait, a few seconds at most, until a state of at least this generation is published",
-        )
-        .example("1"),
-    ]
+    Param::query(FORMAT, Kind::Choice(&["json", "table", "csv"]), forms).example("json")
+}
+
+/// The parameter that every route has.
+fn min_generation() -> Param {
+    Param::query(
+        MIN_GENERATION,
+        Kind::Integer,
+        "Wait, a few seconds at most, until a state of at least this generation is published",
+    )
+    .example("1")
 }
 
 /// Returns every operation a server of these routes has, sorted by path and method.

@@ -15,8 +15,10 @@ use super::body;
 use super::endpoint::{Answered, Call, Endpoint, answer};
 use super::error::{Failure, ReadError};
 use super::operation::{FORMAT, MIN_GENERATION, Operation};
+use super::params::Params;
 use super::pool::Pool;
-use super::route::{Method, Published, Route};
+use super::route::{Answers, Method, Published, Read, ReadBytes, Route};
+use super::stream::{self, Streams};
 use super::table::Format;
 
 /// Returns what is published now.
@@ -34,6 +36,7 @@ pub(super) struct Reader<S> {
     pub(super) patience: Duration,
     pub(super) body_limit: usize,
     pub(super) body_patience: Duration,
+    pub(super) streams: Streams,
 }
 
 pub(super) fn endpoint<S>(route: &Route<S>, reader: &Arc<Reader<S>>) -> Endpoint
@@ -43,33 +46,65 @@ where
     let (route, reader) = (Arc::new(route.clone()), Arc::clone(reader));
     Endpoint::new(Operation::of(&route), move |call| {
         let (route, reader) = (Arc::clone(&route), Arc::clone(&reader));
-        async move { reader.answer(route, call).await }
+        async move {
+            match &route.answers {
+                Answers::Json(read) => reader.answer(&route, read.clone(), call).await,
+                Answers::Bytes(content_type, read) => reader.hand_out(content_type, read.clone(), call).await,
+                Answers::Lines(read) => stream::answer(reader, read.clone(), call).await,
+            }
+        }
     })
 }
 
 impl<S: Published + Send + Sync + 'static> Reader<S> {
-    async fn answer(self: Arc<Self>, route: Arc<Route<S>>, call: Call) -> Answered {
+    async fn answer(self: Arc<Self>, route: &Arc<Route<S>>, read: Read<S>, call: Call) -> Answered {
         let format = Format::choose(call.params.text(FORMAT), &call.headers, route.rows.is_some())?;
-        if let Some(wanted) = call.params.integer(MIN_GENERATION)? {
-            self.wait(wanted).await?;
-        }
+        self.heed_generation(&call.params).await?;
         let question = match route.method {
             Method::Post => Some(self.question(&call.headers, call.body).await?),
             Method::Get | Method::Put => None,
         };
-        let reader = Arc::clone(&self);
-        let read = move || {
+        let (reader, route) = (Arc::clone(&self), Arc::clone(route));
+        let job = move || {
             let params = match question {
                 Some(text) => call.params.with_body(parsed(&text)?),
                 None => call.params,
             };
             let root = (reader.load)();
-            let value = (route.read)(&root, &params, &call.info)?;
+            let value = read(&root, &params, &call.info)?;
             let body = render(&value, format, &route)?;
             Ok::<_, Failure>((root.generation(), body))
         };
-        let (generation, body) = self.pool.run(read).await??;
-        Ok(respond(format, generation, body))
+        let (generation, body) = self.pool.run(job).await??;
+        let mut response = respond(format.content_type(), generation, body);
+        response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+        Ok(response)
+    }
+
+    /// Answers with bytes.
+    async fn hand_out(
+        self: Arc<Self>,
+        content_type: &'static str,
+        read: ReadBytes<S>,
+        call: Call,
+    ) -> Answered {
+        self.heed_generation(&call.params).await?;
+        let reader = Arc::clone(&self);
+        let job = move || {
+            let root = (reader.load)();
+            let bytes = read(&root, &call.params, &call.info)?;
+            Ok::<_, Failure>((root.generation(), bytes))
+        };
+        let (generation, bytes) = self.pool.run(job).await??;
+        Ok(respond(content_type, generation, bytes))
+    }
+
+    /// Waits when the request asks for a generation.
+    pub(super) async fn heed_generation(&self, params: &Params) -> Result<(), Failure> {
+        match params.integer(MIN_GENERATION)? {
+            Some(wanted) => self.wait(wanted).await,
+            None => Ok(()),
+        }
     }
 
     /// Reads the body of a `POST`.
@@ -132,10 +167,8 @@ fn render<S>(value: &serde_json::Value, format: Format, route: &Route<S>) -> Res
     }
 }
 
-fn respond(format: Format, generation: u64, body: Vec<u8>) -> Response {
-    let mut response = answer(format.content_type(), Body::from(body));
-    let headers = response.headers_mut();
-    headers.insert(GENERATION, HeaderValue::from(generation));
-    headers.insert(header::VARY, HeaderValue::from_static("accept"));
+pub(super) fn respond(content_type: &'static str, generation: u64, body: impl Into<Body>) -> Response {
+    let mut response = answer(content_type, body);
+    response.headers_mut().insert(GENERATION, HeaderValue::from(generation));
     response
 }

@@ -1,5 +1,8 @@
 //! A read as data: what a room registers to be served, and what its read is given.
 //!
+//! Most answer with one JSON body. Some hand out bytes of a type of their own, and some are feeds: lines behind a
+//! cursor, which the server may go on sending as new states are published.
+//!
 //! Everything about a route that people or programs can see (paths, OpenAPI, the list of services, the
 //! index page, tables) is made from this one registration. Nothing here touches the web framework.
 
@@ -56,6 +59,43 @@ pub type Read<S> = Arc<dyn Fn(&S, &Params, &RequestInfo) -> Result<Value, ReadEr
 /// The function that makes a table of a body.
 pub type Rows = Arc<dyn Fn(&Value) -> Table + Send + Sync>;
 
+/// The function that makes bytes.
+pub type ReadBytes<S> = Arc<dyn Fn(&S, &Params, &RequestInfo) -> Result<Vec<u8>, ReadError> + Send + Sync>;
+
+/// Lines of a feed.
+#[derive(Clone, Debug, Default)]
+pub struct Lines {
+    /// Each a JSON document without a line break, with the cursor of a reader who has read it.
+    pub lines: Vec<(u64, String)>,
+    /// The cursor behind all of them.
+    pub cursor: u64,
+    /// Whether this state has more.
+    pub is_more: bool,
+}
+
+/// The function that returns the lines behind a cursor, no more than so many.
+pub type ReadLines<S> = Arc<dyn Fn(&S, &Params, u64, usize) -> Lines + Send + Sync>;
+
+/// How a route answers.
+pub enum Answers<S> {
+    /// With a JSON body, or a table of it.
+    Json(Read<S>),
+    /// With bytes of this content type.
+    Bytes(&'static str, ReadBytes<S>),
+    /// With lines, as NDJSON or as an event stream.
+    Lines(ReadLines<S>),
+}
+
+impl<S> Clone for Answers<S> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Json(read) => Self::Json(Arc::clone(read)),
+            Self::Bytes(content_type, read) => Self::Bytes(content_type, Arc::clone(read)),
+            Self::Lines(read) => Self::Lines(Arc::clone(read)),
+        }
+    }
+}
+
 /// One registered read.
 pub struct Route<S> {
     /// `Get`, or `Post` when the question is a JSON body.
@@ -72,14 +112,14 @@ pub struct Route<S> {
     pub params: Vec<Param>,
     /// The shape of the JSON body of a `Post`; the read gets it from [`Params::body`].
     pub request: Option<BodySchema>,
-    /// The shape of a successful body.
+    /// The shape of a successful body, or of a line of a feed.
     pub body: BodySchema,
     /// How to make a table of it, if it has rows.
     pub rows: Option<Rows>,
     /// Code and message of a typical 404, for the documentation.
     pub not_found_example: Option<(&'static str, String)>,
-    /// Makes the body. It runs outside the threads that serve connections, and may take its time.
-    pub read: Read<S>,
+    /// Makes the answer. It runs outside the threads that serve connections, and may take its time.
+    pub answers: Answers<S>,
 }
 
 impl<S> Route<S> {
@@ -102,8 +142,34 @@ impl<S> Route<S> {
             body,
             rows: None,
             not_found_example: None,
-            read: Arc::new(read),
+            answers: Answers::Json(Arc::new(read)),
         }
+    }
+
+    /// Registers a read that answers with bytes of a content type.
+    pub fn bytes(
+        path: impl Into<String>,
+        tag: &str,
+        summary: &str,
+        content_type: &'static str,
+        read: impl Fn(&S, &Params, &RequestInfo) -> Result<Vec<u8>, ReadError> + Send + Sync + 'static,
+    ) -> Self {
+        let unused = |_: &S, _: &Params, _: &RequestInfo| Ok(Value::Null);
+        let route = Self::get(path, tag, summary, BodySchema::any(), unused);
+        Self { answers: Answers::Bytes(content_type, Arc::new(read)), ..route }
+    }
+
+    /// Registers a feed of lines of a type. Its parameters `since`, `limit` and `follow` are the server's own.
+    pub fn lines(
+        path: impl Into<String>,
+        tag: &str,
+        summary: &str,
+        line: BodySchema,
+        read: impl Fn(&S, &Params, u64, usize) -> Lines + Send + Sync + 'static,
+    ) -> Self {
+        let unused = |_: &S, _: &Params, _: &RequestInfo| Ok(Value::Null);
+        let route = Self::get(path, tag, summary, line, unused);
+        Self { answers: Answers::Lines(Arc::new(read)), ..route }
     }
 
     /// Turns it into a `POST` whose question is a JSON body of this shape.
@@ -156,7 +222,7 @@ impl<S> Clone for Route<S> {
             body: self.body,
             rows: self.rows.clone(),
             not_found_example: self.not_found_example.clone(),
-            read: Arc::clone(&self.read),
+            answers: self.answers.clone(),
         }
     }
 }

@@ -12,6 +12,7 @@ use axum::extract::Request;
 use axum::routing::any;
 use bytes::Bytes;
 use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
 use utoipa::openapi::OpenApi;
 
 use super::edge::{self, Edge, Observe};
@@ -26,6 +27,7 @@ use super::pool::Pool;
 use super::read::{self, Load, Reader};
 use super::route::{Method, Published, Route};
 use super::standard::{Configz, Renderer, Standard, Version};
+use super::stream::Streams;
 use crate::model::time::Now;
 
 /// Reads the clock. The server has none of its own.
@@ -58,6 +60,8 @@ pub struct Limits {
     pub reserve: usize,
     /// How long a connection of the reserve may stay open.
     pub reserve_patience: Duration,
+    /// Feeds that may be followed at once; beyond it 429.
+    pub followers: usize,
     /// How long requests under way may take to finish at shutdown.
     pub stop_patience: Duration,
 }
@@ -78,6 +82,7 @@ impl Default for Limits {
             reserve: 256,
             // Half of the usual timeout of a probe, which may wait behind one reserve full of idle connections.
             reserve_patience: Duration::from_millis(500),
+            followers: 32,
             stop_patience: Duration::from_secs(6),
         }
     }
@@ -125,6 +130,8 @@ pub struct Server {
     routers: Routers,
     document: OpenApi,
     limits: Limits,
+    /// Ends the feeds that are followed.
+    end_feeds: CancellationToken,
 }
 
 impl Server {
@@ -140,11 +147,12 @@ impl Server {
         let limits = parts.limits;
         let edge = Arc::new(Edge::new(Arc::clone(&parts.now), Arc::clone(&parts.observe)));
         let checks: Arc<[HealthCheck]> = parts.health.as_slice().into();
-        let mut endpoints = endpoints(parts, &operations, &document);
+        let end_feeds = CancellationToken::new();
+        let mut endpoints = endpoints(parts, &operations, &document, &end_feeds);
         endpoints.extend(health::endpoints(&checks));
         let all = edge::layered(route(endpoints).fallback(edge::unknown), Arc::clone(&edge));
         let health = edge::layered(route(health::endpoints(&checks)).fallback(edge::crowded), edge);
-        Ok(Self { routers: Routers { all, health }, document, limits })
+        Ok(Self { routers: Routers { all, health }, document, limits, end_feeds })
     }
 
     /// Returns the OpenAPI document that it serves.
@@ -159,12 +167,17 @@ impl Server {
 
     /// Takes a port on a loopback address; port 0 takes any free one.
     pub async fn bind(&self, address: SocketAddr) -> Result<Bound, ServeError> {
-        Bound::bind(address, self.routers.clone(), self.limits).await
+        Bound::bind(address, self.routers.clone(), self.limits, self.end_feeds.clone()).await
     }
 }
 
 /// Returns all endpoints but those of the health checks.
-fn endpoints<S>(parts: Parts<S>, operations: &[Operation], document: &OpenApi) -> Vec<Endpoint>
+fn endpoints<S>(
+    parts: Parts<S>,
+    operations: &[Operation],
+    document: &OpenApi,
+    end_feeds: &CancellationToken,
+) -> Vec<Endpoint>
 where
     S: Published + Send + Sync + 'static,
 {
@@ -180,6 +193,12 @@ where
         patience: limits.generation_patience,
         body_limit: limits.question_body,
         body_patience: limits.body_patience,
+        streams: Streams {
+            followers: Arc::new(Semaphore::new(limits.followers)),
+            // No more wait than there are connections: none is sent away.
+            pool: Pool::new(1, limits.connections),
+            stop: end_feeds.clone(),
+        },
     });
     let mut switches = parts.switches;
     switches.sort_by(|left, right| left.name().cmp(right.name()));

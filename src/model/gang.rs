@@ -7,11 +7,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::Name;
 use super::requests::ResourceList;
 
 /// Namespace and name of a gang.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GangKey {
     /// Namespace.
     pub namespace: Name,
@@ -33,7 +35,7 @@ impl fmt::Display for GangKey {
 }
 
 /// How a gang is declared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Dialect {
     /// Labels `gang.unicore.mcyou.cn/*`.
     Unicore,
@@ -65,7 +67,7 @@ impl Dialect {
 }
 
 /// What becomes of members that fit while the quorum is not reached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum GangMode {
     /// They are given up at once: all or nothing.
     #[default]
@@ -85,7 +87,7 @@ impl GangMode {
 }
 
 /// Which members count towards the quorum (Koordinator).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum MatchPolicy {
     /// Those that wait for their Binding.
     OnlyWaiting,
@@ -108,7 +110,7 @@ impl MatchPolicy {
 }
 
 /// A part of a definition that cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GangProblem {
     /// Path of the field, such as `metadata.annotations[gang.scheduling.koordinator.sh/min-available]`.
     pub field: Arc<str>,
@@ -131,7 +133,7 @@ impl fmt::Display for GangProblem {
 }
 
 /// What a pod or a PodGroup may say about a gang; `None` where it is silent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GangTerms {
     /// Members of a quorum.
     pub min: Option<u32>,
@@ -148,7 +150,7 @@ pub struct GangTerms {
 }
 
 /// What a pod says about the gang it belongs to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GangMark {
     /// The gang, in the pod's namespace.
     pub gang: GangKey,
@@ -168,7 +170,7 @@ pub struct GangMark {
 }
 
 /// A controller reference.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Controller {
     /// Its uid.
     pub uid: Arc<str>,
@@ -179,7 +181,7 @@ pub struct Controller {
 }
 
 /// Phase of a PodGroup.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the API's own words")]
 pub enum GroupPhase {
     #[default]
@@ -235,7 +237,7 @@ pub struct GroupCondition {
 }
 
 /// `status` of a PodGroup, as far as a scheduler writes it. Fields that an API group lacks are not written there.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupStatus {
     /// Phase; `None`: not set yet.
     pub phase: Option<GroupPhase>,
@@ -252,11 +254,12 @@ pub struct GroupStatus {
     /// When a member was first placed, seconds since 1970.
     pub schedule_start: Option<i64>,
     /// Our condition.
+    #[serde(skip)]
     pub condition: Option<GroupCondition>,
 }
 
 /// A PodGroup, of any of the API groups ([`ObjectKind`](super::ObjectKind) tells which).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodGroup {
     /// Which API group it is of.
     pub kind: super::ObjectKind,
@@ -307,7 +310,7 @@ impl Default for PodGroup {
 }
 
 /// An object of which only the name matters: a kube-batch Queue, a native Workload.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Named {
     /// Namespace, empty for a Queue.
     pub namespace: Name,

@@ -11,6 +11,7 @@ use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::collections::HashSet;
 
@@ -70,6 +71,19 @@ impl Drop for Name {
                 shard.remove(&*self.0);
             }
         }
+    }
+}
+
+impl Serialize for Name {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        Ok(Self::new(&text))
     }
 }
 

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::Name;
 use super::requests::ResourceList;
 use super::selector::Labels;
 use super::taint::Taint;
 
 /// The stable number of a node slot. Columns are indexed by it; it never decides anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct NodeIdx(pub u32);
 
 impl NodeIdx {
@@ -19,7 +21,7 @@ impl NodeIdx {
 }
 
 /// A container image on a node.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NodeImage {
     /// All names of the image, as the node reports them.
     pub names: Box<[Name]>,
@@ -28,7 +30,7 @@ pub struct NodeImage {
 }
 
 /// A node object, immutable.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
     /// Name.
     pub name: Name,

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::Name;
 use super::gang::{Named, PodGroup};
 use super::relations::OwnerKind;
@@ -13,7 +15,7 @@ use super::storage::{
 };
 
 /// A Namespace.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Namespace {
     /// Name.
     pub name: Name,
@@ -22,7 +24,7 @@ pub struct Namespace {
 }
 
 /// A Service, or a controller of pods: it selects pods.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workload {
     /// Namespace.
     pub namespace: Name,
@@ -35,7 +37,7 @@ pub struct Workload {
 }
 
 /// A PodDisruptionBudget.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     /// Namespace.
     pub namespace: Name,
@@ -50,7 +52,7 @@ pub struct Budget {
 }
 
 /// The kinds of [`Object`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "Kubernetes' own names")]
 pub enum ObjectKind {
     Namespace,
@@ -157,7 +159,7 @@ impl ObjectKind {
 }
 
 /// An object of one of these kinds, immutable.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "Kubernetes' own names")]
 pub enum Object {
     Namespace(Namespace),

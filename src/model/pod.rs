@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::gang::{Controller, GangMark, GangProblem};
 use super::relations::{Owner, PodTerms, SpreadConstraint};
 use super::requests::PodRequests;
@@ -12,7 +14,7 @@ use super::taint::Toleration;
 use super::{GangKey, Name};
 
 /// The number of a pod slot in the state. Reused after the pod is gone; it never decides anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PodId(pub u32);
 
 impl PodId {
@@ -23,7 +25,7 @@ impl PodId {
 }
 
 /// Namespace and name.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PodKey {
     /// Namespace.
     pub namespace: Name,
@@ -45,7 +47,7 @@ impl fmt::Display for PodKey {
 }
 
 /// Network protocol of a host port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Protocol {
     /// TCP, the default.
     Tcp,
@@ -67,7 +69,7 @@ impl Protocol {
 }
 
 /// A port a pod takes on its host.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct HostPort {
     /// Protocol.
     pub protocol: Protocol,
@@ -79,12 +81,13 @@ pub struct HostPort {
 
 /// Every field of a pod that a plugin reads. Pods with equal specs have one *shape*: what was found
 /// out about one of them holds for the others.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PodSpec {
     /// Namespace.
     pub namespace: Name,
     /// Labels. In the state only those that some selector reads (see `cluster::SelectedKeys`): a label that
-    /// nobody selects by does not make another shape.
+    /// nobody selects by does not make another shape. Made of the pod's own labels, and therefore not written.
+    #[serde(skip)]
     pub labels: Labels,
     /// `spec.priority`: pods of equal or higher priority that are nominated to a node count against it.
     pub priority: i32,
@@ -128,7 +131,7 @@ impl PodSpec {
 }
 
 /// `status.phase`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PodPhase {
     /// Pending, also when absent.
     #[default]
@@ -162,7 +165,7 @@ impl PodPhase {
 }
 
 /// The `PodScheduled` condition the API server holds, so that an equal one is not written again.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduledCondition {
     /// Whether `status` is `True`.
     pub is_true: bool,
@@ -173,7 +176,7 @@ pub struct ScheduledCondition {
 }
 
 /// A pod object, immutable.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Pod {
     /// Namespace and name.
     pub key: PodKey,

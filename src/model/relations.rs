@@ -3,11 +3,13 @@
 //! `matchLabelKeys` and `mismatchLabelKeys` are merged into the selectors before they come here, as the API
 //! server does it for new pods.
 
+use serde::{Deserialize, Serialize};
+
 use super::Name;
 use super::selector::LabelSelector;
 
 /// One pod affinity term.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PodAffinityTerm {
     /// Node label whose values are the domains.
     pub topology_key: Name,
@@ -20,7 +22,7 @@ pub struct PodAffinityTerm {
 }
 
 /// A preferred term and what it is worth, 1 to 100.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WeightedTerm {
     /// Weight.
     pub weight: i32,
@@ -29,7 +31,7 @@ pub struct WeightedTerm {
 }
 
 /// `podAffinity` or `podAntiAffinity`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PodTerms {
     /// Every one must hold.
     pub required: Box<[PodAffinityTerm]>,
@@ -50,7 +52,7 @@ impl PodTerms {
 }
 
 /// Whether a node that a policy speaks about is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum NodeInclusion {
     /// Only nodes that pass are counted.
     Honor,
@@ -59,7 +61,7 @@ pub enum NodeInclusion {
 }
 
 /// One entry of `topologySpreadConstraints`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SpreadConstraint {
     /// The largest difference allowed, 1 or more.
     pub max_skew: i32,
@@ -78,7 +80,7 @@ pub struct SpreadConstraint {
 }
 
 /// The kinds of owners from which default spread constraints take a selector.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum OwnerKind {
     /// `v1` ReplicationController.
     ReplicationController,
@@ -89,7 +91,7 @@ pub enum OwnerKind {
 }
 
 /// The controller of a pod, when it is of one of these kinds.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Owner {
     /// Kind.
     pub kind: OwnerKind,

@@ -1,6 +1,8 @@
 //! What pods request and nodes offer, in integers: CPU in thousandths of a core, the rest in units
 //! (memory and ephemeral storage in bytes).
 
+use serde::{Deserialize, Serialize};
+
 use super::Name;
 use super::collections::FxHashMap;
 
@@ -12,7 +14,7 @@ pub const DEFAULT_MILLI_CPU: i64 = 100;
 pub const DEFAULT_MEMORY: i64 = 200 * 1024 * 1024;
 
 /// Amounts of resources.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ResourceList {
     /// CPU, thousandths of a core.
     pub milli_cpu: i64,
@@ -66,7 +68,7 @@ pub struct RequestInputs {
 }
 
 /// What a pod requests.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PodRequests {
     /// Amounts (`pods` is unused).
     pub list: ResourceList,

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::Name;
 
 /// Labels, sorted by key.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Labels(Arc<[(Name, Name)]>);
 
 impl Labels {
@@ -35,7 +37,7 @@ impl Labels {
 }
 
 /// How a requirement compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Operator {
     /// The value is one of the listed.
     In,
@@ -52,7 +54,7 @@ pub enum Operator {
 }
 
 /// One `matchExpressions` entry.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Requirement {
     /// Label key.
     pub key: Name,
@@ -87,7 +89,7 @@ impl Requirement {
 
 /// A label selector: all requirements must hold. One without any selects everything; an absent selector
 /// (`None`, wherever one is optional) selects nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LabelSelector {
     requirements: Box<[Requirement]>,
 }
@@ -133,7 +135,7 @@ impl LabelSelector {
 }
 
 /// One node selector term: all of its requirements must hold. A term without any matches nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NodeSelectorTerm {
     /// `matchExpressions`: over labels.
     pub expressions: Box<[Requirement]>,
@@ -152,7 +154,7 @@ impl NodeSelectorTerm {
 }
 
 /// A preferred term and what it is worth, 1 to 100.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PreferredTerm {
     /// Weight.
     pub weight: i32,
@@ -161,7 +163,7 @@ pub struct PreferredTerm {
 }
 
 /// `nodeSelector` and the node affinity of a pod (or the one a profile adds).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NodeAffinity {
     /// `spec.nodeSelector`: every pair must be on the node.
     pub selector: Box<[(Name, Name)]>,

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::Name;
 use super::selector::{LabelSelector, Labels, NodeSelectorTerm, Requirement};
 
 /// A claim that a pod mounts.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ClaimUse {
     /// Name of the PersistentVolumeClaim, in the pod's namespace.
     pub claim: Name,
@@ -15,7 +17,7 @@ pub struct ClaimUse {
 }
 
 /// A disk named in the pod itself, of a kind that nodes cannot share freely.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Disk {
     /// `gcePersistentDisk`.
     GcePersistentDisk {
@@ -50,7 +52,7 @@ pub enum Disk {
 }
 
 /// What of a pod's volumes decides where it fits.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PodVolumes {
     /// Claims, in the order of the pod.
     pub claims: Box<[ClaimUse]>,
@@ -66,7 +68,7 @@ impl PodVolumes {
 }
 
 /// A set of access modes, as bits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AccessModes(pub u8);
 
 impl AccessModes {
@@ -91,7 +93,7 @@ impl AccessModes {
 }
 
 /// A claim as a volume names it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ClaimRef {
     /// Namespace.
     pub namespace: Name,
@@ -102,7 +104,7 @@ pub struct ClaimRef {
 }
 
 /// The CSI volume behind a PersistentVolume, also that of an in-tree volume that is migrated.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CsiVolume {
     /// Driver.
     pub driver: Name,
@@ -114,7 +116,7 @@ pub struct CsiVolume {
 }
 
 /// A PersistentVolume.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PersistentVolume {
     /// Name.
     pub name: Name,
@@ -145,7 +147,7 @@ pub struct PersistentVolume {
 }
 
 /// `status.phase` of a claim.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClaimPhase {
     /// Pending, also when absent.
     #[default]
@@ -157,7 +159,7 @@ pub enum ClaimPhase {
 }
 
 /// A PersistentVolumeClaim.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PersistentVolumeClaim {
     /// Namespace.
     pub namespace: Name,
@@ -192,7 +194,7 @@ pub struct PersistentVolumeClaim {
 }
 
 /// A StorageClass.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StorageClass {
     /// Name.
     pub name: Name,
@@ -205,7 +207,7 @@ pub struct StorageClass {
 }
 
 /// A driver on a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CsiNodeDriver {
     /// Driver.
     pub name: Name,
@@ -214,7 +216,7 @@ pub struct CsiNodeDriver {
 }
 
 /// A CSINode.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CsiNode {
     /// Name: that of the Node.
     pub name: Name,
@@ -225,7 +227,7 @@ pub struct CsiNode {
 }
 
 /// A CSIDriver.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CsiDriver {
     /// Name.
     pub name: Name,
@@ -236,7 +238,7 @@ pub struct CsiDriver {
 }
 
 /// A CSIStorageCapacity.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CsiStorageCapacity {
     /// Namespace.
     pub namespace: Name,
@@ -251,7 +253,7 @@ pub struct CsiStorageCapacity {
 }
 
 /// A VolumeAttachment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeAttachment {
     /// Name.
     pub name: Name,

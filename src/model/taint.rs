@@ -1,9 +1,11 @@
 //! Taints and tolerations, as `k8s.io/component-helpers` matches them.
 
+use serde::{Deserialize, Serialize};
+
 use super::Name;
 
 /// What a taint does to pods that do not tolerate it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum TaintEffect {
     /// Keeps new pods away.
     NoSchedule,
@@ -25,7 +27,7 @@ impl TaintEffect {
 }
 
 /// A taint of a node.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Taint {
     /// Key.
     pub key: Name,
@@ -36,7 +38,7 @@ pub struct Taint {
 }
 
 /// How a toleration compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum TolerationOperator {
     /// Value must be equal (also the meaning of an absent operator).
     Equal,
@@ -47,7 +49,7 @@ pub enum TolerationOperator {
 }
 
 /// A toleration of a pod.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Toleration {
     /// Key; empty with `Exists` matches every key.
     pub key: Name,

@@ -57,7 +57,8 @@ pub struct Running {
     pub sandbox: Handle,
     /// A client of it that repeats nothing.
     pub client: Client,
-    instance: Instance,
+    /// The scheduler.
+    pub instance: Instance,
     hand: Option<Hand>,
     pods: Arc<Mutex<Pods>>,
     changed: watch::Receiver<u64>,
@@ -71,6 +72,20 @@ pub async fn start(objects: Vec<Value>) -> Running {
 
 /// The same with a configuration, and with the scheduler's time moved by hand too.
 pub async fn start_with(objects: Vec<Value>, configuration: Option<&str>, hand: Option<Hand>) -> Running {
+    let registry = plugins::registry();
+    let configuration = match configuration {
+        Some(text) => config::parse(text, "the test's", &registry).unwrap_or_else(|wrong| panic!("{wrong}")),
+        None => config::default(&registry).expect("the default configuration"),
+    };
+    start_configured(objects, configuration, hand).await
+}
+
+/// The same with a configuration as it is.
+pub async fn start_configured(
+    objects: Vec<Value>,
+    configuration: config::Configuration,
+    hand: Option<Hand>,
+) -> Running {
     let clock = Clock::manual(START.parse().expect("a time"));
     let kubelet = Some(Kubelet { start_delay: Duration::ZERO, stop_delay: Duration::from_secs(3600) });
     let config = Config { objects, clock, kubelet, ..Config::default() };
@@ -79,10 +94,6 @@ pub async fn start_with(objects: Vec<Value>, configuration: Option<&str>, hand: 
     settings.default_retry = false;
     let client = Client::try_from(settings).expect("a client");
     let registry = Arc::new(plugins::registry());
-    let configuration = match configuration {
-        Some(text) => config::parse(text, "the test's", &registry).unwrap_or_else(|wrong| panic!("{wrong}")),
-        None => config::default(&registry).expect("the default configuration"),
-    };
     let connection =
         Connection::with_config(sandbox.kube_config(), "test", PATIENCE).await.expect("a connection");
     let instance = Instance::start(InstanceConfig {

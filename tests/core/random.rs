@@ -24,7 +24,7 @@ const PODS: usize = 10;
 
 /// Something that happens; numbers are taken modulo what there is.
 #[derive(Clone, Debug)]
-enum Happening {
+pub(crate) enum Happening {
     Node(usize, Box<Node>),
     NodeGone(usize),
     /// A pod appears or changes: its spec's number, priority, whether it is gated.
@@ -45,7 +45,7 @@ enum Happening {
     Reported(usize, usize),
 }
 
-fn happening() -> impl Strategy<Value = Happening> {
+pub(crate) fn happening() -> impl Strategy<Value = Happening> {
     use Happening::*;
     prop_oneof![
         3 => (0..NODES, any_node(0)).prop_map(|(i, node)| Node(i, Box::new(node))),
@@ -68,8 +68,8 @@ fn happening() -> impl Strategy<Value = Happening> {
 }
 
 /// The core, what the API server holds, and orders that are not answered yet.
-struct Life {
-    core: Core,
+pub(crate) struct Life {
+    pub(crate) core: Core,
     nodes: BTreeMap<usize, Node>,
     pods: BTreeMap<usize, Pod>,
     open: Vec<BindOrder>,
@@ -78,7 +78,7 @@ struct Life {
 }
 
 impl Life {
-    fn new(specs: &[PodSpec], reuse: bool, percentage: u8) -> Self {
+    pub(crate) fn new(specs: &[PodSpec], reuse: bool, percentage: u8) -> Self {
         let mut profile = default_profile(crate::cluster::SCHEDULER);
         profile.percentage_of_nodes_to_score = percentage;
         let core = Core::new(settings(profile));
@@ -105,7 +105,7 @@ impl Life {
         Pod { uid: format!("uid-{}", self.uids).into(), ..pod }
     }
 
-    fn happen(&mut self, what: &Happening) -> Vec<Step> {
+    pub(crate) fn happen(&mut self, what: &Happening) -> Vec<Step> {
         match what {
             Happening::Node(i, node) => {
                 let node = named_node(*i, (**node).clone());

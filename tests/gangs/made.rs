@@ -15,7 +15,7 @@ use pellucid::queue::{QueueStage, Unit};
 use crate::driver::{Core, default_profile, settings};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
-const SCHEDULER: &str = "default-scheduler";
+pub(crate) const SCHEDULER: &str = "default-scheduler";
 
 /// A core with nodes of so many thousandths of a core each, named `n0`, `n1`, ...
 pub(crate) fn core_with(nodes: &[i64]) -> Core {

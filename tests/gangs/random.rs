@@ -6,18 +6,21 @@ use std::time::Duration;
 
 use pellucid::cluster::gangs::{Gang, GangCounts};
 use pellucid::cluster::{Input, Stage};
+use pellucid::cycle::Scheduler;
 use pellucid::cycle::decision::Outcome;
+use pellucid::diagnosis::snapshot::restore::{self, Rewind};
+use pellucid::diagnosis::snapshot::{Snapshot, Source};
 use pellucid::framework::effect::{BindOrder, BindOutcome, EffectReport};
 use pellucid::model::gang::{Dialect, GangMode, GangTerms};
 use pellucid::model::pod::PodPhase;
-use pellucid::model::{GangKey, Pod};
+use pellucid::model::{GangKey, Now, Pod};
 use pellucid::queue::QueueStage;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-use crate::driver::Core;
-use crate::made::{core_with, in_dialect, single, terms};
+use crate::driver::{Core, default_profile};
+use crate::made::{SCHEDULER, core_with, in_dialect, single, terms};
 
 const GANGS: usize = 4;
 const PODS: usize = 7;
@@ -359,6 +362,35 @@ proptest! {
         life.nothing_is_left_behind();
         life.everybody_goes();
     }
+
+    #[test]
+    fn what_is_rebuilt_of_a_snapshot_is_the_same(
+        kinds in vec(kind(), GANGS),
+        happenings in vec(happening(), 1..60),
+    ) {
+        let mut life = Life::new(kinds);
+        (0..NODES).for_each(|n| life.happen(&Happening::Node(n, 2000)));
+        for what in &happenings {
+            life.happen(what);
+        }
+        let now = life.core.now;
+        let first = snapshot(&mut life.core.scheduler, now);
+        let registry = Arc::new(pellucid::plugins::registry());
+        let profiles = vec![default_profile(SCHEDULER)];
+        let rebuilt = restore::restore(&first, profiles, registry, &Rewind::default());
+        let again = snapshot(&mut rebuilt.expect("it is restored"), now);
+        prop_assert_eq!(state(&first), state(&again));
+    }
+}
+
+fn snapshot(scheduler: &mut Scheduler, now: Now) -> Snapshot {
+    let configuration = serde_json::Value::Null;
+    let root = scheduler.publish(now);
+    Snapshot::of(&Source { root: &root, configuration: &configuration, redact: false })
+}
+
+fn state(of: &Snapshot) -> String {
+    serde_json::to_string_pretty(&of.state).expect("it is written")
 }
 
 /// The trace of what happens depends on nothing but what happened.

@@ -61,6 +61,7 @@ const GUARDED: &[(&str, &[&str])] = &[
     ("tracing_appender", &["app"]),
     ("prometheus_client", &["app"]),
     ("clap", &["cli"]),
+    ("flate2", &["app"]),
 ];
 
 /// Files that may use `kube` outside `kubernetes/`, each with its reason.

@@ -70,6 +70,10 @@ fn count(value: &Value) -> usize {
     value.as_u64().expect("a number") as usize
 }
 
+fn text(value: &Value) -> &str {
+    value.as_str().expect("a text")
+}
+
 fn array(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
@@ -98,7 +102,7 @@ fn exhaustive(reader: &Reader, root: &Root, key: &PodKey, seen: &mut Seen) {
     for group in array(&body["nodeGroups"]) {
         let first = codes(&group["reasons"], "code");
         for node in array(&group["exampleNodes"]) {
-            let failed = codes(&all["nodes"][node.as_str().unwrap()]["failed"], "code");
+            let failed = codes(&all["nodes"][text(node)]["failed"], "code");
             assert!(first.is_subset(&failed), "{key} on {node}: {first:?} in {failed:?}");
         }
     }
@@ -106,7 +110,7 @@ fn exhaustive(reader: &Reader, root: &Root, key: &PodKey, seen: &mut Seen) {
     let name = |f: &Value| format!("{}/{}/{}", f["plugin"], f["code"], f["subject"]);
     let nodes: Vec<BTreeSet<String>> = all["nodes"]
         .as_object()
-        .unwrap()
+        .expect("nodes by name")
         .values()
         .map(|node| array(&node["failed"]).iter().map(name).collect())
         .collect();
@@ -133,7 +137,7 @@ fn fixes(reader: &Reader, root: &Root, objects: &Objects, key: &PodKey, seen: &m
         last = count(&fix["cost"]);
         let edits = array(&fix["edits"]);
         seen.parts += edits.len();
-        seen.kinds.extend(edits.iter().flat_map(|e| e.as_object().unwrap().keys().cloned()));
+        seen.kinds.extend(edits.iter().flat_map(|e| e.as_object().expect("an edit").keys().cloned()));
         let with = |edits: &mut dyn Iterator<Item = &Value>| {
             let mut changed = objects.clone();
             edits.for_each(|edit| changed.edit(edit));
@@ -163,7 +167,7 @@ fn feasible(reader: &Reader, root: &Root, objects: &Objects, pod: &Pod, seen: &m
         (&body["now"], &body["emptyCluster"]),
         (&Value::from(now > 0), &Value::from(without_pods > 0))
     );
-    let code = body["verdict"]["code"].as_str().unwrap();
+    let code = text(&body["verdict"]["code"]);
     match (now, without_pods) {
         (1.., _) => assert_eq!(code, "FitsNow"),
         (0, 0) => assert_eq!(code, "NeverFits"),
@@ -174,8 +178,8 @@ fn feasible(reader: &Reader, root: &Root, objects: &Objects, pod: &Pod, seen: &m
     if let Some(largest) = body["largestNow"].as_object() {
         seen.largest += 1;
         let mut changed = objects.clone();
-        changed.pending.get_mut(&pod.key).unwrap().gates = Box::default();
-        for (resource, amount) in largest["requests"].as_object().unwrap() {
+        changed.pending.get_mut(&pod.key).expect("it waits").gates = Box::default();
+        for (resource, amount) in largest["requests"].as_object().expect("amounts") {
             let set = serde_json::json!({"pod": pod.key.to_string(), "resource": resource, "amount": amount});
             changed.edit(&serde_json::json!({"setRequest": set}));
         }
@@ -186,13 +190,14 @@ fn feasible(reader: &Reader, root: &Root, objects: &Objects, pod: &Pod, seen: &m
 /// The nearest nodes come first, and a pod fits on one when the pods that are named have gone.
 fn nearest(reader: &Reader, root: &Root, objects: &Objects, key: &PodKey, seen: &mut Seen) {
     let body = reader.of_pod(root, key, "/nearest", &[("k", "2")]);
-    let distances: Vec<f64> = array(&body["nodes"]).iter().map(|n| n["distance"].as_f64().unwrap()).collect();
+    let distances: Vec<f64> =
+        array(&body["nodes"]).iter().map(|n| n["distance"].as_f64().expect("a number")).collect();
     assert!(distances.is_sorted(), "{body:#}");
     for node in array(&body["nodes"]) {
         let Some(pods) = node["wouldFree"].as_array() else { continue };
         seen.freed += 1;
         let mut changed = objects.clone();
-        changed.pending.get_mut(key).unwrap().gates = Box::default();
+        changed.pending.get_mut(key).expect("it waits").gates = Box::default();
         for pod in pods {
             changed.edit(&serde_json::json!({"deletePod": pod}));
         }

@@ -103,15 +103,15 @@ impl Objects {
         let text = |field: &str| how[field].as_str().unwrap_or_default();
         let node = |name: &str| Name::new(name);
         match what.as_str() {
-            "uncordon" => uncordon(self.nodes.get_mut(&node(how.as_str().unwrap())).unwrap()),
+            "uncordon" => uncordon(self.nodes.get_mut(&node(how.as_str().expect("a name"))).expect("a node")),
             "removeTaint" => {
-                let known = self.nodes.get_mut(&node(text("node"))).unwrap();
+                let known = self.nodes.get_mut(&node(text("node"))).expect("a node");
                 let goes = |key: &str, effect: &str| key == text("key") && effect == text("effect");
                 known.taints =
                     known.taints.iter().filter(|t| !goes(&t.key, t.effect.as_str())).cloned().collect();
             }
             "labelNode" => {
-                let known = self.nodes.get_mut(&node(text("node"))).unwrap();
+                let known = self.nodes.get_mut(&node(text("node"))).expect("a node");
                 let rest = known.labels.iter().filter(|(k, _)| &**k != text("key")).cloned();
                 known.labels = Labels::new(rest.chain([(text("key").into(), text("value").into())]));
             }
@@ -125,7 +125,7 @@ impl Objects {
                 self.nodes.insert(copy.name.clone(), copy);
             }
             "deletePod" => {
-                let key = key_of(how.as_str().unwrap());
+                let key = key_of(how.as_str().expect("a name"));
                 assert!(self.placed.remove(&key).is_some(), "{key} is placed");
             }
             "setRequest" => self.respec(text("pod"), |spec| {
@@ -163,7 +163,9 @@ impl Objects {
             "dropPodAntiAffinity" => {
                 self.respec(text("pod"), |spec| spec.pod_anti_affinity.required = Box::default());
             }
-            "removeGates" => self.pending.get_mut(&key_of(text("pod"))).unwrap().gates = Box::default(),
+            "removeGates" => {
+                self.pending.get_mut(&key_of(text("pod"))).expect("it waits").gates = Box::default()
+            }
             other => panic!("no test knows the edit {other}"),
         }
     }

@@ -8,6 +8,7 @@ mod error;
 pub mod explain;
 pub mod gang_explain;
 pub mod gangs;
+pub mod history;
 mod meta;
 pub mod node_explain;
 pub mod nodes;

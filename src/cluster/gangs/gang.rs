@@ -211,6 +211,11 @@ impl Gang {
         })
     }
 
+    /// Whether a PodGroup was ever there.
+    pub fn had_group(&self) -> bool {
+        self.had_group
+    }
+
     pub(super) fn count(&mut self, stage: Stage, by: i32) {
         let count = self.counts.of(stage);
         *count = count.saturating_add_signed(by);

@@ -216,6 +216,15 @@ impl Cluster {
         self.gangs.expire(now, after, &self.objects)
     }
 
+    /// Makes a gang remember what is not in its objects: for a state that is rebuilt.
+    pub fn restore_gang(&mut self, key: &GangKey, had_group: bool, write: impl FnOnce(&mut History)) {
+        self.gangs.change(key, |gang| {
+            write(&mut gang.history);
+            gang.had_group = had_group;
+        });
+        self.define_gang(key, None);
+    }
+
     pub(super) fn join_gang(&mut self, id: PodId) {
         let Some(record) = self.pod(id) else { return };
         let (stage, pod) = (record.stage, record.pod.clone());

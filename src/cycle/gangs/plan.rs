@@ -385,6 +385,7 @@ impl Scheduler {
         let verdict =
             GangVerdict { cycle: self.cycle, attempts, at: now, changes, group: keys.into(), outcome };
         let verdict = Arc::new(verdict);
+        self.record_gang(&verdict, now);
         for key in keys {
             self.gangs.verdicts.insert(key.clone(), verdict.clone());
         }

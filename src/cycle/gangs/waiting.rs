@@ -168,7 +168,10 @@ impl Scheduler {
         let refusal = Arc::new(member_refusal(code, message, self.cluster.present().len()));
         let mut events = Vec::new();
         for (id, pod) in &waiting {
-            let Some(node) = self.cluster.release(*id) else { continue };
+            let Some(node) = self.cluster.pod(*id).and_then(|r| r.node) else { continue };
+            let name = self.cluster.slot(node).name.clone();
+            self.cluster.release(*id);
+            self.record_release(*id, pod, &name, now);
             self.cluster.gangs_mut().note_member(pod, *id, |m| m.deadline = None);
             if let Some(unit) = self.queue.unit_of(*id) {
                 self.queue.remove(unit);

@@ -71,6 +71,7 @@ impl Aside {
         };
         let mut scheduler = Scheduler::new(settings);
         scheduler.cluster = root.cluster.fork();
+        scheduler.starts.clone_from(&root.starts);
         Self {
             scheduler,
             now,

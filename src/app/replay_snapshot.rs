@@ -1,0 +1,137 @@
+//! Decides again about a pod of a snapshot, and compares with what was decided then.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::config;
+use crate::diagnosis::snapshot::restore::{self, Rewind};
+use crate::diagnosis::snapshot::{PastVerdict, Snapshot};
+use crate::model::PodKey;
+
+/// What came of it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Replayed {
+    /// The pod, as `namespace/name`.
+    pub pod: String,
+    /// Placed, Refused or Gated.
+    pub outcome: String,
+    /// The node of a placed pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// In words.
+    pub message: String,
+    /// Hash of the decision that was made now.
+    pub decision_hash: String,
+    /// Hash of the recorded one.
+    pub recorded_hash: String,
+    /// What was decided then.
+    pub recorded_outcome: String,
+    /// Where it was placed then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorded_node: Option<String>,
+    /// Whether both are one.
+    pub equal: bool,
+    /// Whether nodes, pods on them, or the pod itself changed between the recorded decision and the snapshot.
+    pub stale: bool,
+    /// Placements of this attempt and later ones that were taken back first.
+    pub rewound: usize,
+    /// What an inequality may come from.
+    pub caveats: Vec<String>,
+}
+
+/// Decides again about the pod `namespace/name`.
+pub fn replay(snapshot: &Snapshot, pod: &str) -> anyhow::Result<Replayed> {
+    let (namespace, name) =
+        pod.split_once('/').ok_or_else(|| anyhow::anyhow!("--pod {pod}: want NAMESPACE/NAME"))?;
+    let key = PodKey::new(namespace, name);
+    let recorded = snapshot.record.verdicts.iter().find(|v| v.pod == key);
+    let held = snapshot.state.pods.iter().find(|p| p.pod.key == key);
+    let (Some(recorded), Some(held)) = (recorded, held) else {
+        anyhow::bail!("{}", why_not(snapshot, &key, held.is_some()));
+    };
+    let is_placed = held.node.is_some();
+    let rewind = if is_placed { Rewind::before(snapshot, recorded) } else { Rewind::default() };
+    let registry = Arc::new(crate::plugins::registry());
+    let text = snapshot.configuration.to_string();
+    let configuration = config::parse(&text, "the snapshot's configuration", &registry)
+        .map_err(|problems| anyhow::anyhow!("{problems}"))?;
+    let broken = |why: String| anyhow::anyhow!("the snapshot contradicts itself: {why}");
+    let mut scheduler =
+        restore::restore(snapshot, configuration.profiles, registry, &rewind).map_err(broken)?;
+    let now = restore::decide(&mut scheduler, snapshot, &key).map_err(|why| anyhow::anyhow!(why))?;
+    Ok(Replayed {
+        pod: key.to_string(),
+        equal: now.decision_hash == recorded.decision_hash,
+        outcome: now.outcome.into(),
+        node: now.node,
+        message: now.message,
+        decision_hash: now.decision_hash,
+        recorded_hash: recorded.decision_hash.clone(),
+        recorded_outcome: recorded.outcome.clone(),
+        recorded_node: recorded.node.as_ref().map(ToString::to_string),
+        stale: recorded.stale,
+        rewound: rewind.len(),
+        caveats: caveats(snapshot, recorded, is_placed),
+    })
+}
+
+fn why_not(snapshot: &Snapshot, key: &PodKey, is_there: bool) -> String {
+    let n = snapshot.state.pods.len();
+    match is_there {
+        true => format!("pod {key} is in the snapshot, but nothing was decided about it by then"),
+        false => format!("pod {key} is not in the snapshot, which has {n} pods"),
+    }
+}
+
+/// Says what was different at the decision and is not in the snapshot.
+fn caveats(snapshot: &Snapshot, recorded: &PastVerdict, is_placed: bool) -> Vec<String> {
+    let mut all = Vec::new();
+    if is_placed {
+        all.push(
+            "it is placed: own placements since were taken back, but what nodes, other schedulers and deleted pods did \
+             since was not"
+                .to_owned(),
+        );
+    } else if recorded.stale {
+        all.push("nodes, pods on them, or the pod itself changed since the recorded decision".to_owned());
+    }
+    let later = snapshot.state.nominations.iter().filter(|n| n.since > recorded.at && n.pod != recorded.pod);
+    if later.count() > 0 {
+        all.push("other pods were nominated to nodes since the recorded decision".to_owned());
+    }
+    let profiles = snapshot.configuration["profiles"].as_array().into_iter().flatten();
+    let mut percentages = profiles.filter_map(|p| p["percentageOfNodesToScore"].as_u64());
+    if percentages.any(|percentage| percentage > 0) {
+        all.push(
+            "percentageOfNodesToScore is set: a search begins where the one before it ended, and there were others since"
+                .to_owned(),
+        );
+    }
+    if matches!(recorded.codes.first().map(String::as_str), Some("BindRefused" | "PreBindFailed")) {
+        all.push("the recorded verdict is what the API server said, which is not asked here".to_owned());
+    }
+    all
+}
+
+impl fmt::Display for Replayed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "pod       {}", self.pod)?;
+        writeln!(f, "decided   {}: {}", self.outcome, self.message)?;
+        let then = self.recorded_node.as_ref().map_or(String::new(), |node| format!(" on {node}"));
+        writeln!(f, "recorded  {}{then}", self.recorded_outcome)?;
+        if self.rewound > 0 {
+            writeln!(f, "rewound   {} placements of this attempt and later ones", self.rewound)?;
+        }
+        let word = if self.equal { "equal" } else { "NOT EQUAL" };
+        write!(f, "hash      {}, recorded {}: {word}", self.decision_hash, self.recorded_hash)?;
+        if !self.equal {
+            for caveat in &self.caveats {
+                write!(f, "\nnote      {caveat}")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,73 @@
+//! Snapshots as files: what `GET /apis/v1/snapshot` hands out and `pellucid replay --snapshot` reads.
+//!
+//! One gzip file, the same bytes for the same root. What is in it is `diagnosis::snapshot`.
+
+use std::io::{Read, Write};
+use std::path::Path;
+
+use flate2::read::GzDecoder;
+use flate2::{Compression, GzBuilder};
+use serde_json::Value;
+
+use crate::diagnosis::Root;
+use crate::diagnosis::snapshot::{Snapshot, Source};
+use crate::http::{Kind, Param, Params, ReadError, Route};
+
+/// The longest document that is read, unpacked.
+const LONGEST: u64 = 4 << 30;
+
+/// The read that hands a snapshot out. `configuration` is the one in force.
+pub fn route(configuration: Value) -> Route<Root> {
+    let read = move |root: &Root, params: &Params, _: &_| {
+        let redact = params.boolean("redact")?.unwrap_or(true);
+        let snapshot = Snapshot::of(&Source { root, configuration: &configuration, redact });
+        pack(&snapshot).map_err(|error| ReadError::Unavailable {
+            code: "SnapshotFailed",
+            message: format!("the snapshot could not be written: {error}"),
+        })
+    };
+    Route::bytes(
+        "/apis/v1/snapshot",
+        "history",
+        "All that decisions depend on, and what was decided, as one gzip file",
+        "application/gzip",
+        read,
+    )
+    .described(
+        "Made of one published state: objects, places, nominations, gangs, configuration, seed, queue, and verdicts with \
+         the hashes of their decisions. `pellucid replay --snapshot FILE --pod NS/NAME` decides again. Environment, \
+         commands, secrets and annotations are not known here and therefore not in it.",
+    )
+    .param(
+        Param::query(
+            "redact",
+            Kind::Boolean,
+            "Leave out labels that nobody selects by, messages, and values that cannot be read; true unless said otherwise",
+        )
+        .example("true"),
+    )
+}
+
+/// Writes a snapshot as a file.
+pub fn pack(snapshot: &Snapshot) -> std::io::Result<Vec<u8>> {
+    // Without a time and a name in its head, the file depends on what is in it alone.
+    let mut gzip = GzBuilder::new().write(Vec::new(), Compression::fast());
+    gzip.write_all(&snapshot.to_json()?)?;
+    gzip.finish()
+}
+
+/// Reads a file, packed or not.
+pub fn read(path: &Path) -> anyhow::Result<Snapshot> {
+    let name = path.display();
+    let bytes = std::fs::read(path).map_err(|error| anyhow::anyhow!("cannot read {name}: {error}"))?;
+    let bytes = if bytes.starts_with(&[0x1f, 0x8b]) {
+        let mut text = Vec::new();
+        let unpacked = GzDecoder::new(&*bytes).take(LONGEST).read_to_end(&mut text);
+        unpacked
+            .map_err(|error| anyhow::anyhow!("{name} is a broken gzip file, or not a whole one: {error}"))?;
+        text
+    } else {
+        bytes
+    };
+    Snapshot::from_json(&bytes).map_err(|error| anyhow::anyhow!("{name}: {error}"))
+}

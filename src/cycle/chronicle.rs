@@ -1,0 +1,147 @@
+//! What the flight recorder is told: one line at each place where something happens to a pod or a gang.
+
+use std::sync::Arc;
+
+use super::decision::{Outcome, Placement};
+use super::gangs::GangVerdict;
+use super::scheduler::Scheduler;
+use crate::cluster::{ClusterEvent, Input};
+use crate::diagnosis::flight::{Gone, Noted, What};
+use crate::model::{Now, Pod, PodId, PodKey};
+
+/// A placement that is not recorded yet.
+pub(super) struct PlacedAside {
+    pod: PodId,
+    cycle: u64,
+    now: Now,
+    placement: Placement,
+}
+
+/// How many of them are kept.
+pub(super) const ASIDE: usize = 32;
+
+impl Scheduler {
+    /// An attempt ended, or what had come of one was taken back.
+    ///
+    /// Placements come in long runs. They are noted aside and recorded some dozens at a time: names of pods and entries are
+    /// far apart in memory, and many of them fetched together cost much less than each by itself within a decision.
+    #[inline]
+    pub(super) fn record_verdict(&mut self, id: PodId, outcome: &Outcome, now: Now) {
+        if !self.switches.recorder() {
+            return self.leave_out(now);
+        }
+        let what = match outcome {
+            Outcome::Placed { placement, .. } => {
+                self.placed.push(PlacedAside { pod: id, cycle: self.cycle, now, placement: *placement });
+                if self.placed.len() >= ASIDE {
+                    self.record_placed();
+                }
+                return;
+            }
+            Outcome::Refused(refusal) => What::Refused(refusal.clone()),
+            Outcome::Gated(refusal) => What::Gated(refusal.clone()),
+        };
+        self.record_placed();
+        let Some(record) = self.cluster.pod(id) else { return };
+        let noted = Noted { id, key: &record.pod.key, node: "", what };
+        self.flight.note(noted, (self.cycle, now));
+    }
+
+    fn leave_out(&mut self, now: Now) {
+        self.record_placed();
+        self.flight.leave_out(now);
+    }
+
+    /// Records the placements that were noted aside. To be done before anything else is recorded or read, and before
+    /// a pod or a node leaves the state: they are known by their slots.
+    pub(super) fn record_placed(&mut self) {
+        for PlacedAside { pod: id, cycle, now, placement } in self.placed.drain(..) {
+            let Some(record) = self.cluster.pod(id) else { continue };
+            let node = &*self.cluster.slot(placement.node).name;
+            let noted = Noted { id, key: &record.pod.key, node, what: What::from(&placement) };
+            self.flight.note(noted, (cycle, now));
+        }
+    }
+
+    /// An attempt at a group ended, or places that it held were given up.
+    pub(super) fn record_gang(&mut self, verdict: &Arc<GangVerdict>, now: Now) {
+        if !self.switches.recorder() {
+            return self.leave_out(now);
+        }
+        self.record_placed();
+        if let Some(first) = verdict.group.first() {
+            self.flight.note_gang(first, What::Gang(verdict.clone()), (self.cycle, now));
+        }
+    }
+
+    /// Something else happened to a pod.
+    pub(super) fn record(&mut self, (id, key): (PodId, &PodKey), node: &str, what: What, now: Now) {
+        if !self.switches.recorder() {
+            return self.leave_out(now);
+        }
+        self.record_placed();
+        self.flight.note(Noted { id, key, node, what }, (self.cycle, now));
+    }
+
+    /// A pod lost the place it held.
+    pub(super) fn record_release(&mut self, id: PodId, pod: &Pod, node: &str, now: Now) {
+        self.record((id, &pod.key), node, What::Released, now);
+    }
+
+    /// An input changed which pods there are.
+    pub(super) fn record_changes(&mut self, events: &[ClusterEvent], how: Gone, now: Now) {
+        // A pod that had a place but was not bound is both removed and released.
+        let mut last: Option<&Arc<str>> = None;
+        for event in events {
+            match event {
+                ClusterEvent::PendingAdded(id) => {
+                    if let Some(pod) = self.cluster.pod(*id).map(|r| r.pod.clone()) {
+                        self.record((*id, &pod.key), "", What::Added, now);
+                    }
+                }
+                ClusterEvent::PendingRemoved { id, pod } => {
+                    last = Some(&pod.uid);
+                    match self.place_of_same(pod) {
+                        Some(node) => self.record((*id, &pod.key), &node, What::Bound, now),
+                        None => self.record((*id, &pod.key), "", What::Gone(how), now),
+                    }
+                }
+                ClusterEvent::PodReleased { pod, node }
+                    if self.cluster.is_ours(&pod.scheduler_name)
+                        && last != Some(&pod.uid)
+                        && !self.is_known(pod) =>
+                {
+                    let node = self.cluster.slot(*node).name.clone();
+                    self.record((NOBODY, &pod.key), &node, What::Gone(how), now);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether a pod is in the state, and not another one of its name.
+    fn is_known(&self, pod: &Pod) -> bool {
+        let record = self.cluster.find_pod(&pod.key).and_then(|id| self.cluster.pod(id));
+        record.is_some_and(|record| record.pod.uid == pod.uid)
+    }
+
+    /// Returns the node of a pod that is still in the state, and placed.
+    fn place_of_same(&self, pod: &Pod) -> Option<crate::model::Name> {
+        let record = self.cluster.pod(self.cluster.find_pod(&pod.key)?)?;
+        let node = record.node.filter(|_| record.pod.uid == pod.uid)?;
+        Some(self.cluster.slot(node).name.clone())
+    }
+}
+
+/// The slot of a pod that has none any more.
+const NOBODY: PodId = PodId(u32::MAX);
+
+/// Returns how the pods go that an input takes away.
+pub(super) fn how_gone(input: &Input) -> Gone {
+    match input {
+        Input::PodApplied(pod) if pod.phase.is_terminal() => Gone::Ended,
+        Input::PodApplied(pod) if pod.deleting => Gone::Deleting,
+        Input::Quarantined(_) => Gone::Unreadable,
+        _ => Gone::Deleted,
+    }
+}

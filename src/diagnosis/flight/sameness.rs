@@ -1,0 +1,47 @@
+//! When an attempt failed for the same reasons as the one before.
+//!
+//! The same plugins with the same codes, about the same resources, labels or gates; numbers of nodes and amounts may
+//! have moved. What a gang says in words holds numbers too, so of its reasons only the codes count.
+
+use pellucid_api::reason::ReasonCode;
+use smallvec::SmallVec;
+
+use super::entry::What;
+use crate::cycle::decision::Refusal;
+use crate::cycle::gangs::GangOutcome;
+use crate::cycle::gangs::verdict::PLUGIN as GANGS;
+use crate::framework::Cause;
+
+/// Whether two events in a row are one entry.
+pub(super) fn is_same(before: &What, now: &What) -> bool {
+    match (before, now) {
+        (What::Gated(a), What::Gated(b)) | (What::Refused(a), What::Refused(b)) => {
+            std::sync::Arc::ptr_eq(a, b) || reasons(a) == reasons(b)
+        }
+        (What::Gang(a), What::Gang(b)) => match (&a.outcome, &b.outcome) {
+            (GangOutcome::Refused(a), GangOutcome::Refused(b)) => a.code == b.code,
+            (GangOutcome::Waiting { refusal: a, .. }, GangOutcome::Waiting { refusal: b, .. }) => {
+                a.code == b.code
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+type Told<'a> = (&'static str, ReasonCode, &'a str);
+
+fn reasons(refusal: &Refusal) -> SmallVec<[Told<'_>; 8]> {
+    fn of(cause: &Cause) -> impl Iterator<Item = Told<'_>> {
+        let is_gang = cause.plugin == GANGS;
+        cause.reasons.iter().map(move |reason| {
+            let subject = reason.subject.as_deref().filter(|_| !is_gang).unwrap_or("");
+            (cause.plugin, reason.code, subject)
+        })
+    }
+    let causes = refusal.pod_cause.iter().chain(refusal.groups.iter().map(|g| &g.cause));
+    let mut all: SmallVec<[Told<'_>; 8]> = causes.flat_map(of).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}

@@ -1,0 +1,182 @@
+//! The recorder by itself: ids, repeats, the bound, the gap.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid_api::reason::ReasonCode;
+
+use super::views::lines;
+use super::*;
+use crate::cycle::decision::{Group, Refusal};
+use crate::framework::{Cause, Code, Reason};
+use crate::model::{Now, PodId, PodKey};
+use crate::queue::RefusedBy;
+
+fn at(second: u64) -> Now {
+    let time = Duration::from_secs(second);
+    Now { monotonic: time, wall: time }
+}
+
+fn short_of(resource: &str, count: usize) -> What {
+    let reason = Reason::about(ReasonCode::InsufficientResource, resource);
+    let cause = Cause::new("NodeResourcesFit", Code::Unschedulable, reason);
+    let group = Group { cause, count, examples: Default::default(), measures: Vec::new() };
+    What::Refused(Arc::new(Refusal::of_nodes(vec![group], 9, RefusedBy::default())))
+}
+
+fn note(flight: &mut Flight, pod: u32, what: What, cycle: u64) {
+    let key = PodKey::new("d", &format!("p{pod}"));
+    flight.note(Noted { id: PodId(pod), key: &key, node: "", what }, (cycle, at(cycle)));
+}
+
+/// Id, name, count and `replaces` of all entries.
+fn all(flight: &mut Flight) -> Vec<(u64, String, u32, u64)> {
+    let log = flight.publish();
+    let row = |(chunk, entry): (&Chunk, &Entry)| {
+        (entry.id, chunk.subject(entry).1.to_owned(), entry.count(), entry.replaces())
+    };
+    log.since(0).map(row).collect()
+}
+
+#[test]
+fn repeats_of_a_reason_share_an_entry_and_other_reasons_do_not() {
+    let mut flight = Flight::new(1 << 20);
+    note(&mut flight, 1, What::Added, 0);
+    note(&mut flight, 1, short_of("cpu", 3), 1);
+    note(&mut flight, 2, short_of("cpu", 3), 2);
+    note(&mut flight, 1, short_of("cpu", 4), 3);
+    note(&mut flight, 1, short_of("memory", 4), 4);
+    note(&mut flight, 1, short_of("cpu", 4), 5);
+    let expected = [
+        (1, "p1", 1, 0),
+        (2, "p1", 1, 0),
+        (3, "p2", 1, 0),
+        (4, "p1", 2, 2),
+        (5, "p1", 1, 0),
+        (6, "p1", 1, 0),
+    ];
+    assert_eq!(all(&mut flight), expected.map(|(id, pod, n, of)| (id, pod.to_owned(), n, of)));
+    let log = flight.publish();
+    let (_, entry) = log.since(3).next().unwrap();
+    assert_eq!((entry.first(), entry.last), (1_000_000_000, 3_000_000_000));
+}
+
+#[test]
+fn what_happens_between_two_attempts_keeps_them_apart() {
+    let mut flight = Flight::new(1 << 20);
+    note(&mut flight, 1, short_of("cpu", 3), 1);
+    note(&mut flight, 1, What::Bound, 2);
+    note(&mut flight, 1, short_of("cpu", 3), 3);
+    assert_eq!(all(&mut flight).last(), Some(&(3, "p1".to_owned(), 1, 0)));
+}
+
+#[test]
+fn a_verdict_that_is_stored_twice_is_one_attempt() {
+    let mut flight = Flight::new(1 << 20);
+    let what = short_of("cpu", 3);
+    note(&mut flight, 1, what.clone(), 7);
+    note(&mut flight, 1, What::Released, 7);
+    note(&mut flight, 1, what, 7);
+    assert_eq!(all(&mut flight).len(), 2);
+}
+
+/// 50 pods that fail for ever stay 50 entries and a bounded number of replaced ones; nothing is pushed out.
+#[test]
+fn pods_that_fail_for_ever_push_nothing_out() {
+    let mut flight = Flight::new(256 << 10);
+    note(&mut flight, 1000, What::Added, 0);
+    let reasons = [short_of("cpu", 3), short_of("cpu", 4)];
+    for round in 1..=2_000 {
+        for pod in 0..50 {
+            note(&mut flight, pod, reasons[round % 2].clone(), round as u64);
+        }
+        if round % 7 == 0 {
+            drop(flight.publish());
+        }
+    }
+    let log = flight.publish();
+    assert_eq!((log.dropped, log.lowest(), log.newest), (0, 1, 100_001));
+    assert!(log.len() < 400, "{} entries are kept", log.len());
+    let live: Vec<u32> = log.since(100_001 - 50).map(|(_, entry)| entry.count()).collect();
+    assert_eq!(live, vec![2_000; 50]);
+}
+
+#[test]
+fn the_bound_holds_and_a_reader_is_told_what_it_missed() {
+    for limit in [0, 1, 900, 4 << 10, 64 << 10] {
+        let mut flight = Flight::new(limit);
+        for pod in 0..3_000 {
+            note(&mut flight, pod, if pod % 3 == 0 { short_of("cpu", 3) } else { What::Added }, 1);
+            let log = flight.publish();
+            // It may be over by the newest entry, however small the bound is.
+            assert!(log.bytes <= limit + 1_000, "{} of {limit} bytes after {pod}", log.bytes);
+        }
+        let log = flight.publish();
+        assert!(log.dropped > 0 && log.lowest() <= log.newest && log.newest == 3_000);
+        assert_eq!(log.dropped, log.pushed_out);
+        assert_eq!(log.len() as u64 + log.dropped, 3_000);
+        let feed = lines(&log, 5, 1_000_000);
+        let gap: serde_json::Value = serde_json::from_str(&feed.lines[0].1).unwrap();
+        assert_eq!(gap["kind"], "Gap");
+        assert_eq!((gap["from"].as_u64(), gap["to"].as_u64()), (Some(6), Some(log.pushed_out)));
+        let ids: Vec<u64> = feed.lines[1..].iter().map(|(id, _)| *id).collect();
+        assert_eq!(ids, (log.pushed_out + 1..=3_000).collect::<Vec<u64>>());
+        assert!(!feed.is_more);
+    }
+}
+
+#[test]
+fn a_reader_sees_what_was_published_whatever_comes_later() {
+    let mut flight = Flight::new(8 << 10);
+    for pod in 0..20 {
+        note(&mut flight, pod, short_of("cpu", 3), 1);
+    }
+    let early = flight.publish();
+    let seen: Vec<u64> = early.since(0).map(|(_, e)| e.id).collect();
+    for pod in 0..2_000 {
+        note(&mut flight, pod % 20, short_of("cpu", 3), u64::from(pod) + 2);
+    }
+    assert_eq!(early.since(0).map(|(_, e)| e.id).collect::<Vec<u64>>(), seen);
+}
+
+#[test]
+fn reading_in_parts_is_reading_at_once() {
+    let mut flight = Flight::new(1 << 20);
+    for pod in 0..777 {
+        note(&mut flight, pod, What::Added, 1);
+    }
+    let log = flight.publish();
+    let whole = lines(&log, 0, usize::MAX);
+    let (mut cursor, mut parts) = (0, Vec::new());
+    loop {
+        let part = lines(&log, cursor, 100);
+        cursor = part.cursor;
+        parts.extend(part.lines);
+        if !part.is_more {
+            break;
+        }
+    }
+    assert_eq!(parts, whole.lines);
+    assert_eq!(whole.lines.len(), 777);
+}
+
+#[test]
+fn a_cursor_of_another_process_starts_anew() {
+    let mut flight = Flight::new(1 << 20);
+    note(&mut flight, 1, What::Added, 1);
+    let feed = lines(&flight.publish(), 99, 10);
+    assert!(feed.lines[0].1.contains("\"Restarted\""), "{}", feed.lines[0].1);
+    assert_eq!((feed.lines.len(), feed.cursor), (2, 1));
+}
+
+#[test]
+fn what_was_not_recorded_leaves_a_mark() {
+    let mut flight = Flight::new(1 << 20);
+    note(&mut flight, 1, short_of("cpu", 3), 1);
+    flight.leave_out(at(2));
+    flight.leave_out(at(3));
+    note(&mut flight, 1, short_of("cpu", 3), 4);
+    let log = flight.publish();
+    let kinds: Vec<(&str, u32)> = log.since(0).map(|(_, e)| (e.what.kind(), e.count())).collect();
+    assert_eq!(kinds, [("Refused", 1), ("NotRecorded", 2), ("Refused", 1)]);
+}

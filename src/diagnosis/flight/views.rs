@@ -1,0 +1,230 @@
+//! Histories and feed lines in words, from a root.
+
+use pellucid_api::rest::history::{FeedLine, HistoryEntry, PodHistory};
+
+use super::chunk::Chunk;
+use super::entry::{Entry, Gone, What};
+use super::hash::{hash_of_gang, hash_of_placement, hash_of_refusal};
+use super::ring::FlightLog;
+use crate::cycle::decision::Refusal;
+use crate::cycle::gangs::{GangOutcome, GangVerdict};
+use crate::diagnosis::Root;
+use crate::diagnosis::meta::{of_root, rfc3339};
+use crate::framework::endpoint::ReadError;
+use crate::model::Now;
+use crate::model::collections::FxHashSet;
+
+/// Tells what is recorded of a pod.
+pub(crate) fn of_pod(root: &Root, namespace: &str, name: &str, now: Now) -> Result<PodHistory, ReadError> {
+    let log = &root.flight;
+    let is_pod = |what: &What| !matches!(what, What::Gang(_) | What::NotRecorded);
+    let of_it =
+        |(chunk, entry): &(&Chunk, &Entry)| is_pod(&entry.what) && chunk.subject(entry) == (namespace, name);
+    let all: Vec<(&Chunk, &Entry)> = log.since(0).filter(of_it).collect();
+    if all.is_empty() {
+        return Err(ReadError::NotFound {
+            code: "HistoryNotFound",
+            message: format!(
+                "nothing is recorded of pod {namespace}/{name}: it was never pending here, or what was recorded has \
+                 been pushed out ({} entries were)",
+                log.dropped
+            ),
+        });
+    }
+    let replaced: FxHashSet<u64> = all.iter().map(|(_, entry)| entry.replaces()).collect();
+    let entries = all.iter().filter(|(_, entry)| !replaced.contains(&entry.id));
+    let entries: Vec<HistoryEntry> = entries.map(|(chunk, entry)| history_entry(chunk, entry)).collect();
+    let mut meta = of_root(root, now);
+    meta.truncated = log.dropped > 0 && entries.first().is_some_and(|e| e.kind != "Added");
+    Ok(PodHistory {
+        meta,
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        entries,
+        dropped: log.dropped,
+        lowest_id: log.lowest(),
+        highest_id: log.newest,
+    })
+}
+
+fn history_entry(chunk: &Chunk, entry: &Entry) -> HistoryEntry {
+    HistoryEntry {
+        id: entry.id,
+        kind: entry.what.kind().into(),
+        first: time(entry.first()),
+        last: time(entry.last),
+        count: entry.count(),
+        cycle_id: entry.cycle,
+        node: some(chunk.node(entry)),
+        by: by(&entry.what),
+        codes: codes(&entry.what),
+        message: message(chunk, entry),
+        decision_hash: decision_hash(chunk, entry),
+    }
+}
+
+/// A part of the feed.
+pub struct Lines {
+    /// The lines, each a JSON document, with the id that the reader has then.
+    pub lines: Vec<(u64, String)>,
+    /// The cursor behind them.
+    pub cursor: u64,
+    /// Whether there is more in this root.
+    pub is_more: bool,
+}
+
+/// Returns the lines behind a cursor, a bounded number of them.
+pub fn lines(log: &FlightLog, cursor: u64, at_most: usize) -> Lines {
+    let mut lines = Vec::new();
+    let mut cursor = cursor;
+    if cursor > log.newest {
+        let mark =
+            FeedLine { kind: "Restarted".into(), from: Some(1), to: Some(cursor), ..FeedLine::default() };
+        lines.push((0, text(&mark)));
+        cursor = 0;
+    }
+    if cursor < log.pushed_out {
+        let (from, to) = (Some(cursor + 1), Some(log.pushed_out));
+        let mark = FeedLine { kind: "Gap".into(), from, to, ..FeedLine::default() };
+        lines.push((log.pushed_out, text(&mark)));
+        cursor = log.pushed_out;
+    }
+    let mut rest = log.since(cursor);
+    while lines.len() < at_most {
+        let Some((chunk, entry)) = rest.next() else { break };
+        lines.push((entry.id, text(&feed_line(chunk, entry))));
+        cursor = entry.id;
+    }
+    Lines { lines, cursor, is_more: cursor < log.newest }
+}
+
+fn text(line: &FeedLine) -> String {
+    // Strings and numbers alone: it cannot fail.
+    serde_json::to_string(line).unwrap_or_default()
+}
+
+fn feed_line(chunk: &Chunk, entry: &Entry) -> FeedLine {
+    let (namespace, name) = chunk.subject(entry);
+    let key = || Some(format!("{namespace}/{name}"));
+    let is_gang = matches!(entry.what, What::Gang(_));
+    let is_pod = !is_gang && !matches!(entry.what, What::NotRecorded);
+    FeedLine {
+        id: Some(entry.id),
+        at: Some(time(entry.last)),
+        kind: entry.what.kind().into(),
+        pod: is_pod.then(key).flatten(),
+        gang: is_gang.then(key).flatten(),
+        node: some(chunk.node(entry)),
+        by: by(&entry.what),
+        codes: codes(&entry.what),
+        message: message(chunk, entry),
+        count: Some(entry.count()),
+        first: (entry.count() > 1).then(|| time(entry.first())),
+        replaces: (entry.replaces() > 0).then(|| entry.replaces()),
+        cycle_id: Some(entry.cycle),
+        decision_hash: decision_hash(chunk, entry),
+        from: None,
+        to: None,
+    }
+}
+
+fn some(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn time(nanos: u64) -> String {
+    rfc3339(std::time::Duration::from_nanos(nanos))
+}
+
+fn codes(what: &What) -> Vec<String> {
+    let mut codes: Vec<&str> = match what {
+        What::Gated(refusal) | What::Refused(refusal) => codes_of(refusal),
+        What::Gang(verdict) => match &verdict.outcome {
+            GangOutcome::Refused(refusal) | GangOutcome::Waiting { refusal, .. } => {
+                vec![refusal.code.as_str()]
+            }
+            GangOutcome::Released { code, .. } => vec![code.as_str()],
+            GangOutcome::Placed { .. } => Vec::new(),
+        },
+        _ => Vec::new(),
+    };
+    codes.sort_unstable();
+    codes.dedup();
+    codes.into_iter().map(str::to_owned).collect()
+}
+
+fn codes_of(refusal: &Refusal) -> Vec<&'static str> {
+    let codes: Vec<&str> = refusal.reasons().map(|(reason, _)| reason.code.as_str()).collect();
+    // A cluster without nodes refuses without a cause.
+    let is_empty = codes.is_empty() && refusal.total_nodes == 0;
+    if is_empty { vec![pellucid_api::reason::ReasonCode::NoNodes.as_str()] } else { codes }
+}
+
+fn decision_hash(chunk: &Chunk, entry: &Entry) -> Option<String> {
+    let pod = chunk.subject(entry);
+    match &entry.what {
+        What::Gated(refusal) | What::Refused(refusal) => Some(hash_of_refusal(pod, refusal)),
+        What::Placed { .. } | What::Bound => Some(hash_of_placement(pod, chunk.node(entry))),
+        What::Gang(verdict) => Some(hash_of_gang(verdict)),
+        _ => None,
+    }
+}
+
+fn message(chunk: &Chunk, entry: &Entry) -> String {
+    let node = chunk.node(entry);
+    match &entry.what {
+        What::Added => "It came and waits to be placed.".into(),
+        What::Gated(refusal) | What::Refused(refusal) => refusal.message().to_string(),
+        What::Placed { score, feasible, evaluated, total } => {
+            placed(node, *score, [*feasible, *evaluated, *total])
+        }
+        What::Bound => format!("It is bound to {node}."),
+        What::Released => format!("It lost its place on {node} before it was bound."),
+        What::Evicted(by) => {
+            format!("Its eviction from {node} was ordered to make room for {by}.")
+        }
+        What::Gone(gone) => gone_message(*gone).into(),
+        What::Gang(verdict) => gang_message(verdict),
+        What::NotRecorded => format!("The recorder was off: {} entries are missing.", entry.count()),
+    }
+}
+
+fn by(what: &What) -> Option<String> {
+    match what {
+        What::Evicted(by) => Some(by.to_string()),
+        _ => None,
+    }
+}
+
+fn placed(node: &str, score: i64, [feasible, evaluated, total]: [u32; 3]) -> String {
+    match Some(score).filter(|score| *score != i64::MIN) {
+        Some(score) => format!(
+            "{node} scored best with {score}, of {feasible} feasible nodes; {evaluated} of {total} were looked at."
+        ),
+        None => format!("{node} was the only feasible node; {evaluated} of {total} were looked at."),
+    }
+}
+
+fn gone_message(gone: Gone) -> &'static str {
+    match gone {
+        Gone::Deleted => "It is deleted.",
+        Gone::Deleting => "It is being deleted.",
+        Gone::Ended => "It has ended.",
+        Gone::Unreadable => "It changed into something that cannot be read; /apis/v1/quarantine says what.",
+    }
+}
+
+fn gang_message(verdict: &GangVerdict) -> String {
+    match &verdict.outcome {
+        GangOutcome::Placed { members, order } => {
+            format!("{members} members were placed together, in this order: {order}.")
+        }
+        GangOutcome::Waiting { placed, refusal } => {
+            format!("{placed} members were placed and wait for the others: {}", refusal.message)
+        }
+        GangOutcome::Refused(refusal) => refusal.message.to_string(),
+        GangOutcome::Released { message, members, .. } => {
+            format!("{members} members gave their places up: {message}")
+        }
+    }
+}

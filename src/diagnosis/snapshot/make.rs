@@ -1,0 +1,197 @@
+//! A snapshot out of a root.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::record::{PastVerdict, QueuedUnit, Record, Victims};
+use super::state::{EndedPod, KnownGang, KnownNomination, PlacedPod, State, Unreadable};
+use super::{KIND, Snapshot, VERSION};
+use crate::cluster::gangs::Gang;
+use crate::cluster::{NominatedBy, PodRecord};
+use crate::cycle::Verdict;
+use crate::cycle::decision::Outcome;
+use crate::diagnosis::Root;
+use crate::diagnosis::flight::hash_of_outcome;
+use crate::model::{Node, Object, ObjectKind, Pod, PodId, PodKey};
+
+/// What a snapshot is made of.
+pub struct Source<'a> {
+    /// The root.
+    pub root: &'a Root,
+    /// The configuration in force, as configuration is read.
+    pub configuration: &'a Value,
+    /// Whether to leave out free text.
+    pub redact: bool,
+}
+
+pub(super) fn make(source: &Source<'_>) -> Snapshot {
+    let Source { root, configuration, redact } = *source;
+    Snapshot {
+        kind: KIND.into(),
+        version: VERSION,
+        redacted: redact,
+        generation: root.generation,
+        published: nanos(root.published.wall),
+        configuration: configuration.clone(),
+        state: state(root, redact),
+        record: record(root, redact),
+    }
+}
+
+fn nanos(wall: Duration) -> u64 {
+    u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn key_of(root: &Root, id: PodId) -> Option<PodKey> {
+    root.cluster.pod(id).map(|r| r.pod.key.clone())
+}
+
+fn state(root: &Root, redact: bool) -> State {
+    let cluster = &root.cluster;
+    let nodes = cluster.by_name().iter().filter_map(|n| cluster.node(*n));
+    let mut objects: Vec<Arc<Object>> =
+        ObjectKind::ALL.into_iter().flat_map(|kind| cluster.objects().iter(kind)).cloned().collect();
+    objects.sort_by_cached_key(|object| (object.kind(), object.key()));
+    let mut records: Vec<(PodId, &PodRecord)> = cluster.pods().collect();
+    records.sort_by(|(_, a), (_, b)| a.pod.key.cmp(&b.pod.key));
+    let pods = records.iter().map(|(_, record)| PlacedPod {
+        pod: if redact { redacted(root, &record.pod) } else { record.pod.clone() },
+        node: record.node.map(|node| cluster.slot(node).name.clone()),
+        stage: record.stage.as_str().into(),
+    });
+    let nominations = records.iter().filter_map(|(id, record)| {
+        let nomination = cluster.nominator().of(*id)?;
+        Some(KnownNomination {
+            pod: record.pod.key.clone(),
+            node: nomination.node.clone(),
+            is_ours: nomination.by == NominatedBy::Us,
+            since: nanos(nomination.since.wall),
+        })
+    });
+    let gangs = cluster.gangs().all();
+    // One that has neither pods nor a PodGroup is only remembered for a while.
+    let is_defined = |gang: &&&Arc<Gang>| gang.created() > 0 || gang.had_group();
+    let ended = gangs.values().flat_map(|gang| {
+        gang.finished.iter().map(|(key, finished)| EndedPod {
+            key: key.clone(),
+            uid: finished.uid.clone(),
+            phase: finished.phase,
+            gang: gang.key.clone(),
+        })
+    });
+    State {
+        seed: cluster.seed(),
+        starts: root.starts.clone(),
+        shadow_of: root.shadow.as_ref().map(|shadow| shadow.of.clone()),
+        nodes: nodes.cloned().collect::<Vec<Arc<Node>>>(),
+        objects,
+        pods: pods.collect(),
+        ended: ended.collect(),
+        gangs: gangs.values().filter(is_defined).map(|gang| known_gang(gang)).collect(),
+        nominations: nominations.collect(),
+        unreadable: unreadable(root, redact),
+    }
+}
+
+fn known_gang(gang: &Gang) -> KnownGang {
+    KnownGang {
+        key: gang.key.clone(),
+        once_satisfied: gang.history.once_satisfied,
+        is_partial: gang.history.is_partial,
+        is_overdue: gang.history.is_overdue,
+        had_group: gang.had_group(),
+    }
+}
+
+fn redacted(root: &Root, pod: &Pod) -> Arc<Pod> {
+    let labels = root.cluster.selected_keys().project(&pod.labels);
+    Arc::new(Pod { labels, scheduled: None, ..pod.clone() })
+}
+
+fn unreadable(root: &Root, redact: bool) -> Vec<Unreadable> {
+    let text = |text: &Arc<str>| if redact { "".into() } else { text.clone() };
+    let objects = root.cluster.quarantined().map(|q| Unreadable {
+        kind: q.kind.into(),
+        namespace: q.namespace.clone(),
+        name: q.name.clone(),
+        uid: q.uid.clone(),
+        field: q.field.clone(),
+        value: text(&q.value),
+        problem: text(&q.problem),
+    });
+    // By kind, namespace and name as they are kept.
+    objects.collect()
+}
+
+fn record(root: &Root, redact: bool) -> Record {
+    let pods = root.cluster.pods();
+    let verdicts = pods.filter_map(|(id, record)| {
+        let verdict = root.verdicts.get(id.index())?.as_ref()?;
+        let has_changed = has_changed(root, id, record);
+        Some(past_verdict(root, (&record.pod.key, has_changed), verdict, redact))
+    });
+    let mut verdicts: Vec<PastVerdict> = verdicts.collect();
+    verdicts.sort_by(|a, b| a.pod.cmp(&b.pod));
+    let units = root.queue.units().map(|(_, unit)| {
+        let mut pods: Vec<PodKey> = unit.pods.iter().filter_map(|id| key_of(root, *id)).collect();
+        pods.sort();
+        QueuedUnit {
+            key: unit.key.clone(),
+            is_gang: unit.gang.is_some(),
+            pods,
+            stage: unit.stage.as_str().into(),
+            rank: unit.rank,
+            attempts: unit.attempts,
+        }
+    });
+    let mut queue: Vec<QueuedUnit> = units.collect();
+    queue.sort_by(|a, b| (&a.key, a.is_gang, &a.pods).cmp(&(&b.key, b.is_gang, &b.pods)));
+    let preemptions = root.cluster.preemptions().open().map(|(_, preemption)| Victims {
+        preemptor: preemption.preemptor.clone(),
+        node: preemption.node.clone(),
+        victims: preemption.victims.iter().map(|v| (v.key.clone(), v.state.as_str().into())).collect(),
+    });
+    let mut preemptions: Vec<Victims> = preemptions.collect();
+    preemptions.sort_by(|a, b| a.preemptor.cmp(&b.preemptor));
+    Record { cycle: root.cycle, verdicts, queue, preemptions }
+}
+
+/// Whether a pod that waits is another than the one that was refused: what it asks for changed since.
+fn has_changed(root: &Root, id: PodId, record: &PodRecord) -> bool {
+    let unit = root.queue.unit_of(id).and_then(|unit| root.queue.unit(unit));
+    unit.is_some_and(|u| {
+        let was_refused = u.refusals > 0 && u.gang.is_none();
+        was_refused && record.node.is_none() && u.shape != record.shape
+    })
+}
+
+fn past_verdict(
+    root: &Root,
+    (pod, has_changed): (&PodKey, bool),
+    verdict: &Verdict,
+    redact: bool,
+) -> PastVerdict {
+    let (outcome, node, refusal) = match &verdict.outcome {
+        Outcome::Placed { node, .. } => ("Placed", Some(node.clone()), None),
+        Outcome::Refused(refusal) => ("Refused", None, Some(refusal)),
+        Outcome::Gated(refusal) => ("Gated", None, Some(refusal)),
+    };
+    let mut codes: Vec<&str> =
+        refusal.iter().flat_map(|r| r.reasons()).map(|(reason, _)| reason.code.as_str()).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    PastVerdict {
+        pod: pod.clone(),
+        outcome: outcome.into(),
+        node,
+        cycle: verdict.cycle,
+        attempts: verdict.attempts,
+        at: nanos(verdict.at.wall),
+        stale: verdict.changes != root.changes || has_changed,
+        decision_hash: hash_of_outcome((&pod.namespace, &pod.name), &verdict.outcome),
+        codes: codes.into_iter().map(str::to_owned).collect(),
+        message: refusal.filter(|_| !redact).map_or_else(String::new, |r| r.message().to_string()),
+    }
+}

@@ -1,0 +1,207 @@
+//! A scheduler out of a snapshot, and a decision made again with it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Snapshot;
+use super::record::PastVerdict;
+use super::state::{EndedPod, PlacedPod, Unreadable};
+use crate::cluster::input::Quarantined;
+use crate::cluster::{Input, NominatedBy, Nomination, Stage};
+use crate::cycle::Scheduler;
+use crate::cycle::scheduler::Settings;
+use crate::diagnosis::flight::hash_of_outcome;
+use crate::diagnosis::root::Registry;
+use crate::diagnosis::switches::Switches;
+use crate::framework::profile::Profile;
+use crate::model::collections::{HashMap, HashSet};
+use crate::model::gang::{Dialect, GangMark, GangTerms};
+use crate::model::{GangKey, Now, ObjectKind, Pod, PodKey};
+use crate::queue::QueueLimits;
+
+/// Placements that are taken back before a decision is made again: those of this attempt and of later ones.
+#[derive(Clone, Debug, Default)]
+pub struct Rewind {
+    pods: HashSet<PodKey>,
+    /// Nominations that were made later do not count, nanoseconds since 1970.
+    until: Option<u64>,
+}
+
+impl Rewind {
+    /// Returns what to take back for a placed pod to be decided on as if it had not been.
+    pub fn before(snapshot: &Snapshot, verdict: &PastVerdict) -> Self {
+        let placed: HashSet<&PodKey> =
+            snapshot.state.pods.iter().filter(|p| p.node.is_some()).map(|p| &p.pod.key).collect();
+        let later = snapshot
+            .record
+            .verdicts
+            .iter()
+            .filter(|v| v.outcome == "Placed" && v.cycle >= verdict.cycle && placed.contains(&v.pod));
+        Self { pods: later.map(|v| v.pod.clone()).collect(), until: Some(verdict.at) }
+    }
+
+    /// Returns how many placements are taken back, the pod's own included.
+    pub fn len(&self) -> usize {
+        self.pods.len()
+    }
+
+    /// Whether nothing is taken back.
+    pub fn is_empty(&self) -> bool {
+        self.pods.is_empty()
+    }
+}
+
+/// A decision that was made again.
+#[derive(Clone, Debug)]
+pub struct Decided {
+    /// Placed, Refused or Gated.
+    pub outcome: &'static str,
+    /// The node of a placed pod.
+    pub node: Option<String>,
+    /// Its hash.
+    pub decision_hash: String,
+    /// In words.
+    pub message: String,
+}
+
+/// Makes a scheduler that stands where the snapshot's stood.
+pub fn restore(
+    snapshot: &Snapshot,
+    profiles: Vec<Profile>,
+    registry: Registry,
+    rewind: &Rewind,
+) -> Result<Scheduler, String> {
+    let state = &snapshot.state;
+    let mut scheduler = Scheduler::new(Settings {
+        profiles,
+        registry,
+        limits: QueueLimits::default(),
+        seed: state.seed,
+        switches: Arc::new(Switches::default()),
+        shadow_of: state.shadow_of.clone(),
+    });
+    let now = now(snapshot);
+    let mut unreadable = unreadable(&state.unreadable)?;
+    let mut of_kind = |kind: &str| {
+        let all = std::mem::take(&mut unreadable).into_iter();
+        let (these, others): (Vec<Quarantined>, Vec<Quarantined>) = all.partition(|q| q.kind == kind);
+        unreadable = others;
+        these
+    };
+    scheduler.apply(Input::NodesReset { nodes: state.nodes.clone(), quarantined: of_kind("Node") }, now);
+    for kind in ObjectKind::ALL {
+        let objects = state.objects.iter().filter(|o| o.kind() == kind).cloned().collect();
+        scheduler.apply(Input::ObjectsReset { kind, objects, quarantined: of_kind(kind.as_str()) }, now);
+    }
+    let taken_back = |pod: &PlacedPod| rewind.pods.contains(&pod.pod.key);
+    let pods = state.pods.iter().map(|p| if taken_back(p) { unplaced(&p.pod) } else { p.pod.clone() });
+    let pods = pods.chain(state.ended.iter().map(ended)).collect();
+    scheduler.apply(Input::PodsReset { pods, quarantined: of_kind("Pod") }, now);
+
+    for pod in state.pods.iter().filter(|p| !taken_back(p)) {
+        let Some(node) = &pod.node else { continue };
+        let stage =
+            stage(&pod.stage).ok_or_else(|| format!("pod {} has the stage {:?}", pod.pod.key, pod.stage))?;
+        scheduler.restore_place(&pod.pod.key, node, stage);
+    }
+    let nominations = state.nominations.iter().filter(|n| rewind.until.is_none_or(|until| n.since < until));
+    let nominations = nominations.filter(|n| !rewind.pods.contains(&n.pod)).map(|n| {
+        let wall = Duration::from_nanos(n.since);
+        let by = if n.is_ours { NominatedBy::Us } else { NominatedBy::Others };
+        (n.pod.clone(), Nomination { node: n.node.clone(), by, since: Now { wall, ..now } })
+    });
+    scheduler.restore_nominations(nominations.collect());
+    let fresh = fresh_gangs(snapshot, rewind);
+    for gang in &state.gangs {
+        let is_fresh = fresh.contains(&gang.key);
+        let (once, partial) = (gang.once_satisfied && !is_fresh, gang.is_partial && !is_fresh);
+        scheduler.restore_gang(&gang.key, once, partial, gang.is_overdue, gang.had_group);
+    }
+    scheduler.restore_end(state.starts.clone(), now);
+    Ok(scheduler)
+}
+
+/// Decides on a pod that is not placed, with its gang when it is one of a group that is short of its quorum.
+pub fn decide(scheduler: &mut Scheduler, snapshot: &Snapshot, pod: &PodKey) -> Result<Decided, String> {
+    use crate::cycle::decision::Outcome;
+    let verdict = scheduler.decide_again(pod, now(snapshot))?;
+    let (outcome, node, message) = match &verdict.outcome {
+        Outcome::Placed { node, .. } => ("Placed", Some(node.to_string()), format!("it goes to {node}")),
+        Outcome::Refused(refusal) => ("Refused", None, refusal.message().to_string()),
+        Outcome::Gated(refusal) => ("Gated", None, refusal.message().to_string()),
+    };
+    let decision_hash = hash_of_outcome((&pod.namespace, &pod.name), &verdict.outcome);
+    Ok(Decided { outcome, node, decision_hash, message })
+}
+
+fn now(snapshot: &Snapshot) -> Now {
+    // The clock that deadlines are reckoned by begins anew.
+    Now { monotonic: Duration::from_secs(1), wall: Duration::from_nanos(snapshot.published) }
+}
+
+/// The gangs all of whose placed members are taken back: their quorum is planned again.
+fn fresh_gangs(snapshot: &Snapshot, rewind: &Rewind) -> HashSet<GangKey> {
+    let mut is_fresh: HashMap<&GangKey, bool> = HashMap::default();
+    for placed in snapshot.state.pods.iter().filter(|p| p.node.is_some()) {
+        if let Some(gang) = placed.pod.member_of() {
+            *is_fresh.entry(gang).or_insert(true) &= rewind.pods.contains(&placed.pod.key);
+        }
+    }
+    is_fresh.into_iter().filter(|(_, fresh)| *fresh).map(|(gang, _)| gang.clone()).collect()
+}
+
+fn unplaced(pod: &Pod) -> Arc<Pod> {
+    Arc::new(Pod { node_name: None, nominated_node: None, deleting: false, ..pod.clone() })
+}
+
+fn ended(ended: &EndedPod) -> Arc<Pod> {
+    let mark = GangMark {
+        gang: ended.gang.clone(),
+        dialect: Dialect::Unicore,
+        needs_group: false,
+        is_shadow: false,
+        names_two: false,
+        terms: GangTerms::default(),
+        problems: Box::default(),
+    };
+    Arc::new(Pod {
+        key: ended.key.clone(),
+        uid: ended.uid.clone(),
+        phase: ended.phase,
+        gang: Some(Arc::new(mark)),
+        ..Pod::default()
+    })
+}
+
+fn unreadable(all: &[Unreadable]) -> Result<Vec<Quarantined>, String> {
+    let read = |object: &Unreadable| {
+        let kinds = ObjectKind::ALL.into_iter().map(ObjectKind::as_str).chain(["Pod", "Node"]);
+        let kind = kinds.into_iter().find(|kind| *kind == object.kind);
+        Ok(Quarantined {
+            kind: kind.ok_or_else(|| format!("objects of kind {:?} are not known", object.kind))?,
+            namespace: object.namespace.clone(),
+            name: object.name.clone(),
+            uid: object.uid.clone(),
+            // Nobody is told of it, and it is not counted among pods that wait.
+            scheduler_name: None,
+            is_bound: false,
+            field: object.field.clone(),
+            value: object.value.clone(),
+            problem: object.problem.clone(),
+        })
+    };
+    all.iter().map(read).collect()
+}
+
+fn stage(word: &str) -> Option<Stage> {
+    let all = [
+        Stage::Pending,
+        Stage::Reserved,
+        Stage::Waiting,
+        Stage::Permitted,
+        Stage::PreBinding,
+        Stage::Binding,
+        Stage::Bound,
+    ];
+    all.into_iter().find(|stage| stage.as_str() == word)
+}

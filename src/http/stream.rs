@@ -1,0 +1,190 @@
+//! Feeds: lines behind a cursor, sent as they come.
+//!
+//! A feed is read a few hundred lines at a time, from whatever is published by then, and only as fast as the peer
+//! takes them: a slow reader holds one batch in memory and no root. Who falls behind what the source keeps is told so
+//! by the source's own marks; who does not read at all is cut off like any other (see `patient`). A feed that is
+//! followed waits for the next publication; there is a bound on how many do, and all end when the server stops.
+//!
+//! NDJSON unless the request accepts `text/event-stream`. An event carries its cursor as its id, so a browser that lost
+//! the connection goes on where it was.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::stream;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::endpoint::{Answered, Call};
+use super::error::{Failure, ReadError};
+use super::params::{Kind, Param, Params, shortened};
+use super::pool::Pool;
+use super::read::{Reader, respond};
+use super::route::{Lines, Published, ReadLines};
+
+/// Content type of lines.
+pub(super) const NDJSON: &str = "application/x-ndjson";
+/// Content type of events.
+pub(super) const EVENT_STREAM: &str = "text/event-stream";
+
+const SINCE: &str = "since";
+const LIMIT: &str = "limit";
+const FOLLOW: &str = "follow";
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Lines that are read at once.
+const AT_ONCE: usize = 256;
+/// How often a silent event stream says that it is alive. Proxies drop connections that are silent for long.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+
+/// What feeds share.
+pub(super) struct Streams {
+    /// Feeds that may be followed at once.
+    pub(super) followers: Arc<Semaphore>,
+    /// Where lines are made. Apart from other reads: many small batches must not keep those waiting.
+    pub(super) pool: Pool,
+    /// Ends all feeds.
+    pub(super) stop: CancellationToken,
+}
+
+/// Returns the parameters that every feed has.
+pub(super) fn own_params() -> [Param; 3] {
+    let since = "Begin behind this id: the last one that was read. Without it the feed begins with the oldest there is";
+    let limit = "End after so many lines";
+    let follow = "Stay, and send what happens from now on; implied by `Accept: text/event-stream`";
+    [
+        Param::query(SINCE, Kind::Integer, since).example("0"),
+        Param::query(LIMIT, Kind::Integer, limit).example("100"),
+        Param::query(FOLLOW, Kind::Boolean, follow).example("false"),
+    ]
+}
+
+/// A feed under way.
+struct Feed<S> {
+    reader: Arc<Reader<S>>,
+    read: ReadLines<S>,
+    params: Arc<Params>,
+    cursor: u64,
+    left: u64,
+    is_events: bool,
+    /// Held while it is followed.
+    follower: Option<OwnedSemaphorePermit>,
+    published: watch::Receiver<u64>,
+}
+
+/// Answers a request for a feed.
+pub(super) async fn answer<S>(reader: Arc<Reader<S>>, read: ReadLines<S>, call: Call) -> Answered
+where
+    S: Published + Send + Sync + 'static,
+{
+    reader.heed_generation(&call.params).await?;
+    let is_events = accepts_events(&call.headers);
+    let since = match last_event_id(&call.headers)? {
+        Some(id) => Some(id),
+        None => call.params.integer(SINCE)?,
+    };
+    let left = call.params.integer(LIMIT)?.unwrap_or(u64::MAX);
+    let follow = call.params.boolean(FOLLOW)?.unwrap_or(is_events);
+    let follower = match follow {
+        true => Some(Arc::clone(&reader.streams.followers).try_acquire_owned().map_err(|_| too_many())?),
+        false => None,
+    };
+    let (published, generation) = (reader.published.clone(), (reader.load)().generation());
+    let (params, cursor) = (Arc::new(call.params), since.unwrap_or(0));
+    let feed = Feed { reader, read, params, cursor, left, is_events, follower, published };
+    let body = Body::from_stream(stream::unfold(feed, next));
+    let mut response = respond(if is_events { EVENT_STREAM } else { NDJSON }, generation, body);
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept, last-event-id"));
+    Ok(response)
+}
+
+/// Makes the next piece of the body; `None` ends it.
+async fn next<S>(mut feed: Feed<S>) -> Option<(Result<Bytes, std::io::Error>, Feed<S>)>
+where
+    S: Published + Send + Sync + 'static,
+{
+    loop {
+        // Before reading, so that a publication in between is not slept through.
+        feed.published.mark_unchanged();
+        if feed.left == 0 || feed.reader.streams.stop.is_cancelled() {
+            return None;
+        }
+        let lines = match feed.batch().await {
+            Ok(lines) => lines,
+            Err(_) => {
+                return Some((Err(std::io::Error::other("the feed met a defect in the program")), feed));
+            }
+        };
+        feed.cursor = lines.cursor;
+        if !lines.lines.is_empty() {
+            feed.left -= (lines.lines.len() as u64).min(feed.left);
+            let bytes = render(&lines.lines, feed.is_events);
+            return Some((Ok(bytes), feed));
+        }
+        if feed.follower.is_none() && !lines.is_more {
+            return None;
+        }
+        if !lines.is_more && !feed.wait().await? {
+            return Some((Ok(Bytes::from_static(b": still here\n\n")), feed));
+        }
+    }
+}
+
+impl<S: Published + Send + Sync + 'static> Feed<S> {
+    async fn batch(&self) -> Result<Lines, Failure> {
+        let (reader, read, params) =
+            (Arc::clone(&self.reader), Arc::clone(&self.read), Arc::clone(&self.params));
+        let (cursor, at_most) = (self.cursor, AT_ONCE.min(usize::try_from(self.left).unwrap_or(AT_ONCE)));
+        self.reader.streams.pool.run(move || read(&(reader.load)(), &params, cursor, at_most)).await
+    }
+
+    /// Waits for the next publication. Returns `false` when it is time for a sign of life, `None` at the end.
+    async fn wait(&mut self) -> Option<bool> {
+        let sign = async {
+            match self.is_events {
+                true => tokio::time::sleep(SIGN_OF_LIFE).await,
+                // Every line is a JSON document, so there is nothing to say.
+                false => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            changed = self.published.changed() => changed.ok().map(|()| true),
+            () = self.reader.streams.stop.cancelled() => None,
+            () = sign => Some(false),
+        }
+    }
+}
+
+fn render(lines: &[(u64, String)], is_events: bool) -> Bytes {
+    let mut text = String::new();
+    for (id, line) in lines {
+        text += &match is_events {
+            true => format!("id: {id}\ndata: {line}\n\n"),
+            false => format!("{line}\n"),
+        };
+    }
+    text.into()
+}
+
+fn accepts_events(headers: &HeaderMap) -> bool {
+    let texts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let kinds = texts.flat_map(|text| text.split(','));
+    kinds.into_iter().any(|kind| kind.split(';').next().is_some_and(|kind| kind.trim() == EVENT_STREAM))
+}
+
+fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ReadError> {
+    let Some(value) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
+    let text = value.to_str().unwrap_or("(not text)");
+    text.parse().map(Some).map_err(|_| ReadError::BadRequest {
+        code: "InvalidHeader",
+        message: format!("header Last-Event-ID has the value `{}`; it must be an id", shortened(text)),
+    })
+}
+
+fn too_many() -> Failure {
+    let message = "too many feeds are followed; end some, or ask without follow";
+    Failure::new(StatusCode::TOO_MANY_REQUESTS, "TooManyStreams", message).with(header::RETRY_AFTER, "5")
+}

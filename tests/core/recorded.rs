@@ -1,0 +1,114 @@
+//! What the flight recorder is told of a pod's way, one entry per thing that happened.
+
+use std::sync::Arc;
+
+use pellucid::cluster::Input;
+use pellucid::cluster::input::Quarantined;
+use pellucid::framework::effect::BindOutcome;
+use pellucid::model::Pod;
+use pellucid::model::pod::PodPhase;
+
+use crate::driver::Core;
+use crate::made::{SECOND, core_with, node, on, pod, refused};
+
+/// Kind, node and count of each entry about a pod.
+fn told(core: &mut Core, pod: &Pod) -> Vec<(String, String, u32)> {
+    let root = core.scheduler.publish(core.now);
+    let key = (&*pod.key.namespace, &*pod.key.name);
+    let entries = root.flight.since(0).filter(|(chunk, entry)| chunk.subject(entry) == key);
+    entries.map(|(c, e)| (e.what.kind().to_owned(), c.node(e).to_owned(), e.count())).collect()
+}
+
+#[track_caller]
+fn check(core: &mut Core, pod: &Pod, expected: &[(&str, &str)]) {
+    let told = told(core, pod);
+    let told: Vec<(&str, &str)> = told.iter().map(|(kind, node, _)| (&**kind, &**node)).collect();
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn bound_deleted_and_made_anew() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let p = pod("p", 300);
+    let order = core.place(&p);
+    core.report(&order, BindOutcome::Bound);
+    core.see(&on(&p, "a"));
+    core.apply(Input::PodDeleted(p.key.clone()));
+    let way = [("Added", ""), ("Placed", "a"), ("Bound", "a"), ("Deleted", "a")];
+    check(&mut core, &p, &way);
+    core.see(&Pod { uid: "another".into(), ..p.clone() });
+    check(&mut core, &p, &[&way[..], &[("Added", "")]].concat());
+}
+
+#[test]
+fn bound_elsewhere_or_by_others() {
+    let mut core = core_with(&[node("a", 1000), node("b", 100)]);
+    let p = pod("p", 300);
+    let order = core.place(&p);
+    core.report(&order, BindOutcome::BoundElsewhere { node: "b".into() });
+    core.see(&on(&p, "b"));
+    check(&mut core, &p, &[("Added", ""), ("Placed", "a"), ("Bound", "b")]);
+    let q = pod("q", 3_000);
+    core.see(&q);
+    core.run();
+    core.see(&on(&q, "b"));
+    check(&mut core, &q, &[("Added", ""), ("Refused", ""), ("Bound", "b")]);
+    // Of pods that came with a node nothing is told, of other schedulers' neither.
+    let r = on(&pod("r", 10), "a");
+    core.see(&r);
+    core.see(&Pod { scheduler_name: "other".into(), ..on(&pod("s", 10), "a") });
+    core.apply(Input::PodDeleted(pod("s", 10).key));
+    check(&mut core, &r, &[]);
+    check(&mut core, &pod("s", 10), &[]);
+}
+
+#[test]
+fn a_lost_place_an_end_and_what_cannot_be_read() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let p = pod("p", 300);
+    let order = core.place(&p);
+    core.report(&order, refused());
+    check(&mut core, &p, &[("Added", ""), ("Placed", "a"), ("Refused", ""), ("Released", "a")]);
+    core.see(&Pod { phase: PodPhase::Failed, ..p.clone() });
+    assert_eq!(told(&mut core, &p).last().map(|t| &*t.0), Some("Ended"));
+
+    let q = pod("q", 3_000);
+    core.see(&q);
+    core.run();
+    core.apply(Input::Quarantined(Quarantined {
+        kind: "Pod",
+        namespace: q.key.namespace.clone(),
+        name: q.key.name.clone(),
+        uid: q.uid.clone(),
+        scheduler_name: Some(q.scheduler_name.clone()),
+        is_bound: false,
+        field: "spec".into(),
+        value: "?".into(),
+        problem: "not an object".into(),
+    }));
+    check(&mut core, &q, &[("Added", ""), ("Refused", ""), ("Unreadable", "")]);
+    let r = pod("r", 3_000);
+    core.see(&r);
+    core.see(&Pod { deleting: true, ..r.clone() });
+    check(&mut core, &r, &[("Added", ""), ("Deleting", "")]);
+}
+
+#[test]
+fn repeats_count_and_a_gate_is_told() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let p = pod("p", 3_000);
+    core.see(&p);
+    core.run();
+    for i in 0..4 {
+        // A larger one that does not help, then the patience of the queue runs out.
+        core.apply(Input::NodeApplied(Arc::new(node("a", 1001 + i))));
+        core.wait(400 * SECOND);
+        core.run();
+    }
+    let told = told(&mut core, &p);
+    let last = told.last().expect("an entry");
+    assert_eq!((&*last.0, last.2), ("Refused", 5));
+    let held = Pod { gates: ["later".into()].into(), ..pod("held", 100) };
+    core.see(&held);
+    check(&mut core, &held, &[("Added", ""), ("Gated", "")]);
+}

@@ -1,0 +1,98 @@
+//! The flight recorder over HTTP: histories, the feed, and what becomes of both when much happens.
+
+#[allow(dead_code, reason = "this test needs a part of it")]
+#[path = "common/client.rs"]
+mod client;
+#[path = "history/feed.rs"]
+mod feed;
+#[allow(dead_code, reason = "this test needs a part of it")]
+#[path = "common/process.rs"]
+mod process;
+#[path = "common/running.rs"]
+mod running;
+
+#[path = "history/snapshot.rs"]
+mod snapshot;
+
+use serde_json::{Value, json};
+
+use running::{node, pod, start, start_with};
+
+/// The entries of a pod's history.
+fn entries(body: &Value) -> &Vec<Value> {
+    body["entries"].as_array().expect("entries")
+}
+
+fn kinds(body: &Value) -> Vec<&str> {
+    entries(body).iter().map(|e| e["kind"].as_str().expect("a kind")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_attempts_are_one_entry_and_outlive_the_pod() {
+    let running = start_with(vec![node("n1", "a", 2)], None, Some(running::Hand::default())).await;
+    running.create([pod("big", 64_000)]);
+    let history = "/apis/v1/history/pods/default/big";
+    running.wait(history, "one refusal", |b| kinds(b) == ["Added", "Refused"]);
+    for attempt in 2..=5_u64 {
+        // Nothing helps it; it is tried again after some minutes all the same.
+        running.let_pass(400).await;
+        running.wait(history, "another attempt", |b| entries(b)[1]["count"].as_u64() >= Some(attempt));
+    }
+    let body = running.read(history);
+    assert_eq!(kinds(&body), ["Added", "Refused"]);
+    let refused = &entries(&body)[1];
+    assert!(refused["first"].as_str() < refused["last"].as_str(), "{refused}");
+    assert_eq!(refused["codes"], json!(["InsufficientResource"]));
+    assert_eq!(refused["decisionHash"].as_str().map(str::len), Some(16));
+    assert!(refused["message"].as_str().unwrap().starts_with("0/1 nodes are available"));
+    assert!(body["dropped"].as_u64() >= Some(0) && body["lowestId"].as_u64() <= body["highestId"].as_u64());
+
+    running.kill("big").await;
+    let body =
+        running.wait(history, "its end", |b| kinds(b).last().is_some_and(|kind| kind.starts_with("Delet")));
+    assert_eq!(entries(&body).len(), 3);
+    assert_eq!(running.status_of("/apis/v1/explain/pods/default/big"), 404);
+    assert_eq!(running.status_of("/apis/v1/history/pods/default/nobody"), 404);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_s_way_is_told_and_a_victim_knows_its_preemptor() {
+    let class = running::priority_class("high", 1000, "PreemptLowerPriority");
+    let mut running = start(vec![node("n1", "a", 2), class]).await;
+    running.create([pod("low", 1_500)]);
+    running.bound("low").await;
+    let body = running.wait("/apis/v1/history/pods/default/low", "bound", |b| kinds(b).contains(&"Bound"));
+    assert_eq!(kinds(&body), ["Added", "Placed", "Bound"]);
+    assert!(entries(&body)[1..].iter().all(|e| e["node"] == "n1"));
+    assert_eq!(entries(&body)[1]["decisionHash"], entries(&body)[2]["decisionHash"]);
+
+    running.create([running::with(pod("high", 1_500), "priorityClassName", json!("high"))]);
+    let body =
+        running.wait("/apis/v1/history/pods/default/low", "evicted", |b| kinds(b).contains(&"Evicted"));
+    let evicted = entries(&body).iter().find(|e| e["kind"] == "Evicted").unwrap();
+    assert_eq!((&evicted["by"], &evicted["node"]), (&json!("default/high"), &json!("n1")));
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_switch_leaves_a_mark() {
+    let mut running = start(vec![node("n1", "a", 8)]).await;
+    let address = running.instance.address;
+    let put = |value| client::put(address, "/debug/flags/recorder", value);
+    assert_eq!(put("off").status, 400);
+    assert_eq!(put("false").text().trim_end(), "successfully set recorder to false");
+    running.create([pod("unseen", 100)]);
+    running.bound("unseen").await;
+    assert_eq!(put("true").status, 200);
+    running.create([pod("seen", 100)]);
+    running.wait("/apis/v1/history/pods/default/seen", "recorded", |b| kinds(b).contains(&"Placed"));
+    // Its Binding may have been confirmed a moment later.
+    if running.status_of("/apis/v1/history/pods/default/unseen") == 200 {
+        assert_eq!(kinds(&running.read("/apis/v1/history/pods/default/unseen")), ["Bound"]);
+    }
+    let lines = feed::read(&running, "/apis/v1/events");
+    let mark = lines.iter().find(|l| l["kind"] == "NotRecorded").expect("a mark");
+    assert!(mark["count"].as_u64() >= Some(2), "{mark}");
+    running.stop().await;
+}

@@ -1,0 +1,198 @@
+//! The feed: cursors, gaps, followers, and connections that end.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+
+use pellucid::config;
+use serde_json::Value;
+
+use crate::client::{connect, get, request};
+use crate::running::{Running, node, pod, start, start_configured};
+
+/// Reads a feed to its end; every line is a JSON document.
+pub(crate) fn read(running: &Running, path: &str) -> Vec<Value> {
+    let reply = get(running.instance.address, path);
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    assert_eq!(reply.header("content-type"), "application/x-ndjson");
+    lines(&unchunked(&reply.body))
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e} in {line:?}")))
+        .collect()
+}
+
+/// Takes the frame of a chunked body off.
+fn unchunked(mut body: &[u8]) -> String {
+    let mut text = Vec::new();
+    while let Some(end) = body.windows(2).position(|w| w == b"\r\n") {
+        let length = std::str::from_utf8(&body[..end]).expect("a length");
+        let length = usize::from_str_radix(length, 16).expect("a length in hex");
+        text.extend_from_slice(&body[end + 2..end + 2 + length]);
+        body = &body[end + 2 + length + 2..];
+    }
+    String::from_utf8(text).expect("text")
+}
+
+fn ids(lines: &[Value]) -> Vec<u64> {
+    lines.iter().filter_map(|line| line["id"].as_u64()).collect()
+}
+
+/// A feed that is followed, line by line.
+struct Follower {
+    lines: BufReader<TcpStream>,
+}
+
+impl Follower {
+    fn new(running: &Running, path: &str, headers: &str) -> Self {
+        let mut stream = connect(running.instance.address);
+        let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
+        stream.write_all(head.as_bytes()).expect("sent");
+        let mut follower = Self { lines: BufReader::new(stream) };
+        let status = follower.line().expect("a status");
+        assert!(status.contains(" 200 "), "{status}");
+        while follower.line().is_some_and(|line| !line.is_empty()) {}
+        follower
+    }
+
+    /// The next line of the answer, frames of chunks included; `None` at its end.
+    fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        let n = self.lines.read_line(&mut line).expect("a line in time");
+        (n > 0).then(|| line.trim_end().to_owned())
+    }
+
+    /// The next line that begins so, without that.
+    fn next(&mut self, with: &str) -> String {
+        loop {
+            let line = self.line().expect("the feed goes on");
+            if let Some(rest) = line.strip_prefix(with) {
+                return rest.to_owned();
+            }
+        }
+    }
+
+    fn document(&mut self) -> Value {
+        let rest = self.next("{");
+        serde_json::from_str(&format!("{{{rest}")).expect("JSON")
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cursors_limits_and_wrong_ones() {
+    let mut running = start(vec![node("n1", "a", 8)]).await;
+    running.create((0..5).map(|i| pod(&format!("p{i}"), 100)));
+    for i in 0..5 {
+        running.bound(&format!("p{i}")).await;
+    }
+    running
+        .wait("/apis/v1/history/pods/default/p4", "bound", |b| b["entries"].as_array().unwrap().len() == 3);
+    let all = read(&running, "/apis/v1/events?since=0");
+    let all_ids = ids(&all);
+    assert!(all_ids.windows(2).all(|pair| pair[0] < pair[1]), "{all_ids:?}");
+    assert!(all.len() >= 15);
+    assert_eq!(ids(&read(&running, "/apis/v1/events?since=3&limit=4")), [4, 5, 6, 7]);
+    assert_eq!(read(&running, "/apis/v1/events?limit=0"), [] as [Value; 0]);
+    let newest = all_ids.last().unwrap();
+    assert_eq!(read(&running, &format!("/apis/v1/events?since={newest}")), [] as [Value; 0]);
+    assert_eq!(read(&running, "/apis/v1/events?since=999999")[0]["kind"], "Restarted");
+    let placed = all.iter().find(|l| l["kind"] == "Placed").unwrap();
+    assert!(placed["pod"].as_str().unwrap().starts_with("default/p") && placed["node"] == "n1");
+    for wrong in ["since=-1", "since=x", "limit=1.5", "follow=maybe", "what=1", "format=json"] {
+        let reply = get(running.instance.address, &format!("/apis/v1/events?{wrong}"));
+        assert_eq!(reply.status, 400, "{wrong}: {}", reply.text());
+    }
+    let address = running.instance.address;
+    let reply = request(address, "GET", "/apis/v1/events", "Last-Event-ID: x\r\n");
+    assert_eq!((reply.status, reply.json()["code"].as_str()), (400, Some("InvalidHeader")));
+    let reply = request(address, "HEAD", "/apis/v1/events?follow=true", "");
+    assert_eq!((reply.status, reply.body.len()), (200, 0));
+    assert_eq!(request(address, "PUT", "/apis/v1/events", "").status, 405);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_carry_their_ids_and_go_on_behind_the_last_one() {
+    let mut running = start(vec![node("n1", "a", 8)]).await;
+    running.create([pod("p", 100)]);
+    running.bound("p").await;
+    let accept = "Accept: text/event-stream\r\n";
+    let mut first = Follower::new(&running, "/apis/v1/events", accept);
+    assert_eq!(first.next("id: "), "1");
+    let line: Value = serde_json::from_str(&first.next("data: ")).expect("JSON");
+    assert_eq!((line["kind"].as_str(), line["id"].as_u64()), (Some("Added"), Some(1)));
+    drop(first);
+    let again = format!("{accept}Last-Event-ID: 1\r\n");
+    let mut second = Follower::new(&running, "/apis/v1/events?since=0", &again);
+    assert_eq!(second.next("id: "), "2");
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_lines_are_followed_as_they_come() {
+    let mut running =
+        start(vec![node("n1", "a", 64), node("n2", "a", 64), node("n3", "a", 64), node("n4", "a", 64)]).await;
+    let mut follower = Follower::new(&running, "/apis/v1/events?since=0&follow=true", "");
+    running.create((0..400).map(|i| pod(&format!("p{i:03}"), 1)));
+    running
+        .pods("all bound", |pods| {
+            (pods.len() == 400 && pods.values().all(|p| crate::running::node_of(p).is_some())).then_some(())
+        })
+        .await;
+    let (mut last, mut n) = (0, 0);
+    while n < 1_200 {
+        let line = follower.document();
+        let id = line["id"].as_u64().expect("no gap");
+        assert!(id > last, "{id} after {last}");
+        (last, n) = (id, n + 1);
+    }
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_pushed_out_is_a_gap() {
+    let mut configuration = config::default(&pellucid::plugins::registry()).expect("the default");
+    configuration.recorder_bytes = 4_096;
+    let mut running = start_configured(vec![node("n1", "a", 64)], configuration, None).await;
+    running.create((0..90).map(|i| pod(&format!("p{i:02}"), 1)));
+    running
+        .pods("all bound", |pods| {
+            (pods.len() == 90 && pods.values().all(|p| crate::running::node_of(p).is_some())).then_some(())
+        })
+        .await;
+    let feed = read(&running, "/apis/v1/events?since=2");
+    assert_eq!((feed[0]["kind"].as_str(), feed[0]["from"].as_u64()), (Some("Gap"), Some(3)), "{}", feed[0]);
+    assert_eq!(feed[0]["to"].as_u64().map(|to| to + 1), feed[1]["id"].as_u64());
+    assert_eq!(running.status_of("/apis/v1/history/pods/default/p00"), 404);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn followers_are_bounded_leave_no_trace_and_end_with_the_server() {
+    let running = start(vec![node("n1", "a", 8)]).await;
+    let path = "/apis/v1/events?follow=true";
+    let mut followers: Vec<Follower> = (0..32).map(|_| Follower::new(&running, path, "")).collect();
+    let refused = get(running.instance.address, path);
+    assert_eq!((refused.status, refused.json()["code"].as_str()), (429, Some("TooManyStreams")));
+    // A connection that is killed gives its place back.
+    drop(followers.pop());
+    let mut tries = 0;
+    let last = loop {
+        let mut stream = connect(running.instance.address);
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).expect("sent");
+        let mut reader = BufReader::new(stream);
+        let mut status = String::new();
+        reader.read_line(&mut status).expect("a status");
+        if status.contains(" 200 ") {
+            break Follower { lines: reader };
+        }
+        tries += 1;
+        assert!(tries < 10_000, "the place was never given back: {status}");
+    };
+    followers.push(last);
+    running.stop().await;
+    for mut follower in followers {
+        while follower.line().is_some() {}
+    }
+}
