@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use pellucid_api::reason::REGISTRY;
+use pellucid_api::reason::{REGISTRY, STATES};
 
 /// Compares a file with what it should be, or writes it.
 fn check(path: &str, fresh: &str) {
@@ -60,6 +60,12 @@ fn reasons_md_is_fresh() {
         writeln!(text, "- Given by: {}", entry.plugin).unwrap();
         writeln!(text, "- What helps: {}", entry.remedy).unwrap();
         writeln!(text, "- Who can do that: {}", entry.resolver.as_str()).unwrap();
+    }
+    text += "\n# Other codes\n\n\
+        Codes that say how something stands, in verdicts and in the bodies of refused requests.\n\n\
+        | code | stands in | meaning |\n|---|---|---|\n";
+    for entry in STATES {
+        writeln!(text, "| {} | {} | {} |", entry.code, entry.where_seen, entry.meaning).unwrap();
     }
     check("docs/reasons.md", &text);
 }

@@ -4,6 +4,10 @@
 //! kube-scheduler's grammar. `GET /apis/v1/reasons` serves this table and `docs/reasons.md` is made of
 //! it. Adding a way to refuse a pod starts here.
 
+mod states;
+
+pub use states::{STATES, StateEntry};
+
 /// Who can usually resolve a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolver {

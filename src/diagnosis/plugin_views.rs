@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use pellucid_api::reason::REGISTRY;
+use pellucid_api::reason::{REGISTRY, STATES};
 use pellucid_api::rest::profiles::{
     EnabledPlugin, PluginBody, PluginConfig, PluginCounters, PluginSchema, PluginStats, Plugins, ProfileBody,
-    ReasonEntryBody, Reasons,
+    ReasonEntryBody, Reasons, StateEntryBody,
 };
 use pellucid_api::rest::shadow::{DisagreementBody, Shadow};
 
@@ -118,7 +118,12 @@ pub(super) fn reasons() -> Reasons {
         remedy: e.remedy.into(),
         resolver: e.resolver.as_str().into(),
     };
-    Reasons { reasons: REGISTRY.iter().map(body).collect() }
+    let state = |e: &pellucid_api::reason::StateEntry| StateEntryBody {
+        code: e.code.into(),
+        where_seen: e.where_seen.into(),
+        meaning: e.meaning.into(),
+    };
+    Reasons { reasons: REGISTRY.iter().map(body).collect(), states: STATES.iter().map(state).collect() }
 }
 
 /// Shows how often shadow mode agrees.

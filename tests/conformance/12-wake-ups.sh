@@ -1,15 +1,16 @@
 # What would wake a pod, and what its plugins said of what happened
 #: curl -s $S/apis/v1/explain/pods/default/p1/wakeups
 . "$(dirname "$0")/prelude.sh"
-path=/apis/v1/explain/pods/default/p1/wakeups
+path=/apis/v1/explain/pods/default/p2/wakeups
 
 node n1 2
-for i in 1 2; do
-  pod "here$i" 1
-  eventually bound "here$i" n1
-done
-pod p1 2
-becomes p1 refused
+node n2 1
+pod here 2
+eventually bound here n1
+pod there 1
+eventually bound there n2
+for i in 1 2; do pod "p$i" 2; done
+for i in 1 2; do becomes "p$i" refused; done
 check $path '.stage == "unschedulable" and (.refusedBy | index("NodeResourcesFit") != null)'
 check $path '.waitsFor[] | select(.plugin == "NodeResourcesFit") | .events | index("Pod/Delete") != null'
 
@@ -18,11 +19,14 @@ send PATCH /api/v1/nodes/n1 <<<'{"metadata": {"labels": {"shelf": "3"}}}'
 eventually check $path '.events[] | select(.object == "n1" and .event == "Node/UpdateNodeLabel" and .woke == false)
   | .verdicts == [{plugin: "NodeAffinity", verdict: "Skip"}]'
 
-# A pod in the way goes: that is welcome, although it does not suffice.
-delete_pod here1
-eventually check $path '.wokenBy | .event == "Pod/Delete" and .object == "default/here1" and .woke
-  and (.verdicts | map(select(.plugin == "NodeResourcesFit").verdict) == ["Queue"])'
-# The other one goes too, and the pod fits.
-delete_pod here2
+# A pod goes whose room would not do.
+delete_pod there
+eventually check $path '.events[] | select(.object == "default/there" and .event == "Pod/Delete" and .woke == false)
+  | .verdicts == [{plugin: "NodeResourcesFit", verdict: "Skip"}]'
+
+# The pod in the way goes, and both are woken. The first takes the room; the second is refused again, and tells what woke it.
+delete_pod here
 eventually bound p1 n1
-check $path '.stage == "bound" and .waitsFor == []'
+eventually check $path '.wokenBy | .event == "Pod/Delete" and .object == "default/here" and .woke
+  and (.verdicts | map(select(.plugin == "NodeResourcesFit").verdict) == ["Queue"])'
+check /apis/v1/explain/pods/default/p1/wakeups '.stage == "bound" and .waitsFor == []'

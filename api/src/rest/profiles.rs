@@ -131,10 +131,24 @@ pub struct ReasonEntryBody {
     pub resolver: String,
 }
 
+/// A code that says how something stands.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StateEntryBody {
+    /// Code.
+    pub code: String,
+    /// In which bodies it stands.
+    pub where_seen: String,
+    /// What it means.
+    pub meaning: String,
+}
+
 /// `GET /apis/v1/reasons`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Reasons {
     /// Every reason there is.
     pub reasons: Vec<ReasonEntryBody>,
+    /// Every other code that stands in a body.
+    pub states: Vec<StateEntryBody>,
 }

@@ -1,0 +1,89 @@
+//! Codes that say how something stands, rather than why a pod is not placed: verdicts of gangs, kinds of causes, answers of
+//! feasibility, and the codes of refused requests.
+//!
+//! `GET /apis/v1/reasons` serves this table as `states`, beside the registry of reasons, so that every `code` in any body is
+//! in one of the two. A code that is not here fails the conformance check.
+
+/// One code.
+#[derive(Clone, Copy, Debug)]
+pub struct StateEntry {
+    /// The code.
+    pub code: &'static str,
+    /// In which bodies it stands.
+    pub where_seen: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+const GANG: &str = "verdict of a gang";
+const CAUSE: &str = "group of nodes with one cause";
+const FEASIBILITY: &str = "verdict of feasibility";
+const ERROR: &str = "refused request";
+
+const fn of(where_seen: &'static str, code: &'static str, meaning: &'static str) -> StateEntry {
+    StateEntry { code, where_seen, meaning }
+}
+
+/// Every such code.
+pub const STATES: &[StateEntry] = &[
+    of(GANG, "GangQueued", "It can be planned and waits for its turn."),
+    of(GANG, "GangWaiting", "Members have places and wait for the others."),
+    of(GANG, "GangPlaced", "Its quorum is placed and not yet bound."),
+    of(GANG, "GangPartiallyBound", "A part of its quorum is bound."),
+    of(GANG, "GangRunning", "Its quorum is bound."),
+    of(GANG, "GangFinished", "All its pods have ended."),
+    of(GANG, "GangEmpty", "It has no pods."),
+    of(
+        GANG,
+        "GangNotScheduled",
+        "Coscheduling is off in the profile of its pods, which are scheduled one by one.",
+    ),
+    of(CAUSE, "Unschedulable", "Removing pods from these nodes could help."),
+    of(CAUSE, "UnschedulableAndUnresolvable", "Removing pods from these nodes could not help."),
+    of(FEASIBILITY, "FitsNow", "A node takes the pod as things are."),
+    of(FEASIBILITY, "FitsAfterPreemption", "A node takes the pod when pods of lower priority are evicted."),
+    of(FEASIBILITY, "NotNow", "No node takes the pod now; one would if the pods on it ended."),
+    of(FEASIBILITY, "NeverFits", "No node takes the pod, not even without any pods."),
+    of(ERROR, "BodyIncomplete", "The body broke off."),
+    of(ERROR, "BodyNotText", "The body is not UTF-8."),
+    of(ERROR, "BodyTimeout", "The body did not arrive in time."),
+    of(ERROR, "BodyTooLarge", "The body is larger than this path takes."),
+    of(ERROR, "FlagNotFound", "There is no such flag."),
+    of(ERROR, "GangNotFound", "There is no such gang."),
+    of(ERROR, "GenerationNotReached", "The state that `minGeneration` asks for was not published in time."),
+    of(ERROR, "HistoryNotFound", "Nothing is recorded of such a pod."),
+    of(ERROR, "HostRefused", "The Host header names another host than the ones that are served."),
+    of(ERROR, "InvalidBody", "A field of the body cannot be used."),
+    of(ERROR, "InvalidEdit", "An edit of a simulation cannot be made."),
+    of(ERROR, "InvalidHeader", "A header cannot be used."),
+    of(ERROR, "InvalidParameter", "A parameter has a value that it cannot have."),
+    of(ERROR, "InvalidValue", "A flag cannot have this value."),
+    of(ERROR, "MalformedJson", "The body is not JSON."),
+    of(ERROR, "MalformedUrl", "The path or the query cannot be decoded."),
+    of(ERROR, "MethodNotAllowed", "The path is served for other methods; `Allow` names them."),
+    of(ERROR, "MissingParameter", "A parameter that is needed is absent."),
+    of(ERROR, "NoOtherNode", "There is no other node to compare with."),
+    of(ERROR, "NoTable", "The body has no rows, so there is no table of it."),
+    of(ERROR, "NodeNotFound", "There is no such node."),
+    of(ERROR, "NotAcceptable", "None of the types that `Accept` names is served."),
+    of(ERROR, "NotInQueue", "Neither a pod nor a gang of this name is in the queue."),
+    of(ERROR, "NotOurPod", "The pod is of another scheduler."),
+    of(ERROR, "NotShadowing", "This scheduler shadows no other."),
+    of(ERROR, "PluginNotFound", "There is no such plugin."),
+    of(ERROR, "PodNotFound", "There is no such pod that the scheduler knows."),
+    of(ERROR, "RecordingNotFound", "There is no such recording."),
+    of(ERROR, "RepeatedParameter", "A parameter stands in the query more than once."),
+    of(ERROR, "SameNode", "The two nodes to compare are one."),
+    of(ERROR, "ScoresNotRecorded", "No score table of the pod was recorded."),
+    of(ERROR, "ShuttingDown", "The scheduler is about to end."),
+    of(ERROR, "SnapshotFailed", "The snapshot could not be made."),
+    of(ERROR, "TooManyConnections", "So many connections are open that this one was refused."),
+    of(ERROR, "TooManyRecordings", "So many recordings are in force that no other is taken."),
+    of(ERROR, "TooManyRequests", "So much is being asked that this was refused; ask again later."),
+    of(ERROR, "TooManyStreams", "So many feeds are open that this one was refused."),
+    of(ERROR, "UnknownDimension", "`by` names a dimension that is not known."),
+    of(ERROR, "UnknownFormat", "`format` names a form that is not known."),
+    of(ERROR, "UnknownParameter", "The path has no such parameter."),
+    of(ERROR, "UnknownPath", "Nothing is served at this path."),
+    of(ERROR, "UnsupportedMediaType", "The body is of a type that the path does not take."),
+];

@@ -1,0 +1,147 @@
+//! The 25 capabilities of a diagnosable scheduler, as far as they are built: each is a script under tests/conformance that asks
+//! with curl and judges with jq, as a user would, against a demo of its own.
+//!
+//! The table of them in docs/diagnostics.md is made of the heads of the scripts: `UPDATE=1 cargo test --test conformance`
+//! writes it once all have passed. Without bash, curl or jq the checks say so and pass.
+
+#![expect(clippy::print_stdout, reason = "what a script says tells what went wrong")]
+
+#[allow(dead_code, reason = "this test needs a part of it")]
+#[path = "common/process.rs"]
+mod process;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
+
+use process::Process;
+
+/// A script takes 2 s on an idle machine, the longest 7.
+const PATIENCE: &str = "240";
+/// So many demos at a time.
+const LANES: usize = 2;
+const BEGIN: &str = "<!-- capabilities: made by tests/conformance.rs -->\n";
+const END: &str = "<!-- capabilities end -->\n";
+
+/// A script and what its head says.
+struct Check {
+    file: PathBuf,
+    number: u32,
+    title: String,
+    command: String,
+}
+
+/// Returns the checks in the order of their numbers.
+fn checks() -> Vec<Check> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance");
+    let files = fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry").path());
+    let mut all: Vec<Check> = files.filter(|file| !file.ends_with("prelude.sh")).map(read).collect();
+    all.sort_by_key(|check| check.number);
+    all
+}
+
+fn read(file: PathBuf) -> Check {
+    let text = fs::read_to_string(&file).expect("a script");
+    let mut lines = text.lines();
+    let mut head = |mark: &str| {
+        let line = lines.next().and_then(|line| line.strip_prefix(mark));
+        line.unwrap_or_else(|| panic!("{}: no line begins with {mark:?}", file.display())).to_owned()
+    };
+    let (title, command) = (head("# "), head("#: "));
+    let name = file.file_name().expect("a name").to_string_lossy().into_owned();
+    let number = name.split('-').next().and_then(|n| n.parse().ok());
+    let number = number.unwrap_or_else(|| panic!("{name} does not begin with the number of a capability"));
+    Check { file, number, title, command }
+}
+
+/// Says whether a tool is there.
+fn is_there(tool: &str) -> bool {
+    let found = Command::new(tool).arg("--version").stdin(Stdio::null()).output();
+    found.is_ok_and(|output| output.status.success())
+}
+
+/// Runs a script against a fresh demo; says what went wrong.
+fn run(check: &Check) -> Result<(), String> {
+    let any = "127.0.0.1:0";
+    let demo = Process::start(&["demo", "--still", "--listen", any, "--api-listen", any]);
+    let address = |line: String| {
+        let url = line.split_whitespace().find(|word| word.starts_with("http://"));
+        url.expect("a URL").to_owned()
+    };
+    let api = address(demo.wait_for_stdout("API server"));
+    let scheduler = address(demo.wait_for_stdout("scheduler"));
+    demo.wait_for_stdout("Try");
+    let output = Command::new("timeout")
+        .args([PATIENCE, "bash", "-euo", "pipefail"])
+        .arg(&check.file)
+        .env("S", scheduler)
+        .env("A", api)
+        .env("PELLUCID", env!("CARGO_BIN_EXE_pellucid"))
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("bash: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    Err(format!("{}: {}\n{said}", check.file.display(), output.status))
+}
+
+#[test]
+fn every_check_passes_against_a_demo() {
+    let missing: Vec<&str> = ["bash", "curl", "jq"].into_iter().filter(|tool| !is_there(tool)).collect();
+    if !missing.is_empty() {
+        println!("\n*** NOT RUN: there is no {missing:?}, so no capability was checked here ***\n");
+        return;
+    }
+    let wanted = std::env::var("ONLY").ok().map(|only| only.parse::<u32>().expect("ONLY is a number"));
+    let mut all = checks();
+    all.retain(|check| wanted.is_none_or(|number| number == check.number));
+    let (next, failed) = (Mutex::new(all.iter()), Mutex::new(Vec::new()));
+    let take = || next.lock().expect("no panic").next();
+    thread::scope(|scope| {
+        for _ in 0..LANES {
+            scope.spawn(|| {
+                while let Some(check) = take() {
+                    if let Err(why) = run(check) {
+                        failed.lock().expect("no panic").push(why);
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().expect("no panic");
+    assert!(failed.is_empty(), "{} of {} checks fail:\n{}", failed.len(), all.len(), failed.join("\n"));
+    if wanted.is_none() {
+        compare(&table(&all));
+    }
+}
+
+/// Returns the table of what passed.
+fn table(all: &[Check]) -> String {
+    let mut text = String::from("| | capability | command | |\n|---:|---|---|---|\n");
+    for Check { file, number, title, command } in all {
+        let name = file.file_name().expect("a name").to_string_lossy();
+        let command = command.replace('|', "\\|");
+        writeln!(text, "| {number} | [{title}](../tests/conformance/{name}) | `{command}` | pass |")
+            .expect("text");
+    }
+    text
+}
+
+/// Compares the table with the one in the documentation, or writes it there.
+fn compare(fresh: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/diagnostics.md");
+    let page = fs::read_to_string(&file).expect("the page");
+    let (before, rest) = page.split_once(BEGIN).expect("a mark where the table begins");
+    let (stored, after) = rest.split_once(END).expect("a mark where the table ends");
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&file, format!("{before}{BEGIN}\n{fresh}\n{END}{after}")).expect("written");
+        return;
+    }
+    let why = "`UPDATE=1 cargo test --test conformance` writes the table of capabilities";
+    assert_eq!(stored.trim(), fresh.trim(), "{why}");
+}
