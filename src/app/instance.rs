@@ -14,7 +14,8 @@ use super::core_loop::{CoreLoop, Lists};
 use super::metrics::{EdgeViews, Metrics};
 use super::quantiles::Durations;
 use super::telemetry::LogControl;
-use super::{flags, resource_metrics, routes};
+use super::flags::Flags;
+use super::{resource_metrics, routes};
 use crate::config::Configuration;
 use crate::cycle::Scheduler;
 use crate::cycle::scheduler::Settings;
@@ -98,6 +99,7 @@ impl Instance {
         } = config;
         let configz = configuration.configz();
         let switches = Arc::new(Switches::default());
+        let flags = Flags::new(switches.clone(), log.clone(), clock.clone());
         let mut scheduler = Scheduler::new(Settings {
             profiles: configuration.profiles,
             registry: registry.clone(),
@@ -129,7 +131,7 @@ impl Instance {
         };
         let mut edge_config = EdgeConfig::new(connection, clock.clone(), &instance_name());
         edge_config.writes = shadow_of.is_none();
-        let server = Server::new(parts.server(&registry, &switches, configz))?;
+        let server = Server::new(parts.server(&registry, &flags, configz))?;
         let bound = server.bind(listen).await?;
         let address = bound.address();
         let edge = Edge::start(edge_config, inputs_tx);
@@ -144,6 +146,7 @@ impl Instance {
 
         let (stop_server, stop_core) = (CancellationToken::new(), CancellationToken::new());
         let server = tokio::spawn(bound.serve(stop_server.clone()));
+        tokio::spawn(flags.keep(stop_server.clone()));
         let core = CoreLoop {
             scheduler,
             inputs,
@@ -214,7 +217,7 @@ impl Shared {
     fn server(
         &self,
         registry: &Registry,
-        switches: &Arc<Switches>,
+        flags: &Arc<Flags>,
         configz: serde_json::Value,
     ) -> Parts<Root> {
         let (root, resources) = (self.root.clone(), self.root.clone());
@@ -225,7 +228,7 @@ impl Shared {
             routes: routes::routes(registry),
             load: Arc::new(move || load.load_full()),
             published: self.published.clone(),
-            switches: flags::all(switches, self.log.as_ref()),
+            switches: flags.all(),
             health: self.health(),
             metrics: Renderer::openmetrics(move || metrics.render(&root, edge.get(), log.as_deref())),
             resource_metrics: Renderer::openmetrics(move || resource_metrics::render(&resources.load_full())),

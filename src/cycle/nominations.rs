@@ -49,6 +49,11 @@ impl<'a> How<'a> {
         }
     }
 
+    /// Whether the pod is looked at as things are, and not with others gone.
+    pub(super) fn is_real(self) -> bool {
+        !matches!(self, Self::Preemptor { .. })
+    }
+
     /// Whether a refused pod's profile is asked for a way.
     pub(super) fn may_preempt(self) -> bool {
         !matches!(self, Self::Member(_))

@@ -14,12 +14,13 @@ use super::decision::{Decision, Outcome, Placement, Refusal, Verdict};
 use super::gangs::GangBook;
 use super::nominations::{Asker, How, Who};
 use super::pre_bind::PreBinding;
-use super::record::{failure, table};
+use super::record::Draft;
 use super::row_cache::RowCache;
 use super::rows::Subject;
 use super::shadow::ShadowTally;
 use crate::cluster::{Cluster, Reservation, ShapeId, Stage};
 use crate::diagnosis::Root;
+use crate::diagnosis::meter::Meter;
 use crate::diagnosis::recorder::{RecordedFailure, RecordedTable, Recorder};
 use crate::diagnosis::root::Registry;
 use crate::diagnosis::switches::Switches;
@@ -102,8 +103,8 @@ pub(super) struct Decided {
     pub(super) decision: Decision,
     /// What PostFilter found for a refused pod.
     pub(super) found: Option<PostFiltered>,
-    table: Option<Arc<RecordedTable>>,
-    failure: Option<Arc<RecordedFailure>>,
+    /// What is to be recorded of it when it stands.
+    pub(super) draft: Option<Arc<Draft>>,
 }
 
 /// A bind order that is not yet settled.
@@ -139,8 +140,9 @@ pub struct Scheduler {
     /// Gangs.
     pub(super) gangs: GangBook,
     pub(super) effects: Vec<Effect>,
-    recorder: Recorder,
-    switches: Arc<Switches>,
+    pub(super) recorder: Recorder,
+    pub(super) switches: Arc<Switches>,
+    pub(super) meter: Meter,
     pub(super) shadow: Option<ShadowTally>,
     pub(super) counters: Counters,
     next_effect: u64,
@@ -185,6 +187,7 @@ impl Scheduler {
             effects: Vec::new(),
             recorder: Recorder::default(),
             switches,
+            meter: Meter::default(),
             shadow: shadow_of.map(|of| ShadowTally { of, ..ShadowTally::default() }),
             counters: Counters::default(),
             next_effect: 1,
@@ -234,6 +237,7 @@ impl Scheduler {
     pub fn tick(&mut self, now: Now) -> bool {
         let before = self.queue.counts();
         self.queue.flush(now.monotonic);
+        self.switches.expire(now);
         let expired = self.expire_held(now) | self.expire_pre_binding(now) | self.tick_gangs(now);
         self.review_gangs(now);
         expired || before != self.queue.counts()
@@ -262,8 +266,9 @@ impl Scheduler {
         let (pod, shape) = (record.pod.clone(), record.shape);
         self.cycle += 1;
         self.counters.attempts += 1;
-        let Decided { decision, found, table, failure } =
+        let Decided { decision, found, draft } =
             self.decide(pod_id, &pod, profile, shape, How::Alone, now, probe);
+        let (table, failure) = self.record(draft.as_ref(), now);
         let (outcome, plan) = match (decision, found) {
             (Decision::Place(placement), _) => {
                 (self.place(unit_id, pod_id, &pod, shape, placement, now), None)
@@ -275,7 +280,7 @@ impl Scheduler {
                 (self.refuse(unit_id, &pod, shape, refusal, None, now), None)
             }
         };
-        let verdict = self.store_verdict(pod_id, outcome, plan, now);
+        let verdict = self.metered(probe, |core| core.store_verdict(pod_id, outcome, plan, now));
         if pod.gang.is_some() {
             self.review_gangs(now);
         }
@@ -299,6 +304,7 @@ impl Scheduler {
             recorder: self.recorder.clone(),
             switches: self.switches.clone(),
             counters: self.counters,
+            costs: self.meter.costs(),
             gang_verdicts: self.gangs.verdicts(),
             shadow: self.shadow.clone(),
         }
@@ -334,15 +340,13 @@ impl Scheduler {
             Some(node) => Decision::Place(Placement::nominated(node, of.view.nodes().len())),
             None => rows.decide(&of, start, tally),
         };
-        let at = (pod, self.cycle, now);
-        let table = match (&decision, self.switches.top_n_scores()) {
-            (Decision::Place(placement), n) if n > 0 => {
-                Some(self.recorder.push_table(table(rows, &of, at, *placement, n, tally)))
+        let draft = match self.switches.is_recording() && how.is_real() {
+            true => {
+                let at = (pod, self.cycle, now);
+                Draft::measured(&self.switches, &mut self.meter, rows, &of, at, (&decision, own.is_some()), tally)
             }
-            _ => None,
+            false => None,
         };
-        let failure = self.switches.filter_failures().then(|| failure(rows, &of, at));
-        let failure = failure.filter(|f| !f.nodes.is_empty()).map(|f| self.recorder.push_failure(f));
         let found = match &decision {
             // Without any node there is nobody to evict.
             Decision::Refuse(_) if how.may_preempt() && !self.cluster.present().is_empty() => {
@@ -351,7 +355,7 @@ impl Scheduler {
             _ => None,
         };
         rows.end_attempt();
-        Decided { decision, found, table, failure }
+        Decided { decision, found, draft }
     }
 
     /// Returns why a member of a group does not pass all filters on a node as the state is now.
@@ -478,7 +482,10 @@ impl Scheduler {
             outcome,
             plan,
         };
-        self.verdicts.set(pod.index(), Some(verdict.clone()));
+        if self.switches.accounts() {
+            self.meter.count_verdict();
+            self.verdicts.set(pod.index(), Some(verdict.clone()));
+        }
         verdict
     }
 }

@@ -3,10 +3,12 @@
 //! PURE. The scheduler stores numbers and cause ids; text is made here, from a published root, when
 //! somebody asks. [`reads::reads`] lists every read as data; `http/` serves them.
 
+mod debug_view;
 pub(crate) mod explain;
 mod gang_reads;
 pub mod gangs;
 mod meta;
+pub mod meter;
 pub(crate) mod nearest;
 mod node_views;
 mod plugin_views;

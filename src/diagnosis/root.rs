@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::meter::Costs;
 use super::recorder::Recorder;
 use super::switches::Switches;
 use crate::cluster::Cluster;
@@ -41,6 +42,8 @@ pub struct Root {
     pub recorder: Recorder,
     /// The switches themselves: they are read as they are now.
     pub switches: Arc<Switches>,
+    /// What the diagnosis has cost.
+    pub costs: Costs,
     /// Counters.
     pub counters: Counters,
     /// What became of the last attempt at each gang.

@@ -8,6 +8,7 @@ use pellucid::cluster::input::Quarantined;
 use pellucid::cluster::{Cluster, Input, ResourceIdx, Stage};
 use pellucid::cycle::decision::Outcome;
 use pellucid::cycle::scheduler::Step;
+use pellucid::diagnosis::switches::Setter;
 use pellucid::framework::effect::{BindOrder, BindOutcome, EffectReport};
 use pellucid::model::pod::PodPhase;
 use pellucid::model::{Node, Pod, PodSpec};
@@ -83,8 +84,8 @@ impl Life {
         profile.percentage_of_nodes_to_score = percentage;
         let core = Core::new(settings(profile));
         core.switches.set_reuse(reuse);
-        core.switches.set_top_n_scores(100);
-        core.switches.set_filter_failures(true);
+        core.switches.set_top_n_scores(100, &Setter::default());
+        core.switches.set_filter_failures(true, &Setter::default());
         let specs = specs.iter().cloned().map(Arc::new).collect();
         Self { core, nodes: BTreeMap::new(), pods: BTreeMap::new(), open: Vec::new(), specs, uids: 0 }
     }

@@ -3,6 +3,7 @@
 //! No I/O and no rendering here; a type says what a body holds, the rooms that own the facts fill it in,
 //! and the HTTP edge serves it. Field names are camelCase and, where they exist, Kubernetes' own or Koordinator's.
 
+pub mod debug;
 mod error;
 pub mod explain;
 pub mod gang_explain;
