@@ -3,7 +3,7 @@
 //! `placing` follows one pod through its life, `waking` what brings a refused one back, `wakeups` that nothing
 //! else does and that it is told, `objects` what watches report, `preempting` nominations and evictions, `volumes`
 //! what is bound before a pod is, `relations` what spread and affinity mean, `trials` that what is tried out is undone,
-//! `unlucky` what goes wrong on the way, `roots` what readers see, `random` what must hold whatever happens.
+//! `unlucky` what goes wrong on the way, `roots` what readers see, `recording` what flags record, `random` what must hold whatever happens.
 
 #[path = "common/cluster.rs"]
 mod cluster;
@@ -23,6 +23,8 @@ mod placing;
 mod preempting;
 #[path = "core/random.rs"]
 mod random;
+#[path = "core/recording.rs"]
+mod recording;
 #[path = "core/relations.rs"]
 mod relations;
 #[path = "core/roots.rs"]

@@ -167,7 +167,10 @@ impl CoreLoop {
         let logged = now.monotonic.saturating_sub(after.monotonic);
         if let Some(recording) = self.scheduler.note_cost(took, logged, now) {
             let (flag, id, owner) = (recording.flag.as_str(), recording.id, &*recording.owner);
-            warn!(flag, id, owner, "recording is turned off: it took more than its budget (see /apis/v1/debug)");
+            warn!(
+                flag,
+                id, owner, "recording is turned off: it took more than its budget (see /apis/v1/debug)"
+            );
         }
     }
 

@@ -148,7 +148,9 @@ impl Switch for Recorded {
             Flag::Scores => {
                 "Record (and log) the best N rows of each pod's score table; 0 turns it off. Read them under /apis/v1/scores"
             }
-            _ => "Record (and log) each refused node of each attempt. Read them under /apis/v1/filter-failures",
+            _ => {
+                "Record (and log) each refused node of each attempt. Read them under /apis/v1/filter-failures"
+            }
         }
     }
     fn get(&self) -> String {
@@ -213,7 +215,9 @@ impl Switch for Logged {
     }
     fn summary(&self) -> &str {
         match self.flag {
-            Flag::Verbosity => "Verbosity in klog's numbers: 0 warn, 1 and 2 info, 3 to 5 debug, 6 and up trace",
+            Flag::Verbosity => {
+                "Verbosity in klog's numbers: 0 warn, 1 and 2 info, 3 to 5 debug, 6 and up trace"
+            }
             _ => "Full log directive, such as info,pellucid::kubernetes=trace",
         }
     }
@@ -307,7 +311,8 @@ impl Switch for Budget {
     }
     fn set(&self, value: &str) -> Result<String, String> {
         let percent = value.parse().ok().filter(|percent| (1..=100).contains(percent));
-        let percent = percent.ok_or_else(|| format!("failed set budget {value:?}: want a percentage, 1 to 100"))?;
+        let percent =
+            percent.ok_or_else(|| format!("failed set budget {value:?}: want a percentage, 1 to 100"))?;
         self.0.set_budget(percent);
         Ok(format!("successfully set budget to {percent}"))
     }
@@ -358,9 +363,14 @@ mod tests {
         let Ok(Said::Json(set)) = s.set_as(r#"{"value": 5, "namespace": "ns"}"#, &by) else {
             panic!("it is set")
         };
-        assert_eq!((&set["id"], &set["owner"], &set["setBy"]), (&json!(1), &set["setBy"], &json!("127.0.0.1 curl")));
+        assert_eq!(
+            (&set["id"], &set["owner"], &set["setBy"]),
+            (&json!(1), &set["setBy"], &json!("127.0.0.1 curl"))
+        );
         assert_eq!((s.get().as_str(), switches.is_recording()), ("0", true));
-        let Err(Refused::NotFound(_)) = s.set_as(r#"{"id": 2, "off": true}"#, &by) else { panic!("no such one") };
+        let Err(Refused::NotFound(_)) = s.set_as(r#"{"id": 2, "off": true}"#, &by) else {
+            panic!("no such one")
+        };
         let Ok(Said::Json(ended)) = s.set_as(r#"{"id": 1, "off": true}"#, &by) else { panic!("it ends") };
         assert_eq!((&ended["active"], switches.is_recording()), (&json!(false), false));
     }
@@ -371,6 +381,9 @@ mod tests {
         let by = RequestInfo::default();
         flag(&switches, "reuse").set_as("false", &by).unwrap();
         let (audit, _) = switches.audit(Now::default());
-        assert_eq!((audit[0].flag.as_str(), audit[0].from.as_str(), audit[0].to.as_str()), ("reuse", "true", "false"));
+        assert_eq!(
+            (audit[0].flag.as_str(), audit[0].from.as_str(), audit[0].to.as_str()),
+            ("reuse", "true", "false")
+        );
     }
 }

@@ -11,10 +11,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::clock::Clock;
 use super::core_loop::{CoreLoop, Lists};
+use super::flags::Flags;
 use super::metrics::{EdgeViews, Metrics};
 use super::quantiles::Durations;
 use super::telemetry::LogControl;
-use super::flags::Flags;
 use super::{resource_metrics, routes};
 use crate::config::Configuration;
 use crate::cycle::Scheduler;
@@ -214,18 +214,13 @@ struct Shared {
 }
 
 impl Shared {
-    fn server(
-        &self,
-        registry: &Registry,
-        flags: &Arc<Flags>,
-        configz: serde_json::Value,
-    ) -> Parts<Root> {
+    fn server(&self, registry: &Registry, flags: &Arc<Flags>, configz: serde_json::Value) -> Parts<Root> {
         let (root, resources) = (self.root.clone(), self.root.clone());
         let load = self.root.clone();
         let (metrics, observed, log) = (self.metrics.clone(), self.metrics.clone(), self.log.clone());
         let edge = self.edge.clone();
         Parts {
-            routes: routes::routes(registry),
+            routes: routes::metered(registry, &self.metrics.explained),
             load: Arc::new(move || load.load_full()),
             published: self.published.clone(),
             switches: flags.all(),

@@ -343,7 +343,15 @@ impl Scheduler {
         let draft = match self.switches.is_recording() && how.is_real() {
             true => {
                 let at = (pod, self.cycle, now);
-                Draft::measured(&self.switches, &mut self.meter, rows, &of, at, (&decision, own.is_some()), tally)
+                Draft::measured(
+                    &self.switches,
+                    &mut self.meter,
+                    rows,
+                    &of,
+                    at,
+                    (&decision, own.is_some()),
+                    tally,
+                )
             }
             false => None,
         };

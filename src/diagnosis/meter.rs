@@ -70,11 +70,7 @@ impl Meter {
     /// Returns the sums.
     pub fn costs(&self) -> Costs {
         let l0 = u128::from(self.sampled_nanos) * u128::from(self.verdicts) / u128::from(self.samples.max(1));
-        Costs {
-            cycle: self.cycle_nanos,
-            l0: u64::try_from(l0).unwrap_or(u64::MAX),
-            l1: self.recording_nanos,
-        }
+        Costs { cycle: self.cycle_nanos, l0: u64::try_from(l0).unwrap_or(u64::MAX), l1: self.recording_nanos }
     }
 
     /// Whether an attempt is one of the sample.
@@ -131,7 +127,8 @@ impl Meter {
         if u128::from(spent) <= allowed {
             return None;
         }
-        let by_cost = |(spender, window): &(Spender, Window)| (window.sum(second), std::cmp::Reverse(*spender));
+        let by_cost =
+            |(spender, window): &(Spender, Window)| (window.sum(second), std::cmp::Reverse(*spender));
         let most = self.spent.iter().max_by_key(|s| by_cost(s)).map(|(spender, _)| *spender);
         self.recording = Window::default();
         self.spent.clear();

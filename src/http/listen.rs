@@ -75,7 +75,8 @@ impl Bound {
                 let slot = Arc::clone(&slots).try_acquire_owned().ok();
                 let router = if slot.is_some() { &self.routers.all } else { &self.routers.health };
                 let peer = Peer(peer.ip());
-                let serving = connection((stream, peer), router.clone(), limits, slot.is_none(), stop.clone());
+                let serving =
+                    connection((stream, peer), router.clone(), limits, slot.is_none(), stop.clone());
                 let give_up = give_up.clone();
                 connections.spawn(async move {
                     give_up.run_until_cancelled(serving).await;

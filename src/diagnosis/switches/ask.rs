@@ -52,16 +52,21 @@ pub fn parse(flag: Flag, text: &str) -> Result<Ask, String> {
     fields.check_known(flag)?;
     let id = fields.whole("id", 1, u64::MAX)?;
     let value = fields.value(flag)?;
-    let is_off = fields.boolean("off")?.unwrap_or(false) || (flag.records() && value.as_ref().is_some_and(|(v, _)| is_zero(v)));
+    let is_off = fields.boolean("off")?.unwrap_or(false)
+        || (flag.records() && value.as_ref().is_some_and(|(v, _)| is_zero(v)));
     if is_off {
-        let scoped = fields.0.keys().find(|k| !matches!(k.as_str(), "id" | "off" | "value" | "topN" | "owner"));
+        let scoped =
+            fields.0.keys().find(|k| !matches!(k.as_str(), "id" | "off" | "value" | "topN" | "owner"));
         return match (scoped, id) {
             (Some(field), None) => Err(format!("`{field}` does not end a recording; name it by its `id`")),
             _ => Ok(Ask::End(id)),
         };
     }
     if id.is_some() {
-        return Err("`id` only ends a recording (with \"off\": true); the same flag, scope and owner renew one".into());
+        return Err(
+            "`id` only ends a recording (with \"off\": true); the same flag, scope and owner renew one"
+                .into(),
+        );
     }
     let Some((value, rows)) = value else {
         return Err(match flag {
@@ -133,7 +138,8 @@ impl Fields {
         };
         let pair = |field| -> Result<Option<(&str, &str)>, String> {
             let Some(text) = self.word(field)? else { return Ok(None) };
-            let pair = text.split_once('/').filter(|(a, b)| !a.is_empty() && !b.is_empty() && !b.contains('/'));
+            let pair =
+                text.split_once('/').filter(|(a, b)| !a.is_empty() && !b.is_empty() && !b.contains('/'));
             pair.map(Some).ok_or_else(|| format!("`{field}` is {text:?}; want namespace/name"))
         };
         Ok(Scope {
@@ -150,7 +156,9 @@ impl Fields {
         match self.0.get(field) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) if (1..=LONGEST).contains(&text.len()) => Ok(Some(text)),
-            Some(Value::String(text)) => Err(format!("`{field}` has {} characters; want 1 to {LONGEST}", text.len())),
+            Some(Value::String(text)) => {
+                Err(format!("`{field}` has {} characters; want 1 to {LONGEST}", text.len()))
+            }
             Some(other) => Err(format!("`{field}` is {other}; want a text")),
         }
     }
@@ -217,7 +225,11 @@ mod tests {
             (Flag::Scores, r#"{"value": 5, "topN": 5}"#, "mean the same"),
             (Flag::Scores, r#"{"value": -1}"#, "`value` is -1"),
             (Flag::Failures, r#"{"value": 1}"#, "`value` is 1; want true or false"),
-            (Flag::Scores, r#"{"value": 5, "ttlSeconds": 0}"#, "`ttlSeconds` is 0; want an integer from 1 to 86400"),
+            (
+                Flag::Scores,
+                r#"{"value": 5, "ttlSeconds": 0}"#,
+                "`ttlSeconds` is 0; want an integer from 1 to 86400",
+            ),
             (Flag::Scores, r#"{"value": 5, "maxRecords": 1.5}"#, "`maxRecords` is 1.5"),
             (Flag::Scores, r#"{"value": 5, "maxRecords": 5, "oneShot": true}"#, "`oneShot` records once"),
             (Flag::Scores, r#"{"value": 5, "pod": "p"}"#, "`pod` is \"p\"; want namespace/name"),

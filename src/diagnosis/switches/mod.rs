@@ -235,9 +235,8 @@ impl Switches {
     /// of one of the log.
     pub fn end_one(&self, flag: Flag, id: Option<u64>, by: &Setter) -> Result<Arc<Recording>, NotSet> {
         self.expire(by.now);
-        let is_meant = |r: &&Arc<Recording>| {
-            r.flag == flag && id.map_or(!flag.records() || r.id == 0, |id| r.id == id)
-        };
+        let is_meant =
+            |r: &&Arc<Recording>| r.flag == flag && id.map_or(!flag.records() || r.id == 0, |id| r.id == id);
         let found = self.state().active.iter().find(is_meant).cloned();
         let recording = found.ok_or(id.map_or(NotSet::NotOn, NotSet::Unknown))?;
         self.end(&recording, Why::Ended, &by.from, by.now.wall);

@@ -96,7 +96,11 @@ fn the_same_is_renewed_and_too_many_are_refused() {
     let first = switches.begin(Flag::Scores, order(5, of_app("x")), None, &by("a", 0)).unwrap();
     let again = switches.begin(Flag::Scores, order(6, of_app("x")), None, &by("a", 30)).unwrap();
     assert_eq!((first.id, again.id), (1, 1));
-    assert_eq!(switches.active(Some(Flag::Scores), at(70)).len(), 1, "it lasts a minute from the second time");
+    assert_eq!(
+        switches.active(Some(Flag::Scores), at(70)).len(),
+        1,
+        "it lasts a minute from the second time"
+    );
     assert_eq!(whys(&switches, 70)[0], change("s", 1, "5", "6", "renewed"));
     for i in 2..=MOST_ACTIVE {
         switches.begin(Flag::Scores, order(5, of_app(&format!("x{i}"))), None, &by("a", 30)).unwrap();
