@@ -2,12 +2,19 @@
 //!
 //! Prints a table against the floors and aims of the design. A plain program, because a table of rates is
 //! wanted and not a distribution: `cargo bench --bench decision`, or `-- gangs` after it for gangs alone.
+//! `-- explain` and `-- l0` compare: with readers and without, with what is always diagnosed and without.
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a bench measures time and prints")]
 
+#[path = "decision/explain.rs"]
+mod explain;
 #[path = "decision/gangs.rs"]
 mod gangs;
+#[path = "decision/level0.rs"]
+mod level0;
 #[path = "decision/relations.rs"]
 mod relations;
+#[path = "decision/steady.rs"]
+mod steady;
 #[path = "decision/storm.rs"]
 mod storm;
 #[path = "decision/world.rs"]
@@ -71,6 +78,12 @@ fn micros(n: u32, mut run: impl FnMut()) -> f64 {
 }
 
 fn main() {
+    if std::env::args().any(|arg| arg == "explain") {
+        return explain::print();
+    }
+    if std::env::args().any(|arg| arg == "l0") {
+        return level0::print();
+    }
     println!("{NODES} nodes, {PODS} pods, default profile\n");
     println!("| {:<44} | {:>20} | {:>9} | {:>9} |", "what", "measured", "floor", "aim");
     println!("|{:-<46}|{:->22}|{:->11}|{:->11}|", "", "", "", "");

@@ -29,7 +29,7 @@ use crate::framework::post_filter::{Plan, PostFiltered};
 use crate::framework::profile::Profile;
 use crate::framework::{Cause, Permitted, View};
 use crate::model::collections::FxHashMap;
-use crate::model::time::Probe;
+use crate::model::time::{NoProbe, Probe};
 use crate::model::{GangKey, Name, NodeIdx, Now, Pages, Pod, PodId};
 use crate::queue::{Queue, QueueLimits, UnitId};
 
@@ -121,7 +121,7 @@ pub struct Scheduler {
     pub(super) profiles: Arc<[Arc<Profile>]>,
     pub(super) profile_of: FxHashMap<Name, usize>,
     registry: Registry,
-    rows: RowCache,
+    pub(super) rows: RowCache,
     pub(super) tally: Vec<Vec<PluginTally>>,
     starts: Vec<usize>,
     pub(super) verdicts: Pages<Option<Verdict>>,
@@ -251,6 +251,7 @@ impl Scheduler {
 
     /// Plans the next unit. Returns `None` when nothing can be taken.
     pub fn step(&mut self, now: Now, probe: &dyn Probe) -> Option<Step> {
+        let probe = if self.switches.accounts() { probe } else { &NoProbe };
         let unit_id = self.queue.pop()?;
         let unit = self.queue.unit(unit_id)?;
         if let Some(rep) = unit.gang.clone() {
@@ -364,27 +365,6 @@ impl Scheduler {
         };
         rows.end_attempt();
         Decided { decision, found, draft }
-    }
-
-    /// Returns why a member of a group does not pass all filters on a node as the state is now.
-    pub(super) fn refusal_on(
-        &mut self,
-        (id, pod): (PodId, &Pod),
-        (profile, shape): (usize, ShapeId),
-        node: NodeIdx,
-        group: &[GangKey],
-        probe: &dyn Probe,
-    ) -> Option<Cause> {
-        let generation = self.cluster.shapes().generation(shape);
-        let rows = self.rows.of((profile, shape), generation, self.cycle);
-        let (profile, tally) = (&self.profiles[profile], &mut self.tally[profile]);
-        let of = Subject { profile, view: View::new(&self.cluster), spec: &pod.spec, probe };
-        rows.sync(&of, self.switches.reuse(), tally);
-        if let Some(cause) = rows.refused_as_a_whole() {
-            return Some(cause.clone());
-        }
-        let who = Who { profile, id, pod, how: How::Member(group), probe };
-        Asker::new(who, &mut self.cluster, tally).refusal(&rows.asked(), node)
     }
 
     /// Reserves, asks Permit, and orders the binding, as one overlay: a refusal leaves nothing behind.

@@ -344,7 +344,19 @@ fn scheduler_reads() -> Vec<RootRead> {
             BodySchema::of::<profiles::Reasons>(),
             |_, _, _| Ok(plugin_views::reasons()),
         )
-        .rows("/reasons", &[]),
+        .rows(
+            "/reasons",
+            &[
+                ("Code", "/code"),
+                ("Plugin", "/plugin"),
+                ("Message", "/message"),
+                ("Meaning", "/meaning"),
+                ("Remedy", "/remedy"),
+                ("Resolver", "/resolver"),
+                ("Terminal for", "/terminalFor"),
+                ("Example", "/example/message"),
+            ],
+        ),
         RootRead::new(
             "/apis/v1/quarantine",
             "cluster",
