@@ -206,6 +206,7 @@ async fn the_meter_tells_what_each_level_costs() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a test that waits for something gives up some time")]
 fn the_log_is_louder_for_a_time() {
     let demo = Process::start(&["demo", "--listen", "127.0.0.1:0", "--api-listen", "127.0.0.1:0"]);
     let line = demo.wait_for_stdout("scheduler");

@@ -15,6 +15,7 @@ use crate::diagnosis::meter::{Meter, Spender};
 use crate::diagnosis::recorder::{Choice, RecordedFailure, RecordedRow, RecordedTable};
 use crate::diagnosis::switches::{Recording, Switches, Wanted};
 use crate::model::collections::FxHashMap;
+use crate::model::time::Probe;
 use crate::model::{NodeIdx, Now, Pod};
 
 /// See the module.
@@ -32,18 +33,18 @@ impl Draft {
     /// Makes what is wanted of an attempt, and accounts for the time that takes.
     pub(super) fn measured(
         switches: &Switches,
-        meter: &mut Meter,
+        (meter, clock): (&mut Meter, &dyn Probe),
         rows: &mut Rows,
         of: &Subject<'_>,
         at: (&Pod, u64, Now),
         decision: (&Decision, bool),
         tally: &mut [PluginTally],
     ) -> Option<Arc<Self>> {
-        let start = of.probe.elapsed();
+        let start = clock.elapsed();
         let wanted = switches.wanted(at.0, at.2);
         let spenders: SmallVec<[Spender; 2]> = spenders(&wanted).collect();
         let draft = Self::make(wanted, rows, of, at, decision, tally);
-        meter.add_l1(of.probe.elapsed().saturating_sub(start), spenders, at.2.monotonic.as_secs());
+        meter.add_l1(clock.elapsed().saturating_sub(start), spenders, at.2.monotonic.as_secs());
         draft
     }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 pub use super::chain::PluginTally;
 use super::decision::{Decision, Outcome, Placement, Refusal, Verdict};
 use super::gangs::GangBook;
+use super::metering::Timer;
 use super::nominations::{Asker, How, Who};
 use super::pre_bind::PreBinding;
 use super::record::Draft;
@@ -29,7 +30,7 @@ use crate::framework::post_filter::{Plan, PostFiltered};
 use crate::framework::profile::Profile;
 use crate::framework::{Cause, Permitted, View};
 use crate::model::collections::FxHashMap;
-use crate::model::time::{NoProbe, Probe};
+use crate::model::time::Probe;
 use crate::model::{GangKey, Name, NodeIdx, Now, Pages, Pod, PodId};
 use crate::queue::{Queue, QueueLimits, UnitId};
 
@@ -251,7 +252,6 @@ impl Scheduler {
 
     /// Plans the next unit. Returns `None` when nothing can be taken.
     pub fn step(&mut self, now: Now, probe: &dyn Probe) -> Option<Step> {
-        let probe = if self.switches.accounts() { probe } else { &NoProbe };
         let unit_id = self.queue.pop()?;
         let unit = self.queue.unit(unit_id)?;
         if let Some(rep) = unit.gang.clone() {
@@ -323,6 +323,8 @@ impl Scheduler {
         now: Now,
         probe: &dyn Probe,
     ) -> Decided {
+        let clock = probe;
+        let probe: &dyn Probe = &Timer::new(clock, self.cycle, self.switches.accounts());
         let generation = self.cluster.shapes().generation(shape);
         let rows = self.rows.of((profile, shape), generation, self.cycle);
         let tally = &mut self.tally[profile];
@@ -346,7 +348,7 @@ impl Scheduler {
                 let at = (pod, self.cycle, now);
                 Draft::measured(
                     &self.switches,
-                    &mut self.meter,
+                    (&mut self.meter, clock),
                     rows,
                     &of,
                     at,

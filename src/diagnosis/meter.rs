@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-/// One in so many attempts is measured for L0.
+/// One in so many attempts is measured for L0, and all of the first so many.
 pub const SAMPLED: u64 = 64;
 /// The seconds over which shares are taken.
 pub const WINDOW: usize = 10;
@@ -75,7 +75,7 @@ impl Meter {
 
     /// Whether an attempt is one of the sample.
     pub fn samples(cycle: u64) -> bool {
-        cycle.is_multiple_of(SAMPLED)
+        cycle < SAMPLED || cycle.is_multiple_of(SAMPLED)
     }
 
     /// Counts a verdict that is stored.
@@ -183,10 +183,11 @@ mod tests {
         let mut meter = Meter::default();
         for cycle in 1..=256 {
             meter.count_verdict();
-            if Meter::samples(cycle) {
+            if cycle >= SAMPLED && Meter::samples(cycle) {
                 meter.add_sample(Duration::from_nanos(cycle));
             }
         }
         assert_eq!(meter.costs().l0, (64 + 128 + 192 + 256) * SAMPLED);
+        assert!(Meter::samples(1) && !Meter::samples(SAMPLED + 1), "the first ones are all measured");
     }
 }

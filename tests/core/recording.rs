@@ -112,6 +112,7 @@ fn recording_that_takes_too_much_is_turned_off_and_says_so() {
     let mut core = core_with(&[node("a", 1000), node("b", 1000)]);
     core.switches.set_top_n_scores(3, &Setter { now: core.now, from: "test".into() });
     set(&core, Flag::Failures, r#"{"value": true, "namespace": "elsewhere"}"#);
+    core.switches.set_budget(1);
     // Each look at the clock takes a quarter of what is free, and recording looks twice or more.
     let probe = Slow(Cell::default(), FREE / 4);
     let mut ended = None;

@@ -144,7 +144,7 @@ impl Scheduler {
             Ok(trial) => return self.keep_quorum(asked, &trial, now),
             Err(failed) => failed,
         };
-        self.refuse_tried(asked, trial, tried, now, probe)
+        self.refuse_tried(asked, *trial, tried, now, probe)
     }
 
     /// Tries the orders. When one gives every gang its quorum, its placements are made; else nothing is left of
@@ -154,7 +154,7 @@ impl Scheduler {
         asked: &Asked,
         now: Now,
         probe: &dyn Probe,
-    ) -> Result<Trial, (Trial, Vec<&'static str>)> {
+    ) -> Result<Trial, (Box<Trial>, Vec<&'static str>)> {
         let shares = Shares::of(&self.cluster);
         let ordered = |c: &Candidate| Ordered {
             kind: (c.profile, c.shape),
@@ -192,7 +192,7 @@ impl Scheduler {
         let best = best.expect("the members' own order was tried");
         tried.retain(|name| *name != best.order);
         tried.insert(0, best.order);
-        Err((best, tried))
+        Err((Box::new(best), tried))
     }
 
     /// Places members one after another, each beside those before it. `only_quorum`: no more of a gang than are
