@@ -2,7 +2,11 @@
 //!
 //! One entry per code: what it means, what mends it, who can mend it, and the message in
 //! kube-scheduler's grammar. `GET /apis/v1/reasons` serves this table and `docs/reasons.md` is made of
-//! it. Adding a way to refuse a pod starts here.
+//! it. Adding a way to refuse a pod starts here; an example of it goes into `examples`.
+
+mod examples;
+
+pub use examples::{Example, TerminalFor};
 
 /// Who can usually resolve a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

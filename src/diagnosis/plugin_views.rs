@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pellucid_api::reason::REGISTRY;
 use pellucid_api::rest::profiles::{
     EnabledPlugin, PluginBody, PluginConfig, PluginCounters, PluginSchema, PluginStats, Plugins, ProfileBody,
-    ReasonEntryBody, Reasons,
+    ReasonEntryBody, ReasonExample, Reasons,
 };
 use pellucid_api::rest::shadow::{DisagreementBody, Shadow};
 
@@ -106,6 +106,10 @@ pub fn points(plugin: &dyn Plugin) -> Vec<&'static str> {
     all.into_iter().filter(|(_, works)| *works).map(|(point, _)| point).collect()
 }
 
+fn example(of: pellucid_api::reason::Example) -> ReasonExample {
+    ReasonExample { subject: of.subject.into(), message: of.message.into(), situation: of.situation.into() }
+}
+
 /// Lists the reasons.
 pub(super) fn reasons() -> Reasons {
     let body = |e: &pellucid_api::reason::ReasonEntry| ReasonEntryBody {
@@ -115,6 +119,8 @@ pub(super) fn reasons() -> Reasons {
         meaning: e.meaning.into(),
         remedy: e.remedy.into(),
         resolver: e.resolver.as_str().into(),
+        terminal_for: e.code.terminal_for().as_str().into(),
+        example: example(e.code.example()),
     };
     Reasons { reasons: REGISTRY.iter().map(body).collect() }
 }
