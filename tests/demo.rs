@@ -134,6 +134,9 @@ fn concrete(template: &str) -> Vec<(String, u16)> {
     if template == "/docs/:file" {
         return vec![found("/docs/swagger-ui.css"), ("/docs/none.css".into(), 404)];
     }
+    if template == "/ui/:file" {
+        return vec![found("/ui/app.css"), ("/ui/none.css".into(), 404)];
+    }
     if template == "/debug/flags/:flag" {
         return ["v", "s", "f", "log", "reuse"].map(|f| found(&format!("/debug/flags/{f}"))).to_vec();
     }
@@ -225,8 +228,8 @@ fn health_metrics_and_odd_requests() {
     let metrics = demo.get("/metrics");
     for name in [
         "scheduler_schedule_attempts_total{result=\"scheduled\",profile=\"pellucid\"}",
-        "scheduler_pending_pods{queue=\"unschedulable\"} 9",
-        "scheduler_pending_pods{queue=\"gated\"} 2",
+        "scheduler_pending_pods{queue=\"unschedulable\"} 11",
+        "scheduler_pending_pods{queue=\"gated\"} 3",
         "scheduler_cache_size{type=\"nodes\"} 30",
         "pellucid_quarantined_objects 1",
     ] {

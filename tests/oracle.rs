@@ -5,6 +5,8 @@
 
 #[path = "common/driver.rs"]
 mod driver;
+#[path = "oracle/explain.rs"]
+mod explain;
 #[path = "oracle/preempt.rs"]
 mod preempt;
 

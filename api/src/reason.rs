@@ -349,6 +349,31 @@ reasons! {
         meaning: "Plugins that each restrict the pod to a set of nodes by name have no node in common.",
         remedy: "Bring the pod's constraints by node name into agreement."
     }
+    NotTried {
+        plugin: "Scheduler", message: "not tried yet", resolver: Time,
+        meaning: "The pod is in the queue and has not been tried since it entered or lost its place.",
+        remedy: "Nothing is wrong; GET /apis/v1/queue?position=namespace/name says who is ahead of it."
+    }
+    Placed {
+        plugin: "Scheduler", message: "placed; its Binding is under way", resolver: Time,
+        meaning: "The pod has a node, and the API server has not confirmed its Binding yet.",
+        remedy: "Nothing is wrong; if it stays so, see what PreBind waits for, and the lanes in /metrics."
+    }
+    WaitingAtPermit {
+        plugin: "Coscheduling", message: "holds a place and waits for the others of its gang", resolver: Time,
+        meaning: "The pod has a place on a node and waits for its gang's quorum, until a deadline (NonStrict gangs only).",
+        remedy: "See the gang's explanation for the members that have no place yet."
+    }
+    NodeLeftOut {
+        plugin: "Scheduler", message: "node(s) were not looked at: PreFilter left them out", resolver: PodOwner,
+        meaning: "A plugin restricted the pod to other nodes by name before any filter was asked.",
+        remedy: "See the pod's node affinity to names, or where its volumes can be reached."
+    }
+    NodeGone {
+        plugin: "Scheduler", message: "the node does not exist any more", resolver: ClusterAdmin,
+        meaning: "The pod is on a node whose object was deleted.",
+        remedy: "Bring the node back, or delete the pod."
+    }
     NoNodes {
         plugin: "Scheduler", message: "no nodes available to schedule pods", resolver: ClusterAdmin,
         meaning: "The cluster has no nodes.",

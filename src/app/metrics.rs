@@ -18,10 +18,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-use super::effect_metrics;
 use super::gang_metrics::{self, GangAttempts};
 use super::telemetry::LogControl;
 use super::traces::Counts;
+use super::{effect_metrics, pending_metrics};
 use crate::cluster::Stage;
 use crate::cycle::decision::Outcome;
 use crate::cycle::scheduler::Step;
@@ -41,11 +41,6 @@ struct AttemptLabels {
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct SliLabels {
     attempts: String,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct QueueLabels {
-    queue: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -253,17 +248,7 @@ impl Metrics {
 /// Gauges and counters as the published root has them.
 fn gauges(root: &Root, views: Option<&EdgeViews>, log: Option<&LogControl>) -> Registry {
     let mut registry = Registry::default();
-    let pending: Family<QueueLabels, Gauge> = Family::default();
-    let counts = root.queue.counts();
-    for (queue, n) in [
-        ("active", counts.active),
-        ("backoff", counts.backoff),
-        ("unschedulable", counts.unschedulable),
-        ("gated", counts.gated),
-    ] {
-        pending.get_or_create_owned(&QueueLabels { queue }).set(n as i64);
-    }
-    registry.register("scheduler_pending_pods", "Pending units by queue", pending);
+    pending_metrics::state(root, &mut registry);
     registry.register("scheduler_cache_size", "Nodes, pods and assumed pods in the state", cache_sizes(root));
     registry.register(
         "scheduler_unschedulable_pods",
@@ -352,9 +337,8 @@ fn unschedulable(root: &Root) -> Family<PluginLabels, Gauge> {
     let family: Family<PluginLabels, Gauge> = Family::default();
     let mut counts: BTreeMap<(usize, usize), i64> = BTreeMap::new();
     for (_, unit) in root.queue.units().filter(|(_, u)| u.stage == crate::queue::QueueStage::Unschedulable) {
-        for plugin in (0..root.profiles[unit.profile].plugins.len()).filter(|i| unit.refused_by.contains(*i))
-        {
-            *counts.entry((unit.profile, plugin)).or_default() += 1;
+        for plugin in (0..root.profiles[unit.profile].plugins.len()).filter(|i| unit.is_refused_by(*i)) {
+            *counts.entry((unit.profile, plugin)).or_default() += unit.pods.len() as i64;
         }
     }
     for ((profile, plugin), n) in counts {

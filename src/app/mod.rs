@@ -13,6 +13,7 @@ pub mod flags;
 mod gang_metrics;
 pub mod instance;
 pub mod metrics;
+mod pending_metrics;
 pub mod quantiles;
 pub mod replay;
 pub mod replay_gangs;

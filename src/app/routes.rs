@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::clock::Stopwatch;
 use crate::diagnosis::Root;
 use crate::diagnosis::reads::{RootRead, RowSpec, reads};
 use crate::framework::PluginFactory;
 use crate::framework::endpoint::{PathParams, QueryKind, ReadError};
 use crate::http::{Kind, Param, Params, Published, RequestInfo, Route, Table};
+use crate::model::time::Probe;
 
 impl Published for Root {
     fn generation(&self) -> u64 {
@@ -32,13 +34,23 @@ fn route(read: RootRead) -> Route<Root> {
         let mut given: PathParams = given.collect::<Result<_, crate::http::ReadError>>()?;
         let asked = query.iter().filter_map(|q| Some((q.name.to_string(), params.text(q.name)?.to_string())));
         given.extend(asked);
-        read(root, &given, info.now).map_err(adapt)
+        costed(|| read(root, &given, info.now).map_err(adapt))
     };
     let mut route = Route::get(path, tag, &summary, body, answer);
     route.not_found_example = not_found.map(|code| (code, "there is no such object".to_string()));
     route.params = params;
     route.rows = rows.map(|spec| -> crate::http::Rows { Arc::new(move |body| table(&spec, body)) });
     route
+}
+
+/// Makes a body and notes in its `meta`, when it has one, what that took.
+pub(super) fn costed<E>(make: impl FnOnce() -> Result<Value, E>) -> Result<Value, E> {
+    let stopwatch = Stopwatch::start();
+    let mut body = make()?;
+    if let Some(meta) = body.get_mut("meta").and_then(Value::as_object_mut) {
+        meta.insert("costMicros".into(), json!(stopwatch.elapsed().as_micros() as u64));
+    }
+    Ok(body)
 }
 
 fn kind(kind: QueryKind) -> Kind {

@@ -22,6 +22,8 @@ pub struct Quarantined {
     pub uid: Arc<str>,
     /// `spec.schedulerName` of a pod, when that could be read: only our pods get a condition.
     pub scheduler_name: Option<Name>,
+    /// Whether it is a pod with a `spec.nodeName`: then it waits for nothing.
+    pub is_bound: bool,
     /// Path of the field that cannot be read, such as `spec.containers[0].resources.requests.cpu`.
     pub field: Arc<str>,
     /// Its value.

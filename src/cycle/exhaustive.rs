@@ -25,8 +25,6 @@ const MAX_BITS: usize = 64;
 pub struct Requirement {
     /// The plugin.
     pub plugin: &'static str,
-    /// Whether removing pods could help.
-    pub code: Code,
     /// What it says.
     pub reason: Reason,
 }
@@ -38,6 +36,8 @@ pub struct Masks {
     pub requirements: Vec<Requirement>,
     /// Per node slot, one bit per requirement that the node fails. 0: the pod fits there.
     pub failed: Vec<u64>,
+    /// Of these, the ones that removing pods could not mend.
+    pub fixed: Vec<u64>,
     /// Why the pod is refused as a whole; then no node was asked.
     pub pod: Option<Cause>,
     /// There were more requirements than bits: the last bit stands for several.
@@ -49,6 +49,11 @@ impl Masks {
     /// Returns what a node fails.
     pub fn of(&self, node: NodeIdx) -> u64 {
         self.failed.get(node.index()).copied().unwrap_or(0)
+    }
+
+    /// Returns what a node fails whichever pods are on it.
+    pub fn fixed_of(&self, node: NodeIdx) -> u64 {
+        self.fixed.get(node.index()).copied().unwrap_or(0)
     }
 
     /// Iterates over the requirements in a mask.
@@ -81,7 +86,7 @@ pub fn masks_on(of: &Subject<'_>, asked: &[NodeIdx]) -> Masks {
     let mut tally = vec![PluginTally::default(); of.profile.plugins.len()];
     let prepared = prepare(&places(of.profile, |_| true), of.profile, of.view, of.spec, &mut tally);
     let n = of.view.cluster().n_slots();
-    let mut masks = Masks { failed: vec![0; n], ..Masks::default() };
+    let mut masks = Masks { failed: vec![0; n], fixed: vec![0; n], ..Masks::default() };
     if let Some((_, cause)) = prepared.refused {
         masks.pod = Some(cause);
         return masks;
@@ -103,10 +108,15 @@ pub fn masks_on(of: &Subject<'_>, asked: &[NodeIdx]) -> Masks {
             let id = mask[node.index()];
             let Some(bits) = bits.get(&id) else { continue };
             let is_taint = |c: &Cause| c.reasons.iter().any(|r| r.code == ReasonCode::UntoleratedTaint);
-            masks.failed[node.index()] |= match causes.get(id).filter(|cause| is_taint(cause)) {
+            let cause = causes.get(id);
+            let failed = match cause.filter(|cause| is_taint(cause)) {
                 Some(cause) => taint_bits(&mut masks, of, *node, cause),
                 None => *bits,
             };
+            masks.failed[node.index()] |= failed;
+            if cause.is_some_and(|cause| cause.code == Code::UnschedulableAndUnresolvable) {
+                masks.fixed[node.index()] |= failed;
+            }
         }
     }
     masks
@@ -115,7 +125,7 @@ pub fn masks_on(of: &Subject<'_>, asked: &[NodeIdx]) -> Masks {
 fn bits_of(masks: &mut Masks, cause: &Cause) -> u64 {
     let own = |reason: &&Reason| reason.code != ReasonCode::UntoleratedTaint;
     cause.reasons.iter().filter(own).fold(0, |bits, reason| {
-        let requirement = Requirement { plugin: cause.plugin, code: cause.code, reason: reason.clone() };
+        let requirement = Requirement { plugin: cause.plugin, reason: reason.clone() };
         bits | masks.bit(requirement)
     })
 }
@@ -129,7 +139,7 @@ fn taint_bits(masks: &mut Masks, of: &Subject<'_>, node: NodeIdx, cause: &Cause)
         let value = if taint.value.is_empty() { String::new() } else { format!("={}", taint.value) };
         let subject = format!("{}{value}:{}", taint.key, taint.effect.as_str());
         let reason = Reason::about(ReasonCode::UntoleratedTaint, &*subject);
-        bits | masks.bit(Requirement { plugin: cause.plugin, code: cause.code, reason })
+        bits | masks.bit(Requirement { plugin: cause.plugin, reason })
     })
 }
 
@@ -163,6 +173,7 @@ pub fn masks_of_pod_on(
     });
     for (node, failed) in with.failed.iter().enumerate() {
         for (_, requirement) in with.requirements(*failed) {
+            // What is promised to others may yet be free.
             let bit = masks.bit(requirement.clone());
             masks.failed[node] |= bit;
         }

@@ -318,7 +318,7 @@ pub(super) fn rank(profile: &Profile, pod: &Pod) -> i64 {
 }
 
 /// Returns why a pod is held back, if it is: it names two gangs, or PreEnqueue says no.
-fn gated(profile: &Profile, pod: &Pod) -> Option<Refusal> {
+pub(super) fn gated(profile: &Profile, pod: &Pod) -> Option<Refusal> {
     if profile.gang_rules().is_some()
         && let Some(problem) = pod.gang.as_ref().filter(|m| m.names_two).and_then(|m| m.problems.first())
     {

@@ -2,7 +2,8 @@
 //!
 //! PURE. [`rows::Rows`] holds what is known about each node for one shape and catches up with what
 //! changed; [`search`] chooses from it; [`scheduler::Scheduler`] is the one writer that takes inputs, plans
-//! units, orders effects and publishes roots. The same code runs on a published root for explanations.
+//! units, orders effects and publishes roots. The same code runs on a published root for explanations
+//! ([`question`]).
 
 mod attempt;
 mod best;
@@ -15,6 +16,7 @@ mod inputs;
 mod nominations;
 mod pre_bind;
 mod preempt;
+pub mod question;
 mod record;
 mod row_cache;
 pub mod rows;

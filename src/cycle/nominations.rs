@@ -133,6 +133,15 @@ impl<'a> Asker<'a> {
         {
             return Some(node);
         }
+        self.heed_others(rows);
+        None
+    }
+
+    /// Refuses the nodes, feasible so far, on which the first pass fails.
+    pub(super) fn heed_others(&mut self, rows: &mut Rows) {
+        if rows.refused_as_a_whole().is_some() {
+            return;
+        }
         let nodes = self.cluster.nominator().nodes().filter_map(|(name, _)| self.cluster.find_node(name));
         let nodes: Vec<NodeIdx> = nodes.filter(|n| rows.is_feasible(*n)).collect();
         for node in nodes {
@@ -140,6 +149,5 @@ impl<'a> Asker<'a> {
                 rows.refuse_node(node, cause);
             }
         }
-        None
     }
 }

@@ -120,12 +120,18 @@ impl Rows {
                 }
                 self.scratch = scratch;
             }
-            None => self.rebuild(of, tally),
+            None => self.rebuild(of, None, tally),
         }
         self.position = Some(head);
     }
 
-    fn rebuild(&mut self, of: &Subject<'_>, tally: &mut [PluginTally]) {
+    /// Makes the row of one node anew; the others count as not looked at. For questions about that node alone.
+    pub(super) fn look_at(&mut self, of: &Subject<'_>, node: NodeIdx, tally: &mut [PluginTally]) {
+        self.rebuild(of, Some(node), tally);
+        self.position = None;
+    }
+
+    fn rebuild(&mut self, of: &Subject<'_>, only: Option<NodeIdx>, tally: &mut [PluginTally]) {
         self.refusal = None;
         self.listed = false;
         self.scores = None;
@@ -146,6 +152,7 @@ impl Rows {
                 Some(some) => some.clone(),
                 None => of.view.nodes().to_vec(),
             };
+            nodes.retain(|node| only.is_none_or(|only| *node == only));
             self.first_usage = self.chain(of).first_usage();
             self.filter(of, 0, &mut nodes, tally);
             self.n_feasible = nodes.len();
@@ -262,6 +269,11 @@ impl Rows {
         self.feasible = list;
     }
 
+    /// Whether a slot has no node object.
+    pub(super) fn is_absent(&self, node: NodeIdx) -> bool {
+        self.mask.get(node.index()).is_none_or(|cause| *cause == CauseId::ABSENT)
+    }
+
     /// Returns the cause that refuses a node, if one does.
     pub fn cause(&self, node: NodeIdx) -> Option<&crate::framework::Cause> {
         let (mask, causes) = self.current();
@@ -270,7 +282,7 @@ impl Rows {
 }
 
 /// The order among nodes with equal totals: the greater tie hash first, then by name.
-pub(super) fn tie_order(view: View<'_>, a: NodeIdx, b: NodeIdx) -> std::cmp::Ordering {
+pub fn tie_order(view: View<'_>, a: NodeIdx, b: NodeIdx) -> std::cmp::Ordering {
     let (a, b) = (view.cluster().slot(a), view.cluster().slot(b));
     b.tie.cmp(&a.tie).then_with(|| a.name.cmp(&b.name))
 }

@@ -23,8 +23,22 @@ use pellucid_api::reason::ReasonCode;
 /// How ties are broken, in a sentence.
 pub(crate) const TIE_RULE: &str = "greatest total; equal totals by hash(seed, node name), the greater first";
 
+/// What is wanted of an explanation besides the recorded verdict.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Wanted<'p> {
+    /// A verdict as of now.
+    pub(super) refresh: bool,
+    /// A comparison with this node.
+    pub(super) versus: Option<&'p str>,
+}
+
 /// Explains one pod.
-pub(super) fn pod(root: &Root, namespace: &str, name: &str, now: Now) -> Result<PodExplanation, ReadError> {
+pub(super) fn pod(
+    root: &Root,
+    (namespace, name): (&str, &str),
+    wanted: Wanted<'_>,
+    now: Now,
+) -> Result<PodExplanation, ReadError> {
     let key = PodKey::new(namespace, name);
     if let Some(object) = quarantined(root, &key) {
         return Ok(of_quarantined(root, object, now));
@@ -67,6 +81,12 @@ pub(super) fn pod(root: &Root, namespace: &str, name: &str, now: Now) -> Result<
             add_refusal(&mut body, refusal, None, "gated");
         }
         outcome => add_place(&mut body, root, record, outcome),
+    }
+    if wanted.refresh {
+        super::refresh::refresh(&mut body, root, (id, record), now);
+    }
+    if wanted.versus.is_some() {
+        body.versus = Some(super::contrast::contrast(root, id, record, wanted.versus, now)?);
     }
     body.gang = super::gangs::of_pod(root, record, now);
     body.warnings = super::gangs::warnings_of_pod(root, record);
@@ -118,7 +138,12 @@ fn add_queue(body: &mut PodExplanation, root: &Root, unit: &Unit, now: Now) {
     };
 }
 
-fn add_refusal(body: &mut PodExplanation, refusal: &Refusal, nearest: Option<&Group>, verdict: &str) {
+pub(super) fn add_refusal(
+    body: &mut PodExplanation,
+    refusal: &Refusal,
+    nearest: Option<&Group>,
+    verdict: &str,
+) {
     body.verdict = verdict.into();
     body.message = refusal.message().to_string();
     body.total_nodes = refusal.total_nodes;

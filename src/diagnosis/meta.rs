@@ -1,12 +1,14 @@
 //! The `meta` of a body, and how times are written.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_api::rest::Meta;
 
 use super::root::Root;
-use crate::cycle::Verdict;
-use crate::model::Now;
+use crate::cycle::decision::Outcome;
+use crate::cycle::{Refusal, Verdict};
+use crate::model::{Now, PodId};
 
 /// Returns a wall time as RFC 3339 with milliseconds.
 pub fn rfc3339(wall: Duration) -> String {
@@ -31,6 +33,29 @@ pub(super) fn of_verdict(root: &Root, verdict: &Verdict, now: Now) -> Meta {
         decided_at: Some(rfc3339(verdict.at.wall)),
         cycle_id: Some(verdict.cycle),
         stale: verdict.changes != root.changes,
+        inherited_from: inherited_from(root, verdict),
         ..of_root(root, now)
     }
+}
+
+/// Returns the pod from which a refusal was taken over: that of an earlier attempt which has the very same account of the
+/// nodes. Rows that did not change since keep it (`cycle::rows`), so equal pods that are tried in a row share it.
+fn inherited_from(root: &Root, verdict: &Verdict) -> Option<String> {
+    let Outcome::Refused(own) = &verdict.outcome else { return None };
+    let mut first: Option<(u64, String)> = None;
+    for (slot, other) in root.verdicts.iter().enumerate() {
+        let Some(other) = other.as_ref().filter(|other| other.cycle < verdict.cycle) else { continue };
+        let Outcome::Refused(refusal) = &other.outcome else { continue };
+        if !is_one(own, refusal) || first.as_ref().is_some_and(|(cycle, _)| *cycle <= other.cycle) {
+            continue;
+        }
+        let record = root.cluster.pod(PodId(slot as u32)).filter(|record| record.node.is_none());
+        first = record.map(|record| (other.cycle, record.pod.key.to_string())).or(first);
+    }
+    first.map(|(_, key)| key)
+}
+
+/// Whether two refusals are one, apart from what PostFilter added.
+fn is_one(a: &Arc<Refusal>, b: &Arc<Refusal>) -> bool {
+    Arc::ptr_eq(a, b) || (!a.groups.is_empty() && Arc::ptr_eq(&a.groups, &b.groups))
 }

@@ -3,18 +3,22 @@
 //! PURE. The scheduler stores numbers and cause ids; text is made here, from a published root, when
 //! somebody asks. [`reads::reads`] lists every read as data; `http/` serves them.
 
+mod contrast;
 pub(crate) mod explain;
 mod feasibility;
 mod gang_reads;
 pub mod gangs;
 mod meta;
 pub(crate) mod nearest;
+mod node_explain;
 mod node_views;
+pub mod pending;
 mod plugin_views;
 mod preemption;
 mod queue_view;
 pub mod reads;
 pub mod recorder;
+mod refresh;
 mod requirements;
 pub mod root;
 pub mod score_views;
@@ -22,6 +26,7 @@ pub mod simulate;
 mod suggestion_reads;
 mod suggestions;
 pub mod switches;
+mod view_reads;
 mod wakeups;
 
 pub use meta::rfc3339;

@@ -17,6 +17,11 @@ pub(super) fn list(root: &Root, now: Now) -> NodeList {
     NodeList { meta: of_root(root, now), count: nodes.len(), nodes }
 }
 
+/// Returns what is free on a node.
+pub(super) fn free(root: &Root, node: NodeIdx) -> Amounts {
+    summary(root, node).free
+}
+
 fn summary(root: &Root, idx: NodeIdx) -> NodeSummary {
     let slot = root.cluster.slot(idx);
     let columns = root.cluster.columns();

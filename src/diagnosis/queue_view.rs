@@ -1,15 +1,17 @@
 //! The queue as people read it: each unit in one stage, in the order in which it will be taken.
 
-use pellucid_api::rest::queue::{Queue, QueueCounts, QueuedUnit};
+use pellucid_api::rest::queue::{AheadRequest, Queue, QueueCounts, QueuedUnit, UnitAhead};
 
 use super::meta::{of_root, rfc3339};
 use super::root::Root;
 use crate::cycle::decision::Outcome;
-use crate::model::Now;
+use crate::framework::endpoint::ReadError;
+use crate::model::{Now, PodKey};
 use crate::queue::{QueueStage, Unit, UnitId};
 
-/// Lists the queue.
-pub(super) fn queue(root: &Root, now: Now) -> Queue {
+/// Lists the queue; `asked` is the unit or pod whose position is wanted.
+pub(super) fn queue(root: &Root, asked: Option<&str>, now: Now) -> Result<Queue, ReadError> {
+    let asked = asked.map(|key| position(root, key, now)).transpose()?.unwrap_or_default();
     let mut units: Vec<(UnitId, &Unit)> =
         root.queue.units().filter(|(_, u)| u.stage != QueueStage::InFlight).collect();
     units.sort_by_cached_key(|(_, u)| {
@@ -25,7 +27,7 @@ pub(super) fn queue(root: &Root, now: Now) -> Queue {
         stage = Some(unit.stage.as_str());
         rows.push(row(root, unit, position, now));
     }
-    Queue {
+    Ok(Queue {
         meta: of_root(root, now),
         counts: QueueCounts {
             active: counts.active,
@@ -36,6 +38,74 @@ pub(super) fn queue(root: &Root, now: Now) -> Queue {
             in_flight: counts.in_flight,
         },
         units: rows,
+        ..asked
+    })
+}
+
+/// Tells where a unit stands and who is ahead of it; the rest of the body is empty.
+fn position(root: &Root, key: &str, now: Now) -> Result<Queue, ReadError> {
+    let Some((namespace, name)) = key.split_once('/').filter(|(ns, n)| !ns.is_empty() && !n.is_empty())
+    else {
+        let shown: String = key.chars().take(100).collect();
+        let message = format!("parameter `position` has the value `{shown}`: it must be namespace/name");
+        return Err(ReadError::BadRequest { code: "InvalidParameter", message });
+    };
+    let key = PodKey::new(namespace, name);
+    let of_pod = root.cluster.find_pod(&key).and_then(|pod| root.queue.unit_of(pod));
+    let id = of_pod.or_else(|| root.queue.units().find(|(_, unit)| unit.key == key).map(|(id, _)| id));
+    let unit = id.and_then(|id| Some((id, root.queue.unit(id)?)));
+    let Some((id, unit)) = unit.filter(|(_, unit)| unit.stage != QueueStage::InFlight) else {
+        let message =
+            format!("neither a pod nor a gang {key} is in the queue; /apis/v1/explain/pods/{key} says why");
+        return Err(ReadError::NotFound { code: "NotInQueue", message });
+    };
+    let ahead = root.queue.ahead(id, now.monotonic).into_iter().filter_map(|id| root.queue.unit(id));
+    let ahead: Vec<UnitAhead> = ahead.map(|unit| unit_ahead(root, unit)).collect();
+    Ok(Queue {
+        unit: Some(unit.key.to_string()),
+        stage: Some(unit.stage.as_str().into()),
+        position: Some(ahead.len()),
+        position_meaning: Some(meaning(unit).into()),
+        ahead: Some(ahead),
+        ..Queue::default()
+    })
+}
+
+/// Says what a position means: only an active unit has a turn that is certain.
+fn meaning(unit: &Unit) -> &'static str {
+    match unit.stage {
+        QueueStage::Active => "taken after the units ahead",
+        QueueStage::Backoff => {
+            "taken after the units ahead when the queue is otherwise idle, at the latest in the order of priorities once its \
+             backoff ends"
+        }
+        QueueStage::ErrorBackoff => {
+            "not taken before its backoff ends; the units ahead may be taken before that"
+        }
+        QueueStage::Unschedulable => {
+            "waits for an event, not for a turn; the units ahead would be taken first if it were woken now"
+        }
+        _ => "held before the queue; the units ahead would be taken first if its gates opened now",
+    }
+}
+
+fn unit_ahead(root: &Root, unit: &Unit) -> UnitAhead {
+    let pods = || unit.pods.iter().filter_map(|id| root.cluster.pod(*id)).map(|r| &r.pod);
+    let mut request = AheadRequest::default();
+    for pod in pods() {
+        let list = &pod.spec.requests.list;
+        request.cpu = request.cpu.saturating_add(list.milli_cpu);
+        request.memory = request.memory.saturating_add(list.memory);
+    }
+    UnitAhead {
+        key: unit.key.to_string(),
+        gang: unit.gang.as_ref().map(ToString::to_string),
+        stage: unit.stage.as_str().into(),
+        priority: pods().map(|pod| pod.priority).max().unwrap_or(0),
+        profile: root.profiles[unit.profile].scheduler_name.to_string(),
+        size: unit.pods.len(),
+        request,
+        attempts: unit.attempts,
     }
 }
 
@@ -53,7 +123,7 @@ fn row(root: &Root, unit: &Unit, position: usize, now: Now) -> QueuedUnit {
         Some(Outcome::Refused(refusal) | Outcome::Gated(refusal)) => refusal.message().to_string(),
         _ => String::new(),
     };
-    let refused_by = profile.plugins.iter().enumerate().filter(|(i, _)| has_refused(unit, *i));
+    let refused_by = profile.plugins.iter().enumerate().filter(|(i, _)| unit.is_refused_by(*i));
     QueuedUnit {
         key: unit.key.to_string(),
         group: super::gangs::of_unit(root, unit),
@@ -72,11 +142,6 @@ fn row(root: &Root, unit: &Unit, position: usize, now: Now) -> QueuedUnit {
     }
 }
 
-/// Whether a plugin refused a unit, or a member of it.
-fn has_refused(unit: &Unit, plugin: usize) -> bool {
-    unit.refused_by.contains(plugin) || unit.waits.iter().any(|(way, _)| way.refused_by.contains(plugin))
-}
-
 /// Returns the events that can wake a unit: those of the plugins that refused it.
 pub(super) fn wakes_on(root: &Root, unit: &Unit) -> Vec<String> {
     if !matches!(unit.stage, QueueStage::Unschedulable | QueueStage::Gated) {
@@ -84,7 +149,7 @@ pub(super) fn wakes_on(root: &Root, unit: &Unit) -> Vec<String> {
     }
     let plugins = &root.profiles[unit.profile].plugins;
     let refusing = plugins.iter().enumerate().filter(|(i, _)| {
-        has_refused(unit, *i) || (unit.stage == QueueStage::Gated && plugins[*i].pre_enqueue().is_some())
+        unit.is_refused_by(*i) || (unit.stage == QueueStage::Gated && plugins[*i].pre_enqueue().is_some())
     });
     let events = refusing.filter_map(|(_, p)| p.hints()).flat_map(|h| h.events().names());
     let mut events: Vec<String> = events.map(str::to_owned).collect();

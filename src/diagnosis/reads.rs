@@ -5,12 +5,15 @@
 
 use std::sync::Arc;
 
-use pellucid_api::rest::{BodySchema, explain, nodes, preemption, profiles, queue, scores, shadow, wakeups};
+use pellucid_api::rest::{
+    BodySchema, explain, nodes, pending, preemption, profiles, queue, scores, shadow, wakeups,
+};
 use serde_json::Value;
 
 use super::gang_reads::gang_reads;
 use super::root::Root;
-use super::{explain as explaining, preemption as preempting, wakeups as waking};
+use super::view_reads::view_reads;
+use super::{explain as explaining, pending as pending_views, preemption as preempting, wakeups as waking};
 use super::{node_views, plugin_views, queue_view, score_views};
 use crate::framework::PluginFactory;
 use crate::framework::endpoint::{PathParams, Query, QueryKind, ReadContext, ReadError};
@@ -91,7 +94,7 @@ pub(super) fn param<'p>(params: &'p PathParams, name: &str) -> &'p str {
 
 /// Whether a boolean query parameter is on. The bare name means yes.
 pub(super) fn is_on(params: &PathParams, name: &str) -> bool {
-    params.get(name).is_some_and(|value| value != "false")
+    params.get(name).is_some_and(|value| value != "false" && value != "0")
 }
 
 /// Returns a number of the query, or what it is without one.
@@ -99,16 +102,17 @@ pub(super) fn number(params: &PathParams, name: &str, default: usize) -> usize {
     params.get(name).and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
-/// Returns every read, in the order of the documentation.
-pub fn reads(registry: &[Box<dyn PluginFactory>]) -> Vec<RootRead> {
-    let mut all = scheduler_reads();
-    all.extend(gang_reads());
-    all.extend(super::suggestion_reads::suggestion_reads());
-    for factory in registry {
-        all.extend(plugin_reads(&**factory));
-    }
-    all
-}
+const POSITION: &[Query] = &[Query::new(
+    "position",
+    QueryKind::Text,
+    "Key of a pod or gang, `namespace/name`: adds its position and who is ahead of it",
+)];
+
+const BY: &[Query] = &[Query::new(
+    "by",
+    QueryKind::Text,
+    "Dimensions with commas, `code` without: code, plugin, resource, resolver, namespace, profile, stage, gang, priority",
+)];
 
 /// Nodes that an exhaustive answer lists at most.
 const MOST_NODES: usize = 10_000;
@@ -120,7 +124,25 @@ const EXPLAIN: &[Query] = &[
         "`exhaustive` adds all that every node fails, as the state is now",
     ),
     Query::new("nodes", QueryKind::Integer, "How many nodes an exhaustive answer lists; 100 without it"),
+    Query::new("refresh", QueryKind::Boolean, "Ask anew what a cycle would say of a waiting pod now"),
+    Query::new(
+        "versus",
+        QueryKind::Text,
+        "Name of a node to compare the pod's node with, or the one it would go to",
+    ),
 ];
+
+/// Returns every read, in the order of the documentation.
+pub fn reads(registry: &[Box<dyn PluginFactory>]) -> Vec<RootRead> {
+    let mut all = scheduler_reads();
+    all.extend(gang_reads());
+    all.extend(view_reads());
+    all.extend(super::suggestion_reads::suggestion_reads());
+    for factory in registry {
+        all.extend(plugin_reads(&**factory));
+    }
+    all
+}
 
 fn scheduler_reads() -> Vec<RootRead> {
     vec![
@@ -164,10 +186,12 @@ fn scheduler_reads() -> Vec<RootRead> {
         RootRead::new(
             "/apis/v1/queue",
             "queue",
-            "Each pending unit in exactly one stage, in order",
+            "Each pending unit in exactly one stage, in order; with `position`, who is ahead of one",
             BodySchema::of::<queue::Queue>(),
-            |root, _, now| Ok(queue_view::queue(root, now)),
+            |root, params, now| queue_view::queue(root, params.get("position").map(String::as_str), now),
         )
+        .query(POSITION)
+        .not_found("NotInQueue")
         .rows(
             "/units",
             &[
@@ -230,7 +254,9 @@ fn scheduler_reads() -> Vec<RootRead> {
             BodySchema::of::<explain::PodExplanation>(),
             |root, params, now| {
                 let (namespace, name) = (param(params, "namespace"), param(params, "name"));
-                let mut body = explaining::pod(root, namespace, name, now)?;
+                let versus = params.get("versus").map(String::as_str);
+                let wanted = explaining::Wanted { refresh: is_on(params, "refresh"), versus };
+                let mut body = explaining::pod(root, (namespace, name), wanted, now)?;
                 if params.get("mode").is_some_and(|mode| mode == "exhaustive") {
                     let listed = number(params, "nodes", 100).min(MOST_NODES);
                     body.exhaustive = super::requirements::of_pod(root, namespace, name, listed);
@@ -285,6 +311,15 @@ fn scheduler_reads() -> Vec<RootRead> {
             ],
         )
         .not_found("PodNotFound"),
+        RootRead::new(
+            "/apis/v1/summary/pending",
+            "explain",
+            "How many pods wait, by what keeps them: each pod counts once, rows add up",
+            BodySchema::of::<pending::PendingSummary>(),
+            |root, params, now| pending_views::summary(root, params.get("by").map(String::as_str), now),
+        )
+        .query(BY)
+        .rows("/rows", &[]),
         RootRead::new(
             "/apis/v1/reasons",
             "explain",

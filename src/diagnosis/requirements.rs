@@ -15,9 +15,9 @@ use super::suggestions::victims_on;
 use crate::cluster::{Cluster, PodRecord};
 use crate::cycle::exhaustive::{Masks, Requirement, masks_of_pod};
 use crate::cycle::whatif::Edit;
+use crate::framework::bodies;
 use crate::framework::endpoint::ReadError;
 use crate::framework::profile::Profile;
-use crate::framework::{Code, bodies};
 use crate::model::{Name, NodeIdx, Now, PodId, PodKey};
 use pellucid_api::reason::ReasonCode;
 
@@ -64,23 +64,20 @@ pub(super) fn ask<'r>(root: &'r Root, id: PodId, record: &'r PodRecord) -> Asked
 }
 
 /// Returns a requirement as a body.
-pub(super) fn failed(requirement: &Requirement) -> FailedRequirement {
+pub(super) fn failed(requirement: &Requirement, is_static: bool) -> FailedRequirement {
     FailedRequirement {
         code: requirement.reason.code.as_str().into(),
         plugin: requirement.plugin.into(),
         subject: requirement.reason.subject.as_ref().map(ToString::to_string),
         message: requirement.reason.message(),
-        is_static: is_static(requirement),
+        is_static,
     }
 }
 
-fn is_static(requirement: &Requirement) -> bool {
-    // Of resources the code says whether the node is too small even when empty.
-    requirement.code == Code::UnschedulableAndUnresolvable
-}
-
-fn all_failed(masks: &Masks, mask: u64) -> Vec<FailedRequirement> {
-    let mut all: Vec<_> = masks.requirements(mask).map(|(_, r)| failed(r)).collect();
+/// Returns all of a mask; `fixed` are those that removing pods could not mend.
+fn all_failed(masks: &Masks, mask: u64, fixed: u64) -> Vec<FailedRequirement> {
+    let mut all: Vec<_> =
+        masks.requirements(mask).map(|(bit, r)| failed(r, fixed & (1 << bit) != 0)).collect();
     all.sort();
     all
 }
@@ -90,6 +87,9 @@ pub(super) fn of_pod(root: &Root, namespace: &str, name: &str, listed: usize) ->
     let (id, record) = find(root, namespace, name).ok()?;
     Some(exhaustive(root, &ask(root, id, record), listed))
 }
+
+/// Nodes by what they fail, and what of it removing pods could not mend.
+type Groups = BTreeMap<(u64, u64), Vec<NodeIdx>>;
 
 fn exhaustive(root: &Root, asked: &Asked<'_>, listed: usize) -> Exhaustive {
     let (masks, cluster) = (&asked.masks, &asked.cluster);
@@ -104,14 +104,14 @@ fn exhaustive(root: &Root, asked: &Asked<'_>, listed: usize) -> Exhaustive {
     if masks.pod.is_some() {
         return body;
     }
-    let mut groups: BTreeMap<u64, Vec<NodeIdx>> = BTreeMap::new();
+    let mut groups: Groups = BTreeMap::new();
     for node in cluster.by_name() {
-        groups.entry(masks.of(*node)).or_default().push(*node);
+        groups.entry((masks.of(*node), masks.fixed_of(*node))).or_default().push(*node);
     }
-    body.feasible_nodes = groups.remove(&0).map_or(0, |nodes| nodes.len());
+    body.feasible_nodes = groups.remove(&(0, 0)).map_or(0, |nodes| nodes.len());
     body.codes = codes(root, asked, &groups);
-    let group = |(mask, nodes): (&u64, &Vec<NodeIdx>)| MaskGroup {
-        failed: all_failed(masks, *mask),
+    let group = |((mask, fixed), nodes): (&(u64, u64), &Vec<NodeIdx>)| MaskGroup {
+        failed: all_failed(masks, *mask, *fixed),
         count: nodes.len(),
         example_nodes: nodes.iter().take(3).map(|n| cluster.slot(*n).name.to_string()).collect(),
     };
@@ -119,20 +119,16 @@ fn exhaustive(root: &Root, asked: &Asked<'_>, listed: usize) -> Exhaustive {
     body.groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.failed.cmp(&b.failed)));
     let one = |node: &NodeIdx| {
         let name = cluster.slot(*node).name.to_string();
-        (name, NodeRequirements { failed: all_failed(masks, masks.of(*node)) })
+        (name, NodeRequirements { failed: all_failed(masks, masks.of(*node), masks.fixed_of(*node)) })
     };
     body.nodes = cluster.by_name().iter().take(listed).map(one).collect();
     body
 }
 
-fn codes(
-    root: &Root,
-    asked: &Asked<'_>,
-    groups: &BTreeMap<u64, Vec<NodeIdx>>,
-) -> BTreeMap<String, CodeWeight> {
+fn codes(root: &Root, asked: &Asked<'_>, groups: &Groups) -> BTreeMap<String, CodeWeight> {
     let in_gang = asked.record.pod.member_of().is_some();
     let mut codes: BTreeMap<String, CodeWeight> = BTreeMap::new();
-    for (mask, nodes) in groups {
+    for ((mask, _), nodes) in groups {
         let mut of_mask: Vec<ReasonCode> =
             asked.masks.requirements(*mask).map(|(_, r)| r.reason.code).collect();
         of_mask.sort();
@@ -156,9 +152,9 @@ fn codes(
 
 /// Returns how many copies of the pod fit on the nodes that fail one code alone, when that code is left out: a
 /// resource is counted by what the other resources allow.
-fn sole_slots(root: &Root, asked: &Asked<'_>, groups: &BTreeMap<u64, Vec<NodeIdx>>, code: &str) -> usize {
+fn sole_slots(root: &Root, asked: &Asked<'_>, groups: &Groups, code: &str) -> usize {
     let of_code = |mask: u64| asked.masks.requirements(mask).all(|(_, r)| r.reason.code.as_str() == code);
-    let nodes = groups.iter().filter(|(mask, _)| of_code(**mask)).flat_map(|(_, nodes)| nodes);
+    let nodes = groups.iter().filter(|((mask, _), _)| of_code(*mask)).flat_map(|(_, nodes)| nodes);
     let spec = &asked.record.pod.spec;
     let columns = root.cluster.columns();
     let lacking = |mask: u64| -> Vec<Name> {
@@ -204,7 +200,7 @@ pub(super) fn nearest(
             body.feasible_nodes += 1;
             continue;
         }
-        let has_static = asked.masks.requirements(mask).any(|(_, r)| is_static(r));
+        let has_static = asked.masks.fixed_of(*node) != 0;
         nodes.push((distance(&asked, *node, mask), has_static, &asked.cluster.slot(*node).name, *node));
     }
     nodes.sort_unstable();
@@ -213,7 +209,7 @@ pub(super) fn nearest(
         body.nodes.push(NearNode {
             node: name.to_string(),
             distance: distance as f64 / 1000.0,
-            failed: all_failed(&asked.masks, mask),
+            failed: all_failed(&asked.masks, mask, asked.masks.fixed_of(node)),
             shortfalls: shortfalls(&asked, node, mask),
             would_free: if has_static { None } else { would_free(root, &asked, node, now) },
         });
@@ -223,8 +219,9 @@ pub(super) fn nearest(
 
 /// Returns how far a node is from taking the pod, in thousandths.
 pub(super) fn distance(asked: &Asked<'_>, node: NodeIdx, mask: u64) -> u64 {
-    let of = |(_, requirement): (usize, &Requirement)| {
-        let weight = if is_static(requirement) { 2000 } else { 1000 };
+    let fixed = asked.masks.fixed_of(node);
+    let of = |(bit, requirement): (usize, &Requirement)| {
+        let weight = if fixed & (1 << bit) != 0 { 2000 } else { 1000 };
         let missing = missing(asked, node, requirement).map_or(0, |(requested, available)| {
             let lacking = u128::try_from(requested - available).unwrap_or(0) * 1000;
             u64::try_from(lacking / requested.max(1) as u128).unwrap_or(u64::MAX / 4)

@@ -8,7 +8,7 @@
 //! authentication, therefore no address but loopback.
 //!
 //! A request passes `listen` (socket) → `edge` (id, panics, log) → `endpoint` (method, parameters) →
-//! `read`, `flags`, `health` or `standard`.
+//! `read`, `flags`, `health` or `standard`. `page` is what a browser gets at `/`.
 
 mod body;
 mod docs;
@@ -20,6 +20,7 @@ mod health;
 mod listen;
 mod openapi;
 mod operation;
+mod page;
 mod params;
 mod patient;
 mod pool;

@@ -15,6 +15,7 @@ use super::docs;
 use super::endpoint::{Endpoint, answer};
 use super::error::Failure;
 use super::operation::{Answer, Content, Operation};
+use super::page;
 use super::params::Location;
 use super::pool::Pool;
 
@@ -69,8 +70,8 @@ pub(super) const SERVICES: &str = "/apis/v1/__services__";
 const DOCUMENT: &str = "/openapi.json";
 
 pub(super) fn operations() -> Vec<Operation> {
-    vec![
-        index(),
+    let mut all = page::operations();
+    all.extend([
         services(),
         document(),
         version(),
@@ -79,11 +80,8 @@ pub(super) fn operations() -> Vec<Operation> {
         resource_metrics(),
         docs::page_operation(),
         docs::file_operation(),
-    ]
-}
-
-fn index() -> Operation {
-    Operation::standard(INDEX, "about", "The main endpoints, one per line", Content::PLAIN)
+    ]);
+    all
 }
 
 fn services() -> Operation {
@@ -137,11 +135,10 @@ pub(super) struct Standard<'a> {
 impl Standard<'_> {
     pub(super) fn endpoints(self) -> Vec<Endpoint> {
         const JSON: &str = "application/json";
-        const TEXT: &str = "text/plain; charset=utf-8";
-        let index_page = index_page(self.operations, &self.version.git_version);
+        let list = index_page(self.operations, &self.version.git_version);
         let version_body = serde_json::to_vec(&self.version).unwrap_or_default();
-        vec![
-            Endpoint::fixed(index(), TEXT, index_page.into()),
+        let mut all = page::endpoints(list);
+        all.extend([
             Endpoint::fixed(services(), JSON, self.services),
             Endpoint::fixed(document(), JSON, self.document),
             Endpoint::fixed(version(), JSON, version_body.into()),
@@ -150,7 +147,8 @@ impl Standard<'_> {
             rendered(resource_metrics(), self.resource_metrics, self.pool),
             docs::page(),
             docs::file(),
-        ]
+        ]);
+        all
     }
 }
 

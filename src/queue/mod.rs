@@ -5,12 +5,13 @@
 //! is a table ([`Listening`]), and what they say about one is asked through a closure ([`Queue::wake`]).
 //!
 //! `moves` has what moves a unit, `gangs` what is particular to units of many pods, `groups` finds refused units by event, `events` remembers what they were
-//! asked about, `limits` says how long a backoff takes.
+//! asked about, `limits` says how long a backoff takes, `line` who is ahead of whom.
 
 mod events;
 mod gangs;
 mod groups;
 mod limits;
+mod line;
 mod listening;
 mod moves;
 mod order;
@@ -22,6 +23,7 @@ use std::time::Duration;
 pub use events::{EVENTS_KEPT, EventLog, EventObject, SeenEvent, WakeReason, WokenBy};
 pub use groups::WakeGroup;
 pub use limits::QueueLimits;
+pub use line::Turn;
 pub use listening::Listening;
 pub use moves::Happened;
 pub use order::OrderKey;

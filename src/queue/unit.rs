@@ -168,6 +168,11 @@ impl Unit {
         }
     }
 
+    /// Whether a plugin refused it, or a member of it.
+    pub fn is_refused_by(&self, plugin: usize) -> bool {
+        self.refused_by.contains(plugin) || self.waits.iter().any(|(way, _)| way.refused_by.contains(plugin))
+    }
+
     /// Returns the groups it waits in while unschedulable, and the pod that is asked about in each.
     pub(super) fn wake_groups(&self) -> SmallVec<[(WakeGroup, PodId); 1]> {
         if self.waits.is_empty() {

@@ -50,13 +50,16 @@ pub fn node_name(i: usize) -> Name {
 pub fn empty_cluster() -> Cluster {
     let derived = pellucid::plugins::registry().iter().filter_map(|f| f.derived_state()).collect();
     let mut cluster = Cluster::new(7, [SCHEDULER.into()], derived);
-    // A selector over every label of pods, so that a spec can be asked about without being in the state.
+    cluster.apply_object(Arc::new(reads_all_labels()), &mut Vec::new());
+    cluster
+}
+
+/// A selector over every label of pods, so that a spec can be asked about without being in the state.
+pub fn reads_all_labels() -> Object {
     let requirements = POD_LABELS.map(|key| requirement_of(key, Operator::Exists, &[]));
     let selector = Some(LabelSelector::new(requirements));
-    let service =
-        Workload { namespace: "elsewhere".into(), name: "reads-all".into(), selector, replicas: None };
-    cluster.apply_object(Arc::new(Object::Service(service)), &mut Vec::new());
-    cluster
+    let (namespace, name) = ("elsewhere".into(), "reads-all".into());
+    Object::Service(Workload { namespace, name, selector, replicas: None })
 }
 
 /// Nodes and pods, from which a cluster is made.

@@ -293,11 +293,16 @@ impl Running {
         }
     }
 
+    /// Returns `/metrics`.
+    pub fn metrics(&self) -> String {
+        crate::client::get(self.instance.address, "/metrics").text().to_owned()
+    }
+
     /// Returns the value of a sample of `/metrics`, written with its labels.
     pub fn metric(&self, sample: &str) -> f64 {
-        let reply = crate::client::get(self.instance.address, "/metrics");
-        let line = reply.text().lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
-        let line = line.unwrap_or_else(|| panic!("no sample {sample} in {}", reply.text()));
+        let text = self.metrics();
+        let line = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
+        let line = line.unwrap_or_else(|| panic!("no sample {sample} in {text}"));
         line.trim().parse().expect("a number")
     }
 

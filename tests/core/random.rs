@@ -337,6 +337,7 @@ fn unreadable(pod: &Pod) -> Quarantined {
         name: pod.key.name.clone(),
         uid: pod.uid.clone(),
         scheduler_name: Some(pod.scheduler_name.clone()),
+        is_bound: pod.node_name.is_some(),
         field: "spec".into(),
         value: "?".into(),
         problem: "not an object".into(),

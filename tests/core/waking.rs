@@ -122,6 +122,7 @@ fn unreadable(p: &Pod) -> Quarantined {
         name: p.key.name.clone(),
         uid: p.uid.clone(),
         scheduler_name: Some(p.scheduler_name.clone()),
+        is_bound: p.node_name.is_some(),
         field: "spec.containers[0].resources.requests.cpu".into(),
         value: "lots".into(),
         problem: "not a quantity".into(),

@@ -5,7 +5,7 @@ use std::io::Write;
 use pellucid::http::Limits;
 use serde_json::{Value, json};
 
-use crate::client::{connect, put, raw, read};
+use crate::client::{connect, put, raw, read, request};
 use crate::site::{Site, parts};
 
 #[test]
@@ -102,6 +102,49 @@ fn everything_served_is_listed() {
     assert_eq!(site.get("/metrics").header("content-type"), pellucid::http::OPENMETRICS);
     assert_eq!(site.get("/version").json()["gitVersion"], "v0.1.0");
     assert_eq!(site.get("/configz").json()["kubescheduler.config.k8s.io"]["parallelism"], 16);
+}
+
+#[test]
+fn a_browser_gets_a_page_and_everybody_else_the_list() {
+    let site = Site::new();
+    let browser = "Accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.8\r\n";
+    let page = request(site.address, "GET", "/", browser);
+    assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
+    assert!(page.text().starts_with("<!doctype html>"));
+    for accept in ["", "Accept: */*\r\n", "Accept: text/html;q=0, */*\r\n"] {
+        let list = request(site.address, "GET", "/", accept);
+        assert_eq!(list.header("content-type"), "text/plain; charset=utf-8", "{accept}");
+        assert_eq!((list.header("vary"), list.header("cache-control")), ("Accept", "no-store"));
+    }
+    let policy = page.header("content-security-policy");
+    assert!(policy.starts_with("default-src 'self';") && !policy.contains("unsafe"), "{policy}");
+    assert_eq!((page.header("vary"), page.header("cache-control")), ("Accept", "no-cache"));
+    let parts: Vec<&str> =
+        page.text().split("\"/ui/").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert!(parts.len() > 3, "{parts:?}");
+    for (part, kind) in parts.into_iter().map(|part| (part, part.rsplit('.').next())) {
+        let reply = site.get(&format!("/ui/{part}"));
+        let wanted = match kind {
+            Some("js") => "text/javascript; charset=utf-8",
+            Some("css") => "text/css; charset=utf-8",
+            _ => "image/svg+xml",
+        };
+        assert_eq!((reply.status, reply.header("content-type")), (200, wanted), "{part}");
+        assert_eq!(reply.header("content-security-policy"), policy);
+        let tag = reply.header("etag");
+        assert!(tag.len() > 10 && tag.starts_with('"'), "{tag}");
+        for known in [tag.to_owned(), format!("\"other\", W/{tag}"), "*".to_owned()] {
+            let again =
+                request(site.address, "GET", &format!("/ui/{part}"), &format!("If-None-Match: {known}\r\n"));
+            assert_eq!((again.status, again.body.len(), again.header("etag")), (304, 0, tag), "{known}");
+        }
+        let other = request(site.address, "GET", &format!("/ui/{part}"), "If-None-Match: \"other\"\r\n");
+        assert_eq!(other.status, 200);
+    }
+    for path in ["/ui/mod.rs", "/ui/index.html", "/ui/..%2fmod.rs", "/ui/none.js"] {
+        let refused = site.get(path);
+        assert_eq!((refused.status, refused.json()["code"].as_str()), (404, Some("UnknownPath")), "{path}");
+    }
 }
 
 fn templated(path: &str) -> String {

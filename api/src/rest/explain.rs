@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Meta;
+use super::contrast::Contrast;
 use super::gang_explain::PodGang;
 use super::suggestions::Exhaustive;
 
@@ -66,7 +67,7 @@ pub struct NodeGroup {
 pub struct PlacementBody {
     /// Node.
     pub node: String,
-    /// Stage of the pod now.
+    /// Stage of the pod now; `pending` for a pod that would be placed there.
     pub stage: String,
     /// Total score; absent when only one node was feasible or others placed the pod.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,7 +92,8 @@ pub struct PodExplanation {
     pub uid: String,
     /// Scheduler name.
     pub profile: String,
-    /// `placed`, `refused`, `gated`, `waiting` (not yet tried), `quarantined` or `foreign`.
+    /// `placed`, `refused`, `gated`, `waiting` (not yet tried), `quarantined` or `foreign`; with `refresh` also `fits` (a
+    /// cycle would place it now).
     pub verdict: String,
     /// The verdict in a sentence.
     pub summary: String,
@@ -125,6 +127,9 @@ pub struct PodExplanation {
     /// Where it is, when it is placed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<PlacementBody>,
+    /// A comparison of its node, or of the one it would go to, with another one (`versus=`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub versus: Option<Contrast>,
     /// The gang it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gang: Option<PodGang>,

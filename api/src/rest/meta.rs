@@ -21,19 +21,21 @@ pub struct Meta {
     pub snapshot_generation: u64,
     /// Whether the instance that answered is the one that schedules.
     pub leader: bool,
-    /// The state has moved on since the decision in a way that may change it.
+    /// The state has moved on since the decision in a way that may change it: a node, or the pods on one. Other objects, such
+    /// as volumes, are not looked at for this. `refresh=true` asks anew.
     #[serde(default)]
     pub stale: bool,
     /// The answer was computed anew for this request instead of being taken from the record.
     #[serde(default)]
     pub refreshed: bool,
-    /// The unit whose verdict this one shares, as `namespace/name`.
+    /// The pod whose verdict this one shares, as `namespace/name`: it is alike, was tried before, and nothing had changed
+    /// in between, so the account of the nodes was taken over. Of several the first that still waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherited_from: Option<String>,
     /// Part of the record had been pushed out by newer ones.
     #[serde(default)]
     pub truncated: bool,
-    /// What it cost to make this body, in microseconds.
+    /// What it cost to make this body, in microseconds, on a thread of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
 }

@@ -3,12 +3,15 @@
 //! No I/O and no rendering here; a type says what a body holds, the rooms that own the facts fill it in,
 //! and the HTTP edge serves it. Field names are camelCase and, where they exist, Kubernetes' own or Koordinator's.
 
+pub mod contrast;
 mod error;
 pub mod explain;
 pub mod gang_explain;
 pub mod gangs;
 mod meta;
+pub mod node_explain;
 pub mod nodes;
+pub mod pending;
 pub mod plugins;
 pub mod preemption;
 pub mod profiles;

@@ -73,12 +73,60 @@ pub struct QueueCounts {
     pub in_flight: usize,
 }
 
+/// A unit that is taken before another one.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UnitAhead {
+    /// Key of the unit.
+    pub key: String,
+    /// The gang group, when the unit is one: the key of its first gang.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gang: Option<String>,
+    /// Stage: active or backoff.
+    pub stage: String,
+    /// Priority.
+    pub priority: i32,
+    /// Scheduler name of its profile.
+    pub profile: String,
+    /// Number of its pods.
+    pub size: usize,
+    /// What its pods request together, in base units: thousandths of a core, bytes.
+    pub request: AheadRequest,
+    /// Attempts so far.
+    pub attempts: u32,
+}
+
+/// What the pods of a unit request together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AheadRequest {
+    /// Thousandths of a core.
+    pub cpu: i64,
+    /// Bytes.
+    pub memory: i64,
+}
+
 /// `GET /apis/v1/queue`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Queue {
     /// What state this was read from.
     pub meta: Meta,
+    /// Key of the unit that `?position=` asked about; for a member of a gang that of its group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// Its stage: active, backoff, unschedulable or gated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<String>,
+    /// Number of units ahead of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<usize>,
+    /// What the position means for a unit in its stage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position_meaning: Option<String>,
+    /// The units that are taken before it if nothing else happens, in their order. Units that wait for an event
+    /// or for their gates are ahead of nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ahead: Option<Vec<UnitAhead>>,
     /// Counts.
     pub counts: QueueCounts,
     /// Every pending unit, by stage and then in the order in which it will be taken.

@@ -35,7 +35,7 @@ pub struct TaintOf {
     pub effect: Option<String>,
 }
 
-/// An empty copy of a node.
+/// An empty copy of a node, open for pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CopyNode {

@@ -26,7 +26,7 @@ pub enum Target {
 pub enum Edit {
     /// A node is added, or becomes this one.
     ApplyNode(Arc<Node>),
-    /// An empty node like one that is there.
+    /// An empty node like one that is there, open for pods.
     CopyNode {
         /// The node that is copied, without its pods.
         node: Name,
@@ -144,10 +144,7 @@ impl Edit {
                 Ok(())
             }),
             Self::Uncordon(name) => node(name, &|node| {
-                node.unschedulable = false;
-                // The node controller takes it away with the field.
-                let is_cordon = |t: &Taint| &*t.key == "node.kubernetes.io/unschedulable";
-                node.taints = node.taints.iter().filter(|t| !is_cordon(t)).cloned().collect();
+                open(node);
                 Ok(())
             }),
             Self::LabelNode { node: name, key, value } => node(name, &|node| {
@@ -236,7 +233,7 @@ fn find_node<'c>(cluster: &'c Cluster, name: &Name) -> Result<(NodeIdx, &'c Arc<
     idx.ok_or_else(|| error(name, "there is no such node"))
 }
 
-/// A copy has the labels and taints of its model, but for the one that names the machine.
+/// A copy has the labels and taints of its model, but for the label that names the machine, and is not cordoned.
 fn copy_node(cluster: &Cluster, like: &Name, name: &Name) -> Result<Vec<Input>, EditError> {
     let (_, known) = find_node(cluster, like)?;
     if cluster.find_node(name).is_some_and(|idx| cluster.node(idx).is_some()) {
@@ -245,7 +242,15 @@ fn copy_node(cluster: &Cluster, like: &Name, name: &Name) -> Result<Vec<Input>, 
     let mut node = Node::clone(known);
     (node.name, node.uid) = (name.clone(), Arc::from(format!("copy of {like}")));
     node.labels = node.labels.with("kubernetes.io/hostname".into(), name.clone());
+    open(&mut node);
     Ok(vec![Input::NodeApplied(Arc::new(node))])
+}
+
+/// Lets pods onto a node. The node controller takes the taint away with the field.
+fn open(node: &mut Node) {
+    node.unschedulable = false;
+    let is_cordon = |t: &Taint| &*t.key == "node.kubernetes.io/unschedulable";
+    node.taints = node.taints.iter().filter(|t| !is_cordon(t)).cloned().collect();
 }
 
 /// Returns the pods of a target that are not placed, by name.

@@ -24,7 +24,13 @@ pub(super) fn conflicts(masks: &Masks, nodes: &[NodeIdx]) -> Vec<Conflict> {
     let distinct: BTreeSet<u64> = nodes.iter().map(|node| masks.of(*node)).collect();
     let sets = hitting_sets(&distinct.into_iter().collect::<Vec<_>>());
     let conflict = |set: u64| {
-        let mut requirements: Vec<_> = masks.requirements(set).map(|(_, r)| failed(r)).collect();
+        // Static where no node could be mended by removing pods.
+        let is_static = |bit: usize| {
+            let blocked = |node: &&NodeIdx| masks.of(**node) & (1 << bit) != 0;
+            nodes.iter().filter(blocked).all(|node| masks.fixed_of(*node) & (1 << bit) != 0)
+        };
+        let mut requirements: Vec<_> =
+            masks.requirements(set).map(|(bit, r)| failed(r, is_static(bit))).collect();
         requirements.sort();
         let texts: Vec<String> = requirements
             .iter()

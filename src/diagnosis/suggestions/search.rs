@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::parts::{Part, Side, copy_node, relax, remove_gates};
-use crate::cluster::Cluster;
-use crate::cycle::exhaustive::{Requirement, masks_of_pod_on};
+use crate::cluster::{Cluster, PodRecord};
+use crate::cycle::exhaustive::{Masks, Requirement, masks_of_pod_on};
 use crate::cycle::whatif::{Aside, Edit, Fate, Target};
 use crate::diagnosis::requirements::{Asked, distance};
 use crate::diagnosis::root::Root;
-use crate::framework::Code;
 use crate::model::{Name, NodeIdx, Now, PodKey};
 use pellucid_api::reason::ReasonCode;
 
@@ -166,7 +165,7 @@ impl Search<'_> {
                 other => other,
             };
             let reason = crate::framework::Reason { code, subject: reason.subject.clone() };
-            let requirement = Requirement { plugin: cause.plugin, code: cause.code, reason };
+            let requirement = Requirement { plugin: cause.plugin, reason };
             super::parts::of_pod(self.asked, &self.of, *node, &requirement).map(|part| vec![part])
         });
         parts.collect()
@@ -194,7 +193,7 @@ impl Search<'_> {
     /// Relaxes what a node fails, until it fails nothing.
     fn repaired(&self, node: NodeIdx, side: Side, base: &[Part]) -> Option<Vec<Part>> {
         let mut parts = base.to_vec();
-        let mut open = requirements(self.asked, self.asked.masks.of(node));
+        let mut open = requirements(&self.asked.masks, node);
         let mut record = self.asked.record.clone();
         let mut cluster = self.asked.cluster.fork();
         for _ in 0..MOST_ROUNDS {
@@ -214,10 +213,9 @@ impl Search<'_> {
     }
 
     /// What pods cannot mend goes first: then it can be seen which pods are in the way.
-    fn round(&self, asked: &Asked<'_>, node: NodeIdx, side: Side, open: &[Requirement]) -> Option<Vec<Part>> {
-        let is_static = |r: &&Requirement| r.code == Code::UnschedulableAndUnresolvable;
-        let fixed: Vec<&Requirement> = open.iter().filter(is_static).collect();
-        let first = if fixed.is_empty() { open.iter().collect() } else { fixed };
+    fn round(&self, asked: &Asked<'_>, node: NodeIdx, side: Side, open: &[Open]) -> Option<Vec<Part>> {
+        let has_fixed = open.iter().any(|(_, is_fixed)| *is_fixed);
+        let first = open.iter().filter(|(_, is_fixed)| *is_fixed || !has_fixed).map(|(r, _)| r);
         let mut parts: Vec<Part> = Vec::new();
         for requirement in first {
             for part in relax(asked, &self.of, node, requirement, side)? {
@@ -236,20 +234,13 @@ impl Search<'_> {
         if asked.masks.pod.is_some() {
             return Vec::new();
         }
-        let mut nodes: Vec<_> = asked
-            .cluster
-            .by_name()
-            .iter()
-            .map(|node| {
-                let fixed = asked.masks.requirements(asked.masks.of(*node));
-                let fixed = fixed.filter(|(_, r)| {
-                    r.code == Code::UnschedulableAndUnresolvable
-                        && r.reason.code != ReasonCode::NodeUnschedulable
-                });
-                let cpu = asked.cluster.node(*node).map_or(0, |n| n.allocatable.milli_cpu);
-                (fixed.count(), std::cmp::Reverse(cpu), &asked.cluster.slot(*node).name, *node)
-            })
-            .collect();
+        let key = |node: &NodeIdx| {
+            let fixed = asked.masks.requirements(asked.masks.fixed_of(*node));
+            let fixed = fixed.filter(|(_, r)| r.reason.code != ReasonCode::NodeUnschedulable).count();
+            let cpu = asked.cluster.node(*node).map_or(0, |n| n.allocatable.milli_cpu);
+            (fixed, std::cmp::Reverse(cpu), &asked.cluster.slot(*node).name, *node)
+        };
+        let mut nodes: Vec<_> = asked.cluster.by_name().iter().map(key).collect();
         nodes.sort_unstable();
         nodes.into_iter().take(2).map(|(.., name, _)| name.clone()).collect()
     }
@@ -261,18 +252,17 @@ fn by_cost(parts: &[Part]) -> Vec<usize> {
     order
 }
 
-fn requirements(asked: &Asked<'_>, mask: u64) -> Vec<Requirement> {
-    asked.masks.requirements(mask).map(|(_, requirement)| requirement.clone()).collect()
+/// A requirement that a node fails, and whether removing pods could not mend it.
+type Open = (Requirement, bool);
+
+fn requirements(masks: &Masks, node: NodeIdx) -> Vec<Open> {
+    let fixed = masks.fixed_of(node);
+    let open = masks.requirements(masks.of(node));
+    open.map(|(bit, requirement)| (requirement.clone(), fixed & (1 << bit) != 0)).collect()
 }
 
-fn still_failed(
-    cluster: &mut Cluster,
-    asked: &Asked<'_>,
-    record: &crate::cluster::PodRecord,
-    node: NodeIdx,
-) -> Vec<Requirement> {
-    let masks = masks_of_pod_on(cluster, asked.profile, (asked.id, &record.pod.spec), &[node]);
-    masks.requirements(masks.of(node)).map(|(_, requirement)| requirement.clone()).collect()
+fn still_failed(cluster: &mut Cluster, asked: &Asked<'_>, record: &PodRecord, node: NodeIdx) -> Vec<Open> {
+    requirements(&masks_of_pod_on(cluster, asked.profile, (asked.id, &record.pod.spec), &[node]), node)
 }
 
 /// Returns a copy of the state with a change; `None` when it cannot be made.

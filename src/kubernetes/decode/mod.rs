@@ -54,6 +54,7 @@ fn quarantined(
         name: text(meta.map(|m| &m.name)).unwrap_or_else(|| "".into()),
         uid: text(meta.map(|m| &m.uid)).unwrap_or_else(|| "".into()),
         scheduler_name,
+        is_bound: false,
         field: fault.field.into(),
         value: fault.value.into(),
         problem: fault.problem.into(),

@@ -53,7 +53,8 @@ pub(in crate::kubernetes) fn pod(slim: &SlimPod) -> Result<Pod, Quarantined> {
         let body = slim.body.good();
         let spec = body.and_then(|b| b.spec.good());
         let scheduler = spec.and_then(|s| s.scheduler_name.good()).cloned();
-        quarantined("Pod", body.and_then(|b| b.metadata.good()), scheduler, fault)
+        let is_bound = spec.and_then(|s| s.node_name.good()).is_some_and(|name| !name.is_empty());
+        Quarantined { is_bound, ..quarantined("Pod", body.and_then(|b| b.metadata.good()), scheduler, fault) }
     })
 }
 

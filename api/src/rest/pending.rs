@@ -1,0 +1,64 @@
+//! `/apis/v1/summary/pending`: how many pods wait, by what keeps them.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Meta;
+
+/// The pods that are alike in every dimension that was asked for. Dimensions that were not are absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingRow {
+    /// Code of the reason that keeps them, each pod's first: what concerns the pod, else what refuses most nodes. One of
+    /// the registry (`/apis/v1/reasons`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// The plugin that gave the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<String>,
+    /// The resource that the reason is about; empty when it is about none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource: Option<String>,
+    /// Who can usually resolve the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolver: Option<String>,
+    /// Namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// `spec.schedulerName`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// Where they stand: active, backoff, unschedulable, gated, in-flight (placed, not confirmed) or quarantined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<String>,
+    /// Gang, `namespace/name`; empty for pods of none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gang: Option<String>,
+    /// Priority.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i32>,
+    /// Number of pods.
+    pub pods: usize,
+    /// Number of units of the queue that they are in: a gang that is planned as one is one. A unit whose pods are in
+    /// several rows counts in each.
+    pub units: usize,
+    /// The most nodes that refuse one of the pods for the reason.
+    pub nodes: usize,
+    /// Pods times nodes: the sum over the pods of how many nodes refuse each for the reason.
+    pub occurrences: usize,
+}
+
+/// `GET /apis/v1/summary/pending`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingSummary {
+    /// What state this was read from.
+    pub meta: Meta,
+    /// The dimensions of the rows.
+    pub by: Vec<String>,
+    /// Number of pods: the sum of the rows'. They are the pods of our profiles that the API server shows as Pending and
+    /// without a node, but for those that are being deleted.
+    pub total_pending: usize,
+    /// Rows, those with most pods first.
+    pub rows: Vec<PendingRow>,
+}

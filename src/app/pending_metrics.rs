@@ -1,0 +1,44 @@
+//! Metrics of what waits: pods by queue stage and by reason, read from the published root when somebody scrapes.
+
+use std::collections::BTreeMap;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use crate::diagnosis::Root;
+use crate::diagnosis::pending::{pods_by_stage, waiting};
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct QueueLabels {
+    queue: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ReasonLabels {
+    code: &'static str,
+    profile: String,
+}
+
+/// Registers them.
+pub(super) fn state(root: &Root, registry: &mut Registry) {
+    let pending: Family<QueueLabels, Gauge> = Family::default();
+    for (queue, n) in pods_by_stage(root) {
+        pending.get_or_create_owned(&QueueLabels { queue }).set(n as i64);
+    }
+    registry.register("scheduler_pending_pods", "Pending pods by queue, a gang by its members", pending);
+    let mut counts: BTreeMap<(&'static str, &str), i64> = BTreeMap::new();
+    for pod in waiting(root) {
+        *counts.entry((pod.code.as_str(), pod.profile)).or_default() += 1;
+    }
+    let reasons: Family<ReasonLabels, Gauge> = Family::default();
+    for ((code, profile), n) in counts {
+        reasons.get_or_create_owned(&ReasonLabels { code, profile: profile.to_owned() }).set(n);
+    }
+    registry.register(
+        "pellucid_pending_reasons",
+        "Pods without a node by the reason that keeps them, each once; /apis/v1/summary/pending has more",
+        reasons,
+    );
+}

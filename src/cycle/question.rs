@@ -1,0 +1,171 @@
+//! Questions about single pods, answered on a copy of a published state: what a cycle would say now.
+//!
+//! The same rows, the same two passes for nominations, the same choice as in `scheduler`. Nothing is placed: Reserve, Permit and
+//! PostFilter are not asked. A member of a gang is asked about alone.
+
+use std::sync::Arc;
+
+use super::chain::PluginTally;
+use super::decision::{Decision, Placement};
+use super::inputs::gated;
+use super::nominations::{Asker, How, Who};
+use super::rows::{Rows, Subject};
+use super::search::Scored;
+use crate::cluster::state::Trial;
+use crate::cluster::{Cluster, ShapeId};
+use crate::framework::profile::Profile;
+use crate::framework::{Cause, View};
+use crate::model::collections::FxHashMap;
+use crate::model::time::NoProbe;
+use crate::model::{NodeIdx, Pod, PodId};
+
+/// What a node says to a pod.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// It passes all filters.
+    Takes,
+    /// It does not.
+    Refuses(Arc<Cause>),
+    /// Nobody looked: PreFilter left the node out.
+    LeftOut,
+    /// There is no such node any more, only pods that are still on it.
+    Gone,
+}
+
+impl Answer {
+    /// Returns the cause of a refusal.
+    pub fn cause(&self) -> Option<&Cause> {
+        match self {
+            Self::Refuses(cause) => Some(cause),
+            Self::Takes | Self::LeftOut | Self::Gone => None,
+        }
+    }
+
+    /// Whether the node takes the pod.
+    pub fn is_yes(&self) -> bool {
+        matches!(self, Self::Takes)
+    }
+
+    fn of(rows: &Rows, node: NodeIdx) -> Self {
+        if rows.is_absent(node) {
+            return Self::Gone;
+        }
+        if let Some(cause) = rows.refused_as_a_whole().or_else(|| rows.cause(node)) {
+            return Self::Refuses(Arc::new(cause.clone()));
+        }
+        if rows.is_feasible(node) { Self::Takes } else { Self::LeftOut }
+    }
+}
+
+/// One pod on a copy of the state, asked about all nodes.
+pub struct Question<'a> {
+    cluster: Cluster,
+    profile: &'a Profile,
+    pod: Arc<Pod>,
+    rows: Rows,
+    tally: Vec<PluginTally>,
+    decision: Decision,
+    /// Keeps a slot alive that the pod left as the last one. The copy is dropped, not undone.
+    _left: Option<Trial>,
+}
+
+impl<'a> Question<'a> {
+    /// Asks. A pod that has a place is taken off it first. `None`: there is no such pod. With
+    /// `percentageOfNodesToScore` the search starts at the first node, because where a cycle's would is not published.
+    pub fn ask(state: &Cluster, profile: &'a Profile, id: PodId) -> Option<Self> {
+        let record = state.pod(id)?;
+        let (pod, is_placed) = (record.pod.clone(), record.node.is_some());
+        let mut cluster = state.fork();
+        let left = is_placed.then(|| {
+            let trial = cluster.begin_trial();
+            cluster.release(id);
+            trial
+        });
+        let mut rows = Rows::default();
+        let mut tally = vec![PluginTally::default(); profile.plugins.len()];
+        {
+            let of = Subject { profile, view: View::new(&cluster), spec: &pod.spec, probe: &NoProbe };
+            rows.sync(&of, false, &mut tally);
+            rows.begin_attempt(&of, &mut tally);
+        }
+        let who = Who { profile, id, pod: &pod, how: How::Alone, probe: &NoProbe };
+        let own = Asker::new(who, &mut cluster, &mut tally).heed(&mut rows);
+        if own.is_some() {
+            // A cycle stops here; whoever asks about another node wants to know of it too.
+            Asker::new(who, &mut cluster, &mut tally).heed_others(&mut rows);
+        }
+        let of = Subject { profile, view: View::new(&cluster), spec: &pod.spec, probe: &NoProbe };
+        let decision = match own {
+            Some(node) => Decision::Place(Placement::nominated(node, of.view.nodes().len())),
+            None => rows.decide(&of, &mut 0, &mut tally),
+        };
+        Some(Self { cluster, profile, pod, rows, tally, decision, _left: left })
+    }
+
+    /// Returns what a cycle would decide.
+    pub fn decision(&self) -> &Decision {
+        &self.decision
+    }
+
+    /// Returns the state that was asked, without the pod.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Returns what one node says.
+    pub fn answer(&self, node: NodeIdx) -> Answer {
+        Answer::of(&self.rows, node)
+    }
+
+    /// Returns the feasible nodes with their scores, the best first.
+    pub fn scores(&mut self) -> Vec<Scored> {
+        let (profile, spec) = (self.profile, &self.pod.spec);
+        let of = Subject { profile, view: View::new(&self.cluster), spec, probe: &NoProbe };
+        if self.rows.refused_as_a_whole().is_some() {
+            return Vec::new();
+        }
+        self.rows.top(&of, usize::MAX, &mut self.tally)
+    }
+}
+
+/// Many pods on a copy of the state, asked about one node. Pods of one shape are asked once.
+pub struct NodeQuestion {
+    cluster: Cluster,
+    node: NodeIdx,
+    /// By profile and shape, and by the pod where that matters.
+    known: FxHashMap<(usize, ShapeId, Option<PodId>), Answer>,
+}
+
+impl NodeQuestion {
+    /// Begins.
+    pub fn new(state: &Cluster, node: NodeIdx) -> Self {
+        Self { cluster: state.fork(), node, known: FxHashMap::default() }
+    }
+
+    /// Asks about a pod that has no place. `None`: there is no such pod.
+    pub fn ask(&mut self, (number, profile): (usize, &Profile), id: PodId) -> Option<Answer> {
+        let record = self.cluster.pod(id)?;
+        let (pod, shape) = (record.pod.clone(), record.shape);
+        if let Some(refusal) = gated(profile, &pod) {
+            return refusal.pod_cause.map(|cause| Answer::Refuses(Arc::new(cause)));
+        }
+        // A pod does not make room for itself.
+        let is_nominee = self.cluster.nominator().of(id).is_some();
+        let key = (number, shape, is_nominee.then_some(id));
+        if let Some(known) = self.known.get(&key) {
+            return Some(known.clone());
+        }
+        let mut rows = Rows::default();
+        let mut tally = vec![PluginTally::default(); profile.plugins.len()];
+        {
+            let of = Subject { profile, view: View::new(&self.cluster), spec: &pod.spec, probe: &NoProbe };
+            rows.look_at(&of, self.node, &mut tally);
+            rows.begin_attempt(&of, &mut tally);
+        }
+        let who = Who { profile, id, pod: &pod, how: How::Alone, probe: &NoProbe };
+        Asker::new(who, &mut self.cluster, &mut tally).heed(&mut rows);
+        let answer = Answer::of(&rows, self.node);
+        self.known.insert(key, answer.clone());
+        Some(answer)
+    }
+}

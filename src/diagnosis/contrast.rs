@@ -1,0 +1,242 @@
+//! Why one node rather than another: worked out on a copy of the root, with the pod taken off its node.
+//!
+//! The state may have moved on since the decision, and then the answer may differ from it: `outcome` says so. What was
+//! recorded at the decision is in the score tables (flag `s`).
+
+use pellucid_api::rest::contrast::{Contrast, NodeRefusal, PluginGap, ScorePair, TieHashes};
+
+use super::explain::TIE_RULE;
+use super::meta::{of_root, rfc3339};
+use super::node_explain::{cause_of, find_node, profile_of};
+use super::root::Root;
+use crate::cluster::PodRecord;
+use crate::cycle::Placement;
+use crate::cycle::decision::{Decision, Outcome};
+use crate::cycle::question::{Answer, Question};
+use crate::cycle::rows::tie_order;
+use crate::cycle::search::Scored;
+use crate::framework::endpoint::ReadError;
+use crate::framework::profile::Profile;
+use crate::framework::{Cause, Code, View, bodies};
+use crate::model::{NodeIdx, Now, PodId, PodKey};
+
+/// What is compared.
+struct Sides<'r> {
+    root: &'r Root,
+    record: &'r PodRecord,
+    profile: &'r Profile,
+    chosen: Option<NodeIdx>,
+    versus: NodeIdx,
+    /// Whether the decision did not look at all nodes.
+    is_sampled: bool,
+}
+
+/// Compares a pod's node with another one; without a name with the one that would be next.
+pub(super) fn placement(
+    root: &Root,
+    (namespace, name): (&str, &str),
+    versus: Option<&str>,
+    now: Now,
+) -> Result<Contrast, ReadError> {
+    let key = PodKey::new(namespace, name);
+    let found = root.cluster.find_pod(&key).and_then(|id| Some((id, root.cluster.pod(id)?)));
+    let Some((id, record)) = found else {
+        let message = format!("pod {key} is not known: it does not exist, has ended, or cannot be read");
+        return Err(ReadError::NotFound { code: "PodNotFound", message });
+    };
+    contrast(root, id, record, versus, now)
+}
+
+/// The same for a pod that was looked up.
+pub(super) fn contrast(
+    root: &Root,
+    id: PodId,
+    record: &PodRecord,
+    versus: Option<&str>,
+    now: Now,
+) -> Result<Contrast, ReadError> {
+    let versus = versus.map(|name| find_node(root, name)).transpose()?;
+    let bad = |code, message| ReadError::BadRequest { code, message };
+    let profile = profile_of(root, record).map(|at| &*root.profiles[at]);
+    let question = profile.and_then(|profile| Some((profile, Question::ask(&root.cluster, profile, id)?)));
+    let Some((profile, mut question)) = question else {
+        let message =
+            format!("pod {} is of scheduler {}, not of ours", record.pod.key, record.pod.scheduler_name);
+        return Err(bad("NotOurPod", message));
+    };
+    let placement = match question.decision() {
+        Decision::Place(placement) => Some(*placement),
+        Decision::Refuse(_) => None,
+    };
+    let chosen = record.node.or(placement.map(|p| p.node));
+    let scores = question.scores();
+    let Some(versus) = versus.or_else(|| runner_up(root, &scores, chosen)) else {
+        let message = format!("there is no other node to compare with for pod {}", record.pod.key);
+        return Err(bad("NoOtherNode", message));
+    };
+    if chosen == Some(versus) {
+        let node = &root.cluster.slot(versus).name;
+        let message = format!("parameter `versus` names {node}, which is the node of pod {}", record.pod.key);
+        return Err(bad("SameNode", message));
+    }
+    let recorded = recorded(root, id, record);
+    let of_decision = if record.node.is_some() { recorded.as_ref().map(|(p, _)| *p) } else { placement };
+    let is_sampled = of_decision.is_some_and(|placement| is_sampled(profile, placement));
+    let sides = Sides { root, record, profile, chosen, versus, is_sampled };
+    let mut body = sides.compare(&question, &scores, now);
+    body.meta.decided_at = recorded.map(|(_, at)| at);
+    Ok(body)
+}
+
+/// Whether a decision left nodes out that might have taken the pod: it had enough, or the pod was nominated.
+fn is_sampled(profile: &Profile, placement: Placement) -> bool {
+    let is_some = (1..100).contains(&profile.percentage_of_nodes_to_score);
+    let is_nominated = placement.score.is_none() && placement.evaluated == 1;
+    placement.evaluated < placement.total && (is_some || is_nominated)
+}
+
+/// Returns the decision about a placed pod, and when it was taken.
+fn recorded(root: &Root, id: PodId, record: &PodRecord) -> Option<(Placement, String)> {
+    let verdict = root.verdicts.get(id.index())?.as_ref()?;
+    let Outcome::Placed { placement, node } = &verdict.outcome else { return None };
+    let is_there = record.node.is_some_and(|n| root.cluster.slot(n).name == *node);
+    is_there.then(|| (*placement, rfc3339(verdict.at.wall)))
+}
+
+/// Returns the best of the other nodes; when none takes the pod the first by name.
+fn runner_up(root: &Root, scores: &[Scored], chosen: Option<NodeIdx>) -> Option<NodeIdx> {
+    let others = scores.iter().map(|scored| scored.node).filter(|node| Some(*node) != chosen);
+    let by_name = root.cluster.by_name().iter().copied().filter(|node| Some(*node) != chosen);
+    others.chain(by_name).next()
+}
+
+impl Sides<'_> {
+    fn name(&self, node: NodeIdx) -> String {
+        self.root.cluster.slot(node).name.to_string()
+    }
+
+    fn compare(&self, question: &Question<'_>, scores: &[Scored], now: Now) -> Contrast {
+        let mut meta = of_root(self.root, now);
+        meta.refreshed = true;
+        let tie = |node: NodeIdx| self.root.cluster.slot(node).tie.to_string();
+        let mut body = Contrast {
+            meta,
+            namespace: self.record.pod.key.namespace.to_string(),
+            name: self.record.pod.key.name.to_string(),
+            chosen: self.chosen.map(|node| self.name(node)),
+            versus: self.name(self.versus),
+            basis: match (self.record.node, self.chosen) {
+                (Some(_), _) => "placed".into(),
+                (None, Some(_)) => "wouldBePlaced".into(),
+                (None, None) => "fitsNowhere".into(),
+            },
+            tie_rule: TIE_RULE.into(),
+            tie_hashes: self.chosen.map(|node| TieHashes { chosen: tie(node), versus: tie(self.versus) }),
+            reason: refusal(&question.answer(self.versus)),
+            chosen_reason: self.chosen.and_then(|node| refusal(&question.answer(node))),
+            ..Contrast::default()
+        };
+        let of = |node: NodeIdx| scores.iter().find(|scored| scored.node == node);
+        match (self.chosen.and_then(of), of(self.versus)) {
+            (Some(chosen), Some(versus)) => self.compare_scores(&mut body, chosen, versus),
+            (None, Some(_)) => {
+                body.outcome = "ChosenFilteredOut".into();
+                body.winner = Some(body.versus.clone());
+            }
+            (chosen, None) => {
+                body.outcome = "FilteredOut".into();
+                body.winner = chosen.and(body.chosen.clone());
+            }
+        }
+        body.summary = summary(&body);
+        body
+    }
+
+    fn compare_scores(&self, body: &mut Contrast, chosen: &Scored, versus: &Scored) {
+        let gap = chosen.total - versus.total;
+        let view = View::new(&self.root.cluster);
+        let is_first = tie_order(view, chosen.node, versus.node).is_lt();
+        let wins = |gap: i64| gap > 0 || (gap == 0 && is_first);
+        for (at, enabled) in self.profile.score.iter().enumerate() {
+            let of = |scored: &Scored| scored.shares[at].unwrap_or_default();
+            let ((raw_a, normal_a, weighted_a), (raw_b, normal_b, weighted_b)) = (of(chosen), of(versus));
+            let own = weighted_a - weighted_b;
+            body.plugins.push(PluginGap {
+                plugin: enabled.plugin.name().into(),
+                weight: enabled.weight,
+                skipped: chosen.shares[at].is_none(),
+                raw: ScorePair { chosen: raw_a, versus: raw_b },
+                normalized: ScorePair { chosen: normal_a, versus: normal_b },
+                weighted: ScorePair { chosen: weighted_a, versus: weighted_b },
+                gap: own,
+                decisive: wins(gap - own) != wins(gap),
+                opposing: own != 0 && (own > 0) != wins(gap),
+            });
+        }
+        body.plugins.sort_by(|a, b| b.gap.abs().cmp(&a.gap.abs()).then_with(|| a.plugin.cmp(&b.plugin)));
+        let named = |is: fn(&PluginGap) -> bool| {
+            body.plugins.iter().filter(|p| is(p)).map(|p| p.plugin.clone()).collect::<Vec<_>>()
+        };
+        (body.decisive, body.opposing) = (named(|p| p.decisive), named(|p| p.opposing));
+        body.total = Some(ScorePair { chosen: chosen.total, versus: versus.total });
+        body.total_gap = Some(gap);
+        let outcome = match wins(gap) {
+            true if gap > 0 => "LowerScore",
+            true => "TieBreak",
+            false if self.is_sampled => "NotSampled",
+            false => "HigherScore",
+        };
+        body.outcome = outcome.into();
+        body.winner = if wins(gap) { body.chosen.clone() } else { Some(body.versus.clone()) };
+    }
+}
+
+fn refusal(answer: &Answer) -> Option<NodeRefusal> {
+    let body = |cause: &Cause| NodeRefusal {
+        plugin: cause.plugin.into(),
+        code: Code::as_str(cause.code).into(),
+        reasons: cause.reasons.iter().map(bodies::reason).collect(),
+        message: cause.message(),
+    };
+    cause_of(answer).map(|cause| body(&cause))
+}
+
+fn summary(body: &Contrast) -> String {
+    let Contrast { versus, total_gap, .. } = body;
+    let message = |refusal: &Option<NodeRefusal>| refusal.as_ref().map_or("", |r| &r.message).to_owned();
+    let gap = total_gap.unwrap_or_default().abs();
+    let by = match body.decisive.as_slice() {
+        [] => String::new(),
+        plugins => format!(" Decisive: {}.", plugins.join(", ")),
+    };
+    let Some(chosen) = &body.chosen else {
+        return format!("The pod fits on no node now. {versus} does not take it: {}.", message(&body.reason));
+    };
+    match &*body.outcome {
+        "FilteredOut" => match body.chosen_reason {
+            None => format!("{versus} does not take the pod: {}.", message(&body.reason)),
+            Some(_) => format!(
+                "Neither takes the pod now. {versus}: {}. {chosen}: {}.",
+                message(&body.reason),
+                message(&body.chosen_reason)
+            ),
+        },
+        "ChosenFilteredOut" => {
+            format!("{chosen} would not take the pod any more: {}.", message(&body.chosen_reason))
+        }
+        "LowerScore" => format!("{versus} scores {gap} less than {chosen}.{by}"),
+        "TieBreak" => {
+            format!("{versus} scores the same as {chosen}, which comes first by hash(seed, node name).{by}")
+        }
+        "NotSampled" => format!("{versus} would win, but not all nodes were looked at.{by}"),
+        _ if gap == 0 => {
+            format!(
+                "{versus} would win now by hash(seed, node name): the state has changed since the decision.{by}"
+            )
+        }
+        _ => format!(
+            "{versus} would win now, by {gap}: the state has changed since the decision, in which other pods were where \
+             they were then.{by}"
+        ),
+    }
+}

@@ -1,0 +1,186 @@
+//! The node's side: which pending pods a node takes, which it refuses and why, and what of it nobody can use.
+//!
+//! Asked on a copy of the root, with the filters of a cycle and both passes for nominations, pods of one shape once.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::node_explain::{AcceptedPod, NodeExplanation, RefusedPod, Stranded};
+
+use super::meta::of_root;
+use super::root::Root;
+use crate::cluster::{PodRecord, Stage};
+use crate::cycle::question::{Answer, NodeQuestion};
+use crate::framework::endpoint::ReadError;
+use crate::framework::{Cause, Code, Reason, bodies};
+use crate::model::quantity::format_amount;
+use crate::model::{Name, NodeIdx, Now, PodId};
+
+/// How many pods are asked about without `?limit=`.
+pub(super) const PODS_ASKED: usize = 1_000;
+/// How many at most.
+const PODS_MOST: usize = 10_000;
+
+/// Looks a node up that has an object.
+pub(super) fn find_node(root: &Root, name: &str) -> Result<NodeIdx, ReadError> {
+    let found = root.cluster.find_node(&Name::new(name)).filter(|node| root.cluster.node(*node).is_some());
+    found.ok_or_else(|| ReadError::NotFound {
+        code: "NodeNotFound",
+        message: format!("cannot find node {name}"),
+    })
+}
+
+/// Explains one node.
+pub(super) fn node(root: &Root, name: &str, limit: usize, now: Now) -> Result<NodeExplanation, ReadError> {
+    let node = find_node(root, name)?;
+    let mut pending: Vec<(PodId, &PodRecord)> =
+        root.cluster.pods().filter(|(_, record)| record.stage == Stage::Pending).collect();
+    let pending_total = pending.len();
+    pending.sort_by(|(_, a), (_, b)| {
+        b.pod.priority.cmp(&a.pod.priority).then_with(|| a.pod.key.cmp(&b.pod.key))
+    });
+    pending.truncate(limit.min(PODS_MOST));
+    let truncated = pending.len() < pending_total;
+    let mut meta = of_root(root, now);
+    (meta.refreshed, meta.truncated) = (true, truncated);
+    let mut body = NodeExplanation {
+        meta,
+        node: name.into(),
+        pending_considered: 0,
+        pending_total,
+        truncated,
+        free: super::node_views::free(root, node),
+        ..NodeExplanation::default()
+    };
+    let mut idle = Idle::of(root, node);
+    let mut question = NodeQuestion::new(&root.cluster, node);
+    for (id, record) in pending {
+        let Some(profile) = profile_of(root, record) else { continue };
+        let Some(answer) = question.ask((profile, &root.profiles[profile]), id) else { continue };
+        idle.count(record, &answer);
+        let (pod, gang) = (record.pod.key.to_string(), record.pod.member_of().map(ToString::to_string));
+        match answer {
+            Answer::Takes => body.accepts.push(AcceptedPod { pod, gang }),
+            answer => body.refuses.extend(cause_of(&answer).map(|cause| refused((pod, gang), &cause))),
+        }
+    }
+    body.pending_considered = body.accepts.len() + body.refuses.len();
+    body.stranded = idle.stranded();
+    Ok(body)
+}
+
+/// Returns the profile of a pod; in shadow mode all go by the first.
+pub(super) fn profile_of(root: &Root, record: &PodRecord) -> Option<usize> {
+    let own = root.profiles.iter().position(|p| p.scheduler_name == record.pod.scheduler_name);
+    own.or((root.shadow.is_some() && !root.profiles.is_empty()).then_some(0))
+}
+
+/// Returns why a node does not take a pod; `None`: it does.
+pub(super) fn cause_of(answer: &Answer) -> Option<Cow<'_, Cause>> {
+    let of_cycle = |code| {
+        let cause = Cause::new("Scheduler", Code::UnschedulableAndUnresolvable, Reason::of(code));
+        Some(Cow::Owned(cause))
+    };
+    match answer {
+        Answer::Takes => None,
+        Answer::Refuses(cause) => Some(Cow::Borrowed(cause)),
+        Answer::LeftOut => of_cycle(ReasonCode::NodeLeftOut),
+        Answer::Gone => of_cycle(ReasonCode::NodeGone),
+    }
+}
+
+fn refused((pod, gang): (String, Option<String>), cause: &Cause) -> RefusedPod {
+    RefusedPod {
+        pod,
+        gang,
+        plugin: cause.plugin.into(),
+        code: Code::as_str(cause.code).into(),
+        reasons: cause.reasons.iter().map(bodies::reason).collect(),
+        message: cause.message(),
+    }
+}
+
+/// What is free of a resource, and what became of the pods that ask for it.
+#[derive(Default)]
+struct Asked {
+    free: i64,
+    pods: usize,
+    is_used: bool,
+    /// Pods by what keeps them.
+    blocked: BTreeMap<String, usize>,
+}
+
+/// The free resources of a node, without `pods`: every pod asks for one of those.
+struct Idle(BTreeMap<Name, Asked>);
+
+impl Idle {
+    fn of(root: &Root, node: NodeIdx) -> Self {
+        let columns = root.cluster.columns();
+        let free = columns.offered().map(|r| (columns.name(r), columns.free(node, r)));
+        let free = free.filter(|(name, free)| *free > 0 && &**name != "pods");
+        Self(free.map(|(name, free)| (name, Asked { free, ..Asked::default() })).collect())
+    }
+
+    fn count(&mut self, record: &PodRecord, answer: &Answer) {
+        let list = &record.pod.spec.requests.list;
+        for (name, asked) in &mut self.0 {
+            let wanted = match &**name {
+                "cpu" => list.milli_cpu,
+                "memory" => list.memory,
+                "ephemeral-storage" => list.ephemeral_storage,
+                _ => list.scalar(name),
+            };
+            if wanted <= 0 {
+                continue;
+            }
+            asked.pods += 1;
+            match cause_of(answer) {
+                None => asked.is_used = true,
+                Some(cause) => asked.add(&cause),
+            }
+        }
+    }
+
+    fn stranded(self) -> Vec<Stranded> {
+        let stranded = self.0.into_iter().filter(|(_, asked)| asked.pods > 0 && !asked.is_used);
+        let body = |(resource, asked): (Name, Asked)| Stranded {
+            amount: asked.free,
+            text: format!("{} free", format_amount(&resource, asked.free)),
+            blocked_by: asked.blocked_by(&resource),
+            pods: asked.pods,
+            resource: resource.to_string(),
+        };
+        stranded.map(body).collect()
+    }
+}
+
+impl Asked {
+    /// Counts what keeps one pod. A pod may be kept by several things at once.
+    fn add(&mut self, cause: &Cause) {
+        let mut seen: Vec<String> = cause.reasons.iter().map(dimension).collect();
+        seen.sort();
+        seen.dedup();
+        for what in seen {
+            *self.blocked.entry(what).or_default() += 1;
+        }
+    }
+
+    /// Returns what keeps most pods; among equals rather something else than the resource itself.
+    fn blocked_by(&self, resource: &str) -> String {
+        let most = self.blocked.iter().max_by(|(a, n), (b, m)| {
+            let is_other = |what: &str| what != resource;
+            n.cmp(m).then_with(|| is_other(a).cmp(&is_other(b))).then_with(|| b.cmp(a))
+        });
+        most.map(|(what, _)| what.clone()).unwrap_or_default()
+    }
+}
+
+/// Returns the dimension that a reason is about.
+fn dimension(reason: &Reason) -> String {
+    match (reason.code, &reason.subject) {
+        (ReasonCode::InsufficientResource, Some(resource)) => resource.to_string(),
+        (ReasonCode::TooManyPods, _) => "pods".into(),
+        (code, _) => code.as_str().into(),
+    }
+}

@@ -1,0 +1,196 @@
+//! How many pods wait, by what keeps them.
+//!
+//! Each pending pod counts once, under its first reason: what concerns the pod as a whole, else what refuses most nodes. A pod
+//! that was not refused has a reason too (`NotTried`, `Placed`, `WaitingAtPermit`), so rows always add up to the pods
+//! that the API server shows as Pending and without a node. The reasons are those of the last attempts; nothing is asked anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::pending::{PendingRow, PendingSummary};
+
+use super::meta::of_root;
+use super::root::Root;
+use crate::cluster::input::Quarantined;
+use crate::cluster::{PodRecord, Stage};
+use crate::cycle::Refusal;
+use crate::cycle::decision::Outcome;
+use crate::framework::endpoint::ReadError;
+use crate::model::pod::PodPhase;
+use crate::model::{Now, PodId};
+use crate::queue::{QueueStage, UnitId};
+
+/// A pod that waits, and what keeps it.
+pub struct Waiting<'r> {
+    /// Its reason.
+    pub code: ReasonCode,
+    /// What the reason is about.
+    subject: &'r str,
+    plugin: &'static str,
+    namespace: &'r str,
+    /// `spec.schedulerName`.
+    pub profile: &'r str,
+    stage: &'static str,
+    gang: Option<String>,
+    priority: i32,
+    unit: Option<UnitId>,
+    /// How many nodes refuse it for the reason.
+    nodes: usize,
+}
+
+/// Iterates over all pending pods of our profiles.
+pub fn waiting(root: &Root) -> impl Iterator<Item = Waiting<'_>> {
+    let known = root.cluster.pods().filter(|(_, record)| waits(root, record));
+    let known = known.map(|(id, record)| of_pod(root, id, record));
+    let unreadable = root.cluster.quarantined().filter(|q| is_pending(root, q)).map(of_quarantined);
+    known.chain(unreadable)
+}
+
+/// Whether the API server shows a pod as Pending and without a node. Those placed by us show so until the watch says more.
+fn waits(root: &Root, record: &PodRecord) -> bool {
+    let pod = &record.pod;
+    let is_unbound = record.stage != Stage::Bound && pod.node_name.is_none();
+    is_unbound && pod.phase == PodPhase::Pending && !pod.deleting && root.cluster.is_ours(&pod.scheduler_name)
+}
+
+fn is_pending(root: &Root, object: &Quarantined) -> bool {
+    let is_ours = object.scheduler_name.as_ref().is_some_and(|name| root.cluster.is_ours(name));
+    object.kind == "Pod" && is_ours && !object.is_bound
+}
+
+fn of_pod<'r>(root: &'r Root, id: PodId, record: &'r PodRecord) -> Waiting<'r> {
+    let verdict = root.verdicts.get(id.index()).and_then(Option::as_ref);
+    let unit = root.queue.unit_of(id);
+    let outcome = verdict.map(|v| &v.outcome);
+    let (code, subject, nodes) = match (record.stage, outcome) {
+        (Stage::Waiting, _) => (ReasonCode::WaitingAtPermit, "", 0),
+        (stage, _) if stage.is_placed() => (ReasonCode::Placed, "", 0),
+        (_, Some(Outcome::Refused(refusal) | Outcome::Gated(refusal))) => key_reason(refusal),
+        _ => (ReasonCode::NotTried, "", 0),
+    };
+    Waiting {
+        code,
+        subject,
+        plugin: given_by(outcome, code),
+        namespace: &record.pod.key.namespace,
+        profile: &record.pod.scheduler_name,
+        stage: match unit.and_then(|id| root.queue.unit(id)) {
+            Some(unit) => unit.stage.as_str(),
+            None => QueueStage::InFlight.as_str(),
+        },
+        gang: record.pod.member_of().map(ToString::to_string),
+        priority: record.pod.priority,
+        unit,
+        nodes,
+    }
+}
+
+fn of_quarantined(object: &Quarantined) -> Waiting<'_> {
+    let code = ReasonCode::Unreadable;
+    Waiting {
+        code,
+        subject: &object.field,
+        plugin: code.entry().plugin,
+        namespace: &object.namespace,
+        profile: object.scheduler_name.as_deref().unwrap_or_default(),
+        stage: "quarantined",
+        gang: None,
+        priority: 0,
+        unit: None,
+        nodes: 0,
+    }
+}
+
+/// Returns the reason that stands for a refusal, what it is about, and how many nodes have it.
+fn key_reason(refusal: &Refusal) -> (ReasonCode, &str, usize) {
+    let largest = || refusal.groups.first().map(|group| &group.cause);
+    let Some(first) = refusal.pod_cause.as_ref().or_else(largest).and_then(|cause| cause.reasons.first())
+    else {
+        return (ReasonCode::NoNodes, "", 0);
+    };
+    let nodes = refusal.reasons().filter(|(reason, _)| *reason == first).map(|(_, count)| count).sum();
+    (first.code, first.subject.as_deref().unwrap_or_default(), nodes)
+}
+
+fn given_by(outcome: Option<&Outcome>, code: ReasonCode) -> &'static str {
+    let registered = code.entry().plugin;
+    let Some(Outcome::Refused(refusal) | Outcome::Gated(refusal)) = outcome else { return registered };
+    let causes = refusal.pod_cause.iter().chain(refusal.groups.iter().map(|group| &group.cause));
+    let of_code = causes.into_iter().find(|cause| cause.reasons.first().is_some_and(|r| r.code == code));
+    of_code.map_or(registered, |cause| cause.plugin)
+}
+
+/// The dimensions by which pods can be counted.
+const DIMENSIONS: [&str; 9] =
+    ["code", "plugin", "resource", "resolver", "namespace", "profile", "stage", "gang", "priority"];
+
+impl Waiting<'_> {
+    /// Returns the row it belongs to, without numbers.
+    fn row(&self, by: &[&str]) -> PendingRow {
+        let is_asked = |name: &str| by.contains(&name);
+        let text = |name: &str, value: &str| is_asked(name).then(|| value.to_owned());
+        // Subjects of other reasons are texts and lists without bound.
+        let resource = if self.code == ReasonCode::InsufficientResource { self.subject } else { "" };
+        PendingRow {
+            code: text("code", self.code.as_str()),
+            plugin: text("plugin", self.plugin),
+            resource: text("resource", resource),
+            resolver: text("resolver", self.code.entry().resolver.as_str()),
+            namespace: text("namespace", self.namespace),
+            profile: text("profile", self.profile),
+            stage: text("stage", self.stage),
+            gang: text("gang", self.gang.as_deref().unwrap_or_default()),
+            priority: is_asked("priority").then_some(self.priority),
+            ..PendingRow::default()
+        }
+    }
+}
+
+/// Rolls up by a list of dimensions with commas, by `code` when there is none.
+pub(super) fn summary(root: &Root, by: Option<&str>, now: Now) -> Result<PendingSummary, ReadError> {
+    let by = dimensions(by.unwrap_or("code"))?;
+    let mut rows: BTreeMap<PendingRow, (PendingRow, BTreeSet<UnitId>)> = BTreeMap::new();
+    let mut total_pending = 0;
+    for pod in waiting(root) {
+        let key = pod.row(&by);
+        let (row, units) = rows.entry(key.clone()).or_insert_with(|| (key, BTreeSet::new()));
+        total_pending += 1;
+        row.pods += 1;
+        // What is in no unit counts as one of its own.
+        row.units += usize::from(pod.unit.is_none_or(|unit| units.insert(unit)));
+        row.nodes = row.nodes.max(pod.nodes);
+        row.occurrences += pod.nodes;
+    }
+    let mut rows: Vec<PendingRow> = rows.into_values().map(|(row, _)| row).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.pods));
+    let by = by.into_iter().map(str::to_owned).collect();
+    Ok(PendingSummary { meta: of_root(root, now), by, total_pending, rows })
+}
+
+fn dimensions(by: &str) -> Result<Vec<&str>, ReadError> {
+    let mut all = Vec::new();
+    for name in by.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        if !DIMENSIONS.contains(&name) {
+            let known = DIMENSIONS.join(", ");
+            let shown: String = name.chars().take(100).collect();
+            let message =
+                format!("parameter `by` names the dimension `{shown}`, which is not known; known: {known}");
+            return Err(ReadError::BadRequest { code: "UnknownDimension", message });
+        }
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    Ok(all)
+}
+
+/// Counts the pods of the queue by stage, a gang by its members. Pods that are placed and not confirmed are in no stage.
+pub fn pods_by_stage(root: &Root) -> [(&'static str, usize); 4] {
+    let mut counts = ["active", "backoff", "unschedulable", "gated"].map(|stage| (stage, 0));
+    for (_, unit) in root.queue.units() {
+        if let Some((_, n)) = counts.iter_mut().find(|(stage, _)| *stage == unit.stage.as_str()) {
+            *n += unit.pods.len();
+        }
+    }
+    counts
+}

@@ -1,0 +1,88 @@
+//! `?refresh=true`: what a cycle would say of a waiting pod now, instead of what one said when it was tried.
+//!
+//! A pod that is held before the queue is not asked about, and a decision that placed a pod is history: both stay.
+
+use pellucid_api::rest::explain::{PlacementBody, PodExplanation};
+
+use super::explain::{TIE_RULE, add_refusal, group_body};
+use super::meta::{of_root, rfc3339};
+use super::nearest::nearest;
+use super::node_explain::profile_of;
+use super::root::Root;
+use crate::cluster::PodRecord;
+use crate::cycle::Placement;
+use crate::cycle::decision::Decision;
+use crate::cycle::question::Question;
+use crate::model::{Now, PodId};
+use crate::queue::{QueueStage, Unit};
+
+/// Asks anew and puts the answer in the place of the recorded one.
+pub(super) fn refresh(body: &mut PodExplanation, root: &Root, (id, record): (PodId, &PodRecord), now: Now) {
+    if record.node.is_some() {
+        return;
+    }
+    let mut meta = of_root(root, now);
+    (meta.refreshed, meta.decided_at) = (true, Some(rfc3339(now.wall)));
+    let unit = root.queue.unit_of(id).and_then(|unit| root.queue.unit(unit));
+    if unit.is_some_and(|unit| unit.stage == QueueStage::Gated) {
+        // Its gates were looked at when it last changed; nothing else could open them.
+        body.meta = meta;
+        return;
+    }
+    let profile = profile_of(root, record).map(|at| &*root.profiles[at]);
+    let Some(question) = profile.and_then(|profile| Question::ask(&root.cluster, profile, id)) else {
+        return;
+    };
+    body.meta = meta;
+    body.pod_reasons.clear();
+    body.nearest = None;
+    match question.decision() {
+        Decision::Refuse(refusal) => {
+            let nearest = nearest(root, record, refusal);
+            body.nearest = nearest.as_ref().map(group_body);
+            add_refusal(body, refusal, nearest.as_ref(), "refused");
+        }
+        Decision::Place(placement) => {
+            add_fit(body, root.cluster.slot(placement.node).name.to_string(), placement);
+            body.summary += &unit.map(|unit| waits_for(unit, now)).unwrap_or_default();
+        }
+    }
+    if record.pod.member_of().is_some() {
+        body.summary += " This is about the pod alone; its gang is planned as one.";
+    }
+}
+
+fn add_fit(body: &mut PodExplanation, node: String, placement: &Placement) {
+    let why = match placement.score {
+        Some(score) => format!("total score {score}, the greatest of {} feasible nodes", placement.feasible),
+        None => "the only feasible node that was looked at".into(),
+    };
+    body.verdict = "fits".into();
+    body.summary = format!("Fits now: it would be placed on {node} ({why}).");
+    body.message = String::new();
+    body.node_groups = Vec::new();
+    body.total_nodes = placement.total as usize;
+    body.not_evaluated = (placement.total - placement.evaluated) as usize;
+    body.placement = Some(PlacementBody {
+        node,
+        stage: "pending".into(),
+        score: placement.score,
+        feasible_nodes: placement.feasible as usize,
+        tie_rule: TIE_RULE.into(),
+    });
+}
+
+/// Says what a pod that fits waits for.
+fn waits_for(unit: &Unit, now: Now) -> String {
+    let at = |when| rfc3339(now.wall_at(when));
+    match unit.stage {
+        QueueStage::Active => " It is in the queue.".into(),
+        QueueStage::Backoff | QueueStage::ErrorBackoff => {
+            format!(" It waits for its backoff until {}.", at(unit.backoff_until))
+        }
+        QueueStage::Unschedulable => {
+            format!(" It waits for an event that could help, until {} at the latest.", at(unit.expires_at))
+        }
+        QueueStage::Gated | QueueStage::InFlight | QueueStage::New => String::new(),
+    }
+}

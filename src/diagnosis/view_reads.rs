@@ -1,0 +1,57 @@
+//! The reads that ask anew on a copy of the root: the node's side, and one node against another.
+
+use pellucid_api::rest::{BodySchema, contrast, node_explain};
+
+use super::contrast::placement;
+use super::node_explain::{PODS_ASKED, node};
+use super::reads::{RootRead, number, param};
+use crate::framework::endpoint::{Query, QueryKind};
+
+const LIMIT: &[Query] = &[Query::new(
+    "limit",
+    QueryKind::Integer,
+    "How many pending pods to ask about, those of the highest priority first; 1000 without, 10000 at most",
+)];
+
+const VERSUS: &[Query] =
+    &[Query::new("versus", QueryKind::Text, "Name of the other node; without, the one that would be next")];
+
+/// Returns them.
+pub(super) fn view_reads() -> Vec<RootRead> {
+    vec![
+        RootRead::new(
+            "/apis/v1/explain/nodes/:nodeName",
+            "explain",
+            "Which pending pods a node takes or refuses and why, and what of it none of them can use",
+            BodySchema::of::<node_explain::NodeExplanation>(),
+            |root, params, now| node(root, param(params, "nodeName"), number(params, "limit", PODS_ASKED), now),
+        )
+        .query(LIMIT)
+        .rows("/refuses", &[("Pod", "/pod"), ("Plugin", "/plugin"), ("Code", "/code"), ("Message", "/message")])
+        .not_found("NodeNotFound"),
+        RootRead::new(
+            "/apis/v1/explain/placements/:namespace/:name",
+            "explain",
+            "Why a pod's node rather than another one: gaps by plugin, what is decisive, what speaks against it",
+            BodySchema::of::<contrast::Contrast>(),
+            |root, params, now| {
+                let pod = (param(params, "namespace"), param(params, "name"));
+                placement(root, pod, params.get("versus").map(String::as_str), now)
+            },
+        )
+        .query(VERSUS)
+        .rows(
+            "/plugins",
+            &[
+                ("Plugin", "/plugin"),
+                ("Weight", "/weight"),
+                ("Chosen", "/weighted/chosen"),
+                ("Versus", "/weighted/versus"),
+                ("Gap", "/gap"),
+                ("Decisive", "/decisive"),
+                ("Opposing", "/opposing"),
+            ],
+        )
+        .not_found("PodNotFound"),
+    ]
+}

@@ -1,0 +1,132 @@
+// Reads the REST API, gently: one request in flight per path, none while the tab is hidden, less often when an
+// answer is costly, and with growing pauses when the scheduler is busy or gone.
+
+const PATIENCE = 15_000;
+const LONGEST_PAUSE = 30_000;
+/** The share of the scheduler's time for reads that one path of this page may take. */
+const SHARE = 1 / 25;
+
+const watchers = new Set();
+const troubles = new Map();
+const listeners = new Set();
+let offset = 0;
+let lastHeard = 0;
+let generation = 0;
+
+/** The scheduler's time in milliseconds, as far as its answers tell. */
+export const now = () => Date.now() + offset;
+
+/** Calls `listener` with the state of the connection whenever it changes. */
+export function onHealth(listener) {
+  listeners.add(listener);
+}
+
+function tellHealth() {
+  const worst = [...troubles.values()].sort((a, b) => a.status - b.status)[0] ?? null;
+  for (const listener of listeners) listener({ trouble: worst, lastHeard, generation });
+}
+
+/** Encodes the parts of a path. */
+export const path = (...parts) => "/" + parts.flatMap((part) => part.split("/")).map(encodeURIComponent).join("/");
+
+/** Asks once. Answers `{ok, status, body, code, message}`; it never throws but for an abort by the caller. */
+export async function read(target, { signal, method = "GET", data, type = "application/json" } = {}) {
+  const limit = AbortSignal.timeout(PATIENCE);
+  const headers = data === undefined ? { accept: type } : { "content-type": "text/plain" };
+  try {
+    const response = await fetch(target, {
+      method, headers, body: data, cache: "no-store", credentials: "omit",
+      signal: signal ? AbortSignal.any([signal, limit]) : limit,
+    });
+    const text = await response.text();
+    const isJson = (response.headers.get("content-type") ?? "").startsWith("application/json");
+    const body = isJson ? JSON.parse(text) : text;
+    heard(body);
+    if (response.ok) return { ok: true, status: response.status, body };
+    const retryAfter = Number(response.headers.get("retry-after")) * 1000 || 0;
+    return { ok: false, status: response.status, retryAfter, code: body?.code ?? "", message: body?.message ?? text };
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    const message = limit.aborted ? `no answer within ${PATIENCE / 1000} s` : "no answer";
+    return { ok: false, status: 0, retryAfter: 0, code: "NoAnswer", message };
+  }
+}
+
+function heard(body) {
+  lastHeard = Date.now();
+  const at = Date.parse(body?.meta?.generatedAt);
+  // Of two clocks that agree to a fraction of a second nothing needs to be said.
+  if (!Number.isNaN(at) && Math.abs(at - lastHeard - offset) > 500) offset = at - lastHeard;
+  generation = Math.max(generation, body?.meta?.snapshotGeneration ?? 0);
+}
+
+let services;
+
+/** Whether this scheduler serves a path template. Older ones do not have all that this page can show. */
+export async function serves(template) {
+  services ??= read("/apis/v1/__services__");
+  const answer = await services;
+  if (!answer.ok) services = undefined;
+  return !answer.ok || (answer.body.GET ?? []).includes(template);
+}
+
+/** Asks again and again. `target` may be a function. Returns `{stop, again}`. */
+export function watch(target, every, tell) {
+  const watcher = { timer: 0, running: false, stopped: false, failures: 0, abort: new AbortController() };
+  const name = () => (typeof target === "function" ? target() : target);
+  watcher.ask = async () => {
+    clearTimeout(watcher.timer);
+    if (watcher.stopped || watcher.running || document.hidden) return;
+    watcher.running = true;
+    const began = performance.now();
+    let answer;
+    try {
+      answer = await read(name(), { signal: watcher.abort.signal });
+    } catch {
+      return;
+    } finally {
+      watcher.running = false;
+    }
+    if (watcher.stopped) return;
+    const pause = judge(watcher, answer, every, performance.now() - began);
+    watcher.timer = setTimeout(watcher.ask, pause);
+    tell(answer);
+    tellHealth();
+  };
+  watchers.add(watcher);
+  watcher.ask();
+  return {
+    again: watcher.ask,
+    stop() {
+      watcher.stopped = true;
+      clearTimeout(watcher.timer);
+      watcher.abort.abort();
+      watchers.delete(watcher);
+      if (troubles.delete(watcher)) tellHealth();
+    },
+  };
+}
+
+/** Books how an answer went and returns how long to wait before the next question. */
+function judge(watcher, answer, every, took) {
+  if (answer.ok || (answer.status >= 400 && answer.status < 429)) {
+    watcher.failures = 0;
+    troubles.delete(watcher);
+    // What this scheduler does not serve will not be there soon.
+    return answer.code === "UnknownPath" ? 60_000 : Math.max(every, took / SHARE);
+  }
+  watcher.failures += 1;
+  const growing = Math.min(LONGEST_PAUSE, (answer.status === 0 ? 1000 : 2000) * 2 ** (watcher.failures - 1));
+  const pause = Math.max(growing, answer.retryAfter);
+  troubles.set(watcher, { status: answer.status, message: answer.message, again: Date.now() + pause });
+  return pause;
+}
+
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) for (const watcher of watchers) watcher.ask();
+});
+
+/** Asks everything again at once. */
+export function askAll() {
+  for (const watcher of watchers) watcher.ask();
+}

@@ -1,0 +1,69 @@
+// Makes elements. What the cluster says goes in as text nodes only, so that nothing of it can become markup.
+
+/** Makes an element: attributes, handlers as `onclick`, then children (texts, elements, lists; null is left out). */
+export function h(tag, attributes, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "style") for (const [key, set] of Object.entries(value)) element.style.setProperty(key, set);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...flat(children));
+  return element;
+}
+
+function flat(children) {
+  return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
+}
+
+/** Replaces what is in an element. The focus stays on the same `data-key`. */
+export function put(parent, ...children) {
+  const focused = parent.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
+  parent.replaceChildren(...flat(children));
+  if (focused !== undefined) {
+    [...parent.querySelectorAll("[data-key]")].find((e) => e.dataset.key === focused)?.focus({ preventScroll: true });
+  }
+}
+
+/** Calls `draw` only when `value` is not what it was at the last call with the same element. */
+const drawn = new WeakMap();
+export function whenChanged(element, value, draw) {
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  if (drawn.get(element) === text) return;
+  drawn.set(element, text);
+  draw();
+}
+
+/** Sets a text, and only when it differs. */
+export function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** Arrow keys walk over the visible `selector` elements of a container, of which one is in the tab order. */
+export function arrows(container, selector) {
+  const all = () => [...container.querySelectorAll(selector)].filter((e) => e.checkVisibility());
+  container.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity }[event.key];
+    if (step === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
+    const items = all();
+    const at = items.indexOf(document.activeElement);
+    if (at < 0) return;
+    event.preventDefault();
+    items[Math.max(0, Math.min(items.length - 1, at + step))].focus();
+  });
+  container.addEventListener("focusin", (event) => {
+    if (event.target.matches(selector)) rove(container, selector, event.target);
+  });
+}
+
+/** Leaves one of the elements in the tab order: the given one, else the one that was, else the first. */
+export function rove(container, selector, chosen) {
+  const items = [...container.querySelectorAll(selector)];
+  const one = chosen ?? items.find((e) => e === document.activeElement) ?? items.find((e) => e.tabIndex === 0 && e.dataset.roving) ?? items[0];
+  for (const item of items) {
+    item.tabIndex = item === one ? 0 : -1;
+    if (item === one) item.dataset.roving = "1";
+    else delete item.dataset.roving;
+  }
+}

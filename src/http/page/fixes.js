@@ -1,0 +1,77 @@
+// What would mend it: fixes that the scheduler tried out on a copy of its state, the requirements that no node meets
+// together, and whether it is never or not now. Each is worked out anew when asked for, so it is asked for seldom.
+
+import { serves, watch } from "./api.js";
+import { h, put, whenChanged } from "./dom.js";
+import { amount, count, plural } from "./format.js";
+import { who } from "./groups.js";
+import { chip, nodeLink, section, source } from "./parts.js";
+
+const EVERY = 20_000;
+const SHOWN = 6;
+
+const TONES = { FitsNow: "good", FitsAfterPreemption: "wait", NotNow: "wait", NeverFits: "bad" };
+const TITLES = { FitsNow: "fits now", FitsAfterPreemption: "fits after evictions", NotNow: "not now", NeverFits: "never, as the nodes are" };
+
+/** Shows in `element` what would help a pod or gang (`kind`) whose explanation is at `explain`. Returns how to stop. */
+export function fixes(element, kind, explain) {
+  const advice = h("div");
+  const chances = h("div");
+  put(element, chances, advice);
+  const stops = [
+    follow(kind, explain, "suggestions", (body, path) => draw(advice, body, () => suggested(body, path))),
+    kind === "pods" ? follow(kind, explain, "feasibility", (body, path) => draw(chances, body, () => feasible(body, path))) : () => {},
+  ];
+  return () => stops.forEach((stop) => stop());
+}
+
+function follow(kind, explain, what, tell) {
+  let watched = null;
+  let left = false;
+  serves(`/apis/v1/explain/${kind}/:namespace/:name/${what}`).then((served) => {
+    if (served && !left) watched = watch(`${explain}/${what}`, EVERY, (answer) => answer.ok && tell(answer.body, `${explain}/${what}`));
+  });
+  return () => {
+    left = true;
+    watched?.stop();
+  };
+}
+
+function draw(element, { meta, ...body }, make) {
+  whenChanged(element, body, () => put(element, make()));
+}
+
+function suggested({ fitsNow, fixes: list = [], conflicts = [], note }, path) {
+  if (fitsNow) return null;
+  return [
+    section("What would help, each tried out on a copy of the cluster",
+      list.length > 0 ? h("ol", { class: "fixes" }, list.slice(0, SHOWN).map(fix)) : h("p", {}, note ?? "Nothing that could be tried out."),
+      list.length > SHOWN && h("p", { class: "quiet" }, `and ${count(list.length - SHOWN)} harder ones`)),
+    conflicts.length > 0 && section("What no node meets together", h("ul", { class: "rows" }, conflicts.slice(0, SHOWN).map((one) =>
+      h("li", {}, (one.requirements ?? []).flatMap(({ message, subject }, at) => [at ? h("span", { class: "quiet" }, " and ") : null, h("span", { class: "requirement" }, message, subject && !message.includes(subject) && ` (${subject})`)]))))),
+    source(path),
+  ];
+}
+
+function fix(one) {
+  // A node that the fix adds is not there to be looked at.
+  const isNew = (one.edits ?? []).some((edit) => edit.copyNode?.name === one.node);
+  return h("li", {},
+    h("div", {}, (one.parts ?? []).map((part) => h("div", { class: "fix-part" },
+      h("p", {}, h("strong", {}, part.text), " ", chip(who(part.resolver)), part.recreate && h("span", { class: "quiet" }, " (made anew)")),
+      part.command && h("code", { class: "command" }, part.command)))),
+    h("p", { class: "fix-end quiet" }, one.node && ["it goes to ", isNew ? "the new node" : nodeLink(one.node)], one.slots !== undefined && `${plural(one.slots, "member")} placed`, one.verified && h("span", { class: "check" }, "verified")));
+}
+
+function feasible(body, path) {
+  const { verdict = {}, maxCopiesNow = 0, maxCopiesEmpty = 0, copiesBound, largestNow } = body;
+  const copies = (n) => (n >= copiesBound ? `${count(n)} or more` : count(n));
+  return section("Never, or not now?",
+    h("p", {}, chip(TITLES[verdict.code] ?? verdict.code, TONES[verdict.code]), " ", verdict.message, ". ",
+      `Of such pods ${copies(maxCopiesNow)} would fit now, ${copies(maxCopiesEmpty)} on the nodes without their pods.`),
+    largestNow && h("p", { class: "quiet" }, `The largest like it that fits now requests ${Object.entries(largestNow.requests).map(([name, n]) => `${asked(name, n)} ${name === "cpu" ? "" : name}`.trim()).join(", ")}, on `, nodeLink(largestNow.node), "."),
+    source(path));
+}
+
+/** An amount as in a manifest, with a plain number of bytes made readable. */
+const asked = (name, text) => (name === "memory" && /^\d+$/.test(text) ? amount(name, Number(text)) : name === "cpu" ? `${text} CPU` : text);

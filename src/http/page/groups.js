@@ -1,0 +1,73 @@
+// Node groups: the bar in which the counts of all groups and of the nodes that were not asked add up to all nodes,
+// and the list that says for each group why, by how much, and what would help.
+
+import { h } from "./dom.js";
+import { amount, count, plural, words } from "./format.js";
+import { chip, nodeLink } from "./parts.js";
+
+const HUES = 8;
+/** Groups beyond these share the last segment of the bar; each still has its entry in the list. */
+const SEGMENTS = 12;
+
+const letter = (at) => (at < 26 ? String.fromCharCode(65 + at) : `${at + 1}`);
+
+/** Draws the groups of a verdict or of a gang's root cause; null when there is nothing to add up. */
+export function nodeGroups({ nodeGroups: groups = [], notEvaluated = 0, totalNodes = 0 }) {
+  if (!totalNodes) return null;
+  return [bar(groups, notEvaluated, totalNodes), h("ol", { class: "groups" }, groups.map(group))];
+}
+
+function bar(groups, notEvaluated, totalNodes) {
+  const drawn = groups.slice(0, SEGMENTS).map((one, at) => ({ n: one.count, text: letter(at), hue: at % HUES }));
+  const others = groups.slice(SEGMENTS).reduce((sum, one) => sum + one.count, 0);
+  if (others > 0) drawn.push({ n: others, text: "…", hue: HUES - 1 });
+  if (notEvaluated > 0) drawn.push({ n: notEvaluated, text: "", hue: "none" });
+  const counts = groups.map((one) => one.count);
+  const sum = counts.reduce((all, n) => all + n, 0) + notEvaluated;
+  const terms = [...counts.map(count), notEvaluated > 0 || !counts.length ? `${count(notEvaluated)} not evaluated` : null];
+  const formula = `${terms.filter((term) => term !== null).join(" + ")} = ${plural(sum, "node")}`;
+  return h("figure", { class: "adds-up", "data-sum": sum, "data-total": totalNodes },
+    h("div", { class: "stack", role: "img", "aria-label": formula },
+      drawn.map(({ n, text, hue }) => h("i", { class: `seg hue-${hue}`, style: { "flex-grow": String(n) } },
+        h("b", {}, text), h("span", {}, count(n))))),
+    h("figcaption", {}, formula,
+      sum === totalNodes ? h("span", { class: "check" }, "all accounted for") : chip(`but there are ${count(totalNodes)}`, "bad")));
+}
+
+function group(one, at) {
+  const helpless = one.code === "UnschedulableAndUnresolvable";
+  return h("li", { class: "group", "data-key": `group ${at}`, tabindex: "-1", "data-nodes": (one.exampleNodes ?? []).join(" ") },
+    h("span", { class: `badge hue-${at % HUES}`, "aria-hidden": "true" }, letter(at)),
+    h("div", {},
+      h("p", { class: "group-head" },
+        h("strong", {}, plural(one.count, "node")), " ",
+        h("span", { class: "plugin" }, one.plugin), " ",
+        h("span", { class: "quiet", title: one.code }, helpless ? "evicting pods would not help" : "evicting pods could help")),
+      reasons(one.reasons),
+      (one.shortfalls ?? []).map(shortfall),
+      one.exampleNodes?.length > 0 && h("p", { class: "examples" }, one.count > one.exampleNodes.length ? "such as " : "", spaced(one.exampleNodes.map(nodeLink)))));
+}
+
+const spaced = (items) => items.flatMap((item, at) => (at ? [", ", item] : [item]));
+
+/** Reasons: what each says; then what would help, and who can do that, once for all that share it. */
+export function reasons(list = []) {
+  const remedies = new Map(list.filter((one) => one.remedy).map((one) => [`${one.remedy} ${one.resolver}`, one]));
+  return h("div", { class: "reason" },
+    list.map((one) => h("p", {}, h("span", { class: "message" }, one.message), " ", h("code", { class: "code" }, one.code))),
+    [...remedies.values()].map((one) => h("p", { class: "remedy" }, one.remedy, " ", one.resolver && chip(who(one.resolver)))));
+}
+
+/** Who can resolve a reason, as a sentence. */
+export const who = (resolver) => (resolver === "time" ? "time may resolve it" : `${words(resolver)} can resolve it`);
+
+/** How much of a resource was requested, and the most that one of the nodes had. */
+export function shortfall(one) {
+  const has = Math.max(0, one.available);
+  const share = one.requested > 0 ? Math.min(1, has / one.requested) : 0;
+  const text = `requested ${amount(one.resource, one.requested)}, at most ${amount(one.resource, one.available)} free`;
+  return h("p", { class: "shortfall" },
+    h("span", { class: "shortfall-name" }, one.resource),
+    h("span", { class: "meter-bar", "aria-hidden": "true" }, h("i", { style: { "inline-size": `${share * 100}%` } })),
+    h("span", {}, text, one.bestNode && [" on ", nodeLink(one.bestNode)]));
+}

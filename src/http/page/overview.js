@@ -1,0 +1,126 @@
+// What is shown when nothing is chosen: the capacity of the cluster, and its gangs.
+
+import { serves, watch } from "./api.js";
+import { h, put, whenChanged } from "./dom.js";
+import { amount, count, percent, plural, resourceName, words } from "./format.js";
+import { quorum } from "./gang.js";
+import * as pending from "./pending.js";
+import { chip, clock, failure, link, meter, section, source, tone } from "./parts.js";
+
+const GANGS = "/apis/v1/plugins/Coscheduling/gangs";
+const INTERFERENCE = "/apis/v1/gangs/interference";
+const SUMMARY = "/apis/v1/summary/pending";
+const LONGEST = 60;
+/** Gangs that need a look come first. */
+const ORDER = ["Waiting", "Released", "Unschedulable", "PartiallyBound", "Queued", "Gated", "Placed", "Running", "Finished", "Empty"];
+
+let nodes = [];
+let capacity;
+let lead;
+let known = [];
+
+/** The gangs of the last answer, as `namespace/name`. */
+export const gangNames = () => known;
+
+/** Takes the nodes of an answer, if given, and draws what is made of nodes and of pods that wait. */
+export function update(list) {
+  nodes = list ?? nodes;
+  if (!capacity?.isConnected || !nodes.length) return;
+  drawCapacity();
+  drawLead();
+}
+
+/** Shows the overview in `view` until the returned function is called. */
+export function show(view) {
+  capacity = h("div", { class: "meters" });
+  lead = h("p", { class: "lead" });
+  const gangs = h("div");
+  const contest = h("div");
+  const resolvers = h("div");
+  let left = false;
+  let summed = null;
+  put(view,
+    h("h2", { id: "view-title", tabindex: "-1", class: "hidden" }, "Overview"),
+    lead,
+    resolvers,
+    section("Requested of what there is", capacity),
+    section("Gangs", gangs, contest));
+  update();
+  const watched = watch(GANGS, 3000, (answer) => {
+    const list = answer.ok ? Object.entries(answer.body).filter(([, gang]) => gang && typeof gang === "object" && gang.counts) : [];
+    if (answer.ok) known = list.map(([name]) => name);
+    if (!answer.ok && answer.status !== 404 && gangs.childElementCount) return;
+    const seen = answer.ok ? list.map(([name, gang]) => [name, gang.state, gang.counts, gang.minRequiredNumber, deadline(gang)]) : answer;
+    whenChanged(gangs, seen, () => put(gangs, answer.ok ? cards(list) : failure(answer, "gang plugin"), source(GANGS)));
+  });
+  const interfering = watch(INTERFERENCE, 6000, (answer) => {
+    if (!answer.ok) return;
+    const { edges = [], cycles = [] } = answer.body;
+    whenChanged(contest, [edges, cycles], () => put(contest, edges.length || cycles.length ? blocked(edges, cycles) : null));
+  });
+  serves(SUMMARY).then((served) => {
+    if (!served || left) return;
+    summed = watch(`${SUMMARY}?by=resolver`, 5000, (answer) => {
+      const { rows = [], totalPending = 0 } = answer.ok ? answer.body : {};
+      whenChanged(resolvers, rows, () => put(resolvers, totalPending > 0 && section("Who can resolve it", h("div", { class: "meters" }, rows.map((row) =>
+        meter(row.resolver ? words(row.resolver) : "Nobody in particular", row.pods / totalPending, plural(row.pods, "pod")))))));
+    });
+  });
+  return () => {
+    left = true;
+    watched.stop();
+    interfering.stop();
+    summed?.stop();
+  };
+}
+
+function drawLead() {
+  const held = nodes.reduce((sum, node) => sum + node.pods, 0);
+  const waiting = pending.size();
+  const most = pending.commonest();
+  const first = `${plural(held, "pod")} ${held === 1 ? "has its" : "have their"} place on ${plural(nodes.length, "node")}; ${waiting ? plural(waiting, "pod") : "none"} ${waiting === 1 ? "waits" : "wait"}.`;
+  const second = most ? ` The commonest reason: ${words(most.code).toLowerCase()} (${count(most.n)}). ${most.remedy}` : "";
+  whenChanged(lead, first + second, () => put(lead, first, h("span", { class: "quiet" }, second)));
+}
+
+function drawCapacity() {
+  const all = new Map();
+  for (const node of nodes) {
+    for (const name in node.allocatable) {
+      const sum = all.get(name) ?? [0, 0, 0];
+      sum[0] += node.allocatable[name];
+      sum[1] += node.requested[name] ?? 0;
+      if (node.allocatable[name] > 0) sum[2] += 1;
+      all.set(name, sum);
+    }
+  }
+  const rows = [...all].filter(([, [offered]]) => offered > 0);
+  whenChanged(capacity, rows, () => put(capacity, rows.map(([name, [offered, taken, on]]) => {
+    const text = `${percent(taken / offered)} · ${amount(name, taken)} of ${amount(name, offered)}${on < nodes.length ? ` on ${plural(on, "node")}` : ""}`;
+    return meter(resourceName(name), taken / offered, text);
+  })));
+}
+
+const deadline = (gang) => Object.values(gang.waitingForBindChildren ?? {}).map((one) => one.deadline).filter(Boolean).sort()[0];
+
+function cards(list) {
+  if (!list.length) return h("p", { class: "quiet" }, "There are none.");
+  const rank = (gang) => (ORDER.indexOf(gang.state) + 1 || ORDER.length + 1);
+  const sorted = [...list].sort((a, b) => rank(a[1]) - rank(b[1]) || (a[0] < b[0] ? -1 : 1));
+  return [
+    h("ul", { class: "gangs" }, sorted.slice(0, LONGEST).map(([name, gang]) => h("li", {},
+      h("a", { href: link("gangs", name), "data-key": `gang ${name}`, "data-gang": name },
+        h("span", { class: "gang-name" }, name), chip(gang.state, tone(gang.state))),
+      quorum(gang.counts, gang.minRequiredNumber ?? 0),
+      deadline(gang) && h("p", { class: "deadline" }, "first place given up in ", clock(deadline(gang), "until"))))),
+    sorted.length > LONGEST && h("p", { class: "quiet" }, `and ${count(sorted.length - LONGEST)} more`),
+  ];
+}
+
+function blocked(edges, cycles) {
+  const gang = (name) => h("a", { href: link("gangs", name), "data-key": `contest ${name}` }, name);
+  return h("ul", { class: "rows" },
+    cycles.length > 0 && h("li", {}, chip(`${plural(cycles.length, "circle")} of gangs that wait for each other`, "bad")),
+    edges.slice(0, 20).map((edge) => h("li", {}, gang(edge.holder), ` holds ${(edge.resources ?? []).join(", ") || "room"} that `, gang(edge.waiter), " lacks", edge.since && [", since ", clock(edge.since)])),
+    edges.length > 20 && h("li", { class: "quiet" }, `and ${count(edges.length - 20)} more`));
+}

@@ -1,0 +1,150 @@
+// A pod's verdict: the sentence, the node groups that add up, what comes nearest, what could wake it, its scores.
+
+import { path, read, serves, watch } from "./api.js";
+import { h, put, whenChanged } from "./dom.js";
+import { clockTime, count, plural, words } from "./format.js";
+import { fixes } from "./fixes.js";
+import { nodeGroups, reasons, shortfall } from "./groups.js";
+import { chip, clock, facts, failure, head, link, nodeLink, section, source, tone } from "./parts.js";
+import { scores } from "./scores.js";
+
+/** Entries of its history that are shown. */
+const LATEST = 20;
+
+/** Shows the pod `namespace/name` in `view` until the returned function is called. */
+export function show(view, name) {
+  const explain = path("apis", "v1", "explain", "pods", name);
+  const body = h("div");
+  const mending = h("div");
+  const tail = h("div");
+  const more = h("div");
+  put(view, body, mending, tail, more);
+  // What else there is of a pod is asked for once it is known that there is such a pod.
+  let leave = null;
+  let mend = null;
+  const watched = watch(explain, 3000, (answer) => {
+    if (!answer.ok && body.childElementCount && answer.status !== 404) return;
+    const seen = answer.ok ? { ...answer.body, meta: lasting(answer.body.meta) } : answer;
+    whenChanged(body, seen, () => {
+      put(body, answer.ok ? verdict(answer.body) : [head("pod", name), failure(answer, "pod")]);
+      put(tail, answer.ok ? circumstances(answer.body, explain) : null);
+    });
+    mending.hidden = !answer.ok || answer.body.verdict === "placed";
+    if (!mending.hidden) mend ??= fixes(mending, "pods", explain);
+    if (answer.ok) leave ??= showMore(more, explain, name);
+  });
+  return () => {
+    watched.stop();
+    leave?.();
+    mend?.();
+  };
+}
+
+function showMore(element, explain, name) {
+  const table = scores(name);
+  const preemption = h("div");
+  const past = h("div");
+  put(element, preemption, table.element, past);
+  readPreemption(preemption, explain);
+  const forget = history(past, name);
+  return () => {
+    table.stop();
+    forget();
+  };
+}
+
+/** Leaves out what differs at every read of the same verdict. */
+const lasting = ({ decidedAt, cycleId, stale, inheritedFrom } = {}) => ({ decidedAt, cycleId, stale, inheritedFrom });
+
+function verdict(pod) {
+  const { meta = {} } = pod;
+  return [
+    head("pod", `${pod.namespace}/${pod.name}`,
+      chip(pod.verdict, tone(pod.verdict)),
+      pod.queueStage && chip(`queue: ${pod.queueStage}`),
+      pod.profile && chip(`profile ${pod.profile}`),
+      meta.stale && chip("the cluster has changed since", "plain")),
+    h("p", { class: "lead" }, pod.summary),
+    pod.gang && gang(pod.gang),
+    (pod.podReasons ?? []).length > 0 && section("About the pod itself", reasons(pod.podReasons)),
+    pod.nodeGroups?.length > 0 && section(plural(pod.totalNodes, "node") + ", each for one cause", nodeGroups(pod)),
+    pod.nearest && section("Nearest to fitting", nearest(pod.nearest)),
+    pod.placement && section("Placement", placement(pod.placement)),
+  ];
+}
+
+/** When it was tried and will be again, and its message. */
+function circumstances(pod, explain) {
+  const { meta = {} } = pod;
+  return [
+    section("Attempts", facts([
+      ["attempts", count(pod.attempts ?? 0)],
+      ["decided", meta.decidedAt && [clock(meta.decidedAt), " ago"]],
+      ["next try, at the latest", pod.nextRetry && ["in ", clock(pod.nextRetry, "until")]],
+      ["tried at once after", pod.wakesOn?.length > 0 && h("ul", { class: "tags" }, pod.wakesOn.map((one) => h("li", {}, one)))],
+      ["nominated to", pod.nominatedNode && nodeLink(pod.nominatedNode)],
+    ])),
+    (pod.warnings ?? []).length > 0 && section("Warnings", pod.warnings.map((one) => h("p", {}, typeof one === "string" ? one : one.message ?? JSON.stringify(one)))),
+    pod.message && section("As kube-scheduler says it", h("p", { class: "mono" }, pod.message)),
+    source(explain),
+  ];
+}
+
+function gang(one) {
+  return h("p", { class: "aside" }, "Member of gang ",
+    h("a", { href: link("gangs", one.gang), "data-key": `gang ${one.gang}` }, one.gang), ", ",
+    words(one.member).toLowerCase(), ". ", one.message, one.message && ".");
+}
+
+function nearest(one) {
+  const nodes = one.exampleNodes ?? [];
+  return [
+    h("p", {}, h("strong", {}, plural(one.count, "node")), nodes.length > 0 && (one.count > nodes.length ? ", such as " : ": "),
+      nodes.flatMap((node, at) => [at ? ", " : "", nodeLink(node)]), one.plugin && [" ", h("span", { class: "plugin" }, one.plugin)]),
+    reasons(one.reasons),
+    (one.shortfalls ?? []).map(shortfall),
+  ];
+}
+
+function placement(one) {
+  return facts([
+    ["node", nodeLink(one.node)],
+    ["stage", one.stage],
+    ["score", one.score !== undefined && `${count(one.score)}, the greatest of ${plural(one.feasibleNodes, "feasible node")}`],
+    ["ties", one.tieRule],
+  ]);
+}
+
+async function readPreemption(element, explain) {
+  const answer = await read(`${explain}/preemption`);
+  const { summary = "", ended = [] } = answer.ok ? answer.body : {};
+  if (ended.length > 0 || /^victim|nominated|waits for/i.test(summary)) {
+    put(element, section("Preemption", h("p", {}, summary), source(`${explain}/preemption`)));
+  }
+}
+
+/** What the flight recorder has of the pod, the newest first. */
+function history(element, name) {
+  const target = path("apis", "v1", "history", "pods", name);
+  let watched = null;
+  let left = false;
+  serves("/apis/v1/history/pods/:namespace/:name").then((served) => {
+    if (!served || left) return;
+    watched = watch(target, 5000, (answer) => {
+      const entries = answer.ok ? answer.body.entries ?? [] : [];
+      whenChanged(element, entries, () => put(element, entries.length > 0 && section("What happened",
+        h("ol", { class: "history" }, entries.slice(-LATEST).reverse().map(happened)), source(target))));
+    });
+  });
+  return () => {
+    left = true;
+    watched?.stop();
+  };
+}
+
+function happened(entry) {
+  return h("li", {},
+    h("time", { class: "quiet", datetime: entry.last, title: entry.last }, clockTime(entry.last)),
+    h("strong", {}, words(entry.kind)),
+    h("span", {}, entry.count > 1 && [`${count(entry.count)} times since `, clockTime(entry.first), ". "], entry.message));
+}

@@ -1,0 +1,135 @@
+//! Who is ahead of whom: the order in which units would be taken if nothing else happened.
+//!
+//! Worked out from the units alone, so that a reader's copy can answer, which has no orders. That it is the order in which
+//! [`Queue::pop`] takes active units is tested against the orders themselves.
+
+use std::time::Duration;
+
+use super::{OrderKey, Queue, QueueStage, Unit, UnitId};
+
+/// A unit's place in the line. Smaller is taken earlier; no two units have equal places.
+///
+/// First whoever is active, by order. Then those in backoff, by its end: an idle queue takes them early. Then those that
+/// sit their backoff out, by its end.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Turn {
+    lane: u8,
+    until: Duration,
+    order: OrderKey,
+}
+
+impl Queue {
+    /// Returns when a unit is taken. One that waits for an event or for its gates has no turn of its own: it gets the one it
+    /// would have if it were woken now. `None`: it is in flight.
+    pub fn turn(unit: &Unit, now: Duration) -> Option<Turn> {
+        let (lane, order) = match unit.stage {
+            QueueStage::Active => (0, unit.order_key()),
+            QueueStage::Backoff => (1, unit.order_key()),
+            QueueStage::ErrorBackoff => (2, unit.order_key()),
+            QueueStage::Unschedulable if unit.backoff_until <= now => (0, unit.order_key()),
+            QueueStage::Unschedulable if unit.held_until > now => (2, unit.order_key()),
+            QueueStage::Unschedulable => (1, unit.order_key()),
+            // Whoever leaves the gates stands behind those that entered before.
+            QueueStage::Gated => (0, OrderKey { queued_at: now, ..unit.order_key() }),
+            QueueStage::InFlight | QueueStage::New => return None,
+        };
+        let until = if lane == 0 { Duration::ZERO } else { unit.backoff_until };
+        Some(Turn { lane, until, order })
+    }
+
+    /// Returns the units that are taken before one, in their order. Units that wait for an event or for their gates are
+    /// ahead of nobody.
+    pub fn ahead(&self, of: UnitId, now: Duration) -> Vec<UnitId> {
+        let Some(turn) = self.unit(of).and_then(|unit| Self::turn(unit, now)) else { return Vec::new() };
+        let waits_its_turn =
+            |u: &Unit| matches!(u.stage, QueueStage::Active | QueueStage::Backoff | QueueStage::ErrorBackoff);
+        let in_line = self.units().filter(|(id, unit)| *id != of && waits_its_turn(unit));
+        let turns = in_line.filter_map(|(id, unit)| Some((Self::turn(unit, now)?, id)));
+        let mut ahead: Vec<(Turn, UnitId)> = turns.filter(|(other, _)| *other < turn).collect();
+        ahead.sort();
+        ahead.into_iter().map(|(_, id)| id).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::ShapeId;
+    use crate::model::{PodId, PodKey};
+    use crate::queue::RefusedBy;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn unit(number: u32, rank: i64, at: Duration) -> Unit {
+        let key = PodKey::new("ns", &format!("p{number}"));
+        Unit::single(PodId(number), key, 0, rank, i64::from(number % 3), at)
+    }
+
+    /// Numbers that look random and are the same everywhere.
+    fn numbers(mut seed: u64) -> impl FnMut(u64) -> u64 {
+        move |below| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        }
+    }
+
+    #[test]
+    fn draining_the_queue_takes_the_units_that_are_listed_as_ahead() {
+        for seed in 0..50 {
+            let mut random = numbers(seed);
+            let mut queue = Queue::default();
+            let mut ids = Vec::new();
+            for n in 0..30 {
+                let at = SECOND * random(4) as u32;
+                ids.push(queue.add(unit(n, random(3) as i64, at), at));
+            }
+            // Some are taken and come back in every stage that there is.
+            for _ in 0..random(15) {
+                let Some(id) = queue.pop() else { break };
+                match random(4) {
+                    0 => queue.fail(id, 5 * SECOND),
+                    1 => queue.gate(id),
+                    2 => queue.refuse(id, ShapeId::default(), RefusedBy::default(), 5 * SECOND),
+                    _ => {
+                        queue.refuse(id, ShapeId::default(), RefusedBy::default(), SECOND);
+                        queue.activate(id, 6 * SECOND);
+                    }
+                }
+            }
+            let readers = queue.fork();
+            let active =
+                ids.iter().filter(|id| queue.unit(**id).map(|u| u.stage) == Some(QueueStage::Active));
+            let mut listed: Vec<(usize, UnitId)> =
+                active.map(|id| (readers.ahead(*id, 6 * SECOND).len(), *id)).collect();
+            listed.sort();
+            let places: Vec<usize> = listed.iter().map(|(at, _)| *at).collect();
+            assert_eq!(places, (0..listed.len()).collect::<Vec<_>>(), "each place once");
+            if let Some((_, last)) = listed.last() {
+                let ahead = readers.ahead(*last, 6 * SECOND);
+                assert_eq!(ahead, listed[..listed.len() - 1].iter().map(|(_, id)| *id).collect::<Vec<_>>());
+            }
+            for (_, id) in listed {
+                assert_eq!(queue.pop(), Some(id), "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn whoever_waits_for_an_event_is_ahead_of_nobody_and_stands_where_it_would_be_if_woken() {
+        let mut queue = Queue::default();
+        let [late, refused, failed, gated] =
+            [0u32, 1, 2, 3].map(|n| queue.add(unit(n, i64::from(n), Duration::ZERO), Duration::ZERO));
+        assert_eq!((queue.pop(), queue.pop(), queue.pop()), (Some(gated), Some(failed), Some(refused)));
+        queue.gate(gated);
+        queue.fail(failed, SECOND / 2);
+        queue.refuse(refused, ShapeId::default(), RefusedBy(1), SECOND / 2);
+        let readers = queue.fork();
+        assert_eq!(readers.ahead(late, SECOND / 2), []);
+        assert_eq!(readers.ahead(gated, SECOND / 2), [], "it has a higher rank than whoever is active");
+        assert_eq!(readers.ahead(failed, SECOND / 2), [late], "the refused one waits for an event");
+        assert_eq!(readers.ahead(refused, SECOND / 2), [late], "its backoff would have to end first");
+        assert_eq!(readers.ahead(refused, 10 * SECOND), [], "its backoff is over and its rank higher");
+        assert_eq!(queue.pop(), Some(late));
+        assert_eq!(queue.fork().ahead(late, SECOND), [], "what is in flight is not in the line");
+    }
+}

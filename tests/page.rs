@@ -1,0 +1,319 @@
+//! The page at `/`, in a real browser: Chromium on the demo, and on a cluster of 5,000 nodes.
+//!
+//! Without chromium and chromedriver on the PATH the tests say so and pass. `PELLUCID_SCREENSHOTS` names a folder
+//! for the pictures that they take.
+
+#[path = "page/browser.rs"]
+mod browser;
+#[allow(dead_code, reason = "this test needs a part of it")]
+#[path = "common/client.rs"]
+mod client;
+#[path = "page/large.rs"]
+mod large;
+#[allow(dead_code, reason = "this test needs a part of it")]
+#[path = "common/process.rs"]
+mod process;
+
+use std::net::SocketAddr;
+
+use browser::{Browser, keys};
+use process::Process;
+use serde_json::{Value, json};
+
+/// A serving demo.
+struct Demo {
+    _process: Process,
+    rest: SocketAddr,
+    api: SocketAddr,
+}
+
+impl Demo {
+    fn start(listen: &str) -> Self {
+        let process = Process::start(&["demo", "--listen", listen, "--api-listen", "127.0.0.1:0"]);
+        let address = |line: String| {
+            let url = line.split_whitespace().find_map(|word| word.strip_prefix("http://")).expect("a URL");
+            url.parse().expect("an address")
+        };
+        let api = address(process.wait_for_stdout("API server"));
+        let rest = address(process.wait_for_stdout("scheduler"));
+        process.wait_for_stdout("Try");
+        Self { _process: process, rest, api }
+    }
+
+    fn url(&self, view: &str) -> String {
+        format!("http://{}/{view}", self.rest)
+    }
+
+    /// Waits until there is something at a path.
+    fn wait_for(&self, path: &str) {
+        let mut generation = 0;
+        for _ in 0..200 {
+            let reply = client::get(self.rest, &format!("{path}?minGeneration={generation}"));
+            if reply.status == 200 {
+                return;
+            }
+            let seen = client::get(self.rest, "/apis/v1/gangs/interference")
+                .header("x-snapshot-generation")
+                .parse::<u64>();
+            generation = seen.map_or(0, |seen| seen + 1);
+        }
+        panic!("there is nothing at {path}: {}", client::get(self.rest, path).text());
+    }
+
+    fn create_pod(&self, name: &str, spec: &Value) {
+        let mut pod = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "demo"},
+            "spec": {"schedulerName": "pellucid", "containers": [{"name": "c", "image": "i"}]},
+        });
+        for (field, value) in spec.as_object().into_iter().flatten() {
+            pod["spec"][field] = value.clone();
+        }
+        let body = pod.to_string();
+        let head = format!(
+            "POST /api/v1/namespaces/demo/pods HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            self.api,
+            body.len()
+        );
+        let reply = client::raw(self.api, head.as_bytes());
+        assert_eq!(reply.status, 201, "{}", reply.text());
+    }
+}
+
+const STRIP: &str = "document.querySelector('#nodes [data-part=box]')";
+const TITLE: &str = "document.querySelector('#view-title')?.textContent";
+
+/// The page asks for the score table of a pod that may have none, which browsers write down.
+fn is_expected(entry: &Value) -> bool {
+    let message = entry["message"].as_str().unwrap_or_default();
+    message.contains("/apis/v1/scores/") && message.contains("404")
+}
+
+#[track_caller]
+fn assert_quiet(browser: &Browser, origin: SocketAddr) {
+    let complaints: Vec<Value> =
+        browser.log("browser").into_iter().filter(|entry| !is_expected(entry)).collect();
+    assert!(complaints.is_empty(), "{complaints:#?}");
+    let requests = browser.requests();
+    let ours = format!("http://{origin}/");
+    let elsewhere: Vec<&String> =
+        requests.iter().filter(|url| !url.starts_with(&ours) && !url.starts_with("data:")).collect();
+    assert!(elsewhere.is_empty(), "{elsewhere:?}");
+    assert!(requests.len() > 20, "{requests:?}");
+}
+
+#[test]
+fn the_demo_is_shown_and_adds_up() {
+    let Some(browser) = Browser::start() else { return };
+    let demo = Demo::start("127.0.0.1:0");
+    browser.prefer("light");
+    browser.open(&demo.url(""));
+    browser.wait(&format!("return {STRIP}.dataset.nodes === '30'"));
+    let node = browser.run("const option = document.querySelector('#strip-option'); return [option.textContent, option.getAttribute('aria-setsize')]");
+    assert_eq!(node[1], "30");
+    assert!(
+        node[0].as_str().is_some_and(|text| text.starts_with("edge-01 · ready · 1 pod · CPU 13")),
+        "{node}"
+    );
+
+    let groups = browser.wait(
+        "const groups = [...document.querySelectorAll('.pending-group')];
+         return groups.length > 4 && Object.fromEntries(groups.map((group) => [group.dataset.code, [...group.querySelectorAll('a')].map((a) => a.dataset.pod)]))",
+    );
+    let names = |code: &str| groups[code].as_array().cloned().unwrap_or_default();
+    for (code, pod) in [
+        ("InsufficientResource", "demo/needs-500-cores"),
+        ("NodeAffinityMismatch", "demo/third-on-port-443"),
+        ("SchedulingGated", "demo/gated"),
+        ("Unreadable", "demo/unreadable"),
+    ] {
+        assert!(names(code).contains(&json!(pod)), "{pod} is not under {code} in {groups:#}");
+    }
+
+    for pod in ["needs-16-gpus", "needs-500-cores", "third-on-port-443"] {
+        browser.open(&demo.url(&format!("#/pods/demo/{pod}")));
+        browser.wait(&format!("return {TITLE} === 'demo/{pod}'"));
+        let sums = browser.wait("const bar = document.querySelector('.adds-up'); return bar && [bar.dataset.sum, bar.dataset.total, document.querySelectorAll('.groups > li').length, bar.querySelectorAll('.seg').length]");
+        assert_eq!((&sums[0], &sums[1]), (&json!("30"), &json!("30")), "{pod}");
+        assert!(sums[2].as_u64() > Some(2) && sums[2] == sums[3], "{pod}: {sums}");
+    }
+    let text = browser.run("return document.querySelector('#view').innerText");
+    let text = text.as_str().unwrap_or_default();
+    for words in
+        ["NodePorts", "HostPortConflict", "use another host port", "Pod/Delete", "0/30 nodes are available"]
+    {
+        assert!(text.contains(words), "{words:?} is missing in {text}");
+    }
+
+    browser.wait("return [...document.querySelectorAll('.fixes > li')].some((fix) => fix.innerText.includes('kubectl label nodes') && fix.innerText.includes('verified'))");
+
+    browser.open(&demo.url("#/gangs/demo/render"));
+    let sets = browser.wait(
+        "const sets = [...document.querySelectorAll('[data-set]')];
+         return sets.length && Object.fromEntries(sets.map((set) => [set.dataset.set, set.querySelectorAll('li').length]))",
+    );
+    assert_eq!(sets, json!({"waiting": 2, "pending": 1}));
+    let clocks = "[...document.querySelectorAll('.set time[data-clock=since]')].map((time) => time.textContent).join()";
+    let before = browser.wait(&format!("return {clocks}"));
+    browser.wait(&format!("return {clocks} !== '{}'", before.as_str().unwrap_or_default()));
+
+    browser.open(&demo.url("#/nodes/tiny-01"));
+    browser.wait("return document.querySelector('#view').innerText.includes('demo/urgent')");
+    // The page shows the feed where there is one, and no empty frame where there is none.
+    let services = client::get(demo.rest, "/apis/v1/__services__").json();
+    let is_fed = services["GET"].as_array().is_some_and(|paths| paths.contains(&json!("/apis/v1/events")));
+    if is_fed {
+        browser.wait("return document.querySelectorAll('.events li a').length > 5");
+    } else {
+        browser.wait("return document.querySelector('#feed').hidden");
+    }
+    assert_quiet(&browser, demo.rest);
+}
+
+#[test]
+fn the_keyboard_alone_reaches_a_verdict() {
+    let Some(browser) = Browser::start() else { return };
+    let demo = Demo::start("127.0.0.1:0");
+    browser.open(&demo.url(""));
+    browser.wait("return document.querySelectorAll('.pending-group a').length > 8");
+    let focused = "const e = document.activeElement; return e.dataset.pod ?? e.dataset.part ?? e.id ?? ''";
+    browser.press(&[keys::TAB]);
+    assert_eq!(browser.run(focused), "skip");
+    // The strip is one stop, and so is the list.
+    let mut stops = Vec::new();
+    while stops.last() != Some(&json!("box")) {
+        browser.press(&[keys::TAB]);
+        stops.push(browser.run(focused));
+        assert!(stops.len() < 12, "{stops:?}");
+    }
+    browser.press(&[keys::RIGHT, keys::END, keys::ENTER]);
+    browser.wait(&format!("return {TITLE} === 'tiny-01' && document.activeElement.id === 'view-title'"));
+    browser.press(&[keys::ESCAPE]);
+    browser.wait("return location.hash === '#/'");
+
+    browser.press(&["p", keys::DOWN]);
+    let first = browser.wait("return document.activeElement.dataset.pod");
+    browser.press(&[keys::ENTER]);
+    browser.wait(&format!("return {TITLE} === {first} && document.activeElement.id === 'view-title'"));
+    browser.wait("return document.querySelectorAll('.groups > li').length > 1");
+    browser.press(&[keys::ESCAPE]);
+    browser.wait(&format!("return document.activeElement.dataset.pod === {first}"));
+
+    browser.press(&["?"]);
+    browser.wait("return document.querySelector('#help').open");
+    browser.press(&[keys::ESCAPE]);
+    browser.wait("return !document.querySelector('#help').open");
+    browser.press(&["/"]);
+    browser.press(&["g", "p", "u", "-", "0", "2"]);
+    browser
+        .wait("return document.querySelector('#found [aria-selected=true]')?.textContent.includes('gpu-02')");
+    browser.press(&[keys::ENTER]);
+    browser.wait(&format!("return {TITLE} === 'gpu-02'"));
+    // Every stop can be seen.
+    for _ in 0..5 {
+        browser.press(&[keys::TAB]);
+        let outline = browser.run("return getComputedStyle(document.activeElement).outlineStyle");
+        assert_eq!(outline, "solid", "{}", browser.run(focused));
+    }
+}
+
+#[test]
+fn light_and_dark_differ_by_system_and_by_choice() {
+    let Some(browser) = Browser::start() else { return };
+    let demo = Demo::start("127.0.0.1:0");
+    browser.open(&demo.url(""));
+    browser.wait(&format!(
+        "return {STRIP}.dataset.nodes === '30' && document.querySelectorAll('.gangs li').length === 4"
+    ));
+    let colours = "return [getComputedStyle(document.body).backgroundColor, document.querySelector('#nodes canvas').toDataURL().length, getComputedStyle(document.body).color]";
+    let mut seen = Vec::new();
+    for theme in ["light", "dark"] {
+        browser.prefer(theme);
+        browser.screenshot(&format!("demo-{theme}"));
+        seen.push(browser.run(colours));
+    }
+    assert!((0..3).all(|at| seen[0][at] != seen[1][at]), "{seen:?}");
+    let choose =
+        "document.querySelector('#theme').click(); return document.documentElement.dataset.theme ?? 'auto'";
+    assert_eq!(browser.run(choose), "light");
+    assert_eq!(browser.run(colours)[0], seen[0][0], "the choice wins over the system");
+    browser.in_new_page(&demo.url("#/pods/demo/needs-16-gpus"));
+    assert_eq!(browser.run("return document.documentElement.dataset.theme"), "light", "the choice is kept");
+    assert_eq!(browser.run(choose), "dark");
+    assert_eq!(browser.run(choose), "auto");
+    browser.wait("return document.querySelectorAll('.groups > li').length > 2");
+    for theme in ["light", "dark"] {
+        browser.prefer(theme);
+        browser.resize(1440, 1300);
+        browser.screenshot(&format!("verdict-{theme}"));
+        browser.resize(420, 900);
+        let wide = browser.run("return document.documentElement.scrollWidth");
+        assert!(wide.as_u64() <= Some(420), "a narrow window scrolls sideways: {wide}");
+        browser.screenshot(&format!("narrow-{theme}"));
+    }
+}
+
+#[test]
+fn scores_are_recorded_at_the_press_of_a_button() {
+    let Some(browser) = Browser::start() else { return };
+    let demo = Demo::start("127.0.0.1:0");
+    browser.open(&demo.url("#/pods/demo/ingress-1"));
+    let cost = browser.wait("return document.querySelector('.control')?.innerText.includes('What it costs') && document.querySelector('.control').innerText");
+    assert!(
+        cost.as_str()
+            .is_some_and(|text| text.contains("Record score tables") && text.contains("written to the log")),
+        "{cost}"
+    );
+    browser.run("document.querySelector('.control button').click()");
+    browser.wait("return document.querySelector('.control button').textContent === 'Stop recording'");
+    demo.create_pod("scored", &json!({}));
+    demo.wait_for("/apis/v1/scores/demo/scored");
+    browser.open(&demo.url("#/pods/demo/scored"));
+    let table = browser.wait(
+        "const rows = [...document.querySelectorAll('table.scores tbody tr')];
+         return rows.length > 1 && rows.map((row) => [...row.querySelectorAll('td')].map((cell) => Number(cell.textContent) || 0))",
+    );
+    for row in table.as_array().expect("rows") {
+        let numbers: Vec<i64> = row.as_array().into_iter().flatten().filter_map(Value::as_i64).collect();
+        assert_eq!(numbers[0], numbers[1..].iter().sum::<i64>(), "the weighted scores add up to the total");
+    }
+    browser.run("document.querySelector('.control button').click()");
+    browser.wait("return document.querySelector('.control button').textContent === 'Record score tables'");
+    assert_quiet(&browser, demo.rest);
+}
+
+#[test]
+fn what_the_cluster_says_stays_text() {
+    const MARKUP: &str = "<img src=x onerror=\"document.title='broken'\">";
+    let Some(browser) = Browser::start() else { return };
+    let demo = Demo::start("127.0.0.1:0");
+    let term = json!({"matchExpressions": [{"key": "pool", "operator": MARKUP, "values": ["a"]}]});
+    let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}});
+    demo.create_pod("marked", &json!({"affinity": affinity}));
+    browser.open(&demo.url("#/pods/demo/marked"));
+    browser.wait("return document.querySelector('#view .lead')?.textContent.includes('<img src=x')");
+    browser.wait("return document.querySelector('[data-pod=\"demo/marked\"]')");
+    assert_eq!(browser.run("return document.querySelectorAll('#view img, #pending img').length"), 0);
+    // An address that names nothing useful, or is broken, shows something too.
+    browser.open(&demo.url("#/pods/demo/%3Cb%3Enobody"));
+    browser.wait("return document.querySelector('#view').innerText.includes('demo/<b>nobody is not known')");
+    browser.open(&demo.url("#/pods/%E0%A4%A"));
+    browser.wait("return document.querySelector('.gangs')");
+}
+
+#[test]
+fn a_scheduler_that_goes_away_is_said_so_and_comes_back() {
+    let Some(browser) = Browser::start() else { return };
+    let demo = Demo::start("127.0.0.1:0");
+    let address = demo.rest.to_string();
+    browser.open(&demo.url("#/pods/demo/needs-500-cores"));
+    browser.wait("return document.querySelectorAll('.groups > li').length > 2");
+    drop(demo);
+    browser.wait("const banner = document.querySelector('#banner'); return !banner.hidden && banner.innerText.includes('does not answer')");
+    // What was read last is still there.
+    assert_eq!(browser.run("return document.querySelectorAll('.groups > li').length > 2"), true);
+    assert_eq!(browser.run(&format!("return {STRIP}.dataset.nodes")), "30");
+    let _again = Demo::start(&address);
+    browser.run("document.querySelector('#again').click()");
+    browser.wait("return document.querySelector('#banner').hidden && document.querySelector('#state').dataset.state === 'live'");
+}

@@ -1,0 +1,201 @@
+//! The claims, one by one, over a thousand refused pods.
+
+use std::collections::BTreeSet;
+
+use pellucid::diagnosis::Root;
+use pellucid::model::{Pod, PodKey};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+use serde_json::Value;
+
+use crate::cluster::world;
+use crate::world::{Objects, Reader};
+
+/// Refused pods that are looked at, in two halves that run side by side.
+const REFUSED: usize = 500;
+const COPIES: usize = 12;
+
+/// What was seen, so that a test that checks nothing fails.
+#[derive(Debug, Default)]
+struct Seen {
+    pods: usize,
+    fixes: usize,
+    parts: usize,
+    kinds: BTreeSet<String>,
+    conflicts: usize,
+    never: usize,
+    not_now: usize,
+    freed: usize,
+    largest: usize,
+}
+
+fn look(seed: u8) -> Seen {
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]);
+    let mut runner = TestRunner::new_with_rng(crate::cluster::config(), rng);
+    let reader = Reader::new();
+    let mut seen = Seen::default();
+    for _ in 0..REFUSED {
+        if seen.pods >= REFUSED {
+            break;
+        }
+        let made = world(6, 6).new_tree(&mut runner).expect("worlds can be made").current();
+        let (objects, root) = Objects::settled(made);
+        for (key, pod) in &objects.pending {
+            seen.pods += 1;
+            adds_up(&reader, &root, key);
+            exhaustive(&reader, &root, key, &mut seen);
+            fixes(&reader, &root, &objects, key, &mut seen);
+            feasible(&reader, &root, &objects, pod, &mut seen);
+            nearest(&reader, &root, &objects, key, &mut seen);
+        }
+    }
+    assert!(seen.pods >= REFUSED, "{seen:?}");
+    assert!(seen.fixes > REFUSED / 2 && seen.parts > seen.fixes, "{seen:?}");
+    assert!(seen.conflicts > 100 && seen.never > 50 && seen.not_now > 8, "{seen:?}");
+    assert!(seen.freed > 8 && seen.largest > 5 && seen.kinds.len() >= 8, "{seen:?}");
+    seen
+}
+
+#[test]
+fn what_is_told_of_refused_pods_is_true() {
+    look(1);
+}
+
+#[test]
+fn what_is_told_of_other_refused_pods_is_true() {
+    look(2);
+}
+
+fn count(value: &Value) -> usize {
+    value.as_u64().expect("a number") as usize
+}
+
+fn array(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn codes<'v>(failed: &'v Value, field: &str) -> BTreeSet<&'v str> {
+    array(failed).iter().filter_map(|one| one[field].as_str()).collect()
+}
+
+/// Node groups and those that were not evaluated are all nodes.
+fn adds_up(reader: &Reader, root: &Root, key: &PodKey) {
+    let body = reader.of_pod(root, key, "", &[]);
+    let groups: usize = array(&body["nodeGroups"]).iter().map(|g| count(&g["count"])).sum();
+    assert_eq!(groups + count(&body["notEvaluated"]), count(&body["totalNodes"]), "{body:#}");
+}
+
+/// Exhaustive groups are all nodes; they hold what the verdict says of a node and what it hides; a conflict is hit by
+/// every node, and without one of its requirements some node is free of it.
+fn exhaustive(reader: &Reader, root: &Root, key: &PodKey, seen: &mut Seen) {
+    let body = reader.of_pod(root, key, "", &[("mode", "exhaustive")]);
+    let all = &body["exhaustive"];
+    if !array(&all["podReasons"]).is_empty() {
+        return;
+    }
+    let groups: usize = array(&all["groups"]).iter().map(|g| count(&g["count"])).sum();
+    assert_eq!(groups + count(&all["feasibleNodes"]), count(&all["totalNodes"]), "{all:#}");
+    for group in array(&body["nodeGroups"]) {
+        let first = codes(&group["reasons"], "code");
+        for node in array(&group["exampleNodes"]) {
+            let failed = codes(&all["nodes"][node.as_str().unwrap()]["failed"], "code");
+            assert!(first.is_subset(&failed), "{key} on {node}: {first:?} in {failed:?}");
+        }
+    }
+    let suggestions = reader.of_pod(root, key, "/suggestions", &[("max", "0")]);
+    let name = |f: &Value| format!("{}/{}/{}", f["plugin"], f["code"], f["subject"]);
+    let nodes: Vec<BTreeSet<String>> = all["nodes"]
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|node| array(&node["failed"]).iter().map(name).collect())
+        .collect();
+    for conflict in array(&suggestions["conflicts"]) {
+        seen.conflicts += 1;
+        let set: BTreeSet<String> = array(&conflict["requirements"]).iter().map(name).collect();
+        assert!(nodes.iter().all(|node| !node.is_disjoint(&set)), "{set:?} in {nodes:?}");
+        for one in &set {
+            let rest: BTreeSet<String> = set.iter().filter(|r| *r != one).cloned().collect();
+            assert!(nodes.iter().any(|node| node.is_disjoint(&rest)), "{one} is not needed in {set:?}");
+        }
+    }
+}
+
+/// A fix makes the pod fit, and without any of its parts it does not. They are told with the easiest first.
+fn fixes(reader: &Reader, root: &Root, objects: &Objects, key: &PodKey, seen: &mut Seen) {
+    let body = reader.of_pod(root, key, "/suggestions", &[("max", "3")]);
+    assert_eq!(body["fitsNow"], false, "{key} was refused: {body:#}");
+    let mut last = 0;
+    for fix in array(&body["fixes"]) {
+        seen.fixes += 1;
+        assert_eq!(fix["verified"], true);
+        assert!(count(&fix["cost"]) >= last, "{body:#}");
+        last = count(&fix["cost"]);
+        let edits = array(&fix["edits"]);
+        seen.parts += edits.len();
+        seen.kinds.extend(edits.iter().flat_map(|e| e.as_object().unwrap().keys().cloned()));
+        let with = |edits: &mut dyn Iterator<Item = &Value>| {
+            let mut changed = objects.clone();
+            edits.for_each(|edit| changed.edit(edit));
+            changed.places(key)
+        };
+        assert!(with(&mut edits.iter()), "{key} does not fit with {fix:#}");
+        for left_out in 0..edits.len() {
+            let mut others = edits.iter().enumerate().filter(|(i, _)| *i != left_out).map(|(_, e)| e);
+            assert!(!with(&mut others), "{key}: part {left_out} is not needed in {fix:#}");
+        }
+    }
+}
+
+/// Never or not now, and how many copies, against schedulers of their own.
+fn feasible(reader: &Reader, root: &Root, objects: &Objects, pod: &Pod, seen: &mut Seen) {
+    let copies = COPIES.to_string();
+    let body = reader.of_pod(root, &pod.key, "/feasibility", &[("copies", &copies)]);
+    let plain = Pod { gates: Box::default(), ..pod.clone() };
+    let empty = Objects { placed: Default::default(), ..objects.clone() };
+    let (now, without_pods) = (objects.copies(&plain, COPIES), empty.copies(&plain, COPIES));
+    assert_eq!(
+        (count(&body["maxCopiesNow"]), count(&body["maxCopiesEmpty"])),
+        (now, without_pods),
+        "{body:#}"
+    );
+    assert_eq!(
+        (&body["now"], &body["emptyCluster"]),
+        (&Value::from(now > 0), &Value::from(without_pods > 0))
+    );
+    let code = body["verdict"]["code"].as_str().unwrap();
+    match (now, without_pods) {
+        (1.., _) => assert_eq!(code, "FitsNow"),
+        (0, 0) => assert_eq!(code, "NeverFits"),
+        _ => assert_eq!(code, "NotNow"),
+    }
+    seen.never += usize::from(code == "NeverFits");
+    seen.not_now += usize::from(code == "NotNow");
+    if let Some(largest) = body["largestNow"].as_object() {
+        seen.largest += 1;
+        let mut changed = objects.clone();
+        changed.pending.get_mut(&pod.key).unwrap().gates = Box::default();
+        for (resource, amount) in largest["requests"].as_object().unwrap() {
+            let set = serde_json::json!({"pod": pod.key.to_string(), "resource": resource, "amount": amount});
+            changed.edit(&serde_json::json!({"setRequest": set}));
+        }
+        assert!(changed.places(&pod.key), "{body:#}");
+    }
+}
+
+/// The nearest nodes come first, and a pod fits on one when the pods that are named have gone.
+fn nearest(reader: &Reader, root: &Root, objects: &Objects, key: &PodKey, seen: &mut Seen) {
+    let body = reader.of_pod(root, key, "/nearest", &[("k", "2")]);
+    let distances: Vec<f64> = array(&body["nodes"]).iter().map(|n| n["distance"].as_f64().unwrap()).collect();
+    assert!(distances.is_sorted(), "{body:#}");
+    for node in array(&body["nodes"]) {
+        let Some(pods) = node["wouldFree"].as_array() else { continue };
+        seen.freed += 1;
+        let mut changed = objects.clone();
+        changed.pending.get_mut(key).unwrap().gates = Box::default();
+        for pod in pods {
+            changed.edit(&serde_json::json!({"deletePod": pod}));
+        }
+        assert!(changed.places(key), "{key} after {pods:?}: {body:#}");
+    }
+}
