@@ -1,16 +1,22 @@
 //! How fast the core decides, without I/O: 5,000 nodes, the default profile.
 //!
 //! Prints a table against the floors and aims of the design. A plain program, because a table of rates is
-//! wanted and not a distribution: `cargo bench --bench decision`, or `-- gangs` after it for gangs alone,
-//! `-- recorder` for what the flight recorder costs.
+//! wanted and not a distribution: `cargo bench --bench decision`, or `-- gangs` after it for gangs alone.
+//! `-- explain` and `-- l0` compare: with readers and without, with what is always diagnosed and without; `-- recorder`: what the flight recorder costs.
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a bench measures time and prints")]
 
+#[path = "decision/explain.rs"]
+mod explain;
 #[path = "decision/gangs.rs"]
 mod gangs;
+#[path = "decision/level0.rs"]
+mod level0;
 #[path = "decision/recorder.rs"]
 mod recorder;
 #[path = "decision/relations.rs"]
 mod relations;
+#[path = "decision/steady.rs"]
+mod steady;
 #[path = "decision/storm.rs"]
 mod storm;
 #[path = "decision/world.rs"]
@@ -74,6 +80,12 @@ fn micros(n: u32, mut run: impl FnMut()) -> f64 {
 }
 
 fn main() {
+    if std::env::args().any(|arg| arg == "explain") {
+        return explain::print();
+    }
+    if std::env::args().any(|arg| arg == "l0") {
+        return level0::print();
+    }
     println!("{NODES} nodes, {PODS} pods, default profile\n");
     println!("| {:<44} | {:>20} | {:>9} | {:>9} |", "what", "measured", "floor", "aim");
     println!("|{:-<46}|{:->22}|{:->11}|{:->11}|", "", "", "", "");

@@ -3,7 +3,8 @@
 //! `placing` follows one pod through its life, `waking` what brings a refused one back, `wakeups` that nothing
 //! else does and that it is told, `objects` what watches report, `preempting` nominations and evictions, `volumes`
 //! what is bound before a pod is, `relations` what spread and affinity mean, `trials` that what is tried out is undone,
-//! `unlucky` what goes wrong on the way, `roots` what readers see, `recorded` what the flight recorder is told, `snapshots` that a state can be rebuilt, `random` what must hold whatever happens.
+//! `unlucky` what goes wrong on the way, `roots` what readers see, `recorded` what the flight recorder is told,
+//! `recording` what flags record, `snapshots` that a state can be rebuilt, `random` what must hold whatever happens.
 
 #[path = "common/cluster.rs"]
 mod cluster;
@@ -25,6 +26,8 @@ mod preempting;
 mod random;
 #[path = "core/recorded.rs"]
 mod recorded;
+#[path = "core/recording.rs"]
+mod recording;
 #[path = "core/relations.rs"]
 mod relations;
 #[path = "core/roots.rs"]

@@ -163,8 +163,8 @@ fn expressions() -> Vec<(String, String)> {
 #[derive(Debug, PartialEq)]
 struct Used {
     metric: String,
-    /// The labels that are asked of it, in its selector or by a `by (...)` anywhere in the expression, each with
-    /// the values that the selector names.
+    /// The labels that are asked of it, in its selector or by a `by (...)` around it, each with the values that the
+    /// selector names.
     labels: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -176,6 +176,24 @@ fn is_word(c: char) -> bool {
 fn kept(expression: &str) -> BTreeSet<String> {
     let inside = expression.split("by (").skip(1).filter_map(|rest| rest.split(')').next());
     inside.flat_map(|text| text.split(|c| !is_word(c))).filter(|w| !w.is_empty()).map(str::to_owned).collect()
+}
+
+/// Returns the labels that each `by (...)` around a place of an expression keeps.
+fn kept_at(expression: &str, at: usize) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (start, _) in expression[..at].match_indices("by (") {
+        let rest = &expression[start + 4..at];
+        let Some((labels, between)) = rest.split_once(')') else { continue };
+        let mut depth = 0;
+        let leaves = |c: char| {
+            depth += i32::from(c == '(') - i32::from(c == ')');
+            depth <= 0
+        };
+        if !between.trim_start().chars().any(leaves) {
+            found.extend(kept(&format!("by ({labels})")));
+        }
+    }
+    found
 }
 
 /// Returns the metrics of an expression.
@@ -190,7 +208,7 @@ fn used(expression: &str) -> Vec<Used> {
             let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
             let selector = rest[end..].strip_prefix('{').and_then(|s| s.split('}').next()).unwrap_or("");
             let mut labels: BTreeMap<String, BTreeSet<String>> =
-                kept(expression).into_iter().map(|label| (label, BTreeSet::new())).collect();
+                kept_at(expression, at).into_iter().map(|label| (label, BTreeSet::new())).collect();
             for matcher in selector.split(',').filter(|matcher| !matcher.trim().is_empty()) {
                 let (label, value) = matcher.split_once(['=', '!']).unwrap();
                 let value = value.trim_start_matches(['=', '~']).trim_matches('"');
@@ -277,7 +295,7 @@ fn metrics_labels_and_values_of_an_expression_are_found() {
         pairs.iter().map(|(label, text)| ((*label).to_owned(), values(text))).collect::<BTreeMap<_, _>>()
     };
     let x = labels(&[("a", ""), ("le", ""), ("b", "c"), ("d", "e f")]);
-    let y = labels(&[("a", ""), ("le", ""), ("b", "g")]);
+    let y = labels(&[("b", "g")]);
     let one = |metric: &str, labels| Used { metric: metric.to_owned(), labels };
     assert_eq!(found, [one("scheduler_y", y), one("pellucid_x_total", x)]);
 }

@@ -138,7 +138,9 @@ fn concrete(template: &str) -> Vec<(String, u16)> {
         return vec![found("/ui/app.css"), ("/ui/none.css".into(), 404)];
     }
     if template == "/debug/flags/:flag" {
-        return ["v", "s", "f", "log", "reuse"].map(|f| found(&format!("/debug/flags/{f}"))).to_vec();
+        return ["v", "s", "f", "log", "reuse", "budget"]
+            .map(|f| found(&format!("/debug/flags/{f}")))
+            .to_vec();
     }
     if template == "/apis/v1/shadow" {
         return vec![(template.into(), 404)];

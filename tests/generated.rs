@@ -45,13 +45,16 @@ fn reasons_md_is_fresh() {
         "# Reasons\n\n\
          Why a pod is not placed. The list is closed: every refusal carries one of these codes, and a program can\n\
          rely on them. The messages are kube-scheduler's where it has them; `{}` stands for what it is about, such\n\
-         as a resource. `GET /apis/v1/reasons` serves the same table.\n\n\
+         as a resource. `GET /apis/v1/reasons` serves the same table. A reason is the last word on one node, on the pod\n\
+         as a whole or on its gang, until something changes. The names in the examples are made up.\n\n\
          This file is made of `api/src/reason.rs`; `UPDATE=1 cargo test --test generated` writes it.\n\n\
-         | code | given by | message |\n|---|---|---|\n",
+         | code | given by | last word on | message |\n|---|---|---|---|\n",
     );
     for entry in REGISTRY {
         let (code, anchor) = (entry.code.as_str(), entry.code.as_str().to_lowercase());
-        writeln!(text, "| [{code}](#{anchor}) | {} | `{}` |", entry.plugin, entry.message).unwrap();
+        let terminal = entry.code.terminal_for().as_str();
+        writeln!(text, "| [{code}](#{anchor}) | {} | {terminal} | `{}` |", entry.plugin, entry.message)
+            .unwrap();
     }
     for entry in REGISTRY {
         let code = entry.code.as_str();
@@ -60,6 +63,9 @@ fn reasons_md_is_fresh() {
         writeln!(text, "- Given by: {}", entry.plugin).unwrap();
         writeln!(text, "- What helps: {}", entry.remedy).unwrap();
         writeln!(text, "- Who can do that: {}", entry.resolver.as_str()).unwrap();
+        writeln!(text, "- Last word on: the {}", entry.code.terminal_for().as_str()).unwrap();
+        let example = entry.code.example();
+        writeln!(text, "- Example: `{}` {}", example.message, example.situation).unwrap();
     }
     text += "\n# Other codes\n\n\
         Codes that say how something stands, in verdicts and in the bodies of refused requests.\n\n\

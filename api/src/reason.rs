@@ -2,10 +2,12 @@
 //!
 //! One entry per code: what it means, what mends it, who can mend it, and the message in
 //! kube-scheduler's grammar. `GET /apis/v1/reasons` serves this table and `docs/reasons.md` is made of
-//! it. Adding a way to refuse a pod starts here.
+//! it. Adding a way to refuse a pod starts here; an example of it goes into `examples`.
 
+mod examples;
 mod states;
 
+pub use examples::{Example, TerminalFor};
 pub use states::{STATES, StateEntry};
 
 /// Who can usually resolve a reason.

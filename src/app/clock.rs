@@ -19,6 +19,12 @@ pub fn system() -> Clock {
     })
 }
 
+/// Returns a wall time in the type of the standard library, for those who ask for that.
+#[cfg(feature = "otel")]
+pub(super) fn instant(wall: Duration) -> SystemTime {
+    SystemTime::UNIX_EPOCH + wall
+}
+
 /// A stopwatch for plugins and attempts; no decision reads it.
 pub struct Stopwatch(Instant);
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
-use tracing::{Level, debug, enabled, info};
+use tracing::{Level, debug, enabled, info, warn};
 
 use super::clock::{Clock, Stopwatch};
 use super::metrics::Metrics;
@@ -23,7 +23,7 @@ use crate::diagnosis::Root;
 use crate::diagnosis::score_views::markdown;
 use crate::framework::effect::Effect;
 use crate::kubernetes::lanes::Lanes;
-use crate::model::ObjectKind;
+use crate::model::{Now, ObjectKind};
 
 /// The longest time between publications while there is work.
 const PUBLISH_EVERY: Duration = Duration::from_millis(10);
@@ -159,7 +159,8 @@ impl CoreLoop {
         for _ in 0..units {
             let now = (self.clock)();
             let Some(step) = self.scheduler.step(now, stopwatch) else { break };
-            let took = (self.clock)().monotonic.saturating_sub(now.monotonic);
+            let after = (self.clock)();
+            let took = after.monotonic.saturating_sub(now.monotonic);
             if let Some(decisions) = &self.decisions {
                 decisions.add(took);
             }
@@ -170,9 +171,24 @@ impl CoreLoop {
                 }
                 log(judged, took);
             }
+            self.note_cost(&step, took, after);
             any = true;
         }
         any
+    }
+
+    /// Adds up what the attempt took and, when something of it was recorded and logged, what that did.
+    fn note_cost(&mut self, step: &Step, took: Duration, after: Now) {
+        let is_recorded = step.all().any(|s| s.table.is_some() || s.failure.is_some());
+        let now = if is_recorded { (self.clock)() } else { after };
+        let logged = now.monotonic.saturating_sub(after.monotonic);
+        if let Some(recording) = self.scheduler.note_cost(took, logged, now) {
+            let (flag, id, owner) = (recording.flag.as_str(), recording.id, &*recording.owner);
+            warn!(
+                flag,
+                id, owner, "recording is turned off: it took more than its budget (see /apis/v1/debug)"
+            );
+        }
     }
 
     fn publish(&mut self) {

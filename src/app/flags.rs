@@ -1,62 +1,281 @@
 //! The runtime switches under `/debug/flags`, with Koordinator's names and answers.
+//!
+//! A raw value is for all pods and lasts. A JSON object sets `s` and `f` for some pods and a time, and `v` and
+//! `log` for a time; what it may say is `diagnosis::switches::parse`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::clock::Clock;
 use super::telemetry::LogControl;
-use crate::diagnosis::switches::Switches;
-use crate::http::Switch;
+use crate::diagnosis::rfc3339;
+use crate::diagnosis::switches::{self, Ask, Flag, LogBefore, MOST_ACTIVE, NotSet, Setter, Switches};
+use crate::http::{Refused, RequestInfo, Said, Switch};
 
-/// Returns every switch.
-pub fn all(switches: &Arc<Switches>, log: Option<&Arc<LogControl>>) -> Vec<Arc<dyn Switch>> {
-    let mut all: Vec<Arc<dyn Switch>> = vec![
-        Arc::new(TopNScores(switches.clone())),
-        Arc::new(FilterFailures(switches.clone())),
-        Arc::new(Reuse(switches.clone())),
-        Arc::new(Recording(switches.clone())),
-    ];
-    if let Some(log) = log {
-        all.push(Arc::new(Verbosity(log.clone())));
-        all.push(Arc::new(Directive(log.clone())));
-    }
-    all
+/// What the switches share.
+pub struct Flags {
+    switches: Arc<Switches>,
+    log: Option<Arc<LogControl>>,
+    clock: Clock,
+    /// Told when something is set that ends by itself.
+    set: Notify,
 }
 
-struct TopNScores(Arc<Switches>);
+impl Flags {
+    /// Puts them together.
+    pub fn new(switches: Arc<Switches>, log: Option<Arc<LogControl>>, clock: Clock) -> Arc<Self> {
+        Arc::new(Self { switches, log, clock, set: Notify::new() })
+    }
 
-impl Switch for TopNScores {
-    fn name(&self) -> &str {
-        "s"
+    /// Returns every switch.
+    pub fn all(self: &Arc<Self>) -> Vec<Arc<dyn Switch>> {
+        let recorded = |flag| Arc::new(Recorded { flag, flags: self.clone() }) as Arc<dyn Switch>;
+        let noted = |inner| Arc::new(Noted { inner, flags: self.clone() }) as Arc<dyn Switch>;
+        let mut all = vec![
+            recorded(Flag::Scores),
+            recorded(Flag::Failures),
+            noted(Box::new(Reuse(self.switches.clone()))),
+            noted(Box::new(Budget(self.switches.clone()))),
+            noted(Box::new(FlightRecorder(self.switches.clone()))),
+        ];
+        if let Some(log) = &self.log {
+            let logged = |flag| Arc::new(Logged { flag, log: log.clone(), flags: self.clone() });
+            all.push(logged(Flag::Verbosity));
+            all.push(logged(Flag::Log));
+        }
+        all
     }
-    fn summary(&self) -> &str {
-        "Record (and log) the best N rows of each pod's score table; 0 turns it off. Read them under /apis/v1/scores"
+
+    /// Ends what is due, at its time, until stopped.
+    pub async fn keep(self: Arc<Self>, stop: CancellationToken) {
+        /// A clock that is moved by hand does not come nearer while we sleep.
+        const SHORTEST: Duration = Duration::from_millis(50);
+        loop {
+            self.settle();
+            let next = self.switches.next_expiry().map(|at| at.saturating_sub((self.clock)().monotonic));
+            let pause = next.unwrap_or(Duration::from_secs(3600)).max(SHORTEST);
+            tokio::select! {
+                () = self.set.notified() => {}
+                () = tokio::time::sleep(pause) => {}
+                () = stop.cancelled() => return,
+            }
+        }
     }
-    fn get(&self) -> String {
-        self.0.top_n_scores().to_string()
+
+    /// Ends what is due, and puts the log back to what it was.
+    fn settle(&self) {
+        self.switches.expire((self.clock)());
+        let (Some(before), Some(log)) = (self.switches.take_log_ended(), &self.log) else { return };
+        if let Err(error) = log.restore(before.verbosity, &before.directive) {
+            tracing::warn!(%error, directive = before.directive, "the log could not be put back");
+        }
     }
-    fn set(&self, value: &str) -> Result<String, String> {
-        let n = value.parse().map_err(|e| format!("failed set debugTopNScores {value:?}: {e}"))?;
-        self.0.set_top_n_scores(n);
-        Ok(format!("successfully set debugTopNScores to {n}"))
+
+    /// Sets or ends what a JSON object asks for.
+    fn ask(&self, flag: Flag, text: &str, by: &Setter, before: Option<LogBefore>) -> Result<Said, Refused> {
+        let ask = switches::parse(flag, text).map_err(Refused::Invalid)?;
+        let name = flag.as_str();
+        let done = match ask {
+            Ask::Set(order) => self.switches.begin(flag, order, before, by),
+            Ask::End(id) => self.switches.end_one(flag, id, by),
+        };
+        self.set.notify_one();
+        let recording = done.map_err(|why| match why {
+            NotSet::TooMany => Refused::TooMany(format!(
+                "{MOST_ACTIVE} recordings are active; end one with {{\"id\": N, \"off\": true}} or wait until one ends"
+            )),
+            NotSet::Unknown(id) => Refused::NotFound(format!("no recording {id} of flag {name} is active")),
+            NotSet::NotOn => Refused::NotFound(format!("flag {name} is not on for all pods; name a recording by its `id`")),
+        })?;
+        Ok(Said::Json(json!(recording.body(by.now))))
+    }
+
+    fn entry(&self, switch: &dyn Switch, flag: Flag) -> Value {
+        let recordings = self.switches.active(Some(flag), (self.clock)());
+        let mut entry = json!({
+            "name": switch.name(), "summary": switch.summary(), "value": switch.get(), "recordings": recordings,
+        });
+        if let Some(change) = self.switches.shut_off(flag.as_str()) {
+            let (what, at) = (change.id, rfc3339(change.at));
+            let which = if what == 0 { "it".to_owned() } else { format!("recording {what}") };
+            entry["note"] = json!(format!(
+                "{which} was turned off at {at}: recording took more than {} % of the time of attempts (flag budget)",
+                self.switches.budget()
+            ));
+        }
+        entry
     }
 }
 
-struct FilterFailures(Arc<Switches>);
+fn setter(by: &RequestInfo) -> Setter {
+    Setter { now: by.now, from: by.from.clone() }
+}
 
-impl Switch for FilterFailures {
-    fn name(&self) -> &str {
-        "f"
-    }
-    fn summary(&self) -> &str {
-        "Record (and log) each refused node of each attempt. Read them under /apis/v1/filter-failures"
-    }
-    fn get(&self) -> String {
-        self.0.filter_failures().to_string()
-    }
-    fn set(&self, value: &str) -> Result<String, String> {
+fn is_object(value: &str) -> bool {
+    value.starts_with('{')
+}
+
+/// A flag that records attempts.
+struct Recorded {
+    flag: Flag,
+    flags: Arc<Flags>,
+}
+
+impl Recorded {
+    fn set_raw(&self, value: &str, by: &Setter) -> Result<String, String> {
+        let switches = &self.flags.switches;
+        if self.flag == Flag::Scores {
+            let n = value.parse().map_err(|e| format!("failed set debugTopNScores {value:?}: {e}"))?;
+            switches.set_top_n_scores(n, by);
+            return Ok(format!("successfully set debugTopNScores to {n}"));
+        }
         let on = boolean(value)
             .ok_or_else(|| format!("failed set debugFilterFailure {value:?}: want true or false"))?;
-        self.0.set_filter_failures(on);
+        switches.set_filter_failures(on, by);
         Ok(format!("successfully set debugFilterFailure to {on}"))
+    }
+}
+
+impl Switch for Recorded {
+    fn name(&self) -> &str {
+        self.flag.as_str()
+    }
+    fn summary(&self) -> &str {
+        match self.flag {
+            Flag::Scores => {
+                "Record (and log) the best N rows of each pod's score table; 0 turns it off. Read them under /apis/v1/scores"
+            }
+            _ => {
+                "Record (and log) each refused node of each attempt. Read them under /apis/v1/filter-failures"
+            }
+        }
+    }
+    fn get(&self) -> String {
+        match self.flag {
+            Flag::Scores => self.flags.switches.top_n_scores().to_string(),
+            _ => self.flags.switches.filter_failures().to_string(),
+        }
+    }
+    fn set(&self, value: &str) -> Result<String, String> {
+        self.set_raw(value, &Setter { now: (self.flags.clock)(), from: String::new() })
+    }
+    fn set_as(&self, value: &str, by: &RequestInfo) -> Result<Said, Refused> {
+        match is_object(value) {
+            true => self.flags.ask(self.flag, value, &setter(by), None),
+            false => self.set_raw(value, &setter(by)).map(Said::Text).map_err(Refused::Invalid),
+        }
+    }
+    fn as_json(&self) -> Value {
+        self.flags.entry(self, self.flag)
+    }
+}
+
+/// A flag of the log.
+struct Logged {
+    flag: Flag,
+    log: Arc<LogControl>,
+    flags: Arc<Flags>,
+}
+
+impl Logged {
+    /// Sets the value, for as long as nobody says otherwise.
+    fn apply(&self, value: &str) -> Result<String, String> {
+        if self.flag == Flag::Log {
+            self.log.set_directive(value).map_err(|e| format!("failed set log directive: {e}"))?;
+            return Ok(format!("successfully set log directive to {value}"));
+        }
+        let failed = |e: &dyn std::fmt::Display| format!("failed set klog.logging.verbosity {value:?}: {e}");
+        let v: u8 = value.parse().map_err(|e: std::num::ParseIntError| failed(&e))?;
+        self.log.set_verbosity(v).map_err(|e| failed(&e))?;
+        Ok(format!("successfully set klog.logging.verbosity to {v}"))
+    }
+
+    fn set_for_a_time(&self, text: &str, by: &Setter) -> Result<Said, Refused> {
+        self.flags.settle();
+        let before = LogBefore { verbosity: self.log.verbosity(), directive: self.log.directive() };
+        if let Ok(Ask::Set(order)) = switches::parse(self.flag, text) {
+            self.apply(&order.value).map_err(Refused::Invalid)?;
+        }
+        let said = self.flags.ask(self.flag, text, by, Some(before.clone()));
+        if said.is_err() {
+            // It was set above, and is not to stay.
+            let _ = self.log.restore(before.verbosity, &before.directive);
+        }
+        self.flags.settle();
+        said
+    }
+}
+
+impl Switch for Logged {
+    fn name(&self) -> &str {
+        self.flag.as_str()
+    }
+    fn summary(&self) -> &str {
+        match self.flag {
+            Flag::Verbosity => {
+                "Verbosity in klog's numbers: 0 warn, 1 and 2 info, 3 to 5 debug, 6 and up trace"
+            }
+            _ => "Full log directive, such as info,pellucid::kubernetes=trace",
+        }
+    }
+    fn get(&self) -> String {
+        self.flags.settle();
+        match self.flag {
+            Flag::Verbosity => self.log.verbosity().to_string(),
+            _ => self.log.directive(),
+        }
+    }
+    fn set(&self, value: &str) -> Result<String, String> {
+        let said = self.apply(value)?;
+        self.flags.switches.forget_log();
+        Ok(said)
+    }
+    fn set_as(&self, value: &str, by: &RequestInfo) -> Result<Said, Refused> {
+        let by = setter(by);
+        if is_object(value) {
+            return self.set_for_a_time(value, &by);
+        }
+        let before = self.get();
+        let said = self.set(value).map_err(Refused::Invalid)?;
+        self.flags.switches.note(self.name(), &before, &self.get(), &by);
+        Ok(Said::Text(said))
+    }
+    fn as_json(&self) -> Value {
+        self.flags.entry(self, self.flag)
+    }
+}
+
+/// A switch that takes raw values only; the audit has who set it.
+struct Noted {
+    inner: Box<dyn Switch>,
+    flags: Arc<Flags>,
+}
+
+impl Switch for Noted {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+    fn summary(&self) -> &str {
+        self.inner.summary()
+    }
+    fn get(&self) -> String {
+        self.inner.get()
+    }
+    fn set(&self, value: &str) -> Result<String, String> {
+        self.inner.set(value)
+    }
+    fn set_as(&self, value: &str, by: &RequestInfo) -> Result<Said, Refused> {
+        let before = self.get();
+        let said = self.inner.set_as(value, by)?;
+        self.flags.switches.note(self.name(), &before, &self.get(), &setter(by));
+        Ok(said)
+    }
+    fn as_json(&self) -> Value {
+        self.inner.as_json()
     }
 }
 
@@ -79,9 +298,9 @@ impl Switch for Reuse {
     }
 }
 
-struct Recording(Arc<Switches>);
+struct FlightRecorder(Arc<Switches>);
 
-impl Switch for Recording {
+impl Switch for FlightRecorder {
     fn name(&self) -> &str {
         "recorder"
     }
@@ -99,41 +318,24 @@ impl Switch for Recording {
     }
 }
 
-struct Verbosity(Arc<LogControl>);
+struct Budget(Arc<Switches>);
 
-impl Switch for Verbosity {
+impl Switch for Budget {
     fn name(&self) -> &str {
-        "v"
+        "budget"
     }
     fn summary(&self) -> &str {
-        "Verbosity in klog's numbers: 0 warn, 1 and 2 info, 3 to 5 debug, 6 and up trace"
+        "The share of the time of attempts that flags s and f may take before they are turned off, percent; 100 turns nothing off"
     }
     fn get(&self) -> String {
-        self.0.verbosity().to_string()
+        self.0.budget().to_string()
     }
     fn set(&self, value: &str) -> Result<String, String> {
-        let failed = |e: &dyn std::fmt::Display| format!("failed set klog.logging.verbosity {value:?}: {e}");
-        let v: u8 = value.parse().map_err(|e: std::num::ParseIntError| failed(&e))?;
-        self.0.set_verbosity(v).map_err(|e| failed(&e))?;
-        Ok(format!("successfully set klog.logging.verbosity to {v}"))
-    }
-}
-
-struct Directive(Arc<LogControl>);
-
-impl Switch for Directive {
-    fn name(&self) -> &str {
-        "log"
-    }
-    fn summary(&self) -> &str {
-        "Full log directive, such as info,pellucid::kubernetes=trace"
-    }
-    fn get(&self) -> String {
-        self.0.directive()
-    }
-    fn set(&self, value: &str) -> Result<String, String> {
-        self.0.set_directive(value).map_err(|e| format!("failed set log directive: {e}"))?;
-        Ok(format!("successfully set log directive to {value}"))
+        let percent = value.parse().ok().filter(|percent| (1..=100).contains(percent));
+        let percent =
+            percent.ok_or_else(|| format!("failed set budget {value:?}: want a percentage, 1 to 100"))?;
+        self.0.set_budget(percent);
+        Ok(format!("successfully set budget to {percent}"))
     }
 }
 
@@ -149,21 +351,60 @@ fn boolean(text: &str) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Now;
+
+    fn flag(switches: &Arc<Switches>, name: &str) -> Arc<dyn Switch> {
+        let flags = Flags::new(switches.clone(), None, Arc::new(Now::default));
+        flags.all().into_iter().find(|f| f.name() == name).unwrap()
+    }
 
     #[test]
     fn answers_are_koordinators_and_a_wrong_value_changes_nothing() {
         let switches = Arc::new(Switches::default());
-        let flags = all(&switches, None);
-        let flag = |name: &str| flags.iter().find(|f| f.name() == name).cloned();
-        let s = flag("s").unwrap();
+        let s = flag(&switches, "s");
         assert_eq!(s.set("100").as_deref(), Ok("successfully set debugTopNScores to 100"));
         for wrong in ["-1", "x", "", "1.5"] {
             assert!(s.set(wrong).unwrap_err().starts_with("failed set debugTopNScores"));
         }
         assert_eq!(s.get(), "100");
-        let f = flag("f").unwrap();
+        let f = flag(&switches, "f");
         assert_eq!(f.set("true").as_deref(), Ok("successfully set debugFilterFailure to true"));
         assert!(f.set("yes").is_err());
         assert!(switches.filter_failures());
+        let budget = flag(&switches, "budget");
+        assert!(budget.set("0").is_err() && budget.set("101").is_err());
+        assert_eq!(budget.set("20").as_deref(), Ok("successfully set budget to 20"));
+    }
+
+    #[test]
+    fn an_object_sets_a_scope_and_ends_it() {
+        let switches = Arc::new(Switches::default());
+        let s = flag(&switches, "s");
+        let by = RequestInfo { from: "127.0.0.1 curl".into(), ..RequestInfo::default() };
+        let Ok(Said::Json(set)) = s.set_as(r#"{"value": 5, "namespace": "ns"}"#, &by) else {
+            panic!("it is set")
+        };
+        assert_eq!(
+            (&set["id"], &set["owner"], &set["setBy"]),
+            (&json!(1), &set["setBy"], &json!("127.0.0.1 curl"))
+        );
+        assert_eq!((s.get().as_str(), switches.is_recording()), ("0", true));
+        let Err(Refused::NotFound(_)) = s.set_as(r#"{"id": 2, "off": true}"#, &by) else {
+            panic!("no such one")
+        };
+        let Ok(Said::Json(ended)) = s.set_as(r#"{"id": 1, "off": true}"#, &by) else { panic!("it ends") };
+        assert_eq!((&ended["active"], switches.is_recording()), (&json!(false), false));
+    }
+
+    #[test]
+    fn switches_that_record_nothing_are_in_the_audit_too() {
+        let switches = Arc::new(Switches::default());
+        let by = RequestInfo::default();
+        flag(&switches, "reuse").set_as("false", &by).unwrap();
+        let (audit, _) = switches.audit(Now::default());
+        assert_eq!(
+            (audit[0].flag.as_str(), audit[0].from.as_str(), audit[0].to.as_str()),
+            ("reuse", "true", "false")
+        );
     }
 }

@@ -11,11 +11,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::clock::Clock;
 use super::core_loop::{CoreLoop, Lists};
+use super::flags::Flags;
 use super::metrics::{EdgeViews, Metrics};
 use super::quantiles::Durations;
 use super::telemetry::LogControl;
 use super::traces::{CoreTraces, Traces};
-use super::{flags, resource_metrics, routes};
+use super::{resource_metrics, routes};
 use crate::config::Configuration;
 use crate::cycle::Scheduler;
 use crate::cycle::scheduler::Settings;
@@ -105,6 +106,7 @@ impl Instance {
         let (configz, effective) = (configuration.configz(), configuration.effective.clone());
         let switches = Arc::new(Switches::default());
         switches.set_recorder_bytes(configuration.recorder_bytes);
+        let flags = Flags::new(switches.clone(), log.clone(), clock.clone());
         let mut scheduler = Scheduler::new(Settings {
             profiles: configuration.profiles,
             registry: registry.clone(),
@@ -140,7 +142,7 @@ impl Instance {
         };
         let mut edge_config = EdgeConfig::new(connection, clock.clone(), &instance_name());
         edge_config.writes = shadow_of.is_none();
-        let server = Server::new(parts.server(&registry, &switches, configz, effective))?;
+        let server = Server::new(parts.server(&registry, &flags, configz, effective))?;
         let bound = server.bind(listen).await?;
         let address = bound.address();
         let edge = Edge::start(edge_config, inputs_tx);
@@ -155,6 +157,7 @@ impl Instance {
 
         let (stop_server, stop_core) = (CancellationToken::new(), CancellationToken::new());
         let server = tokio::spawn(bound.serve(stop_server.clone()));
+        tokio::spawn(flags.keep(stop_server.clone()));
         let core = CoreLoop {
             scheduler,
             inputs,
@@ -227,7 +230,7 @@ impl Shared {
     fn server(
         &self,
         registry: &Registry,
-        switches: &Arc<Switches>,
+        flags: &Arc<Flags>,
         configz: serde_json::Value,
         effective: serde_json::Value,
     ) -> Parts<Root> {
@@ -237,10 +240,10 @@ impl Shared {
         let edge = self.edge.clone();
         let (traces, clock) = (self.traces.clone(), self.clock.clone());
         Parts {
-            routes: routes::routes_with(registry, effective),
+            routes: routes::metered(registry, effective, &self.metrics.explained),
             load: Arc::new(move || load.load_full()),
             published: self.published.clone(),
-            switches: flags::all(switches, self.log.as_ref()),
+            switches: flags.all(),
             health: self.health(),
             metrics: Renderer::openmetrics(move || metrics.render(&root, edge.get(), log.as_deref())),
             resource_metrics: Renderer::openmetrics(move || resource_metrics::render(&resources.load_full())),

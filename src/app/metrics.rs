@@ -18,6 +18,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use super::diagnosis_metrics::{self, Explained};
 use super::gang_metrics::{self, GangAttempts};
 use super::telemetry::LogControl;
 use super::traces::Counts;
@@ -117,6 +118,8 @@ pub struct Metrics {
     victims: Histogram,
     requests: Durations<RequestLabels>,
     gangs: GangAttempts,
+    /// Time spent on explanations.
+    pub explained: Explained,
 }
 
 /// Handles of one profile and result.
@@ -181,7 +184,8 @@ impl Metrics {
             profiles.iter().map(|p| [handles(p, "scheduled"), handles(p, "unschedulable")]).collect();
         let gangs = GangAttempts::register(&mut registry);
         let registry = Mutex::new(registry);
-        Self { registry, profiles, algorithm, sli, pod_attempts, victims, requests, gangs }
+        let explained = Explained::default();
+        Self { registry, profiles, algorithm, sli, pod_attempts, victims, requests, gangs, explained }
     }
 
     /// Counts an attempt.
@@ -238,7 +242,9 @@ impl Metrics {
         // Both texts end with the end mark; only the last one keeps it.
         let kept = text.trim_end().trim_end_matches("# EOF").len();
         text.truncate(kept);
-        let gauges = gauges(&root.load_full(), views, log);
+        let root = root.load_full();
+        let mut gauges = gauges(&root, views, log);
+        diagnosis_metrics::state(&root, &self.explained, &mut gauges);
         let mut rest = String::new();
         let _ = encode(&mut rest, &gauges);
         text + &rest

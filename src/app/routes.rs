@@ -7,12 +7,14 @@ use pellucid_api::rest::history::FeedLine;
 use serde_json::{Value, json};
 
 use super::clock::Stopwatch;
+use super::diagnosis_metrics::Explained;
+use super::rows::table;
 use crate::diagnosis::Root;
 use crate::diagnosis::flight;
-use crate::diagnosis::reads::{RootRead, RowSpec, reads};
+use crate::diagnosis::reads::{RootRead, reads};
 use crate::framework::PluginFactory;
 use crate::framework::endpoint::{PathParams, QueryKind, ReadError};
-use crate::http::{Kind, Lines, Param, Params, Published, RequestInfo, Route, Table};
+use crate::http::{Kind, Lines, Param, Params, Published, RequestInfo, Route};
 use crate::model::time::Probe;
 
 impl Published for Root {
@@ -23,13 +25,19 @@ impl Published for Root {
 
 /// Returns the routes of everything that is registered, to be described.
 pub fn routes(registry: &[Box<dyn PluginFactory>]) -> Vec<Route<Root>> {
-    routes_with(registry, Value::Null)
+    metered(registry, Value::Null, &Explained::default())
 }
 
-/// The same for a server; `configuration` is the one in force, which snapshots carry.
-pub fn routes_with(registry: &[Box<dyn PluginFactory>], configuration: Value) -> Vec<Route<Root>> {
-    let mut all: Vec<Route<Root>> = reads(registry).into_iter().map(route).collect();
-    all.push(super::simulate::route());
+/// The same for a server: `configuration` is the one in force, which snapshots carry, and the time of what is worked
+/// out for a reader is added up.
+pub fn metered(
+    registry: &[Box<dyn PluginFactory>],
+    configuration: Value,
+    explained: &Explained,
+) -> Vec<Route<Root>> {
+    let mut all: Vec<Route<Root>> =
+        reads(registry).into_iter().map(|read| route(read, explained.clone())).collect();
+    all.push(super::simulate::route(explained.clone()));
     all.push(events());
     all.push(super::snapshot::route(configuration));
     all
@@ -56,7 +64,7 @@ fn events() -> Route<Root> {
     )
 }
 
-fn route(read: RootRead) -> Route<Root> {
+fn route(read: RootRead, explained: Explained) -> Route<Root> {
     let RootRead { path, tag, summary, body, rows, not_found, query, read } = read;
     let names: Vec<String> =
         path.split('/').filter_map(|s| s.strip_prefix(':')).map(str::to_string).collect();
@@ -67,7 +75,12 @@ fn route(read: RootRead) -> Route<Root> {
         let mut given: PathParams = given.collect::<Result<_, crate::http::ReadError>>()?;
         let asked = query.iter().filter_map(|q| Some((q.name.to_string(), params.text(q.name)?.to_string())));
         given.extend(asked);
-        costed(|| read(root, &given, info.now).map_err(adapt))
+        let stopwatch = Stopwatch::start();
+        let answer = costed(|| read(root, &given, info.now).map_err(adapt));
+        if tag == "explain" {
+            explained.add(stopwatch.elapsed());
+        }
+        answer
     };
     let mut route = Route::get(path, tag, &summary, body, answer);
     route.not_found_example = not_found.map(|code| (code, "there is no such object".to_string()));
@@ -108,40 +121,5 @@ pub(super) fn adapt(error: ReadError) -> crate::http::ReadError {
     match error {
         ReadError::NotFound { code, message } => crate::http::ReadError::NotFound { code, message },
         ReadError::BadRequest { code, message } => crate::http::ReadError::BadRequest { code, message },
-    }
-}
-
-/// Returns what becomes rows: an array of the body, or the values of a body that is a map.
-fn objects(spec: &RowSpec, body: &Value) -> Vec<Value> {
-    if spec.array.is_empty() {
-        return body.as_object().into_iter().flat_map(|map| map.values().cloned()).collect();
-    }
-    let pointer =
-        if spec.array.starts_with('/') { spec.array.to_string() } else { format!("/{}", spec.array) };
-    body.pointer(&pointer).and_then(Value::as_array).cloned().unwrap_or_default()
-}
-
-/// Lays a body out as rows. Without declared columns the fields of the first object are the columns.
-fn table(spec: &RowSpec, body: &Value) -> Table {
-    let objects = objects(spec, body);
-    let columns: Vec<(String, String)> = if spec.columns.is_empty() {
-        let first = objects.first().and_then(Value::as_object);
-        let fields = first.into_iter().flat_map(|o| o.iter());
-        fields.map(|(name, _)| (name.clone(), format!("/{name}"))).collect()
-    } else {
-        spec.columns.iter().map(|(h, p)| ((*h).to_string(), (*p).to_string())).collect()
-    };
-    let row = |object: &Value| columns.iter().map(|(_, p)| cell(object.pointer(p))).collect();
-    Table {
-        header: columns.iter().map(|(h, _)| h.clone()).collect(),
-        rows: objects.iter().map(row).collect(),
-    }
-}
-
-fn cell(value: Option<&Value>) -> String {
-    match value {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => text.clone(),
-        Some(other) => other.to_string(),
     }
 }

@@ -9,7 +9,9 @@ use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::simulate::{EditBody, PodsOf, SimulateRequest, Simulation, TaintOf};
 use serde_json::{Value, json};
 
-use super::routes::adapt;
+use super::clock::Stopwatch;
+use super::diagnosis_metrics::Explained;
+use super::routes::{adapt, costed};
 use crate::cluster::input::Quarantined;
 use crate::cycle::whatif::{Edit, Target};
 use crate::diagnosis::Root;
@@ -17,6 +19,7 @@ use crate::diagnosis::simulate::{Question, simulate};
 use crate::http::{ReadError, Route};
 use crate::kubernetes::decode::{node_from_value, object_from_value, pod_from_value};
 use crate::model::taint::{Taint, TaintEffect};
+use crate::model::time::Probe;
 use crate::model::{GangKey, Name, ObjectKind, Pod, PodKey, quantity};
 
 /// The most pods of one question.
@@ -27,17 +30,20 @@ const MAX_EDITS: usize = 1_000;
 const MAX_ROWS: usize = 1_000;
 
 /// Returns the route.
-pub(super) fn route() -> Route<Root> {
+pub(super) fn route(explained: Explained) -> Route<Root> {
     Route::get(
         "/apis/v1/simulate",
         "simulate",
         "Plans hypothetical pods and gangs on a changed copy of the state; nothing changes",
         BodySchema::of::<Simulation>(),
-        |root: &Root, params, info| {
-            let request: SimulateRequest = params.body()?;
-            let question = question(root, request)?;
-            let body = simulate(root, &question, info.now).map_err(adapt)?;
-            Ok(json!(body))
+        move |root: &Root, params, info| {
+            let stopwatch = Stopwatch::start();
+            let answer = costed(|| {
+                let question = question(root, params.body()?)?;
+                Ok(json!(simulate(root, &question, info.now).map_err(adapt)?))
+            });
+            explained.add(stopwatch.elapsed());
+            answer
         },
     )
     .asked_with(BodySchema::of::<SimulateRequest>())

@@ -83,6 +83,11 @@ impl LogControl {
         self.set(Directive { verbosity, text: text.to_string() })
     }
 
+    /// Puts both back to what they were.
+    pub fn restore(&self, verbosity: u8, directive: &str) -> Result<(), LogError> {
+        self.set(Directive { verbosity, text: directive.to_string() })
+    }
+
     fn set(&self, directive: Directive) -> Result<(), LogError> {
         let filter = parse(&directive.text)?;
         self.handle.reload(filter).map_err(|e| LogError(e.to_string()))?;

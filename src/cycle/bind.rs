@@ -56,7 +56,7 @@ impl Scheduler {
             }
             // The watch brings the node they chose; until then our place stands for theirs.
             BindOutcome::BoundElsewhere { node } => {
-                self.record((order.pod, &pod.key), &node, What::Bound, now);
+                self.chronicle((order.pod, &pod.key), &node, What::Bound, now);
                 self.counters.bind_failures += 1;
                 self.cluster.preemptions_mut().end(order.pod, End::PlacedElsewhere, now);
                 self.cluster.unreserve_all(order.pod);

@@ -75,7 +75,7 @@ impl Scheduler {
     }
 
     /// Something else happened to a pod.
-    pub(super) fn record(&mut self, (id, key): (PodId, &PodKey), node: &str, what: What, now: Now) {
+    pub(super) fn chronicle(&mut self, (id, key): (PodId, &PodKey), node: &str, what: What, now: Now) {
         if !self.switches.recorder() {
             return self.leave_out(now);
         }
@@ -85,7 +85,7 @@ impl Scheduler {
 
     /// A pod lost the place it held.
     pub(super) fn record_release(&mut self, id: PodId, pod: &Pod, node: &str, now: Now) {
-        self.record((id, &pod.key), node, What::Released, now);
+        self.chronicle((id, &pod.key), node, What::Released, now);
     }
 
     /// An input changed which pods there are.
@@ -96,14 +96,14 @@ impl Scheduler {
             match event {
                 ClusterEvent::PendingAdded(id) => {
                     if let Some(pod) = self.cluster.pod(*id).map(|r| r.pod.clone()) {
-                        self.record((*id, &pod.key), "", What::Added, now);
+                        self.chronicle((*id, &pod.key), "", What::Added, now);
                     }
                 }
                 ClusterEvent::PendingRemoved { id, pod } => {
                     last = Some(&pod.uid);
                     match self.place_of_same(pod) {
-                        Some(node) => self.record((*id, &pod.key), &node, What::Bound, now),
-                        None => self.record((*id, &pod.key), "", What::Gone(how), now),
+                        Some(node) => self.chronicle((*id, &pod.key), &node, What::Bound, now),
+                        None => self.chronicle((*id, &pod.key), "", What::Gone(how), now),
                     }
                 }
                 ClusterEvent::PodReleased { pod, node }
@@ -112,7 +112,7 @@ impl Scheduler {
                         && !self.is_known(pod) =>
                 {
                     let node = self.cluster.slot(*node).name.clone();
-                    self.record((NOBODY, &pod.key), &node, What::Gone(how), now);
+                    self.chronicle((NOBODY, &pod.key), &node, What::Gone(how), now);
                 }
                 _ => {}
             }

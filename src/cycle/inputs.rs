@@ -191,7 +191,7 @@ impl Scheduler {
         let Some(unit) = self.queue.unit_of(id) else { return };
         let (pod, name) = (self.cluster.pod(id).map(|r| r.pod.clone()), self.cluster.slot(node).name.clone());
         if let Some(pod) = &pod {
-            self.record((id, &pod.key), &name, What::Bound, now);
+            self.chronicle((id, &pod.key), &name, What::Bound, now);
         }
         let was_ordered = self.effect_of.contains_key(&id);
         let verdict = self.verdict(id).map(|v| &v.outcome);

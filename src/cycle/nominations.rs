@@ -10,7 +10,8 @@ use smallvec::SmallVec;
 use super::attempt::Asked;
 use super::chain::{OneNode, PluginTally};
 use super::rows::{Rows, Subject};
-use crate::cluster::{Cluster, Stage};
+use super::scheduler::Scheduler;
+use crate::cluster::{Cluster, ShapeId, Stage};
 use crate::framework::profile::Profile;
 use crate::framework::{Cause, View};
 use crate::model::time::Probe;
@@ -47,6 +48,11 @@ impl<'a> How<'a> {
             Self::Alone => &[],
             Self::Member(group) | Self::Preemptor { group, .. } => group,
         }
+    }
+
+    /// Whether the pod is looked at as things are, and not with others gone.
+    pub(super) fn is_real(self) -> bool {
+        !matches!(self, Self::Preemptor { .. })
     }
 
     /// Whether a refused pod's profile is asked for a way.
@@ -149,5 +155,28 @@ impl<'a> Asker<'a> {
                 rows.refuse_node(node, cause);
             }
         }
+    }
+}
+
+impl Scheduler {
+    /// Returns why a member of a group does not pass all filters on a node as the state is now.
+    pub(super) fn refusal_on(
+        &mut self,
+        (id, pod): (PodId, &Pod),
+        (profile, shape): (usize, ShapeId),
+        node: NodeIdx,
+        group: &[GangKey],
+        probe: &dyn Probe,
+    ) -> Option<Cause> {
+        let generation = self.cluster.shapes().generation(shape);
+        let rows = self.rows.of((profile, shape), generation, self.cycle);
+        let (profile, tally) = (&self.profiles[profile], &mut self.tally[profile]);
+        let of = Subject { profile, view: View::new(&self.cluster), spec: &pod.spec, probe };
+        rows.sync(&of, self.switches.reuse(), tally);
+        if let Some(cause) = rows.refused_as_a_whole() {
+            return Some(cause.clone());
+        }
+        let who = Who { profile, id, pod, how: How::Member(group), probe };
+        Asker::new(who, &mut self.cluster, tally).refusal(&rows.asked(), node)
     }
 }

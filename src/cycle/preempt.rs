@@ -243,7 +243,7 @@ impl Scheduler {
                 let message = format!("{scheduler}: preempting to accommodate a higher priority {kind}");
                 self.evictions.insert(id, (choice.pod, pod.uid.clone()));
                 let by = Arc::new(preemptor.key.clone());
-                self.record((choice.pod, &pod.key), node, What::Evicted(by), now);
+                self.chronicle((choice.pod, &pod.key), node, What::Evicted(by), now);
                 self.order(Effect::Evict(EvictOrder {
                     id,
                     victim: pod_ref(&pod),

@@ -50,6 +50,8 @@ pub struct Rows {
     lasting: Vec<bool>,
     /// Nodes in tie order, for sampled searches.
     pub(super) order: Vec<NodeIdx>,
+    /// The feasible nodes that the last search found, when it was a sampled one.
+    pub(super) sample: Vec<NodeIdx>,
     scratch: Scratch,
     /// The refusal made of these rows, while they do not change.
     pub(super) refusal: Option<Arc<Refusal>>,

@@ -13,15 +13,17 @@ pub use super::chain::PluginTally;
 use super::chronicle::{ASIDE, PlacedAside};
 use super::decision::{Decision, Outcome, Placement, Refusal, Verdict};
 use super::gangs::GangBook;
+use super::metering::Timer;
 use super::nominations::{Asker, How, Who};
 use super::pre_bind::PreBinding;
-use super::record::{failure, table};
+use super::record::Draft;
 use super::row_cache::RowCache;
 use super::rows::Subject;
 use super::shadow::ShadowTally;
 use crate::cluster::{Cluster, Reservation, ShapeId, Stage};
 use crate::diagnosis::Root;
 use crate::diagnosis::flight::Flight;
+use crate::diagnosis::meter::Meter;
 use crate::diagnosis::recorder::{RecordedFailure, RecordedTable, Recorder};
 use crate::diagnosis::root::Registry;
 use crate::diagnosis::switches::Switches;
@@ -104,8 +106,8 @@ pub(super) struct Decided {
     pub(super) decision: Decision,
     /// What PostFilter found for a refused pod.
     pub(super) found: Option<PostFiltered>,
-    table: Option<Arc<RecordedTable>>,
-    failure: Option<Arc<RecordedFailure>>,
+    /// What is to be recorded of it when it stands.
+    pub(super) draft: Option<Arc<Draft>>,
 }
 
 /// A bind order that is not yet settled.
@@ -122,7 +124,7 @@ pub struct Scheduler {
     pub(super) profiles: Arc<[Arc<Profile>]>,
     pub(super) profile_of: FxHashMap<Name, usize>,
     registry: Registry,
-    rows: RowCache,
+    pub(super) rows: RowCache,
     pub(super) tally: Vec<Vec<PluginTally>>,
     pub(super) starts: Vec<usize>,
     pub(super) verdicts: Pages<Option<Verdict>>,
@@ -141,10 +143,11 @@ pub struct Scheduler {
     /// Gangs.
     pub(super) gangs: GangBook,
     pub(super) effects: Vec<Effect>,
-    recorder: Recorder,
+    pub(super) recorder: Recorder,
     pub(super) flight: Flight,
     pub(super) placed: Vec<PlacedAside>,
     pub(super) switches: Arc<Switches>,
+    pub(super) meter: Meter,
     pub(super) shadow: Option<ShadowTally>,
     pub(super) counters: Counters,
     next_effect: u64,
@@ -191,6 +194,7 @@ impl Scheduler {
             flight: Flight::new(switches.recorder_bytes()),
             placed: Vec::with_capacity(ASIDE),
             switches,
+            meter: Meter::default(),
             shadow: shadow_of.map(|of| ShadowTally { of, ..ShadowTally::default() }),
             counters: Counters::default(),
             next_effect: 1,
@@ -245,6 +249,7 @@ impl Scheduler {
     pub fn tick(&mut self, now: Now) -> bool {
         let before = self.queue.counts();
         self.queue.flush(now.monotonic);
+        self.switches.expire(now);
         let expired = self.expire_held(now) | self.expire_pre_binding(now) | self.tick_gangs(now);
         self.review_gangs(now);
         expired || before != self.queue.counts()
@@ -278,8 +283,9 @@ impl Scheduler {
         let (pod, shape) = (record.pod.clone(), record.shape);
         self.cycle += 1;
         self.counters.attempts += 1;
-        let Decided { decision, found, table, failure } =
+        let Decided { decision, found, draft } =
             self.decide(pod_id, &pod, profile, shape, How::Alone, now, probe);
+        let (table, failure) = self.record(draft.as_ref(), now);
         let (outcome, plan) = match (decision, found) {
             (Decision::Place(placement), _) => {
                 (self.place(unit_id, pod_id, &pod, shape, placement, now), None)
@@ -291,7 +297,7 @@ impl Scheduler {
                 (self.refuse(unit_id, &pod, shape, refusal, None, now), None)
             }
         };
-        let verdict = self.store_verdict(pod_id, outcome, plan, now);
+        let verdict = self.metered(probe, |core| core.store_verdict(pod_id, outcome, plan, now));
         if pod.gang.is_some() {
             self.review_gangs(now);
         }
@@ -319,6 +325,7 @@ impl Scheduler {
             flight: self.flight.publish(),
             switches: self.switches.clone(),
             counters: self.counters,
+            costs: self.meter.costs(),
             gang_verdicts: self.gangs.verdicts(),
             shadow: self.shadow.clone(),
         }
@@ -336,6 +343,8 @@ impl Scheduler {
         now: Now,
         probe: &dyn Probe,
     ) -> Decided {
+        let clock = probe;
+        let probe: &dyn Probe = &Timer::new(clock, self.cycle, self.switches.accounts());
         let generation = self.cluster.shapes().generation(shape);
         let rows = self.rows.of((profile, shape), generation, self.cycle);
         let tally = &mut self.tally[profile];
@@ -354,15 +363,21 @@ impl Scheduler {
             Some(node) => Decision::Place(Placement::nominated(node, of.view.nodes().len())),
             None => rows.decide(&of, start, tally),
         };
-        let at = (pod, self.cycle, now);
-        let table = match (&decision, self.switches.top_n_scores()) {
-            (Decision::Place(placement), n) if n > 0 => {
-                Some(self.recorder.push_table(table(rows, &of, at, *placement, n, tally)))
+        let draft = match self.switches.is_recording() && how.is_real() {
+            true => {
+                let at = (pod, self.cycle, now);
+                Draft::measured(
+                    &self.switches,
+                    (&mut self.meter, clock),
+                    rows,
+                    &of,
+                    at,
+                    (&decision, own.is_some()),
+                    tally,
+                )
             }
-            _ => None,
+            false => None,
         };
-        let failure = self.switches.filter_failures().then(|| failure(rows, &of, at));
-        let failure = failure.filter(|f| !f.nodes.is_empty()).map(|f| self.recorder.push_failure(f));
         let found = match &decision {
             // Without any node there is nobody to evict.
             Decision::Refuse(_) if how.may_preempt() && !self.cluster.present().is_empty() => {
@@ -371,28 +386,7 @@ impl Scheduler {
             _ => None,
         };
         rows.end_attempt();
-        Decided { decision, found, table, failure }
-    }
-
-    /// Returns why a member of a group does not pass all filters on a node as the state is now.
-    pub(super) fn refusal_on(
-        &mut self,
-        (id, pod): (PodId, &Pod),
-        (profile, shape): (usize, ShapeId),
-        node: NodeIdx,
-        group: &[GangKey],
-        probe: &dyn Probe,
-    ) -> Option<Cause> {
-        let generation = self.cluster.shapes().generation(shape);
-        let rows = self.rows.of((profile, shape), generation, self.cycle);
-        let (profile, tally) = (&self.profiles[profile], &mut self.tally[profile]);
-        let of = Subject { profile, view: View::new(&self.cluster), spec: &pod.spec, probe };
-        rows.sync(&of, self.switches.reuse(), tally);
-        if let Some(cause) = rows.refused_as_a_whole() {
-            return Some(cause.clone());
-        }
-        let who = Who { profile, id, pod, how: How::Member(group), probe };
-        Asker::new(who, &mut self.cluster, tally).refusal(&rows.asked(), node)
+        Decided { decision, found, draft }
     }
 
     /// Reserves, asks Permit, and orders the binding, as one overlay: a refusal leaves nothing behind.
@@ -498,8 +492,11 @@ impl Scheduler {
             outcome,
             plan,
         };
-        self.record_verdict(pod, &verdict.outcome, now);
-        self.verdicts.set(pod.index(), Some(verdict.clone()));
+        if self.switches.accounts() {
+            self.record_verdict(pod, &verdict.outcome, now);
+            self.meter.count_verdict();
+            self.verdicts.set(pod.index(), Some(verdict.clone()));
+        }
         verdict
     }
 }

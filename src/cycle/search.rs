@@ -34,6 +34,7 @@ impl Rows {
     /// Decides. `start` is the rotating index at which a sampled search begins; it moves on.
     pub fn decide(&mut self, of: &Subject<'_>, start: &mut usize, tally: &mut [PluginTally]) -> Decision {
         let n_feasible = self.attempt.as_ref().map_or(self.n_feasible, |a| a.n_feasible);
+        self.sample.clear();
         if n_feasible == 0 {
             return Decision::Refuse(self.refuse(of));
         }
@@ -123,40 +124,73 @@ impl Rows {
         let Some((node, score)) = self.choose(of, &found, tally) else {
             return Decision::Refuse(self.refuse(of));
         };
-        Decision::Place(Placement {
-            node,
-            score,
-            feasible: found.len() as u32,
-            evaluated: evaluated as u32,
-            total: total as u32,
-        })
+        let (feasible, evaluated, total) = (found.len() as u32, evaluated as u32, total as u32);
+        self.sample = found;
+        Decision::Place(Placement { node, score, feasible, evaluated, total })
     }
 
     /// Returns the scores of some feasible nodes as if they were all there are, the best first. Scores
     /// must have been ensured.
     pub fn ranked(&self, of: &Subject<'_>, nodes: &[NodeIdx], tally: &mut [PluginTally]) -> Vec<Scored> {
+        self.best_of(of, nodes, nodes.len(), tally)
+    }
+
+    /// The best `n` of them. What plugins gave is told for these alone.
+    fn best_of(
+        &self,
+        of: &Subject<'_>,
+        nodes: &[NodeIdx],
+        n: usize,
+        tally: &mut [PluginTally],
+    ) -> Vec<Scored> {
         let Some(scores) = &self.scores else { return Vec::new() };
         let greatest = scores.greatest_over(nodes);
         let global = attempt::global_scores(&self.globals, of, nodes, tally);
-        let row = |(at, node): (usize, &NodeIdx)| {
-            let mut shares = scores.shares(of.profile.score.len(), *node, &greatest);
+        let total = |(at, node): (usize, &NodeIdx)| {
+            let of_others: i64 = global.iter().map(|g| g.weighted(at)).sum();
+            (scores.total_with(*node, &greatest) + of_others, at)
+        };
+        let mut totals: Vec<(i64, usize)> = nodes.iter().enumerate().map(total).collect();
+        let order = |a: &(i64, usize), b: &(i64, usize)| {
+            b.0.cmp(&a.0).then_with(|| tie_order(of.view, nodes[a.1], nodes[b.1]))
+        };
+        if n < totals.len() {
+            totals.select_nth_unstable_by(n, order);
+            totals.truncate(n);
+        }
+        totals.sort_unstable_by(order);
+        let row = |(total, at): (i64, usize)| {
+            let mut shares = scores.shares(of.profile.score.len(), nodes[at], &greatest);
             for score in &global {
                 shares[score.entry] = Some(score.share(at));
             }
-            Scored { node: *node, total: shares.iter().flatten().map(|s| s.2).sum(), shares }
+            Scored { node: nodes[at], total, shares }
         };
-        let mut rows: Vec<Scored> = nodes.iter().enumerate().map(row).collect();
-        rows.sort_by(|a, b| b.total.cmp(&a.total).then_with(|| tie_order(of.view, a.node, b.node)));
-        rows
+        totals.into_iter().map(row).collect()
+    }
+
+    /// Iterates over the nodes among which the last decision chose.
+    pub(super) fn chosen_from(&self) -> impl Iterator<Item = NodeIdx> {
+        let all = self.sample.is_empty().then(|| self.feasible());
+        self.sample.iter().copied().chain(all.into_iter().flatten())
+    }
+
+    /// Returns the best `n` of some feasible nodes, as if they were all there are, for a score table.
+    pub(super) fn top_of(
+        &mut self,
+        of: &Subject<'_>,
+        nodes: &[NodeIdx],
+        n: usize,
+        tally: &mut [PluginTally],
+    ) -> Vec<Scored> {
+        self.ensure_scores(of, tally);
+        self.best_of(of, nodes, n, tally)
     }
 
     /// Returns the best `n` feasible nodes with their scores, for a score table.
     pub fn top(&mut self, of: &Subject<'_>, n: usize, tally: &mut [PluginTally]) -> Vec<Scored> {
-        self.ensure_scores(of, tally);
         let feasible: Vec<NodeIdx> = self.feasible().collect();
-        let mut rows = self.ranked(of, &feasible, tally);
-        rows.truncate(n);
-        rows
+        self.top_of(of, &feasible, n, tally)
     }
 
     /// Accounts for every node. Made once while the rows do not change, unless the attempt differs from them.

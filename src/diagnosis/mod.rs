@@ -4,12 +4,14 @@
 //! somebody asks. [`reads::reads`] lists every read as data; `http/` serves them.
 
 mod contrast;
+mod debug_view;
 pub(crate) mod explain;
 mod feasibility;
 pub mod flight;
 mod gang_reads;
 pub mod gangs;
 mod meta;
+pub mod meter;
 pub(crate) mod nearest;
 mod node_explain;
 mod node_views;

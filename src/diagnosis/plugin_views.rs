@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pellucid_api::reason::{REGISTRY, STATES};
 use pellucid_api::rest::profiles::{
     EnabledPlugin, PluginBody, PluginConfig, PluginCounters, PluginSchema, PluginStats, Plugins, ProfileBody,
-    ReasonEntryBody, Reasons, StateEntryBody,
+    ReasonEntryBody, ReasonExample, Reasons, StateEntryBody,
 };
 use pellucid_api::rest::shadow::{DisagreementBody, Shadow};
 
@@ -108,6 +108,10 @@ pub fn points(plugin: &dyn Plugin) -> Vec<&'static str> {
     all.into_iter().filter(|(_, works)| *works).map(|(point, _)| point).collect()
 }
 
+fn example(of: pellucid_api::reason::Example) -> ReasonExample {
+    ReasonExample { subject: of.subject.into(), message: of.message.into(), situation: of.situation.into() }
+}
+
 /// Lists the reasons.
 pub(super) fn reasons() -> Reasons {
     let body = |e: &pellucid_api::reason::ReasonEntry| ReasonEntryBody {
@@ -117,6 +121,8 @@ pub(super) fn reasons() -> Reasons {
         meaning: e.meaning.into(),
         remedy: e.remedy.into(),
         resolver: e.resolver.as_str().into(),
+        terminal_for: e.code.terminal_for().as_str().into(),
+        example: example(e.code.example()),
     };
     let state = |e: &pellucid_api::reason::StateEntry| StateEntryBody {
         code: e.code.into(),

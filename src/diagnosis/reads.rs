@@ -6,15 +6,15 @@
 use std::sync::Arc;
 
 use pellucid_api::rest::{
-    BodySchema, explain, history, nodes, pending, preemption, profiles, queue, scores, shadow, wakeups,
+    BodySchema, debug, explain, history, nodes, pending, preemption, profiles, queue, scores, shadow, wakeups,
 };
 use serde_json::Value;
 
 use super::gang_reads::gang_reads;
 use super::root::Root;
 use super::view_reads::view_reads;
+use super::{debug_view, flight, node_views, plugin_views, queue_view, score_views};
 use super::{explain as explaining, pending as pending_views, preemption as preempting, wakeups as waking};
-use super::{flight, node_views, plugin_views, queue_view, score_views};
 use crate::framework::PluginFactory;
 use crate::framework::endpoint::{PathParams, Query, QueryKind, ReadContext, ReadError};
 use crate::framework::view::View;
@@ -24,13 +24,41 @@ use crate::model::Now;
 pub type RootFn = Arc<dyn Fn(&Root, &PathParams, Now) -> Result<Value, ReadError> + Send + Sync>;
 
 /// How to lay a body out as rows: an array of the body, and per column a heading and a JSON pointer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RowSpec {
     /// JSON pointer to the array; empty: the values of the body, a map.
     pub array: &'static str,
+    /// JSON pointer to an array in each object, whose elements are the rows. Pointers of columns that begin with
+    /// `..` are those of the object.
+    pub nested: Option<&'static str>,
     /// Columns; none means: the fields of the first object.
     pub columns: &'static [(&'static str, &'static str)],
+    /// Columns that come from the data, after the others.
+    pub spread: Option<Spread>,
 }
+
+/// Columns for each element of an array in the row, such as one plugin's part in a score.
+#[derive(Clone, Copy, Debug)]
+pub struct Spread {
+    /// JSON pointer to the array in the row.
+    pub array: &'static str,
+    /// Pointer to the name of an element, with which its headings begin.
+    pub name: &'static str,
+    /// Per element the columns: what the heading ends with, and a pointer.
+    pub columns: &'static [(&'static str, &'static str)],
+}
+
+/// What each plugin gave a node.
+const SHARES: Spread = Spread {
+    array: "/plugins",
+    name: "/plugin",
+    columns: &[
+        ("raw", "/raw"),
+        ("normalized", "/normalized"),
+        ("weight", "/weight"),
+        ("weighted", "/weighted"),
+    ],
+};
 
 /// One read.
 #[derive(Clone)]
@@ -72,7 +100,12 @@ impl RootRead {
         array: &'static str,
         columns: &'static [(&'static str, &'static str)],
     ) -> Self {
-        self.rows = Some(RowSpec { array, columns });
+        self.rows = Some(RowSpec { array, columns, ..RowSpec::default() });
+        self
+    }
+
+    fn score_rows(mut self, rows: RowSpec) -> Self {
+        self.rows = Some(RowSpec { spread: Some(SHARES), ..rows });
         self
     }
 
@@ -211,7 +244,20 @@ fn scheduler_reads() -> Vec<RootRead> {
             BodySchema::of::<scores::ScoreTables>(),
             |root, _, now| Ok(score_views::tables(root, now)),
         )
-        .rows("/tables", &[("Pod", "/name"), ("Chosen", "/chosen"), ("Feasible", "/feasibleNodes")]),
+        .score_rows(RowSpec {
+            array: "/tables",
+            nested: Some("/rows"),
+            columns: &[
+                ("Namespace", "../namespace"),
+                ("Pod", "../name"),
+                ("Cycle", "../meta/cycleId"),
+                ("Winner", "../winner"),
+                ("#", "/rank"),
+                ("Node", "/node"),
+                ("Total", "/total"),
+            ],
+            spread: None,
+        }),
         RootRead::new(
             "/apis/v1/scores/:namespace/:name",
             "scores",
@@ -221,7 +267,11 @@ fn scheduler_reads() -> Vec<RootRead> {
                 score_views::table(root, param(params, "namespace"), param(params, "name"), now)
             },
         )
-        .rows("/rows", &[("#", "/rank"), ("Node", "/node"), ("Total", "/total")])
+        .score_rows(RowSpec {
+            array: "/rows",
+            columns: &[("#", "/rank"), ("Node", "/node"), ("Total", "/total")],
+            ..RowSpec::default()
+        })
         .not_found("ScoresNotRecorded"),
         RootRead::new(
             "/apis/v1/filter-failures",
@@ -343,13 +393,47 @@ fn scheduler_reads() -> Vec<RootRead> {
         )
         .not_found("HistoryNotFound"),
         RootRead::new(
+            "/apis/v1/debug",
+            "debug",
+            "What is recorded, of which pods, by whom and until when; the last changes of switches; what it costs",
+            BodySchema::of::<debug::Debug>(),
+            |root, _, now| Ok(debug_view::debug(root, now)),
+        )
+        .rows(
+            "/active",
+            &[
+                ("Id", "/id"),
+                ("Flag", "/flag"),
+                ("Value", "/value"),
+                ("Scope", "/scope"),
+                ("Owner", "/owner"),
+                ("Set by", "/setBy"),
+                ("Set at", "/setAt"),
+                ("Expires at", "/expiresAt"),
+                ("Records", "/records"),
+                ("Left", "/recordsLeft"),
+            ],
+        ),
+        RootRead::new(
             "/apis/v1/reasons",
             "explain",
             "The registry of reasons: code, meaning, remedy, who can resolve it",
             BodySchema::of::<profiles::Reasons>(),
             |_, _, _| Ok(plugin_views::reasons()),
         )
-        .rows("/reasons", &[]),
+        .rows(
+            "/reasons",
+            &[
+                ("Code", "/code"),
+                ("Plugin", "/plugin"),
+                ("Message", "/message"),
+                ("Meaning", "/meaning"),
+                ("Remedy", "/remedy"),
+                ("Resolver", "/resolver"),
+                ("Terminal for", "/terminalFor"),
+                ("Example", "/example/message"),
+            ],
+        ),
         RootRead::new(
             "/apis/v1/quarantine",
             "cluster",
@@ -403,7 +487,7 @@ fn plugin_reads(factory: &dyn PluginFactory) -> Vec<RootRead> {
             tag: "plugins",
             summary: format!("{name}: {}", endpoint.summary),
             body: endpoint.body,
-            rows: endpoint.rows.map(|array| RowSpec { array, columns: &[] }),
+            rows: endpoint.rows.map(|array| RowSpec { array, ..RowSpec::default() }),
             not_found: endpoint.path.contains(':').then_some("NotFound"),
             query: &[],
             read: Arc::new(move |root, params, now| {

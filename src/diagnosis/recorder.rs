@@ -10,6 +10,8 @@ use crate::model::{Name, Now, PodKey};
 
 /// Score tables kept.
 pub const TABLES_KEPT: usize = 256;
+/// Rows kept of all tables together; a single table may have more.
+pub const ROWS_KEPT: usize = 65_536;
 /// Attempts whose refused nodes are kept.
 pub const FAILURES_KEPT: usize = 64;
 /// Refused nodes kept per attempt.
@@ -29,6 +31,28 @@ pub struct RecordedRow {
     pub shares: Vec<Option<Share>>,
 }
 
+/// How a node was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// By its score among several.
+    Best,
+    /// It was the only feasible one.
+    Only,
+    /// The pod was nominated to it; no other one was looked at.
+    Nominated,
+}
+
+impl Choice {
+    /// Returns the word used in bodies.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Best => "best score",
+            Self::Only => "only feasible node",
+            Self::Nominated => "nominated node",
+        }
+    }
+}
+
 /// A recorded score table.
 #[derive(Clone, Debug)]
 pub struct RecordedTable {
@@ -40,6 +64,8 @@ pub struct RecordedTable {
     pub at: Now,
     /// The node that was chosen.
     pub chosen: Name,
+    /// How it was.
+    pub choice: Choice,
     /// Number of feasible nodes.
     pub feasible: usize,
     /// Score plugins and their weights, in the profile's order.
@@ -66,6 +92,7 @@ pub struct RecordedFailure {
 pub struct Recorder {
     tables: Arc<VecDeque<Arc<RecordedTable>>>,
     failures: Arc<VecDeque<Arc<RecordedFailure>>>,
+    rows: usize,
     tables_dropped: u64,
     failures_dropped: u64,
 }
@@ -76,8 +103,9 @@ impl Recorder {
         let table = Arc::new(table);
         let tables = Arc::make_mut(&mut self.tables);
         tables.push_back(table.clone());
-        if tables.len() > TABLES_KEPT {
-            tables.pop_front();
+        self.rows += table.rows.len();
+        while tables.len() > TABLES_KEPT || (self.rows > ROWS_KEPT && tables.len() > 1) {
+            self.rows -= tables.pop_front().map_or(0, |t| t.rows.len());
             self.tables_dropped += 1;
         }
         table
@@ -114,5 +142,35 @@ impl Recorder {
     /// Returns how many refused nodes were pushed out or left out.
     pub fn failures_dropped(&self) -> u64 {
         self.failures_dropped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(n: usize) -> RecordedTable {
+        let row = RecordedRow { node: Name::new("n"), total: 0, shares: Vec::new() };
+        RecordedTable {
+            pod: PodKey::new("default", "p"),
+            cycle: 1,
+            at: Now::default(),
+            chosen: Name::new("n"),
+            choice: Choice::Best,
+            feasible: n,
+            plugins: Vec::new(),
+            rows: vec![row; n],
+        }
+    }
+
+    #[test]
+    fn tables_are_bounded_by_their_number_and_by_their_rows() {
+        let mut recorder = Recorder::default();
+        (0..TABLES_KEPT + 5).for_each(|_| drop(recorder.push_table(table(2))));
+        assert_eq!((recorder.tables().count(), recorder.tables_dropped()), (TABLES_KEPT, 5));
+        recorder.push_table(table(ROWS_KEPT - 10));
+        assert_eq!(recorder.tables().count(), 1 + 5);
+        recorder.push_table(table(ROWS_KEPT + 10));
+        assert_eq!(recorder.tables().count(), 1, "the newest is kept whatever its size");
     }
 }

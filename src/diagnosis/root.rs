@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::flight::FlightLog;
+use super::meter::Costs;
 use super::recorder::Recorder;
 use super::switches::Switches;
 use crate::cluster::Cluster;
@@ -48,6 +49,8 @@ pub struct Root {
     pub flight: FlightLog,
     /// The switches themselves: they are read as they are now.
     pub switches: Arc<Switches>,
+    /// What the diagnosis has cost.
+    pub costs: Costs,
     /// Counters.
     pub counters: Counters,
     /// What became of the last attempt at each gang.

@@ -8,6 +8,7 @@ use super::explain::TIE_RULE;
 use super::meta::{of_root, rfc3339};
 use super::recorder::{RecordedRow, RecordedTable};
 use super::root::Root;
+use super::switches::Flag;
 use crate::framework::endpoint::ReadError;
 use crate::model::{Now, PodKey};
 
@@ -16,6 +17,7 @@ pub(super) fn tables(root: &Root, now: Now) -> ScoreTables {
     ScoreTables {
         meta: of_root(root, now),
         top_n: root.switches.top_n_scores(),
+        active: root.switches.is_on(Flag::Scores, now),
         dropped: root.recorder.tables_dropped(),
         tables: root.recorder.tables().map(|t| body(root, t, now)).collect(),
     }
@@ -28,8 +30,8 @@ pub(super) fn table(root: &Root, namespace: &str, name: &str, now: Now) -> Resul
     found.map(|t| body(root, t, now)).ok_or_else(|| ReadError::NotFound {
         code: "ScoresNotRecorded",
         message: format!(
-            "no score table of {key} is recorded; flag s is {}: PUT a number to /debug/flags/s, and the pods \
-             placed from then on are recorded",
+            "no score table of {key} is recorded; flag s is {}, GET /apis/v1/debug shows scopes: PUT a number to \
+             /debug/flags/s, and the pods placed from then on are recorded",
             root.switches.top_n_scores()
         ),
     })
@@ -44,6 +46,8 @@ pub(super) fn body(root: &Root, table: &RecordedTable, now: Now) -> ScoreTable {
         namespace: table.pod.namespace.to_string(),
         name: table.pod.name.to_string(),
         chosen: table.chosen.to_string(),
+        winner: table.chosen.to_string(),
+        choice: table.choice.as_str().into(),
         feasible_nodes: table.feasible,
         tie_rule: TIE_RULE.into(),
         rows: table.rows.iter().enumerate().map(|(rank, row)| row_body(table, rank, row)).collect(),
@@ -107,6 +111,7 @@ pub(super) fn failures(root: &Root, now: Now) -> FilterFailures {
     FilterFailures {
         meta: of_root(root, now),
         recording: root.switches.filter_failures(),
+        active: root.switches.is_on(Flag::Failures, now),
         dropped: root.recorder.failures_dropped(),
         failures: failures.collect(),
     }
@@ -144,6 +149,7 @@ mod tests {
             cycle: 1,
             at: Now::default(),
             chosen: row.node.clone(),
+            choice: super::super::recorder::Choice::Best,
             feasible: 4,
             plugins: names.iter().map(|n| (*n, 1)).collect(),
             rows: vec![row],

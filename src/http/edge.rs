@@ -38,6 +38,10 @@ pub struct Observation<'a> {
 /// Is told of every answer, on the thread that serves the connection.
 pub type Observe = Arc<dyn Fn(Observation<'_>) + Send + Sync>;
 
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Peer(pub(super) IpAddr);
+
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 pub(super) struct Edge {
@@ -92,7 +96,8 @@ async fn around(State(edge): State<Arc<Edge>>, mut request: Request, next: Next)
         tracing::error_span!("http", method = %request.method(), path = request.uri().path(), request_id);
     let method = usual(request.method());
     let refused = check_url(&request).and_then(|()| check_host(request.headers())).err();
-    request.extensions_mut().insert(RequestInfo { now, request_id: request_id.clone() });
+    let info = RequestInfo { now, request_id: request_id.clone(), from: from(&request) };
+    request.extensions_mut().insert(info);
     let mut response = match refused {
         Some(failure) => failure.respond(&request_id),
         None => {
@@ -122,6 +127,14 @@ async fn around(State(edge): State<Arc<Edge>>, mut request: Request, next: Next)
 fn usual(method: &http::Method) -> &'static str {
     const USUAL: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     USUAL.into_iter().find(|usual| method.as_str() == *usual).unwrap_or("_OTHER")
+}
+
+/// Says who asks. The user agent is the client's own word and shortened.
+fn from(request: &Request) -> String {
+    let peer = request.extensions().get::<Peer>().map(|peer| peer.0.to_string());
+    let agent = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok());
+    let words = peer.into_iter().chain(agent.map(shortened));
+    words.collect::<Vec<String>>().join(" ")
 }
 
 fn check_url(request: &Request) -> Result<(), Failure> {

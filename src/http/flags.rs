@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::debug::Recording;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
@@ -17,7 +18,27 @@ use super::error::Failure;
 use super::operation::{Answer, Content, Operation, Request};
 use super::params::{Param, shortened};
 use super::pool::Pool;
-use super::route::Method;
+use super::route::{Method, RequestInfo};
+
+/// What a switch answers when it was set.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Said {
+    /// To a raw value: a line.
+    Text(String),
+    /// To a JSON value: what is in force now.
+    Json(Value),
+}
+
+/// Why a switch was not set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The value cannot be used.
+    Invalid(String),
+    /// The value names something that is not there.
+    NotFound(String),
+    /// Too much is set already.
+    TooMany(String),
+}
 
 /// A setting that can be read and changed while the program runs.
 pub trait Switch: Send + Sync {
@@ -29,6 +50,10 @@ pub trait Switch: Send + Sync {
     fn get(&self) -> String;
     /// Sets the value and returns the message of success, or says what is wrong and changes nothing.
     fn set(&self, value: &str) -> Result<String, String>;
+    /// The same for a known request, with what the switch takes besides raw values.
+    fn set_as(&self, value: &str, _by: &RequestInfo) -> Result<Said, Refused> {
+        self.set(value).map(Said::Text).map_err(Refused::Invalid)
+    }
     /// Returns its entry in the list of switches: at least `name`, `summary` and `value`.
     fn as_json(&self) -> Value {
         json!({"name": self.name(), "summary": self.summary(), "value": self.get()})
@@ -43,8 +68,12 @@ struct Flag {
     name: String,
     /// What it does.
     summary: String,
-    /// The present value.
+    /// The present value, for all pods.
     value: Value,
+    /// What is in force, scoped values among it; of switches that take them.
+    recordings: Option<Vec<Recording>>,
+    /// What else is to be known, such as that it was turned off for its cost.
+    note: Option<String>,
 }
 
 /// All runtime switches.
@@ -79,8 +108,11 @@ fn put_operation() -> Operation {
     operation.method = Method::Put;
     operation.summary = "Sets a runtime switch".to_owned();
     operation.description =
-        "The body is the raw value. It takes effect at once and is lost at restart.".to_owned();
+        "The body is the raw value, or for some switches a JSON object (see docs/diagnostics.md). It takes effect \
+         at once and is lost at restart."
+            .to_owned();
     operation.request = Some(Request::Text { example: "5" });
+    operation.answers[0].contents.push(Content::json(BodySchema::of::<Recording>()));
     operation.add_body_refusals();
     operation.add(Answer::refused(429, "Too many requests wait for their turn", None));
     operation
@@ -127,13 +159,19 @@ async fn set_one(flagged: Arc<Flagged>, call: Call) -> Answered {
     }
     let name = switch.name().to_owned();
     let logged = shortened(&value);
-    let outcome = flagged.pool.run(move || switch.set(&value)).await?;
+    let info = call.info;
+    let outcome = flagged.pool.run(move || switch.set_as(&value, &info)).await?;
+    if outcome.is_ok() {
+        tracing::info!(flag = name, value = logged, "runtime switch set");
+    }
     match outcome {
-        Ok(message) => {
-            tracing::info!(flag = name, value = logged, "runtime switch set");
-            Ok(answer("text/plain; charset=utf-8", message + "\n"))
+        Ok(Said::Text(message)) => Ok(answer("text/plain; charset=utf-8", message + "\n")),
+        Ok(Said::Json(body)) => Ok(answer("application/json", body.to_string())),
+        Err(Refused::Invalid(wrong)) => Err(Failure::new(StatusCode::BAD_REQUEST, "InvalidValue", wrong)),
+        Err(Refused::NotFound(what)) => Err(Failure::new(StatusCode::NOT_FOUND, "RecordingNotFound", what)),
+        Err(Refused::TooMany(what)) => {
+            Err(Failure::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRecordings", what))
         }
-        Err(wrong) => Err(Failure::new(StatusCode::BAD_REQUEST, "InvalidValue", wrong)),
     }
 }
 

@@ -16,7 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
@@ -24,6 +26,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::edge::Peer;
 use super::error::ServeError;
 use super::patient::Patient;
 use super::server::{Limits, Routers};
@@ -70,10 +73,12 @@ impl Bound {
         let give_up = CancellationToken::new();
         let accepting = async {
             while let Ok(place) = Arc::clone(&places).acquire_owned().await {
-                let stream = next(&self.listener).await;
+                let (stream, peer) = next(&self.listener).await;
                 let slot = Arc::clone(&slots).try_acquire_owned().ok();
                 let router = if slot.is_some() { &self.routers.all } else { &self.routers.health };
-                let serving = connection(stream, router.clone(), limits, slot.is_none(), stop.clone());
+                let peer = Peer(peer.ip());
+                let serving =
+                    connection((stream, peer), router.clone(), limits, slot.is_none(), stop.clone());
                 let give_up = give_up.clone();
                 connections.spawn(async move {
                     give_up.run_until_cancelled(serving).await;
@@ -96,10 +101,10 @@ impl Bound {
 }
 
 /// Accepts a connection. Errors belong to the connection that failed or pass with time.
-async fn next(listener: &TcpListener) -> TcpStream {
+async fn next(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => return stream,
+            Ok(accepted) => return accepted,
             Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "connection not accepted");
                 // Out of file descriptors: the next attempt fails at once too, until another one closes.
@@ -111,7 +116,7 @@ async fn next(listener: &TcpListener) -> TcpStream {
 
 /// Serves a connection to its end; one of the reserve for one request and not for long.
 async fn connection(
-    stream: TcpStream,
+    (stream, peer): (TcpStream, Peer),
     router: Router,
     limits: Limits,
     of_reserve: bool,
@@ -120,7 +125,12 @@ async fn connection(
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(limits.header_patience).keep_alive(!of_reserve);
     let stream = TokioIo::new(Patient::new(stream, limits.write_patience));
-    let serving = builder.serve_connection(stream, TowerToHyperService::new(router));
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        router.call(request)
+    });
+    let serving = builder.serve_connection(stream, service);
     let mut serving = std::pin::pin!(serving);
     let too_long = async {
         if of_reserve {

@@ -33,7 +33,7 @@ mod table;
 
 pub use edge::{Observation, Observe};
 pub use error::{BuildError, ReadError, ServeError};
-pub use flags::Switch;
+pub use flags::{Refused, Said, Switch};
 pub use health::{Check, HealthCheck};
 pub use listen::Bound;
 pub use openapi::openapi;

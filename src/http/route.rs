@@ -29,6 +29,8 @@ pub struct RequestInfo {
     pub now: Now,
     /// The id that the log and the response carry.
     pub request_id: String,
+    /// Who asks: address and user agent, as far as they are known.
+    pub from: String,
 }
 
 /// The HTTP method of a registration. A `GET` also answers `HEAD`.

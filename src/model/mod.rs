@@ -19,6 +19,7 @@ pub mod quantity;
 pub mod relations;
 pub mod requests;
 pub mod selector;
+mod selector_text;
 pub mod stable_hash;
 pub mod storage;
 pub mod taint;

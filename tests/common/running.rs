@@ -282,6 +282,16 @@ impl Running {
         reply.json()
     }
 
+    /// Sends a `PUT`, as `curl --data` does.
+    pub fn put(&self, path: &str, body: &str) -> crate::client::Reply {
+        crate::client::put(self.instance.address, path, body)
+    }
+
+    /// Reads a path in whatever form.
+    pub fn text(&self, path: &str) -> String {
+        crate::client::get(self.instance.address, path).text().to_owned()
+    }
+
     /// Reads a path that may not be there.
     pub fn status_of(&self, path: &str) -> u16 {
         crate::client::get(self.instance.address, path).status

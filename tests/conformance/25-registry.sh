@@ -17,6 +17,8 @@ jq -e '[.reasons[], .states[] | .code] | . == unique or length == (unique | leng
 jq -e '[.reasons[] | .code, .meaning, .plugin, .remedy, .resolver | type == "string" and length > 0] | all' "$work/reasons" >/dev/null
 jq -e '[.states[] | .code, .meaning, .whereSeen | type == "string" and length > 0] | all' "$work/reasons" >/dev/null
 
+jq -e '[.reasons[] | (.terminalFor | IN("node", "pod", "gang")) and (.example.message | length > 0)] | all' "$work/reasons" >/dev/null
+
 # Each path that can be asked, about each pod, gang and node, and of things that are not there.
 ask /apis/v1/explain/pods | jq -r '.pods[] | "\(.namespace)/\(.name)"' >"$work/pods"
 echo default/p1 >>"$work/pods"

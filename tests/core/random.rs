@@ -8,6 +8,7 @@ use pellucid::cluster::input::Quarantined;
 use pellucid::cluster::{Cluster, Input, ResourceIdx, Stage};
 use pellucid::cycle::decision::Outcome;
 use pellucid::cycle::scheduler::Step;
+use pellucid::diagnosis::switches::Setter;
 use pellucid::framework::effect::{BindOrder, BindOutcome, EffectReport};
 use pellucid::model::pod::PodPhase;
 use pellucid::model::{Node, Pod, PodSpec};
@@ -79,12 +80,18 @@ pub(crate) struct Life {
 
 impl Life {
     pub(crate) fn new(specs: &[PodSpec], reuse: bool, percentage: u8) -> Self {
+        let life = Self::quiet(specs, reuse, percentage);
+        life.core.switches.set_top_n_scores(100, &Setter::default());
+        life.core.switches.set_filter_failures(true, &Setter::default());
+        life
+    }
+
+    /// The same with nothing recorded.
+    fn quiet(specs: &[PodSpec], reuse: bool, percentage: u8) -> Self {
         let mut profile = default_profile(crate::cluster::SCHEDULER);
         profile.percentage_of_nodes_to_score = percentage;
         let core = Core::new(settings(profile));
         core.switches.set_reuse(reuse);
-        core.switches.set_top_n_scores(100);
-        core.switches.set_filter_failures(true);
         let specs = specs.iter().cloned().map(Arc::new).collect();
         Self { core, nodes: BTreeMap::new(), pods: BTreeMap::new(), open: Vec::new(), specs, uids: 0 }
     }
@@ -189,6 +196,7 @@ impl Life {
         for _ in 0..n {
             let Some(step) = self.core.step() else { break };
             check_step(self.core.scheduler.cluster(), &step);
+            check_table(&step);
             self.open.extend(self.core.orders());
             steps.push(step);
         }
@@ -361,8 +369,24 @@ fn check_step(cluster: &Cluster, step: &Step) {
     }
 }
 
+/// The first row of a recorded table is the winner, and its parts are the whole.
+fn check_table(step: &Step) {
+    let Some(table) = &step.table else { return };
+    assert_eq!(table.rows[0].node, table.chosen, "{}", table.pod);
+    for row in &table.rows {
+        assert_eq!(row.shares.iter().flatten().map(|share| share.2).sum::<i64>(), row.total);
+    }
+}
+
 /// What a step decided and how it is explained, in a form that can be compared.
 fn seen(step: &Step) -> String {
+    let rows = step.table.as_ref().map(|t| &t.rows);
+    let refused = step.failure.as_ref().map(|f| &f.nodes);
+    format!("{} {rows:?} {refused:?}", decided(step))
+}
+
+/// The same without what was recorded.
+fn decided(step: &Step) -> String {
     let outcome = match &step.verdict.outcome {
         Outcome::Placed { placement, node } => format!("{placement:?} {node}"),
         Outcome::Refused(r) | Outcome::Gated(r) => {
@@ -371,9 +395,7 @@ fn seen(step: &Step) -> String {
             format!("{} {numbers:?} {of_pod:?} {:?}", r.message(), r.groups)
         }
     };
-    let rows = step.table.as_ref().map(|t| &t.rows);
-    let refused = step.failure.as_ref().map(|f| &f.nodes);
-    format!("{} {outcome} {rows:?} {refused:?}", step.pod.key)
+    format!("{} {outcome}", step.pod.key)
 }
 
 fn specs() -> impl Strategy<Value = Vec<PodSpec>> {
@@ -400,6 +422,18 @@ proptest! {
             life.happen(what);
         }
         life.ten_minutes();
+    }
+
+    #[test]
+    fn recording_changes_no_decision(specs in specs(), all in vec(happening(), 1..80)) {
+        let mut with = Life::new(&specs, true, 0);
+        let mut without = Life::quiet(&specs, true, 0);
+        for what in &all {
+            let (a, b) = (with.happen(what), without.happen(what));
+            prop_assert!(b.iter().all(|step| step.table.is_none() && step.failure.is_none()));
+            let (a, b): (Vec<_>, Vec<_>) = (a.iter().map(decided).collect(), b.iter().map(decided).collect());
+            prop_assert_eq!(a, b);
+        }
     }
 
     #[test]

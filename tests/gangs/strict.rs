@@ -1,6 +1,7 @@
 //! All or nothing, in one step.
 
 use pellucid::cycle::gangs::GangOutcome;
+use pellucid::diagnosis::switches::Setter;
 use pellucid::queue::QueueStage;
 use pellucid_api::reason::ReasonCode;
 
@@ -207,4 +208,34 @@ fn groups_reach_their_quorum_together_across_namespaces() {
     core.wait(SECOND);
     core.run();
     assert_eq!(core.placed(&a) + core.placed(&b), 4);
+}
+
+#[test]
+fn the_tables_of_a_quorum_are_those_of_the_order_that_was_kept() {
+    let mut core = core_with(&[2000, 2000, 500]);
+    core.switches.set_top_n_scores(2, &Setter::default());
+    core.switches.set_filter_failures(true, &Setter::default());
+    let pods = members("g", 4, 1000, &terms(4));
+    core.see_all(&pods);
+    let step = core.step().expect("the gang is planned");
+    assert_eq!(step.all().count(), 4);
+    for member in step.all() {
+        let table = member.table.as_ref().expect("a member that is placed has a table");
+        assert_eq!((&table.pod, &table.rows[0].node), (&member.pod.key, &table.chosen));
+        assert!(table.rows.len() <= 2);
+    }
+    assert_eq!(core.scheduler.publish(core.now).recorder.tables().count(), 4, "and no other order left one");
+}
+
+#[test]
+fn of_a_gang_that_was_refused_the_nodes_that_refused_are_recorded() {
+    let mut core = core_with(&[2000, 500]);
+    core.switches.set_top_n_scores(2, &Setter::default());
+    core.switches.set_filter_failures(true, &Setter::default());
+    core.see_all(&members("g", 3, 1000, &terms(3)));
+    let step = core.step().expect("the gang is planned");
+    assert!(step.all().all(|member| member.table.is_none()), "nobody was placed");
+    let refused = step.all().filter_map(|member| member.failure.as_ref());
+    let nodes: Vec<usize> = refused.map(|failure| failure.nodes.len()).collect();
+    assert_eq!(nodes, [2], "the third member found no room on either node");
 }

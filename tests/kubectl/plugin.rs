@@ -7,6 +7,26 @@ use serde_json::Value;
 use super::process::Process;
 use super::{contains, kubectl_is_there};
 
+/// Two pods that fit and one that never does.
+const MANIFESTS: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  template:
+    spec:
+      schedulerName: pellucid
+      containers: [{name: main, image: i, resources: {requests: {cpu: 10m}}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: giant}
+spec:
+  schedulerName: pellucid
+  containers: [{name: main, image: i, resources: {requests: {cpu: 5000}}}]
+";
+
 /// kubectl with the plugin on its PATH.
 struct Plugin {
     folder: tempfile::TempDir,
@@ -90,6 +110,18 @@ fn kubectl_runs_the_plugin_against_a_demo() {
     let name =
         format!("{}/{}", table["namespace"].as_str().expect("text"), table["name"].as_str().expect("text"));
     contains(&plugin.says(&["scores", &name]), &["NodeResourcesFit", "TOTAL", &format!("{name} went to")]);
+
+    let file = plugin.folder.path().join("what-if.yaml");
+    std::fs::write(&file, MANIFESTS).expect("written");
+    let file = file.to_string_lossy();
+    contains(
+        &plugin.says(&["simulate", "-n", "demo", "-f", &file]),
+        &["2 pods would get a place, 1 would not", "demo/web-1", "demo/giant: ", "Insufficient cpu"],
+    );
+    let outcome: Value =
+        serde_json::from_str(&plugin.says(&["simulate", "-f", &file, "-o", "json"])).expect("JSON");
+    assert_eq!(outcome["placements"].as_array().map(Vec::len), Some(2), "{outcome}");
+    plugin.fails(&["explain", "demo/web-1"], 1, &["PodNotFound"]);
 
     plugin.fails(&["explain", "demo/no-such-pod"], 1, &["PodNotFound"]);
     plugin.fails(&["run"], 2, &["unrecognized subcommand"]);

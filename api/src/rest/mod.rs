@@ -4,6 +4,7 @@
 //! and the HTTP edge serves it. Field names are camelCase and, where they exist, Kubernetes' own or Koordinator's.
 
 pub mod contrast;
+pub mod debug;
 mod error;
 pub mod explain;
 pub mod gang_explain;

@@ -113,6 +113,18 @@ pub struct PluginSchema {
     pub args: serde_json::Value,
 }
 
+/// A reason in life.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReasonExample {
+    /// What the message is about; empty when it names nothing.
+    pub subject: String,
+    /// The message as it is rendered.
+    pub message: String,
+    /// What was the case, with numbers.
+    pub situation: String,
+}
+
 /// A reason of the registry.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -129,6 +141,10 @@ pub struct ReasonEntryBody {
     pub remedy: String,
     /// Who can usually do that.
     pub resolver: String,
+    /// For what it is the last word until something changes: `node`, `pod` or `gang`.
+    pub terminal_for: String,
+    /// What it looks like in life.
+    pub example: ReasonExample,
 }
 
 /// A code that says how something stands.

@@ -49,11 +49,15 @@ pub struct ScoreTable {
     pub name: String,
     /// The node that was chosen.
     pub chosen: String,
+    /// The same; `rows[0].node`.
+    pub winner: String,
+    /// `best score`, `only feasible node` or `nominated node`. The latter two have a table of one row.
+    pub choice: String,
     /// Number of feasible nodes; `rows` holds the best of them.
     pub feasible_nodes: usize,
     /// How ties are broken.
     pub tie_rule: String,
-    /// The best N nodes, N being the flag `s` at the decision.
+    /// The best N nodes, N being what flag `s` or a recording asked for at the decision.
     pub rows: Vec<ScoreRow>,
 }
 
@@ -63,8 +67,10 @@ pub struct ScoreTable {
 pub struct ScoreTables {
     /// What state this was read from.
     pub meta: Meta,
-    /// The flag `s` now; 0 records nothing.
+    /// The flag `s` for all pods now; 0 records none.
     pub top_n: usize,
+    /// Whether tables are recorded now, of all pods or of some; `GET /apis/v1/debug` says of which.
+    pub active: bool,
     /// Tables pushed out of the ring since the start.
     pub dropped: u64,
     /// Recorded tables.
@@ -99,8 +105,10 @@ pub struct FilterFailure {
 pub struct FilterFailures {
     /// What state this was read from.
     pub meta: Meta,
-    /// The flag `f` now.
+    /// The flag `f` for all pods now.
     pub recording: bool,
+    /// Whether refused nodes are recorded now, of all pods or of some.
+    pub active: bool,
     /// Lines pushed out of the ring, or beyond the bound per attempt, since the start.
     pub dropped: u64,
     /// One line per refused node.

@@ -14,7 +14,6 @@ mod post;
 #[cfg(feature = "otel")]
 mod spans;
 
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -168,8 +167,7 @@ impl CoreTraces {
     /// Tells of an order that ended.
     pub fn reported(&mut self, input: &Input, now: Now) {
         let Input::Report(EffectReport::BindDone { id, outcome, .. }) = input else { return };
-        let Entry::Occupied(open) = self.open.entry(*id) else { return };
-        let (order, given) = open.remove();
+        let Some((order, given)) = self.open.remove(id) else { return };
         let took = now.monotonic.saturating_sub(given.monotonic);
         let what = What::Binding { order, outcome: outcome.clone() };
         self.traces.send(Fact { began: given.wall, took, what });

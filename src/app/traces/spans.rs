@@ -3,13 +3,14 @@
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use opentelemetry::trace::{SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
 use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
 use super::{Fact, What};
+use crate::app::clock;
 use crate::cycle::decision::Outcome;
 use crate::framework::effect::{BindOrder, BindOutcome};
 use crate::model::{GangKey, Pod, PodKey};
@@ -35,7 +36,7 @@ pub(super) fn span(fact: Fact) -> SpanData {
         What::Binding { order, outcome } => binding(&order, outcome),
         What::Request { method, template, status } => request(method, &template, status, began),
     };
-    let start_time = SystemTime::UNIX_EPOCH + began;
+    let start_time = clock::instant(began);
     SpanData {
         span_context: SpanContext::new(
             parts.trace,

@@ -16,6 +16,7 @@ use super::verdict::{GangOutcome, GangRefusal, GangVerdict, member_refusal};
 use crate::cluster::{ShapeId, Stage};
 use crate::cycle::decision::{Decision, Outcome, Placement, Refusal, Verdict};
 use crate::cycle::nominations::How;
+use crate::cycle::record::{Draft, Recorded};
 use crate::cycle::scheduler::{Decided, Scheduler, Step};
 use crate::model::gang::GangMode;
 use crate::model::time::Probe;
@@ -59,6 +60,8 @@ pub(super) struct Trial {
     pub(super) order: &'static str,
     pub(super) sequence: Vec<usize>,
     pub(super) fates: Vec<Fate>,
+    /// What is to be recorded of each when the order is carried out.
+    drafts: Vec<Option<Arc<Draft>>>,
     /// Members placed of each gang.
     pub(super) placed: Vec<u32>,
 }
@@ -141,7 +144,7 @@ impl Scheduler {
             Ok(trial) => return self.keep_quorum(asked, &trial, now),
             Err(failed) => failed,
         };
-        self.refuse_tried(asked, trial, tried, now, probe)
+        self.refuse_tried(asked, *trial, tried, now, probe)
     }
 
     /// Tries the orders. When one gives every gang its quorum, its placements are made; else nothing is left of
@@ -151,7 +154,7 @@ impl Scheduler {
         asked: &Asked,
         now: Now,
         probe: &dyn Probe,
-    ) -> Result<Trial, (Trial, Vec<&'static str>)> {
+    ) -> Result<Trial, (Box<Trial>, Vec<&'static str>)> {
         let shares = Shares::of(&self.cluster);
         let ordered = |c: &Candidate| Ordered {
             kind: (c.profile, c.shape),
@@ -189,7 +192,7 @@ impl Scheduler {
         let best = best.expect("the members' own order was tried");
         tried.retain(|name| *name != best.order);
         tried.insert(0, best.order);
-        Err((best, tried))
+        Err((Box::new(best), tried))
     }
 
     /// Places members one after another, each beside those before it. `only_quorum`: no more of a gang than are
@@ -204,6 +207,7 @@ impl Scheduler {
         probe: &dyn Probe,
     ) -> Trial {
         let mut fates = vec![Fate::NotAsked; asked.candidates.len()];
+        let mut drafts = vec![None; asked.candidates.len()];
         let mut placed = vec![0; asked.keys.len()];
         // Equal members fare alike until something is placed.
         let mut refused: SmallVec<[(usize, ShapeId); 4]> = SmallVec::new();
@@ -215,7 +219,7 @@ impl Scheduler {
             if is_enough || (refused.contains(&kind) && !is_nominated) {
                 continue;
             }
-            match self.place_member(asked, member, now, probe) {
+            match self.place_member(asked, member, &mut drafts[i], now, probe) {
                 Ok((placement, node)) => {
                     placed[member.gang] += 1;
                     refused.clear();
@@ -227,19 +231,21 @@ impl Scheduler {
                 }
             }
         }
-        Trial { order, sequence, fates, placed }
+        Trial { order, sequence, fates, drafts, placed }
     }
 
     fn place_member(
         &mut self,
         asked: &Asked,
         member: &Candidate,
+        kept: &mut Option<Arc<Draft>>,
         now: Now,
         probe: &dyn Probe,
     ) -> Result<(Placement, Name), Arc<Refusal>> {
         let how = How::Member(&asked.keys);
-        let Decided { decision, .. } =
+        let Decided { decision, draft, .. } =
             self.decide(member.id, &member.pod, member.profile, member.shape, how, now, probe);
+        *kept = draft;
         let placement = match decision {
             Decision::Place(placement) => placement,
             Decision::Refuse(refusal) => return Err(refusal),
@@ -263,7 +269,7 @@ impl Scheduler {
         self.end_round(asked, trial, now);
         let mut steps = Vec::new();
         for i in &placed {
-            steps.push(self.settle_member(asked, *i, &trial.fates[*i], now));
+            steps.push(self.settle_member(asked, *i, trial, now));
         }
         let had = |key: &GangKey| self.cluster.gangs().get(key).is_some_and(|g| g.history.once_satisfied);
         let gangs = asked.keys.iter().map(|key| (key.clone(), had(key))).collect();
@@ -274,11 +280,11 @@ impl Scheduler {
     }
 
     /// A placed member leaves the unit and is in flight on its own.
-    pub(super) fn settle_member(&mut self, asked: &Asked, i: usize, fate: &Fate, now: Now) -> Step {
+    pub(super) fn settle_member(&mut self, asked: &Asked, i: usize, trial: &Trial, now: Now) -> Step {
         let member = &asked.candidates[i];
         let tries = self.tries(asked);
         self.fly(member.id, &member.pod, now);
-        let outcome = match fate {
+        let outcome = match &trial.fates[i] {
             Fate::Placed(placement, node) => {
                 self.take_up_nomination(member.id, &member.pod, node, now);
                 self.counters.placed += 1;
@@ -286,8 +292,9 @@ impl Scheduler {
             }
             Fate::NotAsked | Fate::Failed(_) => unreachable!("only placed members are settled"),
         };
+        let recorded = self.record(trial.drafts[i].as_ref(), now);
         let verdict = self.store_verdict(member.id, outcome, None, now);
-        step_of(member, tries, verdict)
+        step_of(member, tries, verdict, recorded)
     }
 
     /// Returns the attempts at the unit and when it first entered the queue: what steps tell.
@@ -334,14 +341,15 @@ impl Scheduler {
             if self.cluster.pod(member.id).is_none_or(|r| r.node.is_some()) {
                 continue;
             }
-            let own = match trial.map(|t| &t.fates[i]) {
-                Some(Fate::Failed(own)) => own.clone(),
-                _ => of_siblings.clone(),
+            // Of a member that was placed and had to give its place up, nothing stands that could be recorded.
+            let (own, recorded) = match trial.map(|t| (&t.fates[i], &t.drafts[i])) {
+                Some((Fate::Failed(own), draft)) => (own.clone(), self.record(draft.as_ref(), now)),
+                _ => (of_siblings.clone(), (None, None)),
             };
             let tries = self.tries(asked);
             self.tell_changed(&member.pod, "Unschedulable", own.message());
             let verdict = self.store_verdict(member.id, Outcome::Refused(own), None, now);
-            steps.push(step_of(member, tries, verdict));
+            steps.push(step_of(member, tries, verdict, recorded));
         }
         steps
     }
@@ -392,9 +400,14 @@ impl Scheduler {
     }
 }
 
-fn step_of(member: &Candidate, (attempts, first_queued_at): (u32, Duration), verdict: Verdict) -> Step {
+fn step_of(
+    member: &Candidate,
+    (attempts, first_queued_at): (u32, Duration),
+    verdict: Verdict,
+    (table, failure): Recorded,
+) -> Step {
     let (pod, profile) = (member.pod.clone(), member.profile);
-    let (table, failure, gang, others) = (None, None, None, Vec::new());
+    let (gang, others) = (None, Vec::new());
     Step { pod, profile, attempts, first_queued_at, verdict, table, failure, gang, others }
 }
 

@@ -44,7 +44,7 @@ impl Scheduler {
         let mut steps = Vec::new();
         for (i, fate) in trial.fates.iter().enumerate() {
             if matches!(fate, Fate::Placed(..)) {
-                steps.push(self.settle_member(asked, i, fate, now));
+                steps.push(self.settle_member(asked, i, &trial, now));
                 self.begin_wait(asked, i, now);
             }
         }

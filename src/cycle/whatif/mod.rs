@@ -17,7 +17,7 @@ use super::gangs::GangVerdict;
 use super::scheduler::{Scheduler, Settings, Step};
 use crate::cluster::{Input, Stage};
 use crate::diagnosis::Root;
-use crate::diagnosis::switches::Switches;
+use crate::diagnosis::switches::{Setter, Switches};
 use crate::framework::effect::Effect;
 use crate::framework::profile::Profile;
 use crate::model::time::NoProbe;
@@ -89,7 +89,7 @@ impl Aside {
 
     /// Keeps the score tables of the attempts, so many rows of each.
     pub fn record_scores(&mut self, rows: usize) {
-        self.scheduler.switches().set_top_n_scores(rows);
+        self.scheduler.switches().set_top_n_scores(rows, &Setter::default());
     }
 
     /// Applies an edit. Pods that it adds or changes are asked for.

@@ -1,0 +1,144 @@
+//! The decision bench over seconds instead of milliseconds: what runs beside it can be compared.
+//!
+//! Pods are placed in batches and taken away again. Only placing is timed, with a publication every ten
+//! milliseconds, as in the scheduling thread.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use pellucid::cluster::Input;
+use pellucid::cycle::Scheduler;
+use pellucid::diagnosis::Root;
+use pellucid::diagnosis::switches::Switches;
+use pellucid::model::time::{NoProbe, Probe};
+use pellucid::model::{Pod, PodKey};
+
+use super::Clock;
+use super::world::{NODES, empty_scheduler, node, now, pod, spec};
+
+/// The longest time between publications.
+const PUBLISH_EVERY: Duration = Duration::from_millis(10);
+/// Pods per batch.
+const BATCH: usize = 20_000;
+/// How often each side runs.
+const ROUNDS: usize = 5;
+
+/// A scheduler that places and takes away.
+pub(crate) struct Steady {
+    pub(crate) scheduler: Scheduler,
+    pub(crate) root: Arc<ArcSwap<Root>>,
+    shapes: usize,
+    batches: usize,
+    clock: Clock,
+}
+
+/// What a stretch of work came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Stretch {
+    pub(crate) pods: usize,
+    pub(crate) took: Duration,
+}
+
+impl Stretch {
+    pub(crate) fn rate(self) -> f64 {
+        self.pods as f64 / self.took.as_secs_f64()
+    }
+}
+
+impl Steady {
+    /// A scheduler that knows the nodes and pods that no node takes, each of a shape of its own.
+    pub(crate) fn new(shapes: usize, refused: usize) -> Self {
+        let mut scheduler = empty_scheduler(true);
+        let nodes = (0..NODES).map(|i| Arc::new(node(i))).collect();
+        scheduler.apply(Input::NodesReset { nodes, quarantined: Vec::new() }, now());
+        for i in 0..refused {
+            let mut spec = spec(i % 150);
+            spec.requests.list.milli_cpu = 1_000_000 + i as i64;
+            scheduler.apply(Input::PodApplied(pod(&format!("refused-{i:04}"), spec)), now());
+        }
+        while scheduler.step(now(), &NoProbe).is_some() {}
+        drop(scheduler.take_effects());
+        let root = Arc::new(ArcSwap::from_pointee(scheduler.publish(now())));
+        Self { scheduler, root, shapes, batches: 0, clock: Clock(Instant::now()) }
+    }
+
+    pub(crate) fn switches(&self) -> Arc<Switches> {
+        self.root.load().switches.clone()
+    }
+
+    /// Places batches until placing took so long.
+    pub(crate) fn work(&mut self, long: Duration) -> Stretch {
+        let mut all = Stretch::default();
+        while all.took < long {
+            let pods = self.add();
+            all.took += self.place();
+            all.pods += pods.len();
+            for key in pods {
+                self.scheduler.apply(Input::PodDeleted(key), now());
+            }
+        }
+        all
+    }
+
+    fn add(&mut self) -> Vec<PodKey> {
+        self.batches += 1;
+        let pods: Vec<Arc<Pod>> =
+            (0..BATCH).map(|i| pod(&format!("pod-{}-{i:05}", self.batches), spec(i % self.shapes))).collect();
+        let keys = pods.iter().map(|pod| pod.key.clone()).collect();
+        for pod in pods {
+            self.scheduler.apply(Input::PodApplied(pod), now());
+        }
+        keys
+    }
+
+    fn place(&mut self) -> Duration {
+        let start = Instant::now();
+        let mut published = start;
+        let mut count = 0;
+        loop {
+            // The clock is read around each attempt, as the scheduling thread does.
+            let before = self.clock.elapsed();
+            if self.scheduler.step(now(), &self.clock).is_none() {
+                break;
+            }
+            let took = self.clock.elapsed() - before;
+            self.scheduler.note_cost(took, Duration::ZERO, now());
+            count += 1;
+            if count % 64 == 0 {
+                black_box(self.scheduler.take_effects());
+                if published.elapsed() >= PUBLISH_EVERY {
+                    self.root.store(Arc::new(self.scheduler.publish(now())));
+                    published = Instant::now();
+                }
+            }
+        }
+        drop(self.scheduler.take_effects());
+        self.root.store(Arc::new(self.scheduler.publish(now())));
+        start.elapsed()
+    }
+}
+
+/// Runs two sides in turn, `ROUNDS` times each, and prints rates, medians and the loss. Returns the loss in percent.
+pub(crate) fn compare(what: &str, names: [&str; 2], mut run: impl FnMut(bool) -> Stretch) -> f64 {
+    let mut rates = [Vec::new(), Vec::new()];
+    for round in 0..ROUNDS {
+        // Whoever goes first in one round goes second in the next.
+        for side in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
+            rates[side].push(run(side == 1).rate());
+        }
+    }
+    println!("\n{what}: pods/s, {ROUNDS} interleaved runs each");
+    let mut medians = [0.0; 2];
+    for (side, name) in names.iter().enumerate() {
+        let all: Vec<String> = rates[side].iter().map(|r| format!("{r:.0}")).collect();
+        rates[side].sort_by(f64::total_cmp);
+        medians[side] = rates[side][ROUNDS / 2];
+        let spread = 100.0 * (rates[side][ROUNDS - 1] - rates[side][0]) / medians[side];
+        println!("  {name:<28} {}  median {:.0}, spread {spread:.1} %", all.join(" "), medians[side]);
+    }
+    let loss = 100.0 * (1.0 - medians[1] / medians[0]);
+    println!("  loss of the median           {loss:.2} %");
+    loss
+}

@@ -1,0 +1,63 @@
+//! What the diagnosis costs, by level, beside the time of attempts: `/metrics`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use crate::diagnosis::Root;
+use crate::diagnosis::switches::Flag;
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct LevelLabels {
+    level: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct FlagLabels {
+    flag: &'static str,
+}
+
+/// Time spent on explanations for readers, in their pool.
+#[derive(Clone, Debug, Default)]
+pub struct Explained(Arc<AtomicU64>);
+
+impl Explained {
+    /// Adds an explanation.
+    pub fn add(&self, took: Duration) {
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.0.fetch_add(nanos, Ordering::Relaxed);
+    }
+}
+
+pub(super) fn state(root: &Root, explained: &Explained, registry: &mut Registry) {
+    let seconds = |nanos: u64| nanos as f64 / 1e9;
+    let levels: Family<LevelLabels, Counter<f64, AtomicU64>> = Family::default();
+    let costs = root.costs;
+    for (level, nanos) in [("L0", costs.l0), ("L1", costs.l1), ("L2", explained.0.load(Ordering::Relaxed))] {
+        levels.get_or_create_owned(&LevelLabels { level }).inc_by(seconds(nanos));
+    }
+    registry.register(
+        "pellucid_diagnosis_seconds",
+        "Time of the diagnosis, in seconds: L0 always on (estimated), L1 recorded by flags, L2 explained to readers",
+        levels,
+    );
+    let cycle: Counter<f64, AtomicU64> = Counter::default();
+    cycle.inc_by(seconds(costs.cycle));
+    registry.register("pellucid_cycle_seconds", "Time of attempts, L0 and L1 included, in seconds", cycle);
+    let active: Family<FlagLabels, Gauge> = Family::default();
+    for flag in [Flag::Scores, Flag::Failures] {
+        let count = root.switches.active(Some(flag), root.published).len();
+        active.get_or_create_owned(&FlagLabels { flag: flag.as_str() }).set(count as i64);
+    }
+    registry.register(
+        "pellucid_recordings_active",
+        "Recordings in force by flag, the raw value included",
+        active,
+    );
+}

@@ -1,0 +1,123 @@
+//! Lays bodies out as rows, by what a read declares of them.
+//!
+//! Made of the JSON body and of nothing else, so a table cannot say something else than the body does.
+
+use serde_json::Value;
+
+use crate::diagnosis::reads::{RowSpec, Spread};
+use crate::http::Table;
+
+/// Lays a body out. Without declared columns the fields of the first object are the columns.
+pub(super) fn table(spec: &RowSpec, body: &Value) -> Table {
+    let objects = objects(spec, body);
+    let rows: Vec<(&Value, &Value)> = match spec.nested {
+        None => objects.iter().map(|object| (*object, *object)).collect(),
+        Some(nested) => objects.iter().flat_map(|o| elements(o, nested).map(move |row| (*o, row))).collect(),
+    };
+    let columns: Vec<(String, String)> = if spec.columns.is_empty() {
+        let first = objects.first().and_then(|o| o.as_object());
+        let fields = first.into_iter().flat_map(|o| o.iter());
+        fields.map(|(name, _)| (name.clone(), format!("/{name}"))).collect()
+    } else {
+        spec.columns.iter().map(|(h, p)| ((*h).to_string(), (*p).to_string())).collect()
+    };
+    let mut table = Table {
+        header: columns.iter().map(|(h, _)| h.clone()).collect(),
+        rows: rows.iter().map(|(of, row)| columns.iter().map(|(_, p)| at(of, row, p)).collect()).collect(),
+    };
+    if let Some(spread) = &spec.spread {
+        add_spread(&mut table, spread, &rows);
+    }
+    table
+}
+
+/// Adds the columns that come from the data. Rows may have different elements: each gets its columns where its name
+/// comes in their order.
+fn add_spread(table: &mut Table, spread: &Spread, rows: &[(&Value, &Value)]) {
+    let name = |element: &Value| cell(element.pointer(spread.name));
+    let mut names: Vec<String> =
+        rows.iter().flat_map(|(_, row)| elements(row, spread.array)).map(name).collect();
+    names.sort();
+    names.dedup();
+    for of in &names {
+        table.header.extend(spread.columns.iter().map(|(what, _)| format!("{of} {what}")));
+    }
+    for (line, (_, row)) in table.rows.iter_mut().zip(rows) {
+        for of in &names {
+            let element = elements(row, spread.array).find(|e| name(e) == *of);
+            line.extend(spread.columns.iter().map(|(_, p)| cell(element.and_then(|e| e.pointer(p)))));
+        }
+    }
+}
+
+/// Returns what becomes rows: an array of the body, or the values of a body that is a map.
+fn objects<'b>(spec: &RowSpec, body: &'b Value) -> Vec<&'b Value> {
+    if spec.array.is_empty() {
+        return body.as_object().into_iter().flat_map(|map| map.values()).collect();
+    }
+    if spec.array.starts_with('/') {
+        return elements(body, spec.array).collect();
+    }
+    elements(body, &format!("/{}", spec.array)).collect()
+}
+
+fn elements<'b>(body: &'b Value, pointer: &str) -> impl Iterator<Item = &'b Value> {
+    body.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// Returns a cell: of the row, or of the object that the row is in.
+fn at(of: &Value, row: &Value, pointer: &str) -> String {
+    match pointer.strip_prefix("..") {
+        Some(outer) => cell(of.pointer(outer)),
+        None => cell(row.pointer(pointer)),
+    }
+}
+
+fn cell(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn columns_come_from_the_data_where_a_read_says_so() {
+        let spec = RowSpec {
+            array: "/tables",
+            nested: Some("/rows"),
+            columns: &[("Pod", "../name"), ("Total", "/total")],
+            spread: Some(Spread {
+                array: "/plugins",
+                name: "/plugin",
+                columns: &[("raw", "/raw"), ("w", "/w")],
+            }),
+        };
+        let body = json!({"tables": [
+            {"name": "a", "rows": [
+                {"total": 3, "plugins": [{"plugin": "Fit", "raw": 1, "w": 2}]},
+                {"total": 2, "plugins": [{"plugin": "Fit", "raw": 0, "w": 1}]},
+            ]},
+            {"name": "b", "rows": [{"total": 1, "plugins": [{"plugin": "Affinity", "raw": 9, "w": 1}]}]},
+        ]});
+        let table = table(&spec, &body);
+        assert_eq!(table.header, ["Pod", "Total", "Affinity raw", "Affinity w", "Fit raw", "Fit w"]);
+        assert_eq!(
+            table.rows,
+            [["a", "3", "", "", "1", "2"], ["a", "2", "", "", "0", "1"], ["b", "1", "9", "1", "", ""],]
+        );
+    }
+
+    #[test]
+    fn without_columns_the_fields_of_the_first_object_are() {
+        let body = json!({"a": {"x": 1, "y": null}, "b": {"x": "t"}});
+        let table = table(&RowSpec::default(), &body);
+        assert_eq!((table.header, table.rows.len()), (vec!["x".to_owned(), "y".to_owned()], 2));
+        assert_eq!(table.rows[1], ["t", ""]);
+    }
+}

@@ -1,0 +1,73 @@
+//! What the diagnosis costs in the scheduling thread, and the end of recordings that cost too much.
+//!
+//! Only the probe that the edge hands in tells time. Nothing in here changes a decision.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::scheduler::Scheduler;
+use crate::diagnosis::meter::{Meter, SAMPLED};
+use crate::diagnosis::switches::{Recording, Why};
+use crate::model::Now;
+use crate::model::time::Probe;
+
+/// Times plugins, at the attempts of the sample: looking at the clock twice for each plugin at every attempt would
+/// cost more than all else that is always on. What is measured at one stands for those that are not.
+pub(super) struct Timer<'a> {
+    probe: &'a dyn Probe,
+    stands_for: u32,
+}
+
+impl<'a> Timer<'a> {
+    /// The timer of an attempt; one that is off when the attempt is not of the sample.
+    pub(super) fn new(probe: &'a dyn Probe, cycle: u64, is_on: bool) -> Self {
+        let stands_for = match (is_on && Meter::samples(cycle), cycle < SAMPLED) {
+            (false, _) => 0,
+            (true, true) => 1,
+            (true, false) => SAMPLED as u32,
+        };
+        Self { probe, stands_for }
+    }
+}
+
+impl Probe for Timer<'_> {
+    fn elapsed(&self) -> Duration {
+        match self.stands_for {
+            0 => Duration::ZERO,
+            n => self.probe.elapsed() * n,
+        }
+    }
+}
+
+impl Scheduler {
+    /// Does what is always done for the diagnosis, and measures it at every 64th attempt.
+    pub(super) fn metered<T>(&mut self, probe: &dyn Probe, work: impl FnOnce(&mut Self) -> T) -> T {
+        if !Meter::samples(self.cycle) || !self.switches.accounts() {
+            return work(self);
+        }
+        // What looking at the clock takes is taken off.
+        let (before, start) = (probe.elapsed(), probe.elapsed());
+        let done = work(self);
+        let took = probe.elapsed().saturating_sub(start);
+        self.meter.add_sample(took.saturating_sub(start.saturating_sub(before)));
+        done
+    }
+
+    /// Adds up what an attempt took: `took` in [`step`](Self::step), `logged` afterwards to write what was recorded
+    /// of it. Returns the recording that was turned off because recording takes too large a share.
+    pub fn note_cost(&mut self, took: Duration, logged: Duration, now: Now) -> Option<Arc<Recording>> {
+        let second = now.monotonic.as_secs();
+        let is_recording = self.switches.is_recording();
+        self.meter.add_cycle(took + logged, is_recording, second);
+        if !is_recording {
+            return None;
+        }
+        if !logged.is_zero() {
+            self.meter.add_log(logged, second);
+        }
+        let (flag, id) = self.meter.too_dear(self.switches.budget(), second)?;
+        let recording = self.switches.find(flag, id)?;
+        self.switches.end(&recording, Why::OverBudget, "scheduler", now.wall);
+        Some(recording)
+    }
+}

@@ -1,0 +1,143 @@
+//! The last changes of switches. Bounded: what is pushed out is counted.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid_api::rest::debug;
+
+use super::recording::{Recording, Scope};
+use crate::diagnosis::meta::rfc3339;
+
+/// Changes kept.
+pub const CHANGES_KEPT: usize = 256;
+
+/// Why a switch changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Somebody set it.
+    Set,
+    /// Somebody set again what was set.
+    Renewed,
+    /// Somebody ended it.
+    Ended,
+    /// Its time ran out.
+    Expired,
+    /// It has recorded what it may.
+    UsedUp,
+    /// It took too much time.
+    OverBudget,
+}
+
+impl Why {
+    /// Returns the word used in bodies.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Set => "set",
+            Self::Renewed => "renewed",
+            Self::Ended => "ended",
+            Self::Expired => "expired",
+            Self::UsedUp => "used up",
+            Self::OverBudget => "over budget",
+        }
+    }
+}
+
+/// A change.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// Number, ascending from 1.
+    pub number: u64,
+    /// When, on the wall clock.
+    pub at: Duration,
+    /// Who.
+    pub by: Arc<str>,
+    /// Owner of the recording.
+    pub owner: Arc<str>,
+    /// Flag.
+    pub flag: Arc<str>,
+    /// Number of the recording.
+    pub id: u64,
+    /// Value before.
+    pub from: Arc<str>,
+    /// Value afterwards.
+    pub to: Arc<str>,
+    /// Why.
+    pub why: Why,
+    /// Which pods it was about.
+    pub scope: Scope,
+}
+
+impl Change {
+    /// The end of a recording.
+    pub(super) fn end(of: &Recording, why: Why, by: &str, at: Duration) -> Self {
+        Self {
+            number: 0,
+            at,
+            by: by.into(),
+            owner: of.owner.clone(),
+            flag: of.flag.as_str().into(),
+            id: of.id,
+            from: of.value.clone(),
+            to: of.flag.off().into(),
+            why,
+            scope: of.scope.clone(),
+        }
+    }
+
+    /// The beginning of a recording, or its renewal when something was there `before`.
+    pub(super) fn begin(of: &Recording, before: Option<&Recording>) -> Self {
+        let from = before.map_or_else(|| of.flag.off().into(), |b| b.value.clone());
+        let why = if before.is_some() && of.id != 0 { Why::Renewed } else { Why::Set };
+        let (by, at, to) = (of.set_by.clone(), of.set_at.wall, of.value.clone());
+        let (owner, flag) = (of.owner.clone(), of.flag.as_str().into());
+        Self { number: 0, at, by, owner, flag, id: of.id, from, to, why, scope: of.scope.clone() }
+    }
+
+    fn body(&self) -> debug::SwitchChange {
+        debug::SwitchChange {
+            number: self.number,
+            at: rfc3339(self.at),
+            by: self.by.to_string(),
+            owner: self.owner.to_string(),
+            flag: self.flag.to_string(),
+            id: self.id,
+            from: self.from.to_string(),
+            to: self.to.to_string(),
+            why: self.why.as_str().into(),
+            scope: self.scope.body(),
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Audit {
+    changes: VecDeque<Change>,
+    count: u64,
+}
+
+impl Audit {
+    pub(super) fn push(&mut self, change: Change) {
+        self.count += 1;
+        self.changes.push_back(Change { number: self.count, ..change });
+        if self.changes.len() > CHANGES_KEPT {
+            self.changes.pop_front();
+        }
+    }
+
+    /// Returns the changes, the newest first.
+    pub(super) fn bodies(&self) -> Vec<debug::SwitchChange> {
+        self.changes.iter().rev().map(Change::body).collect()
+    }
+
+    /// Returns the last change of a flag.
+    pub(super) fn last_of(&self, flag: &str) -> Option<&Change> {
+        self.changes.iter().rev().find(|c| &*c.flag == flag)
+    }
+
+    /// Returns how many changes were pushed out.
+    pub(super) fn dropped(&self) -> u64 {
+        self.count - self.changes.len() as u64
+    }
+}

@@ -1,0 +1,403 @@
+//! Switches of the diagnosis, thrown at run time and read by the scheduling thread.
+//!
+//! While nothing is recorded an attempt costs one load of an atomic. While something is, the scheduling thread
+//! takes a copy of the list of recordings, which share their counters. A flag has a raw value, for all pods and
+//! without an end, and may be set besides for some pods and a time. Every change is in the audit.
+//!
+//! There is no clock here: times come as arguments, and a recording whose time has come is shown as ended by
+//! whoever looks first. Verbosity and directive of the log are the subscriber's; only what they go back to is
+//! kept here.
+
+mod ask;
+mod audit;
+mod recording;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
+use pellucid_api::rest::debug;
+use smallvec::SmallVec;
+
+pub use ask::{Ask, DEFAULT_RECORDS, DEFAULT_TTL, LONGEST_TTL, MOST_RECORDS, Order, parse};
+use audit::Audit;
+pub use audit::{CHANGES_KEPT, Change, Why};
+pub use recording::{Flag, LogBefore, Recording, Scope};
+
+use crate::model::{Now, Pod};
+
+/// Recordings besides the raw values of flags that may be active at once.
+pub const MOST_ACTIVE: usize = 16;
+/// The share of the time of attempts that recording may take, percent.
+pub const DEFAULT_BUDGET: u32 = 10;
+
+/// Who sets a switch, and when.
+#[derive(Clone, Debug, Default)]
+pub struct Setter {
+    /// When.
+    pub now: Now,
+    /// Address and user agent.
+    pub from: String,
+}
+
+/// Why a switch was not set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotSet {
+    /// Too many recordings are active.
+    TooMany,
+    /// There is no active recording of the flag with this number.
+    Unknown(u64),
+    /// There is nothing to end.
+    NotOn,
+}
+
+/// What an attempt is to record, and for whom.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Recordings that want its score table.
+    pub scores: SmallVec<[Arc<Recording>; 2]>,
+    /// Recordings that want its refused nodes.
+    pub failures: SmallVec<[Arc<Recording>; 2]>,
+}
+
+impl Wanted {
+    /// Returns how many rows of its score table are wanted.
+    pub fn rows(&self) -> usize {
+        self.scores.iter().map(|r| r.rows).max().unwrap_or(0)
+    }
+}
+
+/// The switches. All recording is off at start, but for the flight recorder.
+#[derive(Debug)]
+pub struct Switches {
+    /// Active recordings of attempts.
+    armed: AtomicUsize,
+    /// Active recordings that end by themselves.
+    timed: AtomicUsize,
+    top_n_scores: AtomicUsize,
+    filter_failures: AtomicBool,
+    reuse: AtomicBool,
+    recorder: AtomicBool,
+    recorder_bytes: AtomicUsize,
+    accounts: AtomicBool,
+    budget: AtomicU32,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// By number.
+    active: Arc<Vec<Arc<Recording>>>,
+    /// Recordings of the log that ended; its settings are to be put back.
+    log_ended: Vec<LogBefore>,
+    last_id: u64,
+    audit: Audit,
+}
+
+impl Default for Switches {
+    fn default() -> Self {
+        Self {
+            armed: AtomicUsize::new(0),
+            timed: AtomicUsize::new(0),
+            top_n_scores: AtomicUsize::new(0),
+            filter_failures: AtomicBool::new(false),
+            reuse: AtomicBool::new(true),
+            recorder: AtomicBool::new(true),
+            recorder_bytes: AtomicUsize::new(super::flight::DEFAULT_BYTES),
+            accounts: AtomicBool::new(true),
+            budget: AtomicU32::new(DEFAULT_BUDGET),
+            state: Mutex::default(),
+        }
+    }
+}
+
+impl Switches {
+    /// Flag `s`: how many rows of each score table to record; 0 records none.
+    pub fn top_n_scores(&self) -> usize {
+        self.top_n_scores.load(Ordering::Relaxed)
+    }
+
+    /// Sets flag `s` for all pods.
+    pub fn set_top_n_scores(&self, n: usize, by: &Setter) {
+        self.set_raw(Flag::Scores, &n.to_string(), n, by);
+    }
+
+    /// Flag `f`: whether refused nodes are recorded one by one.
+    pub fn filter_failures(&self) -> bool {
+        self.filter_failures.load(Ordering::Relaxed)
+    }
+
+    /// Sets flag `f` for all pods.
+    pub fn set_filter_failures(&self, on: bool, by: &Setter) {
+        self.set_raw(Flag::Failures, &on.to_string(), 0, by);
+    }
+
+    /// Whether rows are reused between pods of one shape. Decisions do not depend on it.
+    pub fn reuse(&self) -> bool {
+        self.reuse.load(Ordering::Relaxed)
+    }
+
+    /// Turns reuse on or off.
+    pub fn set_reuse(&self, on: bool) {
+        self.reuse.store(on, Ordering::Relaxed);
+    }
+
+    /// Whether the flight recorder records. On at start; decisions do not depend on it.
+    pub fn recorder(&self) -> bool {
+        self.recorder.load(Ordering::Relaxed)
+    }
+
+    /// Turns the flight recorder on or off.
+    pub fn set_recorder(&self, on: bool) {
+        self.recorder.store(on, Ordering::Relaxed);
+    }
+
+    /// How many bytes the flight recorder may take; a scheduler looks at it when it is made.
+    pub fn recorder_bytes(&self) -> usize {
+        self.recorder_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Sets how many bytes the flight recorder of a scheduler made later may take.
+    pub fn set_recorder_bytes(&self, bytes: usize) {
+        self.recorder_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether what is always on is on: verdicts are stored and plugins timed.
+    pub fn accounts(&self) -> bool {
+        self.accounts.load(Ordering::Relaxed)
+    }
+
+    /// Turns off what is always on, for the bench that measures what it costs. No flag does that: every pod has a
+    /// verdict.
+    pub fn set_accounts(&self, on: bool) {
+        self.accounts.store(on, Ordering::Relaxed);
+    }
+
+    /// The share of the time of attempts that recording may take before it is turned off, percent.
+    pub fn budget(&self) -> u32 {
+        self.budget.load(Ordering::Relaxed)
+    }
+
+    /// Sets the budget; 100 turns nothing off.
+    pub fn set_budget(&self, percent: u32) {
+        self.budget.store(percent, Ordering::Relaxed);
+    }
+
+    /// Whether some attempts are to be recorded.
+    pub fn is_recording(&self) -> bool {
+        self.armed.load(Ordering::Relaxed) > 0
+    }
+
+    /// Returns who wants an attempt at a pod recorded.
+    pub fn wanted(&self, pod: &Pod, now: Now) -> Wanted {
+        let active = self.state().active.clone();
+        let by = |flag| active.iter().filter(move |r| r.wants(flag, pod, now)).cloned().collect();
+        Wanted { scores: by(Flag::Scores), failures: by(Flag::Failures) }
+    }
+
+    /// Counts a record for those who wanted it; the last one of a recording ends it. Returns those for whom it
+    /// counts.
+    pub fn count(&self, wanted: &[Arc<Recording>], now: Now) -> SmallVec<[Arc<Recording>; 2]> {
+        let mut counted = SmallVec::new();
+        for recording in wanted {
+            let (counts, is_last) = recording.count();
+            if counts {
+                counted.push(recording.clone());
+            }
+            if is_last {
+                self.end(recording, Why::UsedUp, "scheduler", now.wall);
+            }
+        }
+        counted
+    }
+
+    /// Sets a flag for a scope and a time. The same flag, scope and owner renew what is there. `before` is what
+    /// the log goes back to.
+    pub fn begin(
+        &self,
+        flag: Flag,
+        order: Order,
+        before: Option<LogBefore>,
+        by: &Setter,
+    ) -> Result<Arc<Recording>, NotSet> {
+        self.expire(by.now);
+        let mut state = self.state();
+        let owner: Arc<str> = order.owner.clone().unwrap_or_else(|| by.from.as_str().into());
+        // Of the two flags of the log one is set for a time, and both go back to what was before the first.
+        let is_same = |r: &Arc<Recording>| match flag.records() {
+            true => r.id != 0 && r.flag == flag && r.scope == order.scope && r.owner == owner,
+            false => !r.flag.records(),
+        };
+        let old = state.active.iter().find(|r| is_same(r)).cloned();
+        if old.is_none() && state.active.iter().filter(|r| r.id != 0).count() >= MOST_ACTIVE {
+            return Err(NotSet::TooMany);
+        }
+        let renewed = old.as_ref().filter(|r| r.flag == flag);
+        let id = renewed.map_or(state.last_id + 1, |r| r.id);
+        state.last_id = state.last_id.max(id);
+        let recording = Arc::new(Recording {
+            id,
+            flag,
+            value: order.value,
+            rows: order.rows,
+            scope: order.scope,
+            owner,
+            set_by: by.from.as_str().into(),
+            set_at: by.now,
+            expires: Some(by.now.monotonic + order.ttl),
+            most: flag.records().then_some(order.most),
+            before: old.as_ref().and_then(|r| r.before.clone()).or(before),
+            records: Default::default(),
+            ended: Default::default(),
+        });
+        self.replace(&mut state, old.as_ref(), Some(recording.clone()));
+        state.audit.push(Change::begin(&recording, renewed.map(|r| &**r)));
+        Ok(recording)
+    }
+
+    /// Ends a recording, or, without a number, the raw value of a flag that records, or what is set for a time
+    /// of one of the log.
+    pub fn end_one(&self, flag: Flag, id: Option<u64>, by: &Setter) -> Result<Arc<Recording>, NotSet> {
+        self.expire(by.now);
+        let is_meant =
+            |r: &&Arc<Recording>| r.flag == flag && id.map_or(!flag.records() || r.id == 0, |id| r.id == id);
+        let found = self.state().active.iter().find(is_meant).cloned();
+        let recording = found.ok_or(id.map_or(NotSet::NotOn, NotSet::Unknown))?;
+        self.end(&recording, Why::Ended, &by.from, by.now.wall);
+        Ok(recording)
+    }
+
+    /// Ends recordings whose time has come. Whoever looks first does it; the audit has the time at which it came.
+    pub fn expire(&self, now: Now) {
+        if self.timed.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let mut due: Vec<_> = self.state().active.iter().filter(|r| r.is_due(now)).cloned().collect();
+        due.sort_by_key(|r| (r.expires, r.id));
+        for recording in due {
+            let at = recording.expires.map_or(now.wall, |at| recording.set_at.wall_at(at));
+            self.end(&recording, Why::Expired, "scheduler", at);
+        }
+    }
+
+    /// Returns when the next recording ends by itself, on the monotonic clock.
+    pub fn next_expiry(&self) -> Option<Duration> {
+        self.state().active.iter().filter_map(|r| r.expires).min()
+    }
+
+    /// Ends a recording that is active.
+    pub fn end(&self, recording: &Arc<Recording>, why: Why, by: &str, at: Duration) {
+        let mut state = self.state();
+        if !state.active.iter().any(|r| Arc::ptr_eq(r, recording)) {
+            return;
+        }
+        self.replace(&mut state, Some(recording), None);
+        state.audit.push(Change::end(recording, why, by, at));
+        state.log_ended.extend(recording.before.clone());
+    }
+
+    /// Returns an active recording.
+    pub fn find(&self, flag: &str, id: u64) -> Option<Arc<Recording>> {
+        self.state().active.iter().find(|r| r.flag.as_str() == flag && r.id == id).cloned()
+    }
+
+    /// Returns what the log is to go back to, when what it was set to for a time has ended.
+    pub fn take_log_ended(&self) -> Option<LogBefore> {
+        self.state().log_ended.drain(..).next_back()
+    }
+
+    /// The log was set without an end: what was set for a time is over and nothing is put back.
+    pub fn forget_log(&self) {
+        let mut state = self.state();
+        let old = state.active.iter().find(|r| !r.flag.records()).cloned();
+        self.replace(&mut state, old.as_ref(), None);
+        state.log_ended.clear();
+    }
+
+    /// Notes that a switch was set which records nothing.
+    pub fn note(&self, flag: &str, from: &str, to: &str, by: &Setter) {
+        self.state().audit.push(Change {
+            number: 0,
+            at: by.now.wall,
+            by: by.from.as_str().into(),
+            owner: "global".into(),
+            flag: flag.into(),
+            id: 0,
+            from: from.into(),
+            to: to.into(),
+            why: Why::Set,
+            scope: Scope::default(),
+        });
+    }
+
+    /// Returns the active recordings of a flag as bodies show them, or of all.
+    pub fn active(&self, flag: Option<Flag>, now: Now) -> Vec<debug::Recording> {
+        self.expire(now);
+        let active = self.state().active.clone();
+        active.iter().filter(|r| flag.is_none_or(|f| f == r.flag)).map(|r| r.body(now)).collect()
+    }
+
+    /// Whether somebody records with a flag.
+    pub fn is_on(&self, flag: Flag, now: Now) -> bool {
+        self.state().active.iter().any(|r| r.flag == flag && !r.is_due(now))
+    }
+
+    /// Returns the last changes, the newest first, and how many are no longer kept.
+    pub fn audit(&self, now: Now) -> (Vec<debug::SwitchChange>, u64) {
+        self.expire(now);
+        let state = self.state();
+        (state.audit.bodies(), state.audit.dropped())
+    }
+
+    /// Returns the last change of a flag, when that was to turn a recording off for its cost.
+    pub fn shut_off(&self, flag: &str) -> Option<Change> {
+        self.state().audit.last_of(flag).filter(|c| c.why == Why::OverBudget).cloned()
+    }
+
+    fn set_raw(&self, flag: Flag, value: &str, rows: usize, by: &Setter) {
+        let mut state = self.state();
+        let old = state.active.iter().find(|r| r.flag == flag && r.id == 0).cloned();
+        let recording = Arc::new(Recording {
+            id: 0,
+            flag,
+            value: value.into(),
+            rows,
+            scope: Scope::default(),
+            owner: "global".into(),
+            set_by: by.from.as_str().into(),
+            set_at: by.now,
+            expires: None,
+            most: None,
+            before: None,
+            records: Default::default(),
+            ended: Default::default(),
+        });
+        state.audit.push(Change::begin(&recording, old.as_deref()));
+        let is_off = value == flag.off();
+        self.replace(&mut state, old.as_ref(), (!is_off).then_some(recording));
+    }
+
+    /// Takes one recording away and puts one in, and sets the atomics by what is there then.
+    fn replace(&self, state: &mut State, old: Option<&Arc<Recording>>, new: Option<Arc<Recording>>) {
+        let active = Arc::make_mut(&mut state.active);
+        if let Some(old) = old {
+            old.ended.store(true, Ordering::Relaxed);
+            active.retain(|r| !Arc::ptr_eq(r, old));
+        }
+        active.extend(new);
+        active.sort_by_key(|r| (r.id, r.flag));
+        let raw = |flag| active.iter().find(|r| r.flag == flag && r.id == 0);
+        self.top_n_scores.store(raw(Flag::Scores).map_or(0, |r| r.rows), Ordering::Relaxed);
+        self.filter_failures.store(raw(Flag::Failures).is_some(), Ordering::Relaxed);
+        self.armed.store(active.iter().filter(|r| r.flag.records()).count(), Ordering::Relaxed);
+        self.timed.store(active.iter().filter(|r| r.expires.is_some()).count(), Ordering::Relaxed);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests;
