@@ -13,11 +13,11 @@ becomes p8 refused
 becomes p2 refused
 
 ask /apis/v1/reasons >"$work/reasons"
-jq -e '[.reasons[], .states[] | .code] | . == unique or length == (unique | length)' "$work/reasons" >/dev/null
-jq -e '[.reasons[] | .code, .meaning, .plugin, .remedy, .resolver | type == "string" and length > 0] | all' "$work/reasons" >/dev/null
-jq -e '[.states[] | .code, .meaning, .whereSeen | type == "string" and length > 0] | all' "$work/reasons" >/dev/null
+jq -e '[.reasons[], .states[] | .code] | . == unique or length == (unique | length)' "$work/reasons" >/dev/null || fail "the registry: $(head -c 600 "$work/reasons")"
+jq -e '[.reasons[] | .code, .meaning, .plugin, .remedy, .resolver | type == "string" and length > 0] | all' "$work/reasons" >/dev/null || fail "the registry: $(head -c 600 "$work/reasons")"
+jq -e '[.states[] | .code, .meaning, .whereSeen | type == "string" and length > 0] | all' "$work/reasons" >/dev/null || fail "the registry: $(head -c 600 "$work/reasons")"
 
-jq -e '[.reasons[] | (.terminalFor | IN("node", "pod", "gang")) and (.example.message | length > 0)] | all' "$work/reasons" >/dev/null
+jq -e '[.reasons[] | (.terminalFor | IN("node", "pod", "gang", "nothing")) and (.example.message | length > 0)] | all' "$work/reasons" >/dev/null || fail "the registry: $(head -c 600 "$work/reasons")"
 
 # Each path that can be asked, about each pod, gang and node, and of things that are not there.
 ask /apis/v1/explain/pods | jq -r '.pods[] | "\(.namespace)/\(.name)"' >"$work/pods"
