@@ -6,6 +6,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "tidy/codes.rs"]
+mod codes;
 #[path = "tidy/files.rs"]
 mod files;
 #[path = "tidy/imports.rs"]

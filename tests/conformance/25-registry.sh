@@ -13,7 +13,7 @@ becomes p8 refused
 becomes p2 refused
 
 ask /apis/v1/reasons >"$work/reasons"
-jq -e '[.reasons[], .states[] | .code] | . == unique or length == (unique | length)' "$work/reasons" >/dev/null || fail "the registry: $(head -c 600 "$work/reasons")"
+jq -e '[.reasons[], .states[] | .code] | length == (unique | length)' "$work/reasons" >/dev/null || fail "the registry: $(head -c 600 "$work/reasons")"
 jq -e '[.reasons[] | .code, .meaning, .plugin, .remedy, .resolver | type == "string" and length > 0] | all' "$work/reasons" >/dev/null || fail "the registry: $(head -c 600 "$work/reasons")"
 jq -e '[.states[] | .code, .meaning, .whereSeen | type == "string" and length > 0] | all' "$work/reasons" >/dev/null || fail "the registry: $(head -c 600 "$work/reasons")"
 

@@ -141,7 +141,7 @@ pub struct ReasonEntryBody {
     pub remedy: String,
     /// Who can usually do that.
     pub resolver: String,
-    /// For what it is the last word until something changes: `node`, `pod` or `gang`.
+    /// For what it is the last word until something changes: `node`, `pod`, `gang` or `nothing`.
     pub terminal_for: String,
     /// What it looks like in life.
     pub example: ReasonExample,
