@@ -107,6 +107,13 @@ fn pods(root: &Root, manifests: &[Value]) -> Result<Vec<Edit>, ReadError> {
         let manifest = with_namespace(manifest, &field, "Pod")?;
         let mut pod = pod_from_value(&manifest).map_err(|q| unreadable(&field, &q))?;
         complete(root, &mut pod, at, &field)?;
+        if let Some(node) = &pod.node_name {
+            let problem = format!("{node}: only pods that are to be placed can be simulated; leave it out");
+            return Err(invalid(&format!("{field}.spec.nodeName"), &problem));
+        }
+        if pod.deleting || pod.phase.is_terminal() {
+            return Err(invalid(&field, "the pod is being deleted, or has ended"));
+        }
         if !seen.insert(pod.key.clone()) {
             return Err(invalid(&field, &format!("there are two pods {}", pod.key)));
         }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use clap::Args;
 
-use super::{runtime, sandbox};
+use super::{block_on, sandbox};
 use crate::app::demo::{self, DemoOptions};
 use crate::app::{instance, telemetry};
 use crate::http::ServeError;
@@ -43,7 +43,7 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         still: args.still,
         seed: args.seed,
     };
-    runtime()?.block_on(demo::run(options, log, &mut std::io::stdout())).map_err(explained)
+    block_on(demo::run(options, log, &mut std::io::stdout()))?.map_err(explained)
 }
 
 /// Says which flag takes another port, if one of the two is taken.

@@ -115,7 +115,7 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Run(args) => run::run(&args),
         Command::Demo(args) => demo::run(&args),
-        Command::Sandbox(args) => runtime()?.block_on(sandbox::run(args)),
+        Command::Sandbox(args) => block_on(sandbox::run(args))?,
         Command::Replay(args) => replay::run(&args),
         Command::Ask(Ask::Explain(args)) => explain::run(&args),
         Command::Ask(Ask::Gangs(args)) => gangs::run(&args),
@@ -129,7 +129,13 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
     }
 }
 
-/// Returns the runtime of the commands that serve or talk to a cluster. The scheduling thread is its own.
-fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
-    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
+/// How long what is still computed for readers that are gone may keep the process, once all else has ended.
+const LAST_READS: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Runs a command that serves or talks to a cluster to its end. The scheduling thread is its own.
+fn block_on<T>(work: impl Future<Output = T>) -> std::io::Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let done = runtime.block_on(work);
+    runtime.shutdown_timeout(LAST_READS);
+    Ok(done)
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::text::count;
-use super::{out, runtime};
+use super::{block_on, out};
 use crate::app::replay::{ReplayOptions, replay};
 use crate::app::replay_gangs::{GangReplayOptions, replay_gangs};
 use crate::app::{replay_snapshot, snapshot, telemetry};
@@ -177,7 +177,7 @@ fn run_pods(args: &ReplayArgs) -> anyhow::Result<bool> {
     let (_log, _guard) = telemetry::init(0)?;
     let options =
         ReplayOptions { through_api: args.through_api, decisions: args.decisions.clone(), seed: args.seed };
-    let report = runtime()?.block_on(replay(trace, options))?;
+    let report = block_on(replay(trace, options))??;
     out::line(&report.to_string())?;
     Ok(report.is_good())
 }
@@ -186,7 +186,7 @@ fn run_gangs(args: &ReplayArgs) -> anyhow::Result<bool> {
     let (jobs, options) = args.jobs()?;
     let (_log, _guard) = telemetry::init(0)?;
     out::line(&plan(&jobs, options))?;
-    let report = runtime()?.block_on(replay_gangs(jobs, options))?;
+    let report = block_on(replay_gangs(jobs, options))??;
     out::line(&format!("\n{report}"))?;
     Ok(report.is_good())
 }

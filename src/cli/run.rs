@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::{ArgAction, Args};
 
-use super::{out, runtime};
+use super::{block_on, out};
 use crate::app::run::{self, RunOptions};
 use crate::app::telemetry;
 use crate::config::{self, Configuration};
@@ -117,5 +117,5 @@ pub fn run_with(args: &RunArgs, registry: Vec<Box<dyn PluginFactory>>) -> anyhow
         listen: args.listen,
         otlp_endpoint: args.otlp_endpoint.clone(),
     };
-    runtime()?.block_on(run::run(options, log))
+    block_on(run::run(options, log))?
 }

@@ -28,7 +28,7 @@ use crate::diagnosis::recorder::{RecordedFailure, RecordedTable, Recorder};
 use crate::diagnosis::root::Registry;
 use crate::diagnosis::switches::Switches;
 use crate::framework::effect::{Effect, EffectId};
-use crate::framework::post_filter::{Plan, PostFiltered};
+use crate::framework::post_filter::PostFiltered;
 use crate::framework::profile::Profile;
 use crate::framework::{Cause, Permitted, View};
 use crate::model::collections::FxHashMap;
@@ -457,46 +457,5 @@ impl Scheduler {
             }
         }
         Ok(())
-    }
-
-    /// Puts a refused unit where its events can wake it, and tells the pod.
-    pub(super) fn refuse(
-        &mut self,
-        unit: UnitId,
-        pod: &Pod,
-        shape: ShapeId,
-        refusal: Arc<Refusal>,
-        nomination: Option<Option<Name>>,
-        now: Now,
-    ) -> Outcome {
-        self.counters.refused += 1;
-        let nomination = nomination.or_else(|| self.untold_nomination(unit, pod));
-        self.queue.refuse(unit, shape, refusal.refused_by, now.monotonic);
-        self.tell(pod, "Unschedulable", refusal.message(), nomination);
-        Outcome::Refused(refusal)
-    }
-
-    pub(super) fn store_verdict(
-        &mut self,
-        pod: PodId,
-        outcome: Outcome,
-        plan: Option<Arc<Plan>>,
-        now: Now,
-    ) -> Verdict {
-        let unit = self.queue.unit_of(pod).and_then(|u| self.queue.unit(u));
-        let verdict = Verdict {
-            cycle: self.cycle,
-            attempts: unit.map_or(0, |u| u.attempts),
-            at: now,
-            changes: self.cluster.changes().head(),
-            outcome,
-            plan,
-        };
-        if self.switches.accounts() {
-            self.record_verdict(pod, &verdict.outcome, now);
-            self.meter.count_verdict();
-            self.verdicts.set(pod.index(), Some(verdict.clone()));
-        }
-        verdict
     }
 }

@@ -1,13 +1,57 @@
-//! What pods are told: the orders for conditions and events.
+//! What becomes known of a decision: the stored verdict, and what pods are told, as orders for conditions and events.
 
 use std::sync::Arc;
 
-use super::decision::Outcome;
+use super::decision::{Outcome, Refusal, Verdict};
 use super::scheduler::Scheduler;
+use crate::cluster::ShapeId;
 use crate::framework::effect::{ConditionText, Effect, EventOrder, EventType, PodRef, StatusOrder};
-use crate::model::{Name, Pod};
+use crate::framework::post_filter::Plan;
+use crate::model::{Name, Now, Pod, PodId};
+use crate::queue::UnitId;
 
 impl Scheduler {
+    /// Puts a refused unit where its events can wake it, and tells the pod.
+    pub(super) fn refuse(
+        &mut self,
+        unit: UnitId,
+        pod: &Pod,
+        shape: ShapeId,
+        refusal: Arc<Refusal>,
+        nomination: Option<Option<Name>>,
+        now: Now,
+    ) -> Outcome {
+        self.counters.refused += 1;
+        let nomination = nomination.or_else(|| self.untold_nomination(unit, pod));
+        self.queue.refuse(unit, shape, refusal.refused_by, now.monotonic);
+        self.tell(pod, "Unschedulable", refusal.message(), nomination);
+        Outcome::Refused(refusal)
+    }
+
+    pub(super) fn store_verdict(
+        &mut self,
+        pod: PodId,
+        outcome: Outcome,
+        plan: Option<Arc<Plan>>,
+        now: Now,
+    ) -> Verdict {
+        let unit = self.queue.unit_of(pod).and_then(|u| self.queue.unit(u));
+        let verdict = Verdict {
+            cycle: self.cycle,
+            attempts: unit.map_or(0, |u| u.attempts),
+            at: now,
+            changes: self.cluster.changes().head(),
+            outcome,
+            plan,
+        };
+        if self.switches.accounts() {
+            self.record_verdict(pod, &verdict.outcome, now);
+            self.meter.count_verdict();
+            self.verdicts.set(pod.index(), Some(verdict.clone()));
+        }
+        verdict
+    }
+
     /// Tells a pod what its last verdict did not say; what it said is told already.
     pub(super) fn tell_changed(&mut self, pod: &Pod, reason: &'static str, message: Arc<str>) {
         let id = self.cluster.find_pod(&pod.key);

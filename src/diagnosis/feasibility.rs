@@ -25,14 +25,13 @@ pub(super) fn of_pod(
     now: Now,
 ) -> Result<Feasibility, ReadError> {
     let (id, record) = find(root, namespace, name)?;
-    let bound = copies.min(MOST_COPIES);
+    let bound = copies.clamp(1, MOST_COPIES);
     let aside = |is_empty: bool| {
         let mut aside = Aside::of(root, now);
-        match is_empty {
-            true => aside.empty_nodes(),
-            false if record.node.is_some() => aside.unplace(id),
-            false => {}
+        if is_empty {
+            aside.empty_nodes();
         }
+        aside.unplace(id);
         aside
     };
     let pod = single(&record.pod);
@@ -40,7 +39,10 @@ pub(super) fn of_pod(
     let max_copies_empty = aside(true).fill(&pod, bound);
     let (now_fits, empty_cluster) = (max_copies_now > 0, max_copies_empty > 0);
     let after_preemption = !now_fits && {
-        let mut aside = aside(false);
+        let mut aside = Aside::of(root, now);
+        if record.node.is_some() {
+            aside.unplace(id);
+        }
         aside.ask(&record.pod.key);
         aside.plan(true);
         aside.is_placed(&record.pod.key)
@@ -67,9 +69,7 @@ pub(super) fn of_pod(
 /// Returns a copy of the state in which the pod has no place.
 pub(super) fn free_of(root: &Root, asked: &Asked<'_>, now: Now) -> Aside {
     let mut aside = Aside::of(root, now);
-    if asked.record.node.is_some() {
-        aside.unplace(asked.id);
-    }
+    aside.unplace(asked.id);
     aside
 }
 

@@ -223,8 +223,8 @@ pub(super) fn distance(asked: &Asked<'_>, node: NodeIdx, mask: u64) -> u64 {
     let of = |(bit, requirement): (usize, &Requirement)| {
         let weight = if fixed & (1 << bit) != 0 { 2000 } else { 1000 };
         let missing = missing(asked, node, requirement).map_or(0, |(requested, available)| {
-            let lacking = u128::try_from(requested - available).unwrap_or(0) * 1000;
-            u64::try_from(lacking / requested.max(1) as u128).unwrap_or(u64::MAX / 4)
+            let lacking = (i128::from(requested) - i128::from(available)).max(0) * 1000;
+            u64::try_from(lacking / i128::from(requested.max(1))).unwrap_or(u64::MAX / 256)
         });
         weight + missing
     };

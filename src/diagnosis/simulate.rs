@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::gang_explain::GangVerdict as VerdictBody;
 use pellucid_api::rest::simulate::{
     SimulatedGang, SimulatedPlacement, SimulatedRefusal, SimulatedVictim, Simulation, StateHash,
@@ -164,19 +165,26 @@ fn gangs(aside: &Aside) -> Vec<SimulatedGang> {
     keys.iter().filter_map(gang).collect()
 }
 
+/// Why a gang has no quorum: what keeps it from being planned, or what the attempt at it came to.
 fn verdict(aside: &Aside, key: &GangKey) -> Option<VerdictBody> {
-    let verdict = aside.gang_verdict(key)?;
-    let refusal = match &verdict.outcome {
-        GangOutcome::Refused(refusal) | GangOutcome::Waiting { refusal, .. } => refusal,
-        _ => return None,
+    let body = |code: ReasonCode, message: String| {
+        let entry = code.entry();
+        VerdictBody {
+            code: code.as_str().into(),
+            message,
+            remedy: entry.remedy.into(),
+            resolver: entry.resolver.as_str().into(),
+        }
     };
-    let entry = refusal.code.entry();
-    Some(VerdictBody {
-        code: refusal.code.as_str().into(),
-        message: refusal.message.to_string(),
-        remedy: entry.remedy.into(),
-        resolver: entry.resolver.as_str().into(),
-    })
+    if let Some(block) = aside.block(key) {
+        return Some(body(block.code, block.message()));
+    }
+    match &aside.gang_verdict(key)?.outcome {
+        GangOutcome::Refused(refusal) | GangOutcome::Waiting { refusal, .. } => {
+            Some(body(refusal.code, refusal.message.to_string()))
+        }
+        _ => None,
+    }
 }
 
 /// Returns the hash of a root's state: nodes, pods with their places, nominations, by name.

@@ -10,11 +10,8 @@ const MAX: &[Query] =
     &[Query::new("max", QueryKind::Integer, "How many fixes to look for; 5 without it, at most 20")];
 const NEAREST: &[Query] =
     &[Query::new("k", QueryKind::Integer, "How many nodes to list; 5 without it, at most 100")];
-const COPIES: &[Query] = &[Query::new(
-    "copies",
-    QueryKind::Integer,
-    "Count copies up to this many; 10000 without it, at most that",
-)];
+const COPIES: &[Query] =
+    &[Query::new("copies", QueryKind::Integer, "Count copies up to this many, 1 to 10000; 1000 without it")];
 
 fn namespaced(params: &PathParams) -> (&str, &str) {
     (param(params, "namespace"), param(params, "name"))
@@ -71,7 +68,7 @@ pub(super) fn suggestion_reads() -> Vec<RootRead> {
             BodySchema::of::<bodies::Feasibility>(),
             |root, params, now| {
                 let (namespace, name) = namespaced(params);
-                feasibility::of_pod(root, namespace, name, number(params, "copies", 10_000), now)
+                feasibility::of_pod(root, namespace, name, number(params, "copies", 1_000), now)
             },
         )
         .query(COPIES)

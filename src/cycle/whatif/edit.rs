@@ -304,6 +304,6 @@ fn assumed(known: i64, old: i64, new: i64, default: i64) -> i64 {
     match (old, new) {
         (_, 0) => default,
         (0, _) => new,
-        _ => known + new - old,
+        _ => known.saturating_sub(old).saturating_add(new),
     }
 }

@@ -14,6 +14,7 @@ pub use edit::{Edit, EditError, Target};
 
 use super::decision::Outcome;
 use super::gangs::GangVerdict;
+use super::gangs::gate::{Block, block};
 use super::scheduler::{Scheduler, Settings, Step};
 use crate::cluster::{Input, Stage};
 use crate::diagnosis::Root;
@@ -24,9 +25,10 @@ use crate::model::time::NoProbe;
 use crate::model::{GangKey, Name, Now, Pod, PodId, PodKey};
 use crate::queue::QueueLimits;
 
-/// Attempts after which a plan is cut off: far more than there are in a sensible question.
-const MAX_STEPS: usize = 50_000;
-/// How far the clock goes between two rounds: beyond every backoff, so that who was woken is tried.
+/// A plan is cut off after so many attempts per pod that was asked for, and so many more.
+const STEPS_PER_POD: usize = 20;
+const LEAST_STEPS: usize = 1_000;
+/// Beyond every backoff, so that who was woken is tried.
 const ROUND: Duration = Duration::from_secs(60);
 
 /// A pod that would be evicted.
@@ -127,9 +129,22 @@ impl Aside {
         keys.iter().filter(|key| self.ask(key)).count()
     }
 
-    /// Takes a pod off its node, as if it had not been placed.
+    /// Takes a pod off its node, if it has one, and ends its nomination: as if it had never been tried.
     pub fn unplace(&mut self, id: PodId) {
         self.scheduler.cluster.release(id);
+        self.scheduler.cluster.nominator_mut().end(id);
+    }
+
+    /// Returns what keeps a gang from being planned.
+    pub fn block(&self, key: &GangKey) -> Option<Block> {
+        let cluster = &self.scheduler.cluster;
+        let is_ready =
+            |id: &&PodId| cluster.pod(**id).is_some_and(|r| r.node.is_none() && r.pod.gates.is_empty());
+        let ready = |key: &GangKey| {
+            let members = cluster.gangs().get(key).map(|gang| gang.members.keys().filter(is_ready).count());
+            members.unwrap_or(0) as u32
+        };
+        block(cluster.gangs(), key, ready)
     }
 
     /// Takes all pods off their nodes and forgets all nominations: the cluster as it would be without pods.
@@ -147,7 +162,10 @@ impl Aside {
 
     /// Plans all that was asked for, until nothing moves. With `evict`, victims of preemption go at once and
     /// their preemptors are planned again.
+    ///
+    /// Time stands still: backoffs are skipped, and no wait of a gang runs out.
     pub fn plan(&mut self, evict: bool) {
+        self.complete_gangs();
         let mut still = 0;
         while still < 2 && !self.truncated {
             let placed = self.step_all();
@@ -160,19 +178,31 @@ impl Aside {
                 self.evicted.push(victim);
             }
             still = if placed || gone { 0 } else { still + 1 };
-            self.now.monotonic += ROUND;
-            self.now.wall += ROUND;
-            self.scheduler.tick(self.now);
+            self.scheduler.queue.flush(self.now.monotonic + ROUND);
         }
     }
 
-    /// Plans what is active. Returns whether a pod was placed.
+    /// A gang is planned whole: the members of the group of whoever was asked for are asked for too.
+    fn complete_gangs(&mut self) {
+        let cluster = &self.scheduler.cluster;
+        let record = |key: &PodKey| cluster.pod(cluster.find_pod(key)?).filter(|r| r.node.is_none());
+        let gangs: BTreeSet<GangKey> =
+            self.asked.iter().filter_map(|key| record(key)?.pod.member_of().cloned()).collect();
+        let groups: BTreeSet<GangKey> =
+            gangs.iter().flat_map(|key| self.scheduler.cluster.gangs().group_of(key)).collect();
+        for key in groups {
+            self.ask_gang(&key);
+        }
+    }
+
+    /// Plans what is active, within bounds. Returns whether a pod was placed.
     fn step_all(&mut self) -> bool {
+        let most = self.asked.len() * STEPS_PER_POD + LEAST_STEPS;
         let mut placed = false;
         while let Some(step) = self.scheduler.step(self.now, &NoProbe) {
             placed |= step.all().any(|s| matches!(s.verdict.outcome, Outcome::Placed { .. }));
             self.steps.push(step);
-            if self.steps.len() >= MAX_STEPS {
+            if self.steps.len() >= most {
                 self.truncated = true;
                 break;
             }
@@ -257,7 +287,8 @@ impl Aside {
     }
 
     fn place_number(&mut self, pod: &Pod, number: usize) -> Option<Name> {
-        let name = format!("{}-copy-{number}", pod.key.name);
+        // No object of an API server has such a name.
+        let name = format!("\u{1}{}-copy-{number}", pod.key.name);
         let copy = Pod {
             key: PodKey { namespace: pod.key.namespace.clone(), name: name.into() },
             uid: format!("copy-{number}").into(),

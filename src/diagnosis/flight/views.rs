@@ -12,7 +12,7 @@ use crate::diagnosis::Root;
 use crate::diagnosis::meta::{of_root, rfc3339};
 use crate::framework::endpoint::ReadError;
 use crate::model::Now;
-use crate::model::collections::FxHashSet;
+use crate::model::collections::{FxHashMap, FxHashSet};
 
 /// Tells what is recorded of a pod.
 pub(crate) fn of_pod(root: &Root, namespace: &str, name: &str, now: Now) -> Result<PodHistory, ReadError> {
@@ -31,8 +31,16 @@ pub(crate) fn of_pod(root: &Root, namespace: &str, name: &str, now: Now) -> Resu
             ),
         });
     }
+    // Of repeats the last one tells all. Those between may have been cleared away, so it is known by its beginning.
+    let repeats = all.iter().filter(|(_, entry)| entry.count() > 1);
     let replaced: FxHashSet<u64> = all.iter().map(|(_, entry)| entry.replaces()).collect();
-    let entries = all.iter().filter(|(_, entry)| !replaced.contains(&entry.id));
+    let last: FxHashMap<_, u64> = repeats.map(|(_, entry)| (entry.first(), entry.id)).collect();
+    let is_replaced = |entry: &Entry| {
+        replaced.contains(&entry.id)
+            || matches!(entry.what, What::Refused(_) | What::Gated(_))
+                && last.get(&entry.first()).is_some_and(|id| *id > entry.id)
+    };
+    let entries = all.iter().filter(|(_, entry)| !is_replaced(entry));
     let entries: Vec<HistoryEntry> = entries.map(|(chunk, entry)| history_entry(chunk, entry)).collect();
     let mut meta = of_root(root, now);
     meta.truncated = log.dropped > 0 && entries.first().is_some_and(|e| e.kind != "Added");

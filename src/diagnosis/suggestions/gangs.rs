@@ -19,6 +19,9 @@ use pellucid_api::reason::ReasonCode;
 
 /// The most nodes that a fix adds or opens.
 const MOST_NODES: usize = 64;
+/// Plans of one search, and members that are planned in all of them together.
+const MOST_PLANS: usize = 200;
+const MOST_MEMBERS: usize = 20_000;
 /// Nodes that are tried as models of new ones.
 const MOST_MODELS: usize = 3;
 
@@ -33,7 +36,9 @@ pub(super) struct Found {
 
 /// Searches, the easiest changes first.
 pub(super) fn fixes(root: &Root, key: &GangKey, most: usize, now: Now) -> Found {
-    let search = Search { root, of: Target::Gang(key.clone()), key, now };
+    let members = root.cluster.gangs().get(key).map_or(0, |gang| gang.members.len());
+    let left = std::cell::Cell::new((MOST_MEMBERS / members.max(1)).clamp(20, MOST_PLANS));
+    let search = Search { root, of: Target::Gang(key.clone()), key, now, left };
     if search.solved(&[]).is_some() {
         return Found { fits_now: true, ..Found::default() };
     }
@@ -76,6 +81,8 @@ struct Search<'s> {
     of: Target,
     key: &'s GangKey,
     now: Now,
+    /// Plans that may still be made.
+    left: std::cell::Cell<usize>,
 }
 
 impl Search<'_> {
@@ -90,6 +97,7 @@ impl Search<'_> {
 
     /// The whole group is planned: its other gangs too.
     fn planned(&self, parts: &[Part]) -> Option<Aside> {
+        self.left.set(self.left.get().checked_sub(1)?);
         let mut aside = changed(self.root, parts, self.now)?;
         for key in self.root.cluster.gangs().group_of(self.key) {
             aside.ask_gang(&key);

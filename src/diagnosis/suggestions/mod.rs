@@ -49,7 +49,7 @@ pub(super) fn of_pod(
     let found = search::fixes(root, &asked, most, now);
     body.fits_now = found.fits_now;
     body.fixes = found.fixes.into_iter().map(|fix| fix_body(fix.parts, fix.node, None)).collect();
-    if body.fixes.is_empty() && !body.fits_now {
+    if body.fixes.is_empty() && !body.fits_now && most > 0 {
         body.note = Some(match &asked.masks.pod {
             _ if record.pod.member_of().is_some() => {
                 let gang = record.pod.member_of().map(ToString::to_string).unwrap_or_default();
