@@ -380,8 +380,11 @@ fn under_the_plugins_name_it_is_kubectl_pellucid() {
     for command in ["run", "demo", "sandbox", "probe"] {
         assert_eq!(run(&[command]).0, 2, "{command} is no command of the plugin");
     }
-    let (url, _) =
-        stub("200 OK", "application/json", &format!(r#"{{{META}, "topN": 0, "active": false, "dropped": 0, "tables": []}}"#));
+    let (url, _) = stub(
+        "200 OK",
+        "application/json",
+        &format!(r#"{{{META}, "topN": 0, "active": false, "dropped": 0, "tables": []}}"#),
+    );
     let (code, text, _) = run(&["scores", "--server", &url]);
     assert_eq!(code, 0);
     assert!(text.contains("`kubectl pellucid flags s 5`"), "{text}");
