@@ -65,7 +65,7 @@ fn events() -> Route<Root> {
 }
 
 fn route(read: RootRead, explained: Explained) -> Route<Root> {
-    let RootRead { path, tag, summary, body, rows, not_found, query, read } = read;
+    let RootRead { path, tag, summary, body, rows, not_found, query, is_long, read } = read;
     let names: Vec<String> =
         path.split('/').filter_map(|s| s.strip_prefix(':')).map(str::to_string).collect();
     let mut params: Vec<Param> = names.iter().map(|name| Param::path(name, &describe(name))).collect();
@@ -85,6 +85,7 @@ fn route(read: RootRead, explained: Explained) -> Route<Root> {
     let mut route = Route::get(path, tag, &summary, body, answer);
     route.not_found_example = not_found.map(|code| (code, "there is no such object".to_string()));
     route.params = params;
+    route.is_long = is_long;
     route.rows = rows.map(|spec| -> crate::http::Rows { Arc::new(move |body| table(&spec, body)) });
     route
 }

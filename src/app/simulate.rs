@@ -47,6 +47,7 @@ pub(super) fn route(explained: Explained) -> Route<Root> {
         },
     )
     .asked_with(BodySchema::of::<SimulateRequest>())
+    .long()
     .described(
         "The same code that schedules plans on a copy of the published state, after the changes, in the order of \
          the queue. Other pending pods are left out unless they are included.",

@@ -24,6 +24,7 @@ pub mod recorder;
 mod refresh;
 mod requirements;
 pub mod root;
+mod root_read;
 pub mod score_views;
 pub mod simulate;
 pub mod snapshot;

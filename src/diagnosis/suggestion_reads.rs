@@ -34,6 +34,7 @@ pub(super) fn suggestion_reads() -> Vec<RootRead> {
         )
         .rows("/fixes", FIXES)
         .query(MAX)
+        .long()
         .not_found("PodNotFound"),
         RootRead::new(
             "/apis/v1/explain/gangs/:namespace/:name/suggestions",
@@ -47,6 +48,7 @@ pub(super) fn suggestion_reads() -> Vec<RootRead> {
         )
         .rows("/fixes", FIXES)
         .query(MAX)
+        .long()
         .not_found("GangNotFound"),
         RootRead::new(
             "/apis/v1/explain/pods/:namespace/:name/nearest",
@@ -60,6 +62,7 @@ pub(super) fn suggestion_reads() -> Vec<RootRead> {
         )
         .rows("/nodes", &[("Node", "/node"), ("Distance", "/distance"), ("Fails", "/failed/0/message")])
         .query(NEAREST)
+        .long()
         .not_found("PodNotFound"),
         RootRead::new(
             "/apis/v1/explain/pods/:namespace/:name/feasibility",
@@ -72,6 +75,7 @@ pub(super) fn suggestion_reads() -> Vec<RootRead> {
             },
         )
         .query(COPIES)
+        .long()
         .not_found("PodNotFound"),
         RootRead::new(
             "/apis/v1/statehash",

@@ -32,6 +32,8 @@ pub(super) struct Reader<S> {
     /// Changes after each publication; the value is not looked at.
     pub(super) published: watch::Receiver<u64>,
     pub(super) pool: Pool,
+    /// Where those that compute for long run.
+    pub(super) long: Pool,
     pub(super) waiters: Semaphore,
     pub(super) patience: Duration,
     pub(super) body_limit: usize,
@@ -64,6 +66,7 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
             Method::Post => Some(self.question(&call.headers, call.body).await?),
             Method::Get | Method::Put => None,
         };
+        let pool = if route.is_long { &self.long } else { &self.pool };
         let (reader, route) = (Arc::clone(&self), Arc::clone(route));
         let job = move || {
             let params = match question {
@@ -75,13 +78,13 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
             let body = render(&value, format, &route)?;
             Ok::<_, Failure>((root.generation(), body))
         };
-        let (generation, body) = self.pool.run(job).await??;
+        let (generation, body) = pool.run(job).await??;
         let mut response = respond(format.content_type(), generation, body);
         response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
         Ok(response)
     }
 
-    /// Answers with bytes.
+    /// Answers with bytes, which are many.
     async fn hand_out(
         self: Arc<Self>,
         content_type: &'static str,
@@ -95,7 +98,7 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
             let bytes = read(&root, &call.params, &call.info)?;
             Ok::<_, Failure>((root.generation(), bytes))
         };
-        let (generation, bytes) = self.pool.run(job).await??;
+        let (generation, bytes) = self.long.run(job).await??;
         Ok(respond(content_type, generation, bytes))
     }
 

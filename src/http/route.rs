@@ -120,6 +120,8 @@ pub struct Route<S> {
     pub rows: Option<Rows>,
     /// Code and message of a typical 404, for the documentation.
     pub not_found_example: Option<(&'static str, String)>,
+    /// It computes for long: it waits for the others of its kind, and the short ones do not wait for it.
+    pub is_long: bool,
     /// Makes the answer. It runs outside the threads that serve connections, and may take its time.
     pub answers: Answers<S>,
 }
@@ -144,6 +146,7 @@ impl<S> Route<S> {
             body,
             rows: None,
             not_found_example: None,
+            is_long: false,
             answers: Answers::Json(Arc::new(read)),
         }
     }
@@ -203,6 +206,13 @@ impl<S> Route<S> {
         self
     }
 
+    /// Says that it computes for long.
+    #[must_use]
+    pub fn long(mut self) -> Self {
+        self.is_long = true;
+        self
+    }
+
     /// Adds a typical 404 for the documentation.
     #[must_use]
     pub fn not_found(mut self, code: &'static str, message: &str) -> Self {
@@ -224,6 +234,7 @@ impl<S> Clone for Route<S> {
             body: self.body,
             rows: self.rows.clone(),
             not_found_example: self.not_found_example.clone(),
+            is_long: self.is_long,
             answers: self.answers.clone(),
         }
     }

@@ -40,6 +40,8 @@ pub struct Limits {
     pub reads: usize,
     /// Reads that wait for their turn; beyond it 429.
     pub reads_waiting: usize,
+    /// Reads that compute for long and wait for their turn, one running at a time; beyond it 429.
+    pub long_reads_waiting: usize,
     /// Requests that wait for a generation; beyond it 429.
     pub generation_waiting: usize,
     /// How long a request waits for a generation before 503.
@@ -71,6 +73,7 @@ impl Default for Limits {
         Self {
             reads: 2,
             reads_waiting: 256,
+            long_reads_waiting: 32,
             generation_waiting: 256,
             generation_patience: Duration::from_secs(5),
             flag_body: 4096,
@@ -189,6 +192,7 @@ where
         load: parts.load,
         published: parts.published,
         pool: Pool::new(limits.reads, limits.reads_waiting),
+        long: Pool::new(1, limits.long_reads_waiting),
         waiters: Semaphore::new(limits.generation_waiting),
         patience: limits.generation_patience,
         body_limit: limits.question_body,

@@ -1,0 +1,144 @@
+//! One read of a root, as data: its path, its parameters, its type, and how to answer it.
+//!
+//! Which reads there are stands in `reads` and its neighbours.
+
+use std::sync::Arc;
+
+use pellucid_api::rest::BodySchema;
+use serde_json::Value;
+
+use super::root::Root;
+use crate::framework::endpoint::{PathParams, Query, ReadError};
+use crate::model::Now;
+
+/// Answers a read from a root.
+pub type RootFn = Arc<dyn Fn(&Root, &PathParams, Now) -> Result<Value, ReadError> + Send + Sync>;
+
+/// How to lay a body out as rows: an array of the body, and per column a heading and a JSON pointer.
+#[derive(Clone, Debug, Default)]
+pub struct RowSpec {
+    /// JSON pointer to the array; empty: the values of the body, a map.
+    pub array: &'static str,
+    /// JSON pointer to an array in each object, whose elements are the rows. Pointers of columns that begin with
+    /// `..` are those of the object.
+    pub nested: Option<&'static str>,
+    /// Columns; none means: the fields of the first object.
+    pub columns: &'static [(&'static str, &'static str)],
+    /// Columns that come from the data, after the others.
+    pub spread: Option<Spread>,
+}
+
+/// Columns for each element of an array in the row, such as one plugin's part in a score.
+#[derive(Clone, Copy, Debug)]
+pub struct Spread {
+    /// JSON pointer to the array in the row.
+    pub array: &'static str,
+    /// Pointer to the name of an element, with which its headings begin.
+    pub name: &'static str,
+    /// Per element the columns: what the heading ends with, and a pointer.
+    pub columns: &'static [(&'static str, &'static str)],
+}
+
+/// What each plugin gave a node.
+const SHARES: Spread = Spread {
+    array: "/plugins",
+    name: "/plugin",
+    columns: &[
+        ("raw", "/raw"),
+        ("normalized", "/normalized"),
+        ("weight", "/weight"),
+        ("weighted", "/weighted"),
+    ],
+};
+
+/// One read.
+#[derive(Clone)]
+pub struct RootRead {
+    /// Full path with `:name` parameters.
+    pub path: String,
+    /// Group in the documentation.
+    pub tag: &'static str,
+    /// One sentence.
+    pub summary: String,
+    /// Type of the body.
+    pub body: BodySchema,
+    /// Rows for tables.
+    pub rows: Option<RowSpec>,
+    /// Code of the 404, when the path names an object.
+    pub not_found: Option<&'static str>,
+    /// Query parameters.
+    pub query: &'static [Query],
+    /// It computes for long.
+    pub is_long: bool,
+    /// Answers.
+    pub read: RootFn,
+}
+
+impl RootRead {
+    pub(super) fn new<T: serde::Serialize>(
+        path: impl Into<String>,
+        tag: &'static str,
+        summary: impl Into<String>,
+        body: BodySchema,
+        read: impl Fn(&Root, &PathParams, Now) -> Result<T, ReadError> + Send + Sync + 'static,
+    ) -> Self {
+        let read =
+            move |root: &Root, params: &PathParams, now: Now| Ok(serde_json::json!(read(root, params, now)?));
+        let (path, summary) = (path.into(), summary.into());
+        Self {
+            path,
+            tag,
+            summary,
+            body,
+            rows: None,
+            not_found: None,
+            query: &[],
+            is_long: false,
+            read: Arc::new(read),
+        }
+    }
+
+    pub(super) fn rows(
+        mut self,
+        array: &'static str,
+        columns: &'static [(&'static str, &'static str)],
+    ) -> Self {
+        self.rows = Some(RowSpec { array, columns, ..RowSpec::default() });
+        self
+    }
+
+    pub(super) fn score_rows(mut self, rows: RowSpec) -> Self {
+        self.rows = Some(RowSpec { spread: Some(SHARES), ..rows });
+        self
+    }
+
+    pub(super) fn not_found(mut self, code: &'static str) -> Self {
+        self.not_found = Some(code);
+        self
+    }
+
+    pub(super) fn long(mut self) -> Self {
+        self.is_long = true;
+        self
+    }
+
+    pub(super) fn query(mut self, query: &'static [Query]) -> Self {
+        self.query = query;
+        self
+    }
+}
+
+/// Returns a path parameter.
+pub(super) fn param<'p>(params: &'p PathParams, name: &str) -> &'p str {
+    params.get(name).map_or("", String::as_str)
+}
+
+/// Whether a boolean query parameter is on. The bare name means yes.
+pub(super) fn is_on(params: &PathParams, name: &str) -> bool {
+    params.get(name).is_some_and(|value| value != "false" && value != "0")
+}
+
+/// Returns a number of the query, or what it is without one.
+pub(super) fn number(params: &PathParams, name: &str, default: usize) -> usize {
+    params.get(name).and_then(|value| value.parse().ok()).unwrap_or(default)
+}
