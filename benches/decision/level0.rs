@@ -1,6 +1,6 @@
 //! What the diagnosis that is always on costs: the decision bench with and without it, and what the meter says.
 //!
-//! "Without" stores no verdicts, measures no plugins and gathers no examples and numbers for node groups. Causes of
+//! "Without" stores no verdicts, records no placements and measures no plugins. Causes of
 //! nodes and counters of calls stay: decisions and the message in a pod's condition are made of them.
 
 use std::time::Duration;
