@@ -24,6 +24,8 @@ mod random;
 mod reading;
 #[path = "gangs/sessions.rs"]
 mod sessions;
+#[path = "gangs/simulating.rs"]
+mod simulating;
 #[path = "gangs/strict.rs"]
 mod strict;
 #[path = "gangs/waiting.rs"]

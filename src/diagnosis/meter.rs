@@ -188,7 +188,7 @@ mod tests {
                 meter.add_sample(Duration::from_nanos(cycle));
             }
         }
-        assert_eq!(meter.costs().l0, (61 + 122 + 183 + 244) * SAMPLED);
+        assert_eq!(meter.costs().l0, (61 + 122 + 183 + 244) * 256 / 4);
         assert!(Meter::samples(1) && !Meter::samples(SAMPLED + 1), "the first ones are all measured");
     }
 }

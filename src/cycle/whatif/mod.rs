@@ -16,7 +16,7 @@ use super::decision::Outcome;
 use super::gangs::GangVerdict;
 use super::gangs::gate::{Block, block};
 use super::scheduler::{Scheduler, Settings, Step};
-use crate::cluster::{Input, Stage};
+use crate::cluster::{Input, PodRecord, Stage};
 use crate::diagnosis::Root;
 use crate::diagnosis::switches::{Setter, Switches};
 use crate::framework::effect::Effect;
@@ -192,6 +192,15 @@ impl Aside {
             gangs.iter().flat_map(|key| self.scheduler.cluster.gangs().group_of(key)).collect();
         for key in groups {
             self.ask_gang(&key);
+        }
+        self.scheduler.review_gangs(self.now);
+        // What members were told while the others came one after another does not hold any more.
+        let cluster = &self.scheduler.cluster;
+        let members = self.asked.iter().filter_map(|key| cluster.find_pod(key));
+        let is_held_by_gang = |r: &PodRecord| r.pod.member_of().is_some() && r.pod.gates.is_empty();
+        let members = members.filter(|id| cluster.pod(*id).is_some_and(is_held_by_gang));
+        for id in members.collect::<Vec<_>>() {
+            self.scheduler.verdicts.set(id.index(), None);
         }
     }
 
