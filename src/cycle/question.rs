@@ -41,11 +41,6 @@ impl Answer {
         }
     }
 
-    /// Whether the node takes the pod.
-    pub fn is_yes(&self) -> bool {
-        matches!(self, Self::Takes)
-    }
-
     fn of(rows: &Rows, node: NodeIdx) -> Self {
         if rows.is_absent(node) {
             return Self::Gone;

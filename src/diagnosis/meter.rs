@@ -94,6 +94,8 @@ impl Meter {
     pub fn add_l1(&mut self, took: Duration, spenders: impl IntoIterator<Item = Spender>, second: u64) {
         self.recording_nanos += nanos(took);
         self.recording.add(second, nanos(took));
+        // Recordings that ended a while ago have spent nothing lately.
+        self.spent.retain(|(_, window)| window.sum(second) > 0);
         for spender in spenders {
             let at = self.spent.iter().position(|(known, _)| *known == spender).unwrap_or_else(|| {
                 self.spent.push((spender, Window::default()));

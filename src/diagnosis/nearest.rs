@@ -13,16 +13,13 @@ use crate::model::NodeIdx;
 use crate::model::time::NoProbe;
 use pellucid_api::reason::ReasonCode;
 
+use super::node_explain::profile_of;
 use super::root::Root;
 
 /// Finds them, as the part of a node group that they are. `None` when the pod was refused as a whole, or the state has moved on so far that no node of
 /// the refusal's groups is among them.
 pub(crate) fn nearest(root: &Root, record: &PodRecord, refusal: &Refusal) -> Option<Group> {
-    let profile = root
-        .profiles
-        .iter()
-        .find(|p| p.scheduler_name == record.pod.scheduler_name)
-        .or(root.profiles.first())?;
+    let profile = &root.profiles[profile_of(root, record)?];
     let view = View::new(&root.cluster);
     let of = Subject { profile, view, spec: &record.pod.spec, probe: &NoProbe };
     let masks = masks(&of);

@@ -10,6 +10,7 @@ use pellucid_api::rest::suggestions::{
 use super::explain::shortfall;
 use super::feasibility::{free_of, single};
 use super::meta::of_root;
+use super::node_explain::profile_of;
 use super::root::Root;
 use super::suggestions::victims_on;
 use crate::cluster::{Cluster, PodRecord};
@@ -46,15 +47,9 @@ pub(super) fn find<'r>(
     })
 }
 
-/// Returns the profile of a pod.
-pub(super) fn profile_of<'r>(root: &'r Root, record: &PodRecord) -> &'r Profile {
-    let own = root.profiles.iter().find(|p| p.scheduler_name == record.pod.scheduler_name);
-    own.unwrap_or(&root.profiles[0])
-}
-
 /// Asks about a pod.
 pub(super) fn ask<'r>(root: &'r Root, id: PodId, record: &'r PodRecord) -> Asked<'r> {
-    let profile = profile_of(root, record);
+    let profile = &root.profiles[profile_of(root, record).unwrap_or(0)];
     let mut cluster = root.cluster.fork();
     if record.node.is_some() {
         cluster.release(id);

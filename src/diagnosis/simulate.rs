@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::gang_explain::GangVerdict as VerdictBody;
 use pellucid_api::rest::simulate::{
     SimulatedGang, SimulatedPlacement, SimulatedRefusal, SimulatedVictim, Simulation, StateHash,
 };
 
 use super::explain::{group_body, summary};
+use super::gangs::judgement::reason;
 use super::meta::of_root;
 use super::root::Root;
 use super::score_views;
@@ -167,21 +167,12 @@ fn gangs(aside: &Aside) -> Vec<SimulatedGang> {
 
 /// Why a gang has no quorum: what keeps it from being planned, or what the attempt at it came to.
 fn verdict(aside: &Aside, key: &GangKey) -> Option<VerdictBody> {
-    let body = |code: ReasonCode, message: String| {
-        let entry = code.entry();
-        VerdictBody {
-            code: code.as_str().into(),
-            message,
-            remedy: entry.remedy.into(),
-            resolver: entry.resolver.as_str().into(),
-        }
-    };
     if let Some(block) = aside.block(key) {
-        return Some(body(block.code, block.message()));
+        return Some(reason(block.code, block.message()));
     }
     match &aside.gang_verdict(key)?.outcome {
         GangOutcome::Refused(refusal) | GangOutcome::Waiting { refusal, .. } => {
-            Some(body(refusal.code, refusal.message.to_string()))
+            Some(reason(refusal.code, refusal.message.to_string()))
         }
         _ => None,
     }

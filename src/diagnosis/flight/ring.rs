@@ -151,11 +151,6 @@ impl Flight {
         self.unrecorded.0 = self.unrecorded.0.saturating_add(1);
     }
 
-    /// Sets how many bytes it may take.
-    pub fn set_limit(&mut self, limit: usize) {
-        self.limit = limit;
-    }
-
     /// Returns what there is, for readers.
     pub fn publish(&mut self) -> FlightLog {
         let shown = self.shown.get_or_insert_with(|| Arc::new(self.open.clone()));

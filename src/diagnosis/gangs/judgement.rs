@@ -37,7 +37,8 @@ pub(super) struct Judgement {
     pub(super) block: Option<Block>,
 }
 
-fn reason(code: ReasonCode, message: String) -> VerdictBody {
+/// Returns a verdict that is a reason of the registry.
+pub(in crate::diagnosis) fn reason(code: ReasonCode, message: String) -> VerdictBody {
     let entry = code.entry();
     VerdictBody {
         code: code.as_str().into(),

@@ -9,7 +9,7 @@
 mod cycles;
 pub(super) mod explain;
 pub(super) mod interference;
-mod judgement;
+pub(super) mod judgement;
 mod retry;
 mod standing;
 pub(super) mod summary;
