@@ -106,6 +106,7 @@ impl Instance {
         let (configz, effective) = (configuration.configz(), configuration.effective.clone());
         let switches = Arc::new(Switches::default());
         switches.set_recorder_bytes(configuration.recorder_bytes);
+        switches.set_recorder_first(first_id(clock().wall));
         let flags = Flags::new(switches.clone(), log.clone(), clock.clone());
         let mut scheduler = Scheduler::new(Settings {
             profiles: configuration.profiles,
@@ -297,6 +298,12 @@ pub fn version() -> Version {
         platform: format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
         ..Version::default()
     }
+}
+
+/// The first id of the event feed: the wall clock in microseconds. Less than one entry per microsecond is recorded, so
+/// ids rise from process to process, and a reader's cursor of an earlier one is known as such.
+fn first_id(wall: Duration) -> u64 {
+    u64::try_from(wall.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Tells this process from others in events: the pod's name in a cluster.

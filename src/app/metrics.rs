@@ -293,7 +293,7 @@ fn single(root: &Root, log: Option<&LogControl>, registry: &mut Registry) {
     for (name, help, value) in [
         ("pellucid_bound_pods", "Bindings the API server confirmed", counters.bound),
         ("pellucid_bind_failures", "Bindings that did not come about", counters.bind_failures),
-        ("pellucid_recorder_entries", "Entries of the flight recorder", root.flight.newest),
+        ("pellucid_recorder_entries", "Entries of the flight recorder", root.flight.given()),
         ("pellucid_recorder_entries_dropped", "Entries of it that were pushed out", root.flight.dropped),
         ("pellucid_score_tables_dropped", "Recorded score tables pushed out", recorder.tables_dropped()),
         (

@@ -191,7 +191,7 @@ impl Scheduler {
             held: BTreeSet::new(),
             effects: Vec::new(),
             recorder: Recorder::default(),
-            flight: Flight::new(switches.recorder_bytes()),
+            flight: Flight::new(switches.recorder_bytes()).numbered_from(switches.recorder_first()),
             placed: Vec::with_capacity(ASIDE),
             switches,
             meter: Meter::default(),

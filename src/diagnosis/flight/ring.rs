@@ -20,6 +20,8 @@ use crate::model::{GangKey, Now, PodId, PodKey};
 const PARTS: usize = 16;
 /// Gangs whose last entry is remembered before those whose entry is gone are forgotten.
 const GANGS: usize = 4096;
+/// The first id may be no higher, so that ids stay numbers that JSON readers can hold exactly (below 2^53).
+const HIGHEST_FIRST: u64 = 1 << 52;
 
 /// What happened to a pod, to be recorded.
 pub struct Noted<'a> {
@@ -49,6 +51,7 @@ pub struct Flight {
     open_dead: u128,
     /// The open chunk as it was published last.
     shown: Option<Arc<Chunk>>,
+    first: u64,
     next: u64,
     pushed_out: u64,
     dropped: u64,
@@ -65,13 +68,15 @@ pub struct Flight {
 pub struct FlightLog {
     chunks: Arc<VecDeque<Arc<Chunk>>>,
     open: Arc<Chunk>,
-    /// The highest id among those that were pushed out; 0: none.
+    /// The id that the first entry got, kept or not: this process gave none below it.
+    pub first: u64,
+    /// The highest id among those that were pushed out; one less than the first: none.
     pub pushed_out: u64,
     /// How many entries were pushed out.
     pub dropped: u64,
     /// How many entries took the place of an earlier one.
     pub replaced: u64,
-    /// The newest id; 0: none.
+    /// The newest id; one less than the first: none.
     pub newest: u64,
     /// Bytes in use.
     pub bytes: usize,
@@ -90,6 +95,7 @@ impl Flight {
             open: Chunk::default(),
             open_dead: 0,
             shown: None,
+            first: 1,
             next: 1,
             pushed_out: 0,
             dropped: 0,
@@ -98,6 +104,12 @@ impl Flight {
             of_gang: FxHashMap::default(),
             unrecorded: (0, 0),
         }
+    }
+
+    /// Gives the first entry this id, at least 1: nothing may be recorded yet.
+    pub fn numbered_from(self, first: u64) -> Self {
+        let first = first.clamp(1, HIGHEST_FIRST);
+        Self { first, next: first, pushed_out: first - 1, ..self }
     }
 
     /// Records what happened to a pod.
@@ -157,6 +169,7 @@ impl Flight {
         FlightLog {
             chunks: self.closed.clone(),
             open: shown.clone(),
+            first: self.first,
             pushed_out: self.pushed_out,
             dropped: self.dropped,
             replaced: self.replaced,
@@ -301,6 +314,11 @@ fn nanos(wall: Duration) -> u64 {
 }
 
 impl FlightLog {
+    /// Returns how many ids were given.
+    pub fn given(&self) -> u64 {
+        self.newest + 1 - self.first
+    }
+
     /// Returns the oldest id there is; one more than the newest when there is none.
     pub fn lowest(&self) -> u64 {
         let mut chunks = self.chunks.iter().chain([&self.open]);

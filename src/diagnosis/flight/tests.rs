@@ -160,13 +160,61 @@ fn reading_in_parts_is_reading_at_once() {
     assert_eq!(whole.lines.len(), 777);
 }
 
+/// The marks and ids behind a cursor, and the cursor then.
+fn behind(log: &FlightLog, cursor: u64, at_most: usize) -> (Vec<(String, Option<u64>, Option<u64>)>, u64) {
+    let feed = lines(log, cursor, at_most);
+    let told = feed.lines.iter().map(|(_, line)| {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let number = |name: &str| line[name].as_u64();
+        (line["kind"].as_str().unwrap().to_owned(), number("from").or(number("id")), number("to"))
+    });
+    (told.collect(), feed.cursor)
+}
+
 #[test]
-fn a_cursor_of_another_process_starts_anew() {
-    let mut flight = Flight::new(1 << 20);
+fn a_cursor_of_an_earlier_process_is_told_that_nobody_knows_what_is_missing() {
+    let mark = |kind: &str, from, to| (kind.to_owned(), from, to);
+    let mut flight = Flight::new(1 << 20).numbered_from(1_000);
+    let restarted = mark("Restarted", Some(8), Some(999));
+    assert_eq!(behind(&flight.publish(), 0, 10), (vec![], 999), "nothing is recorded yet");
+    assert_eq!(behind(&flight.publish(), 7, 10), (vec![restarted.clone()], 999));
     note(&mut flight, 1, What::Added, 1);
-    let feed = lines(&flight.publish(), 99, 10);
-    assert!(feed.lines[0].1.contains("\"Restarted\""), "{}", feed.lines[0].1);
-    assert_eq!((feed.lines.len(), feed.cursor), (2, 1));
+    note(&mut flight, 1, What::Bound, 2);
+    let log = flight.publish();
+    assert_eq!((log.lowest(), log.newest, log.given(), log.len()), (1_000, 1_001, 2, 2));
+    let both = [mark("Added", Some(1_000), None), mark("Bound", Some(1_001), None)];
+    assert_eq!(behind(&log, 0, 10), (both.to_vec(), 1_001));
+    assert_eq!(behind(&log, 999, 10), (both.to_vec(), 1_001), "behind the mark");
+    assert_eq!(behind(&log, 1_000, 10), (both[1..].to_vec(), 1_001));
+    let told = [vec![restarted.clone()], both.to_vec()].concat();
+    assert_eq!(behind(&log, 7, 10), (told, 1_001));
+    assert_eq!(behind(&log, 7, 1), (vec![restarted], 999), "marks count as lines");
+    // Beyond the newest: a clock was set back, or the cursor is wrong.
+    let told = [vec![mark("Restarted", None, None)], both.to_vec()].concat();
+    assert_eq!(behind(&log, 1_002, 10), (told, 1_001));
+}
+
+#[test]
+fn after_a_restart_what_was_pushed_out_is_a_gap_of_its_own() {
+    let mut flight = Flight::new(4 << 10).numbered_from(1_000);
+    (0..300).for_each(|pod| note(&mut flight, pod, What::Added, 1));
+    let log = flight.publish();
+    assert_eq!(log.dropped, log.pushed_out - 999);
+    let gap = ("Gap".to_owned(), Some(1_000), Some(log.pushed_out));
+    let restarted = ("Restarted".to_owned(), Some(8), Some(999));
+    assert_eq!(behind(&log, 7, 2).0, [restarted, gap.clone()]);
+    assert_eq!(behind(&log, 0, 1), (vec![gap], log.pushed_out));
+}
+
+#[test]
+fn repeats_are_known_whatever_the_first_id_is_and_ids_stay_exact_in_json() {
+    let mut flight = Flight::new(1 << 20).numbered_from(u64::MAX);
+    note(&mut flight, 1, short_of("cpu", 3), 1);
+    note(&mut flight, 1, short_of("cpu", 4), 2);
+    let log = flight.publish();
+    let newest = log.newest;
+    assert_eq!(all(&mut flight), [(newest - 1, "p1".into(), 1, 0), (newest, "p1".into(), 2, newest - 1)]);
+    assert!(newest < 1 << 53, "{newest}");
 }
 
 #[test]

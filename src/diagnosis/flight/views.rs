@@ -81,19 +81,22 @@ pub struct Lines {
     pub is_more: bool,
 }
 
-/// Returns the lines behind a cursor, a bounded number of them.
+/// Returns the lines behind a cursor, a bounded number of them. Cursor 0 is before all there is.
 pub fn lines(log: &FlightLog, cursor: u64, at_most: usize) -> Lines {
     let mut lines = Vec::new();
     let mut cursor = cursor;
-    if cursor > log.newest {
-        let mark =
-            FeedLine { kind: "Restarted".into(), from: Some(1), to: Some(cursor), ..FeedLine::default() };
-        lines.push((0, text(&mark)));
-        cursor = 0;
+    let before = log.first - 1;
+    if at_most > 0 && (cursor > log.newest || cursor > 0 && cursor < before) {
+        let mark = restarted(log, cursor);
+        // An event stream goes on behind the mark, not behind the cursor that is not of this process.
+        lines.push((before, text(&mark)));
+        cursor = before;
     }
-    if cursor < log.pushed_out {
+    cursor = cursor.max(before);
+    if cursor < log.pushed_out && lines.len() < at_most {
         let (from, to) = (Some(cursor + 1), Some(log.pushed_out));
-        let mark = FeedLine { kind: "Gap".into(), from, to, ..FeedLine::default() };
+        let message = "Entries with these ids were pushed out before they were read.".into();
+        let mark = FeedLine { kind: "Gap".into(), from, to, message, ..FeedLine::default() };
         lines.push((log.pushed_out, text(&mark)));
         cursor = log.pushed_out;
     }
@@ -104,6 +107,22 @@ pub fn lines(log: &FlightLog, cursor: u64, at_most: usize) -> Lines {
         cursor = entry.id;
     }
     Lines { lines, cursor, is_more: cursor < log.newest }
+}
+
+/// The mark for a cursor that this process never gave.
+fn restarted(log: &FlightLog, cursor: u64) -> FeedLine {
+    let kind = "Restarted".into();
+    if cursor > log.newest {
+        let message =
+            format!("Id {cursor} was not given yet: it is of another process. The feed begins anew.");
+        return FeedLine { kind, message, ..FeedLine::default() };
+    }
+    let message = format!(
+        "Id {cursor} is of an earlier process; this one began with {}. What was recorded behind it, and what happened \
+         until this one began, is missing: nobody knows how much.",
+        log.first
+    );
+    FeedLine { kind, from: Some(cursor + 1), to: Some(log.first - 1), message, ..FeedLine::default() }
 }
 
 fn text(line: &FeedLine) -> String {

@@ -13,7 +13,7 @@ mod audit;
 mod recording;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -80,6 +80,7 @@ pub struct Switches {
     reuse: AtomicBool,
     recorder: AtomicBool,
     recorder_bytes: AtomicUsize,
+    recorder_first: AtomicU64,
     accounts: AtomicBool,
     budget: AtomicU32,
     state: Mutex<State>,
@@ -105,6 +106,7 @@ impl Default for Switches {
             reuse: AtomicBool::new(true),
             recorder: AtomicBool::new(true),
             recorder_bytes: AtomicUsize::new(super::flight::DEFAULT_BYTES),
+            recorder_first: AtomicU64::new(1),
             accounts: AtomicBool::new(true),
             budget: AtomicU32::new(DEFAULT_BUDGET),
             state: Mutex::default(),
@@ -161,6 +163,16 @@ impl Switches {
     /// Sets how many bytes the flight recorder of a scheduler made later may take.
     pub fn set_recorder_bytes(&self, bytes: usize) {
         self.recorder_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// The first id that the flight recorder gives; a scheduler looks at it when it is made.
+    pub fn recorder_first(&self) -> u64 {
+        self.recorder_first.load(Ordering::Relaxed)
+    }
+
+    /// Sets the first id of a recorder made later: one that rises from process to process tells their ids apart.
+    pub fn set_recorder_first(&self, id: u64) {
+        self.recorder_first.store(id, Ordering::Relaxed);
     }
 
     /// Whether what is always on is on: verdicts are stored and plugins timed.
