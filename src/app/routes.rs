@@ -58,9 +58,11 @@ fn events() -> Route<Root> {
         read,
     )
     .described(
-        "Ids rise and are not given twice. What failed again for the same reasons comes again under a new id, counts \
-         on, and says which id it replaces. Where entries were pushed out before they were read, a line of kind Gap \
-         says which. `Accept: text/event-stream` gives server-sent events; `Last-Event-ID` stands above `since`.",
+        "Ids rise and are not given twice, across restarts too: a process begins with its clock in microseconds. What \
+         failed again for the same reasons comes again under a new id, counts on, and says which id it replaces. Where \
+         entries were pushed out before they were read, a line of kind Gap says which; for a cursor of an earlier process \
+         a line of kind Restarted says so. `Accept: text/event-stream` gives server-sent events; `Last-Event-ID` stands \
+         above `since`.",
     )
 }
 

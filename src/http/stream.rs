@@ -52,7 +52,7 @@ pub(super) struct Streams {
 
 /// Returns the parameters that every feed has.
 pub(super) fn own_params() -> [Param; 3] {
-    let since = "Begin behind this id: the last one that was read. Without it the feed begins with the oldest there is";
+    let since = "Begin behind this id: the last one that was read. Without it, or with 0, the feed begins with the oldest there is";
     let limit = "End after so many lines";
     let follow = "Stay, and send what happens from now on; implied by `Accept: text/event-stream`";
     [

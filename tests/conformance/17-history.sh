@@ -30,6 +30,42 @@ jq -es 'map(select(.pod == "default/p1").kind) | .[0] == "Added" and (.[-1] | IN
 half=$(jq -s '[.[].id | numbers] | .[length / 2 | floor]' "$work/feed")
 feed "$half" >"$work/rest"
 jq -es --argjson half "$half" '[.[].id | numbers] | length > 0 and all(. > $half)' "$work/rest" >/dev/null
+
+# A gap is said. A cursor of an earlier process (its ids are smaller) is known as such; then all of this process follows.
+first=$(jq -s '[.[].id | numbers] | min' "$work/feed")
+jq -es '.[0].kind != "Restarted"' "$work/feed" >/dev/null || fail "nothing is missing: $(head -1 "$work/feed")"
+feed $((first - 5000)) >"$work/gap"
+jq -es --argjson first "$first" '(.[0] | .kind == "Restarted" and .id == null and .from == $first - 4999 and .to == $first - 1
+  and (.message | test("nobody knows how much"))) and .[1].id == $first' "$work/gap" >/dev/null || fail "no gap: $(head -2 "$work/gap")"
 # The same as server-sent events, for browsers.
 curl -sN --max-time 1 -H 'Accept: text/event-stream' "$S/apis/v1/events?since=$half" >"$work/sse" || [ $? = 28 ]
 [ "$(sed -n 's/^data: *//p' "$work/sse" | jq -s '[.[].id | numbers] | min')" = "$(jq -s '[.[].id | numbers] | min' "$work/rest")" ]
+
+# What is pushed out is said, and so is a restart. A second scheduler on the same cluster, in shadow mode, with room for little.
+pellucid=${PELLUCID:-pellucid}
+jq -n --arg server "$A" '{apiVersion: "v1", kind: "Config", "current-context": "demo",
+  clusters: [{name: "demo", cluster: {server: $server}}], users: [{name: "demo", user: {}}],
+  contexts: [{name: "demo", context: {cluster: "demo", user: "demo"}}]}' >"$work/kubeconfig"
+second() {
+  "$pellucid" run --shadow --recorder-bytes 1000 --kubeconfig "$work/kubeconfig" --listen 127.0.0.1:0 >"$work/out" 2>"$work/log" &
+  other=$!
+  trap 'kill "$other" 2>/dev/null; rm -rf "$work"' EXIT
+  eventually grep -q http:// "$work/out"
+  S=$(grep -o 'http://[^ ]*' "$work/out" | head -1)
+  eventually feed_begins "$1"
+}
+feed_begins() {
+  feed "${2:-0}" >"$work/feed"
+  jq -es --arg kinds "$1" '[.[].kind] | .[:($kinds | split(" ") | length)] | join(" ") == $kinds' "$work/feed" >/dev/null || {
+    head -3 "$work/feed" >&2
+    return 1
+  }
+}
+second Gap
+jq -es '.[0].from <= .[0].to and .[0].to + 1 == .[1].id' "$work/feed" >/dev/null || fail "$(head -2 "$work/feed")"
+last=$(jq -s '.[-1].id' "$work/feed")
+kill "$other"
+wait "$other" || true
+second Gap
+feed_begins 'Restarted Gap' "$last" || fail "$(head -2 "$work/feed")"
+jq -es --argjson last "$last" '.[0].from == $last + 1 and .[0].to + 1 == .[1].from' "$work/feed" >/dev/null || fail "$(head -2 "$work/feed")"

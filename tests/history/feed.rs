@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 
 use pellucid::config;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::client::{connect, get, request};
 use crate::running::{Running, node, pod, start, start_configured};
@@ -91,12 +91,14 @@ async fn cursors_limits_and_wrong_ones() {
     let all = read(&running, "/apis/v1/events?since=0");
     let all_ids = ids(&all);
     assert!(all_ids.windows(2).all(|pair| pair[0] < pair[1]), "{all_ids:?}");
-    assert!(all.len() >= 15);
-    assert_eq!(ids(&read(&running, "/apis/v1/events?since=3&limit=4")), [4, 5, 6, 7]);
+    assert!(all.len() >= 15 && all.len() == all_ids.len(), "no mark");
+    assert!(all_ids[0] > 1_700_000_000_000_000 && all_ids[0] < 1 << 53, "{all_ids:?}");
+    assert_eq!(ids(&read(&running, &format!("/apis/v1/events?since={}&limit=4", all_ids[2]))), all_ids[3..7]);
     assert_eq!(read(&running, "/apis/v1/events?limit=0"), [] as [Value; 0]);
     let newest = all_ids.last().unwrap();
     assert_eq!(read(&running, &format!("/apis/v1/events?since={newest}")), [] as [Value; 0]);
-    assert_eq!(read(&running, "/apis/v1/events?since=999999")[0]["kind"], "Restarted");
+    let beyond = &read(&running, &format!("/apis/v1/events?since={}&limit=1", newest + 1))[0];
+    assert_eq!((&beyond["kind"], beyond.get("to")), (&json!("Restarted"), None));
     let placed = all.iter().find(|l| l["kind"] == "Placed").unwrap();
     assert!(placed["pod"].as_str().unwrap().starts_with("default/p") && placed["node"] == "n1");
     for wrong in ["since=-1", "since=x", "limit=1.5", "follow=maybe", "what=1", "format=json"] {
@@ -119,13 +121,45 @@ async fn events_carry_their_ids_and_go_on_behind_the_last_one() {
     running.bound("p").await;
     let accept = "Accept: text/event-stream\r\n";
     let mut first = Follower::new(&running, "/apis/v1/events", accept);
-    assert_eq!(first.next("id: "), "1");
+    let id: u64 = first.next("id: ").parse().expect("an id");
     let line: Value = serde_json::from_str(&first.next("data: ")).expect("JSON");
-    assert_eq!((line["kind"].as_str(), line["id"].as_u64()), (Some("Added"), Some(1)));
+    assert_eq!((line["kind"].as_str(), line["id"].as_u64()), (Some("Added"), Some(id)));
     drop(first);
-    let again = format!("{accept}Last-Event-ID: 1\r\n");
+    let again = format!("{accept}Last-Event-ID: {id}\r\n");
     let mut second = Follower::new(&running, "/apis/v1/events?since=0", &again);
-    assert_eq!(second.next("id: "), "2");
+    assert_eq!(second.next("id: "), (id + 1).to_string());
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cursor_from_before_a_restart_is_known_as_such() {
+    let mut running = start(vec![node("n1", "a", 8)]).await;
+    running.create([pod("p", 100)]);
+    running.bound("p").await;
+    let before = *ids(&read(&running, "/apis/v1/events")).last().expect("an id");
+    running.stop().await;
+
+    let mut running = start(vec![node("n1", "a", 8)]).await;
+    running.create((0..9).map(|i| pod(&format!("p{i}"), 100)));
+    for i in 0..9 {
+        running.bound(&format!("p{i}")).await;
+    }
+    let all = read(&running, "/apis/v1/events?since=0");
+    let first = all[0]["id"].as_u64().expect("no mark");
+    assert!(first > before, "{first} after {before}");
+    let told = read(&running, &format!("/apis/v1/events?since={before}"));
+    let mark = &told[0];
+    assert_eq!((&mark["kind"], mark.get("id")), (&json!("Restarted"), None));
+    assert_eq!((mark["from"].as_u64(), mark["to"].as_u64()), (Some(before + 1), Some(first - 1)));
+    assert!(mark["message"].as_str().expect("words").contains("nobody knows how much"), "{mark}");
+    assert_eq!(ids(&told)[..all.len()], ids(&all), "all of this process follows");
+    // A browser's stream gets a place to go on from with the mark itself.
+    let headers = format!("Accept: text/event-stream\r\nLast-Event-ID: {before}\r\n");
+    let mut stream = Follower::new(&running, "/apis/v1/events", &headers);
+    assert_eq!(stream.next("id: "), (first - 1).to_string());
+    let headers = format!("Accept: text/event-stream\r\nLast-Event-ID: {}\r\n", first - 1);
+    let mut stream = Follower::new(&running, "/apis/v1/events", &headers);
+    assert_eq!(stream.next("id: "), first.to_string());
     running.stop().await;
 }
 
@@ -161,9 +195,12 @@ async fn what_was_pushed_out_is_a_gap() {
             (pods.len() == 90 && pods.values().all(|p| crate::running::node_of(p).is_some())).then_some(())
         })
         .await;
-    let feed = read(&running, "/apis/v1/events?since=2");
-    assert_eq!((feed[0]["kind"].as_str(), feed[0]["from"].as_u64()), (Some("Gap"), Some(3)), "{}", feed[0]);
+    let feed = read(&running, "/apis/v1/events");
+    assert_eq!(feed[0]["kind"], "Gap", "{}", feed[0]);
     assert_eq!(feed[0]["to"].as_u64().map(|to| to + 1), feed[1]["id"].as_u64());
+    let first = feed[0]["from"].as_u64().expect("the first id of the process");
+    let feed = read(&running, &format!("/apis/v1/events?since={}", first + 1));
+    assert_eq!((feed[0]["kind"].as_str(), feed[0]["from"].as_u64()), (Some("Gap"), Some(first + 2)));
     assert_eq!(running.status_of("/apis/v1/history/pods/default/p00"), 404);
     running.stop().await;
 }

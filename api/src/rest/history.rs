@@ -72,8 +72,8 @@ pub struct FeedLine {
     #[schema(format = DateTime)]
     pub at: Option<String>,
     /// As in a history; of gangs GangPlaced, GangWaiting, GangRefused or GangReleased; NotRecorded while the recorder
-    /// was off. Marks: Gap (entries `from` to `to` were pushed out before they were read) and Restarted (`to` was
-    /// never given here: the ids began anew, and so does the feed).
+    /// was off. Marks: Gap (entries `from` to `to` were pushed out before they were read; replaced ones are among them)
+    /// and Restarted (the cursor is of another process; how much is missing is unknown, and the feed begins anew).
     pub kind: String,
     /// The pod it is about, as `namespace/name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,10 +109,10 @@ pub struct FeedLine {
     /// Hash of the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision_hash: Option<String>,
-    /// The first id that is missing.
+    /// The first id of a mark: what came behind the cursor. Absent when the cursor is beyond the newest id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
-    /// The last one.
+    /// The last one of it: after a restart the one before the first of this process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<u64>,
 }

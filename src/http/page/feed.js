@@ -67,7 +67,7 @@ function lines(body) {
 /** Adds lines to what is kept. An entry that happened again takes the place of the one before. */
 function add(fresh) {
   for (const event of fresh) {
-    if (event.kind === "Restarted") [events, last] = [[], 0];
+    if (event.kind === "Restarted") [events, last] = [[], event.to ?? 0];
     if (Number.isFinite(event.id)) {
       if (event.id <= last) continue;
       last = event.id;
@@ -85,8 +85,9 @@ function draw() {
 }
 
 const MARKS = {
-  Gap: (event) => `${count((event.to ?? 0) - (event.from ?? 0) + 1)} events were pushed out before they were read`,
-  Restarted: () => "the scheduler began anew",
+  // How many is not said: among the ids of a gap are those of events that happened again and are shown further on.
+  Gap: () => "events were pushed out before they were read",
+  Restarted: () => "the scheduler began anew; what happened meanwhile is not known here",
   NotRecorded: () => "not recorded for a while",
 };
 
