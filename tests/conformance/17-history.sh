@@ -47,11 +47,11 @@ jq -n --arg server "$A" '{apiVersion: "v1", kind: "Config", "current-context": "
   clusters: [{name: "demo", cluster: {server: $server}}], users: [{name: "demo", user: {}}],
   contexts: [{name: "demo", context: {cluster: "demo", user: "demo"}}]}' >"$work/kubeconfig"
 second() {
-  "$pellucid" run --shadow --recorder-bytes 1000 --kubeconfig "$work/kubeconfig" --listen 127.0.0.1:0 >"$work/out" 2>"$work/log" &
+  "$pellucid" run --shadow --recorder-bytes 1000 --kubeconfig "$work/kubeconfig" --listen 127.0.0.1:0 >"$work/log" 2>&1 &
   other=$!
   trap 'kill "$other" 2>/dev/null; rm -rf "$work"' EXIT
-  eventually grep -q http:// "$work/out"
-  S=$(grep -o 'http://[^ ]*' "$work/out" | head -1)
+  eventually grep -q 'rest=http' "$work/log"
+  S=$(grep -o 'rest=http://[0-9.:]*' "$work/log" | head -1 | cut -d= -f2)
   eventually feed_begins "$1"
 }
 feed_begins() {
