@@ -2,7 +2,7 @@
 //!
 //! Prints a table against the floors and aims of the design. A plain program, because a table of rates is
 //! wanted and not a distribution: `cargo bench --bench decision`, or `-- gangs` after it for gangs alone.
-//! `-- explain` and `-- l0` compare: with readers and without, with what is always diagnosed and without; `-- recorder`: what the flight recorder costs.
+//! `-- explain` and `-- l0` compare: with readers and without, with what is always diagnosed and without.
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a bench measures time and prints")]
 
 #[path = "decision/explain.rs"]
@@ -11,8 +11,6 @@ mod explain;
 mod gangs;
 #[path = "decision/level0.rs"]
 mod level0;
-#[path = "decision/recorder.rs"]
-mod recorder;
 #[path = "decision/relations.rs"]
 mod relations;
 #[path = "decision/steady.rs"]
@@ -44,7 +42,7 @@ fn rate(scheduler: &mut Scheduler, probe: &dyn Probe, publish_every: usize) -> f
     let start = Instant::now();
     let mut placed = 0;
     while let Some(step) = scheduler.step(now(), probe) {
-        assert!(matches!(step.verdict.outcome, Outcome::Placed { .. }), "every pod fits");
+        assert!(matches!(step.verdict.outcome, Outcome::Placed(_)), "every pod fits");
         placed += 1;
         if placed % 64 == 0 {
             black_box(scheduler.take_effects());
@@ -92,9 +90,6 @@ fn main() {
 
     if std::env::args().any(|arg| arg == "gangs") {
         return gangs::print();
-    }
-    if std::env::args().any(|arg| arg == "recorder") {
-        return recorder::print();
     }
     // Memory first, before other runs leave their traces.
     let before = resident();

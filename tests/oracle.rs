@@ -143,13 +143,14 @@ impl Case {
     fn check_decision(&mut self) {
         let step = self.core.step().unwrap_or_else(|| panic!("{}: the target waits for us", self.id));
         match (step.verdict.outcome, self.result.get("message").and_then(Value::as_str)) {
-            (Outcome::Placed { placement, node }, None) => {
+            (Outcome::Placed(placement), None) => {
+                let node = &self.core.scheduler.cluster().slot(placement.node).name;
                 assert_eq!(placement.feasible as usize, self.feasible().len(), "{}", self.id);
                 let Some(totals) = self.result.get("totals").and_then(Value::as_object) else {
-                    return assert_eq!(&*node, self.result["node"], "{}", self.id);
+                    return assert_eq!(&**node, self.result["node"], "{}", self.id);
                 };
                 let best = totals.values().filter_map(Value::as_i64).max();
-                assert_eq!(totals[&*node].as_i64(), best, "{}: {node} is not the best", self.id);
+                assert_eq!(totals[&**node].as_i64(), best, "{}: {node} is not the best", self.id);
                 assert_eq!(placement.score, best, "{}", self.id);
             }
             (Outcome::Refused(refusal), Some(message)) => {

@@ -48,7 +48,7 @@ fn on_nodes(n: usize) -> Scheduler {
 fn plan(scheduler: &mut Scheduler) -> usize {
     let mut placed = 0;
     while let Some(step) = scheduler.step(now(), &NoProbe) {
-        placed += step.all().filter(|s| matches!(s.verdict.outcome, Outcome::Placed { .. })).count();
+        placed += step.all().filter(|s| matches!(s.verdict.outcome, Outcome::Placed(_))).count();
         black_box(scheduler.take_effects());
     }
     placed

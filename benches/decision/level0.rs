@@ -1,30 +1,68 @@
-//! What the diagnosis that is always on costs: the decision bench with and without it, and what the meter says.
+//! What the diagnosis that is always on costs: batches of decisions with and without it in turn, and what the meter says.
 //!
 //! "Without" stores no verdicts, records no placements and measures no plugins. Causes of
 //! nodes and counters of calls stay: decisions and the message in a pod's condition are made of them.
 
+use std::hint::black_box;
 use std::time::Duration;
 
-use super::steady::{Steady, compare};
+use pellucid::cycle::decision::Placement;
+use pellucid::diagnosis::flight::{DEFAULT_BYTES, Flight};
+use pellucid::model::{NodeIdx, PodId, PodKey};
 
-/// How long each run places pods.
-const RUN: Duration = Duration::from_millis(1_500);
+use super::steady::{Steady, in_turn};
+use super::world::{PODS, now};
+use super::{line, micros};
+
+/// How long batches are placed for each line, with and without together.
+const LONG: Duration = Duration::from_secs(12);
 /// What it may cost, percent.
 const BUDGET: f64 = 2.0;
+/// Entries that are written one after the other: several times what the recorder holds.
+const ENTRIES: u32 = 1_000_000;
 
 pub(crate) fn print() {
     for shapes in [1, 150] {
         let mut steady = Steady::new(shapes, 0);
         let switches = steady.switches();
-        steady.work(RUN / 3);
-        let loss = compare(&format!("L0, {shapes} shape(s)"), ["off", "on"], |on| {
+        steady.work(LONG / 12);
+        println!(
+            "\nL0, {shapes} shape(s): loss of the median pair of batches, 95 of 100 such medians lie within"
+        );
+        in_turn("nothing: the error", LONG, |_| steady.work(Duration::ZERO));
+        in_turn("the recorder alone", LONG, |on| {
+            switches.set_recorder(on);
+            steady.work(Duration::ZERO)
+        });
+        switches.set_recorder(true);
+        let loss = in_turn("all of L0", LONG, |on| {
             switches.set_accounts(on);
-            steady.work(RUN)
+            steady.work(Duration::ZERO)
         });
         let costs = steady.root.load().costs;
         let share = 100.0 * costs.l0 as f64 / costs.cycle as f64;
-        println!("  the meter                    {share:.2} % of the time of attempts");
-        let verdict = if loss < BUDGET { "met" } else { "MISSED" };
-        println!("  budget {BUDGET} %: {verdict}");
+        println!("  the meter             {share:>6.2} % of the time of attempts");
+        let met = |share: f64| if share < BUDGET { "met" } else { "MISSED" };
+        println!("  budget {BUDGET} %: {} by the bench, {} by the meter", met(loss), met(share));
     }
+    println!();
+    entries();
+}
+
+/// One entry by itself, again and again.
+fn entries() {
+    let keys: Vec<PodKey> = (0..PODS).map(|i| PodKey::new("default", &format!("pod-{i:05}"))).collect();
+    let mut flight = Flight::new(DEFAULT_BYTES);
+    let (mut i, wall) = (0, now().wall_nanos());
+    let each = micros(ENTRIES, || {
+        let id = PodId(i % PODS as u32);
+        let PodKey { namespace, name } = &keys[id.index()];
+        let placement = Placement::nominated(NodeIdx(1), 5_000);
+        flight.note_placed(id, [namespace, name, "node-0001"], &placement, (u64::from(i), wall));
+        i += 1;
+    });
+    line("one entry, into a full recorder", each * 1000.0, "ns", "-", "-");
+    let log = flight.publish();
+    line("entries it holds", log.len() as f64, "", "-", "-");
+    black_box(log);
 }

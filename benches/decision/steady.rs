@@ -20,8 +20,8 @@ use super::world::{NODES, empty_scheduler, node, now, pod, spec};
 
 /// The longest time between publications.
 const PUBLISH_EVERY: Duration = Duration::from_millis(10);
-/// Pods per batch.
-const BATCH: usize = 20_000;
+/// Pods per batch: few, so that sides that run batch by batch in turn see the same machine.
+const BATCH: usize = 4_000;
 /// How often each side runs.
 const ROUNDS: usize = 5;
 
@@ -68,10 +68,10 @@ impl Steady {
         self.root.load().switches.clone()
     }
 
-    /// Places batches until placing took so long.
+    /// Places batches, one at least, until placing took so long.
     pub(crate) fn work(&mut self, long: Duration) -> Stretch {
         let mut all = Stretch::default();
-        while all.took < long {
+        while all.pods == 0 || all.took < long {
             let pods = self.add();
             all.took += self.place();
             all.pods += pods.len();
@@ -141,4 +141,25 @@ pub(crate) fn compare(what: &str, names: [&str; 2], mut run: impl FnMut(bool) ->
     let loss = 100.0 * (1.0 - medians[1] / medians[0]);
     println!("  loss of the median           {loss:.2} %");
     loss
+}
+
+/// Runs two sides in turn, pair by pair, until they took so long, and prints and returns the loss of the median pair in
+/// percent. Both runs of a pair are short and see the same machine: what disturbs it disturbs few pairs.
+pub(crate) fn in_turn(what: &str, long: Duration, mut run: impl FnMut(bool) -> Stretch) -> f64 {
+    let mut losses = Vec::new();
+    let mut took = Duration::ZERO;
+    while took < long {
+        let first = losses.len() % 2 == 1;
+        let (a, b) = (run(first), run(!first));
+        took += a.took + b.took;
+        let (off, on) = if first { (b, a) } else { (a, b) };
+        losses.push(100.0 * (1.0 - on.rate() / off.rate()));
+    }
+    losses.sort_by(f64::total_cmp);
+    // The ranks between which the true median lies, by the binomial distribution.
+    let (n, half) = (losses.len(), losses.len() / 2);
+    let off = (0.98 * (n as f64).sqrt()).ceil() as usize;
+    let (low, high) = (losses[half.saturating_sub(off)], losses[(half + off).min(n - 1)]);
+    println!("  {what:<22}{:>6.2} %  ({low:.2} to {high:.2}; {n} pairs)", losses[half]);
+    losses[half]
 }

@@ -7,7 +7,6 @@ use pellucid::cluster::columns::{CPU, MEMORY, PODS as POD_SLOTS};
 use pellucid::cluster::{Cluster, Input};
 use pellucid::cycle::Scheduler;
 use pellucid::cycle::scheduler::Settings;
-use pellucid::diagnosis::flight::DEFAULT_BYTES;
 use pellucid::diagnosis::switches::Switches;
 use pellucid::model::node::NodeImage;
 use pellucid::model::pages::PAGE;
@@ -55,16 +54,7 @@ pub(crate) fn node(i: usize) -> Node {
 
 /// A scheduler with the default profile that knows the nodes.
 pub(crate) fn scheduler(reuse: bool) -> Scheduler {
-    scheduler_with(reuse, Some(DEFAULT_BYTES))
-}
-
-/// The same, with a flight recorder of so many bytes or without one.
-pub(crate) fn scheduler_with(reuse: bool, recorder: Option<usize>) -> Scheduler {
-    let switches = Arc::new(Switches::default());
-    switches.set_reuse(reuse);
-    switches.set_recorder(recorder.is_some());
-    switches.set_recorder_bytes(recorder.unwrap_or(0));
-    let mut scheduler = scheduler_of(switches);
+    let mut scheduler = empty_scheduler(reuse);
     let nodes = (0..NODES).map(|i| Arc::new(node(i))).collect();
     scheduler.apply(Input::NodesReset { nodes, quarantined: Vec::new() }, now());
     scheduler
@@ -74,10 +64,6 @@ pub(crate) fn scheduler_with(reuse: bool, recorder: Option<usize>) -> Scheduler 
 pub(crate) fn empty_scheduler(reuse: bool) -> Scheduler {
     let switches = Arc::new(Switches::default());
     switches.set_reuse(reuse);
-    scheduler_of(switches)
-}
-
-fn scheduler_of(switches: Arc<Switches>) -> Scheduler {
     let registry = pellucid::plugins::registry();
     let profiles = pellucid::config::default(&registry).expect("the defaults are valid").profiles;
     Scheduler::new(Settings {

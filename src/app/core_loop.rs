@@ -23,7 +23,7 @@ use crate::diagnosis::Root;
 use crate::diagnosis::score_views::markdown;
 use crate::framework::effect::Effect;
 use crate::kubernetes::lanes::Lanes;
-use crate::model::{Now, ObjectKind};
+use crate::model::{Name, Now, ObjectKind};
 
 /// The longest time between publications while there is work.
 const PUBLISH_EVERY: Duration = Duration::from_millis(10);
@@ -165,11 +165,12 @@ impl CoreLoop {
                 decisions.add(took);
             }
             for judged in step.all() {
+                let node = self.scheduler.chosen(&judged.verdict);
                 self.metrics.attempt(judged, took, now.monotonic);
                 if let Some(traces) = &self.traces {
-                    traces.attempt(judged, step.gang.as_ref(), now, took);
+                    traces.attempt(judged, (step.gang.as_ref(), node), now, took);
                 }
-                log(judged, took);
+                log(judged, node, took);
             }
             self.note_cost(&step, took, after);
             any = true;
@@ -229,7 +230,7 @@ impl CoreLoop {
     }
 }
 
-fn log(step: &Step, took: Duration) {
+fn log(step: &Step, node: Option<&Name>, took: Duration) {
     if let Some(table) = &step.table {
         let plugins: Vec<&str> = table.plugins.iter().map(|(name, _)| *name).collect();
         info!(
@@ -250,8 +251,9 @@ fn log(step: &Step, took: Duration) {
         let micros = took.as_micros();
         let (pod, attempts) = (&step.pod.key, step.attempts);
         match &step.verdict.outcome {
-            Outcome::Placed { placement, node } => {
-                debug!(%pod, %node, score = ?placement.score, feasible = placement.feasible, attempts, micros, "placed");
+            Outcome::Placed(placement) => {
+                let node = node.map_or("", |node| &**node);
+                debug!(%pod, node, score = ?placement.score, feasible = placement.feasible, attempts, micros, "placed");
             }
             Outcome::Refused(refusal) | Outcome::Gated(refusal) => {
                 debug!(%pod, attempts, micros, message = &*refusal.message(), "refused");

@@ -64,7 +64,7 @@ impl GangAttempts {
         if step.gang.is_none() {
             return;
         }
-        let placed = step.all().filter(|s| matches!(s.verdict.outcome, Outcome::Placed { .. })).count();
+        let placed = step.all().filter(|s| matches!(s.verdict.outcome, Outcome::Placed(_))).count();
         if placed == 0 {
             self.refused.inc();
         } else if placed < step.all().count() {

@@ -190,7 +190,7 @@ impl Metrics {
 
     /// Counts an attempt.
     pub fn attempt(&self, step: &Step, took: Duration, now: Duration) {
-        let is_placed = matches!(step.verdict.outcome, Outcome::Placed { .. });
+        let is_placed = matches!(step.verdict.outcome, Outcome::Placed(_));
         let seconds = took.as_secs_f64();
         if let Some([placed, refused]) = self.profiles.get(step.profile) {
             let handles = if is_placed { placed } else { refused };

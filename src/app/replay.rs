@@ -109,8 +109,8 @@ fn straight(nodes: Vec<Value>, pods: Vec<Value>, seed: u64) -> anyhow::Result<Re
         let before = stopwatch.elapsed();
         let step = scheduler.step(clock(), &stopwatch);
         decisions.add(stopwatch.elapsed() - before);
-        if let Some(Outcome::Placed { node, .. }) = step.map(|s| s.verdict.outcome) {
-            pod["spec"]["nodeName"] = json!(&*node);
+        if let Some(node) = step.as_ref().and_then(|step| scheduler.chosen(&step.verdict)) {
+            pod["spec"]["nodeName"] = json!(&**node);
         }
         confirm(&mut scheduler, &clock);
         bar.inc(1);

@@ -55,6 +55,12 @@ impl ChangeLog {
         self.epoch += 1;
     }
 
+    /// Returns how many changes there have been: as long as it stands, nothing changed.
+    pub fn count(&self) -> u64 {
+        let (at, epoch) = self.head();
+        at + epoch
+    }
+
     /// Returns the position after the newest change, and the epoch.
     pub fn head(&self) -> (u64, u64) {
         (self.start + self.ring.len() as u64, self.epoch)

@@ -2,22 +2,14 @@
 
 use std::sync::Arc;
 
-use super::decision::{Outcome, Placement};
+use super::decision::Outcome;
 use super::gangs::GangVerdict;
 use super::scheduler::Scheduler;
 use crate::cluster::{ClusterEvent, Input};
 use crate::diagnosis::flight::{Gone, Noted, What};
 use crate::model::{Now, Pod, PodId, PodKey};
 
-/// A placement that is not recorded yet.
-pub(super) struct PlacedAside {
-    pod: PodId,
-    cycle: u64,
-    now: Now,
-    placement: Placement,
-}
-
-/// How many of them are kept.
+/// How many placements are kept aside that are not recorded yet.
 pub(super) const ASIDE: usize = 32;
 
 impl Scheduler {
@@ -31,12 +23,11 @@ impl Scheduler {
             return self.leave_out(now);
         }
         let what = match outcome {
-            Outcome::Placed { placement, .. } => {
-                self.placed.push(PlacedAside { pod: id, cycle: self.cycle, now, placement: *placement });
+            Outcome::Placed(_) => {
                 if self.placed.len() >= ASIDE {
                     self.record_placed();
                 }
-                return;
+                return self.placed.push(id);
             }
             Outcome::Refused(refusal) => What::Refused(refusal.clone()),
             Outcome::Gated(refusal) => What::Gated(refusal.clone()),
@@ -44,22 +35,25 @@ impl Scheduler {
         self.record_placed();
         let Some(record) = self.cluster.pod(id) else { return };
         let noted = Noted { id, key: &record.pod.key, node: "", what };
-        self.flight.note(noted, (self.cycle, now));
+        self.flight.note(noted, (self.cycle, now.wall_nanos()));
     }
 
     fn leave_out(&mut self, now: Now) {
         self.record_placed();
-        self.flight.leave_out(now);
+        self.flight.leave_out(now.wall_nanos());
     }
 
     /// Records the placements that were noted aside. To be done before anything else is recorded or read, and before
-    /// a pod or a node leaves the state: they are known by their slots.
+    /// a pod, its verdict or a node leaves the state: only slots were noted.
     pub(super) fn record_placed(&mut self) {
-        for PlacedAside { pod: id, cycle, now, placement } in self.placed.drain(..) {
-            let Some(record) = self.cluster.pod(id) else { continue };
+        for id in self.placed.drain(..) {
+            let verdict = self.verdicts.get(id.index()).and_then(Option::as_ref);
+            let (Some(verdict), Some(record)) = (verdict, self.cluster.pod(id)) else { continue };
+            let Outcome::Placed(placement) = &verdict.outcome else { continue };
             let node = &*self.cluster.slot(placement.node).name;
-            let noted = Noted { id, key: &record.pod.key, node, what: What::from(&placement) };
-            self.flight.note(noted, (cycle, now));
+            let key = &record.pod.key;
+            let at = (verdict.cycle, verdict.at);
+            self.flight.note_placed(id, [&key.namespace, &key.name, node], placement, at);
         }
     }
 
@@ -70,7 +64,7 @@ impl Scheduler {
         }
         self.record_placed();
         if let Some(first) = verdict.group.first() {
-            self.flight.note_gang(first, What::Gang(verdict.clone()), (self.cycle, now));
+            self.flight.note_gang(first, What::Gang(verdict.clone()), (self.cycle, now.wall_nanos()));
         }
     }
 
@@ -80,7 +74,7 @@ impl Scheduler {
             return self.leave_out(now);
         }
         self.record_placed();
-        self.flight.note(Noted { id, key, node, what }, (self.cycle, now));
+        self.flight.note(Noted { id, key, node, what }, (self.cycle, now.wall_nanos()));
     }
 
     /// A pod lost the place it held.

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::framework::post_filter::Plan;
 use crate::framework::{Cause, Reason, nodes_message};
-use crate::model::{Name, NodeIdx, Now};
+use crate::model::{Name, NodeIdx};
 use crate::queue::RefusedBy;
 
 /// Where a pod goes.
@@ -188,29 +188,24 @@ fn is_about_the_pod(code: ReasonCode) -> bool {
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// It was given a node.
-    Placed {
-        /// How.
-        placement: Placement,
-        /// The node's name.
-        node: Name,
-    },
+    Placed(Placement),
     /// It was refused, by nodes or as a whole, or its binding was.
     Refused(Arc<Refusal>),
     /// It is held before the queue.
     Gated(Arc<Refusal>),
 }
 
-/// The stored outcome of one attempt.
+/// The stored outcome of one attempt. One is written per decision, so it is small, and of a placement it is plain numbers.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     /// Number of the attempt.
     pub cycle: u64,
     /// Attempts at the unit so far, this one included.
     pub attempts: u32,
-    /// When it was decided.
-    pub at: Now,
-    /// Where the log of changed nodes stood: later changes may change the verdict.
-    pub changes: (u64, u64),
+    /// When it was decided: wall time, nanoseconds since 1970.
+    pub at: u64,
+    /// How many changes of nodes there had been: later ones may change the verdict.
+    pub changes: u64,
     /// What it came to.
     pub outcome: Outcome,
     /// The account of the search for victims, when there was one.

@@ -195,7 +195,7 @@ impl Scheduler {
         }
         let was_ordered = self.effect_of.contains_key(&id);
         let verdict = self.verdict(id).map(|v| &v.outcome);
-        let as_decided = matches!(verdict, Some(Outcome::Placed { node, .. }) if *node == name);
+        let as_decided = matches!(verdict, Some(Outcome::Placed(placement)) if placement.node == node);
         if let (Some(pod), true) = (pod, was_ordered && as_decided) {
             self.counters.bound += 1;
             self.order(Effect::Event(scheduled_event(&pod, &name)));
@@ -255,7 +255,7 @@ impl Scheduler {
         }
         let Some(theirs) = &pod.node_name else { return };
         let ours = self.verdict(id).map(|v| match &v.outcome {
-            Outcome::Placed { node, .. } => Some(node.clone()),
+            Outcome::Placed(placement) => Some(self.cluster.slot(placement.node).name.clone()),
             Outcome::Refused(_) | Outcome::Gated(_) => None,
         });
         if let Some(tally) = &mut self.shadow {

@@ -40,7 +40,7 @@ impl Probe for Timer<'_> {
 }
 
 impl Scheduler {
-    /// Does what is always done for the diagnosis, and measures it at every 61st attempt.
+    /// Does what is always done for the diagnosis, and measures it at every 251st attempt.
     pub(super) fn metered<T>(&mut self, probe: &dyn Probe, work: impl FnOnce(&mut Self) -> T) -> T {
         if !Meter::samples(self.cycle) || !self.switches.accounts() {
             return work(self);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use super::chain::PluginTally;
-use super::chronicle::{ASIDE, PlacedAside};
+use super::chronicle::ASIDE;
 use super::decision::{Decision, Outcome, Placement, Refusal, Verdict};
 use super::gangs::GangBook;
 use super::metering::Timer;
@@ -145,7 +145,7 @@ pub struct Scheduler {
     pub(super) effects: Vec<Effect>,
     pub(super) recorder: Recorder,
     pub(super) flight: Flight,
-    pub(super) placed: Vec<PlacedAside>,
+    pub(super) placed: Vec<PodId>,
     pub(super) switches: Arc<Switches>,
     pub(super) meter: Meter,
     pub(super) shadow: Option<ShadowTally>,
@@ -233,6 +233,14 @@ impl Scheduler {
         self.verdicts.get(pod.index()).and_then(Option::as_ref)
     }
 
+    /// Returns the name of the node that an attempt chose.
+    pub fn chosen(&self, verdict: &Verdict) -> Option<&Name> {
+        match verdict.outcome {
+            Outcome::Placed(placement) => Some(&self.cluster.slot(placement.node).name),
+            Outcome::Refused(_) | Outcome::Gated(_) => None,
+        }
+    }
+
     /// Whether [`step`](Self::step) has something to do.
     pub fn has_work(&self) -> bool {
         self.queue.can_pop()
@@ -313,7 +321,7 @@ impl Scheduler {
             generation: self.generation,
             published: now,
             cluster: self.cluster.fork(),
-            changes: self.cluster.changes().head(),
+            changes: self.cluster.changes().count(),
             queue: self.queue.fork(),
             verdicts: self.verdicts.clone(),
             profiles: self.profiles.clone(),
@@ -414,7 +422,7 @@ impl Scheduler {
         self.counters.placed += 1;
         if self.shadow.is_some() {
             self.hold_in_shadow(pod_id, now);
-            return Outcome::Placed { placement, node };
+            return Outcome::Placed(placement);
         }
         let mut events = Vec::new();
         let failed = self.start_binding(pod_id, unit, now, &mut events);
@@ -424,7 +432,7 @@ impl Scheduler {
         if let Some(refusal) = failed {
             return Outcome::Refused(refusal);
         }
-        Outcome::Placed { placement, node }
+        Outcome::Placed(placement)
     }
 
     pub(super) fn hold_in_shadow(&mut self, id: PodId, now: Now) {

@@ -39,8 +39,8 @@ impl Scheduler {
         let verdict = Verdict {
             cycle: self.cycle,
             attempts: unit.map_or(0, |u| u.attempts),
-            at: now,
-            changes: self.cluster.changes().head(),
+            at: now.wall_nanos(),
+            changes: self.cluster.changes().count(),
             outcome,
             plan,
         };
@@ -58,7 +58,7 @@ impl Scheduler {
         let last = id.and_then(|id| self.verdict(id)).and_then(|v| match &v.outcome {
             Outcome::Refused(refusal) => Some(refusal.message()),
             // What holds a pod back is told a moment later than it is known.
-            Outcome::Gated(_) | Outcome::Placed { .. } => None,
+            Outcome::Gated(_) | Outcome::Placed(_) => None,
         });
         let known = pod.scheduled.as_ref().is_some_and(|c| c.message == message && &*c.reason == reason);
         if !known && last.as_ref() != Some(&message) {

@@ -3,6 +3,8 @@
 //! The state may have moved on since the decision, and then the answer may differ from it: `outcome` says so. What was
 //! recorded at the decision is in the score tables (flag `s`).
 
+use std::time::Duration;
+
 use pellucid_api::rest::contrast::{Contrast, NodeRefusal, PluginGap, ScorePair, TieHashes};
 
 use super::explain::TIE_RULE;
@@ -98,9 +100,8 @@ fn is_sampled(profile: &Profile, placement: Placement) -> bool {
 /// Returns the decision about a placed pod, and when it was taken.
 fn recorded(root: &Root, id: PodId, record: &PodRecord) -> Option<(Placement, String)> {
     let verdict = root.verdicts.get(id.index())?.as_ref()?;
-    let Outcome::Placed { placement, node } = &verdict.outcome else { return None };
-    let is_there = record.node.is_some_and(|n| root.cluster.slot(n).name == *node);
-    is_there.then(|| (*placement, rfc3339(verdict.at.wall)))
+    let Outcome::Placed(placement) = &verdict.outcome else { return None };
+    (record.node == Some(placement.node)).then(|| (*placement, rfc3339(Duration::from_nanos(verdict.at))))
 }
 
 /// Returns the best of the other nodes; when none takes the pod the first by name.

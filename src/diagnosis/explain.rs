@@ -189,16 +189,16 @@ pub(crate) fn summary(refusal: &Refusal, nearest: Option<&Group>) -> String {
 }
 
 fn add_place(body: &mut PodExplanation, root: &Root, record: &PodRecord, outcome: Option<&Outcome>) {
-    let Some(node) = record.node else {
+    let Some(idx) = record.node else {
         body.verdict = "waiting".into();
         body.summary = "Not tried yet; it is in the queue.".into();
         body.not_evaluated = body.total_nodes;
         return;
     };
-    let node = root.cluster.slot(node).name.to_string();
+    let node = root.cluster.slot(idx).name.to_string();
     let stage = record.stage.as_str().to_string();
     let ours = match outcome {
-        Some(Outcome::Placed { placement, node: decided }) if **decided == *node => Some(placement),
+        Some(Outcome::Placed(placement)) if placement.node == idx => Some(placement),
         _ => None,
     };
     let Some(placement) = ours else {

@@ -30,7 +30,7 @@ pub(super) fn of_root(root: &Root, now: Now) -> Meta {
 /// changed since.
 pub(super) fn of_verdict(root: &Root, verdict: &Verdict, now: Now) -> Meta {
     Meta {
-        decided_at: Some(rfc3339(verdict.at.wall)),
+        decided_at: Some(rfc3339(Duration::from_nanos(verdict.at))),
         cycle_id: Some(verdict.cycle),
         stale: verdict.changes != root.changes,
         inherited_from: inherited_from(root, verdict),

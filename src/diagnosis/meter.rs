@@ -1,7 +1,7 @@
 //! What the diagnosis costs, and when recording costs too much.
 //!
 //! Durations come from the edge; no decision reads them. Three levels: L0 is always on and measured at every
-//! 61st attempt, so that the meter itself costs nothing. L1, what the flags record, is measured at every attempt
+//! 251st attempt, so that the meter itself costs nothing. L1, what the flags record, is measured at every attempt
 //! that records. L2, explanations made for a reader, is measured where the reader is served.
 //!
 //! Recording is too dear when it takes more than its budget of the time of attempts within the last ten
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// One in so many attempts is measured for L0, and all of the first so many. A prime: what is done every 32 attempts,
 /// such as handing placements to the recorder, must not always fall on a sample.
-pub const SAMPLED: u64 = 61;
+pub const SAMPLED: u64 = 251;
 /// The seconds over which shares are taken.
 pub const WINDOW: usize = 10;
 /// Recording that takes no more than this within the window is never too dear.

@@ -27,8 +27,8 @@ pub struct Root {
     pub published: Now,
     /// Nodes and pods.
     pub cluster: Cluster,
-    /// Where the log of changed nodes stands.
-    pub changes: (u64, u64),
+    /// How many changes of nodes there were.
+    pub changes: u64,
     /// Queue.
     pub queue: Queue,
     /// Last verdict per pod slot.

@@ -16,6 +16,13 @@ impl Now {
     pub fn wall_at(self, monotonic: Duration) -> Duration {
         (self.wall + monotonic).saturating_sub(self.monotonic)
     }
+
+    /// Returns the wall time in nanoseconds since 1970: what is kept of it where many are kept.
+    #[inline]
+    pub fn wall_nanos(self) -> u64 {
+        let whole = self.wall.as_secs().wrapping_mul(1_000_000_000);
+        whole.wrapping_add(u64::from(self.wall.subsec_nanos()))
+    }
 }
 
 /// Measures how long something took. The edge implements it; no decision reads it.

@@ -178,9 +178,9 @@ fn a_sample_of_nodes_is_looked_at_from_a_start_that_moves_on() {
     for i in 0..8 {
         core.see(&pod(&format!("p{i}"), 5000));
         let step = core.step().expect("a pod waits");
-        let Outcome::Placed { placement, node } = step.verdict.outcome else { panic!("it fits") };
+        let Outcome::Placed(placement) = step.verdict.outcome else { panic!("it fits") };
         assert_eq!((placement.feasible, placement.evaluated, placement.total), (150, 150, 300));
-        seen.insert(node);
+        seen.insert(placement.node);
     }
     assert_eq!(seen.len(), 8, "equal nodes take turns");
 }

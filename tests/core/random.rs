@@ -315,7 +315,7 @@ impl Life {
                     assert_eq!(counted + refusal.not_evaluated, refusal.total_nodes);
                     assert!(!refusal.message().is_empty());
                 }
-                Some(Outcome::Placed { .. }) => assert!(record.stage.is_assumed(), "{}", unit.key),
+                Some(Outcome::Placed(_)) => assert!(record.stage.is_assumed(), "{}", unit.key),
                 None => assert_eq!(unit.stage, QueueStage::Active, "{} was not tried yet", unit.key),
             }
         }
@@ -354,8 +354,8 @@ fn unreadable(pod: &Pod) -> Quarantined {
 
 /// A placement of ours stays within what the node offers of everything the pod requests.
 fn check_step(cluster: &Cluster, step: &Step) {
-    let Outcome::Placed { node, .. } = &step.verdict.outcome else { return };
-    let node = cluster.find_node(node).expect("the node exists");
+    let Outcome::Placed(placement) = &step.verdict.outcome else { return };
+    let node = cluster.find_node(&cluster.slot(placement.node).name).expect("the node exists");
     let columns = cluster.columns();
     let list = &step.pod.spec.requests.list;
     let fixed =
@@ -388,7 +388,7 @@ fn seen(step: &Step) -> String {
 /// The same without what was recorded.
 fn decided(step: &Step) -> String {
     let outcome = match &step.verdict.outcome {
-        Outcome::Placed { placement, node } => format!("{placement:?} {node}"),
+        Outcome::Placed(placement) => format!("{placement:?}"),
         Outcome::Refused(r) | Outcome::Gated(r) => {
             let of_pod = r.pod_cause.as_ref().map(|c| (c.plugin, c.message()));
             let numbers = (r.total_nodes, r.not_evaluated, r.refused_by);

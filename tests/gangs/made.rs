@@ -141,7 +141,9 @@ impl Core {
         let id = self.id(pod).expect("the pod is known");
         match &self.scheduler.verdict(id).expect("it has a verdict").outcome {
             Outcome::Refused(refusal) | Outcome::Gated(refusal) => refusal.message().to_string(),
-            Outcome::Placed { node, .. } => format!("on {node}"),
+            Outcome::Placed(placement) => {
+                format!("on {}", self.scheduler.cluster().slot(placement.node).name)
+            }
         }
     }
 

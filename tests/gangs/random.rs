@@ -152,13 +152,13 @@ impl Life {
         let Some(step) = self.core.step() else { return };
         for judged in step.all() {
             let is_placed = self.core.stage(&judged.pod).is_some_and(Stage::is_placed);
-            let has_place = matches!(judged.verdict.outcome, Outcome::Placed { .. });
+            let has_place = matches!(judged.verdict.outcome, Outcome::Placed(_));
             assert!(!is_placed || has_place, "{} was refused and holds a place", judged.pod.key);
         }
         if let Some(key) = &step.gang {
             let gang = self.core.scheduler.cluster().gangs().get(key).expect("the gang is known");
             let is_strict = gang.definition.mode == GangMode::Strict;
-            let any = step.all().any(|s| matches!(s.verdict.outcome, Outcome::Placed { .. }));
+            let any = step.all().any(|s| matches!(s.verdict.outcome, Outcome::Placed(_)));
             assert!(!is_strict || !any || has_quorum(gang), "{key} was placed below its quorum: {gang:?}");
             assert!(!is_strict || gang.counts.waiting == 0, "{key} is strict and waits");
         }
@@ -292,7 +292,7 @@ impl Life {
             let Some(step) = fresh.step() else { break };
             let is_strict = step.pod.gang.as_ref().is_none_or(|m| m.terms.mode == Some(GangMode::Strict));
             for judged in step.all().filter(|_| is_strict) {
-                if let Outcome::Placed { node, .. } = &judged.verdict.outcome {
+                if let Some(node) = fresh.scheduler.chosen(&judged.verdict) {
                     let message = self.core.message(&judged.pod);
                     panic!("{} fits on {node} and was left behind: {message}", judged.pod.key);
                 }

@@ -97,7 +97,7 @@ fn run(case: &Value) -> Came {
     let step = core.step().expect("the target waits for us");
     let mut came = Came { node: None, victims: BTreeSet::new(), message: String::new(), plan: None };
     match &step.verdict.outcome {
-        Outcome::Placed { node, .. } => came.node = Some(node.to_string()),
+        Outcome::Placed(_) => came.node = core.scheduler.chosen(&step.verdict).map(|node| node.to_string()),
         Outcome::Refused(refusal) => came.message = refusal.message().to_string(),
         Outcome::Gated(_) => panic!("no case has gates"),
     }
@@ -111,7 +111,7 @@ fn run(case: &Value) -> Came {
     }
     if !came.victims.is_empty() {
         let step = core.step().expect("with its victims gone the target is tried at once");
-        let Outcome::Placed { node, .. } = &step.verdict.outcome else { panic!("{:?}", step.verdict) };
+        let Some(node) = core.scheduler.chosen(&step.verdict) else { panic!("{:?}", step.verdict) };
         came.node = Some(node.to_string());
         assert!(core.scheduler.cluster().nominator().is_empty());
     }

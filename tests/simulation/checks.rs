@@ -92,9 +92,10 @@ impl Checks {
         assert_eq!(attempts(scheduler), before.attempts + 1, "each step is one attempt");
         let id = cluster.find_pod(&step.pod.key);
         match &step.verdict.outcome {
-            Outcome::Placed { node, .. } => {
+            Outcome::Placed(placement) => {
                 let id = id.expect("a placed pod is in the state");
-                let node = cluster.find_node(node).expect("and so is its node");
+                let name = &cluster.slot(placement.node).name;
+                let node = cluster.find_node(name).expect("and so is its node");
                 self.counts.add("placed");
                 if before.nominated.contains(&id) {
                     self.counts.add("nominees placed");
@@ -268,7 +269,7 @@ fn stages(scheduler: &Scheduler, after: &str) {
             unit.key
         );
         match scheduler.verdict(unit.pods[0]).map(|v| &v.outcome) {
-            Some(Outcome::Placed { .. }) => {
+            Some(Outcome::Placed(_)) => {
                 assert!(
                     record.stage.is_assumed(),
                     "{} is {} and said to be placed",

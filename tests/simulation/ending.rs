@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use pellucid::cluster::{NominatedBy, ResourceIdx};
 use pellucid::cycle::Scheduler;
-use pellucid::cycle::decision::Outcome;
 use pellucid::model::{Name, NodeIdx, PodId, PodKey};
 
 use crate::api::{Stream, takes_room, waits};
@@ -98,7 +97,7 @@ impl World {
             if nominations(&fresh.scheduler) != before {
                 return;
             }
-            if let Outcome::Placed { node, .. } = &step.verdict.outcome {
+            if let Some(node) = fresh.scheduler.chosen(&step.verdict) {
                 let ours = self.core.scheduler.cluster().find_pod(&step.pod.key);
                 let verdict = ours.and_then(|id| self.core.scheduler.verdict(id)).map(|v| &v.outcome);
                 panic!("{} fits on {node} and is left behind with {verdict:?}", step.pod.key);

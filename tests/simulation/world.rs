@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pellucid::cluster::Input;
+use pellucid::cluster::{Cluster, Input};
 use pellucid::cycle::scheduler::Step;
 use pellucid::framework::effect::{BindOrder, EffectReport, EvictOrder, StatusOrder, VolumeOrder};
 use pellucid::model::{Name, Pod, PodKey};
@@ -213,7 +213,8 @@ impl World {
         for _ in 0..1 + self.rng.below(3) {
             let before = self.checks.before_step(&self.core.scheduler);
             let Some(step) = self.core.step() else { break };
-            self.note(|_| describe(&step));
+            let said = describe(self.core.scheduler.cluster(), &step);
+            self.note(|_| said);
             self.checks.step(&self.core.scheduler, &step, &before);
             self.after_scheduler("step");
         }
@@ -366,10 +367,11 @@ impl World {
     }
 }
 
-fn describe(step: &Step) -> String {
+fn describe(cluster: &Cluster, step: &Step) -> String {
     use pellucid::cycle::decision::Outcome;
     let outcome = match &step.verdict.outcome {
-        Outcome::Placed { node, placement } => {
+        Outcome::Placed(placement) => {
+            let node = &cluster.slot(placement.node).name;
             format!("to {node} {:?} {}", placement.score, placement.feasible)
         }
         Outcome::Refused(refusal) | Outcome::Gated(refusal) => format!("refused: {}", refusal.message()),

@@ -80,7 +80,7 @@ impl Objects {
         let alone = self.pending.get(key).map(|pod| (key.clone(), pod.clone()));
         let objects = Self { pending: alone.into_iter().collect(), ..self.clone() };
         let mut core = objects.core();
-        core.run().iter().any(|step| matches!(step.verdict.outcome, Outcome::Placed { .. }))
+        core.run().iter().any(|step| matches!(step.verdict.outcome, Outcome::Placed(_)))
     }
 
     /// How many copies of a pod fit one after another.
@@ -90,7 +90,7 @@ impl Objects {
             let key = PodKey { namespace: pod.key.namespace.clone(), name: format!("{number}").into() };
             let copy = Pod { key, uid: format!("{number}").into(), ..pod.clone() };
             core.apply(Input::PodApplied(Arc::new(copy)));
-            if !core.run().iter().any(|step| matches!(step.verdict.outcome, Outcome::Placed { .. })) {
+            if !core.run().iter().any(|step| matches!(step.verdict.outcome, Outcome::Placed(_))) {
                 return number;
             }
         }

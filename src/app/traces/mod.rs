@@ -27,7 +27,7 @@ use crate::cycle::decision::Outcome;
 use crate::cycle::scheduler::Step;
 use crate::framework::effect::{BindOrder, BindOutcome, Effect, EffectId, EffectReport};
 use crate::http::Observation;
-use crate::model::{GangKey, Now, Pod};
+use crate::model::{GangKey, Name, Now, Pod};
 
 /// Facts that may wait for the exporter: a second or two of the fastest scheduling.
 const FACTS_WAITING: usize = 65_536;
@@ -64,6 +64,8 @@ pub enum What {
         waited: Duration,
         /// What it came to.
         outcome: Outcome,
+        /// The node that was chosen.
+        node: Option<Name>,
     },
     /// A bind order ended.
     Binding {
@@ -139,8 +141,14 @@ impl CoreTraces {
         Self { traces, open: FxHashMap::default() }
     }
 
-    /// Tells of a pod that was judged.
-    pub fn attempt(&self, step: &Step, gang: Option<&GangKey>, now: Now, took: Duration) {
+    /// Tells of a pod that was judged, with its gang, and the node that was chosen.
+    pub fn attempt(
+        &self,
+        step: &Step,
+        (gang, node): (Option<&GangKey>, Option<&Name>),
+        now: Now,
+        took: Duration,
+    ) {
         let what = What::Attempt {
             pod: Arc::clone(&step.pod),
             gang: gang.cloned(),
@@ -148,6 +156,7 @@ impl CoreTraces {
             attempts: step.attempts,
             waited: now.monotonic.saturating_sub(step.first_queued_at),
             outcome: step.verdict.outcome.clone(),
+            node: node.cloned(),
         };
         self.traces.send(Fact { began: now.wall, took, what });
     }
@@ -178,7 +187,7 @@ impl CoreTraces {
 mod tests {
     use super::*;
     use crate::framework::effect::PodRef;
-    use crate::model::{Name, PodKey};
+    use crate::model::PodKey;
 
     fn order(id: u64) -> BindOrder {
         let pod = PodRef { key: PodKey::new("ns", "p"), uid: "u".into() };

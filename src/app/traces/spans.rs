@@ -13,7 +13,7 @@ use super::{Fact, What};
 use crate::app::clock;
 use crate::cycle::decision::Outcome;
 use crate::framework::effect::{BindOrder, BindOutcome};
-use crate::model::{GangKey, Pod, PodKey};
+use crate::model::{GangKey, Name, Pod, PodKey};
 
 /// What is different between spans of different kinds.
 struct Parts {
@@ -30,8 +30,8 @@ struct Parts {
 pub(super) fn span(fact: Fact) -> SpanData {
     let Fact { began, took, what } = fact;
     let parts = match what {
-        What::Attempt { pod, gang, cycle, attempts, waited, outcome } => {
-            attempt(&pod, gang.as_ref(), (cycle, attempts), waited, &outcome)
+        What::Attempt { pod, gang, cycle, attempts, waited, outcome, node } => {
+            attempt(&pod, gang.as_ref(), (cycle, attempts), waited, &outcome, node.as_ref())
         }
         What::Binding { order, outcome } => binding(&order, outcome),
         What::Request { method, template, status } => request(method, &template, status, began),
@@ -91,6 +91,7 @@ fn attempt(
     (cycle, attempts): (u64, u32),
     waited: Duration,
     outcome: &Outcome,
+    node: Option<&Name>,
 ) -> Parts {
     let mut attributes = of_pod(&pod.key, &pod.uid);
     attributes.push(KeyValue::new("pellucid.cycle", cycle as i64));
@@ -98,8 +99,8 @@ fn attempt(
     attributes.push(KeyValue::new("pellucid.waited_seconds", waited.as_secs_f64()));
     attributes.extend(gang.map(|gang| KeyValue::new("pellucid.gang", gang.to_string())));
     let word = match outcome {
-        Outcome::Placed { placement, node } => {
-            attributes.push(KeyValue::new("k8s.node.name", node.to_string()));
+        Outcome::Placed(placement) => {
+            attributes.extend(node.map(|node| KeyValue::new("k8s.node.name", node.to_string())));
             attributes.push(KeyValue::new("pellucid.feasible_nodes", i64::from(placement.feasible)));
             attributes.extend(placement.score.map(|score| KeyValue::new("pellucid.score", score)));
             "placed"

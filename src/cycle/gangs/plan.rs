@@ -288,7 +288,7 @@ impl Scheduler {
             Fate::Placed(placement, node) => {
                 self.take_up_nomination(member.id, &member.pod, node, now);
                 self.counters.placed += 1;
-                Outcome::Placed { placement: *placement, node: node.clone() }
+                Outcome::Placed(*placement)
             }
             Fate::NotAsked | Fate::Failed(_) => unreachable!("only placed members are settled"),
         };
@@ -389,7 +389,7 @@ impl Scheduler {
         outcome: GangOutcome,
         now: Now,
     ) {
-        let changes = self.cluster.changes().head();
+        let changes = self.cluster.changes().count();
         let verdict =
             GangVerdict { cycle: self.cycle, attempts, at: now, changes, group: keys.into(), outcome };
         let verdict = Arc::new(verdict);

@@ -76,8 +76,8 @@ pub struct GangVerdict {
     pub attempts: u32,
     /// When.
     pub at: Now,
-    /// Where the log of changed nodes stood.
-    pub changes: (u64, u64),
+    /// How many changes of nodes there had been.
+    pub changes: u64,
     /// The gangs of the group.
     pub group: Arc<[GangKey]>,
     /// What it came to.

@@ -209,7 +209,7 @@ impl Aside {
         let most = self.asked.len() * STEPS_PER_POD + LEAST_STEPS;
         let mut placed = false;
         while let Some(step) = self.scheduler.step(self.now, &NoProbe) {
-            placed |= step.all().any(|s| matches!(s.verdict.outcome, Outcome::Placed { .. }));
+            placed |= step.all().any(|s| matches!(s.verdict.outcome, Outcome::Placed(_)));
             self.steps.push(step);
             if self.steps.len() >= most {
                 self.truncated = true;
@@ -256,7 +256,7 @@ impl Aside {
                 node: &cluster.slot(node).name,
                 stage: record.stage,
                 placement: match outcome {
-                    Some(Outcome::Placed { placement, .. }) => Some(placement),
+                    Some(Outcome::Placed(placement)) => Some(placement),
                     _ => None,
                 },
             },

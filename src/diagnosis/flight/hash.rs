@@ -4,6 +4,7 @@
 //! amounts. It covers no time, no attempt, no slot, and nothing that depends on the order of a map or of arrival:
 //! sets are hashed item by item and sorted. What is said about preemption is not part of it.
 
+use crate::cluster::Cluster;
 use crate::cluster::state::tie_hash;
 use crate::cycle::decision::{Outcome, Refusal};
 use crate::cycle::gangs::{GangOutcome, GangRefusal, GangVerdict};
@@ -63,10 +64,10 @@ pub fn hash_of_refusal((namespace, name): (&str, &str), refusal: &Refusal) -> St
         .end()
 }
 
-/// Returns the hash of what an attempt at a pod came to.
-pub fn hash_of_outcome(pod: (&str, &str), outcome: &Outcome) -> String {
+/// Returns the hash of what an attempt at a pod of this cluster came to.
+pub fn hash_of_outcome(cluster: &Cluster, pod: (&str, &str), outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Placed { node, .. } => hash_of_placement(pod, node),
+        Outcome::Placed(placement) => hash_of_placement(pod, &cluster.slot(placement.node).name),
         Outcome::Refused(refusal) | Outcome::Gated(refusal) => hash_of_refusal(pod, refusal),
     }
 }

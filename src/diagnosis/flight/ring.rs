@@ -8,13 +8,13 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::chunk::{Chunk, ENTRIES};
 use super::entry::{Entry, Names, Repeat, What};
 use super::sameness::is_same;
+use crate::cycle::decision::Placement;
 use crate::model::collections::FxHashMap;
-use crate::model::{GangKey, Now, PodId, PodKey};
+use crate::model::{GangKey, PodId, PodKey};
 
 /// Chunks that a bound is divided into at least, so that little is pushed out at a time.
 const PARTS: usize = 16;
@@ -35,8 +35,8 @@ pub struct Noted<'a> {
     pub what: What,
 }
 
-/// When something is recorded: the attempt and the time.
-pub type Recorded = (u64, Now);
+/// When something is recorded: the attempt, and the wall time in nanoseconds since 1970.
+pub type Recorded = (u64, u64);
 
 /// The recorder, as the scheduling thread has it.
 #[derive(Debug)]
@@ -131,6 +131,19 @@ impl Flight {
         self.push(what, names, at, None);
     }
 
+    /// Records a placement: what [`note`](Self::note) does with one, without anything that others need. One comes with
+    /// each decision.
+    #[inline]
+    pub fn note_placed(&mut self, id: PodId, names: [&str; 3], placement: &Placement, at: Recorded) {
+        if self.unrecorded.0 > 0 {
+            self.resume(at);
+        }
+        if let Some(last) = self.of_pod.get_mut(id.index()).filter(|last| **last != 0) {
+            *last = 0;
+        }
+        self.push(What::from(placement), names, at, None);
+    }
+
     #[inline(never)]
     fn note_refusal(&mut self, id: PodId, what: What, names: [&str; 3], at: Recorded) {
         let before = self.of_pod.get(id.index()).copied().unwrap_or(0);
@@ -156,9 +169,9 @@ impl Flight {
     }
 
     /// Counts what happens while the switch is off.
-    pub fn leave_out(&mut self, now: Now) {
+    pub fn leave_out(&mut self, wall_nanos: u64) {
         if self.unrecorded.0 == 0 {
-            self.unrecorded.1 = nanos(now.wall);
+            self.unrecorded.1 = wall_nanos;
         }
         self.unrecorded.0 = self.unrecorded.0.saturating_add(1);
     }
@@ -206,7 +219,7 @@ impl Flight {
         self.shown = None;
         let id = self.next;
         self.next += 1;
-        let (cycle, last) = (at.0, nanos(at.1.wall));
+        let (cycle, last) = at;
         self.open.push(Entry { id, last, cycle, repeat, names: Names::default(), what }, names);
         id
     }
@@ -307,10 +320,6 @@ fn is_identical(before: &What, now: &What) -> bool {
         (Some(a), Some(b)) => Arc::ptr_eq(a, b),
         _ => false,
     }
-}
-
-fn nanos(wall: Duration) -> u64 {
-    wall.as_secs().wrapping_mul(1_000_000_000).wrapping_add(u64::from(wall.subsec_nanos()))
 }
 
 impl FlightLog {

@@ -1,7 +1,6 @@
 //! The recorder by itself: ids, repeats, the bound, the gap.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use pellucid_api::reason::ReasonCode;
 
@@ -9,12 +8,11 @@ use super::views::lines;
 use super::*;
 use crate::cycle::decision::{Group, Refusal};
 use crate::framework::{Cause, Code, Reason};
-use crate::model::{Now, PodId, PodKey};
+use crate::model::{PodId, PodKey};
 use crate::queue::RefusedBy;
 
-fn at(second: u64) -> Now {
-    let time = Duration::from_secs(second);
-    Now { monotonic: time, wall: time }
+fn at(second: u64) -> u64 {
+    second * 1_000_000_000
 }
 
 fn short_of(resource: &str, count: usize) -> What {

@@ -85,7 +85,7 @@ pub(super) fn unit_of(root: &Root, id: PodId) -> Option<&Unit> {
 pub(super) fn refusal_of(root: &Root, id: PodId) -> Option<&Refusal> {
     match &root.verdicts.get(id.index())?.as_ref()?.outcome {
         Outcome::Refused(refusal) | Outcome::Gated(refusal) => Some(refusal),
-        Outcome::Placed { .. } => None,
+        Outcome::Placed(_) => None,
     }
 }
 

@@ -1,7 +1,6 @@
 //! A snapshot out of a root.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -33,15 +32,11 @@ pub(super) fn make(source: &Source<'_>) -> Snapshot {
         version: VERSION,
         redacted: redact,
         generation: root.generation,
-        published: nanos(root.published.wall),
+        published: root.published.wall_nanos(),
         configuration: configuration.clone(),
         state: state(root, redact),
         record: record(root, redact),
     }
-}
-
-fn nanos(wall: Duration) -> u64 {
-    u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn key_of(root: &Root, id: PodId) -> Option<PodKey> {
@@ -67,7 +62,7 @@ fn state(root: &Root, redact: bool) -> State {
             pod: record.pod.key.clone(),
             node: nomination.node.clone(),
             is_ours: nomination.by == NominatedBy::Us,
-            since: nanos(nomination.since.wall),
+            since: nomination.since.wall_nanos(),
         })
     });
     let gangs = cluster.gangs().all();
@@ -174,7 +169,7 @@ fn past_verdict(
     redact: bool,
 ) -> PastVerdict {
     let (outcome, node, refusal) = match &verdict.outcome {
-        Outcome::Placed { node, .. } => ("Placed", Some(node.clone()), None),
+        Outcome::Placed(placement) => ("Placed", Some(root.cluster.slot(placement.node).name.clone()), None),
         Outcome::Refused(refusal) => ("Refused", None, Some(refusal)),
         Outcome::Gated(refusal) => ("Gated", None, Some(refusal)),
     };
@@ -188,9 +183,9 @@ fn past_verdict(
         node,
         cycle: verdict.cycle,
         attempts: verdict.attempts,
-        at: nanos(verdict.at.wall),
+        at: verdict.at,
         stale: verdict.changes != root.changes || has_changed,
-        decision_hash: hash_of_outcome((&pod.namespace, &pod.name), &verdict.outcome),
+        decision_hash: hash_of_outcome(&root.cluster, (&pod.namespace, &pod.name), &verdict.outcome),
         codes: codes.into_iter().map(str::to_owned).collect(),
         message: refusal.filter(|_| !redact).map_or_else(String::new, |r| r.message().to_string()),
     }

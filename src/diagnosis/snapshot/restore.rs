@@ -126,11 +126,14 @@ pub fn decide(scheduler: &mut Scheduler, snapshot: &Snapshot, pod: &PodKey) -> R
     use crate::cycle::decision::Outcome;
     let verdict = scheduler.decide_again(pod, now(snapshot))?;
     let (outcome, node, message) = match &verdict.outcome {
-        Outcome::Placed { node, .. } => ("Placed", Some(node.to_string()), format!("it goes to {node}")),
+        Outcome::Placed(placement) => {
+            let node = &scheduler.cluster().slot(placement.node).name;
+            ("Placed", Some(node.to_string()), format!("it goes to {node}"))
+        }
         Outcome::Refused(refusal) => ("Refused", None, refusal.message().to_string()),
         Outcome::Gated(refusal) => ("Gated", None, refusal.message().to_string()),
     };
-    let decision_hash = hash_of_outcome((&pod.namespace, &pod.name), &verdict.outcome);
+    let decision_hash = hash_of_outcome(scheduler.cluster(), (&pod.namespace, &pod.name), &verdict.outcome);
     Ok(Decided { outcome, node, decision_hash, message })
 }
 
