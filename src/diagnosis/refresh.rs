@@ -38,7 +38,7 @@ pub(super) fn refresh(body: &mut PodExplanation, root: &Root, (id, record): (Pod
     body.nearest = None;
     match question.decision() {
         Decision::Refuse(refusal) => {
-            let nearest = nearest(root, record, refusal);
+            let nearest = nearest(root, id, refusal);
             body.nearest = nearest.as_ref().map(group_body);
             add_refusal(body, refusal, nearest.as_ref(), "refused");
         }

@@ -3,7 +3,7 @@
 use pellucid_api::rest::{BodySchema, simulate, suggestions as bodies};
 
 use super::reads::{RootRead, number, param};
-use super::{feasibility, requirements, simulate as simulating, suggestions};
+use super::{feasibility, nearest, simulate as simulating, suggestions};
 use crate::framework::endpoint::{PathParams, Query, QueryKind};
 
 const MAX: &[Query] =
@@ -56,8 +56,7 @@ pub(super) fn suggestion_reads() -> Vec<RootRead> {
             "The nodes nearest to taking a pod, what each lacks, and the pods that would have to go",
             BodySchema::of::<bodies::Nearest>(),
             |root, params, now| {
-                let (namespace, name) = namespaced(params);
-                requirements::nearest(root, namespace, name, number(params, "k", 5).min(100), now)
+                nearest::list(root, namespaced(params), number(params, "k", 5).min(100), now)
             },
         )
         .rows("/nodes", &[("Node", "/node"), ("Distance", "/distance"), ("Fails", "/failed/0/message")])

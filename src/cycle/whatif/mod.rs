@@ -84,6 +84,14 @@ impl Aside {
         }
     }
 
+    /// Makes one in which a pod has neither a place nor a nomination: as if it had never been tried.
+    pub fn without(root: &Root, id: PodId, now: Now) -> Self {
+        let mut aside = Self::of(root, now);
+        aside.scheduler.cluster.release(id);
+        aside.scheduler.cluster.nominator_mut().end(id);
+        aside
+    }
+
     /// Returns the scheduler, for whoever looks at what came of it.
     pub fn scheduler(&self) -> &Scheduler {
         &self.scheduler
@@ -127,12 +135,6 @@ impl Aside {
             .filter_map(|id| self.scheduler.cluster.pod(id).map(|r| r.pod.key.clone()))
             .collect();
         keys.iter().filter(|key| self.ask(key)).count()
-    }
-
-    /// Takes a pod off its node, if it has one, and ends its nomination: as if it had never been tried.
-    pub fn unplace(&mut self, id: PodId) {
-        self.scheduler.cluster.release(id);
-        self.scheduler.cluster.nominator_mut().end(id);
     }
 
     /// Returns what keeps a gang from being planned.
@@ -290,7 +292,7 @@ impl Aside {
         (0..most).find(|number| self.place_number(pod, *number).is_none()).unwrap_or(most)
     }
 
-    /// Places one copy of a pod. Returns where it went.
+    /// Places one copy of a pod, a member of a gang by itself. Returns where it went.
     pub fn place_copy(&mut self, pod: &Pod) -> Option<Name> {
         self.place_number(pod, 0)
     }
@@ -302,6 +304,8 @@ impl Aside {
             key: PodKey { namespace: pod.key.namespace.clone(), name: name.into() },
             uid: format!("copy-{number}").into(),
             gang: None,
+            gang_warning: None,
+            node_name: None,
             nominated_node: None,
             gates: Box::default(),
             never_preempts: true,

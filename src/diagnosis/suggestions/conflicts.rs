@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use pellucid_api::rest::suggestions::Conflict;
 
 use crate::cycle::exhaustive::Masks;
+use crate::diagnosis::explain::with_subject;
 use crate::diagnosis::requirements::failed;
 use crate::model::NodeIdx;
 
@@ -32,15 +33,8 @@ pub(super) fn conflicts(masks: &Masks, nodes: &[NodeIdx]) -> Vec<Conflict> {
         let mut requirements: Vec<_> =
             masks.requirements(set).map(|(bit, r)| failed(r, is_static(bit))).collect();
         requirements.sort();
-        let texts: Vec<String> = requirements
-            .iter()
-            .map(|r| match &r.subject {
-                Some(subject) if !r.message.contains(subject.as_str()) => {
-                    format!("{} ({subject})", r.message)
-                }
-                _ => r.message.clone(),
-            })
-            .collect();
+        let texts: Vec<String> =
+            requirements.iter().map(|r| with_subject(r.message.clone(), r.subject.as_deref())).collect();
         let text = format!("every node fails one of: {}", texts.join("; "));
         Conflict { requirements, text }
     };

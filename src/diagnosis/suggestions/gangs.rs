@@ -42,11 +42,10 @@ pub(super) fn fixes(root: &Root, key: &GangKey, most: usize, now: Now) -> Found 
     if search.solved(&[]).is_some() {
         return Found { fits_now: true, ..Found::default() };
     }
-    let Some((id, record)) = search.stands_for() else {
+    let Some(asked) = search.stands_for().and_then(|id| ask(root, id)) else {
         let note = "No member waits for a node; see what the gang's explanation says is missing.".to_string();
         return Found { note: Some(note), ..Found::default() };
     };
-    let asked = ask(root, id, &record);
     let mut found = Found { conflicts: conflicts(&asked.masks, asked.cluster.present()), ..Found::default() };
     let mut all: BTreeMap<(u32, Vec<String>), Vec<Part>> = BTreeMap::new();
     let mut add = |parts: Vec<Part>| {
@@ -123,7 +122,7 @@ impl Search<'_> {
 
     /// Returns the member that stands for the failure: the root cause of an attempt at it now, else the first by
     /// name.
-    fn stands_for(&self) -> Option<(PodId, crate::cluster::PodRecord)> {
+    fn stands_for(&self) -> Option<PodId> {
         let aside = self.planned(&[])?;
         let verdict = aside.gang_verdict(self.key);
         let named = verdict.and_then(|verdict| match &verdict.outcome {
@@ -137,8 +136,7 @@ impl Search<'_> {
         let pending =
             gang.members.keys().copied().filter(|id| cluster.pod(*id).is_some_and(|r| r.node.is_none()));
         let first = pending.min_by_key(|id| cluster.pod(*id).map(|r| r.pod.key.clone()));
-        let id = named.and_then(|key| cluster.find_pod(&key)).or(first)?;
-        Some((id, cluster.pod(id)?.clone()))
+        named.and_then(|key| cluster.find_pod(&key)).or(first)
     }
 
     /// The members are changed, all alike.

@@ -17,7 +17,7 @@ use pellucid_api::rest::suggestions::{Fix, FixPart, Suggestions};
 pub(super) use parts::{exact, victims_on};
 
 use super::meta::of_root;
-use super::requirements::{ask, find};
+use super::requirements::asked_by_name;
 use super::root::Root;
 use crate::cycle::whatif::Target;
 use crate::framework::endpoint::ReadError;
@@ -32,7 +32,8 @@ pub(super) fn of_pod(
     most: usize,
     now: Now,
 ) -> Result<Suggestions, ReadError> {
-    let (id, record) = find(root, namespace, name)?;
+    let asked = asked_by_name(root, namespace, name)?;
+    let record = asked.record;
     let mut body = Suggestions {
         meta: of_root(root, now),
         namespace: namespace.into(),
@@ -43,7 +44,6 @@ pub(super) fn of_pod(
     if body.fits_now {
         return Ok(body);
     }
-    let asked = ask(root, id, record);
     body.conflicts = conflicts::conflicts(&asked.masks, asked.cluster.present());
     body.meta.truncated = asked.masks.truncated;
     let found = search::fixes(root, &asked, most, now);

@@ -6,7 +6,8 @@ use super::parts::{Part, Side, copy_node, relax, remove_gates};
 use crate::cluster::{Cluster, PodRecord};
 use crate::cycle::exhaustive::{Masks, Requirement, masks_of_pod_on};
 use crate::cycle::whatif::{Aside, Edit, Fate, Target};
-use crate::diagnosis::requirements::{Asked, distance};
+use crate::diagnosis::nearest::order;
+use crate::diagnosis::requirements::Asked;
 use crate::diagnosis::root::Root;
 use crate::model::{Name, NodeIdx, Now, PodKey};
 use pellucid_api::reason::ReasonCode;
@@ -176,18 +177,9 @@ impl Search<'_> {
         if self.asked.masks.pod.is_some() {
             return Vec::new();
         }
-        let mut nearest: BTreeMap<u64, (u64, &Name, NodeIdx)> = BTreeMap::new();
-        for node in self.asked.cluster.by_name() {
-            let mask = self.asked.masks.of(*node);
-            let this = (distance(self.asked, *node, mask), &self.asked.cluster.slot(*node).name, *node);
-            let known = nearest.entry(mask).or_insert(this);
-            if this < *known {
-                *known = this;
-            }
-        }
-        let mut nodes: Vec<_> = nearest.into_values().collect();
-        nodes.sort_unstable();
-        nodes.into_iter().take(MOST_NODES).map(|(.., node)| node).collect()
+        let mut known = BTreeSet::new();
+        let nearest = order(self.asked).into_iter().filter(|near| known.insert(near.mask));
+        nearest.take(MOST_NODES).map(|near| near.node).collect()
     }
 
     /// Relaxes what a node fails, until it fails nothing.
