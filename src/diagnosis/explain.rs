@@ -40,11 +40,10 @@ pub(super) fn pod(
     now: Now,
 ) -> Result<PodExplanation, ReadError> {
     let key = PodKey::new(namespace, name);
-    if let Some(object) = quarantined(root, &key) {
+    if let Some(object) = root.find_quarantined(&key) {
         return Ok(of_quarantined(root, object, now));
     }
-    let known = root.cluster.find_pod(&key).and_then(|id| Some((id, root.cluster.pod(id)?)));
-    let Some((id, record)) = known else {
+    let Some((id, record)) = root.find_pod(&key) else {
         return Err(ReadError::NotFound {
             code: "PodNotFound",
             message: format!(
@@ -97,12 +96,6 @@ fn names(root: &Root) -> String {
     let mut names: Vec<&str> = root.profiles.iter().map(|p| &*p.scheduler_name).collect();
     names.sort_unstable();
     names.join(", ")
-}
-
-fn quarantined<'r>(root: &'r Root, key: &PodKey) -> Option<&'r Quarantined> {
-    root.cluster
-        .quarantined()
-        .find(|q| q.kind == "Pod" && q.namespace == key.namespace && *q.name == *key.name)
 }
 
 fn of_quarantined(root: &Root, object: &Quarantined, now: Now) -> PodExplanation {

@@ -7,7 +7,6 @@ use pellucid_api::rest::suggestions::{
     CodeWeight, Exhaustive, FailedRequirement, MaskGroup, NodeRequirements,
 };
 
-use super::node_explain::profile_of;
 use super::root::Root;
 use crate::cluster::{Cluster, PodRecord};
 use crate::cycle::exhaustive::{Masks, Requirement, masks_of_pod};
@@ -42,7 +41,7 @@ pub(super) fn asked_by_name<'r>(root: &'r Root, namespace: &str, name: &str) -> 
 /// Asks about a pod. `None`: there is no such pod, or it is not ours to place.
 pub(super) fn ask(root: &Root, id: PodId) -> Option<Asked<'_>> {
     let record = root.cluster.pod(id)?;
-    let profile = &root.profiles[profile_of(root, record)?];
+    let (_, profile) = root.profile_of(record)?;
     let mut cluster = without_place(&root.cluster, id);
     let masks = masks_of_pod(&mut cluster, profile, id, &record.pod.spec);
     Some(Asked { id, record, profile, cluster, masks })

@@ -51,8 +51,7 @@ fn is_member(root: &Root, key: &PodKey) -> bool {
 
 /// Says why a pod waits.
 fn why(root: &Root, key: &PodKey) -> String {
-    let object = root.cluster.quarantined().find(|q| q.namespace == key.namespace && q.name == key.name);
-    if let Some(object) = object {
+    if let Some(object) = root.find_quarantined(key) {
         return format!("Quarantined: {}.", crate::cycle::quarantine_message(object));
     }
     let known =
