@@ -28,8 +28,7 @@ pub(super) fn suggestion_reads() -> Vec<RootRead> {
             "What would make a pod fit: minimal conflicts, and changes that were tried out",
             BodySchema::of::<bodies::Suggestions>(),
             |root, params, now| {
-                let (namespace, name) = namespaced(params);
-                suggestions::of_pod(root, namespace, name, number(params, "max", 5).min(20), now)
+                suggestions::of_pod(root, namespaced(params), number(params, "max", 5).min(20), now)
             },
         )
         .rows("/fixes", FIXES)
@@ -42,8 +41,7 @@ pub(super) fn suggestion_reads() -> Vec<RootRead> {
             "What would give a gang its quorum: changes that were tried out for the whole group",
             BodySchema::of::<bodies::Suggestions>(),
             |root, params, now| {
-                let (namespace, name) = namespaced(params);
-                suggestions::of_gang(root, namespace, name, number(params, "max", 5).min(20), now)
+                suggestions::of_gang(root, namespaced(params), number(params, "max", 5).min(20), now)
             },
         )
         .rows("/fixes", FIXES)

@@ -184,15 +184,27 @@ impl Aside {
         }
     }
 
-    /// A gang is planned whole: the members of the group of whoever was asked for are asked for too.
-    fn complete_gangs(&mut self) {
+    /// Returns how many pods are going to be planned: those that were asked for, and the rest of their gangs.
+    pub fn planned_pods(&self) -> usize {
+        let cluster = &self.scheduler.cluster;
+        let members =
+            self.groups().into_iter().filter_map(|key| edit::members(cluster, &Target::Gang(key)).ok());
+        let keys = members.flatten().filter_map(|id| cluster.pod(id).map(|record| &record.pod.key));
+        keys.chain(&self.asked).collect::<BTreeSet<_>>().len()
+    }
+
+    /// Returns the gangs of whoever was asked for, and those that are planned with them.
+    fn groups(&self) -> BTreeSet<GangKey> {
         let cluster = &self.scheduler.cluster;
         let record = |key: &PodKey| cluster.pod(cluster.find_pod(key)?).filter(|r| r.node.is_none());
         let gangs: BTreeSet<GangKey> =
             self.asked.iter().filter_map(|key| record(key)?.pod.member_of().cloned()).collect();
-        let groups: BTreeSet<GangKey> =
-            gangs.iter().flat_map(|key| self.scheduler.cluster.gangs().group_of(key)).collect();
-        for key in groups {
+        gangs.iter().flat_map(|key| cluster.gangs().group_of(key)).collect()
+    }
+
+    /// A gang is planned whole: the members of the group of whoever was asked for are asked for too.
+    fn complete_gangs(&mut self) {
+        for key in self.groups() {
             self.ask_gang(&key);
         }
         self.scheduler.review_gangs(self.now);

@@ -32,6 +32,8 @@ pub(super) struct Candidate {
 pub(super) struct Found {
     pub(super) fits_now: bool,
     pub(super) fixes: Vec<Candidate>,
+    /// There were more changes to try than plans to try them with.
+    pub(super) truncated: bool,
 }
 
 /// Searches, the easiest changes first.
@@ -40,13 +42,17 @@ pub(super) fn fixes(root: &Root, asked: &Asked<'_>, most: usize, now: Now) -> Fo
     if search.place(&[]).is_some() {
         return Found { fits_now: true, ..Found::default() };
     }
-    let mut found: Vec<Candidate> = Vec::new();
+    let (mut found, mut truncated): (Vec<Candidate>, bool) = (Vec::new(), false);
     for parts in search.candidates() {
-        if found.len() >= most || search.plans >= MOST_PLANS {
+        if found.len() >= most {
             break;
         }
         if found.iter().any(|known| is_no_better(&parts, &known.parts)) {
             continue;
+        }
+        if search.plans >= MOST_PLANS {
+            truncated = true;
+            break;
         }
         let Some((parts, node)) = search.shrunk(parts) else { continue };
         if found.iter().any(|known| is_no_better(&parts, &known.parts)) {
@@ -55,7 +61,7 @@ pub(super) fn fixes(root: &Root, asked: &Asked<'_>, most: usize, now: Now) -> Fo
         found.push(Candidate { parts, node: Some(node), slots: None });
     }
     found.sort_by_cached_key(|fix| (cost(&fix.parts), edits_of(&fix.parts)));
-    Found { fits_now: false, fixes: found }
+    Found { fits_now: false, fixes: found, truncated }
 }
 
 /// Whether a change does all kinds of things that a known one does, and more or the same: somebody who reads the
