@@ -18,6 +18,8 @@ mod running;
 mod ask;
 #[path = "views/contrast.rs"]
 mod contrast;
+#[path = "views/nearest.rs"]
+mod nearest;
 #[path = "views/node_side.rs"]
 mod node_side;
 #[path = "views/over_http.rs"]

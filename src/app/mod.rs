@@ -29,3 +29,5 @@ mod simulate;
 pub mod snapshot;
 pub mod telemetry;
 pub mod traces;
+mod what_if;
+mod what_if_names;

@@ -6,6 +6,7 @@
 use pellucid_api::reason::ReasonCode;
 
 use super::chain::{PluginTally, places, prepare};
+use super::nominations::nominees;
 use super::rows::Subject;
 use crate::cluster::{Cluster, Stage};
 use crate::framework::cause::{CauseId, Causes};
@@ -15,7 +16,7 @@ use crate::framework::{Cause, Code, Reason, View};
 use crate::model::collections::FxHashMap;
 use crate::model::taint::{TaintEffect, tolerated};
 use crate::model::time::NoProbe;
-use crate::model::{NodeIdx, PodId, PodSpec};
+use crate::model::{GangKey, NodeIdx, PodId, PodSpec};
 
 /// Requirements told apart. More are lumped into the last.
 const MAX_BITS: usize = 64;
@@ -40,6 +41,8 @@ pub struct Masks {
     pub fixed: Vec<u64>,
     /// Why the pod is refused as a whole; then no node was asked.
     pub pod: Option<Cause>,
+    /// The pods whose room on a node counts against the pod although they are not there yet.
+    pub promised: FxHashMap<NodeIdx, Vec<PodId>>,
     /// There were more requirements than bits: the last bit stands for several.
     pub truncated: bool,
     bits: FxHashMap<Requirement, usize>,
@@ -61,6 +64,18 @@ impl Masks {
         self.requirements.iter().enumerate().filter(move |(bit, _)| mask & (1 << bit) != 0)
     }
 
+    /// Adds what a node fails when those come to whom its room is promised. They may yet not: none of it is fixed.
+    fn add_promised(&mut self, node: NodeIdx, with: &Self) {
+        let of_pod = with.pod.iter().flat_map(|cause| {
+            cause.reasons.iter().map(|r| Requirement { plugin: cause.plugin, reason: r.clone() })
+        });
+        let of_node = with.requirements(with.of(node)).map(|(_, requirement)| requirement.clone());
+        for requirement in of_pod.chain(of_node) {
+            let bit = self.bit(requirement);
+            self.failed[node.index()] |= bit;
+        }
+    }
+
     fn bit(&mut self, requirement: Requirement) -> u64 {
         if let Some(bit) = self.bits.get(&requirement) {
             return 1 << bit;
@@ -76,13 +91,8 @@ impl Masks {
     }
 }
 
-/// Asks all filters about all nodes, as the state is.
-pub fn masks(of: &Subject<'_>) -> Masks {
-    masks_on(of, of.view.nodes())
-}
-
 /// Asks all filters about some nodes.
-pub fn masks_on(of: &Subject<'_>, asked: &[NodeIdx]) -> Masks {
+fn masks_on(of: &Subject<'_>, asked: &[NodeIdx]) -> Masks {
     let mut tally = vec![PluginTally::default(); of.profile.plugins.len()];
     let prepared = prepare(&places(of.profile, |_| true), of.profile, of.view, of.spec, &mut tally);
     let n = of.view.cluster().n_slots();
@@ -143,8 +153,8 @@ fn taint_bits(masks: &mut Masks, of: &Subject<'_>, node: NodeIdx, cause: &Cause)
     })
 }
 
-/// Asks all filters about all nodes for a pod of the state, both with and without the pods of equal or higher
-/// priority that are nominated to nodes, as a decision does. `cluster` is a copy that may be changed.
+/// Asks all filters about all nodes for a pod of the state, both with and without the pods that are nominated to a node
+/// and count against it, as a decision does. `cluster` is a copy that may be changed.
 pub fn masks_of_pod(cluster: &mut Cluster, profile: &Profile, id: PodId, spec: &PodSpec) -> Masks {
     let all = cluster.present().to_vec();
     masks_of_pod_on(cluster, profile, (id, spec), &all)
@@ -157,45 +167,35 @@ pub fn masks_of_pod_on(
     (id, spec): (PodId, &PodSpec),
     nodes: &[NodeIdx],
 ) -> Masks {
-    let subject = |cluster: &Cluster| {
+    let ask = |cluster: &Cluster, nodes: &[NodeIdx]| {
         masks_on(&Subject { profile, view: View::new(cluster), spec, probe: &NoProbe }, nodes)
     };
-    let mut masks = subject(cluster);
-    let promised = promised(cluster, id);
-    if promised.is_empty() || masks.pod.is_some() {
+    let mut masks = ask(cluster, nodes);
+    if masks.pod.is_some() {
         return masks;
     }
-    let with = cluster.probe(|cluster| {
-        for (pod, node) in &promised {
-            cluster.place(*pod, *node, Stage::Reserved);
-        }
-        subject(cluster)
-    });
-    for (node, failed) in with.failed.iter().enumerate() {
-        for (_, requirement) in with.requirements(*failed) {
-            // What is promised to others may yet be free.
-            let bit = masks.bit(requirement.clone());
-            masks.failed[node] |= bit;
-        }
+    for (node, pods) in promised(cluster, id, nodes) {
+        let with = cluster.probe(|cluster| {
+            for pod in &pods {
+                cluster.place(*pod, node, Stage::Reserved);
+            }
+            ask(cluster, &[node])
+        });
+        masks.add_promised(node, &with);
+        masks.promised.insert(node, pods);
     }
     masks
 }
 
-/// Returns the pods whose room counts against a pod although they are not placed, with their nodes.
-fn promised(cluster: &Cluster, id: PodId) -> Vec<(PodId, NodeIdx)> {
+/// Returns, of some nodes, those with pods that are nominated to them and count against a pod. What is promised to the
+/// rest of its gang does not: it is planned beside them.
+fn promised(cluster: &Cluster, id: PodId, nodes: &[NodeIdx]) -> Vec<(NodeIdx, Vec<PodId>)> {
     let Some(record) = cluster.pod(id) else { return Vec::new() };
-    let gang = record.pod.member_of();
-    let counts = |other: &PodId| {
-        *other != id
-            && cluster.pod(*other).is_some_and(|r| {
-                let is_sibling = gang.is_some() && r.pod.member_of() == gang;
-                r.node.is_none() && r.pod.priority >= record.pod.priority && !is_sibling
-            })
-    };
-    let nominations = cluster.nominator().nodes();
-    let on = nominations.filter_map(|(name, pods)| {
-        let node = cluster.find_node(name).filter(|node| cluster.node(*node).is_some())?;
-        Some(pods.iter().copied().filter(counts).map(move |pod| (pod, node)).collect::<Vec<_>>())
+    let gang: Vec<GangKey> = record.pod.member_of().cloned().into_iter().collect();
+    let all = cluster.nominator().nodes().filter_map(|(name, _)| {
+        let node = cluster.find_node(name).filter(|node| nodes.contains(node))?;
+        let pods = nominees(cluster, (id, &record.pod), &gang, node);
+        (!pods.is_empty()).then(|| (node, pods.to_vec()))
     });
-    on.flatten().collect()
+    all.collect()
 }

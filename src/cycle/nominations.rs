@@ -74,24 +74,6 @@ impl<'a> Asker<'a> {
         Self { who, cluster, tally, scratch: OneNode::default() }
     }
 
-    /// Returns the pods that are nominated to a node and count against this one.
-    fn nominees(&self, node: NodeIdx) -> SmallVec<[PodId; 2]> {
-        let nominator = self.cluster.nominator();
-        if nominator.is_empty() {
-            return SmallVec::new();
-        }
-        let group = self.who.how.group();
-        let is_sibling = |pod: &Pod| pod.gang.as_ref().is_some_and(|mark| group.contains(&mark.gang));
-        let counts = |id: &&PodId| {
-            let record = self.cluster.pod(**id);
-            **id != self.who.id
-                && record.is_some_and(|r| {
-                    r.node.is_none() && r.pod.priority >= self.who.pod.priority && !is_sibling(&r.pod)
-                })
-        };
-        nominator.on(&self.cluster.slot(node).name).iter().filter(counts).copied().collect()
-    }
-
     /// The second pass: returns why the pod cannot have the node as it is.
     fn without_nominees(&mut self, asked: &Asked<'_>, node: NodeIdx) -> Option<Cause> {
         let view = View::new(self.cluster);
@@ -101,7 +83,8 @@ impl<'a> Asker<'a> {
 
     /// The first pass: the same with the nominees on the node. `None`: there are none.
     fn with_nominees(&mut self, asked: &Asked<'_>, node: NodeIdx) -> Option<Option<Cause>> {
-        let nominees = self.nominees(node);
+        let Who { id, pod, how, .. } = self.who;
+        let nominees = nominees(self.cluster, (id, pod), how.group(), node);
         if nominees.is_empty() {
             return None;
         }
@@ -156,6 +139,28 @@ impl<'a> Asker<'a> {
             }
         }
     }
+}
+
+/// Returns the pods that are nominated to a node and count against a pod: those of equal or higher priority that are
+/// not placed, but for the gangs that are planned together with it.
+pub(super) fn nominees(
+    cluster: &Cluster,
+    (id, pod): (PodId, &Pod),
+    group: &[GangKey],
+    node: NodeIdx,
+) -> SmallVec<[PodId; 2]> {
+    let nominator = cluster.nominator();
+    if nominator.is_empty() {
+        return SmallVec::new();
+    }
+    let is_sibling = |other: &Pod| other.gang.as_ref().is_some_and(|mark| group.contains(&mark.gang));
+    let counts = |other: &&PodId| {
+        let record = cluster.pod(**other);
+        **other != id
+            && record
+                .is_some_and(|r| r.node.is_none() && r.pod.priority >= pod.priority && !is_sibling(&r.pod))
+    };
+    nominator.on(&cluster.slot(node).name).iter().filter(counts).copied().collect()
 }
 
 impl Scheduler {

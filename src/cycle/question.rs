@@ -11,7 +11,6 @@ use super::inputs::gated;
 use super::nominations::{Asker, How, Who};
 use super::rows::{Rows, Subject};
 use super::search::Scored;
-use crate::cluster::state::Trial;
 use crate::cluster::{Cluster, ShapeId};
 use crate::framework::profile::Profile;
 use crate::framework::{Cause, View};
@@ -60,22 +59,25 @@ pub struct Question<'a> {
     rows: Rows,
     tally: Vec<PluginTally>,
     decision: Decision,
-    /// Keeps a slot alive that the pod left as the last one. The copy is dropped, not undone.
-    _left: Option<Trial>,
+}
+
+/// Returns a copy of a state in which a pod has no place: how every pod is asked about that has one.
+pub fn without_place(state: &Cluster, id: PodId) -> Cluster {
+    let mut cluster = state.fork();
+    if cluster.pod(id).is_some_and(|record| record.node.is_some()) {
+        // The copy is dropped and not undone. While the trial is open, a slot stays that the pod leaves as the last one.
+        let _ = cluster.begin_trial();
+        cluster.release(id);
+    }
+    cluster
 }
 
 impl<'a> Question<'a> {
     /// Asks. A pod that has a place is taken off it first. `None`: there is no such pod. With
     /// `percentageOfNodesToScore` the search starts at the first node, because where a cycle's would is not published.
     pub fn ask(state: &Cluster, profile: &'a Profile, id: PodId) -> Option<Self> {
-        let record = state.pod(id)?;
-        let (pod, is_placed) = (record.pod.clone(), record.node.is_some());
-        let mut cluster = state.fork();
-        let left = is_placed.then(|| {
-            let trial = cluster.begin_trial();
-            cluster.release(id);
-            trial
-        });
+        let pod = state.pod(id)?.pod.clone();
+        let mut cluster = without_place(state, id);
         let mut rows = Rows::default();
         let mut tally = vec![PluginTally::default(); profile.plugins.len()];
         {
@@ -94,7 +96,7 @@ impl<'a> Question<'a> {
             Some(node) => Decision::Place(Placement::nominated(node, of.view.nodes().len())),
             None => rows.decide(&of, &mut 0, &mut tally),
         };
-        Some(Self { cluster, profile, pod, rows, tally, decision, _left: left })
+        Some(Self { cluster, profile, pod, rows, tally, decision })
     }
 
     /// Returns what a cycle would decide.

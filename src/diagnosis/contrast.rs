@@ -9,7 +9,7 @@ use pellucid_api::rest::contrast::{Contrast, NodeRefusal, PluginGap, ScorePair, 
 
 use super::explain::TIE_RULE;
 use super::meta::{of_root, rfc3339};
-use super::node_explain::{cause_of, find_node, profile_of};
+use super::node_explain::{cause_of, find_node};
 use super::root::Root;
 use crate::cluster::PodRecord;
 use crate::cycle::Placement;
@@ -41,8 +41,7 @@ pub(super) fn placement(
     now: Now,
 ) -> Result<Contrast, ReadError> {
     let key = PodKey::new(namespace, name);
-    let found = root.cluster.find_pod(&key).and_then(|id| Some((id, root.cluster.pod(id)?)));
-    let Some((id, record)) = found else {
+    let Some((id, record)) = root.find_pod(&key) else {
         let message = format!("pod {key} is not known: it does not exist, has ended, or cannot be read");
         return Err(ReadError::NotFound { code: "PodNotFound", message });
     };
@@ -59,8 +58,9 @@ pub(super) fn contrast(
 ) -> Result<Contrast, ReadError> {
     let versus = versus.map(|name| find_node(root, name)).transpose()?;
     let bad = |code, message| ReadError::BadRequest { code, message };
-    let profile = profile_of(root, record).map(|at| &*root.profiles[at]);
-    let question = profile.and_then(|profile| Some((profile, Question::ask(&root.cluster, profile, id)?)));
+    let profile = root.profile_of(record);
+    let question =
+        profile.and_then(|(_, profile)| Some((profile, Question::ask(&root.cluster, profile, id)?)));
     let Some((profile, mut question)) = question else {
         let message =
             format!("pod {} is of scheduler {}, not of ours", record.pod.key, record.pod.scheduler_name);

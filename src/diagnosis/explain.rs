@@ -14,7 +14,7 @@ use crate::cycle::Refusal;
 use crate::cycle::decision::{Group, GroupMeasure, Outcome};
 use crate::framework::bodies;
 use crate::framework::endpoint::ReadError;
-use crate::framework::{Code, Reason};
+use crate::framework::{Cause, Code, Reason};
 use crate::model::quantity::format_amount;
 use crate::model::{Name, Now, PodKey};
 use crate::queue::{QueueStage, Unit};
@@ -40,11 +40,10 @@ pub(super) fn pod(
     now: Now,
 ) -> Result<PodExplanation, ReadError> {
     let key = PodKey::new(namespace, name);
-    if let Some(object) = quarantined(root, &key) {
+    if let Some(object) = root.find_quarantined(&key) {
         return Ok(of_quarantined(root, object, now));
     }
-    let known = root.cluster.find_pod(&key).and_then(|id| Some((id, root.cluster.pod(id)?)));
-    let Some((id, record)) = known else {
+    let Some((id, record)) = root.find_pod(&key) else {
         return Err(ReadError::NotFound {
             code: "PodNotFound",
             message: format!(
@@ -73,7 +72,7 @@ pub(super) fn pod(
     }
     match verdict.map(|v| &v.outcome) {
         Some(Outcome::Refused(refusal)) if record.node.is_none() => {
-            let nearest = nearest(root, record, refusal);
+            let nearest = nearest(root, id, refusal);
             body.nearest = nearest.as_ref().map(group_body);
             add_refusal(&mut body, refusal, nearest.as_ref(), "refused");
         }
@@ -97,12 +96,6 @@ fn names(root: &Root) -> String {
     let mut names: Vec<&str> = root.profiles.iter().map(|p| &*p.scheduler_name).collect();
     names.sort_unstable();
     names.join(", ")
-}
-
-fn quarantined<'r>(root: &'r Root, key: &PodKey) -> Option<&'r Quarantined> {
-    root.cluster
-        .quarantined()
-        .find(|q| q.kind == "Pod" && q.namespace == key.namespace && *q.name == *key.name)
 }
 
 fn of_quarantined(root: &Root, object: &Quarantined, now: Now) -> PodExplanation {
@@ -154,38 +147,69 @@ pub(super) fn add_refusal(
     body.summary = summary(refusal, nearest);
 }
 
-/// Says in a sentence what keeps a pod pending: what the nearest nodes lack, and how to mend it.
+/// Says in a sentence what keeps a pod pending: what the nearest nodes fail, or what all do, and how to mend it.
 pub(crate) fn summary(refusal: &Refusal, nearest: Option<&Group>) -> String {
     if let Some(cause) = &refusal.pod_cause {
-        let remedy = cause.reasons.first().map_or("", |r| r.code.entry().remedy);
-        return format!("Not placed: {}. {remedy}", cause.message());
+        return format!("Not placed: {}. {}", described(cause), remedies(cause));
     }
-    let Some(group) = nearest.or(refusal.groups.first()) else {
-        return "Not placed: the cluster has no nodes.".into();
-    };
+    let total = refusal.total_nodes;
+    match (&*refusal.groups, nearest) {
+        ([], _) => "Not placed: the cluster has no nodes.".into(),
+        ([group], _) => format!("None of {total} nodes fits: {}", of_group(group)),
+        (groups, Some(nearest)) => {
+            let nodes = match (nearest.examples.first(), nearest.count) {
+                (Some(name), 1) => format!("Nearest is {name}"),
+                (Some(name), count) => format!("Nearest are {count} nodes, such as {name}"),
+                (None, count) => format!("Nearest are {count} nodes"),
+            };
+            let causes = groups.len();
+            format!("None of {total} nodes fits, for {causes} causes. {nodes}: {}", of_group(nearest))
+        }
+        ([first, others @ ..], None) => {
+            let rest = match others.len() {
+                1 => "one other cause".to_string(),
+                n => format!("{n} other causes"),
+            };
+            let (count, group) = (first.count, of_group(first));
+            format!("None of {total} nodes fits. {count} of them: {group} The rest have {rest}.")
+        }
+    }
+}
+
+/// Says what the nodes of a group fail, with amounts, and what would mend it.
+fn of_group(group: &Group) -> String {
     let lacking = |m: &GroupMeasure| {
         format!("{}: {}", m.resource, shortfall_text(&m.resource, m.requested, m.available, &m.best_node))
     };
     let lacking: Vec<String> = group.measures.iter().map(lacking).collect();
     let lacking = if lacking.is_empty() { String::new() } else { format!(" ({})", lacking.join("; ")) };
-    let remedy = group.cause.reasons.first().map_or("", |r| r.code.entry().remedy);
-    let others = match refusal.groups.len() - 1 {
-        0 => String::new(),
-        1 => " The rest have one other cause.".into(),
-        n => format!(" The rest have {n} other causes."),
-    };
-    let (count, total, cause) = (group.count, refusal.total_nodes, group.cause.message());
-    let nodes = match (group.examples.first(), count) {
-        (Some(name), 1) => format!("Nearest is {name}"),
-        (Some(name), _) => format!("Nearest are {count} nodes, such as {name}"),
-        (None, _) => format!("Nearest are {count} nodes"),
-    };
-    match nearest {
-        Some(_) if refusal.groups.len() > 1 => {
-            format!("None of {total} nodes fits. {nodes}: {cause}{lacking}.{others} {remedy}")
-        }
-        _ => format!("None of {total} nodes fits: {cause}{lacking}.{others} {remedy}"),
+    format!("{}{lacking}. {}", described(&group.cause), remedies(&group.cause))
+}
+
+fn described(cause: &Cause) -> String {
+    let texts: Vec<String> =
+        cause.reasons.iter().map(|r| with_subject(r.message(), r.subject.as_deref())).collect();
+    texts.join(", ")
+}
+
+/// Returns a message with what it is about, where it does not say that itself.
+pub(super) fn with_subject(message: String, subject: Option<&str>) -> String {
+    match subject {
+        Some(subject) if !message.contains(subject) => format!("{message} ({subject})"),
+        _ => message,
     }
+}
+
+/// Returns what mends each of the reasons.
+fn remedies(cause: &Cause) -> String {
+    let mut all: Vec<&str> = Vec::new();
+    for reason in &cause.reasons {
+        let remedy = reason.code.entry().remedy;
+        if !all.contains(&remedy) {
+            all.push(remedy);
+        }
+    }
+    all.join(" ")
 }
 
 fn add_place(body: &mut PodExplanation, root: &Root, record: &PodRecord, outcome: Option<&Outcome>) {

@@ -4,7 +4,7 @@
 use pellucid_api::rest::suggestions::{Feasibility, FeasibilityVerdict, LargestNow};
 
 use super::meta::of_root;
-use super::requirements::{Asked, ask, find, missing};
+use super::requirements::{Asked, asked_by_name, missing};
 use super::root::Root;
 use super::suggestions::exact;
 use crate::cycle::exhaustive::Requirement;
@@ -24,30 +24,15 @@ pub(super) fn of_pod(
     copies: usize,
     now: Now,
 ) -> Result<Feasibility, ReadError> {
-    let (id, record) = find(root, namespace, name)?;
+    let asked = asked_by_name(root, namespace, name)?;
+    let (id, pod) = (asked.id, &asked.record.pod);
     let bound = copies.clamp(1, MOST_COPIES);
-    let aside = |is_empty: bool| {
-        let mut aside = Aside::of(root, now);
-        if is_empty {
-            aside.empty_nodes();
-        }
-        aside.unplace(id);
-        aside
-    };
-    let pod = single(&record.pod);
-    let max_copies_now = aside(false).fill(&pod, bound);
-    let max_copies_empty = aside(true).fill(&pod, bound);
+    let max_copies_now = Aside::without(root, id, now).fill(pod, bound);
+    let mut empty = Aside::without(root, id, now);
+    empty.empty_nodes();
+    let max_copies_empty = empty.fill(pod, bound);
     let (now_fits, empty_cluster) = (max_copies_now > 0, max_copies_empty > 0);
-    let after_preemption = !now_fits && {
-        let mut aside = Aside::of(root, now);
-        if record.node.is_some() {
-            aside.unplace(id);
-        }
-        aside.ask(&record.pod.key);
-        aside.plan(true);
-        aside.is_placed(&record.pod.key)
-    };
-    let asked = ask(root, id, record);
+    let after_preemption = !now_fits && preempts(root, &asked, now);
     let largest_now = if now_fits { None } else { largest(root, &asked, now) };
     let mut meta = of_root(root, now);
     meta.truncated = max_copies_now == bound || max_copies_empty == bound;
@@ -66,16 +51,14 @@ pub(super) fn of_pod(
     })
 }
 
-/// Returns a copy of the state in which the pod has no place.
-pub(super) fn free_of(root: &Root, asked: &Asked<'_>, now: Now) -> Aside {
-    let mut aside = Aside::of(root, now);
-    aside.unplace(asked.id);
-    aside
-}
-
-/// A gang member is looked at alone.
-pub(super) fn single(pod: &Pod) -> Pod {
-    Pod { gang: None, gang_warning: None, node_name: None, ..pod.clone() }
+/// Whether the pod has a place once those are gone that it may evict. One that waits keeps its nomination.
+fn preempts(root: &Root, asked: &Asked<'_>, now: Now) -> bool {
+    let is_placed = asked.record.node.is_some();
+    let mut aside = if is_placed { Aside::without(root, asked.id, now) } else { Aside::of(root, now) };
+    let key = &asked.record.pod.key;
+    aside.ask(key);
+    aside.plan(true);
+    aside.is_placed(key)
 }
 
 fn verdict(now: bool, preempts: bool, empty: bool, asked: &Asked<'_>) -> FeasibilityVerdict {
@@ -126,10 +109,10 @@ fn largest(root: &Root, asked: &Asked<'_>, now: Now) -> Option<LargestNow> {
     let best = nodes.filter_map(cut).reduce(|best, other| if other.0 > best.0 { other } else { best });
     let (part, cuts) = best?;
     let of = Target::Pod(asked.record.pod.key.clone());
-    let shrunk = cuts.into_iter().fold(single(&asked.record.pod), |pod, (resource, amount)| {
+    let shrunk = cuts.into_iter().fold(Pod::clone(&asked.record.pod), |pod, (resource, amount)| {
         Edit::SetRequest { of: of.clone(), resource, amount }.changed(&pod)
     });
-    let node = free_of(root, asked, now).place_copy(&shrunk)?;
+    let node = Aside::without(root, asked.id, now).place_copy(&shrunk)?;
     let mut requests: std::collections::BTreeMap<String, String> = shrunk
         .spec
         .requests

@@ -1,67 +1,189 @@
-//! The nodes nearest to taking a pod, as the state is now: those whose refusals are easiest to mend.
+//! How far each node is from taking a pod: one distance and one order, for all that is said to be nearest.
 //!
-//! A cycle stops at the first plugin that refuses a node, so its largest node group is often the least
-//! telling one. Here every plugin is asked about every node of a published root.
+//! Every plugin is asked about every node of a published root, as the nodes are now and with the room that is promised to
+//! others, because a cycle stops at the first plugin that refuses a node and then the largest node group is often the
+//! least telling one. `nearest` of an explanation, the sentence of its summary, the read `/nearest` and the search for
+//! fixes take the nodes from here.
+//!
+//! The distance of a node adds up, over all that it fails: 1 for what removing pods can mend and 2 for what they cannot,
+//! 10 for being a node that the pod does not ask for, and the part of the request that is missing of a resource. Nodes at
+//! one distance: those where removing pods helps come first, those that fail the same stand together, then by name.
 
-use crate::cluster::PodRecord;
-use crate::cycle::Refusal;
-use crate::cycle::decision::Group;
-use crate::cycle::exhaustive::{Masks, masks};
-use crate::cycle::rows::Subject;
-use crate::framework::View;
-use crate::model::NodeIdx;
-use crate::model::time::NoProbe;
 use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::explain::Shortfall;
+use pellucid_api::rest::suggestions::{NearNode, Nearest};
 
-use super::node_explain::profile_of;
+use super::explain::shortfall;
+use super::meta::of_root;
+use super::requirements::{Asked, all_failed, ask, asked_by_name, missing};
 use super::root::Root;
+use super::suggestions::victims_on;
+use crate::cycle::Refusal;
+use crate::cycle::decision::{Group, GroupMeasure};
+use crate::cycle::exhaustive::Requirement;
+use crate::cycle::whatif::{Aside, Edit};
+use crate::framework::endpoint::ReadError;
+use crate::framework::{Cause, Code, bodies};
+use crate::model::collections::FxHashMap;
+use crate::model::{Name, NodeIdx, Now, PodId};
 
-/// Finds them, as the part of a node group that they are. `None` when the pod was refused as a whole, or the state has moved on so far that no node of
-/// the refusal's groups is among them.
-pub(crate) fn nearest(root: &Root, record: &PodRecord, refusal: &Refusal) -> Option<Group> {
-    let profile = &root.profiles[profile_of(root, record)?];
-    let view = View::new(&root.cluster);
-    let of = Subject { profile, view, spec: &record.pod.spec, probe: &NoProbe };
-    let masks = masks(&of);
-    if masks.pod.is_some() {
-        return None;
-    }
-    let mut distance = vec![0; masks.failed.len()];
-    for node in view.nodes() {
-        distance[node.index()] = far(&masks, *node);
-    }
-    let refused = root.cluster.by_name().iter().filter(|n| distance[n.index()] > 0);
-    let least = refused.clone().map(|n| distance[n.index()]).min()?;
-    let mut rows = crate::cycle::Rows::default();
-    let mut tally = vec![Default::default(); profile.plugins.len()];
-    rows.sync(&of, false, &mut tally);
-    rows.begin_attempt(&of, &mut tally);
-    let mut best: Option<Group> = None;
-    for group in refusal.groups.iter() {
-        let of_group =
-            refused.clone().filter(|n| distance[n.index()] == least && rows.cause(**n) == Some(&group.cause));
-        let names: Vec<_> = of_group.map(|n| view.name(*n).clone()).collect();
-        if names.len() > best.as_ref().map_or(0, |b| b.count) {
-            let examples = names.iter().take(3).cloned().collect();
-            best = Some(Group { count: names.len(), examples, ..group.clone() });
-        }
-    }
-    best
+/// A node that does not take a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Near {
+    pub(super) node: NodeIdx,
+    /// What it fails.
+    pub(super) mask: u64,
+    /// What of it removing pods cannot mend.
+    fixed: u64,
+    /// In thousandths.
+    distance: u64,
 }
 
-/// How far a node is from taking the pod: the weights of all it fails, added up.
-fn far(masks: &Masks, node: NodeIdx) -> u32 {
-    masks.requirements(masks.of(node)).map(|(_, requirement)| weight(requirement.reason.code)).sum()
+impl Near {
+    fn of(asked: &Asked<'_>, node: NodeIdx) -> Self {
+        let (mask, fixed) = (asked.masks.of(node), asked.masks.fixed_of(node));
+        let far = |(bit, requirement): (usize, &Requirement)| {
+            weight(requirement.reason.code, fixed & (1 << bit) != 0) + missing_part(asked, node, requirement)
+        };
+        Self { node, mask, fixed, distance: asked.masks.requirements(mask).map(far).sum() }
+    }
+
+    /// Returns what nodes share that are equally far for the same things.
+    fn kind(&self) -> (u64, u64, u64) {
+        (self.distance, self.mask, self.fixed)
+    }
 }
 
-/// How far a refusal is from being mended, by what it says: a node the pod does not ask for is further away
-/// than one kept for others, and that further than one that is merely full or closed.
-fn weight(code: ReasonCode) -> u32 {
+/// How far one failed requirement is from being met, in thousandths.
+fn weight(code: ReasonCode, is_fixed: bool) -> u64 {
     match code {
         ReasonCode::NodeAffinityMismatch
         | ReasonCode::NodeNameMismatch
-        | ReasonCode::AddedAffinityMismatch => 100,
-        ReasonCode::UntoleratedTaint => 10,
-        _ => 1,
+        | ReasonCode::AddedAffinityMismatch => 10_000,
+        _ if is_fixed => 2_000,
+        _ => 1_000,
     }
+}
+
+/// Returns the part of a request that a node lacks, in thousandths.
+fn missing_part(asked: &Asked<'_>, node: NodeIdx, requirement: &Requirement) -> u64 {
+    missing(asked, node, requirement).map_or(0, |(requested, available)| {
+        let lacking = (i128::from(requested) - i128::from(available)).max(0) * 1000;
+        u64::try_from(lacking / i128::from(requested.max(1))).unwrap_or(u64::MAX / 256)
+    })
+}
+
+/// Returns the nodes that do not take a pod, the nearest first.
+pub(super) fn order(asked: &Asked<'_>) -> Vec<Near> {
+    let refusing = asked.cluster.by_name().iter().filter(|node| asked.masks.of(**node) != 0);
+    let mut all: Vec<Near> = refusing.map(|node| Near::of(asked, *node)).collect();
+    // Both sorts are stable: among equals the names stay in order.
+    all.sort_by_key(|near| (near.distance, near.fixed != 0));
+    let mut first: FxHashMap<_, usize> = FxHashMap::default();
+    for (at, near) in all.iter().enumerate() {
+        first.entry(near.kind()).or_insert(at);
+    }
+    all.sort_by_key(|near| first[&near.kind()]);
+    all
+}
+
+/// Returns the nodes at the very beginning of the order that are equally far for the same things, with all that they
+/// fail, for the explanation of a refusal. `None` when the pod was refused as a whole, or is now, or every node takes it.
+pub(crate) fn nearest(root: &Root, id: PodId, refusal: &Refusal) -> Option<Group> {
+    if refusal.pod_cause.is_some() {
+        return None;
+    }
+    let asked = ask(root, id)?;
+    if asked.masks.pod.is_some() {
+        return None;
+    }
+    group(&asked, &order(&asked))
+}
+
+fn group(asked: &Asked<'_>, order: &[Near]) -> Option<Group> {
+    let first = order.first()?;
+    let same: Vec<NodeIdx> =
+        order.iter().take_while(|near| near.kind() == first.kind()).map(|near| near.node).collect();
+    let mut failed: Vec<&Requirement> = asked.masks.requirements(first.mask).map(|(_, r)| r).collect();
+    // As a cycle comes to them.
+    let place = |plugin: &str| asked.profile.filter.iter().position(|e| e.plugin.name() == plugin);
+    failed.sort_by(|a, b| (place(a.plugin), &a.reason).cmp(&(place(b.plugin), &b.reason)));
+    let measure = |requirement: &&Requirement| {
+        let of = |node: &NodeIdx| missing(asked, *node, requirement).map(|amounts| (amounts, *node));
+        let ((requested, available), node) = same
+            .iter()
+            .filter_map(of)
+            .reduce(|best, other| if other.0.1 > best.0.1 { other } else { best })?;
+        let resource = requirement.reason.subject.clone()?;
+        Some(GroupMeasure { resource, requested, available, best_node: name(asked, node).clone() })
+    };
+    let code = if first.fixed != 0 { Code::UnschedulableAndUnresolvable } else { Code::Unschedulable };
+    Some(Group {
+        cause: Cause {
+            plugin: failed.first()?.plugin,
+            code,
+            reasons: failed.iter().map(|requirement| requirement.reason.clone()).collect(),
+        },
+        count: same.len(),
+        examples: same.iter().take(3).map(|node| name(asked, *node).clone()).collect(),
+        measures: failed.iter().filter_map(measure).collect(),
+    })
+}
+
+fn name<'a>(asked: &'a Asked<'_>, node: NodeIdx) -> &'a Name {
+    &asked.cluster.slot(node).name
+}
+
+/// Lists the `k` nodes nearest to taking a pod.
+pub(super) fn list(
+    root: &Root,
+    (namespace, name): (&str, &str),
+    k: usize,
+    now: Now,
+) -> Result<Nearest, ReadError> {
+    let asked = asked_by_name(root, namespace, name)?;
+    let mut body = Nearest {
+        meta: of_root(root, now),
+        namespace: namespace.into(),
+        name: name.into(),
+        ..Nearest::default()
+    };
+    if let Some(cause) = &asked.masks.pod {
+        body.pod_reasons = cause.reasons.iter().map(bodies::reason).collect();
+        return Ok(body);
+    }
+    let order = order(&asked);
+    body.feasible_nodes = asked.cluster.present().len() - order.len();
+    body.nodes = order.iter().take(k).map(|near| near_node(root, &asked, near, now)).collect();
+    Ok(body)
+}
+
+fn near_node(root: &Root, asked: &Asked<'_>, near: &Near, now: Now) -> NearNode {
+    NearNode {
+        node: name(asked, near.node).to_string(),
+        distance: near.distance as f64 / 1000.0,
+        failed: all_failed(&asked.masks, near.mask, near.fixed),
+        shortfalls: shortfalls(asked, near),
+        would_free: if near.fixed != 0 { None } else { would_free(root, asked, near.node, now) },
+    }
+}
+
+fn shortfalls(asked: &Asked<'_>, near: &Near) -> Vec<Shortfall> {
+    let all = asked.masks.requirements(near.mask).filter_map(|(_, requirement)| {
+        let (requested, available) = missing(asked, near.node, requirement)?;
+        let resource = requirement.reason.subject.as_ref()?;
+        Some(shortfall(resource, requested, available, name(asked, near.node)))
+    });
+    all.collect()
+}
+
+/// Returns the pods without which the node takes the pod, tried out.
+fn would_free(root: &Root, asked: &Asked<'_>, node: NodeIdx, now: Now) -> Option<Vec<String>> {
+    let victims = victims_on(asked, node)?;
+    let mut aside = Aside::without(root, asked.id, now);
+    for key in &victims {
+        aside.edit(&Edit::DeletePod(key.clone())).ok()?;
+    }
+    aside.place_copy(&asked.record.pod)?;
+    Some(victims.iter().map(ToString::to_string).collect())
 }

@@ -56,8 +56,8 @@ pub(super) fn node(root: &Root, name: &str, limit: usize, now: Now) -> Result<No
     let mut idle = Idle::of(root, node);
     let mut question = NodeQuestion::new(&root.cluster, node);
     for (id, record) in pending {
-        let Some(profile) = profile_of(root, record) else { continue };
-        let Some(answer) = question.ask((profile, &root.profiles[profile]), id) else { continue };
+        let answer = root.profile_of(record).and_then(|profile| question.ask(profile, id));
+        let Some(answer) = answer else { continue };
         idle.count(record, &answer);
         let (pod, gang) = (record.pod.key.to_string(), record.pod.member_of().map(ToString::to_string));
         match answer {
@@ -68,12 +68,6 @@ pub(super) fn node(root: &Root, name: &str, limit: usize, now: Now) -> Result<No
     body.pending_considered = body.accepts.len() + body.refuses.len();
     body.stranded = idle.stranded();
     Ok(body)
-}
-
-/// Returns the profile of a pod; in shadow mode all go by the first.
-pub(super) fn profile_of(root: &Root, record: &PodRecord) -> Option<usize> {
-    let own = root.profiles.iter().position(|p| p.scheduler_name == record.pod.scheduler_name);
-    own.or((root.shadow.is_some() && !root.profiles.is_empty()).then_some(0))
 }
 
 /// Returns why a node does not take a pod; `None`: it does.

@@ -181,6 +181,13 @@ fn dimensions(by: &str) -> Result<Vec<&str>, ReadError> {
             all.push(name);
         }
     }
+    if all.is_empty() {
+        let message = format!(
+            "parameter `by` has the value `{by}`: it names no dimension; known: {}",
+            DIMENSIONS.join(", ")
+        );
+        return Err(ReadError::BadRequest { code: "UnknownDimension", message });
+    }
     Ok(all)
 }
 

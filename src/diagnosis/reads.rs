@@ -11,7 +11,7 @@ use pellucid_api::rest::{
 
 use super::gang_reads::gang_reads;
 pub use super::root_read::{RootFn, RootRead, RowSpec, Spread};
-pub(super) use super::root_read::{is_on, number, param};
+pub(super) use super::root_read::{is_on, number, param, text};
 use super::view_reads::view_reads;
 use super::{debug_view, flight, node_views, plugin_views, queue_view, score_views};
 use super::{explain as explaining, pending as pending_views, preemption as preempting, wakeups as waking};
@@ -188,7 +188,7 @@ fn scheduler_reads() -> Vec<RootRead> {
             BodySchema::of::<explain::PodExplanation>(),
             |root, params, now| {
                 let (namespace, name) = (param(params, "namespace"), param(params, "name"));
-                let versus = params.get("versus").map(String::as_str);
+                let versus = text(params, "versus")?;
                 let wanted = explaining::Wanted { refresh: is_on(params, "refresh"), versus };
                 let mut body = explaining::pod(root, (namespace, name), wanted, now)?;
                 if params.get("mode").is_some_and(|mode| mode == "exhaustive") {
@@ -250,7 +250,7 @@ fn scheduler_reads() -> Vec<RootRead> {
             "explain",
             "How many pods wait, by what keeps them: each pod counts once, rows add up",
             BodySchema::of::<pending::PendingSummary>(),
-            |root, params, now| pending_views::summary(root, params.get("by").map(String::as_str), now),
+            |root, params, now| pending_views::summary(root, text(params, "by")?, now),
         )
         .query(BY)
         .rows("/rows", &[]),

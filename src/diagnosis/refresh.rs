@@ -7,7 +7,6 @@ use pellucid_api::rest::explain::{PlacementBody, PodExplanation};
 use super::explain::{TIE_RULE, add_refusal, group_body};
 use super::meta::{of_root, rfc3339};
 use super::nearest::nearest;
-use super::node_explain::profile_of;
 use super::root::Root;
 use crate::cluster::PodRecord;
 use crate::cycle::Placement;
@@ -29,8 +28,8 @@ pub(super) fn refresh(body: &mut PodExplanation, root: &Root, (id, record): (Pod
         body.meta = meta;
         return;
     }
-    let profile = profile_of(root, record).map(|at| &*root.profiles[at]);
-    let Some(question) = profile.and_then(|profile| Question::ask(&root.cluster, profile, id)) else {
+    let profile = root.profile_of(record);
+    let Some(question) = profile.and_then(|(_, profile)| Question::ask(&root.cluster, profile, id)) else {
         return;
     };
     body.meta = meta;
@@ -38,7 +37,7 @@ pub(super) fn refresh(body: &mut PodExplanation, root: &Root, (id, record): (Pod
     body.nearest = None;
     match question.decision() {
         Decision::Refuse(refusal) => {
-            let nearest = nearest(root, record, refusal);
+            let nearest = nearest(root, id, refusal);
             body.nearest = nearest.as_ref().map(group_body);
             add_refusal(body, refusal, nearest.as_ref(), "refused");
         }

@@ -1,25 +1,20 @@
-//! What every node fails of a pod's requirements, as bodies: the exhaustive mode, and the nearest nodes.
+//! What every node fails of a pod's requirements: how it is asked, and the exhaustive mode as a body. How near that
+//! makes a node: `nearest`.
 
 use std::collections::BTreeMap;
 
-use pellucid_api::rest::explain::Shortfall;
 use pellucid_api::rest::suggestions::{
-    CodeWeight, Exhaustive, FailedRequirement, MaskGroup, NearNode, Nearest, NodeRequirements,
+    CodeWeight, Exhaustive, FailedRequirement, MaskGroup, NodeRequirements,
 };
 
-use super::explain::shortfall;
-use super::feasibility::{free_of, single};
-use super::meta::of_root;
-use super::node_explain::profile_of;
 use super::root::Root;
-use super::suggestions::victims_on;
 use crate::cluster::{Cluster, PodRecord};
 use crate::cycle::exhaustive::{Masks, Requirement, masks_of_pod};
-use crate::cycle::whatif::Edit;
+use crate::cycle::question::without_place;
 use crate::framework::bodies;
 use crate::framework::endpoint::ReadError;
 use crate::framework::profile::Profile;
-use crate::model::{Name, NodeIdx, Now, PodId, PodKey};
+use crate::model::{Name, NodeIdx, Pod, PodId, PodKey};
 use pellucid_api::reason::ReasonCode;
 
 /// A pod of a root and what every node fails of its requirements. A pod that has a place is asked about as if it had
@@ -33,29 +28,23 @@ pub(super) struct Asked<'r> {
     pub(super) masks: Masks,
 }
 
-/// Finds a pod of ours.
-pub(super) fn find<'r>(
-    root: &'r Root,
-    namespace: &str,
-    name: &str,
-) -> Result<(PodId, &'r PodRecord), ReadError> {
+/// Finds a pod of ours and asks about it.
+pub(super) fn asked_by_name<'r>(root: &'r Root, namespace: &str, name: &str) -> Result<Asked<'r>, ReadError> {
     let key = PodKey::new(namespace, name);
-    let found = root.cluster.find_pod(&key).and_then(|id| Some((id, root.cluster.pod(id)?)));
-    found.filter(|(_, record)| root.cluster.is_ours(&record.pod.scheduler_name)).ok_or_else(|| {
+    let id = root.cluster.find_pod(&key);
+    id.and_then(|id| ask(root, id)).ok_or_else(|| {
         let message = format!("pod {key} is not known, or not ours to place");
         ReadError::NotFound { code: "PodNotFound", message }
     })
 }
 
-/// Asks about a pod.
-pub(super) fn ask<'r>(root: &'r Root, id: PodId, record: &'r PodRecord) -> Asked<'r> {
-    let profile = &root.profiles[profile_of(root, record).unwrap_or(0)];
-    let mut cluster = root.cluster.fork();
-    if record.node.is_some() {
-        cluster.release(id);
-    }
+/// Asks about a pod. `None`: there is no such pod, or it is not ours to place.
+pub(super) fn ask(root: &Root, id: PodId) -> Option<Asked<'_>> {
+    let record = root.cluster.pod(id)?;
+    let (_, profile) = root.profile_of(record)?;
+    let mut cluster = without_place(&root.cluster, id);
     let masks = masks_of_pod(&mut cluster, profile, id, &record.pod.spec);
-    Asked { id, record, profile, cluster, masks }
+    Some(Asked { id, record, profile, cluster, masks })
 }
 
 /// Returns a requirement as a body.
@@ -70,7 +59,7 @@ pub(super) fn failed(requirement: &Requirement, is_static: bool) -> FailedRequir
 }
 
 /// Returns all of a mask; `fixed` are those that removing pods could not mend.
-fn all_failed(masks: &Masks, mask: u64, fixed: u64) -> Vec<FailedRequirement> {
+pub(super) fn all_failed(masks: &Masks, mask: u64, fixed: u64) -> Vec<FailedRequirement> {
     let mut all: Vec<_> =
         masks.requirements(mask).map(|(bit, r)| failed(r, fixed & (1 << bit) != 0)).collect();
     all.sort();
@@ -79,8 +68,7 @@ fn all_failed(masks: &Masks, mask: u64, fixed: u64) -> Vec<FailedRequirement> {
 
 /// Explains every node, the first `listed` by name one by one. `None` when the pod is not ours to place.
 pub(super) fn of_pod(root: &Root, namespace: &str, name: &str, listed: usize) -> Option<Exhaustive> {
-    let (id, record) = find(root, namespace, name).ok()?;
-    Some(exhaustive(root, &ask(root, id, record), listed))
+    Some(exhaustive(root, &asked_by_name(root, namespace, name).ok()?, listed))
 }
 
 /// Nodes by what they fail, and what of it removing pods could not mend.
@@ -168,92 +156,20 @@ fn sole_slots(root: &Root, asked: &Asked<'_>, groups: &Groups, code: &str) -> us
         .sum()
 }
 
-/// Lists the `k` nodes nearest to taking a pod.
-pub(super) fn nearest(
-    root: &Root,
-    namespace: &str,
-    name: &str,
-    k: usize,
-    now: Now,
-) -> Result<Nearest, ReadError> {
-    let (id, record) = find(root, namespace, name)?;
-    let asked = ask(root, id, record);
-    let mut body = Nearest {
-        meta: of_root(root, now),
-        namespace: namespace.into(),
-        name: name.into(),
-        ..Nearest::default()
-    };
-    if let Some(cause) = &asked.masks.pod {
-        body.pod_reasons = cause.reasons.iter().map(bodies::reason).collect();
-        return Ok(body);
-    }
-    let mut nodes: Vec<(u64, bool, &Name, NodeIdx)> = Vec::new();
-    for node in asked.cluster.by_name() {
-        let mask = asked.masks.of(*node);
-        if mask == 0 {
-            body.feasible_nodes += 1;
-            continue;
-        }
-        let has_static = asked.masks.fixed_of(*node) != 0;
-        nodes.push((distance(&asked, *node, mask), has_static, &asked.cluster.slot(*node).name, *node));
-    }
-    nodes.sort_unstable();
-    for (distance, has_static, name, node) in nodes.into_iter().take(k) {
-        let mask = asked.masks.of(node);
-        body.nodes.push(NearNode {
-            node: name.to_string(),
-            distance: distance as f64 / 1000.0,
-            failed: all_failed(&asked.masks, mask, asked.masks.fixed_of(node)),
-            shortfalls: shortfalls(&asked, node, mask),
-            would_free: if has_static { None } else { would_free(root, &asked, node, now) },
-        });
-    }
-    Ok(body)
-}
-
-/// Returns how far a node is from taking the pod, in thousandths.
-pub(super) fn distance(asked: &Asked<'_>, node: NodeIdx, mask: u64) -> u64 {
-    let fixed = asked.masks.fixed_of(node);
-    let of = |(bit, requirement): (usize, &Requirement)| {
-        let weight = if fixed & (1 << bit) != 0 { 2000 } else { 1000 };
-        let missing = missing(asked, node, requirement).map_or(0, |(requested, available)| {
-            let lacking = (i128::from(requested) - i128::from(available)).max(0) * 1000;
-            u64::try_from(lacking / i128::from(requested.max(1))).unwrap_or(u64::MAX / 256)
-        });
-        weight + missing
-    };
-    asked.masks.requirements(mask).map(of).sum()
-}
-
-/// Returns requested and available of a resource that a node lacks.
+/// Returns requested and available of a resource that a node lacks. What is promised to others there is not available.
 pub(super) fn missing(asked: &Asked<'_>, node: NodeIdx, requirement: &Requirement) -> Option<(i64, i64)> {
     if requirement.reason.code != ReasonCode::InsufficientResource {
         return None;
     }
     let name = requirement.reason.subject.as_ref()?;
-    let requested = asked.record.pod.spec.requests.list.named().find(|(n, _)| n == name)?.1;
+    let wanted = requested(&asked.record.pod, name)?;
     let columns = asked.cluster.columns();
-    let available = columns.find(name).map_or(0, |resource| columns.free(node, resource));
-    Some((requested, available))
+    let free = columns.find(name).map_or(0, |resource| columns.free(node, resource));
+    let promised = asked.masks.promised.get(&node).into_iter().flatten();
+    let promised = promised.filter_map(|id| requested(&asked.cluster.pod(*id)?.pod, name));
+    Some((wanted, free.saturating_sub(promised.sum())))
 }
 
-fn shortfalls(asked: &Asked<'_>, node: NodeIdx, mask: u64) -> Vec<Shortfall> {
-    let all = asked.masks.requirements(mask).filter_map(|(_, requirement)| {
-        let (requested, available) = missing(asked, node, requirement)?;
-        let resource = requirement.reason.subject.clone()?;
-        Some(shortfall(&resource, requested, available, &asked.cluster.slot(node).name))
-    });
-    all.collect()
-}
-
-/// Returns the pods without which the node takes the pod, tried out.
-fn would_free(root: &Root, asked: &Asked<'_>, node: NodeIdx, now: Now) -> Option<Vec<String>> {
-    let victims = victims_on(asked, node)?;
-    let mut aside = free_of(root, asked, now);
-    for key in &victims {
-        aside.edit(&Edit::DeletePod(key.clone())).ok()?;
-    }
-    aside.place_copy(&single(&asked.record.pod))?;
-    Some(victims.iter().map(ToString::to_string).collect())
+fn requested(pod: &Pod, resource: &Name) -> Option<i64> {
+    pod.spec.requests.list.named().find(|(name, _)| name == resource).map(|(_, amount)| amount)
 }

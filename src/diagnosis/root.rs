@@ -6,14 +6,15 @@ use super::flight::FlightLog;
 use super::meter::Costs;
 use super::recorder::Recorder;
 use super::switches::Switches;
-use crate::cluster::Cluster;
+use crate::cluster::input::Quarantined;
+use crate::cluster::{Cluster, PodRecord};
 use crate::cycle::Verdict;
 use crate::cycle::gangs::GangVerdict;
 use crate::cycle::scheduler::{Counters, PluginTally};
 use crate::cycle::shadow::ShadowTally;
 use crate::framework::PluginFactory;
 use crate::framework::profile::Profile;
-use crate::model::{CowMap, GangKey, Now, Pages};
+use crate::model::{CowMap, GangKey, Now, Pages, PodId, PodKey};
 use crate::queue::Queue;
 
 /// The plugins this process knows. Never changes.
@@ -57,4 +58,25 @@ pub struct Root {
     pub gang_verdicts: CowMap<GangKey, Arc<GangVerdict>>,
     /// Agreement with another scheduler, in shadow mode.
     pub shadow: Option<ShadowTally>,
+}
+
+impl Root {
+    /// Finds a pod.
+    pub fn find_pod(&self, key: &PodKey) -> Option<(PodId, &PodRecord)> {
+        self.cluster.find_pod(key).and_then(|id| Some((id, self.cluster.pod(id)?)))
+    }
+
+    /// Finds a pod that cannot be read.
+    pub fn find_quarantined(&self, key: &PodKey) -> Option<&Quarantined> {
+        let is_it =
+            |q: &&Quarantined| q.kind == "Pod" && q.namespace == key.namespace && *q.name == *key.name;
+        self.cluster.quarantined().find(is_it)
+    }
+
+    /// Returns the profile of a pod, with its number; in shadow mode all go by the first. `None`: the pod is not ours.
+    pub fn profile_of(&self, record: &PodRecord) -> Option<(usize, &Profile)> {
+        let own = self.profiles.iter().position(|p| p.scheduler_name == record.pod.scheduler_name);
+        let at = own.or(self.shadow.is_some().then_some(0))?;
+        Some((at, self.profiles.get(at)?))
+    }
 }

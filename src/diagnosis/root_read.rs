@@ -133,6 +133,17 @@ pub(super) fn param<'p>(params: &'p PathParams, name: &str) -> &'p str {
     params.get(name).map_or("", String::as_str)
 }
 
+/// Returns a text of the query. An empty one names nothing and is refused.
+pub(super) fn text<'p>(params: &'p PathParams, name: &str) -> Result<Option<&'p str>, ReadError> {
+    match params.get(name).map(String::as_str) {
+        Some(text) if text.trim().is_empty() => Err(ReadError::BadRequest {
+            code: "InvalidParameter",
+            message: format!("parameter `{name}` has the value `{text}`: it must not be empty; leave it out"),
+        }),
+        other => Ok(other),
+    }
+}
+
 /// Whether a boolean query parameter is on. The bare name means yes.
 pub(super) fn is_on(params: &PathParams, name: &str) -> bool {
     params.get(name).is_some_and(|value| value != "false" && value != "0")

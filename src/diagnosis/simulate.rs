@@ -1,6 +1,6 @@
 //! Answers what-if questions as bodies. What is planned, and how: `cycle::whatif`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pellucid_api::rest::gang_explain::GangVerdict as VerdictBody;
 use pellucid_api::rest::simulate::{
@@ -32,14 +32,25 @@ pub struct Question {
     pub evict: bool,
     /// Rows of score tables.
     pub scores: usize,
+    /// Whether the hash of the state is wanted.
+    pub state_hash: bool,
 }
+
+impl Question {
+    fn deletes(&self, key: &PodKey) -> bool {
+        self.edits.iter().any(|edit| matches!(edit, Edit::DeletePod(gone) if gone == key))
+    }
+}
+
+/// The most rows of all score tables of one answer.
+const MOST_ROWS: usize = 20_000;
 
 /// Plans it.
 pub fn simulate(root: &Root, question: &Question, now: Now) -> Result<Simulation, ReadError> {
     let aside = plan(root, question, now)?;
     let mut body = Simulation {
         meta: of_root(root, now),
-        state_hash: state_hash(root, now).hash,
+        state_hash: question.state_hash.then(|| state_hash(root, now).hash),
         ..Simulation::default()
     };
     body.meta.truncated = aside.truncated;
@@ -54,7 +65,7 @@ pub fn simulate(root: &Root, question: &Question, now: Now) -> Result<Simulation
             }),
             Fate::Refused(refusal) => body.refused.push(refused(key, refusal)),
             Fate::NotTried => body.refused.push(not_tried(&aside, key, "Not planned.")),
-            Fate::Gone => body.refused.push(not_tried(&aside, key, "It is not there, or not ours to place.")),
+            Fate::Gone => body.refused.push(not_tried(&aside, key, &gone(&aside, question, key))),
         }
     }
     body.gangs = gangs(&aside);
@@ -66,9 +77,22 @@ pub fn simulate(root: &Root, question: &Question, now: Now) -> Result<Simulation
     body.victims = victims.collect();
     body.victims.sort_by(|a, b| a.pod.cmp(&b.pod));
     body.victims.dedup();
+    // A pod that was tried again has its last table.
     let tables = aside.steps().iter().flat_map(|step| step.all()).filter_map(|step| step.table.as_ref());
-    body.scores = tables.map(|table| score_views::body(root, table, now)).collect();
+    let tables: BTreeMap<&PodKey, _> = tables.map(|table| (&table.pod, table)).collect();
+    body.scores = tables.into_values().map(|table| score_views::body(root, table, now)).collect();
     Ok(body)
+}
+
+/// Says why a pod that was asked for is not there.
+fn gone(aside: &Aside, question: &Question, key: &PodKey) -> String {
+    if question.deletes(key) {
+        return "An edit of this request deletes it.".into();
+    }
+    match aside.evicted().iter().find(|victim| victim.pod == *key) {
+        Some(victim) => format!("It would be evicted again, for {}.", victim.preemptor),
+        None => "It is not there, or not ours to place.".into(),
+    }
 }
 
 /// Plans a question on a copy of a root.
@@ -83,7 +107,10 @@ pub(super) fn plan(root: &Root, question: &Question, now: Now) -> Result<Aside, 
         if !aside.ask(key) {
             return Err(ReadError::NotFound {
                 code: "PodNotFound",
-                message: format!("include: pod {key} is not known, or not pending"),
+                message: match question.deletes(key) {
+                    true => format!("include: an edit of this request deletes pod {key}"),
+                    false => format!("include: pod {key} is not known, or not pending"),
+                },
             });
         }
     }
@@ -92,6 +119,14 @@ pub(super) fn plan(root: &Root, question: &Question, now: Now) -> Result<Aside, 
             let message = format!("includeGangs: gang {key} is not known, or has no pending pods");
             return Err(ReadError::NotFound { code: "GangNotFound", message });
         }
+    }
+    let (rows, pods) = (question.scores, aside.planned_pods());
+    if rows.saturating_mul(pods) > MOST_ROWS {
+        let message = format!(
+            "scores: {rows} rows for each of {pods} pods are {} rows; at most {MOST_ROWS} in all",
+            rows.saturating_mul(pods)
+        );
+        return Err(ReadError::BadRequest { code: "InvalidBody", message });
     }
     aside.plan(question.evict);
     Ok(aside)

@@ -3,7 +3,7 @@
 use pellucid_api::rest::{BodySchema, simulate, suggestions as bodies};
 
 use super::reads::{RootRead, number, param};
-use super::{feasibility, requirements, simulate as simulating, suggestions};
+use super::{feasibility, nearest, simulate as simulating, suggestions};
 use crate::framework::endpoint::{PathParams, Query, QueryKind};
 
 const MAX: &[Query] =
@@ -28,8 +28,7 @@ pub(super) fn suggestion_reads() -> Vec<RootRead> {
             "What would make a pod fit: minimal conflicts, and changes that were tried out",
             BodySchema::of::<bodies::Suggestions>(),
             |root, params, now| {
-                let (namespace, name) = namespaced(params);
-                suggestions::of_pod(root, namespace, name, number(params, "max", 5).min(20), now)
+                suggestions::of_pod(root, namespaced(params), number(params, "max", 5).min(20), now)
             },
         )
         .rows("/fixes", FIXES)
@@ -42,8 +41,7 @@ pub(super) fn suggestion_reads() -> Vec<RootRead> {
             "What would give a gang its quorum: changes that were tried out for the whole group",
             BodySchema::of::<bodies::Suggestions>(),
             |root, params, now| {
-                let (namespace, name) = namespaced(params);
-                suggestions::of_gang(root, namespace, name, number(params, "max", 5).min(20), now)
+                suggestions::of_gang(root, namespaced(params), number(params, "max", 5).min(20), now)
             },
         )
         .rows("/fixes", FIXES)
@@ -56,8 +54,7 @@ pub(super) fn suggestion_reads() -> Vec<RootRead> {
             "The nodes nearest to taking a pod, what each lacks, and the pods that would have to go",
             BodySchema::of::<bodies::Nearest>(),
             |root, params, now| {
-                let (namespace, name) = namespaced(params);
-                requirements::nearest(root, namespace, name, number(params, "k", 5).min(100), now)
+                nearest::list(root, namespaced(params), number(params, "k", 5).min(100), now)
             },
         )
         .rows("/nodes", &[("Node", "/node"), ("Distance", "/distance"), ("Fails", "/failed/0/message")])

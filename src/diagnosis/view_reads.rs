@@ -4,7 +4,7 @@ use pellucid_api::rest::{BodySchema, contrast, node_explain};
 
 use super::contrast::placement;
 use super::node_explain::{PODS_ASKED, node};
-use super::reads::{RootRead, number, param};
+use super::reads::{RootRead, number, param, text};
 use crate::framework::endpoint::{Query, QueryKind};
 
 const LIMIT: &[Query] = &[Query::new(
@@ -36,7 +36,7 @@ pub(super) fn view_reads() -> Vec<RootRead> {
             BodySchema::of::<contrast::Contrast>(),
             |root, params, now| {
                 let pod = (param(params, "namespace"), param(params, "name"));
-                placement(root, pod, params.get("versus").map(String::as_str), now)
+                placement(root, pod, text(params, "versus")?, now)
             },
         )
         .query(VERSUS)

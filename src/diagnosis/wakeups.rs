@@ -7,7 +7,6 @@ use pellucid_api::rest::wakeups::{HintVerdict, PodWakeups, SkippedEvents, WaitsF
 
 use super::meta::{of_root, of_verdict, rfc3339};
 use super::root::Root;
-use crate::cluster::input::Quarantined;
 use crate::cluster::{EventKinds, PodRecord};
 use crate::framework::endpoint::ReadError;
 use crate::framework::profile::Profile;
@@ -23,13 +22,12 @@ pub(super) fn of_pod(root: &Root, namespace: &str, name: &str, now: Now) -> Resu
         skipped: skipped(root),
         ..PodWakeups::default()
     };
-    if is_quarantined(root, &key) {
+    if root.find_quarantined(&key).is_some() {
         body.stage = "quarantined".into();
         body.summary = "It cannot be read; it waits for a change of its own.".into();
         return Ok(body);
     }
-    let record = root.cluster.find_pod(&key).and_then(|id| Some((id, root.cluster.pod(id)?)));
-    let Some((id, record)) = record else {
+    let Some((id, record)) = root.find_pod(&key) else {
         let message = format!(
             "pod {key} is not known: it does not exist, has ended, or is pending for another scheduler"
         );
@@ -46,11 +44,6 @@ pub(super) fn of_pod(root: &Root, namespace: &str, name: &str, now: Now) -> Resu
         }
     }
     Ok(body)
-}
-
-fn is_quarantined(root: &Root, key: &PodKey) -> bool {
-    let is_it = |q: &Quarantined| q.kind == "Pod" && q.namespace == key.namespace && *q.name == *key.name;
-    root.cluster.quarantined().any(is_it)
 }
 
 fn add_unit(body: &mut PodWakeups, root: &Root, record: &PodRecord, unit: &Unit, now: Now) {

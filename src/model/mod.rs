@@ -11,6 +11,7 @@ pub mod duration;
 pub mod gang;
 pub mod group_status;
 pub mod name;
+pub mod naming;
 pub mod node;
 pub mod object;
 pub mod pages;

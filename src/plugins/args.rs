@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::framework::plugin::ArgsError;
+pub(super) use crate::model::naming::is_qualified_name;
 
 /// The problems found so far.
 #[derive(Debug, Default)]
@@ -101,43 +102,4 @@ pub(super) fn join(path: &str, field: &str) -> String {
 /// Returns a field, `Null` when absent.
 pub(super) fn field<'a>(fields: &'a Map<String, Value>, name: &str) -> &'a Value {
     fields.get(name).unwrap_or(&Value::Null)
-}
-
-/// Whether a text is a qualified name: an optional DNS prefix with a slash, then at most 63 letters,
-/// digits, `-`, `_` and `.` that start and end with a letter or digit.
-pub(super) fn is_qualified_name(text: &str) -> bool {
-    let (prefix, name) = text.split_once('/').map_or((None, text), |(p, n)| (Some(p), n));
-    let ends = |s: &str| {
-        s.starts_with(|c: char| c.is_ascii_alphanumeric()) && s.ends_with(|c: char| c.is_ascii_alphanumeric())
-    };
-    let name_fits = name.len() <= 63
-        && ends(name)
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
-    let prefix_fits = prefix.is_none_or(|p| {
-        let label =
-            |l: &str| ends(l) && l.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
-        p.len() <= 253 && p.split('.').all(label)
-    });
-    name_fits && prefix_fits
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn qualified_names() {
-        for (text, want) in [
-            ("cpu", true),
-            ("example.com/gpu", true),
-            ("example.com/a_b.C", true),
-            ("", false),
-            ("-a", false),
-            ("/x", false),
-            ("Example.com/x", false),
-            ("a/b/c", false),
-        ] {
-            assert_eq!(is_qualified_name(text), want, "{text}");
-        }
-    }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::errors::FieldError;
 use super::{placement, pod_diff};
+use crate::model::naming::{is_label, is_subdomain};
 
 /// What the name of an object looks like, in the words of a refusal.
 pub(super) const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
@@ -54,21 +55,6 @@ pub(super) fn metadata(object: &Value, is_namespace: bool) -> Vec<FieldError> {
 
 fn is_label_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_.".contains(c)
-}
-
-/// Says whether a text is a short name, without dots.
-pub(super) fn is_label(name: &str) -> bool {
-    let body = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
-    body && !name.is_empty() && name.len() <= 63 && !name.starts_with('-') && !name.ends_with('-')
-}
-
-/// Says whether a text is a name of an object.
-pub(super) fn is_subdomain(name: &str) -> bool {
-    let is_part = |part: &str| {
-        let body = part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
-        body && !part.is_empty() && !part.starts_with('-') && !part.ends_with('-')
-    };
-    name.len() <= 253 && name.split('.').all(is_part)
 }
 
 /// Says whether a text is a quantity such as `100m` or `8Gi`.

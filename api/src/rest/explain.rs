@@ -115,8 +115,9 @@ pub struct PodExplanation {
     pub not_evaluated: usize,
     /// The refused nodes by cause, the largest group first.
     pub node_groups: Vec<NodeGroup>,
-    /// The nodes nearest to taking the pod, as the state is now, when every plugin is asked: what to look at
-    /// first. Absent when the pod was refused as a whole.
+    /// The nodes nearest to taking the pod, as the state is now: those that `/nearest` lists first, as many as are
+    /// equally far for the same things, with all that they fail. What to look at first. Absent when the pod was
+    /// refused as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nearest: Option<NodeGroup>,
     /// All that every node fails, with `?mode=exhaustive`. Absent for a pod that cannot be read.

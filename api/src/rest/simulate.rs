@@ -174,10 +174,13 @@ pub struct SimulateRequest {
     #[serde(default = "yes")]
     #[schema(default = true)]
     pub evict: bool,
-    /// So many rows of the score table of each placed pod; 0: none.
+    /// So many rows of the score table of each placed pod; 0: none. Times the pods that are planned at most 20000.
     #[serde(default)]
     #[schema(maximum = 1000)]
     pub scores: usize,
+    /// Whether the hash of the state it starts from is wanted. It takes a walk over all pods.
+    #[serde(default)]
+    pub state_hash: bool,
 }
 
 fn yes() -> bool {
@@ -256,8 +259,9 @@ pub struct SimulatedGang {
 pub struct Simulation {
     /// The state it started from.
     pub meta: Meta,
-    /// Hash of that state, as `/apis/v1/statehash` says it.
-    pub state_hash: String,
+    /// Hash of that state, as `/apis/v1/statehash` says it, when asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_hash: Option<String>,
     /// Pods with a place, by name.
     pub placements: Vec<SimulatedPlacement>,
     /// Pods without one, by name.

@@ -161,12 +161,12 @@ pub struct Suggestions {
 pub struct NearNode {
     /// Node.
     pub node: String,
-    /// 2 per failed requirement that removing pods cannot mend, 1 per other one, and per resource the missing part
-    /// of the request.
+    /// The sum over what it fails: 1 for what removing pods can mend, 2 for what they cannot, 10 for being a node that
+    /// the pod does not ask for, and per resource the missing part of the request.
     pub distance: f64,
     /// All it fails.
     pub failed: Vec<FailedRequirement>,
-    /// What it lacks.
+    /// What it lacks. What is promised to others (nominations) is not available.
     pub shortfalls: Vec<Shortfall>,
     /// Pods of which all would have to go, `namespace/name`; absent when that would not help.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -186,7 +186,7 @@ pub struct Nearest {
     /// Nodes that take the pod now.
     pub feasible_nodes: usize,
     /// The closest of the others, the nearest first; at equal distance those that pods could be removed from come
-    /// first, then by name.
+    /// first, those that fail the same stand together, then by name.
     pub nodes: Vec<NearNode>,
     /// Why the pod is refused as a whole; then there are no nodes.
     pub pod_reasons: Vec<ReasonBody>,

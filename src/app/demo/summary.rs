@@ -51,17 +51,14 @@ fn is_member(root: &Root, key: &PodKey) -> bool {
 
 /// Says why a pod waits.
 fn why(root: &Root, key: &PodKey) -> String {
-    let object = root.cluster.quarantined().find(|q| q.namespace == key.namespace && q.name == key.name);
-    if let Some(object) = object {
+    if let Some(object) = root.find_quarantined(key) {
         return format!("Quarantined: {}.", crate::cycle::quarantine_message(object));
     }
-    let known = root
-        .cluster
-        .find_pod(key)
-        .and_then(|id| Some((root.cluster.pod(id)?, root.verdicts.get(id.index())?.as_ref()?)));
-    match known.map(|(record, verdict)| (record, &verdict.outcome)) {
-        Some((record, Outcome::Refused(refusal) | Outcome::Gated(refusal))) => {
-            summary(refusal, nearest(root, record, refusal).as_ref())
+    let known =
+        root.cluster.find_pod(key).and_then(|id| Some((id, root.verdicts.get(id.index())?.as_ref()?)));
+    match known.map(|(id, verdict)| (id, &verdict.outcome)) {
+        Some((id, Outcome::Refused(refusal) | Outcome::Gated(refusal))) => {
+            summary(refusal, nearest(root, id, refusal).as_ref())
         }
         _ => "Not tried yet.".into(),
     }

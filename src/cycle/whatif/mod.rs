@@ -84,6 +84,14 @@ impl Aside {
         }
     }
 
+    /// Makes one in which a pod has neither a place nor a nomination: as if it had never been tried.
+    pub fn without(root: &Root, id: PodId, now: Now) -> Self {
+        let mut aside = Self::of(root, now);
+        aside.scheduler.cluster.release(id);
+        aside.scheduler.cluster.nominator_mut().end(id);
+        aside
+    }
+
     /// Returns the scheduler, for whoever looks at what came of it.
     pub fn scheduler(&self) -> &Scheduler {
         &self.scheduler
@@ -127,12 +135,6 @@ impl Aside {
             .filter_map(|id| self.scheduler.cluster.pod(id).map(|r| r.pod.key.clone()))
             .collect();
         keys.iter().filter(|key| self.ask(key)).count()
-    }
-
-    /// Takes a pod off its node, if it has one, and ends its nomination: as if it had never been tried.
-    pub fn unplace(&mut self, id: PodId) {
-        self.scheduler.cluster.release(id);
-        self.scheduler.cluster.nominator_mut().end(id);
     }
 
     /// Returns what keeps a gang from being planned.
@@ -182,15 +184,27 @@ impl Aside {
         }
     }
 
-    /// A gang is planned whole: the members of the group of whoever was asked for are asked for too.
-    fn complete_gangs(&mut self) {
+    /// Returns how many pods are going to be planned: those that were asked for, and the rest of their gangs.
+    pub fn planned_pods(&self) -> usize {
+        let cluster = &self.scheduler.cluster;
+        let members =
+            self.groups().into_iter().filter_map(|key| edit::members(cluster, &Target::Gang(key)).ok());
+        let keys = members.flatten().filter_map(|id| cluster.pod(id).map(|record| &record.pod.key));
+        keys.chain(&self.asked).collect::<BTreeSet<_>>().len()
+    }
+
+    /// Returns the gangs of whoever was asked for, and those that are planned with them.
+    fn groups(&self) -> BTreeSet<GangKey> {
         let cluster = &self.scheduler.cluster;
         let record = |key: &PodKey| cluster.pod(cluster.find_pod(key)?).filter(|r| r.node.is_none());
         let gangs: BTreeSet<GangKey> =
             self.asked.iter().filter_map(|key| record(key)?.pod.member_of().cloned()).collect();
-        let groups: BTreeSet<GangKey> =
-            gangs.iter().flat_map(|key| self.scheduler.cluster.gangs().group_of(key)).collect();
-        for key in groups {
+        gangs.iter().flat_map(|key| cluster.gangs().group_of(key)).collect()
+    }
+
+    /// A gang is planned whole: the members of the group of whoever was asked for are asked for too.
+    fn complete_gangs(&mut self) {
+        for key in self.groups() {
             self.ask_gang(&key);
         }
         self.scheduler.review_gangs(self.now);
@@ -290,7 +304,7 @@ impl Aside {
         (0..most).find(|number| self.place_number(pod, *number).is_none()).unwrap_or(most)
     }
 
-    /// Places one copy of a pod. Returns where it went.
+    /// Places one copy of a pod, a member of a gang by itself. Returns where it went.
     pub fn place_copy(&mut self, pod: &Pod) -> Option<Name> {
         self.place_number(pod, 0)
     }
@@ -302,6 +316,8 @@ impl Aside {
             key: PodKey { namespace: pod.key.namespace.clone(), name: name.into() },
             uid: format!("copy-{number}").into(),
             gang: None,
+            gang_warning: None,
+            node_name: None,
             nominated_node: None,
             gates: Box::default(),
             never_preempts: true,

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use pellucid_api::rest::suggestions::Conflict;
 
 use crate::cycle::exhaustive::Masks;
+use crate::diagnosis::explain::with_subject;
 use crate::diagnosis::requirements::failed;
 use crate::model::NodeIdx;
 
@@ -19,10 +20,12 @@ const LARGEST: u32 = 4;
 /// Sets looked at before the search is given up.
 const BUDGET: usize = 20_000;
 
-/// Finds them, the smallest first. None when some node takes the pod, or it is refused as a whole.
-pub(super) fn conflicts(masks: &Masks, nodes: &[NodeIdx]) -> Vec<Conflict> {
+/// Finds them, the smallest first, and says whether there may be more. None when some node takes the pod, or it is refused
+/// as a whole.
+pub(super) fn conflicts(masks: &Masks, nodes: &[NodeIdx]) -> (Vec<Conflict>, bool) {
     let distinct: BTreeSet<u64> = nodes.iter().map(|node| masks.of(*node)).collect();
-    let sets = hitting_sets(&distinct.into_iter().collect::<Vec<_>>());
+    let (sets, is_cut) = hitting_sets(&distinct.into_iter().collect::<Vec<_>>());
+    let is_cut = is_cut || sets.len() > MOST;
     let conflict = |set: u64| {
         // Static where no node could be mended by removing pods.
         let is_static = |bit: usize| {
@@ -32,15 +35,8 @@ pub(super) fn conflicts(masks: &Masks, nodes: &[NodeIdx]) -> Vec<Conflict> {
         let mut requirements: Vec<_> =
             masks.requirements(set).map(|(bit, r)| failed(r, is_static(bit))).collect();
         requirements.sort();
-        let texts: Vec<String> = requirements
-            .iter()
-            .map(|r| match &r.subject {
-                Some(subject) if !r.message.contains(subject.as_str()) => {
-                    format!("{} ({subject})", r.message)
-                }
-                _ => r.message.clone(),
-            })
-            .collect();
+        let texts: Vec<String> =
+            requirements.iter().map(|r| with_subject(r.message.clone(), r.subject.as_deref())).collect();
         let text = format!("every node fails one of: {}", texts.join("; "));
         Conflict { requirements, text }
     };
@@ -49,26 +45,30 @@ pub(super) fn conflicts(masks: &Masks, nodes: &[NodeIdx]) -> Vec<Conflict> {
         (a.requirements.len(), &a.requirements).cmp(&(b.requirements.len(), &b.requirements))
     });
     conflicts.truncate(MOST);
-    conflicts
+    (conflicts, is_cut)
 }
 
-/// Returns the minimal sets of bits that have one of every mask, up to a size.
-fn hitting_sets(masks: &[u64]) -> Vec<u64> {
+/// Returns the minimal sets of bits that have one of every mask, up to a size, and whether the search was cut off.
+fn hitting_sets(masks: &[u64]) -> (Vec<u64>, bool) {
     if masks.is_empty() || masks.contains(&0) {
-        return Vec::new();
+        return (Vec::new(), false);
     }
     // A mask that contains another is hit with it.
     let needed: Vec<u64> =
         masks.iter().copied().filter(|m| !masks.iter().any(|o| o != m && o & m == *o)).collect();
     let mut found: Vec<u64> = Vec::new();
     let mut open = vec![0u64];
-    let mut looked_at = 0;
+    let (mut left, mut is_cut) = (BUDGET, false);
     // Breadth first, so smaller sets are found before those that contain them.
-    while !open.is_empty() && looked_at < BUDGET {
+    while !open.is_empty() && !is_cut {
+        is_cut = open.len() > left;
+        let looked_at = open.len().min(left);
+        left -= looked_at;
+        // No set contains another one of its size.
+        let smaller = found.len();
         let mut next = BTreeSet::new();
-        for set in open {
-            looked_at += 1;
-            if found.iter().any(|known| known & set == *known) {
+        for set in open.into_iter().take(looked_at) {
+            if found[..smaller].iter().any(|known| known & set == *known) {
                 continue;
             }
             let Some(missed) = needed.iter().find(|mask| *mask & set == 0) else {
@@ -84,7 +84,7 @@ fn hitting_sets(masks: &[u64]) -> Vec<u64> {
         open = next.into_iter().collect();
     }
     found.retain(|set| is_minimal(*set, &needed));
-    found
+    (found, is_cut)
 }
 
 fn is_minimal(set: u64, masks: &[u64]) -> bool {
@@ -98,11 +98,21 @@ mod tests {
 
     #[test]
     fn the_minimal_sets_that_hit_all() {
-        assert_eq!(hitting_sets(&[0b1, 0b10]), [0b11]);
-        assert_eq!(hitting_sets(&[0b11, 0b110]), [0b10, 0b101]);
-        assert_eq!(hitting_sets(&[0b1, 0b11, 0b111]), [0b1]);
-        assert!(hitting_sets(&[0b1, 0]).is_empty(), "a node takes the pod");
-        assert!(hitting_sets(&[]).is_empty());
+        assert_eq!(hitting_sets(&[0b1, 0b10]).0, [0b11]);
+        assert_eq!(hitting_sets(&[0b11, 0b110]).0, [0b10, 0b101]);
+        assert_eq!(hitting_sets(&[0b1, 0b11, 0b111]).0, [0b1]);
+        assert!(hitting_sets(&[0b1, 0]).0.is_empty(), "a node takes the pod");
+        assert!(hitting_sets(&[]).0.is_empty());
+    }
+
+    #[test]
+    fn a_search_that_is_given_up_says_so() {
+        // Sixteen nodes that fail four things each, no two the same: 4^4 sets are open and none hits all.
+        let apart: Vec<u64> = (0..16).map(|node| 0b1111 << (node * 4)).collect();
+        assert_eq!(hitting_sets(&apart), (vec![], false), "none is small enough");
+        let wide: Vec<u64> = (0..4).map(|node| 0xffff << (node * 16)).collect();
+        let (found, is_cut) = hitting_sets(&wide);
+        assert!(is_cut && !found.is_empty(), "of 16^4 sets some are looked at");
     }
 
     /// Every set that is found hits all and is minimal, and none of up to the size is missing.
@@ -123,7 +133,8 @@ mod tests {
             let mut want: Vec<u64> = (1..64u64)
                 .filter(|set| set.count_ones() <= LARGEST && hits(*set) && is_minimal(*set))
                 .collect();
-            let mut have = hitting_sets(&masks);
+            let (mut have, is_cut) = hitting_sets(&masks);
+            assert!(!is_cut);
             want.sort_unstable();
             have.sort_unstable();
             assert_eq!(have, want, "{masks:?}");

@@ -1,6 +1,7 @@
 //! Looks for changes that give a gang its quorum: each is planned for the whole group, because what helps one member
 //! may not be there for the next.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use pellucid_api::rest::suggestions::Conflict;
@@ -32,22 +33,24 @@ pub(super) struct Found {
     pub(super) conflicts: Vec<Conflict>,
     pub(super) fixes: Vec<Candidate>,
     pub(super) note: Option<String>,
+    /// The plans ran out before everything was tried, or there may be more conflicts.
+    pub(super) truncated: bool,
 }
 
 /// Searches, the easiest changes first.
 pub(super) fn fixes(root: &Root, key: &GangKey, most: usize, now: Now) -> Found {
     let members = root.cluster.gangs().get(key).map_or(0, |gang| gang.members.len());
-    let left = std::cell::Cell::new((MOST_MEMBERS / members.max(1)).clamp(20, MOST_PLANS));
-    let search = Search { root, of: Target::Gang(key.clone()), key, now, left };
+    let left = Cell::new((MOST_MEMBERS / members.max(1)).clamp(20, MOST_PLANS));
+    let search = Search { root, of: Target::Gang(key.clone()), key, now, left, is_cut: Cell::new(false) };
     if search.solved(&[]).is_some() {
         return Found { fits_now: true, ..Found::default() };
     }
-    let Some((id, record)) = search.stands_for() else {
+    let Some(asked) = search.stands_for().and_then(|id| ask(root, id)) else {
         let note = "No member waits for a node; see what the gang's explanation says is missing.".to_string();
         return Found { note: Some(note), ..Found::default() };
     };
-    let asked = ask(root, id, &record);
-    let mut found = Found { conflicts: conflicts(&asked.masks, asked.cluster.present()), ..Found::default() };
+    let (conflicts, is_cut) = conflicts(&asked.masks, asked.cluster.present());
+    let mut found = Found { conflicts, ..Found::default() };
     let mut all: BTreeMap<(u32, Vec<String>), Vec<Part>> = BTreeMap::new();
     let mut add = |parts: Vec<Part>| {
         let edits: Vec<String> = edits_of(&parts).into_iter().collect();
@@ -67,6 +70,7 @@ pub(super) fn fixes(root: &Root, key: &GangKey, most: usize, now: Now) -> Found 
             found.fixes.push(Candidate { parts, node: None, slots: Some(slots) });
         }
     }
+    found.truncated = asked.masks.truncated || is_cut || search.is_cut.get();
     found.fixes.sort_by_cached_key(|fix| (cost(&fix.parts), edits_of(&fix.parts)));
     if found.fixes.is_empty() {
         let path = format!("/apis/v1/explain/gangs/{}/{}", key.namespace, key.name);
@@ -82,7 +86,9 @@ struct Search<'s> {
     key: &'s GangKey,
     now: Now,
     /// Plans that may still be made.
-    left: std::cell::Cell<usize>,
+    left: Cell<usize>,
+    /// One more was wanted.
+    is_cut: Cell<bool>,
 }
 
 impl Search<'_> {
@@ -97,7 +103,11 @@ impl Search<'_> {
 
     /// The whole group is planned: its other gangs too.
     fn planned(&self, parts: &[Part]) -> Option<Aside> {
-        self.left.set(self.left.get().checked_sub(1)?);
+        let Some(left) = self.left.get().checked_sub(1) else {
+            self.is_cut.set(true);
+            return None;
+        };
+        self.left.set(left);
         let mut aside = changed(self.root, parts, self.now)?;
         for key in self.root.cluster.gangs().group_of(self.key) {
             aside.ask_gang(&key);
@@ -123,7 +133,7 @@ impl Search<'_> {
 
     /// Returns the member that stands for the failure: the root cause of an attempt at it now, else the first by
     /// name.
-    fn stands_for(&self) -> Option<(PodId, crate::cluster::PodRecord)> {
+    fn stands_for(&self) -> Option<PodId> {
         let aside = self.planned(&[])?;
         let verdict = aside.gang_verdict(self.key);
         let named = verdict.and_then(|verdict| match &verdict.outcome {
@@ -137,8 +147,7 @@ impl Search<'_> {
         let pending =
             gang.members.keys().copied().filter(|id| cluster.pod(*id).is_some_and(|r| r.node.is_none()));
         let first = pending.min_by_key(|id| cluster.pod(*id).map(|r| r.pod.key.clone()));
-        let id = named.and_then(|key| cluster.find_pod(&key)).or(first)?;
-        Some((id, cluster.pod(id)?.clone()))
+        named.and_then(|key| cluster.find_pod(&key)).or(first)
     }
 
     /// The members are changed, all alike.

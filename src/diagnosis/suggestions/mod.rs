@@ -17,7 +17,7 @@ use pellucid_api::rest::suggestions::{Fix, FixPart, Suggestions};
 pub(super) use parts::{exact, victims_on};
 
 use super::meta::of_root;
-use super::requirements::{ask, find};
+use super::requirements::asked_by_name;
 use super::root::Root;
 use crate::cycle::whatif::Target;
 use crate::framework::endpoint::ReadError;
@@ -27,12 +27,12 @@ use parts::Part;
 /// Suggests changes for a pod.
 pub(super) fn of_pod(
     root: &Root,
-    namespace: &str,
-    name: &str,
+    (namespace, name): (&str, &str),
     most: usize,
     now: Now,
 ) -> Result<Suggestions, ReadError> {
-    let (id, record) = find(root, namespace, name)?;
+    let asked = asked_by_name(root, namespace, name)?;
+    let record = asked.record;
     let mut body = Suggestions {
         meta: of_root(root, now),
         namespace: namespace.into(),
@@ -43,10 +43,10 @@ pub(super) fn of_pod(
     if body.fits_now {
         return Ok(body);
     }
-    let asked = ask(root, id, record);
-    body.conflicts = conflicts::conflicts(&asked.masks, asked.cluster.present());
-    body.meta.truncated = asked.masks.truncated;
+    let (conflicts, is_cut) = conflicts::conflicts(&asked.masks, asked.cluster.present());
+    body.conflicts = conflicts;
     let found = search::fixes(root, &asked, most, now);
+    body.meta.truncated = asked.masks.truncated || is_cut || found.truncated;
     body.fits_now = found.fits_now;
     body.fixes = found.fixes.into_iter().map(|fix| fix_body(fix.parts, fix.node, None)).collect();
     if body.fixes.is_empty() && !body.fits_now && most > 0 {
@@ -68,8 +68,7 @@ pub(super) fn of_pod(
 /// Suggests changes for a gang.
 pub(super) fn of_gang(
     root: &Root,
-    namespace: &str,
-    name: &str,
+    (namespace, name): (&str, &str),
     most: usize,
     now: Now,
 ) -> Result<Suggestions, ReadError> {
@@ -91,6 +90,7 @@ pub(super) fn of_gang(
     }
     let found = gangs::fixes(root, &key, most, now);
     body.conflicts = found.conflicts;
+    body.meta.truncated = found.truncated;
     body.fits_now = found.fits_now;
     body.fixes = found.fixes.into_iter().map(|fix| fix_body(fix.parts, fix.node, fix.slots)).collect();
     body.note = found.note;

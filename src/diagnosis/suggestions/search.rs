@@ -6,7 +6,8 @@ use super::parts::{Part, Side, copy_node, relax, remove_gates};
 use crate::cluster::{Cluster, PodRecord};
 use crate::cycle::exhaustive::{Masks, Requirement, masks_of_pod_on};
 use crate::cycle::whatif::{Aside, Edit, Fate, Target};
-use crate::diagnosis::requirements::{Asked, distance};
+use crate::diagnosis::nearest::order;
+use crate::diagnosis::requirements::Asked;
 use crate::diagnosis::root::Root;
 use crate::model::{Name, NodeIdx, Now, PodKey};
 use pellucid_api::reason::ReasonCode;
@@ -31,6 +32,8 @@ pub(super) struct Candidate {
 pub(super) struct Found {
     pub(super) fits_now: bool,
     pub(super) fixes: Vec<Candidate>,
+    /// There were more changes to try than plans to try them with.
+    pub(super) truncated: bool,
 }
 
 /// Searches, the easiest changes first.
@@ -39,13 +42,17 @@ pub(super) fn fixes(root: &Root, asked: &Asked<'_>, most: usize, now: Now) -> Fo
     if search.place(&[]).is_some() {
         return Found { fits_now: true, ..Found::default() };
     }
-    let mut found: Vec<Candidate> = Vec::new();
+    let (mut found, mut truncated): (Vec<Candidate>, bool) = (Vec::new(), false);
     for parts in search.candidates() {
-        if found.len() >= most || search.plans >= MOST_PLANS {
+        if found.len() >= most {
             break;
         }
         if found.iter().any(|known| is_no_better(&parts, &known.parts)) {
             continue;
+        }
+        if search.plans >= MOST_PLANS {
+            truncated = true;
+            break;
         }
         let Some((parts, node)) = search.shrunk(parts) else { continue };
         if found.iter().any(|known| is_no_better(&parts, &known.parts)) {
@@ -54,7 +61,7 @@ pub(super) fn fixes(root: &Root, asked: &Asked<'_>, most: usize, now: Now) -> Fo
         found.push(Candidate { parts, node: Some(node), slots: None });
     }
     found.sort_by_cached_key(|fix| (cost(&fix.parts), edits_of(&fix.parts)));
-    Found { fits_now: false, fixes: found }
+    Found { fits_now: false, fixes: found, truncated }
 }
 
 /// Whether a change does all kinds of things that a known one does, and more or the same: somebody who reads the
@@ -176,18 +183,9 @@ impl Search<'_> {
         if self.asked.masks.pod.is_some() {
             return Vec::new();
         }
-        let mut nearest: BTreeMap<u64, (u64, &Name, NodeIdx)> = BTreeMap::new();
-        for node in self.asked.cluster.by_name() {
-            let mask = self.asked.masks.of(*node);
-            let this = (distance(self.asked, *node, mask), &self.asked.cluster.slot(*node).name, *node);
-            let known = nearest.entry(mask).or_insert(this);
-            if this < *known {
-                *known = this;
-            }
-        }
-        let mut nodes: Vec<_> = nearest.into_values().collect();
-        nodes.sort_unstable();
-        nodes.into_iter().take(MOST_NODES).map(|(.., node)| node).collect()
+        let mut known = BTreeSet::new();
+        let nearest = order(self.asked).into_iter().filter(|near| known.insert(near.mask));
+        nearest.take(MOST_NODES).map(|near| near.node).collect()
     }
 
     /// Relaxes what a node fails, until it fails nothing.

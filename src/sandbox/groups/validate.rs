@@ -5,7 +5,8 @@
 use serde_json::Value;
 
 use super::super::errors::FieldError;
-use super::super::validate::{LABEL, SUBDOMAIN, is_label, is_subdomain};
+use super::super::validate::{LABEL, SUBDOMAIN};
+use crate::model::naming::{is_label, is_subdomain};
 
 const IMMUTABLE: &str = "field is immutable";
 const MODES: [&str; 2] = ["Pod", "PodGroup"];

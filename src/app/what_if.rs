@@ -1,0 +1,281 @@
+//! Manifests and texts of a `POST /apis/v1/simulate` into a question.
+//!
+//! Manifests are decoded as those of a watch, and names are what an API server would take. Whether the cluster has what
+//! they name is seen when the question is planned (`diagnosis::simulate`).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use pellucid_api::rest::simulate::{EditBody, PodsOf, SimulateRequest, TaintOf};
+use serde_json::{Value, json};
+
+use super::what_if_names::{
+    container_resources, invalid, label_key, label_value, namespace, node_resources, object_name, resource,
+    shown,
+};
+use crate::cluster::input::Quarantined;
+use crate::cycle::whatif::{Edit, Target};
+use crate::diagnosis::Root;
+use crate::diagnosis::simulate::Question;
+use crate::http::ReadError;
+use crate::kubernetes::decode::{node_from_value, object_from_value, pod_from_value};
+use crate::model::taint::{Taint, TaintEffect};
+use crate::model::{GangKey, Name, ObjectKind, Pod, PodKey, quantity};
+
+/// The most pods of one question.
+const MAX_PODS: usize = 5_000;
+/// The most changes of one question.
+const MAX_EDITS: usize = 1_000;
+/// The most rows of a score table.
+const MAX_ROWS: usize = 1_000;
+
+/// Decodes a request; the error names the field and its value.
+pub(super) fn question(root: &Root, request: SimulateRequest) -> Result<Question, ReadError> {
+    bound("pods", request.pods.len(), MAX_PODS)?;
+    bound("podGroups", request.pod_groups.len(), MAX_PODS)?;
+    bound("include", request.include.len(), MAX_PODS)?;
+    bound("includeGangs", request.include_gangs.len(), MAX_PODS)?;
+    bound("edits", request.edits.len(), MAX_EDITS)?;
+    bound("scores", request.scores, MAX_ROWS)?;
+    let mut question = Question {
+        evict: request.evict,
+        scores: request.scores,
+        state_hash: request.state_hash,
+        ..Question::default()
+    };
+    for (at, edit) in request.edits.iter().enumerate() {
+        question.edits.push(self::edit(edit, &format!("edits[{at}]"))?);
+    }
+    for (at, group) in request.pod_groups.iter().enumerate() {
+        question.edits.push(pod_group(group, &format!("podGroups[{at}]"))?);
+    }
+    question.edits.extend(pods(root, &request.pods)?);
+    let names = request.include.iter().enumerate();
+    question.pods = names.map(|(at, n)| pod_key(n, &format!("include[{at}]"))).collect::<Result<_, _>>()?;
+    let names = request.include_gangs.iter().enumerate();
+    question.gangs =
+        names.map(|(at, n)| gang_key(n, &format!("includeGangs[{at}]"))).collect::<Result<_, _>>()?;
+    let asks = !question.pods.is_empty() || !question.gangs.is_empty();
+    if !asks && !question.edits.iter().any(asks_for_pods) {
+        return Err(invalid("body", "no pod is asked for: give pods, include, includeGangs, or edit a pod"));
+    }
+    Ok(question)
+}
+
+fn asks_for_pods(edit: &Edit) -> bool {
+    matches!(edit, Edit::ApplyPod(_)) || edit.target().is_some()
+}
+
+fn bound(field: &str, n: usize, most: usize) -> Result<(), ReadError> {
+    if n > most { Err(invalid(field, &format!("{n} is too many; at most {most}"))) } else { Ok(()) }
+}
+
+fn unreadable(field: &str, q: &Quarantined) -> ReadError {
+    let at = if q.field.is_empty() { String::new() } else { format!(".{}", q.field) };
+    invalid(&format!("{field}{at}"), &format!("{} ({})", q.problem, q.value))
+}
+
+/// Decodes pods. What an API server or an admission plugin would fill in is filled in here.
+fn pods(root: &Root, manifests: &[Value]) -> Result<Vec<Edit>, ReadError> {
+    let mut seen = BTreeSet::new();
+    let mut edits = Vec::with_capacity(manifests.len());
+    for (at, manifest) in manifests.iter().enumerate() {
+        let field = format!("pods[{at}]");
+        let manifest = with_namespace(manifest, &field, "Pod")?;
+        let mut pod = pod_from_value(&manifest).map_err(|q| unreadable(&field, &q))?;
+        names(&manifest, &field)?;
+        container_resources(&manifest["spec"], &format!("{field}.spec"))?;
+        complete(root, &mut pod, at, &field)?;
+        if let Some(node) = &pod.node_name {
+            let problem = format!("{node}: only pods that are to be placed can be simulated; leave it out");
+            return Err(invalid(&format!("{field}.spec.nodeName"), &problem));
+        }
+        if pod.deleting || pod.phase.is_terminal() {
+            return Err(invalid(&field, "the pod is being deleted, or has ended"));
+        }
+        if !seen.insert(pod.key.clone()) {
+            return Err(invalid(&field, &format!("there are two pods {}", pod.key)));
+        }
+        if root.cluster.find_pod(&pod.key).is_some() {
+            let problem = format!("there is a pod {} already; use another name, or include it", pod.key);
+            return Err(invalid(&field, &problem));
+        }
+        edits.push(Edit::ApplyPod(Arc::new(pod)));
+    }
+    Ok(edits)
+}
+
+fn complete(root: &Root, pod: &mut Pod, at: usize, field: &str) -> Result<(), ReadError> {
+    if pod.scheduler_name.is_empty()
+        && let Some(profile) = root.profiles.first()
+    {
+        pod.scheduler_name = profile.scheduler_name.clone();
+    }
+    if !root.cluster.is_ours(&pod.scheduler_name) {
+        let problem = format!("{} is not a scheduler name of ours", pod.scheduler_name);
+        return Err(invalid(&format!("{field}.spec.schedulerName"), &problem));
+    }
+    if pod.uid.is_empty() {
+        pod.uid = format!("simulated-{at}").into();
+    }
+    Ok(())
+}
+
+/// Objects without a namespace go to `default`, as kubectl sends them.
+fn with_namespace(manifest: &Value, field: &str, kind: &str) -> Result<Value, ReadError> {
+    let mut manifest = manifest.clone();
+    let Some(object) = manifest.as_object_mut() else {
+        return Err(invalid(field, &format!("not an object; want a {kind} manifest")));
+    };
+    if let Some(other) = object.get("kind").filter(|k| *k != kind) {
+        return Err(invalid(&format!("{field}.kind"), &format!("want {kind}, found {other}")));
+    }
+    let meta = object.entry("metadata").or_insert_with(|| json!({}));
+    if let Some(meta) = meta.as_object_mut()
+        && meta.get("namespace").is_none_or(|ns| ns.as_str() == Some(""))
+    {
+        meta.insert("namespace".into(), "default".into());
+    }
+    Ok(manifest)
+}
+
+/// Checks what a namespaced object is called.
+fn names(manifest: &Value, field: &str) -> Result<(), ReadError> {
+    let text = |at: &str| manifest["metadata"][at].as_str().unwrap_or_default();
+    namespace(text("namespace"), &format!("{field}.metadata.namespace"))?;
+    object_name(text("name"), &format!("{field}.metadata.name"))
+}
+
+fn pod_group(manifest: &Value, field: &str) -> Result<Edit, ReadError> {
+    let manifest = with_namespace(manifest, field, "PodGroup")?;
+    let version = manifest.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    let group = version.split_once('/').map_or(version, |(group, _)| group);
+    let of_group = |kind: &ObjectKind| kind.as_str().strip_prefix("PodGroup.") == Some(group);
+    let kind = ObjectKind::POD_GROUPS.into_iter().find(of_group).ok_or_else(|| {
+        let known = ObjectKind::POD_GROUPS.map(|kind| kind.as_str().trim_start_matches("PodGroup."));
+        let problem =
+            format!("{version:?} has no PodGroups that are read here; groups are {}", known.join(", "));
+        invalid(&format!("{field}.apiVersion"), &problem)
+    })?;
+    let object = object_from_value(kind, &manifest).map_err(|q| unreadable(field, &q))?;
+    names(&manifest, field)?;
+    Ok(Edit::ApplyObject(Arc::new(object)))
+}
+
+fn edit(body: &EditBody, field: &str) -> Result<Edit, ReadError> {
+    let node = |text: &str, at: &str| {
+        object_name(text, &format!("{field}.{at}"))?;
+        Ok(Name::new(text))
+    };
+    Ok(match body {
+        EditBody::AddNode(manifest) => added_node(manifest, &format!("{field}.addNode"))?,
+        EditBody::CopyNode(copy) => Edit::CopyNode {
+            node: node(&copy.node, "copyNode.node")?,
+            name: node(&copy.name, "copyNode.name")?,
+        },
+        EditBody::RemoveNode(name) => Edit::RemoveNode(node(name, "removeNode")?),
+        EditBody::RemoveTaint(taint) => Edit::RemoveTaint {
+            node: node(&taint.node, "removeTaint.node")?,
+            key: label_key(&taint.key, &format!("{field}.removeTaint.key"))?,
+            effect: effect(taint.effect.as_deref(), &format!("{field}.removeTaint.effect"))?,
+        },
+        EditBody::Uncordon(name) => Edit::Uncordon(node(name, "uncordon")?),
+        EditBody::LabelNode(label) => Edit::LabelNode {
+            node: node(&label.node, "labelNode.node")?,
+            key: label_key(&label.key, &format!("{field}.labelNode.key"))?,
+            value: label_value(&label.value, &format!("{field}.labelNode.value"))?,
+        },
+        EditBody::DeletePod(pod) => Edit::DeletePod(pod_key(pod, &format!("{field}.deletePod"))?),
+        EditBody::SetWeight(set) => {
+            if !(0..=100).contains(&set.weight) {
+                let problem = format!("{} is not between 0 and 100", set.weight);
+                return Err(invalid(&format!("{field}.setWeight.weight"), &problem));
+            }
+            Edit::SetWeight { plugin: Name::new(&set.plugin), weight: set.weight }
+        }
+        EditBody::SetRequest(set) => {
+            let field = format!("{field}.setRequest");
+            resource(&set.resource, &format!("{field}.resource"))?;
+            let amount = amount(&set.resource, &set.amount, &format!("{field}.amount"))?;
+            Edit::SetRequest {
+                of: target(set.pod.as_deref(), set.gang.as_deref(), &field)?,
+                resource: Name::new(&set.resource),
+                amount,
+            }
+        }
+        EditBody::AddToleration(add) => {
+            let field = format!("{field}.addToleration");
+            let of = target(add.pod.as_deref(), add.gang.as_deref(), &field)?;
+            Edit::AddToleration { of, taint: taint(&add.taint, &format!("{field}.taint"))? }
+        }
+        EditBody::DropNodeAffinity(of) => Edit::DropNodeAffinity(pods_of(of, field)?),
+        EditBody::DropHostPorts(of) => Edit::DropHostPorts(pods_of(of, field)?),
+        EditBody::RelaxSpread(of) => Edit::RelaxSpread(pods_of(of, field)?),
+        EditBody::DropPodAffinity(of) => Edit::DropPodAffinity(pods_of(of, field)?),
+        EditBody::DropPodAntiAffinity(of) => Edit::DropPodAntiAffinity(pods_of(of, field)?),
+        EditBody::RemoveGates(of) => Edit::RemoveGates(pods_of(of, field)?),
+    })
+}
+
+fn added_node(manifest: &Value, field: &str) -> Result<Edit, ReadError> {
+    let node = node_from_value(manifest).map_err(|q| unreadable(field, &q))?;
+    object_name(&node.name, &format!("{field}.metadata.name"))?;
+    node_resources(&manifest["status"], &format!("{field}.status"))?;
+    Ok(Edit::ApplyNode(Arc::new(node)))
+}
+
+fn amount(resource: &str, text: &str, field: &str) -> Result<i64, ReadError> {
+    let amount = if resource == "cpu" { quantity::milli(text) } else { quantity::units(text) };
+    match amount {
+        Ok(amount) if amount >= 0 => Ok(amount),
+        Ok(_) => Err(invalid(field, &format!("{text:?} is negative"))),
+        Err(problem) => Err(invalid(field, &format!("{text:?}: {problem}"))),
+    }
+}
+
+fn pods_of(of: &PodsOf, field: &str) -> Result<Target, ReadError> {
+    target(of.pod.as_deref(), of.gang.as_deref(), field)
+}
+
+fn target(pod: Option<&str>, gang: Option<&str>, field: &str) -> Result<Target, ReadError> {
+    match (pod, gang) {
+        (Some(pod), None) => Ok(Target::Pod(pod_key(pod, &format!("{field}.pod"))?)),
+        (None, Some(gang)) => Ok(Target::Gang(gang_key(gang, &format!("{field}.gang"))?)),
+        _ => Err(invalid(field, "give either pod or gang")),
+    }
+}
+
+fn split<'t>(text: &'t str, field: &str) -> Result<(&'t str, &'t str), ReadError> {
+    let parts =
+        text.split_once('/').filter(|(ns, name)| !ns.is_empty() && !name.is_empty() && !name.contains('/'));
+    let (of, name) =
+        parts.ok_or_else(|| invalid(field, &format!("{} is not namespace/name", shown(text))))?;
+    namespace(of, field)?;
+    Ok((of, name))
+}
+
+fn pod_key(text: &str, field: &str) -> Result<PodKey, ReadError> {
+    let (namespace, name) = split(text, field)?;
+    object_name(name, field)?;
+    Ok(PodKey::new(namespace, name))
+}
+
+/// What a gang is called may stand in an annotation, which takes any text.
+fn gang_key(text: &str, field: &str) -> Result<GangKey, ReadError> {
+    split(text, field).map(|(namespace, name)| GangKey::new(namespace, name))
+}
+
+fn effect(text: Option<&str>, field: &str) -> Result<Option<TaintEffect>, ReadError> {
+    let known = [TaintEffect::NoSchedule, TaintEffect::PreferNoSchedule, TaintEffect::NoExecute];
+    let Some(text) = text else { return Ok(None) };
+    let found = known.into_iter().find(|effect| effect.as_str() == text);
+    let problem = format!("{text:?} is none of NoSchedule, PreferNoSchedule, NoExecute");
+    found.map(Some).ok_or_else(|| invalid(field, &problem))
+}
+
+fn taint(of: &TaintOf, field: &str) -> Result<Taint, ReadError> {
+    let effect = effect(of.effect.as_deref(), &format!("{field}.effect"))?;
+    let effect = effect.ok_or_else(|| invalid(field, "effect is missing"))?;
+    let key = label_key(&of.key, &format!("{field}.key"))?;
+    Ok(Taint { key, value: label_value(&of.value, &format!("{field}.value"))?, effect })
+}
