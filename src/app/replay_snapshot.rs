@@ -34,7 +34,8 @@ pub struct Replayed {
     pub recorded_node: Option<String>,
     /// Whether both are one.
     pub equal: bool,
-    /// Whether nodes, pods on them, or the pod itself changed between the recorded decision and the snapshot.
+    /// Whether nodes, pods on them, the pod itself, or the pods of its gang changed between the recorded decision and the
+    /// snapshot.
     pub stale: bool,
     /// Placements of this attempt and later ones that were taken back first.
     pub rewound: usize,
@@ -96,7 +97,7 @@ fn caveats(snapshot: &Snapshot, recorded: &PastVerdict, is_placed: bool) -> Vec<
                 .to_owned(),
         );
     } else if recorded.stale {
-        all.push("nodes, pods on them, or the pod itself changed since the recorded decision".to_owned());
+        all.push("nodes, pods on them, the pod itself, or the pods of its gang changed since the recorded decision".to_owned());
     }
     let later = snapshot.state.nominations.iter().filter(|n| n.since > recorded.at && n.pod != recorded.pod);
     if later.count() > 0 {
