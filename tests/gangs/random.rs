@@ -404,7 +404,8 @@ fn check_gated(of: &Snapshot) -> Result<(), TestCaseError> {
 fn snapshot(scheduler: &mut Scheduler, now: Now) -> Snapshot {
     let configuration = serde_json::Value::Null;
     let root = scheduler.publish(now);
-    Snapshot::of(&Source { root: &root, configuration: &configuration, redact: false })
+    let made = Snapshot::of(&Source { root: &root, configuration: &configuration, redact: false });
+    Snapshot::from_json(&made.to_json().expect("it is written")).expect("it agrees with itself")
 }
 
 fn state(of: &Snapshot) -> String {

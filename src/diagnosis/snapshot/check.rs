@@ -38,9 +38,7 @@ fn check_state(state: &State) -> Result<(), String> {
     })?;
     state.ended.iter().enumerate().try_for_each(|(i, pod)| match pod.phase.is_terminal() {
         true => Ok(()),
-        false => {
-            Err(format!("state.ended[{i}], pod {}: phase is {:?}, which is no end", pod.key, pod.phase))
-        }
+        false => Err(format!("state.ended[{i}], pod {}: phase is {:?}, which is no end", pod.key, pod.phase)),
     })
 }
 
