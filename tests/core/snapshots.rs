@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pellucid::cycle::Scheduler;
 use pellucid::diagnosis::snapshot::restore::{self, Rewind};
 use pellucid::diagnosis::snapshot::{Snapshot, Source};
+use pellucid::framework::profile::Profile;
 use pellucid::model::Now;
 use pellucid::plugins::registry;
 use proptest::collection::vec;
@@ -134,11 +135,11 @@ fn of_four() -> Value {
 }
 
 /// Decides again on every pod that was decided on.
-fn replay_all(document: &Value) -> Result<(), String> {
+fn replay_all(document: &Value, profile: &Profile) -> Result<(), String> {
     let of = Snapshot::from_json(document.to_string().as_bytes())?;
     for verdict in &of.record.verdicts {
         for rewind in [Rewind::default(), Rewind::before(&of, verdict)] {
-            let profiles = vec![default_profile(SCHEDULER)];
+            let profiles = vec![profile.clone()];
             let mut scheduler = restore::restore(&of, profiles, Arc::new(registry()), &rewind)?;
             // The error is about this pod: it has a place, say.
             let _ = restore::decide(&mut scheduler, &of, &verdict.pod);
@@ -149,8 +150,8 @@ fn replay_all(document: &Value) -> Result<(), String> {
 
 #[test]
 fn what_contradicts_itself_is_refused_with_field_and_value() {
-    let whole = of_four();
-    replay_all(&whole).expect("it is sound, though a node is gone");
+    let (whole, profile) = (of_four(), default_profile(SCHEDULER));
+    replay_all(&whole, &profile).expect("it is sound, though a node is gone");
     let at = |array: &str, name: &str| {
         let all = whole.pointer(array).and_then(Value::as_array).expect("an array");
         let is_it = |one: &Value| {
@@ -203,7 +204,7 @@ fn what_contradicts_itself_is_refused_with_field_and_value() {
     for (field, value, says) in cases {
         let mut edited = whole.clone();
         *edited.pointer_mut(&field).unwrap_or_else(|| panic!("no {field} in {whole:#}")) = value;
-        let error = replay_all(&edited).expect_err(&field);
+        let error = replay_all(&edited, &profile).expect_err(&field);
         assert!(error.contains(says), "{field}: {error:?} does not say {says:?}");
     }
 }
@@ -242,7 +243,7 @@ fn spoil(value: &mut Value, how: usize) {
 /// What a person may do to a file is refused, or taken as it stands; nothing panics.
 #[test]
 fn an_edited_file_panics_nowhere() {
-    let whole = of_four();
+    let (whole, profile) = (of_four(), default_profile(SCHEDULER));
     let mut all = Vec::new();
     pointers(&whole, "", &mut all);
     let mut refused = 0;
@@ -250,7 +251,7 @@ fn an_edited_file_panics_nowhere() {
         for how in [i % 7, (i + 3) % 7] {
             let mut edited = whole.clone();
             spoil(edited.pointer_mut(path).expect("it is there"), how);
-            refused += usize::from(replay_all(&edited).is_err());
+            refused += usize::from(replay_all(&edited, &profile).is_err());
         }
     }
     assert!(refused > all.len() / 4, "{refused} of {} edits were refused", all.len() * 2);
