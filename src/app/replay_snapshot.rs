@@ -1,5 +1,6 @@
 //! Decides again about a pod of a snapshot, and compares with what was decided then.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use serde::Serialize;
 
 use crate::config;
 use crate::diagnosis::snapshot::restore::{self, Rewind};
-use crate::diagnosis::snapshot::{PastVerdict, Snapshot};
+use crate::diagnosis::snapshot::{PastVerdict, PlacedPod, Snapshot};
 use crate::model::PodKey;
 
 /// What came of it.
@@ -34,7 +35,8 @@ pub struct Replayed {
     pub recorded_node: Option<String>,
     /// Whether both are one.
     pub equal: bool,
-    /// Whether nodes, pods on them, or the pod itself changed between the recorded decision and the snapshot.
+    /// Whether nodes, pods on them, the pod itself, or the pods of its gang changed between the recorded decision and the
+    /// snapshot.
     pub stale: bool,
     /// Placements of this attempt and later ones that were taken back first.
     pub rewound: usize,
@@ -96,7 +98,10 @@ fn caveats(snapshot: &Snapshot, recorded: &PastVerdict, is_placed: bool) -> Vec<
                 .to_owned(),
         );
     } else if recorded.stale {
-        all.push("nodes, pods on them, or the pod itself changed since the recorded decision".to_owned());
+        all.push("nodes, pods on them, the pod itself, or the pods of its gang changed since the recorded decision".to_owned());
+    }
+    if let Some(ghost) = ghosts(snapshot) {
+        all.push(ghost);
     }
     let later = snapshot.state.nominations.iter().filter(|n| n.since > recorded.at && n.pod != recorded.pod);
     if later.count() > 0 {
@@ -114,6 +119,23 @@ fn caveats(snapshot: &Snapshot, recorded: &PastVerdict, is_placed: bool) -> Vec<
         all.push("the recorded verdict is what the API server said, which is not asked here".to_owned());
     }
     all
+}
+
+/// Names pods on nodes that are not in the snapshot: those were deleted or could not be read, or the file was edited.
+fn ghosts(snapshot: &Snapshot) -> Option<String> {
+    let state = &snapshot.state;
+    let known: BTreeSet<&str> = state.nodes.iter().map(|node| &*node.name).collect();
+    let on =
+        |pod: &PlacedPod| pod.node.as_ref().filter(|node| !known.contains(&***node)).map(|n| n.to_string());
+    let mut lost = state.pods.iter().filter_map(|pod| Some((&pod.pod.key, on(pod)?)));
+    let (key, node) = lost.next()?;
+    let others = match lost.count() {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    Some(format!(
+        "pod {key} is on node {node}, which is not in the file (gone or unreadable by then){others}"
+    ))
 }
 
 impl fmt::Display for Replayed {

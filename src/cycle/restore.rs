@@ -74,8 +74,13 @@ impl Scheduler {
     pub fn decide_again(&mut self, key: &PodKey, now: Now) -> Result<Verdict, String> {
         let id = self.cluster.find_pod(key).ok_or_else(|| format!("there is no pod {key}"))?;
         let unit = self.queue.unit_of(id).ok_or_else(|| format!("pod {key} is not to be placed"))?;
-        let is_gated = self.queue.unit(unit).is_some_and(|u| u.stage == QueueStage::Gated);
-        if !is_gated {
+        let held = self.queue.unit(unit).filter(|u| u.stage == QueueStage::Gated);
+        if let Some(gang) = held.map(|u| u.gang.clone()) {
+            // Members were judged one by one as they joined, and in another order.
+            if let Some(gang) = gang {
+                self.judge_gated(&gang, id, now);
+            }
+        } else {
             while let Some(next) = self.queue.pop() {
                 if next == unit {
                     break;

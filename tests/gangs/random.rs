@@ -380,13 +380,32 @@ proptest! {
         let rebuilt = restore::restore(&first, profiles, registry, &Rewind::default());
         let again = snapshot(&mut rebuilt.expect("it is restored"), now);
         prop_assert_eq!(state(&first), state(&again));
+        check_gated(&first)?;
+        // A moment later its members were told what a gang lacks.
+        life.core.wait(Duration::from_secs(64));
+        let now = life.core.now;
+        check_gated(&snapshot(&mut life.core.scheduler, now))?;
     }
+}
+
+/// Members of gangs that are held back are decided on as before, unless pods came or went since they were told.
+fn check_gated(of: &Snapshot) -> Result<(), TestCaseError> {
+    for verdict in of.record.verdicts.iter().filter(|v| v.outcome == "Gated" && !v.stale) {
+        let registry = Arc::new(pellucid::plugins::registry());
+        let profiles = vec![default_profile(SCHEDULER)];
+        let rebuilt = restore::restore(of, profiles, registry, &Rewind::default());
+        let mut rebuilt = rebuilt.map_err(TestCaseError::fail)?;
+        let decided = restore::decide(&mut rebuilt, of, &verdict.pod).map_err(TestCaseError::fail)?;
+        prop_assert_eq!(&decided.decision_hash, &verdict.decision_hash, "{:?} and {:?}", decided, verdict);
+    }
+    Ok(())
 }
 
 fn snapshot(scheduler: &mut Scheduler, now: Now) -> Snapshot {
     let configuration = serde_json::Value::Null;
     let root = scheduler.publish(now);
-    Snapshot::of(&Source { root: &root, configuration: &configuration, redact: false })
+    let made = Snapshot::of(&Source { root: &root, configuration: &configuration, redact: false });
+    Snapshot::from_json(&made.to_json().expect("it is written")).expect("it agrees with itself")
 }
 
 fn state(of: &Snapshot) -> String {

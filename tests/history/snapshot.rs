@@ -88,6 +88,38 @@ async fn refused_gated_placed_and_ganged_pods_are_decided_again_as_before() {
     running.stop().await;
 }
 
+/// The members of a gang that lacks pods, in whatever order they came.
+#[tokio::test(flavor = "multi_thread")]
+async fn members_of_a_gang_that_is_held_back_are_decided_again_as_before() {
+    let hand = crate::running::Hand::default();
+    let running = crate::running::start_with(vec![node("n1", "a", 8)], None, Some(hand)).await;
+    for name in ["g2", "g0", "g1"] {
+        running.create([gang(name, 4, 1_000)]);
+        let path = format!("/apis/v1/history/pods/default/{name}");
+        running.wait(&path, "gated", |b| b["entries"][1]["kind"] == "Gated");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("s.gz");
+    // They were judged as they came, and nobody was told that there are three by now.
+    std::fs::write(&file, fetch(&running, "")).expect("written");
+    let early = String::from_utf8(replay(&file, "default/g2").stdout).expect("text");
+    let early: Value = serde_json::from_str(&early).expect("JSON");
+    assert_eq!((&early["equal"], &early["stale"]), (&json!(false), &json!(true)), "{early}");
+    check_equal(&running, &file, "g1");
+    running.let_pass(3).await;
+    for name in ["g0", "g1", "g2"] {
+        let message = "waiting for the pods of gang default/g: 3 of 4 are there";
+        let path = format!("/apis/v1/history/pods/default/{name}");
+        running.wait(&path, "told", |b| b["entries"][1]["message"] == message);
+    }
+    std::fs::write(&file, fetch(&running, "")).expect("written");
+    for name in ["g0", "g1", "g2"] {
+        let body = check_equal(&running, &file, name);
+        assert_eq!((&body["outcome"], &body["stale"]), (&json!("Gated"), &json!(false)));
+    }
+    running.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn one_state_is_one_file_and_free_text_is_left_out() {
     let running = start(vec![node("n1", "a", 8)]).await;

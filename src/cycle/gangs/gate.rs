@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use pellucid_api::reason::ReasonCode;
 
-use super::verdict::member_refusal;
+use super::verdict::{member_cause, member_refusal};
 use crate::cluster::gangs::{Gang, Gangs, Undefined};
 use crate::cycle::decision::Outcome;
 use crate::cycle::scheduler::Scheduler;
+use crate::framework::Cause;
 use crate::model::{GangKey, Now, PodId};
 use crate::queue::QueueStage;
 
@@ -41,6 +42,11 @@ impl Block {
     /// Returns it in words.
     pub fn message(&self) -> String {
         self.code.message(&self.subject)
+    }
+
+    /// Returns the cause that members are refused with.
+    pub fn cause(&self) -> Cause {
+        member_cause(self.code, &self.subject)
     }
 
     /// The same, as the pods of another gang of the group see it.
@@ -188,8 +194,8 @@ impl Scheduler {
         }
     }
 
-    /// Stores the verdict on a pod that just joined a group that is held back.
-    pub(super) fn judge_gated(&mut self, rep: &GangKey, id: PodId, now: Now) {
+    /// Stores the verdict on a pod of a group that is held back, as things are now: it just joined, or is asked about.
+    pub(in crate::cycle) fn judge_gated(&mut self, rep: &GangKey, id: PodId, now: Now) {
         let Some(key) = self.cluster.pod(id).and_then(|r| r.pod.member_of().cloned()) else {
             return;
         };

@@ -89,6 +89,10 @@ pub const PLUGIN: &str = "Coscheduling";
 
 /// A refusal of a member for what became of its gang.
 pub(in crate::cycle) fn member_refusal(code: ReasonCode, subject: &str, total_nodes: usize) -> Refusal {
-    let cause = Cause::new(PLUGIN, Code::UnschedulableAndUnresolvable, Reason::about(code, subject));
-    Refusal::of_pod(cause, total_nodes, RefusedBy::default())
+    Refusal::of_pod(member_cause(code, subject), total_nodes, RefusedBy::default())
+}
+
+/// Why that is, without the number of nodes.
+pub(super) fn member_cause(code: ReasonCode, subject: &str) -> Cause {
+    Cause::new(PLUGIN, Code::UnschedulableAndUnresolvable, Reason::about(code, subject))
 }

@@ -8,6 +8,7 @@ use pellucid_api::rest::gang_explain::GangVerdict as VerdictBody;
 use pellucid_api::rest::gangs::PartiallyBound;
 
 use super::standing::{MemberState, Standing, ready, refusal_of};
+use crate::cycle::decision::Outcome;
 use crate::cycle::gangs::GangOutcome;
 use crate::cycle::gangs::gate::{Block, block};
 use crate::diagnosis::meta::rfc3339;
@@ -56,6 +57,14 @@ fn good(code: &str, message: String) -> VerdictBody {
 pub(super) fn block_of(root: &Root, key: &GangKey) -> Option<Block> {
     let gangs = root.cluster.gangs();
     block(gangs, key, |k| gangs.get(k).map_or(0, |gang| ready(root, gang)))
+}
+
+/// Whether what was said last to a member that waits with its gang is not what holds it back now: pods of its group came or
+/// went, or the group was planned since.
+pub(in crate::diagnosis) fn is_outdated(root: &Root, key: &GangKey, is_held: bool, said: &Outcome) -> bool {
+    let Outcome::Gated(refusal) = said else { return is_held };
+    let now = block_of(root, key).filter(|_| is_held).map(|block| block.cause());
+    now.is_none() || now != refusal.pod_cause
 }
 
 /// Whether no profile of a gang's pods schedules gangs; a gang without live pods is not off.

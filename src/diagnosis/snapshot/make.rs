@@ -13,7 +13,9 @@ use crate::cycle::Verdict;
 use crate::cycle::decision::Outcome;
 use crate::diagnosis::Root;
 use crate::diagnosis::flight::hash_of_outcome;
+use crate::diagnosis::gangs::judgement::is_outdated;
 use crate::model::{Node, Object, ObjectKind, Pod, PodId, PodKey};
+use crate::queue::QueueStage;
 
 /// What a snapshot is made of.
 pub struct Source<'a> {
@@ -124,7 +126,7 @@ fn record(root: &Root, redact: bool) -> Record {
     let pods = root.cluster.pods();
     let verdicts = pods.filter_map(|(id, record)| {
         let verdict = root.verdicts.get(id.index())?.as_ref()?;
-        let has_changed = has_changed(root, id, record);
+        let has_changed = has_changed(root, id, record, &verdict.outcome);
         Some(past_verdict(root, (&record.pod.key, has_changed), verdict, redact))
     });
     let mut verdicts: Vec<PastVerdict> = verdicts.collect();
@@ -153,13 +155,14 @@ fn record(root: &Root, redact: bool) -> Record {
     Record { cycle: root.cycle, verdicts, queue, preemptions }
 }
 
-/// Whether a pod that waits is another than the one that was refused: what it asks for changed since.
-fn has_changed(root: &Root, id: PodId, record: &PodRecord) -> bool {
+/// Whether a pod that waits is another than the one that was refused: what it asks for changed since, or its gang did.
+fn has_changed(root: &Root, id: PodId, record: &PodRecord, said: &Outcome) -> bool {
     let unit = root.queue.unit_of(id).and_then(|unit| root.queue.unit(unit));
-    unit.is_some_and(|u| {
-        let was_refused = u.refusals > 0 && u.gang.is_none();
-        was_refused && record.node.is_none() && u.shape != record.shape
-    })
+    let Some(unit) = unit.filter(|_| record.node.is_none()) else { return false };
+    match (&unit.gang, record.pod.member_of()) {
+        (Some(_), Some(gang)) => is_outdated(root, gang, unit.stage == QueueStage::Gated, said),
+        _ => unit.refusals > 0 && unit.shape != record.shape,
+    }
 }
 
 fn past_verdict(

@@ -12,6 +12,7 @@
 //! The account of preemptions under way is not rebuilt: it decides when a pod is tried, not what comes of it. Nominations
 //! are.
 
+mod check;
 mod make;
 mod record;
 pub mod restore;
@@ -62,7 +63,7 @@ impl Snapshot {
         serde_json::to_vec(self)
     }
 
-    /// Reads it. The error says what is wrong with the document.
+    /// Reads it. The error says what is wrong with the document: that it is none, or what in it cannot be.
     pub fn from_json(bytes: &[u8]) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Head {
@@ -77,6 +78,9 @@ impl Snapshot {
         if head.version != VERSION {
             return Err(format!("it has version {}; this program reads version {VERSION}", head.version));
         }
-        serde_json::from_slice(bytes).map_err(|error| format!("a part of it cannot be read: {error}"))
+        let read: Self =
+            serde_json::from_slice(bytes).map_err(|error| format!("a part of it cannot be read: {error}"))?;
+        check::check(&read).map_err(|why| format!("it contradicts itself: {why}"))?;
+        Ok(read)
     }
 }

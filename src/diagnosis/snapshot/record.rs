@@ -34,7 +34,7 @@ pub struct PastVerdict {
     pub attempts: u32,
     /// When, nanoseconds since 1970.
     pub at: u64,
-    /// Whether a node, the pods on one, or the pod itself changed since.
+    /// Whether a node, the pods on one, the pod itself, or what holds its gang back changed since.
     pub stale: bool,
     /// Hash of the decision.
     pub decision_hash: String,

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Snapshot;
+use super::check::stage;
 use super::record::PastVerdict;
 use super::state::{EndedPod, PlacedPod, Unreadable};
 use crate::cluster::input::Quarantined;
-use crate::cluster::{Input, NominatedBy, Nomination, Stage};
+use crate::cluster::{Input, NominatedBy, Nomination};
 use crate::cycle::Scheduler;
 use crate::cycle::scheduler::Settings;
 use crate::diagnosis::flight::hash_of_outcome;
@@ -72,6 +73,10 @@ pub fn restore(
     rewind: &Rewind,
 ) -> Result<Scheduler, String> {
     let state = &snapshot.state;
+    if state.starts.len() != profiles.len() {
+        let (starts, profiles) = (state.starts.len(), profiles.len());
+        return Err(format!("state.starts has {starts} numbers, and configuration {profiles} profiles"));
+    }
     let mut scheduler = Scheduler::new(Settings {
         profiles,
         registry,
@@ -97,6 +102,10 @@ pub fn restore(
     let pods = state.pods.iter().map(|p| if taken_back(p) { unplaced(&p.pod) } else { p.pod.clone() });
     let pods = pods.chain(state.ended.iter().map(ended)).collect();
     scheduler.apply(Input::PodsReset { pods, quarantined: of_kind("Pod") }, now);
+    let is_left_out = |pod: &&PlacedPod| scheduler.cluster().find_pod(&pod.pod.key).is_none();
+    if let Some(pod) = state.pods.iter().find(is_left_out) {
+        return Err(left_out(&scheduler, &pod.pod));
+    }
 
     for pod in state.pods.iter().filter(|p| !taken_back(p)) {
         let Some(node) = &pod.node else { continue };
@@ -153,6 +162,17 @@ fn fresh_gangs(snapshot: &Snapshot, rewind: &Rewind) -> HashSet<GangKey> {
     is_fresh.into_iter().filter(|(_, fresh)| *fresh).map(|(gang, _)| gang.clone()).collect()
 }
 
+/// Says why a scheduler did not take a pod that was in its state.
+fn left_out(scheduler: &Scheduler, pod: &Pod) -> String {
+    let (key, name) = (&pod.key, &pod.scheduler_name);
+    if !scheduler.cluster().is_ours(name) {
+        return format!(
+            "state.pods: pod {key} waits for scheduler {name:?}, and no profile of configuration has that name"
+        );
+    }
+    format!("state.pods: pod {key} waits, and state.unreadable says that it cannot be read")
+}
+
 fn unplaced(pod: &Pod) -> Arc<Pod> {
     Arc::new(Pod { node_name: None, nominated_node: None, deleting: false, ..pod.clone() })
 }
@@ -194,17 +214,4 @@ fn unreadable(all: &[Unreadable]) -> Result<Vec<Quarantined>, String> {
         })
     };
     all.iter().map(read).collect()
-}
-
-fn stage(word: &str) -> Option<Stage> {
-    let all = [
-        Stage::Pending,
-        Stage::Reserved,
-        Stage::Waiting,
-        Stage::Permitted,
-        Stage::PreBinding,
-        Stage::Binding,
-        Stage::Bound,
-    ];
-    all.into_iter().find(|stage| stage.as_str() == word)
 }
