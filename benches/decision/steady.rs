@@ -94,6 +94,8 @@ impl Steady {
     }
 
     fn place(&mut self) -> Duration {
+        // The first one looks at all nodes anew, because so many pods were taken away at once: that happens here only.
+        self.scheduler.step(now(), &self.clock);
         let start = Instant::now();
         let mut published = start;
         let mut count = 0;

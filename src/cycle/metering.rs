@@ -21,7 +21,7 @@ pub(super) struct Timer<'a> {
 impl<'a> Timer<'a> {
     /// The timer of an attempt; one that is off when the attempt is not of the sample.
     pub(super) fn new(probe: &'a dyn Probe, cycle: u64, is_on: bool) -> Self {
-        let stands_for = match (is_on && Meter::samples(cycle), cycle < SAMPLED) {
+        let stands_for = match (is_on && Meter::times_plugins(cycle), cycle < SAMPLED) {
             (false, _) => 0,
             (true, true) => 1,
             (true, false) => SAMPLED as u32,
@@ -42,7 +42,7 @@ impl Probe for Timer<'_> {
 impl Scheduler {
     /// Does what is always done for the diagnosis, and measures it at every 251st attempt.
     pub(super) fn metered<T>(&mut self, probe: &dyn Probe, work: impl FnOnce(&mut Self) -> T) -> T {
-        if !Meter::samples(self.cycle) || !self.switches.accounts() {
+        if !Meter::times_verdict(self.cycle) || !self.switches.accounts() {
             return work(self);
         }
         // What looking at the clock takes is taken off.

@@ -74,9 +74,15 @@ impl Meter {
         Costs { cycle: self.cycle_nanos, l0: u64::try_from(l0).unwrap_or(u64::MAX), l1: self.recording_nanos }
     }
 
-    /// Whether an attempt is one of the sample.
-    pub fn samples(cycle: u64) -> bool {
+    /// Whether the plugins of an attempt are timed.
+    pub fn times_plugins(cycle: u64) -> bool {
         cycle < SAMPLED || cycle.is_multiple_of(SAMPLED)
+    }
+
+    /// Whether it is measured what storing the verdict of an attempt takes: not where plugins were timed right before,
+    /// which leaves the processor's caches as they are at no other attempt.
+    pub fn times_verdict(cycle: u64) -> bool {
+        cycle < SAMPLED || cycle % SAMPLED == SAMPLED / 2
     }
 
     /// Counts a verdict that is stored.
@@ -184,13 +190,15 @@ mod tests {
     #[test]
     fn l0_is_estimated_from_the_sample() {
         let mut meter = Meter::default();
-        for cycle in 1..=256 {
+        for cycle in 1..=1000 {
             meter.count_verdict();
-            if cycle >= SAMPLED && Meter::samples(cycle) {
+            if cycle >= SAMPLED && Meter::times_verdict(cycle) {
                 meter.add_sample(Duration::from_nanos(cycle));
             }
         }
-        assert_eq!(meter.costs().l0, (61 + 122 + 183 + 244) * 256 / 4);
-        assert!(Meter::samples(1) && !Meter::samples(SAMPLED + 1), "the first ones are all measured");
+        assert_eq!(meter.costs().l0, (376 + 627 + 878) * 1000 / 3);
+        assert!(Meter::times_verdict(1) && Meter::times_plugins(1), "the first ones are all measured");
+        let both = |cycle| Meter::times_verdict(cycle) && Meter::times_plugins(cycle);
+        assert!(!(SAMPLED..10_000).any(both));
     }
 }
