@@ -14,7 +14,7 @@ use crate::cycle::shadow::ShadowTally;
 use crate::framework::PluginFactory;
 use crate::framework::profile::Profile;
 use crate::model::{CowMap, GangKey, Now, Pages};
-use crate::queue::Queue;
+use crate::queue::{Queue, WokenBy};
 
 /// The plugins this process knows. Never changes.
 pub type Registry = Arc<Vec<Box<dyn PluginFactory>>>;
@@ -33,6 +33,8 @@ pub struct Root {
     pub queue: Queue,
     /// Last verdict per pod slot.
     pub verdicts: Pages<Option<Verdict>>,
+    /// What woke a pod that has its place by now, and its profile.
+    pub woken: Pages<Option<(usize, Arc<WokenBy>)>>,
     /// Profiles.
     pub profiles: Arc<[Arc<Profile>]>,
     /// Plugins.
