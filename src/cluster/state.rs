@@ -22,7 +22,7 @@ use super::shapes::{ShapeId, Shapes};
 use super::stage::{Reservation, Stage};
 use super::undo::{Undo, UndoLog};
 use crate::model::collections::{FxHashMap, FxHashSet};
-use crate::model::{CowMap, GangKey, Name, Node, NodeIdx, Pages, Pod, PodId, PodKey};
+use crate::model::{CowMap, GangKey, Name, Node, NodeIdx, Pages, Pod, PodId, PodKey, stable_hash};
 
 /// A pod in the state.
 #[derive(Clone, Debug)]
@@ -447,14 +447,7 @@ pub struct Trial {
     paused: bool,
 }
 
-/// The order among equal nodes: FNV-1a over the name, started from the seed, with the finaliser of
-/// splitmix64. Stable across machines and versions, because decisions depend on it.
+/// The order among equal nodes. Stable across machines and versions, because decisions depend on it.
 pub fn tie_hash(seed: u64, name: &str) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325 ^ seed;
-    for byte in name.bytes() {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
-    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    hash ^ (hash >> 31)
+    stable_hash::seeded(seed, name)
 }

@@ -128,7 +128,7 @@ impl Scheduler {
 }
 
 /// The slot of a pod that has none any more.
-const NOBODY: PodId = PodId(u32::MAX);
+pub(super) const NOBODY: PodId = PodId(u32::MAX);
 
 /// Returns how the pods go that an input takes away.
 pub(super) fn how_gone(input: &Input) -> Gone {

@@ -24,6 +24,7 @@ impl Scheduler {
         let mut events = Vec::new();
         self.record_placed();
         let how = how_gone(&input);
+        self.record_left(&input, now);
         match input {
             Input::PodApplied(pod) => {
                 self.clear_late_nomination(&pod);
@@ -52,6 +53,7 @@ impl Scheduler {
             Input::Report(report) => self.settle(report, now, &mut events),
         }
         self.record_changes(&events, how, now);
+        self.note_leaving(&events, how);
         // What is no longer to be placed leaves the queue first, so that hints about the other events are
         // asked for pods that are there.
         for event in &events {
@@ -62,6 +64,9 @@ impl Scheduler {
                 }
                 ClusterEvent::PodForgotten(id) => {
                     self.verdicts.set(id.index(), None);
+                    if self.woken.get(id.index()).is_some_and(Option::is_some) {
+                        self.woken.set(id.index(), None);
+                    }
                     self.cluster.nominator_mut().forget_echoes(*id);
                     self.victim_gone(*id, now);
                 }
@@ -233,8 +238,10 @@ impl Scheduler {
             if let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) {
                 self.delist(id, &pod);
             }
-        } else {
-            self.queue.remove(unit);
+        } else if let Some(Unit { woken_by: Some(by), profile, .. }) = self.queue.remove(unit)
+            && self.cluster.pod(id).is_some_and(|r| r.stage.is_placed())
+        {
+            self.woken.set(id.index(), Some((profile, by)));
         }
         self.pre_binding.remove(&id);
         if let Some(effect) = self.effect_of.remove(&id) {

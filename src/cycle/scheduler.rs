@@ -13,6 +13,7 @@ pub use super::chain::PluginTally;
 use super::chronicle::ASIDE;
 use super::decision::{Decision, Outcome, Placement, Refusal, Verdict};
 use super::gangs::GangBook;
+use super::leaving::Leaving;
 use super::metering::Timer;
 use super::nominations::{Asker, How, Who};
 use super::pre_bind::PreBinding;
@@ -34,7 +35,7 @@ use crate::framework::{Cause, Permitted, View};
 use crate::model::collections::FxHashMap;
 use crate::model::time::Probe;
 use crate::model::{GangKey, Name, NodeIdx, Now, Pages, Pod, PodId};
-use crate::queue::{Queue, QueueLimits, UnitId};
+use crate::queue::{Queue, QueueLimits, UnitId, WokenBy};
 
 /// What a scheduler is made of.
 pub struct Settings {
@@ -128,6 +129,8 @@ pub struct Scheduler {
     pub(super) tally: Vec<Vec<PluginTally>>,
     pub(super) starts: Vec<usize>,
     pub(super) verdicts: Pages<Option<Verdict>>,
+    /// What woke a pod that has its place by now, with its profile; of those that something woke.
+    pub(super) woken: Pages<Option<(usize, Arc<WokenBy>)>>,
     pub(super) in_flight: FxHashMap<EffectId, InFlight>,
     pub(super) effect_of: FxHashMap<PodId, EffectId>,
     /// Placed pods whose PreBind is under way.
@@ -146,6 +149,7 @@ pub struct Scheduler {
     pub(super) recorder: Recorder,
     pub(super) flight: Flight,
     pub(super) placed: Vec<PodId>,
+    pub(super) leaving: Leaving,
     pub(super) switches: Arc<Switches>,
     pub(super) meter: Meter,
     pub(super) shadow: Option<ShadowTally>,
@@ -182,6 +186,7 @@ impl Scheduler {
             registry,
             rows: RowCache::default(),
             verdicts: Pages::default(),
+            woken: Pages::default(),
             in_flight: FxHashMap::default(),
             effect_of: FxHashMap::default(),
             evictions: FxHashMap::default(),
@@ -193,6 +198,7 @@ impl Scheduler {
             recorder: Recorder::default(),
             flight: Flight::new(switches.recorder_bytes()).numbered_from(switches.recorder_first()),
             placed: Vec::with_capacity(ASIDE),
+            leaving: Leaving::default(),
             switches,
             meter: Meter::default(),
             shadow: shadow_of.map(|of| ShadowTally { of, ..ShadowTally::default() }),
@@ -324,6 +330,7 @@ impl Scheduler {
             changes: self.cluster.changes().count(),
             queue: self.queue.fork(),
             verdicts: self.verdicts.clone(),
+            woken: self.woken.clone(),
             profiles: self.profiles.clone(),
             registry: self.registry.clone(),
             tally: self.tally.clone(),

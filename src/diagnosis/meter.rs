@@ -61,6 +61,8 @@ pub struct Meter {
     verdicts: u64,
     samples: u64,
     sampled_nanos: u64,
+    /// The highest estimate that was given out.
+    told: u64,
     cycle: Window,
     recording: Window,
     /// Who spent how much, since recording was last found too dear.
@@ -68,10 +70,12 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Returns the sums.
-    pub fn costs(&self) -> Costs {
+    /// Returns the sums. None of them ever falls: an estimate that a fast sample lowers stands still until it is true
+    /// again, for a counter that falls reads as one that began anew.
+    pub fn costs(&mut self) -> Costs {
         let l0 = u128::from(self.sampled_nanos) * u128::from(self.verdicts) / u128::from(self.samples.max(1));
-        Costs { cycle: self.cycle_nanos, l0: u64::try_from(l0).unwrap_or(u64::MAX), l1: self.recording_nanos }
+        self.told = self.told.max(u64::try_from(l0).unwrap_or(u64::MAX));
+        Costs { cycle: self.cycle_nanos, l0: self.told, l1: self.recording_nanos }
     }
 
     /// Whether the plugins of an attempt are timed.
@@ -185,6 +189,18 @@ mod tests {
         meter.add_cycle(2 * MS, true, 1);
         meter.add_l1(2 * MS, [("s", 0)], 1);
         assert_eq!(meter.too_dear(10, 1), None);
+    }
+
+    #[test]
+    fn an_estimate_never_falls() {
+        let mut meter = Meter::default();
+        (0..100).for_each(|_| meter.count_verdict());
+        meter.add_sample(Duration::from_nanos(50));
+        assert_eq!(meter.costs().l0, 5_000);
+        meter.add_sample(Duration::from_nanos(10));
+        assert_eq!(meter.costs().l0, 5_000, "3,000 by both");
+        (0..100).for_each(|_| meter.count_verdict());
+        assert_eq!(meter.costs().l0, 6_000);
     }
 
     #[test]

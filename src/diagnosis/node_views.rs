@@ -19,18 +19,22 @@ pub(super) fn list(root: &Root, now: Now) -> NodeList {
 
 /// Returns what is free on a node.
 pub(super) fn free(root: &Root, node: NodeIdx) -> Amounts {
-    summary(root, node).free
+    let columns = root.cluster.columns();
+    amounts(root, node, &|r| columns.free(node, r))
+}
+
+/// Names amounts of what a node offers or pods take of it.
+fn amounts(root: &Root, idx: NodeIdx, of: &dyn Fn(ResourceIdx) -> i64) -> Amounts {
+    let columns = root.cluster.columns();
+    let named =
+        columns.offered().filter(|r| columns.allocatable(idx, *r) != 0 || columns.requested(idx, *r) != 0);
+    named.map(|r| (columns.name(r).to_string(), of(r))).collect()
 }
 
 fn summary(root: &Root, idx: NodeIdx) -> NodeSummary {
     let slot = root.cluster.slot(idx);
     let columns = root.cluster.columns();
-    let amounts = |of: &dyn Fn(ResourceIdx) -> i64| -> Amounts {
-        let named = columns
-            .offered()
-            .filter(|r| columns.allocatable(idx, *r) != 0 || columns.requested(idx, *r) != 0);
-        named.map(|r| (columns.name(r).to_string(), of(r))).collect()
-    };
+    let amounts = |of: &dyn Fn(ResourceIdx) -> i64| amounts(root, idx, of);
     NodeSummary {
         name: slot.name.to_string(),
         ready: slot.node.as_ref().is_some_and(|n| n.ready),
@@ -38,6 +42,8 @@ fn summary(root: &Root, idx: NodeIdx) -> NodeSummary {
         pods: slot.pods.len(),
         allocatable: amounts(&|r| columns.allocatable(idx, r)),
         requested: amounts(&|r| columns.requested(idx, r)),
+        reserved: reserved(root, idx),
+        nominated: nominated(root, &slot.name),
         free: amounts(&|r| columns.free(idx, r)),
     }
 }
@@ -51,13 +57,9 @@ pub(super) fn detail(root: &Root, name: &str, now: Now) -> Result<NodeDetail, Re
         });
     };
     let slot = root.cluster.slot(idx);
-    let mut reserved = Amounts::new();
     let mut pods = Vec::new();
     for record in slot.pods.iter().filter_map(|id| root.cluster.pod(*id)) {
         let requests = amounts_of(&record.pod.spec.requests.list);
-        if record.stage.is_assumed() {
-            add(&mut reserved, &requests);
-        }
         pods.push(NodePod {
             namespace: record.pod.key.namespace.to_string(),
             name: record.pod.key.name.to_string(),
@@ -85,12 +87,20 @@ pub(super) fn detail(root: &Root, name: &str, now: Now) -> Result<NodeDetail, Re
             .map(|n| n.labels.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect())
             .unwrap_or_default(),
         taints: node.map(|n| n.taints.iter().map(taint).collect()).unwrap_or_default(),
-        reserved,
-        nominated: nominated(root, &slot.name),
         non_zero_milli_cpu: page.non_zero_cpu[at],
         non_zero_memory: page.non_zero_memory[at],
         pods_on_node: pods,
     })
+}
+
+/// Returns what our pods take whose Bindings are not confirmed.
+fn reserved(root: &Root, node: NodeIdx) -> Amounts {
+    let mut reserved = Amounts::new();
+    let pods = root.cluster.slot(node).pods.iter().filter_map(|id| root.cluster.pod(*id));
+    for record in pods.filter(|r| r.stage.is_assumed()) {
+        add(&mut reserved, &amounts_of(&record.pod.spec.requests.list));
+    }
+    reserved
 }
 
 /// Adds what one pod requests.

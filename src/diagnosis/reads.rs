@@ -74,7 +74,7 @@ fn scheduler_reads() -> Vec<RootRead> {
         RootRead::new(
             "/apis/v1/nodes",
             "cluster",
-            "Every node: allocatable, requested, free, pods",
+            "Every node: allocatable, requested, reserved, nominated, free, pods",
             BodySchema::of::<nodes::NodeList>(),
             |root, _, now| Ok(node_views::list(root, now)),
         )

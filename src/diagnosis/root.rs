@@ -15,7 +15,7 @@ use crate::cycle::shadow::ShadowTally;
 use crate::framework::PluginFactory;
 use crate::framework::profile::Profile;
 use crate::model::{CowMap, GangKey, Now, Pages, PodId, PodKey};
-use crate::queue::Queue;
+use crate::queue::{Queue, WokenBy};
 
 /// The plugins this process knows. Never changes.
 pub type Registry = Arc<Vec<Box<dyn PluginFactory>>>;
@@ -34,6 +34,8 @@ pub struct Root {
     pub queue: Queue,
     /// Last verdict per pod slot.
     pub verdicts: Pages<Option<Verdict>>,
+    /// What woke a pod that has its place by now, and its profile.
+    pub woken: Pages<Option<(usize, Arc<WokenBy>)>>,
     /// Profiles.
     pub profiles: Arc<[Arc<Profile>]>,
     /// Plugins.

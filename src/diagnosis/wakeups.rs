@@ -41,6 +41,8 @@ pub(super) fn of_pod(root: &Root, namespace: &str, name: &str, now: Now) -> Resu
         None => {
             body.stage = record.stage.as_str().into();
             body.summary = "It is on a node and waits for nothing.".into();
+            let by = root.woken.get(id.index()).and_then(Option::as_ref);
+            body.woken_by = by.map(|(profile, by)| woken(&root.profiles[*profile], by, now));
         }
     }
     Ok(body)

@@ -1,9 +1,18 @@
-//! A hash of texts that is the same in every process: for numbers that people compare.
+//! A hash of texts that is the same in every process: for numbers that people compare, and for orders that must not
+//! depend on chance. The order among equal nodes, hashes of decisions and the hash of the state are made of it.
 //!
-//! 64 bits of FNV-1a with a final mix. It does not withstand somebody who looks for collisions, and is not for
-//! tables: those use `collections`.
+//! 64 bits of FNV-1a with the finaliser of splitmix64. It does not withstand somebody who looks for collisions, and is
+//! not for tables: those use `collections`.
 
 use std::fmt;
+
+/// Returns the hash of one text, begun with a seed. Decisions depend on it, and recorded hashes are compared with those
+/// of later versions: it stays what it is.
+pub fn seeded(seed: u64, text: &str) -> u64 {
+    let mut hash = StableHash(StableHash::default().0 ^ seed);
+    hash.take(text);
+    hash.finish()
+}
 
 /// Takes texts, in order.
 #[derive(Clone, Debug)]
@@ -24,6 +33,12 @@ impl StableHash {
         let _ = write!(self, "{value:?}\u{1f}");
     }
 
+    fn take(&mut self, text: &str) {
+        for byte in text.bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
     /// Returns the hash of what was added.
     pub fn finish(&self) -> u64 {
         let hash = self.0;
@@ -35,9 +50,7 @@ impl StableHash {
 
 impl fmt::Write for StableHash {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        for byte in text.bytes() {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
+        self.take(text);
         Ok(())
     }
 }
@@ -55,6 +68,7 @@ mod tests {
             hash.finish()
         };
         assert_eq!(hash(&["a", "b"]), 0x4080_0e39_7aa5_9947);
+        assert_eq!(seeded(7, "node-1"), 0x81b9_b700_3592_82ae);
         assert_ne!(hash(&["a", "b"]), hash(&["ab"]));
         assert_ne!(hash(&["a", "b"]), hash(&["b", "a"]));
     }

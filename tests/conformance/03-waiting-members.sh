@@ -24,6 +24,7 @@ eventually check $gang '.counts.waiting == 2 and (.waitingForBindChildren | leng
 check $gang '[.waitingForBindChildren[] | .stage == "waiting" and .node == "n1" and .deadline > .since] | all'
 check $gang '.held.cpuMilli == 2000 and .state == "Waiting" and .timeouts == 0'
 check /apis/v1/nodes/n1 '.reserved.cpu == 2000 and .free.cpu == 0'
+check /apis/v1/nodes '.nodes[] | select(.name == "n1") | .reserved.cpu == 2000 and .reserved.pods > 0 and .nominated == {}'
 # What all gangs hold is what is reserved on all nodes.
 eventually as_much_as_is_reserved
 [ "$(held)" = $((before + 2000)) ] || fail "$(held) held, $before before"

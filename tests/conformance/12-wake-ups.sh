@@ -29,4 +29,5 @@ delete_pod here
 eventually bound p1 n1
 eventually check $path '.wokenBy | .event == "Pod/Delete" and .object == "default/here" and .woke
   and (.verdicts | map(select(.plugin == "NodeResourcesFit").verdict) == ["Queue"])'
-check /apis/v1/explain/pods/default/p1/wakeups '.stage == "bound" and .waitsFor == []'
+check /apis/v1/explain/pods/default/p1/wakeups '.stage == "bound" and .waitsFor == []
+  and .wokenBy.object == "default/here"'

@@ -53,7 +53,19 @@ eventually check $debug '.active == [] and .audit[0].why == "expired"'
 # The meter: what is always on (L0) and what is recorded (L1), as a share of the time spent in attempts. How large it may be
 # is measured by the benches, on a release build.
 check $debug '.cost | .cycleSeconds > 0 and .l0Seconds >= 0 and .l1Seconds > 0 and .budgetPercent > 0'
-ask /metrics >"$work/metrics"
-awk '/^pellucid_diagnosis_seconds_total{level="L[01]"}/ { spent += $NF; n += 1 }
-  /^pellucid_cycle_seconds_total/ { all += $NF; n += 1 }
-  END { exit !(n == 3 && spent > 0 && spent < all) }' "$work/metrics" || fail "$(grep _seconds_total "$work/metrics")"
+# Its metrics: each level once, a number of seconds; together less than the time of attempts, and none of them falls.
+meter() {
+  ask /metrics | awk '/^pellucid_(diagnosis|cycle)_seconds_total/ { print $1, $NF }' | LC_ALL=C sort >"$1"
+  awk '{ if ($2 !~ /^[0-9.]+(e-?[0-9]+)?$/) bad = 1; of[$1] = $2 }
+    END {
+      all = of["pellucid_cycle_seconds_total"]; level = "pellucid_diagnosis_seconds_total{level=\"L"
+      l0 = of[level "0\"}"]; l1 = of[level "1\"}"]; l2 = of[level "2\"}"]
+      exit !(!bad && NR == 4 && l0 > 0 && l1 > 0 && l2 > 0 && l0 + l1 < all && all < 3600 && l2 < 3600)
+    }' "$1" || fail "the meter: $(cat "$1")"
+}
+meter "$work/before.meter"
+check $debug '.cost.l0Seconds >= $l0' --argjson l0 "$(awk '/L0/ { print $2 }' "$work/before.meter")"
+pod after 1
+eventually bound after
+meter "$work/after.meter"
+LC_ALL=C join "$work/before.meter" "$work/after.meter" | awk '$3 < $2 { exit 1 }' || fail "it fell: $(cat "$work/before.meter" "$work/after.meter")"

@@ -112,3 +112,37 @@ fn repeats_count_and_a_gate_is_told() {
     core.see(&held);
     check(&mut core, &held, &[("Added", ""), ("Gated", "")]);
 }
+
+/// A pod that waits, or whose Binding is under way, may be told to go long before it does.
+#[test]
+fn a_pod_that_goes_slowly_ends_when_it_is_gone() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let (p, q, r) = (pod("p", 3_000), pod("q", 3_000), pod("r", 300));
+    let leaves = |pod: &Pod| Pod { deleting: true, ..pod.clone() };
+    core.see(&p);
+    core.see(&q);
+    core.run();
+    core.place(&r);
+    for pod in [&p, &q, &r] {
+        core.see(&leaves(pod));
+        core.see(&leaves(pod));
+        assert_eq!(told(&mut core, pod).last().map(|t| &*t.0), Some("Deleting"));
+    }
+    core.apply(Input::PodDeleted(p.key.clone()));
+    check(&mut core, &p, &[("Added", ""), ("Refused", ""), ("Deleting", ""), ("Deleted", "")]);
+    core.apply(Input::PodDeleted(p.key.clone()));
+    assert_eq!(told(&mut core, &p).len(), 4, "once");
+    // Another one of its name has come: it must have gone.
+    core.see(&Pod { uid: "another".into(), ..q.clone() });
+    let way = [("Added", ""), ("Refused", ""), ("Deleting", ""), ("Deleted", ""), ("Added", "")];
+    check(&mut core, &q, &way);
+    // The watch was away meanwhile: a list tells who is there.
+    let list = |pods: Vec<Pod>| Input::PodsReset {
+        pods: pods.into_iter().map(Arc::new).collect(),
+        quarantined: Vec::new(),
+    };
+    core.apply(list(vec![leaves(&r)]));
+    assert_eq!(told(&mut core, &r).last().map(|t| &*t.0), Some("Deleting"));
+    core.apply(list(Vec::new()));
+    assert_eq!(told(&mut core, &r).last().map(|t| &*t.0), Some("Deleted"));
+}

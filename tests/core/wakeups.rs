@@ -344,7 +344,13 @@ fn a_record_tells_what_was_asked_and_what_woke_the_pod() {
     assert_eq!((&body["stage"], lines(&body["events"]).len()), (&"permitted".into(), 0));
     core.see(&on(&p, "a"));
     let body = wakeups(&mut core, &p);
-    assert_eq!((&body["stage"], body.get("wokenBy")), (&"bound".into(), None));
+    assert_eq!((&body["stage"], &body["wokenBy"]["object"]), (&"bound".into(), &"ns/old".into()));
+    core.delete(&p);
+    let again = pod("again", 100);
+    core.see(&again);
+    core.run();
+    core.see(&on(&again, "a"));
+    assert_eq!(wakeups(&mut core, &again).get("wokenBy"), None, "nothing woke the one in its slot");
     assert!(matches!(
         asked(&mut core, &pod("nobody", 1)),
         Err(ReadError::NotFound { code: "PodNotFound", .. })

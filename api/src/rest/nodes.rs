@@ -27,6 +27,10 @@ pub struct NodeSummary {
     pub allocatable: Amounts,
     /// Amounts requested by all pods on it, reserved ones included.
     pub requested: Amounts,
+    /// The part of `requested` that is ours and not yet confirmed by the API server.
+    pub reserved: Amounts,
+    /// What nominated pods would take; counts against pods of equal or lower priority.
+    pub nominated: Amounts,
     /// Allocatable minus requested; negative when others overcommitted the node.
     pub free: Amounts,
 }
@@ -90,10 +94,6 @@ pub struct NodeDetail {
     pub labels: BTreeMap<String, String>,
     /// Taints.
     pub taints: Vec<TaintBody>,
-    /// The part of `requested` that is ours and not yet confirmed by the API server.
-    pub reserved: Amounts,
-    /// What nominated pods would take; counts against pods of equal or lower priority.
-    pub nominated: Amounts,
     /// CPU as scoring counts it: a container without a request as 100m; thousandths of a core.
     pub non_zero_milli_cpu: i64,
     /// Memory as scoring counts it: a container without a request as 200 MiB; bytes.

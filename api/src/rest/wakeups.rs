@@ -72,7 +72,7 @@ pub struct PodWakeups {
     /// When it is tried again even if nothing happens, RFC 3339; present in stage unschedulable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// What led to its last or next attempt, when something woke it.
+    /// What led to its last or next attempt, when something woke it. Of a pod on a node: to the one that placed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub woken_by: Option<WakeEvent>,
     /// The newest events that its plugins were asked about since it was refused, the newest first; at most 16.

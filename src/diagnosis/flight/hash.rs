@@ -5,11 +5,11 @@
 //! sets are hashed item by item and sorted. What is said about preemption is not part of it.
 
 use crate::cluster::Cluster;
-use crate::cluster::state::tie_hash;
 use crate::cycle::decision::{Outcome, Refusal};
 use crate::cycle::gangs::{GangOutcome, GangRefusal, GangVerdict};
 use crate::framework::Cause;
 use crate::model::GangKey;
+use crate::model::stable_hash::seeded;
 
 /// Fields one after the other, each with its end.
 struct Hasher(u64);
@@ -21,7 +21,7 @@ impl Hasher {
 
     fn text(self, text: &str) -> Self {
         // The length keeps `ab`, `c` and `a`, `bc` apart.
-        Self(tie_hash(self.0.rotate_left(7) ^ text.len() as u64, text))
+        Self(seeded(self.0.rotate_left(7) ^ text.len() as u64, text))
     }
 
     fn number(self, number: i64) -> Self {
