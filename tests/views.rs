@@ -26,6 +26,8 @@ mod node_side;
 mod over_http;
 #[path = "views/provenance.rs"]
 mod provenance;
+#[path = "views/suggesting.rs"]
+mod suggesting;
 #[path = "views/waiting.rs"]
 mod waiting;
 #[path = "views/worlds.rs"]

@@ -1,5 +1,8 @@
 //! Looks for changes that give a gang its quorum: each is planned for the whole group, because what helps one member
 //! may not be there for the next.
+//!
+//! A plan of a large gang is dear. How much of a change is enough is reckoned from what is free first, and then tried; what
+//! was not tried is not told.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -21,6 +24,7 @@ use pellucid_api::reason::ReasonCode;
 /// The most nodes that a fix adds or opens.
 const MOST_NODES: usize = 64;
 /// Plans of one search, and members that are planned in all of them together.
+const LEAST_PLANS: usize = 24;
 const MOST_PLANS: usize = 200;
 const MOST_MEMBERS: usize = 20_000;
 /// Nodes that are tried as models of new ones.
@@ -37,45 +41,38 @@ pub(super) struct Found {
     pub(super) truncated: bool,
 }
 
+/// A change, and how many members have places with it when it is known to be the least that does.
+struct Tried {
+    parts: Vec<Part>,
+    slots: Option<u32>,
+}
+
 /// Searches, the easiest changes first.
 pub(super) fn fixes(root: &Root, key: &GangKey, most: usize, now: Now) -> Found {
-    let members = root.cluster.gangs().get(key).map_or(0, |gang| gang.members.len());
-    let left = Cell::new((MOST_MEMBERS / members.max(1)).clamp(20, MOST_PLANS));
-    let search = Search { root, of: Target::Gang(key.clone()), key, now, left, is_cut: Cell::new(false) };
-    if search.solved(&[]).is_some() {
+    let Some(gang) = root.cluster.gangs().get(key) else { return Found::default() };
+    let left = Cell::new((MOST_MEMBERS / gang.members.len().max(1)).clamp(LEAST_PLANS, MOST_PLANS));
+    let (of, need) = (Target::Gang(key.clone()), i64::from(gang.need()));
+    let search = Search { root, of, key, now, need, left, is_cut: Cell::new(false) };
+    let as_it_is = search.planned(&[]);
+    if as_it_is.as_ref().is_some_and(|aside| search.slots(aside).is_some()) {
         return Found { fits_now: true, ..Found::default() };
     }
-    let Some(asked) = search.stands_for().and_then(|id| ask(root, id)) else {
+    let stands_for = as_it_is.and_then(|aside| search.stands_for(&aside));
+    let Some(asked) = stands_for.and_then(|id| ask(root, id)) else {
         let note = "No member waits for a node; see what the gang's explanation says is missing.".to_string();
         return Found { note: Some(note), ..Found::default() };
     };
     let (conflicts, is_cut) = conflicts(&asked.masks, asked.cluster.present());
-    let mut found = Found { conflicts, ..Found::default() };
-    let mut all: BTreeMap<(u32, Vec<String>), Vec<Part>> = BTreeMap::new();
-    let mut add = |parts: Vec<Part>| {
-        let edits: Vec<String> = edits_of(&parts).into_iter().collect();
-        all.insert((cost(&parts), edits), parts);
-    };
-    search.by_pods(&asked).into_iter().for_each(&mut add);
-    search.by_opening(&asked).into_iter().for_each(&mut add);
-    search.by_new_nodes(&asked).into_iter().for_each(&mut add);
-    for parts in all.into_values() {
-        if found.fixes.len() >= most {
-            break;
-        }
-        if found.fixes.iter().any(|known| is_no_better(&parts, &known.parts)) {
-            continue;
-        }
-        if let Some((parts, slots)) = search.shrunk(parts) {
-            found.fixes.push(Candidate { parts, node: None, slots: Some(slots) });
-        }
-    }
+    let fixes = if most > 0 { search.found(&asked, most) } else { Vec::new() };
+    let mut found = Found { conflicts, fixes, ..Found::default() };
     found.truncated = asked.masks.truncated || is_cut || search.is_cut.get();
-    found.fixes.sort_by_cached_key(|fix| (cost(&fix.parts), edits_of(&fix.parts)));
-    if found.fixes.is_empty() {
+    if found.fixes.is_empty() && most > 0 {
         let path = format!("/apis/v1/explain/gangs/{}/{}", key.namespace, key.name);
-        found.note =
-            Some(format!("No change that can be tried out here helps; {path} says what is missing."));
+        let what = match search.is_cut.get() {
+            true => "No change was found that helps, and not all could be tried out on a gang of this size",
+            false => "No change that can be tried out here helps",
+        };
+        found.note = Some(format!("{what}; {path} says what is missing."));
     }
     found
 }
@@ -85,6 +82,8 @@ struct Search<'s> {
     of: Target,
     key: &'s GangKey,
     now: Now,
+    /// Members that need places.
+    need: i64,
     /// Plans that may still be made.
     left: Cell<usize>,
     /// One more was wanted.
@@ -92,9 +91,39 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
+    /// Returns what helps, the easiest first.
+    fn found(&self, asked: &Asked<'_>, most: usize) -> Vec<Candidate> {
+        let mut all: BTreeMap<(u32, Vec<String>), Tried> = BTreeMap::new();
+        let tried =
+            self.by_pods(asked).into_iter().chain(self.by_new_nodes(asked)).chain(self.by_opening(asked));
+        for tried in tried {
+            let edits: Vec<String> = edits_of(&tried.parts).into_iter().collect();
+            all.insert((cost(&tried.parts), edits), tried);
+        }
+        let mut found: Vec<Candidate> = Vec::new();
+        for tried in all.into_values() {
+            if found.len() >= most {
+                break;
+            }
+            if found.iter().any(|known| is_no_better(&tried.parts, &known.parts)) {
+                continue;
+            }
+            let least = match tried.slots {
+                Some(slots) => Some((tried.parts, slots)),
+                None => self.shrunk(tried.parts),
+            };
+            found.extend(least.map(|(parts, slots)| Candidate { parts, node: None, slots: Some(slots) }));
+        }
+        found.sort_by_cached_key(|fix| (cost(&fix.parts), edits_of(&fix.parts)));
+        found
+    }
+
     /// Plans the gang after a change. Returns how many members have places when that is a quorum.
     fn solved(&self, parts: &[Part]) -> Option<u32> {
-        let aside = self.planned(parts)?;
+        self.slots(&self.planned(parts)?)
+    }
+
+    fn slots(&self, aside: &Aside) -> Option<u32> {
         let gang = aside.scheduler().cluster().gangs().get(self.key)?;
         let counts = &gang.counts;
         let is_quorum = gang.definition.undefined.is_none() && gang.is_satisfied();
@@ -116,7 +145,8 @@ impl Search<'_> {
         Some(aside)
     }
 
-    /// Takes away every part without which the quorum still has its places.
+    /// Takes away every part without which the quorum still has its places. `None` when it has not, or that could not be
+    /// tried to the end.
     fn shrunk(&self, mut parts: Vec<Part>) -> Option<(Vec<Part>, u32)> {
         let mut slots = self.solved(&parts)?;
         let mut at = 0;
@@ -128,13 +158,36 @@ impl Search<'_> {
                 None => at += 1,
             }
         }
-        Some((parts, slots))
+        (!self.is_cut.get()).then_some((parts, slots))
+    }
+
+    /// Finds the least number up to `most` with which a change gives the quorum its places, if any does: the more, the
+    /// easier. A good guess costs two plans.
+    fn least(&self, guess: usize, most: usize, change: impl Fn(usize) -> Vec<Part>) -> Option<Tried> {
+        let guess = guess.clamp(1, most.max(1));
+        let tried = |n: usize| self.solved(&change(n)).map(|slots| (n, slots));
+        let (mut works, mut fails) = match tried(guess) {
+            Some(works) => (works, 0),
+            None if guess < most => (tried(most)?, guess),
+            None => return None,
+        };
+        let mut step = 1;
+        while works.0 - fails > 1 {
+            // Down from a guess that works: the next ones first.
+            let middle =
+                if fails == 0 { works.0.saturating_sub(step).max(1) } else { fails + (works.0 - fails) / 2 };
+            step *= 2;
+            match tried(middle) {
+                Some(better) => works = better,
+                None => fails = middle,
+            }
+        }
+        (!self.is_cut.get()).then(|| Tried { parts: change(works.0), slots: Some(works.1) })
     }
 
     /// Returns the member that stands for the failure: the root cause of an attempt at it now, else the first by
     /// name.
-    fn stands_for(&self) -> Option<PodId> {
-        let aside = self.planned(&[])?;
+    fn stands_for(&self, aside: &Aside) -> Option<PodId> {
         let verdict = aside.gang_verdict(self.key);
         let named = verdict.and_then(|verdict| match &verdict.outcome {
             GangOutcome::Refused(refusal) | GangOutcome::Waiting { refusal, .. } => {
@@ -151,7 +204,7 @@ impl Search<'_> {
     }
 
     /// The members are changed, all alike.
-    fn by_pods(&self, asked: &Asked<'_>) -> Vec<Vec<Part>> {
+    fn by_pods(&self, asked: &Asked<'_>) -> Vec<Tried> {
         let mut all = Vec::new();
         let distinct: BTreeMap<u64, NodeIdx> =
             asked.cluster.by_name().iter().rev().map(|node| (asked.masks.of(*node), *node)).collect();
@@ -166,9 +219,13 @@ impl Search<'_> {
             let parts: Option<Vec<Part>> = others.map(|r| of_pod(asked, &self.of, node, r)).collect();
             let Some(parts) = parts else { continue };
             match resources.as_slice() {
-                [] if parts.is_empty() => all.extend(self.lowered_most(asked)),
-                [] => all.push(parts),
-                [resource] => all.extend(self.lowered(asked, parts, resource)),
+                // Some nodes take a member and there are too few of them.
+                [] if parts.is_empty() => {
+                    let named = asked.record.pod.spec.requests.list.named();
+                    all.extend(named.filter_map(|(name, _)| self.lowered(asked, &[], &name)));
+                }
+                [] => all.push(Tried { parts, slots: None }),
+                [resource] => all.extend(self.lowered(asked, &parts, resource)),
                 // Several resources at once have no single best way to be lowered.
                 _ => {}
             }
@@ -176,38 +233,48 @@ impl Search<'_> {
         all
     }
 
-    /// Some nodes take a member and there are too few of them: one of the resources is requested less.
-    fn lowered_most(&self, asked: &Asked<'_>) -> Vec<Vec<Part>> {
-        let named: Vec<Name> = asked.record.pod.spec.requests.list.named().map(|(name, _)| name).collect();
-        named.iter().filter_map(|resource| self.lowered(asked, Vec::new(), resource)).collect()
-    }
-
-    /// Finds the largest request with which the quorum has its places, by halving.
-    fn lowered(&self, asked: &Asked<'_>, parts: Vec<Part>, resource: &Name) -> Option<Vec<Part>> {
+    /// Finds the largest request with which the quorum has its places, besides other changes.
+    fn lowered(&self, asked: &Asked<'_>, parts: &[Part], resource: &Name) -> Option<Tried> {
         let spec = &asked.record.pod.spec;
         let requested = spec.requests.list.named().find(|(name, _)| name == resource)?.1;
         let step = match &**resource {
             "memory" | "ephemeral-storage" => 1 << 20,
             _ => 1,
         };
-        let with = |units: i64| {
-            let mut parts = parts.clone();
-            parts.push(set_request(spec, &self.of, resource, units * step));
-            parts
+        let units = requested / step + i64::from(requested % step != 0);
+        let amount = |cut: usize| (units - cut as i64) * step;
+        let most = usize::try_from(units - 1).ok().filter(|most| *most > 0)?;
+        // Nodes that would take a member if it were only for this resource.
+        let is_only = |mask: u64| {
+            let is_it = |r: &Requirement| {
+                let is_resource = r.reason.code == ReasonCode::InsufficientResource;
+                is_resource && r.reason.subject.as_ref() == Some(resource)
+            };
+            asked.masks.requirements(mask).all(|(_, r)| is_it(r))
         };
-        let (mut works, mut fails) = (1, requested / step + i64::from(requested % step != 0));
-        if fails <= works || self.solved(&with(works)).is_none() {
-            return None;
+        let open: Vec<NodeIdx> =
+            asked.cluster.by_name().iter().copied().filter(|n| is_only(asked.masks.of(*n))).collect();
+        let is_enough = |cut: usize| {
+            open.iter().map(|node| room(asked, *node, Some((resource, amount(cut))))).sum::<i64>()
+                >= self.need
+        };
+        let (mut fails, mut enough) = (0, most);
+        while enough - fails > 1 {
+            let middle = fails + (enough - fails) / 2;
+            if is_enough(middle) { enough = middle } else { fails = middle }
         }
-        while fails - works > 1 {
-            let middle = works + (fails - works) / 2;
-            if self.solved(&with(middle)).is_some() { works = middle } else { fails = middle }
-        }
-        Some(with(works))
+        let change = |cut: usize| {
+            let request = set_request(spec, &self.of, resource, amount(cut));
+            parts.iter().cloned().chain([request]).collect()
+        };
+        let tried = self.least(enough, most, change)?;
+        // Whether the other changes are needed was not tried.
+        Some(Tried { slots: tried.slots.filter(|_| parts.is_empty()), ..tried })
     }
 
-    /// Nodes that fail nothing but being closed or tainted are opened, until there is a quorum.
-    fn by_opening(&self, asked: &Asked<'_>) -> Option<Vec<Part>> {
+    /// Nodes that fail nothing but being closed or tainted are opened, those with most room first, until there is a
+    /// quorum.
+    fn by_opening(&self, asked: &Asked<'_>) -> Option<Tried> {
         let opens = |r: &Requirement| {
             matches!(r.reason.code, ReasonCode::NodeUnschedulable | ReasonCode::UntoleratedTaint)
         };
@@ -215,48 +282,71 @@ impl Search<'_> {
             let mask = asked.masks.of(**node);
             mask != 0 && asked.masks.requirements(mask).all(|(_, r)| opens(r))
         });
-        let mut parts: Vec<Part> = Vec::new();
-        for node in closed.take(MOST_NODES) {
-            let Some(object) = asked.cluster.node(*node) else { continue };
-            if object.unschedulable {
-                parts.push(uncordon(&object.name));
-            }
-            let tolerations = &asked.record.pod.spec.tolerations;
-            let is_cordon = |key: &str| key == "node.kubernetes.io/unschedulable";
-            let taints = object.taints.iter().filter(|t| !tolerated(tolerations, t) && !is_cordon(&t.key));
-            parts.extend(taints.map(|taint| remove_taint(&object.name, taint)));
-            if self.solved(&parts).is_some() {
-                return Some(parts);
-            }
-        }
-        None
+        let mut closed: Vec<(i64, NodeIdx)> = closed.map(|node| (room(asked, *node, None), *node)).collect();
+        closed.sort_by_key(|(room, _)| std::cmp::Reverse(*room));
+        closed.truncate(MOST_NODES);
+        let mut missing = self.missing(asked);
+        let is_needed = |(room, _): &&(i64, NodeIdx)| {
+            missing -= room;
+            missing + room > 0
+        };
+        let guess = closed.iter().take_while(is_needed).count();
+        let change =
+            |n: usize| closed[..n].iter().flat_map(|(_, node)| opened(asked, *node)).collect::<Vec<_>>();
+        let tried = if closed.is_empty() { None } else { self.least(guess, closed.len(), change) }?;
+        // One node that needs one change: nothing can be left out. Else each part is tried.
+        Some(Tried { slots: tried.slots.filter(|_| tried.parts.len() == 1), ..tried })
     }
 
     /// Nodes like some that are there are added, as few as do.
-    fn by_new_nodes(&self, asked: &Asked<'_>) -> Vec<Vec<Part>> {
-        let mut models: Vec<_> =
-            asked.cluster.by_name().iter().filter_map(|idx| asked.cluster.node(*idx)).collect();
-        // Of equal nodes one is enough.
-        models.sort_by_key(|node| (std::cmp::Reverse(size(node, asked)), node.name.clone()));
-        models.dedup_by(|a, b| a.allocatable == b.allocatable && a.taints == b.taints);
-        let copies = |node: &Name, n: usize| -> Vec<Part> { (1..=n).map(|i| copy_node(node, i)).collect() };
-        let enough = |node: &Name| {
-            let mut n = 1;
-            while n <= MOST_NODES && self.solved(&copies(node, n)).is_none() {
-                n *= 2;
-            }
-            if n > MOST_NODES {
-                return None;
-            }
-            let (mut works, mut fails) = (n, n / 2);
-            while works - fails > 1 {
-                let middle = fails + (works - fails) / 2;
-                if self.solved(&copies(node, middle)).is_some() { works = middle } else { fails = middle }
-            }
-            Some(copies(node, works))
+    fn by_new_nodes(&self, asked: &Asked<'_>) -> Vec<Tried> {
+        let nodes = asked.cluster.by_name().iter();
+        let mut models: Vec<_> = nodes.filter_map(|idx| Some((*idx, asked.cluster.node(*idx)?))).collect();
+        let fixed = |idx: NodeIdx| {
+            let fixed = asked.masks.requirements(asked.masks.fixed_of(idx));
+            fixed.filter(|(_, r)| r.reason.code != ReasonCode::NodeUnschedulable).count()
         };
-        models.into_iter().take(MOST_MODELS).filter_map(|node| enough(&node.name)).collect()
+        // Of equal nodes one is enough.
+        models.sort_by_key(|(idx, node)| {
+            (fixed(*idx), std::cmp::Reverse(size(node, asked)), node.name.clone())
+        });
+        models.dedup_by(|(_, a), (_, b)| a.allocatable == b.allocatable && a.taints == b.taints);
+        let missing = self.missing(asked);
+        let enough = |node: &Name, size: i64| {
+            let copies = |n: usize| (1..=n).map(|i| copy_node(node, i)).collect();
+            let guess = usize::try_from(missing / size + i64::from(missing % size != 0)).unwrap_or(1);
+            self.least(guess, MOST_NODES, copies)
+        };
+        let models = models.into_iter().filter(|(_, node)| size(node, asked) > 0).take(MOST_MODELS);
+        models.filter_map(|(_, node)| enough(&node.name, size(node, asked))).collect()
     }
+
+    /// Returns for how many members there is no room now.
+    fn missing(&self, asked: &Asked<'_>) -> i64 {
+        let open = asked.cluster.by_name().iter().filter(|node| asked.masks.of(**node) == 0);
+        self.need - open.map(|node| room(asked, *node, None)).sum::<i64>()
+    }
+}
+
+/// What opens a node that is closed or tainted.
+fn opened(asked: &Asked<'_>, node: NodeIdx) -> Vec<Part> {
+    let Some(object) = asked.cluster.node(node) else { return Vec::new() };
+    let tolerations = &asked.record.pod.spec.tolerations;
+    let is_cordon = |key: &str| key == "node.kubernetes.io/unschedulable";
+    let taints = object.taints.iter().filter(|t| !tolerated(tolerations, t) && !is_cordon(&t.key));
+    let uncordon = object.unschedulable.then(|| uncordon(&object.name));
+    uncordon.into_iter().chain(taints.map(|taint| remove_taint(&object.name, taint))).collect()
+}
+
+/// For how many members a node has room, by what they request; of one resource perhaps another amount.
+fn room(asked: &Asked<'_>, node: NodeIdx, other: Option<(&Name, i64)>) -> i64 {
+    let columns = asked.cluster.columns();
+    let free = |name: &Name| columns.find(name).map_or(0, |resource| columns.free(node, resource)).max(0);
+    let amount =
+        |name: &Name, amount: i64| other.filter(|(n, _)| *n == name).map_or(amount, |(_, other)| other);
+    let requests = asked.record.pod.spec.requests.list.named();
+    let fits = requests.map(|(name, requested)| free(&name) / amount(&name, requested).max(1));
+    fits.chain([free(&Name::new("pods"))]).min().unwrap_or(0)
 }
 
 /// How many times a node offers what a member requests.

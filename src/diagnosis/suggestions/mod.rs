@@ -99,7 +99,11 @@ pub(super) fn of_gang(
 
 fn fix_body(mut parts: Vec<Part>, node: Option<String>, slots: Option<u32>) -> Fix {
     parts.sort_by(|a, b| a.cost.cmp(&b.cost).then_with(|| a.text.cmp(&b.text)));
-    let texts: Vec<&str> = parts.iter().map(|part| part.text.as_str()).collect();
+    let times = |alike: &[Part]| match alike {
+        [one] => one.text.clone(),
+        all => format!("{} ({} times)", all[0].text, all.len()),
+    };
+    let texts: Vec<String> = parts.chunk_by(|a, b| a.text == b.text).map(times).collect();
     let text = texts.join(", and ");
     let edits: Vec<EditBody> = parts.iter().map(|part| part.body.clone()).collect();
     let cost = parts.iter().map(|part| part.cost).sum();
