@@ -407,7 +407,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, ..config() })]
+    #![proptest_config(ProptestConfig { cases: 256, ..config() })]
 
     #[test]
     fn what_makes_a_plugin_accept_a_node_is_welcome_to_it(
