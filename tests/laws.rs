@@ -6,24 +6,24 @@
 
 #[path = "common/cluster.rs"]
 mod random;
+#[path = "common/seen.rs"]
+mod seen;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pellucid::cluster::state::Overlay;
-use pellucid::cluster::{Cluster, Stage};
-use pellucid::framework::endpoint::{PathParams, ReadContext};
-use pellucid::framework::plugin::{Plugin, PreFiltered, PreScored};
+use pellucid::cluster::{Cluster, ClusterEvent, Stage};
+use pellucid::framework::plugin::{Hint, Plugin, PreFiltered, PreScored};
 use pellucid::framework::{Cause, CauseId, Causes, CycleValue, Nodes, View};
-use pellucid::model::pages::PAGE;
-use pellucid::model::{Node, NodeIdx, Now, Object, Pod, PodId, PodKey, PodSpec};
-use pellucid::plugins::node_ports::TakenPorts;
+use pellucid::model::{Name, Node, NodeIdx, Object, ObjectKind, Pod, PodId, PodSpec};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use random::{
     World, any_node, config, empty_cluster, named_node, named_pod, node_name, object, placed_stage, pod,
     spec, world,
 };
+use seen::seen as all_of;
 use serde_json::{Value, json};
 
 fn plugins() -> Vec<Arc<dyn Plugin>> {
@@ -135,56 +135,11 @@ fn scores(
     Some([raw, normalised])
 }
 
-/// The path parameters that name a pod.
-fn params_of(key: &PodKey) -> PathParams {
-    let (namespace, name) = (key.namespace.to_string(), key.name.to_string());
-    PathParams::from([("namespace".to_owned(), namespace), ("name".to_owned(), name)])
-}
-
-/// Everything there is to see of a cluster, by name: slots and column numbers do not matter.
+/// Everything there is to see of a cluster, and what every plugin says about some pods, by name: slots and column
+/// numbers do not matter.
 fn seen(cluster: &Cluster, specs: &[PodSpec]) -> BTreeMap<String, Value> {
-    let view = View::new(cluster);
-    let mut all = BTreeMap::new();
-    let by_name: BTreeMap<_, _> = view.nodes().iter().map(|n| (view.name(*n).to_string(), *n)).collect();
-    for (_, record) in cluster.pods() {
-        let on = record.node.map(|n| view.name(n).to_string());
-        all.insert(format!("pod {}", record.pod.key), json!([record.stage.as_str(), on]));
-    }
-    for slot in (0..cluster.n_slots() as u32).map(NodeIdx).filter(|n| !view.name(*n).is_empty()) {
-        let (page, at) = (view.columns().page(slot), slot.index() % PAGE);
-        let mut amounts = BTreeMap::new();
-        for resource in view.columns().offered() {
-            let column = page.resource(resource);
-            if (column.allocatable[at], column.requested[at]) != (0, 0) {
-                let name = view.columns().name(resource).to_string();
-                amounts.insert(name, (column.allocatable[at], column.requested[at]));
-            }
-        }
-        let key_of = |id: &PodId| cluster.pod(*id).map(|r| r.pod.key.to_string());
-        let mut pods: Vec<_> = cluster.slot(slot).pods.iter().map(key_of).collect();
-        pods.sort();
-        let ports = view.state::<TakenPorts>().map(|t| format!("{:?}", t.on(slot)));
-        let non_zero = (page.non_zero_cpu[at], page.non_zero_memory[at]);
-        all.insert(format!("node {}", view.name(slot)), json!([amounts, non_zero, pods, ports]));
-    }
-    for factory in pellucid::plugins::registry() {
-        for endpoint in factory.endpoints() {
-            let asked: Vec<_> = if endpoint.path.contains(":nodeName") {
-                by_name.keys().map(|n| PathParams::from([("nodeName".to_owned(), n.clone())])).collect()
-            } else if endpoint.path.contains(":name") {
-                let keys: BTreeSet<&PodKey> = cluster.pods().map(|(_, r)| &r.pod.key).collect();
-                keys.into_iter().map(params_of).collect()
-            } else {
-                vec![PathParams::new()]
-            };
-            for params in &asked {
-                let body = (endpoint.read)(&ReadContext { view, params, now: Now::default() });
-                let what = format!("read {} {} {params:?}", factory.name(), endpoint.path);
-                all.insert(what, body.expect("what it asks for exists"));
-            }
-        }
-    }
-    let nodes: Vec<NodeIdx> = by_name.values().copied().collect();
+    let (mut all, view) = (all_of(cluster), View::new(cluster));
+    let nodes = cluster.by_name().to_vec();
     for (i, spec) in specs.iter().enumerate() {
         for (j, plugin) in plugins().iter().enumerate() {
             let causes = filter(&**plugin, view, spec, &nodes);
@@ -359,6 +314,72 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
+/// What the API server holds.
+#[derive(Default)]
+struct Held {
+    nodes: BTreeMap<usize, Node>,
+    pods: BTreeMap<usize, Pod>,
+    objects: BTreeMap<(ObjectKind, (Name, Name)), Object>,
+}
+
+impl Held {
+    /// Makes a change and tells a cluster.
+    fn change(&mut self, change: Change, live: &mut Cluster) -> Vec<ClusterEvent> {
+        let mut events = Vec::new();
+        match change {
+            Change::Node(i, node) => {
+                let node = named_node(i, *node);
+                live.apply_node(Arc::new(node.clone()), &mut events);
+                self.nodes.insert(i, node);
+            }
+            Change::NodeGone(i) => {
+                live.delete_node(&node_name(i), &mut events);
+                self.nodes.remove(&i);
+            }
+            Change::Pod(i, on, pod) => {
+                // A pod that is on a node stays there.
+                let on = self.pods.get(&i).and_then(|p| p.node_name.clone()).or(on.map(node_name));
+                let pod = Pod { node_name: on, ..named_pod(&format!("p{i}"), *pod) };
+                live.apply_pod(Arc::new(pod.clone()), &mut events);
+                self.pods.insert(i, pod);
+            }
+            Change::PodGone(i) => {
+                if let Some(pod) = self.pods.remove(&i) {
+                    live.delete_pod(&pod.key, &mut events);
+                }
+            }
+            Change::Object(object) => {
+                live.apply_object(Arc::new(object.clone()), &mut events);
+                self.objects.insert((object.kind(), object.key()), object);
+            }
+            Change::ObjectGone(object) => {
+                live.delete_object(object.kind(), &object.key(), &mut events);
+                self.objects.remove(&(object.kind(), object.key()));
+            }
+        }
+        events
+    }
+
+    /// The same change as far as the API server allows it: of a pod that is there only labels and requests change, and
+    /// that it is being deleted.
+    fn as_allowed(&self, change: Change) -> Change {
+        let Change::Pod(i, on, new) = change else { return change };
+        let Some(known) = self.pods.get(&i) else { return Change::Pod(i, on, new) };
+        let (labels, requests) = (new.spec.labels.clone(), new.spec.requests.clone());
+        let spec = Arc::new(PodSpec { labels, requests, ..(*known.spec).clone() });
+        Change::Pod(i, on, Box::new(Pod { deleting: known.deleting || new.deleting, spec, ..known.clone() }))
+    }
+
+    fn world(self) -> World {
+        World {
+            nodes: self.nodes.into_values().collect(),
+            placed: self.pods.into_values().collect(),
+            pending: Vec::new(),
+            objects: self.objects.into_values().collect(),
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(config())]
 
@@ -371,52 +392,71 @@ proptest! {
     fn what_changed_step_by_step_equals_what_is_made_from_scratch(
         changes in vec(change(), 1..30), specs in vec(spec(), 1),
     ) {
+        let mut held = Held::default();
         let mut live = empty_cluster();
-        let mut nodes: BTreeMap<usize, Node> = BTreeMap::new();
-        let mut pods: BTreeMap<usize, Pod> = BTreeMap::new();
-        let mut objects: BTreeMap<_, Object> = BTreeMap::new();
         let mut kept = Vec::new();
         for change in changes {
-            match change {
-                Change::Node(i, node) => {
-                    let node = named_node(i, *node);
-                    live.apply_node(Arc::new(node.clone()), &mut Vec::new());
-                    nodes.insert(i, node);
-                }
-                Change::NodeGone(i) => {
-                    live.delete_node(&node_name(i), &mut Vec::new());
-                    nodes.remove(&i);
-                }
-                Change::Pod(i, on, pod) => {
-                    // A pod that is on a node stays there.
-                    let on = pods.get(&i).and_then(|p| p.node_name.clone()).or(on.map(node_name));
-                    let pod = Pod { node_name: on, ..named_pod(&format!("p{i}"), *pod) };
-                    live.apply_pod(Arc::new(pod.clone()), &mut Vec::new());
-                    pods.insert(i, pod);
-                }
-                Change::PodGone(i) => {
-                    if let Some(pod) = pods.remove(&i) {
-                        live.delete_pod(&pod.key, &mut Vec::new());
-                    }
-                }
-                Change::Object(object) => {
-                    live.apply_object(Arc::new(object.clone()), &mut Vec::new());
-                    objects.insert((object.kind(), object.key()), object);
-                }
-                Change::ObjectGone(object) => {
-                    live.delete_object(object.kind(), &object.key(), &mut Vec::new());
-                    objects.remove(&(object.kind(), object.key()));
-                }
-            }
+            held.change(change, &mut live);
             // Published roots are held while the state goes on changing.
             kept.push(live.fork());
         }
-        let made = World {
-            nodes: nodes.into_values().collect(),
-            placed: pods.into_values().collect(),
-            pending: Vec::new(),
-            objects: objects.into_values().collect(),
-        };
+        let made = held.world();
         prop_assert_eq!(seen(&live, &specs), seen(&made.cluster(), &specs));
     }
+
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..config() })]
+
+    #[test]
+    fn what_makes_a_plugin_accept_a_node_is_welcome_to_it(
+        changes in vec(change(), 1..20), waiting in pod(0),
+    ) {
+        let mut held = Held::default();
+        let mut live = empty_cluster();
+        let waiting = named_pod("waiting", Pod { deleting: false, ..waiting });
+        live.apply_pod(Arc::new(waiting.clone()), &mut Vec::new());
+        let plugins = plugins();
+        for change in changes {
+            let change = held.as_allowed(change);
+            let before: Vec<_> = plugins.iter().map(|p| accepted(&**p, &live, &waiting)).collect();
+            let text = format!("{change:?}");
+            let events = held.change(change, &mut live);
+            for (plugin, before) in plugins.iter().zip(before) {
+                let after = accepted(&**plugin, &live, &waiting);
+                // A node that it refused, or one that is new to a pod that it kept from others.
+                let keeps_out = before.values().any(|accepts| !accepts);
+                let gained = after.iter().filter(|(_, accepts)| **accepts).map(|(name, _)| name);
+                let mut gained = gained.filter(|name| before.get(*name).map_or(keeps_out, |accepted| !accepted));
+                let Some(node) = gained.next() else { continue };
+                prop_assert!(
+                    welcomes(&**plugin, &live, &waiting, &events),
+                    "{} accepts {node} after {text}, which it does not wait for", plugin.name()
+                );
+            }
+        }
+    }
+}
+
+/// Which nodes a plugin's filter accepts for a pod.
+fn accepted(plugin: &dyn Plugin, cluster: &Cluster, pod: &Pod) -> BTreeMap<Name, bool> {
+    let (view, nodes) = (View::new(cluster), cluster.by_name());
+    let spec = &record_of(cluster, pod).spec;
+    let causes = filter(plugin, view, spec, nodes);
+    nodes.iter().zip(causes).map(|(n, cause)| (view.name(*n).clone(), cause.is_none())).collect()
+}
+
+/// Whether one of the events makes a plugin want to try a pod again.
+fn welcomes(plugin: &dyn Plugin, cluster: &Cluster, pod: &Pod, events: &[ClusterEvent]) -> bool {
+    let Some(hints) = plugin.hints() else { return true };
+    let (view, pod) = (View::new(cluster), record_of(cluster, pod));
+    let mut heard = events.iter().filter(|event| hints.events().any(event.kinds()));
+    heard.any(|event| hints.hint(view, pod, event) == Hint::Queue)
+}
+
+/// The pod as the state has it, with the labels that selectors read.
+fn record_of<'a>(cluster: &'a Cluster, pod: &Pod) -> &'a Pod {
+    let record = cluster.find_pod(&pod.key).and_then(|id| cluster.pod(id));
+    &record.expect("it waits").pod
 }

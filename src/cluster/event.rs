@@ -74,10 +74,10 @@ kinds! {
     POD_LABEL = 9, "Pod/UpdatePodLabel";
     /// The waiting pod itself changed.
     POD_SELF = 10, "Pod/Update";
-    /// A Namespace was added or changed.
-    NAMESPACE = 11, "Namespace/Add,Update";
-    /// A Service, ReplicationController, ReplicaSet or StatefulSet changed. kube-scheduler has no such event:
-    /// default constraints are preferences and refuse nothing.
+    /// A Namespace was added, changed, or is gone.
+    NAMESPACE = 11, "Namespace/Add,Update,Delete";
+    /// A Service, ReplicationController, ReplicaSet or StatefulSet changed: what default spread constraints select
+    /// by. kube-scheduler has no such event.
     WORKLOAD = 12, "Workload/Add,Update,Delete";
     /// A PersistentVolume was added.
     VOLUME_ADD = 13, "PersistentVolume/Add";
@@ -148,7 +148,7 @@ impl EventKinds {
     /// The kinds of a change of an object: added, changed, gone.
     fn of_object(kind: ObjectKind) -> [Self; 3] {
         match kind {
-            ObjectKind::Namespace => [Self::NAMESPACE, Self::NAMESPACE, Self::OTHER],
+            ObjectKind::Namespace => [Self::NAMESPACE; 3],
             ObjectKind::Service
             | ObjectKind::ReplicationController
             | ObjectKind::ReplicaSet

@@ -21,6 +21,7 @@ use super::record::Draft;
 use super::row_cache::RowCache;
 use super::rows::Subject;
 use super::shadow::ShadowTally;
+use crate::cluster::preemptions::End;
 use crate::cluster::{Cluster, Reservation, ShapeId, Stage};
 use crate::diagnosis::Root;
 use crate::diagnosis::flight::Flight;
@@ -308,7 +309,10 @@ impl Scheduler {
                 self.after_post_filter(unit_id, (pod_id, &pod, shape), refusal, found, now)
             }
             (Decision::Refuse(refusal), None) => {
-                (self.refuse(unit_id, &pod, shape, refusal, None, now), None)
+                // Without any node there is none to be nominated to, whoever said so.
+                let has_no_node = self.cluster.present().is_empty();
+                let clear = has_no_node && self.end_nomination(pod_id, End::NothingFound, now);
+                (self.refuse(unit_id, &pod, shape, refusal, clear.then_some(None), now), None)
             }
         };
         let verdict = self.metered(probe, |core| core.store_verdict(pod_id, outcome, plan, now));

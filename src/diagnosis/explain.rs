@@ -278,6 +278,10 @@ pub(super) fn shortfall(resource: &Name, requested: i64, available: i64, node: &
 }
 
 fn shortfall_text(resource: &str, requested: i64, available: i64, node: &str) -> String {
+    // No resource has a space in its name: words stand for what there is too much of.
+    if resource.contains(' ') {
+        return format!("found {requested}, at most {available} allowed (on {node})");
+    }
     let amount = |v: i64| format_amount(resource, v);
     format!("requested {}, at most {} free (on {node})", amount(requested), amount(available))
 }

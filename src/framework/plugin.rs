@@ -113,14 +113,15 @@ pub trait PreFilter: Send + Sync {
     fn pre_filter(&self, view: View<'_>, spec: &PodSpec) -> PreFiltered;
 }
 
-/// Numbers behind a refusal for want of something countable.
+/// Numbers behind a refusal for something countable, of which there is too little, or too much.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measure {
-    /// What is counted: a resource name.
+    /// What is counted: a resource name; or words, where there is too much of it, such as `skew of zone`.
     pub resource: crate::model::Name,
-    /// What the pod requests, in the resource's base unit.
+    /// What the pod requests, in the resource's base unit; or how much there is at the least.
     pub requested: i64,
-    /// The most that one of the asked nodes has left; negative when all are overcommitted.
+    /// The most that one of the asked nodes has left, negative when all are overcommitted; or how much there
+    /// may be.
     pub available: i64,
     /// The node that has it.
     pub best_node: NodeIdx,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::cluster::{Cluster, ClusterEvent, Stage};
-use crate::framework::plugin::{Plugin, PreFiltered, PreScored};
+use crate::framework::plugin::{Measure, Plugin, PreFiltered, PreScored};
 use crate::framework::{CauseId, Causes, CycleValue, Nodes, View};
 use crate::model::requests::ResourceList;
 use crate::model::{Name, Node, NodeIdx, Pod, PodKey, PodSpec};
@@ -117,6 +117,27 @@ pub(super) fn filter_causes(
             (view.name(*n).to_string(), cause.clone())
         })
         .collect()
+}
+
+/// Returns the numbers behind the causes of refused nodes: what is counted, how much, how much there may be, and on
+/// which node.
+pub(super) fn measures(
+    plugin: &dyn Plugin,
+    cluster: &TestCluster,
+    spec: &PodSpec,
+) -> Vec<(String, i64, i64, String)> {
+    let mut groups: Vec<(crate::framework::Cause, Vec<NodeIdx>)> = Vec::new();
+    for (name, cause) in filter_causes(plugin, cluster, spec) {
+        match groups.iter_mut().find(|(known, _)| *known == cause) {
+            Some((_, nodes)) => nodes.push(cluster.idx(&name)),
+            None => groups.push((cause, vec![cluster.idx(&name)])),
+        }
+    }
+    let (view, filter) = (cluster.view(), plugin.filter().expect("the plugin filters"));
+    let measured = groups.iter().flat_map(|(cause, nodes)| filter.measure(view, spec, cause, nodes));
+    let row =
+        |m: Measure| (m.resource.to_string(), m.requested, m.available, view.name(m.best_node).to_string());
+    measured.map(row).collect()
 }
 
 /// Returns the raw scores in the order of the node numbers; `None` when PreScore skips.

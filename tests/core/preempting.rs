@@ -335,3 +335,13 @@ fn a_later_attempt_that_finds_nothing_clears_the_nomination() {
     assert_eq!(core.ordered().nomination_of(&high), Some(None));
     assert_eq!(core.wasted(End::NothingFound), 1);
 }
+
+#[test]
+fn without_any_node_nobody_is_nominated() {
+    let mut core = core_with(&[]);
+    let pod = Pod { nominated_node: Some("a".into()), ..ranked("p", 800, 10) };
+    core.see(&pod);
+    assert_eq!(core.nominated(&pod).as_deref(), Some("a"), "somebody else said so");
+    assert_eq!(core.try_pod(&pod).nomination_of(&pod), Some(None), "cleared in the API too");
+    assert_eq!(core.nominated(&pod), None);
+}

@@ -1,8 +1,8 @@
 //! Properties over random histories of claims, volumes, classes, attachments and pods.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use pellucid::cluster::Cluster;
+use pellucid::cluster::{Cluster, ClusterEvent};
 use pellucid::framework::View;
 use pellucid::framework::endpoint::{PathParams, ReadContext};
 use pellucid::model::{Name, Now, ObjectKind, PodKey};
@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::ask::{Answer, ask, lines, plugin};
 use crate::binding::reserve;
+use crate::wakes::wakes;
 use crate::world::{NAMESPACE, apply, empty, object, pod};
 
 const PLUGINS: [&str; 4] = ["VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"];
@@ -55,12 +56,27 @@ fn key(line: &str) -> (String, String) {
     (words.next().unwrap().to_owned(), words.next().unwrap().to_owned())
 }
 
-fn delete(cluster: &mut Cluster, line: &str) {
-    let (kind, name) = key(line);
+fn delete(cluster: &mut Cluster, line: &str) -> Vec<ClusterEvent> {
+    let ((kind, name), mut events) = (key(line), Vec::new());
     match object(line) {
-        Some(object) => cluster.delete_object(object.kind(), &object.key(), &mut Vec::new()),
-        None if kind == "node" => cluster.delete_node(&Name::new(&name), &mut Vec::new()),
-        None => cluster.delete_pod(&PodKey::new(NAMESPACE, &name), &mut Vec::new()),
+        Some(object) => cluster.delete_object(object.kind(), &object.key(), &mut events),
+        None if kind == "node" => cluster.delete_node(&Name::new(&name), &mut events),
+        None => cluster.delete_pod(&PodKey::new(NAMESPACE, &name), &mut events),
+    }
+    events
+}
+
+/// Pods that wait.
+const WAITING: [&str; 5] = ["claims=c0", "claims=c1", "claims=c2,c3", "disks=ebs:h1", "claims=c1!uid-p0"];
+
+/// Which nodes a plugin accepts for a pod.
+fn accepted(name: &str, cluster: &Cluster, waiting: &str) -> BTreeMap<Name, bool> {
+    let spec = pod(&format!("pod w {waiting}")).spec;
+    let names = || cluster.by_name().iter().map(|n| cluster.slot(*n).name.clone());
+    match ask(&*plugin(name), cluster, &spec) {
+        Answer::Skip => names().map(|name| (name, true)).collect(),
+        Answer::Refused(_) => names().map(|name| (name, false)).collect(),
+        Answer::PerNode(nodes) => names().zip(nodes.iter().map(|(_, cause)| cause.is_none())).collect(),
     }
 }
 
@@ -82,7 +98,7 @@ fn seen(cluster: &Cluster) -> Vec<Value> {
             }
         }
     }
-    for waiting in ["claims=c0", "claims=c1", "claims=c2,c3", "disks=ebs:h1", "claims=c1!uid-p0"] {
+    for waiting in WAITING {
         let spec = pod(&format!("pod w {waiting}")).spec;
         for name in PLUGINS {
             all.push(lines(cluster, &ask(&*plugin(name), cluster, &spec)).into());
@@ -103,7 +119,7 @@ proptest! {
         let mut kept = Vec::new();
         for (line, is_gone) in &steps {
             if *is_gone {
-                delete(&mut live, line);
+                drop(delete(&mut live, line));
                 there.remove(&key(line));
             } else {
                 apply(&mut live, line);
@@ -119,6 +135,42 @@ proptest! {
         let mut backwards = empty();
         there.values().rev().for_each(|line| drop(apply(&mut backwards, line)));
         prop_assert_eq!(seen(&backwards), seen(&live));
+    }
+
+    /// Objects come; nodes and what drivers say of them change; pods, nodes and attachments go. What else may happen to
+    /// claims, volumes and classes is in the table of `wakes`.
+    #[test]
+    fn what_makes_a_plugin_accept_a_node_is_welcome_to_it(
+        steps in prop::collection::vec((line(), prop::bool::weighted(0.2)), 1..40),
+    ) {
+        let mut live = empty();
+        let asked = PLUGINS.iter().flat_map(|plugin| WAITING.map(|waiting| (*plugin, waiting)));
+        let asked: Vec<_> = asked.collect();
+        let mut there = BTreeSet::new();
+        for (line, is_gone) in &steps {
+            let changes = ["node", "csinode"].contains(&&*key(line).0);
+            let goes = ["pod", "node", "attachment"].contains(&&*key(line).0);
+            if *is_gone {
+                if !goes || !there.remove(&key(line)) {
+                    continue;
+                }
+            } else if !there.insert(key(line)) && !changes {
+                continue;
+            }
+            let before: Vec<_> = asked.iter().map(|(name, waiting)| accepted(name, &live, waiting)).collect();
+            let events = if *is_gone { delete(&mut live, line) } else { apply(&mut live, line) };
+            for ((name, waiting), before) in asked.iter().zip(&before) {
+                let keeps_out = before.values().any(|accepts| !accepts);
+                let after = accepted(name, &live, waiting);
+                let mut gained = after.iter().filter(|(_, accepts)| **accepts).map(|(node, _)| node);
+                let gained = gained.find(|node| before.get(*node).map_or(keeps_out, |accepted| !accepted));
+                let waits = pod(&format!("pod w {waiting}"));
+                prop_assert!(
+                    gained.is_none() || wakes(name, &live, &waits, &events),
+                    "{name} accepts {gained:?} for {waiting} after {line} (gone: {is_gone}), which it does not wait for"
+                );
+            }
+        }
     }
 
     #[test]

@@ -23,7 +23,8 @@ fn change(cluster: &mut Cluster, text: &str) -> Vec<ClusterEvent> {
     events
 }
 
-fn wakes(name: &str, cluster: &Cluster, pod: &Pod, events: &[ClusterEvent]) -> bool {
+/// Whether one of the events makes a plugin want to try a pod again.
+pub(crate) fn wakes(name: &str, cluster: &Cluster, pod: &Pod, events: &[ClusterEvent]) -> bool {
     let plugin = plugin(name);
     let hints = plugin.hints().expect("it has hints");
     let registered = events.iter().filter(|e| hints.events().any(e.kinds()));
@@ -51,12 +52,16 @@ fn events_wake_the_pods_they_could_help() {
         (RESTRICTIONS, &[], "pod p claims=c", "claim c", true),
         (RESTRICTIONS, &[], "pod p claims=c", "claim d", false),
         (RESTRICTIONS, &["claim c"], "pod p claims=c", "claim c size=1", false),
+        (RESTRICTIONS, &["claim c modes=RWOP"], "pod p claims=c", "claim c modes=RWOP size=1", false),
+        (RESTRICTIONS, &["claim c modes=RWOP"], "pod p claims=c", "claim c modes=RWO", true),
         (LIMITS, &[], "pod p claims=c", "node a", true),
         (LIMITS, &[], "pod p claims=c", "csinode a", true),
         (LIMITS, &["csinode a drivers=d:1"], "pod p claims=c", "csinode a drivers=d:2", true),
         (LIMITS, &["csinode a drivers=d:2"], "pod p claims=c", "csinode a drivers=d:1", false),
         (LIMITS, &["csinode a drivers=d:1"], "pod p claims=c", "csinode a drivers=d", true),
         (LIMITS, &["csinode a drivers=d:1"], "pod p claims=c", "csinode a drivers=d:1,e:1", true),
+        (LIMITS, &["csinode a drivers=d:1,e"], "pod p claims=c", "csinode a drivers=e", true),
+        (LIMITS, &["csinode a drivers=d:1,e"], "pod p claims=c", "csinode a drivers=d:1", false),
         (LIMITS, &["driver d required"], "pod p claims=c", "driver d", true),
         (LIMITS, &["driver d required"], "pod p claims=c", "gone CSIDriver d", true),
         (LIMITS, &["driver d"], "pod p claims=c", "driver d capacity", false),
@@ -65,6 +70,10 @@ fn events_wake_the_pods_they_could_help() {
         (LIMITS, &["node a", "pod o on=a disks=iscsi:v"], "pod p claims=c", "gone-pod o", false),
         (LIMITS, &[], "pod p claims=c!uid-p", "claim c owner=uid-p", true),
         (LIMITS, &[], "pod p claims=c", "claim other", false),
+        (LIMITS, &["claim c"], "pod p claims=c", "claim c volume=v", true),
+        (LIMITS, &["claim c"], "pod p claims=c", "claim c size=2", false),
+        (LIMITS, &["claim c"], "pod p claims=c!uid-p", "claim c owner=uid-p", true),
+        (LIMITS, &["claim d"], "pod p claims=c", "claim d volume=v", false),
         (
             LIMITS,
             &["class k provisioner=d", "claim c class=k", "attachment t driver=d node=a pv=v"],

@@ -25,15 +25,15 @@ pub struct ReasonBody {
     pub resolver: String,
 }
 
-/// What a node group lacks of a resource.
+/// What a node group lacks of a resource, or what it has too much of.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Shortfall {
-    /// Resource.
+    /// Resource; or, in words, what there is too much of: `skew of topology.kubernetes.io/zone`.
     pub resource: String,
-    /// What the pod requests, in base units (thousandths of a core, bytes, units).
+    /// What the pod requests, in base units (thousandths of a core, bytes, units); or how much was found.
     pub requested: i64,
-    /// The most that a node of the group had left at the decision.
+    /// The most that a node of the group had left at the decision; or how much is allowed.
     pub available: i64,
     /// Requested minus available.
     pub shortfall: i64,

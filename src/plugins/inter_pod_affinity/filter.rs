@@ -1,5 +1,6 @@
 //! Filter: the pod's required affinity, its required anti-affinity, and that of the pods there are.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
@@ -8,10 +9,10 @@ use super::super::relations::Relations;
 use super::sums::{Sums, for_each_about};
 use super::terms::{Terms, Use, is_about};
 use super::{InterPodAffinity, NAME};
-use crate::framework::plugin::{CycleValue, Filter, Nodes, PreFilter, PreFiltered, Reads};
+use crate::framework::plugin::{CycleValue, Filter, Measure, Nodes, PreFilter, PreFiltered, Reads};
 use crate::framework::{Cause, CauseId, Code, Reason, View};
-use crate::model::PodSpec;
 use crate::model::relations::PodAffinityTerm;
+use crate::model::{Name, NodeIdx, PodSpec};
 
 /// Pods per domain.
 struct Prepared {
@@ -34,29 +35,39 @@ impl PreFilter for InterPodAffinity {
         let (Some(relations), Some(terms)) = (view.state::<Relations>(), view.state::<Terms>()) else {
             return PreFiltered::Skip;
         };
-        let mut existing = Sums::default();
-        terms.about(view, spec, Use::Refusing, |group| {
-            let key = existing.key(relations, &group.term.term.topology_key);
-            existing.add(key, &group.counts, 1);
-        });
+        let existing = existing(view, relations, terms, spec);
         let (near, far) = (&spec.pod_affinity.required, &spec.pod_anti_affinity.required);
         if existing.is_empty() && near.is_empty() && far.is_empty() {
             return PreFiltered::Skip;
         }
         let affinity = matching_all(view, relations, spec, near);
-        let mut anti_affinity = Sums::default();
-        for term in far {
-            let key = anti_affinity.key(relations, &term.topology_key);
-            for_each_about(view, relations, term, &spec.namespace, |class| {
-                anti_affinity.add(key, &class.counts, 1);
-            });
-        }
+        let anti_affinity = avoided(view, relations, spec);
         let matches_itself =
             |t: &PodAffinityTerm| is_about(view, t, &spec.namespace, (&spec.namespace, &spec.labels));
         let is_first = affinity.is_empty() && near.iter().all(matches_itself);
         let prepared = Prepared { affinity, is_first, anti_affinity, existing };
         PreFiltered::Ready { value: Arc::new(prepared), nodes: None }
     }
+}
+
+/// Counts the placed pods with a required anti-affinity term that the pod matches, once per term.
+fn existing(view: View<'_>, relations: &Relations, terms: &Terms, spec: &PodSpec) -> Sums {
+    let mut sums = Sums::default();
+    terms.about(view, spec, Use::Refusing, |group| {
+        let key = sums.key(relations, &group.term.term.topology_key);
+        sums.add(key, &group.counts, 1);
+    });
+    sums
+}
+
+/// Counts the placed pods that match the pod's required anti-affinity, once per term.
+fn avoided(view: View<'_>, relations: &Relations, spec: &PodSpec) -> Sums {
+    let mut sums = Sums::default();
+    for term in &spec.pod_anti_affinity.required {
+        let key = sums.key(relations, &term.topology_key);
+        for_each_about(view, relations, term, &spec.namespace, |class| sums.add(key, &class.counts, 1));
+    }
+    sums
 }
 
 /// Counts the pods that match every term, per domain of each term's key.
@@ -106,5 +117,29 @@ impl Filter for InterPodAffinity {
             }
             if is_taken(&prepared.existing) { not_wanted } else { CauseId::FEASIBLE }
         });
+    }
+
+    /// How many pods are in the way in the domain that has the fewest, per key of their terms.
+    fn measure(&self, view: View<'_>, spec: &PodSpec, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {
+        let (Some(relations), Some(terms)) = (view.state::<Relations>(), view.state::<Terms>()) else {
+            return Vec::new();
+        };
+        let (sums, what) = match cause.reasons.first().map(|r| r.code) {
+            Some(ReasonCode::PodAntiAffinityConflict) => (avoided(view, relations, spec), "pods to avoid in"),
+            Some(ReasonCode::ExistingAntiAffinityConflict) => {
+                (existing(view, relations, terms, spec), "pods that avoid it in")
+            }
+            _ => return Vec::new(),
+        };
+        let measured = sums.keys().iter().filter_map(|key| {
+            let in_the_way = |node: &NodeIdx| Some((key.on(*node)?, *node)).filter(|(pods, _)| *pods > 0);
+            let by_pods = |(pods, node): &(i64, NodeIdx)| (*pods, Reverse(view.cluster().slot(*node).tie));
+            let (requested, best_node) = nodes.iter().filter_map(in_the_way).min_by_key(by_pods)?;
+            let resource = Name::new(&format!("{what} {}", key.name()));
+            Some(Measure { resource, requested, available: 0, best_node })
+        });
+        let mut all: Vec<Measure> = measured.collect();
+        all.sort_by(|a, b| a.resource.cmp(&b.resource));
+        all
     }
 }

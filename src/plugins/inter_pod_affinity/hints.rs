@@ -16,6 +16,7 @@ impl Hints for InterPodAffinity {
             EventKinds::POD_LABEL,
             EventKinds::POD_SELF,
             EventKinds::NODE_ADD,
+            EventKinds::NODE_DELETE,
             EventKinds::NODE_LABEL,
             EventKinds::NAMESPACE,
         ]
@@ -30,14 +31,17 @@ impl Hints for InterPodAffinity {
                 view.cluster().pod(*id).is_some_and(|r| waiting.wants(&r.pod.spec))
             }
             ClusterEvent::PodReleased { pod: gone, .. } | ClusterEvent::NominationEnded { pod: gone, .. } => {
-                // Without the last pod that it wants to be near, it may be the first of its kind.
-                let may_be_first = || waiting.wants(&gone.spec) && waiting.wants(&pod.spec);
-                waiting.avoids(&gone.spec) || waiting.is_avoided_by(&gone.spec) || may_be_first()
+                let was_wanted = || waiting.wants(&gone.spec) && waiting.may_be_first();
+                waiting.avoids(&gone.spec) || waiting.is_avoided_by(&gone.spec) || was_wanted()
             }
             ClusterEvent::PodChanged { id, old, .. } => view.cluster().pod(*id).is_some_and(|now| {
-                (!waiting.wants(&old.spec) && waiting.wants(&now.pod.spec))
-                    || (waiting.avoids(&old.spec) && !waiting.avoids(&now.pod.spec))
+                let (before, after) = (waiting.wants(&old.spec), waiting.wants(&now.pod.spec));
+                let is_no_longer_wanted = || before && waiting.may_be_first();
+                (before != after && (after || is_no_longer_wanted()))
+                    || waiting.is_freed_of(&old.spec, &now.pod.spec)
             }),
+            // The pods on it do not count any more, on whichever nodes of their domains.
+            ClusterEvent::NodeRemoved(_) => waiting.may_gain_by_fewer_pods(),
             ClusterEvent::PendingUpdated { old, .. } => own_change_helps(old, pod),
             ClusterEvent::NodeAdded(node) => {
                 let near = &pod.spec.pod_affinity.required;
@@ -46,8 +50,8 @@ impl Hints for InterPodAffinity {
             ClusterEvent::NodeUpdated { node, change, old } if change.any(NodeChange::LABELS) => {
                 view.labels(*node).is_some_and(|new| waiting.gains_by_labels(&old.labels, new))
             }
-            ClusterEvent::ObjectChanged { new: Some(new), .. } => match &**new {
-                Object::Namespace(namespace) => waiting.may_read(&namespace.name),
+            ClusterEvent::ObjectChanged { old, new } => match new.as_deref().or(old.as_deref()) {
+                Some(Object::Namespace(namespace)) => waiting.may_read(&namespace.name),
                 _ => false,
             },
             _ => false,
@@ -74,9 +78,28 @@ impl Waiting<'_> {
         !near.is_empty() && near.iter().all(|t| self.about(t, self.spec, other))
     }
 
+    /// Whether the pod matches all of its own required affinity: without the last pod that it wants to be near, it
+    /// may be the first of its kind.
+    fn may_be_first(&self) -> bool {
+        self.wants(self.spec)
+    }
+
+    /// Whether it may help that some pods do not count any more, whatever they are.
+    fn may_gain_by_fewer_pods(&self) -> bool {
+        let has_terms = !self.spec.pod_anti_affinity.required.is_empty();
+        has_terms || self.may_be_first() || !self.existing_keys().is_empty()
+    }
+
     /// Whether the other pod matches some of the pod's required anti-affinity.
     fn avoids(&self, other: &PodSpec) -> bool {
         self.spec.pod_anti_affinity.required.iter().any(|t| self.about(t, self.spec, other))
+    }
+
+    /// Whether a term of the pod's required anti-affinity was about another pod and is not any more. Others may still
+    /// be: they keep it away from other nodes.
+    fn is_freed_of(&self, old: &PodSpec, new: &PodSpec) -> bool {
+        let about = |term, other| self.about(term, self.spec, other);
+        self.spec.pod_anti_affinity.required.iter().any(|t| about(t, old) && !about(t, new))
     }
 
     /// Whether the pod matches some required anti-affinity of the other.
@@ -89,7 +112,8 @@ impl Waiting<'_> {
         let moved = |key: &Name| old.get(key) != new.get(key);
         let near = self.spec.pod_affinity.required.iter();
         let far = self.spec.pod_anti_affinity.required.iter();
-        near.map(|t| &t.topology_key).any(|key| new.get(key).is_some() && moved(key))
+        let leaves_none_near = self.may_be_first();
+        near.map(|t| &t.topology_key).any(|key| (new.get(key).is_some() || leaves_none_near) && moved(key))
             || far.map(|t| &t.topology_key).any(moved)
             || self.existing_keys().iter().any(moved)
     }

@@ -16,6 +16,11 @@ pub(super) struct SumsOfKey {
 }
 
 impl SumsOfKey {
+    /// Returns the key.
+    pub(super) fn name(&self) -> &Name {
+        &self.key
+    }
+
     /// Returns the number of a node's domain; `None` when the node lacks the key.
     #[inline]
     pub(super) fn on(&self, node: NodeIdx) -> Option<i64> {

@@ -13,7 +13,7 @@ use crate::model::relations::{PodAffinityTerm, PodTerms, WeightedTerm};
 use crate::model::selector::LabelSelector;
 use crate::model::{NodeIdx, Object, Pod, PodKey, PodSpec};
 use crate::plugins::relations::testing::{in_zone, labelled, pairs, selecting, zone_term};
-use crate::plugins::testing::{TestCluster, filter_all, filter_causes, pre_filter};
+use crate::plugins::testing::{TestCluster, filter_all, filter_causes, measures, pre_filter};
 
 const NOT_NEAR: &str = "node(s) didn't match pod affinity rules";
 const NOT_FAR: &str = "node(s) didn't match pod anti-affinity rules";
@@ -113,6 +113,21 @@ fn causes_say_whether_removing_pods_could_help_and_affinity_comes_first() {
     }
     let plain = cluster.see(app("p", "none", PodSpec::default()));
     assert!(matches!(pre_filter(&by_default(), &cluster, &plain.spec), Ok(None)), "nothing to say: skipped");
+}
+
+#[test]
+fn a_refusal_says_how_many_pods_are_in_the_way_at_the_least() {
+    let mut cluster = TestCluster::of([in_zone("a", "za"), in_zone("b", "zb"), in_zone("c", "zc")]);
+    cluster.put(("app", "web"), &["a", "a", "a", "b", "b"]);
+    cluster.see(on("c", app("e", "x", far(required(&[zone_term("app", "db")])))));
+    let pod = cluster.see(app("p", "db", far(required(&[zone_term("app", "web")]))));
+    let zone = "topology.kubernetes.io/zone";
+    let in_the_way = (format!("pods to avoid in {zone}"), 2, 0, "b".to_owned());
+    let unwelcome = (format!("pods that avoid it in {zone}"), 1, 0, "c".to_owned());
+    assert_eq!(measures(&by_default(), &cluster, &pod.spec), [in_the_way, unwelcome]);
+    // That nobody it wants is near is no number.
+    let pod = cluster.see(app("q", "x", near(required(&[zone_term("app", "cache")]))));
+    assert_eq!(measures(&by_default(), &cluster, &pod.spec), []);
 }
 
 #[test]
@@ -317,4 +332,54 @@ fn events_wake_a_pod_only_when_they_could_help() {
     let term = PodAffinityTerm { namespace_selector: Some(selecting("team", "x")), ..web() };
     let selects = cluster.see(app("q", "db", near(required(&[term]))));
     assert!(wakes(&cluster, &selects, &seen) && !wakes(&cluster, &wants, &seen));
+}
+
+/// Each was found by the law in `tests/laws.rs`.
+#[test]
+fn what_ceases_to_count_wakes_those_it_kept_out() {
+    let hint = |cluster: &TestCluster, pod: &Pod, events: &[ClusterEvent]| {
+        let heard = |e: &&ClusterEvent| by_default().events().any(e.kinds());
+        events.iter().filter(heard).any(|e| by_default().hint(cluster.view(), pod, e) == Hint::Queue)
+    };
+    // Pods on a node that is gone do not count, for other nodes of their zone either.
+    let mut cluster = zones();
+    cluster.see(on("a2", app("e", "web", far(required(&[zone_term("app", "cache")])))));
+    let web = || zone_term("app", "web");
+    let [avoids, first, kept_out, plain, wants] = [
+        app("avoids", "db", far(required(&[web()]))),
+        app("first", "web", near(required(&[web()]))),
+        app("out", "cache", PodSpec::default()),
+        app("plain", "db", PodSpec::default()),
+        app("wants", "db", near(required(&[web()]))),
+    ]
+    .map(|pod| cluster.see(pod));
+    let mut gone = Vec::new();
+    cluster.cluster.delete_node(&"a2".into(), &mut gone);
+    for (pod, want) in [(&avoids, true), (&first, true), (&kept_out, true), (&plain, false), (&wants, false)]
+    {
+        assert_eq!(hint(&cluster, pod, &gone), want, "{}", pod.key);
+    }
+    // The last pod it wants to be near is of another kind now, or its node is in no domain any more.
+    let mut cluster = zones();
+    let first = cluster.see(app("first", "web", near(required(&[web()]))));
+    cluster.see(on("a1", app("e", "web", PodSpec::default())));
+    let left = cluster.apply(in_zone("a1", ""));
+    assert!(hint(&cluster, &first, &left));
+    let mut changed = Vec::new();
+    cluster.cluster.apply_pod(Arc::new(on("a1", app("e", "db", PodSpec::default()))), &mut changed);
+    assert!(hint(&cluster, &first, &changed));
+    // Of two terms the pod matches one still, which keeps it away from other nodes.
+    let everybody = PodAffinityTerm { selector: Some(Default::default()), ..web() };
+    let host = PodAffinityTerm { topology_key: "kubernetes.io/hostname".into(), ..web() };
+    let avoids = cluster.see(app("avoids", "x", far(required(&[everybody, host]))));
+    cluster.see(on("none", app("f", "web", PodSpec::default())));
+    let mut changed = Vec::new();
+    cluster.cluster.apply_pod(Arc::new(on("none", app("f", "db", PodSpec::default()))), &mut changed);
+    assert!(hint(&cluster, &avoids, &changed));
+    // A namespace that is gone has no labels.
+    let namespace = Object::Namespace(Namespace { name: "n".into(), labels: pairs(&[("team", "x")]) });
+    let gone = [ClusterEvent::ObjectChanged { old: Some(Arc::new(namespace)), new: None }];
+    let term = PodAffinityTerm { namespace_selector: Some(selecting("team", "x")), ..web() };
+    let selects = cluster.see(app("q", "db", far(required(&[term]))));
+    assert!(hint(&cluster, &selects, &gone));
 }

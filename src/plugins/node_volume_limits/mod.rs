@@ -250,6 +250,7 @@ impl Hints for NodeVolumeLimits {
             EventKinds::CSI_DRIVER_DELETE,
             EventKinds::POD_DELETE,
             EventKinds::CLAIM_ADD,
+            EventKinds::CLAIM_UPDATE,
             EventKinds::ATTACHMENT_DELETE,
             EventKinds::NODE_ADD,
         ]
@@ -282,6 +283,12 @@ fn opens(view: View<'_>, pod: &Pod, old: Option<&Object>, new: Option<&Object>) 
         (None, Some(Object::PersistentVolumeClaim(claim))) => {
             claims::mounts(pod, claim, pod.spec.volumes.claims.iter())
         }
+        // It may be bound to a volume that the node has already, or be the pod's own at last. kube-scheduler waits for
+        // the next flush of the queue.
+        (Some(Object::PersistentVolumeClaim(old)), Some(Object::PersistentVolumeClaim(claim))) => {
+            (old.volume != claim.volume || old.owner_pod != claim.owner_pod)
+                && claims::mounts(pod, claim, pod.spec.volumes.claims.iter())
+        }
         (Some(Object::VolumeAttachment(gone)), None) => {
             let wanted = wanted(view, &pod.spec).unwrap_or_default();
             wanted.iter().any(|w| w.id.driver == gone.driver)
@@ -290,13 +297,17 @@ fn opens(view: View<'_>, pod: &Pod, old: Option<&Object>, new: Option<&Object>) 
     }
 }
 
-/// Whether a node takes more volumes of some driver than before, or has one that it did not have.
+/// Whether a node takes more volumes of some driver than before, has one that it did not have, or no longer limits one
+/// because it is gone.
 fn raises(old: &CsiNode, new: &CsiNode) -> bool {
-    new.drivers.iter().any(|driver| match old.drivers.iter().find(|d| d.name == driver.name) {
-        None => true,
-        Some(before) => match (before.count, driver.count) {
-            (Some(before), Some(now)) => now > before,
-            (before, now) => before.is_some() && now.is_none(),
-        },
-    })
+    let is_gone = |name: &Name| new.drivers.iter().all(|driver| driver.name != *name);
+    let limit_is_gone = old.drivers.iter().any(|driver| driver.count.is_some() && is_gone(&driver.name));
+    limit_is_gone
+        || new.drivers.iter().any(|driver| match old.drivers.iter().find(|d| d.name == driver.name) {
+            None => true,
+            Some(before) => match (before.count, driver.count) {
+                (Some(before), Some(now)) => now > before,
+                (before, now) => before.is_some() && now.is_none(),
+            },
+        })
 }

@@ -1,16 +1,17 @@
 //! Filter: no domain may hold over `maxSkew` more matching pods than the one with the fewest.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
 
 use super::super::relations::{Column, NO_VALUE};
-use super::constraints::constraints;
+use super::constraints::{Constraint, constraints};
 use super::domains::Domains;
 use super::{NAME, PodTopologySpread};
-use crate::framework::plugin::{CycleValue, Filter, Nodes, PreFilter, PreFiltered, Reads};
+use crate::framework::plugin::{CycleValue, Filter, Measure, Nodes, PreFilter, PreFiltered, Reads};
 use crate::framework::{Cause, CauseId, Code, Reason, View};
-use crate::model::PodSpec;
+use crate::model::{Name, NodeIdx, PodSpec};
 
 /// What a hard constraint says about nodes.
 struct Checked {
@@ -29,7 +30,7 @@ impl PreFilter for PodTopologySpread {
         if hard.is_empty() {
             return PreFiltered::Skip;
         }
-        let check = |(domains, constraint): (Domains, &super::constraints::Constraint<'_>)| {
+        let check = |(domains, constraint): (Domains, &Constraint<'_>)| {
             let max_skew = i64::from(constraint.rule.max_skew);
             let values = 0..domains.column.len() as u32;
             let refused = values.map(|value| domains.skew(value) > max_skew).collect();
@@ -64,5 +65,26 @@ impl Filter for PodTopologySpread {
             }
             CauseId::FEASIBLE
         });
+    }
+
+    /// The least skew that the pod would make on one of the nodes, per constraint that refuses some.
+    fn measure(&self, view: View<'_>, spec: &PodSpec, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {
+        if cause.reasons.first().is_none_or(|r| r.code != ReasonCode::SpreadSkewTooLarge) {
+            return Vec::new();
+        }
+        let hard = constraints(view, spec, &self.defaults, true);
+        let all = Domains::count(view, spec, &hard);
+        let measured = hard.iter().zip(&all).filter_map(|(constraint, domains)| {
+            let max_skew = i64::from(constraint.rule.max_skew);
+            let skew = |node: &NodeIdx| match domains.column.of(*node) {
+                NO_VALUE => None,
+                value => Some((domains.skew(value), *node)).filter(|(skew, _)| *skew > max_skew),
+            };
+            let by_skew = |(skew, node): &(i64, NodeIdx)| (*skew, Reverse(view.cluster().slot(*node).tie));
+            let (requested, best_node) = nodes.iter().filter_map(skew).min_by_key(by_skew)?;
+            let resource = Name::new(&format!("skew of {}", constraint.rule.topology_key));
+            Some(Measure { resource, requested, available: max_skew, best_node })
+        });
+        measured.collect()
     }
 }

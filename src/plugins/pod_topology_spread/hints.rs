@@ -11,7 +11,11 @@ use crate::model::{Node, Pod, PodSpec};
 
 impl Hints for PodTopologySpread {
     fn events(&self) -> EventKinds {
+        // Default constraints that refuse nodes take their selectors from Services and owners. kube-scheduler has no
+        // such event: there, the next flush of the queue finds those pods.
+        let by_default = if self.defaults_refuse() { EventKinds::WORKLOAD } else { EventKinds::NONE };
         [
+            by_default,
             EventKinds::POD_DELETE,
             EventKinds::POD_LABEL,
             EventKinds::POD_SELF,
@@ -49,9 +53,20 @@ impl Hints for PodTopologySpread {
                         .node(*node)
                         .is_some_and(|new| node_change_helps(&hard, &pod.spec, old, new))
             }
+            ClusterEvent::ObjectChanged { old, new } => {
+                let namespace = new.as_ref().or(old.as_ref()).map(|object| object.key().0);
+                let is_defaulted = pod.spec.spread.is_empty() && self.defaults_refuse();
+                is_defaulted && namespace.is_some_and(|namespace| namespace == pod.key.namespace)
+            }
             _ => false,
         };
         if helps { Hint::Queue } else { Hint::Skip }
+    }
+}
+
+impl PodTopologySpread {
+    fn defaults_refuse(&self) -> bool {
+        self.defaults.constraints.iter().any(|constraint| constraint.is_hard)
     }
 }
 

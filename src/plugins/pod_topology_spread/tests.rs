@@ -13,7 +13,7 @@ use crate::model::relations::{NodeInclusion, Owner, OwnerKind, SpreadConstraint}
 use crate::model::taint::{Taint, TaintEffect};
 use crate::model::{Node, Object, Pod, PodSpec};
 use crate::plugins::relations::testing::{in_zone, labelled, pairs, selecting};
-use crate::plugins::testing::{TestCluster, filter_all, filter_causes, pre_filter};
+use crate::plugins::testing::{TestCluster, filter_all, filter_causes, measures, pre_filter};
 
 const HOST: &str = "kubernetes.io/hostname";
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -85,6 +85,23 @@ fn causes_say_whether_removing_pods_could_help() {
     assert_eq!(causes["none"].message(), format!("{SKEWED} (missing required label)"));
     let soft = cluster.see(web("soft", &[constraint(ZONE, 1, false)]));
     assert!(matches!(pre_filter(&by_default(), &cluster, &soft.spec), Ok(None)), "nothing hard: skipped");
+}
+
+#[test]
+fn a_refusal_says_how_large_the_skew_would_be_at_the_least() {
+    let mut cluster = TestCluster::of([in_zone("a", "za"), in_zone("b", "zb"), in_zone("c", "zc")]);
+    cluster.put(("app", "web"), &["a", "a", "a", "b", "b"]);
+    let pod = cluster.see(web("p", &[constraint(ZONE, 1, true), constraint(HOST, 5, true)]));
+    let want = [(format!("skew of {ZONE}"), 3, 1, "b".to_owned())];
+    assert_eq!(measures(&by_default(), &cluster, &pod.spec), want, "c would take it, b is nearest");
+    // A node is counted for the constraint that refuses it, and one without the label for none.
+    let mut cluster = zones();
+    cluster.put(("app", "web"), &["a1", "a1", "a2"]);
+    let pod = cluster.see(web("p", &[constraint(ZONE, 3, true), constraint(HOST, 2, true)]));
+    let want = [(format!("skew of {ZONE}"), 4, 3), (format!("skew of {HOST}"), 3, 2)];
+    let got = measures(&by_default(), &cluster, &pod.spec);
+    assert_eq!(got.iter().map(|(what, n, most, _)| (what.clone(), *n, *most)).collect::<Vec<_>>(), want);
+    assert_eq!(got[1].3, "a1", "a2 has one pod less and is within maxSkew 2");
 }
 
 #[test]
@@ -339,5 +356,30 @@ fn events_wake_a_pod_only_when_they_could_help() {
     ] {
         let came = cluster.apply(node);
         assert_eq!(hint(&cluster, &came), want, "{came:?}");
+    }
+}
+
+#[test]
+fn services_wake_pods_that_default_constraints_refuse() {
+    let hard = json!({"defaultingType": "List", "defaultConstraints": [
+        {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}]});
+    let mut cluster = zones();
+    let pod = cluster.see(web("p", &[]));
+    let own = cluster.see(web("q", &[constraint(ZONE, 1, true)]));
+    let service = |namespace: &str| {
+        let (namespace, name) = (namespace.into(), "s".into());
+        let service = Object::Service(Workload { namespace, name, selector: None, replicas: None });
+        ClusterEvent::ObjectChanged { old: None, new: Some(service.into()) }
+    };
+    for (args, pod, namespace, want) in [
+        (hard.clone(), &pod, "d", true),
+        (hard.clone(), &pod, "e", false),
+        (hard, &own, "d", false),
+        (serde_json::Value::Null, &pod, "d", false),
+    ] {
+        let (plugin, event) = (plugin(args), service(namespace));
+        let is_heard = plugin.events().any(event.kinds());
+        let wakes = is_heard && plugin.hint(cluster.view(), pod, &event) == Hint::Queue;
+        assert_eq!(wakes, want, "{} {namespace}", pod.key);
     }
 }

@@ -20,7 +20,7 @@ use crate::framework::plugin::{
 };
 use crate::framework::{Cause, CauseId, Code, Reason, View};
 use crate::model::storage::{AccessModes, Disk};
-use crate::model::{NodeIdx, Pod, PodSpec};
+use crate::model::{NodeIdx, Object, Pod, PodSpec};
 
 mod in_use;
 
@@ -167,7 +167,8 @@ fn has_conflict(view: View<'_>, spec: &PodSpec, node: NodeIdx) -> bool {
 
 impl Hints for VolumeRestrictions {
     fn events(&self) -> EventKinds {
-        EventKinds::POD_DELETE.with(EventKinds::NODE_ADD).with(EventKinds::CLAIM_ADD)
+        let of_claims = EventKinds::CLAIM_ADD.with(EventKinds::CLAIM_UPDATE);
+        EventKinds::POD_DELETE.with(EventKinds::NODE_ADD).with(of_claims)
     }
 
     fn hint(&self, _view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {
@@ -177,12 +178,20 @@ impl Hints for VolumeRestrictions {
             ClusterEvent::PodReleased { pod: gone, .. } | ClusterEvent::NominationEnded { pod: gone, .. } => {
                 conflict(&pod.spec, &gone.spec) || shares_claim(pod, gone)
             }
-            ClusterEvent::ObjectChanged { old: None, .. } => claims::of_event(event)
-                .is_some_and(|claim| claims::mounts(pod, claim, claims::named(&pod.spec))),
+            // Access modes do not change, but a relist may find another claim of the same name.
+            ClusterEvent::ObjectChanged { old, .. } => claims::of_event(event).is_some_and(|claim| {
+                let is_opened = old.as_deref().is_none_or(is_exclusive)
+                    && (old.is_none() || !claim.access_modes.contains(AccessModes::RWOP));
+                is_opened && claims::mounts(pod, claim, claims::named(&pod.spec))
+            }),
             _ => false,
         };
         if opens { Hint::Queue } else { Hint::Skip }
     }
+}
+
+fn is_exclusive(object: &Object) -> bool {
+    matches!(object, Object::PersistentVolumeClaim(claim) if claim.access_modes.contains(AccessModes::RWOP))
 }
 
 /// Whether both name the same claim.
