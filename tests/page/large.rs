@@ -51,6 +51,7 @@ fn nodes() -> NodeList {
             allocatable: of(|all, _| all),
             requested: of(|all, busy| all * busy / 100),
             free: of(|all, busy| all - all * busy / 100),
+            ..NodeSummary::default()
         }
     };
     NodeList { meta: Meta::default(), count: NODES, nodes: (0..NODES).map(node).collect() }
