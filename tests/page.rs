@@ -316,4 +316,10 @@ fn a_scheduler_that_goes_away_is_said_so_and_comes_back() {
     let _again = Demo::start(&address);
     browser.run("document.querySelector('#again').click()");
     browser.wait("return document.querySelector('#banner').hidden && document.querySelector('#state').dataset.state === 'live'");
+    // The events are those of the new process, and what is missing is said once, without a number.
+    let marks = browser.wait(
+        "const marks = [...document.querySelectorAll('.events li.gap')].map((li) => li.innerText);
+         return document.querySelectorAll('.events li a').length > 5 && marks.length && marks",
+    );
+    assert_eq!(marks, json!(["the scheduler began anew; what happened meanwhile is not known here"]));
 }

@@ -158,8 +158,11 @@ fn reading_in_parts_is_reading_at_once() {
     assert_eq!(whole.lines.len(), 777);
 }
 
-/// The marks and ids behind a cursor, and the cursor then.
-fn behind(log: &FlightLog, cursor: u64, at_most: usize) -> (Vec<(String, Option<u64>, Option<u64>)>, u64) {
+/// A line: its kind, `from` or its id, `to`.
+type Told = (String, Option<u64>, Option<u64>);
+
+/// The lines behind a cursor, and the cursor then.
+fn behind(log: &FlightLog, cursor: u64, at_most: usize) -> (Vec<Told>, u64) {
     let feed = lines(log, cursor, at_most);
     let told = feed.lines.iter().map(|(_, line)| {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
