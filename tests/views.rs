@@ -26,6 +26,8 @@ mod node_side;
 mod over_http;
 #[path = "views/provenance.rs"]
 mod provenance;
+#[path = "views/simulating.rs"]
+mod simulating;
 #[path = "views/suggesting.rs"]
 mod suggesting;
 #[path = "views/waiting.rs"]

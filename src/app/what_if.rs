@@ -167,6 +167,8 @@ fn edit(body: &EditBody, field: &str) -> Result<Edit, ReadError> {
         object_name(text, &format!("{field}.{at}"))?;
         Ok(Name::new(text))
     };
+    let pods_of =
+        |of: &PodsOf, at: &str| target(of.pod.as_deref(), of.gang.as_deref(), &format!("{field}.{at}"));
     Ok(match body {
         EditBody::AddNode(manifest) => added_node(manifest, &format!("{field}.addNode"))?,
         EditBody::CopyNode(copy) => Edit::CopyNode {
@@ -208,12 +210,12 @@ fn edit(body: &EditBody, field: &str) -> Result<Edit, ReadError> {
             let of = target(add.pod.as_deref(), add.gang.as_deref(), &field)?;
             Edit::AddToleration { of, taint: taint(&add.taint, &format!("{field}.taint"))? }
         }
-        EditBody::DropNodeAffinity(of) => Edit::DropNodeAffinity(pods_of(of, field)?),
-        EditBody::DropHostPorts(of) => Edit::DropHostPorts(pods_of(of, field)?),
-        EditBody::RelaxSpread(of) => Edit::RelaxSpread(pods_of(of, field)?),
-        EditBody::DropPodAffinity(of) => Edit::DropPodAffinity(pods_of(of, field)?),
-        EditBody::DropPodAntiAffinity(of) => Edit::DropPodAntiAffinity(pods_of(of, field)?),
-        EditBody::RemoveGates(of) => Edit::RemoveGates(pods_of(of, field)?),
+        EditBody::DropNodeAffinity(of) => Edit::DropNodeAffinity(pods_of(of, "dropNodeAffinity")?),
+        EditBody::DropHostPorts(of) => Edit::DropHostPorts(pods_of(of, "dropHostPorts")?),
+        EditBody::RelaxSpread(of) => Edit::RelaxSpread(pods_of(of, "relaxSpread")?),
+        EditBody::DropPodAffinity(of) => Edit::DropPodAffinity(pods_of(of, "dropPodAffinity")?),
+        EditBody::DropPodAntiAffinity(of) => Edit::DropPodAntiAffinity(pods_of(of, "dropPodAntiAffinity")?),
+        EditBody::RemoveGates(of) => Edit::RemoveGates(pods_of(of, "removeGates")?),
     })
 }
 
@@ -231,10 +233,6 @@ fn amount(resource: &str, text: &str, field: &str) -> Result<i64, ReadError> {
         Ok(_) => Err(invalid(field, &format!("{text:?} is negative"))),
         Err(problem) => Err(invalid(field, &format!("{text:?}: {problem}"))),
     }
-}
-
-fn pods_of(of: &PodsOf, field: &str) -> Result<Target, ReadError> {
-    target(of.pod.as_deref(), of.gang.as_deref(), field)
 }
 
 fn target(pod: Option<&str>, gang: Option<&str>, field: &str) -> Result<Target, ReadError> {

@@ -14,7 +14,7 @@ use super::root::Root;
 use super::score_views;
 use crate::cycle::Refusal;
 use crate::cycle::gangs::GangOutcome;
-use crate::cycle::whatif::{Aside, Edit, EditError, Fate};
+use crate::cycle::whatif::{Aside, Edit, Fate};
 use crate::framework::bodies;
 use crate::framework::endpoint::ReadError;
 use crate::model::{GangKey, Now, PodKey};
@@ -100,8 +100,8 @@ pub(super) fn plan(root: &Root, question: &Question, now: Now) -> Result<Aside, 
     check(root, question)?;
     let mut aside = Aside::with_weights(root, &question.edits, now);
     aside.record_scores(question.scores);
-    for edit in &question.edits {
-        aside.edit(edit).map_err(misfit)?;
+    for (at, edit) in question.edits.iter().enumerate() {
+        aside.edit(edit).map_err(|error| misfit(at, &error.to_string()))?;
     }
     for key in &question.pods {
         if !aside.ask(key) {
@@ -132,17 +132,20 @@ pub(super) fn plan(root: &Root, question: &Question, now: Now) -> Result<Aside, 
     Ok(aside)
 }
 
-fn misfit(error: EditError) -> ReadError {
-    ReadError::BadRequest { code: "InvalidEdit", message: format!("edits: {error}") }
+/// The edits of a request come first, so their places are the same.
+fn misfit(at: usize, problem: &str) -> ReadError {
+    ReadError::BadRequest { code: "InvalidEdit", message: format!("edits[{at}]: {problem}") }
 }
 
 fn check(root: &Root, question: &Question) -> Result<(), ReadError> {
-    for edit in &question.edits {
+    for (at, edit) in question.edits.iter().enumerate() {
         if let Edit::SetWeight { plugin, .. } = edit {
             let scores = root.profiles.iter().flat_map(|p| &p.score).any(|e| e.plugin.name() == &**plugin);
             if !scores {
-                let message = format!("edits: setWeight: no profile scores with a plugin {plugin}");
-                return Err(ReadError::BadRequest { code: "InvalidEdit", message });
+                return Err(misfit(
+                    at,
+                    &format!("setWeight.plugin: no profile scores with a plugin {plugin}"),
+                ));
             }
         }
     }

@@ -15,7 +15,7 @@ eventually check /apis/v1/nodes/n3 '.ready'
 unchanged() {
   local before
   before=$(ask /apis/v1/statehash | jq -r .hash)
-  jq -n --argjson group "$group" --slurpfile pods "$work/pods" '{pods: $pods[0], podGroups: [$group]}' |
+  jq -n --argjson group "$group" --slurpfile pods "$work/pods" '{pods: $pods[0], podGroups: [$group], stateHash: true}' |
     simulate '(.placements | length) == 4 and .refused == [] and (.gangs[0] | .gang == "default/g6" and .hasQuorum)
       and .stateHash == $before' --arg before "$before" || return 1
   jq -c '[.placements[] | {pod, node}] | sort' "$work/sent" >"$work/simulated"
@@ -38,3 +38,10 @@ for i in 1 2 3 4; do eventually bound "m$i"; done
 for i in 1 2 3 4; do jq -nc --arg p "default/m$i" --arg n "$(node_of "m$i")" '{pod: $p, node: $n}'; done |
   jq -sc sort >"$work/real"
 diff "$work/simulated" "$work/real"
+
+# A question that cannot be is refused, with the field and what stands there.
+refused() {
+  curl -sS -o "$work/sent" -w '%{http_code}' -H 'Content-Type: application/json' --data-binary @- "$S/apis/v1/simulate"
+}
+[ "$(refused <<<'{"include": ["default/m1"], "edits": [{"copyNode": {"node": "n1", "name": "☃ x"}}]}')" = 400 ]
+jq -e '.message | startswith("edits[0].copyNode.name: \"☃ x\" is not ")' "$work/sent" >/dev/null

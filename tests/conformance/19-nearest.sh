@@ -20,6 +20,11 @@ check "$path" '.nodes[0] | .node == "n1" and (.failed | map(.code)) == ["Insuffi
 check "$path" '[.nodes[] | {distance, static: ([.failed[].static] | any)}] | . as $all
   | [range(1; length) | $all[. - 1].distance < $all[.].distance or ($all[. - 1].static | not) or $all[.].static] | all'
 
+# The explanation names the same nodes, and so does its sentence.
+ask "$path" | jq -c '[.nodes[].node]' >"$work/near"
+check /apis/v1/explain/pods/default/p1 '.nearest.exampleNodes as $n | $n == $near[0][:$n | length] and (.nearest.count >= ($n | length))
+  and (.summary | contains("Nearest is \($near[0][0]): "))' --slurpfile near "$work/near"
+
 # When those pods go, it fits there; when one of them stays, it does not.
 ask "$path" | jq '{include: ["default/p1"], edits: [.nodes[0].wouldFree[] | {deletePod: .}]}' >"$work/question"
 simulate '.placements | map(select(.pod == "default/p1").node) == ["n1"]' <"$work/question"
