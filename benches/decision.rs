@@ -2,6 +2,7 @@
 //!
 //! Prints a table against the floors and aims of the design. A plain program, because a table of rates is
 //! wanted and not a distribution: `cargo bench --bench decision`, or `-- gangs` after it for gangs alone.
+//! `-- relations`: affinity and spread alone, against basic pods without reuse.
 //! `-- explain` and `-- l0` compare: with readers and without, with what is always diagnosed and without.
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a bench measures time and prints")]
 
@@ -90,6 +91,9 @@ fn main() {
 
     if std::env::args().any(|arg| arg == "gangs") {
         return gangs::print();
+    }
+    if std::env::args().any(|arg| arg == "relations") {
+        return relations::print();
     }
     // Memory first, before other runs leave their traces.
     let before = resident();

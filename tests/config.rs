@@ -211,6 +211,24 @@ fn arguments_about_gangs_out_of_range_are_named_with_path_and_value() {
     check(&file, &format!("{problems}\n"));
 }
 
+/// With the plugins of this binary: each one's arguments are checked, all at once.
+#[test]
+fn wrong_arguments_of_every_plugin_are_named_at_once() {
+    let registry = pellucid::plugins::registry();
+    for file in files("refused_arguments") {
+        let Err(problems) = parse_with(&file, &registry) else { panic!("{} was accepted", file.display()) };
+        check(&file, &format!("{problems}\n"));
+        let text = std::fs::read_to_string(&file).unwrap();
+        let takes_some = |factory: &&Box<dyn PluginFactory>| {
+            factory.args_schema()["properties"].as_object().is_some_and(|fields| !fields.is_empty())
+        };
+        for factory in registry.iter().filter(takes_some) {
+            let name = factory.name();
+            assert!(text.contains(&format!("- name: {name}\n")), "{name} takes arguments too");
+        }
+    }
+}
+
 /// A plugin that comes to the registry needs no change of the configuration's code.
 #[test]
 fn whether_a_plugin_is_there_follows_from_the_registry() {

@@ -1,12 +1,18 @@
 //! What fails between the decision and the Binding: the place is given up, and the pod tried again.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kube::api::{Patch, PatchParams};
 use pellucid::sandbox::{Fault, Match, Objects, Trouble};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::made::{CLAIM, SELECTED_NODE, STATE, claim, held, local_volume, three_nodes, user};
+use crate::made::{
+    CLAIM, SELECTED_NODE, STATE, claim, held, local_volume, three_nodes, three_nodes_of_time, user,
+};
+use crate::running::{Hand, PATIENCE};
+
+/// What the pod of these tests waits for.
+const WAKEUPS: &str = "/apis/v1/explain/pods/default/first/wakeups";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_conflict_on_the_volume_gives_the_place_up_and_the_pod_is_tried_again() {
@@ -27,20 +33,19 @@ async fn a_conflict_on_the_volume_gives_the_place_up_and_the_pod_is_tried_again(
 /// A true conflict: somebody else changes the claim while our write is under way.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_that_others_change_meanwhile_is_chosen_for_anew() {
-    let mut running = three_nodes(vec![claim("one", "late")]).await;
+    let mut running = three_nodes_of_time(vec![claim("one", "late")], Some(Hand::default())).await;
     let ours = Match::new("PATCH", "persistentvolumeclaims/one");
     running.sandbox.faults().next(ours, Fault::Delay(Duration::from_secs(5)));
     running.create([user("first", "one")]);
-    running.wait(STATE, "a write under way", |state| !held(state).is_empty());
-    running.object(CLAIM, "one", "the write waits", |_| running.sandbox.faults().pending() == 0).await;
+    let is_delayed = |state: &Value| !held(state).is_empty() && running.sandbox.faults().pending() == 0;
+    running.wait(STATE, "a write under way", is_delayed);
     let note = json!({"metadata": {"annotations": {"example.com/note": "seen"}}});
     let api = running.api(CLAIM);
     api.patch("one", &PatchParams::default(), &Patch::Merge(note)).await.expect("somebody else's write");
 
     // The place is given up, what was held is free, and the pod sits a backoff out.
-    running.event("first", "FailedScheduling", "running PreBind failed").await;
-    let wakeups = "/apis/v1/explain/pods/default/first/wakeups";
-    let waits = running.wait(wakeups, "its backoff", |body| body["stage"] == "backoff");
+    running.event("first", "FailedScheduling", "binding volumes: provisioning failed for PVC").await;
+    let waits = running.wait(WAKEUPS, "its backoff", |body| body["stage"] == "backoff");
     assert_eq!(waits["summary"], "Its last attempt failed; it is tried when its backoff ends.");
     assert!(waits["backoffUntil"].is_string(), "{waits:#}");
     assert!(held(&running.read(STATE)).is_empty());
@@ -48,13 +53,21 @@ async fn a_claim_that_others_change_meanwhile_is_chosen_for_anew() {
 
     // The late write is refused for its version, not carried out.
     running.pass(5);
+    let end = Instant::now() + PATIENCE;
+    while running.metric("pellucid_volume_orders_total{outcome=\"refused\"}") < 1.0 {
+        assert!(Instant::now() < end, "the late write is not refused");
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(running.metric("pellucid_volume_orders_total{outcome=\"written\"}"), 0.0);
+    running.let_pass(1).await;
     let node = running.bound("first").await;
     let bound = running.bound_claim("one").await;
     assert_eq!(bound["metadata"]["annotations"]["example.com/note"], "seen");
     assert_eq!(bound["metadata"]["annotations"][SELECTED_NODE], node.as_str());
-    assert_eq!(running.metric("pellucid_volume_orders_total{outcome=\"refused\"}"), 1.0);
     assert_eq!(running.metric("pellucid_volume_orders_total{outcome=\"written\"}"), 1.0);
     assert_eq!(running.metric("pellucid_bind_failures_total"), 1.0);
+    let bound = running.wait(WAKEUPS, "bound", |body| body["stage"] == "bound");
+    assert_eq!(bound["summary"], "It is on a node and waits for nothing.");
     running.stop().await;
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::running::{Running, node, pod, start, with};
+use crate::running::{Hand, Running, node, pod, start_with, with};
 
 pub(crate) const CLAIM: &str = "v1/PersistentVolumeClaim";
 pub(crate) const VOLUME: &str = "v1/PersistentVolume";
@@ -11,6 +11,11 @@ pub(crate) const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
 /// Node `a` in zone `za`, `b` in `zb`, `c` in `zc`, the classes, and more.
 pub(crate) async fn three_nodes(more: Vec<Value>) -> Running {
+    three_nodes_of_time(more, None).await
+}
+
+/// The same, perhaps with the scheduler's time moved by hand.
+pub(crate) async fn three_nodes_of_time(more: Vec<Value>, hand: Option<Hand>) -> Running {
     let wait = "WaitForFirstConsumer";
     let mut objects: Vec<Value> =
         ["a", "b", "c"].iter().map(|name| node(name, &format!("z{name}"), 8)).collect();
@@ -20,7 +25,7 @@ pub(crate) async fn three_nodes(more: Vec<Value>) -> Running {
         class("now", "disk.example", "Immediate"),
     ]);
     objects.extend(more);
-    start(objects).await
+    start_with(objects, None, hand).await
 }
 
 pub(crate) fn class(name: &str, provisioner: &str, mode: &str) -> Value {

@@ -15,6 +15,7 @@
 //! It does not record what other schedulers do, nor pods that came with a node.
 
 mod chunk;
+mod closed;
 mod entry;
 mod hash;
 mod ring;

@@ -3,13 +3,14 @@
 //! Pushing an entry writes into the open chunk, which nobody else holds. Its memory is used again for the next one, so
 //! it stays in the cache: a chunk that is closed is moved out as a whole, which costs less than many small writes to
 //! memory that is not. A publication copies that chunk, once,
-//! if something was pushed since the last one, and the short list of closed chunks if that changed. What readers hold
+//! if something was pushed since the last one, and the list of the segments of closed chunks. What readers hold
 //! keeps its chunks alive beyond the bound, for as long as they read.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::chunk::{Chunk, ENTRIES};
+use super::closed::Closed;
 use super::entry::{Entry, Names, Repeat, What};
 use super::sameness::is_same;
 use crate::cycle::decision::Placement;
@@ -41,7 +42,7 @@ pub type Recorded = (u64, u64);
 /// The recorder, as the scheduling thread has it.
 #[derive(Debug)]
 pub struct Flight {
-    closed: Arc<VecDeque<Arc<Chunk>>>,
+    closed: Closed,
     /// Replaced entries of each closed chunk, a bit each.
     dead: VecDeque<u128>,
     /// Bytes of the closed chunks.
@@ -66,7 +67,7 @@ pub struct Flight {
 /// What readers hold.
 #[derive(Clone, Debug)]
 pub struct FlightLog {
-    chunks: Arc<VecDeque<Arc<Chunk>>>,
+    chunks: Closed,
     open: Arc<Chunk>,
     /// The id that the first entry got, kept or not: this process gave none below it.
     pub first: u64,
@@ -88,7 +89,7 @@ impl Flight {
     /// Makes an empty one of so many bytes.
     pub fn new(limit: usize) -> Self {
         Self {
-            closed: Arc::default(),
+            closed: Closed::default(),
             dead: VecDeque::new(),
             bytes: 0,
             limit,
@@ -253,8 +254,9 @@ impl Flight {
         match place {
             None => self.open_dead |= bit(&self.open),
             Some(number) => {
-                self.dead[number] |= bit(&self.closed[number]);
-                if self.dead[number].count_ones() as usize * 2 > self.closed[number].entries.len() {
+                let Some(chunk) = self.closed.get(number).cloned() else { return };
+                self.dead[number] |= bit(&chunk);
+                if self.dead[number].count_ones() as usize * 2 > chunk.entries.len() {
                     self.clear(number);
                 }
             }
@@ -263,26 +265,27 @@ impl Flight {
 
     /// Makes a closed chunk anew without its replaced entries, together with a small one before it.
     fn clear(&mut self, number: usize) {
-        let old = self.closed[number].clone();
+        let Some(old) = self.closed.get(number).cloned() else { return };
         let alive = old.entries.len() - self.dead[number].count_ones() as usize;
-        let before = number.checked_sub(1).filter(|n| self.closed[*n].entries.len() + alive <= ENTRIES / 2);
+        let before = number.checked_sub(1).and_then(|n| Some((n, self.closed.get(n)?.clone())));
+        let before = before.filter(|(_, chunk)| chunk.entries.len() + alive <= ENTRIES / 2);
         let mut fresh = Chunk::default();
-        if let Some(before) = before {
-            fresh.append(&self.closed[before], self.dead[before]);
+        if let Some((n, before)) = &before {
+            fresh.append(before, self.dead[*n]);
         }
         fresh.append(&old, self.dead[number]);
         fresh.close();
-        let from = before.unwrap_or(number);
-        let chunks = Arc::make_mut(&mut self.closed);
-        for chunk in chunks.drain(from..=number) {
-            self.bytes -= chunk.weight();
+        let from = before.as_ref().map_or(number, |(n, _)| *n);
+        for old in before.iter().map(|(_, chunk)| chunk).chain([&old]) {
+            self.bytes -= old.weight();
         }
         self.dead.drain(from..=number);
-        if !fresh.entries.is_empty() {
+        let fresh = (!fresh.entries.is_empty()).then(|| Arc::new(fresh));
+        if let Some(fresh) = &fresh {
             self.bytes += fresh.weight();
-            chunks.insert(from, Arc::new(fresh));
             self.dead.insert(from, 0);
         }
+        self.closed.replace(from..number + 1, fresh);
     }
 
     /// Closes the open chunk and pushes out what is beyond the bound.
@@ -301,11 +304,10 @@ impl Flight {
         }
         let is_cleared = full.entries.len() < entries;
         self.bytes += full.weight();
-        let chunks = Arc::make_mut(&mut self.closed);
-        chunks.push_back(Arc::new(full));
+        self.closed.push_back(Arc::new(full));
         self.dead.push_back(if is_cleared { 0 } else { dead });
         while self.bytes > self.limit.saturating_sub(self.limit / PARTS) {
-            let Some(oldest) = chunks.pop_front() else { break };
+            let Some(oldest) = self.closed.pop_front() else { break };
             let dead = self.dead.pop_front().unwrap_or_default();
             self.bytes -= oldest.weight();
             // What was replaced is not lost: its place is taken.
@@ -337,7 +339,7 @@ impl FlightLog {
     /// Iterates over the entries behind an id, in their order, each with its chunk.
     pub fn since(&self, id: u64) -> impl Iterator<Item = (&Chunk, &Entry)> {
         let from = self.chunks.partition_point(|c| c.entries.last().is_none_or(|e| e.id <= id));
-        let chunks = self.chunks.range(from..).chain([&self.open]);
+        let chunks = self.chunks.since(from).chain([&self.open]);
         chunks.flat_map(move |chunk| {
             let at = chunk.entries.partition_point(|e| e.id <= id);
             chunk.entries[at..].iter().map(move |entry| (&**chunk, entry))

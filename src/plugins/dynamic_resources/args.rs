@@ -1,32 +1,40 @@
 //! DynamicResourcesArgs: read and shown, so that a configuration loads; nothing acts on them yet.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::super::args::{Problems, field};
 use crate::framework::plugin::ArgsError;
+use crate::model::duration;
 
 /// The arguments, as they were given or by default.
 pub(super) struct Args {
-    filter_timeout: String,
-    binding_timeout: String,
+    filter_timeout: Duration,
+    binding_timeout: Duration,
 }
 
 impl Args {
     pub(super) fn shown(&self) -> Value {
-        json!({"filterTimeout": self.filter_timeout, "bindingTimeout": self.binding_timeout})
+        let (filter, binding) = (duration::show(self.filter_timeout), duration::show(self.binding_timeout));
+        json!({"filterTimeout": filter, "bindingTimeout": binding})
     }
 }
 
-/// Reads the arguments. Durations are texts such as `10s`; kube-scheduler checks their form.
+/// Reads the arguments.
 pub(super) fn read(args: &Value) -> Result<Args, Vec<ArgsError>> {
     let mut problems = Problems::default();
-    let mut made = Args { filter_timeout: "10s".into(), binding_timeout: "10m0s".into() };
+    let mut made =
+        Args { filter_timeout: Duration::from_secs(10), binding_timeout: Duration::from_secs(600) };
     if let Some(fields) = problems.object("", args, &["filterTimeout", "bindingTimeout"]) {
         for (name, slot) in
             [("filterTimeout", &mut made.filter_timeout), ("bindingTimeout", &mut made.binding_timeout)]
         {
-            if let Some(text) = problems.text(name, field(fields, name)) {
-                *slot = text.to_owned();
+            let value = field(fields, name);
+            let Some(text) = problems.text(name, value) else { continue };
+            match duration::parse(text) {
+                Some(read) => *slot = read,
+                None => problems.add(name, "must be a duration from 0, such as 10s or 1m30s", value),
             }
         }
     }
