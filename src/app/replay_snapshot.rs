@@ -129,12 +129,9 @@ fn ghosts(snapshot: &Snapshot) -> Option<String> {
         |pod: &PlacedPod| pod.node.as_ref().filter(|node| !known.contains(&***node)).map(|n| n.to_string());
     let mut lost = state.pods.iter().filter_map(|pod| Some((&pod.pod.key, on(pod)?)));
     let (key, node) = lost.next()?;
-    let others = match lost.count() {
-        0 => String::new(),
-        n => format!(" and {n} more"),
-    };
+    let n = lost.count() + 1;
     Some(format!(
-        "pod {key} is on node {node}, which is not in the file (gone or unreadable by then){others}"
+        "pods on nodes that are not in the file (gone or unreadable by then): {n}, the first is {key} on {node}"
     ))
 }
 

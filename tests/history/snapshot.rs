@@ -85,6 +85,7 @@ async fn refused_gated_placed_and_ganged_pods_are_decided_again_as_before() {
     // Its own, those of three singles behind it, and the gang's.
     assert_eq!(body["rewound"], 7);
     assert_eq!(check_equal(&running, &file, "g1")["rewound"], 3);
+    check_edited(&folder.path().join("edited.json"), &std::fs::read(&file).expect("read"));
     running.stop().await;
 }
 
@@ -118,6 +119,31 @@ async fn members_of_a_gang_that_is_held_back_are_decided_again_as_before() {
         assert_eq!((&body["outcome"], &body["stale"]), (&json!("Gated"), &json!(false)));
     }
     running.stop().await;
+}
+
+/// What somebody made of a file is refused, or what is odd of it is said.
+fn check_edited(file: &Path, bytes: &[u8]) {
+    let whole: Value = serde_json::from_str(&unpacked(bytes)).expect("JSON");
+    let after = |edit: &dyn Fn(&mut Value)| {
+        let mut edited = whole.clone();
+        edit(&mut edited);
+        std::fs::write(file, edited.to_string()).expect("written");
+        let output = replay(file, "default/big");
+        assert!(!output.status.success(), "{edited}");
+        String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout)
+    };
+    let says = |text: String, what: &str| assert!(text.contains(what), "{text} does not say {what}");
+    let twice = after(&|all| {
+        let pods = all["state"]["pods"].as_array_mut().expect("pods");
+        pods.push(pods[0].clone());
+    });
+    says(twice, "contradicts itself: state.pods and state.ended: default/big is there twice");
+    let late = after(&|all| all["record"]["cycle"] = json!(1));
+    says(late, "record.cycle, that of the last attempt, is 1");
+    let of_nobody = after(&|all| all["configuration"]["profiles"][0]["schedulerName"] = json!("else"));
+    says(of_nobody, "waits for scheduler \"pellucid\", and no profile of configuration has that name");
+    let ghosts = after(&|all| _ = all["state"]["nodes"].as_array_mut().expect("nodes").pop());
+    says(ghosts, "pods on nodes that are not in the file");
 }
 
 #[tokio::test(flavor = "multi_thread")]
