@@ -2,33 +2,19 @@
 
 use std::time::Instant;
 
-use pellucid::model::gang::{Dialect, GangMark, GangTerms};
-use pellucid::model::{GangKey, Node, Pod};
+use pellucid::model::Node;
 use serde_json::Value;
 
 use crate::ask::{ask, list, number, text};
 use crate::driver::Core;
 use crate::made::{core_with, node, on, pod};
+use crate::worlds::in_gang;
 
 const MEMBERS: usize = 1_000;
 
-fn member(number: usize, milli_cpu: i64) -> Pod {
-    let terms = GangTerms { min: Some(MEMBERS as u32), ..GangTerms::default() };
-    let mark = GangMark {
-        gang: GangKey::new("ns", "g"),
-        dialect: Dialect::Koordinator,
-        needs_group: false,
-        is_shadow: false,
-        names_two: false,
-        problems: [].into(),
-        terms: terms.into(),
-    };
-    Pod { gang: Some(mark.into()), ..pod(&format!("g-{number:04}"), milli_cpu) }
-}
-
 fn add_gang(core: &mut Core, milli_cpu: i64) {
     for i in 0..MEMBERS {
-        core.see(&member(i, milli_cpu));
+        core.see(&in_gang(pod(&format!("g-{i:04}"), milli_cpu), MEMBERS as u32));
     }
 }
 
