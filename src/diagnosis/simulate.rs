@@ -65,7 +65,10 @@ pub fn simulate(root: &Root, question: &Question, now: Now) -> Result<Simulation
             }),
             Fate::Refused(refusal) => body.refused.push(refused(key, refusal)),
             Fate::NotTried => body.refused.push(not_tried(&aside, key, "Not planned.")),
-            Fate::Gone => body.refused.push(not_tried(&aside, key, &gone(&aside, question, key))),
+            Fate::Gone if question.deletes(key) => {
+                body.refused.push(not_tried(&aside, key, "An edit of this request deletes it."));
+            }
+            Fate::Gone => body.refused.push(not_tried(&aside, key, "It is not there, or not ours to place.")),
         }
     }
     body.gangs = gangs(&aside);
@@ -82,17 +85,6 @@ pub fn simulate(root: &Root, question: &Question, now: Now) -> Result<Simulation
     let tables: BTreeMap<&PodKey, _> = tables.map(|table| (&table.pod, table)).collect();
     body.scores = tables.into_values().map(|table| score_views::body(root, table, now)).collect();
     Ok(body)
-}
-
-/// Says why a pod that was asked for is not there.
-fn gone(aside: &Aside, question: &Question, key: &PodKey) -> String {
-    if question.deletes(key) {
-        return "An edit of this request deletes it.".into();
-    }
-    match aside.evicted().iter().find(|victim| victim.pod == *key) {
-        Some(victim) => format!("It would be evicted again, for {}.", victim.preemptor),
-        None => "It is not there, or not ours to place.".into(),
-    }
 }
 
 /// Plans a question on a copy of a root.

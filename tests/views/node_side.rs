@@ -2,17 +2,16 @@
 
 use pellucid::cluster::Stage;
 use pellucid::cycle::question::{Answer, Question};
-use pellucid::model::gang::{Dialect, GangMark, GangTerms};
 use pellucid::model::requests::{ContainerRequests, PodRequests, RequestInputs, ResourceList};
 use pellucid::model::selector::{NodeAffinity, NodeSelectorTerm, Operator, Requirement};
-use pellucid::model::{GangKey, Name, Node, Pod, PodKey, PodSpec};
+use pellucid::model::{Name, Node, Pod, PodKey, PodSpec};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::ask::{ask, ask_root, code_of, list, number, text, try_ask};
 use crate::cluster::config;
 use crate::made::{core_with, node, pod};
-use crate::worlds::{Story, nodes, ours, story};
+use crate::worlds::{Story, in_gang, nodes, ours, story};
 
 /// Returns what a pod's own evaluation, of all nodes at once, says of one: the plugin and the codes, nothing when it fits.
 fn own_word(root: &pellucid::diagnosis::Root, key: &str, on: &str) -> Option<(String, Vec<String>)> {
@@ -163,16 +162,7 @@ fn a_limit_takes_the_highest_priority_and_says_that_it_cut() {
 #[test]
 fn a_member_of_a_gang_is_asked_about_alone_and_shows_its_gang() {
     let mut core = core_with(&[node("n1", 4000)]);
-    let mark = GangMark {
-        gang: GangKey::new("ns", "g"),
-        dialect: Dialect::Koordinator,
-        needs_group: false,
-        is_shadow: false,
-        names_two: false,
-        terms: GangTerms { min: Some(3), ..GangTerms::default() },
-        problems: Box::default(),
-    };
-    core.see(&Pod { gang: Some(mark.into()), ..pod("member", 1000) });
+    core.see(&in_gang(pod("member", 1000), 3));
     let body = ask(&mut core, "/apis/v1/explain/nodes/n1");
     assert_eq!(list(&body, "/accepts"), [json!({"pod": "ns/member", "gang": "ns/g"})]);
 }

@@ -1,34 +1,18 @@
 //! What is suggested for gangs so large that not everything can be tried.
 
-use std::time::Instant;
-
-use pellucid::model::gang::{Dialect, GangMark, GangTerms};
-use pellucid::model::{GangKey, Node, Pod};
+use pellucid::model::Node;
 use serde_json::Value;
 
 use crate::ask::{ask, list, number, text};
 use crate::driver::Core;
 use crate::made::{core_with, node, on, pod};
+use crate::worlds::in_gang;
 
 const MEMBERS: usize = 1_000;
 
-fn member(number: usize, milli_cpu: i64) -> Pod {
-    let terms = GangTerms { min: Some(MEMBERS as u32), ..GangTerms::default() };
-    let mark = GangMark {
-        gang: GangKey::new("ns", "g"),
-        dialect: Dialect::Koordinator,
-        needs_group: false,
-        is_shadow: false,
-        names_two: false,
-        problems: [].into(),
-        terms: terms.into(),
-    };
-    Pod { gang: Some(mark.into()), ..pod(&format!("g-{number:04}"), milli_cpu) }
-}
-
 fn add_gang(core: &mut Core, milli_cpu: i64) {
     for i in 0..MEMBERS {
-        core.see(&member(i, milli_cpu));
+        core.see(&in_gang(pod(&format!("g-{i:04}"), milli_cpu), MEMBERS as u32));
     }
 }
 
@@ -53,9 +37,7 @@ const SUGGESTIONS: &str = "/apis/v1/explain/gangs/ns/g/suggestions";
 #[test]
 fn a_gang_of_a_thousand_on_five_thousand_nodes() {
     let mut core = large(800);
-    let began = Instant::now();
     let body = ask(&mut core, SUGGESTIONS);
-    println!("it took {:?}", began.elapsed());
     assert_eq!(texts(&body), ["request 2 of cpu instead of 4", "add a node like n0000 (50 times)"]);
     assert_eq!((number(&body, "/slotsMissing"), &body["meta"]["truncated"]), (1000, &Value::Bool(false)));
     assert_eq!(list(&body, "/fixes/1/edits").len(), 50);

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use pellucid::cluster::Input;
+use pellucid::model::gang::{Dialect, GangMark, GangTerms};
 use pellucid::model::taint::{TaintEffect, Toleration, TolerationOperator};
-use pellucid::model::{Pod, PodSpec};
+use pellucid::model::{GangKey, Pod, PodSpec};
 use proptest::prelude::*;
 
 use crate::cluster::{SCHEDULER, World, node_name, world};
@@ -88,6 +89,20 @@ impl Story {
         }
         core
     }
+}
+
+/// A pod as a member of a gang `ns/g`.
+pub(crate) fn in_gang(pod: Pod, min: u32) -> Pod {
+    let mark = GangMark {
+        gang: GangKey::new("ns", "g"),
+        dialect: Dialect::Koordinator,
+        needs_group: false,
+        is_shadow: false,
+        names_two: false,
+        terms: GangTerms { min: Some(min), ..GangTerms::default() },
+        problems: Box::default(),
+    };
+    Pod { gang: Some(mark.into()), ..pod }
 }
 
 /// Returns keys of pods that wait or were placed by us, in order.
