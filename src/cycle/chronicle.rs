@@ -2,67 +2,39 @@
 
 use std::sync::Arc;
 
-use super::decision::Outcome;
+use super::decision::{Outcome, Verdict};
 use super::gangs::GangVerdict;
 use super::scheduler::Scheduler;
 use crate::cluster::{ClusterEvent, Input};
 use crate::diagnosis::flight::{Gone, Noted, What};
 use crate::model::{Now, Pod, PodId, PodKey};
 
-/// How many placements are kept aside that are not recorded yet.
-pub(super) const ASIDE: usize = 32;
-
 impl Scheduler {
     /// An attempt ended, or what had come of one was taken back.
-    ///
-    /// Placements come in long runs. They are noted aside and recorded some dozens at a time: names of pods and entries are
-    /// far apart in memory, and many of them fetched together cost much less than each by itself within a decision.
     #[inline]
-    pub(super) fn record_verdict(&mut self, id: PodId, outcome: &Outcome, now: Now) {
+    pub(super) fn record_verdict(&mut self, id: PodId, verdict: &Verdict, now: Now) {
         if !self.switches.recorder() {
-            return self.leave_out(now);
+            return self.flight.leave_out(now.wall_nanos());
         }
-        let what = match outcome {
-            Outcome::Placed(_) => {
-                if self.placed.len() >= ASIDE {
-                    self.record_placed();
-                }
-                return self.placed.push(id);
+        let Some(record) = self.cluster.pod(id) else { return };
+        let (key, at) = (&record.pod.key, (verdict.cycle, verdict.at));
+        let what = match &verdict.outcome {
+            // One comes with each decision. What it is made of is at hand: the Binding was just ordered by these names.
+            Outcome::Placed(placement) => {
+                let node = &self.cluster.slot(placement.node).name;
+                return self.flight.note_placed(id, [&key.namespace, &key.name, node], placement, at);
             }
             Outcome::Refused(refusal) => What::Refused(refusal.clone()),
             Outcome::Gated(refusal) => What::Gated(refusal.clone()),
         };
-        self.record_placed();
-        let Some(record) = self.cluster.pod(id) else { return };
-        let noted = Noted { id, key: &record.pod.key, node: "", what };
-        self.flight.note(noted, (self.cycle, now.wall_nanos()));
-    }
-
-    fn leave_out(&mut self, now: Now) {
-        self.record_placed();
-        self.flight.leave_out(now.wall_nanos());
-    }
-
-    /// Records the placements that were noted aside. To be done before anything else is recorded or read, and before
-    /// a pod, its verdict or a node leaves the state: only slots were noted.
-    pub(super) fn record_placed(&mut self) {
-        for id in self.placed.drain(..) {
-            let verdict = self.verdicts.get(id.index()).and_then(Option::as_ref);
-            let (Some(verdict), Some(record)) = (verdict, self.cluster.pod(id)) else { continue };
-            let Outcome::Placed(placement) = &verdict.outcome else { continue };
-            let node = &*self.cluster.slot(placement.node).name;
-            let key = &record.pod.key;
-            let at = (verdict.cycle, verdict.at);
-            self.flight.note_placed(id, [&key.namespace, &key.name, node], placement, at);
-        }
+        self.flight.note(Noted { id, key, node: "", what }, at);
     }
 
     /// An attempt at a group ended, or places that it held were given up.
     pub(super) fn record_gang(&mut self, verdict: &Arc<GangVerdict>, now: Now) {
         if !self.switches.recorder() {
-            return self.leave_out(now);
+            return self.flight.leave_out(now.wall_nanos());
         }
-        self.record_placed();
         if let Some(first) = verdict.group.first() {
             self.flight.note_gang(first, What::Gang(verdict.clone()), (self.cycle, now.wall_nanos()));
         }
@@ -71,9 +43,8 @@ impl Scheduler {
     /// Something else happened to a pod.
     pub(super) fn chronicle(&mut self, (id, key): (PodId, &PodKey), node: &str, what: What, now: Now) {
         if !self.switches.recorder() {
-            return self.leave_out(now);
+            return self.flight.leave_out(now.wall_nanos());
         }
-        self.record_placed();
         self.flight.note(Noted { id, key, node, what }, (self.cycle, now.wall_nanos()));
     }
 

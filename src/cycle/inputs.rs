@@ -22,7 +22,6 @@ impl Scheduler {
     /// Takes one input.
     pub fn apply(&mut self, input: Input, now: Now) {
         let mut events = Vec::new();
-        self.record_placed();
         let how = how_gone(&input);
         self.record_left(&input, now);
         match input {

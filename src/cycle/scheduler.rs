@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use super::chain::PluginTally;
-use super::chronicle::ASIDE;
 use super::decision::{Decision, Outcome, Placement, Refusal, Verdict};
 use super::gangs::GangBook;
 use super::leaving::Leaving;
@@ -149,7 +148,6 @@ pub struct Scheduler {
     pub(super) effects: Vec<Effect>,
     pub(super) recorder: Recorder,
     pub(super) flight: Flight,
-    pub(super) placed: Vec<PodId>,
     pub(super) leaving: Leaving,
     pub(super) switches: Arc<Switches>,
     pub(super) meter: Meter,
@@ -198,7 +196,6 @@ impl Scheduler {
             effects: Vec::new(),
             recorder: Recorder::default(),
             flight: Flight::new(switches.recorder_bytes()).numbered_from(switches.recorder_first()),
-            placed: Vec::with_capacity(ASIDE),
             leaving: Leaving::default(),
             switches,
             meter: Meter::default(),
@@ -326,7 +323,6 @@ impl Scheduler {
     /// Makes a root of the state as it is.
     pub fn publish(&mut self, now: Now) -> Root {
         self.generation += 1;
-        self.record_placed();
         Root {
             generation: self.generation,
             published: now,

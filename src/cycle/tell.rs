@@ -45,7 +45,7 @@ impl Scheduler {
             plan,
         };
         if self.switches.accounts() {
-            self.record_verdict(pod, &verdict.outcome, now);
+            self.record_verdict(pod, &verdict, now);
             self.meter.count_verdict();
             self.verdicts.set(pod.index(), Some(verdict.clone()));
         }
