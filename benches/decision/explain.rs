@@ -18,6 +18,8 @@ use super::steady::{Steady, compare};
 
 /// How long each run places pods.
 const RUN: Duration = Duration::from_millis(2_500);
+/// Pods per batch.
+const BATCH: usize = 20_000;
 /// Requests a second.
 const RATE: u32 = 50;
 /// Pods that wait, of which each is asked about in turn.
@@ -31,7 +33,7 @@ pub(crate) fn print() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.expect("a runtime");
     for shapes in [1, 150] {
-        let mut steady = Steady::new(shapes, REFUSED);
+        let mut steady = Steady::new(shapes, REFUSED, BATCH);
         let stop = CancellationToken::new();
         let address = serve(&steady, &runtime, &stop);
         let mut latencies = Vec::new();

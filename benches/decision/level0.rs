@@ -16,6 +16,8 @@ use super::{line, micros};
 
 /// How long batches are placed for each line, with and without together.
 const LONG: Duration = Duration::from_secs(12);
+/// Pods per batch: few, so that both sides see the same machine, and fewer changes than make all rows anew.
+const BATCH: usize = 2_000;
 /// What it may cost, percent.
 const BUDGET: f64 = 2.0;
 /// Entries that are written one after the other: several times what the recorder holds.
@@ -23,7 +25,7 @@ const ENTRIES: u32 = 1_000_000;
 
 pub(crate) fn print() {
     for shapes in [1, 150] {
-        let mut steady = Steady::new(shapes, 0);
+        let mut steady = Steady::new(shapes, 0, BATCH);
         let switches = steady.switches();
         steady.work(LONG / 12);
         println!(

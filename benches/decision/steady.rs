@@ -20,8 +20,6 @@ use super::world::{NODES, empty_scheduler, node, now, pod, spec};
 
 /// The longest time between publications.
 const PUBLISH_EVERY: Duration = Duration::from_millis(10);
-/// Pods per batch: few, so that sides that run batch by batch in turn see the same machine.
-const BATCH: usize = 4_000;
 /// How often each side runs.
 const ROUNDS: usize = 5;
 
@@ -30,6 +28,7 @@ pub(crate) struct Steady {
     pub(crate) scheduler: Scheduler,
     pub(crate) root: Arc<ArcSwap<Root>>,
     shapes: usize,
+    batch: usize,
     batches: usize,
     clock: Clock,
 }
@@ -48,8 +47,9 @@ impl Stretch {
 }
 
 impl Steady {
-    /// A scheduler that knows the nodes and pods that no node takes, each of a shape of its own.
-    pub(crate) fn new(shapes: usize, refused: usize) -> Self {
+    /// A scheduler that knows the nodes and pods that no node takes, each of a shape of its own, and that places so many
+    /// pods at a time.
+    pub(crate) fn new(shapes: usize, refused: usize, batch: usize) -> Self {
         let mut scheduler = empty_scheduler(true);
         let nodes = (0..NODES).map(|i| Arc::new(node(i))).collect();
         scheduler.apply(Input::NodesReset { nodes, quarantined: Vec::new() }, now());
@@ -61,7 +61,7 @@ impl Steady {
         while scheduler.step(now(), &NoProbe).is_some() {}
         drop(scheduler.take_effects());
         let root = Arc::new(ArcSwap::from_pointee(scheduler.publish(now())));
-        Self { scheduler, root, shapes, batches: 0, clock: Clock(Instant::now()) }
+        Self { scheduler, root, shapes, batch, batches: 0, clock: Clock(Instant::now()) }
     }
 
     pub(crate) fn switches(&self) -> Arc<Switches> {
@@ -84,8 +84,9 @@ impl Steady {
 
     fn add(&mut self) -> Vec<PodKey> {
         self.batches += 1;
-        let pods: Vec<Arc<Pod>> =
-            (0..BATCH).map(|i| pod(&format!("pod-{}-{i:05}", self.batches), spec(i % self.shapes))).collect();
+        let pods: Vec<Arc<Pod>> = (0..self.batch)
+            .map(|i| pod(&format!("pod-{}-{i:05}", self.batches), spec(i % self.shapes)))
+            .collect();
         let keys = pods.iter().map(|pod| pod.key.clone()).collect();
         for pod in pods {
             self.scheduler.apply(Input::PodApplied(pod), now());
@@ -94,8 +95,6 @@ impl Steady {
     }
 
     fn place(&mut self) -> Duration {
-        // The first one looks at all nodes anew, because so many pods were taken away at once: that happens here only.
-        self.scheduler.step(now(), &self.clock);
         let start = Instant::now();
         let mut published = start;
         let mut count = 0;
