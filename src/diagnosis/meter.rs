@@ -9,8 +9,8 @@
 
 use std::time::Duration;
 
-/// One in so many attempts is measured for L0, and all of the first so many. A prime: what is done every 32 attempts,
-/// such as handing placements to the recorder, must not always fall on a sample.
+/// One in so many attempts is measured for L0, and all of the first so many. A prime: what is done every so many
+/// attempts, such as closing a chunk of the recorder every 128 entries, must not always fall on a sample.
 pub const SAMPLED: u64 = 251;
 /// The seconds over which shares are taken.
 pub const WINDOW: usize = 10;
