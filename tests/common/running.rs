@@ -297,7 +297,18 @@ impl Running {
         crate::client::get(self.instance.address, path).status
     }
 
-    /// Reads again with every newer generation until a body is as wanted.
+    /// Waits until something holds that no generation of the state tells: asks again and again.
+    pub async fn until(&self, what: &str, holds: impl Fn() -> bool) {
+        let asked = async {
+            while !holds() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| panic!("{what}: did not come about"));
+    }
+
+    /// Reads again with every newer generation until a body is as wanted. What is wanted must depend on the body
+    /// alone: for anything else there may never be a newer one (see [`Running::until`]).
     pub fn wait(&self, path: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let (end, mut generation) = (Instant::now() + PATIENCE, 0);
         loop {

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use kube::api::{Patch, PatchParams};
 use pellucid::sandbox::{Fault, Match, Objects, Trouble};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::made::{
     CLAIM, SELECTED_NODE, STATE, claim, held, local_volume, three_nodes, three_nodes_of_time, user,
 };
-use crate::running::{Hand, PATIENCE};
+use crate::running::Hand;
 
 /// What the pod of these tests waits for.
 const WAKEUPS: &str = "/apis/v1/explain/pods/default/first/wakeups";
@@ -37,8 +37,8 @@ async fn a_claim_that_others_change_meanwhile_is_chosen_for_anew() {
     let ours = Match::new("PATCH", "persistentvolumeclaims/one");
     running.sandbox.faults().next(ours, Fault::Delay(Duration::from_secs(5)));
     running.create([user("first", "one")]);
-    let is_delayed = |state: &Value| !held(state).is_empty() && running.sandbox.faults().pending() == 0;
-    running.wait(STATE, "a write under way", is_delayed);
+    running.wait(STATE, "a claim held", |state| !held(state).is_empty());
+    running.until("our write is under way", || running.sandbox.faults().pending() == 0).await;
     let note = json!({"metadata": {"annotations": {"example.com/note": "seen"}}});
     let api = running.api(CLAIM);
     api.patch("one", &PatchParams::default(), &Patch::Merge(note)).await.expect("somebody else's write");
@@ -53,12 +53,8 @@ async fn a_claim_that_others_change_meanwhile_is_chosen_for_anew() {
 
     // The late write is refused for its version, not carried out.
     running.pass(5);
-    let is_refused = async {
-        while running.metric("pellucid_volume_orders_total{outcome=\"refused\"}") < 1.0 {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, is_refused).await.expect("the late write is refused");
+    let refused = "pellucid_volume_orders_total{outcome=\"refused\"}";
+    running.until("the late write is refused", || running.metric(refused) == 1.0).await;
     assert_eq!(running.metric("pellucid_volume_orders_total{outcome=\"written\"}"), 0.0);
     running.let_pass(1).await;
     let node = running.bound("first").await;
