@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use pellucid::cycle::decision::Placement;
-use pellucid::diagnosis::flight::{DEFAULT_BYTES, Flight};
+use pellucid::diagnosis::flight::{DEFAULT_BYTES, Flight, Numbers};
 use pellucid::model::{NodeIdx, PodId, PodKey};
 
 use super::steady::{Steady, in_turn};
@@ -32,11 +32,6 @@ pub(crate) fn print() {
             "\nL0, {shapes} shape(s): loss of the median pair of batches, 95 of 100 such medians lie within"
         );
         in_turn("nothing: the error", LONG, |_| steady.work(Duration::ZERO));
-        in_turn("the recorder alone", LONG, |on| {
-            switches.set_recorder(on);
-            steady.work(Duration::ZERO)
-        });
-        switches.set_recorder(true);
         let loss = in_turn("all of L0", LONG, |on| {
             switches.set_accounts(on);
             steady.work(Duration::ZERO)
@@ -59,8 +54,8 @@ fn entries() {
     let each = micros(ENTRIES, || {
         let id = PodId(i % PODS as u32);
         let PodKey { namespace, name } = &keys[id.index()];
-        let placement = Placement::nominated(NodeIdx(1), 5_000);
-        flight.note_placed(id, [namespace, name, "node-0001"], &placement, (u64::from(i), wall));
+        let numbers = Numbers::of(&Placement::nominated(NodeIdx(1), 5_000), 1, u64::from(i));
+        flight.note_placed(id, [namespace, name, "node-0001"], numbers, (u64::from(i), wall));
         i += 1;
     });
     line("one entry, into a full recorder", each * 1000.0, "ns", "-", "-");

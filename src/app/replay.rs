@@ -20,7 +20,6 @@ use super::replay_stage::Stage;
 use crate::cluster::Input;
 use crate::config::{self, DEFAULT_SCHEDULER_NAME};
 use crate::cycle::Scheduler;
-use crate::cycle::decision::Outcome;
 use crate::cycle::scheduler::Settings;
 use crate::diagnosis::Root;
 use crate::diagnosis::root::Registry;
@@ -216,14 +215,14 @@ fn report(replayed: &Replayed) -> Report {
 /// Returns the reasons for which a pod is pending, without counts; `None` when it is quarantined.
 fn reason(root: &Root, key: &PodKey) -> Option<String> {
     let id = root.cluster.find_pod(key)?;
-    match root.verdicts.get(id.index())?.as_ref().map(|v| &v.outcome) {
-        Some(Outcome::Refused(refusal) | Outcome::Gated(refusal)) => {
+    match root.refusal(id) {
+        Some(refusal) => {
             let mut messages: Vec<String> = refusal.reasons().map(|(reason, _)| reason.message()).collect();
             messages.sort();
             messages.dedup();
             Some(messages.join(", "))
         }
-        _ => Some("not tried yet".into()),
+        None => Some("not tried yet".into()),
     }
 }
 

@@ -4,30 +4,36 @@ use std::sync::Arc;
 
 use super::decision::{Outcome, Verdict};
 use super::gangs::GangVerdict;
+use super::kept::Kept;
 use super::scheduler::Scheduler;
 use crate::cluster::{ClusterEvent, Input};
-use crate::diagnosis::flight::{Gone, Noted, What};
+use crate::diagnosis::flight::{Gone, Noted, Numbers, What};
 use crate::model::{Now, Pod, PodId, PodKey};
 
 impl Scheduler {
-    /// An attempt ended, or what had come of one was taken back.
+    /// An attempt ended, or what had come of one was taken back. Keeps of it what the recorder does not.
     #[inline]
     pub(super) fn record_verdict(&mut self, id: PodId, verdict: &Verdict, now: Now) {
-        if !self.switches.recorder() {
-            return self.flight.leave_out(now.wall_nanos());
-        }
+        let (slot, at) = (id.index(), (verdict.cycle, verdict.at));
         let Some(record) = self.cluster.pod(id) else { return };
-        let (key, at) = (&record.pod.key, (verdict.cycle, verdict.at));
+        let key = &record.pod.key;
+        if !self.switches.recorder() {
+            self.flight.leave_out(now.wall_nanos());
+            return self.kept.set(slot, Kept::Whole(Arc::new(verdict.clone())));
+        }
         let what = match &verdict.outcome {
             // One comes with each decision. What it is made of is at hand: the Binding was just ordered by these names.
             Outcome::Placed(placement) => {
-                let node = &self.cluster.slot(placement.node).name;
-                return self.flight.note_placed(id, [&key.namespace, &key.name, node], placement, at);
+                let names = [&*key.namespace, &key.name, &self.cluster.slot(placement.node).name];
+                let numbers = Numbers::of(placement, verdict.attempts, verdict.changes);
+                let entry = self.flight.note_placed(id, names, numbers, at);
+                return self.kept.set(slot, Kept::Placed { node: placement.node, entry });
             }
             Outcome::Refused(refusal) => What::Refused(refusal.clone()),
             Outcome::Gated(refusal) => What::Gated(refusal.clone()),
         };
         self.flight.note(Noted { id, key, node: "", what }, at);
+        self.kept.set(slot, Kept::Whole(Arc::new(verdict.clone())));
     }
 
     /// An attempt at a group ended, or places that it held were given up.

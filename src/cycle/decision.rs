@@ -212,6 +212,16 @@ pub struct Verdict {
     pub plan: Option<Arc<Plan>>,
 }
 
+impl Verdict {
+    /// Returns where the pod was placed.
+    pub fn placement(&self) -> Option<Placement> {
+        match self.outcome {
+            Outcome::Placed(placement) => Some(placement),
+            Outcome::Refused(_) | Outcome::Gated(_) => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

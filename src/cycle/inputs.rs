@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::chronicle::how_gone;
 use super::decision::{Outcome, Refusal};
 use super::gangs::verdict::member_refusal;
+use super::kept::Kept;
 use super::scheduler::Scheduler;
 use super::tell::pod_ref;
 use super::wakeups::say_queue;
@@ -62,7 +63,7 @@ impl Scheduler {
                     self.forget(*id, pod, now);
                 }
                 ClusterEvent::PodForgotten(id) => {
-                    self.verdicts.set(id.index(), None);
+                    self.kept.set(id.index(), Kept::Nothing);
                     if self.woken.get(id.index()).is_some_and(Option::is_some) {
                         self.woken.set(id.index(), None);
                     }
@@ -148,7 +149,7 @@ impl Scheduler {
         self.queue.reorder(unit_id, rank);
         if let Some(refusal) = gated(&profile, &pod) {
             self.queue.gate(unit_id);
-            let told = match self.verdict(id).map(|v| &v.outcome) {
+            let told = match self.kept(id).outcome() {
                 Some(Outcome::Gated(known)) => known.message() == refusal.message(),
                 _ => false,
             };
@@ -158,7 +159,7 @@ impl Scheduler {
             return;
         }
         if stage == QueueStage::Gated {
-            self.verdicts.set(id.index(), None);
+            self.kept.set(id.index(), Kept::Nothing);
             return self.queue.ungate(unit_id, now.monotonic);
         }
         let spec_changed = old.spec != pod.spec;
@@ -184,7 +185,7 @@ impl Scheduler {
         } else {
             self.queue.remove(unit);
         }
-        self.verdicts.set(id.index(), None);
+        self.kept.set(id.index(), Kept::Nothing);
         self.enqueue(id, now);
     }
 
@@ -198,8 +199,7 @@ impl Scheduler {
             self.chronicle((id, &pod.key), &name, What::Bound, now);
         }
         let was_ordered = self.effect_of.contains_key(&id);
-        let verdict = self.verdict(id).map(|v| &v.outcome);
-        let as_decided = matches!(verdict, Some(Outcome::Placed(placement)) if placement.node == node);
+        let as_decided = self.kept(id).node() == Some(node);
         if let (Some(pod), true) = (pod, was_ordered && as_decided) {
             self.counters.bound += 1;
             self.order(Effect::Event(scheduled_event(&pod, &name)));
@@ -260,10 +260,10 @@ impl Scheduler {
             return;
         }
         let Some(theirs) = &pod.node_name else { return };
-        let ours = self.verdict(id).map(|v| match &v.outcome {
-            Outcome::Placed(placement) => Some(self.cluster.slot(placement.node).name.clone()),
-            Outcome::Refused(_) | Outcome::Gated(_) => None,
-        });
+        let ours = match self.kept(id) {
+            Kept::Nothing => None,
+            kept => Some(kept.node().map(|node| self.cluster.slot(node).name.clone())),
+        };
         if let Some(tally) = &mut self.shadow {
             tally.count(&pod.key, ours, theirs);
         }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::scheduler::Scheduler;
-use crate::diagnosis::meter::{Meter, SAMPLED};
 use crate::diagnosis::switches::{Recording, Why};
 use crate::model::Now;
 use crate::model::time::Probe;
@@ -19,13 +18,8 @@ pub(super) struct Timer<'a> {
 }
 
 impl<'a> Timer<'a> {
-    /// The timer of an attempt; one that is off when the attempt is not of the sample.
-    pub(super) fn new(probe: &'a dyn Probe, cycle: u64, is_on: bool) -> Self {
-        let stands_for = match (is_on && Meter::times_plugins(cycle), cycle < SAMPLED) {
-            (false, _) => 0,
-            (true, true) => 1,
-            (true, false) => SAMPLED as u32,
-        };
+    /// The timer of an attempt that stands for so many; one that is off for none.
+    pub(super) fn new(probe: &'a dyn Probe, stands_for: u32) -> Self {
         Self { probe, stands_for }
     }
 }
@@ -40,9 +34,9 @@ impl Probe for Timer<'_> {
 }
 
 impl Scheduler {
-    /// Does what is always done for the diagnosis, and measures it at every 251st attempt.
+    /// Does what is always done for the diagnosis, and measures it at the attempts of the sample.
     pub(super) fn metered<T>(&mut self, probe: &dyn Probe, work: impl FnOnce(&mut Self) -> T) -> T {
-        if !Meter::times_verdict(self.cycle) || !self.switches.accounts() {
+        if !self.meter.times_verdict(self.cycle) || !self.switches.accounts() {
             return work(self);
         }
         // What looking at the clock takes is taken off.

@@ -14,6 +14,7 @@ pub mod decision;
 pub mod exhaustive;
 pub mod gangs;
 mod inputs;
+pub mod kept;
 mod leaving;
 mod metering;
 mod nominations;

@@ -88,6 +88,6 @@ impl Scheduler {
             }
             self.step_unit(unit, now, &NoProbe);
         }
-        self.verdict(id).cloned().ok_or_else(|| format!("nothing was decided about pod {key}"))
+        self.verdict(id).ok_or_else(|| format!("nothing was decided about pod {key}"))
     }
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 pub use super::chain::PluginTally;
 use super::decision::{Decision, Outcome, Placement, Refusal, Verdict};
 use super::gangs::GangBook;
+use super::kept::Kept;
 use super::leaving::Leaving;
 use super::metering::Timer;
 use super::nominations::{Asker, How, Who};
@@ -34,7 +35,7 @@ use crate::framework::profile::Profile;
 use crate::framework::{Cause, Permitted, View};
 use crate::model::collections::FxHashMap;
 use crate::model::time::Probe;
-use crate::model::{GangKey, Name, NodeIdx, Now, Pages, Pod, PodId};
+use crate::model::{GangKey, Mirror, Name, NodeIdx, Now, Pages, Pod, PodId};
 use crate::queue::{Queue, QueueLimits, UnitId, WokenBy};
 
 /// What a scheduler is made of.
@@ -128,7 +129,7 @@ pub struct Scheduler {
     pub(super) rows: RowCache,
     pub(super) tally: Vec<Vec<PluginTally>>,
     pub(super) starts: Vec<usize>,
-    pub(super) verdicts: Pages<Option<Verdict>>,
+    pub(super) kept: Mirror<Kept>,
     /// What woke a pod that has its place by now, with its profile; of those that something woke.
     pub(super) woken: Pages<Option<(usize, Arc<WokenBy>)>>,
     pub(super) in_flight: FxHashMap<EffectId, InFlight>,
@@ -184,7 +185,7 @@ impl Scheduler {
             profile_of,
             registry,
             rows: RowCache::default(),
-            verdicts: Pages::default(),
+            kept: Mirror::default(),
             woken: Pages::default(),
             in_flight: FxHashMap::default(),
             effect_of: FxHashMap::default(),
@@ -233,8 +234,13 @@ impl Scheduler {
     }
 
     /// Returns the last verdict on a pod.
-    pub fn verdict(&self, pod: PodId) -> Option<&Verdict> {
-        self.verdicts.get(pod.index()).and_then(Option::as_ref)
+    pub fn verdict(&self, pod: PodId) -> Option<Verdict> {
+        self.kept(pod).verdict(|id| self.flight.get(id), self.cluster.changes().count())
+    }
+
+    /// Returns what is kept of the last attempt at a pod.
+    pub fn kept(&self, pod: PodId) -> &Kept {
+        self.kept.get(pod.index()).unwrap_or(&Kept::Nothing)
     }
 
     /// Returns the name of the node that an attempt chose.
@@ -312,7 +318,7 @@ impl Scheduler {
                 (self.refuse(unit_id, &pod, shape, refusal, clear.then_some(None), now), None)
             }
         };
-        let verdict = self.metered(probe, |core| core.store_verdict(pod_id, outcome, plan, now));
+        let verdict = self.metered(probe, |core| core.store_verdict_of(pod_id, attempts, outcome, plan, now));
         if pod.gang.is_some() {
             self.review_gangs(now);
         }
@@ -329,7 +335,7 @@ impl Scheduler {
             cluster: self.cluster.fork(),
             changes: self.cluster.changes().count(),
             queue: self.queue.fork(),
-            verdicts: self.verdicts.clone(),
+            kept: self.kept.publish(),
             woken: self.woken.clone(),
             profiles: self.profiles.clone(),
             registry: self.registry.clone(),
@@ -359,7 +365,11 @@ impl Scheduler {
         probe: &dyn Probe,
     ) -> Decided {
         let clock = probe;
-        let probe: &dyn Probe = &Timer::new(clock, self.cycle, self.switches.accounts());
+        let stands_for = match self.switches.accounts() {
+            true => self.meter.times_plugins(self.cycle, now.monotonic.as_secs()),
+            false => 0,
+        };
+        let probe: &dyn Probe = &Timer::new(clock, stands_for);
         let generation = self.cluster.shapes().generation(shape);
         let rows = self.rows.of((profile, shape), generation, self.cycle);
         let tally = &mut self.tally[profile];

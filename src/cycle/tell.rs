@@ -36,18 +36,30 @@ impl Scheduler {
         now: Now,
     ) -> Verdict {
         let unit = self.queue.unit_of(pod).and_then(|u| self.queue.unit(u));
+        let attempts = unit.map_or(0, |u| u.attempts);
+        self.store_verdict_of(pod, attempts, outcome, plan, now)
+    }
+
+    /// The same when the number of attempts at the unit is known.
+    pub(super) fn store_verdict_of(
+        &mut self,
+        pod: PodId,
+        attempts: u32,
+        outcome: Outcome,
+        plan: Option<Arc<Plan>>,
+        now: Now,
+    ) -> Verdict {
         let verdict = Verdict {
             cycle: self.cycle,
-            attempts: unit.map_or(0, |u| u.attempts),
+            attempts,
             at: now.wall_nanos(),
             changes: self.cluster.changes().count(),
             outcome,
             plan,
         };
         if self.switches.accounts() {
-            self.record_verdict(pod, &verdict, now);
             self.meter.count_verdict();
-            self.verdicts.set(pod.index(), Some(verdict.clone()));
+            self.record_verdict(pod, &verdict, now);
         }
         verdict
     }
@@ -55,7 +67,7 @@ impl Scheduler {
     /// Tells a pod what its last verdict did not say; what it said is told already.
     pub(super) fn tell_changed(&mut self, pod: &Pod, reason: &'static str, message: Arc<str>) {
         let id = self.cluster.find_pod(&pod.key);
-        let last = id.and_then(|id| self.verdict(id)).and_then(|v| match &v.outcome {
+        let last = id.and_then(|id| self.kept(id).outcome()).and_then(|outcome| match outcome {
             Outcome::Refused(refusal) => Some(refusal.message()),
             // What holds a pod back is told a moment later than it is known.
             Outcome::Gated(_) | Outcome::Placed(_) => None,

@@ -13,7 +13,7 @@ use super::node_explain::{cause_of, find_node};
 use super::root::Root;
 use crate::cluster::PodRecord;
 use crate::cycle::Placement;
-use crate::cycle::decision::{Decision, Outcome};
+use crate::cycle::decision::Decision;
 use crate::cycle::question::{Answer, Question};
 use crate::cycle::rows::tie_order;
 use crate::cycle::search::Scored;
@@ -99,9 +99,9 @@ fn is_sampled(profile: &Profile, placement: Placement) -> bool {
 
 /// Returns the decision about a placed pod, and when it was taken.
 fn recorded(root: &Root, id: PodId, record: &PodRecord) -> Option<(Placement, String)> {
-    let verdict = root.verdicts.get(id.index())?.as_ref()?;
-    let Outcome::Placed(placement) = &verdict.outcome else { return None };
-    (record.node == Some(placement.node)).then(|| (*placement, rfc3339(Duration::from_nanos(verdict.at))))
+    let verdict = root.verdict(id)?;
+    let placement = verdict.placement().filter(|placement| record.node == Some(placement.node))?;
+    Some((placement, rfc3339(Duration::from_nanos(verdict.at))))
 }
 
 /// Returns the best of the other nodes; when none takes the pod the first by name.

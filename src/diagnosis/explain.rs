@@ -10,13 +10,14 @@ use super::queue_view::wakes_on;
 use super::root::Root;
 use crate::cluster::input::Quarantined;
 use crate::cluster::{PodRecord, Stage};
-use crate::cycle::Refusal;
 use crate::cycle::decision::{Group, GroupMeasure, Outcome};
+use crate::cycle::kept::Kept;
+use crate::cycle::{Refusal, Verdict};
 use crate::framework::bodies;
 use crate::framework::endpoint::ReadError;
 use crate::framework::{Cause, Code, Reason};
 use crate::model::quantity::format_amount;
-use crate::model::{Name, Now, PodKey};
+use crate::model::{Name, Now, PodId, PodKey};
 use crate::queue::{QueueStage, Unit};
 use pellucid_api::reason::ReasonCode;
 
@@ -65,12 +66,12 @@ pub(super) fn pod(
     if let Some(unit) = unit {
         add_queue(&mut body, root, unit, now);
     }
-    let verdict = root.verdicts.get(id.index()).and_then(Option::as_ref);
-    if let Some(verdict) = verdict {
+    let verdict = root.verdict(id);
+    if let Some(verdict) = &verdict {
         body.meta = of_verdict(root, verdict, now);
         body.attempts = verdict.attempts;
     }
-    match verdict.map(|v| &v.outcome) {
+    match verdict.as_ref().map(|v| &v.outcome) {
         Some(Outcome::Refused(refusal)) if record.node.is_none() => {
             let nearest = nearest(root, id, refusal);
             body.nearest = nearest.as_ref().map(group_body);
@@ -79,7 +80,7 @@ pub(super) fn pod(
         Some(Outcome::Gated(refusal)) if record.node.is_none() => {
             add_refusal(&mut body, refusal, None, "gated");
         }
-        outcome => add_place(&mut body, root, record, outcome),
+        _ => add_place(&mut body, root, (id, record), verdict.as_ref()),
     }
     if wanted.refresh {
         super::refresh::refresh(&mut body, root, (id, record), now);
@@ -212,7 +213,12 @@ fn remedies(cause: &Cause) -> String {
     all.join(" ")
 }
 
-fn add_place(body: &mut PodExplanation, root: &Root, record: &PodRecord, outcome: Option<&Outcome>) {
+fn add_place(
+    body: &mut PodExplanation,
+    root: &Root,
+    (id, record): (PodId, &PodRecord),
+    verdict: Option<&Verdict>,
+) {
     let Some(idx) = record.node else {
         body.verdict = "waiting".into();
         body.summary = "Not tried yet; it is in the queue.".into();
@@ -221,13 +227,22 @@ fn add_place(body: &mut PodExplanation, root: &Root, record: &PodRecord, outcome
     };
     let node = root.cluster.slot(idx).name.to_string();
     let stage = record.stage.as_str().to_string();
-    let ours = match outcome {
-        Some(Outcome::Placed(placement)) if placement.node == idx => Some(placement),
-        _ => None,
-    };
+    let ours = verdict.and_then(Verdict::placement).filter(|placement| placement.node == idx);
     let Some(placement) = ours else {
-        body.verdict = "foreign".into();
-        body.summary = format!("On {node}; this scheduler did not decide that, or no longer remembers it.");
+        let is_ours = root.kept.get(id.index()).and_then(Kept::node) == Some(idx);
+        (body.verdict, body.summary) = match is_ours {
+            true => (
+                "placed".into(),
+                format!(
+                    "Placed on {node}; the numbers of that decision were pushed out of the flight recorder."
+                ),
+            ),
+            false => (
+                "foreign".into(),
+                format!("On {node}; this scheduler did not decide that, or no longer remembers it."),
+            ),
+        };
+        body.meta.truncated = is_ours;
         body.not_evaluated = body.total_nodes;
         body.placement = Some(PlacementBody { node, stage, tie_rule: TIE_RULE.into(), ..Default::default() });
         return;
@@ -290,8 +305,8 @@ fn shortfall_text(resource: &str, requested: i64, available: i64, node: &str) ->
 pub(super) fn pending(root: &Root, now: Now) -> PendingPods {
     let mut pods: Vec<PendingPod> = Vec::new();
     for (id, record) in root.cluster.pods().filter(|(_, r)| r.stage == Stage::Pending) {
-        let verdict = root.verdicts.get(id.index()).and_then(Option::as_ref);
-        let (verdict, refusal) = match verdict.map(|v| &v.outcome) {
+        let verdict = root.verdict(id);
+        let (verdict, refusal) = match verdict.as_ref().map(|v| &v.outcome) {
             Some(Outcome::Refused(refusal)) => ("refused", Some(refusal)),
             Some(Outcome::Gated(refusal)) => ("gated", Some(refusal)),
             _ => ("waiting", None),

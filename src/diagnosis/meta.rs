@@ -7,6 +7,7 @@ use pellucid_api::rest::Meta;
 
 use super::root::Root;
 use crate::cycle::decision::Outcome;
+use crate::cycle::kept::Kept;
 use crate::cycle::{Refusal, Verdict};
 use crate::model::{Now, PodId};
 
@@ -43,8 +44,11 @@ pub(super) fn of_verdict(root: &Root, verdict: &Verdict, now: Now) -> Meta {
 fn inherited_from(root: &Root, verdict: &Verdict) -> Option<String> {
     let Outcome::Refused(own) = &verdict.outcome else { return None };
     let mut first: Option<(u64, String)> = None;
-    for (slot, other) in root.verdicts.iter().enumerate() {
-        let Some(other) = other.as_ref().filter(|other| other.cycle < verdict.cycle) else { continue };
+    for (slot, other) in root.kept.iter().enumerate() {
+        let Kept::Whole(other) = other else { continue };
+        if other.cycle >= verdict.cycle {
+            continue;
+        }
         let Outcome::Refused(refusal) = &other.outcome else { continue };
         if !is_one(own, refusal) || first.as_ref().is_some_and(|(cycle, _)| *cycle <= other.cycle) {
             continue;

@@ -1,7 +1,7 @@
 //! What the diagnosis costs, and when recording costs too much.
 //!
 //! Durations come from the edge; no decision reads them. Three levels: L0 is always on and measured at every
-//! 251st attempt, so that the meter itself costs nothing. L1, what the flags record, is measured at every attempt
+//! 1021st attempt, so that the meter itself costs nothing. L1, what the flags record, is measured at every attempt
 //! that records. L2, explanations made for a reader, is measured where the reader is served.
 //!
 //! Recording is too dear when it takes more than its budget of the time of attempts within the last ten
@@ -9,9 +9,11 @@
 
 use std::time::Duration;
 
-/// One in so many attempts is measured for L0, and all of the first so many. A prime: what is done every so many
-/// attempts, such as closing a chunk of the recorder every 128 entries, must not always fall on a sample.
-pub const SAMPLED: u64 = 251;
+/// One in so many attempts is measured for L0. A prime: what is done every so many attempts, such as closing a chunk of
+/// the recorder every 128 entries, must not always fall on a sample.
+const SAMPLED: u64 = 1021;
+/// So many attempts are all measured, at the beginning.
+const FIRST: u64 = 251;
 /// The seconds over which shares are taken.
 pub const WINDOW: usize = 10;
 /// Recording that takes no more than this within the window is never too dear.
@@ -22,7 +24,7 @@ pub const FREE: Duration = Duration::from_millis(10 * WINDOW as u64);
 pub struct Costs {
     /// Attempts, the diagnosis in them and the log of it included.
     pub cycle: u64,
-    /// What is always on: verdicts that were stored, times what one takes by the sample.
+    /// What is always on: of the verdicts that are measured, each for those that were stored since the one before.
     pub l0: u64,
     /// What the flags record and log.
     pub l1: u64,
@@ -58,11 +60,11 @@ pub type Spender = (&'static str, u64);
 pub struct Meter {
     cycle_nanos: u64,
     recording_nanos: u64,
-    verdicts: u64,
-    samples: u64,
-    sampled_nanos: u64,
-    /// The highest estimate that was given out.
-    told: u64,
+    /// The last attempt whose plugins were timed, its second, and for how many it stands.
+    timed: (u64, u64, u32),
+    l0_nanos: u64,
+    /// Verdicts that were stored since one was measured.
+    unmeasured: u64,
     cycle: Window,
     recording: Window,
     /// Who spent how much, since recording was last found too dear.
@@ -70,34 +72,40 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Returns the sums. None of them ever falls: an estimate that a fast sample lowers stands still until it is true
-    /// again, for a counter that falls reads as one that began anew.
-    pub fn costs(&mut self) -> Costs {
-        let l0 = u128::from(self.sampled_nanos) * u128::from(self.verdicts) / u128::from(self.samples.max(1));
-        self.told = self.told.max(u64::try_from(l0).unwrap_or(u64::MAX));
-        Costs { cycle: self.cycle_nanos, l0: self.told, l1: self.recording_nanos }
+    /// Returns the sums.
+    pub fn costs(&self) -> Costs {
+        Costs { cycle: self.cycle_nanos, l0: self.l0_nanos, l1: self.recording_nanos }
     }
 
-    /// Whether the plugins of an attempt are timed.
-    pub fn times_plugins(cycle: u64) -> bool {
-        cycle < SAMPLED || cycle.is_multiple_of(SAMPLED)
+    /// Returns for how many attempts, this one and those before it, the plugins of one are timed; 0: they are not. They
+    /// are at one in so many attempts, and at the first of each second.
+    pub fn times_plugins(&mut self, cycle: u64, second: u64) -> u32 {
+        let (before, then, stands_for) = self.timed;
+        if cycle == before {
+            return stands_for;
+        }
+        let since = cycle.saturating_sub(before);
+        if cycle >= FIRST && since < SAMPLED && second == then {
+            return 0;
+        }
+        self.timed = (cycle, second, since.min(SAMPLED) as u32);
+        self.timed.2
     }
 
     /// Whether it is measured what storing the verdict of an attempt takes: not where plugins were timed right before,
     /// which leaves the processor's caches as they are at no other attempt.
-    pub fn times_verdict(cycle: u64) -> bool {
-        cycle < SAMPLED || cycle % SAMPLED == SAMPLED / 2
+    pub fn times_verdict(&self, cycle: u64) -> bool {
+        cycle < FIRST || cycle % SAMPLED == SAMPLED / 2 && self.timed.0 != cycle
     }
 
     /// Counts a verdict that is stored.
     pub fn count_verdict(&mut self) {
-        self.verdicts += 1;
+        self.unmeasured += 1;
     }
 
-    /// Adds what storing the verdict of an attempt of the sample took.
+    /// Adds what storing the verdict of an attempt of the sample took. It stands for those since the sample before.
     pub fn add_sample(&mut self, took: Duration) {
-        self.samples += 1;
-        self.sampled_nanos += nanos(took);
+        self.l0_nanos += nanos(took).saturating_mul(std::mem::take(&mut self.unmeasured));
     }
 
     /// Adds what recording an attempt took, for each of those for whom it was done.
@@ -192,29 +200,32 @@ mod tests {
     }
 
     #[test]
-    fn an_estimate_never_falls() {
+    fn a_measured_verdict_stands_for_those_since_the_one_before() {
         let mut meter = Meter::default();
-        (0..100).for_each(|_| meter.count_verdict());
-        meter.add_sample(Duration::from_nanos(50));
-        assert_eq!(meter.costs().l0, 5_000);
-        meter.add_sample(Duration::from_nanos(10));
-        assert_eq!(meter.costs().l0, 5_000, "3,000 by both");
-        (0..100).for_each(|_| meter.count_verdict());
-        assert_eq!(meter.costs().l0, 6_000);
-    }
-
-    #[test]
-    fn l0_is_estimated_from_the_sample() {
-        let mut meter = Meter::default();
-        for cycle in 1..=1000 {
+        for cycle in 1..=3000 {
             meter.count_verdict();
-            if cycle >= SAMPLED && Meter::times_verdict(cycle) {
+            if meter.times_verdict(cycle) {
                 meter.add_sample(Duration::from_nanos(cycle));
             }
         }
-        assert_eq!(meter.costs().l0, (376 + 627 + 878) * 1000 / 3);
-        assert!(Meter::times_verdict(1) && Meter::times_plugins(1), "the first ones are all measured");
-        let both = |cycle| Meter::times_verdict(cycle) && Meter::times_plugins(cycle);
-        assert!(!(SAMPLED..10_000).any(both));
+        // Each of the first stands for itself, what the last one does not stand for is not counted yet.
+        let first: u64 = (1..FIRST).sum();
+        assert_eq!(meter.costs().l0, first + 510 * (510 - 250) + 1531 * 1021 + 2552 * 1021);
+    }
+
+    #[test]
+    fn timed_attempts_stand_for_all_and_no_verdict_is_measured_at_one() {
+        let (mut meter, mut all) = (Meter::default(), 0);
+        for cycle in 1..=10_000 {
+            // A thousand attempts in each of the first seconds, then all in one.
+            let second = (cycle / 1000).min(5);
+            let timed = meter.times_plugins(cycle, second);
+            let again = meter.times_plugins(cycle, second);
+            assert_eq!(again, timed, "members of a gang are tried in one attempt");
+            assert!(cycle >= FIRST || timed == 1 && meter.times_verdict(cycle));
+            assert!(cycle < FIRST || timed == 0 || !meter.times_verdict(cycle));
+            all += u64::from(timed);
+        }
+        assert!((10_000 - SAMPLED..=10_000).contains(&all), "{all}");
     }
 }

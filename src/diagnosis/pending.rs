@@ -14,7 +14,6 @@ use super::root::Root;
 use crate::cluster::input::Quarantined;
 use crate::cluster::{PodRecord, Stage};
 use crate::cycle::Refusal;
-use crate::cycle::decision::Outcome;
 use crate::framework::endpoint::ReadError;
 use crate::model::pod::PodPhase;
 use crate::model::{Now, PodId};
@@ -59,19 +58,18 @@ fn is_pending(root: &Root, object: &Quarantined) -> bool {
 }
 
 fn of_pod<'r>(root: &'r Root, id: PodId, record: &'r PodRecord) -> Waiting<'r> {
-    let verdict = root.verdicts.get(id.index()).and_then(Option::as_ref);
     let unit = root.queue.unit_of(id);
-    let outcome = verdict.map(|v| &v.outcome);
-    let (code, subject, nodes) = match (record.stage, outcome) {
+    let refusal = root.refusal(id).map(|refusal| &**refusal);
+    let (code, subject, nodes) = match (record.stage, refusal) {
         (Stage::Waiting, _) => (ReasonCode::WaitingAtPermit, "", 0),
         (stage, _) if stage.is_placed() => (ReasonCode::Placed, "", 0),
-        (_, Some(Outcome::Refused(refusal) | Outcome::Gated(refusal))) => key_reason(refusal),
+        (_, Some(refusal)) => key_reason(refusal),
         _ => (ReasonCode::NotTried, "", 0),
     };
     Waiting {
         code,
         subject,
-        plugin: given_by(outcome, code),
+        plugin: given_by(refusal, code),
         namespace: &record.pod.key.namespace,
         profile: &record.pod.scheduler_name,
         stage: match unit.and_then(|id| root.queue.unit(id)) {
@@ -112,9 +110,9 @@ fn key_reason(refusal: &Refusal) -> (ReasonCode, &str, usize) {
     (first.code, first.subject.as_deref().unwrap_or_default(), nodes)
 }
 
-fn given_by(outcome: Option<&Outcome>, code: ReasonCode) -> &'static str {
+fn given_by(refusal: Option<&Refusal>, code: ReasonCode) -> &'static str {
     let registered = code.entry().plugin;
-    let Some(Outcome::Refused(refusal) | Outcome::Gated(refusal)) = outcome else { return registered };
+    let Some(refusal) = refusal else { return registered };
     let causes = refusal.pod_cause.iter().chain(refusal.groups.iter().map(|group| &group.cause));
     let of_code = causes.into_iter().find(|cause| cause.reasons.first().is_some_and(|r| r.code == code));
     of_code.map_or(registered, |cause| cause.plugin)

@@ -50,8 +50,7 @@ pub(super) fn pod(
 
 fn add_pod(body: &mut PreemptionExplanation, root: &Root, id: PodId, now: Now) {
     let Some(record) = root.cluster.pod(id) else { return };
-    let verdict = root.verdicts.get(id.index()).and_then(Option::as_ref);
-    if let Some(verdict) = verdict {
+    if let Some(verdict) = &root.verdict(id) {
         body.meta = of_verdict(root, verdict, now);
         body.search = verdict.plan.as_ref().map(|plan| search(plan));
         body.message = message(verdict);

@@ -4,7 +4,6 @@ use pellucid_api::rest::queue::{AheadRequest, Queue, QueueCounts, QueuedUnit, Un
 
 use super::meta::{of_root, rfc3339};
 use super::root::Root;
-use crate::cycle::decision::Outcome;
 use crate::framework::endpoint::ReadError;
 use crate::model::{Now, PodKey};
 use crate::queue::{QueueStage, Unit, UnitId};
@@ -118,11 +117,8 @@ fn row(root: &Root, unit: &Unit, position: usize, now: Now) -> QueuedUnit {
     let pods = unit.pods.iter().filter_map(|id| root.cluster.pod(*id));
     let mut names: Vec<String> = pods.clone().map(|r| r.pod.key.to_string()).collect();
     names.sort();
-    let verdict = unit.pods.first().and_then(|id| root.verdicts.get(id.index())?.as_ref());
-    let message = match verdict.map(|v| &v.outcome) {
-        Some(Outcome::Refused(refusal) | Outcome::Gated(refusal)) => refusal.message().to_string(),
-        _ => String::new(),
-    };
+    let refusal = unit.pods.first().and_then(|id| root.refusal(*id));
+    let message = refusal.map(|refusal| refusal.message().to_string()).unwrap_or_default();
     let refused_by = profile.plugins.iter().enumerate().filter(|(i, _)| unit.is_refused_by(*i));
     QueuedUnit {
         key: unit.key.to_string(),

@@ -8,10 +8,11 @@ use super::recorder::Recorder;
 use super::switches::Switches;
 use crate::cluster::input::Quarantined;
 use crate::cluster::{Cluster, PodRecord};
-use crate::cycle::Verdict;
 use crate::cycle::gangs::GangVerdict;
+use crate::cycle::kept::Kept;
 use crate::cycle::scheduler::{Counters, PluginTally};
 use crate::cycle::shadow::ShadowTally;
+use crate::cycle::{Refusal, Verdict};
 use crate::framework::PluginFactory;
 use crate::framework::profile::Profile;
 use crate::model::{CowMap, GangKey, Now, Pages, PodId, PodKey};
@@ -32,8 +33,8 @@ pub struct Root {
     pub changes: u64,
     /// Queue.
     pub queue: Queue,
-    /// Last verdict per pod slot.
-    pub verdicts: Pages<Option<Verdict>>,
+    /// What is kept of the last attempt, per pod slot.
+    pub kept: Pages<Kept>,
     /// What woke a pod that has its place by now, and its profile.
     pub woken: Pages<Option<(usize, Arc<WokenBy>)>>,
     /// Profiles.
@@ -63,6 +64,16 @@ pub struct Root {
 }
 
 impl Root {
+    /// Returns the last verdict on a pod; `None` too when the flight recorder has pushed it out.
+    pub fn verdict(&self, pod: PodId) -> Option<Verdict> {
+        self.kept.get(pod.index())?.verdict(|id| self.flight.get(id), self.changes)
+    }
+
+    /// Returns why the last attempt at a pod was refused, or what holds it before the queue.
+    pub fn refusal(&self, pod: PodId) -> Option<&Arc<Refusal>> {
+        self.kept.get(pod.index())?.refusal()
+    }
+
     /// Finds a pod.
     pub fn find_pod(&self, key: &PodKey) -> Option<(PodId, &PodRecord)> {
         self.cluster.find_pod(key).and_then(|id| Some((id, self.cluster.pod(id)?)))

@@ -33,7 +33,7 @@ pub(super) fn of_pod(root: &Root, namespace: &str, name: &str, now: Now) -> Resu
         );
         return Err(ReadError::NotFound { code: "PodNotFound", message });
     };
-    if let Some(verdict) = root.verdicts.get(id.index()).and_then(Option::as_ref) {
+    if let Some(verdict) = &root.verdict(id) {
         body.meta = of_verdict(root, verdict, now);
     }
     match root.queue.unit_of(id).and_then(|unit| root.queue.unit(unit)) {

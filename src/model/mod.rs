@@ -10,6 +10,7 @@ pub mod cow_map;
 pub mod duration;
 pub mod gang;
 pub mod group_status;
+mod mirror;
 pub mod name;
 pub mod naming;
 pub mod node;
@@ -28,6 +29,7 @@ pub mod time;
 
 pub use cow_map::CowMap;
 pub use gang::GangKey;
+pub use mirror::Mirror;
 pub use name::Name;
 pub use node::{Node, NodeIdx};
 pub use object::{Object, ObjectKind};

@@ -68,6 +68,12 @@ impl<T: Clone + Default> Pages<T> {
         self.pages.iter().flat_map(|p| p.iter()).take(self.len)
     }
 
+    /// Puts page `p` in place, growing the array when needed. Returns the one that was there.
+    pub(super) fn replace_page(&mut self, p: usize, page: Arc<[T; PAGE]>) -> Arc<[T; PAGE]> {
+        self.grow((p + 1) * PAGE);
+        std::mem::replace(&mut self.pages[p], page)
+    }
+
     /// Returns page `p`.
     pub fn page(&self, p: usize) -> &[T; PAGE] {
         &self.pages[p]

@@ -309,7 +309,7 @@ impl Life {
             assert_eq!(record.pod.key, unit.key);
             assert_eq!(unit.stage == QueueStage::InFlight, record.stage.is_assumed(), "{}", unit.key);
             let verdict = self.core.scheduler.verdict(unit.pods[0]);
-            match verdict.map(|v| &v.outcome) {
+            match verdict.map(|v| v.outcome) {
                 Some(Outcome::Refused(refusal) | Outcome::Gated(refusal)) => {
                     let counted: usize = refusal.groups.iter().map(|g| g.count).sum();
                     assert_eq!(counted + refusal.not_evaluated, refusal.total_nodes);

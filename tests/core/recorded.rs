@@ -16,7 +16,7 @@ fn told(core: &mut Core, pod: &Pod) -> Vec<(String, String, u32)> {
     let root = core.scheduler.publish(core.now);
     let key = (&*pod.key.namespace, &*pod.key.name);
     let entries = root.flight.since(0).filter(|(chunk, entry)| chunk.subject(entry) == key);
-    entries.map(|(c, e)| (e.what.kind().to_owned(), c.node(e).to_owned(), e.count())).collect()
+    entries.map(|(c, e)| (c.what(e).kind().to_owned(), c.node(e).to_owned(), c.count(e))).collect()
 }
 
 #[track_caller]

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pellucid::cycle::kept::Kept;
 use pellucid::diagnosis::meter::FREE;
 use pellucid::diagnosis::recorder::{Choice, RecordedTable};
 use pellucid::diagnosis::switches::{Ask, Flag, Setter, parse};
@@ -157,4 +158,19 @@ fn storing_verdicts_is_measured_by_a_sample() {
     }
     // A look takes as long as what is between two looks, and is taken off.
     assert_eq!(core.scheduler.publish(core.now).costs.l0, 0);
+}
+
+#[test]
+fn a_placement_reads_the_same_whether_the_recorder_has_it_or_the_pod() {
+    let told = [true, false].map(|is_on| {
+        let mut core = core_with(&[node("a", 1000), node("b", 1000)]);
+        core.switches.set_recorder(is_on);
+        let p = pod("p", 300);
+        core.place(&p);
+        let (root, id) = (core.scheduler.publish(core.now), core.id(&p).expect("known"));
+        assert_eq!(matches!(root.kept[id.index()], Kept::Placed { .. }), is_on);
+        assert_eq!(root.kept[id.index()].node(), root.cluster.pod(id).and_then(|record| record.node));
+        format!("{:?}", root.verdict(id).expect("it was placed"))
+    });
+    assert_eq!(told[0], told[1]);
 }

@@ -32,7 +32,7 @@ fn an_old_root_keeps_what_it_saw() {
     };
     assert_eq!(seen(&before), (Some(Stage::Pending), Some(QueueStage::Active), 0, 1));
     assert_eq!(seen(&after), (Some(Stage::Permitted), Some(QueueStage::InFlight), 300, 2));
-    assert!(before.verdicts.get(id.index()).is_none_or(Option::is_none));
+    assert!(before.verdict(id).is_none() && after.verdict(id).is_some());
     assert_eq!(after.queue.counts().in_flight, 1);
     assert_eq!(core.scheduler.cluster().pods().count(), 0);
 }

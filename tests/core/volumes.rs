@@ -112,7 +112,7 @@ fn a_pod_is_bound_after_its_volume() {
     core.see(&late);
     core.run();
     let id = core.id(&late).expect("it waits");
-    let Some(Outcome::Refused(refusal)) = core.scheduler.verdict(id).map(|v| v.outcome.clone()) else {
+    let Some(Outcome::Refused(refusal)) = core.scheduler.verdict(id).map(|v| v.outcome) else {
         panic!("it is refused")
     };
     assert!(refusal.reasons().any(|(r, _)| r.code == ReasonCode::NoVolumeToBind), "{}", refusal.message());
@@ -149,7 +149,7 @@ fn a_failed_pre_bind_gives_all_back_and_is_tried_again() {
     assert_eq!((core.node_of(&pod), core.queued(&pod)), (None, Some(QueueStage::ErrorBackoff)));
     assert_eq!(core.scheduler.n_in_flight(), 0);
     let id = core.id(&pod).expect("it waits");
-    let Some(Outcome::Refused(refusal)) = core.scheduler.verdict(id).map(|v| v.outcome.clone()) else {
+    let Some(Outcome::Refused(refusal)) = core.scheduler.verdict(id).map(|v| v.outcome) else {
         panic!("it is refused")
     };
     let cause = refusal.pod_cause.as_ref().expect("the pod as a whole");

@@ -202,6 +202,13 @@ async fn what_was_pushed_out_is_a_gap() {
     let feed = read(&running, &format!("/apis/v1/events?since={}", first + 1));
     assert_eq!((feed[0]["kind"].as_str(), feed[0]["from"].as_u64()), (Some("Gap"), Some(first + 2)));
     assert_eq!(running.status_of("/apis/v1/history/pods/default/p00"), 404);
+    // Where the pod is, and that it was placed here, is known without the recorder.
+    let told = running.read("/apis/v1/explain/pods/default/p00");
+    assert_eq!((&told["verdict"], &told["meta"]["truncated"]), (&json!("placed"), &json!(true)), "{told:#}");
+    assert_eq!(
+        told["summary"],
+        "Placed on n1; the numbers of that decision were pushed out of the flight recorder."
+    );
     running.stop().await;
 }
 

@@ -268,7 +268,7 @@ fn stages(scheduler: &Scheduler, after: &str) {
             "{} after {after}",
             unit.key
         );
-        match scheduler.verdict(unit.pods[0]).map(|v| &v.outcome) {
+        match scheduler.verdict(unit.pods[0]).map(|v| v.outcome) {
             Some(Outcome::Placed(_)) => {
                 assert!(
                     record.stage.is_assumed(),

@@ -99,7 +99,7 @@ impl World {
             }
             if let Some(node) = fresh.scheduler.chosen(&step.verdict) {
                 let ours = self.core.scheduler.cluster().find_pod(&step.pod.key);
-                let verdict = ours.and_then(|id| self.core.scheduler.verdict(id)).map(|v| &v.outcome);
+                let verdict = ours.and_then(|id| self.core.scheduler.verdict(id)).map(|v| v.outcome);
                 panic!("{} fits on {node} and is left behind with {verdict:?}", step.pod.key);
             }
         }

@@ -86,7 +86,7 @@ pub struct SwitchChange {
 pub struct DiagnosisCost {
     /// Attempts, the diagnosis in them included.
     pub cycle_seconds: f64,
-    /// What is always on, estimated from every 251st attempt.
+    /// What is always on, estimated from one attempt in 1021.
     pub l0_seconds: f64,
     /// What the flags record.
     pub l1_seconds: f64,

@@ -7,7 +7,6 @@ use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::Value;
 
 use super::gangs;
-use crate::cycle::decision::Outcome;
 use crate::diagnosis::Root;
 use crate::diagnosis::explain::summary;
 use crate::diagnosis::nearest::nearest;
@@ -54,13 +53,10 @@ fn why(root: &Root, key: &PodKey) -> String {
     if let Some(object) = root.find_quarantined(key) {
         return format!("Quarantined: {}.", crate::cycle::quarantine_message(object));
     }
-    let known =
-        root.cluster.find_pod(key).and_then(|id| Some((id, root.verdicts.get(id.index())?.as_ref()?)));
-    match known.map(|(id, verdict)| (id, &verdict.outcome)) {
-        Some((id, Outcome::Refused(refusal) | Outcome::Gated(refusal))) => {
-            summary(refusal, nearest(root, id, refusal).as_ref())
-        }
-        _ => "Not tried yet.".into(),
+    let known = root.cluster.find_pod(key).and_then(|id| Some((id, root.refusal(id)?)));
+    match known {
+        Some((id, refusal)) => summary(refusal, nearest(root, id, refusal).as_ref()),
+        None => "Not tried yet.".into(),
     }
 }
 

@@ -20,6 +20,7 @@ use super::verdict::GangRefusal;
 use crate::cluster::preemptions::{End, GangPart};
 use crate::cluster::{NominatedBy, Stage};
 use crate::cycle::decision::Decision;
+use crate::cycle::kept::Kept;
 use crate::cycle::nominations::How;
 use crate::cycle::scheduler::{Decided, Scheduler, Step};
 use crate::cycle::tell::pod_ref;
@@ -396,9 +397,9 @@ impl Scheduler {
 
     /// A member's verdict shows the account of its search.
     fn keep_account(&mut self, member: &Candidate, plan: Arc<Plan>, steps: &mut [Step]) {
-        if let Some(mut verdict) = self.verdict(member.id).cloned() {
+        if let Some(mut verdict) = self.verdict(member.id) {
             verdict.plan = Some(plan.clone());
-            self.verdicts.set(member.id.index(), Some(verdict));
+            self.kept.set(member.id.index(), Kept::Whole(Arc::new(verdict)));
         }
         if let Some(step) = steps.iter_mut().find(|step| step.pod.key == member.pod.key) {
             step.verdict.plan = Some(plan);

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 pub use edit::{Edit, EditError, Target};
 
-use super::decision::Outcome;
 use super::gangs::GangVerdict;
 use super::gangs::gate::{Block, block};
+use super::kept::Kept;
 use super::scheduler::{Scheduler, Settings, Step};
 use crate::cluster::{Input, PodRecord, Stage};
 use crate::diagnosis::Root;
@@ -214,7 +214,7 @@ impl Aside {
         let is_held_by_gang = |r: &PodRecord| r.pod.member_of().is_some() && r.pod.gates.is_empty();
         let members = members.filter(|id| cluster.pod(*id).is_some_and(is_held_by_gang));
         for id in members.collect::<Vec<_>>() {
-            self.scheduler.verdicts.set(id.index(), None);
+            self.scheduler.kept.set(id.index(), Kept::Nothing);
         }
     }
 
@@ -223,7 +223,7 @@ impl Aside {
         let most = self.asked.len() * STEPS_PER_POD + LEAST_STEPS;
         let mut placed = false;
         while let Some(step) = self.scheduler.step(self.now, &NoProbe) {
-            placed |= step.all().any(|s| matches!(s.verdict.outcome, Outcome::Placed(_)));
+            placed |= step.all().any(|s| s.verdict.placement().is_some());
             self.steps.push(step);
             if self.steps.len() >= most {
                 self.truncated = true;
@@ -264,18 +264,14 @@ impl Aside {
         let Some((id, record)) = cluster.find_pod(key).and_then(|id| Some((id, cluster.pod(id)?))) else {
             return Fate::Gone;
         };
-        let outcome = self.scheduler.verdict(id).map(|v| &v.outcome);
-        match (record.node, outcome) {
-            (Some(node), outcome) => Fate::Placed {
+        match (record.node, self.scheduler.kept(id).refusal()) {
+            (Some(node), _) => Fate::Placed {
                 node: &cluster.slot(node).name,
                 stage: record.stage,
-                placement: match outcome {
-                    Some(Outcome::Placed(placement)) => Some(placement),
-                    _ => None,
-                },
+                placement: self.scheduler.verdict(id).and_then(|verdict| verdict.placement()),
             },
-            (None, Some(Outcome::Refused(refusal) | Outcome::Gated(refusal))) => Fate::Refused(refusal),
-            (None, _) => Fate::NotTried,
+            (None, Some(refusal)) => Fate::Refused(refusal),
+            (None, None) => Fate::NotTried,
         }
     }
 
@@ -344,7 +340,7 @@ pub enum Fate<'a> {
         /// Stage.
         stage: Stage,
         /// How it was chosen, when it was.
-        placement: Option<&'a super::decision::Placement>,
+        placement: Option<super::decision::Placement>,
     },
     /// It was refused, or is held before the queue.
     Refused(&'a Arc<super::decision::Refusal>),

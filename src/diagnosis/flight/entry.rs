@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::cycle::decision::{Placement, Refusal};
 use crate::cycle::gangs::{GangOutcome, GangVerdict};
-use crate::model::PodKey;
+use crate::model::{NodeIdx, PodKey};
 
 /// How a pod went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,16 +29,7 @@ pub enum What {
     /// An attempt failed, or what came of one was taken back.
     Refused(Arc<Refusal>),
     /// It was given a node, which is among the names.
-    Placed {
-        /// Sum of the weighted scores; `i64::MIN` when only one node was feasible.
-        score: i64,
-        /// Number of feasible nodes found.
-        feasible: u32,
-        /// Number of nodes looked at.
-        evaluated: u32,
-        /// Number of nodes there were.
-        total: u32,
-    },
+    Placed(Numbers),
     /// The API server has it on a node.
     Bound,
     /// It lost the place it held before it was bound.
@@ -53,11 +44,41 @@ pub enum What {
     NotRecorded,
 }
 
-impl From<&Placement> for What {
+/// The numbers of a placement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    /// Sum of the weighted scores; `i64::MIN` when only one node was feasible.
+    pub score: i64,
+    /// How many changes of nodes there had been, modulo 2^32.
+    pub changes: u32,
+    /// Attempts at the unit so far, this one included.
+    pub attempts: u32,
+    /// Number of feasible nodes.
+    pub feasible: u32,
+    /// Number of nodes looked at.
+    pub evaluated: u32,
+    /// Number of nodes there were.
+    pub total: u32,
+}
+
+impl Numbers {
+    /// Returns those of a placement.
     #[inline(always)]
-    fn from(placement: &Placement) -> Self {
+    pub fn of(placement: &Placement, attempts: u32, changes: u64) -> Self {
         let Placement { score, feasible, evaluated, total, .. } = *placement;
-        Self::Placed { score: score.unwrap_or(i64::MIN), feasible, evaluated, total }
+        let score = score.unwrap_or(i64::MIN);
+        Self { score, changes: changes as u32, attempts, feasible, evaluated, total }
+    }
+
+    /// Returns how many changes there had been, when there are so many by now.
+    pub fn changes_of(self, now: u64) -> u64 {
+        now - u64::from((now as u32).wrapping_sub(self.changes))
+    }
+
+    /// Returns the placement on a node.
+    pub fn on(self, node: NodeIdx) -> Placement {
+        let Self { score, feasible, evaluated, total, .. } = self;
+        Placement { node, score: Some(score).filter(|score| *score != i64::MIN), feasible, evaluated, total }
     }
 }
 
@@ -68,7 +89,7 @@ impl What {
             Self::Added => "Added",
             Self::Gated(_) => "Gated",
             Self::Refused(_) => "Refused",
-            Self::Placed { .. } => "Placed",
+            Self::Placed(_) => "Placed",
             Self::Bound => "Bound",
             Self::Released => "Released",
             Self::Evicted(_) => "Evicted",
@@ -95,13 +116,43 @@ impl What {
     }
 }
 
+/// What happened, in an entry: numbers, or where in its chunk the rest is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Packed {
+    Added,
+    Bound,
+    Released,
+    NotRecorded,
+    Gone(Gone),
+    /// [`Numbers`], side by side with the tag: as a struct they would take eight bytes more.
+    Placed {
+        score: i64,
+        changes: u32,
+        attempts: u32,
+        feasible: u32,
+        evaluated: u32,
+        total: u32,
+    },
+    /// The number of what the chunk holds.
+    Held(u32),
+}
+
+impl From<Numbers> for Packed {
+    #[inline(always)]
+    fn from(numbers: Numbers) -> Self {
+        let Numbers { score, changes, attempts, feasible, evaluated, total } = numbers;
+        Self::Placed { score, changes, attempts, feasible, evaluated, total }
+    }
+}
+
 /// Where the names of an entry stand in its chunk's text, one behind the other.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Names {
     pub(super) at: u32,
-    pub(super) namespace: u16,
+    /// Gangs may have long names, in annotations.
     pub(super) name: u16,
-    pub(super) node: u16,
+    pub(super) namespace: u8,
+    pub(super) node: u8,
 }
 
 /// What came before an entry that stands for more than one event.
@@ -115,8 +166,9 @@ pub(super) struct Repeat {
     pub(super) count: u32,
 }
 
-/// One entry, as small as it can be: one is written per decision. Its names are in the [`Chunk`](super::Chunk).
-#[derive(Clone, Debug)]
+/// One entry, as small as it can be: one is written per decision. It is plain numbers, so that a chunk of placements
+/// is thrown away without being read again. Names, and what takes more room, are in the [`Chunk`](super::Chunk).
+#[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// Its number.
     pub id: u64,
@@ -124,27 +176,8 @@ pub struct Entry {
     pub last: u64,
     /// The attempt that was made last.
     pub cycle: u64,
-    pub(super) repeat: Option<Box<Repeat>>,
+    pub(super) what: Packed,
     pub(super) names: Names,
-    /// What happened, the last time.
-    pub what: What,
-}
-
-impl Entry {
-    /// Returns the entry whose place it took; 0: none.
-    pub fn replaces(&self) -> u64 {
-        self.repeat.as_ref().map_or(0, |repeat| repeat.replaces)
-    }
-
-    /// Returns the wall time of the first event that it stands for, nanoseconds since 1970.
-    pub fn first(&self) -> u64 {
-        self.repeat.as_ref().map_or(self.last, |repeat| repeat.first)
-    }
-
-    /// Returns how many events it stands for.
-    pub fn count(&self) -> u32 {
-        self.repeat.as_ref().map_or(1, |repeat| repeat.count)
-    }
 }
 
 #[cfg(test)]
@@ -152,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_small() {
-        assert!(size_of::<Entry>() <= 72, "{} bytes", size_of::<Entry>());
+    fn an_entry_is_a_cache_line() {
+        assert_eq!(size_of::<Entry>(), 64);
     }
 }

@@ -25,7 +25,7 @@ mod tests;
 pub mod views;
 
 pub use chunk::Chunk;
-pub use entry::{Entry, Gone, What};
+pub use entry::{Entry, Gone, Numbers, What};
 pub use hash::{hash_of_gang, hash_of_outcome, hash_of_placement, hash_of_refusal};
 pub use ring::{Flight, FlightLog, Noted, Recorded};
 

@@ -11,9 +11,8 @@ use std::sync::Arc;
 
 use super::chunk::{Chunk, ENTRIES};
 use super::closed::Closed;
-use super::entry::{Entry, Names, Repeat, What};
+use super::entry::{Entry, Names, Numbers, Packed, Repeat, What};
 use super::sameness::is_same;
-use crate::cycle::decision::Placement;
 use crate::model::collections::FxHashMap;
 use crate::model::{GangKey, PodId, PodKey};
 
@@ -50,6 +49,8 @@ pub struct Flight {
     limit: usize,
     open: Chunk,
     open_dead: u128,
+    /// Chunks that were pushed out, oldest first: their memory is used again when no reader holds them any more.
+    spare: VecDeque<Arc<Chunk>>,
     /// The open chunk as it was published last.
     shown: Option<Arc<Chunk>>,
     first: u64,
@@ -95,6 +96,7 @@ impl Flight {
             limit,
             open: Chunk::default(),
             open_dead: 0,
+            spare: VecDeque::new(),
             shown: None,
             first: 1,
             next: 1,
@@ -133,16 +135,18 @@ impl Flight {
     }
 
     /// Records a placement: what [`note`](Self::note) does with one, without anything that others need. One comes with
-    /// each decision.
+    /// each decision. Returns its id.
     #[inline]
-    pub fn note_placed(&mut self, id: PodId, names: [&str; 3], placement: &Placement, at: Recorded) {
+    pub fn note_placed(&mut self, id: PodId, names: [&str; 3], numbers: Numbers, at: Recorded) -> u64 {
         if self.unrecorded.0 > 0 {
             self.resume(at);
         }
         if let Some(last) = self.of_pod.get_mut(id.index()).filter(|last| **last != 0) {
             *last = 0;
         }
-        self.push(What::from(placement), names, at, None);
+        let id = self.next_id();
+        self.open.push(entry(id, numbers.into(), at), names);
+        id
     }
 
     #[inline(never)]
@@ -195,33 +199,43 @@ impl Flight {
 
     /// An attempt: one that ended as the last one did takes its place. Returns its id.
     fn attempt(&mut self, before: u64, what: What, names: [&str; 3], at: Recorded) -> u64 {
-        let known = (before > self.pushed_out).then(|| self.find(before)).flatten();
-        let Some((_, entry)) = known else { return self.push(what, names, at, None) };
-        if !is_same(&entry.what, &what) {
+        let known = self.find(before).map(|(_, chunk, entry)| (chunk, entry));
+        let Some((chunk, entry)) = known else { return self.push(what, names, at, None) };
+        let last = chunk.what(entry);
+        if !is_same(&last, &what) {
             return self.push(what, names, at, None);
         }
         // An attempt whose verdict is stored twice is one attempt.
-        if entry.cycle == at.0 && is_identical(&entry.what, &what) {
+        if entry.cycle == at.0 && is_identical(&last, &what) {
             return before;
         }
-        let count = entry.count().saturating_add(1);
-        let repeat = Repeat { replaces: before, first: entry.first(), count };
+        let count = chunk.count(entry).saturating_add(1);
+        let repeat = Repeat { replaces: before, first: chunk.first(entry), count };
         self.replaced += 1;
-        let id = self.push(what, names, at, Some(Box::new(repeat)));
+        let id = self.push(what, names, at, Some(repeat));
         self.bury(before);
         id
     }
 
+    fn push(&mut self, what: What, names: [&str; 3], at: Recorded, repeat: Option<Repeat>) -> u64 {
+        let id = self.next_id();
+        let what = self.open.pack(what);
+        if let Some(repeat) = repeat {
+            self.open.repeat(id, repeat);
+        }
+        self.open.push(entry(id, what, at), names);
+        id
+    }
+
+    /// Gives the next id, and makes room for the entry.
     #[inline(always)]
-    fn push(&mut self, what: What, names: [&str; 3], at: Recorded, repeat: Option<Box<Repeat>>) -> u64 {
+    fn next_id(&mut self) -> u64 {
         if self.open.entries.len() == ENTRIES || self.open.weight() * PARTS >= self.limit {
             self.close();
         }
         self.shown = None;
         let id = self.next;
         self.next += 1;
-        let (cycle, last) = at;
-        self.open.push(Entry { id, last, cycle, repeat, names: Names::default(), what }, names);
         id
     }
 
@@ -233,23 +247,30 @@ impl Flight {
         self.of_pod.clear();
         self.of_gang.clear();
         let repeat = Repeat { replaces: 0, first, count };
-        self.push(What::NotRecorded, [""; 3], at, Some(Box::new(repeat)));
+        self.push(What::NotRecorded, [""; 3], at, Some(repeat));
+    }
+
+    /// Returns an entry that is kept, and its chunk.
+    pub fn get(&self, id: u64) -> Option<(&Chunk, &Entry)> {
+        self.find(id).map(|(_, chunk, entry)| (chunk, entry))
     }
 
     /// Returns where an entry is: the number of its chunk, or `None` for the open one.
-    fn find(&self, id: u64) -> Option<(Option<usize>, &Entry)> {
-        let in_chunk = |chunk: &'_ Chunk| chunk.entries.binary_search_by_key(&id, |e| e.id).ok();
+    fn find(&self, id: u64) -> Option<(Option<usize>, &Chunk, &Entry)> {
+        if id <= self.pushed_out {
+            return None;
+        }
         if self.open.entries.first().is_some_and(|e| e.id <= id) {
-            return Some((None, &self.open.entries[in_chunk(&self.open)?]));
+            return Some((None, &self.open, self.open.find(id)?));
         }
         let number = self.closed.partition_point(|c| c.entries.last().is_some_and(|e| e.id < id));
         let chunk = self.closed.get(number)?;
-        Some((Some(number), &chunk.entries[in_chunk(chunk)?]))
+        Some((Some(number), chunk, chunk.find(id)?))
     }
 
     /// An entry was replaced. It is looked up again: the new one may have closed its chunk.
     fn bury(&mut self, id: u64) {
-        let Some((place, _)) = self.find(id) else { return };
+        let Some((place, ..)) = self.find(id) else { return };
         let bit = |chunk: &Chunk| chunk.entries.binary_search_by_key(&id, |e| e.id).map_or(0, |i| 1u128 << i);
         match place {
             None => self.open_dead |= bit(&self.open),
@@ -288,11 +309,20 @@ impl Flight {
         self.closed.replace(from..number + 1, fresh);
     }
 
+    /// Returns an empty chunk, with room if a spare one is free. Asking the allocator for so much at a time makes it
+    /// put together all that was freed in small pieces.
+    fn take_spare(&mut self) -> Chunk {
+        let is_free = self.spare.front().is_some_and(|oldest| Arc::strong_count(oldest) == 1);
+        let spare = if is_free { self.spare.pop_front() } else { None };
+        spare.and_then(Arc::into_inner).unwrap_or_default()
+    }
+
     /// Closes the open chunk and pushes out what is beyond the bound.
     #[cold]
     fn close(&mut self) {
         let entries = self.open.entries.len();
-        let mut full = self.open.move_out();
+        let spare = self.take_spare();
+        let mut full = self.open.move_out(spare);
         let dead = std::mem::take(&mut self.open_dead);
         if dead.count_ones() as usize * 2 > entries {
             let mut alive = Chunk::default();
@@ -306,15 +336,26 @@ impl Flight {
         self.bytes += full.weight();
         self.closed.push_back(Arc::new(full));
         self.dead.push_back(if is_cleared { 0 } else { dead });
-        while self.bytes > self.limit.saturating_sub(self.limit / PARTS) {
+        // One part is for the open chunk, one for the spare ones.
+        while self.bytes > self.limit - 2 * (self.limit / PARTS) {
             let Some(oldest) = self.closed.pop_front() else { break };
             let dead = self.dead.pop_front().unwrap_or_default();
             self.bytes -= oldest.weight();
             // What was replaced is not lost: its place is taken.
             self.dropped += oldest.entries.len() as u64 - u64::from(dead.count_ones());
             self.pushed_out = oldest.entries.last().map_or(self.pushed_out, |e| e.id);
+            let is_spare =
+                oldest.is_plain() && (self.spare.len() + 1) * oldest.weight() <= self.limit / PARTS;
+            if is_spare {
+                self.spare.push_back(oldest);
+            }
         }
     }
+}
+
+#[inline(always)]
+fn entry(id: u64, what: Packed, (cycle, last): Recorded) -> Entry {
+    Entry { id, last, cycle, what, names: Names::default() }
 }
 
 fn is_identical(before: &What, now: &What) -> bool {
@@ -334,6 +375,13 @@ impl FlightLog {
     pub fn lowest(&self) -> u64 {
         let mut chunks = self.chunks.iter().chain([&self.open]);
         chunks.find_map(|c| c.entries.first()).map_or(self.newest + 1, |e| e.id)
+    }
+
+    /// Returns an entry that is kept, and its chunk.
+    pub fn get(&self, id: u64) -> Option<(&Chunk, &Entry)> {
+        let number = self.chunks.partition_point(|c| c.entries.last().is_none_or(|e| e.id < id));
+        let chunk: &Chunk = self.chunks.get(number).unwrap_or(&self.open);
+        Some((chunk, chunk.find(id)?))
     }
 
     /// Iterates over the entries behind an id, in their order, each with its chunk.

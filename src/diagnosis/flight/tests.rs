@@ -31,7 +31,7 @@ fn note(flight: &mut Flight, pod: u32, what: What, cycle: u64) {
 fn all(flight: &mut Flight) -> Vec<(u64, String, u32, u64)> {
     let log = flight.publish();
     let row = |(chunk, entry): (&Chunk, &Entry)| {
-        (entry.id, chunk.subject(entry).1.to_owned(), entry.count(), entry.replaces())
+        (entry.id, chunk.subject(entry).1.to_owned(), chunk.count(entry), chunk.replaces(entry))
     };
     log.since(0).map(row).collect()
 }
@@ -55,8 +55,8 @@ fn repeats_of_a_reason_share_an_entry_and_other_reasons_do_not() {
     ];
     assert_eq!(all(&mut flight), expected.map(|(id, pod, n, of)| (id, pod.to_owned(), n, of)));
     let log = flight.publish();
-    let (_, entry) = log.since(3).next().unwrap();
-    assert_eq!((entry.first(), entry.last), (1_000_000_000, 3_000_000_000));
+    let (chunk, entry) = log.since(3).next().unwrap();
+    assert_eq!((chunk.first(entry), entry.last), (1_000_000_000, 3_000_000_000));
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn pods_that_fail_for_ever_push_nothing_out() {
     let log = flight.publish();
     assert_eq!((log.dropped, log.lowest(), log.newest), (0, 1, 100_001));
     assert!(log.len() < 400, "{} entries are kept", log.len());
-    let live: Vec<u32> = log.since(100_001 - 50).map(|(_, entry)| entry.count()).collect();
+    let live: Vec<u32> = log.since(100_001 - 50).map(|(chunk, entry)| chunk.count(entry)).collect();
     assert_eq!(live, vec![2_000; 50]);
 }
 
@@ -226,6 +226,7 @@ fn what_was_not_recorded_leaves_a_mark() {
     flight.leave_out(at(3));
     note(&mut flight, 1, short_of("cpu", 3), 4);
     let log = flight.publish();
-    let kinds: Vec<(&str, u32)> = log.since(0).map(|(_, e)| (e.what.kind(), e.count())).collect();
+    let kinds: Vec<(&str, u32)> =
+        log.since(0).map(|(chunk, e)| (chunk.what(e).kind(), chunk.count(e))).collect();
     assert_eq!(kinds, [("Refused", 1), ("NotRecorded", 2), ("Refused", 1)]);
 }

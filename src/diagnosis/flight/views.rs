@@ -3,7 +3,7 @@
 use pellucid_api::rest::history::{FeedLine, HistoryEntry, PodHistory};
 
 use super::chunk::Chunk;
-use super::entry::{Entry, Gone, What};
+use super::entry::{Entry, Gone, Numbers, What};
 use super::hash::{hash_of_gang, hash_of_placement, hash_of_refusal};
 use super::ring::FlightLog;
 use crate::cycle::decision::Refusal;
@@ -18,8 +18,9 @@ use crate::model::collections::{FxHashMap, FxHashSet};
 pub(crate) fn of_pod(root: &Root, namespace: &str, name: &str, now: Now) -> Result<PodHistory, ReadError> {
     let log = &root.flight;
     let is_pod = |what: &What| !matches!(what, What::Gang(_) | What::NotRecorded);
-    let of_it =
-        |(chunk, entry): &(&Chunk, &Entry)| is_pod(&entry.what) && chunk.subject(entry) == (namespace, name);
+    let of_it = |(chunk, entry): &(&Chunk, &Entry)| {
+        is_pod(&chunk.what(entry)) && chunk.subject(entry) == (namespace, name)
+    };
     let all: Vec<(&Chunk, &Entry)> = log.since(0).filter(of_it).collect();
     if all.is_empty() {
         return Err(ReadError::NotFound {
@@ -32,15 +33,15 @@ pub(crate) fn of_pod(root: &Root, namespace: &str, name: &str, now: Now) -> Resu
         });
     }
     // Of repeats the last one tells all. Those between may have been cleared away, so it is known by its beginning.
-    let repeats = all.iter().filter(|(_, entry)| entry.count() > 1);
-    let replaced: FxHashSet<u64> = all.iter().map(|(_, entry)| entry.replaces()).collect();
-    let last: FxHashMap<_, u64> = repeats.map(|(_, entry)| (entry.first(), entry.id)).collect();
-    let is_replaced = |entry: &Entry| {
+    let repeats = all.iter().filter(|(chunk, entry)| chunk.count(entry) > 1);
+    let replaced: FxHashSet<u64> = all.iter().map(|(chunk, entry)| chunk.replaces(entry)).collect();
+    let last: FxHashMap<_, u64> = repeats.map(|(chunk, entry)| (chunk.first(entry), entry.id)).collect();
+    let is_replaced = |chunk: &Chunk, entry: &Entry| {
         replaced.contains(&entry.id)
-            || matches!(entry.what, What::Refused(_) | What::Gated(_))
-                && last.get(&entry.first()).is_some_and(|id| *id > entry.id)
+            || chunk.what(entry).refusal().is_some()
+                && last.get(&chunk.first(entry)).is_some_and(|id| *id > entry.id)
     };
-    let entries = all.iter().filter(|(_, entry)| !is_replaced(entry));
+    let entries = all.iter().filter(|(chunk, entry)| !is_replaced(chunk, entry));
     let entries: Vec<HistoryEntry> = entries.map(|(chunk, entry)| history_entry(chunk, entry)).collect();
     let mut meta = of_root(root, now);
     meta.truncated = log.dropped > 0 && entries.first().is_some_and(|e| e.kind != "Added");
@@ -56,18 +57,19 @@ pub(crate) fn of_pod(root: &Root, namespace: &str, name: &str, now: Now) -> Resu
 }
 
 fn history_entry(chunk: &Chunk, entry: &Entry) -> HistoryEntry {
+    let what = chunk.what(entry);
     HistoryEntry {
         id: entry.id,
-        kind: entry.what.kind().into(),
-        first: time(entry.first()),
+        kind: what.kind().into(),
+        first: time(chunk.first(entry)),
         last: time(entry.last),
-        count: entry.count(),
+        count: chunk.count(entry),
         cycle_id: entry.cycle,
         node: some(chunk.node(entry)),
-        by: by(&entry.what),
-        codes: codes(&entry.what),
-        message: message(chunk, entry),
-        decision_hash: decision_hash(chunk, entry),
+        by: by(&what),
+        codes: codes(&what),
+        message: message((chunk, entry), &what),
+        decision_hash: decision_hash((chunk, entry), &what),
     }
 }
 
@@ -133,23 +135,24 @@ fn text(line: &FeedLine) -> String {
 fn feed_line(chunk: &Chunk, entry: &Entry) -> FeedLine {
     let (namespace, name) = chunk.subject(entry);
     let key = || Some(format!("{namespace}/{name}"));
-    let is_gang = matches!(entry.what, What::Gang(_));
-    let is_pod = !is_gang && !matches!(entry.what, What::NotRecorded);
+    let what = chunk.what(entry);
+    let is_gang = matches!(what, What::Gang(_));
+    let is_pod = !is_gang && !matches!(what, What::NotRecorded);
     FeedLine {
         id: Some(entry.id),
         at: Some(time(entry.last)),
-        kind: entry.what.kind().into(),
+        kind: what.kind().into(),
         pod: is_pod.then(key).flatten(),
         gang: is_gang.then(key).flatten(),
         node: some(chunk.node(entry)),
-        by: by(&entry.what),
-        codes: codes(&entry.what),
-        message: message(chunk, entry),
-        count: Some(entry.count()),
-        first: (entry.count() > 1).then(|| time(entry.first())),
-        replaces: (entry.replaces() > 0).then(|| entry.replaces()),
+        by: by(&what),
+        codes: codes(&what),
+        message: message((chunk, entry), &what),
+        count: Some(chunk.count(entry)),
+        first: (chunk.count(entry) > 1).then(|| time(chunk.first(entry))),
+        replaces: (chunk.replaces(entry) > 0).then(|| chunk.replaces(entry)),
         cycle_id: Some(entry.cycle),
-        decision_hash: decision_hash(chunk, entry),
+        decision_hash: decision_hash((chunk, entry), &what),
         from: None,
         to: None,
     }
@@ -187,24 +190,22 @@ fn codes_of(refusal: &Refusal) -> Vec<&'static str> {
     if is_empty { vec![pellucid_api::reason::ReasonCode::NoNodes.as_str()] } else { codes }
 }
 
-fn decision_hash(chunk: &Chunk, entry: &Entry) -> Option<String> {
+fn decision_hash((chunk, entry): (&Chunk, &Entry), what: &What) -> Option<String> {
     let pod = chunk.subject(entry);
-    match &entry.what {
+    match what {
         What::Gated(refusal) | What::Refused(refusal) => Some(hash_of_refusal(pod, refusal)),
-        What::Placed { .. } | What::Bound => Some(hash_of_placement(pod, chunk.node(entry))),
+        What::Placed(_) | What::Bound => Some(hash_of_placement(pod, chunk.node(entry))),
         What::Gang(verdict) => Some(hash_of_gang(verdict)),
         _ => None,
     }
 }
 
-fn message(chunk: &Chunk, entry: &Entry) -> String {
+fn message((chunk, entry): (&Chunk, &Entry), what: &What) -> String {
     let node = chunk.node(entry);
-    match &entry.what {
+    match what {
         What::Added => "It came and waits to be placed.".into(),
         What::Gated(refusal) | What::Refused(refusal) => refusal.message().to_string(),
-        What::Placed { score, feasible, evaluated, total } => {
-            placed(node, *score, [*feasible, *evaluated, *total])
-        }
+        What::Placed(numbers) => placed(node, numbers),
         What::Bound => format!("It is bound to {node}."),
         What::Released => format!("It lost its place on {node} before it was bound."),
         What::Evicted(by) => {
@@ -212,7 +213,7 @@ fn message(chunk: &Chunk, entry: &Entry) -> String {
         }
         What::Gone(gone) => gone_message(*gone).into(),
         What::Gang(verdict) => gang_message(verdict),
-        What::NotRecorded => format!("The recorder was off: {} entries are missing.", entry.count()),
+        What::NotRecorded => format!("The recorder was off: {} entries are missing.", chunk.count(entry)),
     }
 }
 
@@ -223,8 +224,9 @@ fn by(what: &What) -> Option<String> {
     }
 }
 
-fn placed(node: &str, score: i64, [feasible, evaluated, total]: [u32; 3]) -> String {
-    match Some(score).filter(|score| *score != i64::MIN) {
+fn placed(node: &str, numbers: &Numbers) -> String {
+    let Numbers { score, feasible, evaluated, total, .. } = numbers;
+    match Some(score).filter(|score| **score != i64::MIN) {
         Some(score) => format!(
             "{node} scored best with {score}, of {feasible} feasible nodes; {evaluated} of {total} were looked at."
         ),

@@ -7,7 +7,6 @@ use pellucid_api::rest::gangs::{GangCounts, GangMember, HeldResources};
 use crate::cluster::gangs::{Gang, LastTry, Member};
 use crate::cluster::{PodRecord, Stage};
 use crate::cycle::Refusal;
-use crate::cycle::decision::Outcome;
 use crate::diagnosis::meta::rfc3339;
 use crate::diagnosis::root::Root;
 use crate::model::pod::PodPhase;
@@ -83,10 +82,7 @@ pub(super) fn unit_of(root: &Root, id: PodId) -> Option<&Unit> {
 
 /// Returns why a pending member was refused last.
 pub(super) fn refusal_of(root: &Root, id: PodId) -> Option<&Refusal> {
-    match &root.verdicts.get(id.index())?.as_ref()?.outcome {
-        Outcome::Refused(refusal) | Outcome::Gated(refusal) => Some(refusal),
-        Outcome::Placed(_) => None,
-    }
+    root.refusal(id).map(|refusal| &**refusal)
 }
 
 fn state_of(root: &Root, id: PodId, record: &PodRecord, member: &Member) -> MemberState {

@@ -125,9 +125,9 @@ fn unreadable(root: &Root, redact: bool) -> Vec<Unreadable> {
 fn record(root: &Root, redact: bool) -> Record {
     let pods = root.cluster.pods();
     let verdicts = pods.filter_map(|(id, record)| {
-        let verdict = root.verdicts.get(id.index())?.as_ref()?;
+        let verdict = root.verdict(id)?;
         let has_changed = has_changed(root, id, record, &verdict.outcome);
-        Some(past_verdict(root, (&record.pod.key, has_changed), verdict, redact))
+        Some(past_verdict(root, (&record.pod.key, has_changed), &verdict, redact))
     });
     let mut verdicts: Vec<PastVerdict> = verdicts.collect();
     verdicts.sort_by(|a, b| a.pod.cmp(&b.pod));
