@@ -83,7 +83,10 @@ pub fn replay(snapshot: &Snapshot, pod: &str) -> anyhow::Result<Replayed> {
 fn why_not(snapshot: &Snapshot, key: &PodKey, is_there: bool) -> String {
     let n = snapshot.state.pods.len();
     match is_there {
-        true => format!("pod {key} is in the snapshot, but nothing was decided about it by then"),
+        true => format!(
+            "pod {key} is in the snapshot, but nothing was decided about it by then, or the flight recorder has pushed \
+             the decision out"
+        ),
         false => format!("pod {key} is not in the snapshot, which has {n} pods"),
     }
 }

@@ -305,8 +305,7 @@ fn shortfall_text(resource: &str, requested: i64, available: i64, node: &str) ->
 pub(super) fn pending(root: &Root, now: Now) -> PendingPods {
     let mut pods: Vec<PendingPod> = Vec::new();
     for (id, record) in root.cluster.pods().filter(|(_, r)| r.stage == Stage::Pending) {
-        let verdict = root.verdict(id);
-        let (verdict, refusal) = match verdict.as_ref().map(|v| &v.outcome) {
+        let (verdict, refusal) = match root.kept.get(id.index()).and_then(Kept::outcome) {
             Some(Outcome::Refused(refusal)) => ("refused", Some(refusal)),
             Some(Outcome::Gated(refusal)) => ("gated", Some(refusal)),
             _ => ("waiting", None),

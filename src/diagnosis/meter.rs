@@ -24,7 +24,7 @@ pub const FREE: Duration = Duration::from_millis(10 * WINDOW as u64);
 pub struct Costs {
     /// Attempts, the diagnosis in them and the log of it included.
     pub cycle: u64,
-    /// What is always on: of the verdicts that are measured, each for those that were stored since the one before.
+    /// What is always on: storing verdicts. Each that is measured counts for all since the one before.
     pub l0: u64,
     /// What the flags record and log.
     pub l1: u64,

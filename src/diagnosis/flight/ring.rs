@@ -2,9 +2,9 @@
 //!
 //! Pushing an entry writes into the open chunk, which nobody else holds. Its memory is used again for the next one, so
 //! it stays in the cache: a chunk that is closed is moved out as a whole, which costs less than many small writes to
-//! memory that is not. A publication copies that chunk, once,
-//! if something was pushed since the last one, and the list of the segments of closed chunks. What readers hold
-//! keeps its chunks alive beyond the bound, for as long as they read.
+//! memory that is not, into the memory of a chunk that was pushed out. A publication copies that chunk, once, if
+//! something was pushed since the last one, and the list of the segments of closed chunks. What readers hold keeps
+//! its chunks alive beyond the bound, for as long as they read.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -116,8 +116,6 @@ impl Flight {
     }
 
     /// Records what happened to a pod.
-    // Where it is called it is known what happened: the entry is written in place instead of being put together and moved.
-    #[inline(always)]
     pub fn note(&mut self, noted: Noted<'_>, at: Recorded) {
         let Noted { id, key, node, what } = noted;
         if self.unrecorded.0 > 0 {
