@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pellucid::cycle::decision::Placement;
 use pellucid::diagnosis::flight::{DEFAULT_BYTES, Flight, Numbers};
-use pellucid::model::{NodeIdx, PodId, PodKey};
+use pellucid::model::{NodeIdx, PodId};
 
 use super::steady::{Steady, in_turn};
 use super::world::{PODS, now};
@@ -48,14 +48,12 @@ pub(crate) fn print() {
 
 /// One entry by itself, again and again.
 fn entries() {
-    let keys: Vec<PodKey> = (0..PODS).map(|i| PodKey::new("default", &format!("pod-{i:05}"))).collect();
     let mut flight = Flight::new(DEFAULT_BYTES);
     let (mut i, wall) = (0, now().wall_nanos());
     let each = micros(ENTRIES, || {
         let id = PodId(i % PODS as u32);
-        let PodKey { namespace, name } = &keys[id.index()];
         let numbers = Numbers::of(&Placement::nominated(NodeIdx(1), 5_000), 1, u64::from(i));
-        flight.note_placed(id, [namespace, name, "node-0001"], numbers, (u64::from(i), wall));
+        flight.note_placed(id, NodeIdx(1), numbers, (u64::from(i), wall));
         i += 1;
     });
     line("one entry, into a full recorder", each * 1000.0, "ns", "-", "-");

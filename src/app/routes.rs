@@ -47,7 +47,7 @@ pub fn metered(
 fn events() -> Route<Root> {
     let read = |root: &Root, _: &Params, cursor: u64, at_most: usize| {
         let flight::views::Lines { lines, cursor, is_more } =
-            flight::views::lines(&root.flight, cursor, at_most);
+            flight::views::lines(&root.flight, &root.cluster, cursor, at_most);
         Lines { lines, cursor, is_more }
     };
     Route::lines(

@@ -132,7 +132,7 @@ impl Cluster {
         self.node_derived(idx, Some(&old), None);
         self.changes.push_all();
         self.free_ghost(idx);
-        out.push(ClusterEvent::NodeRemoved(idx));
+        out.push(ClusterEvent::NodeRemoved(idx, name.clone()));
     }
 
     /// These are all nodes there are.
@@ -297,9 +297,9 @@ impl Cluster {
             out.push(ClusterEvent::PendingRemoved { id, pod: record.pod.clone() });
         }
         if let Some(node) = node {
-            out.push(ClusterEvent::PodReleased { pod: record.pod, node });
+            out.push(ClusterEvent::PodReleased { pod: record.pod.clone(), node });
         }
-        out.push(ClusterEvent::PodForgotten(id));
+        out.push(ClusterEvent::PodForgotten { id, pod: record.pod });
     }
 
     fn node_derived(&mut self, idx: NodeIdx, old: Option<&Node>, new: Option<&Node>) {

@@ -187,8 +187,8 @@ pub enum ClusterEvent {
         /// What it was before.
         old: Arc<crate::model::Node>,
     },
-    /// A node is gone.
-    NodeRemoved(NodeIdx),
+    /// A node is gone; it had this name.
+    NodeRemoved(NodeIdx, Name),
     /// A pod is confirmed on a node.
     PodBound {
         /// The pod.
@@ -251,7 +251,12 @@ pub enum ClusterEvent {
         pod: Arc<Pod>,
     },
     /// A pod is no longer in the state; its number may have been given to another one by now.
-    PodForgotten(PodId),
+    PodForgotten {
+        /// The number it had.
+        id: PodId,
+        /// The pod as it was.
+        pod: Arc<Pod>,
+    },
 }
 
 impl ClusterEvent {
@@ -260,7 +265,7 @@ impl ClusterEvent {
         match self {
             Self::NodeAdded(_) => EventKinds::NODE_ADD,
             Self::NodeUpdated { change, .. } => EventKinds::of_node(*change),
-            Self::NodeRemoved(_) => EventKinds::NODE_DELETE,
+            Self::NodeRemoved(..) => EventKinds::NODE_DELETE,
             Self::PodBound { .. } => EventKinds::POD_ADD,
             Self::PodReleased { .. } | Self::NominationEnded { .. } => EventKinds::POD_DELETE,
             Self::PodShrunk { .. } => EventKinds::POD_SCALE_DOWN,
@@ -272,7 +277,7 @@ impl ClusterEvent {
             Self::ObjectChanged { old: None, new: None }
             | Self::PendingAdded(_)
             | Self::PendingRemoved { .. }
-            | Self::PodForgotten(_) => EventKinds::OTHER,
+            | Self::PodForgotten { .. } => EventKinds::OTHER,
         }
     }
 }

@@ -7,33 +7,49 @@ use super::gangs::GangVerdict;
 use super::kept::Kept;
 use super::scheduler::Scheduler;
 use crate::cluster::{ClusterEvent, Input};
-use crate::diagnosis::flight::{Gone, Noted, Numbers, What};
-use crate::model::{Now, Pod, PodId, PodKey};
+use crate::diagnosis::flight::{Flight, Gone, Noted, Numbers, What};
+use crate::model::{Mirror, Now, Pod, PodId, PodKey};
 
 impl Scheduler {
     /// An attempt ended, or what had come of one was taken back. Keeps of it what the recorder does not.
-    #[inline]
-    pub(super) fn record_verdict(&mut self, id: PodId, verdict: &Verdict, now: Now) {
-        let (slot, at) = (id.index(), (verdict.cycle, verdict.at));
-        let Some(record) = self.cluster.pod(id) else { return };
-        let key = &record.pod.key;
-        if !self.switches.recorder() {
-            self.flight.leave_out(now.wall_nanos());
-            return self.kept.set(slot, Kept::Whole(Arc::new(verdict.clone())));
-        }
-        let what = match &verdict.outcome {
-            // One comes with each decision. What it is made of is at hand: the Binding was just ordered by these names.
-            Outcome::Placed(placement) => {
-                let names = [&*key.namespace, &key.name, &self.cluster.slot(placement.node).name];
+    #[inline(always)]
+    pub(super) fn record_verdict(&mut self, id: PodId, verdict: &Verdict) {
+        let is_on = self.switches.recorder();
+        match &verdict.outcome {
+            // One comes with each decision: numbers alone. What they are called is written down when they are given up.
+            Outcome::Placed(placement) if is_on => {
                 let numbers = Numbers::of(placement, verdict.attempts, verdict.changes);
-                let entry = self.flight.note_placed(id, names, numbers, at);
-                return self.kept.set(slot, Kept::Placed { node: placement.node, entry });
+                let (node, at) = (placement.node, (verdict.cycle, verdict.at));
+                let entry = self.flight.note_placed(id, node, numbers, at);
+                self.kept.set(id.index(), Kept::Placed { node, entry });
             }
-            Outcome::Refused(refusal) => What::Refused(refusal.clone()),
-            Outcome::Gated(refusal) => What::Gated(refusal.clone()),
+            _ => self.record_whole(id, verdict, is_on),
+        }
+    }
+
+    #[inline(never)]
+    fn record_whole(&mut self, id: PodId, verdict: &Verdict, is_on: bool) {
+        if self.cluster.pod(id).is_none() {
+            return;
+        }
+        self.keep(id, Kept::Whole(Arc::new(verdict.clone())));
+        let what = match &verdict.outcome {
+            Outcome::Refused(refusal) if is_on => What::Refused(refusal.clone()),
+            Outcome::Gated(refusal) if is_on => What::Gated(refusal.clone()),
+            _ => return self.flight.leave_out(verdict.at),
         };
-        self.flight.note(Noted { id, key, node: "", what }, at);
-        self.kept.set(slot, Kept::Whole(Arc::new(verdict.clone())));
+        if let Some(record) = self.cluster.pod(id) {
+            let noted = Noted { id, key: &record.pod.key, node: "", what };
+            self.flight.note(noted, (verdict.cycle, verdict.at));
+        }
+    }
+
+    /// Keeps something else than a placement of the last attempt at a pod.
+    pub(super) fn keep(&mut self, id: PodId, kept: Kept) {
+        if let Some(record) = self.cluster.pod(id) {
+            name_placed(&self.kept, &mut self.flight, id, &record.pod.key);
+        }
+        self.kept.set(id.index(), kept);
     }
 
     /// An attempt at a group ended, or places that it held were given up.
@@ -65,6 +81,10 @@ impl Scheduler {
         let mut last: Option<&Arc<str>> = None;
         for event in events {
             match event {
+                ClusterEvent::PodForgotten { id, pod } => {
+                    name_placed(&self.kept, &mut self.flight, *id, &pod.key)
+                }
+                ClusterEvent::NodeRemoved(node, name) => self.flight.name_node(*node, name),
                 ClusterEvent::PendingAdded(id) => {
                     if let Some(pod) = self.cluster.pod(*id).map(|r| r.pod.clone()) {
                         self.chronicle((*id, &pod.key), "", What::Added, now);
@@ -101,6 +121,13 @@ impl Scheduler {
         let record = self.cluster.pod(self.cluster.find_pod(&pod.key)?)?;
         let node = record.node.filter(|_| record.pod.uid == pod.uid)?;
         Some(self.cluster.slot(node).name.clone())
+    }
+}
+
+/// The slot of a pod is to be used otherwise. If a placement is in it, those that are recorded of it get their name now.
+fn name_placed(kept: &Mirror<Kept>, flight: &mut Flight, id: PodId, key: &PodKey) {
+    if let Some(Kept::Placed { .. }) = kept.get(id.index()) {
+        flight.name_pod(id, key);
     }
 }
 

@@ -62,7 +62,7 @@ impl Scheduler {
                     self.compare_with_shadowed(*id, pod);
                     self.forget(*id, pod, now);
                 }
-                ClusterEvent::PodForgotten(id) => {
+                ClusterEvent::PodForgotten { id, .. } => {
                     self.kept.set(id.index(), Kept::Nothing);
                     if self.woken.get(id.index()).is_some_and(Option::is_some) {
                         self.woken.set(id.index(), None);
@@ -73,7 +73,7 @@ impl Scheduler {
                 ClusterEvent::PodChanged { id, .. } if self.is_deleting(*id) => {
                     self.victim_terminates(*id, now);
                 }
-                ClusterEvent::NodeRemoved(_) => self.end_nominations_to_missing_nodes(now),
+                ClusterEvent::NodeRemoved(..) => self.end_nominations_to_missing_nodes(now),
                 _ => {}
             }
         }
@@ -98,7 +98,7 @@ impl Scheduler {
                 return self.enqueue(*id, now);
             }
             ClusterEvent::PendingUpdated { id, old } => return self.pending_updated(*id, old.clone(), now),
-            ClusterEvent::PendingRemoved { .. } | ClusterEvent::PodForgotten(_) => return,
+            ClusterEvent::PendingRemoved { .. } | ClusterEvent::PodForgotten { .. } => return,
             ClusterEvent::PodBound { id, node } => {
                 if let Some(pod) = self.cluster.pod(*id).map(|r| r.pod.clone()) {
                     self.compare_with_shadowed(*id, &pod);
@@ -159,7 +159,7 @@ impl Scheduler {
             return;
         }
         if stage == QueueStage::Gated {
-            self.kept.set(id.index(), Kept::Nothing);
+            self.keep(id, Kept::Nothing);
             return self.queue.ungate(unit_id, now.monotonic);
         }
         let spec_changed = old.spec != pod.spec;
@@ -185,7 +185,7 @@ impl Scheduler {
         } else {
             self.queue.remove(unit);
         }
-        self.kept.set(id.index(), Kept::Nothing);
+        self.keep(id, Kept::Nothing);
         self.enqueue(id, now);
     }
 

@@ -32,7 +32,7 @@ impl Kept {
     /// have been by now.
     pub fn verdict<'a>(
         &self,
-        find: impl FnOnce(u64) -> Option<(&'a Chunk, &'a Entry)>,
+        find: impl FnOnce(u64) -> Option<(&'a Chunk, Entry)>,
         changes: u64,
     ) -> Option<Verdict> {
         match self {
@@ -40,15 +40,8 @@ impl Kept {
             Self::Whole(verdict) => Some(verdict.as_ref().clone()),
             Self::Placed { node, entry } => {
                 let (chunk, entry) = find(*entry)?;
-                let What::Placed(numbers) = chunk.what(entry) else { return None };
-                Some(Verdict {
-                    cycle: entry.cycle,
-                    attempts: numbers.attempts,
-                    at: entry.last,
-                    changes: numbers.changes_of(changes),
-                    outcome: Outcome::Placed(numbers.on(*node)),
-                    plan: None,
-                })
+                let What::Placed(numbers) = chunk.what(&entry) else { return None };
+                Some(numbers.verdict(*node, (entry.cycle, entry.last), changes))
             }
         }
     }

@@ -173,7 +173,7 @@ impl Scheduler {
                 let kind = new.as_ref().or(old.as_ref()).map(|o| o.kind());
                 matches!(kind, Some(ObjectKind::PersistentVolume | ObjectKind::PersistentVolumeClaim))
             }
-            ClusterEvent::NodeRemoved(_) => true,
+            ClusterEvent::NodeRemoved(..) => true,
             _ => false,
         };
         if !is_relevant || self.pre_binding.is_empty() {

@@ -59,7 +59,7 @@ impl Scheduler {
         };
         if self.switches.accounts() {
             self.meter.count_verdict();
-            self.record_verdict(pod, &verdict, now);
+            self.record_verdict(pod, &verdict);
         }
         verdict
     }

@@ -103,9 +103,10 @@ fn lowest_priority_beside(cluster: &Cluster, event: &ClusterEvent) -> Option<i32
 fn object(cluster: &Cluster, event: &ClusterEvent) -> EventObject {
     let pod = |id| cluster.pod(id).map_or(EventObject::Nothing, |r| EventObject::Pod(r.pod.key.clone()));
     match event {
-        ClusterEvent::NodeAdded(node)
-        | ClusterEvent::NodeUpdated { node, .. }
-        | ClusterEvent::NodeRemoved(node) => EventObject::Node(cluster.slot(*node).name.clone()),
+        ClusterEvent::NodeAdded(node) | ClusterEvent::NodeUpdated { node, .. } => {
+            EventObject::Node(cluster.slot(*node).name.clone())
+        }
+        ClusterEvent::NodeRemoved(_, name) => EventObject::Node(name.clone()),
         ClusterEvent::PodBound { id, .. }
         | ClusterEvent::PodChanged { id, .. }
         | ClusterEvent::PendingAdded(id)
@@ -120,6 +121,6 @@ fn object(cluster: &Cluster, event: &ClusterEvent) -> EventObject {
                 EventObject::Other(object.kind(), namespace, name)
             })
         }
-        ClusterEvent::PodForgotten(_) => EventObject::Nothing,
+        ClusterEvent::PodForgotten { .. } => EventObject::Nothing,
     }
 }

@@ -8,6 +8,7 @@ use pellucid::cluster::input::Quarantined;
 use pellucid::cluster::{Cluster, Input, ResourceIdx, Stage};
 use pellucid::cycle::decision::Outcome;
 use pellucid::cycle::scheduler::Step;
+use pellucid::diagnosis::flight::DEFAULT_BYTES;
 use pellucid::diagnosis::switches::Setter;
 use pellucid::framework::effect::{BindOrder, BindOutcome, EffectReport};
 use pellucid::model::pod::PodPhase;
@@ -88,9 +89,16 @@ impl Life {
 
     /// The same with nothing recorded.
     fn quiet(specs: &[PodSpec], reuse: bool, percentage: u8) -> Self {
+        Self::remembering(specs, reuse, percentage, DEFAULT_BYTES)
+    }
+
+    /// The same with a flight recorder of so many bytes.
+    fn remembering(specs: &[PodSpec], reuse: bool, percentage: u8, bytes: usize) -> Self {
         let mut profile = default_profile(crate::cluster::SCHEDULER);
         profile.percentage_of_nodes_to_score = percentage;
-        let core = Core::new(settings(profile));
+        let settings = settings(profile);
+        settings.switches.set_recorder_bytes(bytes);
+        let core = Core::new(settings);
         core.switches.set_reuse(reuse);
         let specs = specs.iter().cloned().map(Arc::new).collect();
         Self { core, nodes: BTreeMap::new(), pods: BTreeMap::new(), open: Vec::new(), specs, uids: 0 }
@@ -433,6 +441,35 @@ proptest! {
             prop_assert!(b.iter().all(|step| step.table.is_none() && step.failure.is_none()));
             let (a, b): (Vec<_>, Vec<_>) = (a.iter().map(decided).collect(), b.iter().map(decided).collect());
             prop_assert_eq!(a, b);
+        }
+    }
+
+    /// What is recorded of a placement has the names of its pod and its node, whoever has their numbers by now.
+    #[test]
+    fn placements_keep_their_names(
+        specs in specs(),
+        all in vec(happening(), 1..120),
+        bytes in prop_oneof![Just(8 << 10), Just(64 << 10), Just(DEFAULT_BYTES)],
+        pause in 0..120usize,
+    ) {
+        let mut life = Life::remembering(&specs, true, 0, bytes);
+        let mut placed = Vec::new();
+        for (n, what) in all.iter().enumerate() {
+            life.core.switches.set_recorder(n / 10 != pause / 10);
+            for step in life.happen(what) {
+                let node = life.core.scheduler.chosen(&step.verdict);
+                let is_recorded = life.core.switches.recorder();
+                placed.extend(node.filter(|_| is_recorded).map(|node| (step.pod.key.clone(), node.clone())));
+            }
+            let root = life.core.scheduler.publish(life.core.now);
+            let names = root.flight.names(0, &root.cluster);
+            let entries = root.flight.since(0).filter(|(chunk, e)| chunk.what(e).kind() == "Placed");
+            let told: Vec<_> = entries.map(|(c, e)| (names.subject(c, &e), names.node(c, &e))).collect();
+            let kept = &placed[placed.len() - told.len()..];
+            let kept: Vec<_> =
+                kept.iter().map(|(key, node)| ((&*key.namespace, &*key.name), &**node)).collect();
+            prop_assert_eq!(&told, &kept);
+            prop_assert!(root.flight.dropped > 0 || kept.len() == placed.len());
         }
     }
 

@@ -15,8 +15,9 @@ use crate::made::{SECOND, core_with, node, on, pod, refused};
 fn told(core: &mut Core, pod: &Pod) -> Vec<(String, String, u32)> {
     let root = core.scheduler.publish(core.now);
     let key = (&*pod.key.namespace, &*pod.key.name);
-    let entries = root.flight.since(0).filter(|(chunk, entry)| chunk.subject(entry) == key);
-    entries.map(|(c, e)| (c.what(e).kind().to_owned(), c.node(e).to_owned(), c.count(e))).collect()
+    let names = root.flight.names(0, &root.cluster);
+    let entries = root.flight.since(0).filter(|(chunk, entry)| names.subject(chunk, entry) == key);
+    entries.map(|(c, e)| (c.what(&e).kind().to_owned(), names.node(c, &e).to_owned(), c.count(&e))).collect()
 }
 
 #[track_caller]
@@ -145,4 +146,37 @@ fn a_pod_that_goes_slowly_ends_when_it_is_gone() {
     assert_eq!(told(&mut core, &r).last().map(|t| &*t.0), Some("Deleting"));
     core.apply(list(Vec::new()));
     assert_eq!(told(&mut core, &r).last().map(|t| &*t.0), Some("Deleted"));
+}
+
+/// What a placement was called, whoever has the numbers of its pod and its node by now.
+#[test]
+fn a_placement_keeps_its_names_when_its_pod_and_its_node_are_gone() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let pods = [pod("p", 300), pod("q", 300)];
+    for (p, host) in pods.iter().zip(["a", "b"]) {
+        let order = core.place(p);
+        core.report(&order, BindOutcome::Bound);
+        core.see(&on(p, host));
+        check(&mut core, p, &[("Added", ""), ("Placed", host), ("Bound", host)]);
+        core.apply(Input::PodDeleted(p.key.clone()));
+        core.apply(Input::NodeDeleted(host.into()));
+        // What comes next takes the numbers that were given up, the pod's and the node's.
+        core.apply(Input::NodeApplied(Arc::new(node(if host == "a" { "b" } else { "c" }, 1000))));
+    }
+    let way = |host| [("Added", ""), ("Placed", host), ("Bound", host), ("Deleted", host)];
+    check(&mut core, &pods[0], &way("a"));
+    check(&mut core, &pods[1], &way("b"));
+    assert_eq!(core.scheduler.cluster().n_slots(), 1, "the nodes had one number");
+}
+
+/// Nodes that are replaced, in one input, by others that take their numbers.
+#[test]
+fn a_placement_keeps_the_name_of_its_node_when_all_nodes_are_told_anew() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let p = pod("p", 300);
+    let order = core.place(&p);
+    core.report(&order, BindOutcome::Refused { status: 422, reason: "Invalid".into(), message: "no".into() });
+    core.apply(Input::NodesReset { nodes: vec![Arc::new(node("b", 1000))], quarantined: Vec::new() });
+    let told = told(&mut core, &p);
+    assert_eq!((&*told[1].0, &*told[1].1), ("Placed", "a"), "{told:?}");
 }

@@ -214,7 +214,7 @@ impl Aside {
         let is_held_by_gang = |r: &PodRecord| r.pod.member_of().is_some() && r.pod.gates.is_empty();
         let members = members.filter(|id| cluster.pod(*id).is_some_and(is_held_by_gang));
         for id in members.collect::<Vec<_>>() {
-            self.scheduler.kept.set(id.index(), Kept::Nothing);
+            self.scheduler.keep(id, Kept::Nothing);
         }
     }
 

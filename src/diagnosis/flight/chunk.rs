@@ -1,18 +1,28 @@
 //! A run of entries with the bytes of their names: what is shared, pushed out and cleared away as one.
 
-use super::entry::{Entry, Names, Numbers, Packed, Repeat, What};
+use super::entry::{Entry, Repeat, What};
+use super::line::{About, Line, Text};
+use super::names::{Former, Number};
+use super::ring::Recorded;
 use crate::cycle::decision::{Group, GroupMeasure, Refusal};
 use crate::cycle::gangs::{GangOutcome, GangVerdict};
 
 /// Entries per chunk, so that a word has a bit for each.
 pub(super) const ENTRIES: usize = 128;
-
 /// A run of entries, ids rising.
 #[derive(Debug, Default)]
 pub struct Chunk {
-    pub(super) entries: Vec<Entry>,
+    lines: Vec<Line>,
     text: Vec<u8>,
-    /// What is more than numbers, in the order of the entries that point at it.
+    /// The id of the first line.
+    first: u64,
+    /// The ids of all lines, when they are not one by one.
+    ids: Vec<u64>,
+    /// The attempt of the first line.
+    cycle: u64,
+    /// Names that numbers had until they were given up, in their order.
+    former: Vec<Former>,
+    /// What is more than numbers, in the order of the lines that point at it.
     held: Vec<What>,
     /// By the ids of the entries that stand for several events.
     repeats: Vec<(u64, Repeat)>,
@@ -25,14 +35,17 @@ impl Clone for Chunk {
     /// With the room that a chunk needs: a copy goes on growing.
     fn clone(&self) -> Self {
         let mut copy = Self {
+            first: self.first,
+            ids: self.ids.clone(),
+            former: self.former.clone(),
+            cycle: self.cycle,
             held: self.held.clone(),
             repeats: self.repeats.clone(),
             weight_held: self.weight_held,
-            last_held: self.last_held,
             ..Self::default()
         };
-        copy.entries.reserve_exact(self.entries.capacity());
-        copy.entries.extend_from_slice(&self.entries);
+        copy.lines.reserve_exact(self.lines.capacity());
+        copy.lines.extend_from_slice(&self.lines);
         copy.text.reserve_exact(self.text.capacity());
         copy.text.extend_from_slice(&self.text);
         copy
@@ -40,31 +53,63 @@ impl Clone for Chunk {
 }
 
 impl Chunk {
+    /// Whether there is room for an entry.
+    pub(super) fn is_open(&self, bytes: usize) -> bool {
+        self.len() < ENTRIES && self.weight() < bytes
+    }
+
+    /// Returns for how many more entries of nothing but numbers there is room, when it may take so many bytes.
+    pub(super) fn room(&self, bytes: usize) -> usize {
+        let bytes = bytes.saturating_sub(self.weight());
+        (ENTRIES - self.len()).min(bytes / size_of::<Line>())
+    }
+
+    /// Says what the first entry will be.
+    pub(super) fn begin(&mut self, id: u64, (cycle, _): Recorded) {
+        (self.first, self.cycle) = (id, cycle);
+    }
+
     /// Adds an entry with its names: namespace, name, node.
+    pub(super) fn push(&mut self, mut line: Line, at: Recorded, names: [&str; 3]) {
+        line.set_text(self.write(names));
+        self.push_line(line, at);
+    }
+
+    /// Adds an entry.
     #[inline(always)]
-    pub(super) fn push(&mut self, mut entry: Entry, [namespace, name, node]: [&str; 3]) {
+    pub(super) fn push_line(&mut self, mut line: Line, (cycle, last): Recorded) {
+        // Attempts are recorded one after the other; after a pause there is a new chunk.
+        line.cycle = cycle.wrapping_sub(self.cycle) as u32;
+        line.last = last;
+        self.lines.push(line);
+    }
+
+    /// Keeps the name that a number had in entries before an id.
+    pub(super) fn push_former(&mut self, number: Number, before: u64, names: [&str; 2]) {
+        let text = self.write([names[0], names[1], ""]);
+        self.former.push(Former { number, before, text });
+    }
+
+    fn write(&mut self, [namespace, name, node]: [&str; 3]) -> Text {
         let short = |text: &str| text.len().min(usize::from(u8::MAX)) as u8;
-        entry.names = Names {
+        let text = Text {
             at: self.text.len() as u32,
             name: name.len().min(usize::from(u16::MAX)) as u16,
             namespace: short(namespace),
             node: short(node),
         };
-        self.text.extend_from_slice(&namespace.as_bytes()[..usize::from(entry.names.namespace)]);
-        self.text.extend_from_slice(&name.as_bytes()[..usize::from(entry.names.name)]);
-        self.text.extend_from_slice(&node.as_bytes()[..usize::from(entry.names.node)]);
-        self.entries.push(entry);
+        self.text.extend_from_slice(&namespace.as_bytes()[..usize::from(text.namespace)]);
+        self.text.extend_from_slice(&name.as_bytes()[..usize::from(text.name)]);
+        self.text.extend_from_slice(&node.as_bytes()[..usize::from(text.node)]);
+        text
     }
 
-    /// Makes room for what is more than numbers; the entry that it is of is pushed next.
-    pub(super) fn pack(&mut self, what: What) -> Packed {
+    /// Makes a line of what happened, and room for what is more than numbers; it is pushed next.
+    pub(super) fn line_of(&mut self, what: What) -> Line {
+        if let Some(line) = Line::plain(&what) {
+            return line;
+        }
         match &what {
-            What::Added => return Packed::Added,
-            What::Bound => return Packed::Bound,
-            What::Released => return Packed::Released,
-            What::NotRecorded => return Packed::NotRecorded,
-            What::Gone(gone) => return Packed::Gone(*gone),
-            What::Placed(numbers) => return (*numbers).into(),
             What::Gated(refusal) | What::Refused(refusal) => {
                 self.hold(std::sync::Arc::as_ptr(refusal) as usize, || weight_of_refusal(refusal));
             }
@@ -72,9 +117,10 @@ impl Chunk {
                 self.hold(std::sync::Arc::as_ptr(verdict) as usize, || weight_of_gang(verdict));
             }
             What::Evicted(_) => self.weight_held += 300,
+            _ => {}
         }
         self.held.push(what);
-        Packed::Held(self.held.len() as u32 - 1)
+        Line::held(self.held.len() - 1)
     }
 
     /// The entry of this id, pushed next, stands for several events.
@@ -98,13 +144,16 @@ impl Chunk {
     /// Returns a chunk of what this one holds, in the room of one that nobody reads any more, made no larger than
     /// needed. This one is empty then and keeps its room.
     pub(super) fn move_out(&mut self, mut out: Self) -> Self {
-        out.entries.clear();
+        out.lines.clear();
         out.text.clear();
+        (out.first, out.cycle, out.weight_held) = (self.first, self.cycle, self.weight_held);
+        out.ids = std::mem::take(&mut self.ids);
+        out.former.clear();
+        out.former.append(&mut self.former);
         (out.held, out.repeats) = (std::mem::take(&mut self.held), std::mem::take(&mut self.repeats));
-        out.weight_held = self.weight_held;
         (self.weight_held, self.last_held) = (0, 0);
-        out.entries.reserve_exact(self.entries.len());
-        out.entries.append(&mut self.entries);
+        out.lines.reserve_exact(self.lines.len());
+        out.lines.append(&mut self.lines);
         out.text.reserve_exact(self.text.len());
         out.text.append(&mut self.text);
         out
@@ -112,8 +161,10 @@ impl Chunk {
 
     /// Gives unused room back.
     pub(super) fn close(&mut self) {
-        self.entries.shrink_to_fit();
+        self.lines.shrink_to_fit();
         self.text.shrink_to_fit();
+        self.ids.shrink_to_fit();
+        self.former.shrink_to_fit();
         self.held.shrink_to_fit();
         self.repeats.shrink_to_fit();
     }
@@ -122,48 +173,119 @@ impl Chunk {
     #[inline]
     pub fn weight(&self) -> usize {
         size_of::<Self>()
-            + self.entries.len() * size_of::<Entry>()
+            + self.lines.len() * size_of::<Line>()
             + self.text.len()
+            + self.ids.len() * size_of::<u64>()
+            + self.former.len() * size_of::<Former>()
             + self.held.len() * size_of::<What>()
             + self.repeats.len() * size_of::<(u64, Repeat)>()
             + self.weight_held
     }
 
-    /// Adds those entries of another chunk that are not in `dead`.
+    /// Adds those entries of another chunk that are not in `dead`, to none or to some that were added so, and all names.
     pub(super) fn append(&mut self, other: &Self, dead: u128) {
-        for (i, entry) in other.entries.iter().enumerate() {
+        for (i, entry) in other.entries().enumerate() {
             if dead & (1 << i) == 0 {
-                let what = self.pack(other.what(entry));
-                self.repeats.extend(other.repeat_of(entry).map(|repeat| (entry.id, *repeat)));
-                self.push(Entry { what, ..*entry }, other.names(entry));
+                let at = (entry.cycle, entry.last);
+                if self.is_empty() {
+                    self.begin(entry.id, at);
+                }
+                self.repeats.extend(other.repeat_of(&entry).map(|repeat| (entry.id, *repeat)));
+                match entry.line.about() {
+                    About::Placement(..) => self.push_line(entry.line, at),
+                    About::Names(text) => {
+                        let line = self.line_of(other.what(&entry));
+                        self.push(line, at, other.text(text));
+                    }
+                }
+                self.ids.push(entry.id);
             }
+        }
+        if self.is_empty() {
+            self.begin(other.last_id().map_or(1, |last| last + 1), (other.cycle, 0));
+        }
+        for Former { number, before, text } in &other.former {
+            let [namespace, name, _] = other.text(*text);
+            self.push_former(*number, *before, [namespace, name]);
         }
     }
 
+    /// Whether the attempts of a later chunk are near enough to be appended.
+    pub(super) fn can_append(&self, later: &Self) -> bool {
+        later.cycle.saturating_sub(self.cycle) < u64::from(u32::MAX / 2)
+    }
+
+    /// Returns the number of entries.
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Whether there is nothing in it, not even a name.
+    pub(super) fn is_blank(&self) -> bool {
+        self.lines.is_empty() && self.former.is_empty()
+    }
+
+    /// Returns the id of the first entry.
+    pub(super) fn first_id(&self) -> Option<u64> {
+        self.entry(0).map(|entry| entry.id)
+    }
+
+    /// Returns the id of the last entry, of the one before it when it has none.
+    pub(super) fn last_id(&self) -> Option<u64> {
+        match self.len().checked_sub(1) {
+            Some(last) => self.entry(last).map(|entry| entry.id),
+            None => self.first.checked_sub(1),
+        }
+    }
+
+    /// Returns an entry by its number among those of the chunk.
+    fn entry(&self, number: usize) -> Option<Entry> {
+        let line = *self.lines.get(number)?;
+        Some(Entry {
+            id: self.ids.get(number).copied().unwrap_or(self.first + number as u64),
+            last: line.last,
+            cycle: self.cycle + u64::from(line.cycle),
+            line,
+        })
+    }
+
     /// Returns the entries.
-    pub fn entries(&self) -> &[Entry] {
-        &self.entries
+    pub fn entries(&self) -> impl Iterator<Item = Entry> {
+        self.behind(0)
+    }
+
+    /// Returns the entries behind an id.
+    pub(super) fn behind(&self, id: u64) -> impl Iterator<Item = Entry> {
+        (self.number_behind(id)..self.len()).filter_map(|number| self.entry(number))
+    }
+
+    /// Returns how many entries are not behind an id.
+    fn number_behind(&self, id: u64) -> usize {
+        match self.ids.is_empty() {
+            true => id.saturating_add(1).saturating_sub(self.first).min(self.len() as u64) as usize,
+            false => self.ids.partition_point(|known| *known <= id),
+        }
+    }
+
+    /// Returns the number of the entry of an id.
+    pub(super) fn number_of(&self, id: u64) -> Option<usize> {
+        let number = self.number_behind(id).checked_sub(1)?;
+        self.entry(number).filter(|entry| entry.id == id).map(|_| number)
     }
 
     /// Returns the entry of an id.
-    pub(super) fn find(&self, id: u64) -> Option<&Entry> {
-        let at = self.entries.binary_search_by_key(&id, |entry| entry.id).ok()?;
-        Some(&self.entries[at])
+    pub(super) fn find(&self, id: u64) -> Option<Entry> {
+        self.entry(self.number_of(id)?)
     }
 
     /// Returns what happened.
     pub fn what(&self, entry: &Entry) -> What {
-        match entry.what {
-            Packed::Added => What::Added,
-            Packed::Bound => What::Bound,
-            Packed::Released => What::Released,
-            Packed::NotRecorded => What::NotRecorded,
-            Packed::Gone(gone) => What::Gone(gone),
-            Packed::Placed { score, changes, attempts, feasible, evaluated, total } => {
-                What::Placed(Numbers { score, changes, attempts, feasible, evaluated, total })
-            }
-            Packed::Held(number) => self.held[number as usize].clone(),
-        }
+        entry.line.what().unwrap_or_else(|held| self.held[held].clone())
     }
 
     fn repeat_of(&self, entry: &Entry) -> Option<&Repeat> {
@@ -186,26 +308,20 @@ impl Chunk {
         self.repeat_of(entry).map_or(1, |repeat| repeat.count)
     }
 
-    fn names(&self, entry: &Entry) -> [&str; 3] {
-        let Names { at, name, namespace, node } = entry.names;
-        let mut at = at as usize;
-        [namespace.into(), name, node.into()].map(|length| {
+    /// Returns the names that numbers had which were given up while it was open.
+    pub(super) fn former(&self) -> &[Former] {
+        &self.former
+    }
+
+    /// Returns namespace, name and node.
+    pub(super) fn text(&self, text: Text) -> [&str; 3] {
+        let mut at = text.at as usize;
+        [text.namespace.into(), text.name, text.node.into()].map(|length| {
             let from = at;
             at += usize::from(length);
             // Names are whole texts; only one beyond 255 bytes, of a gang beyond 64 KiB, was cut.
             std::str::from_utf8(self.text.get(from..at).unwrap_or_default()).unwrap_or_default()
         })
-    }
-
-    /// Returns namespace and name of what an entry is about.
-    pub fn subject(&self, entry: &Entry) -> (&str, &str) {
-        let [namespace, name, ..] = self.names(entry);
-        (namespace, name)
-    }
-
-    /// Returns the node of an entry, empty without one.
-    pub fn node(&self, entry: &Entry) -> &str {
-        self.names(entry)[2]
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::cycle::decision::{Placement, Refusal};
+use super::line::Line;
+use super::ring::Recorded;
+use crate::cycle::decision::{Outcome, Placement, Refusal, Verdict};
 use crate::cycle::gangs::{GangOutcome, GangVerdict};
 use crate::model::{NodeIdx, PodKey};
 
@@ -45,7 +47,7 @@ pub enum What {
 }
 
 /// The numbers of a placement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Numbers {
     /// Sum of the weighted scores; `i64::MIN` when only one node was feasible.
     pub score: i64,
@@ -70,15 +72,18 @@ impl Numbers {
         Self { score, changes: changes as u32, attempts, feasible, evaluated, total }
     }
 
-    /// Returns how many changes there had been, when there are so many by now.
-    pub fn changes_of(self, now: u64) -> u64 {
-        now - u64::from((now as u32).wrapping_sub(self.changes))
-    }
-
-    /// Returns the placement on a node.
-    pub fn on(self, node: NodeIdx) -> Placement {
-        let Self { score, feasible, evaluated, total, .. } = self;
-        Placement { node, score: Some(score).filter(|score| *score != i64::MIN), feasible, evaluated, total }
+    /// Returns the verdict that placed a pod on a node. `changes`: how many there have been by now.
+    pub fn verdict(self, node: NodeIdx, (cycle, at): Recorded, changes: u64) -> Verdict {
+        let Self { score, attempts, feasible, evaluated, total, .. } = self;
+        let score = Some(score).filter(|score| *score != i64::MIN);
+        Verdict {
+            cycle,
+            attempts,
+            at,
+            changes: changes - u64::from((changes as u32).wrapping_sub(self.changes)),
+            outcome: Outcome::Placed(Placement { node, score, feasible, evaluated, total }),
+            plan: None,
+        }
     }
 }
 
@@ -116,45 +121,6 @@ impl What {
     }
 }
 
-/// What happened, in an entry: numbers, or where in its chunk the rest is.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Packed {
-    Added,
-    Bound,
-    Released,
-    NotRecorded,
-    Gone(Gone),
-    /// [`Numbers`], side by side with the tag: as a struct they would take eight bytes more.
-    Placed {
-        score: i64,
-        changes: u32,
-        attempts: u32,
-        feasible: u32,
-        evaluated: u32,
-        total: u32,
-    },
-    /// The number of what the chunk holds.
-    Held(u32),
-}
-
-impl From<Numbers> for Packed {
-    #[inline(always)]
-    fn from(numbers: Numbers) -> Self {
-        let Numbers { score, changes, attempts, feasible, evaluated, total } = numbers;
-        Self::Placed { score, changes, attempts, feasible, evaluated, total }
-    }
-}
-
-/// Where the names of an entry stand in its chunk's text, one behind the other.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Names {
-    pub(super) at: u32,
-    /// Gangs may have long names, in annotations.
-    pub(super) name: u16,
-    pub(super) namespace: u8,
-    pub(super) node: u8,
-}
-
 /// What came before an entry that stands for more than one event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Repeat {
@@ -166,8 +132,7 @@ pub(super) struct Repeat {
     pub(super) count: u32,
 }
 
-/// One entry, as small as it can be: one is written per decision. It is plain numbers, so that a chunk of placements
-/// is thrown away without being read again. Names, and what takes more room, are in the [`Chunk`](super::Chunk).
+/// One entry, as a reader has it; where it is stored it is a [`Line`].
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// Its number.
@@ -176,16 +141,5 @@ pub struct Entry {
     pub last: u64,
     /// The attempt that was made last.
     pub cycle: u64,
-    pub(super) what: Packed,
-    pub(super) names: Names,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_entry_is_a_cache_line() {
-        assert_eq!(size_of::<Entry>(), 64);
-    }
+    pub(super) line: Line,
 }

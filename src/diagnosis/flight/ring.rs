@@ -11,10 +11,12 @@ use std::sync::Arc;
 
 use super::chunk::{Chunk, ENTRIES};
 use super::closed::Closed;
-use super::entry::{Entry, Names, Numbers, Packed, Repeat, What};
+use super::entry::{Entry, Numbers, Repeat, What};
+use super::line::Line;
+use super::names::Number;
 use super::sameness::is_same;
 use crate::model::collections::FxHashMap;
-use crate::model::{GangKey, PodId, PodKey};
+use crate::model::{GangKey, NodeIdx, PodId, PodKey};
 
 /// Chunks that a bound is divided into at least, so that little is pushed out at a time.
 const PARTS: usize = 16;
@@ -49,6 +51,8 @@ pub struct Flight {
     limit: usize,
     open: Chunk,
     open_dead: u128,
+    /// For how many entries of nothing but numbers the open chunk has room before anything else is to be seen to.
+    room: usize,
     /// Chunks that were pushed out, oldest first: their memory is used again when no reader holds them any more.
     spare: VecDeque<Arc<Chunk>>,
     /// The open chunk as it was published last.
@@ -96,6 +100,7 @@ impl Flight {
             limit,
             open: Chunk::default(),
             open_dead: 0,
+            room: 0,
             spare: VecDeque::new(),
             shown: None,
             first: 1,
@@ -135,16 +140,53 @@ impl Flight {
     /// Records a placement: what [`note`](Self::note) does with one, without anything that others need. One comes with
     /// each decision. Returns its id.
     #[inline]
-    pub fn note_placed(&mut self, id: PodId, names: [&str; 3], numbers: Numbers, at: Recorded) -> u64 {
+    pub fn note_placed(&mut self, pod: PodId, node: NodeIdx, numbers: Numbers, at: Recorded) -> u64 {
+        if let Some(last) = self.of_pod.get_mut(pod.index()).filter(|last| **last != 0) {
+            *last = 0;
+        }
+        if self.room == 0 {
+            self.make_room(at);
+        }
+        self.open.push_line(Line::placed(pod, node, numbers), at);
+        self.room = self.room.saturating_sub(1);
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// The pod of this number is called otherwise from now on, or there is none. To be told of those that
+    /// were placed, before the number is given away.
+    pub fn name_pod(&mut self, pod: PodId, key: &PodKey) {
+        self.push_former(Number::Pod(pod), [&*key.namespace, &*key.name]);
+    }
+
+    /// The same of a node. To be told of all nodes.
+    pub fn name_node(&mut self, node: NodeIdx, name: &str) {
+        self.push_former(Number::Node(node), ["", name]);
+    }
+
+    /// Keeps the name that a number had, unless no entry is left that it could be of.
+    fn push_former(&mut self, number: Number, names: [&str; 2]) {
+        if self.next - 1 <= self.pushed_out {
+            return;
+        }
+        if !self.open.is_open(self.limit / PARTS) {
+            self.close();
+        }
+        (self.shown, self.room) = (None, 0);
+        if self.open.is_empty() {
+            self.open.begin(self.next, (0, 0));
+        }
+        self.open.push_former(number, self.next, names);
+    }
+
+    /// Makes room for a placement.
+    #[inline(never)]
+    fn make_room(&mut self, at: Recorded) {
         if self.unrecorded.0 > 0 {
             self.resume(at);
         }
-        if let Some(last) = self.of_pod.get_mut(id.index()).filter(|last| **last != 0) {
-            *last = 0;
-        }
-        let id = self.next_id();
-        self.open.push(entry(id, numbers.into(), at), names);
-        id
+        self.prepare(at);
+        self.room = self.open.room(self.limit / PARTS);
     }
 
     #[inline(never)]
@@ -173,6 +215,7 @@ impl Flight {
 
     /// Counts what happens while the switch is off.
     pub fn leave_out(&mut self, wall_nanos: u64) {
+        self.room = 0;
         if self.unrecorded.0 == 0 {
             self.unrecorded.1 = wall_nanos;
         }
@@ -181,6 +224,7 @@ impl Flight {
 
     /// Returns what there is, for readers.
     pub fn publish(&mut self) -> FlightLog {
+        self.room = 0;
         let shown = self.shown.get_or_insert_with(|| Arc::new(self.open.clone()));
         FlightLog {
             chunks: self.closed.clone(),
@@ -197,9 +241,8 @@ impl Flight {
 
     /// An attempt: one that ended as the last one did takes its place. Returns its id.
     fn attempt(&mut self, before: u64, what: What, names: [&str; 3], at: Recorded) -> u64 {
-        let known = self.find(before).map(|(_, chunk, entry)| (chunk, entry));
-        let Some((chunk, entry)) = known else { return self.push(what, names, at, None) };
-        let last = chunk.what(entry);
+        let Some((chunk, entry)) = self.get(before) else { return self.push(what, names, at, None) };
+        let last = chunk.what(&entry);
         if !is_same(&last, &what) {
             return self.push(what, names, at, None);
         }
@@ -207,8 +250,8 @@ impl Flight {
         if entry.cycle == at.0 && is_identical(&last, &what) {
             return before;
         }
-        let count = chunk.count(entry).saturating_add(1);
-        let repeat = Repeat { replaces: before, first: chunk.first(entry), count };
+        let count = chunk.count(&entry).saturating_add(1);
+        let repeat = Repeat { replaces: before, first: chunk.first(&entry), count };
         self.replaced += 1;
         let id = self.push(what, names, at, Some(repeat));
         self.bury(before);
@@ -216,31 +259,36 @@ impl Flight {
     }
 
     fn push(&mut self, what: What, names: [&str; 3], at: Recorded, repeat: Option<Repeat>) -> u64 {
-        let id = self.next_id();
-        let what = self.open.pack(what);
+        self.prepare(at);
+        let id = self.next;
+        self.next += 1;
+        let line = self.open.line_of(what);
         if let Some(repeat) = repeat {
             self.open.repeat(id, repeat);
         }
-        self.open.push(entry(id, what, at), names);
+        self.open.push(line, at, names);
+        self.room = 0;
         id
     }
 
-    /// Gives the next id, and makes room for the entry.
-    #[inline(always)]
-    fn next_id(&mut self) -> u64 {
-        if self.open.entries.len() == ENTRIES || self.open.weight() * PARTS >= self.limit {
+    /// Makes room for an entry.
+    fn prepare(&mut self, at: Recorded) {
+        if !self.open.is_open(self.limit / PARTS) {
             self.close();
         }
         self.shown = None;
-        let id = self.next;
-        self.next += 1;
-        id
+        if self.open.is_empty() {
+            self.open.begin(self.next, at);
+        }
     }
 
     /// The switch is on again: an entry says how much is missing.
     #[cold]
     fn resume(&mut self, at: Recorded) {
         let (count, first) = std::mem::take(&mut self.unrecorded);
+        if !self.open.is_blank() {
+            self.close();
+        }
         // What was remembered of the pods may be long past.
         self.of_pod.clear();
         self.of_gang.clear();
@@ -249,33 +297,33 @@ impl Flight {
     }
 
     /// Returns an entry that is kept, and its chunk.
-    pub fn get(&self, id: u64) -> Option<(&Chunk, &Entry)> {
-        self.find(id).map(|(_, chunk, entry)| (chunk, entry))
+    pub fn get(&self, id: u64) -> Option<(&Chunk, Entry)> {
+        let (_, chunk) = self.find(id)?;
+        Some((chunk, chunk.find(id)?))
     }
 
-    /// Returns where an entry is: the number of its chunk, or `None` for the open one.
-    fn find(&self, id: u64) -> Option<(Option<usize>, &Chunk, &Entry)> {
+    /// Returns where an entry would be: the number of the chunk, or `None` for the open one.
+    fn find(&self, id: u64) -> Option<(Option<usize>, &Chunk)> {
         if id <= self.pushed_out {
             return None;
         }
-        if self.open.entries.first().is_some_and(|e| e.id <= id) {
-            return Some((None, &self.open, self.open.find(id)?));
+        if self.open.first_id().is_some_and(|first| first <= id) {
+            return Some((None, &self.open));
         }
-        let number = self.closed.partition_point(|c| c.entries.last().is_some_and(|e| e.id < id));
-        let chunk = self.closed.get(number)?;
-        Some((Some(number), chunk, chunk.find(id)?))
+        let number = self.closed.partition_point(|c| c.last_id().is_some_and(|last| last < id));
+        Some((Some(number), self.closed.get(number)?))
     }
 
     /// An entry was replaced. It is looked up again: the new one may have closed its chunk.
     fn bury(&mut self, id: u64) {
-        let Some((place, ..)) = self.find(id) else { return };
-        let bit = |chunk: &Chunk| chunk.entries.binary_search_by_key(&id, |e| e.id).map_or(0, |i| 1u128 << i);
+        let Some((place, chunk)) = self.find(id) else { return };
+        let Some(bit) = chunk.number_of(id).map(|number| 1u128 << number) else { return };
+        let entries = chunk.len();
         match place {
-            None => self.open_dead |= bit(&self.open),
+            None => self.open_dead |= bit,
             Some(number) => {
-                let Some(chunk) = self.closed.get(number).cloned() else { return };
-                self.dead[number] |= bit(&chunk);
-                if self.dead[number].count_ones() as usize * 2 > chunk.entries.len() {
+                self.dead[number] |= bit;
+                if self.dead[number].count_ones() as usize * 2 > entries {
                     self.clear(number);
                 }
             }
@@ -285,9 +333,9 @@ impl Flight {
     /// Makes a closed chunk anew without its replaced entries, together with a small one before it.
     fn clear(&mut self, number: usize) {
         let Some(old) = self.closed.get(number).cloned() else { return };
-        let alive = old.entries.len() - self.dead[number].count_ones() as usize;
+        let alive = old.len() - self.dead[number].count_ones() as usize;
         let before = number.checked_sub(1).and_then(|n| Some((n, self.closed.get(n)?.clone())));
-        let before = before.filter(|(_, chunk)| chunk.entries.len() + alive <= ENTRIES / 2);
+        let before = before.filter(|(_, c)| c.len() + alive <= ENTRIES / 2 && c.can_append(&old));
         let mut fresh = Chunk::default();
         if let Some((n, before)) = &before {
             fresh.append(before, self.dead[*n]);
@@ -299,7 +347,7 @@ impl Flight {
             self.bytes -= old.weight();
         }
         self.dead.drain(from..=number);
-        let fresh = (!fresh.entries.is_empty()).then(|| Arc::new(fresh));
+        let fresh = (!fresh.is_blank()).then(|| Arc::new(fresh));
         if let Some(fresh) = &fresh {
             self.bytes += fresh.weight();
             self.dead.insert(from, 0);
@@ -318,7 +366,7 @@ impl Flight {
     /// Closes the open chunk and pushes out what is beyond the bound.
     #[cold]
     fn close(&mut self) {
-        let entries = self.open.entries.len();
+        let entries = self.open.len();
         let spare = self.take_spare();
         let mut full = self.open.move_out(spare);
         let dead = std::mem::take(&mut self.open_dead);
@@ -327,10 +375,10 @@ impl Flight {
             alive.append(&full, dead);
             full = alive;
         }
-        if full.entries.is_empty() {
+        if full.is_blank() {
             return;
         }
-        let is_cleared = full.entries.len() < entries;
+        let is_cleared = full.len() < entries;
         self.bytes += full.weight();
         self.closed.push_back(Arc::new(full));
         self.dead.push_back(if is_cleared { 0 } else { dead });
@@ -340,8 +388,8 @@ impl Flight {
             let dead = self.dead.pop_front().unwrap_or_default();
             self.bytes -= oldest.weight();
             // What was replaced is not lost: its place is taken.
-            self.dropped += oldest.entries.len() as u64 - u64::from(dead.count_ones());
-            self.pushed_out = oldest.entries.last().map_or(self.pushed_out, |e| e.id);
+            self.dropped += oldest.len() as u64 - u64::from(dead.count_ones());
+            self.pushed_out = oldest.last_id().unwrap_or(self.pushed_out);
             let is_spare =
                 oldest.is_plain() && (self.spare.len() + 1) * oldest.weight() <= self.limit / PARTS;
             if is_spare {
@@ -349,11 +397,6 @@ impl Flight {
             }
         }
     }
-}
-
-#[inline(always)]
-fn entry(id: u64, what: Packed, (cycle, last): Recorded) -> Entry {
-    Entry { id, last, cycle, what, names: Names::default() }
 }
 
 fn is_identical(before: &What, now: &What) -> bool {
@@ -372,29 +415,30 @@ impl FlightLog {
     /// Returns the oldest id there is; one more than the newest when there is none.
     pub fn lowest(&self) -> u64 {
         let mut chunks = self.chunks.iter().chain([&self.open]);
-        chunks.find_map(|c| c.entries.first()).map_or(self.newest + 1, |e| e.id)
+        chunks.find_map(|c| c.first_id()).unwrap_or(self.newest + 1)
     }
 
     /// Returns an entry that is kept, and its chunk.
-    pub fn get(&self, id: u64) -> Option<(&Chunk, &Entry)> {
-        let number = self.chunks.partition_point(|c| c.entries.last().is_none_or(|e| e.id < id));
+    pub fn get(&self, id: u64) -> Option<(&Chunk, Entry)> {
+        let number = self.chunks.partition_point(|c| c.last_id().is_none_or(|last| last < id));
         let chunk: &Chunk = self.chunks.get(number).unwrap_or(&self.open);
         Some((chunk, chunk.find(id)?))
     }
 
     /// Iterates over the entries behind an id, in their order, each with its chunk.
-    pub fn since(&self, id: u64) -> impl Iterator<Item = (&Chunk, &Entry)> {
-        let from = self.chunks.partition_point(|c| c.entries.last().is_none_or(|e| e.id <= id));
-        let chunks = self.chunks.since(from).chain([&self.open]);
-        chunks.flat_map(move |chunk| {
-            let at = chunk.entries.partition_point(|e| e.id <= id);
-            chunk.entries[at..].iter().map(move |entry| (&**chunk, entry))
-        })
+    pub fn since(&self, id: u64) -> impl Iterator<Item = (&Chunk, Entry)> {
+        self.chunks_behind(id).flat_map(move |chunk| chunk.behind(id).map(move |entry| (chunk, entry)))
+    }
+
+    /// Iterates over the chunks that have entries behind an id, and what comes after them.
+    pub(super) fn chunks_behind(&self, id: u64) -> impl Iterator<Item = &Chunk> {
+        let from = self.chunks.partition_point(|c| c.last_id().is_none_or(|last| last <= id));
+        self.chunks.since(from).chain([&self.open]).map(|chunk| &**chunk)
     }
 
     /// Returns the number of entries.
     pub fn len(&self) -> usize {
-        self.chunks.iter().map(|c| c.entries.len()).sum::<usize>() + self.open.entries.len()
+        self.chunks.iter().map(|c| c.len()).sum::<usize>() + self.open.len()
     }
 
     /// Whether nothing is recorded.

@@ -6,9 +6,10 @@ use pellucid_api::reason::ReasonCode;
 
 use super::views::lines;
 use super::*;
+use crate::cluster::Cluster;
 use crate::cycle::decision::{Group, Refusal};
 use crate::framework::{Cause, Code, Reason};
-use crate::model::{PodId, PodKey};
+use crate::model::{NodeIdx, PodId, PodKey};
 use crate::queue::RefusedBy;
 
 fn at(second: u64) -> u64 {
@@ -27,13 +28,21 @@ fn note(flight: &mut Flight, pod: u32, what: What, cycle: u64) {
     flight.note(Noted { id: PodId(pod), key: &key, node: "", what }, (cycle, at(cycle)));
 }
 
+/// A cluster without anything in it.
+fn nobody() -> Cluster {
+    Cluster::new(0, [], Vec::new())
+}
+
 /// Id, name, count and `replaces` of all entries.
 fn all(flight: &mut Flight) -> Vec<(u64, String, u32, u64)> {
     let log = flight.publish();
-    let row = |(chunk, entry): (&Chunk, &Entry)| {
-        (entry.id, chunk.subject(entry).1.to_owned(), chunk.count(entry), chunk.replaces(entry))
-    };
-    log.since(0).map(row).collect()
+    let cluster = nobody();
+    let names = log.names(0, &cluster);
+    let row = log.since(0).map(|(chunk, entry)| {
+        let name = names.subject(chunk, &entry).1.to_owned();
+        (entry.id, name, chunk.count(&entry), chunk.replaces(&entry))
+    });
+    row.collect()
 }
 
 #[test]
@@ -56,7 +65,7 @@ fn repeats_of_a_reason_share_an_entry_and_other_reasons_do_not() {
     assert_eq!(all(&mut flight), expected.map(|(id, pod, n, of)| (id, pod.to_owned(), n, of)));
     let log = flight.publish();
     let (chunk, entry) = log.since(3).next().unwrap();
-    assert_eq!((chunk.first(entry), entry.last), (1_000_000_000, 3_000_000_000));
+    assert_eq!((chunk.first(&entry), entry.last), (1_000_000_000, 3_000_000_000));
 }
 
 #[test]
@@ -95,7 +104,7 @@ fn pods_that_fail_for_ever_push_nothing_out() {
     let log = flight.publish();
     assert_eq!((log.dropped, log.lowest(), log.newest), (0, 1, 100_001));
     assert!(log.len() < 400, "{} entries are kept", log.len());
-    let live: Vec<u32> = log.since(100_001 - 50).map(|(chunk, entry)| chunk.count(entry)).collect();
+    let live: Vec<u32> = log.since(100_001 - 50).map(|(chunk, entry)| chunk.count(&entry)).collect();
     assert_eq!(live, vec![2_000; 50]);
 }
 
@@ -113,7 +122,7 @@ fn the_bound_holds_and_a_reader_is_told_what_it_missed() {
         assert!(log.dropped > 0 && log.lowest() <= log.newest && log.newest == 3_000);
         assert_eq!(log.dropped, log.pushed_out);
         assert_eq!(log.len() as u64 + log.dropped, 3_000);
-        let feed = lines(&log, 5, 1_000_000);
+        let feed = lines(&log, &nobody(), 5, 1_000_000);
         let gap: serde_json::Value = serde_json::from_str(&feed.lines[0].1).unwrap();
         assert_eq!(gap["kind"], "Gap");
         assert_eq!((gap["from"].as_u64(), gap["to"].as_u64()), (Some(6), Some(log.pushed_out)));
@@ -144,10 +153,10 @@ fn reading_in_parts_is_reading_at_once() {
         note(&mut flight, pod, What::Added, 1);
     }
     let log = flight.publish();
-    let whole = lines(&log, 0, usize::MAX);
+    let whole = lines(&log, &nobody(), 0, usize::MAX);
     let (mut cursor, mut parts) = (0, Vec::new());
     loop {
-        let part = lines(&log, cursor, 100);
+        let part = lines(&log, &nobody(), cursor, 100);
         cursor = part.cursor;
         parts.extend(part.lines);
         if !part.is_more {
@@ -163,7 +172,7 @@ type Told = (String, Option<u64>, Option<u64>);
 
 /// The lines behind a cursor, and the cursor then.
 fn behind(log: &FlightLog, cursor: u64, at_most: usize) -> (Vec<Told>, u64) {
-    let feed = lines(log, cursor, at_most);
+    let feed = lines(log, &nobody(), cursor, at_most);
     let told = feed.lines.iter().map(|(_, line)| {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         let number = |name: &str| line[name].as_u64();
@@ -227,6 +236,58 @@ fn what_was_not_recorded_leaves_a_mark() {
     note(&mut flight, 1, short_of("cpu", 3), 4);
     let log = flight.publish();
     let kinds: Vec<(&str, u32)> =
-        log.since(0).map(|(chunk, e)| (chunk.what(e).kind(), chunk.count(e))).collect();
+        log.since(0).map(|(chunk, e)| (chunk.what(&e).kind(), chunk.count(&e))).collect();
     assert_eq!(kinds, [("Refused", 1), ("NotRecorded", 2), ("Refused", 1)]);
+}
+
+#[test]
+fn names_are_there_as_long_as_the_placements_that_they_are_of() {
+    let mut flight = Flight::new(64 << 10);
+    let place = |flight: &mut Flight, number: u32, cycle: u64| {
+        flight.note_placed(PodId(number), NodeIdx(number), Numbers::default(), (cycle, at(cycle)))
+    };
+    let leave = |flight: &mut Flight, number: u32, name: &str| {
+        flight.name_pod(PodId(number), &PodKey::new("d", name));
+        flight.name_node(NodeIdx(number), &format!("of-{name}"));
+    };
+    leave(&mut flight, 1, "of-nothing-that-is-recorded");
+    let mut expected = vec![(place(&mut flight, 1, 1), "a")];
+    leave(&mut flight, 1, "a");
+    expected.push((place(&mut flight, 1, 2), "b"));
+    expected.push((place(&mut flight, 2, 3), "c"));
+    // Most of the chunk that they are in is replaced, and later the one with the names.
+    for cycle in 4..300 {
+        note(&mut flight, 9, short_of("cpu", 3), cycle);
+    }
+    leave(&mut flight, 1, "b");
+    leave(&mut flight, 2, "c");
+    for cycle in 300..600 {
+        note(&mut flight, 9, short_of("cpu", 3), cycle);
+    }
+    let (log, cluster) = (flight.publish(), nobody());
+    assert!(log.len() < 200, "replaced ones were cleared away: {}", log.len());
+    let names = log.names(0, &cluster);
+    for (id, name) in expected {
+        let (chunk, entry) = log.get(id).unwrap();
+        assert_eq!(
+            (names.subject(chunk, &entry), names.node(chunk, &entry)),
+            (("d", name), &*format!("of-{name}"))
+        );
+    }
+}
+
+#[test]
+fn nodes_that_come_and_go_are_bounded_too() {
+    let mut flight = Flight::new(64 << 10);
+    for number in 0..20_000 {
+        flight.name_node(NodeIdx(number), "before-anything-was-recorded");
+    }
+    assert!(flight.publish().bytes < 1 << 10);
+    flight.note_placed(PodId(0), NodeIdx(0), Numbers::default(), (1, at(1)));
+    for number in 0..20_000 {
+        flight.name_node(NodeIdx(number), "node-of-a-cluster-that-scales");
+        assert!(flight.publish().bytes <= 64 << 10);
+    }
+    let log = flight.publish();
+    assert_eq!((log.len(), log.dropped, log.pushed_out), (0, 1, 1));
 }

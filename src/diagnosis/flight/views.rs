@@ -5,7 +5,9 @@ use pellucid_api::rest::history::{FeedLine, HistoryEntry, PodHistory};
 use super::chunk::Chunk;
 use super::entry::{Entry, Gone, Numbers, What};
 use super::hash::{hash_of_gang, hash_of_placement, hash_of_refusal};
+use super::names::Names;
 use super::ring::FlightLog;
+use crate::cluster::Cluster;
 use crate::cycle::decision::Refusal;
 use crate::cycle::gangs::{GangOutcome, GangVerdict};
 use crate::diagnosis::Root;
@@ -18,10 +20,11 @@ use crate::model::collections::{FxHashMap, FxHashSet};
 pub(crate) fn of_pod(root: &Root, namespace: &str, name: &str, now: Now) -> Result<PodHistory, ReadError> {
     let log = &root.flight;
     let is_pod = |what: &What| !matches!(what, What::Gang(_) | What::NotRecorded);
-    let of_it = |(chunk, entry): &(&Chunk, &Entry)| {
-        is_pod(&chunk.what(entry)) && chunk.subject(entry) == (namespace, name)
+    let names = log.names(0, &root.cluster);
+    let of_it = |(chunk, entry): &(&Chunk, Entry)| {
+        is_pod(&chunk.what(entry)) && names.subject(chunk, entry) == (namespace, name)
     };
-    let all: Vec<(&Chunk, &Entry)> = log.since(0).filter(of_it).collect();
+    let all: Vec<(&Chunk, Entry)> = log.since(0).filter(of_it).collect();
     if all.is_empty() {
         return Err(ReadError::NotFound {
             code: "HistoryNotFound",
@@ -42,7 +45,8 @@ pub(crate) fn of_pod(root: &Root, namespace: &str, name: &str, now: Now) -> Resu
                 && last.get(&chunk.first(entry)).is_some_and(|id| *id > entry.id)
     };
     let entries = all.iter().filter(|(chunk, entry)| !is_replaced(chunk, entry));
-    let entries: Vec<HistoryEntry> = entries.map(|(chunk, entry)| history_entry(chunk, entry)).collect();
+    let entries: Vec<HistoryEntry> =
+        entries.map(|(chunk, entry)| history_entry(&names, (chunk, entry))).collect();
     let mut meta = of_root(root, now);
     meta.truncated = log.dropped > 0 && entries.first().is_some_and(|e| e.kind != "Added");
     Ok(PodHistory {
@@ -56,7 +60,8 @@ pub(crate) fn of_pod(root: &Root, namespace: &str, name: &str, now: Now) -> Resu
     })
 }
 
-fn history_entry(chunk: &Chunk, entry: &Entry) -> HistoryEntry {
+fn history_entry<'a>(names: &Names<'a>, (chunk, entry): (&'a Chunk, &Entry)) -> HistoryEntry {
+    let (pod, node) = (names.subject(chunk, entry), names.node(chunk, entry));
     let what = chunk.what(entry);
     HistoryEntry {
         id: entry.id,
@@ -65,11 +70,11 @@ fn history_entry(chunk: &Chunk, entry: &Entry) -> HistoryEntry {
         last: time(entry.last),
         count: chunk.count(entry),
         cycle_id: entry.cycle,
-        node: some(chunk.node(entry)),
+        node: some(node),
         by: by(&what),
         codes: codes(&what),
-        message: message((chunk, entry), &what),
-        decision_hash: decision_hash((chunk, entry), &what),
+        message: message((chunk, entry), node, &what),
+        decision_hash: decision_hash(pod, node, &what),
     }
 }
 
@@ -84,7 +89,7 @@ pub struct Lines {
 }
 
 /// Returns the lines behind a cursor, a bounded number of them. Cursor 0 is before all there is.
-pub fn lines(log: &FlightLog, cursor: u64, at_most: usize) -> Lines {
+pub fn lines(log: &FlightLog, cluster: &Cluster, cursor: u64, at_most: usize) -> Lines {
     let mut lines = Vec::new();
     let mut cursor = cursor;
     let before = log.first - 1;
@@ -102,10 +107,10 @@ pub fn lines(log: &FlightLog, cursor: u64, at_most: usize) -> Lines {
         lines.push((log.pushed_out, text(&mark)));
         cursor = log.pushed_out;
     }
-    let mut rest = log.since(cursor);
-    while lines.len() < at_most {
-        let Some((chunk, entry)) = rest.next() else { break };
-        lines.push((entry.id, text(&feed_line(chunk, entry))));
+    let entries: Vec<(&Chunk, Entry)> = log.since(cursor).take(at_most.saturating_sub(lines.len())).collect();
+    let names = log.names_of(&entries, cluster);
+    for (chunk, entry) in entries {
+        lines.push((entry.id, text(&feed_line(&names, (chunk, &entry)))));
         cursor = entry.id;
     }
     Lines { lines, cursor, is_more: cursor < log.newest }
@@ -132,9 +137,9 @@ fn text(line: &FeedLine) -> String {
     serde_json::to_string(line).unwrap_or_default()
 }
 
-fn feed_line(chunk: &Chunk, entry: &Entry) -> FeedLine {
-    let (namespace, name) = chunk.subject(entry);
-    let key = || Some(format!("{namespace}/{name}"));
+fn feed_line<'a>(names: &Names<'a>, (chunk, entry): (&'a Chunk, &Entry)) -> FeedLine {
+    let (pod, node) = (names.subject(chunk, entry), names.node(chunk, entry));
+    let key = || Some(format!("{}/{}", pod.0, pod.1));
     let what = chunk.what(entry);
     let is_gang = matches!(what, What::Gang(_));
     let is_pod = !is_gang && !matches!(what, What::NotRecorded);
@@ -144,15 +149,15 @@ fn feed_line(chunk: &Chunk, entry: &Entry) -> FeedLine {
         kind: what.kind().into(),
         pod: is_pod.then(key).flatten(),
         gang: is_gang.then(key).flatten(),
-        node: some(chunk.node(entry)),
+        node: some(node),
         by: by(&what),
         codes: codes(&what),
-        message: message((chunk, entry), &what),
+        message: message((chunk, entry), node, &what),
         count: Some(chunk.count(entry)),
         first: (chunk.count(entry) > 1).then(|| time(chunk.first(entry))),
         replaces: (chunk.replaces(entry) > 0).then(|| chunk.replaces(entry)),
         cycle_id: Some(entry.cycle),
-        decision_hash: decision_hash((chunk, entry), &what),
+        decision_hash: decision_hash(pod, node, &what),
         from: None,
         to: None,
     }
@@ -190,18 +195,16 @@ fn codes_of(refusal: &Refusal) -> Vec<&'static str> {
     if is_empty { vec![pellucid_api::reason::ReasonCode::NoNodes.as_str()] } else { codes }
 }
 
-fn decision_hash((chunk, entry): (&Chunk, &Entry), what: &What) -> Option<String> {
-    let pod = chunk.subject(entry);
+fn decision_hash(pod: (&str, &str), node: &str, what: &What) -> Option<String> {
     match what {
         What::Gated(refusal) | What::Refused(refusal) => Some(hash_of_refusal(pod, refusal)),
-        What::Placed(_) | What::Bound => Some(hash_of_placement(pod, chunk.node(entry))),
+        What::Placed(_) | What::Bound => Some(hash_of_placement(pod, node)),
         What::Gang(verdict) => Some(hash_of_gang(verdict)),
         _ => None,
     }
 }
 
-fn message((chunk, entry): (&Chunk, &Entry), what: &What) -> String {
-    let node = chunk.node(entry);
+fn message((chunk, entry): (&Chunk, &Entry), node: &str, what: &What) -> String {
     match what {
         What::Added => "It came and waits to be placed.".into(),
         What::Gated(refusal) | What::Refused(refusal) => refusal.message().to_string(),

@@ -41,7 +41,7 @@ impl Hints for InterPodAffinity {
                     || waiting.is_freed_of(&old.spec, &now.pod.spec)
             }),
             // The pods on it do not count any more, on whichever nodes of their domains.
-            ClusterEvent::NodeRemoved(_) => waiting.may_gain_by_fewer_pods(),
+            ClusterEvent::NodeRemoved(..) => waiting.may_gain_by_fewer_pods(),
             ClusterEvent::PendingUpdated { old, .. } => own_change_helps(old, pod),
             ClusterEvent::NodeAdded(node) => {
                 let near = &pod.spec.pod_affinity.required;

@@ -45,7 +45,7 @@ impl Hints for PodTopologySpread {
             ClusterEvent::PendingUpdated { old, .. } => own_change_helps(&hard, &old.spec, &pod.spec),
             ClusterEvent::NodeAdded(node) => view.labels(*node).is_some_and(|l| has_keys(l, &hard)),
             // What labels it had is not known any more.
-            ClusterEvent::NodeRemoved(_) => true,
+            ClusterEvent::NodeRemoved(..) => true,
             ClusterEvent::NodeUpdated { node, change, old } => {
                 change.any(NodeChange(NodeChange::LABELS.0 | NodeChange::TAINTS.0))
                     && view

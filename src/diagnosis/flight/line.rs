@@ -1,0 +1,177 @@
+//! What is stored per entry: plain numbers, one line being written per decision. A chunk of placements is thrown away
+//! without being read again.
+//!
+//! Ids follow from the place of a line in its [`Chunk`](super::Chunk), attempts count from its first. Names and what else
+//! is more than numbers are held by it. Placements have no names, only the numbers of their pod and node:
+//! [`Names`](super::Names) says how they are found.
+
+use super::entry::{Gone, Numbers, What};
+use crate::model::{NodeIdx, PodId};
+
+/// A line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    /// Nanoseconds since 1970.
+    pub(super) last: u64,
+    /// Attempts since the first line of the chunk.
+    pub(super) cycle: u32,
+    // The fields of `Numbers`: as a struct they would take more room.
+    attempts: U24,
+    kind: Kind,
+    score: i64,
+    changes: u32,
+    feasible: u32,
+    evaluated: u32,
+    total: u32,
+    /// Of a placement the pod and the node; else where the names are.
+    about: [u32; 2],
+}
+
+/// What happened, but for what is in the other fields.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// What the chunk holds under the number in the field of the changes.
+    Held,
+    Placed,
+    Added,
+    Bound,
+    Released,
+    NotRecorded,
+    Gone(Gone),
+}
+
+/// A number of attempts; what is more is as if it were the most.
+#[derive(Clone, Copy, Debug, Default)]
+struct U24([u8; 3]);
+
+impl U24 {
+    #[inline(always)]
+    fn of(number: u32) -> Self {
+        let [a, b, c, _] = number.min(0xFF_FFFF).to_le_bytes();
+        Self([a, b, c])
+    }
+
+    fn get(self) -> u32 {
+        let [a, b, c] = self.0;
+        u32::from_le_bytes([a, b, c, 0])
+    }
+}
+
+/// Where the names of a line stand in the text of its chunk: namespace, name, node, one behind the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Text {
+    pub(super) at: u32,
+    /// Gangs may have long names, in annotations.
+    pub(super) name: u16,
+    pub(super) namespace: u8,
+    pub(super) node: u8,
+}
+
+/// What a line is about.
+pub(super) enum About {
+    Names(Text),
+    Placement(PodId, NodeIdx),
+}
+
+impl Line {
+    #[inline(always)]
+    fn of(kind: Kind, numbers: Numbers) -> Self {
+        let Numbers { score, changes, attempts, feasible, evaluated, total } = numbers;
+        let (last, cycle, attempts, about) = (0, 0, U24::of(attempts), [0; 2]);
+        Self { last, cycle, attempts, kind, score, changes, feasible, evaluated, total, about }
+    }
+
+    /// Makes one of a placement.
+    #[inline(always)]
+    pub(super) fn placed(pod: PodId, node: NodeIdx, numbers: Numbers) -> Self {
+        Self { about: [pod.0, node.0], ..Self::of(Kind::Placed, numbers) }
+    }
+
+    /// Makes one that points at what its chunk holds.
+    pub(super) fn held(number: usize) -> Self {
+        Self::of(Kind::Held, Numbers { changes: number as u32, ..Numbers::default() })
+    }
+
+    /// Makes one of what is no more than names.
+    pub(super) fn plain(what: &What) -> Option<Self> {
+        let kind = match what {
+            What::Added => Kind::Added,
+            What::Bound => Kind::Bound,
+            What::Released => Kind::Released,
+            What::NotRecorded => Kind::NotRecorded,
+            What::Gone(gone) => Kind::Gone(*gone),
+            _ => return None,
+        };
+        Some(Self::of(kind, Numbers::default()))
+    }
+
+    /// Returns what happened, or its number among what the chunk holds.
+    pub(super) fn what(&self) -> Result<What, usize> {
+        let Self { score, changes, feasible, evaluated, total, .. } = *self;
+        Ok(match self.kind {
+            Kind::Held => return Err(changes as usize),
+            Kind::Placed => {
+                let attempts = self.attempts.get();
+                What::Placed(Numbers { score, changes, attempts, feasible, evaluated, total })
+            }
+            Kind::Added => What::Added,
+            Kind::Bound => What::Bound,
+            Kind::Released => What::Released,
+            Kind::NotRecorded => What::NotRecorded,
+            Kind::Gone(gone) => What::Gone(gone),
+        })
+    }
+
+    /// Says where the names are; not of a placement.
+    pub(super) fn set_text(&mut self, text: Text) {
+        let [a, b] = text.name.to_le_bytes();
+        self.about = [text.at, u32::from_le_bytes([a, b, text.namespace, text.node])];
+    }
+
+    /// Returns what it is about.
+    pub(super) fn about(&self) -> About {
+        let [first, second] = self.about;
+        if let Kind::Placed = self.kind {
+            return About::Placement(PodId(first), NodeIdx(second));
+        }
+        let [a, b, namespace, node] = second.to_le_bytes();
+        About::Names(Text { at: first, name: u16::from_le_bytes([a, b]), namespace, node })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_six_words() {
+        assert_eq!(size_of::<Line>(), 48);
+    }
+
+    #[test]
+    fn a_line_tells_what_it_was_made_of() {
+        let numbers = Numbers {
+            score: i64::MIN,
+            changes: u32::MAX,
+            attempts: 0xFF_FFFE,
+            feasible: 1,
+            evaluated: 2,
+            total: u32::MAX,
+        };
+        let line = Line::placed(PodId(7), NodeIdx(u32::MAX), numbers);
+        let Ok(What::Placed(told)) = line.what() else { panic!("{line:?}") };
+        assert_eq!(told, numbers);
+        assert!(matches!(line.about(), About::Placement(PodId(7), NodeIdx(u32::MAX))));
+        let Ok(What::Placed(told)) =
+            Line::placed(PodId(0), NodeIdx(0), Numbers { attempts: u32::MAX, ..numbers }).what()
+        else {
+            panic!("not a placement")
+        };
+        assert_eq!(told.attempts, 0xFF_FFFF, "the most there is");
+        let mut line = Line::held(9);
+        assert!(matches!(line.what(), Err(9)));
+        let text = Text { at: u32::MAX, name: 0x1234, namespace: 1, node: 255 };
+        line.set_text(text);
+        assert!(matches!(line.about(), About::Names(told) if told == text));
+    }
+}
