@@ -102,7 +102,8 @@ impl Scheduler {
                         && last != Some(&pod.uid)
                         && !self.is_known(pod) =>
                 {
-                    let node = self.cluster.slot(*node).name.clone();
+                    // If it was the last one on a node that was gone, the number of the node is given up too.
+                    let node = pod.node_name.clone().unwrap_or_else(|| self.cluster.slot(*node).name.clone());
                     self.chronicle((NOBODY, &pod.key), &node, What::Gone(how), now);
                 }
                 _ => {}
@@ -126,8 +127,8 @@ impl Scheduler {
 
 /// The slot of a pod is to be used otherwise. If a placement is in it, those that are recorded of it get their name now.
 fn name_placed(kept: &Mirror<Kept>, flight: &mut Flight, id: PodId, key: &PodKey) {
-    if let Some(Kept::Placed { .. }) = kept.get(id.index()) {
-        flight.name_pod(id, key);
+    if let Some(Kept::Placed { entry, .. }) = kept.get(id.index()) {
+        flight.name_pod(id, *entry, key);
     }
 }
 

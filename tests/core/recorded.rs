@@ -180,3 +180,16 @@ fn a_placement_keeps_the_name_of_its_node_when_all_nodes_are_told_anew() {
     let told = told(&mut core, &p);
     assert_eq!((&*told[1].0, &*told[1].1), ("Placed", "a"), "{told:?}");
 }
+
+/// The last pod on a node that went before it.
+#[test]
+fn a_pod_that_outlives_its_node_ends_on_it() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let p = pod("p", 300);
+    let order = core.place(&p);
+    core.report(&order, BindOutcome::Bound);
+    core.see(&on(&p, "a"));
+    core.apply(Input::NodeDeleted("a".into()));
+    core.apply(Input::PodDeleted(p.key.clone()));
+    check(&mut core, &p, &[("Added", ""), ("Placed", "a"), ("Bound", "a"), ("Deleted", "a")]);
+}

@@ -9,6 +9,12 @@ use crate::cycle::gangs::{GangOutcome, GangVerdict};
 
 /// Entries per chunk, so that a word has a bit for each.
 pub(super) const ENTRIES: usize = 128;
+/// Names of numbers that were given up per chunk, so that a publication copies few.
+const NAMES: usize = 1024;
+/// Unused bytes that a closed chunk may have of each kind.
+const SLACK: usize = 256;
+/// Bytes of text for which the open chunk keeps room.
+const KEPT: usize = 64 << 10;
 /// A run of entries, ids rising.
 #[derive(Debug, Default)]
 pub struct Chunk {
@@ -18,7 +24,7 @@ pub struct Chunk {
     first: u64,
     /// The ids of all lines, when they are not one by one.
     ids: Vec<u64>,
-    /// The attempt of the first line.
+    /// The attempt of the first line; 0 without one.
     cycle: u64,
     /// Names that numbers had until they were given up, in their order.
     former: Vec<Former>,
@@ -55,7 +61,7 @@ impl Clone for Chunk {
 impl Chunk {
     /// Whether there is room for an entry.
     pub(super) fn is_open(&self, bytes: usize) -> bool {
-        self.len() < ENTRIES && self.weight() < bytes
+        self.len() < ENTRIES && self.former.len() < NAMES && self.weight() < bytes
     }
 
     /// Returns for how many more entries of nothing but numbers there is room, when it may take so many bytes.
@@ -141,21 +147,18 @@ impl Chunk {
         self.held.is_empty() && self.repeats.is_empty()
     }
 
-    /// Returns a chunk of what this one holds, in the room of one that nobody reads any more, made no larger than
-    /// needed. This one is empty then and keeps its room.
+    /// Returns a chunk of what this one holds, in the room of one that nobody reads any more, made to fit. This one is
+    /// empty then and keeps its room.
     pub(super) fn move_out(&mut self, mut out: Self) -> Self {
-        out.lines.clear();
-        out.text.clear();
         (out.first, out.cycle, out.weight_held) = (self.first, self.cycle, self.weight_held);
         out.ids = std::mem::take(&mut self.ids);
-        out.former.clear();
-        out.former.append(&mut self.former);
         (out.held, out.repeats) = (std::mem::take(&mut self.held), std::mem::take(&mut self.repeats));
         (self.weight_held, self.last_held) = (0, 0);
-        out.lines.reserve_exact(self.lines.len());
-        out.lines.append(&mut self.lines);
-        out.text.reserve_exact(self.text.len());
-        out.text.append(&mut self.text);
+        refill(&mut out.lines, &mut self.lines);
+        refill(&mut out.text, &mut self.text);
+        refill(&mut out.former, &mut self.former);
+        // Many names may have come at once.
+        self.text.shrink_to(KEPT);
         out
     }
 
@@ -210,9 +213,10 @@ impl Chunk {
         }
     }
 
-    /// Whether the attempts of a later chunk are near enough to be appended.
+    /// Whether a later chunk can be appended: the attempts are near enough, the names few enough.
     pub(super) fn can_append(&self, later: &Self) -> bool {
-        later.cycle.saturating_sub(self.cycle) < u64::from(u32::MAX / 2)
+        let is_near = later.cycle.saturating_sub(self.cycle) < u64::from(u32::MAX / 2);
+        is_near && self.former.len() + later.former.len() <= NAMES
     }
 
     /// Returns the number of entries.
@@ -323,6 +327,16 @@ impl Chunk {
             std::str::from_utf8(self.text.get(from..at).unwrap_or_default()).unwrap_or_default()
         })
     }
+}
+
+/// Moves all items into the room of others, made to fit.
+fn refill<T>(to: &mut Vec<T>, from: &mut Vec<T>) {
+    to.clear();
+    if to.capacity() > from.len() + SLACK / size_of::<T>() {
+        to.shrink_to(from.len());
+    }
+    to.reserve_exact(from.len());
+    to.append(from);
 }
 
 fn weight_of_refusal(refusal: &Refusal) -> usize {

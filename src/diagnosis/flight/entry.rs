@@ -30,7 +30,7 @@ pub enum What {
     Gated(Arc<Refusal>),
     /// An attempt failed, or what came of one was taken back.
     Refused(Arc<Refusal>),
-    /// It was given a node, which is among the names.
+    /// It was given a node.
     Placed(Numbers),
     /// The API server has it on a node.
     Bound,

@@ -2,8 +2,9 @@
 //!
 //! Most entries have their names with them. A placement, of which one comes with each decision, has but the numbers of
 //! its pod and node in the state: copying the names was half of what the diagnosis that is always on cost. They are
-//! written down when such a number is given up, into the chunk that is open then ([`Former`]). That is behind the
-//! placement, so it is pushed out no earlier. A number that was not given up since still has its name in the state.
+//! written down when such a number is given up, or the pod's slot no longer says that it was placed, into the chunk
+//! that is open then ([`Former`]). That is behind the placement, so it is pushed out no earlier. A number of which
+//! nothing was written since still has its name in the state.
 
 use super::chunk::Chunk;
 use super::entry::Entry;
@@ -11,7 +12,7 @@ use super::line::{About, Text};
 use super::ring::FlightLog;
 use crate::cluster::Cluster;
 use crate::model::collections::{FxHashMap, FxHashSet};
-use crate::model::{NodeIdx, PodId};
+use crate::model::{NodeIdx, PodId, PodKey};
 
 /// Whose number it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -86,6 +87,33 @@ impl FlightLog {
     /// Returns the names of the entries behind an id. `cluster`: the state of the same root.
     pub fn names<'a>(&'a self, id: u64, cluster: &'a Cluster) -> Names<'a> {
         Names::new(self.chunks_behind(id), cluster, |_| true)
+    }
+
+    /// Returns the entries about a pod of this name, or a gang, with their names.
+    pub(super) fn about<'a>(
+        &'a self,
+        key: &PodKey,
+        cluster: &'a Cluster,
+    ) -> (Vec<(&'a Chunk, Entry)>, Names<'a>) {
+        // Few of the many numbers ever had this name: the placements of all others are passed over.
+        let mut pods: FxHashSet<PodId> = cluster.find_pod(key).into_iter().collect();
+        for chunk in self.chunks_behind(0) {
+            for Former { number, text, .. } in chunk.former() {
+                if let Number::Pod(pod) = number
+                    && usize::from(text.name) == key.name.len()
+                    && chunk.text(*text)[..2] == [&*key.namespace, &*key.name]
+                {
+                    pods.insert(*pod);
+                }
+            }
+        }
+        let is_asked = |number| !matches!(number, Number::Pod(pod) if !pods.contains(&pod));
+        let names = Names::new(self.chunks_behind(0), cluster, is_asked);
+        let is_about = |(chunk, entry): &(&'a Chunk, Entry)| match entry.line.about() {
+            About::Placement(pod, _) if !pods.contains(&pod) => false,
+            _ => names.subject(chunk, entry) == (&*key.namespace, &*key.name),
+        };
+        (self.since(0).filter(is_about).collect(), names)
     }
 
     /// Returns the names of some entries, one behind the other.

@@ -153,13 +153,14 @@ impl Flight {
         self.next - 1
     }
 
-    /// The pod of this number is called otherwise from now on, or there is none. To be told of those that
-    /// were placed, before the number is given away.
-    pub fn name_pod(&mut self, pod: PodId, key: &PodKey) {
-        self.push_former(Number::Pod(pod), [&*key.namespace, &*key.name]);
+    /// What a pod is called that was placed, the last time under this id: its number may be given away from now on.
+    pub fn name_pod(&mut self, pod: PodId, entry: u64, key: &PodKey) {
+        if entry > self.pushed_out {
+            self.push_former(Number::Pod(pod), [&*key.namespace, &*key.name]);
+        }
     }
 
-    /// The same of a node. To be told of all nodes.
+    /// What a node was called: its number may be given away from now on.
     pub fn name_node(&mut self, node: NodeIdx, name: &str) {
         self.push_former(Number::Node(node), ["", name]);
     }

@@ -247,7 +247,8 @@ fn names_are_there_as_long_as_the_placements_that_they_are_of() {
         flight.note_placed(PodId(number), NodeIdx(number), Numbers::default(), (cycle, at(cycle)))
     };
     let leave = |flight: &mut Flight, number: u32, name: &str| {
-        flight.name_pod(PodId(number), &PodKey::new("d", name));
+        let newest = flight.publish().newest;
+        flight.name_pod(PodId(number), newest, &PodKey::new("d", name));
         flight.name_node(NodeIdx(number), &format!("of-{name}"));
     };
     leave(&mut flight, 1, "of-nothing-that-is-recorded");

@@ -13,18 +13,15 @@ use crate::cycle::gangs::{GangOutcome, GangVerdict};
 use crate::diagnosis::Root;
 use crate::diagnosis::meta::{of_root, rfc3339};
 use crate::framework::endpoint::ReadError;
-use crate::model::Now;
 use crate::model::collections::{FxHashMap, FxHashSet};
+use crate::model::{Now, PodKey};
 
 /// Tells what is recorded of a pod.
 pub(crate) fn of_pod(root: &Root, namespace: &str, name: &str, now: Now) -> Result<PodHistory, ReadError> {
     let log = &root.flight;
     let is_pod = |what: &What| !matches!(what, What::Gang(_) | What::NotRecorded);
-    let names = log.names(0, &root.cluster);
-    let of_it = |(chunk, entry): &(&Chunk, Entry)| {
-        is_pod(&chunk.what(entry)) && names.subject(chunk, entry) == (namespace, name)
-    };
-    let all: Vec<(&Chunk, Entry)> = log.since(0).filter(of_it).collect();
+    let (mut all, names) = log.about(&PodKey::new(namespace, name), &root.cluster);
+    all.retain(|(chunk, entry)| is_pod(&chunk.what(entry)));
     if all.is_empty() {
         return Err(ReadError::NotFound {
             code: "HistoryNotFound",
