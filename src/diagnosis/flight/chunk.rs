@@ -15,6 +15,7 @@ const NAMES: usize = 1024;
 const SLACK: usize = 256;
 /// Bytes of text for which the open chunk keeps room.
 const KEPT: usize = 64 << 10;
+
 /// A run of entries, ids rising.
 #[derive(Debug, Default)]
 pub struct Chunk {
