@@ -3,6 +3,7 @@
 //! Prints a table against the floors and aims of the design. A plain program, because a table of rates is
 //! wanted and not a distribution: `cargo bench --bench decision`, or `-- gangs` after it for gangs alone.
 //! `-- relations`: affinity and spread alone, against basic pods without reuse.
+//! `-- hostile`: what a plain pod waits beside gangs that take long.
 //! `-- explain` and `-- l0` compare: with readers and without, with what is always diagnosed and without.
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a bench measures time and prints")]
 
@@ -10,6 +11,8 @@
 mod explain;
 #[path = "decision/gangs.rs"]
 mod gangs;
+#[path = "decision/hostile.rs"]
+mod hostile;
 #[path = "decision/level0.rs"]
 mod level0;
 #[path = "decision/relations.rs"]
@@ -84,6 +87,9 @@ fn main() {
     }
     if std::env::args().any(|arg| arg == "l0") {
         return level0::print();
+    }
+    if std::env::args().any(|arg| arg == "hostile") {
+        return hostile::print();
     }
     println!("{NODES} nodes, {PODS} pods, default profile\n");
     println!("| {:<44} | {:>20} | {:>9} | {:>9} |", "what", "measured", "floor", "aim");

@@ -13,22 +13,24 @@ use tracing::{Level, debug, enabled, info, warn};
 
 use super::clock::{Clock, Stopwatch};
 use super::metrics::Metrics;
+use super::progress::Progress;
 use super::quantiles::Durations;
 use super::traces::CoreTraces;
 use crate::cluster::Input;
 use crate::cycle::Scheduler;
 use crate::cycle::decision::Outcome;
-use crate::cycle::scheduler::Step;
+use crate::cycle::scheduler::{Advance, Step};
 use crate::diagnosis::Root;
 use crate::diagnosis::score_views::markdown;
 use crate::framework::effect::Effect;
 use crate::kubernetes::lanes::Lanes;
-use crate::model::{Name, Now, ObjectKind};
+use crate::model::collections::FxHashMap;
+use crate::model::{GangKey, Name, Now, ObjectKind};
 
 /// The longest time between publications while there is work.
 const PUBLISH_EVERY: Duration = Duration::from_millis(10);
-/// Units planned between two looks at the inputs.
-const UNITS_PER_ROUND: usize = 256;
+/// How long units are planned between two looks at the inputs.
+const ROUND: Duration = Duration::from_millis(2);
 /// Inputs taken between two looks at the queue.
 const INPUTS_PER_ROUND: usize = 4096;
 
@@ -56,6 +58,10 @@ pub struct CoreLoop {
     pub texts: Vec<Effect>,
     /// Tells of attempts and Bindings, when somebody collects traces.
     pub traces: Option<CoreTraces>,
+    /// Where the thread says that it is alive.
+    pub progress: Arc<Progress>,
+    /// How long the attempts took so far that go on later.
+    pub begun: FxHashMap<GangKey, Duration>,
     /// Ends the loop.
     pub stop: CancellationToken,
 }
@@ -95,6 +101,7 @@ impl CoreLoop {
         while !self.stop.is_cancelled() {
             dirty |= self.take_inputs();
             let now = (self.clock)();
+            self.progress.working(now.monotonic);
             dirty |= self.scheduler.tick(now);
             dirty |= self.plan(&stopwatch);
             self.hand_over();
@@ -154,28 +161,45 @@ impl CoreLoop {
         if !self.can_plan() {
             return false;
         }
-        let units = UNITS_PER_ROUND.min(self.lanes.room());
+        let mut now = (self.clock)();
+        let end = now.monotonic + ROUND;
         let mut any = false;
-        for _ in 0..units {
-            let now = (self.clock)();
-            let Some(step) = self.scheduler.step(now, stopwatch) else { break };
+        for _ in 0..self.lanes.room() {
+            let advance = self.scheduler.advance(now, stopwatch);
             let after = (self.clock)();
             let took = after.monotonic.saturating_sub(now.monotonic);
-            if let Some(decisions) = &self.decisions {
-                decisions.add(took);
+            match advance {
+                Advance::Idle => break,
+                Advance::Paused(gang) => *self.begun.entry(gang).or_default() += took,
+                Advance::Judged(step) => self.judged(&step, took, (now, after)),
             }
-            for judged in step.all() {
-                let node = self.scheduler.chosen(&judged.verdict);
-                self.metrics.attempt(judged, took, now.monotonic);
-                if let Some(traces) = &self.traces {
-                    traces.attempt(judged, (step.gang.as_ref(), node), now, took);
-                }
-                log(judged, node, took);
-            }
-            self.note_cost(&step, took, after);
             any = true;
+            self.progress.working(after.monotonic);
+            if after.monotonic >= end {
+                break;
+            }
+            now = after;
         }
         any
+    }
+
+    /// Counts and tells what came of a unit. Of one that was planned in parts, `took` is the last.
+    fn judged(&mut self, step: &Step, took: Duration, (now, after): (Now, Now)) {
+        let earlier = step.gang.as_ref().and_then(|gang| self.begun.remove(gang)).unwrap_or_default();
+        let in_all = earlier + took;
+        if let Some(decisions) = &self.decisions {
+            decisions.add(in_all);
+        }
+        self.metrics.unit(step, in_all);
+        for judged in step.all() {
+            let node = self.scheduler.chosen(&judged.verdict);
+            self.metrics.pod(judged, now.monotonic);
+            if let Some(traces) = &self.traces {
+                traces.attempt(judged, (step.gang.as_ref(), node), now, in_all);
+            }
+            log(judged, node, in_all);
+        }
+        self.note_cost(step, in_all, after);
     }
 
     /// Adds up what the attempt took and, when something of it was recorded and logged, what that did.
@@ -209,6 +233,7 @@ impl CoreLoop {
         // While a lane is full nothing can be planned: the next report is an input.
         let until = deadline.map_or(Duration::from_secs(3600), |at| at.saturating_sub(now.monotonic));
         let until = until.max(Duration::from_millis(1));
+        self.progress.waiting(now.monotonic);
         let (inputs, stop) = (&mut self.inputs, self.stop.clone());
         let input = runtime.block_on(async {
             tokio::select! {

@@ -1,7 +1,6 @@
 //! A running scheduler: the scheduling thread, the edge to the cluster, the REST server.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use super::clock::Clock;
 use super::core_loop::{CoreLoop, Lists};
 use super::flags::Flags;
 use super::metrics::{EdgeViews, Metrics};
+use super::progress::Progress;
 use super::quantiles::Durations;
 use super::telemetry::LogControl;
 use super::traces::{CoreTraces, Traces};
@@ -27,6 +27,7 @@ use crate::http::{BuildError, HealthCheck, Limits, Parts, Renderer, ServeError, 
 use crate::kubernetes::watched::Watches;
 use crate::kubernetes::{Connection, Edge, EdgeConfig};
 use crate::model::Name;
+use crate::model::collections::FxHashMap;
 use crate::queue::QueueLimits;
 
 /// Inputs that may wait for the scheduling thread before the watches are held back.
@@ -127,7 +128,7 @@ impl Instance {
         if let Some(traces) = &traces {
             metrics.show_traces(traces.counts());
         }
-        let alive = Arc::new(AtomicBool::new(true));
+        let progress = Arc::new(Progress::default());
         let (inputs_tx, inputs) = mpsc::channel(INPUTS_WAITING);
 
         // The address first: one that is taken must not leave watches behind.
@@ -135,7 +136,7 @@ impl Instance {
             root: root.clone(),
             published: published.clone(),
             metrics: metrics.clone(),
-            alive: alive.clone(),
+            progress: progress.clone(),
             clock: clock.clone(),
             log: log.clone(),
             traces: traces.clone(),
@@ -168,12 +169,14 @@ impl Instance {
             published: published_tx,
             metrics,
             decisions,
+            progress: progress.clone(),
+            begun: FxHashMap::default(),
             lists: Lists::default(),
             texts: Vec::new(),
             traces: traces.map(CoreTraces::new),
             stop: stop_core.clone(),
         };
-        let core_ended = spawn_core(core, alive).map_err(StartError::Thread)?;
+        let core_ended = spawn_core(core, progress).map_err(StartError::Thread)?;
         Ok(Self { address, edge, root, published, stop_server, stop_core, core_ended, server })
     }
 
@@ -219,7 +222,7 @@ struct Shared {
     root: Arc<ArcSwap<Root>>,
     published: watch::Receiver<u64>,
     metrics: Arc<Metrics>,
-    alive: Arc<AtomicBool>,
+    progress: Arc<Progress>,
     clock: Clock,
     log: Option<Arc<LogControl>>,
     traces: Option<Traces>,
@@ -262,10 +265,9 @@ impl Shared {
     }
 
     fn health(&self) -> Vec<HealthCheck> {
-        let alive = self.alive.clone();
-        let thread = HealthCheck::live("scheduling-thread", move || {
-            if alive.load(Ordering::Relaxed) { Ok(()) } else { Err("the scheduling thread has ended".into()) }
-        });
+        let (progress, clock) = (self.progress.clone(), self.clock.clone());
+        let thread =
+            HealthCheck::live("scheduling-thread", move || progress.check(clock().monotonic));
         let kinds = Watches::default();
         let watches = kinds.iter().enumerate().map(|(number, (kind, _))| self.watch_check(kind, number));
         std::iter::once(thread).chain(watches).collect()
@@ -311,11 +313,11 @@ fn instance_name() -> String {
     std::env::var("HOSTNAME").unwrap_or_else(|_| "pellucid".into())
 }
 
-fn spawn_core(core: CoreLoop, alive: Arc<AtomicBool>) -> std::io::Result<oneshot::Receiver<String>> {
+fn spawn_core(core: CoreLoop, progress: Arc<Progress>) -> std::io::Result<oneshot::Receiver<String>> {
     let (ended, receiver) = oneshot::channel();
     let run = move || {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| core.run()));
-        alive.store(false, Ordering::Relaxed);
+        progress.ended();
         let reason = match result {
             Ok(Ok(())) => "the scheduling thread was stopped".to_string(),
             Ok(Err(error)) => format!("the scheduling thread could not start: {error}"),

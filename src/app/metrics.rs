@@ -188,16 +188,25 @@ impl Metrics {
         Self { registry, profiles, algorithm, sli, pod_attempts, victims, requests, gangs, explained }
     }
 
-    /// Counts an attempt.
-    pub fn attempt(&self, step: &Step, took: Duration, now: Duration) {
-        let is_placed = matches!(step.verdict.outcome, Outcome::Placed(_));
+    /// Counts how long an attempt at a unit took: once, of however many pods it is. That of a gang counts as scheduled
+    /// when all of its members that were judged have a place.
+    pub fn unit(&self, step: &Step, took: Duration) {
+        let is_placed = step.all().all(|s| matches!(s.verdict.outcome, Outcome::Placed(_)));
         let seconds = took.as_secs_f64();
         if let Some([placed, refused]) = self.profiles.get(step.profile) {
             let handles = if is_placed { placed } else { refused };
-            handles.count.inc();
             handles.seconds.observe(seconds);
         }
         self.algorithm.observe(seconds);
+    }
+
+    /// Counts what became of a pod.
+    pub fn pod(&self, step: &Step, now: Duration) {
+        let is_placed = matches!(step.verdict.outcome, Outcome::Placed(_));
+        if let Some([placed, refused]) = self.profiles.get(step.profile) {
+            let handles = if is_placed { placed } else { refused };
+            handles.count.inc();
+        }
         self.gangs.count(step, now);
         if is_placed {
             let waited = now.saturating_sub(step.first_queued_at);

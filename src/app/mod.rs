@@ -15,6 +15,7 @@ mod gang_metrics;
 pub mod instance;
 pub mod metrics;
 mod pending_metrics;
+pub mod progress;
 pub mod quantiles;
 pub mod replay;
 pub mod replay_gangs;

@@ -47,9 +47,11 @@ impl Rows {
     /// Asks the plugins that are asked at every attempt. The rows must be up to date.
     pub fn begin_attempt(&mut self, of: &Subject<'_>, tally: &mut [PluginTally]) {
         self.attempt = None;
+        self.reads_others = false;
         let prepared = chain::prepare(&self.globals.filters, of.profile, of.view, of.spec, tally);
         if let Some((place, cause)) = prepared.refused {
             // Of two plugins that refuse the pod as a whole the first by order counts.
+            self.reads_others = true;
             if self.prepared.refused.as_ref().is_none_or(|(known, _)| place < *known) {
                 self.attempt().refused = Some(cause);
                 self.attempt().n_feasible = 0;
@@ -59,6 +61,8 @@ impl Rows {
         if self.prepared.refused.is_some() || prepared.values().is_empty() {
             return;
         }
+        self.reads_others = true;
+        self.work += (of.view.nodes().len() * prepared.values().len()) as u64;
         if let Some(only) = &prepared.candidates {
             let attempt = self.attempt();
             for (i, cause) in attempt.mask.iter_mut().enumerate() {

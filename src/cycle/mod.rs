@@ -32,6 +32,7 @@ pub mod shadow;
 mod tell;
 mod wakeups;
 pub mod whatif;
+mod work;
 
 pub use decision::{Decision, Placement, Refusal, Verdict};
 pub(crate) use inputs::quarantine_message;

@@ -9,8 +9,10 @@ use smallvec::SmallVec;
 
 use super::attempt::Asked;
 use super::chain::{OneNode, PluginTally};
+use super::preempt::KnownNodes;
 use super::rows::{Rows, Subject};
 use super::scheduler::Scheduler;
+use super::work;
 use crate::cluster::{Cluster, ShapeId, Stage};
 use crate::framework::profile::Profile;
 use crate::framework::{Cause, View};
@@ -37,8 +39,8 @@ pub(super) enum How<'a> {
     /// it, they are placed beside it.
     Member(&'a [GangKey]),
     /// The same; when it is refused its profile is asked for victims of a priority below this one, besides those
-    /// that go already.
-    Preemptor { group: &'a [GangKey], below: i32, earlier: &'a [PodId] },
+    /// that go already. `known`: what equal members found out about single nodes.
+    Preemptor { group: &'a [GangKey], below: i32, earlier: &'a [PodId], known: &'a KnownNodes },
 }
 
 impl<'a> How<'a> {
@@ -178,6 +180,7 @@ impl Scheduler {
         let (profile, tally) = (&self.profiles[profile], &mut self.tally[profile]);
         let of = Subject { profile, view: View::new(&self.cluster), spec: &pod.spec, probe };
         rows.sync(&of, self.switches.reuse(), tally);
+        self.work += std::mem::take(&mut rows.work) + work::ASK;
         if let Some(cause) = rows.refused_as_a_whole() {
             return Some(cause.clone());
         }

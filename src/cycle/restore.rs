@@ -86,7 +86,11 @@ impl Scheduler {
                     break;
                 }
             }
-            self.step_unit(unit, now, &NoProbe);
+            while self.step_unit(unit, now, &NoProbe).is_none()
+                && self.queue.unit(unit).is_some_and(|u| u.is_paused)
+            {
+                self.queue.pop_paused();
+            }
         }
         self.verdict(id).ok_or_else(|| format!("nothing was decided about pod {key}"))
     }

@@ -58,6 +58,10 @@ pub struct Rows {
     pub(super) globals: Globals,
     /// What holds for the attempt under way besides the rows, when there is anything.
     pub(super) attempt: Option<Attempt>,
+    /// Whether a plugin that may read anything had something to say about the last attempt.
+    pub(super) reads_others: bool,
+    /// Work done since it was last taken; see `work`.
+    pub(super) work: u64,
 }
 
 /// Lists that are filled at each catching up, kept for their room.
@@ -155,6 +159,7 @@ impl Rows {
                 None => of.view.nodes().to_vec(),
             };
             nodes.retain(|node| only.is_none_or(|only| *node == only));
+            self.work += nodes.len() as u64;
             self.first_usage = self.chain(of).first_usage();
             self.filter(of, 0, &mut nodes, tally);
             self.n_feasible = nodes.len();
@@ -211,6 +216,7 @@ impl Rows {
         if touched.is_empty() {
             return;
         }
+        self.work += touched.len() as u64;
         self.refusal = None;
         self.filter(of, self.first_usage, by_usage, tally);
         self.filter(of, 0, by_object, tally);
@@ -226,6 +232,9 @@ impl Rows {
 
     /// Makes sure the feasible nodes are scored.
     pub(super) fn ensure_scores(&mut self, of: &Subject<'_>, tally: &mut [PluginTally]) -> &mut Scores {
+        if self.scores.is_none() {
+            self.work += self.n_feasible as u64;
+        }
         let mask = &self.mask;
         self.scores.get_or_insert_with(|| Scores::make(of, mask, tally))
     }

@@ -21,6 +21,7 @@ use super::record::Draft;
 use super::row_cache::RowCache;
 use super::rows::Subject;
 use super::shadow::ShadowTally;
+use super::work;
 use crate::cluster::preemptions::End;
 use crate::cluster::{Cluster, Reservation, ShapeId, Stage};
 use crate::diagnosis::Root;
@@ -103,6 +104,17 @@ impl Step {
     }
 }
 
+/// What [`Scheduler::advance`] did.
+#[derive(Debug)]
+pub enum Advance {
+    /// A unit was judged.
+    Judged(Box<Step>),
+    /// The attempt at a gang, the first of its group, goes on later.
+    Paused(GangKey),
+    /// Nothing can be taken.
+    Idle,
+}
+
 /// What an attempt came to, before anything is done about it.
 pub(super) struct Decided {
     pub(super) decision: Decision,
@@ -110,6 +122,8 @@ pub(super) struct Decided {
     pub(super) found: Option<PostFiltered>,
     /// What is to be recorded of it when it stands.
     pub(super) draft: Option<Arc<Draft>>,
+    /// Whether more than the nodes themselves decided: a plugin that may read anything.
+    pub(super) reads_others: bool,
 }
 
 /// A bind order that is not yet settled.
@@ -157,6 +171,10 @@ pub struct Scheduler {
     next_effect: u64,
     pub(super) cycle: u64,
     pub(super) generation: u64,
+    /// Work done; see `work`.
+    pub(super) work: u64,
+    /// Work done for units in front of which a paused one stands, since that went on.
+    since_slice: u64,
 }
 
 /// How long shadow mode holds a place for a pod that the other scheduler does not bind.
@@ -205,6 +223,8 @@ impl Scheduler {
             next_effect: 1,
             cycle: 0,
             generation: 0,
+            work: 0,
+            since_slice: 0,
         }
     }
 
@@ -279,13 +299,50 @@ impl Scheduler {
         std::mem::take(&mut self.effects)
     }
 
-    /// Plans the next unit. Returns `None` when nothing can be taken.
+    /// Plans the next unit to its end. Returns `None` when nothing can be taken.
     pub fn step(&mut self, now: Now, probe: &dyn Probe) -> Option<Step> {
-        let unit = self.queue.pop()?;
-        self.step_unit(unit, now, probe)
+        loop {
+            match self.advance(now, probe) {
+                Advance::Judged(step) => return Some(*step),
+                Advance::Paused(_) => {}
+                Advance::Idle => return None,
+            }
+        }
     }
 
-    /// Plans a unit that was taken from the queue.
+    /// Plans the next unit, or a part of it when it is one that takes long: inputs can be taken in between, and other
+    /// units have their turn.
+    pub fn advance(&mut self, now: Now, probe: &dyn Probe) -> Advance {
+        let before = self.work;
+        let (unit, is_paused) = match self.is_turn_of_paused() {
+            true => (self.queue.pop_paused(), true),
+            false => (self.queue.pop(), false),
+        };
+        let Some(unit) = unit else { return Advance::Idle };
+        let rep = self.queue.unit(unit).and_then(|u| u.gang.clone());
+        let step = self.step_unit(unit, now, probe);
+        let work = self.work - before;
+        self.since_slice = if is_paused { 0 } else { self.since_slice + work };
+        match (step, rep) {
+            (Some(step), _) => Advance::Judged(Box::new(step)),
+            (None, Some(rep)) if self.queue.unit(unit).is_some_and(|u| u.is_paused) => Advance::Paused(rep),
+            (None, _) => Advance::Idle,
+        }
+    }
+
+    /// Whether the attempt that was paused goes on now. A unit of greater rank goes first. One of equal or lower rank may
+    /// have as much work done for it as a slice is, or a tenth of it, before the next slice.
+    fn is_turn_of_paused(&self) -> bool {
+        match self.queue.first_ranks() {
+            (_, None) => false,
+            (None, Some(_)) => true,
+            (Some(active), Some(paused)) if active > paused => false,
+            (Some(active), Some(paused)) if active == paused => self.since_slice >= work::SLICE,
+            _ => self.since_slice >= work::SLICE / 10,
+        }
+    }
+
+    /// Plans a unit that was taken from the queue. Returns `None` when it was only begun.
     pub(super) fn step_unit(&mut self, unit_id: UnitId, now: Now, probe: &dyn Probe) -> Option<Step> {
         let unit = self.queue.unit(unit_id)?;
         if let Some(rep) = unit.gang.clone() {
@@ -301,7 +358,7 @@ impl Scheduler {
         let (pod, shape) = (record.pod.clone(), record.shape);
         self.cycle += 1;
         self.counters.attempts += 1;
-        let Decided { decision, found, draft } =
+        let Decided { decision, found, draft, .. } =
             self.decide(pod_id, &pod, profile, shape, How::Alone, now, probe);
         let (table, failure) = self.record(draft.as_ref(), now);
         let (outcome, plan) = match (decision, found) {
@@ -406,12 +463,16 @@ impl Scheduler {
         let found = match &decision {
             // Without any node there is nobody to evict.
             Decision::Refuse(_) if how.may_preempt() && !self.cluster.present().is_empty() => {
-                super::preempt::post_filter(Asker::new(who, &mut self.cluster, tally), rows)
+                let asker = Asker::new(who, &mut self.cluster, tally);
+                let (found, work) = super::preempt::post_filter(asker, rows);
+                rows.work += work;
+                found
             }
             _ => None,
         };
         rows.end_attempt();
-        Decided { decision, found, draft }
+        self.work += work::DECISION + std::mem::take(&mut rows.work);
+        Decided { decision, found, draft, reads_others: rows.reads_others }
     }
 
     /// Reserves, asks Permit, and orders the binding, as one overlay: a refusal leaves nothing behind.

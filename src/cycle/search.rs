@@ -74,6 +74,7 @@ impl Rows {
             return Some((*only, None));
         }
         let global = attempt::global_scores(&self.globals, of, nodes, tally);
+        self.work += (nodes.len() * global.len()) as u64;
         if global.is_empty() && self.attempt.is_none() && nodes.len() == self.n_feasible {
             self.ensure_scores(of, tally);
             return self.best(of).map(|(node, score)| (node, Some(score)));
@@ -199,6 +200,7 @@ impl Rows {
             return known.clone();
         }
         let total = of.view.nodes().len();
+        self.work += total as u64;
         let refusal = match self.refused_as_a_whole() {
             Some(cause) => {
                 let by = refused_by(of.profile, std::iter::once(cause));

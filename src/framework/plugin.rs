@@ -12,9 +12,10 @@ use super::cause::{Cause, CauseId, Causes, Code};
 use super::effect::VolumeWrite;
 use super::endpoint::Endpoint;
 use super::gangs::GangRules;
-use super::post_filter::PostFiltered;
+use super::post_filter::{Found, PostFiltered};
 use super::view::View;
 use crate::cluster::{ClusterEvent, DerivedState, EventKinds};
+use crate::model::requests::ResourceList;
 use crate::model::{NodeIdx, Pod, PodId, PodSpec};
 
 /// What a plugin made in PreFilter or PreScore for the rest of a cycle. Kept per shape while it is local.
@@ -133,6 +134,12 @@ pub trait Filter: Send + Sync {
     fn reads(&self) -> Reads;
     /// Removes nodes from the set. `value` is what PreFilter made.
     fn filter(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &mut Nodes<'_>);
+    /// Returns how many pods with this spec a node takes at most once pods with these requests, in sum and number, are
+    /// gone from it, as far as this plugin goes. May be too many, never too few.
+    fn at_most(&self, view: View<'_>, spec: &PodSpec, node: NodeIdx, gone: &ResourceList) -> u64 {
+        let _ = (view, spec, node, gone);
+        u64::MAX
+    }
     /// Returns the numbers behind one of this plugin's causes over the nodes it refused for it.
     fn measure(&self, view: View<'_>, spec: &PodSpec, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {
         let _ = (view, spec, cause, nodes);
@@ -270,6 +277,17 @@ pub trait Evaluator {
     /// Returns the priority below which victims must be: the pod's own, or, when its gang preempts as one, that
     /// of the gang's lowest member.
     fn below(&self) -> i32;
+    /// Returns what [`remember`](Self::remember) was told of a node for an equal pod, while nothing that it depends on
+    /// has changed.
+    fn known(&self, node: NodeIdx) -> Option<Found> {
+        let _ = node;
+        None
+    }
+    /// What the search came to on a node, and will for an equal pod while the pods on the node are the same. Not to be
+    /// told of what depends on anything else, such as a budget or another node.
+    fn remember(&mut self, node: NodeIdx, found: &Found) {
+        let _ = (node, found);
+    }
     /// Returns the pods that go already for other members of the pod's gang. They are off their nodes.
     fn earlier(&self) -> &[PodId];
 }

@@ -60,6 +60,9 @@ pub struct Rejected {
     pub examples: Vec<Name>,
 }
 
+/// What a search came to on one node: a candidate, or why it is none.
+pub type Found = Result<Candidate, Cause>;
+
 /// The account of one search.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
@@ -94,18 +97,21 @@ impl Budgets {
     }
 
     /// Takes one more pod away. Returns whether that goes beyond what a budget allows. A pod that is disrupted
-    /// already is free. An empty selector protects nobody, as kube-scheduler has it.
+    /// already is free.
     fn take(&mut self, pod: &Pod) -> bool {
         let mut violates = false;
         for (budget, allowed) in &mut self.0 {
-            let protects = budget.namespace == pod.key.namespace
-                && budget.selector.as_ref().is_some_and(|s| !s.is_empty() && s.matches(&pod.labels));
-            if protects && !budget.disrupted.contains(&pod.key.name) {
+            if budget.protects(pod) && !budget.disrupted.contains(&pod.key.name) {
                 *allowed -= 1;
                 violates |= *allowed < 0;
             }
         }
         violates
+    }
+
+    /// Whether a budget protects one of some pods.
+    pub fn concern<'p>(&self, pods: impl IntoIterator<Item = &'p Pod>) -> bool {
+        !self.0.is_empty() && pods.into_iter().any(|pod| self.0.iter().any(|(b, _)| b.protects(pod)))
     }
 
     /// Says of each pod whether its eviction, after those before it, goes beyond what its budgets allow.

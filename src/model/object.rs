@@ -43,12 +43,20 @@ pub struct Budget {
     pub namespace: Name,
     /// Name.
     pub name: Name,
-    /// Pods it protects; `None` protects none, an empty one all of the namespace.
+    /// Pods it protects; `None` and an empty one protect none.
     pub selector: Option<LabelSelector>,
     /// `status.disruptionsAllowed`.
     pub allowed: i32,
     /// `status.disruptedPods`: pods whose disruption is counted already.
     pub disrupted: BTreeSet<Arc<str>>,
+}
+
+impl Budget {
+    /// Whether it protects a pod. An empty selector protects nobody, as kube-scheduler has it.
+    pub fn protects(&self, pod: &super::Pod) -> bool {
+        let selects = |s: &LabelSelector| !s.is_empty() && s.matches(&pod.labels);
+        self.namespace == pod.key.namespace && self.selector.as_ref().is_some_and(selects)
+    }
 }
 
 /// The kinds of [`Object`].

@@ -7,9 +7,11 @@ use smallvec::SmallVec;
 
 use super::{Queue, QueueStage, RefusedBy, Unit, UnitId, WakeGroup};
 use crate::model::PodId;
+use crate::model::collections::FxHashSet;
 
-/// Ways of being refused that a gang keeps apart. One that was refused in more ways is woken by any event.
-const MAX_WAYS: usize = 8;
+/// Ways of being refused that a gang keeps apart. One that was refused in more ways is woken by the kinds of event
+/// that its plugins listen to, without asking them about each of its pods.
+const MAX_WAYS: usize = 32;
 
 impl Queue {
     /// Adds a unit for a placed pod, in flight.
@@ -60,18 +62,9 @@ impl Queue {
         now: Duration,
     ) {
         self.leave_stage(id);
-        let mut waits: SmallVec<[(WakeGroup, PodId); 0]> = SmallVec::new();
-        for (way, pod) in ways {
-            if !waits.iter().any(|(known, _)| *known == way) {
-                waits.push((way, pod));
-            }
-        }
+        let waits = apart(ways);
         let Some(first) = waits.first().map(|(way, _)| *way) else { return self.fail(id, now) };
         self.count_refusal(id, first.shape, first.refused_by, now);
-        if waits.len() > MAX_WAYS {
-            waits =
-                SmallVec::from_elem((WakeGroup { refused_by: RefusedBy::default(), ..first }, waits[0].1), 1);
-        }
         if let Some(unit) = self.unit_mut(id) {
             unit.waits = waits;
             unit.held_until = now + at_least;
@@ -127,4 +120,30 @@ impl Queue {
         }
         self.enter_backoff(id, now);
     }
+}
+
+type Ways = SmallVec<[(WakeGroup, PodId); 0]>;
+
+/// Returns each way once, in few groups.
+fn apart(ways: impl IntoIterator<Item = (WakeGroup, PodId)>) -> Ways {
+    let ways = each_once(ways);
+    if ways.len() <= MAX_WAYS {
+        return ways;
+    }
+    let by_kind = ways.iter().map(|(way, pod)| (way.by_kind(), *pod));
+    let by_kind = each_once(by_kind);
+    if by_kind.len() <= MAX_WAYS {
+        return by_kind;
+    }
+    let (mut all, pod) = by_kind[0];
+    // A way that no plugin stands for is woken by anything.
+    let is_any = by_kind.iter().any(|(way, _)| way.refused_by.is_empty() || way.profile != all.profile);
+    let plugins = by_kind.iter().fold(0, |plugins, (way, _)| plugins | way.refused_by.0);
+    all.refused_by = RefusedBy(if is_any { 0 } else { plugins });
+    SmallVec::from_elem((all, pod), 1)
+}
+
+fn each_once(ways: impl IntoIterator<Item = (WakeGroup, PodId)>) -> Ways {
+    let mut seen: FxHashSet<WakeGroup> = FxHashSet::default();
+    ways.into_iter().filter(|(way, _)| seen.insert(*way)).collect()
 }

@@ -17,6 +17,21 @@ pub struct WakeGroup {
     pub profile: usize,
     /// Plugins that refused them.
     pub refused_by: RefusedBy,
+    /// Whether they are too many kinds of pods to be asked about: an event of a kind that the plugins listen to wakes
+    /// them.
+    pub is_by_kind: bool,
+}
+
+impl WakeGroup {
+    /// Makes the group of pods of one shape.
+    pub fn new(shape: ShapeId, profile: usize, refused_by: RefusedBy) -> Self {
+        Self { shape, profile, refused_by, is_by_kind: false }
+    }
+
+    /// The same for pods of any shape.
+    pub(super) fn by_kind(self) -> Self {
+        Self { shape: ShapeId::default(), is_by_kind: true, ..self }
+    }
 }
 
 /// A group and its units.
@@ -152,7 +167,7 @@ mod tests {
     use super::*;
 
     fn group(shape: u32) -> WakeGroup {
-        WakeGroup { shape: ShapeId(shape), profile: 0, refused_by: RefusedBy(1) }
+        WakeGroup::new(ShapeId(shape), 0, RefusedBy(1))
     }
 
     fn found(groups: &Groups, kinds: EventKinds) -> Vec<u32> {

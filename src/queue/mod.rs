@@ -41,6 +41,8 @@ pub struct Queue {
     unit_of: Pages<Option<UnitId>>,
     free: Vec<UnitId>,
     active: BTreeSet<(OrderKey, UnitId)>,
+    /// Active too, but for a unit whose attempt is under way: it goes on between the others.
+    paused: BTreeSet<(OrderKey, UnitId)>,
     backoff: BTreeSet<(Duration, OrderKey, UnitId)>,
     /// Those whose last attempt failed for a reason that is nobody's verdict. They sit their backoff out.
     error_backoff: BTreeSet<(Duration, OrderKey, UnitId)>,
@@ -128,7 +130,14 @@ impl Queue {
 
     /// Whether [`pop`](Self::pop) would return a unit.
     pub fn can_pop(&self) -> bool {
-        !self.active.is_empty() || self.limits.pop_from_backoff && !self.backoff.is_empty()
+        let is_ready = !self.active.is_empty() || !self.paused.is_empty();
+        is_ready || self.limits.pop_from_backoff && !self.backoff.is_empty()
+    }
+
+    /// Returns the ranks of the first active unit and of the first paused one.
+    pub fn first_ranks(&self) -> (Option<i64>, Option<i64>) {
+        let first = |set: &BTreeSet<(OrderKey, UnitId)>| set.first().map(|(key, _)| key.rank.0);
+        (first(&self.active), first(&self.paused))
     }
 }
 

@@ -53,13 +53,15 @@ impl Queue {
         Some(unit)
     }
 
-    /// Takes the first active unit. When there is none, takes the one whose backoff ends first: nothing else
-    /// wants the time. Units that failed with an error are left to their backoff. The unit is in flight until
-    /// one of the calls below.
+    /// Takes the first active unit. When there is none, takes the first paused one, else the one whose backoff
+    /// ends first: nothing else wants the time. Units that failed with an error are left to their backoff. The
+    /// unit is in flight until one of the calls below.
     pub fn pop(&mut self) -> Option<UnitId> {
         let id = if let Some((_, id)) = self.active.pop_first() {
             self.count(QueueStage::Active, -1);
             id
+        } else if !self.paused.is_empty() {
+            return self.pop_paused();
         } else if self.limits.pop_from_backoff {
             let (_, _, id) = self.backoff.pop_first()?;
             self.count(QueueStage::Backoff, -1);
@@ -76,6 +78,27 @@ impl Queue {
             unit.activate_on_return = false;
         }
         Some(id)
+    }
+
+    /// Takes the first paused unit, whose attempt goes on.
+    pub fn pop_paused(&mut self) -> Option<UnitId> {
+        let (_, id) = self.paused.pop_first()?;
+        self.count(QueueStage::Active, -1);
+        self.count(QueueStage::InFlight, 1);
+        if let Some(unit) = self.unit_mut(id) {
+            unit.stage = QueueStage::InFlight;
+        }
+        Some(id)
+    }
+
+    /// The attempt at a unit goes on later, from where it is: others have their turn.
+    pub fn pause(&mut self, id: UnitId) {
+        self.leave_stage(id);
+        self.set_stage(id, QueueStage::Active);
+        let Some(unit) = self.unit_mut(id) else { return };
+        unit.is_paused = true;
+        let key = unit.order_key();
+        self.paused.insert((key, id));
     }
 
     /// A unit was refused by plugins at the decision: it waits for an event that could help, then for its
@@ -142,8 +165,10 @@ impl Queue {
         let Some(unit) = self.unit(id).filter(|unit| unit.rank != rank) else { return };
         let (key, until) = (unit.order_key(), unit.backoff_until);
         let now = super::OrderKey { rank: std::cmp::Reverse(rank), ..key.clone() };
-        if self.active.remove(&(key.clone(), id)) {
-            self.active.insert((now.clone(), id));
+        for set in [&mut self.active, &mut self.paused] {
+            if set.remove(&(key.clone(), id)) {
+                set.insert((now.clone(), id));
+            }
         }
         for set in [&mut self.backoff, &mut self.error_backoff] {
             if set.remove(&(until, key.clone(), id)) {
@@ -170,7 +195,8 @@ impl Queue {
             let Some(pod) = entry.asked(event.own) else { continue };
             let group = &entry.group;
             let asked = self.listening.asked(group.profile, group.refused_by, event.kinds);
-            let queue = if asked.is_empty() { asked } else { ask(group, pod, asked) };
+            let is_clear = asked.is_empty() || group.is_by_kind;
+            let queue = if is_clear { asked } else { ask(group, pod, asked) };
             if !queue.is_empty() || group.refused_by.is_empty() {
                 let reason = WakeReason::Hints { asked, queue };
                 let by = Arc::new(WokenBy { event: (*seen).clone(), reason });
@@ -312,9 +338,10 @@ impl Queue {
     pub(super) fn leave_stage(&mut self, id: UnitId) {
         let Some(unit) = self.unit(id).filter(|unit| unit.stage != QueueStage::New) else { return };
         let (stage, key, until) = (unit.stage, unit.order_key(), unit.backoff_until);
-        let (groups, expires_at) = (unit.wake_groups(), unit.expires_at);
+        let (groups, expires_at, is_paused) = (unit.wake_groups(), unit.expires_at, unit.is_paused);
         self.count(stage, -1);
         match stage {
+            QueueStage::Active if is_paused => drop(self.paused.remove(&(key, id))),
             QueueStage::Active => drop(self.active.remove(&(key, id))),
             QueueStage::Backoff => drop(self.backoff.remove(&(until, key, id))),
             QueueStage::ErrorBackoff => drop(self.error_backoff.remove(&(until, key, id))),
@@ -328,6 +355,7 @@ impl Queue {
         }
         if let Some(unit) = self.unit_mut(id) {
             unit.stage = QueueStage::New;
+            unit.is_paused = false;
         }
     }
 

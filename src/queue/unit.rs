@@ -127,6 +127,8 @@ pub struct Unit {
     pub woken_by: Option<Arc<WokenBy>>,
     /// Whether it is to be tried at once when it comes back from flight.
     pub activate_on_return: bool,
+    /// Whether an attempt at it is under way, to be gone on with.
+    pub is_paused: bool,
 }
 
 impl Unit {
@@ -155,6 +157,7 @@ impl Unit {
             refused_at_event: 0,
             woken_by: None,
             activate_on_return: false,
+            is_paused: false,
         }
     }
 
@@ -176,7 +179,7 @@ impl Unit {
     /// Returns the groups it waits in while unschedulable, and the pod that is asked about in each.
     pub(super) fn wake_groups(&self) -> SmallVec<[(WakeGroup, PodId); 1]> {
         if self.waits.is_empty() {
-            let group = WakeGroup { shape: self.shape, profile: self.profile, refused_by: self.refused_by };
+            let group = WakeGroup::new(self.shape, self.profile, self.refused_by);
             return self.pods.first().map(|pod| (group, *pod)).into_iter().collect();
         }
         self.waits.iter().copied().collect()

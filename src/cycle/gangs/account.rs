@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
 
-use super::plan::{Asked, Fate, Trial};
+use super::plan::Asked;
+use super::trial::{Fate, Trial};
 use super::verdict::{GangRefusal, GangShare};
 use crate::cluster::gangs::LastTry;
 use crate::cycle::decision::Refusal;
@@ -46,7 +47,7 @@ impl Scheduler {
             trial.fates.iter().enumerate().filter(|(i, f)| matches!(f, Fate::NotAsked) && is_short(i));
         let not_evaluated = asked_for_not.count() as u32;
         let message = words(&shares, root.as_ref());
-        GangRefusal { code, message, root_cause: root, shares, not_evaluated, orders }
+        GangRefusal { code, message, root_cause: root, shares, not_evaluated, orders, is_truncated: false }
     }
 
     /// Koordinator's rounds: when every waiting member was tried in this one, the next begins.

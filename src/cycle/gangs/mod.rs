@@ -2,21 +2,27 @@
 //!
 //! A group that has its quorum is satisfied: its further pods are scheduled one by one like any others, so
 //! what is said here is about groups that are short of it. `units` keeps the units in step with the state,
-//! `gate` holds back groups that cannot be planned yet, `plan` is the transaction, `account` what it tells, `orders`
-//! the orders it tries, `preempt` what is done when all of them fail, `resources` amounts over the whole cluster,
+//! `gate` holds back groups that cannot be planned yet. `plan` is the transaction, `underway` an attempt in slices, `search`
+//! and `trial` try `orders` of the members, `account` says what came of it. When all fail, `bound` says whether victims
+//! could help, `victims` looks for them and `preempt` acts. `resources` are amounts over the whole cluster,
 //! `waiting` what NonStrict members do, `barrier` keeps the Bindings of a quorum together, `status` writes
 //! PodGroups. What a gang is and who belongs to it: `cluster::gangs`.
 
 mod account;
 mod barrier;
+mod bound;
 pub mod gate;
 mod orders;
 mod plan;
 mod preempt;
 mod resources;
+mod search;
 mod status;
+mod trial;
+mod underway;
 mod units;
 pub mod verdict;
+mod victims;
 mod waiting;
 
 use std::collections::BTreeSet;
@@ -32,6 +38,7 @@ use crate::model::gang::GroupStatus;
 use crate::model::{CowMap, GangKey, PodId};
 use crate::queue::UnitId;
 use barrier::Barrier;
+use underway::Underway;
 
 /// What the scheduler keeps about gangs besides the state.
 #[derive(Default)]
@@ -73,6 +80,8 @@ struct Group {
     tells: u32,
     /// What its pods were told while it is held back.
     told: FxHashMap<PodId, Arc<str>>,
+    /// An attempt that goes on later.
+    underway: Option<Box<Underway>>,
 }
 
 impl GangBook {

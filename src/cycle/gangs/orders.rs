@@ -4,9 +4,12 @@
 //! greedy choice may fail where another order would not: a few are tried before the group is refused.
 
 use crate::cluster::ShapeId;
+use crate::model::collections::FxHashSet;
 
 /// How often the members that failed are put in front.
 pub(super) const FAILED_FIRST: usize = 4;
+/// The name of an order in which they are.
+pub(super) const FAILED_IN_FRONT: &str = "failed first";
 
 /// What of a member decides where it stands in an order.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +43,8 @@ pub(super) fn orders(members: &[Ordered]) -> Vec<(&'static str, Vec<usize>)> {
 
 /// Returns an order with some members in front.
 pub(super) fn in_front(order: &[usize], first: &[usize]) -> Vec<usize> {
-    let rest = order.iter().filter(|i| !first.contains(i));
+    let is_first: FxHashSet<usize> = first.iter().copied().collect();
+    let rest = order.iter().filter(|i| !is_first.contains(i));
     first.iter().chain(rest).copied().collect()
 }
 

@@ -8,20 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_api::reason::ReasonCode;
-use smallvec::SmallVec;
-
-use super::orders::{self, Ordered};
-use super::resources::Shares;
+use super::trial::{Fate, Trial};
 use super::verdict::{GangOutcome, GangRefusal, GangVerdict, member_refusal};
-use crate::cluster::{ShapeId, Stage};
-use crate::cycle::decision::{Decision, Outcome, Placement, Refusal, Verdict};
-use crate::cycle::nominations::How;
-use crate::cycle::record::{Draft, Recorded};
-use crate::cycle::scheduler::{Decided, Scheduler, Step};
+use crate::cluster::ShapeId;
+use crate::cycle::decision::{Outcome, Verdict};
+use crate::cycle::record::Recorded;
+use crate::cycle::scheduler::{Scheduler, Step};
+use crate::cycle::work;
 use crate::model::gang::GangMode;
-use crate::model::time::Probe;
-use crate::model::{GangKey, Name, Now, Pod, PodId};
-use crate::queue::{QueueStage, UnitId, WakeGroup};
+use crate::model::{GangKey, Now, Pod, PodId};
+use crate::queue::{RefusedBy, UnitId, WakeGroup};
 
 /// A member that is to be placed.
 pub(super) struct Candidate {
@@ -31,6 +27,13 @@ pub(super) struct Candidate {
     pub(super) profile: usize,
     /// Its gang, by place in the group.
     pub(super) gang: usize,
+}
+
+impl Candidate {
+    /// Returns its profile and shape: members with equal ones fare alike.
+    pub(super) fn kind(&self) -> (usize, ShapeId) {
+        (self.profile, self.shape)
+    }
 }
 
 /// What is asked of an attempt.
@@ -44,80 +47,14 @@ pub(super) struct Asked {
     pub(super) is_strict: bool,
 }
 
-/// How a member fared.
-#[derive(Clone)]
-pub(super) enum Fate {
-    /// It was not asked: an equal one had been refused, or its gang has its quorum.
-    NotAsked,
-    /// It has a place.
-    Placed(Placement, Name),
-    /// No node took it.
-    Failed(Arc<Refusal>),
-}
-
-/// One order, tried.
-pub(super) struct Trial {
-    pub(super) order: &'static str,
-    pub(super) sequence: Vec<usize>,
-    pub(super) fates: Vec<Fate>,
-    /// What is to be recorded of each when the order is carried out.
-    drafts: Vec<Option<Arc<Draft>>>,
-    /// Members placed of each gang.
-    pub(super) placed: Vec<u32>,
-}
-
-impl Trial {
-    pub(super) fn is_quorum(&self, needs: &[u32]) -> bool {
-        self.placed.iter().zip(needs).all(|(placed, need)| placed >= need)
-    }
-
-    pub(super) fn n_placed(&self) -> u32 {
-        self.placed.iter().sum()
-    }
-
-    /// Returns the members that were refused, in the order in which they were tried.
-    pub(super) fn failed(&self) -> Vec<usize> {
-        let failed = |i: &usize| matches!(self.fates[*i], Fate::Failed(_));
-        self.sequence.iter().copied().filter(failed).collect()
-    }
-}
-
 impl Scheduler {
-    /// Plans the unit of a gang group.
-    pub(in crate::cycle) fn step_gang(
-        &mut self,
-        unit: UnitId,
-        rep: &GangKey,
-        now: Now,
-        probe: &dyn Probe,
-    ) -> Option<Step> {
-        let asked = self.ask(unit, rep)?;
-        self.cycle += 1;
-        self.counters.attempts += 1;
-        self.begin_round(&asked);
-        let steps = match self.lacks_resources(&asked) {
-            Some(refusal) => self.refuse_short(&asked, refusal, now, probe),
-            None if asked.is_strict => self.plan_strict(&asked, now, probe),
-            None => self.plan_waiting(&asked, now, probe),
-        };
-        self.review_gangs(now);
-        if self.is_still(unit, rep) && self.queue.unit(unit).is_some_and(|u| u.stage == QueueStage::InFlight)
-        {
-            debug_assert!(false, "{rep} was planned and stands nowhere");
-            self.queue.fail(unit, now.monotonic);
-        }
-        let mut steps = steps.into_iter();
-        let first = steps.next()?;
-        Some(Step { gang: Some(rep.clone()), others: steps.collect(), ..first })
-    }
-
     /// Whether members of a group are left in its unit. The number of a unit that ended is given to others.
     pub(super) fn is_still(&self, unit: UnitId, rep: &GangKey) -> bool {
         self.gangs.groups.get(rep).is_some_and(|group| group.unit == Some(unit))
     }
 
     /// Returns the members to place, the most important and oldest first, and how many are wanted.
-    fn ask(&mut self, unit: UnitId, rep: &GangKey) -> Option<Asked> {
+    pub(super) fn ask(&mut self, unit: UnitId, rep: &GangKey) -> Option<Asked> {
         let keys = self.gangs.groups.get(rep)?.keys.clone();
         let mut candidates = Vec::new();
         for id in &self.queue.unit(unit)?.pods {
@@ -139,129 +76,8 @@ impl Scheduler {
         Some(Asked { unit, rep: rep.clone(), keys, needs, candidates, is_strict })
     }
 
-    fn plan_strict(&mut self, asked: &Asked, now: Now, probe: &dyn Probe) -> Vec<Step> {
-        let (trial, tried) = match self.search(asked, now, probe) {
-            Ok(trial) => return self.keep_quorum(asked, &trial, now),
-            Err(failed) => failed,
-        };
-        self.refuse_tried(asked, *trial, tried, now, probe)
-    }
-
-    /// Tries the orders. When one gives every gang its quorum, its placements are made; else nothing is left of
-    /// any, and the one that came furthest is returned with the names of all.
-    fn search(
-        &mut self,
-        asked: &Asked,
-        now: Now,
-        probe: &dyn Probe,
-    ) -> Result<Trial, (Box<Trial>, Vec<&'static str>)> {
-        let shares = Shares::of(&self.cluster);
-        let ordered = |c: &Candidate| Ordered {
-            kind: (c.profile, c.shape),
-            size: shares.size(&c.pod.spec.requests.list),
-        };
-        let members: Vec<Ordered> = asked.candidates.iter().map(ordered).collect();
-        let mut open = orders::orders(&members);
-        open.reverse();
-        let is_mixed = members.windows(2).any(|pair| pair[0].kind != pair[1].kind);
-        let mut tried: Vec<&'static str> = Vec::new();
-        let mut best: Option<Trial> = None;
-        let mut retries = 0;
-        while let Some((name, sequence)) = open.pop().or_else(|| {
-            let best = best.as_ref().filter(|_| is_mixed && retries < orders::FAILED_FIRST)?;
-            retries += 1;
-            let next = orders::in_front(&best.sequence, &best.failed());
-            (next != best.sequence).then_some(("failed first", next))
-        }) {
-            let overlay = self.cluster.begin();
-            let trial = self.try_order(asked, name, sequence, true, now, probe);
-            if trial.is_quorum(&asked.needs) {
-                self.cluster.commit(overlay);
-                return Ok(trial);
-            }
-            self.cluster.rollback(overlay);
-            if tried.last() != Some(&name) {
-                tried.push(name);
-            }
-            if best.as_ref().is_none_or(|b| trial.n_placed() > b.n_placed()) {
-                best = Some(trial);
-            } else if name == "failed first" {
-                break;
-            }
-        }
-        let best = best.expect("the members' own order was tried");
-        tried.retain(|name| *name != best.order);
-        tried.insert(0, best.order);
-        Err((Box::new(best), tried))
-    }
-
-    /// Places members one after another, each beside those before it. `only_quorum`: no more of a gang than are
-    /// wanted. What was placed stays until the caller's overlay ends.
-    pub(super) fn try_order(
-        &mut self,
-        asked: &Asked,
-        order: &'static str,
-        sequence: Vec<usize>,
-        only_quorum: bool,
-        now: Now,
-        probe: &dyn Probe,
-    ) -> Trial {
-        let mut fates = vec![Fate::NotAsked; asked.candidates.len()];
-        let mut drafts = vec![None; asked.candidates.len()];
-        let mut placed = vec![0; asked.keys.len()];
-        // Equal members fare alike until something is placed.
-        let mut refused: SmallVec<[(usize, ShapeId); 4]> = SmallVec::new();
-        for i in sequence.iter().copied() {
-            let member = &asked.candidates[i];
-            let kind = (member.profile, member.shape);
-            let is_enough = only_quorum && placed[member.gang] >= asked.needs[member.gang];
-            let is_nominated = self.cluster.nominator().of(member.id).is_some();
-            if is_enough || (refused.contains(&kind) && !is_nominated) {
-                continue;
-            }
-            match self.place_member(asked, member, &mut drafts[i], now, probe) {
-                Ok((placement, node)) => {
-                    placed[member.gang] += 1;
-                    refused.clear();
-                    fates[i] = Fate::Placed(placement, node);
-                }
-                Err(refusal) => {
-                    refused.push(kind);
-                    fates[i] = Fate::Failed(refusal);
-                }
-            }
-        }
-        Trial { order, sequence, fates, drafts, placed }
-    }
-
-    fn place_member(
-        &mut self,
-        asked: &Asked,
-        member: &Candidate,
-        kept: &mut Option<Arc<Draft>>,
-        now: Now,
-        probe: &dyn Probe,
-    ) -> Result<(Placement, Name), Arc<Refusal>> {
-        let how = How::Member(&asked.keys);
-        let Decided { decision, draft, .. } =
-            self.decide(member.id, &member.pod, member.profile, member.shape, how, now, probe);
-        *kept = draft;
-        let placement = match decision {
-            Decision::Place(placement) => placement,
-            Decision::Refuse(refusal) => return Err(refusal),
-        };
-        let profile = self.profiles[member.profile].clone();
-        self.cluster.place(member.id, placement.node, Stage::Reserved);
-        if let Err(cause) = self.reserve_and_permit(&profile, (member.id, &member.pod), placement.node) {
-            self.cluster.release(member.id);
-            let by = crate::cycle::search::refused_by(&profile, std::iter::once(&cause));
-            return Err(Arc::new(Refusal::of_pod(cause, placement.total as usize, by)));
-        }
-        Ok((placement, self.cluster.slot(placement.node).name.clone()))
-    }
-
     /// A quorum stands: its members are permitted together.
-    fn keep_quorum(&mut self, asked: &Asked, trial: &Trial, now: Now) -> Vec<Step> {
+    pub(super) fn keep_quorum(&mut self, asked: &Asked, trial: &Trial, now: Now) -> Vec<Step> {
         let placed: Vec<usize> =
             trial.sequence.iter().copied().filter(|i| matches!(trial.fates[*i], Fate::Placed(..))).collect();
         let outcome = GangOutcome::Placed { members: placed.len() as u32, order: trial.order };
@@ -309,6 +125,7 @@ impl Scheduler {
         asked: &Asked,
         refusal: GangRefusal,
         trial: Option<&Trial>,
+        work: u64,
         now: Now,
     ) -> Vec<Step> {
         let refusal = Arc::new(refusal);
@@ -318,7 +135,7 @@ impl Scheduler {
             self.end_round(asked, trial, now);
         }
         let steps = self.refuse_members(asked, &refusal, trial, now);
-        self.park(asked, trial, now);
+        self.park(asked, trial, work, now);
         steps
     }
 
@@ -354,15 +171,17 @@ impl Scheduler {
         steps
     }
 
-    /// The unit waits for an event that could help one of the members that failed.
-    pub(super) fn park(&mut self, asked: &Asked, trial: Option<&Trial>, now: Now) {
-        let at_least = self.gangs.common_rules().map(|r| r.backoff).unwrap_or_default();
+    /// The unit waits for an event that could help one of the members that failed, and the longer the more work the
+    /// attempt was.
+    pub(super) fn park(&mut self, asked: &Asked, trial: Option<&Trial>, work: u64, now: Now) {
+        let of_rules = self.gangs.common_rules().map(|r| r.backoff).unwrap_or_default();
+        let at_least = of_rules.max(work::backoff(work));
         let ways: Vec<(WakeGroup, PodId)> = match trial {
             Some(trial) => trial.failed().into_iter().filter_map(|i| way(asked, trial, i)).collect(),
             None => Vec::new(),
         };
         let any = asked.candidates.first().map(|c| {
-            (WakeGroup { shape: c.shape, profile: c.profile, refused_by: Default::default() }, c.id)
+            (WakeGroup::new(c.shape, c.profile, RefusedBy::default()), c.id)
         });
         let ways = if ways.is_empty() { any.into_iter().collect() } else { ways };
         self.queue.refuse_gang(asked.unit, ways, at_least, now.monotonic);
@@ -415,8 +234,7 @@ fn way(asked: &Asked, trial: &Trial, i: usize) -> Option<(WakeGroup, PodId)> {
     let member = &asked.candidates[i];
     match &trial.fates[i] {
         Fate::Failed(refusal) => {
-            let (shape, profile) = (member.shape, member.profile);
-            Some((WakeGroup { shape, profile, refused_by: refusal.refused_by }, member.id))
+            Some((WakeGroup::new(member.shape, member.profile, refusal.refused_by), member.id))
         }
         _ => None,
     }

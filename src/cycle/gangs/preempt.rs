@@ -11,19 +11,22 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use pellucid_api::reason::ReasonCode;
-
 use super::orders::{self, Ordered};
-use super::plan::{Asked, Candidate, Fate, Trial};
+use super::plan::{Asked, Candidate};
 use super::resources::Shares;
+use super::search::Failed;
+use super::trial::Fate;
 use super::verdict::GangRefusal;
+use super::victims::Before;
 use crate::cluster::preemptions::{End, GangPart};
 use crate::cluster::{NominatedBy, Stage};
 use crate::cycle::decision::Decision;
 use crate::cycle::kept::Kept;
 use crate::cycle::nominations::How;
+use crate::cycle::preempt::KnownNodes;
 use crate::cycle::scheduler::{Decided, Scheduler, Step};
 use crate::cycle::tell::pod_ref;
+use crate::cycle::work;
 use crate::framework::Cause;
 use crate::framework::effect::{Effect, StatusOrder};
 use crate::framework::post_filter::{Budgets, Plan, PostFiltered, VictimChoice};
@@ -35,29 +38,31 @@ use crate::queue::UnitId;
 const NOT_TOGETHER: &str = "the quorum would not fit together even with the victims gone.";
 
 /// A pod that goes.
-struct Victim {
-    choice: VictimChoice,
+pub(super) struct Victim {
+    pub(super) choice: VictimChoice,
     pod: Arc<Pod>,
     stage: Stage,
 }
 
 /// One member of the quorum: its node, and who goes there for it.
-struct Part {
-    member: usize,
-    node: NodeIdx,
-    victims: Vec<Victim>,
+pub(super) struct Part {
+    pub(super) member: usize,
+    pub(super) node: NodeIdx,
+    pub(super) victims: Vec<Victim>,
     /// The account of its search, when it needed one.
     plan: Option<Arc<Plan>>,
 }
 
 /// What the search came to.
-enum Found {
+pub(super) enum Found {
     /// Nobody was asked.
     NotAsked,
     /// Nothing is tried now; nominations from before stay.
     NotEligible(Arc<str>),
     /// Nothing helps. The member that was refused last, and its account.
     Nothing(Arc<str>, Option<(usize, Arc<Plan>)>),
+    /// It is not known whether something would: more work was not worth it. Nominations from before stay.
+    CutShort(Arc<str>),
     /// With the victims gone the quorum fits.
     Quorum(Vec<Part>),
 }
@@ -65,106 +70,67 @@ enum Found {
 impl Found {
     fn note(&self) -> Option<&Arc<str>> {
         match self {
-            Self::NotEligible(message) | Self::Nothing(message, _) => Some(message),
+            Self::NotEligible(message) | Self::Nothing(message, _) | Self::CutShort(message) => Some(message),
             Self::NotAsked | Self::Quorum(_) => None,
         }
     }
 }
 
-fn not_together() -> Found {
+pub(super) fn not_together() -> Found {
     Found::Nothing(NOT_TOGETHER.into(), None)
 }
 
 /// What holds for a whole search.
-struct Hunt<'a> {
-    asked: &'a Asked,
+pub(super) struct Hunt<'a> {
+    pub(super) asked: &'a Asked,
     /// Victims have a priority below this one.
-    below: i32,
-    now: Now,
-    probe: &'a dyn Probe,
+    pub(super) below: i32,
+    pub(super) now: Now,
+    pub(super) probe: &'a dyn Probe,
 }
 
 impl Scheduler {
-    /// No order of the members gave a quorum: looks for victims, and refuses the group in this attempt.
-    pub(super) fn refuse_tried(
+    /// The group is refused in this attempt, which took so much work: tells it, and carries out what was found.
+    pub(super) fn refuse_after(
         &mut self,
         asked: &Asked,
-        mut trial: Trial,
-        tried: Vec<&'static str>,
+        before: Before,
+        found: Found,
+        work: u64,
         now: Now,
-        probe: &dyn Probe,
     ) -> Vec<Step> {
-        let found = self.find_victims(asked, now, probe);
-        if let Some(note) = found.note() {
-            for fate in &mut trial.fates {
-                if let Fate::Failed(refusal) = fate {
-                    *refusal = self.noted(refusal.clone(), note.clone());
+        let (mut refusal, trial) = match before {
+            Before::Tried(Failed { mut best, tried, is_truncated }) => {
+                if let Some(note) = found.note() {
+                    for fate in &mut best.fates {
+                        if let Fate::Failed(refusal) = fate {
+                            *refusal = self.noted(refusal.clone(), note.clone());
+                        }
+                    }
                 }
+                (GangRefusal { is_truncated, ..self.account(asked, &best, tried) }, Some(best))
             }
-        }
-        let refusal = self.account(asked, &trial, tried);
-        let steps = self.refuse_group(asked, refusal, Some(&trial), now);
-        self.follow_up(asked, found, steps, now)
-    }
-
-    /// Less is free than a gang asks for at all: that too may be helped.
-    pub(super) fn refuse_short(
-        &mut self,
-        asked: &Asked,
-        mut refusal: GangRefusal,
-        now: Now,
-        probe: &dyn Probe,
-    ) -> Vec<Step> {
-        let found = match asked.is_strict {
-            true => self.find_victims(asked, now, probe),
-            false => Found::NotAsked,
-        };
-        if let Some(note) = found.note() {
-            refusal.message = format!("{}; preemption: {note}", refusal.message).into();
-        }
-        let steps = self.refuse_group(asked, refusal, None, now);
-        self.follow_up(asked, found, steps, now)
-    }
-
-    fn find_victims(&mut self, asked: &Asked, now: Now, probe: &dyn Probe) -> Found {
-        let has_post_filter = |c: &Candidate| {
-            self.profiles[c.profile].post_filter.iter().any(|e| e.plugin.post_filter().is_some())
-        };
-        if self.cluster.present().is_empty() || !asked.candidates.iter().all(has_post_filter) {
-            return Found::NotAsked;
-        }
-        self.cluster.preemptions_mut().count_attempt();
-        if self.awaits_victims(asked.unit) {
-            return Found::NotEligible(ReasonCode::PreemptionUnderWay.message("").into());
-        }
-        let Some(members) = able(asked) else {
-            return Found::NotEligible(ReasonCode::PreemptionPolicyNever.message("").into());
-        };
-        let hunt = Hunt { asked, below: self.lowest(asked), now, probe };
-        let is_hopeless = !self.cluster.pods().any(|(_, r)| r.node.is_some() && r.pod.priority < hunt.below);
-        let mut last = Found::NotAsked;
-        for sequence in self.sequences(asked, &members) {
-            let overlay = self.cluster.begin();
-            let found = self.hunt(&hunt, &sequence, is_hopeless);
-            self.cluster.rollback(overlay);
-            match found {
-                Found::Quorum(_) | Found::NotEligible(_) => return found,
-                _ if is_hopeless => return found,
-                _ => last = found,
+            Before::Short(mut refusal) => {
+                if let Some(note) = found.note() {
+                    refusal.message = format!("{}; preemption: {note}", refusal.message).into();
+                }
+                (refusal, None)
             }
-        }
-        last
+        };
+        refusal.is_truncated |= matches!(found, Found::CutShort(_));
+        let steps = self.refuse_group(asked, refusal, trial.as_ref(), work, now);
+        self.follow_up(asked, found, steps, now)
     }
 
     /// Returns the priority below which victims must be: that of the group's lowest member.
-    fn lowest(&self, asked: &Asked) -> i32 {
+    pub(super) fn lowest(&self, asked: &Asked) -> i32 {
         let gangs = asked.keys.iter().filter_map(|k| self.cluster.gangs().get(k));
         let members = gangs.flat_map(|g| g.members.keys()).filter_map(|id| self.cluster.pod(*id));
         members.map(|r| r.pod.priority).min().unwrap_or(i32::MIN)
     }
 
     /// Returns the orders in which the members are tried.
-    fn sequences(&self, asked: &Asked, members: &[usize]) -> Vec<Vec<usize>> {
+    pub(super) fn sequences(&self, asked: &Asked, members: &[usize]) -> Vec<Vec<usize>> {
         let shares = Shares::of(&self.cluster);
         let ordered = |i: &usize| {
             let member = &asked.candidates[*i];
@@ -176,51 +142,16 @@ impl Scheduler {
         all.map(|(_, order)| order.into_iter().map(|at| members[at]).collect()).collect()
     }
 
-    /// Plans the members in one order. What was placed and released stays until the caller's overlay ends.
-    fn hunt(&mut self, hunt: &Hunt<'_>, sequence: &[usize], is_hopeless: bool) -> Found {
-        let asked = hunt.asked;
-        let mut missing = asked.needs.clone();
-        let mut parts: Vec<Part> = Vec::new();
-        let mut going: Vec<PodId> = Vec::new();
-        let mut refused = Vec::new();
-        let mut nothing = Found::NotAsked;
-        for i in sequence.iter().copied() {
-            let member = &asked.candidates[i];
-            let kind = (member.profile, member.shape);
-            let is_nominated = self.cluster.nominator().of(member.id).is_some();
-            if missing[member.gang] == 0 || (refused.contains(&kind) && !is_nominated) {
-                continue;
-            }
-            match self.make_room_for(hunt, i, &going) {
-                Ok(part) => {
-                    missing[member.gang] -= 1;
-                    going.extend(part.victims.iter().map(|v| v.choice.pod));
-                    parts.push(part);
-                    refused.clear();
-                }
-                Err(found @ Found::NotEligible(_)) => return found,
-                Err(found) => {
-                    refused.push(kind);
-                    nothing = found;
-                    if is_hopeless {
-                        break;
-                    }
-                }
-            }
-        }
-        if missing.iter().any(|n| *n > 0) {
-            return nothing;
-        }
-        match self.settle_plan(hunt, &mut parts) {
-            true => Found::Quorum(parts),
-            false => not_together(),
-        }
-    }
-
     /// Places a member where it fits, or where it would with others gone, and lets those go.
-    fn make_room_for(&mut self, hunt: &Hunt<'_>, i: usize, earlier: &[PodId]) -> Result<Part, Found> {
+    pub(super) fn make_room_for(
+        &mut self,
+        hunt: &Hunt<'_>,
+        i: usize,
+        earlier: &[PodId],
+        known: &KnownNodes,
+    ) -> Result<Part, Found> {
         let member = &hunt.asked.candidates[i];
-        let how = How::Preemptor { group: &hunt.asked.keys, below: hunt.below, earlier };
+        let how = How::Preemptor { group: &hunt.asked.keys, below: hunt.below, earlier, known };
         let Decided { decision, found, .. } =
             self.decide(member.id, &member.pod, member.profile, member.shape, how, hunt.now, hunt.probe);
         let (node, choices, plan) = match (decision, found) {
@@ -244,6 +175,7 @@ impl Scheduler {
         for victim in &part.victims {
             self.cluster.release(victim.choice.pod);
         }
+        self.work += work::MOVE * part.victims.len() as u64;
         match self.put(hunt, &part) {
             Ok(()) => {
                 self.cluster.commit(overlay);
@@ -256,16 +188,12 @@ impl Scheduler {
         }
     }
 
-    /// Places a member on its node, with what plugins reserve.
     fn put(&mut self, hunt: &Hunt<'_>, part: &Part) -> Result<(), Cause> {
-        let member = &hunt.asked.candidates[part.member];
-        let profile = self.profiles[member.profile].clone();
-        self.cluster.place(member.id, part.node, Stage::Reserved);
-        self.reserve_and_permit(&profile, (member.id, &member.pod), part.node)
+        self.put_member(&hunt.asked.candidates[part.member], part.node)
     }
 
     /// Puts back the victims that are not needed, and makes sure that the quorum fits with the others gone.
-    fn settle_plan(&mut self, hunt: &Hunt<'_>, parts: &mut [Part]) -> bool {
+    pub(super) fn settle_plan(&mut self, hunt: &Hunt<'_>, parts: &mut [Part]) -> bool {
         self.judge_budgets(parts);
         let needed = self.spare(hunt, parts);
         if self.stands(hunt, parts) {
@@ -331,8 +259,7 @@ impl Scheduler {
 
     fn is_taken(&mut self, hunt: &Hunt<'_>, part: &Part) -> bool {
         let member = &hunt.asked.candidates[part.member];
-        let kind = (member.profile, member.shape);
-        self.refusal_on((member.id, &member.pod), kind, part.node, &hunt.asked.keys, hunt.probe).is_none()
+        !self.is_refused_on(member, part.node, (&hunt.asked.keys, hunt.probe))
     }
 
     /// Plays the plan through from the start: nobody placed, the victims gone.
@@ -348,7 +275,7 @@ impl Scheduler {
     /// nominations.
     fn follow_up(&mut self, asked: &Asked, found: Found, mut steps: Vec<Step>, now: Now) -> Vec<Step> {
         match found {
-            Found::NotAsked | Found::NotEligible(_) => {}
+            Found::NotAsked | Found::NotEligible(_) | Found::CutShort(_) => {}
             Found::Nothing(_, account) => {
                 for member in &asked.candidates {
                     self.end_nomination(member.id, End::NothingFound, now);
@@ -421,7 +348,7 @@ impl Scheduler {
 }
 
 /// Returns the members that may preempt, when they are enough for every gang's quorum.
-fn able(asked: &Asked) -> Option<Vec<usize>> {
+pub(super) fn able(asked: &Asked) -> Option<Vec<usize>> {
     let able = |i: &usize| !asked.candidates[*i].pod.never_preempts;
     let members: Vec<usize> = (0..asked.candidates.len()).filter(able).collect();
     let of_gang = |gang| members.iter().filter(|i| asked.candidates[**i].gang == gang).count();

@@ -82,5 +82,6 @@ fn refusal(asked: &Asked, message: String) -> GangRefusal {
         shares: shares.collect(),
         not_evaluated: asked.candidates.len() as u32,
         orders: Vec::new(),
+        is_truncated: false,
     }
 }

@@ -35,6 +35,8 @@ pub struct GangRefusal {
     pub not_evaluated: u32,
     /// The orders in which members were tried; the first found the most places, or as many as any.
     pub orders: Vec<&'static str>,
+    /// Whether more could have been tried, and was not because of what it costs.
+    pub is_truncated: bool,
 }
 
 /// What an attempt at a group came to.

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use pellucid_api::reason::ReasonCode;
 
-use super::plan::{Asked, Fate, Trial};
+use super::plan::Asked;
+use super::trial::{Fate, Run, Trial};
+use super::underway::Slice;
 use super::verdict::{GangOutcome, GangRefusal, member_refusal};
 use crate::cluster::gangs::{Gang, Release};
 use crate::cluster::{ClusterEvent, Stage};
@@ -17,16 +19,25 @@ use crate::cycle::decision::Outcome;
 use crate::cycle::scheduler::{Scheduler, Step};
 use crate::framework::gangs::GangRules;
 use crate::model::gang::Dialect;
-use crate::model::time::Probe;
 use crate::model::{GangKey, Now, Pod, PodId};
 use crate::queue::Unit;
 
 impl Scheduler {
-    /// Places what fits; the members wait, or all are permitted when the quorum is there.
-    pub(super) fn plan_waiting(&mut self, asked: &Asked, now: Now, probe: &dyn Probe) -> Vec<Step> {
-        let sequence = (0..asked.candidates.len()).collect();
+    /// Places what fits; the members wait, or all are permitted when the quorum is there. The error is how far it is
+    /// when the slice is over.
+    pub(super) fn plan_waiting(
+        &mut self,
+        asked: &Asked,
+        mut run: Run,
+        slice: &mut Slice<'_>,
+    ) -> Result<Vec<Step>, Run> {
+        let now = slice.now;
         let overlay = self.cluster.begin();
-        let trial = self.try_order(asked, "queue order", sequence, false, now, probe);
+        if !self.run_on(asked, &mut run, slice) {
+            self.cluster.rollback(overlay);
+            return Err(run);
+        }
+        let (trial, work) = (run.trial, slice.spent(self.work));
         for (member, fate) in asked.candidates.iter().zip(&trial.fates) {
             if matches!(fate, Fate::Placed(..)) {
                 self.cluster.set_stage(member.id, Stage::Waiting);
@@ -37,7 +48,7 @@ impl Scheduler {
             // What was placed here and now leaves nothing behind, not even an event: gangs that reject themselves
             // in turn would wake each other for ever.
             self.cluster.rollback(overlay);
-            return self.reject(asked, &trial, now);
+            return Ok(self.reject(asked, &trial, work, now));
         }
         self.cluster.commit(overlay);
         self.end_round(asked, &trial, now);
@@ -53,24 +64,24 @@ impl Scheduler {
             let outcome = GangOutcome::Placed { members: placed, order: trial.order };
             self.store_gang_verdict(asked, outcome, now);
             self.permit_waiting(&asked.keys, now);
-            return steps;
+            return Ok(steps);
         }
         let refusal = Arc::new(self.account(asked, &trial, vec![trial.order]));
         self.counters.refused += 1;
         self.store_gang_verdict(asked, GangOutcome::Waiting { placed, refusal: refusal.clone() }, now);
         steps.extend(self.refuse_members(asked, &refusal, Some(&trial), now));
         if self.is_still(asked.unit, &asked.rep) {
-            self.park(asked, Some(&trial), now);
+            self.park(asked, Some(&trial), work, now);
         }
-        steps
+        Ok(steps)
     }
 
     /// Too much of the quorum is missing: the members that wait since earlier give their places up too.
-    fn reject(&mut self, asked: &Asked, trial: &Trial, now: Now) -> Vec<Step> {
+    fn reject(&mut self, asked: &Asked, trial: &Trial, work: u64, now: Now) -> Vec<Step> {
         let refusal = self.account(asked, trial, vec![trial.order]);
         let refusal = GangRefusal { code: ReasonCode::GangRejected, ..refusal };
         self.release_waiting(&asked.rep, ReasonCode::GangRejected, &refusal.message, now);
-        self.refuse_group(asked, refusal, Some(trial), now)
+        self.refuse_group(asked, refusal, Some(trial), work, now)
     }
 
     fn begin_wait(&mut self, asked: &Asked, i: usize, now: Now) {

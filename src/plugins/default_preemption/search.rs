@@ -10,8 +10,8 @@ use super::gangs;
 use super::{Args, NAME};
 use crate::cluster::state::tie_hash;
 use crate::framework::plugin::Evaluator;
-use crate::framework::post_filter::{Budgets, Candidate, Plan, Rejected, VictimChoice};
-use crate::framework::{Cause, Code, Reason};
+use crate::framework::post_filter::{Budgets, Candidate, Found, Plan, Rejected, VictimChoice};
+use crate::framework::{Cause, Code, Reason, View};
 use crate::model::{GangKey, Name, NodeIdx, Pod, PodId};
 
 /// Candidates that are remembered for explanations.
@@ -36,7 +36,11 @@ pub(super) fn search(args: &Args, evaluator: &mut dyn Evaluator, pod: &Pod) -> P
             break;
         }
         plan.tried += 1;
-        let tried = if is_hopeless { Err(no_victims()) } else { try_node(evaluator, &budgets, *node) };
+        let tried = match evaluator.known(*node) {
+            _ if is_hopeless => Err(no_victims()),
+            Some(known) => known,
+            None => try_node(evaluator, &budgets, *node),
+        };
         match tried {
             Ok(candidate) => candidates.push(candidate),
             Err(cause) => rejected.add(cause, evaluator.view().name(*node)),
@@ -106,7 +110,7 @@ impl Groups {
 }
 
 /// Tries one node: everybody of lower priority away, then back one by one, the most important first.
-fn try_node(evaluator: &mut dyn Evaluator, budgets: &Budgets, node: NodeIdx) -> Result<Candidate, Cause> {
+fn try_node(evaluator: &mut dyn Evaluator, budgets: &Budgets, node: NodeIdx) -> Found {
     let (cluster, below) = (evaluator.view().cluster(), evaluator.below());
     let on_node = cluster.slot(node).pods.iter().filter_map(|id| Some((*id, cluster.pod(*id)?)));
     let mut pool: Vec<Target> = on_node
@@ -120,6 +124,8 @@ fn try_node(evaluator: &mut dyn Evaluator, budgets: &Budgets, node: NodeIdx) -> 
     pool.sort_by(importance);
     let violated = budgets.violated(pool.iter().map(|t| &*t.pod));
     pool.iter_mut().zip(violated).for_each(|(target, violates)| target.violates_budget = violates);
+    // What becomes of a budget or of another gang is decided elsewhere too.
+    let is_local = pool.iter().all(|t| t.gang.is_none()) && !budgets.concern(pool.iter().map(|t| &*t.pod));
     evaluator.try_out();
     for target in &pool {
         evaluator.remove(target.id);
@@ -129,12 +135,18 @@ fn try_node(evaluator: &mut dyn Evaluator, budgets: &Budgets, node: NodeIdx) -> 
         None => Ok(reprieve(evaluator, pool, node)),
     };
     evaluator.give_back();
-    let victims = victims?;
-    let name = evaluator.view().name(node).clone();
-    let cost = super::pick::cost(evaluator.view().cluster(), &victims);
+    let found = victims.map(|victims| candidate(evaluator.view(), node, &victims));
+    if is_local {
+        evaluator.remember(node, &found);
+    }
+    found
+}
+
+fn candidate(view: View<'_>, node: NodeIdx, victims: &[Target]) -> Candidate {
+    let cost = super::pick::cost(view.cluster(), victims);
     let choice =
         |t: &Target| VictimChoice { pod: t.id, key: t.pod.key.clone(), violates_budget: t.violates_budget };
-    Ok(Candidate { node, name, victims: victims.iter().map(choice).collect(), cost })
+    Candidate { node, name: view.name(node).clone(), victims: victims.iter().map(choice).collect(), cost }
 }
 
 /// Puts back whoever can stay, those first whose budget would be violated. Returns the others.

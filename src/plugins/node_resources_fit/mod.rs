@@ -191,6 +191,22 @@ impl Filter for NodeResourcesFit {
         });
     }
 
+    fn at_most(&self, view: View<'_>, spec: &PodSpec, node: NodeIdx, gone: &ResourceList) -> u64 {
+        let (columns, wanted) = (view.columns(), &spec.requests.list);
+        let times = |resource, wanted: i64, gone: i64| match wanted {
+            ..=0 => u64::MAX,
+            _ => (columns.free(node, resource).saturating_add(gone).max(0) / wanted) as u64,
+        };
+        let fixed = times(PODS, 1, gone.pods)
+            .min(times(CPU, wanted.milli_cpu, gone.milli_cpu))
+            .min(times(MEMORY, wanted.memory, gone.memory))
+            .min(times(EPHEMERAL_STORAGE, wanted.ephemeral_storage, gone.ephemeral_storage));
+        let of_scalar = |(name, wanted): (&Name, i64)| {
+            columns.find(name).map_or(0, |resource| times(resource, wanted, gone.scalar(name)))
+        };
+        self.scalars(spec).map(of_scalar).fold(fixed, u64::min)
+    }
+
     fn measure(&self, view: View<'_>, spec: &PodSpec, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {
         let mut all = Vec::new();
         for reason in &cause.reasons {

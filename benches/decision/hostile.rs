@@ -1,0 +1,247 @@
+//! Plain pods beside gangs that take long: how long a small pod for a node of its own waits for its place.
+//!
+//! Runs the core on the real clock for a few seconds a case, as the scheduling thread does: inputs between two pieces of
+//! work, Bindings and evictions confirmed at once, a plain pod every 10 ms, and each of them deleted a second later.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pellucid::cluster::Input;
+use pellucid::cycle::Scheduler;
+use pellucid::cycle::decision::Outcome;
+use pellucid::cycle::scheduler::{Advance, Step};
+use pellucid::framework::effect::{BindOutcome, Effect, EffectReport, EvictOutcome};
+use pellucid::model::gang::{Dialect, GangMark, GangTerms};
+use pellucid::model::requests::{ContainerRequests, PodRequests, RequestInputs};
+use pellucid::model::taint::{Taint, TaintEffect, Toleration, TolerationOperator};
+use pellucid::model::time::NoProbe;
+use pellucid::model::{GangKey, Node, Now, Pod, PodKey, PodSpec};
+
+use super::world::{empty_scheduler, node, pod};
+
+const EVERY: Duration = Duration::from_millis(10);
+const LIVES: Duration = Duration::from_secs(1);
+const CASE: Duration = Duration::from_secs(6);
+
+struct Case {
+    scheduler: Scheduler,
+    start: Instant,
+    /// Pods by key, as they were created.
+    pods: BTreeMap<PodKey, Arc<Pod>>,
+    waiting: BTreeMap<PodKey, Duration>,
+    living: VecDeque<(Duration, PodKey)>,
+    waits: Vec<Duration>,
+    longest: Duration,
+    placed: usize,
+    attempts: usize,
+}
+
+impl Case {
+    /// A cluster of so many nodes with 16 cores, and one for plain pods.
+    fn new(nodes: usize) -> Self {
+        let mut scheduler = empty_scheduler(true);
+        let mut nodes: Vec<Arc<Node>> = (0..nodes).map(|i| Arc::new(node(i * 3))).collect();
+        let mut own = node(1);
+        own.name = "plain".into();
+        own.labels = pellucid::model::selector::Labels::new([("own".into(), "yes".into())]);
+        own.taints = [Taint { key: "own".into(), value: "yes".into(), effect: TaintEffect::NoSchedule }].into();
+        own.allocatable.pods = 10_000;
+        own.allocatable.milli_cpu = 1_000_000;
+        nodes.push(Arc::new(own));
+        let start = Instant::now();
+        scheduler.apply(Input::NodesReset { nodes, quarantined: Vec::new() }, Now::default());
+        Self {
+            scheduler,
+            start,
+            pods: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            living: VecDeque::new(),
+            waits: Vec::new(),
+            longest: Duration::ZERO,
+            placed: 0,
+            attempts: 0,
+        }
+    }
+
+    fn now(&self) -> Now {
+        let monotonic = self.start.elapsed();
+        Now { monotonic, wall: Duration::from_secs(1_700_000_000) + monotonic }
+    }
+
+    fn see(&mut self, pod: Arc<Pod>) {
+        self.pods.insert(pod.key.clone(), pod.clone());
+        let now = self.now();
+        self.scheduler.apply(Input::PodApplied(pod), now);
+    }
+
+    /// Pods of priority 0 on every node, so many of so many thousandths of a core.
+    fn fill(&mut self, nodes: usize, each: usize, milli_cpu: i64) {
+        for i in 0..nodes * each {
+            let mut made = pod(&format!("victim-{i:05}"), requesting(milli_cpu));
+            Arc::make_mut(&mut made).node_name = Some(format!("node-{:04}", (i / each) * 3).as_str().into());
+            self.see(made);
+        }
+    }
+
+    fn run(mut self, what: &str) {
+        let (begun, mut next, mut n) = (self.start.elapsed(), self.start.elapsed(), 0);
+        self.longest = Duration::ZERO;
+        while self.start.elapsed() - begun < CASE {
+            let now = self.now();
+            if now.monotonic >= next {
+                next += EVERY;
+                n += 1;
+                let plain = plain(n);
+                self.waiting.insert(plain.key.clone(), next - EVERY);
+                self.see(plain);
+            }
+            while let Some((_, key)) = self.living.front().filter(|(at, _)| *at <= now.monotonic).cloned() {
+                self.living.pop_front();
+                self.scheduler.apply(Input::PodDeleted(key), now);
+            }
+            let before = self.start.elapsed();
+            self.scheduler.tick(now);
+            if let Advance::Judged(step) = self.scheduler.advance(now, &NoProbe) {
+                self.judged(&step);
+            }
+            self.confirm();
+            self.longest = self.longest.max(self.start.elapsed() - before);
+        }
+        self.print(what);
+    }
+
+    fn judged(&mut self, step: &Step) {
+        self.attempts += usize::from(step.gang.is_some());
+        for step in step.all().filter(|s| matches!(s.verdict.outcome, Outcome::Placed(_))) {
+            if let Some(since) = self.waiting.remove(&step.pod.key) {
+                let now = self.start.elapsed();
+                self.waits.push(now - since);
+                self.living.push_back((now + LIVES, step.pod.key.clone()));
+            } else {
+                self.placed += 1;
+            }
+        }
+    }
+
+    fn confirm(&mut self) {
+        let now = self.now();
+        for effect in self.scheduler.take_effects() {
+            match effect {
+                Effect::Bind(order) => {
+                    let (id, uid, key) = (order.id, order.pod.uid.clone(), order.pod.key.clone());
+                    let report = EffectReport::BindDone { id, uid, outcome: BindOutcome::Bound };
+                    self.scheduler.apply(Input::Report(report), now);
+                    if let Some(bound) = self.pods.get_mut(&key) {
+                        Arc::make_mut(bound).node_name = Some(order.node.clone());
+                        self.scheduler.apply(Input::PodApplied(bound.clone()), now);
+                    }
+                }
+                Effect::Evict(order) => {
+                    let (id, uid) = (order.id, order.victim.uid.clone());
+                    let report = EffectReport::EvictDone { id, uid, outcome: EvictOutcome::Deleted };
+                    self.scheduler.apply(Input::Report(report), now);
+                    self.scheduler.apply(Input::PodDeleted(order.victim.key), now);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn print(mut self, what: &str) {
+        // Those that still wait have waited that long at least.
+        let now = self.start.elapsed();
+        self.waits.extend(self.waiting.values().map(|since| now.saturating_sub(*since)));
+        self.waits.sort();
+        let at = |percent: usize| self.waits[(self.waits.len() * percent / 100).min(self.waits.len() - 1)];
+        let ms = |d: Duration| d.as_secs_f64() * 1e3;
+        println!(
+            "| {what:<52} | {:>8.1} | {:>8.1} | {:>8.1} | {:>10.1} | {:>8} | {:>8} |",
+            ms(at(50)),
+            ms(at(99)),
+            ms(at(100)),
+            ms(self.longest),
+            self.attempts,
+            self.placed
+        );
+    }
+}
+
+fn requesting(milli_cpu: i64) -> PodSpec {
+    let containers = vec![ContainerRequests { amounts: vec![("cpu".into(), milli_cpu)], is_sidecar: false }];
+    let requests = PodRequests::compute(&RequestInputs { containers, ..RequestInputs::default() });
+    PodSpec { requests, n_containers: 1, ..PodSpec::default() }
+}
+
+fn plain(n: usize) -> Arc<Pod> {
+    let mut spec = requesting(100);
+    spec.affinity.selector = [("own".into(), "yes".into())].into();
+    let (key, value, operator) = ("own".into(), "yes".into(), TolerationOperator::Equal);
+    spec.tolerations = [Toleration { key, value, operator, effect: None }].into();
+    pod(&format!("plain-{n:05}"), spec)
+}
+
+fn member(gang: &str, i: usize, milli_cpu: i64, min: u32) -> Arc<Pod> {
+    let mut spec = requesting(milli_cpu);
+    spec.priority = 10;
+    let mut made = pod(&format!("{gang}-{i:04}"), spec);
+    let mark = GangMark {
+        gang: GangKey::new("default", gang),
+        dialect: Dialect::Koordinator,
+        needs_group: false,
+        is_shadow: false,
+        names_two: false,
+        terms: GangTerms { min: Some(min), ..GangTerms::default() },
+        problems: Box::default(),
+    };
+    let pod = Arc::make_mut(&mut made);
+    (pod.gang, pod.priority) = (Some(Arc::new(mark)), 10);
+    made
+}
+
+/// Prints the table.
+pub(crate) fn print() {
+    println!(
+        "| {:<52} | {:>8} | {:>8} | {:>8} | {:>10} | {:>8} | {:>8} |",
+        "ms until a plain pod has its place, beside", "p50", "p99", "max", "longest", "attempts", "members"
+    );
+    println!("|{:-<54}|{:->10}|{:->10}|{:->10}|{:->12}|{:->10}|{:->10}|", "", "", "", "", "", "", "");
+    Case::new(400).run("nothing");
+    for gangs in [1, 20] {
+        let mut case = Case::new(400);
+        case.fill(400, 20, 800);
+        for g in 0..gangs {
+            // 5 fit on a node: 2,000 in all; 900 of 9 cores do not.
+            (0..900).for_each(|i| case.see(member(&format!("equal-{g}"), i, 9_000, 900)));
+        }
+        case.run(&format!("{gangs} x 900 equal members, 8,000 victims, none fits"));
+    }
+    for (gangs, milli_cpu) in [(1, 500), (1, 3_000), (20, 3_000)] {
+        let mut case = Case::new(400);
+        for g in 0..gangs {
+            for i in 0..5_000 {
+                case.see(member(&format!("different-{g}"), i, milli_cpu + i as i64, 5_000));
+            }
+        }
+        let fits = if milli_cpu < 1_000 { "fits" } else { "does not" };
+        case.run(&format!("{gangs} x 5,000 different members, {fits}"));
+    }
+    let mut case = Case::new(400);
+    case.fill(400, 20, 800);
+    for i in 0..5_000 {
+        case.see(member("different", i, 1_000 + i as i64, 5_000));
+    }
+    case.run("5,000 different members, 8,000 victims, none fits");
+    let mut case = Case::new(400);
+    case.fill(400, 20, 800);
+    for g in 0..10 {
+        (0..200).for_each(|i| case.see(member(&format!("fits-{g}"), i, 2_000, 200)));
+    }
+    case.run("10 x 200 equal members that preempt and fit");
+    let mut case = Case::new(400);
+    case.fill(400, 20, 800);
+    for g in 0..5 {
+        (0..200).for_each(|i| case.see(member(&format!("fits-{g}"), i, 2_000 + i as i64, 200)));
+    }
+    case.run("5 x 200 different members that preempt and fit");
+}

@@ -1,0 +1,195 @@
+//! One order of the members, tried: each is placed beside those before it.
+//!
+//! A run goes on in slices. What it placed is taken back when a slice ends, so nothing is held meanwhile, and is put
+//! again when it goes on. Where others changed something in between, the member is asked about anew.
+
+use std::sync::Arc;
+
+use super::plan::{Asked, Candidate};
+use super::underway::{Since, Slice};
+use crate::cluster::{ShapeId, Stage};
+use crate::cycle::decision::{Decision, Placement, Refusal};
+use crate::cycle::nominations::How;
+use crate::cycle::record::Draft;
+use crate::cycle::scheduler::{Decided, Scheduler};
+use crate::cycle::work;
+use crate::framework::Cause;
+use crate::model::collections::FxHashSet;
+use crate::model::{Name, NodeIdx};
+
+/// How a member fared.
+#[derive(Clone)]
+pub(super) enum Fate {
+    /// It was not asked: an equal one had been refused, or its gang has its quorum.
+    NotAsked,
+    /// It has a place.
+    Placed(Placement, Name),
+    /// No node took it.
+    Failed(Arc<Refusal>),
+}
+
+/// One order, tried.
+pub(super) struct Trial {
+    pub(super) order: &'static str,
+    pub(super) sequence: Vec<usize>,
+    pub(super) fates: Vec<Fate>,
+    /// What is to be recorded of each when the order is carried out.
+    pub(super) drafts: Vec<Option<Arc<Draft>>>,
+    /// Members placed of each gang.
+    pub(super) placed: Vec<u32>,
+}
+
+impl Trial {
+    pub(super) fn is_quorum(&self, needs: &[u32]) -> bool {
+        self.placed.iter().zip(needs).all(|(placed, need)| placed >= need)
+    }
+
+    pub(super) fn n_placed(&self) -> u32 {
+        self.placed.iter().sum()
+    }
+
+    /// Returns the members that were refused, in the order in which they were tried.
+    pub(super) fn failed(&self) -> Vec<usize> {
+        let failed = |i: &usize| matches!(self.fates[*i], Fate::Failed(_));
+        self.sequence.iter().copied().filter(failed).collect()
+    }
+}
+
+/// An order that is being tried.
+pub(super) struct Run {
+    pub(super) trial: Trial,
+    /// How many of the sequence had their turn.
+    at: usize,
+    /// No more of a gang are placed than are wanted.
+    only_quorum: bool,
+    /// Equal members fare alike until something is placed.
+    refused: FxHashSet<(usize, ShapeId)>,
+    /// Members that were compared with pods elsewhere.
+    compared: FxHashSet<usize>,
+}
+
+impl Run {
+    pub(super) fn new(asked: &Asked, order: &'static str, sequence: Vec<usize>, only_quorum: bool) -> Self {
+        let (fates, drafts) = (vec![Fate::NotAsked; asked.candidates.len()], vec![None; asked.candidates.len()]);
+        let trial = Trial { order, sequence, fates, drafts, placed: vec![0; asked.keys.len()] };
+        Self { trial, at: 0, only_quorum, refused: FxHashSet::default(), compared: FxHashSet::default() }
+    }
+
+    /// The same from the start: all nodes may be others by now.
+    fn anew(&mut self, asked: &Asked) {
+        let Trial { order, sequence, .. } = &mut self.trial;
+        *self = Self::new(asked, order, std::mem::take(sequence), self.only_quorum);
+    }
+}
+
+impl Scheduler {
+    /// Goes on with an order, on the caller's overlay, until it is through or the slice is over. Returns whether it is
+    /// through.
+    pub(super) fn run_on(&mut self, asked: &Asked, run: &mut Run, slice: &mut Slice<'_>) -> bool {
+        if run.at > 0 {
+            self.put_again(asked, run, slice);
+            slice.begin(self.work);
+        }
+        while run.at < run.trial.sequence.len() {
+            let i = run.trial.sequence[run.at];
+            run.at += 1;
+            if self.is_wanted(asked, run, i) {
+                self.try_member(asked, run, i, slice);
+                if slice.is_over(self.work) {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn is_wanted(&self, asked: &Asked, run: &Run, i: usize) -> bool {
+        let member = &asked.candidates[i];
+        let is_enough = run.only_quorum && run.trial.placed[member.gang] >= asked.needs[member.gang];
+        let is_nominated = || self.cluster.nominator().of(member.id).is_some();
+        !is_enough && (!run.refused.contains(&member.kind()) || is_nominated())
+    }
+
+    fn try_member(&mut self, asked: &Asked, run: &mut Run, i: usize, slice: &Slice<'_>) {
+        let member = &asked.candidates[i];
+        let how = How::Member(&asked.keys);
+        let decided =
+            self.decide(member.id, &member.pod, member.profile, member.shape, how, slice.now, slice.probe);
+        let Decided { decision, draft, reads_others, .. } = decided;
+        run.trial.drafts[i] = draft;
+        let placed = match decision {
+            Decision::Refuse(refusal) => Err(refusal),
+            Decision::Place(placement) => match self.put_member(member, placement.node) {
+                Ok(()) => Ok(placement),
+                Err(cause) => Err(self.refused_late(member, cause, placement.total as usize)),
+            },
+        };
+        run.trial.fates[i] = match placed {
+            Ok(placement) => {
+                run.trial.placed[member.gang] += 1;
+                run.refused.clear();
+                if reads_others {
+                    run.compared.insert(i);
+                }
+                Fate::Placed(placement, self.cluster.slot(placement.node).name.clone())
+            }
+            Err(refusal) => {
+                run.refused.insert(member.kind());
+                Fate::Failed(refusal)
+            }
+        };
+    }
+
+    fn refused_late(&self, member: &Candidate, cause: Cause, total: usize) -> Arc<Refusal> {
+        let profile = &self.profiles[member.profile];
+        let by = crate::cycle::search::refused_by(profile, std::iter::once(&cause));
+        Arc::new(Refusal::of_pod(cause, total, by))
+    }
+
+    /// Places a member with what plugins reserve, or leaves nothing of it.
+    pub(super) fn put_member(&mut self, member: &Candidate, node: NodeIdx) -> Result<(), Cause> {
+        let profile = self.profiles[member.profile].clone();
+        self.work += work::MOVE;
+        self.cluster.place(member.id, node, Stage::Reserved);
+        self.reserve_and_permit(&profile, (member.id, &member.pod), node).inspect_err(|_| {
+            self.cluster.release(member.id);
+        })
+    }
+
+    /// Puts what earlier slices placed.
+    fn put_again(&mut self, asked: &Asked, run: &mut Run, slice: &Slice<'_>) {
+        let Some(changed) = slice.since.nodes() else { return run.anew(asked) };
+        for at in 0..run.at {
+            let i = run.trial.sequence[at];
+            let Fate::Placed(placement, _) = &run.trial.fates[i] else { continue };
+            let (member, node) = (&asked.candidates[i], placement.node);
+            let may_differ = changed.contains(&node) || !changed.is_empty() && run.compared.contains(&i);
+            let group = (&asked.keys[..], slice.probe);
+            let is_refused = may_differ && self.is_refused_on(member, node, group);
+            if is_refused || self.put_member(member, node).is_err() {
+                run.trial.placed[member.gang] -= 1;
+                self.try_member(asked, run, i, slice);
+            }
+        }
+    }
+
+    /// Whether a member does not pass all filters on a node as the state is now.
+    pub(super) fn is_refused_on(
+        &mut self,
+        member: &Candidate,
+        node: NodeIdx,
+        (group, probe): (&[crate::model::GangKey], &dyn crate::model::time::Probe),
+    ) -> bool {
+        self.refusal_on((member.id, &member.pod), member.kind(), node, group, probe).is_some()
+    }
+}
+
+impl Since {
+    /// Returns the nodes that others changed; `None`: it may be any.
+    pub(super) fn nodes(&self) -> Option<&FxHashSet<NodeIdx>> {
+        match self {
+            Self::Nodes(nodes) => Some(nodes),
+            Self::Unknown => None,
+        }
+    }
+}
