@@ -271,7 +271,7 @@ impl Scheduler {
             return Some(line(VictimState::Terminating, now, false));
         }
         // Ordered for a preemption that has ended since.
-        if self.evictions.values().any(|(_, uid)| *uid == pod.uid) {
+        if self.evicting.get(&choice.pod) == Some(&pod.uid) {
             return Some(line(VictimState::Ordered, now, false));
         }
         let mut note = format!("Preempted by pod {} on node {node}", preemptor.uid);
@@ -288,6 +288,7 @@ impl Scheduler {
                 let (scheduler, kind) = (&preemptor.scheduler_name, if as_gang { "podgroup" } else { "pod" });
                 let message = format!("{scheduler}: preempting to accommodate a higher priority {kind}");
                 self.evictions.insert(id, (choice.pod, pod.uid.clone()));
+                self.evicting.insert(choice.pod, pod.uid.clone());
                 let by = Arc::new(preemptor.key.clone());
                 self.chronicle((choice.pod, &pod.key), node, What::Evicted(by), now);
                 self.order(Effect::Evict(EvictOrder {
@@ -330,7 +331,10 @@ impl Scheduler {
 
     /// What came of an evict order.
     pub(super) fn settle_eviction(&mut self, id: EffectId, uid: &Arc<str>, outcome: EvictOutcome, now: Now) {
-        let Some((victim, _)) = self.evictions.remove(&id) else { return };
+        let Some((victim, of)) = self.evictions.remove(&id) else { return };
+        if self.evicting.get(&victim) == Some(&of) {
+            self.evicting.remove(&victim);
+        }
         if self.cluster.pod(victim).is_none_or(|r| r.pod.uid != *uid) {
             return;
         }

@@ -154,6 +154,8 @@ pub struct Scheduler {
     pub(super) writes: FxHashMap<EffectId, PodId>,
     /// Victims whose eviction is not yet settled, and their uids.
     pub(super) evictions: FxHashMap<EffectId, (PodId, Arc<str>)>,
+    /// The uids of these victims.
+    pub(super) evicting: FxHashMap<PodId, Arc<str>>,
     /// A refusal and the same with PostFilter's note, made last.
     pub(super) last_noted: Option<(Arc<Refusal>, Arc<Refusal>)>,
     /// Places that shadow mode holds, by when it gives them up.
@@ -208,6 +210,7 @@ impl Scheduler {
             in_flight: FxHashMap::default(),
             effect_of: FxHashMap::default(),
             evictions: FxHashMap::default(),
+            evicting: FxHashMap::default(),
             pre_binding: FxHashMap::default(),
             writes: FxHashMap::default(),
             last_noted: None,

@@ -24,10 +24,12 @@ const SHARE: u32 = 20;
 /// The longest backoff that follows from work.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Returns how long a unit waits at least after an attempt that was refused and took so much work; not at all after
-/// one that fits into a slice.
+/// Work of an attempt that is over in a fraction of a millisecond: it may be repeated as often as something happens.
+const CHEAP: u64 = 5_000;
+
+/// Returns how long a unit waits at least after an attempt that was refused and took so much work.
 pub(super) fn backoff(work: u64) -> Duration {
-    if work <= SLICE {
+    if work <= CHEAP {
         return Duration::ZERO;
     }
     let cost = Duration::from_nanos(work.saturating_mul(60));
@@ -41,8 +43,8 @@ mod tests {
     #[test]
     fn backoff_follows_from_work() {
         assert_eq!(backoff(0), Duration::ZERO);
-        assert_eq!(backoff(SLICE), Duration::ZERO);
-        assert_eq!(backoff(2 * SLICE), Duration::from_millis(240));
+        assert_eq!(backoff(CHEAP), Duration::ZERO);
+        assert_eq!(backoff(SLICE), Duration::from_millis(120));
         assert_eq!(backoff(SEARCH), Duration::from_millis(9_600));
         assert_eq!(backoff(u64::MAX), LONGEST);
     }

@@ -153,6 +153,7 @@ impl Scheduler {
             None => refusal.code,
         };
         let of_siblings = Arc::new(member_refusal(code, &refusal.message, total));
+        self.work += asked.candidates.len() as u64 * work::ASK;
         let mut steps = Vec::new();
         for (i, member) in asked.candidates.iter().enumerate() {
             if self.cluster.pod(member.id).is_none_or(|r| r.node.is_some()) {

@@ -158,7 +158,8 @@ impl Scheduler {
         match self.find_victims(asked, victims, slice) {
             victims::Searched::Paused(victims) => Sliced::Paused(At::Victims(victims)),
             victims::Searched::Ended(before, found) => {
-                let work = slice.spent(self.work);
+                // What is told to each member is work too.
+                let work = slice.spent(self.work) + asked.candidates.len() as u64 * work::ASK;
                 Sliced::Ended(self.refuse_after(asked, before, found, work, slice.now))
             }
         }
