@@ -1,7 +1,7 @@
-//! The two clients: one reads and retries, one writes and never retries by itself.
+//! Connecting to a cluster, and what to make of the errors of requests.
 //!
-//! kube's client retries 429, 503 and 504 for minutes, whatever the method. That suits lists; a write needs
-//! to know what happened, so the write client has no retry and every write has a time limit (see `door`).
+//! There are two clients, so that reads and writes do not wait for each other. Neither tries again by itself: a write
+//! needs to know what happened (`door`), a watch has its own back-off (`watch`), and both are counted and logged.
 
 use std::error::Error as StdError;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+
+use super::transport;
 
 /// A connection to a cluster that was not made.
 #[derive(Debug, thiserror::Error)]
@@ -55,9 +57,9 @@ pub enum ConnectError {
 /// Both clients and what they talk to.
 #[derive(Clone)]
 pub struct Connection {
-    /// For lists and watches; retries.
+    /// For lists and watches.
     pub read: Client,
-    /// For writes, and for the reads that settle them; never retries.
+    /// For writes, and for the reads that settle them.
     pub write: Client,
     /// URL of the API server.
     pub url: String,
@@ -87,13 +89,11 @@ impl Connection {
         patience: Duration,
     ) -> Result<Self, ConnectError> {
         let url = config.cluster_url.to_string();
-        let client = |retry: bool| {
-            let mut config = config.clone();
-            config.default_retry = retry;
+        let client = || {
             let failed = |e: kube::Error| ConnectError::Client { url: url.clone(), cause: chain(&e) };
-            Client::try_from(config).map_err(failed)
+            transport::client(&config).map_err(failed)
         };
-        let (read, write) = (client(true)?, client(false)?);
+        let (read, write) = (client()?, client()?);
         let unreachable =
             |cause| ConnectError::Unreachable { url: url.clone(), source_name: source_name.into(), cause };
         let version = match tokio::time::timeout(patience, write.apiserver_version()).await {
