@@ -12,7 +12,10 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ConfigExt};
 use kube::{Client, Config};
+use tower::filter::AsyncFilterLayer;
 use tower::{BoxError, ServiceBuilder};
+
+use super::exec_plugin::ExecPlugin;
 
 /// For the connection to be made.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -27,8 +30,8 @@ const CONFIRM: Duration = Duration::from_secs(10);
 /// Before an idle connection is closed.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// Makes a client.
-pub(super) fn client(config: &Config) -> Result<Client, kube::Error> {
+/// Makes a client. `plugin` adds its token to requests.
+pub(super) fn client(config: &Config, plugin: Option<ExecPlugin>) -> Result<Client, kube::Error> {
     let mut connector = HttpConnector::new();
     // The layer above makes TLS of it where the URL says so.
     connector.enforce_http(false);
@@ -46,6 +49,7 @@ pub(super) fn client(config: &Config) -> Result<Client, kube::Error> {
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
+        .option_layer(plugin.map(AsyncFilterLayer::new))
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
         .service(http);

@@ -64,8 +64,6 @@ pub(crate) enum Answer {
     Gate(Arc<Notify>),
     /// A watch that sends these and goes on without a word.
     Watch(Vec<Value>),
-    /// A watch that sends these and ends.
-    Ended(Vec<Value>),
     /// A watch that sends a bookmark every so often.
     Bookmarks(Duration),
 }
@@ -246,7 +244,6 @@ async fn answer(State(mock): State<Mock>, request: Request) -> Response {
             let silence = stream::once(broken(mock.fault.subscribe()));
             Body::from_stream(lines(events).chain(silence)).into_response()
         }
-        Some(Answer::Ended(events)) => Body::from_stream(lines(events)).into_response(),
         Some(Answer::Bookmarks(every)) => {
             let bookmark = json!({"type": "BOOKMARK", "object": {"kind": "Pod", "apiVersion": "v1",
                 "metadata": {"resourceVersion": "11"}}});
