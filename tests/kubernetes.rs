@@ -1,4 +1,4 @@
-//! The edge against a scripted API server: watches, binder, evictor, volumes, statuses, PodGroups, events, shadow mode, shutdown.
+//! The edge against a scripted API server: watches, outages, binder, evictor, volumes, statuses, PodGroups, events, shadow mode, shutdown.
 //!
 //! The server is an axum router inside the process, so time can stand still: a pause costs nothing, and a
 //! request that never answers times out at once.
@@ -14,6 +14,8 @@ mod evicting;
 mod group_writing;
 #[path = "kubernetes/groups.rs"]
 mod groups;
+#[path = "kubernetes/outages.rs"]
+mod outages;
 #[path = "kubernetes/rights.rs"]
 mod rights;
 #[path = "kubernetes/volume_writing.rs"]

@@ -151,6 +151,8 @@ impl Instance {
         let views = EdgeViews {
             lanes: edge.lanes.clone(),
             watches: edge.watches.clone(),
+            server: edge.server.clone(),
+            clock: clock.clone(),
             evictor: edge.evictor.clone(),
             volumes: edge.volumes.clone(),
             group_statuses: edge.group_statuses.clone(),

@@ -18,17 +18,19 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use super::clock::Clock;
 use super::diagnosis_metrics::{self, Explained};
 use super::gang_metrics::{self, GangAttempts};
 use super::telemetry::LogControl;
 use super::traces::Counts;
-use super::{effect_metrics, pending_metrics};
+use super::{effect_metrics, pending_metrics, watch_metrics};
 use crate::cluster::Stage;
 use crate::cycle::decision::Outcome;
 use crate::cycle::scheduler::Step;
 use crate::diagnosis::Root;
 use crate::kubernetes::evictor::EvictCounters;
 use crate::kubernetes::lanes::Lanes;
+use crate::kubernetes::server_probe::ServerStatus;
 use crate::kubernetes::status::StatusCounters;
 use crate::kubernetes::volume_writer::VolumeCounters;
 use crate::kubernetes::watched::Watches;
@@ -67,17 +69,16 @@ struct LaneLabels {
     lane: &'static str,
 }
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct WatchLabels {
-    kind: &'static str,
-}
-
 /// What metrics and health checks look at of the edge.
 pub struct EdgeViews {
     /// Orders under way.
     pub lanes: Arc<Lanes>,
     /// The watches.
     pub watches: Watches,
+    /// Whether the API server answers.
+    pub server: Arc<ServerStatus>,
+    /// Says how old things are.
+    pub clock: Clock,
     /// What the evictors did.
     pub evictor: Arc<EvictCounters>,
     /// What the writers of volumes did.
@@ -278,7 +279,7 @@ fn gauges(root: &Root, views: Option<&EdgeViews>, log: Option<&LogControl>) -> R
     plugin_work(root, &mut registry);
     if let Some(views) = views {
         lane_counts(&views.lanes, &mut registry);
-        watches(views, &mut registry);
+        watch_metrics::watches(views, &mut registry);
         effect_metrics::writers(views, &mut registry);
     }
     effect_metrics::state(root, &mut registry);
@@ -316,23 +317,6 @@ fn single(root: &Root, log: Option<&LogControl>, registry: &mut Registry) {
         counter.inc_by(value);
         registry.register(name, help, counter);
     }
-}
-
-/// What the watches report, when there is an edge.
-fn watches(views: &EdgeViews, registry: &mut Registry) {
-    let synced: Family<WatchLabels, Gauge> = Family::default();
-    let [events, lists, errors]: [Family<WatchLabels, Counter>; 3] = Default::default();
-    for (kind, status) in views.watches.iter() {
-        let (labels, report) = (WatchLabels { kind }, status.report());
-        synced.get_or_create_owned(&labels).set(i64::from(report.synced));
-        events.get_or_create_owned(&labels).inc_by(report.events);
-        lists.get_or_create_owned(&labels).inc_by(report.lists);
-        errors.get_or_create_owned(&labels).inc_by(report.errors);
-    }
-    registry.register("pellucid_watch_synced", "Whether a watch has delivered a complete list", synced);
-    registry.register("pellucid_watch_events", "Events of a watch", events);
-    registry.register("pellucid_watch_lists", "Complete lists of a watch", lists);
-    registry.register("pellucid_watch_errors", "Errors of a watch; it goes on after each", errors);
 }
 
 fn cache_sizes(root: &Root) -> Family<CacheLabels, Gauge> {

@@ -30,5 +30,6 @@ mod simulate;
 pub mod snapshot;
 pub mod telemetry;
 pub mod traces;
+mod watch_metrics;
 mod what_if;
 mod what_if_names;

@@ -104,7 +104,7 @@ impl Binder {
             let sent = EffectReport::BindSent { id: order.id, uid: order.pod.uid.clone() };
             self.reports.send(Input::Report(sent)).await.ok()?;
         }
-        let mut backoff = Backoff::new();
+        let mut backoff = self.door.backoff();
         for tries in 1.. {
             let Err(error) = self.post(order).await else { return Some(BindOutcome::Bound) };
             match error.class() {
@@ -151,7 +151,7 @@ impl Binder {
     async fn settle(&self, order: &BindOrder, cause: &WriteError) -> Option<Standing> {
         let key = &order.pod.key;
         tracing::debug!(pod = %key, node = %order.node, error = %cause, "bind outcome unknown, reading the pod");
-        let mut backoff = Backoff::new();
+        let mut backoff = self.door.backoff();
         loop {
             self.counters.reads.fetch_add(1, Ordering::Relaxed);
             let error = match standing(&self.door, &order.pod).await {

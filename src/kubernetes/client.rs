@@ -1,14 +1,17 @@
-//! The two clients: one reads and retries, one writes and never retries by itself.
+//! Connecting to a cluster, and what to make of the errors of requests.
 //!
-//! kube's client retries 429, 503 and 504 for minutes, whatever the method. That suits lists; a write needs
-//! to know what happened, so the write client has no retry and every write has a time limit (see `door`).
+//! There are two clients, so that reads and writes do not wait for each other. Neither tries again by itself: a write
+//! needs to know what happened (`door`), a watch has its own back-off (`watch`), and both are counted and logged.
 
 use std::error::Error as StdError;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+
+use super::exec_plugin::ExecPlugin;
+use super::kubeconfig::{Loaded, load, redacted};
+use super::transport;
 
 /// A connection to a cluster that was not made.
 #[derive(Debug, thiserror::Error)]
@@ -55,9 +58,9 @@ pub enum ConnectError {
 /// Both clients and what they talk to.
 #[derive(Clone)]
 pub struct Connection {
-    /// For lists and watches; retries.
+    /// For lists and watches.
     pub read: Client,
-    /// For writes, and for the reads that settle them; never retries.
+    /// For writes, and for the reads that settle them.
     pub write: Client,
     /// URL of the API server.
     pub url: String,
@@ -76,24 +79,25 @@ impl Connection {
     /// there is one, else with in-cluster credentials. Asks the server for its version, so that a wrong
     /// address or expired credentials fail here, within `patience`, and not somewhere later.
     pub async fn open(kubeconfig: Option<&Path>, patience: Duration) -> Result<Self, ConnectError> {
-        let (config, source_name) = load(kubeconfig).await?;
+        let Loaded { config, source_name } = load(kubeconfig).await?;
         Self::with_config(config, &source_name, patience).await
     }
 
     /// As [`Connection::open`], with a configuration. `source_name` says in errors where it comes from.
     pub async fn with_config(
-        config: Config,
+        mut config: Config,
         source_name: &str,
         patience: Duration,
     ) -> Result<Self, ConnectError> {
-        let url = config.cluster_url.to_string();
-        let client = |retry: bool| {
-            let mut config = config.clone();
-            config.default_retry = retry;
+        let url = redacted(&config.cluster_url.to_string());
+        let plugin = ExecPlugin::start(&mut config.auth_info).await.map_err(|e| {
+            ConnectError::Kubeconfig { source_name: source_name.into(), cause: e.to_string() }
+        })?;
+        let client = || {
             let failed = |e: kube::Error| ConnectError::Client { url: url.clone(), cause: chain(&e) };
-            Client::try_from(config).map_err(failed)
+            transport::client(&config, plugin.clone()).map_err(failed)
         };
-        let (read, write) = (client(true)?, client(false)?);
+        let (read, write) = (client()?, client()?);
         let unreachable =
             |cause| ConnectError::Unreachable { url: url.clone(), source_name: source_name.into(), cause };
         let version = match tokio::time::timeout(patience, write.apiserver_version()).await {
@@ -111,32 +115,6 @@ impl Connection {
     pub fn of_clients(read: Client, write: Client) -> Self {
         Self { read, write, url: String::new(), version: String::new() }
     }
-}
-
-async fn load(kubeconfig: Option<&Path>) -> Result<(Config, String), ConnectError> {
-    let options = KubeConfigOptions::default();
-    if let Some(path) = kubeconfig {
-        let source_name = path.display().to_string();
-        let bad = |cause: String| ConnectError::Kubeconfig { source_name: source_name.clone(), cause };
-        let read = Kubeconfig::read_from(path).map_err(|e| bad(chain(&e)))?;
-        let config = Config::from_custom_kubeconfig(read, &options).await.map_err(|e| bad(chain(&e)))?;
-        return Ok((config, source_name));
-    }
-    let default_path = std::env::home_dir().map(|home| home.join(".kube").join("config"));
-    let source_name = match std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty()) {
-        Some(value) => Some(format!("KUBECONFIG={}", PathBuf::from(value).display())),
-        None => default_path.as_ref().filter(|path| path.exists()).map(|path| path.display().to_string()),
-    };
-    if let Some(source_name) = source_name {
-        let config = Config::from_kubeconfig(&options).await;
-        let bad = |e| ConnectError::Kubeconfig { source_name: source_name.clone(), cause: chain(&e) };
-        return Ok((config.map_err(bad)?, source_name));
-    }
-    let config = Config::incluster().map_err(|e| ConnectError::Nowhere {
-        default_path: default_path.map_or("~/.kube/config".into(), |path| path.display().to_string()),
-        cause: chain(&e),
-    })?;
-    Ok((config, "in-cluster credentials".into()))
 }
 
 /// Writes an error with its causes, each once: wrappers often repeat what they wrap.

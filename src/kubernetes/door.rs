@@ -17,6 +17,13 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::client::{Class, chain, classify, classify_status};
+use super::server_probe::ServerStatus;
+
+/// Before the second try of a write.
+const FIRST_BACKOFF: Duration = Duration::from_millis(100);
+/// Between two tries, at most, whatever `Retry-After` says: a pod must be bound within 5 s of the server's return,
+/// also where only writes were turned away and the probe saw nothing.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(4);
 
 /// A write (or a read that settles one) that did not succeed.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +46,9 @@ pub enum WriteError {
     /// No answer in time.
     #[error("no answer within {0:?}")]
     TimedOut(Duration),
+    /// The server came back and has not answered what it was asked before.
+    #[error("no answer although the server is back")]
+    Lost,
     /// The connection failed, or the answer could not be read.
     #[error("{cause}")]
     Transport {
@@ -55,7 +65,7 @@ impl WriteError {
         match self {
             Self::Closed => Class::Refused,
             Self::Status { code, .. } => classify_status(*code),
-            Self::TimedOut(_) => Class::Unknown,
+            Self::TimedOut(_) | Self::Lost => Class::Unknown,
             Self::Transport { class, .. } => *class,
         }
     }
@@ -95,13 +105,19 @@ pub struct Door {
     is_open: AtomicBool,
     sent: AtomicU64,
     refused: AtomicU64,
+    server: Arc<ServerStatus>,
 }
 
 impl Door {
     /// Makes a door, open or closed, that gives each request this long.
-    pub fn new(client: kube::Client, timeout: Duration, is_open: bool) -> Self {
+    pub fn new(client: kube::Client, timeout: Duration, is_open: bool, server: Arc<ServerStatus>) -> Self {
         let is_open = AtomicBool::new(is_open);
-        Self { client, timeout, is_open, sent: AtomicU64::new(0), refused: AtomicU64::new(0) }
+        Self { client, timeout, is_open, sent: AtomicU64::new(0), refused: AtomicU64::new(0), server }
+    }
+
+    /// Begins to back off from errors.
+    pub(super) fn backoff(&self) -> Backoff {
+        Backoff { next: FIRST_BACKOFF, server: self.server.clone() }
     }
 
     /// Whether writes go through.
@@ -174,9 +190,13 @@ impl Door {
             .header(header::ACCEPT, "application/json")
             .body(Body::from(body))
             .map_err(|e| WriteError::Transport { cause: e.to_string(), class: Class::Bug })?;
-        match tokio::time::timeout(self.timeout, self.exchange(request)).await {
-            Ok(answer) => answer,
-            Err(_) => Err(WriteError::TimedOut(self.timeout)),
+        let mut returns = self.server.returns();
+        tokio::select! {
+            biased;
+            answer = self.exchange(request) => answer,
+            () = tokio::time::sleep(self.timeout) => Err(WriteError::TimedOut(self.timeout)),
+            // Sent over a connection that is no more. The caller settles what came of it.
+            () = returns.answer_is_lost() => Err(WriteError::Lost),
         }
     }
 
@@ -210,23 +230,18 @@ pub(super) fn pod_path(namespace: &str, name: &str, subresource: &str) -> String
     format!("/api/v1/namespaces/{namespace}/pods/{name}{subresource}")
 }
 
-/// How long to wait before the next try: doubling, without chance, up to a bound.
+/// How long to wait before the next try: doubling, without chance, up to a bound, and not when the server is back.
 pub(super) struct Backoff {
     next: Duration,
-    most: Duration,
+    server: Arc<ServerStatus>,
 }
 
 impl Backoff {
-    /// Makes one that starts at 100 ms and ends at 5 s.
-    pub(super) fn new() -> Self {
-        Self { next: Duration::from_millis(100), most: Duration::from_secs(5) }
-    }
-
     /// Waits; longer if the server asked for it (within reason).
     pub(super) async fn wait(&mut self, server_wish: Option<Duration>) {
-        let wish = server_wish.unwrap_or_default().min(Duration::from_secs(60));
-        tokio::time::sleep(self.next.max(wish)).await;
-        self.next = (self.next * 2).min(self.most);
+        let wish = server_wish.unwrap_or_default().min(LONGEST_BACKOFF);
+        self.server.pause(self.next.max(wish)).await;
+        self.next = (self.next * 2).min(LONGEST_BACKOFF);
     }
 }
 
@@ -239,8 +254,8 @@ pub(super) struct Tries<'a> {
 
 impl<'a> Tries<'a> {
     /// So many of them, unless told to stop.
-    pub(super) fn new(n: u32, stop: &'a CancellationToken) -> Self {
-        Self { left: n, backoff: Backoff::new(), stop }
+    pub(super) fn new(n: u32, door: &Door, stop: &'a CancellationToken) -> Self {
+        Self { left: n, backoff: door.backoff(), stop }
     }
 
     /// After an error: waits, and says whether to try again.

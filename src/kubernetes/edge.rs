@@ -13,7 +13,10 @@ use super::events::{EventCounters, EventWriter, Reporter};
 use super::evictor::{EvictCounters, Evictor};
 use super::group_status::GroupStatusWriter;
 use super::lanes::{LaneSizes, Lanes};
+use super::limits::WatchLimits;
+use super::reader::Reader;
 use super::served::Served;
+use super::server_probe::{ServerStatus, probe};
 use super::status::{StatusCounters, StatusWriter};
 use super::volume_writer::{VolumeCounters, VolumeWriter};
 use super::watch::Watching;
@@ -48,6 +51,8 @@ pub struct EdgeConfig {
     pub lanes: LaneSizes,
     /// Who reports events.
     pub reporter: Reporter,
+    /// Time and size limits of what is read.
+    pub limits: WatchLimits,
 }
 
 impl EdgeConfig {
@@ -66,6 +71,7 @@ impl EdgeConfig {
             event_writers: 8,
             lanes: LaneSizes::default(),
             reporter: Reporter { controller: "pellucid".into(), instance: instance.into() },
+            limits: WatchLimits::default(),
         }
     }
 }
@@ -78,6 +84,8 @@ pub struct Edge {
     pub door: Arc<Door>,
     /// The watches.
     pub watches: Watches,
+    /// Whether the API server answers.
+    pub server: Arc<ServerStatus>,
     /// What the binders did.
     pub binder: Arc<BinderCounters>,
     /// What the evictors did.
@@ -112,7 +120,9 @@ impl Edge {
     pub fn start(config: EdgeConfig, inputs: Sender<Input>) -> Self {
         let EdgeConfig { connection, clock, writes, write_timeout, .. } = config;
         let lanes = Arc::new(Lanes::new(config.lanes));
-        let door = Arc::new(Door::new(connection.write, write_timeout, writes));
+        let limits = Arc::new(config.limits);
+        let server = Arc::new(ServerStatus::new(&limits));
+        let door = Arc::new(Door::new(connection.write, write_timeout, writes, server.clone()));
         let stop = CancellationToken::new();
         let binder = Arc::new(BinderCounters::default());
         let evictor = Arc::new(EvictCounters::default());
@@ -124,8 +134,11 @@ impl Edge {
 
         let watches = Watches::default();
         let served = Arc::new(Served::default());
+        let probing =
+            probe(connection.read.clone(), limits.clone(), server.clone(), clock.clone(), stop.clone());
+        spawn(&mut tasks, "probe of the API server", probing);
         let watching = Watching {
-            client: connection.read,
+            reader: Reader { client: connection.read, limits, server: server.clone() },
             served: served.clone(),
             inputs: inputs.clone(),
             clock: clock.clone(),
@@ -196,7 +209,20 @@ impl Edge {
             stop: stop.clone(),
         };
         spawn(&mut tasks, "event writer", worker.work());
-        Self { lanes, door, watches, binder, evictor, volumes, statuses, group_statuses, events, stop, tasks }
+        Self {
+            lanes,
+            door,
+            watches,
+            server,
+            binder,
+            evictor,
+            volumes,
+            statuses,
+            group_statuses,
+            events,
+            stop,
+            tasks,
+        }
     }
 
     /// Whether every watch has delivered a complete list.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::client::Class;
-use super::door::{Backoff, Door, WriteError};
+use super::door::{Door, WriteError};
 use super::event_book::{EventBook, EventWrite, Written, cut};
 use super::lanes::Lanes;
 use super::{Clock, timestamp};
@@ -119,7 +119,7 @@ impl EventWriter {
     }
 
     async fn carry_out(&self, write: EventWrite) -> (EventWrite, Written) {
-        let mut backoff = Backoff::new();
+        let mut backoff = self.door.backoff();
         for tries in 1.. {
             let error = match self.send(&write).await {
                 Ok(()) => return (write, Written::Yes),

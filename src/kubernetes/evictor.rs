@@ -123,7 +123,7 @@ impl Evictor {
             "lastTransitionTime": Time(timestamp((self.clock)())),
         });
         let body = json!({"metadata": {"uid": order.victim.uid}, "status": {"conditions": [condition]}});
-        let mut backoff = Backoff::new();
+        let mut backoff = self.door.backoff();
         for tries in 1.. {
             let path = pod_path(&key.namespace, &key.name, "/status");
             let Err(error) = self.door.patch(path, &body).await else { break };
@@ -150,7 +150,7 @@ impl Evictor {
             "kind": "DeleteOptions",
             "preconditions": {"uid": order.victim.uid},
         });
-        let mut backoff = Backoff::new();
+        let mut backoff = self.door.backoff();
         // Whether an earlier try may have been carried out.
         let mut unsure = false;
         for tries in 1.. {

@@ -54,7 +54,7 @@ impl GroupStatusWriter {
     /// Writes a status; returns the counter of what came of it.
     async fn carry_out(&self, order: &GroupStatusOrder) -> &AtomicU64 {
         let Some((path, version)) = self.place(order) else { return &self.counters.gone };
-        let mut tries = Tries::new(TRIES, &self.stop);
+        let mut tries = Tries::new(TRIES, &self.door, &self.stop);
         loop {
             let error = match self.write(order, &path, &version).await {
                 Ok(Done::Written) => return &self.counters.written,

@@ -14,22 +14,32 @@ mod edge;
 mod event_book;
 pub mod events;
 pub mod evictor;
+mod exec_plugin;
 mod group_patch;
 mod group_status;
+mod kubeconfig;
 pub mod lanes;
+mod limits;
+mod list_items;
+mod reader;
 mod served;
+pub mod server_probe;
 mod standing;
 pub mod status;
 mod status_lane;
 mod status_memory;
+mod transport;
 pub mod volume_writer;
-pub mod watch;
+mod watch;
+mod watch_list;
+pub mod watch_status;
 pub mod watched;
 
 use std::sync::Arc;
 
 pub use client::{ConnectError, Connection};
 pub use edge::{Drained, Edge, EdgeConfig, stop_requested};
+pub use limits::WatchLimits;
 
 use crate::model::Now;
 

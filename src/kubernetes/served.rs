@@ -6,14 +6,13 @@
 
 use std::sync::Arc;
 
-use http::Request;
-use kube::Client;
 use kube::core::ApiResource;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::decode::resource;
+use super::reader::{ReadError, Reader};
 use crate::model::ObjectKind;
 
 /// Versions of another shape.
@@ -32,10 +31,10 @@ impl Served {
     /// Finds out where a native kind is served.
     pub(super) async fn locate(
         &self,
-        client: &Client,
+        reader: &Reader,
         kind: ObjectKind,
-    ) -> Result<Option<ApiResource>, kube::Error> {
-        let found = locate(client, resource(kind)).await?;
+    ) -> Result<Option<ApiResource>, ReadError> {
+        let found = locate(reader, resource(kind)).await?;
         if kind == ObjectKind::PodGroupNative {
             *self.0.lock() = found.as_ref().map(|resource| resource.version.as_str().into());
         }
@@ -74,14 +73,14 @@ struct Named {
 }
 
 /// Looks for the first supported version of the group in which there is such a resource.
-async fn locate(client: &Client, known: ApiResource) -> Result<Option<ApiResource>, kube::Error> {
+async fn locate(reader: &Reader, known: ApiResource) -> Result<Option<ApiResource>, ReadError> {
     let path = format!("/apis/{}", known.group);
-    let Some(group) = read::<Group>(client, &path).await? else { return Ok(None) };
+    let Some(group) = read::<Group>(reader, &path).await? else { return Ok(None) };
     for Version { version } in group.versions {
         if UNSUPPORTED.contains(&version.as_str()) {
             continue;
         }
-        let Some(all) = read::<Resources>(client, &format!("{path}/{version}")).await? else { continue };
+        let Some(all) = read::<Resources>(reader, &format!("{path}/{version}")).await? else { continue };
         if all.resources.iter().any(|resource| resource.name == known.plural) {
             let api_version = format!("{}/{version}", known.group);
             return Ok(Some(ApiResource { version, api_version, ..known }));
@@ -91,11 +90,10 @@ async fn locate(client: &Client, known: ApiResource) -> Result<Option<ApiResourc
 }
 
 /// Reads a page of discovery, when there is one.
-async fn read<T: DeserializeOwned>(client: &Client, path: &str) -> Result<Option<T>, kube::Error> {
-    let request = Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
-    match client.request(request).await {
+async fn read<T: DeserializeOwned>(reader: &Reader, path: &str) -> Result<Option<T>, ReadError> {
+    match reader.read(path).await {
         Ok(page) => Ok(Some(page)),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) if error.code() == Some(404) => Ok(None),
         Err(error) => Err(error),
     }
 }

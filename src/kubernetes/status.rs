@@ -93,7 +93,7 @@ impl StatusWriter {
         let key = &order.pod.key;
         let path = pod_path(&key.namespace, &key.name, "/status");
         let body = patch(&recalled, now);
-        let mut tries = Tries::new(TRIES, &self.stop);
+        let mut tries = Tries::new(TRIES, &self.door, &self.stop);
         loop {
             let error = match self.door.patch(path.clone(), &body).await {
                 Ok(_) => {

@@ -12,7 +12,7 @@ use tokio::sync::mpsc::Sender;
 use tokio_util::sync::CancellationToken;
 
 use super::client::Class;
-use super::door::{Backoff, Door, WriteError};
+use super::door::{Door, WriteError};
 use super::lanes::Lanes;
 use crate::cluster::input::Input;
 use crate::framework::effect::{EffectReport, VolumeOrder, VolumeOutcome, VolumeWrite};
@@ -87,7 +87,7 @@ impl VolumeWriter {
     /// Returns what came of an order; `None` when told to stop before that was known.
     async fn write(&self, write: &VolumeWrite) -> Option<VolumeOutcome> {
         let (path, body) = (path(write), patch(write));
-        let mut backoff = Backoff::new();
+        let mut backoff = self.door.backoff();
         let mut unsure = false;
         for tries in 1.. {
             let Err(error) = self.door.merge(path.clone(), &body).await else {

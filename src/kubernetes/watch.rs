@@ -1,8 +1,13 @@
 //! Watches: objects are decoded off the scheduling thread and sent to it as [`Input`]. The kinds are in `watched`.
 //!
+//! Each kind is listed, and then watched from the version of the list on. A watch that ends or breaks is opened anew
+//! from the last version that was heard of; where the server does not have the changes since any more (410), the kind
+//! is listed again. A list replaces everything (`Reset`), because deletes may have been missed. That is what client-go's
+//! reflector does. Own code instead of kube's `watcher`, which holds a whole page of a list at a time, backs off up to
+//! 30 s, does not back off from watches that end at once, and waits for the head of an answer without a limit.
+//!
 //! The channel is bounded and nothing is dropped: when the scheduling thread falls behind, the watch stops
-//! reading. A list replaces everything (`Reset`), because a watch that broke may have missed deletes. An
-//! object that cannot be decoded is sent as quarantined, and the watch goes on. A kind that the server does
+//! reading. An object that cannot be decoded is sent as quarantined, and the watch goes on. A kind that the server does
 //! not serve has no objects, until it is served: it is asked for every half minute, so a CustomResourceDefinition may
 //! come and go.
 #![expect(
@@ -10,69 +15,31 @@
     reason = "unreadable objects are rare, and a readable pod is larger still"
 )]
 
-use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client, Resource};
-use parking_lot::Mutex;
+use kube::Resource;
+use kube::core::params::WatchParams;
+use kube::core::{Request, Status, WatchEvent};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::Sender;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::Clock;
-use super::client::chain;
+use super::limits::{Growing, WatchLimits, chance};
+use super::list_items::ListError;
+use super::reader::{Lines, ReadError, Reader};
 use super::served::Served;
+use super::server_probe::Returns;
+use super::watch_list::{Listing, PageSize, newest_version};
+use super::watch_status::{RetryCause, WatchStatus};
 use crate::cluster::input::{Input, Quarantined};
 use crate::model::Now;
 
-/// Before a watch that delivered nonsense is opened anew.
-const UNREADABLE: Duration = Duration::from_secs(1);
-/// Before the server is asked again for a kind that it does not serve.
-const UNSERVED: Duration = Duration::from_secs(30);
-/// Before the server is asked again where a kind is served, when it did not say or is of two minds.
-const UNDISCOVERED: Duration = Duration::from_secs(1);
-
-/// How a watch is doing.
-#[derive(Clone, Debug, Default)]
-pub struct WatchReport {
-    /// Whether a complete list has arrived; it stays so, a broken watch shows as errors and age.
-    pub synced: bool,
-    /// Whether the server said that it does not know the kind. Then there are no objects of it.
-    pub unserved: bool,
-    /// When anything last arrived. A quiet cluster is quiet: age alone is no error.
-    pub last_event: Option<Now>,
-    /// Complete lists that arrived; all but the first are restarts.
-    pub lists: u64,
-    /// Objects that arrived after the lists.
-    pub events: u64,
-    /// Objects that could not be decoded, repeats counted.
-    pub quarantined: u64,
-    /// Errors.
-    pub errors: u64,
-    /// The last error and its time. Not cleared by a later success.
-    pub last_error: Option<(Arc<str>, Now)>,
-}
-
-/// Shared state of a watch.
-#[derive(Debug, Default)]
-pub struct WatchStatus(Mutex<WatchReport>);
-
-impl WatchStatus {
-    /// Returns how the watch is doing.
-    pub fn report(&self) -> WatchReport {
-        self.0.lock().clone()
-    }
-
-    /// Whether a complete list has arrived.
-    pub fn is_synced(&self) -> bool {
-        self.0.lock().synced
-    }
-}
+/// Before a kind is asked for again of which nonsense came, or whose version is no longer served.
+const NONSENSE: Duration = Duration::from_secs(1);
 
 /// What a watch needs to know of a kind.
 pub(super) trait Watched: Send + Sync + 'static {
@@ -88,7 +55,7 @@ pub(super) trait Watched: Send + Sync + 'static {
     fn locate(
         &self,
         _: &Watching,
-    ) -> impl Future<Output = Result<Option<<Self::Slim as Resource>::DynamicType>, kube::Error>> + Send {
+    ) -> impl Future<Output = Result<Option<<Self::Slim as Resource>::DynamicType>, ReadError>> + Send {
         std::future::ready(Ok(Some(self.resource())))
     }
     /// Whether [`Watched::locate`] asks the server.
@@ -112,7 +79,7 @@ pub(super) trait Watched: Send + Sync + 'static {
 /// What every watch works with.
 #[derive(Clone)]
 pub(super) struct Watching {
-    pub(super) client: Client,
+    pub(super) reader: Reader,
     pub(super) served: Arc<Served>,
     pub(super) inputs: Sender<Input>,
     pub(super) clock: Clock,
@@ -121,193 +88,385 @@ pub(super) struct Watching {
 
 /// Watches a kind until told to stop or until nobody listens.
 pub(super) async fn watch<W: Watched>(watched: W, with: Watching, status: Arc<WatchStatus>) {
-    loop {
-        let pause = tokio::select! {
-            biased;
-            () = with.stop.cancelled() => return,
-            pause = follow(&watched, &with, &status) => pause,
-        };
-        let Some(pause) = pause else { return };
-        tokio::select! {
-            () = with.stop.cancelled() => return,
-            () = tokio::time::sleep(pause) => {}
-        }
+    let stop = with.stop.clone();
+    let limits = with.reader.limits.clone();
+    let watcher = Watcher {
+        resource: watched.resource(),
+        backoff: Growing::new(limits.first_backoff, limits.longest_backoff),
+        page_size: PageSize::new(limits.first_page),
+        limits,
+        watched,
+        with,
+        status,
+    };
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => {}
+        () = watcher.run() => {}
     }
 }
 
-/// Watches until the watch has to be opened anew, and returns how long to wait before; `None`: nobody listens.
-async fn follow<W: Watched>(watched: &W, with: &Watching, status: &WatchStatus) -> Option<Duration> {
-    let resource = match watched.locate(with).await {
-        Ok(Some(resource)) => resource,
-        Ok(None) => {
-            let input = note_unserved(watched, status, (with.clock)());
-            send(with, status, input).await?;
-            return Some(UNSERVED);
-        }
-        Err(error) => {
-            let text = format!("discovery failed: {}", chain(&error));
-            note_error(watched.kind(), status, text, (with.clock)());
-            return Some(UNDISCOVERED);
-        }
-    };
-    let api = Api::<W::Slim>::all_with(with.client.clone(), &resource);
-    let mut stream = Box::pin(watcher(api, watcher::Config::default()).default_backoff());
-    let mut gathered = Gathered::default();
-    loop {
-        let mut pause = None;
-        let input = match stream.next().await? {
-            Ok(event) => gathered.translate(watched, event, status, (with.clock)()),
-            Err(error) if watched.is_optional() && !watched.is_discovered() && is_unserved(&error) => {
-                pause = Some(UNSERVED);
-                note_unserved(watched, status, (with.clock)())
+/// Where a watch stands.
+enum Position<M> {
+    /// Where the kind is served is to be found out.
+    Locate,
+    /// A list is under way.
+    List(Listing<M>),
+    /// Everything up to a version is known.
+    Watch {
+        version: String,
+        /// Whether the connection was lost, so that another server, with other versions, may answer now.
+        is_doubtful: bool,
+    },
+}
+
+/// What follows, and after which pause; `None`: nobody listens.
+type Next<M> = Option<(Position<M>, Duration)>;
+
+/// An open watch.
+struct Open {
+    lines: Lines,
+    returns: Returns,
+    /// From when on it counts as working.
+    steady_at: Instant,
+    is_steady: bool,
+    version: String,
+}
+
+/// How a watch ended.
+enum End {
+    /// The server ended it.
+    Ended,
+    /// It sent an error.
+    Error(Box<Status>),
+    /// It broke, was silent, or sent nonsense.
+    Broke(ReadError),
+}
+
+/// Watches one kind.
+struct Watcher<W: Watched> {
+    watched: W,
+    with: Watching,
+    status: Arc<WatchStatus>,
+    limits: Arc<WatchLimits>,
+    resource: <W::Slim as Resource>::DynamicType,
+    backoff: Growing,
+    page_size: PageSize,
+}
+
+impl<W: Watched> Watcher<W> {
+    /// Goes from position to position until nobody listens.
+    async fn run(mut self) {
+        let mut position = Position::Locate;
+        loop {
+            let next = match position {
+                Position::Locate => self.locate().await,
+                Position::List(listing) => self.list(listing).await,
+                Position::Watch { version, is_doubtful } => self.follow(version, is_doubtful).await,
+            };
+            let Some((next, pause)) = next else { return };
+            position = next;
+            if !pause.is_zero() {
+                self.with.reader.server.pause(pause).await;
             }
+        }
+    }
+
+    /// Finds out where the kind is served.
+    async fn locate(&mut self) -> Next<W::Model> {
+        match self.watched.locate(&self.with).await {
+            Ok(Some(resource)) => {
+                self.resource = resource;
+                Some((Position::List(Listing::default()), Duration::ZERO))
+            }
+            Ok(None) => self.unserved().await,
             Err(error) => {
-                let rights = (W::Slim::group(&resource), W::Slim::plural(&resource));
-                note_error(watched.kind(), status, describe(&error, rights), (with.clock)());
-                if is_unreadable(&error) {
-                    // The watch would go on without this change. A new list has it, or says why not.
-                    pause = Some(UNREADABLE);
-                } else if watched.is_discovered() && is_unserved(&error) {
-                    // Perhaps another version is served now.
-                    pause = Some(UNDISCOVERED);
-                }
-                None
+                let text = format!("discovery failed: {error}");
+                Some((Position::Locate, self.failed(&text, (&error).into(), error.retry_after())))
             }
-        };
-        send(with, status, input).await?;
-        if pause.is_some() {
-            return pause;
         }
     }
-}
 
-/// Sends an input, when there is one; `None`: nobody listens.
-async fn send(with: &Watching, status: &WatchStatus, input: Option<Input>) -> Option<()> {
-    let Some(input) = input else { return Some(()) };
-    let is_list = is_list(&input);
-    with.inputs.send(input).await.ok()?;
-    if is_list {
-        // Only now: who sees `synced` may count on the list being in the channel.
-        status.0.lock().synced = true;
-    }
-    Some(())
-}
-
-fn is_list(input: &Input) -> bool {
-    matches!(input, Input::PodsReset { .. } | Input::NodesReset { .. } | Input::ObjectsReset { .. })
-}
-
-/// Notes that the server does not know the kind. Returns an empty list the first time.
-fn note_unserved<W: Watched>(watched: &W, status: &WatchStatus, now: Now) -> Option<Input> {
-    let mut report = status.0.lock();
-    report.last_event = Some(now);
-    if std::mem::replace(&mut report.unserved, true) {
-        return None;
-    }
-    tracing::warn!(kind = watched.kind(), "kind is not served, going on as if there were none");
-    Some(watched.reset(Vec::new(), Vec::new()))
-}
-
-fn note_error(kind: &str, status: &WatchStatus, text: String, now: Now) {
-    tracing::warn!(kind, error = %text, "watch failed, going on");
-    let mut report = status.0.lock();
-    report.errors += 1;
-    report.last_error = Some((text.into(), now));
-}
-
-/// Whether the server does not know the kind at all.
-fn is_unserved(error: &watcher::Error) -> bool {
-    use watcher::Error::{InitialListFailed, WatchStartFailed};
-    matches!(error, InitialListFailed(kube::Error::Api(s)) | WatchStartFailed(kube::Error::Api(s)) if s.code == 404)
-}
-
-/// Whether a change was lost because its text is no JSON that makes an event.
-fn is_unreadable(error: &watcher::Error) -> bool {
-    matches!(error, watcher::Error::WatchFailed(kube::Error::SerdeError(_)))
-}
-
-/// Writes an error; `rights` is group and plural of the kind.
-fn describe(error: &watcher::Error, rights: (Cow<'_, str>, Cow<'_, str>)) -> String {
-    let missing = |cause: &kube::Error, verb: &str| match cause {
-        kube::Error::Api(status) if status.is_forbidden() => {
-            format!("; the missing right: {verb} {} in API group {:?}", rights.1, rights.0)
-        }
-        _ => String::new(),
-    };
-    match error {
-        watcher::Error::InitialListFailed(cause) => {
-            format!("list failed: {}{}", chain(cause), missing(cause, "list"))
-        }
-        watcher::Error::WatchStartFailed(cause) => {
-            format!("watch not started: {}{}", chain(cause), missing(cause, "watch"))
-        }
-        watcher::Error::WatchFailed(cause) => format!("watch broke: {}", chain(cause)),
-        watcher::Error::WatchError(status) => {
-            format!("watch ended by the server: {} {}: {}", status.code, status.reason, status.message)
-        }
-        watcher::Error::NoResourceVersion => error.to_string(),
-    }
-}
-
-/// The objects of a list, until it is complete.
-struct Gathered<M> {
-    objects: Vec<Arc<M>>,
-    quarantined: Vec<Quarantined>,
-}
-
-impl<M> Default for Gathered<M> {
-    fn default() -> Self {
-        Self { objects: Vec::new(), quarantined: Vec::new() }
-    }
-}
-
-impl<M> Gathered<M> {
-    /// Turns a watch event into an input, when it makes one.
-    fn translate<W: Watched<Model = M>>(
-        &mut self,
-        watched: &W,
-        event: Event<W::Slim>,
-        status: &WatchStatus,
-        now: Now,
-    ) -> Option<Input> {
-        let mut report = status.0.lock();
-        report.last_event = Some(now);
-        match event {
-            Event::Init => *self = Self::default(),
-            Event::InitApply(slim) => match watched.decode(&slim) {
-                Ok(object) if watched.is_listed(&object) => self.objects.push(Arc::new(object)),
+    /// Reads one page of a list, and hands the list over when it was the last.
+    async fn list(&mut self, mut listing: Listing<W::Model>) -> Next<W::Model> {
+        let (watched, status, clock) = (&self.watched, &self.status, &self.with.clock);
+        let take = |listing: &mut Listing<W::Model>, item: &[u8]| {
+            let slim = serde_json::from_slice(item).map_err(|e| ListError::Item(e.to_string()))?;
+            match watched.decode(&slim) {
+                Ok(object) if watched.is_listed(&object) => listing.objects.push(Arc::new(object)),
                 Ok(_) => {}
                 Err(quarantined) => {
-                    report.quarantined += 1;
+                    status.quarantined();
                     log(&quarantined);
-                    self.quarantined.push(quarantined);
+                    listing.quarantined.push(quarantined);
                 }
-            },
-            Event::InitDone => {
-                report.lists += 1;
-                report.unserved = false;
-                let list = std::mem::take(self);
-                tracing::info!(kind = watched.kind(), objects = list.objects.len(), "list complete");
-                return Some(watched.reset(list.objects, list.quarantined));
             }
-            Event::Apply(slim) => {
-                report.events += 1;
-                return Some(match watched.decode(&slim) {
-                    Ok(object) => watched.applied(Arc::new(object)),
+            Ok(())
+        };
+        let path = W::Slim::url_path(&self.resource, None);
+        let heard = || status.heard(clock());
+        let read = listing.read_page(&self.with.reader, &path, &mut self.page_size, take, heard).await;
+        let version = match read {
+            Ok(Some(version)) => version,
+            Ok(None) => return Some((Position::List(listing), Duration::ZERO)),
+            Err(error) => return self.list_failed(error, listing).await,
+        };
+        self.status.listed(self.now());
+        tracing::info!(kind = self.watched.kind(), objects = listing.objects.len(), "list complete");
+        self.send_list(listing).await?;
+        Some((Position::Watch { version, is_doubtful: false }, Duration::ZERO))
+    }
+
+    async fn list_failed(&mut self, error: ReadError, listing: Listing<W::Model>) -> Next<W::Model> {
+        if error.code() == Some(404) && self.watched.is_optional() {
+            return self.not_found("list failed", &error).await;
+        }
+        let text = format!("list failed: {error}{}", self.missing_right(&error, "list"));
+        let pause = self.failed(&text, (&error).into(), error.retry_after());
+        // The pages that came stay, unless the server has forgotten the rest.
+        let next = if error.code() == Some(410) { Listing::default() } else { listing };
+        Some((Position::List(next), pause))
+    }
+
+    /// Opens a watch and sends on what comes, until it ends.
+    async fn follow(&mut self, version: String, is_doubtful: bool) -> Next<W::Model> {
+        let path = W::Slim::url_path(&self.resource, None);
+        let opened = async {
+            if is_doubtful && is_before(&newest_version(&self.with.reader, &path).await?, &version) {
+                return Ok(None);
+            }
+            let request = Request::new(&path).watch(&self.watch_params(), &version);
+            let request = request.map_err(|e| ReadError::Unreadable(e.to_string()))?;
+            self.with.reader.open(request, self.limits.answer).await.map(Some)
+        };
+        let body = match opened.await {
+            Ok(Some(body)) => body,
+            Ok(None) => {
+                let text = "the server began to count its versions anew, listing again";
+                self.broke(text, RetryCause::Expired, true);
+                return Some((Position::List(Listing::default()), Duration::ZERO));
+            }
+            Err(error) => return self.not_opened(error, version).await,
+        };
+        self.status.opened(self.now());
+        let mut open = Open {
+            lines: Lines::new(body, self.limits.object_bytes),
+            returns: self.with.reader.server.returns(),
+            steady_at: Instant::now() + self.limits.steady,
+            is_steady: false,
+            version,
+        };
+        let end = self.forward(&mut open).await?;
+        self.mark_steady(&mut open);
+        Some(self.ended(end, open.is_steady, open.version))
+    }
+
+    fn watch_params(&self) -> WatchParams {
+        let seconds = self.limits.watch.mul_f64(0.8 + 0.2 * chance()).as_secs();
+        let timeout = u32::try_from(seconds.max(1)).ok();
+        WatchParams { timeout, bookmarks: true, ..WatchParams::default() }
+    }
+
+    async fn not_opened(&mut self, error: ReadError, version: String) -> Next<W::Model> {
+        if error.code() == Some(404) && self.watched.is_optional() {
+            return self.not_found("watch not started", &error).await;
+        }
+        let text = format!("watch not started: {error}{}", self.missing_right(&error, "watch"));
+        let pause = self.failed(&text, (&error).into(), error.retry_after());
+        if error.code() == Some(410) {
+            return Some((Position::List(Listing::default()), pause));
+        }
+        let is_doubtful = error.code().is_none();
+        Some((Position::Watch { version, is_doubtful }, pause))
+    }
+
+    /// Sends on what comes over an open watch; `None`: nobody listens.
+    async fn forward(&self, open: &mut Open) -> Option<End> {
+        loop {
+            let line = match self.hear(open).await {
+                Ok(Some(line)) => line,
+                Ok(None) => return Some(End::Ended),
+                Err(error) => return Some(End::Broke(error)),
+            };
+            let event = match serde_json::from_slice::<WatchEvent<W::Slim>>(&line) {
+                Ok(WatchEvent::Error(status)) => return Some(End::Error(status)),
+                Ok(event) => event,
+                Err(error) => {
+                    // Some servers send the bare error.
+                    let status = serde_json::from_slice::<Status>(&line).ok().filter(|s| s.code > 0);
+                    let broke = || End::Broke(ReadError::Unreadable(error.to_string()));
+                    return Some(status.map_or_else(broke, |status| End::Error(Box::new(status))));
+                }
+            };
+            if let Some(input) = self.translate(event, &mut open.version) {
+                self.with.inputs.send(input).await.ok()?;
+            }
+        }
+    }
+
+    /// Waits for a line. Silence is an error after its limit, or shortly after the server came back.
+    async fn hear(&self, open: &mut Open) -> Result<Option<bytes::Bytes>, ReadError> {
+        self.mark_steady(open);
+        if let Some(line) = open.lines.arrived() {
+            return Ok(Some(line));
+        }
+        let begun = Instant::now();
+        let mut until = begun + self.limits.silence;
+        loop {
+            tokio::select! {
+                biased;
+                line = open.lines.next() => return line,
+                () = sleep_until(open.steady_at), if !open.is_steady => self.mark_steady(open),
+                () = open.returns.next() => until = until.min(Instant::now() + open.returns.silence()),
+                () = sleep_until(until) => return Err(ReadError::Silent(begun.elapsed())),
+            }
+        }
+    }
+
+    /// Notes that a watch works once it has lasted long enough.
+    fn mark_steady(&self, open: &mut Open) {
+        if !open.is_steady && Instant::now() >= open.steady_at {
+            open.is_steady = true;
+            self.status.well(self.watched.kind(), self.now());
+        }
+    }
+
+    /// Turns a watch event into an input, when it makes one.
+    fn translate(&self, event: WatchEvent<W::Slim>, version: &mut String) -> Option<Input> {
+        let mut advance = |to: Option<&str>| {
+            if let Some(to) = to.filter(|to| !to.is_empty()) {
+                to.clone_into(version);
+            }
+        };
+        let now = self.now();
+        self.status.event(matches!(event, WatchEvent::Bookmark(_)), now);
+        match event {
+            WatchEvent::Added(slim) | WatchEvent::Modified(slim) => {
+                advance(slim.meta().resource_version.as_deref());
+                Some(match self.watched.decode(&slim) {
+                    Ok(object) => self.watched.applied(Arc::new(object)),
                     Err(quarantined) => {
-                        report.quarantined += 1;
+                        self.status.quarantined();
                         log(&quarantined);
                         Input::Quarantined(quarantined)
                     }
-                });
+                })
             }
-            Event::Delete(slim) => {
-                report.events += 1;
-                return watched.deleted(&slim);
+            WatchEvent::Deleted(slim) => {
+                advance(slim.meta().resource_version.as_deref());
+                self.watched.deleted(&slim)
+            }
+            WatchEvent::Bookmark(bookmark) => {
+                advance(Some(&bookmark.metadata.resource_version));
+                None
+            }
+            WatchEvent::Error(_) => None,
+        }
+    }
+
+    /// Says what follows the end of a watch that was open.
+    fn ended(&mut self, end: End, was_steady: bool, version: String) -> (Position<W::Model>, Duration) {
+        match end {
+            End::Ended if was_steady => {
+                self.backoff.reset();
+                self.status.retried(RetryCause::Ended);
+                (Position::Watch { version, is_doubtful: false }, Duration::ZERO)
+            }
+            End::Ended => {
+                let text = "the server ended the watch at once";
+                let pause = self.broke(text, RetryCause::EndedAtOnce, false);
+                (Position::Watch { version, is_doubtful: false }, pause)
+            }
+            End::Error(status) => {
+                let (code, reason, message) = (status.code, &status.reason, &status.message);
+                let text = format!("watch ended by the server: {code} {reason}: {message}");
+                let is_expired = code == 410;
+                let cause = if is_expired { RetryCause::Expired } else { RetryCause::Status };
+                let pause = self.broke(&text, cause, was_steady);
+                match is_expired {
+                    true => (Position::List(Listing::default()), pause),
+                    false => (Position::Watch { version, is_doubtful: false }, pause),
+                }
+            }
+            End::Broke(error) => {
+                let cause = RetryCause::from(&error);
+                let pause = self.broke(&format!("watch broke: {error}"), cause, was_steady);
+                if cause == RetryCause::Unreadable {
+                    // The watch would go on without this change. A new list has it, or says why not.
+                    return (Position::List(Listing::default()), pause.max(NONSENSE));
+                }
+                (Position::Watch { version, is_doubtful: true }, pause)
             }
         }
-        None
     }
+
+    /// Notes that an open watch is no more, and returns how long to wait. One that worked for a while is opened anew
+    /// soon, a little later than others that broke with it. That is a failure only if it cannot be opened.
+    fn broke(&mut self, text: &str, cause: RetryCause, was_steady: bool) -> Duration {
+        if !was_steady {
+            return self.failed(text, cause, None);
+        }
+        self.backoff.reset();
+        self.status.retried(cause);
+        self.status.error(text, self.now());
+        tracing::info!(kind = self.watched.kind(), error = text, "opening the watch anew");
+        self.limits.spread.mul_f64(chance())
+    }
+
+    /// Notes a failure, and returns how long to wait.
+    fn failed(&mut self, text: &str, cause: RetryCause, wish: Option<Duration>) -> Duration {
+        self.status.retried(cause);
+        self.status.failed(self.watched.kind(), text, self.now(), self.limits.log);
+        self.backoff.after_failure(wish)
+    }
+
+    /// Says what follows when the server does not know the kind where it was asked for.
+    async fn not_found(&mut self, what: &str, error: &ReadError) -> Next<W::Model> {
+        if !self.watched.is_discovered() {
+            return self.unserved().await;
+        }
+        // Perhaps another version is served now.
+        let pause = self.failed(&format!("{what}: {error}"), RetryCause::Status, None);
+        Some((Position::Locate, pause.max(NONSENSE)))
+    }
+
+    /// Goes on without the kind. The first time the scheduler is told that there are no objects.
+    async fn unserved(&mut self) -> Next<W::Model> {
+        let kind = self.watched.kind();
+        self.backoff.reset();
+        if self.status.unserved(kind, self.now()) {
+            tracing::warn!(kind, "kind is not served, going on as if there were none");
+            self.send_list(Listing::default()).await?;
+        }
+        Some((Position::Locate, self.limits.unserved))
+    }
+
+    /// Sends a complete list; `None`: nobody listens.
+    async fn send_list(&self, listing: Listing<W::Model>) -> Option<()> {
+        let reset = self.watched.reset(listing.objects, listing.quarantined);
+        self.with.inputs.send(reset).await.ok()?;
+        // Only now: who sees `synced` may count on the list being in the channel.
+        self.status.synced();
+        Some(())
+    }
+
+    /// Names the right that is missing when a request was forbidden.
+    fn missing_right(&self, error: &ReadError, verb: &str) -> String {
+        if error.code() != Some(403) {
+            return String::new();
+        }
+        let (group, plural) = (W::Slim::group(&self.resource), W::Slim::plural(&self.resource));
+        format!("; the missing right: {verb} {plural} in API group {group:?}")
+    }
+
+    fn now(&self) -> Now {
+        (self.with.clock)()
+    }
+}
+
+/// Whether a version is certainly older than another. Versions are numbers that grow, wherever they are comparable.
+fn is_before(version: &str, other: &str) -> bool {
+    matches!((version.parse::<u64>(), other.parse::<u64>()), (Ok(version), Ok(other)) if version < other)
 }
 
 fn log(q: &Quarantined) {

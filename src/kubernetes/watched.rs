@@ -9,8 +9,10 @@ use kube::core::ApiResource;
 use tokio::task::JoinSet;
 
 use super::decode::{self, Body, ForKind, SlimNode, SlimObject, SlimPod};
+use super::reader::ReadError;
 use super::served;
-use super::watch::{WatchStatus, Watched, Watching, watch};
+use super::watch::{Watched, Watching, watch};
+use super::watch_status::WatchStatus;
 use crate::cluster::input::{Input, Quarantined};
 use crate::model::{Name, Node, Object, ObjectKind, Pod, PodKey};
 
@@ -146,9 +148,9 @@ impl<B: Body> Watched for Objects<B> {
     fn resource(&self) -> ApiResource {
         decode::resource(self.kind)
     }
-    async fn locate(&self, with: &Watching) -> Result<Option<ApiResource>, kube::Error> {
+    async fn locate(&self, with: &Watching) -> Result<Option<ApiResource>, ReadError> {
         if self.is_discovered() {
-            return with.served.locate(&with.client, self.kind).await;
+            return with.served.locate(&with.reader, self.kind).await;
         }
         Ok(Some(self.resource()))
     }

@@ -83,3 +83,85 @@ async fn a_server_that_answers_tells_its_version_and_binds_over_real_connections
     assert_eq!(edge.shutdown(Duration::from_secs(10)).await.aborted, 0);
     serving.abort();
 }
+
+/// A kubeconfig with a server and the fields of a user.
+fn kubeconfig_of(server: &str, user: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    let text = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
+         clusters: [{{name: other}}, {{name: c, cluster: {{server: '{server}'}}}}]\n\
+         users: [{{name: u, user: {user}}}]\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
+    );
+    file.write_all(text.as_bytes()).expect("written");
+    file
+}
+
+#[tokio::test]
+async fn a_server_that_is_no_url_is_named_with_file_and_field() {
+    for server in ["nonsense", "", "10.0.0.1:6443", "https://", "unix:///run/api"] {
+        let file = kubeconfig_of(server, "{}");
+        let error = open(&file, Duration::from_secs(10)).await.expect_err("no URL").to_string();
+        let path = file.path().display();
+        let want = format!("kubeconfig {path}: clusters[1].cluster.server (of cluster \"c\"): ");
+        assert!(error.starts_with(&want), "{server:?}: {error}");
+        assert!(server.is_empty() || error.contains(server), "{server:?}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn no_secret_of_a_kubeconfig_is_shown() {
+    let servers =
+        ["https://me:s3cret@127.0.0.1:1", "me:s3cret@127.0.0.1", "https://me:s3cret@", "ht tp://me:s3cret@a"];
+    for server in servers {
+        let error =
+            open(&kubeconfig_of(server, "{}"), Duration::from_secs(10)).await.expect_err("a password");
+        assert!(error.to_string().contains("clusters[1].cluster.server"), "{error}");
+        assert!(!format!("{error} {error:?}").contains("s3cret"), "{server}: {error:?}");
+    }
+    for user in ["{token: s3cret, token: s3cret}", "{token: [s3cret", "s3cret", "{token: {s3cret: s3cret}}"] {
+        let file = kubeconfig_of("http://127.0.0.1:1", user);
+        let error = open(&file, Duration::from_secs(10)).await.expect_err("no kubeconfig");
+        assert!(error.to_string().contains("not a kubeconfig: "), "{error}");
+        assert!(!format!("{error} {error:?}").contains("s3cret"), "{user}: {error:?}");
+    }
+    // A configuration from elsewhere is not checked by us, and not shown either.
+    let uri = "http://me:s3cret@127.0.0.1:1".parse().expect("a URL");
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let error = Connection::with_config(kube::Config::new(uri), "a test", Duration::from_secs(10)).await;
+    let error = error.expect_err("nobody listens");
+    assert!(error.to_string().contains("(redacted)@127.0.0.1:1"), "{error}");
+    assert!(!format!("{error} {error:?}").contains("s3cret"), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_credential_plugin_gives_the_token_of_every_request() {
+    let mock = Mock::new();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let seen = std::sync::Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let noted = seen.clone();
+    let note = axum::middleware::map_request(move |request: axum::extract::Request| {
+        let header = request.headers().get(http::header::AUTHORIZATION).cloned();
+        noted.lock().push(header.map(|h| h.to_str().expect("a text").to_owned()));
+        std::future::ready(request)
+    });
+    let server = mock.router().layer(note);
+    let serving = tokio::spawn(async move { axum::serve(listener, server).await });
+    let user = "{exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, \
+                args: [-c, 'echo \"{status: {token: $NAME}}\"'], env: [{name: NAME, value: t0ken}]}}";
+    let file = kubeconfig_of(&url, user);
+    // The mock knows no version, and says so: what matters is who asked.
+    assert!(open(&file, Duration::from_secs(10)).await.is_err());
+    assert_eq!(*seen.lock(), [Some("Bearer t0ken".to_owned())]);
+    serving.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_credential_plugin_that_hangs_is_named_with_its_file() {
+    let user = "{exec: {apiVersion: client.authentication.k8s.io/v1, command: sleep, args: ['1000']}}";
+    let file = kubeconfig_of("http://127.0.0.1:1", user);
+    let error = open(&file, Duration::from_secs(10)).await.expect_err("no credential").to_string();
+    let path = file.path().display();
+    let want = "users[].user.exec: \"sleep\" printed no credential within 8s";
+    assert_eq!(error, format!("kubeconfig {path}: {want}"));
+}

@@ -20,8 +20,9 @@ use pellucid::kubernetes::{Clock, Connection, Edge, EdgeConfig};
 use pellucid::model::gang::{GroupCondition, GroupPhase, GroupStatus};
 use pellucid::model::{GangKey, Now, ObjectKind, PodKey};
 use serde_json::{Value, json};
-use tokio::sync::Notify;
 use tokio::sync::mpsc::{Receiver, channel};
+use tokio::sync::{Notify, watch};
+use tower::ServiceExt as _;
 
 /// Where the kinds beside Pods and Nodes are served.
 pub(crate) const OTHERS: [&str; 21] = [
@@ -63,6 +64,23 @@ pub(crate) enum Answer {
     Gate(Arc<Notify>),
     /// A watch that sends these and goes on without a word.
     Watch(Vec<Value>),
+    /// A watch that sends a bookmark every so often.
+    Bookmarks(Duration),
+}
+
+/// What is wrong with the whole server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It takes requests and never answers them; open watches are silent.
+    Hang,
+    /// No connection can be made, and those that there were break.
+    Refuse,
+    /// 429 to everything, with `Retry-After: 3600`; open watches are silent.
+    Later,
+    /// 503 to everything, and open watches break.
+    Unavailable,
+    /// Watches begin and end at once.
+    EndAtOnce,
 }
 
 /// One request that came.
@@ -85,6 +103,7 @@ struct Script {
 pub(crate) struct Mock {
     script: Arc<Mutex<Script>>,
     changed: Arc<Notify>,
+    fault: watch::Sender<Option<Fault>>,
 }
 
 impl Mock {
@@ -156,7 +175,22 @@ impl Mock {
     }
 
     pub(crate) fn client(&self) -> kube::Client {
-        kube::Client::new(self.router(), "default")
+        let (fault, router) = (self.fault.subscribe(), self.router());
+        let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let (fault, router) = (*fault.borrow(), router.clone());
+            async move {
+                match fault {
+                    Some(Fault::Refuse) => Err(std::io::Error::from(std::io::ErrorKind::ConnectionRefused)),
+                    _ => router.oneshot(request.map(Body::new)).await.map_err(std::io::Error::other),
+                }
+            }
+        });
+        kube::Client::new(service, "default")
+    }
+
+    /// Sets what is wrong with the server.
+    pub(crate) fn fail(&self, fault: Option<Fault>) {
+        self.fault.send_replace(fault);
     }
 
     /// Starts an edge that talks to this server.
@@ -190,24 +224,59 @@ async fn answer(State(mock): State<Mock>, request: Request) -> Response {
         answer
     };
     mock.changed.notify_one();
+    let fault = *mock.fault.borrow();
+    match fault {
+        Some(Fault::Hang) => return std::future::pending().await,
+        Some(Fault::Later) => return later(3600),
+        Some(Fault::Unavailable) => return json_response(503, &status(503, "ServiceUnavailable", "down")),
+        Some(Fault::EndAtOnce) if method == "WATCH" => return ().into_response(),
+        Some(Fault::EndAtOnce | Fault::Refuse) | None => {}
+    }
     match answer {
         Some(Answer::Json(code, body)) => json_response(code, &body),
-        Some(Answer::Later(seconds)) => {
-            let headers = [(header::RETRY_AFTER, seconds.to_string())];
-            (StatusCode::TOO_MANY_REQUESTS, headers, "too many requests").into_response()
-        }
+        Some(Answer::Later(seconds)) => later(seconds),
         Some(Answer::Hang) => std::future::pending().await,
         Some(Answer::Gate(gate)) => {
             gate.notified().await;
             json_response(201, &json!({}))
         }
         Some(Answer::Watch(events)) => {
-            let lines = events.into_iter().map(|event| Ok(Bytes::from(format!("{event}\n"))));
-            let silence = stream::pending::<Result<Bytes, std::io::Error>>();
-            Body::from_stream(stream::iter(lines).chain(silence)).into_response()
+            let silence = stream::once(broken(mock.fault.subscribe()));
+            Body::from_stream(lines(events).chain(silence)).into_response()
+        }
+        Some(Answer::Bookmarks(every)) => {
+            let bookmark = json!({"type": "BOOKMARK", "object": {"kind": "Pod", "apiVersion": "v1",
+                "metadata": {"resourceVersion": "11"}}});
+            let bookmarks = stream::unfold((), move |()| {
+                let line = Ok::<_, std::io::Error>(Bytes::from(format!("{bookmark}\n")));
+                async move {
+                    tokio::time::sleep(every).await;
+                    Some((line, ()))
+                }
+            });
+            Body::from_stream(bookmarks).into_response()
         }
         None => json_response(404, &status(404, "NotFound", &format!("no answer to {what}"))),
     }
+}
+
+fn lines(events: Vec<Value>) -> impl futures_util::Stream<Item = Result<Bytes, std::io::Error>> + Send {
+    stream::iter(events.into_iter().map(|event| Ok(Bytes::from(format!("{event}\n")))))
+}
+
+/// The end of a watch on a connection that breaks.
+async fn broken(mut fault: watch::Receiver<Option<Fault>>) -> Result<Bytes, std::io::Error> {
+    let breaks =
+        |fault: &Option<Fault>| matches!(fault, Some(Fault::Refuse | Fault::Unavailable | Fault::EndAtOnce));
+    if fault.wait_for(breaks).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+    Err(std::io::ErrorKind::ConnectionReset.into())
+}
+
+fn later(seconds: u64) -> Response {
+    let headers = [(header::RETRY_AFTER, seconds.to_string())];
+    (StatusCode::TOO_MANY_REQUESTS, headers, "too many requests").into_response()
 }
 
 fn json_response(code: u16, body: &Value) -> Response {

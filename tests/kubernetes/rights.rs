@@ -20,11 +20,11 @@ const GROUPS: [&str; 5] = [
     "scheduling.k8s.io/v1alpha2",
 ];
 
-/// `<group>/<resource> <verb>` of a request, as RBAC sees it; `None` for discovery, which everybody may read.
+/// `<group>/<resource> <verb>` of a request, as RBAC sees it; `None` for discovery and the version, which everybody may read.
 fn right(what: &str) -> Option<String> {
     let (method, path) = what.split_once(' ').expect("method and path");
     let parts: Vec<_> = path.trim_start_matches('/').split('/').collect();
-    if parts.len() <= 3 && parts[0] == "apis" {
+    if (parts.len() <= 3 && parts[0] == "apis") || parts == ["version"] {
         return None;
     }
     let (group, rest) = if parts[0] == "api" { ("core", &parts[2..]) } else { (parts[1], &parts[3..]) };

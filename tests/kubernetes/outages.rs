@@ -1,0 +1,198 @@
+//! Outages of the API server: whatever goes wrong, watches and writers are back soon after the server is.
+//!
+//! Time is that of the runtime, which stands still while something is to be done. So these are the limits of a real
+//! process, and minutes cost nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use pellucid::cluster::input::Input;
+use pellucid::framework::effect::{BindOutcome, EffectReport};
+use pellucid::kubernetes::Edge;
+use pellucid::kubernetes::watch_status::RetryCause;
+use serde_json::json;
+use tokio::sync::mpsc::Receiver;
+use tokio::time::{Instant, sleep};
+
+use crate::mock::{Answer, Fault, Mock, bind, pod};
+use crate::watching::{event, line};
+
+const PODS: &str = "WATCH /api/v1/pods";
+/// After the return of the server.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// What arrived, in one line each.
+#[derive(Clone, Default)]
+struct Arrived(Arc<Mutex<Vec<String>>>);
+
+impl Arrived {
+    fn collect(mut inputs: Receiver<Input>) -> Self {
+        let arrived = Self::default();
+        let lines = arrived.0.clone();
+        tokio::spawn(async move {
+            while let Some(input) = inputs.recv().await {
+                let text = match &input {
+                    Input::Report(EffectReport::BindDone { outcome: BindOutcome::Bound, .. }) => {
+                        "bound".into()
+                    }
+                    input => line(input),
+                };
+                lines.lock().push(text);
+            }
+        });
+        arrived
+    }
+
+    fn has(&self, text: &str) -> bool {
+        self.0.lock().iter().any(|line| line == text)
+    }
+}
+
+/// Waits until something is so, and returns after how long.
+async fn until(what: &str, most: Duration, is_so: impl Fn() -> bool) -> Duration {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < most, "not within {most:?}: {what}");
+        sleep(Duration::from_millis(10)).await;
+    }
+    begun.elapsed()
+}
+
+/// An edge whose watches have all been open for a while.
+async fn running() -> (Mock, Edge, Arrived) {
+    let mock = Mock::new();
+    mock.serve_all();
+    let (edge, inputs) = mock.edge(|_| {});
+    let arrived = Arrived::collect(inputs);
+    until("all is well", Duration::from_secs(5), || all_well(&edge)).await;
+    sleep(Duration::from_secs(20)).await;
+    (mock, edge, arrived)
+}
+
+fn all_well(edge: &Edge) -> bool {
+    edge.watches.iter().all(|(_, status)| {
+        let report = status.report();
+        report.synced && report.connected && report.failing.is_none()
+    })
+}
+
+/// Lets the server fail for so long; afterwards there is a pod more. Returns how soon it arrived.
+async fn outage(fault: Fault, length: Duration) -> (Mock, Edge, Duration) {
+    let (mock, edge, arrived) = running().await;
+    mock.fail(Some(fault));
+    sleep(length).await;
+    mock.on(PODS, [Answer::Watch(vec![event("ADDED", pod("new", "u", None))])]);
+    mock.fail(None);
+    let took = until("the new pod arrives", PATIENCE, || arrived.has("applied ns/new")).await;
+    until("all watches are back", PATIENCE - took, || all_well(&edge)).await;
+    (mock, edge, took)
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_are_back_within_seconds_whatever_the_server_did_and_for_how_long() {
+    use Fault::{EndAtOnce, Hang, Later, Refuse, Unavailable};
+    for fault in [Hang, Refuse, Later, Unavailable, EndAtOnce] {
+        for seconds in [3, 7, 10, 90, 600] {
+            // Watches that stay open through a short hang have missed nothing.
+            if seconds == 3 && matches!(fault, Hang | Later) {
+                continue;
+            }
+            let (mock, _edge, took) = outage(fault, Duration::from_secs(seconds)).await;
+            let requests = mock.seen("").len();
+            println!("{fault:?} for {seconds} s: back after {took:?}, {requests} requests in all");
+            // 23 kinds, of which each tries every 4 s or so, and the probe.
+            assert!(requests as u64 <= 150 + seconds * 12, "{requests} requests in {seconds} s of {fault:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_can_be_seen_while_it_lasts_and_afterwards() {
+    let (mock, edge, _) = running().await;
+    let before = edge.watches.pods.report();
+    assert!(before.connected && before.failing.is_none() && before.last_contact.is_some());
+    assert!(edge.server.report().away.is_none());
+    mock.fail(Some(Fault::Refuse));
+    sleep(Duration::from_secs(60)).await;
+    let report = edge.watches.pods.report();
+    let failing = report.failing.expect("it fails");
+    assert!(!report.connected && failing.retries >= 5, "{failing:?}");
+    assert_eq!(report.last_contact.map(|at| at.monotonic), before.last_contact.map(|at| at.monotonic));
+    assert!(failing.error.contains("connection refused"), "{}", failing.error);
+    let retries = report.retries[RetryCause::Connection as usize];
+    assert!(retries > failing.retries, "{retries}: the break is counted too");
+    let (since, _) = edge.server.report().away.expect("the server is away");
+    assert!(since.monotonic >= failing.since.monotonic.saturating_sub(Duration::from_secs(1)));
+    mock.fail(None);
+    until("all watches are back", PATIENCE, || all_well(&edge)).await;
+    assert_eq!((edge.server.report().outages, edge.server.report().away), (1, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_is_bound_within_seconds_of_the_servers_return() {
+    use Fault::{Hang, Later, Refuse, Unavailable};
+    for fault in [Hang, Refuse, Later, Unavailable] {
+        let (mock, edge, arrived) = running().await;
+        let binding = "POST /api/v1/namespaces/ns/pods/p/binding";
+        mock.on(binding, [Answer::Json(201, json!({}))]);
+        mock.on("GET /api/v1/namespaces/ns/pods/p", [Answer::Json(200, pod("p", "uid-p", None))]);
+        mock.fail(Some(fault));
+        sleep(Duration::from_secs(5)).await;
+        edge.lanes.push_all([bind(1, "p")]);
+        sleep(Duration::from_secs(5)).await;
+        mock.fail(None);
+        let took = until("the pod is bound", Duration::from_secs(5), || arrived.has("bound")).await;
+        println!("{fault:?}: bound after {took:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_watch_is_opened_anew_and_one_with_bookmarks_is_not() {
+    let (mock, edge, arrived) = running().await;
+    let nodes = "WATCH /api/v1/nodes";
+    let (begun, before) = (Instant::now(), mock.seen(nodes).len());
+    mock.on(nodes, [Answer::Bookmarks(Duration::from_secs(60))]);
+    mock.on(PODS, [Answer::Watch(vec![event("ADDED", pod("new", "u", None))])]);
+    let most = Duration::from_secs(85);
+    until("the new pod arrives", most, || arrived.has("applied ns/new")).await;
+    sleep(Duration::from_secs(600) - begun.elapsed()).await;
+    // Once to get at the bookmarks.
+    assert_eq!(mock.seen(nodes).len(), before + 1);
+    let silent = |edge: &Edge| edge.watches.nodes.report().retries[RetryCause::Silent as usize];
+    assert_eq!(silent(&edge), 1);
+    let reopened = mock.seen(PODS).len();
+    assert!((7..=10).contains(&reopened), "{reopened} watches of pods in ten minutes of silence");
+    let asked = &mock.seen(PODS)[0].query;
+    assert!(asked.contains("allowWatchBookmarks=true") && asked.contains("timeoutSeconds=2"), "{asked}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_began_anew_is_listed_again() {
+    let (mock, _edge, arrived) = running().await;
+    let mut list = crate::mock::list([pod("other", "u", None)]);
+    // Before it was 10.
+    list["metadata"]["resourceVersion"] = json!("3");
+    mock.fail(Some(Fault::Refuse));
+    sleep(Duration::from_secs(1)).await;
+    mock.on("GET /api/v1/pods", [Answer::Json(200, list)]);
+    mock.fail(None);
+    until("the new list arrives", PATIENCE, || arrived.has("pods [\"other\"] without []")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_follow_each_other_and_an_outage_between_them_loses_none() {
+    let mock = Mock::new();
+    mock.on("GET /api/v1/nodes", [Answer::Hang]);
+    let page = |names: &[&str], more: &str| {
+        let mut list = crate::mock::list(names.iter().map(|name| pod(name, "u", None)));
+        list["metadata"]["continue"] = json!(more);
+        Answer::Json(200, list)
+    };
+    mock.on("GET /api/v1/pods", [page(&["a", "b"], "t1"), Answer::Later(3600), page(&["c"], "")]);
+    let (_edge, mut inputs) = mock.edge(|_| {});
+    assert_eq!(line(&inputs.recv().await.expect("a list")), "pods [\"a\", \"b\", \"c\"] without []");
+    let queries: Vec<_> = mock.seen("GET /api/v1/pods").into_iter().map(|seen| seen.query).collect();
+    assert!(queries[0].contains("limit=50") && !queries[0].contains("continue"), "{queries:?}");
+    assert!(queries[1].contains("limit=100&continue=t1") && queries[1] == queries[2], "{queries:?}");
+}
