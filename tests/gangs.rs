@@ -2,7 +2,7 @@
 //!
 //! `strict` is the transaction, `waiting` NonStrict, `gated` what cannot be planned yet, `binding` what happens
 //! after the decision, `barrier` that Bindings begin together, `preempting` victims for a whole gang, `sessions` what is remembered and forgotten, `reading`
-//! what people are told, `random` what must hold whatever happens.
+//! what people are told, `slices` attempts that take long, `random` what must hold whatever happens.
 
 #[path = "common/driver.rs"]
 mod driver;
@@ -26,6 +26,8 @@ mod reading;
 mod sessions;
 #[path = "gangs/simulating.rs"]
 mod simulating;
+#[path = "gangs/slices.rs"]
+mod slices;
 #[path = "gangs/strict.rs"]
 mod strict;
 #[path = "gangs/waiting.rs"]

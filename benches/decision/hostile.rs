@@ -46,7 +46,8 @@ impl Case {
         let mut own = node(1);
         own.name = "plain".into();
         own.labels = pellucid::model::selector::Labels::new([("own".into(), "yes".into())]);
-        own.taints = [Taint { key: "own".into(), value: "yes".into(), effect: TaintEffect::NoSchedule }].into();
+        own.taints =
+            [Taint { key: "own".into(), value: "yes".into(), effect: TaintEffect::NoSchedule }].into();
         own.allocatable.pods = 10_000;
         own.allocatable.milli_cpu = 1_000_000;
         nodes.push(Arc::new(own));
@@ -87,7 +88,8 @@ impl Case {
     }
 
     fn run(mut self, what: &str) {
-        let wanted = std::env::args().skip_while(|arg| arg != "hostile").nth(1).filter(|arg| !arg.starts_with('-'));
+        let wanted =
+            std::env::args().skip_while(|arg| arg != "hostile").nth(1).filter(|arg| !arg.starts_with('-'));
         if wanted.is_some_and(|wanted| !what.contains(&wanted)) {
             return;
         }
@@ -112,7 +114,8 @@ impl Case {
             let after = self.start.elapsed();
             self.longest = self.longest.max(after - before);
             if std::env::var_os("PIECES").is_some() && after - before > Duration::from_millis(8) {
-                let what = if let Advance::Judged(s) = &advance { s.pod.key.to_string() } else { "paused".into() };
+                let what =
+                    if let Advance::Judged(s) = &advance { s.pod.key.to_string() } else { "paused".into() };
                 println!("{:?} {what}", after - before);
             }
             if let Advance::Judged(step) = advance {
@@ -217,9 +220,19 @@ fn member(gang: &str, i: usize, milli_cpu: i64, min: u32, memory: i64) -> Arc<Po
 pub(crate) fn print() {
     println!(
         "| {:<52} | {:>8} | {:>8} | {:>8} | {:>10} | {:>10} | {:>8} | {:>8} |",
-        "ms until a plain pod has its place, beside", "p50", "p99", "max", "longest", "inputs", "attempts", "members"
+        "ms until a plain pod has its place, beside",
+        "p50",
+        "p99",
+        "max",
+        "longest",
+        "inputs",
+        "attempts",
+        "members"
     );
-    println!("|{:-<54}|{:->10}|{:->10}|{:->10}|{:->12}|{:->12}|{:->10}|{:->10}|", "", "", "", "", "", "", "", "");
+    println!(
+        "|{:-<54}|{:->10}|{:->10}|{:->10}|{:->12}|{:->12}|{:->10}|{:->10}|",
+        "", "", "", "", "", "", "", ""
+    );
     Case::new(400).run("nothing");
     for gangs in [1, 20] {
         let mut case = Case::new(400);
@@ -230,12 +243,20 @@ pub(crate) fn print() {
         }
         case.run(&format!("{gangs} x 900 equal members, 8,000 victims, none fits"));
     }
-    for (gangs, milli_cpu, what) in [(1, 100, "fits"), (4, 100, "one fits"), (1, 3_000, "does not"), (20, 3_000, "none fits")] {
+    for (gangs, milli_cpu, what) in
+        [(1, 100, "fits"), (4, 100, "one fits"), (1, 3_000, "does not"), (20, 3_000, "none fits")]
+    {
         let mut case = Case::new(400);
         for g in 0..gangs {
             for i in 0..5_000 {
                 // On average 600 thousandths more: 3,500 cores, or far more than the 6,400 there are.
-                case.see(member(&format!("different-{g}"), i, milli_cpu + 1 + i as i64 / 4, 5_000, i as i64 % 4));
+                case.see(member(
+                    &format!("different-{g}"),
+                    i,
+                    milli_cpu + 1 + i as i64 / 4,
+                    5_000,
+                    i as i64 % 4,
+                ));
             }
         }
         case.run(&format!("{gangs} x 5,000 different members, {what}"));

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::clock::Clock;
 use super::core_loop::{CoreLoop, Lists};
 use super::flags::Flags;
+use super::health::Health;
 use super::metrics::{EdgeViews, Metrics};
 use super::progress::Progress;
 use super::quantiles::Durations;
@@ -23,8 +24,7 @@ use crate::cycle::scheduler::Settings;
 use crate::diagnosis::Root;
 use crate::diagnosis::root::Registry;
 use crate::diagnosis::switches::Switches;
-use crate::http::{BuildError, HealthCheck, Limits, Parts, Renderer, ServeError, Server, Version};
-use crate::kubernetes::watched::Watches;
+use crate::http::{BuildError, Limits, Parts, Renderer, ServeError, Server, Version};
 use crate::kubernetes::{Connection, Edge, EdgeConfig};
 use crate::model::Name;
 use crate::model::collections::FxHashMap;
@@ -129,6 +129,8 @@ impl Instance {
             metrics.show_traces(traces.counts());
         }
         let progress = Arc::new(Progress::default());
+        let edge_views: Arc<OnceLock<EdgeViews>> = Arc::default();
+        let health = Arc::new(Health::new(progress.clone(), edge_views.clone(), clock.clone()));
         let (inputs_tx, inputs) = mpsc::channel(INPUTS_WAITING);
 
         // The address first: one that is taken must not leave watches behind.
@@ -136,11 +138,11 @@ impl Instance {
             root: root.clone(),
             published: published.clone(),
             metrics: metrics.clone(),
-            progress: progress.clone(),
+            health: health.clone(),
             clock: clock.clone(),
             log: log.clone(),
             traces: traces.clone(),
-            edge: Arc::default(),
+            edge: edge_views,
         };
         let mut edge_config = EdgeConfig::new(connection, clock.clone(), &instance_name());
         edge_config.writes = shadow_of.is_none();
@@ -162,6 +164,8 @@ impl Instance {
         let (stop_server, stop_core) = (CancellationToken::new(), CancellationToken::new());
         let server = tokio::spawn(bound.serve(stop_server.clone()));
         tokio::spawn(flags.keep(stop_server.clone()));
+        let stop_health = stop_server.clone();
+        tokio::spawn(async move { health.keep(stop_health).await });
         let core = CoreLoop {
             scheduler,
             inputs,
@@ -224,7 +228,7 @@ struct Shared {
     root: Arc<ArcSwap<Root>>,
     published: watch::Receiver<u64>,
     metrics: Arc<Metrics>,
-    progress: Arc<Progress>,
+    health: Arc<Health>,
     clock: Clock,
     log: Option<Arc<LogControl>>,
     traces: Option<Traces>,
@@ -243,15 +247,17 @@ impl Shared {
         let (root, resources) = (self.root.clone(), self.root.clone());
         let load = self.root.clone();
         let (metrics, observed, log) = (self.metrics.clone(), self.metrics.clone(), self.log.clone());
-        let edge = self.edge.clone();
+        let (edge, health) = (self.edge.clone(), self.health.clone());
         let (traces, clock) = (self.traces.clone(), self.clock.clone());
         Parts {
             routes: routes::metered(registry, effective, &self.metrics.explained),
             load: Arc::new(move || load.load_full()),
             published: self.published.clone(),
             switches: flags.all(),
-            health: self.health(),
-            metrics: Renderer::openmetrics(move || metrics.render(&root, edge.get(), log.as_deref())),
+            health: self.health.checks(),
+            metrics: Renderer::openmetrics(move || {
+                metrics.render(&root, edge.get(), log.as_deref(), &health)
+            }),
             resource_metrics: Renderer::openmetrics(move || resource_metrics::render(&resources.load_full())),
             configz: Arc::new(move || configz.clone()),
             version: version(),
@@ -264,29 +270,6 @@ impl Shared {
             }),
             limits: Limits::default(),
         }
-    }
-
-    fn health(&self) -> Vec<HealthCheck> {
-        let (progress, clock) = (self.progress.clone(), self.clock.clone());
-        let thread =
-            HealthCheck::live("scheduling-thread", move || progress.check(clock().monotonic));
-        let kinds = Watches::default();
-        let watches = kinds.iter().enumerate().map(|(number, (kind, _))| self.watch_check(kind, number));
-        std::iter::once(thread).chain(watches).collect()
-    }
-
-    /// Whether the watch of a kind, the `number`th, has delivered a complete list.
-    fn watch_check(&self, kind: &str, number: usize) -> HealthCheck {
-        let edge = self.edge.clone();
-        HealthCheck::ready(&format!("{}-watch", kind.to_lowercase()), move || {
-            let status = edge.get().and_then(|e| e.watches.iter().nth(number));
-            let report = status.map(|(_, status)| status.report()).unwrap_or_default();
-            match (report.synced, report.last_error) {
-                (true, _) => Ok(()),
-                (false, Some((error, _))) => Err(format!("no complete list yet: {error}")),
-                (false, None) => Err("no complete list yet".into()),
-            }
-        })
     }
 }
 

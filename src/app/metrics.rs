@@ -21,6 +21,7 @@ use prometheus_client::registry::Registry;
 use super::clock::Clock;
 use super::diagnosis_metrics::{self, Explained};
 use super::gang_metrics::{self, GangAttempts};
+use super::health::Health;
 use super::telemetry::LogControl;
 use super::traces::Counts;
 use super::{effect_metrics, pending_metrics, watch_metrics};
@@ -244,6 +245,7 @@ impl Metrics {
         root: &ArcSwap<Root>,
         views: Option<&EdgeViews>,
         log: Option<&LogControl>,
+        health: &Health,
     ) -> String {
         let mut text = String::new();
         if encode(&mut text, &self.registry.lock()).is_err() {
@@ -255,6 +257,7 @@ impl Metrics {
         let root = root.load_full();
         let mut gauges = gauges(&root, views, log);
         diagnosis_metrics::state(&root, &self.explained, &mut gauges);
+        health.show(&mut gauges);
         let mut rest = String::new();
         let _ = encode(&mut rest, &gauges);
         text + &rest

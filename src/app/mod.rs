@@ -12,6 +12,7 @@ pub mod diagnosis_metrics;
 mod effect_metrics;
 pub mod flags;
 mod gang_metrics;
+mod health;
 pub mod instance;
 pub mod metrics;
 mod pending_metrics;

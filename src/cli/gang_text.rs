@@ -167,6 +167,9 @@ fn facts(body: &GangExplanation) -> String {
     if let Some(orders) = body.last_attempt.as_ref().map(|a| &a.orders).filter(|o| !o.is_empty()) {
         facts.push(format!("orders tried: {}", orders.join(", ")));
     }
+    if body.last_attempt.as_ref().is_some_and(|a| a.truncated) {
+        facts.push("the attempt was cut short: it took too much work".into());
+    }
     if let Some(at) = &body.meta.decided_at {
         let stale = if body.meta.stale { ", the cluster has changed since" } else { "" };
         facts.push(format!("decided {at}{stale}"));

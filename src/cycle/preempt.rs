@@ -126,10 +126,7 @@ impl Evaluator for Questions<'_> {
 }
 
 /// Asks the profile's PostFilter plugins: the first that nominates wins. Returns the work that it was, too.
-pub(super) fn post_filter(
-    asker: Asker<'_>,
-    rows: &Rows,
-) -> (Option<PostFiltered>, u64) {
+pub(super) fn post_filter(asker: Asker<'_>, rows: &Rows) -> (Option<PostFiltered>, u64) {
     let plugins = asker.who.profile.post_filter.iter();
     let work = asker.cluster.present().len() as u64 / 4;
     let mut questions = Questions { asker, rows, trial: None, work };

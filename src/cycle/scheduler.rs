@@ -177,6 +177,8 @@ pub struct Scheduler {
     pub(super) work: u64,
     /// Work done for units in front of which a paused one stands, since that went on.
     since_slice: u64,
+    /// Work of one slice of an attempt at a gang.
+    pub(super) slice: u64,
 }
 
 /// How long shadow mode holds a place for a pod that the other scheduler does not bind.
@@ -228,6 +230,7 @@ impl Scheduler {
             generation: 0,
             work: 0,
             since_slice: 0,
+            slice: work::SLICE,
         }
     }
 
@@ -239,6 +242,17 @@ impl Scheduler {
     /// Returns the switches of the diagnosis.
     pub fn switches(&self) -> &Switches {
         &self.switches
+    }
+
+    /// Returns the work done so far: about the number of times that a node was filtered or scored.
+    pub fn work(&self) -> u64 {
+        self.work
+    }
+
+    /// Sets how much work an attempt at a gang does before others have their turn. What is decided does not depend on
+    /// it as long as nothing happens in between.
+    pub fn set_slice(&mut self, work: u64) {
+        self.slice = work;
     }
 
     /// Returns the queue.
@@ -340,8 +354,8 @@ impl Scheduler {
             (_, None) => false,
             (None, Some(_)) => true,
             (Some(active), Some(paused)) if active > paused => false,
-            (Some(active), Some(paused)) if active == paused => self.since_slice >= work::SLICE,
-            _ => self.since_slice >= work::SLICE / 10,
+            (Some(active), Some(paused)) if active == paused => self.since_slice >= self.slice,
+            _ => self.since_slice >= self.slice / 10,
         }
     }
 

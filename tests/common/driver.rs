@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pellucid::cluster::Input;
 use pellucid::cycle::Scheduler;
-use pellucid::cycle::scheduler::{Settings, Step};
+use pellucid::cycle::scheduler::{Advance, Settings, Step};
 use pellucid::diagnosis::switches::Switches;
 use pellucid::framework::effect::{BindOrder, Effect};
 use pellucid::framework::profile::Profile;
@@ -67,6 +67,11 @@ impl Core {
     /// Plans the next unit.
     pub fn step(&mut self) -> Option<Step> {
         self.scheduler.step(self.now, &NoProbe)
+    }
+
+    /// Plans the next unit, or a part of it.
+    pub fn advance(&mut self) -> Advance {
+        self.scheduler.advance(self.now, &NoProbe)
     }
 
     /// Plans until nothing is active.

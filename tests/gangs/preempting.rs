@@ -195,7 +195,7 @@ fn nobody_is_evicted_when_the_quorum_cannot_be_reached_even_so() {
     let gang = high(5, 800, 5);
     let ordered = core.try_gang(&gang);
     assert_eq!((ordered.victims().len(), core.n_nominated(&gang)), (0, 0));
-    let note = "preemption: 0/4 nodes are available: 4 No preemption victims found for incoming pod.";
+    let note = "preemption: with all pods of a priority below 10 gone, at most 4 of the 5 members that are needed would fit.";
     let refusal = core.refusal("high");
     assert!(refusal.message.ends_with(note), "{}", refusal.message);
     assert_eq!((refusal.shares[0].wanted, refusal.shares[0].placeable), (5, 0));

@@ -8,6 +8,7 @@ use pellucid::cluster::gangs::{Gang, GangCounts};
 use pellucid::cluster::{Input, Stage};
 use pellucid::cycle::Scheduler;
 use pellucid::cycle::decision::Outcome;
+use pellucid::cycle::scheduler::Advance;
 use pellucid::diagnosis::snapshot::restore::{self, Rewind};
 use pellucid::diagnosis::snapshot::{Snapshot, Source};
 use pellucid::framework::effect::{BindOrder, BindOutcome, EffectReport};
@@ -91,7 +92,10 @@ struct Life {
 impl Life {
     fn new(kinds: Vec<Kind>) -> Self {
         let (pods, nodes) = (BTreeMap::new(), BTreeSet::new());
-        Self { core: core_with(&[]), kinds, pods, nodes, open: Vec::new(), uids: 0 }
+        let mut core = core_with(&[]);
+        // Attempts in one piece, in a few, and member by member, with whatever happens between the pieces.
+        core.scheduler.set_slice([100_000, 150, 1][kinds[0].min as usize % 3]);
+        Self { core, kinds, pods, nodes, open: Vec::new(), uids: 0 }
     }
 
     fn happen(&mut self, what: &Happening) {
@@ -149,7 +153,7 @@ impl Life {
     }
 
     fn step(&mut self) {
-        let Some(step) = self.core.step() else { return };
+        let Advance::Judged(step) = self.core.advance() else { return };
         for judged in step.all() {
             let is_placed = self.core.stage(&judged.pod).is_some_and(Stage::is_placed);
             let has_place = matches!(judged.verdict.outcome, Outcome::Placed(_));
@@ -258,7 +262,7 @@ impl Life {
 
     /// Nothing goes wrong any more and everything has its time.
     fn settle(&mut self) {
-        for _ in 0..200 {
+        for _ in 0..1_000 {
             while let Some(at) =
                 self.core.scheduler.next_deadline().filter(|_| !self.core.scheduler.has_work())
             {

@@ -140,6 +140,8 @@ pub struct GangAttempt {
     pub not_evaluated: u32,
     /// The orders in which members were tried; the first found the most places.
     pub orders: Vec<String>,
+    /// Whether more could have been tried, orders or victims, and was not because of what it costs.
+    pub truncated: bool,
 }
 
 /// `GET /apis/v1/explain/gangs/:namespace/:name`.

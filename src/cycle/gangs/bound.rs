@@ -20,7 +20,12 @@ struct Gone(Vec<(NodeIdx, ResourceList)>);
 
 impl Scheduler {
     /// Returns why no victims can help, if none can.
-    pub(super) fn lacks_even_without(&mut self, asked: &Asked, members: &[usize], below: i32) -> Option<Found> {
+    pub(super) fn lacks_even_without(
+        &mut self,
+        asked: &Asked,
+        members: &[usize],
+        below: i32,
+    ) -> Option<Found> {
         let gone = self.gone_below(below);
         let (wanted, at_most) = self.bounds(asked, members, &gone).find(|(wanted, most)| most < wanted)?;
         let message = format!(
@@ -44,7 +49,8 @@ impl Scheduler {
         let total = asked.needs.iter().map(|n| u64::from(*n)).sum();
         let all = std::iter::once_with(move || (total, self.at_most(&members, gone)));
         let of_gang = move |gang: usize| {
-            let of_kind = kinds.iter().filter(|((g, _), _)| *g == gang).map(|(_, of_kind)| self.at_most(of_kind, gone));
+            let of_kind =
+                kinds.iter().filter(|((g, _), _)| *g == gang).map(|(_, of_kind)| self.at_most(of_kind, gone));
             (u64::from(asked.needs[gang]), of_kind.fold(0, u64::saturating_add))
         };
         let gangs = if kinds_are_few(&asked.candidates) { asked.needs.len() } else { 0 };
@@ -76,7 +82,9 @@ impl Scheduler {
             let mut gone = ResourceList::default();
             let pods = &self.cluster.slot(*node).pods;
             self.work += 1 + pods.len() as u64 / 2;
-            for record in pods.iter().filter_map(|id| self.cluster.pod(*id)).filter(|r| r.pod.priority < below) {
+            for record in
+                pods.iter().filter_map(|id| self.cluster.pod(*id)).filter(|r| r.pod.priority < below)
+            {
                 add(&mut gone, &record.pod.spec.requests.list);
             }
             all.push((*node, gone));

@@ -7,7 +7,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pellucid_api::reason::ReasonCode;
 use super::trial::{Fate, Trial};
 use super::verdict::{GangOutcome, GangRefusal, GangVerdict, member_refusal};
 use crate::cluster::ShapeId;
@@ -18,6 +17,7 @@ use crate::cycle::work;
 use crate::model::gang::GangMode;
 use crate::model::{GangKey, Now, Pod, PodId};
 use crate::queue::{RefusedBy, UnitId, WakeGroup};
+use pellucid_api::reason::ReasonCode;
 
 /// A member that is to be placed.
 pub(super) struct Candidate {
@@ -181,9 +181,10 @@ impl Scheduler {
             Some(trial) => trial.failed().into_iter().filter_map(|i| way(asked, trial, i)).collect(),
             None => Vec::new(),
         };
-        let any = asked.candidates.first().map(|c| {
-            (WakeGroup::new(c.shape, c.profile, RefusedBy::default()), c.id)
-        });
+        let any = asked
+            .candidates
+            .first()
+            .map(|c| (WakeGroup::new(c.shape, c.profile, RefusedBy::default()), c.id));
         let ways = if ways.is_empty() { any.into_iter().collect() } else { ways };
         self.queue.refuse_gang(asked.unit, ways, at_least, now.monotonic);
         let gangs = asked.keys.iter().filter_map(|k| self.cluster.gangs().get(k));

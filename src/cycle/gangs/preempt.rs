@@ -108,7 +108,12 @@ impl Scheduler {
                         }
                     }
                 }
-                (GangRefusal { is_truncated, ..self.account(asked, &best, tried) }, Some(best))
+                let mut refusal = self.account(asked, &best, tried);
+                if is_truncated {
+                    let all = "further orders of the members were not tried, because it took too long";
+                    refusal.message = format!("{}; {all}", refusal.message).into();
+                }
+                (GangRefusal { is_truncated, ..refusal }, Some(best))
             }
             Before::Short(mut refusal) => {
                 if let Some(note) = found.note() {

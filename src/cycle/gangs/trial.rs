@@ -70,7 +70,8 @@ pub(super) struct Run {
 
 impl Run {
     pub(super) fn new(asked: &Asked, order: &'static str, sequence: Vec<usize>, only_quorum: bool) -> Self {
-        let (fates, drafts) = (vec![Fate::NotAsked; asked.candidates.len()], vec![None; asked.candidates.len()]);
+        let (fates, drafts) =
+            (vec![Fate::NotAsked; asked.candidates.len()], vec![None; asked.candidates.len()]);
         let trial = Trial { order, sequence, fates, drafts, placed: vec![0; asked.keys.len()] };
         Self { trial, at: 0, only_quorum, refused: FxHashSet::default(), compared: FxHashSet::default() }
     }

@@ -62,7 +62,7 @@ impl Slice<'_> {
     /// What earlier slices did is done again: now it goes on.
     pub(super) fn begin(&mut self, work: u64) {
         self.since = Since::Nodes(FxHashSet::default());
-        self.until = self.until.max(work + self.allowance);
+        self.until = self.until.max(work.saturating_add(self.allowance));
     }
 
     pub(super) fn is_over(&self, work: u64) -> bool {
@@ -104,8 +104,8 @@ impl Scheduler {
         }
         self.cycle += 1;
         restarts += u32::from(matches!(since, Since::Unknown));
-        let allowance = work::SLICE << restarts.min(10);
-        let (origin, until) = (self.work - spent.min(self.work), self.work + allowance);
+        let allowance = self.slice.saturating_mul(1 << restarts.min(10));
+        let (origin, until) = (self.work - spent, self.work.saturating_add(allowance));
         let mut slice = Slice { now, probe, since, origin, allowance, until };
         let steps = match self.go_on(&asked, at, &mut slice) {
             Sliced::Ended(steps) => steps,
@@ -151,7 +151,13 @@ impl Scheduler {
             At::Search(search) => match self.search(asked, search, slice) {
                 Searched::Paused(search) => return Sliced::Paused(At::Search(search)),
                 Searched::Quorum(trial) => return Sliced::Ended(self.keep_quorum(asked, &trial, slice.now)),
-                Searched::Failed(failed) => Victims::of(Before::Tried(failed)),
+                Searched::Failed(failed) => {
+                    let victims = Victims::of(Before::Tried(failed));
+                    if self.lets_others_go(asked.unit) && self.expected_hunt(asked) > self.slice / 4 {
+                        return Sliced::Paused(At::Victims(victims));
+                    }
+                    victims
+                }
             },
             At::Victims(victims) => victims,
         };
@@ -167,14 +173,28 @@ impl Scheduler {
 
     /// Whether an attempt that is known to take longer than a slice lets others go first.
     fn is_for_later(&self, asked: &Asked) -> bool {
-        let (active, _) = self.queue.first_ranks();
-        let Some(rank) = self.queue.unit(asked.unit).map(|u| u.rank) else { return false };
-        if active.is_none_or(|active| active > rank) {
+        if !self.lets_others_go(asked.unit) {
             return false;
         }
         let kinds: FxHashSet<_> = asked.candidates.iter().map(|c| c.kind()).collect();
-        let work = kinds.len() * self.cluster.present().len() + asked.candidates.len() * work::DECISION as usize;
-        work as u64 > work::SLICE
+        let work =
+            kinds.len() * self.cluster.present().len() + asked.candidates.len() * work::DECISION as usize;
+        work as u64 > self.slice
+    }
+
+    /// Whether there are others whose turn would come before the next slice of a unit.
+    fn lets_others_go(&self, unit: UnitId) -> bool {
+        let rank = self.queue.unit(unit).map(|u| u.rank);
+        self.queue.first_ranks().0.is_some_and(|active| Some(active) <= rank)
+    }
+
+    /// Returns about how much work it is to look for victims: a hundred nodes with their pods once, and all nodes for
+    /// each member.
+    fn expected_hunt(&self, asked: &Asked) -> u64 {
+        let (nodes, pods) = (self.cluster.present().len() as u64, self.cluster.n_pod_slots() as u64);
+        let members: u64 = asked.needs.iter().map(|n| u64::from(*n)).sum();
+        let tries = pods * nodes.min(100) / nodes.max(1) * (work::ASK + 2 * work::MOVE);
+        tries + members * (nodes / 4 + work::DECISION)
     }
 
     fn pause(&mut self, underway: Underway) -> Option<Step> {
@@ -189,7 +209,8 @@ impl Scheduler {
     fn take_underway(&mut self, unit: UnitId, rep: &GangKey) -> Option<Underway> {
         let underway = *self.gangs.groups.get_mut(rep)?.underway.take()?;
         let is_paused = self.queue.unit(unit).is_some_and(|u| u.is_paused);
-        (is_paused && underway.asked.unit == unit && self.stands_as_asked(&underway.asked)).then_some(underway)
+        (is_paused && underway.asked.unit == unit && self.stands_as_asked(&underway.asked))
+            .then_some(underway)
     }
 
     fn stands_as_asked(&self, asked: &Asked) -> bool {

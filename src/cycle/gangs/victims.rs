@@ -104,7 +104,12 @@ impl Victims {
 
 impl Scheduler {
     /// Goes on with a search for victims. All that is tried is undone.
-    pub(super) fn find_victims(&mut self, asked: &Asked, victims: Victims, slice: &mut Slice<'_>) -> Searched {
+    pub(super) fn find_victims(
+        &mut self,
+        asked: &Asked,
+        victims: Victims,
+        slice: &mut Slice<'_>,
+    ) -> Searched {
         let Victims { before, search } = victims;
         let mut search = match search.map_or_else(|| self.begin_search(asked), Ok) {
             Ok(search) => search,

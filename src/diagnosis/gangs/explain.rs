@@ -162,6 +162,7 @@ fn attempt_body(attempt: &GangVerdict) -> GangAttempt {
         members,
         not_evaluated: refusal(&attempt.outcome).map_or(0, |r| r.not_evaluated),
         orders: orders.into_iter().map(Into::into).collect(),
+        truncated: refusal(&attempt.outcome).is_some_and(|r| r.is_truncated),
     }
 }
 

@@ -1,0 +1,202 @@
+//! The checks behind `/livez` and `/readyz`: what is looked at, since when it fails, and who is told.
+//!
+//! Each check looks at a flag or a clock. They are looked at when somebody asks and once a second, so that the log says
+//! once that one fails, and once that it is well again. `/metrics` has them under Kubernetes' name for health checks.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use tokio_util::sync::CancellationToken;
+
+use super::clock::Clock;
+use super::metrics::EdgeViews;
+use super::progress::Progress;
+use crate::http::HealthCheck;
+use crate::kubernetes::watch_status::WatchReport;
+use crate::kubernetes::watched::Watches;
+use crate::model::Now;
+
+/// How long a watch may fail before the scheduler is not to be relied on: what it knows is older than that.
+const FAILS_FOR: Duration = Duration::from_secs(15);
+/// How long nothing may be heard of a watch. A server sends a bookmark about once a minute, and a watch that hears
+/// nothing is opened anew before this.
+const SILENT_FOR: Duration = Duration::from_secs(100);
+/// How long a check fails before the log is told: a start takes a moment.
+const TELL_AFTER: Duration = Duration::from_secs(3);
+/// Between two looks that nobody asked for.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+type Look = Box<dyn Fn(Now) -> Result<(), String> + Send + Sync>;
+
+/// One check.
+struct Check {
+    name: String,
+    is_live: bool,
+    look: Look,
+    failing: Mutex<Option<Failing>>,
+}
+
+struct Failing {
+    since: Now,
+    is_told: bool,
+}
+
+/// All checks of an instance.
+pub struct Health {
+    checks: Vec<Arc<Check>>,
+    clock: Clock,
+}
+
+impl Health {
+    /// Makes the checks: the scheduling thread, and the watch of each kind.
+    pub fn new(progress: Arc<Progress>, edge: Arc<OnceLock<EdgeViews>>, clock: Clock) -> Self {
+        let thread = Check::new("scheduling-thread", true, move |now| progress.check(now.monotonic));
+        let watch = |(number, (kind, _)): (usize, (&'static str, _))| {
+            let edge = edge.clone();
+            Check::new(&format!("{}-watch", kind.to_lowercase()), false, move |now| {
+                let status = edge.get().and_then(|e| e.watches.iter().nth(number));
+                watch_check(&status.map(|(_, status)| status.report()).unwrap_or_default(), now)
+            })
+        };
+        let kinds = Watches::default();
+        let checks = std::iter::once(thread).chain(kinds.iter().enumerate().map(watch)).map(Arc::new);
+        Self { checks: checks.collect(), clock }
+    }
+
+    /// Returns them for the REST server.
+    pub fn checks(&self) -> Vec<HealthCheck> {
+        let of = |check: &Arc<Check>| {
+            let (known, clock) = (check.clone(), self.clock.clone());
+            let look = move || known.look(clock());
+            match check.is_live {
+                true => HealthCheck::live(&check.name, look),
+                false => HealthCheck::ready(&check.name, look),
+            }
+        };
+        self.checks.iter().map(of).collect()
+    }
+
+    /// Looks at all of them once a second, for the log.
+    pub async fn keep(&self, stop: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+            let now = (self.clock)();
+            self.checks.iter().for_each(|check| drop(check.look(now)));
+        }
+    }
+
+    /// Registers a gauge per check and endpoint: 1 while it is well.
+    pub fn show(&self, registry: &mut Registry) {
+        let family: Family<Labels, Gauge> = Family::default();
+        let now = (self.clock)();
+        for check in &self.checks {
+            let is_well = i64::from(check.look(now).is_ok());
+            let endpoints: &[_] = if check.is_live { &["livez", "readyz"] } else { &["readyz"] };
+            for endpoint in endpoints {
+                let labels = Labels { name: check.name.clone(), r#type: endpoint };
+                family.get_or_create_owned(&labels).set(is_well);
+            }
+        }
+        registry.register("kubernetes_healthcheck", "Result of each health check: 1 is well", family);
+    }
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Labels {
+    name: String,
+    r#type: &'static str,
+}
+
+impl Check {
+    fn new(
+        name: &str,
+        is_live: bool,
+        look: impl Fn(Now) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name: name.into(), is_live, look: Box::new(look), failing: Mutex::new(None) }
+    }
+
+    /// Looks, remembers since when it fails, and tells the log what is new.
+    fn look(&self, now: Now) -> Result<(), String> {
+        let outcome = (self.look)(now);
+        let mut failing = self.failing.lock();
+        let Err(why) = outcome else {
+            if let Some(was) = failing.take().filter(|was| was.is_told) {
+                let after = now.monotonic.saturating_sub(was.since.monotonic);
+                tracing::info!(check = self.name, ?after, "health check is well again");
+            }
+            return Ok(());
+        };
+        let known = failing.get_or_insert(Failing { since: now, is_told: false });
+        let lasts = now.monotonic.saturating_sub(known.since.monotonic);
+        if !known.is_told && lasts >= TELL_AFTER {
+            known.is_told = true;
+            tracing::warn!(check = self.name, live = self.is_live, error = why, "health check fails");
+        }
+        Err(format!("{why} (failing for {} s)", lasts.as_secs()))
+    }
+}
+
+/// Says what is wrong with a watch, if anything is.
+fn watch_check(report: &WatchReport, now: Now) -> Result<(), String> {
+    let age = |at: Now| now.monotonic.saturating_sub(at.monotonic);
+    if !report.synced {
+        return Err(match &report.last_error {
+            Some((error, _)) => format!("no complete list yet: {error}"),
+            None => "no complete list yet".into(),
+        });
+    }
+    if let Some(failing) = report.failing.as_ref().filter(|failing| age(failing.since) > FAILS_FOR) {
+        let (since, retries) = (age(failing.since).as_secs(), failing.retries);
+        return Err(format!("it has failed for {since} s, {retries} tries: {}", failing.error));
+    }
+    match report.last_contact.map(age) {
+        Some(silent) if !report.unserved && silent > SILENT_FOR => {
+            Err(format!("nothing was heard for {} s", silent.as_secs()))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Now {
+        Now { monotonic: Duration::from_secs(seconds), ..Now::default() }
+    }
+
+    #[test]
+    fn a_watch_is_well_while_it_is_heard_of() {
+        let mut report = WatchReport::default();
+        assert_eq!(watch_check(&report, at(0)), Err("no complete list yet".into()));
+        (report.synced, report.last_contact) = (true, Some(at(10)));
+        assert_eq!(watch_check(&report, at(110)), Ok(()));
+        let silent = watch_check(&report, at(111));
+        assert_eq!(silent, Err("nothing was heard for 101 s".into()));
+        report.unserved = true;
+        assert_eq!(watch_check(&report, at(111)), Ok(()), "nothing is expected of it");
+    }
+
+    #[test]
+    fn a_check_says_since_when_it_fails() {
+        let check = Check::new("x", false, |now| match now.monotonic.as_secs() {
+            5..=30 => Err("broken".into()),
+            _ => Ok(()),
+        });
+        assert_eq!(check.look(at(1)), Ok(()));
+        assert_eq!(check.look(at(5)), Err("broken (failing for 0 s)".into()));
+        assert_eq!(check.look(at(9)), Err("broken (failing for 4 s)".into()));
+        assert!(check.failing.lock().as_ref().is_some_and(|f| f.is_told));
+        assert_eq!(check.look(at(31)), Ok(()));
+        assert!(check.failing.lock().is_none());
+    }
+}
