@@ -11,7 +11,7 @@ use kube::{Client, Config};
 
 use super::exec_plugin::ExecPlugin;
 use super::kubeconfig::{Loaded, load, redacted};
-use super::transport;
+use super::transport::{self, Pools};
 
 /// A connection to a cluster that was not made.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +62,8 @@ pub struct Connection {
     pub read: Client,
     /// For writes, and for the reads that settle them.
     pub write: Client,
+    /// The idle connections of both.
+    pub pools: Pools,
     /// URL of the API server.
     pub url: String,
     /// Version of the API server, empty if it was not asked.
@@ -97,7 +99,8 @@ impl Connection {
             let failed = |e: kube::Error| ConnectError::Client { url: url.clone(), cause: chain(&e) };
             transport::client(&config, plugin.clone()).map_err(failed)
         };
-        let (read, write) = (client()?, client()?);
+        let ((read, of_read), (write, of_write)) = (client()?, client()?);
+        let pools = of_read.join(of_write);
         let unreachable =
             |cause| ConnectError::Unreachable { url: url.clone(), source_name: source_name.into(), cause };
         let version = match tokio::time::timeout(patience, write.apiserver_version()).await {
@@ -108,12 +111,12 @@ impl Connection {
             Err(_) => return Err(unreachable(format!("no answer within {patience:?}"))),
         };
         tracing::info!(server = %url, version = %version, from = source_name, "connected");
-        Ok(Self { read, write, url, version })
+        Ok(Self { read, write, pools, url, version })
     }
 
     /// Makes a connection of clients that exist, without asking the server anything.
     pub fn of_clients(read: Client, write: Client) -> Self {
-        Self { read, write, url: String::new(), version: String::new() }
+        Self { read, write, pools: Pools::default(), url: String::new(), version: String::new() }
     }
 }
 

@@ -16,7 +16,7 @@ use super::lanes::{LaneSizes, Lanes};
 use super::limits::WatchLimits;
 use super::reader::Reader;
 use super::served::Served;
-use super::server_probe::{ServerStatus, probe};
+use super::server_probe::{Probe, ServerStatus};
 use super::status::{StatusCounters, StatusWriter};
 use super::volume_writer::{VolumeCounters, VolumeWriter};
 use super::watch::Watching;
@@ -134,9 +134,15 @@ impl Edge {
 
         let watches = Watches::default();
         let served = Arc::new(Served::default());
-        let probing =
-            probe(connection.read.clone(), limits.clone(), server.clone(), clock.clone(), stop.clone());
-        spawn(&mut tasks, "probe of the API server", probing);
+        let probing = Probe {
+            client: connection.read.clone(),
+            pools: connection.pools,
+            limits: limits.clone(),
+            server: server.clone(),
+            clock: clock.clone(),
+            stop: stop.clone(),
+        };
+        spawn(&mut tasks, "probe of the API server", probing.work());
         let watching = Watching {
             reader: Reader { client: connection.read, limits, server: server.clone() },
             served: served.clone(),

@@ -40,6 +40,7 @@ use std::sync::Arc;
 pub use client::{ConnectError, Connection};
 pub use edge::{Drained, Edge, EdgeConfig, stop_requested};
 pub use limits::WatchLimits;
+pub use transport::Pools;
 
 use crate::model::Now;
 

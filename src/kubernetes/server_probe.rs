@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::Clock;
 use super::client::chain;
 use super::limits::{WatchLimits, chance};
+use super::transport::Pools;
 use crate::model::Now;
 
 /// What everybody who is authenticated may read, and what needs nothing behind the server.
@@ -132,24 +133,36 @@ impl Returns {
     }
 }
 
-/// Probes until told to stop.
-pub(super) async fn probe(
-    client: Client,
-    limits: Arc<WatchLimits>,
-    server: Arc<ServerStatus>,
-    clock: Clock,
-    stop: CancellationToken,
-) {
-    loop {
-        let outcome = match tokio::time::timeout(limits.probe_answer, ask(&client)).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(format!("no answer to {PATH} within {:?}", limits.probe_answer)),
-        };
-        let pause = if outcome.is_ok() { limits.probe } else { limits.probe_away };
-        server.note(outcome, clock());
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = sleep(pause) => {}
+/// Asks the server again and again whether it is there.
+pub(super) struct Probe {
+    pub(super) client: Client,
+    pub(super) pools: Pools,
+    pub(super) limits: Arc<WatchLimits>,
+    pub(super) server: Arc<ServerStatus>,
+    pub(super) clock: Clock,
+    pub(super) stop: CancellationToken,
+}
+
+impl Probe {
+    /// Probes until told to stop.
+    pub(super) async fn work(self) {
+        let limits = &self.limits;
+        loop {
+            let outcome = match tokio::time::timeout(limits.probe_answer, ask(&self.client)).await {
+                Ok(outcome) => outcome,
+                Err(_) => Err(format!("no answer to {PATH} within {:?}", limits.probe_answer)),
+            };
+            let pause = if outcome.is_ok() {
+                limits.probe
+            } else {
+                self.pools.renew();
+                limits.probe_away
+            };
+            self.server.note(outcome, (self.clock)());
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                () = sleep(pause) => {}
+            }
         }
     }
 }

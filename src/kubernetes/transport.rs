@@ -5,15 +5,19 @@
 //! after about ten seconds, on connections that idle in the pool too. Requests are not tried again in here: kube's
 //! policy waits as long as any `Retry-After` says, unseen.
 
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use hyper_util::client::legacy::Builder;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ConfigExt};
 use kube::{Client, Config};
 use tower::filter::AsyncFilterLayer;
-use tower::{BoxError, ServiceBuilder};
+use tower::util::Oneshot;
+use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
 
 use super::exec_plugin::ExecPlugin;
 
@@ -30,8 +34,50 @@ const CONFIRM: Duration = Duration::from_secs(10);
 /// Before an idle connection is closed.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// Makes a client. `plugin` adds its token to requests.
-pub(super) fn client(config: &Config, plugin: Option<ExecPlugin>) -> Result<Client, kube::Error> {
+/// Forgets the idle connections of clients.
+#[derive(Clone, Default)]
+pub struct Pools(Vec<Arc<dyn Fn() + Send + Sync>>);
+
+impl Pools {
+    /// Lets what is under way go on, and makes new connections for everything else. Idle connections that something
+    /// on the way forgot cannot be told from good ones, and there may be dozens, each of which would cost a time-out.
+    pub(super) fn renew(&self) {
+        for renew in &self.0 {
+            renew();
+        }
+    }
+
+    pub(super) fn join(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
+    }
+}
+
+/// A service that can be replaced by a new one of the same make.
+struct Renewable<S>(Arc<ArcSwap<S>>);
+
+impl<S> Clone for Renewable<S> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<R, S: Service<R> + Clone> Service<R> for Renewable<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Oneshot<S, R>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: R) -> Self::Future {
+        S::clone(&self.0.load()).oneshot(request)
+    }
+}
+
+/// Makes a client and the handle of its connections. `plugin` adds its token to requests.
+pub(super) fn client(config: &Config, plugin: Option<ExecPlugin>) -> Result<(Client, Pools), kube::Error> {
     let mut connector = HttpConnector::new();
     // The layer above makes TLS of it where the URL says so.
     connector.enforce_http(false);
@@ -42,16 +88,20 @@ pub(super) fn client(config: &Config, plugin: Option<ExecPlugin>) -> Result<Clie
     connector.set_keepalive_retries(Some(KEEPALIVE_TRIES));
     connector.set_tcp_user_timeout(Some(CONFIRM));
     let connector = config.rustls_https_connector_with_connector(connector)?;
-    let http = Builder::new(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(IDLE)
-        .build::<_, Body>(connector);
+    let make = move || {
+        Builder::new(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .build::<_, Body>(connector.clone())
+    };
+    let http = Arc::new(ArcSwap::from_pointee(make()));
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
         .option_layer(plugin.map(AsyncFilterLayer::new))
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
-        .service(http);
-    Ok(Client::new(service, config.default_namespace.clone()))
+        .service(Renewable(http.clone()));
+    let pools = Pools(vec![Arc::new(move || http.store(Arc::new(make())))]);
+    Ok((Client::new(service, config.default_namespace.clone()), pools))
 }

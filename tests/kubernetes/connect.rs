@@ -21,6 +21,12 @@ fn kubeconfig(port: u16) -> tempfile::NamedTempFile {
     file
 }
 
+/// What an API server says at `/version`.
+pub(crate) fn version() -> serde_json::Value {
+    json!({"major": "1", "minor": "36", "gitVersion": "v1.36.2", "gitCommit": "0",
+        "gitTreeState": "clean", "buildDate": "", "goVersion": "", "compiler": "gc", "platform": ""})
+}
+
 async fn open(file: &tempfile::NamedTempFile, patience: Duration) -> Result<Connection, ConnectError> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     Connection::open(Some(file.path()), patience).await
@@ -58,9 +64,7 @@ async fn a_kubeconfig_that_is_not_there_is_named() {
 #[tokio::test]
 async fn a_server_that_answers_tells_its_version_and_binds_over_real_connections() {
     let mock = Mock::new();
-    let version = json!({"major": "1", "minor": "36", "gitVersion": "v1.36.2", "gitCommit": "0",
-        "gitTreeState": "clean", "buildDate": "", "goVersion": "", "compiler": "gc", "platform": ""});
-    mock.on("GET /version", [Answer::Json(200, version)]);
+    mock.on("GET /version", [Answer::Json(200, version())]);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let file = kubeconfig(listener.local_addr().expect("an address").port());
     let server = mock.router();

@@ -3,19 +3,21 @@
 //! Time is that of the runtime, which stands still while something is to be done. So these are the limits of a real
 //! process, and minutes cost nothing.
 
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use pellucid::cluster::input::Input;
 use pellucid::framework::effect::{BindOutcome, EffectReport};
-use pellucid::kubernetes::Edge;
 use pellucid::kubernetes::watch_status::RetryCause;
+use pellucid::kubernetes::{Connection, Edge, EdgeConfig};
 use serde_json::json;
-use tokio::sync::mpsc::Receiver;
+use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::{Instant, sleep};
 
-use crate::mock::{Answer, Fault, Mock, bind, pod};
+use crate::connect::version;
+use crate::mock::{Answer, Fault, Mock, bind, clock, pod};
 use crate::watching::{event, line};
 
 const PODS: &str = "WATCH /api/v1/pods";
@@ -195,4 +197,98 @@ async fn pages_follow_each_other_and_an_outage_between_them_loses_none() {
     let queries: Vec<_> = mock.seen("GET /api/v1/pods").into_iter().map(|seen| seen.query).collect();
     assert!(queries[0].contains("limit=50") && !queries[0].contains("continue"), "{queries:?}");
     assert!(queries[1].contains("limit=100&continue=t1") && queries[1] == queries[2], "{queries:?}");
+}
+
+/// A proxy in front of a server, which can forget connections: they stay open, and nothing comes over them any more.
+#[derive(Clone, Default)]
+struct Proxy(Arc<Mutex<Proxied>>);
+
+#[derive(Default)]
+struct Proxied {
+    /// Whether new connections are forgotten at once.
+    forgets: bool,
+    /// Held open until the end.
+    clients: Vec<TcpStream>,
+    servers: Vec<TcpStream>,
+}
+
+impl Proxy {
+    /// Starts a proxy of a server and returns its address.
+    fn start(server: SocketAddr) -> (Self, SocketAddr) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let (proxy, address) = (Self::default(), listener.local_addr().expect("an address"));
+        let accepting = proxy.clone();
+        std::thread::spawn(move || {
+            for client in listener.incoming() {
+                accepting.connect(client.expect("a connection"), server);
+            }
+        });
+        (proxy, address)
+    }
+
+    fn connect(&self, client: TcpStream, server: SocketAddr) {
+        let mut proxied = self.0.lock();
+        let clone = |stream: &TcpStream| stream.try_clone().expect("a handle");
+        proxied.clients.push(clone(&client));
+        if proxied.forgets {
+            return;
+        }
+        let server = TcpStream::connect(server).expect("a connection");
+        proxied.servers.push(clone(&server));
+        let there = (clone(&client), clone(&server));
+        for (mut from, mut to) in [there, (server, client)] {
+            // Ends without closing: the handles above hold the sockets.
+            std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+        }
+    }
+
+    /// Forgets all connections, and from now on new ones.
+    fn forget(&self) {
+        let mut proxied = self.0.lock();
+        proxied.forgets = true;
+        for server in proxied.servers.drain(..) {
+            let _ = server.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Serves new connections again.
+    fn serve(&self) {
+        self.0.lock().forgets = false;
+    }
+}
+
+#[tokio::test]
+async fn connections_that_something_on_the_way_forgot_are_not_used_again() {
+    let mock = Mock::new();
+    mock.serve_all();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let (proxy, address) = Proxy::start(listener.local_addr().expect("an address"));
+    let router = mock.router();
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    mock.on("GET /version", [Answer::Json(200, version())]);
+    let config = kube::Config::new(format!("http://{address}").parse().expect("a URL"));
+    let connection =
+        Connection::with_config(config, "a test", Duration::from_secs(10)).await.expect("connected");
+    let mut config = EdgeConfig::new(connection, clock(), "test");
+    let millis = Duration::from_millis;
+    // The time limits of requests and idle connections stay as they are: to sit out one of them takes too long.
+    config.limits.probe = millis(100);
+    config.limits.probe_away = millis(50);
+    config.limits.probe_answer = millis(200);
+    config.limits.steady = millis(100);
+    config.limits.grace = millis(100);
+    config.limits.spread = millis(100);
+    let (inputs, received) = channel(16);
+    let edge = Edge::start(config, inputs);
+    let arrived = Arrived::collect(received);
+    // Connections of the lists idle in the pool now, one for each kind.
+    until("all is well", Duration::from_secs(20), || all_well(&edge)).await;
+    proxy.forget();
+    until("that is noticed", Duration::from_secs(20), || edge.server.report().away.is_some()).await;
+    mock.on(PODS, [Answer::Watch(vec![event("ADDED", pod("new", "u", None))])]);
+    proxy.serve();
+    let took = until("the new pod arrives", Duration::from_secs(6), || arrived.has("applied ns/new")).await;
+    println!("back after {took:?}");
+    until("all watches are back", Duration::from_secs(6), || all_well(&edge)).await;
 }
