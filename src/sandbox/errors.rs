@@ -225,7 +225,7 @@ impl ApiError {
     }
 
     /// A refusal that a test asked for.
-    pub(super) fn injected(code: u16) -> Box<Self> {
+    pub(super) fn injected(code: u16, retry_after: Option<u32>) -> Box<Self> {
         let reason = match code {
             409 => "Conflict",
             410 => "Expired",
@@ -234,7 +234,9 @@ impl ApiError {
             504 => "Timeout",
             _ => "InternalError",
         };
-        Self::new(code, reason, "injected by a sandbox fault")
+        let mut error = Self::new(code, reason, "injected by a sandbox fault");
+        error.details = retry_after.map(|seconds| json!({"retryAfterSeconds": seconds}));
+        error
     }
 
     /// Returns the `metav1.Status` body.

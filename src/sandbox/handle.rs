@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::api::{Api, Part};
 use super::clock::Clock;
-use super::connection::{Cut, Door};
+use super::connection::{Connections, Cut, Door};
 use super::errors::ApiError;
 use super::faults::Faults;
 use super::groups::{self, Gangs};
@@ -108,7 +108,14 @@ impl Sandbox {
         let address = listener.local_addr().map_err(refuse)?;
         let shutdown = CancellationToken::new();
         let api = Api::new(config.clock.clone(), config.seed, config.history, config.gangs.native);
-        let server = Arc::new(Server { api, faults: Faults::default(), address, shutdown: shutdown.clone() });
+        let connections = Connections::new(config.clock.clone());
+        let server = Arc::new(Server {
+            api,
+            faults: Faults::new(config.clock),
+            address,
+            shutdown: shutdown.clone(),
+            connections: connections.clone(),
+        });
         let mut handle_of_it = Handle { server: server.clone(), tasks: Vec::new() };
         for namespace in ["default", "kube-system", "kube-public", "kube-node-lease"] {
             handle_of_it
@@ -131,7 +138,8 @@ impl Sandbox {
         }
         let router = Router::new().fallback(handle).with_state(server);
         let service = router.into_make_service_with_connect_info::<Cut>();
-        let serve = axum::serve(Door(listener), service).with_graceful_shutdown(shutdown.cancelled_owned());
+        let serve = axum::serve(Door::new(listener, address, connections), service)
+            .with_graceful_shutdown(shutdown.cancelled_owned());
         handle_of_it.tasks.push(tokio::spawn(async move {
             // An accept loop has no end of its own and reports no errors.
             let _ = serve.await;
@@ -183,6 +191,13 @@ impl Handle {
     /// Returns its faults.
     pub fn faults(&self) -> &Faults {
         &self.server.faults
+    }
+
+    /// Restarts the server as its clients see it: all connections close, for a time on the sandbox's clock nobody listens
+    /// (connecting is refused), then the same data is served on the same port. Its controllers and kubelet go on.
+    /// With [`Handle::compact`], watches cannot go on where they were, as after a restart that lost the watch cache.
+    pub fn restart(&self, time: Duration) {
+        self.server.connections.restart(time);
     }
 
     /// Returns the revision of the newest change.
