@@ -65,6 +65,12 @@ impl FieldError {
         Self { reason: "FieldValueTooMany", message, field: field.into() }
     }
 
+    /// A value with too many bytes.
+    pub(super) fn too_long(field: impl Into<String>, most: usize) -> Self {
+        let message = format!("Too long: may not be more than {most} bytes");
+        Self { reason: "FieldValueTooLong", message, field: field.into() }
+    }
+
     /// A value that stands there twice.
     pub(super) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
         Self {
@@ -189,6 +195,11 @@ impl ApiError {
     /// A body that is too long.
     pub(super) fn too_large(limit: usize) -> Box<Self> {
         Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {limit}"))
+    }
+
+    /// A request that asks for more than is allowed.
+    pub(super) fn entity_too_large(why: &str) -> Box<Self> {
+        Self::new(413, "RequestEntityTooLarge", format!("Request entity is too large: {why}"))
     }
 
     /// A server fault that has no reason of its own.

@@ -40,6 +40,8 @@ impl Default for Kubelet {
 pub struct Config {
     /// Where it listens; port 0 takes any free port.
     pub listen: SocketAddr,
+    /// Whether it may listen on an address that other machines reach. It asks nobody who they are.
+    pub beyond_loopback: bool,
     /// Its time.
     pub clock: Clock,
     /// The lifecycle of pods, or none: bound pods stay Pending, and deleted ones Terminating.
@@ -61,6 +63,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
+            beyond_loopback: false,
             clock: Clock::real(),
             kubelet: Some(Kubelet::default()),
             controllers: true,
@@ -75,6 +78,15 @@ impl Default for Config {
 /// Why a sandbox did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// Other machines would reach the address, and nobody said that they may.
+    #[error(
+        "refusing to listen on {address}: whoever reaches this address can change and delete everything, without a \
+         password"
+    )]
+    NotLoopback {
+        /// The refused address.
+        address: SocketAddr,
+    },
     /// The address cannot be had, for example because another program has it.
     #[error("cannot listen on {address}")]
     Listen {
@@ -103,6 +115,9 @@ pub struct Sandbox;
 impl Sandbox {
     /// Starts a sandbox on the present tokio runtime. It stops when the handle is dropped.
     pub async fn start(config: Config) -> Result<Handle, StartError> {
+        if !config.beyond_loopback && !config.listen.ip().to_canonical().is_loopback() {
+            return Err(StartError::NotLoopback { address: config.listen });
+        }
         let refuse = |source| StartError::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(refuse)?;
         let address = listener.local_addr().map_err(refuse)?;
