@@ -34,6 +34,8 @@ pub(super) struct Reader<S> {
     pub(super) pool: Pool,
     /// Where those that compute for long run.
     pub(super) long: Pool,
+    /// Where those of them run whose cost is up to who asks.
+    pub(super) questions: Pool,
     pub(super) waiters: Semaphore,
     pub(super) patience: Duration,
     pub(super) body_limit: usize,
@@ -66,7 +68,11 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
             Method::Post => Some(self.question(&call.headers, call.body).await?),
             Method::Get | Method::Put => None,
         };
-        let pool = if route.is_long { &self.long } else { &self.pool };
+        let pool = match (route.is_long, &question) {
+            (true, Some(_)) => &self.questions,
+            (true, None) => &self.long,
+            (false, _) => &self.pool,
+        };
         let (reader, route) = (Arc::clone(&self), Arc::clone(route));
         let job = move || {
             let params = match question {

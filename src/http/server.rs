@@ -23,7 +23,7 @@ use super::health::{self, HealthCheck};
 use super::listen::Bound;
 use super::openapi::describe;
 use super::operation::{self, Operation};
-use super::pool::Pool;
+use super::pool::{Pool, Times};
 use super::read::{self, Load, Reader};
 use super::route::{Method, Published, Route};
 use super::standard::{Configz, Renderer, Standard, Version};
@@ -33,6 +33,9 @@ use crate::model::time::Now;
 /// Reads the clock. The server has none of its own.
 pub type Clock = Arc<dyn Fn() -> Now + Send + Sync>;
 
+/// How long a read may take, as the documentation says.
+pub(super) const READ_PATIENCE: Duration = Duration::from_secs(10);
+
 /// How much of everything. None of it is unbounded.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -40,8 +43,13 @@ pub struct Limits {
     pub reads: usize,
     /// Reads that wait for their turn; beyond it 429.
     pub reads_waiting: usize,
-    /// Reads that compute for long and wait for their turn, one running at a time; beyond it 429.
+    /// Reads that compute for long and wait for their turn, one running at a time; beyond it 429. As many more questions
+    /// with a body, of which another one runs: what they cost is up to who asks.
     pub long_reads_waiting: usize,
+    /// How long a read waits for its turn before 429.
+    pub turn_patience: Duration,
+    /// How long a read may take before it is given up with 503.
+    pub read_patience: Duration,
     /// Requests that wait for a generation; beyond it 429.
     pub generation_waiting: usize,
     /// How long a request waits for a generation before 503.
@@ -74,6 +82,8 @@ impl Default for Limits {
             reads: 2,
             reads_waiting: 256,
             long_reads_waiting: 32,
+            turn_patience: Duration::from_secs(10),
+            read_patience: READ_PATIENCE,
             generation_waiting: 256,
             generation_patience: Duration::from_secs(5),
             flag_body: 4096,
@@ -188,11 +198,13 @@ where
     // Metrics, configuration and switches have a pool of their own: a rush of reads must not blind the
     // monitoring, nor keep anybody from turning a costly switch off.
     let chores = Arc::new(Pool::new(2, 16));
+    let times = Times { turn: limits.turn_patience, run: limits.read_patience };
     let reader = Arc::new(Reader {
         load: parts.load,
         published: parts.published,
-        pool: Pool::new(limits.reads, limits.reads_waiting),
-        long: Pool::new(1, limits.long_reads_waiting),
+        pool: Pool::new(limits.reads, limits.reads_waiting).within(times),
+        long: Pool::new(1, limits.long_reads_waiting).within(times),
+        questions: Pool::new(1, limits.long_reads_waiting).within(times),
         waiters: Semaphore::new(limits.generation_waiting),
         patience: limits.generation_patience,
         body_limit: limits.question_body,

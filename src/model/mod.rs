@@ -16,6 +16,7 @@ pub mod naming;
 pub mod node;
 pub mod object;
 pub mod pages;
+pub mod patience;
 pub mod pod;
 pub mod quantity;
 pub mod relations;

@@ -14,6 +14,7 @@ use pellucid::http::{
     HealthCheck, Kind, Limits, Param, Params, Parts, Published, ReadError, Renderer, RequestInfo, Route,
     Server, Switch, Table, Version,
 };
+use pellucid::model::patience::check;
 use pellucid::model::time::Now;
 use pellucid_api::rest::BodySchema;
 use serde::{Deserialize, Serialize};
@@ -95,6 +96,15 @@ pub(crate) fn routes(gate: Gate) -> Vec<Route<Fleet>> {
             _ => panic!("the secret of the test"),
         }
     };
+    let gate = Arc::new(gate);
+    let began = gate.began.clone();
+    let endless = move |_: &Fleet, _: &Params, _: &_| {
+        began.send(()).expect("the test waits for it");
+        loop {
+            check();
+            std::thread::yield_now();
+        }
+    };
     let held = move |fleet: &Fleet, _: &Params, info: &RequestInfo| {
         gate.began.send(()).expect("the test waits for it");
         gate.may_end.lock().recv().expect("the test lets it end");
@@ -117,6 +127,10 @@ pub(crate) fn routes(gate: Gate) -> Vec<Route<Fleet>> {
         Route::get("/apis/v1/fail/:how", "test", "Fails", BodySchema::any(), fail)
             .param(Param::path("how", "In which way").example("many")),
         Route::get("/apis/v1/simulate", "test", "What if", node, echo).asked_with(node),
+        Route::get("/apis/v1/endless", "test", "Does not end by itself", BodySchema::any(), endless.clone()),
+        Route::get("/apis/v1/question", "test", "Does not either", node, endless).asked_with(node).long(),
+        Route::get("/apis/v1/long", "test", "May take long", BodySchema::any(), |_, _, _| Ok(json!({})))
+            .long(),
         Route::get("/apis/v1/held", "test", "Waits", BodySchema::any(), held),
         Route::get("/apis/v1/big", "test", "More than fits into sockets", BodySchema::any(), |_, _, _| {
             Ok(json!("x".repeat(BIG)))

@@ -48,6 +48,7 @@ pub const STATES: &[StateEntry] = &[
     of(ERROR, "BodyNotText", "The body is not UTF-8."),
     of(ERROR, "BodyTimeout", "The body did not arrive in time."),
     of(ERROR, "BodyTooLarge", "The body is larger than this path takes."),
+    of(ERROR, "DeadlineExceeded", "The answer took longer than it may and was given up; ask for less."),
     of(ERROR, "FlagNotFound", "There is no such flag."),
     of(ERROR, "GangNotFound", "There is no such gang."),
     of(ERROR, "GenerationNotReached", "The state that `minGeneration` asks for was not published in time."),

@@ -20,7 +20,7 @@ use crate::cycle::record::{Draft, Recorded};
 use crate::cycle::scheduler::{Decided, Scheduler, Step};
 use crate::model::gang::GangMode;
 use crate::model::time::Probe;
-use crate::model::{GangKey, Name, Now, Pod, PodId};
+use crate::model::{GangKey, Name, Now, Pod, PodId, patience};
 use crate::queue::{QueueStage, UnitId, WakeGroup};
 
 /// A member that is to be placed.
@@ -214,6 +214,7 @@ impl Scheduler {
         for i in sequence.iter().copied() {
             let member = &asked.candidates[i];
             let kind = (member.profile, member.shape);
+            patience::check();
             let is_enough = only_quorum && placed[member.gang] >= asked.needs[member.gang];
             let is_nominated = self.cluster.nominator().of(member.id).is_some();
             if is_enough || (refused.contains(&kind) && !is_nominated) {
