@@ -13,6 +13,7 @@ mod effect_metrics;
 pub mod flags;
 mod gang_metrics;
 pub mod instance;
+mod log_fields;
 pub mod metrics;
 mod pending_metrics;
 pub mod quantiles;

@@ -8,6 +8,7 @@
 pub mod collections;
 pub mod cow_map;
 pub mod duration;
+pub mod escape;
 pub mod gang;
 pub mod group_status;
 mod mirror;
