@@ -28,6 +28,7 @@ use super::read::{self, Load, Reader};
 use super::route::{Method, Published, Route};
 use super::standard::{Configz, Renderer, Standard, Version};
 use super::stream::Streams;
+use super::unread::Unread;
 use crate::model::time::Now;
 
 /// Reads the clock. The server has none of its own.
@@ -64,6 +65,8 @@ pub struct Limits {
     pub header_patience: Duration,
     /// How long an answer under way may stand still because the peer does not read it.
     pub write_patience: Duration,
+    /// The most bytes of all answers to reads that peers have not taken yet; beyond it 503.
+    pub answer_bytes: usize,
     /// Connections open at once.
     pub connections: usize,
     /// Connections beyond these on which only health paths are answered; more wait to be accepted.
@@ -91,6 +94,7 @@ impl Default for Limits {
             body_patience: Duration::from_secs(5),
             header_patience: Duration::from_secs(10),
             write_patience: Duration::from_secs(10),
+            answer_bytes: 64 << 20,
             connections: 128,
             reserve: 256,
             // Half of the usual timeout of a probe, which may wait behind one reserve full of idle connections.
@@ -215,6 +219,7 @@ where
             pool: Pool::new(1, limits.connections),
             stop: end_feeds.clone(),
         },
+        unread: Unread::new(limits.answer_bytes, limits.write_patience),
     });
     let mut switches = parts.switches;
     switches.sort_by(|left, right| left.name().cmp(right.name()));

@@ -96,15 +96,6 @@ pub(crate) fn routes(gate: Gate) -> Vec<Route<Fleet>> {
             _ => panic!("the secret of the test"),
         }
     };
-    let gate = Arc::new(gate);
-    let began = gate.began.clone();
-    let endless = move |_: &Fleet, _: &Params, _: &_| {
-        began.send(()).expect("the test waits for it");
-        loop {
-            check();
-            std::thread::yield_now();
-        }
-    };
     let held = move |fleet: &Fleet, _: &Params, info: &RequestInfo| {
         gate.began.send(()).expect("the test waits for it");
         gate.may_end.lock().recv().expect("the test lets it end");
@@ -127,10 +118,6 @@ pub(crate) fn routes(gate: Gate) -> Vec<Route<Fleet>> {
         Route::get("/apis/v1/fail/:how", "test", "Fails", BodySchema::any(), fail)
             .param(Param::path("how", "In which way").example("many")),
         Route::get("/apis/v1/simulate", "test", "What if", node, echo).asked_with(node),
-        Route::get("/apis/v1/endless", "test", "Does not end by itself", BodySchema::any(), endless.clone()),
-        Route::get("/apis/v1/question", "test", "Does not either", node, endless).asked_with(node).long(),
-        Route::get("/apis/v1/long", "test", "May take long", BodySchema::any(), |_, _, _| Ok(json!({})))
-            .long(),
         Route::get("/apis/v1/held", "test", "Waits", BodySchema::any(), held),
         Route::get("/apis/v1/big", "test", "More than fits into sockets", BodySchema::any(), |_, _, _| {
             Ok(json!("x".repeat(BIG)))
@@ -141,6 +128,23 @@ pub(crate) fn routes(gate: Gate) -> Vec<Route<Fleet>> {
         Route::get("/apis/v1/map", "test", "A bare map", BodySchema::map_of::<Node>(), |_, _, _| {
             Ok(nodes().into_iter().map(|node| (node.name.clone(), json!(node))).collect::<Value>())
         }),
+    ]
+}
+
+/// Reads that do not end by themselves, and one that may take long. They say that they began.
+fn endless_routes(began: mpsc::Sender<()>) -> Vec<Route<Fleet>> {
+    let endless = move |_: &Fleet, _: &Params, _: &RequestInfo| {
+        began.send(()).expect("the test waits for it");
+        loop {
+            check();
+            std::thread::yield_now();
+        }
+    };
+    let (any, node) = (BodySchema::any(), BodySchema::of::<Node>());
+    vec![
+        Route::get("/apis/v1/endless", "test", "Does not end by itself", any, endless.clone()),
+        Route::get("/apis/v1/question", "test", "Does not either", node, endless).asked_with(node).long(),
+        Route::get("/apis/v1/long", "test", "May take long", any, |_, _, _| Ok(json!({}))).long(),
     ]
 }
 
@@ -187,6 +191,10 @@ pub(crate) type Built =
     (Parts<Fleet>, Arc<ArcSwap<Fleet>>, watch::Sender<u64>, mpsc::Receiver<()>, mpsc::Sender<()>);
 
 pub(crate) fn parts(limits: Limits) -> Built {
+    parts_with(limits, |_| Vec::new())
+}
+
+fn parts_with(limits: Limits, more: impl FnOnce(mpsc::Sender<()>) -> Vec<Route<Fleet>>) -> Built {
     let root = Arc::new(ArcSwap::from_pointee(Fleet { generation: 7 }));
     let (published, receiver) = watch::channel(7);
     let (began_sender, began) = mpsc::channel();
@@ -197,8 +205,11 @@ pub(crate) fn parts(limits: Limits) -> Built {
         let monotonic = Duration::from_secs(ticks.fetch_add(1, Ordering::Relaxed));
         Now { monotonic, wall: Duration::from_secs(0x1234) + monotonic }
     };
+    let more = more(began_sender.clone());
+    let mut routes = routes(Gate { began: began_sender, may_end: Mutex::new(may_end) });
+    routes.extend(more);
     let parts = Parts {
-        routes: routes(Gate { began: began_sender, may_end: Mutex::new(may_end) }),
+        routes,
         load: Arc::new(move || load.load_full()),
         published: receiver,
         switches: vec![Arc::new(TopN(AtomicU64::new(0)))],
@@ -224,9 +235,17 @@ impl Site {
     }
 
     pub(crate) fn with(limits: Limits) -> Self {
+        Self::of(parts(limits))
+    }
+
+    /// The same with reads that do not end by themselves.
+    pub(crate) fn endless(limits: Limits) -> Self {
+        Self::of(parts_with(limits, endless_routes))
+    }
+
+    fn of((mut parts, root, published, began, let_end): Built) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let (mut parts, root, published, began, let_end) = parts(limits);
         let sick = Arc::new(Mutex::new(None::<&'static str>));
         let look = Arc::clone(&sick);
         parts.health = vec![
