@@ -1,10 +1,10 @@
 //! Where work that costs CPU runs, so that it cannot stall the threads that serve connections.
 //!
 //! Blocking threads of tokio behind two semaphores: so many jobs run, so many more wait, the rest are
-//! told to come back. Who waits for its turn too long is told so too. A job is given up when its time is up, or when
-//! nobody waits for it any more (`model::patience`). A pool of our own threads would do the same with more code: tokio keeps its blocking
-//! threads, lets them go when idle, and hands back a panic as a value. The permits travel with the job,
-//! so a job whose caller has gone away still counts until it ends.
+//! told to come back, and so is who waits for its turn too long. A job is given up when its time is up, or when nobody
+//! waits for it any more (`model::patience`). A pool of our own threads would do the same with more code: tokio keeps
+//! its blocking threads, lets them go when idle, and hands back a panic as a value. The permits travel with the job, so
+//! a job whose caller has gone away still counts until it ends.
 
 use std::rc::Rc;
 use std::sync::Arc;

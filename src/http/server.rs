@@ -44,8 +44,8 @@ pub struct Limits {
     pub reads: usize,
     /// Reads that wait for their turn; beyond it 429.
     pub reads_waiting: usize,
-    /// Reads that compute for long and wait for their turn, one running at a time; beyond it 429. As many more questions
-    /// with a body, of which another one runs: what they cost is up to who asks.
+    /// Reads that compute for long and wait for their turn, one running at a time; beyond it 429. Questions with a body
+    /// have as many places again and a thread of their own, because what they cost is up to who asks.
     pub long_reads_waiting: usize,
     /// How long a read waits for its turn before 429.
     pub turn_patience: Duration,

@@ -51,8 +51,8 @@ impl Unread {
         Self { room: Arc::new(Semaphore::new(most)), most, patience }
     }
 
-    /// Makes the body of an answer. Refuses when too much is under way; an answer larger than all the room is let through
-    /// when it is the only one.
+    /// Makes the body of an answer. Refuses when too much is under way; an answer larger than all the room is let
+    /// through when it is the only one.
     pub(super) fn body(&self, mut bytes: Vec<u8>) -> Result<Body, Failure> {
         // A buffer that grew by doubling may be half empty.
         if bytes.capacity() > bytes.len() + bytes.len() / 4 {
@@ -61,8 +61,8 @@ impl Unread {
         let wanted = u32::try_from(bytes.capacity().min(self.most)).unwrap_or(u32::MAX);
         let room = Arc::clone(&self.room).try_acquire_many_owned(wanted).map_err(|_| {
             let message = format!(
-                "the {} bytes of this answer do not fit: answers that were not read yet take most of the {} bytes that there \
-                 are for all; read those, or ask again in a second",
+                "the {} bytes of this answer do not fit: answers that were not read yet take most of the {} bytes \
+                 that there are for all; read those, or ask again in a second",
                 bytes.len(),
                 self.most
             );

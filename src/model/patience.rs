@@ -1,12 +1,12 @@
 //! Whether anybody still waits for what is being worked out.
 //!
 //! Work for a reader runs on a copy of the state and may cost more than anybody foresaw. The edge wraps it in
-//! [`while_patient`] and says when its reader has left or time is up; long loops call [`check`], however deep they are, and
-//! the work is left from there by unwinding, as Salsa does with cancelled queries. What it worked on goes with it.
+//! [`while_patient`] and says when its reader has left or time is up; long loops call [`check`], however deep they are,
+//! and the work is left from there by unwinding, as Salsa does with cancelled queries. What it worked on goes with it.
 //!
 //! The patience belongs to the thread, because a loop that is worth checking is often far below whoever answers.
-//! The scheduling thread has none, so nothing it does can be given up and no decision depends on this; there a check is a
-//! look at a flag. *Invariant:* `check` is never called while a lock is held or shared data is half written.
+//! The scheduling thread has none, so nothing it does can be given up and no decision depends on this; there a check is
+//! a look at a flag. *Invariant:* `check` is never called while a lock is held or shared data is half written.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -41,8 +41,8 @@ pub fn while_patient<T>(patience: Rc<dyn Patience>, work: impl FnOnce() -> T) ->
     })
 }
 
-/// Leaves the work of [`while_patient`] when its patience is over; else returns. To be called once per step of every loop
-/// whose length or cost users choose, a step being at least some microseconds.
+/// Leaves the work of [`while_patient`] when its patience is over; else returns. To be called once per step of every
+/// loop whose length or cost users choose, a step being at least some microseconds.
 #[inline]
 pub fn check() {
     if IS_LIMITED.get() {

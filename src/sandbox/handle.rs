@@ -208,8 +208,8 @@ impl Handle {
         &self.server.faults
     }
 
-    /// Restarts the server as its clients see it: all connections close, for a time on the sandbox's clock nobody listens
-    /// (connecting is refused), then the same data is served on the same port. Its controllers and kubelet go on.
+    /// Restarts the server as its clients see it: all connections close, for a time on the sandbox's clock connecting is
+    /// refused, then the same data is served on the same port. Its controllers and kubelet go on.
     /// With [`Handle::compact`], watches cannot go on where they were, as after a restart that lost the watch cache.
     pub fn restart(&self, time: Duration) {
         self.server.connections.restart(time);

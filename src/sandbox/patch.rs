@@ -105,7 +105,8 @@ fn bounded(object: &Value, operation: &PatchOperation, copied: &mut usize) -> Re
     };
     if *copied > MAX_COPIED {
         return Err(format!(
-            "Unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit {MAX_COPIED}"
+            "Unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit \
+             {MAX_COPIED}"
         ));
     }
     let depth = target + value.map_or(0, depth);
