@@ -243,7 +243,7 @@ fn health_metrics_and_odd_requests() {
     assert_eq!(demo.get("/apis/v1/nope").status, 404);
     assert_eq!(demo.get("/apis/v1/nodes/%zz").status, 400);
     let head = format!(
-        "PUT /debug/flags/s HTTP/1.1\r\nHost: {}\r\nContent-Length: 104857600\r\nConnection: close\r\n\r\n",
+        "PUT /debug/flags/s HTTP/1.1\r\nHost: {}\r\nContent-Type: text/plain\r\nContent-Length: 104857600\r\nConnection: close\r\n\r\n",
         demo.rest
     );
     assert_eq!(raw(demo.rest, head.as_bytes()).status, 413);

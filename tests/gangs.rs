@@ -1,7 +1,7 @@
 //! Gangs in the core: units, the transaction, waiting, Bindings, rounds and sessions, on a clock of numbers.
 //!
 //! `strict` is the transaction, `waiting` NonStrict, `gated` what cannot be planned yet, `binding` what happens
-//! after the decision, `barrier` that Bindings begin together, `preempting` victims for a whole gang, `sessions` what is remembered and forgotten, `reading`
+//! after the decision, `barrier` that Bindings begin together, `preempting` victims for a whole gang, `patience` that reads can be given up, `sessions` what is remembered and forgotten, `reading`
 //! what people are told, `slices` attempts that take long, `random` what must hold whatever happens.
 
 #[path = "common/driver.rs"]
@@ -16,6 +16,8 @@ mod barrier;
 mod binding;
 #[path = "gangs/gated.rs"]
 mod gated;
+#[path = "gangs/patience.rs"]
+mod patience;
 #[path = "gangs/preempting.rs"]
 mod preempting;
 #[path = "gangs/random.rs"]

@@ -1,12 +1,16 @@
 //! The sandbox as kube-rs sees it: watches, bindings, evictions, patches, paging, faults, lifecycle, controllers.
 //!
 //! One file of over 500 lines: a list of independent cases over the makers at the top, read one at a time. Cases
-//! of deletion, gangs, placement, volumes, further workloads and odd shapes are in modules of their own.
+//! of deletion, gangs, limits, outages, placement, volumes, further workloads and odd shapes are in modules of their own.
 
 #[path = "sandbox/deletion.rs"]
 mod deletion;
 #[path = "sandbox/groups.rs"]
 mod groups;
+#[path = "sandbox/limits.rs"]
+mod limits;
+#[path = "sandbox/outages.rs"]
+mod outages;
 #[path = "sandbox/placement.rs"]
 mod placement;
 #[path = "sandbox/shapes.rs"]

@@ -259,12 +259,12 @@ fn log(step: &Step, node: Option<&Name>, took: Duration) {
     if let Some(table) = &step.table {
         let plugins: Vec<&str> = table.plugins.iter().map(|(name, _)| *name).collect();
         info!(
-            "Top{} scores for Pod: {}, feasibleNodes: {}, plugins:[{}]\n{}",
+            table = %markdown(table),
+            "Top{} scores for Pod: {}, feasibleNodes: {}, plugins:[{}]",
             table.rows.len(),
             table.pod,
             table.feasible,
-            plugins.join(" "),
-            markdown(table)
+            plugins.join(" ")
         );
     }
     if let Some(failure) = &step.failure {

@@ -10,8 +10,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use super::clock::Stopwatch;
 use crate::diagnosis::Root;
 use crate::diagnosis::switches::Flag;
+use crate::model::time::Probe;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct LevelLabels {
@@ -29,9 +31,25 @@ pub struct Explained(Arc<AtomicU64>);
 
 impl Explained {
     /// Adds an explanation.
-    pub fn add(&self, took: Duration) {
+    fn add(&self, took: Duration) {
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.0.fetch_add(nanos, Ordering::Relaxed);
+    }
+
+    /// Adds the time until the value is dropped: also that of an explanation that is given up.
+    pub fn timed(&self) -> impl Drop + use<> {
+        Timed { explained: self.clone(), stopwatch: Stopwatch::start() }
+    }
+}
+
+struct Timed {
+    explained: Explained,
+    stopwatch: Stopwatch,
+}
+
+impl Drop for Timed {
+    fn drop(&mut self) {
+        self.explained.add(self.stopwatch.elapsed());
     }
 }
 

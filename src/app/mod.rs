@@ -14,6 +14,7 @@ pub mod flags;
 mod gang_metrics;
 mod health;
 pub mod instance;
+mod log_fields;
 pub mod metrics;
 mod pending_metrics;
 pub mod progress;

@@ -77,12 +77,8 @@ fn route(read: RootRead, explained: Explained) -> Route<Root> {
         let mut given: PathParams = given.collect::<Result<_, crate::http::ReadError>>()?;
         let asked = query.iter().filter_map(|q| Some((q.name.to_string(), params.text(q.name)?.to_string())));
         given.extend(asked);
-        let stopwatch = Stopwatch::start();
-        let answer = costed(|| read(root, &given, info.now).map_err(adapt));
-        if tag == "explain" {
-            explained.add(stopwatch.elapsed());
-        }
-        answer
+        let _timed = (tag == "explain").then(|| explained.timed());
+        costed(|| read(root, &given, info.now).map_err(adapt))
     };
     let mut route = Route::get(path, tag, &summary, body, answer);
     route.not_found_example = not_found.map(|code| (code, "there is no such object".to_string()));

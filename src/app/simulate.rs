@@ -6,14 +6,12 @@ use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::simulate::{SimulateRequest, Simulation};
 use serde_json::json;
 
-use super::clock::Stopwatch;
 use super::diagnosis_metrics::Explained;
 use super::routes::{adapt, costed};
 use super::what_if::question;
 use crate::diagnosis::Root;
 use crate::diagnosis::simulate::simulate;
 use crate::http::Route;
-use crate::model::time::Probe;
 
 /// Returns the route.
 pub(super) fn route(explained: Explained) -> Route<Root> {
@@ -23,13 +21,11 @@ pub(super) fn route(explained: Explained) -> Route<Root> {
         "Plans hypothetical pods and gangs on a changed copy of the state; nothing changes",
         BodySchema::of::<Simulation>(),
         move |root: &Root, params, info| {
-            let stopwatch = Stopwatch::start();
-            let answer = costed(|| {
+            let _timed = explained.timed();
+            costed(|| {
                 let question = question(root, params.body()?)?;
                 Ok(json!(simulate(root, &question, info.now).map_err(adapt)?))
-            });
-            explained.add(stopwatch.elapsed());
-            answer
+            })
         },
     )
     .asked_with(BodySchema::of::<SimulateRequest>())

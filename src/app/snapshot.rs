@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::diagnosis::Root;
 use crate::diagnosis::snapshot::{Snapshot, Source};
 use crate::http::{Kind, Param, Params, ReadError, Route};
+use crate::model::patience;
 
 /// The longest document that is read, unpacked.
 const LONGEST: u64 = 4 << 30;
@@ -52,7 +53,10 @@ pub fn route(configuration: Value) -> Route<Root> {
 pub fn pack(snapshot: &Snapshot) -> std::io::Result<Vec<u8>> {
     // Without a time and a name in its head, the file depends on what is in it alone.
     let mut gzip = GzBuilder::new().write(Vec::new(), Compression::fast());
-    gzip.write_all(&snapshot.to_json()?)?;
+    for piece in snapshot.to_json()?.chunks(1 << 20) {
+        patience::check();
+        gzip.write_all(piece)?;
+    }
     gzip.finish()
 }
 

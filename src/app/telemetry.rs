@@ -1,16 +1,22 @@
 //! The log: what is written is switched at run time, and writing never holds up the scheduling thread.
 //!
-//! Lines go through a bounded buffer to a thread of their own; what does not fit is dropped and counted.
+//! Lines go through a bounded buffer to a thread of their own; what does not fit is dropped and counted. How fields are
+//! written is `log_fields`.
 
 use std::io;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tracing::Subscriber;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::reload::Handle;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Registry, reload};
+use tracing_subscriber::{EnvFilter, Layer, Registry, reload};
+
+use super::log_fields::EscapedFields;
 
 /// Lines that may wait to be written.
 const LINES_WAITING: usize = 16_384;
@@ -46,14 +52,23 @@ pub fn init(verbosity: u8) -> Result<(Arc<LogControl>, LogGuard), LogError> {
         NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES_WAITING).finish(io::stderr());
     let dropped = writer.error_counter();
     let (filter, handle) = reload::Layer::new(filter);
-    let lines = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(false).with_target(false);
     tracing_subscriber::registry()
         .with(filter)
-        .with(lines)
+        .with(lines(writer))
         .try_init()
         .map_err(|e| LogError(format!("the log is set up already: {e}")))?;
     let directive = Mutex::new(Directive { verbosity, text });
     Ok((Arc::new(LogControl { handle, directive, dropped }), LogGuard { _worker: worker }))
+}
+
+/// Returns the layer that writes lines.
+pub(super) fn lines<S, W>(writer: W) -> impl Layer<S>
+where
+    S: Subscriber + for<'s> LookupSpan<'s>,
+    W: for<'w> MakeWriter<'w> + 'static,
+{
+    let layer = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(false).with_target(false);
+    layer.fmt_fields(EscapedFields)
 }
 
 impl LogControl {

@@ -20,7 +20,7 @@ use crate::diagnosis::simulate::Question;
 use crate::http::ReadError;
 use crate::kubernetes::decode::{node_from_value, object_from_value, pod_from_value};
 use crate::model::taint::{Taint, TaintEffect};
-use crate::model::{GangKey, Name, ObjectKind, Pod, PodKey, quantity};
+use crate::model::{GangKey, Name, ObjectKind, Pod, PodKey, patience, quantity};
 
 /// The most pods of one question.
 const MAX_PODS: usize = 5_000;
@@ -80,6 +80,7 @@ fn pods(root: &Root, manifests: &[Value]) -> Result<Vec<Edit>, ReadError> {
     let mut seen = BTreeSet::new();
     let mut edits = Vec::with_capacity(manifests.len());
     for (at, manifest) in manifests.iter().enumerate() {
+        patience::check();
         let field = format!("pods[{at}]");
         let manifest = with_namespace(manifest, &field, "Pod")?;
         let mut pod = pod_from_value(&manifest).map_err(|q| unreadable(&field, &q))?;

@@ -17,6 +17,10 @@ pub struct Args {
     /// Address to listen on.
     #[arg(long, default_value = "127.0.0.1:8001")]
     pub listen: SocketAddr,
+    /// Listen on the address although other machines reach it. There is no authentication: whoever connects can change
+    /// and delete everything.
+    #[arg(long)]
+    pub beyond_loopback: bool,
     /// YAML or JSON file with nodes (or any objects) to begin with: a List, or several documents. May be repeated.
     #[arg(long = "nodes", value_name = "FILE")]
     pub nodes: Vec<PathBuf>,
@@ -44,8 +48,15 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let clock = Clock::real();
     // Another run must not give the same uids to other objects.
     let seed = clock.now().as_nanosecond() as u64;
-    let config =
-        Config { listen: args.listen, clock, seed, kubelet: Some(kubelet), objects, ..Config::default() };
+    let config = Config {
+        listen: args.listen,
+        beyond_loopback: args.beyond_loopback,
+        clock,
+        seed,
+        kubelet: Some(kubelet),
+        objects,
+        ..Config::default()
+    };
     let handle = Sandbox::start(config).await.map_err(explained)?;
     // Revisions begin above those of an earlier run, so that its clients are told to list anew.
     handle.compact(u64::try_from(handle.clock().now().as_millisecond()).unwrap_or(0));
@@ -60,7 +71,13 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
 /// Says that the sandbox did not start, and what to do if its port is taken.
 fn explained(error: StartError) -> anyhow::Error {
     let taken = is_taken(&error);
+    let is_remote = matches!(error, StartError::NotLoopback { .. });
     let error = anyhow::Error::new(error).context("the sandbox did not start");
+    if is_remote {
+        return anyhow::anyhow!(
+            "{error:#}\n--beyond-loopback allows it, on a network where that does no harm"
+        );
+    }
     if taken { other_port(&error, "--listen") } else { error }
 }
 

@@ -16,7 +16,7 @@ use crate::framework::{Cause, Code, Reason, View};
 use crate::model::collections::FxHashMap;
 use crate::model::taint::{TaintEffect, tolerated};
 use crate::model::time::NoProbe;
-use crate::model::{GangKey, NodeIdx, PodId, PodSpec};
+use crate::model::{GangKey, NodeIdx, PodId, PodSpec, patience};
 
 /// Requirements told apart. More are lumped into the last.
 const MAX_BITS: usize = 64;
@@ -106,6 +106,7 @@ fn masks_on(of: &Subject<'_>, asked: &[NodeIdx]) -> Masks {
     for (at, value) in prepared.values() {
         let enabled = &of.profile.filter[*at];
         let Some(filter) = enabled.plugin.filter() else { continue };
+        patience::check();
         let mut causes = Causes::default();
         mask.fill(CauseId::FEASIBLE);
         nodes.clear();

@@ -36,7 +36,7 @@ use crate::framework::profile::Profile;
 use crate::framework::{Cause, Permitted, View};
 use crate::model::collections::FxHashMap;
 use crate::model::time::Probe;
-use crate::model::{GangKey, Mirror, Name, NodeIdx, Now, Pages, Pod, PodId};
+use crate::model::{GangKey, Mirror, Name, NodeIdx, Now, Pages, Pod, PodId, patience};
 use crate::queue::{Queue, QueueLimits, UnitId, WokenBy};
 
 /// What a scheduler is made of.
@@ -438,6 +438,7 @@ impl Scheduler {
         now: Now,
         probe: &dyn Probe,
     ) -> Decided {
+        patience::check();
         let clock = probe;
         let stands_for = match self.switches.accounts() {
             true => self.meter.times_plugins(self.cycle, now.monotonic.as_secs()),

@@ -15,7 +15,7 @@ use crate::cycle::question::{Answer, NodeQuestion};
 use crate::framework::endpoint::ReadError;
 use crate::framework::{Cause, Code, Reason, bodies};
 use crate::model::quantity::format_amount;
-use crate::model::{Name, NodeIdx, Now, PodId};
+use crate::model::{Name, NodeIdx, Now, PodId, patience};
 
 /// How many pods are asked about without `?limit=`.
 pub(super) const PODS_ASKED: usize = 1_000;
@@ -56,6 +56,7 @@ pub(super) fn node(root: &Root, name: &str, limit: usize, now: Now) -> Result<No
     let mut idle = Idle::of(root, node);
     let mut question = NodeQuestion::new(&root.cluster, node);
     for (id, record) in pending {
+        patience::check();
         let answer = root.profile_of(record).and_then(|profile| question.ask(profile, id));
         let Some(answer) = answer else { continue };
         idle.count(record, &answer);

@@ -10,6 +10,7 @@ use super::recorder::{RecordedRow, RecordedTable};
 use super::root::Root;
 use super::switches::Flag;
 use crate::framework::endpoint::ReadError;
+use crate::model::escape::escaped;
 use crate::model::{Now, PodKey};
 
 /// Lists the recorded tables.
@@ -91,6 +92,7 @@ pub fn markdown(table: &RecordedTable) -> String {
 }
 
 fn markdown_line(cells: &[String]) -> String {
+    let cells: Vec<_> = cells.iter().map(|cell| escaped(cell)).collect();
     format!("| {} |", cells.join(" | "))
 }
 

@@ -9,7 +9,9 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use super::error::Failure;
 use super::params::shortened;
 
-/// Refuses a body that says it is something else than one of these. The first is what to send.
+/// Refuses a body that does not say that it is one of these. The first is what to send.
+///
+/// A body without a type could come from any page: browsers send it without asking the server first.
 pub(super) fn check_type(headers: &HeaderMap, accepted: &[&str]) -> Result<(), Failure> {
     let unsupported = |what: &str| {
         let message = format!("{what}; send it as {}", accepted.first().unwrap_or(&"text"));
@@ -18,13 +20,21 @@ pub(super) fn check_type(headers: &HeaderMap, accepted: &[&str]) -> Result<(), F
     if headers.contains_key(header::CONTENT_ENCODING) {
         return unsupported("compressed bodies are not read");
     }
-    let Some(given) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
+    let Some(given) = headers.get(header::CONTENT_TYPE) else {
+        return if has_body(headers) { unsupported("the body has no Content-Type") } else { Ok(()) };
+    };
     let given = given.to_str().unwrap_or("(not text)");
     let kind = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if accepted.contains(&kind.as_str()) {
         return Ok(());
     }
     unsupported(&format!("a body of type `{}` is not read", shortened(given)))
+}
+
+fn has_body(headers: &HeaderMap) -> bool {
+    let is_empty = headers.get(header::CONTENT_LENGTH).is_some_and(|length| length == "0");
+    headers.contains_key(header::TRANSFER_ENCODING)
+        || (headers.contains_key(header::CONTENT_LENGTH) && !is_empty)
 }
 
 /// Reads a short text body. What announces itself as too long is refused unread.

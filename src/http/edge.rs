@@ -42,6 +42,7 @@ pub type Observe = Arc<dyn Fn(Observation<'_>) + Send + Sync>;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer(pub(super) IpAddr);
 
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 pub(super) struct Edge {
@@ -95,7 +96,10 @@ async fn around(State(edge): State<Arc<Edge>>, mut request: Request, next: Next)
     let span =
         tracing::error_span!("http", method = %request.method(), path = request.uri().path(), request_id);
     let method = usual(request.method());
-    let refused = check_url(&request).and_then(|()| check_host(request.headers())).err();
+    let refused = check_url(&request)
+        .and_then(|()| check_host(request.headers()))
+        .and_then(|()| check_origin(request.method(), request.headers()))
+        .err();
     let info = RequestInfo { now, request_id: request_id.clone(), from: from(&request) };
     request.extensions_mut().insert(info);
     let mut response = match refused {
@@ -143,6 +147,34 @@ fn check_url(request: &Request) -> Result<(), Failure> {
         return Err(malformed("path", path).into());
     }
     Ok(())
+}
+
+/// Refuses what a page of another origin sends, unless it only reads.
+///
+/// A browser sends some requests for any page without asking the server first. The page cannot read the answer, but
+/// the request would have been carried out. Browsers say where such a request comes from; other clients say nothing.
+/// A page on another port of this machine is another origin too.
+fn check_origin(method: &http::Method, headers: &HeaderMap) -> Result<(), Failure> {
+    if matches!(*method, http::Method::GET | http::Method::HEAD) {
+        return Ok(());
+    }
+    let text = |value: &HeaderValue| value.to_str().unwrap_or("(not text)").to_owned();
+    let sites = headers.get_all(SEC_FETCH_SITE).iter().map(text);
+    let foreign_site = sites.into_iter().find(|site| site != "same-origin" && site != "none");
+    let host = headers.get(header::HOST).map(text).unwrap_or_default();
+    let is_own = |origin: &String| {
+        let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        rest.is_some_and(|name| name.eq_ignore_ascii_case(&host))
+    };
+    let foreign_origin = headers.get_all(header::ORIGIN).iter().map(text).find(|origin| !is_own(origin));
+    let said = match (foreign_origin, foreign_site) {
+        (Some(origin), _) => format!("origin `{}`", shortened(&origin)),
+        (None, Some(site)) => format!("a page whose Sec-Fetch-Site is `{}`", shortened(&site)),
+        (None, None) => return Ok(()),
+    };
+    let message =
+        format!("{method} from {said} is not answered; only this server's own page may change anything");
+    Err(Failure::new(StatusCode::FORBIDDEN, "OriginRefused", message))
 }
 
 /// Refuses host names that are not this machine's own.

@@ -30,6 +30,7 @@ mod server;
 mod standard;
 mod stream;
 mod table;
+mod unread;
 
 pub use edge::{Observation, Observe};
 pub use error::{BuildError, ReadError, ServeError};

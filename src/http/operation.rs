@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use super::error::BuildError;
 use super::params::{Kind, Location, Param};
+use super::pool;
 use super::route::{Answers, Method, Route};
+use super::server::READ_PATIENCE;
 use super::stream;
 
 /// The query parameter that chooses the form of an answer.
@@ -120,11 +122,14 @@ impl Operation {
         }
         operation.add(Answer::refused(422, "The request contradicts itself", None));
         operation.add(Answer::refused(429, "Too many requests wait for their turn", None));
-        operation.add(Answer::refused(503, "It cannot be answered now", None));
+        let overdue = ("DeadlineExceeded", pool::overdue_message(READ_PATIENCE));
+        let unavailable = "It cannot be answered now, or not within the 10 s that an answer may take";
+        operation.add(Answer::refused(503, unavailable, Some(overdue)));
         operation
     }
 
     pub(super) fn add_body_refusals(&mut self) {
+        self.add(Answer::refused(403, "A page of another origin sent it", None));
         self.add(Answer::refused(413, "The body is too long", None));
         self.add(Answer::refused(415, "The body is of a type that is not read here", None));
     }

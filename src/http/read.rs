@@ -20,6 +20,7 @@ use super::pool::Pool;
 use super::route::{Answers, Method, Published, Read, ReadBytes, Route};
 use super::stream::{self, Streams};
 use super::table::Format;
+use super::unread::Unread;
 
 /// Returns what is published now.
 pub type Load<S> = Arc<dyn Fn() -> Arc<S> + Send + Sync>;
@@ -34,11 +35,14 @@ pub(super) struct Reader<S> {
     pub(super) pool: Pool,
     /// Where those that compute for long run.
     pub(super) long: Pool,
+    /// Where those of them run whose cost is up to who asks.
+    pub(super) questions: Pool,
     pub(super) waiters: Semaphore,
     pub(super) patience: Duration,
     pub(super) body_limit: usize,
     pub(super) body_patience: Duration,
     pub(super) streams: Streams,
+    pub(super) unread: Unread,
 }
 
 pub(super) fn endpoint<S>(route: &Route<S>, reader: &Arc<Reader<S>>) -> Endpoint
@@ -66,7 +70,11 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
             Method::Post => Some(self.question(&call.headers, call.body).await?),
             Method::Get | Method::Put => None,
         };
-        let pool = if route.is_long { &self.long } else { &self.pool };
+        let pool = match (route.is_long, &question) {
+            (true, Some(_)) => &self.questions,
+            (true, None) => &self.long,
+            (false, _) => &self.pool,
+        };
         let (reader, route) = (Arc::clone(&self), Arc::clone(route));
         let job = move || {
             let params = match question {
@@ -76,7 +84,7 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
             let root = (reader.load)();
             let value = read(&root, &params, &call.info)?;
             let body = render(&value, format, &route)?;
-            Ok::<_, Failure>((root.generation(), body))
+            Ok::<_, Failure>((root.generation(), reader.unread.body(body)?))
         };
         let (generation, body) = pool.run(job).await??;
         let mut response = respond(format.content_type(), generation, body);
@@ -96,7 +104,7 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
         let job = move || {
             let root = (reader.load)();
             let bytes = read(&root, &call.params, &call.info)?;
-            Ok::<_, Failure>((root.generation(), bytes))
+            Ok::<_, Failure>((root.generation(), reader.unread.body(bytes)?))
         };
         let (generation, bytes) = self.long.run(job).await??;
         Ok(respond(content_type, generation, bytes))

@@ -23,15 +23,19 @@ use super::health::{self, HealthCheck};
 use super::listen::Bound;
 use super::openapi::describe;
 use super::operation::{self, Operation};
-use super::pool::Pool;
+use super::pool::{Pool, Times};
 use super::read::{self, Load, Reader};
 use super::route::{Method, Published, Route};
 use super::standard::{Configz, Renderer, Standard, Version};
 use super::stream::Streams;
+use super::unread::Unread;
 use crate::model::time::Now;
 
 /// Reads the clock. The server has none of its own.
 pub type Clock = Arc<dyn Fn() -> Now + Send + Sync>;
+
+/// How long a read may take, as the documentation says.
+pub(super) const READ_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How much of everything. None of it is unbounded.
 #[derive(Clone, Copy, Debug)]
@@ -40,8 +44,13 @@ pub struct Limits {
     pub reads: usize,
     /// Reads that wait for their turn; beyond it 429.
     pub reads_waiting: usize,
-    /// Reads that compute for long and wait for their turn, one running at a time; beyond it 429.
+    /// Reads that compute for long and wait for their turn, one running at a time; beyond it 429. Questions with a body
+    /// have as many places again and a thread of their own, because what they cost is up to who asks.
     pub long_reads_waiting: usize,
+    /// How long a read waits for its turn before 429.
+    pub turn_patience: Duration,
+    /// How long a read may take before it is given up with 503.
+    pub read_patience: Duration,
     /// Requests that wait for a generation; beyond it 429.
     pub generation_waiting: usize,
     /// How long a request waits for a generation before 503.
@@ -56,6 +65,8 @@ pub struct Limits {
     pub header_patience: Duration,
     /// How long an answer under way may stand still because the peer does not read it.
     pub write_patience: Duration,
+    /// The most bytes of all answers to reads that peers have not taken yet; beyond it 503.
+    pub answer_bytes: usize,
     /// Connections open at once.
     pub connections: usize,
     /// Connections beyond these on which only health paths are answered; more wait to be accepted.
@@ -74,6 +85,8 @@ impl Default for Limits {
             reads: 2,
             reads_waiting: 256,
             long_reads_waiting: 32,
+            turn_patience: Duration::from_secs(10),
+            read_patience: READ_PATIENCE,
             generation_waiting: 256,
             generation_patience: Duration::from_secs(5),
             flag_body: 4096,
@@ -81,6 +94,7 @@ impl Default for Limits {
             body_patience: Duration::from_secs(5),
             header_patience: Duration::from_secs(10),
             write_patience: Duration::from_secs(10),
+            answer_bytes: 64 << 20,
             connections: 128,
             reserve: 256,
             // Half of the usual timeout of a probe, which may wait behind one reserve full of idle connections.
@@ -188,11 +202,13 @@ where
     // Metrics, configuration and switches have a pool of their own: a rush of reads must not blind the
     // monitoring, nor keep anybody from turning a costly switch off.
     let chores = Arc::new(Pool::new(2, 16));
+    let times = Times { turn: limits.turn_patience, run: limits.read_patience };
     let reader = Arc::new(Reader {
         load: parts.load,
         published: parts.published,
-        pool: Pool::new(limits.reads, limits.reads_waiting),
-        long: Pool::new(1, limits.long_reads_waiting),
+        pool: Pool::new(limits.reads, limits.reads_waiting).within(times),
+        long: Pool::new(1, limits.long_reads_waiting).within(times),
+        questions: Pool::new(1, limits.long_reads_waiting).within(times),
         waiters: Semaphore::new(limits.generation_waiting),
         patience: limits.generation_patience,
         body_limit: limits.question_body,
@@ -203,6 +219,7 @@ where
             pool: Pool::new(1, limits.connections),
             stop: end_feeds.clone(),
         },
+        unread: Unread::new(limits.answer_bytes, limits.write_patience),
     });
     let mut switches = parts.switches;
     switches.sort_by(|left, right| left.name().cmp(right.name()));

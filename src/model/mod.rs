@@ -8,6 +8,7 @@
 pub mod collections;
 pub mod cow_map;
 pub mod duration;
+pub mod escape;
 pub mod gang;
 pub mod group_status;
 mod mirror;
@@ -16,6 +17,7 @@ pub mod naming;
 pub mod node;
 pub mod object;
 pub mod pages;
+pub mod patience;
 pub mod pod;
 pub mod quantity;
 pub mod relations;

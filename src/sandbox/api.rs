@@ -16,8 +16,13 @@ use super::kinds::{Form, Kind, Registry};
 use super::meta::{self, Identities};
 use super::options::{FieldValidation, Options};
 use super::patch::{self, PatchKind};
+use super::render::json_size;
 use super::store::{Key, Object, Store};
 use super::{catalog, crd, events, groups, placement, pods, storage, validate};
+
+/// The most bytes of an object, which is what etcd takes.
+const MAX_OBJECT: usize = 3 * 1024 * 1024 / 2;
+const TOO_LARGE: &str = "etcdserver: request is too large";
 
 /// The state of a sandbox and the operations on it.
 pub(super) struct Api {
@@ -279,12 +284,13 @@ impl Api {
             None => validate::metadata(object, &*kind.storage == "namespaces"),
             Some(_) => Vec::new(),
         };
+        errors.extend(validate::annotations(object));
         errors.extend((kind.validate)(object, old));
         if let Some(schema) = &kind.schema {
             errors.extend(schema.check(object));
         }
         if errors.is_empty() {
-            return Ok(());
+            return if json_size(object) > MAX_OBJECT { Err(ApiError::internal(TOO_LARGE)) } else { Ok(()) };
         }
         // Events of both APIs are one internal kind without a group.
         let group = if &*kind.storage == "events" { "" } else { &kind.group };

@@ -65,6 +65,12 @@ impl FieldError {
         Self { reason: "FieldValueTooMany", message, field: field.into() }
     }
 
+    /// A value with too many bytes.
+    pub(super) fn too_long(field: impl Into<String>, most: usize) -> Self {
+        let message = format!("Too long: may not be more than {most} bytes");
+        Self { reason: "FieldValueTooLong", message, field: field.into() }
+    }
+
     /// A value that stands there twice.
     pub(super) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
         Self {
@@ -191,6 +197,11 @@ impl ApiError {
         Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {limit}"))
     }
 
+    /// A request that asks for more than is allowed.
+    pub(super) fn entity_too_large(why: &str) -> Box<Self> {
+        Self::new(413, "RequestEntityTooLarge", format!("Request entity is too large: {why}"))
+    }
+
     /// A server fault that has no reason of its own.
     pub(super) fn internal(message: impl Into<String>) -> Box<Self> {
         Self::new(500, "", message)
@@ -225,7 +236,7 @@ impl ApiError {
     }
 
     /// A refusal that a test asked for.
-    pub(super) fn injected(code: u16) -> Box<Self> {
+    pub(super) fn injected(code: u16, retry_after: Option<u32>) -> Box<Self> {
         let reason = match code {
             409 => "Conflict",
             410 => "Expired",
@@ -234,7 +245,9 @@ impl ApiError {
             504 => "Timeout",
             _ => "InternalError",
         };
-        Self::new(code, reason, "injected by a sandbox fault")
+        let mut error = Self::new(code, reason, "injected by a sandbox fault");
+        error.details = retry_after.map(|seconds| json!({"retryAfterSeconds": seconds}));
+        error
     }
 
     /// Returns the `metav1.Status` body.

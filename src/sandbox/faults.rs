@@ -1,15 +1,18 @@
 //! Misbehaviour on purpose, as data: which requests, which fault, how often.
 //!
-//! A test adds rules at start or while the sandbox runs. A rule is used up by the requests it matches. Some
-//! faults concern the answer of any request, the others the next event of a matching watch. Troubles are not
-//! of requests: the sandbox's own kubelet and provisioner meet them at certain objects.
+//! A test adds rules at start or while the sandbox runs. A rule holds for a number of requests, or for a time on
+//! the sandbox's clock. Some faults concern the answer of any request, others a watch as it opens, others a watch
+//! that is open. Troubles are not of requests: the sandbox's own kubelet and provisioner meet them at certain
+//! objects. A restart of the whole server is [`Handle::restart`](super::Handle::restart).
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use super::clock::{Clock, later};
 use super::store::Object;
 
 /// What goes wrong.
@@ -23,8 +26,21 @@ pub enum Fault {
     Delay(Duration),
     /// The request is answered with this status (409, 410, 429, 503, 504, …); nothing was done.
     Status(u16),
+    /// The request is answered with this status and a `Retry-After` of so many seconds; nothing was done.
+    RetryAfter(u16, u32),
     /// The request is carried out, then answered with this status.
     StatusAfterCommit(u16),
+    /// The request is accepted and waits while the rule holds; then it is carried out and answered. Open watches go on.
+    /// A counted rule holds until [`Faults::clear`].
+    Hang,
+    /// Nothing comes back any more, and nothing closes: a request is never carried out and never answered, a watch
+    /// that is open falls silent for good, without bookmark or end. When the rule ends, new requests are served; what
+    /// it has swallowed stays lost.
+    BlackHole,
+    /// The connection is reset (RST) before an answer; nothing was done. A watch that is open is reset too.
+    Reset,
+    /// A watch answers 200 and ends at once, without an event.
+    EndWatch,
     /// A watch is accepted and never says anything.
     SilentWatch,
     /// The next event of a watch comes twice.
@@ -37,17 +53,36 @@ pub enum Fault {
     GoneEvent,
 }
 
+/// When a fault can be met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// A request has come.
+    Request,
+    /// A watch was accepted.
+    WatchOpens,
+    /// A watch is open, whether or not it has something to say.
+    WatchOpen,
+    /// A watch is about to send an event.
+    WatchEvent,
+}
+
 impl Fault {
-    /// Says whether the fault waits for an event of a watch.
-    pub fn is_for_watch(&self) -> bool {
-        matches!(
-            self,
-            Self::SilentWatch
-                | Self::DuplicateEvent
-                | Self::UndecodableEvent
-                | Self::DropMidLine
-                | Self::GoneEvent
-        )
+    /// Says whether the fault can be met at a moment.
+    pub(super) fn is_met_at(&self, moment: Moment) -> bool {
+        match self {
+            Self::Drop
+            | Self::DropAfterCommit
+            | Self::Delay(_)
+            | Self::Status(_)
+            | Self::RetryAfter(..)
+            | Self::StatusAfterCommit(_)
+            | Self::Hang => moment == Moment::Request,
+            Self::BlackHole | Self::Reset => matches!(moment, Moment::Request | Moment::WatchOpen),
+            Self::EndWatch | Self::SilentWatch => moment == Moment::WatchOpens,
+            Self::DuplicateEvent | Self::UndecodableEvent | Self::DropMidLine | Self::GoneEvent => {
+                moment == Moment::WatchEvent
+            }
+        }
     }
 }
 
@@ -60,12 +95,19 @@ pub struct Match {
     pub resource: Option<String>,
     /// A part of the path and query.
     pub path_contains: String,
+    /// Watches alone, or everything but watches.
+    pub is_watch: Option<bool>,
 }
 
 impl Match {
+    /// Means all requests.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
     /// Means requests of a method whose path and query contain a text.
     pub fn new(method: &str, path_contains: &str) -> Self {
-        Self { method: Some(method.to_owned()), path_contains: path_contains.to_owned(), resource: None }
+        Self { method: Some(method.to_owned()), path_contains: path_contains.to_owned(), ..Self::default() }
     }
 
     /// Means requests of a method on exactly a resource or subresource, such as `PATCH` on `pods/status`.
@@ -73,11 +115,28 @@ impl Match {
         Self { method: Some(method.to_owned()), resource: Some(resource.to_owned()), ..Self::default() }
     }
 
+    /// Means watches of a resource, such as `pods`.
+    pub fn watches(resource: &str) -> Self {
+        Self { is_watch: Some(true), ..Self::on("GET", resource) }
+    }
+
+    /// Means lists of a resource and reads of one object.
+    pub fn reads(resource: &str) -> Self {
+        Self { is_watch: Some(false), ..Self::on("GET", resource) }
+    }
+
     fn fits(&self, method: &str, path: &str) -> bool {
         self.method.as_deref().is_none_or(|m| m.eq_ignore_ascii_case(method))
             && path.contains(&self.path_contains)
             && self.resource.as_deref().is_none_or(|wanted| resource(path) == wanted)
+            && self.is_watch.is_none_or(|wanted| is_watch(path) == wanted)
     }
+}
+
+/// Says whether the query of a path asks for a watch.
+fn is_watch(path: &str) -> bool {
+    let query = path.split_once('?').map_or("", |(_, query)| query);
+    query.split('&').any(|pair| matches!(pair, "watch=true" | "watch=1"))
 }
 
 /// Returns the resource that a path is about, with the subresource.
@@ -142,23 +201,59 @@ impl Objects {
     }
 }
 
+/// How long a rule holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Term {
+    /// For so many more requests.
+    Times(usize),
+    /// Until the clock shows this.
+    Until(Timestamp),
+}
+
+#[derive(Debug)]
+struct Rule {
+    which: Match,
+    fault: Fault,
+    term: Term,
+}
+
+/// A fault that a request has met.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Met {
+    /// What goes wrong.
+    pub fault: Fault,
+    /// When the rule ends, if it holds for a time.
+    pub until: Option<Timestamp>,
+}
+
 /// The rules in force, in the order in which they were added.
 #[derive(Debug)]
 pub struct Faults {
-    rules: Mutex<VecDeque<(Match, Fault, usize)>>,
+    clock: Clock,
+    rules: Mutex<VecDeque<Rule>>,
     /// Objects, their trouble, and how often they still meet it.
     troubles: Mutex<Vec<(Objects, Trouble, usize)>>,
     /// Changes when troubles do.
     changed: watch::Sender<usize>,
-}
-
-impl Default for Faults {
-    fn default() -> Self {
-        Self { rules: Mutex::default(), troubles: Mutex::default(), changed: watch::Sender::new(0) }
-    }
+    /// Changes when rules are added.
+    added: watch::Sender<usize>,
+    /// Changes when all rules are taken away.
+    cleared: watch::Sender<usize>,
 }
 
 impl Faults {
+    /// Returns no faults; the clock says when rules that hold for a time end.
+    pub(super) fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            rules: Mutex::default(),
+            troubles: Mutex::default(),
+            changed: watch::Sender::new(0),
+            added: watch::Sender::new(0),
+            cleared: watch::Sender::new(0),
+        }
+    }
+
     /// Lets the next matching request meet a fault.
     pub fn next(&self, which: Match, fault: Fault) {
         self.times(which, fault, 1);
@@ -166,32 +261,75 @@ impl Faults {
 
     /// Lets the next `times` matching requests meet a fault.
     pub fn times(&self, which: Match, fault: Fault, times: usize) {
-        self.rules.lock().push_back((which, fault, times));
+        if times > 0 {
+            self.add(Rule { which, fault, term: Term::Times(times) });
+        }
     }
 
-    /// Takes all rules and troubles away.
+    /// Lets all matching requests meet a fault for a time on the sandbox's clock, [`Duration::MAX`] until
+    /// [`Faults::clear`].
+    pub fn during(&self, which: Match, fault: Fault, time: Duration) {
+        let until = later(self.clock.now(), time);
+        self.add(Rule { which, fault, term: Term::Until(until) });
+    }
+
+    fn add(&self, rule: Rule) {
+        self.rules.lock().push_back(rule);
+        self.added.send_modify(|count| *count += 1);
+    }
+
+    /// Takes all rules and troubles away. Requests that hang go on.
     pub fn clear(&self) {
         self.rules.lock().clear();
         self.troubles.lock().clear();
         self.changed.send_modify(|count| *count += 1);
+        self.cleared.send_modify(|count| *count += 1);
     }
 
-    /// Returns how many rules are not used up.
+    /// Returns how many rules are not used up and have not ended.
     pub fn pending(&self) -> usize {
-        self.rules.lock().len()
+        let mut rules = self.rules.lock();
+        self.drop_ended(&mut rules);
+        rules.len()
     }
 
-    /// Uses up a rule for a request; `wanted` says which faults the caller can carry out.
-    pub fn take(&self, method: &str, path: &str, wanted: impl Fn(&Fault) -> bool) -> Option<Fault> {
+    fn drop_ended(&self, rules: &mut VecDeque<Rule>) {
+        let now = self.clock.now();
+        rules.retain(|rule| !matches!(rule.term, Term::Until(until) if until <= now));
+    }
+
+    /// Returns the first fault that a request meets at a moment, and uses up its rule once.
+    pub(super) fn take(&self, method: &str, path: &str, moment: Moment) -> Option<Met> {
         let mut rules = self.rules.lock();
-        let at = rules.iter().position(|(which, fault, _)| wanted(fault) && which.fits(method, path))?;
-        let (_, fault, left) = rules.get_mut(at)?;
-        let fault = fault.clone();
-        *left -= 1;
-        if *left == 0 {
-            rules.remove(at);
+        self.drop_ended(&mut rules);
+        let meets = |rule: &Rule| rule.fault.is_met_at(moment) && rule.which.fits(method, path);
+        let at = rules.iter().position(meets)?;
+        let rule = rules.get_mut(at)?;
+        let fault = rule.fault.clone();
+        match &mut rule.term {
+            Term::Until(until) => Some(Met { fault, until: Some(*until) }),
+            Term::Times(left) => {
+                *left -= 1;
+                if *left == 0 {
+                    rules.remove(at);
+                }
+                Some(Met { fault, until: None })
+            }
         }
-        Some(fault)
+    }
+
+    /// Waits until a time, or for ever when there is none, but not longer than until the rules are cleared.
+    pub(super) async fn wait(&self, until: Option<Timestamp>) {
+        let mut cleared = self.cleared.subscribe();
+        tokio::select! {
+            () = self.clock.wait_until_some(until) => {}
+            _ = cleared.changed() => {}
+        }
+    }
+
+    /// Returns a signal that changes when rules are added.
+    pub(super) fn additions(&self) -> watch::Receiver<usize> {
+        self.added.subscribe()
     }
 
     /// Lets some objects meet a trouble until it is lifted.
@@ -233,6 +371,22 @@ impl Faults {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn watches_are_told_from_lists() {
+        let pods = "/api/v1/pods";
+        for (path, expected) in [
+            (pods.to_owned(), false),
+            (format!("{pods}?watch=true"), true),
+            (format!("{pods}?&watch=1&x=y"), true),
+            (format!("{pods}?labelSelector=watch%3Dtrue"), false),
+            (format!("{pods}?watch=false"), false),
+        ] {
+            assert_eq!(Match::watches("pods").fits("GET", &path), expected, "{path}");
+            assert_eq!(Match::reads("pods").fits("GET", &path), !expected, "{path}");
+            assert!(!Match::watches("nodes").fits("GET", &path), "{path}");
+        }
+    }
 
     #[test]
     fn requests_are_known_by_their_resource() {

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::api::{Api, Part};
 use super::clock::Clock;
-use super::connection::{Cut, Door};
+use super::connection::{Connections, Cut, Door};
 use super::errors::ApiError;
 use super::faults::Faults;
 use super::groups::{self, Gangs};
@@ -40,6 +40,8 @@ impl Default for Kubelet {
 pub struct Config {
     /// Where it listens; port 0 takes any free port.
     pub listen: SocketAddr,
+    /// Whether it may listen on an address that other machines reach. It asks nobody who they are.
+    pub beyond_loopback: bool,
     /// Its time.
     pub clock: Clock,
     /// The lifecycle of pods, or none: bound pods stay Pending, and deleted ones Terminating.
@@ -61,6 +63,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
+            beyond_loopback: false,
             clock: Clock::real(),
             kubelet: Some(Kubelet::default()),
             controllers: true,
@@ -75,6 +78,15 @@ impl Default for Config {
 /// Why a sandbox did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// Other machines would reach the address, and nobody said that they may.
+    #[error(
+        "refusing to listen on {address}: whoever reaches this address can change and delete everything, without a \
+         password"
+    )]
+    NotLoopback {
+        /// The refused address.
+        address: SocketAddr,
+    },
     /// The address cannot be had, for example because another program has it.
     #[error("cannot listen on {address}")]
     Listen {
@@ -103,12 +115,22 @@ pub struct Sandbox;
 impl Sandbox {
     /// Starts a sandbox on the present tokio runtime. It stops when the handle is dropped.
     pub async fn start(config: Config) -> Result<Handle, StartError> {
+        if !config.beyond_loopback && !config.listen.ip().to_canonical().is_loopback() {
+            return Err(StartError::NotLoopback { address: config.listen });
+        }
         let refuse = |source| StartError::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(refuse)?;
         let address = listener.local_addr().map_err(refuse)?;
         let shutdown = CancellationToken::new();
         let api = Api::new(config.clock.clone(), config.seed, config.history, config.gangs.native);
-        let server = Arc::new(Server { api, faults: Faults::default(), address, shutdown: shutdown.clone() });
+        let connections = Connections::new(config.clock.clone());
+        let server = Arc::new(Server {
+            api,
+            faults: Faults::new(config.clock),
+            address,
+            shutdown: shutdown.clone(),
+            connections: connections.clone(),
+        });
         let mut handle_of_it = Handle { server: server.clone(), tasks: Vec::new() };
         for namespace in ["default", "kube-system", "kube-public", "kube-node-lease"] {
             handle_of_it
@@ -131,7 +153,8 @@ impl Sandbox {
         }
         let router = Router::new().fallback(handle).with_state(server);
         let service = router.into_make_service_with_connect_info::<Cut>();
-        let serve = axum::serve(Door(listener), service).with_graceful_shutdown(shutdown.cancelled_owned());
+        let serve = axum::serve(Door::new(listener, address, connections), service)
+            .with_graceful_shutdown(shutdown.cancelled_owned());
         handle_of_it.tasks.push(tokio::spawn(async move {
             // An accept loop has no end of its own and reports no errors.
             let _ = serve.await;
@@ -183,6 +206,13 @@ impl Handle {
     /// Returns its faults.
     pub fn faults(&self) -> &Faults {
         &self.server.faults
+    }
+
+    /// Restarts the server as its clients see it: all connections close, for a time on the sandbox's clock connecting is
+    /// refused, then the same data is served on the same port. Its controllers and kubelet go on.
+    /// With [`Handle::compact`], watches cannot go on where they were, as after a restart that lost the watch cache.
+    pub fn restart(&self, time: Duration) {
+        self.server.connections.restart(time);
     }
 
     /// Returns the revision of the newest change.

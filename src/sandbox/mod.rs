@@ -35,6 +35,7 @@ mod patch;
 mod placement;
 mod pod_diff;
 mod pods;
+mod ports;
 mod printers;
 mod read;
 mod render;

@@ -4,9 +4,18 @@
 //! Apply is a strategic merge for built-in kinds and a merge for custom ones: field ownership is not kept,
 //! so there are no apply conflicts and nothing is taken away when a manager leaves a field out.
 
+use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
 use super::errors::{ApiError, ApiResult};
+use super::render::json_size;
+
+/// The most operations of a JSON patch.
+const MAX_OPERATIONS: usize = 10_000;
+/// The most bytes that the operations of a JSON patch copy, together.
+const MAX_COPIED: usize = 3 * 1024 * 1024;
+/// The deepest nesting that a JSON patch makes, that of request bodies.
+const MAX_DEPTH: usize = 127;
 
 /// The form of a patch, from its content type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,15 +55,76 @@ pub(super) fn apply(kind: PatchKind, object: &Value, patch: &Value, is_custom: b
     Ok(patched)
 }
 
+/// Applies a JSON patch, within what a real server allows: so many operations, and so many bytes copied by them.
+/// Nested copies could also nest without end, so the depth is bounded as that of a request body is.
 fn json(object: &mut Value, patch: &Value) -> ApiResult<()> {
+    let count = patch.as_array().map_or(0, Vec::len);
+    if count > MAX_OPERATIONS {
+        let message =
+            format!("The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {count}");
+        return Err(ApiError::entity_too_large(&message));
+    }
     let operations: json_patch::Patch = serde::Deserialize::deserialize(patch)
         .map_err(|e| ApiError::bad_request(format!("json patch: {e}")))?;
-    json_patch::patch(object, &operations).map_err(|error| {
-        let message = format!("the server rejected our request due to an error in our request: {error}");
-        let mut refusal = ApiError::bad_request(message);
-        (refusal.code, refusal.reason) = (422, "Invalid");
-        refusal
-    })
+    let mut copied = 0;
+    for (index, operation) in operations.iter().enumerate() {
+        bounded(object, operation, &mut copied).map_err(|why| unprocessable(&why))?;
+        json_patch::patch_unsafe(object, std::slice::from_ref(operation)).map_err(|mut error| {
+            error.operation = index;
+            unprocessable(&error.to_string())
+        })?;
+    }
+    Ok(())
+}
+
+fn unprocessable(why: &str) -> Box<ApiError> {
+    let message = format!("the server rejected our request due to an error in our request: {why}");
+    let mut refusal = ApiError::bad_request(message);
+    (refusal.code, refusal.reason) = (422, "Invalid");
+    refusal
+}
+
+/// Says why an operation would copy too much, or nest too deep. `copied` counts the bytes of all operations so far.
+fn bounded(object: &Value, operation: &PatchOperation, copied: &mut usize) -> Result<(), String> {
+    let target = operation.path().count();
+    let value = match operation {
+        PatchOperation::Add(add) => Some(&add.value),
+        PatchOperation::Replace(replace) => Some(&replace.value),
+        PatchOperation::Copy(copy) => {
+            let value = object.pointer(copy.from.as_str());
+            *copied += value.map_or(0, json_size);
+            value
+        }
+        // What moves sideways or up cannot become deeper.
+        PatchOperation::Move(from) if from.from.count() < target => {
+            let value = object.pointer(from.from.as_str());
+            *copied += value.map_or(0, json_size);
+            value
+        }
+        PatchOperation::Move(_) | PatchOperation::Remove(_) | PatchOperation::Test(_) => None,
+    };
+    if *copied > MAX_COPIED {
+        return Err(format!(
+            "Unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit \
+             {MAX_COPIED}"
+        ));
+    }
+    let depth = target + value.map_or(0, depth);
+    if depth > MAX_DEPTH {
+        return Err(format!(
+            "{} would be nested {depth} levels deep, exceeding the limit {MAX_DEPTH}",
+            operation.path()
+        ));
+    }
+    Ok(())
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
 }
 
 /// Returns the merge key of the list `key` inside `parent`, if it merges at all.
@@ -209,6 +279,56 @@ mod tests {
             json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"], "finalizers": ["c"]}}),
             json!({"metadata": {"finalizers": ["b", "c"]}}),
         );
+    }
+
+    #[track_caller]
+    fn refused(patch: Value) -> (u16, String) {
+        let object = json!({"metadata": {"annotations": {"a": "x".repeat(1000)}}});
+        let refusal = apply(PatchKind::Json, &object, &patch, false).expect_err("a refusal");
+        (refusal.code, refusal.message)
+    }
+
+    #[test]
+    fn copies_cannot_double_without_end() {
+        // Each copy doubles the object: 25 of them made 34 million annotations.
+        let copies =
+            (0..25).map(|n| json!({"op": "copy", "from": "/metadata", "path": format!("/metadata/c{n}")}));
+        let (code, message) = refused(copies.collect());
+        assert_eq!(code, 422);
+        assert!(message.contains("the accumulated size increase of copy is"), "{message}");
+        assert!(message.ends_with("exceeding the limit 3145728"), "{message}");
+    }
+
+    #[test]
+    fn operations_are_counted_and_failures_named() {
+        let same = json!({"op": "test", "path": "/metadata/x", "value": 1});
+        let (code, message) = refused(vec![same.clone(); 10_001].into());
+        let expected =
+            "Request entity is too large: The allowed maximum operations in a JSON patch is 10000, got 10001";
+        assert_eq!((code, message.as_str()), (413, expected));
+        let fine = json!({"op": "add", "path": "/metadata/y", "value": 1});
+        let (code, message) = refused(json!([fine, same]));
+        assert_eq!(code, 422);
+        assert!(message.contains("operation '/1' failed at path '/metadata/x'"), "{message}");
+    }
+
+    #[test]
+    fn nothing_nests_without_end() {
+        let mut patch = Vec::new();
+        for level in 1..=1000 {
+            patch.push(json!({"op": "add", "path": "/a".repeat(level), "value": {}}));
+        }
+        let (code, message) = refused(patch.into());
+        assert_eq!(code, 422);
+        assert!(message.ends_with("would be nested 128 levels deep, exceeding the limit 127"), "{message}");
+        let mut patch = vec![json!({"op": "add", "path": "/a", "value": {}})];
+        for _ in 0..1000 {
+            patch.push(json!({"op": "add", "path": "/b", "value": {"c": {}}}));
+            patch.push(json!({"op": "move", "from": "/a", "path": "/b/c/a"}));
+            patch.push(json!({"op": "move", "from": "/b", "path": "/a"}));
+        }
+        let (code, message) = refused(patch.into());
+        assert!(code == 422 && message.ends_with("exceeding the limit 127"), "{message}");
     }
 
     #[test]

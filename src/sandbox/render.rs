@@ -155,3 +155,22 @@ fn write_json(out: &mut BytesMut, value: &Value) {
 pub(super) fn to_bytes(value: &Value) -> Bytes {
     serde_json::to_vec(value).unwrap_or_default().into()
 }
+
+/// Returns how many bytes a value takes as JSON.
+pub(super) fn json_size(value: &Value) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // A JSON value is always writable, and the writer takes everything.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
+}

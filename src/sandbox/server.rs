@@ -17,9 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::api::{Api, Part, Written};
 use super::clock::later;
-use super::connection::Cut;
+use super::connection::{Connections, Cut};
 use super::errors::{ApiError, ApiResult};
-use super::faults::{Fault, Faults};
+use super::faults::{Fault, Faults, Moment};
 use super::options::{self, DeleteOptions, Options, View};
 use super::patch::PatchKind;
 use super::read::Selection;
@@ -42,6 +42,8 @@ pub(super) struct Server {
     pub address: SocketAddr,
     /// Ends watches and the server.
     pub shutdown: CancellationToken,
+    /// Cuts connections and closes the listener.
+    pub connections: Connections,
 }
 
 /// A request, taken apart.
@@ -52,6 +54,7 @@ struct Call {
     accept: String,
     content_type: String,
     body: Bytes,
+    cut: Cut,
 }
 
 /// Serves any request.
@@ -62,43 +65,62 @@ pub(super) async fn handle(
 ) -> Response {
     let path = request.uri().path_and_query().map_or("", |p| p.as_str()).to_owned();
     let method = request.method().clone();
-    let fault = server.faults.take(method.as_str(), &path, |fault| !fault.is_for_watch());
-    match fault {
+    let met = server.faults.take(method.as_str(), &path, Moment::Request);
+    let (fault, until) = met.map_or((None, None), |met| (Some(met.fault), met.until));
+    match &fault {
         Some(Fault::Drop) => {
-            cut.throw();
+            cut.close();
             return plain(StatusCode::OK, "");
         }
-        Some(Fault::Status(code)) => return refusal(&ApiError::injected(code)),
+        Some(Fault::Reset) => {
+            cut.reset();
+            return plain(StatusCode::OK, "");
+        }
+        Some(Fault::BlackHole) => {
+            server.shutdown.cancelled().await;
+            cut.close();
+            return plain(StatusCode::OK, "");
+        }
+        Some(Fault::Status(code)) => return refusal(&ApiError::injected(*code, None)),
+        Some(Fault::RetryAfter(code, seconds)) => {
+            return refusal(&ApiError::injected(*code, Some(*seconds)));
+        }
         Some(Fault::Delay(time)) => {
             tokio::select! {
-                () = server.api.clock.wait_until(later(server.api.clock.now(), time)) => {}
+                () = server.api.clock.wait_until(later(server.api.clock.now(), *time)) => {}
+                () = server.shutdown.cancelled() => {}
+            }
+        }
+        Some(Fault::Hang) => {
+            tokio::select! {
+                () = server.faults.wait(until) => {}
                 () = server.shutdown.cancelled() => {}
             }
         }
         _ => {}
     }
-    let response = match read(request, path).await {
+    let response = match read(request, path, cut.clone()).await {
         Ok(call) => server.answer(call).unwrap_or_else(|error| refusal(&error)),
         Err(error) => refusal(&error),
     };
     match fault {
         Some(Fault::DropAfterCommit) => {
-            cut.throw();
+            cut.close();
             response
         }
-        Some(Fault::StatusAfterCommit(code)) => refusal(&ApiError::injected(code)),
+        Some(Fault::StatusAfterCommit(code)) => refusal(&ApiError::injected(code, None)),
         _ => response,
     }
 }
 
-async fn read(request: Request, path: String) -> ApiResult<Call> {
+async fn read(request: Request, path: String, cut: Cut) -> ApiResult<Call> {
     let (parts, body) = request.into_parts();
     let text = |name: http::HeaderName| header(&parts.headers, name);
     let (accept, content_type) = (text(ACCEPT), text(CONTENT_TYPE));
     let options = Options::parse(parts.uri.query().unwrap_or_default())?;
     let body = axum::body::to_bytes(body, BODY_LIMIT).await.map_err(|_| ApiError::too_large(BODY_LIMIT))?;
     let content_type = content_type.split(';').next().unwrap_or_default().trim().to_owned();
-    Ok(Call { method: parts.method, path, options, accept, content_type, body })
+    Ok(Call { method: parts.method, path, options, accept, content_type, body, cut })
 }
 
 fn header(headers: &HeaderMap, name: http::HeaderName) -> String {
@@ -156,7 +178,7 @@ impl Server {
         match call.method {
             Method::GET if call.options.watch => {
                 let selection = Selection::new(&kind, &target.namespace, &call.options)?;
-                let watch = Watch::open(self, kind, selection, &call.options, view, call.path)?;
+                let watch = Watch::open(self, kind, selection, &call.options, view, (call.path, call.cut))?;
                 let body = Body::from_stream(watch.into_stream());
                 Ok(with_type(StatusCode::OK, "application/json", body))
             }

@@ -6,8 +6,11 @@
 use serde_json::Value;
 
 use super::errors::FieldError;
-use super::{placement, pod_diff};
+use super::{placement, pod_diff, ports};
 use crate::model::naming::{is_label, is_subdomain};
+
+/// The most bytes of all annotations of an object, keys and values together.
+const MAX_ANNOTATIONS: usize = 256 * 1024;
 
 /// What the name of an object looks like, in the words of a refusal.
 pub(super) const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
@@ -51,6 +54,14 @@ pub(super) fn metadata(object: &Value, is_namespace: bool) -> Vec<FieldError> {
         }
     }
     errors
+}
+
+/// Checks the size of the annotations of any kind.
+pub(super) fn annotations(object: &Value) -> Option<FieldError> {
+    let annotations = object["metadata"]["annotations"].as_object()?;
+    let bytes = |(key, value): (&String, &Value)| key.len() + value.as_str().map_or(0, str::len);
+    let total: usize = annotations.iter().map(bytes).sum();
+    (total > MAX_ANNOTATIONS).then(|| FieldError::too_long("metadata.annotations", MAX_ANNOTATIONS))
 }
 
 fn is_label_char(c: char) -> bool {
@@ -127,7 +138,11 @@ fn pod_spec(spec: &Value, path: &str) -> Vec<FieldError> {
         if container["image"].as_str().is_none_or(str::is_empty) && path == "spec" {
             errors.push(FieldError::required(format!("{here}.image"), ""));
         }
+        errors.extend(ports::of_container(container, &here));
         errors.extend(requests_within_limits(&container["resources"], &here));
+    }
+    for (index, container) in spec["initContainers"].as_array().into_iter().flatten().enumerate() {
+        errors.extend(ports::of_container(container, &format!("{path}.initContainers[{index}]")));
     }
     errors.extend(placement::check(spec, path));
     let policies = ["Always", "OnFailure", "Never"];
@@ -231,6 +246,7 @@ pub(super) fn service(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     if has_address && spec["ports"].as_array().is_none_or(Vec::is_empty) {
         errors.push(FieldError::required("spec.ports", ""));
     }
+    errors.extend(ports::of_service(spec));
     let address = |object: &Value| object["spec"]["clusterIP"].clone();
     if old.is_some_and(|old| address(old).is_string() && address(old) != address(object)) {
         let field = FieldError::invalid("spec.clusterIPs[0]", &spec["clusterIP"], "may not change once set");

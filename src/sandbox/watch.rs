@@ -12,8 +12,9 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::clock::later;
+use super::connection::Cut;
 use super::errors::{ApiError, ApiResult};
-use super::faults::Fault;
+use super::faults::{Fault, Moment};
 use super::kinds::Kind;
 use super::meta;
 use super::options::{Options, View};
@@ -40,7 +41,9 @@ pub(super) struct Watch {
     include_object: String,
     /// Path and query, for faults.
     path: String,
+    cut: Cut,
     changed: watch::Receiver<u64>,
+    faults_added: watch::Receiver<usize>,
     cursor: u64,
     initial: Vec<Arc<Object>>,
     /// Whether the end of the initial events is still to be announced.
@@ -72,7 +75,7 @@ impl Watch {
         selection: Selection,
         options: &Options,
         view: View,
-        path: String,
+        (path, cut): (String, Cut),
     ) -> ApiResult<Self> {
         let revision = read::revision(&options.revision)?;
         let (changed, _) = server.api.store.subscribe(&kind.storage);
@@ -86,7 +89,11 @@ impl Watch {
         };
         let now = server.api.clock.now();
         let deadline = later(now, Duration::from_secs(options.timeout.unwrap_or(DEFAULT_TIMEOUT)));
-        let is_silent = server.faults.take("GET", &path, |fault| *fault == Fault::SilentWatch).is_some();
+        let state = match server.faults.take("GET", &path, Moment::WatchOpens).map(|met| met.fault) {
+            None => State::Open,
+            Some(Fault::EndWatch) => State::Ended,
+            Some(_) => State::Silent,
+        };
         let mut watch = Self {
             server: server.clone(),
             kind,
@@ -94,14 +101,16 @@ impl Watch {
             view,
             include_object: options.include_object.clone(),
             path,
+            cut,
             changed,
+            faults_added: server.faults.additions(),
             cursor,
             initial,
             announces_initial_end: options.initial_events,
             deadline,
             bookmarks: options.bookmarks,
             next_bookmark: None,
-            state: if is_silent { State::Silent } else { State::Open },
+            state,
         };
         watch.plan_bookmark(now);
         Ok(watch)
@@ -134,6 +143,18 @@ impl Watch {
                 }
                 State::Ended => return None,
             }
+            self.faults_added.borrow_and_update();
+            match self.server.faults.take("GET", &self.path, Moment::WatchOpen).map(|met| met.fault) {
+                None => {}
+                Some(Fault::Reset) => {
+                    self.cut.reset();
+                    return None;
+                }
+                Some(_) => {
+                    self.state = State::Silent;
+                    continue;
+                }
+            }
             let mut out = BytesMut::new();
             self.changed.borrow_and_update();
             let has_more = self.fill(&mut out);
@@ -155,6 +176,7 @@ impl Watch {
             let wake = self.next_bookmark.unwrap_or(self.deadline).min(self.deadline);
             tokio::select! {
                 changed = self.changed.changed() => changed.ok()?,
+                added = self.faults_added.changed() => added.ok()?,
                 () = self.server.api.clock.wait_until(wake) => {}
                 () = self.server.shutdown.cancelled() => return None,
             }
@@ -223,9 +245,7 @@ impl Watch {
         };
         let start = out.len();
         self.renderer().line(word, object, out);
-        let fault =
-            self.server.faults.take("GET", &self.path, |f| f.is_for_watch() && *f != Fault::SilentWatch);
-        match fault {
+        match self.server.faults.take("GET", &self.path, Moment::WatchEvent).map(|met| met.fault) {
             None => {}
             Some(Fault::DuplicateEvent) => {
                 let line = out[start..].to_vec();
@@ -241,7 +261,7 @@ impl Watch {
             }
             Some(_) => {
                 out.truncate(start);
-                self.end_gone(&ApiError::injected(410), out);
+                self.end_gone(&ApiError::injected(410, None), out);
             }
         }
     }

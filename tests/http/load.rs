@@ -49,6 +49,61 @@ fn reads_beyond_the_bound_are_told_to_come_back() {
     assert_eq!(read(waited).status, 200);
 }
 
+const FOR_EVER: Duration = Duration::from_secs(600);
+
+fn send(site: &Site, request: &str) -> std::net::TcpStream {
+    let mut stream = connect(site.address);
+    stream.write_all(request.as_bytes()).unwrap();
+    stream
+}
+
+const ENDLESS: &str = "GET /apis/v1/endless HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+
+#[test]
+fn a_read_that_takes_too_long_is_given_up() {
+    let site =
+        Site::endless(Limits { reads: 1, read_patience: Duration::from_millis(20), ..Limits::default() });
+    let reply = site.get("/apis/v1/endless");
+    site.check_refused(&reply, 503, "DeadlineExceeded", "this took longer than 0.02 s and was given up");
+    check_body_against_openapi(&site.document, "/apis/v1/endless", 503, &reply.json());
+    assert_eq!(site.get("/apis/v1/list").status, 200, "its thread is free again");
+}
+
+#[test]
+fn a_read_is_given_up_when_its_caller_leaves() {
+    let limits = Limits { reads: 1, read_patience: FOR_EVER, turn_patience: FOR_EVER, ..Limits::default() };
+    let site = Site::endless(limits);
+    let caller = send(&site, ENDLESS);
+    site.began.recv().unwrap();
+    drop(caller);
+    assert_eq!(site.get("/apis/v1/list").status, 200, "the only thread for reads is free again");
+}
+
+#[test]
+fn a_turn_that_does_not_come_is_told() {
+    let turn_patience = Duration::from_millis(20);
+    let limits = Limits { reads: 1, read_patience: FOR_EVER, turn_patience, ..Limits::default() };
+    let site = Site::endless(limits);
+    let _caller = send(&site, ENDLESS);
+    site.began.recv().unwrap();
+    let reply = site.get("/apis/v1/list");
+    site.check_refused(&reply, 429, "TooManyRequests", "other requests took all of 0.02 s");
+    assert_eq!(reply.header("retry-after"), "1");
+}
+
+#[test]
+fn questions_hold_up_neither_long_reads_nor_short_ones() {
+    let limits = Limits { read_patience: FOR_EVER, turn_patience: FOR_EVER, ..Limits::default() };
+    let site = Site::endless(limits);
+    let body = r#"{"name": "n", "freeMilliCpu": 1}"#;
+    let head = "POST /apis/v1/question HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+    let question = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+    let _askers = [send(&site, &question), send(&site, &question), send(&site, &question)];
+    site.began.recv().unwrap();
+    assert_eq!(site.get("/apis/v1/long").status, 200);
+    assert_eq!(site.get("/apis/v1/list").status, 200);
+}
+
 #[test]
 fn a_reader_can_wait_for_a_generation() {
     let site = Site::with(Limits::default());
@@ -118,6 +173,28 @@ fn an_answer_that_nobody_reads_is_given_up() {
     let mut rest = Vec::new();
     let ended = slow.read_to_end(&mut rest);
     assert!(rest.len() < BIG, "{} bytes, {ended:?}", rest.len());
+}
+
+#[test]
+fn unread_answers_have_one_bound_together() {
+    let site =
+        Site::with(Limits { answer_bytes: BIG + BIG / 2, write_patience: FOR_EVER, ..Limits::default() });
+    let ask = "GET /apis/v1/big HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let mut slow = send(&site, ask);
+    // Its first byte has come: the answer is under way.
+    slow.read_exact(&mut [0]).unwrap();
+    let refused = site.get("/apis/v1/big");
+    site.check_refused(&refused, 503, "AnswersUnread", "answers that were not read yet take most of");
+    assert_eq!(refused.header("retry-after"), "1");
+    check_body_against_openapi(&site.document, "/apis/v1/big", 503, &refused.json());
+    for path in ["/apis/v1/list", "/metrics", "/readyz"] {
+        assert_eq!(site.get(path).status, 200, "{path}");
+    }
+    drop(slow);
+    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    while site.get("/apis/v1/big").status != 200 {
+        assert!(std::time::Instant::now() < deadline, "its room is not given back");
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@ use pellucid::http::{
     HealthCheck, Kind, Limits, Param, Params, Parts, Published, ReadError, Renderer, RequestInfo, Route,
     Server, Switch, Table, Version,
 };
+use pellucid::model::patience::check;
 use pellucid::model::time::Now;
 use pellucid_api::rest::BodySchema;
 use serde::{Deserialize, Serialize};
@@ -130,6 +131,23 @@ pub(crate) fn routes(gate: Gate) -> Vec<Route<Fleet>> {
     ]
 }
 
+/// Reads that do not end by themselves, and one that may take long. They say that they began.
+fn endless_routes(began: mpsc::Sender<()>) -> Vec<Route<Fleet>> {
+    let endless = move |_: &Fleet, _: &Params, _: &RequestInfo| {
+        began.send(()).expect("the test waits for it");
+        loop {
+            check();
+            std::thread::yield_now();
+        }
+    };
+    let (any, node) = (BodySchema::any(), BodySchema::of::<Node>());
+    vec![
+        Route::get("/apis/v1/endless", "test", "Does not end by itself", any, endless.clone()),
+        Route::get("/apis/v1/question", "test", "Does not either", node, endless).asked_with(node).long(),
+        Route::get("/apis/v1/long", "test", "May take long", any, |_, _, _| Ok(json!({}))).long(),
+    ]
+}
+
 /// More than the buffers of a connection can hold on both sides.
 pub(crate) const BIG: usize = 32 << 20;
 
@@ -173,6 +191,10 @@ pub(crate) type Built =
     (Parts<Fleet>, Arc<ArcSwap<Fleet>>, watch::Sender<u64>, mpsc::Receiver<()>, mpsc::Sender<()>);
 
 pub(crate) fn parts(limits: Limits) -> Built {
+    parts_with(limits, |_| Vec::new())
+}
+
+fn parts_with(limits: Limits, more: impl FnOnce(mpsc::Sender<()>) -> Vec<Route<Fleet>>) -> Built {
     let root = Arc::new(ArcSwap::from_pointee(Fleet { generation: 7 }));
     let (published, receiver) = watch::channel(7);
     let (began_sender, began) = mpsc::channel();
@@ -183,8 +205,11 @@ pub(crate) fn parts(limits: Limits) -> Built {
         let monotonic = Duration::from_secs(ticks.fetch_add(1, Ordering::Relaxed));
         Now { monotonic, wall: Duration::from_secs(0x1234) + monotonic }
     };
+    let more = more(began_sender.clone());
+    let mut routes = routes(Gate { began: began_sender, may_end: Mutex::new(may_end) });
+    routes.extend(more);
     let parts = Parts {
-        routes: routes(Gate { began: began_sender, may_end: Mutex::new(may_end) }),
+        routes,
         load: Arc::new(move || load.load_full()),
         published: receiver,
         switches: vec![Arc::new(TopN(AtomicU64::new(0)))],
@@ -210,9 +235,17 @@ impl Site {
     }
 
     pub(crate) fn with(limits: Limits) -> Self {
+        Self::of(parts(limits))
+    }
+
+    /// The same with reads that do not end by themselves.
+    pub(crate) fn endless(limits: Limits) -> Self {
+        Self::of(parts_with(limits, endless_routes))
+    }
+
+    fn of((mut parts, root, published, began, let_end): Built) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let (mut parts, root, published, began, let_end) = parts(limits);
         let sick = Arc::new(Mutex::new(None::<&'static str>));
         let look = Arc::clone(&sick);
         parts.health = vec![

@@ -28,15 +28,62 @@ fn a_switch_is_read_and_set_with_its_raw_value() {
     let packed =
         raw(site.address, format!("{body}Content-Encoding: gzip\r\nContent-Length: 1\r\n\r\n5").as_bytes());
     site.check_refused(&packed, 415, "UnsupportedMediaType", "compressed");
-    let binary = [body.as_bytes(), b"Content-Length: 1\r\n\r\n\xff"].concat();
+    let binary = [body.as_bytes(), b"Content-Type: text/plain\r\nContent-Length: 1\r\n\r\n\xff"].concat();
     site.check_refused(&raw(site.address, &binary), 400, "BodyNotText", "UTF-8");
     site.check_refused(&put(site.address, "/debug/flags/t", "1"), 404, "FlagNotFound", "`t`");
 }
 
 #[test]
+fn pages_of_other_origins_change_nothing() {
+    let site = Site::new();
+    let own = site.address.to_string();
+    let put = |host: &str, headers: &str, body: &str| {
+        let head = format!("PUT /debug/flags/s HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}");
+        raw(site.address, format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes())
+    };
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    for (headers, says) in [
+        ("Origin: http://evil.example\r\n".to_owned(), "origin `http://evil.example`"),
+        ("Origin: null\r\n".to_owned(), "origin `null`"),
+        ("Origin: http://127.0.0.1:1\r\n".to_owned(), "origin `http://127.0.0.1:1`"),
+        ("Origin: http://localhost\r\nOrigin: http://evil.example\r\n".to_owned(), "origin `http://"),
+        ("Sec-Fetch-Site: cross-site\r\n".to_owned(), "`cross-site`"),
+        ("Sec-Fetch-Site: same-site\r\n".to_owned(), "`same-site`"),
+    ] {
+        site.check_refused(&put(&own, &format!("{form}{headers}"), "3"), 403, "OriginRefused", says);
+        let head = "POST /apis/v1/simulate HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
+        let post = raw(site.address, format!("{head}{headers}Content-Length: 0\r\n\r\n").as_bytes());
+        site.check_refused(&post, 403, "OriginRefused", says);
+        let get = request(site.address, "GET", "/apis/v1/list", &headers);
+        assert_eq!(get.status, 200, "reading is left to the browser's rules: {headers}");
+    }
+    // What a page can send without being asked for a type: a body that is a Blob.
+    site.check_refused(&put(&own, "", "3"), 415, "UnsupportedMediaType", "no Content-Type");
+    let chunked = format!("PUT /debug/flags/s HTTP/1.1\r\nHost: {own}\r\nConnection: close\r\n");
+    let chunked = format!("{chunked}Transfer-Encoding: chunked\r\n\r\n1\r\n3\r\n0\r\n\r\n");
+    site.check_refused(
+        &raw(site.address, chunked.as_bytes()),
+        415,
+        "UnsupportedMediaType",
+        "no Content-Type",
+    );
+    assert_eq!(site.get("/debug/flags/s").text(), "0\n", "nothing was set");
+    // curl, the command line, and the page of this server, which may be forwarded to another name.
+    for (host, headers) in [
+        (own.as_str(), String::new()),
+        (own.as_str(), format!("Origin: http://{own}\r\nSec-Fetch-Site: same-origin\r\n")),
+        ("localhost:8080", "Origin: http://LOCALHOST:8080\r\nSec-Fetch-Site: same-origin\r\n".to_owned()),
+        (own.as_str(), "Sec-Fetch-Site: none\r\n".to_owned()),
+    ] {
+        assert_eq!(put(host, &format!("{form}{headers}"), "3").status, 200, "{headers}");
+    }
+}
+
+#[test]
 fn a_body_that_is_too_long_is_refused_unread() {
     let site = Site::new();
-    let head = "PUT /debug/flags/s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
+    let head =
+        "PUT /debug/flags/s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: text/plain\r\n";
     // Announced: nothing of it needs to be sent.
     let announced = raw(site.address, format!("{head}Content-Length: 100000000\r\n\r\n").as_bytes());
     site.check_refused(&announced, 413, "BodyTooLarge", "4096 bytes");

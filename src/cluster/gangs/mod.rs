@@ -16,7 +16,7 @@ pub use gang::{Finished, Gang, GangCounts, History, LastTry, Member, Release};
 use super::objects::Objects;
 use super::{Cluster, Stage};
 use crate::model::gang::{Dialect, PodGroup};
-use crate::model::{CowMap, GangKey, Object, Pod, PodId, PodKey};
+use crate::model::{CowMap, GangKey, Object, Pod, PodId, PodKey, patience};
 
 /// The gangs. Cheap to copy.
 #[derive(Clone, Default)]
@@ -57,6 +57,7 @@ impl Gangs {
         while let Some(next) = open.pop() {
             let Some(gang) = self.get(&next) else { continue };
             for named in &gang.definition.groups {
+                patience::check();
                 let names_back = self.get(named).is_some_and(|g| g.definition.groups.contains(&next));
                 if names_back && group.insert(named.clone()) {
                     open.push(named.clone());

@@ -13,7 +13,7 @@ use crate::cluster::gangs::{Gang, Gangs, Undefined};
 use crate::cycle::decision::Outcome;
 use crate::cycle::scheduler::Scheduler;
 use crate::framework::Cause;
-use crate::model::{GangKey, Now, PodId};
+use crate::model::{GangKey, Now, PodId, patience};
 use crate::queue::QueueStage;
 
 /// How long a gang is short of pods before its pods are told.
@@ -70,6 +70,7 @@ pub fn block(gangs: &Gangs, key: &GangKey, ready: impl Fn(&GangKey) -> u32) -> O
 }
 
 fn block_of_one(gangs: &Gangs, key: &GangKey, ready: u32) -> Option<Block> {
+    patience::check();
     let gang = gangs.get(key)?;
     if let Some(undefined) = &gang.definition.undefined {
         return Some(block_of_undefined(gang, undefined));

@@ -31,7 +31,7 @@ use crate::framework::Cause;
 use crate::framework::effect::{Effect, StatusOrder};
 use crate::framework::post_filter::{Budgets, Plan, PostFiltered, VictimChoice};
 use crate::model::time::Probe;
-use crate::model::{NodeIdx, Now, Pod, PodId};
+use crate::model::{NodeIdx, Now, Pod, PodId, patience};
 use crate::queue::UnitId;
 
 /// What is said when members fit one after another and not together.
@@ -242,6 +242,7 @@ impl Scheduler {
             (!victim.choice.violates_budget, importance(&victim.pod))
         });
         for (p, v) in all {
+            patience::check();
             let (victim, node) = (&parts[p].victims[v], parts[p].node);
             self.cluster.place(victim.choice.pod, node, victim.stage);
             let mut beside = parts.iter().filter(|part| part.node == node);

@@ -15,7 +15,7 @@ use crate::cycle::scheduler::{Decided, Scheduler};
 use crate::cycle::work;
 use crate::framework::Cause;
 use crate::model::collections::FxHashSet;
-use crate::model::{Name, NodeIdx};
+use crate::model::{Name, NodeIdx, patience};
 
 /// How a member fared.
 #[derive(Clone)]
@@ -94,6 +94,7 @@ impl Scheduler {
         while run.at < run.trial.sequence.len() {
             let i = run.trial.sequence[run.at];
             run.at += 1;
+            patience::check();
             if self.is_wanted(asked, run, i) {
                 self.try_member(asked, run, i, slice);
                 if slice.is_over(self.work) {

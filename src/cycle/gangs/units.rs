@@ -7,7 +7,7 @@ use super::Group;
 use crate::cycle::inputs::rank;
 use crate::cycle::scheduler::Scheduler;
 use crate::model::gang::MatchPolicy;
-use crate::model::{GangKey, Now, Pod, PodId, PodKey};
+use crate::model::{GangKey, Now, Pod, PodId, PodKey, patience};
 use crate::queue::{QueueStage, Unit, UnitId, WakeReason};
 
 impl Scheduler {
@@ -185,6 +185,7 @@ impl Scheduler {
                 continue;
             }
             for key in changed {
+                patience::check();
                 self.review(&key, now);
             }
         }

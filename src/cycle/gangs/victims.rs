@@ -14,7 +14,7 @@ use crate::cycle::preempt::KnownNodes;
 use crate::cycle::scheduler::Scheduler;
 use crate::cycle::work;
 use crate::model::collections::{FxHashMap, FxHashSet};
-use crate::model::{NodeIdx, PodId};
+use crate::model::{NodeIdx, PodId, patience};
 use pellucid_api::reason::ReasonCode;
 
 /// Kinds of members of which what is known about nodes is kept.
@@ -189,6 +189,7 @@ impl Scheduler {
             }
             let i = run.sequence[run.at];
             run.at += 1;
+            patience::check();
             let member = &asked.candidates[i];
             let is_nominated = || self.cluster.nominator().of(member.id).is_some();
             if run.missing[member.gang] == 0 || (run.refused.contains(&member.kind()) && !is_nominated()) {

@@ -22,7 +22,7 @@ use crate::diagnosis::switches::{Setter, Switches};
 use crate::framework::effect::Effect;
 use crate::framework::profile::Profile;
 use crate::model::time::NoProbe;
-use crate::model::{GangKey, Name, Now, Pod, PodId, PodKey};
+use crate::model::{GangKey, Name, Now, Pod, PodId, PodKey, patience};
 use crate::queue::QueueLimits;
 
 /// A plan is cut off after so many attempts per pod that was asked for, and so many more.
@@ -57,6 +57,7 @@ pub struct Aside {
 impl Aside {
     /// Makes one. Nothing is queued; pods that have places keep them.
     pub fn of(root: &Root, now: Now) -> Self {
+        patience::check();
         Self::with_weights(root, &[], now)
     }
 
@@ -105,6 +106,7 @@ impl Aside {
     /// Applies an edit. Pods that it adds or changes are asked for.
     pub fn edit(&mut self, edit: &Edit) -> Result<(), EditError> {
         for input in edit.inputs(&self.scheduler.cluster)? {
+            patience::check();
             if let Input::PodApplied(pod) = &input
                 && pod.node_name.is_none()
             {
@@ -223,6 +225,7 @@ impl Aside {
         let most = self.asked.len() * STEPS_PER_POD + LEAST_STEPS;
         let mut placed = false;
         while let Some(step) = self.scheduler.step(self.now, &NoProbe) {
+            patience::check();
             placed |= step.all().any(|s| s.verdict.placement().is_some());
             self.steps.push(step);
             if self.steps.len() >= most {

@@ -23,7 +23,7 @@ use crate::diagnosis::root::Root;
 use crate::framework::{Code, View};
 use crate::model::collections::FxHashMap;
 use crate::model::time::NoProbe;
-use crate::model::{GangKey, Name, NodeIdx, Now};
+use crate::model::{GangKey, Name, NodeIdx, Now, patience};
 
 /// The longest list of edges; cycles count all of them.
 const MAX_EDGES: usize = 1000;
@@ -158,6 +158,7 @@ fn edge(
     now: Now,
 ) -> Option<InterferenceEdge> {
     let mut amounts: BTreeMap<String, i64> = BTreeMap::new();
+    patience::check();
     let (mut nodes, mut there, mut since) = (Vec::new(), Vec::new(), None);
     for (node, record, at) in &holder.pods {
         let lacking = lacks.get(node).into_iter().flatten();

@@ -14,7 +14,7 @@ use crate::cycle::decision::Outcome;
 use crate::diagnosis::Root;
 use crate::diagnosis::flight::hash_of_outcome;
 use crate::diagnosis::gangs::judgement::is_outdated;
-use crate::model::{Node, Object, ObjectKind, Pod, PodId, PodKey};
+use crate::model::{Node, Object, ObjectKind, Pod, PodId, PodKey, patience};
 use crate::queue::QueueStage;
 
 /// What a snapshot is made of.
@@ -53,7 +53,7 @@ fn state(root: &Root, redact: bool) -> State {
     objects.sort_by_cached_key(|object| (object.kind(), object.key()));
     let mut records: Vec<(PodId, &PodRecord)> = cluster.pods().collect();
     records.sort_by(|(_, a), (_, b)| a.pod.key.cmp(&b.pod.key));
-    let pods = records.iter().map(|(_, record)| PlacedPod {
+    let pods = records.iter().inspect(|_| patience::check()).map(|(_, record)| PlacedPod {
         pod: if redact { redacted(root, &record.pod) } else { record.pod.clone() },
         node: record.node.map(|node| cluster.slot(node).name.clone()),
         stage: record.stage.as_str().into(),
@@ -125,6 +125,7 @@ fn unreadable(root: &Root, redact: bool) -> Vec<Unreadable> {
 fn record(root: &Root, redact: bool) -> Record {
     let pods = root.cluster.pods();
     let verdicts = pods.filter_map(|(id, record)| {
+        patience::check();
         let verdict = root.verdict(id)?;
         let has_changed = has_changed(root, id, record, &verdict.outcome);
         Some(past_verdict(root, (&record.pod.key, has_changed), &verdict, redact))

@@ -12,7 +12,7 @@ use crate::cluster::state::tie_hash;
 use crate::framework::plugin::Evaluator;
 use crate::framework::post_filter::{Budgets, Candidate, Found, Plan, Rejected, VictimChoice};
 use crate::framework::{Cause, Code, Reason, View};
-use crate::model::{GangKey, Name, NodeIdx, Pod, PodId};
+use crate::model::{GangKey, Name, NodeIdx, Pod, PodId, patience};
 
 /// Candidates that are remembered for explanations.
 const REMEMBERED: usize = 10;
@@ -35,6 +35,7 @@ pub(super) fn search(args: &Args, evaluator: &mut dyn Evaluator, pod: &Pod) -> P
         if no_violation && candidates.len() >= wanted {
             break;
         }
+        patience::check();
         plan.tried += 1;
         let tried = match evaluator.known(*node) {
             _ if is_hopeless => Err(no_victims()),
@@ -154,6 +155,7 @@ fn reprieve(evaluator: &mut dyn Evaluator, pool: Vec<Target>, node: NodeIdx) -> 
     let (violating, others): (Vec<_>, Vec<_>) = pool.into_iter().partition(|t| t.violates_budget);
     let mut victims = Vec::new();
     for target in violating.into_iter().chain(others) {
+        patience::check();
         evaluator.restore(target.id, node);
         if evaluator.refusal(node).is_some() {
             evaluator.remove(target.id);

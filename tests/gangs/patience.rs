@@ -1,0 +1,117 @@
+//! Reads end where the patience of whoever asked does, however much there is to work out.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use pellucid::cycle::whatif::Edit;
+use pellucid::diagnosis::Root;
+use pellucid::diagnosis::reads::reads;
+use pellucid::diagnosis::simulate::{Question, simulate};
+use pellucid::diagnosis::snapshot::{Snapshot, Source};
+use pellucid::framework::endpoint::PathParams;
+use pellucid::model::gang::GangTerms;
+use pellucid::model::patience::{GivenUp, Patience, while_patient};
+use pellucid::model::{GangKey, Pod};
+use pellucid::plugins::registry;
+
+use crate::driver::Core;
+use crate::made::{core_with, member, members, single, terms};
+
+/// Is over after so many questions.
+struct Questions(Cell<usize>);
+
+impl Patience for Questions {
+    fn is_over(&self) -> bool {
+        let left = self.0.get();
+        self.0.set(left.saturating_sub(1));
+        left == 0
+    }
+}
+
+fn after<T>(questions: usize, work: impl FnOnce() -> T) -> Result<T, GivenUp> {
+    while_patient(Rc::new(Questions(Cell::new(questions))), work)
+}
+
+/// So many gangs of one member that each name the one before and the one after.
+fn ring(n: usize) -> Vec<Pod> {
+    let name = |at: usize| format!("r{:03}", at % n);
+    let gang = |at: usize| {
+        let groups: Box<[GangKey]> = [at + n - 1, at, at + 1].map(|at| GangKey::new("ns", &name(at))).into();
+        let terms = GangTerms { groups, ..terms(1) };
+        member(&name(at), &format!("{}-0", name(at)), 1000, terms)
+    };
+    (0..n).map(gang).collect()
+}
+
+/// Two small nodes; a ring and a gang that find no room, a pod that is too large, one that is placed.
+fn world() -> (Core, Root) {
+    let mut core = core_with(&[2000, 2000]);
+    core.see(&single("placed", 1000));
+    core.run();
+    core.see_all(&members("g", 5, 1000, &terms(5)));
+    core.see_all(&ring(6));
+    core.see(&single("large", 9000));
+    core.run();
+    let root = core.scheduler.publish(core.now);
+    (core, root)
+}
+
+#[test]
+fn what_is_worked_out_for_a_reader_can_be_given_up() {
+    let (core, root) = world();
+    let ask = |template: &str, name: &str, query: &[(&str, &str)], questions: usize| {
+        let read =
+            reads(&registry()).into_iter().find(|read| read.path == template).expect("it is registered");
+        let of_path = [("namespace", "ns"), ("name", name), ("nodeName", "n0")];
+        let params: PathParams =
+            of_path.iter().chain(query).map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        after(questions, || {
+            (read.read)(&root, &params, core.now).map_err(|error| panic!("{template}: {error:?}")).is_ok()
+        })
+    };
+    let pods = "/apis/v1/explain/pods/:namespace/:name";
+    let gangs = "/apis/v1/explain/gangs/:namespace/:name";
+    let exhaustive = [("mode", "exhaustive")];
+    for (template, name, query) in [
+        (format!("{pods}/suggestions"), "large", &[][..]),
+        (format!("{pods}/nearest"), "large", &[]),
+        (format!("{pods}/feasibility"), "large", &[]),
+        (pods.to_owned(), "large", &exhaustive),
+        (pods.to_owned(), "large", &[("refresh", "true")]),
+        (format!("{gangs}/suggestions"), "g", &[]),
+        (gangs.to_owned(), "r001", &[]),
+        ("/apis/v1/explain/placements/:namespace/:name".to_owned(), "placed", &[]),
+        ("/apis/v1/explain/nodes/:nodeName".to_owned(), "", &[]),
+        ("/apis/v1/queue".to_owned(), "", &[]),
+        ("/apis/v1/plugins/Coscheduling/gangs".to_owned(), "", &[]),
+    ] {
+        assert_eq!(ask(&template, name, query, 0), Err(GivenUp), "{template} {query:?}");
+        // The root is as good as before: whoever comes next is answered.
+        assert_eq!(ask(&template, name, query, usize::MAX), Ok(true), "{template} {query:?}");
+    }
+    let configuration = serde_json::Value::Null;
+    let snapshot = || Snapshot::of(&Source { root: &root, configuration: &configuration, redact: true });
+    assert!(after(0, snapshot).is_err());
+    assert!(after(usize::MAX, snapshot).is_ok());
+}
+
+#[test]
+fn a_simulation_is_given_up_in_every_part_of_it() {
+    let (core, root) = world();
+    let renamed = |pod: Pod| Pod { key: pellucid::model::PodKey::new("other", &pod.key.name), ..pod };
+    let edits = ring(12).into_iter().map(|pod| Edit::ApplyPod(Arc::new(renamed(pod))));
+    let question = Question { edits: edits.collect(), ..Question::default() };
+    let simulated = |questions| after(questions, || simulate(&root, &question, core.now).map(|_| ()).is_ok());
+    // Its loops ask often enough: nowhere does much happen between two questions.
+    let asked = Rc::new(Questions(Cell::new(usize::MAX)));
+    while_patient(asked.clone(), || simulate(&root, &question, core.now).map(|_| ()))
+        .expect("patience")
+        .expect("planned");
+    let total = usize::MAX - asked.0.get();
+    assert!(total > 12 * 12, "{total} questions for a ring of 12 gangs");
+    for at in (0..total).step_by(total / 50) {
+        assert_eq!(simulated(at), Err(GivenUp), "after {at} of {total} questions");
+    }
+    assert_eq!(simulated(total), Ok(true));
+}
