@@ -2,7 +2,7 @@
 //!
 //! `strict` is the transaction, `waiting` NonStrict, `gated` what cannot be planned yet, `binding` what happens
 //! after the decision, `barrier` that Bindings begin together, `preempting` victims for a whole gang, `sessions` what is remembered and forgotten, `reading`
-//! what people are told, `random` what must hold whatever happens.
+//! what people are told, `large` groups of many gangs, `random` what must hold whatever happens.
 
 #[path = "common/driver.rs"]
 mod driver;
@@ -16,6 +16,8 @@ mod barrier;
 mod binding;
 #[path = "gangs/gated.rs"]
 mod gated;
+#[path = "gangs/large.rs"]
+mod large;
 #[path = "gangs/preempting.rs"]
 mod preempting;
 #[path = "gangs/random.rs"]

@@ -261,7 +261,8 @@ impl Cluster {
         let (pod, shape) = self.with_shared_spec(pod);
         let Some(record) = self.pods[id.index()].as_mut() else { return pod };
         let old_shape = std::mem::replace(&mut record.shape, shape);
-        let (stage, changes_gang) = (record.stage, record.pod.gang != pod.gang);
+        let owner_changed = pod.gang.is_some() && record.pod.controller != pod.controller;
+        let (stage, changes_gang) = (record.stage, record.pod.gang != pod.gang || owner_changed);
         // The status of its PodGroup counts what runs, whatever stage that is in here.
         let shown_by = pod.member_of().filter(|_| record.pod.phase != pod.phase).cloned();
         let old = std::mem::replace(&mut record.pod, pod);

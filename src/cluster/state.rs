@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::changes::{ChangeLog, Changed};
 use super::columns::Columns;
 use super::derived::DerivedState;
-use super::gangs::Gangs;
+use super::gangs::{Gangs, Rosters};
 use super::input::Quarantined;
 use super::nominator::Nominator;
 use super::objects::Objects;
@@ -78,6 +78,8 @@ pub struct Cluster {
     nominator: Nominator,
     preemptions: Preemptions,
     pub(super) gangs: Gangs,
+    /// What the members of each gang say. Not copied for readers.
+    pub(super) rosters: Rosters,
     /// Members of gangs whose pods ended, by the pod. Not copied for readers: a gang lists its own.
     pub(super) ended: FxHashMap<PodKey, GangKey>,
     /// Label keys that some selector over pods reads.
@@ -111,6 +113,7 @@ impl Cluster {
             nominator: Nominator::default(),
             preemptions: Preemptions::default(),
             gangs: Gangs::default(),
+            rosters: Rosters::complete(),
             ended: FxHashMap::default(),
             selected: SelectedKeys::default(),
             ours: Arc::new(ours.into_iter().collect()),
@@ -141,6 +144,7 @@ impl Cluster {
             nominator: self.nominator.clone(),
             preemptions: self.preemptions.clone(),
             gangs: self.gangs.clone(),
+            rosters: Rosters::on_demand(),
             ended: FxHashMap::default(),
             selected: self.selected.clone(),
             ours: self.ours.clone(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::{Queue, QueueStage, RefusedBy, Unit, UnitId, WakeGroup};
-use crate::model::PodId;
+use crate::model::{GangKey, PodId, PodKey};
 
 /// Ways of being refused that a gang keeps apart. One that was refused in more ways is woken by any event.
 const MAX_WAYS: usize = 8;
@@ -47,6 +47,23 @@ impl Queue {
         let (now, expires_at) = (unit.queued_at, unit.expires_at);
         if waits {
             self.enter_unschedulable(id, now.max(expires_at.saturating_sub(self.limits.max_unschedulable)));
+        }
+    }
+
+    /// A gang group has other gangs than before: its unit has the name and the age of the group; it keeps its stage.
+    pub fn rename(&mut self, id: UnitId, gang: GangKey, created: i64) {
+        let Some(unit) = self.unit_mut(id) else { return };
+        let (before, until) = (unit.order_key(), unit.backoff_until);
+        unit.key = PodKey { namespace: gang.namespace.clone(), name: (*gang.name).into() };
+        (unit.gang, unit.created) = (Some(gang), created);
+        let now = unit.order_key();
+        if self.active.remove(&(before.clone(), id)) {
+            self.active.insert((now.clone(), id));
+        }
+        for set in [&mut self.backoff, &mut self.error_backoff] {
+            if set.remove(&(until, before.clone(), id)) {
+                set.insert((until, now.clone(), id));
+            }
         }
     }
 
