@@ -52,7 +52,7 @@ fn profile(arguments: &str) -> Profile {
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: \
          {SCHEDULER}\n  pluginConfig:\n  - name: Coscheduling\n    args: {arguments}\n"
     );
-    config::read(&text, &registry()).expect("the configuration is valid").profiles.remove(0)
+    config::parse(&text, "test", &registry()).expect("the configuration is valid").profiles.remove(0)
 }
 
 /// Creates a group, a plain pod after each gang. Returns how long it took, and the longest time from the creation of a
@@ -70,6 +70,7 @@ fn create(core: &mut Core, form: Form, n: usize) -> (Duration, Duration) {
         core.run();
         assert_eq!(core.placed(&[plain]), 1, "{form:?} {i}");
         longest = longest.max(created.elapsed());
+        assert!(begun.elapsed() < QUICKLY, "{form:?}: {i} gangs took {:?}", begun.elapsed());
     }
     (begun.elapsed(), longest)
 }
@@ -78,8 +79,8 @@ fn units_of_gangs(core: &Core) -> usize {
     core.scheduler.queue().units().filter(|(_, unit)| unit.gang.is_some()).count()
 }
 
-/// Many seconds less than it takes when a gang that joins costs the square of its group.
-const QUICKLY: Duration = Duration::from_secs(20);
+/// Much more than it takes, and minutes less than when a gang that joins costs the square of its group.
+const QUICKLY: Duration = Duration::from_secs(60);
 
 #[test]
 fn many_gangs_that_name_each_other_are_planned_as_one_and_keep_nobody_waiting() {
@@ -88,7 +89,6 @@ fn many_gangs_that_name_each_other_are_planned_as_one_and_keep_nobody_waiting() 
         (0..20).for_each(|i| core.see_node(&format!("n{i}"), 64_000));
         let (took, longest) = create(&mut core, form, 500);
         println!("{form:?}: 500 gangs took {took:?}, a plain pod {longest:?} at most");
-        assert!(took < QUICKLY, "{form:?} took {took:?}");
         assert!(longest < Duration::from_secs(5), "{form:?}: a plain pod took {longest:?}");
         let placed = core.scheduler.cluster().gangs().all().values().map(|g| g.counts.placed()).sum::<u32>();
         assert_eq!((placed, units_of_gangs(&core)), (1500, 0), "{form:?}");

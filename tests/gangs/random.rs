@@ -51,7 +51,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     use Happening::*;
     prop_oneof![
         12 => (0..GANGS, 0..PODS).prop_map(|(g, p)| Member(g, p)),
-        3 => (0..GANGS, 0..1 << GANGS).prop_map(|(g, others)| Names(g, others)),
+        3 => (0..GANGS, 0..1usize << GANGS).prop_map(|(g, others)| Names(g, others)),
         2 => (0..GANGS).prop_map(|g| Names(g, (1 << GANGS) - 1)),
         2 => (0..PODS).prop_map(Single),
         3 => (0..=GANGS, 0..PODS).prop_map(|(g, p)| Gone(g, p)),
