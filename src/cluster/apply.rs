@@ -21,6 +21,12 @@ impl Cluster {
     pub fn apply_pod(&mut self, mut pod: Arc<Pod>, out: &mut Vec<ClusterEvent>) {
         self.forget_quarantined("Pod", &pod.key.namespace, &pod.key.name);
         self.project(&mut pod, out);
+        let spec = pod.spec.clone();
+        self.apply_projected(pod, out);
+        self.project_end(&spec, out);
+    }
+
+    fn apply_projected(&mut self, pod: Arc<Pod>, out: &mut Vec<ClusterEvent>) {
         if let Some(id) = self.find_pod(&pod.key) {
             let same_uid = self.pods[id.index()].as_ref().is_some_and(|r| r.pod.uid == pod.uid);
             if same_uid && !pod.phase.is_terminal() {
@@ -54,6 +60,7 @@ impl Cluster {
         if let Some(id) = self.find_pod(key) {
             self.remove_pod(id, out);
         }
+        self.settle_keys(out);
     }
 
     /// These are all pods there are.
@@ -247,6 +254,7 @@ impl Cluster {
     fn insert_pod(&mut self, pod: Arc<Pod>) -> PodId {
         let id = self.free_pods.pop().unwrap_or(PodId(self.pods.len() as u32));
         let (pod, shape) = self.with_shared_spec(pod);
+        self.count_labels(&pod);
         self.pod_index.insert(pod.key.clone(), id);
         self.pods.set(
             id.index(),
@@ -265,8 +273,13 @@ impl Cluster {
         let (stage, changes_gang) = (record.stage, record.pod.gang != pod.gang || owner_changed);
         // The status of its PodGroup counts what runs, whatever stage that is in here.
         let shown_by = pod.member_of().filter(|_| record.pod.phase != pod.phase).cloned();
+        let new = pod.clone();
         let old = std::mem::replace(&mut record.pod, pod);
         self.shapes.release(old_shape);
+        if !Arc::ptr_eq(&old.spec, &new.spec) || old.labels != new.labels {
+            self.count_labels(&new);
+            self.uncount_labels(&old);
+        }
         if changes_gang && self.stays_in_gang(id, &old) {
             // Defined otherwise; what is known of the member stays.
         } else if changes_gang {
@@ -290,6 +303,7 @@ impl Cluster {
         let Some(record) = self.pod(id).cloned() else { return };
         let node = self.release(id);
         self.pods[id.index()] = None;
+        self.uncount_labels(&record.pod);
         self.pod_index.remove(&record.pod.key);
         self.shapes.release(record.shape);
         self.free_pods.push(id);

@@ -17,7 +17,7 @@ use super::input::Quarantined;
 use super::nominator::Nominator;
 use super::objects::Objects;
 use super::preemptions::Preemptions;
-use super::selected_keys::SelectedKeys;
+use super::selected_keys::{KeyCounts, SelectedKeys};
 use super::shapes::{ShapeId, Shapes};
 use super::stage::{Reservation, Stage};
 use super::undo::{Undo, UndoLog};
@@ -84,6 +84,7 @@ pub struct Cluster {
     pub(super) ended: FxHashMap<PodKey, GangKey>,
     /// Label keys that some selector over pods reads.
     pub(super) selected: SelectedKeys,
+    pub(super) key_counts: KeyCounts,
     /// Scheduler names whose pods we place.
     pub(super) ours: Arc<FxHashSet<Name>>,
     /// Objects we cannot read, by kind, namespace and name.
@@ -116,6 +117,7 @@ impl Cluster {
             rosters: Rosters::complete(),
             ended: FxHashMap::default(),
             selected: SelectedKeys::default(),
+            key_counts: KeyCounts::complete(),
             ours: Arc::new(ours.into_iter().collect()),
             quarantined: Arc::default(),
             seed,
@@ -147,6 +149,7 @@ impl Cluster {
             rosters: Rosters::on_demand(),
             ended: FxHashMap::default(),
             selected: self.selected.clone(),
+            key_counts: KeyCounts::default(),
             ours: self.ours.clone(),
             quarantined: self.quarantined.clone(),
             seed: self.seed,

@@ -194,7 +194,10 @@ impl Life {
             for gang in gangs.group_of(key).iter().map(|k| gangs.get(k).expect("the gang is known")) {
                 let is_strict = gang.definition.mode == GangMode::Strict;
                 let any = step.all().any(|s| matches!(s.verdict.outcome, Outcome::Placed(_)));
-                assert!(!is_strict || !any || has_quorum(gang), "{key} was placed below its quorum: {gang:?}");
+                assert!(
+                    !is_strict || !any || has_quorum(gang),
+                    "{key} was placed below its quorum: {gang:?}"
+                );
                 assert!(!is_strict || gang.counts.waiting == 0, "{key} is strict and waits");
             }
         }
@@ -280,7 +283,8 @@ impl Life {
             Stage::Pending => {
                 let unit = unit.unwrap_or_else(|| panic!("a pending member of {key} is in no unit"));
                 let gangs = self.core.scheduler.cluster().gangs();
-                let group: Vec<_> = gangs.group_of(key).iter().filter_map(|k| gangs.get(k).cloned()).collect();
+                let group: Vec<_> =
+                    gangs.group_of(key).iter().filter_map(|k| gangs.get(k).cloned()).collect();
                 let is_satisfied = group.iter().all(|gang| gang.is_satisfied());
                 assert_eq!(unit.gang.is_none(), is_satisfied, "{key}: {unit:?} {group:?}");
                 assert!(unit.pods.contains(&id));
@@ -303,9 +307,10 @@ impl Life {
         };
         for key in &all {
             let mut group = BTreeSet::from([key]);
-            while let Some(next) = all.iter().find(|next| {
-                !group.contains(next) && group.iter().any(|k| names(k, next) && names(next, k))
-            }) {
+            while let Some(next) = all
+                .iter()
+                .find(|next| !group.contains(next) && group.iter().any(|k| names(k, next) && names(next, k)))
+            {
                 group.insert(next);
             }
             assert_eq!(gangs.group_of(key).iter().collect::<BTreeSet<_>>(), group, "{key}");

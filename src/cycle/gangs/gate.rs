@@ -88,9 +88,8 @@ pub(super) fn is_blocked(gangs: &Gangs, gang: &Gang, ready: u32) -> bool {
 /// Says that a group has more pods than can be planned together, when it has.
 fn block_of_size(gangs: &Gangs, key: &GangKey, members: u64) -> Option<Block> {
     let (gang, max) = (gangs.get(key)?, gangs.limits().members);
-    let numbers = || {
-        format!("{members} pods in the group of {key}, {max} may be planned together (maxGroupMembers)")
-    };
+    let numbers =
+        || format!("{members} pods in the group of {key}, {max} may be planned together (maxGroupMembers)");
     (members > u64::from(max)).then(|| Block::new(gang, ReasonCode::GangGroupTooLarge, numbers()))
 }
 
@@ -104,7 +103,8 @@ fn block_of_one(gangs: &Gangs, key: &GangKey, ready: u32) -> Option<Block> {
     }
     if let Some(n) = gangs.too_many(key) {
         let max = gangs.limits().gangs;
-        let numbers = format!("{n} gangs name each other around {key}, {max} may form a group (maxGroupGangs)");
+        let numbers =
+            format!("{n} gangs name each other around {key}, {max} may form a group (maxGroupGangs)");
         return Some(Block::new(gang, ReasonCode::GangGroupTooLarge, numbers));
     }
     let missing = gangs.one_sided(key);

@@ -341,7 +341,8 @@ impl Scheduler {
         }
         self.gangs.groups.insert(group);
         if let Some(unit) = unit {
-            let created = keys.iter().filter_map(|key| Some(self.cluster.gangs().get(key)?.definition.created));
+            let created =
+                keys.iter().filter_map(|key| Some(self.cluster.gangs().get(key)?.definition.created));
             let created = created.min().unwrap_or(i64::MAX);
             self.queue.rename(unit, rep.clone(), created);
             if let Some(rank) = is_ranked_anew.then(|| self.gang_rank(unit)).flatten() {

@@ -74,7 +74,9 @@ impl Args {
 
 pub(super) fn schema() -> Value {
     let number = |default: i64, least: i64, most: i64| json!({"type": "integer", "minimum": least, "maximum": most, "default": default});
-    let of_field = |(name, default, least, most): &(&str, i64, i64, i64)| ((*name).to_owned(), number(*default, *least, *most));
+    let of_field = |(name, default, least, most): &(&str, i64, i64, i64)| {
+        ((*name).to_owned(), number(*default, *least, *most))
+    };
     let properties = FIELDS.iter().map(of_field);
     let unused =
         UNUSED.iter().map(|name| ((*name).to_owned(), json!({"description": "accepted, without effect"})));
