@@ -220,6 +220,11 @@ reasons! {
         meaning: "What the pod requests of the resource is more than the node has left.",
         remedy: "Wait for pods to end, add nodes, or lower the request."
     }
+    ResourceLeftOut {
+        plugin: "NodeResourcesFit", message: "node(s) had extended resource left out: {}", resolver: ClusterAdmin,
+        meaning: "Nodes offer more different resources than the scheduler keeps at a time (1024 beside CPU, memory, ephemeral storage and pods). What was offered beyond that is not counted, so no pod that requests it can be placed.",
+        remedy: "Take extended resources that nobody requests off the nodes; the one that is left out counts as soon as there is room for it. GET /apis/v1/nodes names on each node what is left out."
+    }
     SpreadLabelMissing {
         plugin: "PodTopologySpread", message: "node(s) didn't match pod topology spread constraints (missing required label)", resolver: ClusterAdmin,
         meaning: "The node lacks the label over whose values the pod must be spread (topologyKey of a DoNotSchedule constraint).",

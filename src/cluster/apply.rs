@@ -8,6 +8,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::changes::Changed;
+use super::columns::ResourceIdx;
 use super::event::{ClusterEvent, NodeChange};
 use super::input::Quarantined;
 use super::stage::Stage;
@@ -89,7 +90,7 @@ impl Cluster {
             Arc::make_mut(&mut self.present).insert(at, idx);
             let at = self.by_name.partition_point(|n| self.nodes[n.index()].name < node.name);
             Arc::make_mut(&mut self.by_name).insert(at, idx);
-            self.set_allocatable(idx, &node.allocatable);
+            self.set_allocatable(idx, &ResourceList::default(), &node.allocatable, out);
             self.node_derived(idx, None, Some(&node));
             self.changes.push_all();
             out.push(ClusterEvent::NodeAdded(idx));
@@ -99,13 +100,13 @@ impl Cluster {
         if change == NodeChange::default() {
             return;
         }
-        let n_resources = self.columns.n_resources();
+        let version = self.columns.version();
         if change.any(NodeChange::ALLOCATABLE) {
-            self.set_allocatable(idx, &node.allocatable);
+            self.set_allocatable(idx, &old.allocatable, &node.allocatable, out);
         }
         self.node_derived(idx, Some(&old), Some(&node));
-        // Images count over all nodes; a new column changes what names resolve to.
-        if change.any(NodeChange::IMAGES) || self.columns.n_resources() != n_resources {
+        // Images count over all nodes; a column that comes or goes changes what names resolve to.
+        if change.any(NodeChange::IMAGES) || self.columns.version() != version {
             self.changes.push_all();
         } else {
             self.changes.push(idx, Changed::Object);
@@ -113,19 +114,47 @@ impl Cluster {
         out.push(ClusterEvent::NodeUpdated { node: idx, change, old });
     }
 
-    /// Sets what a node offers. When it is the first to offer a resource, what pods request of it is counted
-    /// from now on, on all nodes.
-    fn set_allocatable(&mut self, node: NodeIdx, list: &ResourceList) {
-        let known = self.columns.n_resources();
-        self.columns.set_allocatable(node, list);
-        if self.columns.n_resources() == known {
+    /// Sets what a node offers, which was `old`. When it is the first to offer a resource, what pods request of it is
+    /// counted from now on, on all nodes; when it was the last, its column is given to a resource that had none.
+    fn set_allocatable(
+        &mut self,
+        node: NodeIdx,
+        old: &ResourceList,
+        list: &ResourceList,
+        out: &mut Vec<ClusterEvent>,
+    ) {
+        let mut new = self.columns.set_allocatable(node, old, list);
+        while let Some(name) = self.columns.admit() {
+            new.extend(self.admit_resource(&name, out));
+        }
+        if new.is_empty() {
             return;
         }
         for record in self.pods.iter().flatten() {
             if let Some(node) = record.node {
-                self.columns.take_new(node, &record.pod.spec.requests, known);
+                self.columns.take_new(node, &record.pod.spec.requests, &new);
             }
         }
+    }
+
+    /// A resource that was left out gets a column: to pods it is as if its nodes offered it only now.
+    fn admit_resource(&mut self, name: &Name, out: &mut Vec<ClusterEvent>) -> Option<ResourceIdx> {
+        let mut new = None;
+        for node in self.present.iter().copied() {
+            let Some(object) = &self.nodes[node.index()].node else { continue };
+            let amount = object.allocatable.scalar(name);
+            if amount == 0 {
+                continue;
+            }
+            new = self.columns.offer(node, name, amount).or(new);
+            let mut before = Node::clone(object);
+            let others = before.allocatable.scalars.iter().filter(|(offered, _)| offered != name);
+            before.allocatable.scalars = others.cloned().collect();
+            let mut change = NodeChange::default();
+            change.set_if(NodeChange::ALLOCATABLE, true);
+            out.push(ClusterEvent::NodeUpdated { node, change, old: Arc::new(before) });
+        }
+        new
     }
 
     /// A node is gone. Pods on it keep their places until they are gone themselves.
@@ -135,7 +164,7 @@ impl Cluster {
         let Some(old) = self.nodes[idx.index()].node.take() else { return };
         Arc::make_mut(&mut self.present).retain(|n| *n != idx);
         Arc::make_mut(&mut self.by_name).retain(|n| *n != idx);
-        self.columns.set_allocatable(idx, &ResourceList::default());
+        self.set_allocatable(idx, &old.allocatable, &ResourceList::default(), out);
         self.node_derived(idx, Some(&old), None);
         self.changes.push_all();
         self.free_ghost(idx);

@@ -89,6 +89,7 @@ examples! {
     HostPortConflict: Node, "" => "node(s) didn't have free ports for the requested pod ports", "Port 443 of 2 nodes is held by other pods.";
     TooManyPods: Node, "" => "Too many pods", "The node allows 3 pods and runs 3.";
     InsufficientResource: Node, "cpu" => "Insufficient cpu", "The pod requests 500 cores; of 22 nodes the best one, memory-01, has 14 free.";
+    ResourceLeftOut: Node, "example.com/card-7 (1100 are offered, 1024 are kept)" => "node(s) had extended resource left out: example.com/card-7 (1100 are offered, 1024 are kept)", "Each of 1,100 nodes offers a resource of its own, and the pod requests one of the last.";
     SpreadLabelMissing: Node, "" => "node(s) didn't match pod topology spread constraints (missing required label)", "3 of 30 nodes lack topology.kubernetes.io/zone.";
     SpreadSkewTooLarge: Node, "" => "node(s) didn't match pod topology spread constraints", "Zone a has 3 matching pods, zone b 1, and maxSkew is 1.";
     PodAffinityMismatch: Node, "" => "node(s) didn't match pod affinity rules", "No pod with app=db runs in the zones of 20 nodes.";
