@@ -2,7 +2,7 @@
 //!
 //! `placing` follows one pod through its life, `waking` what brings a refused one back, `wakeups` that nothing
 //! else does and that it is told, `objects` what watches report, `preempting` nominations and evictions, `volumes`
-//! what is bound before a pod is, `relations` what spread and affinity mean, `trials` that what is tried out is undone,
+//! what is bound before a pod is, `relations` what spread and affinity mean, `labels` that keys of selectors come and go, `trials` that what is tried out is undone,
 //! `unlucky` what goes wrong on the way, `roots` what readers see, `recorded` what the flight recorder is told,
 //! `recording` what flags record, `snapshots` that a state can be rebuilt, `random` what must hold whatever happens.
 
@@ -16,6 +16,8 @@ mod seen;
 #[path = "core/made.rs"]
 mod made;
 
+#[path = "core/labels.rs"]
+mod labels;
 #[path = "core/objects.rs"]
 mod objects;
 #[path = "core/placing.rs"]

@@ -2,7 +2,7 @@
 //!
 //! `strict` is the transaction, `waiting` NonStrict, `gated` what cannot be planned yet, `binding` what happens
 //! after the decision, `barrier` that Bindings begin together, `preempting` victims for a whole gang, `patience` that reads can be given up, `sessions` what is remembered and forgotten, `reading`
-//! what people are told, `slices` attempts that take long, `random` what must hold whatever happens.
+//! what people are told, `large` groups of many gangs, `slices` attempts that take long, `random` what must hold whatever happens.
 
 #[path = "common/driver.rs"]
 mod driver;
@@ -16,6 +16,8 @@ mod barrier;
 mod binding;
 #[path = "gangs/gated.rs"]
 mod gated;
+#[path = "gangs/large.rs"]
+mod large;
 #[path = "gangs/patience.rs"]
 mod patience;
 #[path = "gangs/preempting.rs"]

@@ -135,6 +135,11 @@ reasons! {
         meaning: "All gangs of a group reach their quorum together, and another one cannot be planned yet.",
         remedy: "Look at the gang that the message names."
     }
+    GangGroupTooLarge {
+        plugin: "Coscheduling", message: "the gang group is too large: {}", resolver: PodOwner,
+        meaning: "More gangs name each other as one group than maxGroupGangs, or the group has more pods than maxGroupMembers (arguments of Coscheduling). A group is planned as a whole between two events, so its size is bounded. Pods of other gangs are not affected.",
+        remedy: "Name fewer gangs in gang.scheduling.koordinator.sh/groups, or make fewer pods; the group is tried as soon as it is small enough. If it has to be that large, raise the argument that the message names."
+    }
     GangMinResources {
         plugin: "Coscheduling", message: "the cluster has less free than the minResources of gang {}", resolver: Time,
         meaning: "What the PodGroup's spec.minResources asks for is not free in the whole cluster; nothing was planned.",
@@ -214,6 +219,11 @@ reasons! {
         plugin: "NodeResourcesFit", message: "Insufficient {}", resolver: Time,
         meaning: "What the pod requests of the resource is more than the node has left.",
         remedy: "Wait for pods to end, add nodes, or lower the request."
+    }
+    ResourceLeftOut {
+        plugin: "NodeResourcesFit", message: "node(s) had extended resource left out: {}", resolver: ClusterAdmin,
+        meaning: "Nodes offer more different resources than the scheduler keeps at a time (1024 beside CPU, memory, ephemeral storage and pods). What was offered beyond that is not counted, so no pod that requests it can be placed.",
+        remedy: "Take extended resources that nobody requests off the nodes; the one that is left out counts as soon as there is room for it. GET /apis/v1/nodes names on each node what is left out."
     }
     SpreadLabelMissing {
         plugin: "PodTopologySpread", message: "node(s) didn't match pod topology spread constraints (missing required label)", resolver: ClusterAdmin,

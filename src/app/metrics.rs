@@ -293,10 +293,12 @@ fn gauges(root: &Root, views: Option<&EdgeViews>, log: Option<&LogControl>) -> R
 
 fn single(root: &Root, log: Option<&LogControl>, registry: &mut Registry) {
     let quarantined = root.cluster.quarantined().count() as u64;
+    let left_out = root.cluster.columns().left_out().count() as u64;
     for (name, help, value) in [
         ("pellucid_root_generation", "Generation of the published root", root.generation),
         ("pellucid_recorder_bytes", "Bytes that the flight recorder takes", root.flight.bytes as u64),
         ("pellucid_quarantined_objects", "Objects that cannot be read", quarantined),
+        ("pellucid_left_out_resources", "Resources that nodes offer and that are not counted", left_out),
     ] {
         let gauge: Gauge<i64> = Gauge::default();
         gauge.set(i64::try_from(value).unwrap_or(i64::MAX));

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::changes::Changed;
+use super::columns::ResourceIdx;
 use super::event::{ClusterEvent, NodeChange};
 use super::input::Quarantined;
 use super::stage::Stage;
@@ -21,6 +22,12 @@ impl Cluster {
     pub fn apply_pod(&mut self, mut pod: Arc<Pod>, out: &mut Vec<ClusterEvent>) {
         self.forget_quarantined("Pod", &pod.key.namespace, &pod.key.name);
         self.project(&mut pod, out);
+        let spec = pod.spec.clone();
+        self.apply_projected(pod, out);
+        self.project_end(&spec, out);
+    }
+
+    fn apply_projected(&mut self, pod: Arc<Pod>, out: &mut Vec<ClusterEvent>) {
         if let Some(id) = self.find_pod(&pod.key) {
             let same_uid = self.pods[id.index()].as_ref().is_some_and(|r| r.pod.uid == pod.uid);
             if same_uid && !pod.phase.is_terminal() {
@@ -54,6 +61,7 @@ impl Cluster {
         if let Some(id) = self.find_pod(key) {
             self.remove_pod(id, out);
         }
+        self.settle_keys(out);
     }
 
     /// These are all pods there are.
@@ -82,7 +90,7 @@ impl Cluster {
             Arc::make_mut(&mut self.present).insert(at, idx);
             let at = self.by_name.partition_point(|n| self.nodes[n.index()].name < node.name);
             Arc::make_mut(&mut self.by_name).insert(at, idx);
-            self.set_allocatable(idx, &node.allocatable);
+            self.set_allocatable(idx, &ResourceList::default(), &node.allocatable, out);
             self.node_derived(idx, None, Some(&node));
             self.changes.push_all();
             out.push(ClusterEvent::NodeAdded(idx));
@@ -92,13 +100,13 @@ impl Cluster {
         if change == NodeChange::default() {
             return;
         }
-        let n_resources = self.columns.n_resources();
+        let version = self.columns.version();
         if change.any(NodeChange::ALLOCATABLE) {
-            self.set_allocatable(idx, &node.allocatable);
+            self.set_allocatable(idx, &old.allocatable, &node.allocatable, out);
         }
         self.node_derived(idx, Some(&old), Some(&node));
-        // Images count over all nodes; a new column changes what names resolve to.
-        if change.any(NodeChange::IMAGES) || self.columns.n_resources() != n_resources {
+        // Images count over all nodes; a column that comes or goes changes what names resolve to.
+        if change.any(NodeChange::IMAGES) || self.columns.version() != version {
             self.changes.push_all();
         } else {
             self.changes.push(idx, Changed::Object);
@@ -106,19 +114,47 @@ impl Cluster {
         out.push(ClusterEvent::NodeUpdated { node: idx, change, old });
     }
 
-    /// Sets what a node offers. When it is the first to offer a resource, what pods request of it is counted
-    /// from now on, on all nodes.
-    fn set_allocatable(&mut self, node: NodeIdx, list: &ResourceList) {
-        let known = self.columns.n_resources();
-        self.columns.set_allocatable(node, list);
-        if self.columns.n_resources() == known {
+    /// Sets what a node offers, which was `old`. When it is the first to offer a resource, what pods request of it is
+    /// counted from now on, on all nodes; when it was the last, its column is given to a resource that had none.
+    fn set_allocatable(
+        &mut self,
+        node: NodeIdx,
+        old: &ResourceList,
+        list: &ResourceList,
+        out: &mut Vec<ClusterEvent>,
+    ) {
+        let mut new = self.columns.set_allocatable(node, old, list);
+        while let Some(name) = self.columns.admit() {
+            new.extend(self.admit_resource(&name, out));
+        }
+        if new.is_empty() {
             return;
         }
         for record in self.pods.iter().flatten() {
             if let Some(node) = record.node {
-                self.columns.take_new(node, &record.pod.spec.requests, known);
+                self.columns.take_new(node, &record.pod.spec.requests, &new);
             }
         }
+    }
+
+    /// A resource that was left out gets a column: to pods it is as if its nodes offered it only now.
+    fn admit_resource(&mut self, name: &Name, out: &mut Vec<ClusterEvent>) -> Option<ResourceIdx> {
+        let mut new = None;
+        for node in self.present.iter().copied() {
+            let Some(object) = &self.nodes[node.index()].node else { continue };
+            let amount = object.allocatable.scalar(name);
+            if amount == 0 {
+                continue;
+            }
+            new = self.columns.offer(node, name, amount).or(new);
+            let mut before = Node::clone(object);
+            let others = before.allocatable.scalars.iter().filter(|(offered, _)| offered != name);
+            before.allocatable.scalars = others.cloned().collect();
+            let mut change = NodeChange::default();
+            change.set_if(NodeChange::ALLOCATABLE, true);
+            out.push(ClusterEvent::NodeUpdated { node, change, old: Arc::new(before) });
+        }
+        new
     }
 
     /// A node is gone. Pods on it keep their places until they are gone themselves.
@@ -128,7 +164,7 @@ impl Cluster {
         let Some(old) = self.nodes[idx.index()].node.take() else { return };
         Arc::make_mut(&mut self.present).retain(|n| *n != idx);
         Arc::make_mut(&mut self.by_name).retain(|n| *n != idx);
-        self.columns.set_allocatable(idx, &ResourceList::default());
+        self.set_allocatable(idx, &old.allocatable, &ResourceList::default(), out);
         self.node_derived(idx, Some(&old), None);
         self.changes.push_all();
         self.free_ghost(idx);
@@ -247,6 +283,7 @@ impl Cluster {
     fn insert_pod(&mut self, pod: Arc<Pod>) -> PodId {
         let id = self.free_pods.pop().unwrap_or(PodId(self.pods.len() as u32));
         let (pod, shape) = self.with_shared_spec(pod);
+        self.count_labels(&pod);
         self.pod_index.insert(pod.key.clone(), id);
         self.pods.set(
             id.index(),
@@ -261,11 +298,17 @@ impl Cluster {
         let (pod, shape) = self.with_shared_spec(pod);
         let Some(record) = self.pods[id.index()].as_mut() else { return pod };
         let old_shape = std::mem::replace(&mut record.shape, shape);
-        let (stage, changes_gang) = (record.stage, record.pod.gang != pod.gang);
+        let owner_changed = pod.gang.is_some() && record.pod.controller != pod.controller;
+        let (stage, changes_gang) = (record.stage, record.pod.gang != pod.gang || owner_changed);
         // The status of its PodGroup counts what runs, whatever stage that is in here.
         let shown_by = pod.member_of().filter(|_| record.pod.phase != pod.phase).cloned();
+        let new = pod.clone();
         let old = std::mem::replace(&mut record.pod, pod);
         self.shapes.release(old_shape);
+        if !Arc::ptr_eq(&old.spec, &new.spec) || old.labels != new.labels {
+            self.count_labels(&new);
+            self.uncount_labels(&old);
+        }
         if changes_gang && self.stays_in_gang(id, &old) {
             // Defined otherwise; what is known of the member stays.
         } else if changes_gang {
@@ -289,6 +332,7 @@ impl Cluster {
         let Some(record) = self.pod(id).cloned() else { return };
         let node = self.release(id);
         self.pods[id.index()] = None;
+        self.uncount_labels(&record.pod);
         self.pod_index.remove(&record.pod.key);
         self.shapes.release(record.shape);
         self.free_pods.push(id);

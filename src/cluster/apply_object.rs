@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::event::ClusterEvent;
 use super::input::Quarantined;
 use super::objects::ObjectKey;
+use super::selected_keys::KeyCounts;
 use super::state::Cluster;
 use crate::model::collections::FxHashSet;
-use crate::model::{Object, ObjectKind, Pod, PodId};
+use crate::model::{Object, ObjectKind, Pod, PodId, PodSpec};
 
 impl Cluster {
     /// An object was added or changed.
@@ -17,10 +18,13 @@ impl Cluster {
         if self.objects.get(object.kind(), &(namespace, name)).is_some_and(|known| *known == object) {
             return;
         }
-        if self.selected.add(object.pod_selector().into_iter()) {
+        if self.key_counts.add(&mut self.selected, object.pod_selector().into_iter()) {
             self.project_all(out);
         }
         let old = self.objects.insert(object.clone());
+        let selector = old.as_ref().and_then(|old| old.pod_selector());
+        KeyCounts::remove(&mut self.selected, selector.into_iter());
+        self.settle_keys(out);
         for derived in &mut self.derived {
             derived.object_changed(old.as_deref(), Some(&object));
         }
@@ -32,6 +36,8 @@ impl Cluster {
     pub fn delete_object(&mut self, kind: ObjectKind, key: &ObjectKey, out: &mut Vec<ClusterEvent>) {
         self.forget_quarantined(kind.as_str(), &key.0, &key.1);
         let Some(old) = self.objects.remove(kind, key) else { return };
+        KeyCounts::remove(&mut self.selected, old.pod_selector().into_iter());
+        self.settle_keys(out);
         for derived in &mut self.derived {
             derived.object_changed(Some(&old), None);
         }
@@ -60,26 +66,51 @@ impl Cluster {
         self.reset_quarantined(kind.as_str(), bad, out);
     }
 
-    /// Leaves the labels in a pod's spec that some selector reads, its own selectors included.
+    /// Leaves the labels in a pod's spec that some selector reads, its own selectors included. These count as used until
+    /// [`Self::project_end`].
     pub(super) fn project(&mut self, pod: &mut Arc<Pod>, out: &mut Vec<ClusterEvent>) {
-        if self.selected.add(pod.spec.pod_selectors()) {
+        if self.key_counts.add(&mut self.selected, pod.spec.pod_selectors()) {
             self.project_all(out);
         }
-        if !self.selected.fits(pod) {
-            self.selected.fit(pod);
+        self.selected.fit(pod);
+    }
+
+    /// A pod that was projected is in the state now, or is not going to be.
+    pub(super) fn project_end(&mut self, spec: &PodSpec, out: &mut Vec<ClusterEvent>) {
+        KeyCounts::remove(&mut self.selected, spec.pod_selectors());
+        self.settle_keys(out);
+    }
+
+    /// Counts the labels and selectors of a pod that is in the state from now on.
+    pub(super) fn count_labels(&mut self, pod: &Pod) {
+        self.key_counts.carry(&pod.labels, true);
+        self.key_counts.add(&mut self.selected, pod.spec.pod_selectors());
+    }
+
+    /// The inverse of [`Self::count_labels`].
+    pub(super) fn uncount_labels(&mut self, pod: &Pod) {
+        self.key_counts.carry(&pod.labels, false);
+        KeyCounts::remove(&mut self.selected, pod.spec.pod_selectors());
+    }
+
+    /// Lets label keys go that no selector reads any more, when it is time.
+    pub(super) fn settle_keys(&mut self, out: &mut Vec<ClusterEvent>) {
+        let n_pods = self.pods.len() - self.free_pods.len().min(self.pods.len());
+        if self.key_counts.settle(&mut self.selected, n_pods) {
+            self.project_all(out);
         }
     }
 
-    /// A selector reads a key that none read before: shapes are made anew where the label is there.
+    /// A selector reads a key that none read before, or none reads one any more: shapes are made anew where the label
+    /// is there.
     fn project_all(&mut self, out: &mut Vec<ClusterEvent>) {
         let all: Vec<PodId> = self.pods().map(|(id, _)| id).collect();
         for id in all {
             let Some(record) = self.pod(id) else { continue };
-            if self.selected.fits(&record.pod) {
+            let (mut pod, node, stage) = (record.pod.clone(), record.node, record.stage);
+            if !self.selected.fit(&mut pod) {
                 continue;
             }
-            let (mut pod, node, stage) = (record.pod.clone(), record.node, record.stage);
-            self.selected.fit(&mut pod);
             match node {
                 Some(node) => self.replace_in_place(id, node, stage, pod),
                 None => {

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use super::resource_table::ResourceTable;
 use crate::model::pages::PAGE;
 use crate::model::requests::{PodRequests, ResourceList};
 use crate::model::{Name, NodeIdx};
@@ -23,9 +24,6 @@ pub const EPHEMERAL_STORAGE: ResourceIdx = ResourceIdx(2);
 /// Pods.
 pub const PODS: ResourceIdx = ResourceIdx(3);
 const FIXED: usize = 4;
-/// Scalar columns at most. Only nodes make columns, so pods cannot fill the table; a resource beyond it is
-/// treated as one that no node offers.
-const SCALARS_MOST: usize = 1024;
 
 /// One resource on the nodes of a page.
 #[derive(Clone, Debug)]
@@ -90,25 +88,33 @@ impl ColumnPage {
     }
 }
 
+fn scalar(number: usize) -> ResourceIdx {
+    ResourceIdx((number + FIXED) as u16)
+}
+
+/// Iterates over what a list offers beside the fixed resources.
+pub(super) fn offers(list: &ResourceList) -> impl Iterator<Item = (&Name, i64)> {
+    list.scalars.iter().filter(|(_, amount)| *amount != 0).map(|(name, amount)| (name, *amount))
+}
+
 /// The columns of all nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Columns {
     pages: Vec<Arc<ColumnPage>>,
-    /// Names of the scalar columns, in the order they were first offered.
-    scalars: Arc<Vec<Name>>,
-    /// Per scalar column, how many nodes offer some of it. A column outlives its last offer.
-    offers: Arc<Vec<u32>>,
+    /// Which resources the scalar columns are of.
+    table: Arc<ResourceTable>,
 }
 
 impl Columns {
-    /// Returns the column number of a resource name, or `None` when no node has offered it.
+    /// Returns the column number of a resource name, or `None` when no node offers it, or it is left out. It stands for
+    /// the resource as long as [`Self::version`] stays.
     pub fn find(&self, name: &Name) -> Option<ResourceIdx> {
         match &**name {
             "cpu" => Some(CPU),
             "memory" => Some(MEMORY),
             "ephemeral-storage" => Some(EPHEMERAL_STORAGE),
             "pods" => Some(PODS),
-            _ => self.scalars.iter().position(|n| n == name).map(|i| ResourceIdx((i + FIXED) as u16)),
+            _ => self.table.find(name).map(scalar),
         }
     }
 
@@ -119,20 +125,38 @@ impl Columns {
             MEMORY => "memory".into(),
             EPHEMERAL_STORAGE => "ephemeral-storage".into(),
             PODS => "pods".into(),
-            ResourceIdx(i) => self.scalars[usize::from(i) - FIXED].clone(),
+            ResourceIdx(i) => self.table.name(usize::from(i) - FIXED).cloned().unwrap_or_default(),
         }
     }
 
     /// Returns how many columns there are; their numbers are below it.
     pub fn n_resources(&self) -> usize {
-        FIXED + self.scalars.len()
+        FIXED + self.table.len()
     }
 
-    /// Iterates over the columns that are worth showing: the fixed ones, and what some node offers. What was
-    /// offered once and is no more does not show that it was.
+    /// Iterates over the columns of what some node offers, and the fixed ones.
     pub fn offered(&self) -> impl Iterator<Item = ResourceIdx> {
-        let scalars = self.offers.iter().enumerate().filter(|(_, n)| **n > 0).map(|(i, _)| i + FIXED);
-        (0..FIXED).chain(scalars).map(|i| ResourceIdx(i as u16))
+        (0..FIXED).map(|i| ResourceIdx(i as u16)).chain(self.table.offered().map(scalar))
+    }
+
+    /// Returns a number that is another one when a resource gets a column or loses it.
+    pub fn version(&self) -> u64 {
+        self.table.version()
+    }
+
+    /// Iterates over the resources that nodes offer and that have no column, because there are as many as there may be.
+    pub fn left_out(&self) -> impl Iterator<Item = &Name> {
+        self.table.left_out()
+    }
+
+    /// Whether nodes offer a resource that has no column.
+    pub fn is_left_out(&self, name: &Name) -> bool {
+        self.table.is_left_out(name)
+    }
+
+    /// Returns how many resources nodes offer beside the fixed ones, and how many of them have a column.
+    pub fn numbers(&self) -> (usize, usize) {
+        self.table.numbers()
     }
 
     /// Returns the page of a node.
@@ -166,51 +190,85 @@ impl Columns {
         }
     }
 
-    /// Returns the column of a resource that a node offers, making it when there is room for one more.
-    fn find_or_add(&mut self, name: &Name) -> Option<ResourceIdx> {
-        self.find(name).or_else(|| {
-            if self.scalars.len() >= SCALARS_MOST {
-                return None;
-            }
-            Arc::make_mut(&mut self.scalars).push(name.clone());
-            Arc::make_mut(&mut self.offers).push(0);
-            Some(ResourceIdx((FIXED + self.scalars.len() - 1) as u16))
-        })
-    }
-
-    /// Sets what a node offers. A resource that no node has offered before gets a column; the caller counts
-    /// what pods already request of it with [`Columns::take_new`].
-    pub(super) fn set_allocatable(&mut self, node: NodeIdx, list: &ResourceList) {
-        let offered = list.scalars.iter();
-        let offered = offered.filter(|(_, v)| *v != 0);
-        let scalars: Vec<_> = offered.filter_map(|(n, v)| Some((self.find_or_add(n)?, *v))).collect();
+    /// Sets what a node offers, which was `old`. Returns the columns that are new; the caller counts what pods request
+    /// of them already, with [`Columns::take_new`].
+    pub(super) fn set_allocatable(
+        &mut self,
+        node: NodeIdx,
+        old: &ResourceList,
+        list: &ResourceList,
+    ) -> Vec<ResourceIdx> {
         let page = Arc::make_mut(&mut self.pages[node.index() / PAGE]);
         let at = node.index() % PAGE;
-        for (i, column) in page.scalars.iter_mut().enumerate() {
-            if column.allocatable[at] != 0 {
-                Arc::make_mut(&mut self.offers)[i] -= 1;
-                column.allocatable[at] = 0;
-            }
-        }
         page.fixed[0].allocatable[at] = list.milli_cpu.min(MOST);
         page.fixed[1].allocatable[at] = list.memory.min(MOST);
         page.fixed[2].allocatable[at] = list.ephemeral_storage.min(MOST);
         page.fixed[3].allocatable[at] = list.pods.min(MOST);
-        for (resource, amount) in scalars {
-            page.resource_mut(resource).allocatable[at] = amount.min(MOST);
-            Arc::make_mut(&mut self.offers)[usize::from(resource.0) - FIXED] += 1;
+        if old.scalars == list.scalars {
+            return Vec::new();
+        }
+        let mut new = Vec::new();
+        for (name, amount) in offers(list) {
+            new.extend(self.offer(node, name, amount));
+        }
+        for (name, _) in offers(old) {
+            self.withdraw(node, name, list.scalar(name) != 0);
+        }
+        new
+    }
+
+    /// A node offers a resource. Returns its column when it is new.
+    pub(super) fn offer(&mut self, node: NodeIdx, name: &Name, amount: i64) -> Option<ResourceIdx> {
+        let (number, is_new) = Arc::make_mut(&mut self.table).offer(name)?;
+        let page = Arc::make_mut(&mut self.pages[node.index() / PAGE]);
+        page.resource_mut(scalar(number)).allocatable[node.index() % PAGE] = amount.min(MOST);
+        is_new.then(|| scalar(number))
+    }
+
+    /// A node does not offer a resource any more, or (`still`) offers it again by now. The column of the last offer
+    /// goes with it.
+    fn withdraw(&mut self, node: NodeIdx, name: &Name, still: bool) {
+        let table = Arc::make_mut(&mut self.table);
+        let (number, last) = (table.find(name), table.withdraw(name));
+        if let Some(number) = number.filter(|_| !still) {
+            let page = Arc::make_mut(&mut self.pages[node.index() / PAGE]);
+            page.resource_mut(scalar(number)).allocatable[node.index() % PAGE] = 0;
+        }
+        if let Some(number) = last.filter(|last| table.release(*last)) {
+            // What pods request of it is counted anew when it is offered again.
+            let has_any = |page: &&mut Arc<ColumnPage>| {
+                page.scalars.get(number).is_some_and(|column| column.requested != [0; PAGE])
+            };
+            for page in self.pages.iter_mut().filter(has_any) {
+                Arc::make_mut(page).scalars[number] = ResourceColumn::default();
+            }
         }
     }
 
-    /// Counts what a pod on a node requests of the columns from number `first` on, which are new.
-    pub(super) fn take_new(&mut self, node: NodeIdx, requests: &PodRequests, first: usize) {
+    /// Takes a resource off the list of those left out, when there is a column for it. The caller says which nodes offer
+    /// it, with [`Columns::offer`].
+    pub(super) fn admit(&mut self) -> Option<Name> {
+        if self.table.left_out().next().is_none() {
+            return None;
+        }
+        Arc::make_mut(&mut self.table).admit()
+    }
+
+    /// Counts what a pod on a node requests of columns that are new.
+    pub(super) fn take_new(&mut self, node: NodeIdx, requests: &PodRequests, new: &[ResourceIdx]) {
         for (name, amount) in &requests.list.scalars {
-            if let Some(resource) = self.find(name).filter(|r| usize::from(r.0) >= first) {
+            if let Some(resource) = self.find(name).filter(|r| new.contains(r)) {
                 let page = Arc::make_mut(&mut self.pages[node.index() / PAGE]);
                 let to = &mut page.resource_mut(resource).requested[node.index() % PAGE];
                 *to = to.wrapping_add((*amount).clamp(-MOST, MOST));
             }
         }
+    }
+
+    /// Sets how many scalar columns there may be, for tests.
+    #[cfg(test)]
+    pub(super) fn limit(&mut self, most: usize) {
+        Arc::make_mut(&mut self.table).limit(most);
     }
 
     /// Adds (`sign` 1) or removes (`sign` -1) what a pod takes.
@@ -231,3 +289,7 @@ impl Columns {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "columns_tests.rs"]
+mod tests;

@@ -16,6 +16,7 @@ pub mod input;
 mod nominator;
 pub mod objects;
 pub mod preemptions;
+mod resource_table;
 mod selected_keys;
 pub mod shapes;
 mod stage;

@@ -12,12 +12,12 @@ use smallvec::SmallVec;
 use super::changes::{ChangeLog, Changed};
 use super::columns::Columns;
 use super::derived::DerivedState;
-use super::gangs::Gangs;
+use super::gangs::{Gangs, Rosters};
 use super::input::Quarantined;
 use super::nominator::Nominator;
 use super::objects::Objects;
 use super::preemptions::Preemptions;
-use super::selected_keys::SelectedKeys;
+use super::selected_keys::{KeyCounts, SelectedKeys};
 use super::shapes::{ShapeId, Shapes};
 use super::stage::{Reservation, Stage};
 use super::undo::{Undo, UndoLog};
@@ -78,10 +78,13 @@ pub struct Cluster {
     nominator: Nominator,
     preemptions: Preemptions,
     pub(super) gangs: Gangs,
+    /// What the members of each gang say. Not copied for readers.
+    pub(super) rosters: Rosters,
     /// Members of gangs whose pods ended, by the pod. Not copied for readers: a gang lists its own.
     pub(super) ended: FxHashMap<PodKey, GangKey>,
     /// Label keys that some selector over pods reads.
     pub(super) selected: SelectedKeys,
+    pub(super) key_counts: KeyCounts,
     /// Scheduler names whose pods we place.
     pub(super) ours: Arc<FxHashSet<Name>>,
     /// Objects we cannot read, by kind, namespace and name.
@@ -111,8 +114,10 @@ impl Cluster {
             nominator: Nominator::default(),
             preemptions: Preemptions::default(),
             gangs: Gangs::default(),
+            rosters: Rosters::complete(),
             ended: FxHashMap::default(),
             selected: SelectedKeys::default(),
+            key_counts: KeyCounts::complete(),
             ours: Arc::new(ours.into_iter().collect()),
             quarantined: Arc::default(),
             seed,
@@ -141,8 +146,10 @@ impl Cluster {
             nominator: self.nominator.clone(),
             preemptions: self.preemptions.clone(),
             gangs: self.gangs.clone(),
+            rosters: Rosters::on_demand(),
             ended: FxHashMap::default(),
             selected: self.selected.clone(),
+            key_counts: KeyCounts::default(),
             ours: self.ours.clone(),
             quarantined: self.quarantined.clone(),
             seed: self.seed,

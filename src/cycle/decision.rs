@@ -176,6 +176,7 @@ fn is_about_the_pod(code: ReasonCode) -> bool {
             | ReasonCode::GangNeverComplete
             | ReasonCode::GangPartnerMissing
             | ReasonCode::GangPartnerShort
+            | ReasonCode::GangGroupTooLarge
             | ReasonCode::GangMinResources
             | ReasonCode::GangSiblingUnschedulable
             | ReasonCode::GangWaitTimeout

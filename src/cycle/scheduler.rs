@@ -197,10 +197,13 @@ impl Scheduler {
             profile_of = FxHashMap::from_iter([(name.clone(), 0)]);
         }
         let derived = registry.iter().filter_map(|f| f.derived_state()).collect();
+        let gangs = GangBook::new(&profiles);
+        let mut cluster = Cluster::new(seed, profile_of.keys().cloned(), derived);
+        cluster.gangs_mut().set_limits(gangs.group_limits());
         Self {
-            cluster: Cluster::new(seed, profile_of.keys().cloned(), derived),
+            cluster,
             queue: Queue::new(limits, super::wakeups::listening(&profiles)),
-            gangs: GangBook::new(&profiles),
+            gangs,
             tally: profiles.iter().map(|p| vec![PluginTally::default(); p.plugins.len()]).collect(),
             starts: vec![0; profiles.len()],
             profiles,

@@ -9,7 +9,7 @@ use super::root::Root;
 use crate::cluster::ResourceIdx;
 use crate::framework::endpoint::ReadError;
 use crate::model::requests::ResourceList;
-use crate::model::{Name, NodeIdx, Now};
+use crate::model::{Name, Node, NodeIdx, Now};
 
 /// Lists the nodes.
 pub(super) fn list(root: &Root, now: Now) -> NodeList {
@@ -45,7 +45,15 @@ fn summary(root: &Root, idx: NodeIdx) -> NodeSummary {
         reserved: reserved(root, idx),
         nominated: nominated(root, &slot.name),
         free: amounts(&|r| columns.free(idx, r)),
+        left_out: left_out(root, slot.node.as_deref()),
     }
+}
+
+/// Names what a node offers and what is not counted.
+fn left_out(root: &Root, node: Option<&Node>) -> Vec<String> {
+    let offered = node.into_iter().flat_map(|node| node.allocatable.scalars.iter());
+    let not_counted = offered.filter(|(name, n)| *n != 0 && root.cluster.columns().is_left_out(name));
+    not_counted.map(|(name, _)| name.to_string()).collect()
 }
 
 /// Shows one node.

@@ -5,6 +5,7 @@ use pellucid_api::rest::queue::{AheadRequest, Queue, QueueCounts, QueuedUnit, Un
 use super::meta::{of_root, rfc3339};
 use super::root::Root;
 use crate::framework::endpoint::ReadError;
+use crate::model::patience;
 use crate::model::{Now, PodKey};
 use crate::queue::{QueueStage, Unit, UnitId};
 
@@ -22,6 +23,7 @@ pub(super) fn queue(root: &Root, asked: Option<&str>, now: Now) -> Result<Queue,
     let mut stage = None;
     let mut rows = Vec::with_capacity(units.len());
     for (_, unit) in units {
+        patience::check();
         position = if stage == Some(unit.stage.as_str()) { position + 1 } else { 0 };
         stage = Some(unit.stage.as_str());
         rows.push(row(root, unit, position, now));

@@ -15,6 +15,10 @@ pub struct GangRules {
     pub reject_percentage: u8,
     /// A gang whose pods are all gone is forgotten after this long (`gangExpirationSeconds`).
     pub expiration: Duration,
+    /// Gangs that may form a group (`maxGroupGangs`). A group is planned whole between two inputs, so it is bounded.
+    pub max_group_gangs: u32,
+    /// Pods that a group, or a gang alone, may have while it is short of its quorum (`maxGroupMembers`).
+    pub max_group_members: u32,
     /// Whether the status of PodGroups is written (`controllerWorkers` above 0).
     pub writes_status: bool,
 }
@@ -26,6 +30,8 @@ impl Default for GangRules {
             backoff: Duration::ZERO,
             reject_percentage: 10,
             expiration: Duration::from_secs(600),
+            max_group_gangs: 100,
+            max_group_members: 10_000,
             writes_status: true,
         }
     }

@@ -145,8 +145,8 @@ pub struct GangTerms {
     pub policy: Option<MatchPolicy>,
     /// How long a member waits for the others.
     pub wait: Option<Duration>,
-    /// The gangs that reach their quorum together, this one included; empty: it stands alone.
-    pub groups: Box<[GangKey]>,
+    /// The gangs that reach their quorum together, this one included, by key, each once; empty: it stands alone.
+    pub groups: Arc<[GangKey]>,
 }
 
 /// What a pod says about the gang it belongs to.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::{Queue, QueueStage, RefusedBy, Unit, UnitId, WakeGroup};
-use crate::model::PodId;
 use crate::model::collections::FxHashSet;
+use crate::model::{GangKey, PodId, PodKey};
 
 /// Ways of being refused that a gang keeps apart. One that was refused in more ways is woken by the kinds of event
 /// that its plugins listen to, without asking them about each of its pods.
@@ -50,6 +50,16 @@ impl Queue {
         if waits {
             self.enter_unschedulable(id, now.max(expires_at.saturating_sub(self.limits.max_unschedulable)));
         }
+    }
+
+    /// A gang group has other gangs than before: its unit has the name and the age of the group; it keeps its stage.
+    pub fn rename(&mut self, id: UnitId, gang: GangKey, created: i64) {
+        let Some(unit) = self.unit_mut(id) else { return };
+        let (before, until) = (unit.order_key(), unit.backoff_until);
+        unit.key = PodKey { namespace: gang.namespace.clone(), name: (*gang.name).into() };
+        (unit.gang, unit.created) = (Some(gang), created);
+        let now = unit.order_key();
+        self.put_in_order(id, until, &before, &now);
     }
 
     /// A gang was refused: it waits for an event that could help one of its members, each with how it was

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{EventObject, Queue, QueueStage, RefusedBy, SeenEvent, Unit, UnitId, WakeGroup};
+use super::{EventObject, OrderKey, Queue, QueueStage, RefusedBy, SeenEvent, Unit, UnitId, WakeGroup};
 use super::{WakeReason, WokenBy};
 use crate::cluster::{EventKinds, ShapeId};
 use crate::model::PodId;
@@ -164,19 +164,24 @@ impl Queue {
     pub fn reorder(&mut self, id: UnitId, rank: i64) {
         let Some(unit) = self.unit(id).filter(|unit| unit.rank != rank) else { return };
         let (key, until) = (unit.order_key(), unit.backoff_until);
-        let now = super::OrderKey { rank: std::cmp::Reverse(rank), ..key.clone() };
+        let now = OrderKey { rank: std::cmp::Reverse(rank), ..key.clone() };
+        self.put_in_order(id, until, &key, &now);
+        if let Some(unit) = self.unit_mut(id) {
+            unit.rank = rank;
+        }
+    }
+
+    /// What orders a unit has changed: it stands elsewhere in its stage.
+    pub(super) fn put_in_order(&mut self, id: UnitId, until: Duration, before: &OrderKey, now: &OrderKey) {
         for set in [&mut self.active, &mut self.paused] {
-            if set.remove(&(key.clone(), id)) {
+            if set.remove(&(before.clone(), id)) {
                 set.insert((now.clone(), id));
             }
         }
         for set in [&mut self.backoff, &mut self.error_backoff] {
-            if set.remove(&(until, key.clone(), id)) {
+            if set.remove(&(until, before.clone(), id)) {
                 set.insert((until, now.clone(), id));
             }
-        }
-        if let Some(unit) = self.unit_mut(id) {
-            unit.rank = rank;
         }
     }
 

@@ -187,3 +187,43 @@ fn pods_cannot_make_columns_and_a_later_offer_counts_what_runs() {
     core.delete(&greedy);
     assert_eq!(core.scheduler.cluster().columns().free(idx, resource), 5);
 }
+
+#[test]
+fn a_resource_beyond_the_columns_is_named_on_node_and_pod_and_counts_when_there_is_room() {
+    let mut many = node("many", 1000);
+    many.allocatable.scalars = (0..1024).map(|i| (Name::new(&format!("x.example/r{i:04}")), 1)).collect();
+    let mut cards = node("cards", 1000);
+    cards.allocatable.scalars = Box::new([(Name::new("x.example/card"), 8)]);
+    let mut core = core_with(&[many.clone(), cards]);
+    let mut wanting = pod("wanting", 10);
+    let mut spec = (*wanting.spec).clone();
+    spec.requests.list.scalars = Box::new([(Name::new("x.example/card"), 2)]);
+    wanting.spec = Arc::new(spec);
+    core.see(&wanting);
+    core.run();
+    let id = core.id(&wanting).expect("it waits");
+    match core.scheduler.verdict(id).expect("it was tried").outcome {
+        Outcome::Refused(refusal) => assert!(
+            refusal.message().starts_with(
+                "0/2 nodes are available: 1 Insufficient x.example/card, 1 node(s) had extended resource left out: \
+                 x.example/card (1025 are offered, 1024 are kept)."
+            ),
+            "{}",
+            refusal.message()
+        ),
+        other => panic!("{other:?}"),
+    }
+    let root = core.scheduler.publish(core.now);
+    let reads = pellucid::diagnosis::reads::reads(&pellucid::plugins::registry());
+    let nodes = reads.iter().find(|read| read.path == "/apis/v1/nodes").expect("nodes are read");
+    let body = (nodes.read)(&root, &Default::default(), core.now).expect("they are there");
+    let left_out: Vec<_> =
+        (0..2).map(|i| (&body["nodes"][i]["name"], &body["nodes"][i]["leftOut"])).collect();
+    assert_eq!(left_out[0], (&"cards".into(), &serde_json::json!(["x.example/card"])));
+    assert_eq!(left_out[1], (&"many".into(), &serde_json::Value::Null));
+    many.allocatable.scalars = Box::default();
+    core.see_node(&many);
+    core.wait(60 * SECOND);
+    core.run();
+    assert_eq!(core.node_of(&wanting).as_deref(), Some("cards"), "it was woken and placed");
+}

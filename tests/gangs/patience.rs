@@ -37,7 +37,7 @@ fn after<T>(questions: usize, work: impl FnOnce() -> T) -> Result<T, GivenUp> {
 fn ring(n: usize) -> Vec<Pod> {
     let name = |at: usize| format!("r{:03}", at % n);
     let gang = |at: usize| {
-        let groups: Box<[GangKey]> = [at + n - 1, at, at + 1].map(|at| GangKey::new("ns", &name(at))).into();
+        let groups: Arc<[GangKey]> = [at + n - 1, at, at + 1].map(|at| GangKey::new("ns", &name(at))).into();
         let terms = GangTerms { groups, ..terms(1) };
         member(&name(at), &format!("{}-0", name(at)), 1000, terms)
     };

@@ -1,5 +1,7 @@
 //! What is told about gangs, read from published roots through the registered reads.
 
+use std::sync::Arc;
+
 use pellucid::cluster::Input;
 use pellucid::diagnosis::reads::reads;
 use pellucid::framework::effect::{BindOutcome, EffectReport};
@@ -292,7 +294,7 @@ fn gangs_that_hold_what_the_other_lacks_are_a_cycle_until_one_gives_up() {
 
 #[test]
 fn a_gang_of_a_group_names_the_one_it_waits_for() {
-    let groups: Box<[GangKey]> = Box::new([GangKey::new("ns", "a"), GangKey::new("ns", "b")]);
+    let groups: Arc<[GangKey]> = Arc::new([GangKey::new("ns", "a"), GangKey::new("ns", "b")]);
     let terms = |min| GangTerms { groups: groups.clone(), ..terms(min) };
     let mut core = core_with(&[8000]);
     core.see_all(&members("a", 2, 1000, &terms(2)));

@@ -1,5 +1,7 @@
 //! All or nothing, in one step.
 
+use std::sync::Arc;
+
 use pellucid::cycle::gangs::GangOutcome;
 use pellucid::diagnosis::switches::Setter;
 use pellucid::queue::QueueStage;
@@ -178,7 +180,7 @@ fn an_old_gang_that_cannot_be_placed_does_not_starve_singles() {
 fn groups_reach_their_quorum_together_across_namespaces() {
     use pellucid::model::gang::{Dialect, GangMark, GangTerms};
     use pellucid::model::{GangKey, Pod, PodKey};
-    let groups: Box<[GangKey]> = Box::new([GangKey::new("ns-a", "a"), GangKey::new("ns-b", "b")]);
+    let groups: Arc<[GangKey]> = Arc::new([GangKey::new("ns-a", "a"), GangKey::new("ns-b", "b")]);
     let of = |namespace: &str, gang: &str, i: usize| {
         let terms = GangTerms { groups: groups.clone(), ..terms(2) };
         let mark = GangMark {

@@ -72,6 +72,7 @@ examples! {
     GangNeverComplete: Gang, "demo/crew wants 5 pods, Job/crew makes 3" => "the gang can never have its quorum: demo/crew wants 5 pods, Job/crew makes 3", "The quorum is 5 and the Job's parallelism 3.";
     GangPartnerMissing: Gang, "demo/servers" => "the gang group waits for demo/servers", "The gang lists demo/servers in its group, and there is no such gang.";
     GangPartnerShort: Gang, "waiting for the pods of gang demo/servers: 1 of 2 are there" => "another gang of the group is not ready: waiting for the pods of gang demo/servers: 1 of 2 are there", "Two gangs form a group, and one of them is short of a pod.";
+    GangGroupTooLarge: Gang, "120 gangs name each other around demo/crew, 100 may form a group (maxGroupGangs)" => "the gang group is too large: 120 gangs name each other around demo/crew, 100 may form a group (maxGroupGangs)", "Each of 120 gangs lists all others as its group.";
     GangMinResources: Gang, "demo/crew: minResources asks for 40 of cpu, 12 are free" => "the cluster has less free than the minResources of gang demo/crew: minResources asks for 40 of cpu, 12 are free", "spec.minResources asks for 40 cores, the cluster has 12 left.";
     GangInsufficientCapacity: Gang, "demo/ranks: 1 of 3 members that its quorum needs can be placed; demo/ranks-2 cannot: 0/30 nodes are available: 30 Insufficient nvidia.com/gpu." => "gang demo/ranks: 1 of 3 members that its quorum needs can be placed; demo/ranks-2 cannot: 0/30 nodes are available: 30 Insufficient nvidia.com/gpu.", "Each member requests 8 GPUs and one node has 8 free.";
     GangMemberUnschedulable: Gang, "demo/ranks: 2 of 3 members that its quorum needs can be placed; demo/ranks-3 cannot: 0/30 nodes are available: 30 node(s) didn't match Pod's node affinity/selector." => "gang demo/ranks: 2 of 3 members that its quorum needs can be placed; demo/ranks-3 cannot: 0/30 nodes are available: 30 node(s) didn't match Pod's node affinity/selector.", "One member selects a label that no node has.";
@@ -88,6 +89,7 @@ examples! {
     HostPortConflict: Node, "" => "node(s) didn't have free ports for the requested pod ports", "Port 443 of 2 nodes is held by other pods.";
     TooManyPods: Node, "" => "Too many pods", "The node allows 3 pods and runs 3.";
     InsufficientResource: Node, "cpu" => "Insufficient cpu", "The pod requests 500 cores; of 22 nodes the best one, memory-01, has 14 free.";
+    ResourceLeftOut: Node, "example.com/card-7 (1100 are offered, 1024 are kept)" => "node(s) had extended resource left out: example.com/card-7 (1100 are offered, 1024 are kept)", "Each of 1,100 nodes offers a resource of its own, and the pod requests one of the last.";
     SpreadLabelMissing: Node, "" => "node(s) didn't match pod topology spread constraints (missing required label)", "3 of 30 nodes lack topology.kubernetes.io/zone.";
     SpreadSkewTooLarge: Node, "" => "node(s) didn't match pod topology spread constraints", "Zone a has 3 matching pods, zone b 1, and maxSkew is 1.";
     PodAffinityMismatch: Node, "" => "node(s) didn't match pod affinity rules", "No pod with app=db runs in the zones of 20 nodes.";

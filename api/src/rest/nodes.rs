@@ -33,6 +33,10 @@ pub struct NodeSummary {
     pub nominated: Amounts,
     /// Allocatable minus requested; negative when others overcommitted the node.
     pub free: Amounts,
+    /// Resources that the node offers and that are not counted, because nodes offer more different ones than are kept
+    /// (reason `ResourceLeftOut`). Left out when there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
 }
 
 /// `GET /apis/v1/nodes`.

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::roster::{Roster, controller_kind};
 use crate::cluster::objects::Objects;
 use crate::model::gang::{Dialect, GangMark, GangMode, GangProblem, GangTerms, MatchPolicy, PodGroup};
 use crate::model::requests::ResourceList;
-use crate::model::{GangKey, Name, Object, ObjectKind, Pod};
+use crate::model::{GangKey, Name, Object, ObjectKind};
 
 /// Where a definition comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,13 @@ pub enum Undefined {
     Mixed(Dialect, Dialect),
     /// It is in a kube-batch queue that does not exist.
     QueueMissing(Name),
+    /// It names more gangs as its group than a group may have.
+    NamesTooMany {
+        /// Gangs that it names as its group, itself among them.
+        named: usize,
+        /// How many a group may have.
+        max: u32,
+    },
     /// Its pods come from one controller, which makes fewer than the quorum.
     NeverComplete {
         /// The controller, such as `ReplicaSet web`.
@@ -57,8 +65,8 @@ pub struct Definition {
     pub policy: Option<MatchPolicy>,
     /// How long members wait for each other; `None`: the dialect's default.
     pub wait: Option<Duration>,
-    /// The gangs it names as its group.
-    pub groups: Box<[GangKey]>,
+    /// The gangs it names as its group, itself among them, by key, each once.
+    pub groups: Arc<[GangKey]>,
     /// Creation: of the PodGroup if there is one, else of the first pod; seconds since 1970.
     pub created: i64,
     /// The PodGroup's own priority.
@@ -83,7 +91,7 @@ impl Default for Definition {
             mode: GangMode::Strict,
             policy: None,
             wait: None,
-            groups: Box::default(),
+            groups: Arc::default(),
             created: i64::MAX,
             priority: None,
             min_resources: None,
@@ -97,19 +105,35 @@ impl Default for Definition {
 /// kube-batch's queue of groups that name none; it always exists.
 const DEFAULT_QUEUE: &str = "default";
 
-/// Makes a definition. `pods` are the members that have not ended, the oldest first; `had_group`: whether a
-/// PodGroup was there before.
-pub(super) fn define(key: &GangKey, pods: &[&Pod], objects: &Objects, had_group: bool) -> Definition {
-    let mut marks: Vec<&GangMark> = pods.iter().filter_map(|p| p.gang.as_deref()).collect();
-    // The first that can be used counts, as with Koordinator.
-    marks.sort_by_key(|mark| mark.problems.iter().any(|p| p.is_fatal));
-    let group = find_group(key, marks.first().map(|m| m.dialect), objects);
-    let Some(dialect) = marks.first().map(|m| m.dialect).or(group.map(|g| dialect_of(g.kind))) else {
+/// Warnings that a definition lists.
+const MAX_WARNINGS: usize = 16;
+
+/// What a definition is made of.
+pub(super) struct Sources<'a> {
+    /// What the members say that have not ended.
+    pub(super) roster: &'a Roster,
+    /// The mark of the member that counts before the others.
+    pub(super) first: Option<&'a GangMark>,
+    /// The fault of the oldest member whose mark cannot be used.
+    pub(super) fault: Option<&'a GangProblem>,
+    /// The state.
+    pub(super) objects: &'a Objects,
+    /// Whether a PodGroup was there before.
+    pub(super) had_group: bool,
+    /// Gangs that one may name.
+    pub(super) max_named: u32,
+}
+
+/// Makes a definition.
+pub(super) fn define(key: &GangKey, of: &Sources<'_>) -> Definition {
+    let (first, objects) = (of.first, of.objects);
+    let group = find_group(key, first.map(|m| m.dialect), objects);
+    let Some(dialect) = first.map(|m| m.dialect).or(group.map(|g| dialect_of(g.kind))) else {
         return Definition::default();
     };
     let mut made = Definition { dialect, ..Definition::default() };
-    made.created = group.map_or_else(|| pods.iter().map(|p| p.created).min().unwrap_or(0), |g| g.created);
-    let of_pods = marks.first().map_or_else(GangTerms::default, |m| m.terms.clone());
+    made.created = group.map_or_else(|| of.roster.oldest().map_or(0, |(at, _)| at), |g| g.created);
+    let of_pods = first.map_or_else(GangTerms::default, |m| m.terms.clone());
     match group {
         Some(group) => {
             made.from = GangFrom::PodGroup(group.kind);
@@ -125,14 +149,24 @@ pub(super) fn define(key: &GangKey, pods: &[&Pod], objects: &Objects, had_group:
         made.policy = None;
         made.warnings.push(unused_policy(policy));
     }
-    collect_problems(&mut made, &marks, group);
+    collect_problems(&mut made, of, group);
     if made.undefined.is_none() {
-        made.undefined = contradiction(&made, &marks, group, objects, had_group);
+        made.undefined = contradiction(&made, of, group);
     }
     if made.undefined.is_none() {
-        made.undefined = never_complete(&made, pods, objects);
+        made.undefined = never_complete(key, &made, of);
     }
+    bound_group(&mut made, of.max_named);
     made
+}
+
+/// A group that is too large is none: whatever it costs to walk along it is bounded.
+fn bound_group(made: &mut Definition, max: u32) {
+    let named = made.groups.len();
+    if named > max as usize {
+        made.groups = Arc::default();
+        made.undefined.get_or_insert(Undefined::NamesTooMany { named, max });
+    }
 }
 
 fn unused_policy(policy: MatchPolicy) -> GangProblem {
@@ -151,50 +185,66 @@ fn take_terms(made: &mut Definition, first: GangTerms, second: GangTerms) {
     made.mode = first.mode.or(second.mode).unwrap_or_default();
     made.policy = first.policy.or(second.policy);
     made.wait = first.wait.or(second.wait);
-    made.groups = if first.groups.is_empty() { second.groups } else { first.groups };
+    made.groups = in_order(if first.groups.is_empty() { second.groups } else { first.groups });
 }
 
-fn collect_problems(made: &mut Definition, marks: &[&GangMark], group: Option<&PodGroup>) {
+/// Gangs by key, each once: whether one is named is asked again and again.
+fn in_order(groups: Arc<[GangKey]>) -> Arc<[GangKey]> {
+    if groups.windows(2).all(|pair| pair[0] < pair[1]) {
+        return groups;
+    }
+    let mut sorted = groups.to_vec();
+    sorted.sort();
+    sorted.dedup();
+    sorted.into()
+}
+
+fn collect_problems(made: &mut Definition, of: &Sources<'_>, group: Option<&PodGroup>) {
     // What a PodGroup or an older pod says well, its pods need not say.
     let is_defined = match group {
         Some(group) => group.terms.min.is_some() || group.is_basic,
-        None => marks.first().is_some_and(|mark| !mark.problems.iter().any(|p| p.is_fatal)),
+        None => of.first.is_some_and(|mark| !mark.problems.iter().any(|p| p.is_fatal)),
     };
     let of_group = group.iter().flat_map(|g| g.problems.iter());
-    let of_pods = marks.iter().flat_map(|m| m.problems.iter());
-    let fatal = of_group.clone().chain(of_pods.clone().filter(|_| !is_defined)).find(|p| p.is_fatal);
-    made.undefined = fatal.cloned().map(Undefined::Invalid);
-    let warnings = of_group.chain(of_pods).filter(|p| !p.is_fatal || is_defined);
-    made.warnings.extend(warnings.map(|p| GangProblem { is_fatal: false, ..p.clone() }));
-    if let Some(first) = marks.first()
-        && group.is_none()
-        && let Some(other) = marks.iter().find(|m| m.terms.min != first.terms.min && m.terms.min.is_some())
+    let fault = of_group.clone().find(|p| p.is_fatal).or(of.fault.filter(|_| !is_defined));
+    made.undefined = fault.cloned().map(Undefined::Invalid);
+    let of_group = of_group.filter(|p| !p.is_fatal || is_defined);
+    made.warnings.extend(of_group.map(|p| GangProblem { is_fatal: false, ..p.clone() }));
+    // One more than is listed, to see that there are more.
+    let faults = of.roster.faults().filter(|_| is_defined).take(MAX_WARNINGS + 1);
+    made.warnings.extend(of.roster.warnings().take(MAX_WARNINGS + 1).chain(faults).cloned());
+    let min = of.first.and_then(|mark| mark.terms.min);
+    if group.is_none()
+        && of.first.is_some()
+        && let Some(said) = of.roster.other_quorum(min)
     {
-        let (min, said) = (first.terms.min.unwrap_or(1), other.terms.min.unwrap_or(1));
         made.warnings.push(GangProblem {
             field: "min".into(),
             value: said.to_string().into(),
-            problem: format!("its pods disagree; the oldest one's {min} counts").into(),
+            problem: format!("its pods disagree; the oldest one's {} counts", min.unwrap_or(1)).into(),
             is_fatal: false,
         });
     }
     made.warnings.sort();
     made.warnings.dedup();
+    if made.warnings.len() > MAX_WARNINGS {
+        made.warnings.truncate(MAX_WARNINGS);
+        made.warnings.push(GangProblem {
+            field: "pods".into(),
+            value: "".into(),
+            problem: format!("they have more warnings than the {MAX_WARNINGS} that are listed").into(),
+            is_fatal: false,
+        });
+    }
 }
 
-fn contradiction(
-    made: &Definition,
-    marks: &[&GangMark],
-    group: Option<&PodGroup>,
-    objects: &Objects,
-    had_group: bool,
-) -> Option<Undefined> {
-    if let Some(other) = marks.iter().find(|m| m.dialect != made.dialect) {
-        return Some(Undefined::Mixed(made.dialect, other.dialect));
+fn contradiction(made: &Definition, of: &Sources<'_>, group: Option<&PodGroup>) -> Option<Undefined> {
+    if let Some(other) = of.roster.other_dialect(made.dialect) {
+        return Some(Undefined::Mixed(made.dialect, other));
     }
     let Some(group) = group else {
-        let needs = marks.iter().any(|m| m.needs_group) || marks.is_empty();
-        return needs.then_some(if had_group { Undefined::GroupGone } else { Undefined::GroupMissing });
+        let needs = of.roster.needs_group() || of.first.is_none();
+        return needs.then_some(if of.had_group { Undefined::GroupGone } else { Undefined::GroupMissing });
     };
     let queues = match group.kind {
         ObjectKind::PodGroupIncubator => ObjectKind::QueueIncubator,
@@ -203,25 +253,16 @@ fn contradiction(
     };
     let queue = &group.queue;
     let is_default = queue.is_empty() || &**queue == DEFAULT_QUEUE;
-    let exists = is_default || objects.get(queues, &(Name::default(), queue.clone())).is_some();
+    let exists = is_default || of.objects.get(queues, &(Name::default(), queue.clone())).is_some();
     (!exists).then(|| Undefined::QueueMissing(queue.clone()))
 }
 
 /// When all its pods come from one controller, that one's replicas are all the pods there will ever be.
-fn never_complete(made: &Definition, pods: &[&Pod], objects: &Objects) -> Option<Undefined> {
-    let owner = pods.first()?.controller.as_ref()?;
-    if pods.iter().any(|p| p.controller.as_ref() != Some(owner)) {
-        return None;
-    }
-    let kind = match &*owner.kind {
-        "ReplicaSet" => ObjectKind::ReplicaSet,
-        "StatefulSet" => ObjectKind::StatefulSet,
-        "ReplicationController" => ObjectKind::ReplicationController,
-        _ => return None,
-    };
-    let key = (pods[0].key.namespace.clone(), Name::new(&owner.name));
-    let replicas = objects.get(kind, &key)?.controller()?.replicas?;
-    let is_short = replicas < made.min && pods.len() as u32 <= replicas;
+fn never_complete(key: &GangKey, made: &Definition, of: &Sources<'_>) -> Option<Undefined> {
+    let owner = of.roster.controller()?;
+    let at = (key.namespace.clone(), Name::new(&owner.name));
+    let replicas = of.objects.get(controller_kind(owner)?, &at)?.controller()?.replicas?;
+    let is_short = replicas < made.min && of.roster.len() <= replicas as usize;
     is_short.then(|| Undefined::NeverComplete {
         owner: format!("{} {}", owner.kind, owner.name).into(),
         replicas,

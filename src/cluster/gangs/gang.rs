@@ -137,6 +137,8 @@ pub struct Gang {
     pub history: History,
     /// Creation and name of its oldest pod that has not ended: it defines the gang before the others.
     pub(super) first: Option<(i64, PodKey)>,
+    /// How many of the gangs that it names do not name it back, or do not exist.
+    pub(super) one_sided: u32,
     /// Whether a PodGroup was ever there.
     pub(super) had_group: bool,
     pub(super) is_dirty: bool,
@@ -155,6 +157,7 @@ impl Gang {
             counts: GangCounts::default(),
             history,
             first: None,
+            one_sided: 0,
             had_group: false,
             is_dirty: false,
             is_redefined: false,
@@ -209,6 +212,11 @@ impl Gang {
             Dialect::Unicore => Duration::from_secs(60),
             Dialect::Coscheduling | Dialect::KubeBatch | Dialect::Native => coscheduling_default,
         })
+    }
+
+    /// Whether each gang that it names exists and names it back.
+    pub fn has_partners(&self) -> bool {
+        self.one_sided == 0
     }
 
     /// Whether a PodGroup was ever there.

@@ -5,6 +5,8 @@
 
 mod definition;
 mod gang;
+mod partners;
+mod roster;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,11 +14,16 @@ use std::time::Duration;
 
 pub use definition::{Definition, GangFrom, Undefined};
 pub use gang::{Finished, Gang, GangCounts, History, LastTry, Member, Release};
+pub use partners::GroupLimits;
+pub(super) use roster::Rosters;
+
+use definition::Sources;
+use partners::Partners;
 
 use super::objects::Objects;
 use super::{Cluster, Stage};
 use crate::model::gang::{Dialect, PodGroup};
-use crate::model::{CowMap, GangKey, Object, Pod, PodId, PodKey, patience};
+use crate::model::{CowMap, GangKey, Object, Pod, PodId, PodKey};
 
 /// The gangs. Cheap to copy.
 #[derive(Clone, Default)]
@@ -24,6 +31,8 @@ pub struct Gangs {
     gangs: CowMap<GangKey, Arc<Gang>>,
     /// Those that changed since they were last taken, each once.
     dirty: Vec<GangKey>,
+    partners: Partners,
+    limits: GroupLimits,
     /// Those without pods, by since when.
     empty: Arc<BTreeSet<(Duration, GangKey)>>,
 }
@@ -47,33 +56,6 @@ impl Gangs {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.gangs.is_empty()
-    }
-
-    /// Returns the gangs that must reach their quorum together with one, itself included, by key: those that
-    /// name each other, directly or through others. A gang that is named and does not name back is no part.
-    pub fn group_of(&self, key: &GangKey) -> Vec<GangKey> {
-        let mut group = BTreeSet::from([key.clone()]);
-        let mut open = vec![key.clone()];
-        while let Some(next) = open.pop() {
-            let Some(gang) = self.get(&next) else { continue };
-            for named in &gang.definition.groups {
-                patience::check();
-                let names_back = self.get(named).is_some_and(|g| g.definition.groups.contains(&next));
-                if names_back && group.insert(named.clone()) {
-                    open.push(named.clone());
-                }
-            }
-        }
-        group.into_iter().collect()
-    }
-
-    /// Returns the gangs that one names and that do not name it back, or do not exist.
-    pub fn one_sided(&self, key: &GangKey) -> Vec<GangKey> {
-        let Some(gang) = self.get(key) else { return Vec::new() };
-        let is_missing = |named: &&GangKey| {
-            *named != key && self.get(named).is_none_or(|g| !g.definition.groups.contains(key))
-        };
-        gang.definition.groups.iter().filter(is_missing).cloned().collect()
     }
 
     /// Takes the gangs that changed since the last call.
@@ -158,7 +140,8 @@ impl Gangs {
         self.note_filled(key);
         // Whoever looks at what changed finds that it is gone.
         self.change(key, |_| ());
-        self.gangs.remove(key);
+        let named = self.gangs.remove(key).map(|gang| gang.definition.groups.clone()).unwrap_or_default();
+        self.relink(key, &named);
     }
 
     /// A gang of its own with a quorum, for tests.
@@ -248,15 +231,19 @@ impl Cluster {
             gang.members.insert(id, Member { deadline, ..Member::default() });
             gang.count(stage, 1);
         });
+        self.rosters.join(key, id, &pod);
         let is_first = self.gangs.get(key).is_none_or(|g| g.first.as_ref().is_none_or(|first| age < *first));
         self.define_gang(key, (!is_first).then_some(&*pod));
     }
 
-    /// The mark of a member changed: if it is of the same gang, that is defined anew. Returns whether it is.
+    /// The mark or the controller of a member changed: if it is of the same gang, that is defined anew. Returns whether
+    /// it is.
     pub(super) fn stays_in_gang(&mut self, id: PodId, old: &Pod) -> bool {
         let Some(pod) = self.pod(id).map(|r| r.pod.clone()) else { return false };
         let (Some(before), Some(now)) = (old.member_of(), pod.member_of()) else { return false };
         if before == now {
+            self.rosters.leave(now, old);
+            self.rosters.join(now, id, &pod);
             self.define_gang(now, None);
         }
         before == now
@@ -269,6 +256,7 @@ impl Cluster {
                 gang.count(stage, -1);
             }
         });
+        self.rosters.leave(key, pod);
         let concerns = |gang: &Arc<Gang>| {
             let is_first = gang.first.as_ref().is_some_and(|(_, key)| *key == pod.key);
             is_first || gang.definition.undefined.is_some() || !gang.definition.warnings.is_empty()
@@ -307,12 +295,29 @@ impl Cluster {
                 return;
             }
         }
-        let pods: Vec<&Pod> = self.gang_pods(gang).into_iter().map(|(_, p)| &**p).collect();
-        let first = pods.first().map(|p| (p.created, p.key.clone()));
+        let pods = &self.pods;
+        let pod_of = |id: PodId| Some(&*pods.get(id.index())?.as_ref()?.pod);
+        let members = gang.members.keys().filter_map(|id| Some((*id, pod_of(*id)?)));
+        let roster = self.rosters.get(key, members);
+        let mark_of = |id: Option<PodId>| pod_of(id?)?.gang.as_deref();
+        let fault = mark_of(roster.first_unusable());
+        let made = definition::define(
+            key,
+            &Sources {
+                roster,
+                first: mark_of(roster.first()),
+                fault: fault.and_then(|mark| mark.problems.iter().find(|p| p.is_fatal)),
+                objects: &self.objects,
+                had_group: gang.had_group,
+                max_named: self.gangs.limits.gangs,
+            },
+        );
+        let first = roster.oldest();
         let has_group = definition::find_group(key, None, &self.objects).is_some();
-        let made = definition::define(key, &pods, &self.objects, gang.had_group);
-        let is_new = *gang.definition != made;
+        let before = gang.definition.clone();
+        let is_new = *before != made;
         if is_new || gang.first != first || gang.had_group != (gang.had_group || has_group) {
+            let named = made.groups.clone();
             self.gangs.change(key, |gang| {
                 if is_new {
                     gang.definition = Arc::new(made);
@@ -321,6 +326,9 @@ impl Cluster {
                 gang.first = first;
                 gang.had_group |= has_group;
             });
+            if named != before.groups {
+                self.gangs.relink(key, &before.groups);
+            }
         }
     }
 
@@ -331,16 +339,21 @@ impl Cluster {
             (_, Some(Object::PodGroup(group))) | (Some(Object::PodGroup(group)), None) => {
                 self.heed_group(&group.key, new.is_some());
             }
-            (_, Some(Object::QueueIncubator(_) | Object::QueueSigsDev(_)))
+            // Only whether it exists matters.
+            (None, Some(Object::QueueIncubator(_) | Object::QueueSigsDev(_)))
             | (Some(Object::QueueIncubator(_) | Object::QueueSigsDev(_)), None) => {
                 self.define_gangs(|gang| gang.definition.dialect == Dialect::KubeBatch);
             }
             _ => {
                 let replicas = |o: Option<&Object>| o.and_then(|o| o.controller()).map(|w| w.replicas);
-                if let Some(of) = new.or(old).and_then(|o| o.controller())
+                if let Some(object) = new.or(old)
+                    && let Some(of) = object.controller()
                     && replicas(old) != replicas(new)
                 {
-                    self.define_gangs(|gang| gang.key.namespace == of.namespace);
+                    match self.rosters.of_controller(object.kind(), (&of.namespace, &of.name)) {
+                        Some(keys) => keys.iter().for_each(|key| self.define_gang(key, None)),
+                        None => self.define_gangs(|gang| gang.key.namespace == of.namespace),
+                    }
                 }
             }
         }
@@ -369,5 +382,5 @@ impl Cluster {
 
 /// Whether two states of a PodGroup define the same: its status may differ.
 fn defines_alike(a: &PodGroup, b: &PodGroup) -> bool {
-    PodGroup { status: b.status.clone(), ..a.clone() } == *b
+    a.terms == b.terms && PodGroup { status: b.status.clone(), ..a.clone() } == *b
 }

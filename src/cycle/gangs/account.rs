@@ -108,12 +108,24 @@ impl Scheduler {
     }
 }
 
+/// Gangs of a group that a message tells of: it goes to every member.
+const MAX_GANGS_TOLD: usize = 8;
+
 /// Says in words how far a group came.
 fn words(shares: &[GangShare], root: Option<&(PodKey, Arc<Refusal>)>) -> Arc<str> {
     let of_gang = |s: &GangShare| {
         format!("{}: {} of {} members that its quorum needs can be placed", s.gang, s.placeable, s.wanted)
     };
-    let gangs: Vec<String> = shares.iter().map(of_gang).collect();
+    // Of a large group those that are short.
+    let is_told = |s: &&GangShare| shares.len() <= MAX_GANGS_TOLD || s.placeable < s.wanted;
+    let told: Vec<&GangShare> = shares.iter().filter(is_told).collect();
+    let mut gangs: Vec<String> = told.iter().take(MAX_GANGS_TOLD).map(|s| of_gang(s)).collect();
+    if told.len() > MAX_GANGS_TOLD {
+        gangs.push(format!("{} more gangs are short too", told.len() - MAX_GANGS_TOLD));
+    }
+    if gangs.is_empty() {
+        gangs.push(format!("{} gangs have the members that their quorums need", shares.len()));
+    }
     let gangs = gangs.join("; ");
     match root {
         Some((pod, refusal)) => format!("{gangs}; {pod} cannot: {}", refusal.message()).into(),

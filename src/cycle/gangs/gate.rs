@@ -3,6 +3,7 @@
 //! Members come one by one: what is missing is written to the pods when it has lasted a moment, and again when
 //! it changed, not for every pod that joins.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::cluster::gangs::{Gang, Gangs, Undefined};
 use crate::cycle::decision::Outcome;
 use crate::cycle::scheduler::Scheduler;
 use crate::framework::Cause;
-use crate::model::{GangKey, Now, PodId, patience};
+use crate::model::{GangKey, Now, Pod, PodId, patience};
 use crate::queue::QueueStage;
 
 /// How long a gang is short of pods before its pods are told.
@@ -62,11 +63,34 @@ impl Block {
 /// Returns what keeps the group of a gang from being planned, as that gang sees it: its own lack first. `ready`
 /// counts the members of a gang that wait to be placed.
 pub fn block(gangs: &Gangs, key: &GangKey, ready: impl Fn(&GangKey) -> u32) -> Option<Block> {
-    let own = block_of_one(gangs, key, ready(key));
+    let own = block_of_one(gangs, key, ready(key)).map(|block| block.seen_by(key));
     own.or_else(|| {
-        let others = gangs.group_of(key).into_iter().filter(|k| k != key);
-        others.map(|k| block_of_one(gangs, &k, ready(&k))).find_map(|b| b).map(|b| b.seen_by(key))
+        let keys = gangs.group_of(key);
+        let known = || keys.iter().filter_map(|k| gangs.get(k));
+        let members = known().map(|gang| gang.members.len() as u64).sum();
+        let is_short = known().any(|gang| gang.definition.undefined.is_some() || !gang.is_satisfied());
+        let too_large = block_of_size(gangs, key, members).filter(|_| is_short);
+        too_large.or_else(|| {
+            let others = keys.iter().filter(|k| *k != key);
+            others.map(|k| block_of_one(gangs, k, ready(k))).find_map(|b| b).map(|b| b.seen_by(key))
+        })
     })
+}
+
+/// Whether a gang cannot be planned by its own fault: whether [`block_of_one`] finds anything.
+pub(super) fn is_blocked(gangs: &Gangs, gang: &Gang, ready: u32) -> bool {
+    let is_short = || gang.counted() + ready < gang.definition.min;
+    let is_large = || gangs.too_many(&gang.key).is_some();
+    gang.definition.undefined.is_some()
+        || !gang.is_satisfied() && (!gang.has_partners() || is_short() || is_large())
+}
+
+/// Says that a group has more pods than can be planned together, when it has.
+fn block_of_size(gangs: &Gangs, key: &GangKey, members: u64) -> Option<Block> {
+    let (gang, max) = (gangs.get(key)?, gangs.limits().members);
+    let numbers =
+        || format!("{members} pods in the group of {key}, {max} may be planned together (maxGroupMembers)");
+    (members > u64::from(max)).then(|| Block::new(gang, ReasonCode::GangGroupTooLarge, numbers()))
 }
 
 fn block_of_one(gangs: &Gangs, key: &GangKey, ready: u32) -> Option<Block> {
@@ -75,13 +99,28 @@ fn block_of_one(gangs: &Gangs, key: &GangKey, ready: u32) -> Option<Block> {
     if let Some(undefined) = &gang.definition.undefined {
         return Some(block_of_undefined(gang, undefined));
     }
+    if gang.is_satisfied() {
+        return None;
+    }
+    if let Some(n) = gangs.too_many(key) {
+        let max = gangs.limits().gangs;
+        let numbers =
+            format!("{n} gangs name each other around {key}, {max} may form a group (maxGroupGangs)");
+        return Some(Block::new(gang, ReasonCode::GangGroupTooLarge, numbers));
+    }
     let missing = gangs.one_sided(key);
-    if !missing.is_empty() && !gang.is_satisfied() {
-        let named: Vec<String> = missing.iter().map(ToString::to_string).collect();
-        return Some(Block::new(gang, ReasonCode::GangPartnerMissing, named.join(", ")));
+    if !missing.is_empty() {
+        // One that names too many has no partners, so it names nobody back.
+        let too_large = missing.iter().filter_map(|k| gangs.get(k)).find_map(|partner| {
+            let undefined = partner.definition.undefined.as_ref();
+            let undefined = undefined.filter(|why| matches!(why, Undefined::NamesTooMany { .. }))?;
+            Some(block_of_undefined(partner, undefined))
+        });
+        let named = || missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        return too_large.or_else(|| Some(Block::new(gang, ReasonCode::GangPartnerMissing, named())));
     }
     let (have, min) = (gang.counted() + ready, gang.definition.min);
-    if gang.is_satisfied() || have >= min {
+    if have >= min {
         return None;
     }
     let code = match gang.history.is_overdue {
@@ -102,6 +141,10 @@ fn block_of_undefined(gang: &Gang, undefined: &Undefined) -> Block {
             Block::new(gang, ReasonCode::GangDialectsMixed, both)
         }
         Undefined::QueueMissing(queue) => Block::new(gang, ReasonCode::GangQueueMissing, &**queue),
+        Undefined::NamesTooMany { named, max } => {
+            let numbers = format!("{key} names {named} gangs, {max} may form a group (maxGroupGangs)");
+            Block::new(gang, ReasonCode::GangGroupTooLarge, numbers)
+        }
         Undefined::NeverComplete { owner, replicas } => {
             let min = gang.definition.min;
             let numbers = format!("{key} wants {min} pods, {owner} makes {replicas}");
@@ -111,36 +154,36 @@ fn block_of_undefined(gang: &Gang, undefined: &Undefined) -> Block {
 }
 
 impl Scheduler {
+    /// Returns what [`block`] does, of what is known of the group.
     fn block(&self, rep: &GangKey, key: &GangKey) -> Option<Block> {
-        let group = self.gangs.groups.get(rep)?;
-        let ready = |k: &GangKey| {
-            group
-                .keys
-                .iter()
-                .position(|known| known == k)
-                .and_then(|at| group.ready.get(at))
-                .copied()
-                .unwrap_or(0)
-        };
-        block(self.cluster.gangs(), key, ready)
+        let (gangs, group) = (self.cluster.gangs(), self.gangs.groups.get(rep)?);
+        let of = |at: usize| block_of_one(gangs, &group.keys[at], group.ready[at]).map(|b| b.seen_by(key));
+        let own = of(group.at(key)?);
+        let too_large = || block_of_size(gangs, key, group.members()).filter(|_| !group.has_quorum());
+        own.or_else(too_large).or_else(|| of(group.first_blocked()?))
     }
 
     /// Holds a group back or lets it go, as it is now.
-    pub(super) fn gate_group(&mut self, rep: &GangKey, now: Now) {
-        let Some(group) = self.gangs.groups.get(rep) else { return };
-        let keys = group.keys.clone();
-        let Some(unit) = group.unit else { return self.look_for_waits(rep, &keys) };
-        let is_blocked = keys.iter().any(|key| self.block(rep, key).is_some());
+    pub(super) fn gate_group(&mut self, rep: &GangKey, changed: &[GangKey], now: Now) {
+        let max_members = u64::from(self.cluster.gangs().limits().members);
+        let Some(group) = self.gangs.groups.get_mut(rep) else { return };
+        let is_large = group.members() > max_members && !group.has_quorum();
+        let is_held_back = group.unit.is_some() && (group.first_blocked().is_some() || is_large);
+        let is_news = group.is_held_back.replace(is_held_back) != Some(is_held_back);
+        // What it is told of all its gangs at first is told of those that changed later.
+        let keys = if is_news { group.keys.clone() } else { changed.to_vec() };
+        let (unit, tells) = (group.unit, group.tells.min(MAX_DOUBLINGS));
+        let Some(unit) = unit else { return self.look_for_waits(rep, is_news) };
         let stage = self.queue.unit(unit).map(|u| u.stage);
-        if is_blocked {
+        if is_held_back {
             if stage != Some(QueueStage::Gated) {
                 self.queue.gate(unit);
             }
-            self.end_promises(unit, now);
+            if is_news {
+                self.end_promises(unit, now);
+            }
             self.note_short(&keys, now);
-            let tells = self.gangs.groups.get(rep).map_or(0, |g| g.tells.min(MAX_DOUBLINGS));
-            let tell_at = now.monotonic + TELL_AFTER * (1 << tells);
-            self.gangs.look_again(rep, tell_at);
+            self.gangs.look_again(rep, now.monotonic + TELL_AFTER * (1 << tells));
             return;
         }
         for key in &keys {
@@ -159,11 +202,17 @@ impl Scheduler {
                 group.tells = 0;
             }
         }
-        self.look_for_waits(rep, &keys);
+        self.look_for_waits(rep, is_news);
     }
 
-    /// Nothing is to be told: only waits may run out.
-    fn look_for_waits(&mut self, rep: &GangKey, keys: &[GangKey]) {
+    /// Nothing is to be told: only waits may run out. A time to look that is set is kept, unless it was for something
+    /// else: when it comes, whoever waits longer is looked at again.
+    fn look_for_waits(&mut self, rep: &GangKey, is_news: bool) {
+        let Some(group) = self.gangs.groups.get(rep) else { return };
+        if group.look_at.is_some() && !is_news {
+            return;
+        }
+        let keys = group.keys.clone();
         self.gangs.look_no_more(rep);
         let gangs = keys.iter().filter_map(|k| self.cluster.gangs().get(k)).filter(|g| g.counts.waiting > 0);
         if let Some(at) = gangs.flat_map(|g| g.members.values().filter_map(|m| m.deadline)).min() {
@@ -206,23 +255,42 @@ impl Scheduler {
         }
     }
 
+    /// Judges the pods that joined a group in this round again: what the others of it lack may have changed.
+    pub(super) fn judge_joined(&mut self, rep: &GangKey, now: Now) {
+        let Some(group) = self.gangs.groups.get_mut(rep) else { return };
+        for id in std::mem::take(&mut group.joined) {
+            if self.queue.unit_of(id).is_none() {
+                continue;
+            }
+            let Some(Outcome::Gated(said)) = self.kept(id).outcome() else { continue };
+            let key = self.cluster.pod(id).and_then(|r| r.pod.member_of().cloned());
+            let cause = key.and_then(|key| self.block(rep, &key)).map(|block| block.cause());
+            if cause.is_some() && cause != said.pod_cause {
+                self.judge_gated(rep, id, now);
+            }
+        }
+    }
+
     /// Tells the pods of a group that is held back what it lacks, when they were not told that.
     pub(super) fn tell_blocked(&mut self, rep: &GangKey, now: Now) {
         let Some(group) = self.gangs.groups.get(rep) else { return };
         let (Some(unit), keys) = (group.unit, group.keys.clone()) else { return };
-        for key in &keys {
-            let Some(block) = self.block(rep, key) else { continue };
+        let pods = self.queue.unit(unit).map(|u| u.pods.to_vec()).unwrap_or_default();
+        let mut of_gang: BTreeMap<GangKey, Vec<(PodId, Arc<Pod>)>> = BTreeMap::new();
+        for id in pods {
+            let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) else { continue };
+            if let Some(key) = pod.member_of() {
+                of_gang.entry(key.clone()).or_default().push((id, pod));
+            }
+        }
+        for (key, pods) in of_gang {
+            let Some(block) = self.block(rep, &key) else { continue };
             let refusal = Arc::new(member_refusal(block.code, &block.subject, self.cluster.present().len()));
             let reason = match block.code {
                 ReasonCode::GangQuorumMissing | ReasonCode::GangPartnerShort => "SchedulingGated",
                 _ => "Unschedulable",
             };
-            let pods = self.queue.unit(unit).map(|u| u.pods.to_vec()).unwrap_or_default();
-            for id in pods {
-                let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) else { continue };
-                if pod.member_of() != Some(key) {
-                    continue;
-                }
+            for (id, pod) in pods {
                 let message = refusal.message();
                 let told = self.gangs.groups.get_mut(rep).and_then(|g| g.told.insert(id, message.clone()));
                 if told.as_ref() != Some(&message) {

@@ -1,10 +1,10 @@
 //! Gangs in the cycle: the members of a gang group that are not placed are one unit, planned as one.
 //!
 //! A group that has its quorum is satisfied: its further pods are scheduled one by one like any others, so
-//! what is said here is about groups that are short of it. `units` keeps the units in step with the state,
-//! `gate` holds back groups that cannot be planned yet. `plan` is the transaction, `underway` an attempt in slices, `search`
-//! and `trial` try `orders` of the members, `account` says what came of it. When all fail, `bound` says whether victims
-//! could help, `victims` looks for them and `preempt` acts. `resources` are amounts over the whole cluster,
+//! what is said here is about groups that are short of it. `groups` follows which gangs belong together, `units` keeps
+//! the units in step with the state, `gate` holds back groups that cannot be planned yet. `plan` is the transaction,
+//! `underway` an attempt in slices, `search` and `trial` try `orders` of the members, `account` says what came of it. When
+//! all fail, `bound` says whether victims could help, `victims` looks for them and `preempt` acts. `resources` are amounts over the whole cluster,
 //! `waiting` what NonStrict members do, `barrier` keeps the Bindings of a quorum together, `status` writes
 //! PodGroups. What a gang is and who belongs to it: `cluster::gangs`.
 
@@ -12,6 +12,7 @@ mod account;
 mod barrier;
 mod bound;
 pub mod gate;
+mod groups;
 mod orders;
 mod plan;
 mod preempt;
@@ -31,24 +32,21 @@ use std::time::Duration;
 
 pub use verdict::{GangOutcome, GangRefusal, GangVerdict};
 
+use crate::cluster::gangs::GroupLimits;
 use crate::framework::gangs::GangRules;
 use crate::framework::profile::Profile;
 use crate::model::collections::FxHashMap;
 use crate::model::gang::GroupStatus;
-use crate::model::{CowMap, GangKey, PodId};
-use crate::queue::UnitId;
+use crate::model::{CowMap, GangKey};
 use barrier::Barrier;
-use underway::Underway;
+use groups::Groups;
 
 /// What the scheduler keeps about gangs besides the state.
 #[derive(Default)]
 pub(super) struct GangBook {
     /// How each profile schedules gangs.
     rules: Vec<Option<GangRules>>,
-    /// Groups, by their first gang.
-    groups: FxHashMap<GangKey, Group>,
-    /// The group of a gang.
-    of: FxHashMap<GangKey, GangKey>,
+    groups: Groups,
     /// When to look at a group again: to tell it that it waits, or because a wait runs out.
     deadlines: BTreeSet<(Duration, GangKey)>,
     /// Quorums whose Bindings did not begin.
@@ -59,29 +57,6 @@ pub(super) struct GangBook {
     stale: BTreeSet<GangKey>,
     /// What was last ordered to be written about each gang.
     written: FxHashMap<GangKey, GroupStatus>,
-}
-
-/// A gang group.
-#[derive(Default)]
-struct Group {
-    /// Its gangs, by key.
-    keys: Vec<GangKey>,
-    /// Members that are not placed and not held back by gates of their own, per gang.
-    ready: Vec<u32>,
-    /// The unit of these.
-    unit: Option<UnitId>,
-    /// Whether every gang has its quorum.
-    is_satisfied: bool,
-    /// When to look at it again.
-    look_at: Option<Duration>,
-    /// Members that were wanted of each gang when it was last refused.
-    refused_with: Vec<u32>,
-    /// How often its pods were told: each time it takes twice as long to the next.
-    tells: u32,
-    /// What its pods were told while it is held back.
-    told: FxHashMap<PodId, Arc<str>>,
-    /// An attempt that goes on later.
-    underway: Option<Box<Underway>>,
 }
 
 impl GangBook {
@@ -104,16 +79,24 @@ impl GangBook {
         if group.look_at.is_some_and(|known| known <= at) {
             return;
         }
+        let rep = group.rep().clone();
         if let Some(known) = group.look_at.replace(at) {
             self.deadlines.remove(&(known, rep.clone()));
         }
-        self.deadlines.insert((at, rep.clone()));
+        self.deadlines.insert((at, rep));
     }
 
     fn look_no_more(&mut self, rep: &GangKey) {
-        if let Some(at) = self.groups.get_mut(rep).and_then(|group| group.look_at.take()) {
-            self.deadlines.remove(&(at, rep.clone()));
+        let Some(group) = self.groups.get_mut(rep) else { return };
+        if let Some(at) = group.look_at.take() {
+            self.deadlines.remove(&(at, group.rep().clone()));
         }
+    }
+
+    /// Returns how large groups may be.
+    pub(super) fn group_limits(&self) -> GroupLimits {
+        let rules = self.common_rules().unwrap_or_default();
+        GroupLimits { gangs: rules.max_group_gangs, members: rules.max_group_members }
     }
 
     /// Returns the rules of the first profile that has any: what holds for all gangs alike.

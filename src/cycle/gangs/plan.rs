@@ -60,7 +60,7 @@ impl Scheduler {
         for id in &self.queue.unit(unit)?.pods {
             let Some(record) = self.cluster.pod(*id) else { continue };
             let key = record.pod.member_of();
-            let Some(gang) = keys.iter().position(|k| Some(k) == key) else { continue };
+            let Some(gang) = key.and_then(|key| keys.binary_search(key).ok()) else { continue };
             let (pod, shape) = (record.pod.clone(), record.shape);
             candidates.push(Candidate { id: *id, profile: self.profile_index(&pod), pod, shape, gang });
         }

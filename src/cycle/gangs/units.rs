@@ -1,13 +1,13 @@
 //! Keeps the units of gang groups in step with the state: who joins, who leaves, when a group becomes whole or
 //! falls apart.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Group;
 use crate::cycle::inputs::rank;
 use crate::cycle::scheduler::Scheduler;
 use crate::model::gang::MatchPolicy;
-use crate::model::{GangKey, Now, Pod, PodId, PodKey, patience};
+use crate::model::{GangKey, Now, Pod, PodId, PodKey};
 use crate::queue::{QueueStage, Unit, UnitId, WakeReason};
 
 impl Scheduler {
@@ -23,13 +23,12 @@ impl Scheduler {
     pub(in crate::cycle) fn enlist(&mut self, id: PodId, pod: &Arc<Pod>, now: Now) -> bool {
         let Some(key) = self.gang_of(pod).cloned() else { return false };
         self.form_group(&key, now);
-        let Some(rep) = self.gangs.of.get(&key).cloned() else { return false };
-        let Some(group) = self.gangs.groups.get_mut(&rep) else { return false };
-        if group.is_satisfied {
-            return false;
-        }
-        let at = group.keys.iter().position(|k| *k == key).unwrap_or(0);
+        let Some(group) = self.gangs.groups.get_mut(&key) else { return false };
+        let Some(at) = group.at(&key).filter(|_| !group.is_satisfied) else { return false };
         group.ready[at] += 1;
+        group.note(self.cluster.gangs(), at);
+        group.joined.push(id);
+        let rep = group.rep().clone();
         match group.unit {
             Some(unit) => self.join_unit(unit, id, pod, now),
             None => {
@@ -65,7 +64,7 @@ impl Scheduler {
         let definitions = keys.iter().filter_map(|k| gangs.get(k)).map(|g| g.definition.clone());
         let definitions: Vec<_> = definitions.collect();
         let created = definitions.iter().map(|d| d.created).min().unwrap_or(pod.created);
-        let own = definitions.iter().filter_map(|d| d.priority).max();
+        let own = self.gangs.groups.get(rep).and_then(|g| g.own_priority());
         let profile = self.profile_index(pod);
         let rank = own.map_or_else(|| rank(&self.profiles[profile], pod), i64::from);
         let key = PodKey { namespace: rep.namespace.clone(), name: (*rep.name).into() };
@@ -85,8 +84,7 @@ impl Scheduler {
 
     fn own_priority(&self, unit: UnitId) -> Option<i32> {
         let rep = self.queue.unit(unit)?.gang.as_ref()?;
-        let keys = &self.gangs.groups.get(rep)?.keys;
-        keys.iter().filter_map(|k| self.cluster.gangs().get(k)?.definition.priority).max()
+        self.gangs.groups.get(rep)?.own_priority()
     }
 
     pub(in crate::cycle) fn profile_index(&self, pod: &Pod) -> usize {
@@ -99,9 +97,9 @@ impl Scheduler {
         let Some(rep) = self.queue.unit(unit).and_then(|u| u.gang.clone()) else { return false };
         if let Some(group) = self.gangs.groups.get_mut(&rep) {
             group.told.remove(&id);
-            let key = pod.member_of();
-            if let Some(at) = group.keys.iter().position(|k| Some(k) == key) {
+            if let Some(at) = pod.member_of().and_then(|key| group.at(key)) {
                 group.ready[at] = group.ready[at].saturating_sub(1);
+                group.note(self.cluster.gangs(), at);
             }
             if self.queue.unit(unit).is_some_and(|u| u.pods.len() == 1) {
                 group.unit = None;
@@ -125,49 +123,6 @@ impl Scheduler {
         }
     }
 
-    /// Makes sure that a gang's group is known with the gangs it has now.
-    fn form_group(&mut self, key: &GangKey, now: Now) {
-        let mut open = vec![key.clone()];
-        let mut moved = Vec::new();
-        while let Some(key) = open.pop() {
-            let keys = self.cluster.gangs().group_of(&key);
-            let known = self.gangs.of.get(&key).and_then(|rep| self.gangs.groups.get(rep));
-            if known.is_some_and(|group| group.keys == keys) {
-                continue;
-            }
-            let mut left: Vec<GangKey> = Vec::new();
-            for old in keys.iter().chain([&key]) {
-                let (pods, others) = self.dissolve(old);
-                moved.extend(pods);
-                left.extend(others.into_iter().filter(|k| !keys.contains(k)));
-            }
-            let (rep, ready) = (keys[0].clone(), vec![0; keys.len()]);
-            for key in &keys {
-                self.gangs.of.insert(key.clone(), rep.clone());
-            }
-            let is_satisfied = self.has_quorum(&keys);
-            self.gangs.groups.insert(rep, Group { keys, ready, is_satisfied, ..Group::default() });
-            open.extend(left.into_iter().filter(|k| self.cluster.gangs().get(k).is_some()));
-        }
-        for id in moved {
-            self.enqueue(id, now);
-        }
-    }
-
-    /// Ends the group of a gang. Returns the pods of its unit and its gangs.
-    fn dissolve(&mut self, key: &GangKey) -> (Vec<PodId>, Vec<GangKey>) {
-        let Some(rep) = self.gangs.of.get(key).cloned() else { return Default::default() };
-        let Some(group) = self.gangs.groups.remove(&rep) else { return Default::default() };
-        if let Some(at) = group.look_at {
-            self.gangs.deadlines.remove(&(at, rep));
-        }
-        for key in &group.keys {
-            self.gangs.of.remove(key);
-        }
-        let pods = group.unit.and_then(|unit| self.queue.remove(unit)).map(|unit| unit.pods.to_vec());
-        (pods.unwrap_or_default(), group.keys)
-    }
-
     /// Whether every one of some gangs has its quorum.
     pub(super) fn has_quorum(&self, keys: &[GangKey]) -> bool {
         let gangs = keys.iter().filter_map(|k| self.cluster.gangs().get(k));
@@ -184,49 +139,62 @@ impl Scheduler {
             if self.gangs.common_rules().is_none() {
                 continue;
             }
+            let mut groups: BTreeMap<GangKey, Vec<GangKey>> = BTreeMap::new();
+            for key in &changed {
+                self.review_gang(key, now);
+            }
             for key in changed {
-                patience::check();
-                self.review(&key, now);
+                if let Some(group) = self.gangs.groups.get(&key) {
+                    groups.entry(group.rep().clone()).or_default().push(key);
+                }
+            }
+            for (rep, changed) in groups {
+                self.review_group(&rep, &changed, now);
             }
         }
     }
 
-    fn review(&mut self, key: &GangKey, now: Now) {
+    /// A gang changed: it may be of another group now, or be gone.
+    fn review_gang(&mut self, key: &GangKey, now: Now) {
         let Some(gang) = self.cluster.gangs().get(key) else {
-            let (pods, others) = self.dissolve(key);
             self.gangs.verdicts.remove(key);
             self.gangs.written.remove(key);
             self.gangs.stale.remove(key);
-            for other in others.iter().filter(|k| *k != key) {
-                self.form_group(other, now);
-            }
-            pods.into_iter().for_each(|id| self.enqueue(id, now));
-            return;
+            return self.form_group(key, now);
         };
         if gang.created() == 0 && gang.history.empty_since.is_none() {
             self.cluster.gangs_mut().note_empty(key, now.monotonic);
         }
         self.form_group(key, now);
-        let Some(rep) = self.gangs.of.get(key).cloned() else { return };
-        let Some(group) = self.gangs.groups.get(&rep) else { return };
-        let (keys, was) = (group.keys.clone(), group.is_satisfied);
-        let is = self.has_quorum(&keys);
-        if is != was {
-            self.turn(&rep, is, now);
-        }
-        self.heed_easier(&rep, now);
-        self.gate_group(&rep, now);
         self.gangs.stale.insert(key.clone());
     }
 
+    /// Some gangs of a group changed: looks once at the group for all of them.
+    fn review_group(&mut self, rep: &GangKey, changed: &[GangKey], now: Now) {
+        let Some(group) = self.gangs.groups.get_mut(rep) else { return };
+        for at in changed.iter().filter_map(|key| group.at(key)).collect::<Vec<_>>() {
+            group.note(self.cluster.gangs(), at);
+        }
+        let (is, was) = (group.has_quorum(), group.is_satisfied);
+        if is != was {
+            self.turn(rep, is, now);
+        }
+        self.heed_easier(rep, changed, now);
+        self.gate_group(rep, changed, now);
+        self.judge_joined(rep, now);
+    }
+
     /// A refused group is defined otherwise now, or fewer of its members are wanted: it may fit.
-    fn heed_easier(&mut self, rep: &GangKey, now: Now) {
+    fn heed_easier(&mut self, rep: &GangKey, changed: &[GangKey], now: Now) {
         let Some(group) = self.gangs.groups.get(rep) else { return };
-        let (Some(unit), keys) = (group.unit, group.keys.clone()) else { return };
-        let needs = keys.iter().filter_map(|k| self.cluster.gangs().get(k)).map(|g| g.need());
-        let is_easier = needs.zip(&group.refused_with).any(|(now, then)| now < *then);
+        let Some(unit) = group.unit else { return };
+        let is_easier = |key: &GangKey| {
+            let then = group.refused_with.get(group.at(key)?)?;
+            Some(self.cluster.gangs().get(key)?.need() < *then)
+        };
+        let is_easier = changed.iter().any(|key| is_easier(key) == Some(true));
         let mut is_redefined = false;
-        for key in &keys {
+        for key in changed {
             is_redefined |= self.cluster.gangs_mut().take_redefined(key);
         }
         if is_easier || is_redefined {
@@ -241,6 +209,7 @@ impl Scheduler {
     fn turn(&mut self, rep: &GangKey, is_satisfied: bool, now: Now) {
         let Some(group) = self.gangs.groups.get_mut(rep) else { return };
         group.is_satisfied = is_satisfied;
+        group.is_held_back = None;
         let keys = group.keys.clone();
         if is_satisfied {
             // The quorum may have come by other ways than an attempt.
@@ -248,7 +217,10 @@ impl Scheduler {
         }
         let Some(group) = self.gangs.groups.get_mut(rep) else { return };
         let pods = if is_satisfied {
-            group.ready.iter_mut().for_each(|n| *n = 0);
+            for at in 0..keys.len() {
+                group.ready[at] = 0;
+                group.note(self.cluster.gangs(), at);
+            }
             group.unit.take().and_then(|unit| self.queue.remove(unit)).map(|u| u.pods.to_vec())
         } else {
             Some(self.singles_of(&keys))
@@ -261,7 +233,7 @@ impl Scheduler {
     }
 
     /// Takes the units of members that wait on their own out of the queue.
-    fn singles_of(&mut self, keys: &[GangKey]) -> Vec<PodId> {
+    pub(super) fn singles_of(&mut self, keys: &[GangKey]) -> Vec<PodId> {
         let gangs = keys.iter().filter_map(|k| self.cluster.gangs().get(k));
         let pods: Vec<PodId> = gangs.flat_map(|g| g.members.keys().copied()).collect();
         let mut singles = Vec::new();

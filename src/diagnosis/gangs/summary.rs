@@ -115,7 +115,7 @@ fn group_info(root: &Root, gang: &Gang) -> GangGroupInfo {
     let mut named = named_group(gang);
     named.sort();
     let known: Vec<&Gang> = named.iter().filter_map(|key| gangs.get(key)).map(|g| &**g).collect();
-    let is_ready = |g: &&Gang| g.definition.undefined.is_none() && gangs.one_sided(&g.key).is_empty();
+    let is_ready = |g: &&Gang| g.definition.undefined.is_none() && g.has_partners();
     let is_waiting = |key: &&GangKey| gangs.get(key).is_none_or(|g| !g.is_satisfied());
     let standings: Vec<Standing<'_>> = known.iter().map(|gang| Standing::of_gang(root, gang)).collect();
     let members = || standings.iter().flat_map(|s| &s.members);

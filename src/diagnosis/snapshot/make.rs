@@ -160,6 +160,9 @@ fn record(root: &Root, redact: bool) -> Record {
 fn has_changed(root: &Root, id: PodId, record: &PodRecord, said: &Outcome) -> bool {
     let unit = root.queue.unit_of(id).and_then(|unit| root.queue.unit(unit));
     let Some(unit) = unit.filter(|_| record.node.is_none()) else { return false };
+    if matches!(said, Outcome::Gated(_)) && unit.stage != QueueStage::Gated {
+        return true;
+    }
     match (&unit.gang, record.pod.member_of()) {
         (Some(_), Some(gang)) => is_outdated(root, gang, unit.stage == QueueStage::Gated, said),
         _ => unit.refusals > 0 && unit.shape != record.shape,

@@ -123,13 +123,13 @@ impl Reader<'_, '_> {
     }
 
     /// The gangs that reach their quorum together, this one among them; empty when it stands alone.
-    fn groups(&mut self, own: &GangKey) -> Box<[GangKey]> {
+    fn groups(&mut self, own: &GangKey) -> Arc<[GangKey]> {
         let problem = "not a JSON list of \"namespace/name\", the gang stands alone";
-        let Some(mut groups) = self.word(key::GROUPS, groups, problem) else { return Box::default() };
+        let Some(mut groups) = self.word(key::GROUPS, groups, problem) else { return Arc::default() };
         groups.push(own.clone());
         groups.sort();
         groups.dedup();
-        if groups.len() == 1 { Box::default() } else { groups.into() }
+        if groups.len() == 1 { Arc::default() } else { groups.into() }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Arguments (`CoschedulingArgs`): scheduler-plugins' fields, Koordinator's worker count, and one of our own.
+//! Arguments (`CoschedulingArgs`): scheduler-plugins' fields, Koordinator's worker count, and some of our own.
 
 use std::time::Duration;
 
@@ -8,13 +8,15 @@ use crate::framework::gangs::GangRules;
 use crate::framework::plugin::ArgsError;
 use crate::plugins::args::Problems;
 
-/// Fields, defaults, greatest values.
-const FIELDS: [(&str, i64, i64); 5] = [
-    ("permitWaitingTimeSeconds", 60, MOST),
-    ("podGroupBackoffSeconds", 0, MOST),
-    ("podGroupRejectPercentage", 10, 100),
-    ("gangExpirationSeconds", 600, MOST),
-    ("controllerWorkers", 1, 64),
+/// Fields, defaults, least and greatest values.
+const FIELDS: [(&str, i64, i64, i64); 7] = [
+    ("permitWaitingTimeSeconds", 60, 0, MOST),
+    ("podGroupBackoffSeconds", 0, 0, MOST),
+    ("podGroupRejectPercentage", 10, 0, 100),
+    ("gangExpirationSeconds", 600, 0, MOST),
+    ("controllerWorkers", 1, 0, 64),
+    ("maxGroupGangs", 100, 1, 10_000),
+    ("maxGroupMembers", 10_000, 1, 1_000_000),
 ];
 /// About thirty years, in seconds.
 const MOST: i64 = 1_000_000_000;
@@ -32,14 +34,14 @@ impl Args {
         let mut problems = Problems::default();
         let known: Vec<&str> = FIELDS.iter().map(|(name, ..)| *name).chain(UNUSED).collect();
         let object = problems.object("", args, &known);
-        let mut values = FIELDS.map(|(_, default, _)| default);
-        for (at, (name, default, most)) in FIELDS.into_iter().enumerate() {
+        let mut values = FIELDS.map(|(_, default, ..)| default);
+        for (at, (name, default, least, most)) in FIELDS.into_iter().enumerate() {
             let value = object.and_then(|o| o.get(name)).filter(|v| !v.is_null());
-            let read = value.map_or(Some(default), Value::as_i64).filter(|n| (0..=most).contains(n));
+            let read = value.map_or(Some(default), Value::as_i64).filter(|n| (least..=most).contains(n));
             match read {
                 Some(n) => values[at] = n,
                 None => {
-                    let wanted = format!("must be an integer from 0 to {most}");
+                    let wanted = format!("must be an integer from {least} to {most}");
                     problems.add(name, wanted, value.unwrap_or(&Value::Null));
                 }
             }
@@ -54,7 +56,8 @@ impl Args {
     }
 
     pub(super) fn rules(self) -> GangRules {
-        let [wait, backoff, percentage, expiration, workers] = self.values;
+        let [wait, backoff, percentage, expiration, workers, gangs, members] = self.values;
+        let number = |n: i64| u32::try_from(n).unwrap_or(u32::MAX);
         let seconds = |n: i64| Duration::from_secs(n.unsigned_abs());
         GangRules {
             permit_wait: seconds(wait),
@@ -62,14 +65,19 @@ impl Args {
             reject_percentage: u8::try_from(percentage).unwrap_or(100),
             // What is forgotten at once would be looked at without end.
             expiration: seconds(expiration.max(1)),
+            max_group_gangs: number(gangs),
+            max_group_members: number(members),
             writes_status: workers > 0,
         }
     }
 }
 
 pub(super) fn schema() -> Value {
-    let number = |default: i64, most: i64| json!({"type": "integer", "minimum": 0, "maximum": most, "default": default});
-    let properties = FIELDS.iter().map(|(name, default, most)| ((*name).to_owned(), number(*default, *most)));
+    let number = |default: i64, least: i64, most: i64| json!({"type": "integer", "minimum": least, "maximum": most, "default": default});
+    let of_field = |(name, default, least, most): &(&str, i64, i64, i64)| {
+        ((*name).to_owned(), number(*default, *least, *most))
+    };
+    let properties = FIELDS.iter().map(of_field);
     let unused =
         UNUSED.iter().map(|name| ((*name).to_owned(), json!({"description": "accepted, without effect"})));
     let properties: serde_json::Map<String, Value> = properties.chain(unused).collect();
@@ -91,9 +99,12 @@ mod tests {
             (5, 0, false)
         );
         assert!(Args::read(&json!({"deniedPGExpirationTimeSeconds": 3})).is_ok());
-        let bad = json!({"podGroupRejectPercentage": 101, "podGroupBackoffSeconds": "1"});
+        let given = json!({"maxGroupGangs": 7, "maxGroupMembers": 20_000});
+        let rules = Args::read(&given).expect("readable").rules();
+        assert_eq!((rules.max_group_gangs, rules.max_group_members), (7, 20_000));
+        let bad = json!({"podGroupRejectPercentage": 101, "podGroupBackoffSeconds": "1", "maxGroupGangs": 0});
         let fields: Vec<String> =
             Args::read(&bad).expect_err("refused").into_iter().map(|e| e.field).collect();
-        assert_eq!(fields, ["podGroupBackoffSeconds", "podGroupRejectPercentage"]);
+        assert_eq!(fields, ["podGroupBackoffSeconds", "podGroupRejectPercentage", "maxGroupGangs"]);
     }
 }

@@ -177,6 +177,9 @@ impl Filter for NodeResourcesFit {
                 let allocatable = column.allocatable[at];
                 if *wanted > allocatable.saturating_sub(column.requested[at]) {
                     lacking.resource(i, *wanted > allocatable);
+                    if wants.is_left_out(i, view.cluster().node(node).map(|node| &**node)) {
+                        lacking.left_out(i);
+                    }
                 }
             }
             if lacking == Lacking::default() {

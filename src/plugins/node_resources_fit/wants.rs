@@ -6,9 +6,9 @@ use smallvec::SmallVec;
 use super::NAME;
 use crate::cluster::ResourceIdx;
 use crate::framework::{Cause, Code, Reason, View};
-use crate::model::{Name, PodSpec};
+use crate::model::{Name, Node, PodSpec};
 
-/// The column of a resource that nobody has named: no node offers it.
+/// The column of a resource that has none: no node offers it, or it is left out.
 const UNKNOWN: ResourceIdx = ResourceIdx(u16::MAX);
 
 /// What a pod requests, resolved to columns.
@@ -16,13 +16,20 @@ const UNKNOWN: ResourceIdx = ResourceIdx(u16::MAX);
 pub(super) struct Wants {
     columns: SmallVec<[(ResourceIdx, i64); 4]>,
     names: Vec<Name>,
+    /// What is said of resources that nodes offer and that are left out, by their place.
+    left_out: SmallVec<[(usize, Name); 0]>,
 }
 
 impl Wants {
     /// Resolves what a spec requests, without what is ignored.
     pub(super) fn of(view: View<'_>, spec: &PodSpec, ignores: impl Fn(&str) -> bool) -> Self {
-        let mut wants = Self { columns: SmallVec::new(), names: Vec::new() };
+        let mut wants = Self { columns: SmallVec::new(), names: Vec::new(), left_out: SmallVec::new() };
         for (name, amount) in spec.requests.list.named().filter(|(name, _)| !ignores(name)) {
+            if view.columns().is_left_out(&name) {
+                let (offered, kept) = view.columns().numbers();
+                let said = format!("{name} ({offered} are offered, {kept} are kept)");
+                wants.left_out.push((wants.names.len(), Name::new(&said)));
+            }
             wants.columns.push((view.columns().find(&name).unwrap_or(UNKNOWN), amount));
             wants.names.push(name);
         }
@@ -32,6 +39,14 @@ impl Wants {
     /// Whether a resource was unknown: it may be known by the next call.
     pub(super) fn has_unknown(&self) -> bool {
         self.columns.iter().any(|(resource, _)| *resource == UNKNOWN)
+    }
+
+    /// Whether the i-th resource has no column, and the node offers it.
+    pub(super) fn is_left_out(&self, i: usize, node: Option<&Node>) -> bool {
+        let has_no_column = || self.left_out.iter().any(|(at, _)| *at == i);
+        !self.left_out.is_empty()
+            && has_no_column()
+            && node.is_some_and(|node| node.allocatable.scalar(&self.names[i]) != 0)
     }
 
     /// Iterates over columns and amounts.
@@ -46,7 +61,11 @@ impl Wants {
             reasons.push(Reason::of(ReasonCode::TooManyPods));
         }
         for (i, name) in self.names.iter().enumerate() {
-            if lacking.mask & bit(i) != 0 {
+            if lacking.left_out & bit(i) != 0
+                && let Some((_, said)) = self.left_out.iter().find(|(at, _)| *at == i)
+            {
+                reasons.push(Reason::about(ReasonCode::ResourceLeftOut, said.clone()));
+            } else if lacking.mask & bit(i) != 0 {
                 reasons.push(Reason::about(ReasonCode::InsufficientResource, name.clone()));
             }
         }
@@ -68,6 +87,8 @@ fn bit(i: usize) -> u64 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lacking {
     mask: u64,
+    /// Those of them that the node offers and that have no column.
+    left_out: u64,
     unresolvable: bool,
 }
 
@@ -75,6 +96,11 @@ impl Lacking {
     /// The node takes no more pods.
     pub(super) fn pods(&mut self) {
         self.mask |= PODS_BIT;
+    }
+
+    /// The node offers the i-th resource, which has no column.
+    pub(super) fn left_out(&mut self, i: usize) {
+        self.left_out |= bit(i);
     }
 
     /// The node lacks the i-th resource; `even_empty` when it would lack it without any pods.
