@@ -284,14 +284,18 @@ fn spawn(
     });
 }
 
-/// Waits for SIGTERM or SIGINT.
+/// Waits for SIGTERM, SIGINT or SIGHUP. There is nothing that could be read anew, so a hang-up, as of a terminal that is
+/// closed, is a stop like any other.
 pub async fn stop_requested() -> std::io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+    let mut hangup = signal(SignalKind::hangup())?;
+    let name = tokio::select! {
+        _ = terminate.recv() => "SIGTERM",
+        _ = interrupt.recv() => "SIGINT",
+        _ = hangup.recv() => "SIGHUP",
+    };
+    tracing::info!(signal = name, "asked to stop");
     Ok(())
 }

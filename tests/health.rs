@@ -1,0 +1,221 @@
+//! `/livez` and `/readyz` tell the truth: while the scheduling thread hangs, and while a watch hears nothing; and again
+//! when that is over. The scheduler's clock is moved by hand.
+#![allow(clippy::disallowed_methods, reason = "a test that waits for something gives up some time")]
+
+#[path = "common/client.rs"]
+#[expect(dead_code, reason = "shared with tests that use more of it")]
+mod client;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+use pellucid::app::clock::Clock;
+use pellucid::app::instance::{Instance, InstanceConfig};
+use pellucid::framework::endpoint::Endpoint;
+use pellucid::framework::plugin::ArgsError;
+use pellucid::framework::{CycleValue, Filter, Nodes, Plugin, PluginFactory, Reads, View};
+use pellucid::kubernetes::Connection;
+use pellucid::model::{Now, PodSpec};
+use pellucid::sandbox::{Config, Fault, Handle, Match, Sandbox};
+use pellucid::{config, plugins};
+use serde_json::{Value, json};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A plugin whose filter hangs while its gate is shut.
+#[derive(Clone, Default)]
+struct Hanging(Arc<(Mutex<bool>, Condvar)>);
+
+impl Hanging {
+    fn shut(&self, is_shut: bool) {
+        *self.0.0.lock() = is_shut;
+        self.0.1.notify_all();
+    }
+}
+
+impl PluginFactory for Hanging {
+    fn name(&self) -> &'static str {
+        "Hanging"
+    }
+    fn summary(&self) -> &'static str {
+        "Hangs while it is told to"
+    }
+    fn make(&self, _: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
+        Ok(Arc::new(self.clone()))
+    }
+    fn args_schema(&self) -> Value {
+        json!({"type": "object"})
+    }
+    fn endpoints(&self) -> Vec<Endpoint> {
+        Vec::new()
+    }
+}
+
+impl Plugin for Hanging {
+    fn name(&self) -> &'static str {
+        "Hanging"
+    }
+    fn args(&self) -> Value {
+        Value::Null
+    }
+    fn filter(&self) -> Option<&dyn Filter> {
+        Some(self)
+    }
+}
+
+impl Filter for Hanging {
+    fn reads(&self) -> Reads {
+        Reads::Node
+    }
+    fn filter(&self, _: View<'_>, _: &PodSpec, _: &CycleValue, _: &mut Nodes<'_>) {
+        let mut is_shut = self.0.0.lock();
+        self.0.1.wait_while(&mut is_shut, |is_shut| *is_shut);
+    }
+}
+
+/// A sandbox, a scheduler with the plugin on it, and the scheduler's clock in seconds.
+struct World {
+    sandbox: Handle,
+    instance: Instance,
+    hanging: Hanging,
+    seconds: Arc<AtomicU64>,
+}
+
+impl World {
+    async fn start() -> Self {
+        let objects = vec![json!({
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"},
+            "status": {
+                "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"},
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        })];
+        let sandbox = Sandbox::start(Config { objects, ..Config::default() }).await.expect("a sandbox");
+        let (hanging, seconds) = (Hanging::default(), Arc::new(AtomicU64::new(0)));
+        let mut registry = plugins::registry();
+        registry.push(Box::new(hanging.clone()));
+        let text = json!({
+            "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"plugins": {"filter": {"enabled": [{"name": "Hanging"}]}}}],
+        });
+        let configuration = config::parse(&text.to_string(), "the test's", &registry)
+            .unwrap_or_else(|wrong| panic!("{wrong}"));
+        let connection = Connection::with_config(sandbox.kube_config(), "test", PATIENCE).await;
+        let instance = Instance::start(InstanceConfig {
+            connection: connection.expect("a connection"),
+            configuration,
+            registry: Arc::new(registry),
+            listen: ([127, 0, 0, 1], 0).into(),
+            seed: 7,
+            shadow_of: None,
+            log: None,
+            clock: clock(&seconds),
+            decisions: None,
+        });
+        Self { sandbox, instance: instance.await.expect("an instance"), hanging, seconds }
+    }
+
+    fn pass(&self, seconds: u64) {
+        self.seconds.fetch_add(seconds, Ordering::SeqCst);
+    }
+
+    /// Asks until an endpoint answers with a status; returns the text.
+    async fn until(&self, path: &'static str, status: u16) -> String {
+        let (address, end) = (self.instance.address, Instant::now() + PATIENCE);
+        loop {
+            let reply = get(address, path).await;
+            if reply.0 == status {
+                return reply.1;
+            }
+            assert!(Instant::now() < end, "{path} goes on answering {}:\n{}", reply.0, reply.1);
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn stop(self) {
+        self.instance.stop().await;
+        self.sandbox.stop().await;
+    }
+}
+
+fn clock(seconds: &Arc<AtomicU64>) -> Clock {
+    let seconds = seconds.clone();
+    Arc::new(move || {
+        let monotonic = Duration::from_secs(seconds.load(Ordering::SeqCst));
+        Now { monotonic, wall: Duration::from_secs(1_800_000_000) + monotonic }
+    })
+}
+
+async fn get(address: SocketAddr, path: &'static str) -> (u16, String) {
+    let asked = tokio::task::spawn_blocking(move || client::get(address, path));
+    let reply = asked.await.expect("answered");
+    (reply.status, reply.text().to_owned())
+}
+
+fn pod(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulerName": "default-scheduler", "containers": [{"name": "c", "image": "i"}]},
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scheduling_thread_that_hangs_is_not_alive() {
+    let world = World::start().await;
+    world.until("/readyz", 200).await;
+    // Nothing is due while nothing is to be done, however long.
+    world.pass(1_000);
+    assert_eq!(get(world.instance.address, "/livez").await.0, 200);
+    world.hanging.shut(true);
+    world.sandbox.create(pod("victim")).expect("a pod");
+    // The thread is at the pod for as long as the clock says: not alive once that is too long.
+    let text = loop {
+        world.pass(1);
+        let (status, text) = get(world.instance.address, "/livez?verbose").await;
+        if status == 503 {
+            break text;
+        }
+        assert!(world.seconds.load(Ordering::SeqCst) < 100_000, "{text}");
+    };
+    assert!(
+        text.contains("[-]scheduling-thread failed: the scheduling thread has been at one piece of work for"),
+        "{text}"
+    );
+    assert!(text.contains("(failing for"), "{text}");
+    assert_eq!(get(world.instance.address, "/readyz").await.0, 503, "who is not alive is not ready");
+    let metrics = get(world.instance.address, "/metrics").await.1;
+    let of =
+        |result: u8| format!("kubernetes_healthcheck{{name=\"scheduling-thread\",type=\"livez\"}} {result}");
+    assert!(metrics.contains(&of(0)), "{metrics}");
+    world.hanging.shut(false);
+    world.until("/livez", 200).await;
+    world.until("/readyz", 200).await;
+    assert!(get(world.instance.address, "/metrics").await.1.contains(&of(1)));
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scheduler_that_hears_nothing_is_not_ready() {
+    let world = World::start().await;
+    world.until("/readyz", 200).await;
+    let watches = Match { path_contains: "nodes".into(), ..Match::all() };
+    world.sandbox.faults().during(watches, Fault::Reset, Duration::from_secs(3600));
+    // That it fails is known at once, and reported when it has lasted.
+    let text = loop {
+        world.pass(1);
+        let (status, text) = get(world.instance.address, "/readyz?verbose").await;
+        if status == 503 {
+            break text;
+        }
+        assert!(world.seconds.load(Ordering::SeqCst) < 100_000, "{text}");
+    };
+    assert!(text.contains("[-]node-watch failed: it has failed for"), "{text}");
+    assert!(text.contains("[+]pod-watch ok"), "{text}");
+    assert_eq!(get(world.instance.address, "/livez").await.0, 200, "a restart would not help");
+    world.sandbox.faults().clear();
+    world.until("/readyz", 200).await;
+    world.stop().await;
+}
