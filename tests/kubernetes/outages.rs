@@ -13,6 +13,7 @@ use pellucid::framework::effect::{BindOutcome, EffectReport};
 use pellucid::kubernetes::watch_status::RetryCause;
 use pellucid::kubernetes::{Connection, Edge, EdgeConfig};
 use serde_json::json;
+use tokio::sync::Notify;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::{Instant, sleep};
 
@@ -47,7 +48,11 @@ impl Arrived {
     }
 
     fn has(&self, text: &str) -> bool {
-        self.0.lock().iter().any(|line| line == text)
+        self.count(text) > 0
+    }
+
+    fn count(&self, text: &str) -> usize {
+        self.0.lock().iter().filter(|line| *line == text).count()
     }
 }
 
@@ -275,15 +280,26 @@ async fn connections_that_something_on_the_way_forgot_are_not_used_again() {
     // The time limits of requests and idle connections stay as they are: to sit out one of them takes too long.
     config.limits.probe = millis(100);
     config.limits.probe_away = millis(50);
-    config.limits.probe_answer = millis(200);
+    config.limits.probe_answer = millis(500);
     config.limits.steady = millis(100);
     config.limits.grace = millis(100);
     config.limits.spread = millis(100);
     let (inputs, received) = channel(16);
     let edge = Edge::start(config, inputs);
     let arrived = Arrived::collect(received);
-    // Connections of the lists idle in the pool now, one for each kind.
     until("all is well", Duration::from_secs(20), || all_well(&edge)).await;
+    // Bindings that are under way together leave as many idle connections behind.
+    let (gate, n_pods) = (Arc::new(Notify::new()), 8);
+    for n in 0..=n_pods {
+        mock.on(&format!("POST /api/v1/namespaces/ns/pods/p{n}/binding"), [Answer::Gate(gate.clone())]);
+    }
+    edge.lanes.push_all((0..n_pods).map(|n| bind(n, &format!("p{n}"))));
+    until("bindings are under way", Duration::from_secs(20), || mock.seen("POST").len() == 8).await;
+    let is_bound = |n| {
+        gate.notify_one();
+        arrived.count("bound") == n
+    };
+    until("pods are bound", Duration::from_secs(20), || is_bound(8)).await;
     proxy.forget();
     until("that is noticed", Duration::from_secs(20), || edge.server.report().away.is_some()).await;
     mock.on(PODS, [Answer::Watch(vec![event("ADDED", pod("new", "u", None))])]);
@@ -291,4 +307,6 @@ async fn connections_that_something_on_the_way_forgot_are_not_used_again() {
     let took = until("the new pod arrives", Duration::from_secs(6), || arrived.has("applied ns/new")).await;
     println!("back after {took:?}");
     until("all watches are back", Duration::from_secs(6), || all_well(&edge)).await;
+    edge.lanes.push_all([bind(n_pods, &format!("p{n_pods}"))]);
+    until("one pod more is bound", Duration::from_secs(5), || is_bound(9)).await;
 }

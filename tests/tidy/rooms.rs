@@ -53,7 +53,7 @@ const GUARDED: &[(&str, &[&str])] = &[
     ("axum", &["http", "sandbox"]),
     ("utoipa_swagger_ui", &["http"]),
     ("hyper", &["http", "sandbox", "cli", "app"]),
-    ("hyper_util", &["http", "sandbox", "cli", "app"]),
+    ("hyper_util", &["kubernetes", "http", "sandbox", "cli", "app"]),
     ("opentelemetry", &["app"]),
     ("opentelemetry_http", &["app"]),
     ("opentelemetry_otlp", &["app"]),
