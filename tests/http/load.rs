@@ -191,10 +191,8 @@ fn unread_answers_have_one_bound_together() {
         assert_eq!(site.get(path).status, 200, "{path}");
     }
     drop(slow);
-    let deadline = std::time::Instant::now() + Duration::from_secs(20);
-    while site.get("/apis/v1/big").status != 200 {
-        assert!(std::time::Instant::now() < deadline, "its room is not given back");
-    }
+    let is_answered = (0..10_000).any(|_| site.get("/apis/v1/big").status == 200);
+    assert!(is_answered, "its room is not given back");
 }
 
 #[test]
