@@ -49,7 +49,7 @@ fn reads_beyond_the_bound_are_told_to_come_back() {
     assert_eq!(read(waited).status, 200);
 }
 
-const FOR_EVER: Duration = Duration::from_secs(600);
+const FOR_EVER: Duration = Duration::from_secs(60);
 
 fn send(site: &Site, request: &str) -> std::net::TcpStream {
     let mut stream = connect(site.address);
@@ -191,10 +191,8 @@ fn unread_answers_have_one_bound_together() {
         assert_eq!(site.get(path).status, 200, "{path}");
     }
     drop(slow);
-    let deadline = std::time::Instant::now() + Duration::from_secs(20);
-    while site.get("/apis/v1/big").status != 200 {
-        assert!(std::time::Instant::now() < deadline, "its room is not given back");
-    }
+    let is_answered = (0..10_000).any(|_| site.get("/apis/v1/big").status == 200);
+    assert!(is_answered, "its room is not given back");
 }
 
 #[test]
