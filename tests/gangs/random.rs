@@ -34,6 +34,8 @@ enum Happening {
     Member(usize, usize),
     /// A gang names others of its mode from now on, by bits.
     Names(usize, usize),
+    /// A list shows members that changed to other gangs of their mode, all at once.
+    Moves(Vec<(usize, usize, usize)>),
     /// A pod of no gang.
     Single(usize),
     Gone(usize, usize),
@@ -53,6 +55,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         12 => (0..GANGS, 0..PODS).prop_map(|(g, p)| Member(g, p)),
         3 => (0..GANGS, 0..1usize << GANGS).prop_map(|(g, others)| Names(g, others)),
         2 => (0..GANGS).prop_map(|g| Names(g, (1 << GANGS) - 1)),
+        2 => vec((0..GANGS, 0..PODS, 0..GANGS), 1..5).prop_map(Moves),
         2 => (0..PODS).prop_map(Single),
         3 => (0..=GANGS, 0..PODS).prop_map(|(g, p)| Gone(g, p)),
         1 => (0..GANGS, 0..PODS, any::<bool>()).prop_map(|(g, p, well)| Ended(g, p, well)),
@@ -103,6 +106,7 @@ impl Life {
 
     fn happen(&mut self, what: &Happening) {
         match *what {
+            Happening::Moves(ref all) => self.move_members(all),
             Happening::Member(g, p) => self.create(&self.member(g, p)),
             Happening::Names(g, others) => self.name_others(g, others),
             Happening::Single(p) => self.create(&single(&format!("s-{p}"), 1000)),
@@ -158,6 +162,19 @@ impl Life {
             self.take_orders();
             self.check();
         }
+    }
+
+    fn move_members(&mut self, all: &[(usize, usize, usize)]) {
+        for (g, p, to) in
+            all.iter().filter(|(g, _, to)| self.kinds[*g].is_strict == self.kinds[*to].is_strict)
+        {
+            let mark = self.member(*to, *p).gang;
+            if let Some(pod) = self.pods.get_mut(&name(*g, *p)) {
+                pod.gang = mark;
+            }
+        }
+        let pods = self.pods.values().cloned().map(Arc::new).collect();
+        self.core.apply(Input::PodsReset { pods, quarantined: Vec::new() });
     }
 
     fn create(&mut self, pod: &Pod) {
