@@ -143,7 +143,8 @@ impl Scheduler {
         let is_gang = is_gang || self.gang_of(&pod).is_some() && stage == QueueStage::Gated;
         // One that waits on its own may belong to the unit of another gang now.
         let joins = old.member_of() != pod.member_of() && self.gang_of(&pod).is_some();
-        if joins || is_gang && (stage == QueueStage::Gated || old.gates != pod.gates || old.gang != pod.gang) {
+        if joins || is_gang && (stage == QueueStage::Gated || old.gates != pod.gates || old.gang != pod.gang)
+        {
             return self.enlist_anew(id, &old, &pod, unit_id, now);
         }
         let profile = self.profiles[unit_profile].clone();
