@@ -248,9 +248,7 @@ impl Columns {
     /// Takes a resource off the list of those left out, when there is a column for it. The caller says which nodes offer
     /// it, with [`Columns::offer`].
     pub(super) fn admit(&mut self) -> Option<Name> {
-        if self.table.left_out().next().is_none() {
-            return None;
-        }
+        self.table.left_out().next()?;
         Arc::make_mut(&mut self.table).admit()
     }
 

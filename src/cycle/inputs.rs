@@ -141,7 +141,10 @@ impl Scheduler {
         let (stage, refused_by, pod) = (unit.stage, unit.refused_by, record.pod.clone());
         let (unit_profile, is_gang) = (unit.profile, unit.gang.is_some());
         let is_gang = is_gang || self.gang_of(&pod).is_some() && stage == QueueStage::Gated;
-        if is_gang && (stage == QueueStage::Gated || old.gates != pod.gates || old.gang != pod.gang) {
+        // One that waits on its own may belong to the unit of another gang now.
+        let joins = old.member_of() != pod.member_of() && self.gang_of(&pod).is_some();
+        if joins || is_gang && (stage == QueueStage::Gated || old.gates != pod.gates || old.gang != pod.gang)
+        {
             return self.enlist_anew(id, &old, &pod, unit_id, now);
         }
         let profile = self.profiles[unit_profile].clone();

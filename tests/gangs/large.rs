@@ -1,5 +1,6 @@
 //! Groups of many gangs: what they cost while they come, that they are planned when they are small enough, and what is
 //! said when they are not.
+#![expect(clippy::disallowed_methods, reason = "it measures how long things take")]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

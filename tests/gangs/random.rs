@@ -8,7 +8,6 @@ use pellucid::cluster::gangs::{Gang, GangCounts};
 use pellucid::cluster::{Input, Stage};
 use pellucid::cycle::Scheduler;
 use pellucid::cycle::decision::Outcome;
-use pellucid::cycle::gangs::gate::block;
 use pellucid::cycle::scheduler::Advance;
 use pellucid::diagnosis::snapshot::restore::{self, Rewind};
 use pellucid::diagnosis::snapshot::{Snapshot, Source};
@@ -24,6 +23,9 @@ use proptest::test_runner::RngSeed;
 use crate::driver::{Core, default_profile};
 use crate::made::{SCHEDULER, core_with, in_dialect, single, terms};
 
+#[path = "random_groups.rs"]
+mod groups;
+
 const GANGS: usize = 4;
 const PODS: usize = 7;
 const NODES: usize = 4;
@@ -35,6 +37,8 @@ enum Happening {
     Member(usize, usize),
     /// A gang names others of its mode from now on, by bits.
     Names(usize, usize),
+    /// A list shows members that changed to other gangs of their mode, all at once.
+    Moves(Vec<(usize, usize, usize)>),
     /// A pod of no gang.
     Single(usize),
     Gone(usize, usize),
@@ -54,6 +58,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         12 => (0..GANGS, 0..PODS).prop_map(|(g, p)| Member(g, p)),
         3 => (0..GANGS, 0..1usize << GANGS).prop_map(|(g, others)| Names(g, others)),
         2 => (0..GANGS).prop_map(|g| Names(g, (1 << GANGS) - 1)),
+        2 => vec((0..GANGS, 0..PODS, 0..GANGS), 1..5).prop_map(Moves),
         2 => (0..PODS).prop_map(Single),
         3 => (0..=GANGS, 0..PODS).prop_map(|(g, p)| Gone(g, p)),
         1 => (0..GANGS, 0..PODS, any::<bool>()).prop_map(|(g, p, well)| Ended(g, p, well)),
@@ -107,6 +112,7 @@ impl Life {
 
     fn happen(&mut self, what: &Happening) {
         match *what {
+            Happening::Moves(ref all) => self.move_members(all),
             Happening::Member(g, p) => self.create(&self.member(g, p)),
             Happening::Names(g, others) => self.name_others(g, others),
             Happening::Single(p) => self.create(&single(&format!("s-{p}"), 1000)),
@@ -136,32 +142,6 @@ impl Life {
         let terms = GangTerms { mode: Some(mode), wait, groups: self.named(g), ..terms(kind.min) };
         let size = if kind.is_mixed { 500 * (p as i64 + 1) } else { 1000 };
         in_dialect(kind.dialect, &format!("g{g}"), &name(g, p), size, terms)
-    }
-
-    fn named(&self, g: usize) -> Arc<[GangKey]> {
-        let is_like = |other: &usize| self.kinds[*other].is_strict == self.kinds[g].is_strict;
-        let named = (0..GANGS).filter(|other| self.names[g] & (1 << other) != 0).filter(is_like);
-        let named: BTreeSet<usize> = named.chain([g]).collect();
-        if named.len() == 1 { Arc::default() } else { named.into_iter().map(gang_key).collect() }
-    }
-
-    /// Its pods say so one after another.
-    fn name_others(&mut self, g: usize, others: usize) {
-        self.names[g] = others;
-        let groups = self.named(g);
-        let of_gang = |pod: &&mut Pod| pod.member_of() == Some(&gang_key(g));
-        let mut changed = Vec::new();
-        for pod in self.pods.values_mut().filter(of_gang) {
-            let mut mark = pod.gang.as_deref().cloned().expect("it is a member");
-            mark.terms.groups = groups.clone();
-            pod.gang = Some(Arc::new(mark));
-            changed.push(pod.clone());
-        }
-        for pod in changed {
-            self.core.see(&pod);
-            self.take_orders();
-            self.check();
-        }
     }
 
     fn create(&mut self, pod: &Pod) {
@@ -296,45 +276,6 @@ impl Life {
             }
             Stage::Bound => {}
             _ => assert_eq!(unit.map(|u| u.stage), Some(QueueStage::InFlight), "a placed member of {key}"),
-        }
-    }
-
-    /// Groups, their units and whether they are held back are what they would be if all were formed anew.
-    fn check_groups(&self) {
-        let cluster = self.core.scheduler.cluster();
-        let (gangs, queue) = (cluster.gangs(), self.core.scheduler.queue());
-        let names = |a: &GangKey, b: &GangKey| gangs.get(a).is_some_and(|g| g.definition.groups.contains(b));
-        let all: Vec<GangKey> = gangs.all().into_keys().cloned().collect();
-        let pending = |key: &GangKey| -> BTreeSet<_> {
-            let members = gangs.get(key).expect("known").members.keys().copied();
-            members.filter(|id| cluster.pod(*id).is_some_and(|r| r.stage == Stage::Pending)).collect()
-        };
-        for key in &all {
-            let mut group = BTreeSet::from([key]);
-            while let Some(next) = all
-                .iter()
-                .find(|next| !group.contains(next) && group.iter().any(|k| names(k, next) && names(next, k)))
-            {
-                group.insert(next);
-            }
-            assert_eq!(gangs.group_of(key).iter().collect::<BTreeSet<_>>(), group, "{key}");
-            let named = gangs.get(key).expect("known").definition.groups.iter();
-            let one_sided: Vec<_> = named.filter(|k| *k != key && !names(k, key)).cloned().collect();
-            assert_eq!((gangs.one_sided(key), gangs.get(key).map(|g| g.has_partners())), {
-                let has_partners = one_sided.is_empty();
-                (one_sided, Some(has_partners))
-            });
-            if group.iter().all(|k| gangs.get(k).is_some_and(|gang| gang.is_satisfied())) {
-                continue;
-            }
-            let pods: BTreeSet<_> = group.iter().flat_map(|k| pending(k)).collect();
-            let Some(unit) = pods.first().and_then(|id| queue.unit(queue.unit_of(*id)?)) else { continue };
-            assert_eq!(unit.pods.iter().copied().collect::<BTreeSet<_>>(), pods, "the unit of {key}");
-            assert_eq!(unit.gang.as_ref(), group.first().copied(), "the name of the unit of {key}");
-            let ready = |k: &GangKey| pending(k).len() as u32;
-            let blocked = group.iter().find_map(|k| block(gangs, k, ready));
-            let is_gated = unit.stage == QueueStage::Gated;
-            assert_eq!(is_gated, blocked.is_some(), "{key}: {blocked:?} and {unit:?}");
         }
     }
 

@@ -268,6 +268,8 @@ impl Cluster {
 
     /// A member's pod has ended; its object is still there.
     pub(super) fn note_ended(&mut self, pod: &Pod) {
+        // It may have been of another gang when it ended.
+        self.forget_ended(&pod.key);
         let Some(key) = pod.member_of() else { return };
         self.gangs.ensure(key);
         self.gangs.note_filled(key);

@@ -79,6 +79,8 @@ pub(super) struct Group {
     pub(super) tells: u32,
     /// What its pods were told while it is held back.
     pub(super) told: FxHashMap<PodId, Arc<str>>,
+    /// The gang that each pod of the unit counts for: its mark may say another one already.
+    pub(super) gang_of: FxHashMap<PodId, GangKey>,
     /// Pods that joined since it was last looked at.
     pub(super) joined: Vec<PodId>,
     /// An attempt that goes on later.
@@ -288,15 +290,16 @@ impl Scheduler {
         if heir.is_some() && old.keys.iter().all(|key| change.of.get(key).copied() == heir) {
             leaving.clear();
         }
-        leaving.retain(|id| heir.is_none() || self.new_group_of(*id, change) != heir);
+        let goes_to = |id: &PodId| change.of.get(old.gang_of.get(id)?).copied();
+        leaving.retain(|id| heir.is_none() || goes_to(id) != heir);
         let unit = old.unit.filter(|_| leaving.len() < n);
         match (old.unit, unit) {
             (Some(ended), None) => drop(self.queue.remove(ended)),
             _ => leaving.iter().for_each(|id| self.queue.detach(*id)),
         }
         for id in &leaving {
-            let Some(message) = old.told.remove(id) else { continue };
-            if let Some(at) = self.new_group_of(*id, change) {
+            let at = old.gang_of.remove(id).and_then(|key| change.of.get(&key).copied());
+            if let (Some(at), Some(message)) = (at, old.told.remove(id)) {
                 change.new[at].told.insert(*id, message);
             }
         }
@@ -308,12 +311,9 @@ impl Scheduler {
         }
         group.told.extend(old.told);
         (group.unit, group.tells, group.look_at) = (unit, old.tells, old.look_at);
+        group.gang_of = old.gang_of;
         group.is_smaller = !leaving.is_empty();
         leaving
-    }
-
-    fn new_group_of(&self, id: PodId, change: &Change) -> Option<usize> {
-        change.of.get(self.cluster.pod(id)?.pod.member_of()?).copied()
     }
 
     /// Puts a new group in place. Returns the pods that are in no unit now.
@@ -330,6 +330,7 @@ impl Scheduler {
         let (keys, mut moved) = (group.keys.clone(), Vec::new());
         if group.is_satisfied {
             group.ready.fill(0);
+            group.gang_of.clear();
             let unit = group.unit.take().and_then(|unit| self.queue.remove(unit));
             moved.extend(unit.into_iter().flat_map(|unit| unit.pods.to_vec()));
         } else {

@@ -28,6 +28,7 @@ impl Scheduler {
         group.ready[at] += 1;
         group.note(self.cluster.gangs(), at);
         group.joined.push(id);
+        group.gang_of.insert(id, key.clone());
         let rep = group.rep().clone();
         match group.unit {
             Some(unit) => self.join_unit(unit, id, pod, now),
@@ -97,7 +98,7 @@ impl Scheduler {
         let Some(rep) = self.queue.unit(unit).and_then(|u| u.gang.clone()) else { return false };
         if let Some(group) = self.gangs.groups.get_mut(&rep) {
             group.told.remove(&id);
-            if let Some(at) = pod.member_of().and_then(|key| group.at(key)) {
+            if let Some(at) = group.gang_of.remove(&id).and_then(|key| group.at(&key)) {
                 group.ready[at] = group.ready[at].saturating_sub(1);
                 group.note(self.cluster.gangs(), at);
             }
@@ -217,6 +218,7 @@ impl Scheduler {
         }
         let Some(group) = self.gangs.groups.get_mut(rep) else { return };
         let pods = if is_satisfied {
+            group.gang_of.clear();
             for at in 0..keys.len() {
                 group.ready[at] = 0;
                 group.note(self.cluster.gangs(), at);

@@ -138,7 +138,7 @@ fn edges_of(
         .or_insert_with(|| Arc::new(lacks_of(root, profile, record)))
         .clone();
     let group = root.cluster.gangs().group_of(&waiter.key);
-    let others = holders.iter().filter(|h| !group.contains(&h.gang.key));
+    let others = holders.iter().filter(|h| group.binary_search(&h.gang.key).is_err());
     others.filter_map(|holder| edge(root, waiter, record, holder, &lacks, now)).collect()
 }
 

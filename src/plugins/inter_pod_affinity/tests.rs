@@ -295,9 +295,9 @@ fn reads() {
 #[test]
 fn events_wake_a_pod_only_when_they_could_help() {
     let web = || zone_term("app", "web");
-    let wants = app("p", "db", near(required(&[web()])));
-    let avoids = app("p", "db", far(required(&[web()])));
-    let plain = app("p", "db", PodSpec::default());
+    let wants = app("wants", "db", near(required(&[web()])));
+    let avoids = app("avoids", "db", far(required(&[web()])));
+    let plain = app("plain", "db", PodSpec::default());
     let bound = |cluster: &mut TestCluster, pod: Pod| {
         let mut events = Vec::new();
         cluster.cluster.apply_pod(Arc::new(on("a1", pod)), &mut events);
