@@ -8,7 +8,7 @@ use pellucid::cluster::gangs::{Gang, GangCounts};
 use pellucid::cluster::{Input, Stage};
 use pellucid::cycle::Scheduler;
 use pellucid::cycle::decision::Outcome;
-use pellucid::cycle::scheduler::Advance;
+use pellucid::cycle::turn::Advance;
 use pellucid::diagnosis::snapshot::restore::{self, Rewind};
 use pellucid::diagnosis::snapshot::{Snapshot, Source};
 use pellucid::framework::effect::{BindOrder, BindOutcome, EffectReport};

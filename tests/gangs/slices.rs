@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use pellucid::cluster::Stage;
-use pellucid::cycle::scheduler::{Advance, Step};
+use pellucid::cycle::scheduler::Step;
+use pellucid::cycle::turn::Advance;
 use pellucid::framework::effect::Effect;
 use pellucid::model::{Node, Pod};
 use pellucid::queue::QueueStage;

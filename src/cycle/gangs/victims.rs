@@ -10,7 +10,7 @@ use super::search::Failed;
 use super::underway::Slice;
 use super::verdict::GangRefusal;
 use crate::cluster::ShapeId;
-use crate::cycle::preempt::KnownNodes;
+use crate::cycle::post_filter::KnownNodes;
 use crate::cycle::scheduler::Scheduler;
 use crate::cycle::work;
 use crate::model::collections::{FxHashMap, FxHashSet};
