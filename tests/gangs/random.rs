@@ -302,6 +302,11 @@ impl Life {
                 self.take_orders();
             }
             self.check();
+            let soon = self.core.now.monotonic + Duration::from_secs(60);
+            let is_due = self.core.scheduler.next_deadline().is_some_and(|at| at <= soon);
+            if !self.core.scheduler.has_work() && !is_due {
+                return;
+            }
         }
     }
 

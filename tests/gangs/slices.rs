@@ -251,3 +251,20 @@ proptest! {
         prop_assert_eq!(&planned(&nodes, &low, &gangs, 120), &whole);
     }
 }
+
+#[test]
+fn what_happens_while_a_gang_is_planned_is_not_missed() {
+    let mut core = core_with(&[4_000, 4_000]);
+    core.scheduler.set_slice(1);
+    let (low, gang) = (single("low", 4_000), members("gang", 3, 4_000, &terms(3)));
+    core.see(&low);
+    core.run();
+    core.see_all(&gang);
+    // The first member has the node that is left, then there is none for the second.
+    assert!(matches!(core.advance(), Advance::Paused(_)));
+    assert!(matches!(core.advance(), Advance::Paused(_)));
+    core.delete(&low);
+    core.see_node("n2", 4_000);
+    core.run();
+    assert_eq!(core.placed(&gang), 3, "{}", core.message(&gang[2]));
+}
