@@ -8,7 +8,7 @@ mod client;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -25,9 +25,9 @@ use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A plugin whose filter hangs while its gate is shut.
+/// A plugin whose filter hangs while its gate is shut, and panics when it is told to.
 #[derive(Clone, Default)]
-struct Hanging(Arc<(Mutex<bool>, Condvar)>);
+struct Hanging(Arc<(Mutex<bool>, Condvar)>, Arc<AtomicBool>);
 
 impl Hanging {
     fn shut(&self, is_shut: bool) {
@@ -73,6 +73,7 @@ impl Filter for Hanging {
     fn filter(&self, _: View<'_>, _: &PodSpec, _: &CycleValue, _: &mut Nodes<'_>) {
         let mut is_shut = self.0.0.lock();
         self.0.1.wait_while(&mut is_shut, |is_shut| *is_shut);
+        assert!(!self.1.load(Ordering::SeqCst), "the filter was told to panic");
     }
 }
 
@@ -218,5 +219,24 @@ async fn a_scheduler_that_hears_nothing_is_not_ready() {
     assert_eq!(get(world.instance.address, "/livez").await.0, 200, "a restart would not help");
     world.sandbox.faults().clear();
     world.until("/readyz", 200).await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scheduler_whose_thread_has_died_says_so_and_stops() {
+    let mut world = World::start().await;
+    world.until("/readyz", 200).await;
+    world.hanging.1.store(true, Ordering::SeqCst);
+    world.sandbox.create(pod("victim")).expect("a pod");
+    let why = loop {
+        world.pass(1);
+        let heard = tokio::time::timeout(Duration::from_millis(10), world.instance.ended()).await;
+        match heard {
+            Ok(why) => break why,
+            Err(_) => assert!(world.seconds.load(Ordering::SeqCst) < 6_000, "it does not end"),
+        }
+    };
+    assert_eq!(why, "the scheduling thread panicked; the message is in the log");
+    // That its end was heard of already does not keep the rest from stopping.
     world.stop().await;
 }

@@ -218,7 +218,10 @@ impl Instance {
         self.stop_server.cancel();
         self.edge.shutdown(STOP_PATIENCE).await;
         self.stop_core.cancel();
-        let _ = self.core_ended.await;
+        // When the thread ended by itself, `ended` has heard of it, and there is nothing more to hear.
+        if !self.core_ended.is_terminated() {
+            let _ = self.core_ended.await;
+        }
         let _ = self.server.await;
     }
 }

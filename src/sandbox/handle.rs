@@ -172,7 +172,7 @@ fn brings(object: &Value, definition: &Value) -> bool {
 
 /// A running sandbox.
 pub struct Handle {
-    server: Arc<Server>,
+    pub(super) server: Arc<Server>,
     tasks: Vec<JoinHandle<()>>,
 }
 

@@ -25,6 +25,7 @@ mod faults;
 mod follow;
 mod groups;
 mod handle;
+mod inside;
 mod kinds;
 mod kubelet;
 mod meta;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use pellucid::cluster::Stage;
+use pellucid::cluster::columns::CPU;
 use pellucid::cycle::scheduler::Step;
 use pellucid::cycle::turn::Advance;
 use pellucid::framework::effect::Effect;
@@ -136,6 +137,41 @@ fn a_plain_pod_is_placed_between_two_pieces_of_a_long_attempt() {
     assert!(waited > 3, "it took {waited} pieces");
     assert_eq!(core.placed(&gang), 800, "others took room meanwhile, and enough is left");
     core.nobody_is_overcommitted();
+}
+
+/// What is free by the columns is what the nodes offer without their pods.
+fn columns_add_up(core: &Core) {
+    let cluster = core.scheduler.cluster();
+    for node in cluster.present() {
+        let Node { allocatable, name, .. } = &**cluster.node(*node).expect("present");
+        let pods = cluster.slot(*node).pods.iter().filter_map(|id| cluster.pod(*id));
+        let used: i64 = pods.map(|r| r.pod.spec.requests.list.milli_cpu).sum();
+        assert_eq!(cluster.columns().free(*node, CPU), allocatable.milli_cpu - used, "{name}");
+    }
+}
+
+#[test]
+fn a_search_for_victims_that_no_longer_holds_begins_anew_from_nothing() {
+    // Whatever was planned so far, the node of any member may be the one that is not what it was.
+    for pieces in 0..24 {
+        for shrunk in 0..4 {
+            let mut core = full(4);
+            core.scheduler.set_slice(1);
+            let gang = of_priority(members("g", 3, 9_000, &terms(3)), 10);
+            core.see_all(&gang);
+            for _ in 0..pieces {
+                core.advance();
+            }
+            core.see_node(&format!("n{shrunk}"), 1_000);
+            while !matches!(core.advance(), Advance::Idle) {}
+            columns_add_up(&core);
+            let evicted = core.n_evictions();
+            assert!(
+                evicted >= 36,
+                "{pieces} pieces, node {shrunk}: {evicted} evictions for three nodes of twelve"
+            );
+        }
+    }
 }
 
 impl Core {

@@ -232,13 +232,15 @@ impl Scheduler {
         Found::CutShort(message.into())
     }
 
-    /// Does again what earlier slices came to: victims go, members are placed. Returns whether all of it still holds.
+    /// Does again what earlier slices came to: victims go, members are placed. Returns whether all of it still holds; when
+    /// it does not, nothing of it is left.
     fn put_parts_again(&mut self, hunt: &Hunt<'_>, search: &Search, run: &Run, slice: &Slice<'_>) -> bool {
         let Some(changed) = slice.since.nodes() else {
             search.known.0.values().for_each(KnownNodes::clear);
             return false;
         };
         search.known.forget(changed.iter().copied());
+        let overlay = self.cluster.begin();
         let holds = run.parts.iter().all(|part| {
             for victim in &part.victims {
                 if self.cluster.pod(victim.choice.pod).is_some_and(|r| r.node == Some(part.node)) {
@@ -251,7 +253,10 @@ impl Scheduler {
             (changed.is_empty() || !self.is_refused_on(member, part.node, group))
                 && self.put_member(member, part.node).is_ok()
         });
-        if !holds {
+        if holds {
+            self.cluster.commit(overlay);
+        } else {
+            self.cluster.rollback(overlay);
             search.known.0.values().for_each(KnownNodes::clear);
         }
         holds

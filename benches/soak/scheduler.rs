@@ -1,0 +1,130 @@
+//! The scheduler as a child process: its log, its memory, its end.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use serde_json::json;
+
+/// Bytes of the log that are kept; what comes later is looked at and not kept.
+const LOG_BYTES: usize = 256 << 20;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running `pellucid run`. Killed when dropped.
+pub(crate) struct Scheduler {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    log: Option<JoinHandle<std::io::Result<Log>>>,
+    _folder: tempfile::TempDir,
+}
+
+/// What the log of a scheduler held.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    /// Where it is.
+    pub(crate) path: PathBuf,
+    /// Lines of panics.
+    pub(crate) panics: Vec<String>,
+    /// Lines by level; the word is `other` for lines without one.
+    pub(crate) warnings: u64,
+    pub(crate) errors: Vec<String>,
+    pub(crate) lines: u64,
+    /// Whether it ended when asked, with 0.
+    pub(crate) ended_well: bool,
+}
+
+impl Scheduler {
+    /// Starts it on an API server and waits until it says where it listens.
+    pub(crate) fn start(server: &str, seed: u64) -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let kubeconfig = folder.path().join("kubeconfig");
+        let text = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": server}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "users": [{"name": "u", "user": {}}],
+        });
+        std::fs::write(&kubeconfig, text.to_string())?;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pellucid"));
+        command.args(["run", "--listen", "127.0.0.1:0", "--kubeconfig"]).arg(&kubeconfig);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().context("cannot start the scheduler")?;
+        let stderr = child.stderr.take().ok_or_else(|| anyhow!("its log is not there"))?;
+        let path = std::env::temp_dir().join(format!("pellucid-soak-{seed}-{}.log", child.id()));
+        let (found, address) = sync_channel(1);
+        let log = std::thread::spawn(move || follow(stderr, path, &found));
+        let address = address.recv_timeout(PATIENCE).context("the scheduler does not say where it listens");
+        if address.is_err() {
+            // It may have ended already, which is as good.
+            let _ = child.kill();
+        }
+        Ok(Self { child, address: address?, log: Some(log), _folder: folder })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Asks it to stop as Kubernetes does, and returns its log.
+    pub(crate) fn end(mut self) -> Log {
+        let asked = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status();
+        let status = match asked {
+            Ok(_) => self.child.wait().ok(),
+            Err(_) => None,
+        };
+        let log = self.log.take().and_then(|log| log.join().ok()).and_then(Result::ok).unwrap_or_default();
+        Log { ended_well: status.is_some_and(|status| status.success()), ..log }
+    }
+}
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        // Both fail when it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Writes the log to a file until it ends, without what flags made it say in detail, and looks for panics.
+fn follow(pipe: ChildStderr, path: PathBuf, found: &SyncSender<SocketAddr>) -> std::io::Result<Log> {
+    let mut file = File::create(&path)?;
+    let mut log = Log { path, ..Log::default() };
+    let (mut written, mut line) = (0, Vec::new());
+    let mut pipe = BufReader::new(pipe);
+    while pipe.read_until(b'\n', &mut line)? > 0 {
+        let text = String::from_utf8_lossy(&line);
+        log.lines += 1;
+        if let Some(rest) = text.split("scheduling rest=http://").nth(1) {
+            let address = rest.split_whitespace().next().and_then(|address| address.parse().ok());
+            // Nobody waits for a second one.
+            address.map(|address| found.try_send(address));
+        }
+        if text.contains("panicked at") {
+            log.panics.push(text.trim_end().to_owned());
+        }
+        log.warnings += u64::from(text.contains(" WARN "));
+        if text.contains(" ERROR ") {
+            log.errors.push(text.trim_end().chars().take(300).collect());
+        }
+        let is_detail = text.contains(" DEBUG ") || text.contains(" TRACE ");
+        if !is_detail && written < LOG_BYTES {
+            file.write_all(&line)?;
+            written += line.len();
+        }
+        line.clear();
+    }
+    Ok(log)
+}
+
+/// Returns the resident memory of a process, in KiB.
+pub(crate) fn resident(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}

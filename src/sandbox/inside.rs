@@ -1,0 +1,87 @@
+//! What a program can do to the objects of a sandbox past HTTP, and so past its faults: read, change and delete them.
+//!
+//! For drivers of long tests, whose own requests are not to meet the faults that they order. The rules are those of the
+//! requests; only who asks is different. Creating is in `handle.rs`, since a sandbox starts with objects.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::api::Part;
+use super::errors::ApiError;
+use super::handle::{Handle, StartError};
+use super::kinds::Kind;
+use super::options::{DeleteOptions, Options};
+use super::patch::{self, PatchKind};
+use super::pods::NODE_NAME;
+use super::store::Key;
+
+impl Handle {
+    /// Returns an object of a table (`pods`, `jobs.batch`), if it is there. `namespace` is empty for what has none.
+    pub fn read(&self, table: &str, namespace: &str, name: &str) -> Option<Value> {
+        self.server.api.store.get(table, &key(namespace, name)).map(|object| object.value())
+    }
+
+    /// Returns the node that a pod is bound to, if it is; cheaper than [`Handle::read`].
+    pub fn node_of(&self, namespace: &str, name: &str) -> Option<String> {
+        let pod = self.server.api.store.get("pods", &key(namespace, name))?;
+        let node = pod.field(NODE_NAME);
+        (!node.is_empty()).then(|| node.to_owned())
+    }
+
+    /// Returns namespace and name of all objects of a table.
+    pub fn names(&self, table: &str) -> Vec<(String, String)> {
+        let items = self.server.api.store.list(table, "").items;
+        items.iter().map(|object| (object.key.0.to_string(), object.key.1.to_string())).collect()
+    }
+
+    /// Changes an object by a merge patch, and its status too if the patch has one.
+    pub fn merge(&self, table: &str, namespace: &str, name: &str, patch: &Value) -> Result<(), StartError> {
+        let kind = self.kind(table, name)?;
+        let parts: &[Part] = match (patch.get("status"), kind.subresource("status")) {
+            (Some(_), Some(_)) => &[Part::Main, Part::Status],
+            _ => &[Part::Main],
+        };
+        for part in parts {
+            let merged = |old: &Value| patch::apply(PatchKind::Merge, old, patch, kind.is_custom());
+            let written =
+                self.server.api.update(&kind, &key(namespace, name), *part, &Options::default(), merged);
+            written.map_err(|error| refused(&kind, name, &error))?;
+        }
+        Ok(())
+    }
+
+    /// Deletes an object, with a grace in seconds or the kind's own.
+    pub fn delete(
+        &self,
+        table: &str,
+        namespace: &str,
+        name: &str,
+        grace: Option<i64>,
+    ) -> Result<(), StartError> {
+        let kind = self.kind(table, name)?;
+        let options = DeleteOptions { grace, ..DeleteOptions::default() };
+        let deleted = self.server.api.delete(&kind, &key(namespace, name), &options);
+        deleted.map(drop).map_err(|error| refused(&kind, name, &error))
+    }
+
+    fn kind(&self, table: &str, name: &str) -> Result<Arc<Kind>, StartError> {
+        self.server.api.kind_of(table).ok_or_else(|| StartError::Object {
+            kind: table.to_owned(),
+            name: name.to_owned(),
+            message: format!("there is no table {table:?}; tables are named such as pods or jobs.batch"),
+        })
+    }
+}
+
+fn key(namespace: &str, name: &str) -> Key {
+    (namespace.into(), name.into())
+}
+
+fn refused(kind: &Kind, name: &str, error: &ApiError) -> StartError {
+    StartError::Object {
+        kind: kind.kind.to_string(),
+        name: name.to_owned(),
+        message: error.message.to_string(),
+    }
+}
