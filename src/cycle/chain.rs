@@ -7,7 +7,7 @@ use crate::framework::plugin::{CycleValue, Nodes, PreFiltered, PreScored, Reads}
 use crate::framework::profile::{Enabled, Profile};
 use crate::framework::{Score, View};
 use crate::model::time::Probe;
-use crate::model::{NodeIdx, PodSpec, patience};
+use crate::model::{NodeIdx, PodSpec};
 use pellucid_api::reason::ReasonCode;
 use smallvec::SmallVec;
 
@@ -97,7 +97,6 @@ pub(super) fn prepare(
             prepared.values.extend(at.map(|at| (at, no_value())));
             continue;
         };
-        patience::check();
         let enabled = &profile.pre_filter[place];
         let Some(plugin) = enabled.plugin.pre_filter() else { continue };
         match plugin.pre_filter(view, spec) {
@@ -195,7 +194,6 @@ impl FilterChain<'_> {
             if nodes.is_empty() {
                 return;
             }
-            patience::check();
             let before = nodes.len();
             let start = self.probe.elapsed();
             filter.filter(self.view, self.spec, value, &mut Nodes::new(nodes, causes, mask));
@@ -247,7 +245,6 @@ pub(super) fn score(
     tally: &mut [PluginTally],
     probe: &dyn Probe,
 ) {
-    patience::check();
     out.clear();
     out.resize(nodes.len(), 0);
     let start = probe.elapsed();

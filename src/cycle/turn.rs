@@ -10,9 +10,13 @@ use crate::queue::UnitId;
 
 /// What [`Scheduler::advance`] did.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one at a time, and most are steps: no allocation for each"
+)]
 pub enum Advance {
     /// A unit was judged.
-    Judged(Box<Step>),
+    Judged(Step),
     /// The attempt at a gang, the first of its group, goes on later.
     Paused(GangKey),
     /// Nothing can be taken.
@@ -24,7 +28,7 @@ impl Scheduler {
     pub fn step(&mut self, now: Now, probe: &dyn Probe) -> Option<Step> {
         loop {
             match self.advance(now, probe) {
-                Advance::Judged(step) => return Some(*step),
+                Advance::Judged(step) => return Some(step),
                 Advance::Paused(_) => {}
                 Advance::Idle => return None,
             }
@@ -45,7 +49,7 @@ impl Scheduler {
         let work = self.work - before;
         self.since_slice = if is_paused { 0 } else { self.since_slice + work };
         match (step, rep) {
-            (Some(step), _) => Advance::Judged(Box::new(step)),
+            (Some(step), _) => Advance::Judged(step),
             (None, Some(rep)) if self.queue.unit(unit).is_some_and(|u| u.is_paused) => Advance::Paused(rep),
             (None, _) => Advance::Idle,
         }
@@ -54,6 +58,10 @@ impl Scheduler {
     /// Whether the attempt that was paused goes on now. A unit of greater rank goes first. One of equal or lower rank may
     /// have as much work done for it as a slice is, or a tenth of it, before the next slice.
     fn is_turn_of_paused(&self) -> bool {
+        self.queue.has_paused() && self.comes_before_active()
+    }
+
+    fn comes_before_active(&self) -> bool {
         match self.queue.first_ranks() {
             (_, None) => false,
             (None, Some(_)) => true,

@@ -134,6 +134,11 @@ impl Queue {
         is_ready || self.limits.pop_from_backoff && !self.backoff.is_empty()
     }
 
+    /// Whether an attempt at some unit goes on later.
+    pub fn has_paused(&self) -> bool {
+        !self.paused.is_empty()
+    }
+
     /// Returns the ranks of the first active unit and of the first paused one.
     pub fn first_ranks(&self) -> (Option<i64>, Option<i64>) {
         let first = |set: &BTreeSet<(OrderKey, UnitId)>| set.first().map(|(key, _)| key.rank.0);

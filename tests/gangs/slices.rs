@@ -56,7 +56,7 @@ impl Core {
             pieces.largest = pieces.largest.max(self.scheduler.work() - before);
             match advance {
                 Advance::Paused(_) => pieces.pauses += 1,
-                Advance::Judged(step) => return Pieces { step: Some(*step), ..pieces },
+                Advance::Judged(step) => return Pieces { step: Some(step), ..pieces },
                 Advance::Idle => return pieces,
             }
         }
