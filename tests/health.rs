@@ -163,7 +163,7 @@ async fn get(address: SocketAddr, path: &'static str) -> (u16, String) {
 fn pod(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
-        "spec": {"schedulerName": "default-scheduler", "containers": [{"name": "c", "image": "i"}]},
+        "spec": {"schedulerName": "pellucid", "containers": [{"name": "c", "image": "i"}]},
     })
 }
 
@@ -183,7 +183,9 @@ async fn a_scheduling_thread_that_hangs_is_not_alive() {
         if status == 503 {
             break text;
         }
-        assert!(world.seconds.load(Ordering::SeqCst) < 100_000, "{text}");
+        if world.seconds.load(Ordering::SeqCst) > 3_000 {
+            panic!("{text}\n{}", get(world.instance.address, "/apis/v1/explain/pods/default/victim").await.1);
+        }
     };
     assert!(
         text.contains("[-]scheduling-thread failed: the scheduling thread has been at one piece of work for"),
@@ -197,7 +199,6 @@ async fn a_scheduling_thread_that_hangs_is_not_alive() {
     assert!(metrics.contains(&of(0)), "{metrics}");
     world.hanging.shut(false);
     world.until("/livez", 200).await;
-    world.until("/readyz", 200).await;
     assert!(get(world.instance.address, "/metrics").await.1.contains(&of(1)));
     world.stop().await;
 }

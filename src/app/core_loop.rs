@@ -19,7 +19,8 @@ use super::traces::CoreTraces;
 use crate::cluster::Input;
 use crate::cycle::Scheduler;
 use crate::cycle::decision::Outcome;
-use crate::cycle::scheduler::{Advance, Step};
+use crate::cycle::scheduler::Step;
+use crate::cycle::turn::Advance;
 use crate::diagnosis::Root;
 use crate::diagnosis::score_views::markdown;
 use crate::framework::effect::Effect;
@@ -289,7 +290,68 @@ fn log(step: &Step, node: Option<&Name>, took: Duration) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
+    use crate::cycle::scheduler::Settings;
+    use crate::kubernetes::lanes::LaneSizes;
+    use crate::model::{Node, Pod, PodKey};
+
+    /// A loop on a clock that goes on by half a millisecond whenever it is read.
+    fn core_loop() -> CoreLoop {
+        let registry = crate::plugins::registry();
+        let profiles = crate::config::default(&registry).expect("the defaults are valid").profiles;
+        let mut scheduler = Scheduler::new(Settings {
+            profiles,
+            registry: Arc::new(registry),
+            limits: Default::default(),
+            seed: 0,
+            switches: Arc::default(),
+            shadow_of: None,
+        });
+        let read = AtomicU64::new(0);
+        let clock: Clock = Arc::new(move || Now {
+            monotonic: Duration::from_micros(500 * read.fetch_add(1, Ordering::Relaxed)),
+            ..Now::default()
+        });
+        let root = Arc::new(ArcSwap::from_pointee(scheduler.publish(clock())));
+        CoreLoop {
+            scheduler,
+            inputs: mpsc::channel(1).1,
+            lanes: Arc::new(Lanes::new(LaneSizes::default())),
+            clock,
+            root,
+            published: watch::channel(0).0,
+            metrics: Arc::new(Metrics::new(vec![crate::config::DEFAULT_SCHEDULER_NAME.into()])),
+            decisions: None,
+            lists: Lists { pods: true, nodes: true, objects: [true; ObjectKind::ALL.len()] },
+            texts: Vec::new(),
+            traces: None,
+            progress: Arc::default(),
+            begun: FxHashMap::default(),
+            stop: CancellationToken::new(),
+        }
+    }
+
+    #[test]
+    fn inputs_are_looked_at_after_milliseconds_however_many_units_wait() {
+        let mut core = core_loop();
+        let mut node = Node { name: "n".into(), ready: true, ..Node::default() };
+        node.allocatable.pods = 1_000;
+        core.scheduler.apply(Input::NodeApplied(Arc::new(node)), Now::default());
+        for i in 0..500 {
+            let key = PodKey::new("ns", &format!("p{i}"));
+            let scheduler_name = crate::config::DEFAULT_SCHEDULER_NAME.into();
+            let pod = Pod { uid: key.to_string().into(), key, scheduler_name, ..Pod::default() };
+            core.scheduler.apply(Input::PodApplied(Arc::new(pod)), Now::default());
+        }
+        let placed = |core: &CoreLoop| core.scheduler.n_in_flight();
+        assert!(core.plan(&Stopwatch::start()));
+        assert_eq!(placed(&core), 4, "four attempts of half a millisecond");
+        assert!(core.plan(&Stopwatch::start()));
+        assert_eq!(placed(&core), 8);
+        assert!(core.can_plan());
+    }
 
     #[test]
     fn lists_are_complete_when_every_kind_has_had_one() {

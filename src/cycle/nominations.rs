@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::attempt::Asked;
 use super::chain::{OneNode, PluginTally};
-use super::preempt::KnownNodes;
+use super::post_filter::KnownNodes;
 use super::rows::{Rows, Subject};
 use super::scheduler::Scheduler;
 use super::work;

@@ -1,148 +1,25 @@
-//! Preemption as the engine carries it out: asks PostFilter, nominates, orders evictions, and keeps the book.
+//! Preemption as the engine carries it out: acts on what PostFilter found (`post_filter`), nominates, orders evictions, and keeps the book.
 //!
 //! Who has to go is the plugin's decision (`plugins::default_preemption`). A victim that is not bound yet and
 //! whose Binding was not ordered loses its place here and now; every other one is deleted through the API, off
 //! the scheduling thread. The preemptor waits, nominated, until its victims are gone.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::decision::{Outcome, Refusal};
-use super::nominations::{Asker, How};
-use super::rows::Rows;
 use super::scheduler::Scheduler;
 use super::tell::pod_ref;
-use super::work;
 use crate::cluster::preemptions::{End, GangPart, Preemption, Victim, VictimState};
-use crate::cluster::state::Trial;
 use crate::cluster::{ClusterEvent, NominatedBy, Nomination, ShapeId, Stage};
 use crate::diagnosis::flight::What;
 use crate::framework::effect::{
     Effect, EffectId, EventOrder, EventType, EvictOrder, EvictOutcome, StatusOrder,
 };
-use crate::framework::plugin::Evaluator;
-use crate::framework::post_filter::{Found, Plan, PostFiltered, VictimChoice};
-use crate::framework::{Cause, Code, Reason, View};
-use crate::model::collections::FxHashMap;
+use crate::framework::post_filter::{Plan, PostFiltered, VictimChoice};
+use crate::framework::{Cause, Code, Reason};
 use crate::model::{Name, NodeIdx, Now, Pod, PodId};
 use crate::queue::{RefusedBy, UnitId, WakeReason};
 use pellucid_api::reason::ReasonCode;
-
-/// What a search for victims came to on single nodes, for equal members of a gang that look one after another. Whoever
-/// changes a node [forgets](Self::forget) it.
-#[derive(Default)]
-pub(super) struct KnownNodes(RefCell<FxHashMap<NodeIdx, Found>>);
-
-impl KnownNodes {
-    pub(super) fn forget(&self, node: NodeIdx) {
-        self.0.borrow_mut().remove(&node);
-    }
-
-    pub(super) fn clear(&self) {
-        self.0.borrow_mut().clear();
-    }
-}
-
-/// Answers PostFilter's questions on the state of the attempt.
-struct Questions<'a> {
-    asker: Asker<'a>,
-    rows: &'a Rows,
-    trial: Option<Trial>,
-    work: u64,
-}
-
-impl Questions<'_> {
-    /// Returns what is known of single nodes, unless the pod is compared with pods elsewhere.
-    fn known_nodes(&self) -> Option<&KnownNodes> {
-        match self.asker.who.how {
-            How::Preemptor { known, .. } if !self.rows.reads_others => Some(known),
-            _ => None,
-        }
-    }
-}
-
-impl Evaluator for Questions<'_> {
-    fn view(&self) -> View<'_> {
-        View::new(self.asker.cluster)
-    }
-
-    fn pod(&self) -> PodId {
-        self.asker.who.id
-    }
-
-    fn refused(&self, node: NodeIdx) -> Option<Code> {
-        self.rows.refused_as_a_whole().or_else(|| self.rows.cause(node)).map(|cause| cause.code)
-    }
-
-    fn try_out(&mut self) {
-        debug_assert!(self.trial.is_none());
-        self.trial = Some(self.asker.cluster.begin_trial());
-    }
-
-    fn give_back(&mut self) {
-        if let Some(trial) = self.trial.take() {
-            self.asker.cluster.end_trial(trial);
-        }
-    }
-
-    fn remove(&mut self, pod: PodId) {
-        self.work += work::MOVE;
-        self.asker.cluster.release(pod);
-    }
-
-    fn restore(&mut self, pod: PodId, node: NodeIdx) {
-        self.work += work::MOVE;
-        self.asker.cluster.place(pod, node, Stage::Bound);
-    }
-
-    fn refusal(&mut self, node: NodeIdx) -> Option<Cause> {
-        self.work += work::ASK;
-        self.asker.refusal(&self.rows.asked(), node)
-    }
-
-    fn known(&self, node: NodeIdx) -> Option<Found> {
-        self.known_nodes()?.0.borrow().get(&node).cloned()
-    }
-
-    fn remember(&mut self, node: NodeIdx, found: &Found) {
-        if let Some(known) = self.known_nodes() {
-            known.0.borrow_mut().insert(node, found.clone());
-        }
-    }
-
-    fn below(&self) -> i32 {
-        match self.asker.who.how {
-            How::Preemptor { below, .. } => below,
-            How::Alone | How::Member(_) => self.asker.who.pod.priority,
-        }
-    }
-
-    fn earlier(&self) -> &[PodId] {
-        match self.asker.who.how {
-            How::Preemptor { earlier, .. } => earlier,
-            How::Alone | How::Member(_) => &[],
-        }
-    }
-}
-
-/// Asks the profile's PostFilter plugins: the first that nominates wins. Returns the work that it was, too.
-pub(super) fn post_filter(asker: Asker<'_>, rows: &Rows) -> (Option<PostFiltered>, u64) {
-    let plugins = asker.who.profile.post_filter.iter();
-    let work = asker.cluster.present().len() as u64 / 4;
-    let mut questions = Questions { asker, rows, trial: None, work };
-    let mut last = None;
-    for enabled in plugins {
-        let Some(plugin) = enabled.plugin.post_filter() else { continue };
-        let answer = plugin.post_filter(&mut questions);
-        questions.give_back();
-        let is_found = matches!(answer, PostFiltered::Nominate(_));
-        last = Some(answer);
-        if is_found {
-            break;
-        }
-    }
-    (last, questions.work)
-}
 
 impl Scheduler {
     /// Puts a refused unit away, after what PostFilter found.

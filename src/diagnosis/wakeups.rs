@@ -139,6 +139,7 @@ fn woken(profile: &Profile, by: &WokenBy, now: Now) -> WakeEvent {
     let mut event = row(profile, &by.event, asked, queue, now);
     match by.reason {
         WakeReason::Hints { .. } | WakeReason::Changed => {}
+        WakeReason::Meanwhile => event.event = "WhilePlanned".into(),
         WakeReason::Timeout => event.event = "UnschedulableTimeout".into(),
         WakeReason::Activated => event.event = "ForceActivate".into(),
         WakeReason::Preemption => event.event = "NominationCleared".into(),

@@ -56,6 +56,9 @@ pub enum WakeReason {
     },
     /// The pod itself changed in what decides where it fits.
     Changed,
+    /// Something happened while it was planned, in several goes, that its plugins listen to: what they had seen by then
+    /// may be different now.
+    Meanwhile,
     /// It had waited for as long as a unit may.
     Timeout,
     /// A plugin asked for it.
@@ -123,6 +126,11 @@ impl EventLog {
     /// Returns the number of the newest event.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Whether there was an event of some kinds after the numbered one.
+    pub(super) fn has_any_since(&self, kinds: EventKinds, number: u64) -> bool {
+        bits(kinds.0).any(|kind| self.newest.get(kind).is_some_and(|newest| *newest > number))
     }
 
     /// Returns the kept events of some kinds after the numbered one, the newest first.

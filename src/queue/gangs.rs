@@ -1,11 +1,15 @@
 //! What is particular to units of many pods: members come and go, placed ones are in flight on their own, and
 //! a refused unit waits for whatever could help one of its members.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::{Queue, QueueStage, RefusedBy, Unit, UnitId, WakeGroup};
+use super::{
+    EventObject, Queue, QueueStage, RefusedBy, SeenEvent, Unit, UnitId, WakeGroup, WakeReason, WokenBy,
+};
+use crate::cluster::EventKinds;
 use crate::model::collections::FxHashSet;
 use crate::model::{GangKey, PodId, PodKey};
 
@@ -71,6 +75,7 @@ impl Queue {
         at_least: Duration,
         now: Duration,
     ) {
+        let paused_at = self.unit(id).filter(|u| u.is_paused).map(|u| u.popped_at_event);
         self.leave_stage(id);
         let waits = apart(ways);
         let Some(first) = waits.first().map(|(way, _)| *way) else { return self.fail(id, now) };
@@ -81,6 +86,22 @@ impl Queue {
             unit.backoff_until = unit.backoff_until.max(unit.held_until);
         }
         self.enter_unschedulable(id, now);
+        if let Some(number) = paused_at {
+            self.wake_for_what_happened(id, number, now);
+        }
+    }
+
+    /// A unit was planned in several goes: an event that came between them, after the numbered one, found it in no group
+    /// that could be asked.
+    fn wake_for_what_happened(&mut self, id: UnitId, number: u64, now: Duration) {
+        let Some(unit) = self.unit(id) else { return };
+        let listens = |way: &WakeGroup| self.listening.of_any(way.profile, way.refused_by);
+        let kinds = unit.waits.iter().fold(EventKinds::NONE, |all, (way, _)| all.with(listens(way)));
+        if self.events.has_any_since(kinds, number) {
+            let object = EventObject::Nothing;
+            let event = SeenEvent { number: self.events.number(), at: now, kinds, object };
+            self.wake_unit(id, Arc::new(WokenBy { event, reason: WakeReason::Meanwhile }), now);
+        }
     }
 
     /// A unit may be tried again once a backoff is over that began before: nothing else need happen.

@@ -276,7 +276,7 @@ impl Queue {
         unit.backoff_until = limits.backoff_end(unit.refusals, now);
     }
 
-    fn wake_unit(&mut self, id: UnitId, by: Arc<WokenBy>, now: Duration) {
+    pub(super) fn wake_unit(&mut self, id: UnitId, by: Arc<WokenBy>, now: Duration) {
         let Some(unit) = self.unit_mut(id).filter(|unit| unit.stage == QueueStage::Unschedulable) else {
             return;
         };

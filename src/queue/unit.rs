@@ -127,7 +127,7 @@ pub struct Unit {
     pub woken_by: Option<Arc<WokenBy>>,
     /// Whether it is to be tried at once when it comes back from flight.
     pub activate_on_return: bool,
-    /// Whether an attempt at it is under way, to be gone on with.
+    /// Whether an attempt at it is under way that was paused, or goes on.
     pub is_paused: bool,
 }
 

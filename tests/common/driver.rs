@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use pellucid::cluster::Input;
 use pellucid::cycle::Scheduler;
-use pellucid::cycle::scheduler::{Advance, Settings, Step};
+use pellucid::cycle::scheduler::{Settings, Step};
+use pellucid::cycle::turn::Advance;
 use pellucid::diagnosis::switches::Switches;
 use pellucid::framework::effect::{BindOrder, Effect};
 use pellucid::framework::profile::Profile;

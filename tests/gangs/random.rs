@@ -8,7 +8,7 @@ use pellucid::cluster::gangs::{Gang, GangCounts};
 use pellucid::cluster::{Input, Stage};
 use pellucid::cycle::Scheduler;
 use pellucid::cycle::decision::Outcome;
-use pellucid::cycle::scheduler::Advance;
+use pellucid::cycle::turn::Advance;
 use pellucid::diagnosis::snapshot::restore::{self, Rewind};
 use pellucid::diagnosis::snapshot::{Snapshot, Source};
 use pellucid::framework::effect::{BindOrder, BindOutcome, EffectReport};
@@ -302,6 +302,11 @@ impl Life {
                 self.take_orders();
             }
             self.check();
+            let soon = self.core.now.monotonic + Duration::from_secs(60);
+            let is_due = self.core.scheduler.next_deadline().is_some_and(|at| at <= soon);
+            if !self.core.scheduler.has_work() && !is_due {
+                return;
+            }
         }
     }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use pellucid::cluster::Stage;
 use pellucid::cluster::columns::CPU;
-use pellucid::cycle::scheduler::{Advance, Step};
+use pellucid::cycle::scheduler::Step;
+use pellucid::cycle::turn::Advance;
 use pellucid::framework::effect::Effect;
 use pellucid::model::{Node, Pod};
 use pellucid::queue::QueueStage;
@@ -285,4 +286,21 @@ proptest! {
         prop_assert_eq!(&planned(&nodes, &low, &gangs, 1), &whole);
         prop_assert_eq!(&planned(&nodes, &low, &gangs, 120), &whole);
     }
+}
+
+#[test]
+fn what_happens_while_a_gang_is_planned_is_not_missed() {
+    let mut core = core_with(&[4_000, 4_000]);
+    core.scheduler.set_slice(1);
+    let (low, gang) = (single("low", 4_000), members("gang", 3, 4_000, &terms(3)));
+    core.see(&low);
+    core.run();
+    core.see_all(&gang);
+    // The first member has the node that is left, then there is none for the second.
+    assert!(matches!(core.advance(), Advance::Paused(_)));
+    assert!(matches!(core.advance(), Advance::Paused(_)));
+    core.delete(&low);
+    core.see_node("n2", 4_000);
+    core.run();
+    assert_eq!(core.placed(&gang), 3, "{}", core.message(&gang[2]));
 }

@@ -29,7 +29,7 @@ pub struct WakeEvent {
     /// When, RFC 3339.
     pub at: String,
     /// `Resource/Action`; `UnschedulableTimeout` when the pod had waited for as long as a pod may,
-    /// `ForceActivate` when a plugin asked for it.
+    /// `ForceActivate` when a plugin asked for it, `WhilePlanned` when it came while a gang was being planned.
     pub event: String,
     /// What it is about: the name of a node, `namespace/name` of a pod, `Kind name` of something else; empty
     /// for events about nothing in particular.

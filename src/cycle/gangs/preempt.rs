@@ -23,7 +23,7 @@ use crate::cluster::{NominatedBy, Stage};
 use crate::cycle::decision::Decision;
 use crate::cycle::kept::Kept;
 use crate::cycle::nominations::How;
-use crate::cycle::preempt::KnownNodes;
+use crate::cycle::post_filter::KnownNodes;
 use crate::cycle::scheduler::{Decided, Scheduler, Step};
 use crate::cycle::tell::pod_ref;
 use crate::cycle::work;

@@ -25,7 +25,7 @@ pub(super) struct Search {
 /// What a search came to.
 pub(super) enum Searched {
     /// The slice is over.
-    Paused(Search),
+    Paused(Box<Search>),
     /// Every gang has its quorum: the placements stand.
     Quorum(Trial),
     /// Nothing stands.
@@ -44,7 +44,7 @@ pub(super) struct Failed {
 
 impl Scheduler {
     /// Begins a search.
-    pub(super) fn search_for(&self, asked: &Asked) -> Search {
+    pub(super) fn search_for(&self, asked: &Asked) -> Box<Search> {
         let shares = Shares::of(&self.cluster);
         let ordered = |c: &super::plan::Candidate| Ordered {
             kind: c.kind(),
@@ -54,11 +54,16 @@ impl Scheduler {
         let mut open = orders::orders(&members);
         open.reverse();
         let is_mixed = members.windows(2).any(|pair| pair[0].kind != pair[1].kind);
-        Search { open, is_mixed, retries: 0, tried: Vec::new(), best: None, run: None }
+        Box::new(Search { open, is_mixed, retries: 0, tried: Vec::new(), best: None, run: None })
     }
 
     /// Goes on with a search.
-    pub(super) fn search(&mut self, asked: &Asked, mut search: Search, slice: &mut Slice<'_>) -> Searched {
+    pub(super) fn search(
+        &mut self,
+        asked: &Asked,
+        mut search: Box<Search>,
+        slice: &mut Slice<'_>,
+    ) -> Searched {
         loop {
             let is_first = search.best.is_none();
             let Some(mut run) = search.run.take().or_else(|| search.next(asked)) else {

@@ -32,11 +32,11 @@ pub(super) struct Underway {
 /// How far an attempt is.
 pub(super) enum At {
     /// Strict: orders are tried.
-    Search(Search),
+    Search(Box<Search>),
     /// NonStrict: members take their places.
-    Waiting(Run),
+    Waiting(Box<Run>),
     /// Strict: victims are looked for.
-    Victims(Victims),
+    Victims(Box<Victims>),
 }
 
 /// What others changed between two slices.
@@ -134,7 +134,7 @@ impl Scheduler {
             None if asked.is_strict => At::Search(self.search_for(&asked)),
             None => {
                 let sequence = (0..asked.candidates.len()).collect();
-                At::Waiting(Run::new(&asked, "queue order", sequence, false))
+                At::Waiting(Box::new(Run::new(&asked, "queue order", sequence, false)))
             }
         };
         Some(Underway { asked, at, spent: 0, position: self.cluster.changes().head(), restarts: 0 })

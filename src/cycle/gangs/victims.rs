@@ -10,7 +10,7 @@ use super::search::Failed;
 use super::underway::Slice;
 use super::verdict::GangRefusal;
 use crate::cluster::ShapeId;
-use crate::cycle::preempt::KnownNodes;
+use crate::cycle::post_filter::KnownNodes;
 use crate::cycle::scheduler::Scheduler;
 use crate::cycle::work;
 use crate::model::collections::{FxHashMap, FxHashSet};
@@ -36,7 +36,7 @@ pub(super) enum Before {
 
 /// What a slice of a search came to.
 pub(super) enum Searched {
-    Paused(Victims),
+    Paused(Box<Victims>),
     Ended(Before, Found),
 }
 
@@ -97,8 +97,8 @@ impl Known {
 }
 
 impl Victims {
-    pub(super) fn of(before: Before) -> Self {
-        Self { before, search: None }
+    pub(super) fn of(before: Before) -> Box<Self> {
+        Box::new(Self { before, search: None })
     }
 }
 
@@ -107,10 +107,10 @@ impl Scheduler {
     pub(super) fn find_victims(
         &mut self,
         asked: &Asked,
-        victims: Victims,
+        victims: Box<Victims>,
         slice: &mut Slice<'_>,
     ) -> Searched {
-        let Victims { before, search } = victims;
+        let Victims { before, search } = *victims;
         let mut search = match search.map_or_else(|| self.begin_search(asked), Ok) {
             Ok(search) => search,
             Err(found) => return Searched::Ended(before, found),
@@ -124,7 +124,7 @@ impl Scheduler {
             match found {
                 None => {
                     search.run = Some(run);
-                    return Searched::Paused(Victims { before, search: Some(search) });
+                    return Searched::Paused(Box::new(Victims { before, search: Some(search) }));
                 }
                 Some(found @ (Found::Quorum(_) | Found::NotEligible(_) | Found::CutShort(_))) => {
                     return Searched::Ended(before, found);

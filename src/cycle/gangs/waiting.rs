@@ -28,9 +28,9 @@ impl Scheduler {
     pub(super) fn plan_waiting(
         &mut self,
         asked: &Asked,
-        mut run: Run,
+        mut run: Box<Run>,
         slice: &mut Slice<'_>,
-    ) -> Result<Vec<Step>, Run> {
+    ) -> Result<Vec<Step>, Box<Run>> {
         let now = slice.now;
         let overlay = self.cluster.begin();
         if !self.run_on(asked, &mut run, slice) {
