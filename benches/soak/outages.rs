@@ -152,6 +152,9 @@ pub(crate) fn keep_failing(soak: &Soak) {
         let kind = bag.swap_remove(rng.below(bag.len()));
         let length = match kind {
             Kind::LongUnavailable => Duration::from_secs(90),
+            // A probe comes every 5 s. What is swallowed and not noticed by one is noticed after 80 s of silence.
+            Kind::BlackHole if !is_long => rng.millis(7_000, 10_000),
+            Kind::BlackHole => rng.millis(7_000, 30_000),
             _ if is_long => rng.millis(5_000, 30_000),
             _ => rng.millis(3_000, 8_000),
         };
@@ -186,14 +189,20 @@ pub(crate) fn keep_stumbling(soak: &Soak) {
     let faults = soak.sandbox.faults();
     while soak.pause(rng.millis(1_000, 5_000)) {
         // What nothing has met yet is enough.
-        if faults.pending() > 4 {
+        if faults.pending() > 20 {
             continue;
         }
-        let written = ["/binding", "/status", "/events", "/eviction", ""];
-        let kinds = ["pods", "nodes", "podgroups", "poddisruptionbudgets", "namespaces"];
+        let writes = [
+            ("POST", "/binding"),
+            ("PATCH", "/status"),
+            ("POST", "/events"),
+            ("POST", "/eviction"),
+            ("POST", ""),
+        ];
+        let kinds = ["pods", "pods", "nodes", "podgroups"];
         let write = |rng: &mut super::rng::Rng| {
-            let path = rng.pick(&written).copied().unwrap_or_default();
-            Match::new(if rng.chance(70) { "POST" } else { "PATCH" }, path)
+            let (method, path) = rng.pick(&writes).copied().unwrap_or_default();
+            Match::new(method, path)
         };
         let watch = Match::watches(rng.pick(&kinds).copied().unwrap_or_default());
         let (name, which, fault) = match rng.below(12) {
@@ -204,7 +213,8 @@ pub(crate) fn keep_stumbling(soak: &Soak) {
             4 => ("dropped", write(&mut rng), Fault::Drop),
             5 => ("broken off in a line", watch, Fault::DropMidLine),
             6 => ("event twice", watch, Fault::DuplicateEvent),
-            7 => ("event not readable", watch, Fault::UndecodableEvent),
+            // What no server sends. The kind is listed again after a second, so it is not that of plain pods.
+            7 => ("event not readable", Match::watches("podgroups"), Fault::UndecodableEvent),
             8 => ("reset", write(&mut rng), Fault::Reset),
             9 => ("500", write(&mut rng), Fault::Status(500)),
             10 => ("late", write(&mut rng), Fault::Delay(rng.millis(10, 2_000))),

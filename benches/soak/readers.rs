@@ -81,8 +81,14 @@ fn fill(soak: &Soak, rng: &mut Rng, template: &str) -> String {
         other => other.to_owned(),
     };
     let filled: Vec<String> = template.split('/').map(part).collect();
-    let query = ["", "", "", "?format=table", "?format=csv", "?mode=exhaustive", "?refresh=true", "?max=3"];
-    format!("{}{}", filled.join("/"), rng.pick(&query).copied().unwrap_or_default())
+    let path = filled.join("/");
+    let query: &[&str] = match path.rsplit('/').next() {
+        _ if rng.chance(10) => &["?format=csv", "?nonsense=1", "?max=-1", "?minGeneration=99999999999"],
+        Some("suggestions") => &["", "?mode=exhaustive", "?max=3"],
+        _ if path.starts_with("/apis") => &["", "", "?format=table"],
+        _ => &[""],
+    };
+    format!("{path}{}", rng.pick(query).copied().unwrap_or_default())
 }
 
 fn pods_and_nobody(soak: &Soak) -> Vec<String> {

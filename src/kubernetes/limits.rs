@@ -24,6 +24,9 @@ pub struct WatchLimits {
     pub watch: Duration,
     /// How long a watch must last to count as working. One that ends sooner is backed off from.
     pub steady: Duration,
+    /// The longest wait before a watch that worked and broke is opened anew. It is that short because a single broken
+    /// connection is all that is known, and new pods are not seen meanwhile.
+    pub reopen: Duration,
     /// First wait after a failure.
     pub first_backoff: Duration,
     /// Longest wait after a failure, also when the server asks for more: a `Retry-After` of an hour must not
@@ -64,6 +67,7 @@ impl Default for WatchLimits {
             silence: seconds(80),
             watch: seconds(290),
             steady: seconds(2),
+            reopen: Duration::from_millis(100),
             first_backoff: Duration::from_millis(500),
             longest_backoff: seconds(5),
             unserved: seconds(30),

@@ -290,6 +290,11 @@ impl<W: Watched> Watcher<W> {
             };
             let event = match serde_json::from_slice::<WatchEvent<W::Slim>>(&line) {
                 Ok(WatchEvent::Error(status)) => return Some(End::Error(status)),
+                Ok(event) if is_nameless(&event) => {
+                    // Quarantined, it would stand for no object, and the change would be lost.
+                    let why = "an event about an object without a readable name";
+                    return Some(End::Broke(ReadError::Unreadable(why.into())));
+                }
                 Ok(event) => event,
                 Err(error) => {
                     // Some servers send the bare error.
@@ -410,7 +415,7 @@ impl<W: Watched> Watcher<W> {
         self.status.retried(cause);
         self.status.error(text, self.now());
         tracing::info!(kind = self.watched.kind(), error = text, "opening the watch anew");
-        self.limits.spread.mul_f64(chance())
+        self.limits.reopen.mul_f64(chance())
     }
 
     /// Notes a failure, and returns how long to wait.
@@ -467,6 +472,16 @@ impl<W: Watched> Watcher<W> {
 /// Whether a version is certainly older than another. Versions are numbers that grow, wherever they are comparable.
 fn is_before(version: &str, other: &str) -> bool {
     matches!((version.parse::<u64>(), other.parse::<u64>()), (Ok(version), Ok(other)) if version < other)
+}
+
+/// Whether it cannot be said which object a change is about.
+fn is_nameless<S: kube::Resource>(event: &WatchEvent<S>) -> bool {
+    match event {
+        WatchEvent::Added(slim) | WatchEvent::Modified(slim) | WatchEvent::Deleted(slim) => {
+            slim.meta().name.as_deref().unwrap_or_default().is_empty()
+        }
+        WatchEvent::Bookmark(_) | WatchEvent::Error(_) => false,
+    }
 }
 
 fn log(q: &Quarantined) {

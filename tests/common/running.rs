@@ -80,13 +80,27 @@ pub async fn start_with(objects: Vec<Value>, configuration: Option<&str>, hand: 
     start_configured(objects, configuration, hand).await
 }
 
+/// The same in real time: faults that hold for a while end by themselves.
+pub async fn start_on_real_time(objects: Vec<Value>) -> Running {
+    let configuration = config::default(&plugins::registry()).expect("the default configuration");
+    start_on(Clock::real(), objects, configuration, None).await
+}
+
 /// The same with a configuration as it is.
 pub async fn start_configured(
     objects: Vec<Value>,
     configuration: config::Configuration,
     hand: Option<Hand>,
 ) -> Running {
-    let clock = Clock::manual(START.parse().expect("a time"));
+    start_on(Clock::manual(START.parse().expect("a time")), objects, configuration, hand).await
+}
+
+async fn start_on(
+    clock: Clock,
+    objects: Vec<Value>,
+    configuration: config::Configuration,
+    hand: Option<Hand>,
+) -> Running {
     let kubelet = Some(Kubelet { start_delay: Duration::ZERO, stop_delay: Duration::from_secs(3600) });
     let config = Config { objects, clock, kubelet, ..Config::default() };
     let sandbox = Sandbox::start(config).await.expect("a sandbox");

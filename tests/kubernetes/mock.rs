@@ -66,6 +66,8 @@ pub(crate) enum Answer {
     Watch(Vec<Value>),
     /// A watch that sends a bookmark every so often.
     Bookmarks(Duration),
+    /// A watch that breaks after a time.
+    Breaks(Duration),
 }
 
 /// What is wrong with the whole server.
@@ -243,6 +245,13 @@ async fn answer(State(mock): State<Mock>, request: Request) -> Response {
         Some(Answer::Watch(events)) => {
             let silence = stream::once(broken(mock.fault.subscribe()));
             Body::from_stream(lines(events).chain(silence)).into_response()
+        }
+        Some(Answer::Breaks(after)) => {
+            let end = async move {
+                tokio::time::sleep(after).await;
+                Err::<Bytes, _>(std::io::Error::from(std::io::ErrorKind::ConnectionReset))
+            };
+            Body::from_stream(stream::once(end)).into_response()
         }
         Some(Answer::Bookmarks(every)) => {
             let bookmark = json!({"type": "BOOKMARK", "object": {"kind": "Pod", "apiVersion": "v1",

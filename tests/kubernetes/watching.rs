@@ -44,6 +44,20 @@ pub(crate) fn line(input: &Input) -> String {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_change_that_names_no_object_is_not_lost() {
+    let mock = Mock::new();
+    let lists = [list([]), list([pod("a", "u", None)])];
+    mock.on("GET /api/v1/pods", lists.map(|list| Answer::Json(200, list)));
+    let nonsense = event("ADDED", json!({"metadata": "not an object"}));
+    mock.on("WATCH /api/v1/pods", [Answer::Watch(vec![nonsense]), Answer::Watch(Vec::new())]);
+    mock.on("GET /api/v1/nodes", [Answer::Hang]);
+    let (_edge, mut inputs) = mock.edge(|_| {});
+    for want in ["pods [] without []", "pods [\"a\"] without []"] {
+        assert_eq!(line(&inputs.recv().await.expect("an input")), want);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn lists_changes_and_deletes_arrive_and_an_unreadable_pod_stops_nothing() {
     let mock = Mock::new();
     mock.on(

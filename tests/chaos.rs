@@ -1,0 +1,162 @@
+//! Every fault of the sandbox, one after the other and for about a second each, while a scheduler binds pods over HTTP:
+//! nothing is lost, nothing is bound twice, and afterwards all is well.
+//!
+//! `tests/run.rs` has single faults of Bindings, `tests/kubernetes/outages.rs` long outages in virtual time. The same faults
+//! at random and for as long as asked, with hostile objects and readers: `benches/soak.rs`.
+
+#[path = "common/client.rs"]
+mod client;
+#[path = "common/running.rs"]
+mod running;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use pellucid::cluster::Stage;
+use pellucid::model::PodKey;
+use pellucid::sandbox::{Fault, Handle, Match};
+use running::{PATIENCE, Running, node, pod, start_on_real_time};
+use tokio::time::Instant;
+
+/// How long a fault that holds for a time does.
+const LASTS: Duration = Duration::from_secs(1);
+/// What is swallowed for good has to be noticed by a probe, which comes every 5 s: what is shorter may be noticed by the
+/// silence of watches alone, after 80 s.
+const IS_NOTICED: Duration = Duration::from_secs(7);
+/// Pods before, during and after each fault.
+const EACH: usize = 3;
+const SWALLOWED: &str = "hangs for good";
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// What goes wrong, by name.
+type Order = fn(&Handle);
+
+/// Watches of the scheduler: the test's own do not ask for pods that have not ended.
+fn watches() -> Match {
+    Match { is_watch: Some(true), ..Match::new("GET", "") }
+}
+
+/// Every fault, and restarts with and without the changes that watches have missed.
+fn orders() -> Vec<(&'static str, Order)> {
+    vec![
+        ("409", |s| s.faults().times(Match::new("POST", "/binding"), Fault::Status(409), 3)),
+        ("410", |s| s.faults().times(watches(), Fault::GoneEvent, 3)),
+        ("503 after commit", |s| {
+            s.faults().times(Match::new("POST", "/binding"), Fault::StatusAfterCommit(503), 3)
+        }),
+        ("dropped", |s| s.faults().times(Match::new("POST", "/binding"), Fault::Drop, 3)),
+        ("dropped after commit", |s| {
+            s.faults().times(Match::new("POST", "/binding"), Fault::DropAfterCommit, 3)
+        }),
+        ("late", |s| s.faults().times(Match::all(), Fault::Delay(LASTS), 3)),
+        ("broken off in a line", |s| s.faults().times(watches(), Fault::DropMidLine, 3)),
+        ("events twice", |s| s.faults().times(watches(), Fault::DuplicateEvent, 3)),
+        ("event not readable", |s| s.faults().times(watches(), Fault::UndecodableEvent, 3)),
+        ("hangs", |s| s.faults().during(Match::all(), Fault::Hang, LASTS)),
+        (SWALLOWED, |s| s.faults().during(Match::all(), Fault::BlackHole, IS_NOTICED)),
+        ("503", |s| s.faults().during(Match::all(), Fault::Status(503), LASTS)),
+        ("429", |s| s.faults().during(Match::all(), Fault::RetryAfter(429, 3600), LASTS)),
+        ("reset", |s| s.faults().during(Match::all(), Fault::Reset, LASTS)),
+        ("closed", |s| {
+            s.faults().during(Match::all(), Fault::Drop, LASTS);
+            s.restart(Duration::ZERO);
+        }),
+        ("watches end at once", |s| {
+            s.faults().during(watches(), Fault::EndWatch, LASTS);
+            s.restart(Duration::ZERO);
+        }),
+        ("restart", |s| s.restart(LASTS)),
+        ("restart without the changes", |s| {
+            s.restart(LASTS);
+            s.compact(s.revision() + 1_000);
+        }),
+    ]
+}
+
+/// Pods and where the API server says that they are: a place that was seen once does not change.
+#[derive(Default)]
+struct Places(BTreeMap<String, Option<String>>);
+
+impl Places {
+    /// Creates pods.
+    fn create(&mut self, running: &Running, what: &str, n: usize) {
+        for _ in 0..n {
+            let name = format!("p{}", self.0.len());
+            let mut made = pod(&name, 100);
+            made["metadata"]["annotations"]["chaos.example/created"] = what.into();
+            running.create([made]);
+            self.0.insert(name, None);
+        }
+    }
+
+    /// Looks at all pods; returns those that are not bound.
+    fn look(&mut self, running: &Running) -> Vec<String> {
+        for (name, place) in &mut self.0 {
+            let now = running.sandbox.node_of("default", name);
+            assert!(place.is_none() || *place == now, "{name} was on {place:?} and is on {now:?}");
+            *place = now;
+        }
+        self.0.iter().filter(|(_, place)| place.is_none()).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Waits until every pod is bound.
+    async fn settle(&mut self, running: &Running, what: &str) {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let missing = self.look(running);
+            if missing.is_empty() {
+                return;
+            }
+            assert!(Instant::now() < end, "{what}: not bound: {missing:?}");
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_fault_of_the_sandbox_loses_nothing_and_binds_nothing_twice() {
+    let nodes = (0..4).map(|n| node(&format!("n{n}"), "z", 32)).collect();
+    let running = start_on_real_time(nodes).await;
+    let mut places = Places::default();
+    for (what, order) in orders() {
+        let begun = Instant::now();
+        places.create(&running, what, EACH);
+        order(&running.sandbox);
+        places.create(&running, what, EACH);
+        places.settle(&running, what).await;
+        // Of a fault that was over before anything met it nothing is left for the next one.
+        let end = begun + if what == SWALLOWED { IS_NOTICED } else { LASTS };
+        tokio::time::sleep_until(end.max(Instant::now())).await;
+        running.sandbox.faults().clear();
+        places.create(&running, what, EACH);
+        places.settle(&running, what).await;
+        println!("{what}: {:?}", begun.elapsed());
+    }
+    // The scheduler agrees, pod by pod, and has nothing left to do.
+    let n = places.0.len();
+    running
+        .until("all is bound and known", || {
+            let root = running.instance.root();
+            root.cluster.pods().filter(|(_, r)| r.stage == Stage::Bound).count() == n
+                && root.queue.units().count() == 0
+        })
+        .await;
+    let root = running.instance.root();
+    for (name, place) in &places.0 {
+        let id = root.cluster.find_pod(&PodKey::new("default", name));
+        let record = id.and_then(|id| root.cluster.pod(id)).expect("known");
+        let ours = record.node.map(|node| root.cluster.slot(node).name.to_string());
+        assert_eq!(&ours, place, "{name}");
+    }
+    running
+        .until("all watches are well", || {
+            let watches = &running.instance.edge.watches;
+            watches.iter().all(|(_, w)| {
+                let report = w.report();
+                report.synced && report.failing.is_none() && (report.connected || report.unserved)
+            })
+        })
+        .await;
+    assert_eq!(running.status_of("/readyz"), 200);
+    running.stop().await;
+}
