@@ -16,7 +16,7 @@ use crate::framework::profile::Profile;
 use crate::framework::{Cause, View};
 use crate::model::collections::FxHashMap;
 use crate::model::time::NoProbe;
-use crate::model::{NodeIdx, Pod, PodId};
+use crate::model::{NodeIdx, Pod, PodId, patience};
 
 /// What a node says to a pod.
 #[derive(Clone, Debug)]
@@ -76,6 +76,7 @@ impl<'a> Question<'a> {
     /// Asks. A pod that has a place is taken off it first. `None`: there is no such pod. With
     /// `percentageOfNodesToScore` the search starts at the first node, because where a cycle's would is not published.
     pub fn ask(state: &Cluster, profile: &'a Profile, id: PodId) -> Option<Self> {
+        patience::check();
         let pod = state.pod(id)?.pod.clone();
         let mut cluster = without_place(state, id);
         let mut rows = Rows::default();
