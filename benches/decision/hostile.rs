@@ -19,7 +19,7 @@ use pellucid::model::taint::{Taint, TaintEffect, Toleration, TolerationOperator}
 use pellucid::model::time::NoProbe;
 use pellucid::model::{GangKey, Node, Now, Pod, PodKey, PodSpec};
 
-use super::world::{empty_scheduler, node, pod};
+use super::world::{empty_scheduler, node, pod, scheduler_of};
 
 const EVERY: Duration = Duration::from_millis(10);
 const LIVES: Duration = Duration::from_secs(1);
@@ -32,6 +32,8 @@ struct Case {
     pods: BTreeMap<PodKey, Arc<Pod>>,
     waiting: BTreeMap<PodKey, Duration>,
     living: VecDeque<(Duration, PodKey)>,
+    /// Pods that come while the case runs.
+    coming: VecDeque<Arc<Pod>>,
     waits: Vec<Duration>,
     longest: Duration,
     inputs: Duration,
@@ -42,7 +44,21 @@ struct Case {
 impl Case {
     /// A cluster of so many nodes with 16 cores, and one for plain pods.
     fn new(nodes: usize) -> Self {
-        let mut scheduler = empty_scheduler(true);
+        Self::of(nodes, empty_scheduler(true))
+    }
+
+    /// The same when so many gangs may form a group.
+    fn with_groups_of(nodes: usize, gangs: usize) -> Self {
+        let registry = pellucid::plugins::registry();
+        let text = format!(
+            "{{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration, profiles: \
+             [{{pluginConfig: [{{name: Coscheduling, args: {{maxGroupGangs: {gangs}}}}}]}}]}}"
+        );
+        let configuration = pellucid::config::parse(&text, "the bench's", &registry).expect("it is valid");
+        Self::of(nodes, scheduler_of(configuration.profiles, true))
+    }
+
+    fn of(nodes: usize, mut scheduler: Scheduler) -> Self {
         let mut nodes: Vec<Arc<Node>> = (0..nodes).map(|i| Arc::new(node(i * 3))).collect();
         let mut own = node(1);
         own.name = "plain".into();
@@ -60,6 +76,7 @@ impl Case {
             pods: BTreeMap::new(),
             waiting: BTreeMap::new(),
             living: VecDeque::new(),
+            coming: VecDeque::new(),
             waits: Vec::new(),
             longest: Duration::ZERO,
             inputs: Duration::ZERO,
@@ -104,6 +121,9 @@ impl Case {
                 let plain = plain(n);
                 self.waiting.insert(plain.key.clone(), next - EVERY);
                 self.see(plain);
+            }
+            if let Some(pod) = self.coming.pop_front() {
+                self.see(pod);
             }
             while let Some((_, key)) = self.living.front().filter(|(at, _)| *at <= now.monotonic).cloned() {
                 self.living.pop_front();
@@ -199,6 +219,41 @@ fn plain(n: usize) -> Arc<Pod> {
     pod(&format!("plain-{n:05}"), spec)
 }
 
+/// How gangs name each other.
+#[derive(Clone, Copy)]
+enum Naming {
+    Ring,
+    Star,
+    Clique,
+}
+
+/// 500 gangs of three that must be placed together.
+fn named(naming: Naming) -> Vec<Arc<Pod>> {
+    const GANGS: usize = 500;
+    let key = |g: usize| GangKey::new("default", &format!("named-{:03}", g % GANGS));
+    let partners = |g: usize| -> Vec<GangKey> {
+        match naming {
+            Naming::Ring => [g + GANGS - 1, g, g + 1].map(key).into(),
+            Naming::Star if g > 0 => [0, g].map(key).into(),
+            Naming::Star | Naming::Clique => (0..GANGS).map(key).collect(),
+        }
+    };
+    let of_gang = |g: usize| {
+        let mut groups = partners(g);
+        groups.sort();
+        let groups: Arc<[GangKey]> = groups.into();
+        (0..3).map(move |i| {
+            let mut pod = member(&format!("named-{g:03}"), i, 100, 3, 0);
+            let made = Arc::make_mut(&mut pod);
+            let mut mark = made.gang.as_deref().cloned().expect("a member");
+            mark.terms.groups = groups.clone();
+            made.gang = Some(Arc::new(mark));
+            pod
+        })
+    };
+    (0..GANGS).flat_map(of_gang).collect()
+}
+
 fn member(gang: &str, i: usize, milli_cpu: i64, min: u32, memory: i64) -> Arc<Pod> {
     let mut spec = requesting(milli_cpu);
     (spec.priority, spec.requests.list.memory) = (10, memory << 20);
@@ -280,4 +335,11 @@ pub(crate) fn print() {
         (0..200).for_each(|i| case.see(member(&format!("fits-{g}"), i, 2_000 + i as i64, 200, 0)));
     }
     case.run("5 x 200 different members that preempt and fit");
+    for (naming, what) in [(Naming::Ring, "a ring"), (Naming::Star, "a star"), (Naming::Clique, "a clique")] {
+        for (limit, how) in [(100, "too large"), (1_000, "planned together")] {
+            let mut case = Case::with_groups_of(400, limit);
+            case.coming = named(naming).into();
+            case.run(&format!("{what} of 500 gangs of 3 that come, {how}"));
+        }
+    }
 }

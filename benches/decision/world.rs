@@ -8,6 +8,7 @@ use pellucid::cluster::{Cluster, Input};
 use pellucid::cycle::Scheduler;
 use pellucid::cycle::scheduler::Settings;
 use pellucid::diagnosis::switches::Switches;
+use pellucid::framework::profile::Profile;
 use pellucid::model::node::NodeImage;
 use pellucid::model::pages::PAGE;
 use pellucid::model::requests::{ContainerRequests, PodRequests, RequestInputs, ResourceList};
@@ -62,10 +63,15 @@ pub(crate) fn scheduler(reuse: bool) -> Scheduler {
 
 /// A scheduler with the default profile.
 pub(crate) fn empty_scheduler(reuse: bool) -> Scheduler {
+    let registry = pellucid::plugins::registry();
+    scheduler_of(pellucid::config::default(&registry).expect("the defaults are valid").profiles, reuse)
+}
+
+/// A scheduler with some profiles.
+pub(crate) fn scheduler_of(profiles: Vec<Profile>, reuse: bool) -> Scheduler {
     let switches = Arc::new(Switches::default());
     switches.set_reuse(reuse);
     let registry = pellucid::plugins::registry();
-    let profiles = pellucid::config::default(&registry).expect("the defaults are valid").profiles;
     Scheduler::new(Settings {
         profiles,
         registry: Arc::new(registry),

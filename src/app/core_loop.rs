@@ -292,6 +292,7 @@ fn log(step: &Step, node: Option<&Name>, took: Duration) {
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
+    use super::super::health::Health;
     use super::*;
     use crate::cycle::scheduler::Settings;
     use crate::kubernetes::lanes::LaneSizes;
@@ -351,6 +352,44 @@ mod tests {
         assert!(core.plan(&Stopwatch::start()));
         assert_eq!(placed(&core), 8);
         assert!(core.can_plan());
+    }
+
+    #[test]
+    fn the_attempt_at_a_gang_counts_once_with_all_its_slices() {
+        use crate::model::gang::{Dialect, GangMark, GangTerms};
+        let mut core = core_loop();
+        core.scheduler.set_slice(1);
+        let mut node = Node { name: "n".into(), ready: true, ..Node::default() };
+        node.allocatable.pods = 1_000;
+        core.scheduler.apply(Input::NodeApplied(Arc::new(node)), Now::default());
+        let mark = Arc::new(GangMark {
+            gang: GangKey::new("ns", "g"),
+            dialect: Dialect::Koordinator,
+            needs_group: false,
+            is_shadow: false,
+            names_two: false,
+            terms: GangTerms { min: Some(20), ..GangTerms::default() },
+            problems: Box::default(),
+        });
+        for i in 0..20 {
+            let key = PodKey::new("ns", &format!("g-{i}"));
+            let (scheduler_name, gang) = (crate::config::DEFAULT_SCHEDULER_NAME.into(), Some(mark.clone()));
+            let pod = Pod { uid: key.to_string().into(), key, scheduler_name, gang, ..Pod::default() };
+            core.scheduler.apply(Input::PodApplied(Arc::new(pod)), Now::default());
+        }
+        while core.scheduler.has_work() {
+            core.plan(&Stopwatch::start());
+        }
+        assert_eq!(core.scheduler.n_in_flight(), 20);
+        let health = Health::new(core.progress.clone(), Arc::default(), core.clock.clone());
+        let text = core.metrics.render(&core.root, None, None, &health);
+        let labels =
+            format!("{{result=\"scheduled\",profile=\"{}\"}}", crate::config::DEFAULT_SCHEDULER_NAME);
+        let is_there = |line: &str| assert!(text.contains(line), "{line}:\n{text}");
+        is_there(&format!("scheduler_schedule_attempts_total{labels} 20\n"));
+        is_there(&format!("scheduler_scheduling_attempt_duration_seconds_count{labels} 1\n"));
+        // Twenty slices of half a millisecond.
+        is_there(&format!("scheduler_scheduling_attempt_duration_seconds_sum{labels} 0.01\n"));
     }
 
     #[test]
