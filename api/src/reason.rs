@@ -137,7 +137,7 @@ reasons! {
     }
     GangGroupTooLarge {
         plugin: "Coscheduling", message: "the gang group is too large: {}", resolver: PodOwner,
-        meaning: "More gangs name each other as one group than maxGroupGangs, or the group has more pods than maxGroupMembers (arguments of Coscheduling). A group is planned as a whole between two events, so its size is bounded. Pods of other gangs are not affected.",
+        meaning: "More gangs name each other as one group than maxGroupGangs, or the group has more pods than maxGroupMembers (arguments of Coscheduling). A group is planned as a whole, so its size is bounded. Pods of other gangs are not affected.",
         remedy: "Name fewer gangs in gang.scheduling.koordinator.sh/groups, or make fewer pods; the group is tried as soon as it is small enough. If it has to be that large, raise the argument that the message names."
     }
     GangMinResources {
