@@ -129,6 +129,7 @@ async fn outages_lose_nothing_and_bind_nothing_twice() {
 }
 
 /// Lets one thing after the other go wrong, with pods created before, meanwhile and afterwards.
+#[expect(clippy::print_stdout, reason = "how long each takes is worth a look")]
 async fn everything_survives(orders: Vec<(&'static str, Order)>) {
     let nodes = (0..4).map(|n| node(&format!("n{n}"), "z", 32)).collect();
     let running = start_on_real_time(nodes).await;
