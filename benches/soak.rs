@@ -79,8 +79,8 @@ fn main() -> ExitCode {
 fn run(options: Options) -> anyhow::Result<bool> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let sandbox = runtime.block_on(start_sandbox(&options))?;
-    let scheduler = Scheduler::start(&sandbox.url(), options.seed)?;
-    println!("pellucid run --kubeconfig … (pid {}), REST on {}", scheduler.pid(), scheduler.address);
+    let scheduler = Scheduler::start(&sandbox.url(), &options)?;
+    println!("pellucid run --config … (pid {}), REST on {}", scheduler.pid(), scheduler.address);
     let soak = Soak::new(options, sandbox, scheduler.address, scheduler.pid());
     health::wait_until_ready(&soak, PATIENCE)?;
     soak.begin();

@@ -22,11 +22,12 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// Returns the most memory between two times, in KiB.
-    pub(crate) fn most(&self, from: Duration, to: Duration) -> u64 {
+    /// Returns the least and the most memory between two times, in KiB. What grows in the least is kept; peaks may be
+    /// answers to readers.
+    pub(crate) fn memory(&self, from: Duration, to: Duration) -> (u64, u64) {
         let samples = self.memory.lock();
-        let within = samples.iter().filter(|(at, _)| from <= *at && *at < to);
-        within.map(|(_, kib)| *kib).max().unwrap_or_default()
+        let within = samples.iter().filter(|(at, _)| from <= *at && *at < to).map(|(_, kib)| *kib);
+        (within.clone().min().unwrap_or_default(), within.max().unwrap_or_default())
     }
 
     /// Returns how long the slowest answer took.

@@ -164,6 +164,7 @@ fn switch(soak: &Soak, mut rng: Rng) {
         note(soak, &target, wire::ask(soak.address, "PUT", &target, Some(value), PATIENCE));
     };
     while soak.pause(rng.millis(1_000, 5_000)) {
+        // Not all of it is nonsense to `log`: a number is the name of a module to it.
         match rng.below(8) {
             0 => put("s", "100"),
             1 => put("f", "true"),

@@ -44,13 +44,14 @@ pub(crate) fn every_minute(soak: &Soak) {
         let outages = soak.outages.all();
         let named: Vec<String> = outages.iter().filter(|o| from <= o.from && o.from < to).map(name).collect();
         let (fitting, slowest) = soak.fitting.between(from, to);
+        let (least, most) = soak.health.memory(from, to);
         println!(
             "| {:>4.1} | {pods:>5} | {:>6} | {:>6} | {:>6} | {left_out:>8} | {:>7} | {:>4} | {:>5} | {:>21} | {:>4} | {} |",
             to.as_secs_f64() / 60.0,
             millis(p50),
             millis(p99),
             millis(max),
-            soak.health.most(from, to) >> 10,
+            format!("{}-{}", least >> 10, most >> 10),
             soak.sandbox.count("pods"),
             soak.sandbox.count("nodes"),
             format!("{fitting}, {:.1}", slowest.as_secs_f64()),
@@ -183,7 +184,8 @@ fn recoveries(soak: &Soak) {
 /// Compares the last quarter with the second one: the first fills caches and rings that are bounded.
 fn memory(soak: &Soak) -> (String, bool) {
     let quarter = soak.options.length / 4;
-    let (second, last) = (soak.health.most(quarter, quarter * 2), soak.health.most(quarter * 3, quarter * 4));
+    let (second, last) =
+        (soak.health.memory(quarter, quarter * 2).1, soak.health.memory(quarter * 3, quarter * 4).1);
     let growth = last.saturating_sub(second);
     let is_flat = growth * 100 <= second * GROWTH_PERCENT && growth <= GROWTH_KIB;
     let is_judged = soak.options.is_long();

@@ -10,11 +10,15 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use serde_json::json;
+use serde_json::{Value, json};
+
+use super::options::Options;
 
 /// Bytes of the log that are kept; what comes later is looked at and not kept.
 const LOG_BYTES: usize = 256 << 20;
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The default of `gangExpirationSeconds`.
+const GANG_EXPIRATION: Duration = Duration::from_secs(600);
 
 /// A running `pellucid run`. Killed when dropped.
 pub(crate) struct Scheduler {
@@ -41,7 +45,7 @@ pub(crate) struct Log {
 
 impl Scheduler {
     /// Starts it on an API server and waits until it says where it listens.
-    pub(crate) fn start(server: &str, seed: u64) -> anyhow::Result<Self> {
+    pub(crate) fn start(server: &str, options: &Options) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         let kubeconfig = folder.path().join("kubeconfig");
         let text = json!({
@@ -51,12 +55,15 @@ impl Scheduler {
             "users": [{"name": "u", "user": {}}],
         });
         std::fs::write(&kubeconfig, text.to_string())?;
+        let configuration = folder.path().join("configuration.json");
+        std::fs::write(&configuration, configured(options).to_string())?;
         let mut command = Command::new(env!("CARGO_BIN_EXE_pellucid"));
         command.args(["run", "--listen", "127.0.0.1:0", "--kubeconfig"]).arg(&kubeconfig);
+        command.arg("--config").arg(&configuration);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().context("cannot start the scheduler")?;
         let stderr = child.stderr.take().ok_or_else(|| anyhow!("its log is not there"))?;
-        let path = std::env::temp_dir().join(format!("pellucid-soak-{seed}-{}.log", child.id()));
+        let path = std::env::temp_dir().join(format!("pellucid-soak-{}-{}.log", options.seed, child.id()));
         let (found, address) = sync_channel(1);
         let log = std::thread::spawn(move || follow(stderr, path, &found));
         let address = address.recv_timeout(PATIENCE).context("the scheduler does not say where it listens");
@@ -89,6 +96,20 @@ impl Drop for Scheduler {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The default configuration, but that gangs without pods are forgotten within the first eighth of the time: memory can
+/// be flat only when as many are forgotten as come.
+fn configured(options: &Options) -> Value {
+    let seconds = (options.length / 8).min(GANG_EXPIRATION).as_secs();
+    let arguments = json!({"gangExpirationSeconds": seconds});
+    json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+        "profiles": [{
+            "schedulerName": "pellucid",
+            "pluginConfig": [{"name": "Coscheduling", "args": arguments}],
+        }],
+    })
 }
 
 /// Writes the log to a file until it ends, without what flags made it say in detail, and looks for panics.

@@ -93,6 +93,7 @@ pub(super) async fn watch<W: Watched>(watched: W, with: Watching, status: Arc<Wa
     let watcher = Watcher {
         resource: watched.resource(),
         backoff: Growing::new(limits.first_backoff, limits.longest_backoff),
+        listed: None,
         page_size: PageSize::new(limits.first_page),
         limits,
         watched,
@@ -151,6 +152,8 @@ struct Watcher<W: Watched> {
     limits: Arc<WatchLimits>,
     resource: <W::Slim as Resource>::DynamicType,
     backoff: Growing,
+    /// When the newest list was complete.
+    listed: Option<Instant>,
     page_size: PageSize,
 }
 
@@ -214,6 +217,7 @@ impl<W: Watched> Watcher<W> {
         self.status.listed(self.now());
         tracing::info!(kind = self.watched.kind(), objects = listing.objects.len(), "list complete");
         self.send_list(listing).await?;
+        self.listed = Some(Instant::now());
         Some((Position::Watch { version, is_doubtful: false }, Duration::ZERO))
     }
 
@@ -274,7 +278,7 @@ impl<W: Watched> Watcher<W> {
         let text = format!("watch not started: {error}{}", self.missing_right(&error, "watch"));
         let pause = self.failed(&text, (&error).into(), error.retry_after());
         if error.code() == Some(410) {
-            return Some((Position::List(Listing::default()), pause));
+            return Some((Position::List(Listing::default()), self.before_new_list(pause)));
         }
         let is_doubtful = error.code().is_none();
         Some((Position::Watch { version, is_doubtful }, pause))
@@ -389,7 +393,7 @@ impl<W: Watched> Watcher<W> {
                 let cause = if is_expired { RetryCause::Expired } else { RetryCause::Status };
                 let pause = self.broke(&text, cause, was_steady);
                 match is_expired {
-                    true => (Position::List(Listing::default()), pause),
+                    true => (Position::List(Listing::default()), self.before_new_list(pause)),
                     false => (Position::Watch { version, is_doubtful: false }, pause),
                 }
             }
@@ -416,6 +420,15 @@ impl<W: Watched> Watcher<W> {
         self.status.error(text, self.now());
         tracing::info!(kind = self.watched.kind(), error = text, "opening the watch anew");
         self.limits.reopen.mul_f64(chance())
+    }
+
+    /// Says how long to wait before the kind is listed because the server has lost the changes. A server that says so is
+    /// well, and earlier failures are no reason to wait. One that says so right after a list is backed off from.
+    fn before_new_list(&self, pause: Duration) -> Duration {
+        match self.listed {
+            Some(at) if at.elapsed() < self.limits.longest_backoff => pause,
+            _ => pause.min(self.limits.reopen.mul_f64(chance())),
+        }
     }
 
     /// Notes a failure, and returns how long to wait.

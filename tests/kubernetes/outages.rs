@@ -18,7 +18,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::{Instant, sleep};
 
 use crate::connect::version;
-use crate::mock::{Answer, Fault, Mock, bind, clock, pod};
+use crate::mock::{Answer, Fault, Mock, bind, clock, list, pod};
 use crate::watching::{event, line};
 
 const PODS: &str = "WATCH /api/v1/pods";
@@ -129,6 +129,23 @@ async fn a_watch_that_breaks_is_back_before_anybody_waits_for_a_pod() {
         until("the new pod arrives", PATIENCE, || arrived.has("applied ns/new")).await;
         let took = begun.elapsed().saturating_sub(WORKS);
         assert!(took < Duration::from_millis(200), "not before {took:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_that_are_gone_after_an_outage_do_not_prolong_it() {
+    for _ in 0..10 {
+        let (mock, _edge, arrived) = running().await;
+        mock.fail(Some(Fault::Unavailable));
+        sleep(Duration::from_secs(30)).await;
+        // The first watch is told that its changes are gone, and the list has the pod.
+        let gone = json!({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"});
+        mock.on(PODS, [Answer::Watch(vec![event("ERROR", gone)]), Answer::Watch(Vec::new())]);
+        mock.on("GET /api/v1/pods", [Answer::Json(200, list([pod("new", "u", None)]))]);
+        mock.fail(None);
+        let is_listed = || arrived.has("pods [\"new\"] without []");
+        // A probe a second, a second over which requests are spread, and what else they take.
+        until("the kind is listed", Duration::from_millis(2_500), is_listed).await;
     }
 }
 
