@@ -10,10 +10,6 @@ use crate::queue::UnitId;
 
 /// What [`Scheduler::advance`] did.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one at a time, and most are steps: no allocation for each"
-)]
 pub enum Advance {
     /// A unit was judged.
     Judged(Step),
