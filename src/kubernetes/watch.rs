@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 use super::Clock;
 use super::limits::{Growing, WatchLimits, chance};
 use super::list_items::ListError;
-use super::reader::{Lines, ReadError, Reader};
+use super::reader::{Lines, ReadError, Reader, is_nameless};
 use super::served::Served;
 use super::server_probe::Returns;
 use super::watch_list::{Listing, PageSize, newest_version};
@@ -485,16 +485,6 @@ impl<W: Watched> Watcher<W> {
 /// Whether a version is certainly older than another. Versions are numbers that grow, wherever they are comparable.
 fn is_before(version: &str, other: &str) -> bool {
     matches!((version.parse::<u64>(), other.parse::<u64>()), (Ok(version), Ok(other)) if version < other)
-}
-
-/// Whether it cannot be said which object a change is about.
-fn is_nameless<S: kube::Resource>(event: &WatchEvent<S>) -> bool {
-    match event {
-        WatchEvent::Added(slim) | WatchEvent::Modified(slim) | WatchEvent::Deleted(slim) => {
-            slim.meta().name.as_deref().unwrap_or_default().is_empty()
-        }
-        WatchEvent::Bookmark(_) | WatchEvent::Error(_) => false,
-    }
 }
 
 fn log(q: &Quarantined) {
