@@ -1,6 +1,7 @@
 //! Attempts in slices: what takes long goes on between other units, comes to the same, and is not repeated for nothing.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use pellucid::cluster::Stage;
 use pellucid::cluster::columns::CPU;
@@ -303,4 +304,34 @@ fn what_happens_while_a_gang_is_planned_is_not_missed() {
     core.see_node("n2", 4_000);
     core.run();
     assert_eq!(core.placed(&gang), 3, "{}", core.message(&gang[2]));
+}
+
+#[test]
+fn an_attempt_that_is_not_gone_on_with_keeps_no_pod() {
+    // The pods go, the gang falls short of its quorum, or it has its quorum by other means.
+    let ends: [fn(&mut Core, &[Pod]); 3] = [
+        |core, gang| gang.iter().for_each(|pod| core.delete(pod)),
+        |core, gang| core.delete(&gang[0]),
+        |core, gang| {
+            for pod in gang {
+                core.see(&Pod { node_name: Some("n0".into()), ..pod.clone() });
+            }
+        },
+    ];
+    for (n, end) in ends.into_iter().enumerate() {
+        let mut core = core_with(&[4_000, 4_000]);
+        core.scheduler.set_slice(1);
+        let gang = members("gang", 3, 4_000, &terms(3));
+        core.see_all(&gang);
+        assert!(matches!(core.advance(), Advance::Paused(_)));
+        let kept = |core: &Core| {
+            let id = core.id(&gang[0]).expect("it is known");
+            Arc::downgrade(&core.scheduler.cluster().pod(id).expect("it is known").pod)
+        };
+        let first = kept(&core);
+        end(&mut core, &gang);
+        // Whoever was told of it has been.
+        core.scheduler.take_effects();
+        assert_eq!(first.strong_count(), 0, "end {n}");
+    }
 }

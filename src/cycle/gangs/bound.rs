@@ -3,20 +3,59 @@
 //! What is said here is never too low, so a group that lacks more is not helped by any victims, and nobody is looked
 //! for. Whether it fits when this says that it may is found out by trying.
 
+use std::cell::{Cell, RefCell};
+
 use super::plan::{Asked, Candidate};
 use super::preempt::Found;
+use crate::cluster::Cluster;
 use crate::cycle::scheduler::Scheduler;
 use crate::framework::View;
-use crate::framework::profile::Profile;
-use crate::model::collections::FxHashMap;
 use crate::model::requests::ResourceList;
 use crate::model::{NodeIdx, PodSpec};
 
 /// Kinds of members that are looked at one by one; beyond, only all of them together.
 const KINDS: usize = 16;
 
-/// What leaves each node with everybody of lower priority.
-struct Gone(Vec<(NodeIdx, ResourceList)>);
+/// What leaves each node with everybody of lower priority: reckoned as far as somebody asked.
+struct Gone<'c> {
+    cluster: &'c Cluster,
+    below: i32,
+    known: RefCell<Vec<ResourceList>>,
+    work: Cell<u64>,
+}
+
+impl<'c> Gone<'c> {
+    fn of(cluster: &'c Cluster, below: i32) -> Self {
+        Self { cluster, below, known: RefCell::default(), work: Cell::new(0) }
+    }
+
+    /// Adds up what nodes give, until it is enough.
+    fn sum(&self, enough: u64, of_node: impl Fn(NodeIdx, &ResourceList) -> u64) -> u64 {
+        let mut sum = 0_u64;
+        for (at, node) in self.cluster.present().iter().enumerate() {
+            if sum >= enough {
+                break;
+            }
+            let mut known = self.known.borrow_mut();
+            if known.len() == at {
+                known.push(self.leaving(*node));
+            }
+            sum = sum.saturating_add(of_node(*node, &known[at]));
+        }
+        sum.min(enough)
+    }
+
+    fn leaving(&self, node: NodeIdx) -> ResourceList {
+        let mut gone = ResourceList::default();
+        let pods = &self.cluster.slot(node).pods;
+        self.work.set(self.work.get() + 1 + pods.len() as u64 / 2);
+        let records = pods.iter().filter_map(|id| self.cluster.pod(*id));
+        for record in records.filter(|r| r.pod.priority < self.below) {
+            add(&mut gone, &record.pod.spec.requests.list);
+        }
+        gone
+    }
+}
 
 impl Scheduler {
     /// Returns why no victims can help, if none can.
@@ -26,81 +65,67 @@ impl Scheduler {
         members: &[usize],
         below: i32,
     ) -> Option<Found> {
-        let gone = self.gone_below(below);
-        let (wanted, at_most) = self.bounds(asked, members, &gone).find(|(wanted, most)| most < wanted)?;
+        let gone = Gone::of(&self.cluster, below);
+        let lacking = self.lacking(asked, members, &gone);
+        let work = gone.work.get();
+        self.work += work;
+        let (wanted, at_most) = lacking?;
         let message = format!(
             "with all pods of a priority below {below} gone, at most {at_most} of the {wanted} members that are needed would fit."
         );
         Some(Found::Nothing(message.into(), None))
     }
 
-    /// Iterates over pairs of members that are needed and that would fit at most.
-    fn bounds<'a>(
-        &'a self,
-        asked: &'a Asked,
-        members: &[usize],
-        gone: &'a Gone,
-    ) -> impl Iterator<Item = (u64, u64)> + 'a {
+    /// Returns how many members are needed and how many would fit at most, where these are fewer: of all together, or of
+    /// one gang by its kinds of members.
+    fn lacking(&self, asked: &Asked, members: &[usize], gone: &Gone<'_>) -> Option<(u64, u64)> {
         let members: Vec<&Candidate> = members.iter().map(|i| &asked.candidates[*i]).collect();
-        let mut kinds: FxHashMap<_, Vec<&Candidate>> = FxHashMap::default();
-        for member in &members {
-            kinds.entry((member.gang, member.kind())).or_default().push(*member);
+        let wanted = asked.needs.iter().map(|n| u64::from(*n)).sum();
+        let at_most = self.at_most(&members, wanted, gone);
+        if at_most < wanted {
+            return Some((wanted, at_most));
         }
-        let total = asked.needs.iter().map(|n| u64::from(*n)).sum();
-        let all = std::iter::once_with(move || (total, self.at_most(&members, gone)));
-        let of_gang = move |gang: usize| {
-            let of_kind =
-                kinds.iter().filter(|((g, _), _)| *g == gang).map(|(_, of_kind)| self.at_most(of_kind, gone));
-            (u64::from(asked.needs[gang]), of_kind.fold(0, u64::saturating_add))
+        let kinds = few_kinds(&members)?;
+        let of_gang = |(gang, wanted): (usize, &u32)| {
+            let wanted = u64::from(*wanted);
+            let of_kind = kinds.iter().filter(|(of, _)| *of == gang);
+            let at_most = of_kind.map(|(_, members)| self.at_most(members, wanted, gone));
+            (wanted, at_most.fold(0, u64::saturating_add))
         };
-        let gangs = if kinds_are_few(&asked.candidates) { asked.needs.len() } else { 0 };
-        all.chain((0..gangs).map(of_gang))
+        asked.needs.iter().enumerate().map(of_gang).find(|(wanted, at_most)| at_most < wanted)
     }
 
-    /// Returns how many of some members fit at most.
-    fn at_most(&self, members: &[&Candidate], gone: &Gone) -> u64 {
+    /// Returns how many of some members fit at most, or a number that is enough.
+    fn at_most(&self, members: &[&Candidate], enough: u64, gone: &Gone<'_>) -> u64 {
         let Some(spec) = least(members) else { return 0 };
         let mut profiles: Vec<usize> = members.iter().map(|m| m.profile).collect();
         profiles.sort_unstable();
         profiles.dedup();
-        let view = View::new(&self.cluster);
-        let of_node = |profile: &Profile, node, gone| {
-            let filters = profile.filter.iter().filter_map(|e| e.plugin.filter());
-            filters.map(|f| f.at_most(view, &spec, node, gone)).min().unwrap_or(u64::MAX)
-        };
+        let (view, enough) = (View::new(&self.cluster), enough.min(members.len() as u64));
         let of_profile = |p: &usize| {
-            let nodes = gone.0.iter().map(|(node, gone)| of_node(&self.profiles[*p], *node, gone));
-            nodes.fold(0, u64::saturating_add)
+            let filters = || self.profiles[*p].filter.iter().filter_map(|e| e.plugin.filter());
+            gone.sum(enough, |node, gone| {
+                filters().map(|f| f.at_most(view, &spec, node, gone)).min().unwrap_or(u64::MAX)
+            })
         };
-        let room = profiles.iter().map(of_profile).fold(0, u64::saturating_add);
-        room.min(members.len() as u64)
-    }
-
-    fn gone_below(&mut self, below: i32) -> Gone {
-        let mut all = Vec::with_capacity(self.cluster.present().len());
-        for node in self.cluster.present() {
-            let mut gone = ResourceList::default();
-            let pods = &self.cluster.slot(*node).pods;
-            self.work += 1 + pods.len() as u64 / 2;
-            for record in
-                pods.iter().filter_map(|id| self.cluster.pod(*id)).filter(|r| r.pod.priority < below)
-            {
-                add(&mut gone, &record.pod.spec.requests.list);
-            }
-            all.push((*node, gone));
-        }
-        Gone(all)
+        profiles.iter().map(of_profile).fold(0, u64::saturating_add).min(enough)
     }
 }
 
-fn kinds_are_few(candidates: &[Candidate]) -> bool {
-    let mut kinds: Vec<_> = Vec::new();
-    candidates.iter().all(|c| {
-        if !kinds.contains(&c.kind()) {
-            kinds.push(c.kind());
+/// Returns the members of each gang by kind, when there are few kinds, and more than one.
+fn few_kinds<'m>(members: &[&'m Candidate]) -> Option<Vec<(usize, Vec<&'m Candidate>)>> {
+    let mut kinds: Vec<(usize, Vec<&Candidate>)> = Vec::new();
+    for member in members {
+        let is_like = |(gang, known): &(usize, Vec<&Candidate>)| {
+            *gang == member.gang && known[0].kind() == member.kind()
+        };
+        match kinds.iter().position(is_like) {
+            Some(at) => kinds[at].1.push(member),
+            None if kinds.len() == KINDS => return None,
+            None => kinds.push((member.gang, vec![*member])),
         }
-        kinds.len() <= KINDS
-    })
+    }
+    (kinds.len() > 1).then_some(kinds)
 }
 
 fn add(sum: &mut ResourceList, list: &ResourceList) {

@@ -176,6 +176,7 @@ impl Scheduler {
         let Some(unit) = unit else { return self.look_for_waits(rep, is_news) };
         let stage = self.queue.unit(unit).map(|u| u.stage);
         if is_held_back {
+            group.underway = None;
             if stage != Some(QueueStage::Gated) {
                 self.queue.gate(unit);
             }
