@@ -9,25 +9,15 @@ use pellucid::cluster::Input;
 use pellucid::cycle::Scheduler;
 use pellucid::cycle::decision::Outcome;
 use pellucid::framework::effect::Effect;
-use pellucid::model::gang::{Dialect, GangMark, GangTerms};
+use pellucid::model::Pod;
 use pellucid::model::time::NoProbe;
-use pellucid::model::{GangKey, Pod};
 
 use super::line;
-use super::world::{NODES, empty_scheduler, node, now, pod, spec};
+use super::world::{NODES, empty_scheduler, mark, node, now, pod, spec};
 
 fn member(gang: &str, i: usize, min: u32) -> Arc<Pod> {
     let mut made = pod(&format!("{gang}-{i:04}"), spec(0));
-    let mark = GangMark {
-        gang: GangKey::new("default", gang),
-        dialect: Dialect::Koordinator,
-        needs_group: false,
-        is_shadow: false,
-        names_two: false,
-        terms: GangTerms { min: Some(min), ..GangTerms::default() },
-        problems: Box::default(),
-    };
-    Arc::make_mut(&mut made).gang = Some(Arc::new(mark));
+    Arc::make_mut(&mut made).gang = Some(Arc::new(mark(gang, min)));
     made
 }
 

@@ -13,13 +13,12 @@ use pellucid::cycle::decision::Outcome;
 use pellucid::cycle::scheduler::Step;
 use pellucid::cycle::turn::Advance;
 use pellucid::framework::effect::{BindOutcome, Effect, EffectReport, EvictOutcome};
-use pellucid::model::gang::{Dialect, GangMark, GangTerms};
 use pellucid::model::requests::{ContainerRequests, PodRequests, RequestInputs};
 use pellucid::model::taint::{Taint, TaintEffect, Toleration, TolerationOperator};
 use pellucid::model::time::NoProbe;
 use pellucid::model::{GangKey, Node, Now, Pod, PodKey, PodSpec};
 
-use super::world::{empty_scheduler, node, pod, scheduler_of};
+use super::world::{empty_scheduler, mark, node, pod, scheduler_of};
 
 const EVERY: Duration = Duration::from_millis(10);
 const LIVES: Duration = Duration::from_secs(1);
@@ -258,17 +257,8 @@ fn member(gang: &str, i: usize, milli_cpu: i64, min: u32, memory: i64) -> Arc<Po
     let mut spec = requesting(milli_cpu);
     (spec.priority, spec.requests.list.memory) = (10, memory << 20);
     let mut made = pod(&format!("{gang}-{i:04}"), spec);
-    let mark = GangMark {
-        gang: GangKey::new("default", gang),
-        dialect: Dialect::Koordinator,
-        needs_group: false,
-        is_shadow: false,
-        names_two: false,
-        terms: GangTerms { min: Some(min), ..GangTerms::default() },
-        problems: Box::default(),
-    };
     let pod = Arc::make_mut(&mut made);
-    (pod.gang, pod.priority) = (Some(Arc::new(mark)), 10);
+    (pod.gang, pod.priority) = (Some(Arc::new(mark(gang, min))), 10);
     made
 }
 

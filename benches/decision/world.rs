@@ -9,11 +9,12 @@ use pellucid::cycle::Scheduler;
 use pellucid::cycle::scheduler::Settings;
 use pellucid::diagnosis::switches::Switches;
 use pellucid::framework::profile::Profile;
+use pellucid::model::gang::{Dialect, GangMark, GangTerms};
 use pellucid::model::node::NodeImage;
 use pellucid::model::pages::PAGE;
 use pellucid::model::requests::{ContainerRequests, PodRequests, RequestInputs, ResourceList};
 use pellucid::model::selector::Labels;
-use pellucid::model::{Name, Node, Now, Pod, PodKey, PodSpec};
+use pellucid::model::{GangKey, Name, Node, Now, Pod, PodKey, PodSpec};
 use pellucid::queue::QueueLimits;
 
 pub(crate) const NODES: usize = 5_000;
@@ -104,6 +105,19 @@ pub(crate) fn pod(name: &str, spec: PodSpec) -> Arc<Pod> {
         spec: Arc::new(spec),
         ..Pod::default()
     })
+}
+
+/// What a member of a gang in Koordinator's dialect says.
+pub(crate) fn mark(gang: &str, min: u32) -> GangMark {
+    GangMark {
+        gang: GangKey::new("default", gang),
+        dialect: Dialect::Koordinator,
+        needs_group: false,
+        is_shadow: false,
+        names_two: false,
+        terms: GangTerms { min: Some(min), ..GangTerms::default() },
+        problems: Box::default(),
+    }
 }
 
 /// Adds waiting pods; neighbours are of different shapes.

@@ -134,7 +134,7 @@ impl KeyCounts {
         must
     }
 
-    /// Selectors go. Their keys stay for now.
+    /// Selectors go. Keys that nobody names any more stay until the next walk over the pods.
     pub(super) fn remove<'a>(to: &mut SelectedKeys, selectors: impl Iterator<Item = &'a LabelSelector>) {
         for key in selectors.flat_map(LabelSelector::keys) {
             if let Some(n) = Arc::make_mut(&mut to.users).get_mut(key).filter(|n| **n > 0) {
