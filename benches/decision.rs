@@ -28,8 +28,8 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use pellucid::cycle::Scheduler;
-use pellucid::cycle::decision::Outcome;
 use pellucid::model::time::{NoProbe, Probe};
+use pellucid::recording::Outcome;
 use world::{NODES, PODS, add_pods, bare_scan, big_pod, now, resident, scheduler};
 
 /// A probe that reads the clock, as the scheduling thread's does.

@@ -15,6 +15,8 @@ pub mod framework;
 
 pub mod plugins;
 
+pub mod recording;
+
 pub mod cycle;
 
 pub mod diagnosis;

@@ -17,7 +17,6 @@ use std::sync::Arc;
 use driver::{Core, default_profile, settings};
 use pellucid::cluster::Input;
 use pellucid::cycle::Rows;
-use pellucid::cycle::decision::Outcome;
 use pellucid::cycle::rows::Subject;
 use pellucid::cycle::scheduler::PluginTally;
 use pellucid::framework::View;
@@ -25,6 +24,7 @@ use pellucid::framework::profile::Profile;
 use pellucid::kubernetes::decode::{node_from_value, pod_from_value};
 use pellucid::model::time::NoProbe;
 use pellucid::model::{NodeIdx, Pod};
+use pellucid::recording::Outcome;
 use serde_json::Value;
 
 /// Cases with scores.

@@ -20,7 +20,7 @@ use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use pellucid::app::clock;
 use pellucid::app::instance::{Instance, InstanceConfig};
-use pellucid::diagnosis::Root;
+use pellucid::cycle::Root;
 use pellucid::kubernetes::Connection;
 use pellucid::sandbox::{Config, Fault, Handle, Match, Sandbox};
 use pellucid::{config, plugins};

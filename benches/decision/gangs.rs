@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use pellucid::cluster::Input;
 use pellucid::cycle::Scheduler;
-use pellucid::cycle::decision::Outcome;
-use pellucid::framework::effect::Effect;
 use pellucid::model::Pod;
+use pellucid::model::effect::Effect;
 use pellucid::model::time::NoProbe;
+use pellucid::recording::Outcome;
 
 use super::line;
 use super::world::{NODES, empty_scheduler, mark, node, now, pod, spec};

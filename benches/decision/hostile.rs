@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use pellucid::cluster::Input;
 use pellucid::cycle::Scheduler;
-use pellucid::cycle::decision::Outcome;
 use pellucid::cycle::scheduler::Step;
 use pellucid::cycle::turn::Advance;
-use pellucid::framework::effect::{BindOutcome, Effect, EffectReport, EvictOutcome};
+use pellucid::model::effect::{BindOutcome, Effect, EffectReport, EvictOutcome};
 use pellucid::model::requests::{ContainerRequests, PodRequests, RequestInputs};
 use pellucid::model::taint::{Taint, TaintEffect, Toleration, TolerationOperator};
 use pellucid::model::time::NoProbe;
 use pellucid::model::{GangKey, Node, Now, Pod, PodKey, PodSpec};
+use pellucid::recording::Outcome;
 
 use super::world::{empty_scheduler, mark, node, pod, scheduler_of};
 

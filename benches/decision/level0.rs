@@ -6,9 +6,9 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use pellucid::cycle::decision::Placement;
-use pellucid::diagnosis::flight::{DEFAULT_BYTES, Flight, Numbers};
 use pellucid::model::{NodeIdx, PodId};
+use pellucid::recording::Placement;
+use pellucid::recording::flight::{DEFAULT_BYTES, Flight, Numbers};
 
 use super::steady::{Steady, in_turn};
 use super::world::{PODS, now};

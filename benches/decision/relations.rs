@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use pellucid::cluster::Input;
 use pellucid::cycle::Scheduler;
-use pellucid::cycle::decision::Outcome;
 use pellucid::model::object::{Namespace, Workload};
 use pellucid::model::relations::{NodeInclusion, PodAffinityTerm, PodTerms, SpreadConstraint, WeightedTerm};
 use pellucid::model::requests::{ContainerRequests, PodRequests, RequestInputs, ResourceList};
 use pellucid::model::selector::{LabelSelector, Labels};
 use pellucid::model::time::NoProbe;
 use pellucid::model::{Name, Node, Object, Pod, PodKey, PodSpec};
+use pellucid::recording::Outcome;
 
 use super::world::{NODES, empty_scheduler, now};
 

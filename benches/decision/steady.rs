@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use pellucid::cluster::Input;
+use pellucid::cycle::Root;
 use pellucid::cycle::Scheduler;
-use pellucid::diagnosis::Root;
-use pellucid::diagnosis::switches::Switches;
 use pellucid::model::time::{NoProbe, Probe};
 use pellucid::model::{Pod, PodKey};
+use pellucid::recording::switches::Switches;
 
 use super::Clock;
 use super::world::{NODES, empty_scheduler, node, now, pod, spec};

@@ -7,7 +7,6 @@ use pellucid::cluster::columns::{CPU, MEMORY, PODS as POD_SLOTS};
 use pellucid::cluster::{Cluster, Input};
 use pellucid::cycle::Scheduler;
 use pellucid::cycle::scheduler::Settings;
-use pellucid::diagnosis::switches::Switches;
 use pellucid::framework::profile::Profile;
 use pellucid::model::gang::{Dialect, GangMark, GangTerms};
 use pellucid::model::node::NodeImage;
@@ -16,6 +15,7 @@ use pellucid::model::requests::{ContainerRequests, PodRequests, RequestInputs, R
 use pellucid::model::selector::Labels;
 use pellucid::model::{GangKey, Name, Node, Now, Pod, PodKey, PodSpec};
 use pellucid::queue::QueueLimits;
+use pellucid::recording::switches::Switches;
 
 pub(crate) const NODES: usize = 5_000;
 pub(crate) const PODS: usize = 10_000;

@@ -17,16 +17,16 @@ use super::progress::Progress;
 use super::quantiles::Durations;
 use super::traces::CoreTraces;
 use crate::cluster::Input;
+use crate::cycle::Root;
 use crate::cycle::Scheduler;
-use crate::cycle::decision::Outcome;
 use crate::cycle::scheduler::Step;
 use crate::cycle::turn::Advance;
-use crate::diagnosis::Root;
 use crate::diagnosis::score_views::markdown;
-use crate::framework::effect::Effect;
 use crate::kubernetes::lanes::Lanes;
 use crate::model::collections::FxHashMap;
+use crate::model::effect::Effect;
 use crate::model::{GangKey, Name, Now, ObjectKind};
+use crate::recording::Outcome;
 
 /// The longest time between publications while there is work.
 const PUBLISH_EVERY: Duration = Duration::from_millis(10);

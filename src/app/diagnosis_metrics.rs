@@ -11,9 +11,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::clock::Stopwatch;
-use crate::diagnosis::Root;
-use crate::diagnosis::switches::Flag;
+use crate::cycle::Root;
 use crate::model::time::Probe;
+use crate::recording::switches::Flag;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct LevelLabels {

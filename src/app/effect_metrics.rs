@@ -12,7 +12,7 @@ use prometheus_client::registry::Registry;
 use super::metrics::EdgeViews;
 use crate::cluster::Stage;
 use crate::cluster::preemptions::End;
-use crate::diagnosis::Root;
+use crate::cycle::Root;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct CauseLabels {

@@ -12,9 +12,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::clock::Clock;
 use super::telemetry::LogControl;
-use crate::diagnosis::rfc3339;
-use crate::diagnosis::switches::{self, Ask, Flag, LogBefore, MOST_ACTIVE, NotSet, Setter, Switches};
 use crate::http::{Refused, RequestInfo, Said, Switch};
+use crate::recording::rfc3339;
+use crate::recording::switches::{self, Ask, Flag, LogBefore, MOST_ACTIVE, NotSet, Setter, Switches};
 
 /// What the switches share.
 pub struct Flags {

@@ -12,10 +12,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-use crate::cycle::decision::Outcome;
+use crate::cycle::Root;
 use crate::cycle::scheduler::Step;
-use crate::diagnosis::Root;
 use crate::diagnosis::gangs::tally::tally;
+use crate::recording::Outcome;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct StateLabels {

@@ -19,16 +19,16 @@ use super::telemetry::LogControl;
 use super::traces::{CoreTraces, Traces};
 use super::{resource_metrics, routes};
 use crate::config::Configuration;
+use crate::cycle::Registry;
+use crate::cycle::Root;
 use crate::cycle::Scheduler;
 use crate::cycle::scheduler::Settings;
-use crate::diagnosis::Root;
-use crate::diagnosis::root::Registry;
-use crate::diagnosis::switches::Switches;
 use crate::http::{BuildError, Limits, Parts, Renderer, ServeError, Server, Version};
 use crate::kubernetes::{Connection, Edge, EdgeConfig};
 use crate::model::Name;
 use crate::model::collections::FxHashMap;
 use crate::queue::QueueLimits;
+use crate::recording::switches::Switches;
 
 /// Inputs that may wait for the scheduling thread before the watches are held back.
 const INPUTS_WAITING: usize = 16_384;

@@ -26,15 +26,15 @@ use super::telemetry::LogControl;
 use super::traces::Counts;
 use super::{effect_metrics, pending_metrics, watch_metrics};
 use crate::cluster::Stage;
-use crate::cycle::decision::Outcome;
+use crate::cycle::Root;
 use crate::cycle::scheduler::Step;
-use crate::diagnosis::Root;
 use crate::kubernetes::evictor::EvictCounters;
 use crate::kubernetes::lanes::Lanes;
 use crate::kubernetes::server_probe::ServerStatus;
 use crate::kubernetes::status::StatusCounters;
 use crate::kubernetes::volume_writer::VolumeCounters;
 use crate::kubernetes::watched::Watches;
+use crate::recording::Outcome;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct AttemptLabels {

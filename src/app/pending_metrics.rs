@@ -7,7 +7,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::diagnosis::Root;
+use crate::cycle::Root;
 use crate::diagnosis::pending::{pods_by_stage, waiting};
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]

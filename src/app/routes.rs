@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::clock::Stopwatch;
 use super::diagnosis_metrics::Explained;
 use super::rows::table;
-use crate::diagnosis::Root;
-use crate::diagnosis::flight;
+use crate::cycle::Root;
+use crate::diagnosis::history;
 use crate::diagnosis::reads::{RootRead, reads};
 use crate::framework::PluginFactory;
 use crate::framework::endpoint::{PathParams, QueryKind, ReadError};
@@ -46,8 +46,8 @@ pub fn metered(
 /// The feed of the flight recorder.
 fn events() -> Route<Root> {
     let read = |root: &Root, _: &Params, cursor: u64, at_most: usize| {
-        let flight::views::Lines { lines, cursor, is_more } =
-            flight::views::lines(&root.flight, &root.cluster, cursor, at_most);
+        let history::Lines { lines, cursor, is_more } =
+            history::lines(&root.flight, &root.cluster, cursor, at_most);
         Lines { lines, cursor, is_more }
     };
     Route::lines(

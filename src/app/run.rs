@@ -9,7 +9,7 @@ use super::instance::{Instance, InstanceConfig};
 use super::telemetry::LogControl;
 use super::traces::Exporter;
 use crate::config::Configuration;
-use crate::diagnosis::root::Registry;
+use crate::cycle::Registry;
 use crate::kubernetes::{Connection, stop_requested};
 
 /// How long the API server may take to answer at the start.

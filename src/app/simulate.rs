@@ -9,7 +9,7 @@ use serde_json::json;
 use super::diagnosis_metrics::Explained;
 use super::routes::{adapt, costed};
 use super::what_if::question;
-use crate::diagnosis::Root;
+use crate::cycle::Root;
 use crate::diagnosis::simulate::simulate;
 use crate::http::Route;
 

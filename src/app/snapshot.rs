@@ -9,7 +9,7 @@ use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
 use serde_json::Value;
 
-use crate::diagnosis::Root;
+use crate::cycle::Root;
 use crate::diagnosis::snapshot::{Snapshot, Source};
 use crate::http::{Kind, Param, Params, ReadError, Route};
 use crate::model::patience;

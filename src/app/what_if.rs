@@ -14,8 +14,8 @@ use super::what_if_names::{
     shown,
 };
 use crate::cluster::input::Quarantined;
+use crate::cycle::Root;
 use crate::cycle::whatif::{Edit, Target};
-use crate::diagnosis::Root;
 use crate::diagnosis::simulate::Question;
 use crate::http::ReadError;
 use crate::kubernetes::decode::{node_from_value, object_from_value, pod_from_value};

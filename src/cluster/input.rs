@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::framework::effect::EffectReport;
+use crate::model::effect::EffectReport;
 use crate::model::{Name, Node, Object, ObjectKind, Pod, PodKey};
 
 use super::objects::ObjectKey;

@@ -8,10 +8,10 @@ use smallvec::SmallVec;
 
 use super::chain::{self, FilterChain, OneNode, Places, PluginTally};
 use super::rows::{Rows, Subject};
-use crate::framework::cause::{Cause, CauseId, Causes};
 use crate::framework::plugin::{MAX_SCORE, PreScored};
 use crate::framework::profile::{Enabled, Profile};
 use crate::model::NodeIdx;
+use crate::model::cause::{Cause, CauseId, Causes};
 
 /// See the module.
 pub(super) struct Attempt {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::scheduler::{InFlight, Scheduler};
 use crate::cluster::preemptions::End;
 use crate::cluster::{ClusterEvent, Stage};
-use crate::diagnosis::flight::What;
-use crate::framework::effect::{BindOutcome, EffectId, EffectReport};
 use crate::framework::{Cause, Code, Reason};
+use crate::model::effect::{BindOutcome, EffectId, EffectReport};
 use crate::model::{Now, PodId};
+use crate::recording::flight::What;
 use pellucid_api::reason::ReasonCode;
 
 impl Scheduler {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::framework::cause::{Cause, CauseId, Causes, Code, Reason};
 use crate::framework::plugin::{CycleValue, Nodes, PreFiltered, PreScored, Reads};
 use crate::framework::profile::{Enabled, Profile};
 use crate::framework::{Score, View};
+use crate::model::cause::{Cause, CauseId, Causes, Code, Reason};
 use crate::model::time::Probe;
 use crate::model::{NodeIdx, PodSpec};
 use pellucid_api::reason::ReasonCode;

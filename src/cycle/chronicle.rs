@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::decision::{Outcome, Verdict};
-use super::gangs::GangVerdict;
 use super::kept::Kept;
 use super::scheduler::Scheduler;
 use crate::cluster::{ClusterEvent, Input};
-use crate::diagnosis::flight::{Flight, Gone, Noted, Numbers, What};
 use crate::model::{Mirror, Now, Pod, PodId, PodKey};
+use crate::recording::GangVerdict;
+use crate::recording::flight::{Flight, Gone, Noted, Numbers, What};
+use crate::recording::{Outcome, Verdict};
 
 impl Scheduler {
     /// An attempt ended, or what had come of one was taken back. Keeps of it what the recorder does not.

@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use super::chronicle::how_gone;
-use super::decision::{Outcome, Refusal};
-use super::gangs::verdict::member_refusal;
 use super::kept::Kept;
 use super::scheduler::Scheduler;
 use super::tell::pod_ref;
 use super::wakeups::say_queue;
 use crate::cluster::input::Quarantined;
 use crate::cluster::{ClusterEvent, Input};
-use crate::diagnosis::flight::What;
 use crate::framework::View;
-use crate::framework::effect::{ConditionText, Effect, EventOrder, EventType, PodRef, StatusOrder};
 use crate::framework::profile::Profile;
+use crate::model::effect::{ConditionText, Effect, EventOrder, EventType, PodRef, StatusOrder};
 use crate::model::{NodeIdx, Now, Pod, PodId, PodKey};
 use crate::queue::{QueueStage, RefusedBy, Unit, UnitId, WakeReason};
+use crate::recording::flight::What;
+use crate::recording::gang_verdict::member_refusal;
+use crate::recording::{Outcome, Refusal};
 use pellucid_api::reason::ReasonCode;
 
 impl Scheduler {
@@ -325,7 +325,7 @@ impl Scheduler {
 }
 
 /// Returns what is wrong with an object, for its condition and for `explain`.
-pub(crate) fn quarantine_message(object: &Quarantined) -> String {
+pub fn quarantine_message(object: &Quarantined) -> String {
     let what = format!("{}: {} ({})", object.field, object.problem, object.value);
     ReasonCode::Unreadable.message(&what)
 }

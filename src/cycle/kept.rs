@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use super::decision::{Outcome, Refusal, Verdict};
-use crate::diagnosis::flight::{Chunk, Entry, What};
 use crate::model::NodeIdx;
+use crate::recording::flight::{Chunk, Entry, What};
+use crate::recording::{Outcome, Refusal, Verdict};
 
 /// See the module.
 #[derive(Clone, Debug, Default)]

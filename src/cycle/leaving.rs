@@ -8,9 +8,9 @@ use std::sync::Arc;
 use super::chronicle::NOBODY;
 use super::scheduler::Scheduler;
 use crate::cluster::{ClusterEvent, Input};
-use crate::diagnosis::flight::{Gone, What};
 use crate::model::collections::{HashMap, HashSet};
 use crate::model::{Now, PodKey};
+use crate::recording::flight::{Gone, What};
 
 /// So many are remembered; the histories of others end with their being told to go.
 const KEPT: usize = 4096;

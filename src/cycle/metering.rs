@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::scheduler::Scheduler;
-use crate::diagnosis::switches::{Recording, Why};
 use crate::model::Now;
 use crate::model::time::Probe;
+use crate::recording::switches::{Recording, Why};
 
 /// Times plugins, at the attempts of the sample: looking at the clock twice for each plugin at every attempt would
 /// cost more than all else that is always on. What is measured at one stands for those that are not.

@@ -7,15 +7,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::decision::{Outcome, Refusal};
 use super::scheduler::Scheduler;
 use super::tell::pod_ref;
 use crate::cluster::{ClusterEvent, Stage};
-use crate::framework::effect::{BindOrder, Effect, EffectId, VolumeOrder, VolumeOutcome, VolumeWrite};
 use crate::framework::plugin::PreBound;
 use crate::framework::{Cause, Code, Reason, View};
+use crate::model::effect::{BindOrder, Effect, EffectId, VolumeOrder, VolumeOutcome, VolumeWrite};
 use crate::model::{Now, ObjectKind, PodId};
 use crate::queue::UnitId;
+use crate::recording::{Outcome, Refusal};
 use pellucid_api::reason::ReasonCode;
 
 use super::scheduler::InFlight;

@@ -6,19 +6,17 @@
 
 use std::sync::Arc;
 
-use super::decision::{Outcome, Refusal};
 use super::scheduler::Scheduler;
 use super::tell::pod_ref;
-use crate::cluster::preemptions::{End, GangPart, Preemption, Victim, VictimState};
+use crate::cluster::preemptions::{End, GangPart, Plan, Preemption, Victim, VictimChoice, VictimState};
 use crate::cluster::{ClusterEvent, NominatedBy, Nomination, ShapeId, Stage};
-use crate::diagnosis::flight::What;
-use crate::framework::effect::{
-    Effect, EffectId, EventOrder, EventType, EvictOrder, EvictOutcome, StatusOrder,
-};
-use crate::framework::post_filter::{Plan, PostFiltered, VictimChoice};
+use crate::framework::post_filter::PostFiltered;
 use crate::framework::{Cause, Code, Reason};
+use crate::model::effect::{Effect, EffectId, EventOrder, EventType, EvictOrder, EvictOutcome, StatusOrder};
 use crate::model::{Name, NodeIdx, Now, Pod, PodId};
 use crate::queue::{RefusedBy, UnitId, WakeReason};
+use crate::recording::flight::What;
+use crate::recording::{Outcome, Refusal};
 use pellucid_api::reason::ReasonCode;
 
 impl Scheduler {

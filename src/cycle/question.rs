@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use super::chain::PluginTally;
-use super::decision::{Decision, Placement};
 use super::inputs::gated;
 use super::nominations::{Asker, How, Who};
 use super::rows::{Rows, Subject};
@@ -17,6 +16,7 @@ use crate::framework::{Cause, View};
 use crate::model::collections::FxHashMap;
 use crate::model::time::NoProbe;
 use crate::model::{NodeIdx, Pod, PodId, patience};
+use crate::recording::{Decision, Placement};
 
 /// What a node says to a pod.
 #[derive(Clone, Debug)]

@@ -6,17 +6,17 @@
 use std::sync::Arc;
 
 use super::chain::PluginTally;
-use super::decision::{Decision, Placement};
 use super::rows::{Rows, Subject};
 use super::scheduler::Scheduler;
+use crate::recording::{Decision, Placement};
 use smallvec::SmallVec;
 
-use crate::diagnosis::meter::{Meter, Spender};
-use crate::diagnosis::recorder::{Choice, RecordedFailure, RecordedRow, RecordedTable};
-use crate::diagnosis::switches::{Recording, Switches, Wanted};
 use crate::model::collections::FxHashMap;
 use crate::model::time::Probe;
 use crate::model::{NodeIdx, Now, Pod};
+use crate::recording::meter::{Meter, Spender};
+use crate::recording::recorder::{Choice, RecordedFailure, RecordedRow, RecordedTable};
+use crate::recording::switches::{Recording, Switches, Wanted};
 
 /// See the module.
 #[derive(Clone, Debug)]

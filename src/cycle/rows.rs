@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use super::attempt::{Attempt, Globals};
 use super::chain::{self, FilterChain, PluginTally, Prepared};
-use super::decision::Refusal;
 use super::scores::{Scores, Touched};
 use crate::cluster::changes::Changed;
 use crate::framework::View;
-use crate::framework::cause::{CauseId, Causes};
 use crate::framework::profile::Profile;
+use crate::model::cause::{CauseId, Causes};
 use crate::model::time::Probe;
 use crate::model::{NodeIdx, PodSpec};
+use crate::recording::Refusal;
 
 /// What a cycle is about: the profile, the state, the pod's spec, and where to count.
 pub struct Subject<'a> {

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use super::chain::PluginTally;
-use super::decision::{Decision, Outcome, Placement, Refusal, Verdict};
 use super::gangs::GangBook;
 use super::kept::Kept;
 use super::leaving::Leaving;
@@ -23,20 +22,20 @@ use super::rows::Subject;
 use super::shadow::ShadowTally;
 use super::work;
 use crate::cluster::{Cluster, Reservation, ShapeId, Stage};
-use crate::diagnosis::Root;
-use crate::diagnosis::flight::Flight;
-use crate::diagnosis::meter::Meter;
-use crate::diagnosis::recorder::{RecordedFailure, RecordedTable, Recorder};
-use crate::diagnosis::root::Registry;
-use crate::diagnosis::switches::Switches;
-use crate::framework::effect::{Effect, EffectId};
+use crate::cycle::{Registry, Root};
 use crate::framework::post_filter::PostFiltered;
 use crate::framework::profile::Profile;
 use crate::framework::{Cause, Permitted, View};
 use crate::model::collections::FxHashMap;
+use crate::model::effect::{Effect, EffectId};
 use crate::model::time::Probe;
 use crate::model::{GangKey, Mirror, Name, NodeIdx, Now, Pages, Pod, PodId, patience};
 use crate::queue::{Queue, QueueLimits, UnitId, WokenBy};
+use crate::recording::flight::Flight;
+use crate::recording::meter::Meter;
+use crate::recording::recorder::{RecordedFailure, RecordedTable, Recorder};
+use crate::recording::switches::Switches;
+use crate::recording::{Decision, Outcome, Placement, Refusal, Verdict};
 
 /// What a scheduler is made of.
 pub struct Settings {

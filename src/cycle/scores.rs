@@ -5,9 +5,9 @@ use smallvec::SmallVec;
 use super::best::{Blocks, REFUSED};
 use super::chain::{self, PluginTally};
 use super::rows::Subject;
-use crate::framework::cause::CauseId;
 use crate::framework::plugin::{CycleValue, Normalize, Reads};
 use crate::model::NodeIdx;
+use crate::model::cause::CauseId;
 
 /// A plugin that has something to say about the pod.
 struct Active {

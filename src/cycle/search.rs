@@ -6,13 +6,13 @@ use smallvec::SmallVec;
 
 use super::attempt;
 use super::chain::PluginTally;
-use super::decision::{Decision, Group, GroupMeasure, Placement, Refusal};
 use super::rows::{Rows, Subject, tie_order};
-use crate::framework::cause::CauseId;
 use crate::framework::profile::Profile;
 use crate::framework::{Cause, View};
 use crate::model::NodeIdx;
+use crate::model::cause::CauseId;
 use crate::queue::RefusedBy;
+use crate::recording::{Decision, Group, GroupMeasure, Placement, Refusal};
 
 /// How many example nodes a group keeps.
 const EXAMPLES: usize = 3;

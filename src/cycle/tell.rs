@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::decision::{Outcome, Refusal, Verdict};
 use super::scheduler::Scheduler;
 use crate::cluster::ShapeId;
-use crate::framework::effect::{ConditionText, Effect, EventOrder, EventType, PodRef, StatusOrder};
-use crate::framework::post_filter::Plan;
+use crate::cluster::preemptions::Plan;
+use crate::model::effect::{ConditionText, Effect, EventOrder, EventType, PodRef, StatusOrder};
 use crate::model::{Name, Now, Pod, PodId};
 use crate::queue::UnitId;
+use crate::recording::{Outcome, Refusal, Verdict};
 
 impl Scheduler {
     /// Puts a refused unit where its events can wake it, and tells the pod.

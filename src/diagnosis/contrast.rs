@@ -8,12 +8,10 @@ use std::time::Duration;
 use pellucid_api::rest::contrast::{Contrast, NodeRefusal, PluginGap, ScorePair, TieHashes};
 
 use super::explain::TIE_RULE;
-use super::meta::{of_root, rfc3339};
+use super::meta::of_root;
 use super::node_explain::{cause_of, find_node};
-use super::root::Root;
 use crate::cluster::PodRecord;
-use crate::cycle::Placement;
-use crate::cycle::decision::Decision;
+use crate::cycle::Root;
 use crate::cycle::question::{Answer, Question};
 use crate::cycle::rows::tie_order;
 use crate::cycle::search::Scored;
@@ -21,6 +19,9 @@ use crate::framework::endpoint::ReadError;
 use crate::framework::profile::Profile;
 use crate::framework::{Cause, Code, View, bodies};
 use crate::model::{NodeIdx, Now, PodId, PodKey};
+use crate::recording::Decision;
+use crate::recording::Placement;
+use crate::recording::rfc3339;
 
 /// What is compared.
 struct Sides<'r> {

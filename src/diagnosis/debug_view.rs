@@ -3,7 +3,7 @@
 use pellucid_api::rest::debug::{Debug, DiagnosisCost};
 
 use super::meta::of_root;
-use super::root::Root;
+use crate::cycle::Root;
 use crate::model::Now;
 
 /// Shows what is recorded and who changed what.

@@ -4,21 +4,22 @@ use pellucid_api::rest::explain::{
     NodeGroup, PendingPod, PendingPods, PlacementBody, PodExplanation, Shortfall,
 };
 
-use super::meta::{of_root, of_verdict, rfc3339};
+use super::meta::{of_root, of_verdict};
 use super::nearest::nearest;
 use super::queue_view::wakes_on;
-use super::root::Root;
 use crate::cluster::input::Quarantined;
 use crate::cluster::{PodRecord, Stage};
-use crate::cycle::decision::{Group, GroupMeasure, Outcome};
+use crate::cycle::Root;
 use crate::cycle::kept::Kept;
-use crate::cycle::{Refusal, Verdict};
 use crate::framework::bodies;
 use crate::framework::endpoint::ReadError;
 use crate::framework::{Cause, Code, Reason};
 use crate::model::quantity::format_amount;
 use crate::model::{Name, Now, PodId, PodKey};
 use crate::queue::{QueueStage, Unit};
+use crate::recording::rfc3339;
+use crate::recording::{Group, GroupMeasure, Outcome};
+use crate::recording::{Refusal, Verdict};
 use pellucid_api::reason::ReasonCode;
 
 /// How ties are broken, in a sentence.

@@ -5,8 +5,8 @@ use pellucid_api::rest::suggestions::{Feasibility, FeasibilityVerdict, LargestNo
 
 use super::meta::of_root;
 use super::requirements::{Asked, asked_by_name, missing};
-use super::root::Root;
 use super::suggestions::exact;
+use crate::cycle::Root;
 use crate::cycle::exhaustive::Requirement;
 use crate::cycle::whatif::{Aside, Edit, Target};
 use crate::framework::endpoint::ReadError;

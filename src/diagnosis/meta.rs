@@ -1,21 +1,16 @@
-//! The `meta` of a body, and how times are written.
+//! The `meta` of a body.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_api::rest::Meta;
 
-use super::root::Root;
-use crate::cycle::decision::Outcome;
+use crate::cycle::Root;
 use crate::cycle::kept::Kept;
-use crate::cycle::{Refusal, Verdict};
 use crate::model::{Now, PodId};
-
-/// Returns a wall time as RFC 3339 with milliseconds.
-pub fn rfc3339(wall: Duration) -> String {
-    let at = jiff::Timestamp::from_millisecond(i64::try_from(wall.as_millis()).unwrap_or(i64::MAX));
-    at.map(|t| format!("{t:.3}")).unwrap_or_default()
-}
+use crate::recording::Outcome;
+use crate::recording::rfc3339;
+use crate::recording::{Refusal, Verdict};
 
 /// Returns the meta of a body that tells of no single decision.
 pub(super) fn of_root(root: &Root, now: Now) -> Meta {

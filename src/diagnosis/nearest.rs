@@ -16,16 +16,16 @@ use pellucid_api::rest::suggestions::{NearNode, Nearest};
 use super::explain::shortfall;
 use super::meta::of_root;
 use super::requirements::{Asked, all_failed, ask, asked_by_name, missing};
-use super::root::Root;
 use super::suggestions::victims_on;
-use crate::cycle::Refusal;
-use crate::cycle::decision::{Group, GroupMeasure};
+use crate::cycle::Root;
 use crate::cycle::exhaustive::Requirement;
 use crate::cycle::whatif::{Aside, Edit};
 use crate::framework::endpoint::ReadError;
 use crate::framework::{Cause, Code, bodies};
 use crate::model::collections::FxHashMap;
 use crate::model::{Name, NodeIdx, Now, PodId};
+use crate::recording::Refusal;
+use crate::recording::{Group, GroupMeasure};
 
 /// A node that does not take a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -9,8 +9,8 @@ use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::node_explain::{AcceptedPod, NodeExplanation, RefusedPod, Stranded};
 
 use super::meta::of_root;
-use super::root::Root;
 use crate::cluster::{PodRecord, Stage};
+use crate::cycle::Root;
 use crate::cycle::question::{Answer, NodeQuestion};
 use crate::framework::endpoint::ReadError;
 use crate::framework::{Cause, Code, Reason, bodies};

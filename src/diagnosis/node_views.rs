@@ -5,8 +5,8 @@ use pellucid_api::rest::nodes::{
 };
 
 use super::meta::of_root;
-use super::root::Root;
 use crate::cluster::ResourceIdx;
+use crate::cycle::Root;
 use crate::framework::endpoint::ReadError;
 use crate::model::requests::ResourceList;
 use crate::model::{Name, Node, NodeIdx, Now};

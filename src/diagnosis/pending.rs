@@ -10,14 +10,14 @@ use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::pending::{PendingRow, PendingSummary};
 
 use super::meta::of_root;
-use super::root::Root;
 use crate::cluster::input::Quarantined;
 use crate::cluster::{PodRecord, Stage};
-use crate::cycle::Refusal;
+use crate::cycle::Root;
 use crate::framework::endpoint::ReadError;
 use crate::model::pod::PodPhase;
 use crate::model::{Now, PodId};
 use crate::queue::{QueueStage, UnitId};
+use crate::recording::Refusal;
 
 /// A pod that waits, and what keeps it.
 pub struct Waiting<'r> {

@@ -11,7 +11,7 @@ use pellucid_api::rest::shadow::{DisagreementBody, Shadow};
 
 use super::meta::of_root;
 use super::reads::reads;
-use super::root::Root;
+use crate::cycle::Root;
 use crate::framework::PluginFactory;
 use crate::framework::endpoint::ReadError;
 use crate::framework::plugin::Plugin;

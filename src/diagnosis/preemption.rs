@@ -7,15 +7,15 @@ use pellucid_api::rest::preemption::{
     SearchBody,
 };
 
-use super::meta::{of_root, of_verdict, rfc3339};
-use super::root::Root;
-use crate::cluster::preemptions::{Preemption, Preemptions};
-use crate::cycle::Verdict;
-use crate::cycle::decision::Outcome;
+use super::meta::{of_root, of_verdict};
+use crate::cluster::preemptions::{Candidate, Plan, Preemption, Preemptions};
+use crate::cycle::Root;
 use crate::framework::bodies;
 use crate::framework::endpoint::ReadError;
-use crate::framework::post_filter::{Candidate, Plan};
 use crate::model::{Now, PodId, PodKey};
+use crate::recording::Outcome;
+use crate::recording::Verdict;
+use crate::recording::rfc3339;
 
 /// Explains what preemption has to do with a pod.
 pub(super) fn pod(

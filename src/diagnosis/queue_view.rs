@@ -2,12 +2,13 @@
 
 use pellucid_api::rest::queue::{AheadRequest, Queue, QueueCounts, QueuedUnit, UnitAhead};
 
-use super::meta::{of_root, rfc3339};
-use super::root::Root;
+use super::meta::of_root;
+use crate::cycle::Root;
 use crate::framework::endpoint::ReadError;
 use crate::model::patience;
 use crate::model::{Now, PodKey};
 use crate::queue::{QueueStage, Unit, UnitId};
+use crate::recording::rfc3339;
 
 /// Lists the queue; `asked` is the unit or pod whose position is wanted.
 pub(super) fn queue(root: &Root, asked: Option<&str>, now: Now) -> Result<Queue, ReadError> {

@@ -13,8 +13,11 @@ use super::gang_reads::gang_reads;
 pub use super::root_read::{RootFn, RootRead, RowSpec, Spread};
 pub(super) use super::root_read::{is_on, number, param, text};
 use super::view_reads::view_reads;
-use super::{debug_view, flight, node_views, plugin_views, queue_view, score_views};
-use super::{explain as explaining, pending as pending_views, preemption as preempting, wakeups as waking};
+use super::{debug_view, node_views, plugin_views, queue_view, score_views};
+use super::{
+    explain as explaining, history as recorded, pending as pending_views, preemption as preempting,
+    wakeups as waking,
+};
 use crate::framework::PluginFactory;
 use crate::framework::endpoint::{Query, QueryKind, ReadContext};
 use crate::framework::view::View;
@@ -260,7 +263,7 @@ fn scheduler_reads() -> Vec<RootRead> {
             "What happened to a pod, also after it is gone: attempts by reason, places, bindings, evictions",
             BodySchema::of::<history::PodHistory>(),
             |root, params, now| {
-                flight::views::of_pod(root, param(params, "namespace"), param(params, "name"), now)
+                recorded::of_pod(root, param(params, "namespace"), param(params, "name"), now)
             },
         )
         .rows(

@@ -5,15 +5,16 @@
 use pellucid_api::rest::explain::{PlacementBody, PodExplanation};
 
 use super::explain::{TIE_RULE, add_refusal, group_body};
-use super::meta::{of_root, rfc3339};
+use super::meta::of_root;
 use super::nearest::nearest;
-use super::root::Root;
 use crate::cluster::PodRecord;
-use crate::cycle::Placement;
-use crate::cycle::decision::Decision;
+use crate::cycle::Root;
 use crate::cycle::question::Question;
 use crate::model::{Now, PodId};
 use crate::queue::{QueueStage, Unit};
+use crate::recording::Decision;
+use crate::recording::Placement;
+use crate::recording::rfc3339;
 
 /// Asks anew and puts the answer in the place of the recorded one.
 pub(super) fn refresh(body: &mut PodExplanation, root: &Root, (id, record): (PodId, &PodRecord), now: Now) {

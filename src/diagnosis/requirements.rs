@@ -7,8 +7,8 @@ use pellucid_api::rest::suggestions::{
     CodeWeight, Exhaustive, FailedRequirement, MaskGroup, NodeRequirements,
 };
 
-use super::root::Root;
 use crate::cluster::{Cluster, PodRecord};
+use crate::cycle::Root;
 use crate::cycle::exhaustive::{Masks, Requirement, masks_of_pod};
 use crate::cycle::question::without_place;
 use crate::framework::bodies;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pellucid_api::rest::BodySchema;
 use serde_json::Value;
 
-use super::root::Root;
+use crate::cycle::Root;
 use crate::framework::endpoint::{PathParams, Query, ReadError};
 use crate::model::Now;
 

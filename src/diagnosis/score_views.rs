@@ -5,13 +5,14 @@ use pellucid_api::rest::scores::{
 };
 
 use super::explain::TIE_RULE;
-use super::meta::{of_root, rfc3339};
-use super::recorder::{RecordedRow, RecordedTable};
-use super::root::Root;
-use super::switches::Flag;
+use super::meta::of_root;
+use crate::cycle::Root;
 use crate::framework::endpoint::ReadError;
 use crate::model::escape::escaped;
 use crate::model::{Now, PodKey};
+use crate::recording::recorder::{RecordedRow, RecordedTable};
+use crate::recording::rfc3339;
+use crate::recording::switches::Flag;
 
 /// Lists the recorded tables.
 pub(super) fn tables(root: &Root, now: Now) -> ScoreTables {
@@ -151,7 +152,7 @@ mod tests {
             cycle: 1,
             at: Now::default(),
             chosen: row.node.clone(),
-            choice: super::super::recorder::Choice::Best,
+            choice: super::crate::recording::recorder::Choice::Best,
             feasible: 4,
             plugins: names.iter().map(|n| (*n, 1)).collect(),
             rows: vec![row],

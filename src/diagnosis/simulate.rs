@@ -10,14 +10,14 @@ use pellucid_api::rest::simulate::{
 use super::explain::{group_body, summary};
 use super::gangs::judgement::reason;
 use super::meta::of_root;
-use super::root::Root;
 use super::score_views;
-use crate::cycle::Refusal;
-use crate::cycle::gangs::GangOutcome;
+use crate::cycle::Root;
 use crate::cycle::whatif::{Aside, Edit, Fate};
 use crate::framework::bodies;
 use crate::framework::endpoint::ReadError;
 use crate::model::{GangKey, Now, PodKey};
+use crate::recording::GangOutcome;
+use crate::recording::Refusal;
 
 /// A question, decoded.
 #[derive(Clone, Debug, Default)]

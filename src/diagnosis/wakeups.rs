@@ -5,13 +5,14 @@
 
 use pellucid_api::rest::wakeups::{HintVerdict, PodWakeups, SkippedEvents, WaitsFor, WakeEvent};
 
-use super::meta::{of_root, of_verdict, rfc3339};
-use super::root::Root;
+use super::meta::{of_root, of_verdict};
 use crate::cluster::{EventKinds, PodRecord};
+use crate::cycle::Root;
 use crate::framework::endpoint::ReadError;
 use crate::framework::profile::Profile;
 use crate::model::{Now, PodKey};
 use crate::queue::{EVENTS_KEPT, EventObject, QueueStage, RefusedBy, SeenEvent, Unit, WakeReason, WokenBy};
+use crate::recording::rfc3339;
 
 /// Tells what one pod waits for.
 pub(super) fn of_pod(root: &Root, namespace: &str, name: &str, now: Now) -> Result<PodWakeups, ReadError> {

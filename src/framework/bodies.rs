@@ -3,10 +3,10 @@
 use pellucid_api::rest::explain::ReasonBody;
 use pellucid_api::rest::preemption::{NominationBody, PreemptionBody, VictimBody};
 
-use super::cause::Reason;
 use crate::cluster::preemptions::{GangPart, Preemption, Victim, VictimState};
 use crate::cluster::{Nomination, PodRecord};
 use crate::model::Now;
+use crate::model::cause::Reason;
 
 /// Returns a reason with what the registry says of it.
 pub fn reason(reason: &Reason) -> ReasonBody {

@@ -3,11 +3,9 @@
 //! PURE. A plugin sees all nodes at once: [`Filter`](plugin::Filter) removes nodes from a set, one cause
 //! each, and [`Score`](plugin::Score) fills one integer per node. Two laws hold for every plugin and are
 //! tested: filtering a set is the union of filtering its members, and so are raw scores. Reading order:
-//! `cause`, `view`, `plugin`, `endpoint`, `profile`, `effect`.
+//! `view`, `plugin`, `endpoint`, `profile`; what a plugin says is made of [`Cause`]s.
 
 pub mod bodies;
-pub mod cause;
-pub mod effect;
 pub mod endpoint;
 pub mod gangs;
 pub mod plugin;
@@ -15,7 +13,7 @@ pub mod post_filter;
 pub mod profile;
 pub mod view;
 
-pub use cause::{Cause, CauseId, Causes, Code, Reason, nodes_message};
+pub use crate::model::cause::{Cause, CauseId, Causes, Code, Reason, nodes_message};
 pub use plugin::{
     Bind, CycleValue, Evaluator, Filter, Hint, Hints, Nodes, Permit, Permitted, Plugin, PluginFactory,
     PostFilter, PreBind, PreBound, PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored, QueueSort, Reads,

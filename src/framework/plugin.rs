@@ -8,13 +8,14 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::cause::{Cause, CauseId, Causes, Code};
-use super::effect::VolumeWrite;
 use super::endpoint::Endpoint;
 use super::gangs::GangRules;
-use super::post_filter::{Found, PostFiltered};
+use super::post_filter::PostFiltered;
 use super::view::View;
+use crate::cluster::preemptions::Found;
 use crate::cluster::{ClusterEvent, DerivedState, EventKinds};
+use crate::model::cause::{Cause, CauseId, Causes, Code};
+use crate::model::effect::VolumeWrite;
 use crate::model::requests::ResourceList;
 use crate::model::{NodeIdx, Pod, PodId, PodSpec};
 

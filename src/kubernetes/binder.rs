@@ -16,7 +16,7 @@ use super::door::{Backoff, Door, WriteError, pod_path};
 use super::lanes::Lanes;
 use super::standing::{Standing, standing};
 use crate::cluster::input::Input;
-use crate::framework::effect::{BindOrder, BindOutcome, EffectReport};
+use crate::model::effect::{BindOrder, BindOutcome, EffectReport};
 
 /// How often one order is posted before it is reported as refused.
 const TRIES: u32 = 6;

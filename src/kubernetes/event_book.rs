@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::framework::effect::{EventOrder, EventType};
 use crate::model::collections::HashMap;
+use crate::model::effect::{EventOrder, EventType};
 use crate::model::{Now, PodKey};
 
 /// Writes per pod before the budget counts.
@@ -199,7 +199,7 @@ pub(super) fn cut(note: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::framework::effect::PodRef;
+    use crate::model::effect::PodRef;
 
     fn at(seconds: u64) -> Now {
         Now { monotonic: Duration::from_secs(seconds), wall: Duration::from_secs(1_000_000 + seconds) }

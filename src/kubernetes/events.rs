@@ -14,7 +14,7 @@ use super::door::{Door, WriteError};
 use super::event_book::{EventBook, EventWrite, Written, cut};
 use super::lanes::Lanes;
 use super::{Clock, timestamp};
-use crate::framework::effect::EventType;
+use crate::model::effect::EventType;
 
 /// How often one write is tried.
 const TRIES: u32 = 3;

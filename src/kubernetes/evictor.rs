@@ -18,7 +18,7 @@ use super::lanes::Lanes;
 use super::standing::{Standing, standing};
 use super::{Clock, timestamp};
 use crate::cluster::input::Input;
-use crate::framework::effect::{EffectReport, EvictOrder, EvictOutcome};
+use crate::model::effect::{EffectReport, EvictOrder, EvictOutcome};
 
 /// How often a condition is tried before the pod is deleted without.
 const CONDITION_TRIES: u32 = 3;

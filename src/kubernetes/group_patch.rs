@@ -7,8 +7,8 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value, json};
 
-use crate::framework::effect::GroupStatusOrder;
 use crate::model::ObjectKind;
+use crate::model::effect::GroupStatusOrder;
 use crate::model::gang::{GroupCondition, GroupStatus};
 use crate::model::group_status::GroupFields;
 

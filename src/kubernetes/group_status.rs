@@ -18,7 +18,7 @@ use super::lanes::Lanes;
 use super::served::{Served, is_discovered};
 use super::status::StatusCounters;
 use super::{Clock, timestamp};
-use crate::framework::effect::GroupStatusOrder;
+use crate::model::effect::GroupStatusOrder;
 
 /// How often one patch is tried.
 const TRIES: u32 = 5;

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::status_lane::NewestLane;
-use crate::framework::effect::{
+use crate::model::effect::{
     BindOrder, Effect, EventOrder, EvictOrder, GroupStatusOrder, StatusOrder, VolumeOrder,
 };
 

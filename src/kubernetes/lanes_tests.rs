@@ -3,7 +3,7 @@
 use futures_util::FutureExt;
 
 use super::*;
-use crate::framework::effect::{ConditionText, EffectId, EventType, PodRef, VolumeWrite};
+use crate::model::effect::{ConditionText, EffectId, EventType, PodRef, VolumeWrite};
 use crate::model::gang::GroupStatus;
 use crate::model::{GangKey, ObjectKind, PodKey};
 

@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 use super::client::Class;
 use super::door::{Door, WriteError, pod_path};
-use crate::framework::effect::PodRef;
 use crate::model::Name;
+use crate::model::effect::PodRef;
 
 /// How a pod stands.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use super::door::{Door, Tries, WriteError, pod_path};
 use super::lanes::Lanes;
 use super::status_memory::{Recalled, StatusMemory};
 use super::{Clock, timestamp};
-use crate::framework::effect::StatusOrder;
+use crate::model::effect::StatusOrder;
 use crate::model::{Name, Now};
 
 /// How often one patch is tried.

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::lanes::LaneCounts;
-use crate::framework::effect::{GroupStatusOrder, StatusOrder};
 use crate::model::collections::{HashMap, HashSet};
+use crate::model::effect::{GroupStatusOrder, StatusOrder};
 
 /// An order of which only the newest matters.
 pub(super) trait Newest: Clone {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::framework::effect::{ConditionText, StatusOrder};
 use crate::model::collections::HashMap;
+use crate::model::effect::{ConditionText, StatusOrder};
 use crate::model::{Name, Now};
 
 /// How long what was written is not written again: the watch has shown it by then.
@@ -91,8 +91,8 @@ impl StatusMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::framework::effect::PodRef;
     use crate::model::PodKey;
+    use crate::model::effect::PodRef;
 
     fn at(seconds: u64) -> Now {
         Now { monotonic: Duration::from_secs(seconds), wall: Duration::from_secs(seconds) }

@@ -15,7 +15,7 @@ use super::client::Class;
 use super::door::{Door, WriteError};
 use super::lanes::Lanes;
 use crate::cluster::input::Input;
-use crate::framework::effect::{EffectReport, VolumeOrder, VolumeOutcome, VolumeWrite};
+use crate::model::effect::{EffectReport, VolumeOrder, VolumeOutcome, VolumeWrite};
 
 /// How often one write is tried.
 const TRIES: u32 = 6;

@@ -5,9 +5,11 @@
 //! and requests, selectors, taints, relations, volumes, then [`pod::Pod`], [`node::Node`] and the other
 //! [`object::Object`]s.
 
+pub mod cause;
 pub mod collections;
 pub mod cow_map;
 pub mod duration;
+pub mod effect;
 pub mod escape;
 pub mod gang;
 pub mod group_status;

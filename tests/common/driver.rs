@@ -8,13 +8,13 @@ use pellucid::cluster::Input;
 use pellucid::cycle::Scheduler;
 use pellucid::cycle::scheduler::{Settings, Step};
 use pellucid::cycle::turn::Advance;
-use pellucid::diagnosis::switches::Switches;
-use pellucid::framework::effect::{BindOrder, Effect};
 use pellucid::framework::profile::Profile;
 use pellucid::model::Now;
+use pellucid::model::effect::{BindOrder, Effect};
 use pellucid::model::time::NoProbe;
 use pellucid::plugins::registry;
 use pellucid::queue::QueueLimits;
+use pellucid::recording::switches::Switches;
 
 /// Returns the profile of an empty configuration, under another scheduler name.
 pub fn default_profile(scheduler_name: &str) -> Profile {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid::cluster::{Input, Stage};
-use pellucid::framework::effect::{BindOrder, BindOutcome, Effect, EffectReport};
+use pellucid::model::effect::{BindOrder, BindOutcome, Effect, EffectReport};
 use pellucid::model::pod::PodPhase;
 use pellucid::model::requests::{ContainerRequests, PodRequests, RequestInputs, ResourceList};
 use pellucid::model::{Node, Pod, PodId, PodKey, PodSpec};

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use pellucid::cluster::{Input, Stage};
-use pellucid::cycle::decision::Outcome;
 use pellucid::model::pod::PodPhase;
 use pellucid::model::{Name, Node, Pod};
 use pellucid::queue::QueueStage;
+use pellucid::recording::Outcome;
 
 use crate::made::{SECOND, core_with, node, on, pod};
 
@@ -65,7 +65,7 @@ fn the_same_name_with_another_uid_is_another_pod() {
     assert_eq!(&*order.pod.uid, "second");
     core.see(&Pod { uid: "third".into(), ..second.clone() });
     assert_eq!((core.taken("a"), core.scheduler.n_in_flight()), (0, 0), "the second one's place is free");
-    core.report(&order, pellucid::framework::effect::BindOutcome::Bound);
+    core.report(&order, pellucid::model::effect::BindOutcome::Bound);
     assert_eq!(core.stage(&second), Some(Stage::Pending), "the report is about the second one");
 }
 
@@ -74,7 +74,7 @@ fn a_verdict_goes_with_its_pod() {
     let mut core = core_with(&[node("a", 1000)]);
     let p = pod("p", 300);
     let order = core.place(&p);
-    core.report(&order, pellucid::framework::effect::BindOutcome::Bound);
+    core.report(&order, pellucid::model::effect::BindOutcome::Bound);
     core.see(&on(&p, "a"));
     core.delete(&p);
     let stranger = on(&pod("stranger", 1), "a");

@@ -1,9 +1,9 @@
 //! One pod: placed, ordered, bound or not.
 
 use pellucid::cluster::{Input, Stage};
-use pellucid::cycle::decision::Outcome;
-use pellucid::framework::effect::{BindOutcome, EffectReport};
+use pellucid::model::effect::{BindOutcome, EffectReport};
 use pellucid::queue::QueueStage;
+use pellucid::recording::Outcome;
 use pellucid_api::reason::ReasonCode;
 
 use crate::driver::{Core, default_profile, settings};

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use pellucid::cluster::preemptions::{End, VictimState};
 use pellucid::cluster::{Input, Stage};
-use pellucid::cycle::decision::{Outcome, Refusal};
 use pellucid::framework::Reason;
-use pellucid::framework::effect::{Effect, EffectReport, EventOrder, EvictOrder, EvictOutcome, StatusOrder};
+use pellucid::model::effect::{Effect, EffectReport, EventOrder, EvictOrder, EvictOutcome, StatusOrder};
 use pellucid::model::object::Budget;
 use pellucid::model::relations::{PodAffinityTerm, PodTerms};
 use pellucid::model::selector::{LabelSelector, Labels};
 use pellucid::model::{Name, Object, Pod};
 use pellucid::queue::QueueStage;
+use pellucid::recording::{Outcome, Refusal};
 use pellucid_api::reason::ReasonCode;
 
 use crate::driver::Core;

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use pellucid::cluster::input::Quarantined;
 use pellucid::cluster::{Cluster, Input, ResourceIdx, Stage};
-use pellucid::cycle::decision::Outcome;
 use pellucid::cycle::scheduler::Step;
-use pellucid::diagnosis::flight::DEFAULT_BYTES;
-use pellucid::diagnosis::switches::Setter;
-use pellucid::framework::effect::{BindOrder, BindOutcome, EffectReport};
+use pellucid::model::effect::{BindOrder, BindOutcome, EffectReport};
 use pellucid::model::pod::PodPhase;
 use pellucid::model::{Node, Pod, PodSpec};
 use pellucid::queue::QueueStage;
+use pellucid::recording::Outcome;
+use pellucid::recording::flight::DEFAULT_BYTES;
+use pellucid::recording::switches::Setter;
 use proptest::collection::vec;
 use proptest::prelude::*;
 

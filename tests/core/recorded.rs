@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pellucid::cluster::Input;
 use pellucid::cluster::input::Quarantined;
-use pellucid::framework::effect::BindOutcome;
 use pellucid::model::Pod;
+use pellucid::model::effect::BindOutcome;
 use pellucid::model::pod::PodPhase;
 
 use crate::driver::Core;

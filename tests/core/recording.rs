@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid::cycle::kept::Kept;
-use pellucid::diagnosis::meter::FREE;
-use pellucid::diagnosis::recorder::{Choice, RecordedTable};
-use pellucid::diagnosis::switches::{Ask, Flag, Setter, parse};
 use pellucid::model::time::Probe;
 use pellucid::model::{Pod, PodSpec};
+use pellucid::recording::meter::FREE;
+use pellucid::recording::recorder::{Choice, RecordedTable};
+use pellucid::recording::switches::{Ask, Flag, Setter, parse};
 
 use crate::cluster::SCHEDULER;
 use crate::driver::{Core, default_profile, settings};

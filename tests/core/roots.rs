@@ -25,7 +25,7 @@ fn an_old_root_keeps_what_it_saw() {
 
     let a = before.cluster.find_node(&"a".into()).expect("known");
     let id = before.cluster.find_pod(&p.key).expect("known");
-    let seen = |root: &pellucid::diagnosis::Root| {
+    let seen = |root: &pellucid::cycle::Root| {
         let unit = root.queue.unit_of(id).and_then(|u| root.queue.unit(u)).map(|u| u.stage);
         let taken = root.cluster.columns().requested(a, CPU);
         (root.cluster.pod(id).map(|r| r.stage), unit, taken, root.cluster.present().len())

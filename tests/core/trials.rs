@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pellucid::cluster::{Input, Stage};
-use pellucid::cycle::decision::Outcome;
-use pellucid::framework::effect::{BindOutcome, Effect};
+use pellucid::model::effect::{BindOutcome, Effect};
 use pellucid::model::pod::PodPhase;
 use pellucid::model::selector::NodeAffinity;
 use pellucid::model::{Name, Pod, PodKey};
+use pellucid::recording::Outcome;
 use proptest::prelude::*;
 use serde_json::Value;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pellucid::cluster::Input;
 use pellucid::cluster::preemptions::End;
-use pellucid::framework::effect::{BindOrder, BindOutcome, Effect, EffectReport, EvictOrder, EvictOutcome};
+use pellucid::model::effect::{BindOrder, BindOutcome, Effect, EffectReport, EvictOrder, EvictOutcome};
 use pellucid::model::pod::{HostPort, PodPhase, Protocol};
 use pellucid::model::selector::{Labels, NodeAffinity};
 use pellucid::model::storage::ClaimUse;

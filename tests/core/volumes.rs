@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use pellucid::cluster::{Input, Stage};
-use pellucid::cycle::decision::Outcome;
-use pellucid::framework::effect::{Effect, EffectReport, VolumeOrder, VolumeOutcome, VolumeWrite};
+use pellucid::model::effect::{Effect, EffectReport, VolumeOrder, VolumeOutcome, VolumeWrite};
 use pellucid::model::selector::{Labels, NodeSelectorTerm, Operator, Requirement};
 use pellucid::model::storage::{
     AccessModes, ClaimPhase, ClaimRef, ClaimUse, PersistentVolume, PersistentVolumeClaim, PodVolumes,
@@ -12,6 +11,7 @@ use pellucid::model::storage::{
 };
 use pellucid::model::{Node, Object, Pod};
 use pellucid::queue::QueueStage;
+use pellucid::recording::Outcome;
 use pellucid_api::reason::ReasonCode;
 
 use crate::driver::Core;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use pellucid::cluster::Input;
 use pellucid::diagnosis::reads::reads;
-use pellucid::framework::effect::BindOutcome;
 use pellucid::framework::endpoint::ReadError;
+use pellucid::model::effect::BindOutcome;
 use pellucid::model::object::Namespace;
 use pellucid::model::selector::Labels;
 use pellucid::model::taint::{Taint, TaintEffect, Toleration, TolerationOperator};

@@ -112,7 +112,7 @@ fn gates_hold_a_pod_until_they_are_gone() {
     core.run();
     assert_eq!(core.stage(&p), Some(Stage::Permitted));
     let verdict = core.scheduler.verdict(core.id(&p).expect("known")).expect("decided");
-    assert!(matches!(verdict.outcome, pellucid::cycle::decision::Outcome::Placed(_)));
+    assert!(matches!(verdict.outcome, pellucid::recording::Outcome::Placed(_)));
 }
 
 fn unreadable(p: &Pod) -> Quarantined {

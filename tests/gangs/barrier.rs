@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use pellucid::cluster::{Input, Stage};
-use pellucid::cycle::gangs::GangOutcome;
-use pellucid::framework::effect::{Effect, EffectReport, VolumeOrder, VolumeOutcome};
+use pellucid::model::effect::{Effect, EffectReport, VolumeOrder, VolumeOutcome};
 use pellucid::model::gang::Dialect;
 use pellucid::model::storage::{
     AccessModes, ClaimPhase, ClaimRef, ClaimUse, PersistentVolume, PersistentVolumeClaim, PodVolumes,
     StorageClass,
 };
 use pellucid::model::{Object, Pod};
+use pellucid::recording::GangOutcome;
 use pellucid_api::reason::ReasonCode;
 
 use crate::driver::Core;
@@ -172,7 +172,7 @@ fn a_pod_of_higher_priority_takes_the_places_of_a_quorum_before_its_bindings_in_
 }
 
 fn code_of(core: &Core, pod: &Pod) -> Option<ReasonCode> {
-    use pellucid::cycle::decision::Outcome;
+    use pellucid::recording::Outcome;
     match &core.scheduler.verdict(core.id(pod)?)?.outcome {
         Outcome::Refused(refusal) => refusal.reasons().next().map(|(reason, _)| reason.code),
         _ => None,

@@ -1,7 +1,7 @@
 //! After the decision: Bindings that fail, members that are lost.
 
 use pellucid::cluster::{Input, Stage};
-use pellucid::framework::effect::{BindOutcome, EffectReport};
+use pellucid::model::effect::{BindOutcome, EffectReport};
 use pellucid::queue::QueueStage;
 
 use crate::made::{SECOND, core_with, in_dialect, members, terms};

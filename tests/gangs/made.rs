@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use pellucid::cluster::gangs::Gang;
 use pellucid::cluster::{Input, Stage};
-use pellucid::cycle::gangs::{GangOutcome, GangRefusal};
-use pellucid::framework::effect::{BindOutcome, Effect, EffectReport};
+use pellucid::model::effect::{BindOutcome, Effect, EffectReport};
 use pellucid::model::gang::{Dialect, GangMark, GangMode, GangTerms};
 use pellucid::model::requests::{ContainerRequests, PodRequests, RequestInputs, ResourceList};
 use pellucid::model::{GangKey, Node, Pod, PodId, PodKey, PodSpec};
 use pellucid::queue::{QueueStage, Unit};
+use pellucid::recording::{GangOutcome, GangRefusal};
 
 use crate::driver::{Core, default_profile, settings};
 
@@ -137,7 +137,7 @@ impl Core {
 
     /// Returns the message of a pod's last verdict.
     pub(crate) fn message(&self, pod: &Pod) -> String {
-        use pellucid::cycle::decision::Outcome;
+        use pellucid::recording::Outcome;
         let id = self.id(pod).expect("the pod is known");
         match &self.scheduler.verdict(id).expect("it has a verdict").outcome {
             Outcome::Refused(refusal) | Outcome::Gated(refusal) => refusal.message().to_string(),

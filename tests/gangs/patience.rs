@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use pellucid::cycle::Root;
 use pellucid::cycle::whatif::Edit;
-use pellucid::diagnosis::Root;
 use pellucid::diagnosis::reads::reads;
 use pellucid::diagnosis::simulate::{Question, simulate};
 use pellucid::diagnosis::snapshot::{Snapshot, Source};

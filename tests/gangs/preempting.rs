@@ -13,7 +13,7 @@ use std::sync::Arc;
 use pellucid::cluster::preemptions::{End, VictimState};
 use pellucid::cluster::{Input, Stage};
 use pellucid::diagnosis::reads::reads;
-use pellucid::framework::effect::{Effect, EffectReport, EventOrder, EvictOrder, EvictOutcome, StatusOrder};
+use pellucid::model::effect::{Effect, EffectReport, EventOrder, EvictOrder, EvictOutcome, StatusOrder};
 use pellucid::model::gang::{Dialect, PodGroup};
 use pellucid::model::object::Budget;
 use pellucid::model::relations::{PodAffinityTerm, PodTerms};

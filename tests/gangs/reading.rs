@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pellucid::cluster::Input;
 use pellucid::diagnosis::reads::reads;
-use pellucid::framework::effect::{BindOutcome, EffectReport};
 use pellucid::framework::endpoint::{PathParams, ReadError};
+use pellucid::model::effect::{BindOutcome, EffectReport};
 use pellucid::model::gang::{Dialect, GangTerms};
 use pellucid::model::pod::PodPhase;
 use pellucid::model::{GangKey, Pod};

@@ -7,7 +7,7 @@ use pellucid::cluster::Stage;
 use pellucid::cluster::columns::CPU;
 use pellucid::cycle::scheduler::Step;
 use pellucid::cycle::turn::Advance;
-use pellucid::framework::effect::Effect;
+use pellucid::model::effect::Effect;
 use pellucid::model::{Node, Pod};
 use pellucid::queue::QueueStage;
 use proptest::prelude::*;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use pellucid::cycle::gangs::GangOutcome;
-use pellucid::diagnosis::switches::Setter;
 use pellucid::queue::QueueStage;
+use pellucid::recording::GangOutcome;
+use pellucid::recording::switches::Setter;
 use pellucid_api::reason::ReasonCode;
 
 use crate::made::{SECOND, core_with, member, members, single, terms};

@@ -1,8 +1,8 @@
 //! NonStrict: members that fit wait for the others.
 
 use pellucid::cluster::Stage;
-use pellucid::cycle::gangs::GangOutcome;
 use pellucid::model::gang::Dialect;
+use pellucid::recording::GangOutcome;
 use pellucid_api::reason::ReasonCode;
 
 use crate::made::{SECOND, core_with, in_dialect, member, members, non_strict, single};

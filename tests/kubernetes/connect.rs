@@ -4,8 +4,8 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use pellucid::framework::effect::BindOutcome;
 use pellucid::kubernetes::{ConnectError, Connection, Edge, EdgeConfig};
+use pellucid::model::effect::BindOutcome;
 use serde_json::json;
 
 use crate::mock::{Answer, Mock, bind, bind_done, clock};

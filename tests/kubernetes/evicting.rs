@@ -1,6 +1,6 @@
 //! Evictions: the order of calls, the uid, and what becomes of every answer.
 
-use pellucid::framework::effect::{EffectId, EvictOutcome};
+use pellucid::model::effect::{EffectId, EvictOutcome};
 use serde_json::json;
 
 use crate::mock::{Answer, Mock, evict, evict_done, failure, pod};

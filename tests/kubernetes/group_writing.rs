@@ -19,7 +19,7 @@ fn ok() -> Answer {
     Answer::Json(200, json!({}))
 }
 
-fn running(running: u32) -> pellucid::framework::effect::Effect {
+fn running(running: u32) -> pellucid::model::effect::Effect {
     group_status(ObjectKind::PodGroupX, "g", running, None)
 }
 

@@ -12,11 +12,11 @@ use futures_util::{StreamExt, stream};
 use http::{StatusCode, header};
 use parking_lot::Mutex;
 use pellucid::cluster::input::Input;
-use pellucid::framework::effect::{
+use pellucid::kubernetes::{Clock, Connection, Edge, EdgeConfig};
+use pellucid::model::effect::{
     BindOrder, BindOutcome, ConditionText, Effect, EffectId, EffectReport, EventOrder, EventType, EvictOrder,
     EvictOutcome, GroupStatusOrder, PodRef, StatusOrder, VolumeOrder, VolumeOutcome, VolumeWrite,
 };
-use pellucid::kubernetes::{Clock, Connection, Edge, EdgeConfig};
 use pellucid::model::gang::{GroupCondition, GroupPhase, GroupStatus};
 use pellucid::model::{GangKey, Now, ObjectKind, PodKey};
 use serde_json::{Value, json};

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use pellucid::cluster::input::Input;
-use pellucid::framework::effect::{BindOutcome, EffectReport};
 use pellucid::kubernetes::watch_status::RetryCause;
 use pellucid::kubernetes::{Connection, Edge, EdgeConfig};
+use pellucid::model::effect::{BindOutcome, EffectReport};
 use serde_json::json;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{Receiver, channel};

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use pellucid::cluster::input::Input;
-use pellucid::framework::effect::EffectReport;
 use pellucid::model::ObjectKind;
+use pellucid::model::effect::EffectReport;
 use serde_json::{Value, json};
 
 use crate::mock::{

@@ -1,6 +1,6 @@
 //! Volume writes: what is patched, conflicts, unknown outcomes.
 
-use pellucid::framework::effect::{EffectId, VolumeOutcome};
+use pellucid::model::effect::{EffectId, VolumeOutcome};
 use serde_json::{Value, json};
 
 use crate::mock::{Answer, Mock, bind_volume, failure, select_node, volume_done};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid::cluster::input::Input;
-use pellucid::framework::effect::{BindOutcome, EffectId, EffectReport};
+use pellucid::model::effect::{BindOutcome, EffectId, EffectReport};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::Instant;

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pellucid::cluster::Input;
-use pellucid::cycle::decision::Outcome;
-use pellucid::framework::effect::Effect;
-use pellucid::framework::post_filter::Plan;
+use pellucid::cluster::preemptions::Plan;
 use pellucid::kubernetes::decode::{node_from_value, pod_from_value};
+use pellucid::model::effect::Effect;
 use pellucid::model::object::{Budget, Namespace};
 use pellucid::model::selector::{LabelSelector, Labels};
 use pellucid::model::{Name, Object, Pod};
+use pellucid::recording::Outcome;
 use serde_json::{Value, json};
 
 use super::driver::{Core, default_profile, settings};

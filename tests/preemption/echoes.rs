@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pellucid::cluster::preemptions::End;
 use pellucid::cluster::{Input, NominatedBy};
-use pellucid::framework::effect::BindOutcome;
 use pellucid::model::Pod;
+use pellucid::model::effect::BindOutcome;
 
 use crate::driver::Core;
 use crate::made::{SECOND, core_with, node, on, pod};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use pellucid::cluster::Input;
 use pellucid::cluster::input::Quarantined;
-use pellucid::framework::effect::{PodRef, StatusOrder};
+use pellucid::model::effect::{PodRef, StatusOrder};
 use pellucid::model::object::{Budget, ObjectKind};
 use pellucid::model::pod::{PodPhase, ScheduledCondition};
 use pellucid::model::storage::{PersistentVolume, PersistentVolumeClaim, StorageClass};

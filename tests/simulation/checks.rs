@@ -8,13 +8,13 @@ use std::sync::Arc;
 use pellucid::cluster::preemptions::{End, VictimState};
 use pellucid::cluster::{Cluster, ResourceIdx, Stage};
 use pellucid::cycle::Scheduler;
-use pellucid::cycle::decision::Outcome;
 use pellucid::cycle::scheduler::Step;
-use pellucid::framework::effect::{
+use pellucid::model::effect::{
     BindOutcome, Effect, EffectId, EffectReport, EvictOrder, EvictOutcome, VolumeOutcome,
 };
 use pellucid::model::{Name, NodeIdx, Pod, PodId};
 use pellucid::queue::QueueStage;
+use pellucid::recording::Outcome;
 
 use crate::api::{Api, takes_room};
 use crate::room;

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use pellucid::framework::effect::{
+use pellucid::model::effect::{
     BindOrder, BindOutcome, Effect, EffectReport, EvictOrder, EvictOutcome, StatusOrder, VolumeOrder,
     VolumeOutcome, VolumeWrite,
 };
@@ -139,12 +139,7 @@ impl World {
         self.evict_done(id, uid, outcome);
     }
 
-    fn evict_done(
-        &mut self,
-        id: pellucid::framework::effect::EffectId,
-        uid: Arc<str>,
-        outcome: EvictOutcome,
-    ) {
+    fn evict_done(&mut self, id: pellucid::model::effect::EffectId, uid: Arc<str>, outcome: EvictOutcome) {
         self.report(EffectReport::EvictDone { id, uid, outcome });
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pellucid::framework::effect::PodRef;
+use pellucid::model::effect::PodRef;
 use pellucid::model::pod::PodPhase;
 use pellucid::model::selector::Labels;
 use pellucid::model::taint::{Taint, TaintEffect};

@@ -4,10 +4,10 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use pellucid::framework::effect::VolumeWrite;
 use pellucid::framework::plugin::{Plugin, PreBind, PreBound, Reserve};
 use pellucid::framework::profile::{Enabled, Profile};
 use pellucid::framework::{Cause, Code, CycleValue, Reason, View};
+use pellucid::model::effect::VolumeWrite;
 use pellucid::model::{NodeIdx, Pod};
 use pellucid_api::reason::ReasonCode;
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use pellucid::cluster::{Cluster, Input};
 use pellucid::cycle::scheduler::Step;
-use pellucid::framework::effect::{BindOrder, EffectReport, EvictOrder, StatusOrder, VolumeOrder};
+use pellucid::model::effect::{BindOrder, EffectReport, EvictOrder, StatusOrder, VolumeOrder};
 use pellucid::model::{Name, Pod, PodKey};
 
 use crate::api::{Api, FollowUp, Stream};
@@ -368,7 +368,7 @@ impl World {
 }
 
 fn describe(cluster: &Cluster, step: &Step) -> String {
-    use pellucid::cycle::decision::Outcome;
+    use pellucid::recording::Outcome;
     let outcome = match &step.verdict.outcome {
         Outcome::Placed(placement) => {
             let node = &cluster.slot(placement.node).name;

@@ -1,6 +1,6 @@
 //! Reads answered as the server would, on a root published now.
 
-use pellucid::diagnosis::Root;
+use pellucid::cycle::Root;
 use pellucid::diagnosis::reads::reads;
 use pellucid::framework::endpoint::{PathParams, ReadError};
 use pellucid::plugins::registry;

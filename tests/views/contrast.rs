@@ -1,12 +1,12 @@
 //! One node against another.
 
 use pellucid::cluster::Input;
-use pellucid::cycle::decision::Decision;
 use pellucid::cycle::question::Question;
 use pellucid::framework::profile::Profile;
 use pellucid::model::requests::ResourceList;
 use pellucid::model::taint::{Taint, TaintEffect};
 use pellucid::model::{Node, PodKey};
+use pellucid::recording::Decision;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ fn gaps(body: &Value) -> i64 {
 }
 
 /// Returns where a pod would go now under a profile in which a plugin weighs nothing.
-fn without(root: &pellucid::diagnosis::Root, plugin: &str, key: &str) -> Option<String> {
+fn without(root: &pellucid::cycle::Root, plugin: &str, key: &str) -> Option<String> {
     let mut profile: Profile = (*root.profiles[0]).clone();
     profile.percentage_of_nodes_to_score = 0;
     for enabled in profile.score.iter_mut().filter(|e| e.plugin.name() == plugin) {
@@ -58,7 +58,7 @@ fn check(story: &Story) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn check_one(root: &pellucid::diagnosis::Root, key: &str, body: &Value) -> Result<(), TestCaseError> {
+fn check_one(root: &pellucid::cycle::Root, key: &str, body: &Value) -> Result<(), TestCaseError> {
     let outcome = text(body, "/outcome");
     let has_scores = body["totalGap"].is_number();
     prop_assert_eq!(has_scores, !list(body, "/plugins").is_empty());

@@ -14,7 +14,7 @@ use crate::made::{core_with, node, pod};
 use crate::worlds::{Story, in_gang, nodes, ours, story};
 
 /// Returns what a pod's own evaluation, of all nodes at once, says of one: the plugin and the codes, nothing when it fits.
-fn own_word(root: &pellucid::diagnosis::Root, key: &str, on: &str) -> Option<(String, Vec<String>)> {
+fn own_word(root: &pellucid::cycle::Root, key: &str, on: &str) -> Option<(String, Vec<String>)> {
     let (namespace, name) = key.split_once('/').expect("a key");
     let id = root.cluster.find_pod(&PodKey::new(namespace, name)).expect("known");
     let question = Question::ask(&root.cluster, &root.profiles[0], id).expect("known");
@@ -61,7 +61,7 @@ fn check(story: &Story) -> Result<(), TestCaseError> {
 
 /// The same against the refreshed explanations, where they name the node as an example.
 fn check_explanations(
-    root: &pellucid::diagnosis::Root,
+    root: &pellucid::cycle::Root,
     core: &crate::driver::Core,
     name: &str,
     refuses: &[Value],

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use pellucid::cluster::{Cluster, Reservation, Stage};
 use pellucid::framework::View;
-use pellucid::framework::effect::VolumeWrite;
 use pellucid::framework::plugin::{CycleValue, PreBound};
+use pellucid::model::effect::VolumeWrite;
 use pellucid::model::{Name, PodId, PodKey};
 use pellucid::plugins::volume_binding::{Held, NAME};
 use serde_json::json;

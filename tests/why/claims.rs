@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pellucid::diagnosis::Root;
+use pellucid::cycle::Root;
 use pellucid::model::{Pod, PodKey};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};

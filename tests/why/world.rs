@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pellucid::cluster::Input;
-use pellucid::cycle::decision::Outcome;
-use pellucid::diagnosis::Root;
+use pellucid::cycle::Root;
 use pellucid::diagnosis::reads::reads;
 use pellucid::framework::endpoint::PathParams;
 use pellucid::model::requests::PodRequests;
@@ -13,6 +12,7 @@ use pellucid::model::selector::{Labels, NodeAffinity};
 use pellucid::model::taint::{Toleration, TolerationOperator};
 use pellucid::model::{Name, Node, Object, Pod, PodKey, PodSpec, quantity};
 use pellucid::plugins::registry;
+use pellucid::recording::Outcome;
 use serde_json::Value;
 
 use crate::cluster::{SCHEDULER, World};

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use super::cluster::{NAMESPACE, in_pool, pod, with, with_gpus};
 use crate::cluster::Gang;
-use crate::cycle::gangs::{GangOutcome, gate};
-use crate::diagnosis::Root;
+use crate::cycle::Root;
+use crate::cycle::gangs::gate;
+use crate::recording::GangOutcome;
 
 const POD_GROUP: &str = "scheduling.x-k8s.io/pod-group";
 /// How long the members that wait do so: longer than anybody looks at the demo.

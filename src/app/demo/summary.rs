@@ -7,7 +7,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::Value;
 
 use super::gangs;
-use crate::diagnosis::Root;
+use crate::cycle::Root;
 use crate::diagnosis::explain::summary;
 use crate::diagnosis::nearest::nearest;
 use crate::model::PodKey;

@@ -23,11 +23,11 @@ use tokio::sync::mpsc;
 
 pub use self::otlp::Exporter;
 use crate::cluster::Input;
-use crate::cycle::decision::Outcome;
 use crate::cycle::scheduler::Step;
-use crate::framework::effect::{BindOrder, BindOutcome, Effect, EffectId, EffectReport};
 use crate::http::Observation;
+use crate::model::effect::{BindOrder, BindOutcome, Effect, EffectId, EffectReport};
 use crate::model::{GangKey, Name, Now, Pod};
+use crate::recording::Outcome;
 
 /// Facts that may wait for the exporter: a second or two of the fastest scheduling.
 const FACTS_WAITING: usize = 65_536;
@@ -186,8 +186,8 @@ impl CoreTraces {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::framework::effect::PodRef;
     use crate::model::PodKey;
+    use crate::model::effect::PodRef;
 
     fn order(id: u64) -> BindOrder {
         let pod = PodRef { key: PodKey::new("ns", "p"), uid: "u".into() };

@@ -11,9 +11,9 @@ use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
 use super::{Fact, What};
 use crate::app::clock;
-use crate::cycle::decision::Outcome;
-use crate::framework::effect::{BindOrder, BindOutcome};
+use crate::model::effect::{BindOrder, BindOutcome};
 use crate::model::{GangKey, Name, Pod, PodKey};
+use crate::recording::Outcome;
 
 /// What is different between spans of different kinds.
 struct Parts {

@@ -6,12 +6,12 @@ use pellucid_api::reason::ReasonCode;
 
 use super::plan::Asked;
 use super::trial::{Fate, Trial};
-use super::verdict::{GangRefusal, GangShare};
 use crate::cluster::gangs::LastTry;
-use crate::cycle::decision::Refusal;
 use crate::cycle::scheduler::Scheduler;
 use crate::model::collections::FxHashMap;
 use crate::model::{GangKey, Now, PodId, PodKey};
+use crate::recording::Refusal;
+use crate::recording::gang_verdict::{GangRefusal, GangShare};
 
 impl Scheduler {
     /// Makes the account of a group that was not placed.

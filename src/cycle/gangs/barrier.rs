@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
 
-use super::verdict::{GangOutcome, member_refusal};
 use crate::cluster::{ClusterEvent, Stage};
-use crate::cycle::decision::Outcome;
 use crate::cycle::scheduler::Scheduler;
 use crate::model::{GangKey, Now, Pod, PodId, PodKey};
+use crate::recording::Outcome;
+use crate::recording::gang_verdict::{GangOutcome, member_refusal};
 
 /// A quorum whose Bindings did not begin. It is known by its pods: groups may be formed anew meanwhile.
 pub(super) struct Barrier {

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use pellucid_api::reason::ReasonCode;
 
-use super::verdict::{member_cause, member_refusal};
 use crate::cluster::gangs::{Gang, Gangs, Undefined};
-use crate::cycle::decision::Outcome;
 use crate::cycle::scheduler::Scheduler;
 use crate::framework::Cause;
 use crate::model::{GangKey, Now, Pod, PodId, patience};
 use crate::queue::QueueStage;
+use crate::recording::Outcome;
+use crate::recording::gang_verdict::{member_cause, member_refusal};
 
 /// How long a gang is short of pods before its pods are told.
 const TELL_AFTER: Duration = Duration::from_secs(1);

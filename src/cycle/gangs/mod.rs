@@ -22,7 +22,6 @@ mod status;
 mod trial;
 mod underway;
 mod units;
-pub mod verdict;
 mod victims;
 mod waiting;
 
@@ -30,14 +29,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use verdict::{GangOutcome, GangRefusal, GangVerdict};
-
 use crate::cluster::gangs::GroupLimits;
 use crate::framework::gangs::GangRules;
 use crate::framework::profile::Profile;
 use crate::model::collections::FxHashMap;
 use crate::model::gang::GroupStatus;
 use crate::model::{CowMap, GangKey};
+use crate::recording::GangVerdict;
 use barrier::Barrier;
 use groups::Groups;
 

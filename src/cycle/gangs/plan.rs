@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::trial::{Fate, Trial};
-use super::verdict::{GangOutcome, GangRefusal, GangVerdict, member_refusal};
 use crate::cluster::ShapeId;
-use crate::cycle::decision::{Outcome, Verdict};
 use crate::cycle::record::Recorded;
 use crate::cycle::scheduler::{Scheduler, Step};
 use crate::cycle::work;
 use crate::model::gang::GangMode;
 use crate::model::{GangKey, Now, Pod, PodId};
 use crate::queue::{RefusedBy, UnitId, WakeGroup};
+use crate::recording::gang_verdict::{GangOutcome, GangRefusal, GangVerdict, member_refusal};
+use crate::recording::{Outcome, Verdict};
 use pellucid_api::reason::ReasonCode;
 
 /// A member that is to be placed.

@@ -16,11 +16,9 @@ use super::plan::{Asked, Candidate};
 use super::resources::Shares;
 use super::search::Failed;
 use super::trial::Fate;
-use super::verdict::GangRefusal;
 use super::victims::Before;
-use crate::cluster::preemptions::{End, GangPart};
+use crate::cluster::preemptions::{End, GangPart, Plan, VictimChoice};
 use crate::cluster::{NominatedBy, Stage};
-use crate::cycle::decision::Decision;
 use crate::cycle::kept::Kept;
 use crate::cycle::nominations::How;
 use crate::cycle::post_filter::KnownNodes;
@@ -28,11 +26,13 @@ use crate::cycle::scheduler::{Decided, Scheduler, Step};
 use crate::cycle::tell::pod_ref;
 use crate::cycle::work;
 use crate::framework::Cause;
-use crate::framework::effect::{Effect, StatusOrder};
-use crate::framework::post_filter::{Budgets, Plan, PostFiltered, VictimChoice};
+use crate::framework::post_filter::{Budgets, PostFiltered};
+use crate::model::effect::{Effect, StatusOrder};
 use crate::model::time::Probe;
 use crate::model::{NodeIdx, Now, Pod, PodId, patience};
 use crate::queue::UnitId;
+use crate::recording::Decision;
+use crate::recording::gang_verdict::GangRefusal;
 
 /// What is said when members fit one after another and not together.
 const NOT_TOGETHER: &str = "the quorum would not fit together even with the victims gone.";

@@ -3,7 +3,6 @@
 use pellucid_api::reason::ReasonCode;
 
 use super::plan::Asked;
-use super::verdict::{GangRefusal, GangShare};
 use crate::cluster::Cluster;
 use crate::cluster::gangs::Gang;
 use crate::cycle::scheduler::Scheduler;
@@ -11,6 +10,7 @@ use crate::model::collections::FxHashMap;
 use crate::model::quantity::format_amount;
 use crate::model::requests::ResourceList;
 use crate::model::{Name, NodeIdx};
+use crate::recording::gang_verdict::{GangRefusal, GangShare};
 
 /// What all nodes offer, to measure members by.
 pub(super) struct Shares {

@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use super::gate;
-use super::verdict::GangOutcome;
 use crate::cluster::gangs::{Gang, GangFrom};
 use crate::cycle::scheduler::Scheduler;
-use crate::framework::effect::{Effect, GroupStatusOrder};
+use crate::model::effect::{Effect, GroupStatusOrder};
 use crate::model::gang::{Dialect, GroupCondition, GroupPhase, GroupStatus, PodGroup};
 use crate::model::pod::PodPhase;
 use crate::model::{GangKey, Object, Pod};
+use crate::recording::gang_verdict::GangOutcome;
 
 /// Members of a gang as the API server sees them.
 #[derive(Clone, Copy, Debug, Default)]

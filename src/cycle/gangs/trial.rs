@@ -8,7 +8,6 @@ use std::sync::Arc;
 use super::plan::{Asked, Candidate};
 use super::underway::{Since, Slice};
 use crate::cluster::{ShapeId, Stage};
-use crate::cycle::decision::{Decision, Placement, Refusal};
 use crate::cycle::nominations::How;
 use crate::cycle::record::Draft;
 use crate::cycle::scheduler::{Decided, Scheduler};
@@ -16,6 +15,7 @@ use crate::cycle::work;
 use crate::framework::Cause;
 use crate::model::collections::FxHashSet;
 use crate::model::{Name, NodeIdx, patience};
+use crate::recording::{Decision, Placement, Refusal};
 
 /// How a member fared.
 #[derive(Clone)]

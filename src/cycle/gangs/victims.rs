@@ -8,13 +8,13 @@ use super::plan::{Asked, Candidate};
 use super::preempt::{Found, Hunt, Part, able};
 use super::search::Failed;
 use super::underway::Slice;
-use super::verdict::GangRefusal;
 use crate::cluster::ShapeId;
 use crate::cycle::post_filter::KnownNodes;
 use crate::cycle::scheduler::Scheduler;
 use crate::cycle::work;
 use crate::model::collections::{FxHashMap, FxHashSet};
 use crate::model::{NodeIdx, PodId, patience};
+use crate::recording::gang_verdict::GangRefusal;
 use pellucid_api::reason::ReasonCode;
 
 /// Kinds of members of which what is known about nodes is kept.

@@ -12,15 +12,15 @@ use pellucid_api::reason::ReasonCode;
 use super::plan::Asked;
 use super::trial::{Fate, Run, Trial};
 use super::underway::Slice;
-use super::verdict::{GangOutcome, GangRefusal, member_refusal};
 use crate::cluster::gangs::{Gang, Release};
 use crate::cluster::{ClusterEvent, Stage};
-use crate::cycle::decision::Outcome;
 use crate::cycle::scheduler::{Scheduler, Step};
 use crate::framework::gangs::GangRules;
 use crate::model::gang::Dialect;
 use crate::model::{GangKey, Now, Pod, PodId};
 use crate::queue::Unit;
+use crate::recording::Outcome;
+use crate::recording::gang_verdict::{GangOutcome, GangRefusal, member_refusal};
 
 impl Scheduler {
     /// Places what fits; the members wait, or all are permitted when the quorum is there. The error is how far it is

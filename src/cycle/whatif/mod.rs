@@ -12,18 +12,18 @@ use std::time::Duration;
 
 pub use edit::{Edit, EditError, Target};
 
-use super::gangs::GangVerdict;
 use super::gangs::gate::{Block, block};
 use super::kept::Kept;
 use super::scheduler::{Scheduler, Settings, Step};
 use crate::cluster::{Input, PodRecord, Stage};
-use crate::diagnosis::Root;
-use crate::diagnosis::switches::{Setter, Switches};
-use crate::framework::effect::Effect;
+use crate::cycle::Root;
 use crate::framework::profile::Profile;
+use crate::model::effect::Effect;
 use crate::model::time::NoProbe;
 use crate::model::{GangKey, Name, Now, Pod, PodId, PodKey, patience};
 use crate::queue::QueueLimits;
+use crate::recording::GangVerdict;
+use crate::recording::switches::{Setter, Switches};
 
 /// A plan is cut off after so many attempts per pod that was asked for, and so many more.
 const STEPS_PER_POD: usize = 20;
@@ -343,10 +343,10 @@ pub enum Fate<'a> {
         /// Stage.
         stage: Stage,
         /// How it was chosen, when it was.
-        placement: Option<super::decision::Placement>,
+        placement: Option<crate::recording::Placement>,
     },
     /// It was refused, or is held before the queue.
-    Refused(&'a Arc<super::decision::Refusal>),
+    Refused(&'a Arc<crate::recording::Refusal>),
     /// It is in a gang that was not planned, or the plan was cut off.
     NotTried,
     /// It is not there, or not ours.

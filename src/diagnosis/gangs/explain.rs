@@ -13,14 +13,15 @@ use super::judgement::{Judgement, judge, partially_bound, warnings};
 use super::retry::retry;
 use super::standing::{Standing, ready};
 use super::summary::{dialect, missing, mode_note, release};
-use crate::cycle::Refusal;
-use crate::cycle::gangs::{GangOutcome, GangRefusal, GangVerdict};
+use crate::cycle::Root;
 use crate::diagnosis::explain::group_body;
-use crate::diagnosis::meta::{of_root, rfc3339};
-use crate::diagnosis::root::Root;
+use crate::diagnosis::meta::of_root;
 use crate::framework::bodies;
 use crate::framework::endpoint::ReadError;
 use crate::model::{Now, PodKey};
+use crate::recording::Refusal;
+use crate::recording::rfc3339;
+use crate::recording::{GangOutcome, GangRefusal, GangVerdict};
 
 /// Explains one gang.
 pub(in crate::diagnosis) fn gang(

@@ -16,14 +16,15 @@ use super::retry::turn;
 use super::standing::{Standing, held, text_of};
 use crate::cluster::gangs::{Gang, LastTry};
 use crate::cluster::{PodRecord, ShapeId, Stage};
+use crate::cycle::Root;
 use crate::cycle::Rows;
 use crate::cycle::rows::Subject;
-use crate::diagnosis::meta::{of_root, rfc3339};
-use crate::diagnosis::root::Root;
+use crate::diagnosis::meta::of_root;
 use crate::framework::{Code, View};
 use crate::model::collections::FxHashMap;
 use crate::model::time::NoProbe;
 use crate::model::{GangKey, Name, NodeIdx, Now, patience};
+use crate::recording::rfc3339;
 
 /// The longest list of edges; cycles count all of them.
 const MAX_EDGES: usize = 1000;

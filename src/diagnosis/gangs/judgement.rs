@@ -8,12 +8,12 @@ use pellucid_api::rest::gang_explain::GangVerdict as VerdictBody;
 use pellucid_api::rest::gangs::PartiallyBound;
 
 use super::standing::{MemberState, Standing, ready, refusal_of};
-use crate::cycle::decision::Outcome;
-use crate::cycle::gangs::GangOutcome;
+use crate::cycle::Root;
 use crate::cycle::gangs::gate::{Block, block};
-use crate::diagnosis::meta::rfc3339;
-use crate::diagnosis::root::Root;
 use crate::model::{GangKey, Now};
+use crate::recording::GangOutcome;
+use crate::recording::Outcome;
+use crate::recording::rfc3339;
 
 /// Every word for a state, for metrics.
 pub(super) const STATES: [&str; 11] = [

@@ -18,8 +18,8 @@ pub mod tally;
 use pellucid_api::rest::gang_explain::PodGang;
 use pellucid_api::rest::queue::QueuedGroup;
 
-use super::root::Root;
 use crate::cluster::PodRecord;
+use crate::cycle::Root;
 use crate::framework::endpoint::ReadError;
 use crate::model::{GangKey, Now};
 use crate::queue::Unit;

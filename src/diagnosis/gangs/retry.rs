@@ -4,11 +4,11 @@ use pellucid_api::rest::gang_explain::{GangRetry, GangTurn};
 
 use super::judgement::Judgement;
 use super::standing::{MemberState, Standing, unit_of};
-use crate::diagnosis::meta::rfc3339;
+use crate::cycle::Root;
 use crate::diagnosis::queue_view::{is_in_backoff, wakes_on};
-use crate::diagnosis::root::Root;
 use crate::model::Now;
 use crate::queue::{QueueStage, Unit};
+use crate::recording::rfc3339;
 
 /// Says when a gang is tried again: the unit of its group, or of its first pending member when that is tried on
 /// its own. `None` when nothing of it is pending.

@@ -6,13 +6,13 @@ use pellucid_api::rest::gangs::{GangCounts, GangMember, HeldResources};
 
 use crate::cluster::gangs::{Gang, LastTry, Member};
 use crate::cluster::{PodRecord, Stage};
-use crate::cycle::Refusal;
-use crate::diagnosis::meta::rfc3339;
-use crate::diagnosis::root::Root;
+use crate::cycle::Root;
 use crate::model::pod::PodPhase;
 use crate::model::quantity::format_amount;
 use crate::model::{GangKey, Now, PodId, PodKey};
 use crate::queue::{QueueStage, Unit};
+use crate::recording::Refusal;
+use crate::recording::rfc3339;
 
 /// How a member stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

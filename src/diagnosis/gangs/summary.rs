@@ -7,11 +7,11 @@ use pellucid_api::rest::gangs::{GangGroupInfo, GangRelease, GangSummary, SetEntr
 use super::judgement::{block_of, judge, partially_bound, warnings};
 use super::standing::{MemberState, Standing, unit_of};
 use crate::cluster::gangs::{Definition, Gang, GangFrom};
-use crate::diagnosis::meta::rfc3339;
-use crate::diagnosis::root::Root;
+use crate::cycle::Root;
 use crate::framework::endpoint::ReadError;
 use crate::model::gang::{Dialect, GangMode};
 use crate::model::{GangKey, Now};
+use crate::recording::rfc3339;
 
 /// Lists the gangs.
 pub(in crate::diagnosis) fn list(root: &Root, now: Now) -> BTreeMap<String, GangSummary> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::judgement::{STATES, judge};
 use super::standing::Standing;
-use crate::diagnosis::root::Root;
+use crate::cycle::Root;
 
 /// Gangs by state, members by stage. Every word is there, with 0 when there are none.
 pub struct GangTally {

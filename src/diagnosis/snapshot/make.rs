@@ -9,13 +9,13 @@ use super::state::{EndedPod, KnownGang, KnownNomination, PlacedPod, State, Unrea
 use super::{KIND, Snapshot, VERSION};
 use crate::cluster::gangs::Gang;
 use crate::cluster::{NominatedBy, PodRecord};
-use crate::cycle::Verdict;
-use crate::cycle::decision::Outcome;
-use crate::diagnosis::Root;
-use crate::diagnosis::flight::hash_of_outcome;
+use crate::cycle::Root;
 use crate::diagnosis::gangs::judgement::is_outdated;
+use crate::diagnosis::history::hash_of_outcome;
 use crate::model::{Node, Object, ObjectKind, Pod, PodId, PodKey, patience};
 use crate::queue::QueueStage;
+use crate::recording::Outcome;
+use crate::recording::Verdict;
 
 /// What a snapshot is made of.
 pub struct Source<'a> {

@@ -9,16 +9,16 @@ use super::record::PastVerdict;
 use super::state::{EndedPod, PlacedPod, Unreadable};
 use crate::cluster::input::Quarantined;
 use crate::cluster::{Input, NominatedBy, Nomination};
+use crate::cycle::Registry;
 use crate::cycle::Scheduler;
 use crate::cycle::scheduler::Settings;
-use crate::diagnosis::flight::hash_of_outcome;
-use crate::diagnosis::root::Registry;
-use crate::diagnosis::switches::Switches;
+use crate::diagnosis::history::hash_of_outcome;
 use crate::framework::profile::Profile;
 use crate::model::collections::{HashMap, HashSet};
 use crate::model::gang::{Dialect, GangMark, GangTerms};
 use crate::model::{GangKey, Now, ObjectKind, Pod, PodKey};
 use crate::queue::QueueLimits;
+use crate::recording::switches::Switches;
 
 /// Placements that are taken back before a decision is made again: those of this attempt and of later ones.
 #[derive(Clone, Debug, Default)]
@@ -132,7 +132,7 @@ pub fn restore(
 
 /// Decides on a pod that is not placed, with its gang when it is one of a group that is short of its quorum.
 pub fn decide(scheduler: &mut Scheduler, snapshot: &Snapshot, pod: &PodKey) -> Result<Decided, String> {
-    use crate::cycle::decision::Outcome;
+    use crate::recording::Outcome;
     let verdict = scheduler.decide_again(pod, now(snapshot))?;
     let (outcome, node, message) = match &verdict.outcome {
         Outcome::Placed(placement) => {

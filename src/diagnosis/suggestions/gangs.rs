@@ -12,13 +12,13 @@ use pellucid_api::rest::suggestions::Conflict;
 use super::conflicts::conflicts;
 use super::parts::{Part, copy_node, of_pod, remove_taint, set_request, uncordon};
 use super::search::{Candidate, changed, cost, edits_of, is_no_better};
+use crate::cycle::Root;
 use crate::cycle::exhaustive::Requirement;
-use crate::cycle::gangs::GangOutcome;
 use crate::cycle::whatif::{Aside, Target};
 use crate::diagnosis::requirements::{Asked, ask};
-use crate::diagnosis::root::Root;
 use crate::model::taint::tolerated;
 use crate::model::{GangKey, Name, NodeIdx, Now, PodId};
+use crate::recording::GangOutcome;
 use pellucid_api::reason::ReasonCode;
 
 /// The most nodes that a fix adds or opens.

@@ -18,7 +18,7 @@ pub(super) use parts::{exact, victims_on};
 
 use super::meta::of_root;
 use super::requirements::asked_by_name;
-use super::root::Root;
+use crate::cycle::Root;
 use crate::cycle::whatif::Target;
 use crate::framework::endpoint::ReadError;
 use crate::model::{GangKey, Now};

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::parts::{Part, Side, copy_node, relax, remove_gates};
 use crate::cluster::{Cluster, PodRecord};
+use crate::cycle::Root;
 use crate::cycle::exhaustive::{Masks, Requirement, masks_of_pod_on};
 use crate::cycle::whatif::{Aside, Edit, Fate, Target};
 use crate::diagnosis::nearest::order;
 use crate::diagnosis::requirements::Asked;
-use crate::diagnosis::root::Root;
 use crate::model::{Name, NodeIdx, Now, PodKey};
 use pellucid_api::reason::ReasonCode;
 

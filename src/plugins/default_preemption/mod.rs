@@ -8,10 +8,11 @@ use std::sync::Arc;
 use pellucid_api::reason::ReasonCode;
 use serde_json::{Value, json};
 
+use crate::cluster::preemptions::Plan;
 use crate::cluster::{ClusterEvent, DerivedState, EventKinds};
 use crate::framework::endpoint::Endpoint;
 use crate::framework::plugin::{ArgsError, Evaluator, Hint, Hints, Plugin, PluginFactory, PostFilter};
-use crate::framework::post_filter::{Plan, PostFiltered};
+use crate::framework::post_filter::PostFiltered;
 use crate::framework::{Code, View, nodes_message};
 use crate::model::{Pod, PodId};
 

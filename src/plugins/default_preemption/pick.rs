@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use super::search::Target;
 use crate::cluster::Cluster;
-use crate::framework::post_filter::{Candidate, Cost};
+use crate::cluster::preemptions::{Candidate, Cost};
 
 /// Returns what the victims, the most important first, cost.
 pub(super) fn cost(cluster: &Cluster, victims: &[Target]) -> Cost {

@@ -8,9 +8,10 @@ use pellucid_api::reason::ReasonCode;
 
 use super::gangs;
 use super::{Args, NAME};
+use crate::cluster::preemptions::{Candidate, Found, Plan, Rejected, VictimChoice};
 use crate::cluster::state::tie_hash;
 use crate::framework::plugin::Evaluator;
-use crate::framework::post_filter::{Budgets, Candidate, Found, Plan, Rejected, VictimChoice};
+use crate::framework::post_filter::Budgets;
 use crate::framework::{Cause, Code, Reason, View};
 use crate::model::{GangKey, Name, NodeIdx, Pod, PodId, patience};
 

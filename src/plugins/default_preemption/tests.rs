@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::framework::post_filter::Cost;
+use crate::cluster::preemptions::Cost;
 
 #[test]
 fn arguments() {

@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 
 use super::claims;
 use crate::cluster::{ClusterEvent, DerivedState, EventKinds};
-use crate::framework::cause::Causes;
 use crate::framework::endpoint::Endpoint;
 use crate::framework::plugin::{
     ArgsError, CycleValue, Filter, Hint, Hints, Measure, Nodes, Plugin, PluginFactory, PreFilter,
     PreFiltered, Reads,
 };
 use crate::framework::{Cause, CauseId, Code, Reason, View};
+use crate::model::cause::Causes;
 use crate::model::storage::CsiNode;
 use crate::model::{Name, NodeIdx, Object, Pod, PodSpec};
 

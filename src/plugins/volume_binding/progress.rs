@@ -10,7 +10,7 @@ use super::assumed::{Held, HeldBinding, HeldProvision};
 use super::pod_claims::is_fully_bound;
 use crate::cluster::Objects;
 use crate::framework::View;
-use crate::framework::effect::VolumeWrite;
+use crate::model::effect::VolumeWrite;
 use crate::model::storage::{PersistentVolume, PersistentVolumeClaim};
 use crate::model::{Name, Node};
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use pellucid_api::reason::ReasonCode;
 use smallvec::SmallVec;
 
-use crate::framework::post_filter::Plan;
+use crate::cluster::preemptions::Plan;
 use crate::framework::{Cause, Reason, nodes_message};
 use crate::model::{Name, NodeIdx};
 use crate::queue::RefusedBy;

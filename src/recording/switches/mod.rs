@@ -105,7 +105,7 @@ impl Default for Switches {
             filter_failures: AtomicBool::new(false),
             reuse: AtomicBool::new(true),
             recorder: AtomicBool::new(true),
-            recorder_bytes: AtomicUsize::new(super::flight::DEFAULT_BYTES),
+            recorder_bytes: AtomicUsize::new(crate::recording::flight::DEFAULT_BYTES),
             recorder_first: AtomicU64::new(1),
             accounts: AtomicBool::new(true),
             budget: AtomicU32::new(DEFAULT_BUDGET),

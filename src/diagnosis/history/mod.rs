@@ -1,20 +1,24 @@
 //! Histories and feed lines in words, from a root.
 
+mod decision_hash;
+#[cfg(test)]
+mod tests;
+
 use pellucid_api::rest::history::{FeedLine, HistoryEntry, PodHistory};
 
-use super::chunk::Chunk;
-use super::entry::{Entry, Gone, Numbers, What};
-use super::hash::{hash_of_gang, hash_of_placement, hash_of_refusal};
-use super::names::Names;
-use super::ring::FlightLog;
+pub use decision_hash::hash_of_outcome;
+use decision_hash::{hash_of_gang, hash_of_placement, hash_of_refusal};
+
+use super::meta::of_root;
 use crate::cluster::Cluster;
-use crate::cycle::decision::Refusal;
-use crate::cycle::gangs::{GangOutcome, GangVerdict};
-use crate::diagnosis::Root;
-use crate::diagnosis::meta::{of_root, rfc3339};
+use crate::cycle::Root;
 use crate::framework::endpoint::ReadError;
 use crate::model::collections::{FxHashMap, FxHashSet};
 use crate::model::{Now, PodKey};
+use crate::recording::Refusal;
+use crate::recording::flight::{Chunk, Entry, FlightLog, Gone, Names, Numbers, What};
+use crate::recording::rfc3339;
+use crate::recording::{GangOutcome, GangVerdict};
 
 /// Tells what is recorded of a pod.
 pub(crate) fn of_pod(root: &Root, namespace: &str, name: &str, now: Now) -> Result<PodHistory, ReadError> {

@@ -5,11 +5,11 @@
 //! sets are hashed item by item and sorted. What is said about preemption is not part of it.
 
 use crate::cluster::Cluster;
-use crate::cycle::decision::{Outcome, Refusal};
-use crate::cycle::gangs::{GangOutcome, GangRefusal, GangVerdict};
 use crate::framework::Cause;
 use crate::model::GangKey;
 use crate::model::stable_hash::seeded;
+use crate::recording::{GangOutcome, GangRefusal, GangVerdict};
+use crate::recording::{Outcome, Refusal};
 
 /// Fields one after the other, each with its end.
 struct Hasher(u64);
@@ -39,12 +39,12 @@ impl Hasher {
 }
 
 /// Returns the hash of a pod on a node.
-pub fn hash_of_placement((namespace, name): (&str, &str), node: &str) -> String {
+pub(super) fn hash_of_placement((namespace, name): (&str, &str), node: &str) -> String {
     Hasher::new("placed").text(namespace).text(name).text(node).end()
 }
 
 /// Returns the hash of a refused pod.
-pub fn hash_of_refusal((namespace, name): (&str, &str), refusal: &Refusal) -> String {
+pub(super) fn hash_of_refusal((namespace, name): (&str, &str), refusal: &Refusal) -> String {
     let of_pod = refusal.pod_cause.iter().map(hash_of_cause).collect();
     let groups = refusal.groups.iter().map(|group| {
         let measures = group
@@ -73,7 +73,7 @@ pub fn hash_of_outcome(cluster: &Cluster, pod: (&str, &str), outcome: &Outcome) 
 }
 
 /// Returns the hash of what an attempt at a group of gangs came to.
-pub fn hash_of_gang(verdict: &GangVerdict) -> String {
+pub(super) fn hash_of_gang(verdict: &GangVerdict) -> String {
     let hasher = Hasher::new("gang").set(verdict.group.iter().map(hash_of_key).collect());
     match &verdict.outcome {
         GangOutcome::Placed { members, .. } => hasher.text("placed").number(i64::from(*members)),
@@ -111,9 +111,9 @@ fn hash_of_cause(cause: &Cause) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cycle::decision::Group;
     use crate::framework::{Code, Reason};
     use crate::queue::RefusedBy;
+    use crate::recording::Group;
     use pellucid_api::reason::ReasonCode;
 
     fn refusal(resources: &[&str], count: usize) -> Refusal {

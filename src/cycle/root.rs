@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use super::flight::FlightLog;
-use super::meter::Costs;
-use super::recorder::Recorder;
-use super::switches::Switches;
 use crate::cluster::input::Quarantined;
 use crate::cluster::{Cluster, PodRecord};
-use crate::cycle::gangs::GangVerdict;
 use crate::cycle::kept::Kept;
 use crate::cycle::scheduler::{Counters, PluginTally};
 use crate::cycle::shadow::ShadowTally;
-use crate::cycle::{Refusal, Verdict};
 use crate::framework::PluginFactory;
 use crate::framework::profile::Profile;
 use crate::model::{CowMap, GangKey, Now, Pages, PodId, PodKey};
 use crate::queue::{Queue, WokenBy};
+use crate::recording::GangVerdict;
+use crate::recording::flight::FlightLog;
+use crate::recording::meter::Costs;
+use crate::recording::recorder::Recorder;
+use crate::recording::switches::Switches;
+use crate::recording::{Refusal, Verdict};
 
 /// The plugins this process knows. Never changes.
 pub type Registry = Arc<Vec<Box<dyn PluginFactory>>>;

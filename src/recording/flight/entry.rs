@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::line::Line;
 use super::ring::Recorded;
-use crate::cycle::decision::{Outcome, Placement, Refusal, Verdict};
-use crate::cycle::gangs::{GangOutcome, GangVerdict};
 use crate::model::{NodeIdx, PodKey};
+use crate::recording::{GangOutcome, GangVerdict};
+use crate::recording::{Outcome, Placement, Refusal, Verdict};
 
 /// How a pod went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

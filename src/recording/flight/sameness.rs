@@ -7,10 +7,10 @@ use pellucid_api::reason::ReasonCode;
 use smallvec::SmallVec;
 
 use super::entry::What;
-use crate::cycle::decision::Refusal;
-use crate::cycle::gangs::GangOutcome;
-use crate::cycle::gangs::verdict::PLUGIN as GANGS;
 use crate::framework::Cause;
+use crate::recording::GangOutcome;
+use crate::recording::Refusal;
+use crate::recording::gang_verdict::PLUGIN as GANGS;
 
 /// Whether two events in a row are one entry.
 pub(super) fn is_same(before: &What, now: &What) -> bool {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
 
-use super::views::lines;
-use super::*;
+use super::lines;
 use crate::cluster::Cluster;
-use crate::cycle::decision::{Group, Refusal};
 use crate::framework::{Cause, Code, Reason};
 use crate::model::{NodeIdx, PodId, PodKey};
 use crate::queue::RefusedBy;
+use crate::recording::flight::*;
+use crate::recording::{Group, Refusal};
 
 fn at(second: u64) -> u64 {
     second * 1_000_000_000

@@ -6,12 +6,15 @@
 //! those nominated before it as well. Its eviction is counted once, with the preemption that ordered it, or
 //! with the one of higher priority that took over.
 
+mod plan;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::framework::post_filter::Plan;
+pub use plan::{Candidate, Cost, Found, Plan, Rejected, VictimChoice};
+
 use crate::model::collections::FxHashMap;
 use crate::model::{GangKey, Name, Now, PodId, PodKey};
 
@@ -400,5 +403,4 @@ impl Preemptions {
 }
 
 #[cfg(test)]
-#[path = "preemptions_tests.rs"]
 mod tests;

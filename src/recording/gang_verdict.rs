@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
 
-use crate::cycle::decision::Refusal;
+use super::decision::Refusal;
 use crate::framework::{Cause, Code, Reason};
 use crate::model::{GangKey, Now, PodKey};
 use crate::queue::RefusedBy;
@@ -90,11 +90,11 @@ pub struct GangVerdict {
 pub const PLUGIN: &str = "Coscheduling";
 
 /// A refusal of a member for what became of its gang.
-pub(in crate::cycle) fn member_refusal(code: ReasonCode, subject: &str, total_nodes: usize) -> Refusal {
+pub fn member_refusal(code: ReasonCode, subject: &str, total_nodes: usize) -> Refusal {
     Refusal::of_pod(member_cause(code, subject), total_nodes, RefusedBy::default())
 }
 
 /// Why that is, without the number of nodes.
-pub(super) fn member_cause(code: ReasonCode, subject: &str) -> Cause {
+pub fn member_cause(code: ReasonCode, subject: &str) -> Cause {
     Cause::new(PLUGIN, Code::UnschedulableAndUnresolvable, Reason::about(code, subject))
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use pellucid_api::rest::debug;
 
-use crate::diagnosis::meta::rfc3339;
 use crate::model::selector::LabelSelector;
 use crate::model::{GangKey, Name, Now, Pod, PodKey};
+use crate::recording::rfc3339;
 
 /// The flags that can be set for a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

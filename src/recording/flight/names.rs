@@ -90,11 +90,7 @@ impl FlightLog {
     }
 
     /// Returns the entries about a pod of this name, or a gang, with their names.
-    pub(super) fn about<'a>(
-        &'a self,
-        key: &PodKey,
-        cluster: &'a Cluster,
-    ) -> (Vec<(&'a Chunk, Entry)>, Names<'a>) {
+    pub fn about<'a>(&'a self, key: &PodKey, cluster: &'a Cluster) -> (Vec<(&'a Chunk, Entry)>, Names<'a>) {
         // Few of the many numbers ever had this name: the placements of all others are passed over.
         let mut pods: FxHashSet<PodId> = cluster.find_pod(key).into_iter().collect();
         for chunk in self.chunks_behind(0) {
@@ -117,7 +113,7 @@ impl FlightLog {
     }
 
     /// Returns the names of some entries, one behind the other.
-    pub(super) fn names_of<'a>(&'a self, entries: &[(&Chunk, Entry)], cluster: &'a Cluster) -> Names<'a> {
+    pub fn names_of<'a>(&'a self, entries: &[(&Chunk, Entry)], cluster: &'a Cluster) -> Names<'a> {
         let numbers = |entry: &Entry| match entry.line.about() {
             About::Placement(pod, node) => vec![Number::Pod(pod), Number::Node(node)],
             About::Names(_) => Vec::new(),
