@@ -1,37 +1,40 @@
 //! Pellucid, a Kubernetes scheduler whose every decision can be read over HTTP while it runs.
 //!
-//! The modules in reading order. *Pure* rooms are functions from values to values: no clock, no I/O,
-//! no wire types. Effects live in the *edge* rooms. `tests/tidy.rs` checks the imports of each room.
+//! The rooms in reading order. Each is a crate below `src/` with a dependency table that says which rooms it may know;
+//! here they have their short names. *Pure* rooms are functions from values to values: no clock, no I/O, no wire types.
+//! Effects live in the *edge* rooms. ARCHITECTURE.md is the map.
 
 // The pure rooms. (Blank lines keep the reading order; the formatter sorts neighbours.)
 
-pub mod model;
+pub use pellucid_model as model;
 
-pub mod cluster;
+pub use pellucid_cluster as cluster;
 
-pub mod queue;
+pub use pellucid_queue as queue;
 
-pub mod framework;
+pub use pellucid_framework as framework;
 
-pub mod plugins;
+pub use pellucid_plugins as plugins;
 
-pub mod recording;
+pub use pellucid_recording as recording;
 
-pub mod cycle;
+pub use pellucid_cycle as cycle;
 
-pub mod diagnosis;
+pub use pellucid_diagnosis as diagnosis;
 
-pub mod config;
+pub use pellucid_config as config;
 
 // The edge rooms.
 
-pub mod kubernetes;
+pub use pellucid_kubernetes as kubernetes;
 
-pub mod http;
+pub use pellucid_http as http;
 
-pub mod sandbox;
+pub use pellucid_sandbox as sandbox;
 
-pub mod replay;
+pub use pellucid_replay as replay;
+
+// What puts them together.
 
 pub mod app;
 

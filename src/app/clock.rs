@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::model::Now;
-use crate::model::time::Probe;
+use pellucid_model::Now;
+use pellucid_model::time::Probe;
 
 /// Reads the time.
 pub type Clock = Arc<dyn Fn() -> Now + Send + Sync>;

@@ -7,6 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use pellucid_cluster::Input;
+use pellucid_cycle::Root;
+use pellucid_cycle::Scheduler;
+use pellucid_cycle::scheduler::Step;
+use pellucid_cycle::turn::Advance;
+use pellucid_diagnosis::score_views::markdown;
+use pellucid_kubernetes::lanes::Lanes;
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::effect::Effect;
+use pellucid_model::{GangKey, Name, Now, ObjectKind};
+use pellucid_recording::Outcome;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{Level, debug, enabled, info, warn};
@@ -16,17 +27,6 @@ use super::metrics::Metrics;
 use super::progress::Progress;
 use super::quantiles::Durations;
 use super::traces::CoreTraces;
-use crate::cluster::Input;
-use crate::cycle::Root;
-use crate::cycle::Scheduler;
-use crate::cycle::scheduler::Step;
-use crate::cycle::turn::Advance;
-use crate::diagnosis::score_views::markdown;
-use crate::kubernetes::lanes::Lanes;
-use crate::model::collections::FxHashMap;
-use crate::model::effect::Effect;
-use crate::model::{GangKey, Name, Now, ObjectKind};
-use crate::recording::Outcome;
 
 /// The longest time between publications while there is work.
 const PUBLISH_EVERY: Duration = Duration::from_millis(10);
@@ -292,16 +292,17 @@ fn log(step: &Step, node: Option<&Name>, took: Duration) {
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
+    use pellucid_cycle::scheduler::Settings;
+    use pellucid_kubernetes::lanes::LaneSizes;
+    use pellucid_model::{Node, Pod, PodKey};
+
     use super::super::health::Health;
     use super::*;
-    use crate::cycle::scheduler::Settings;
-    use crate::kubernetes::lanes::LaneSizes;
-    use crate::model::{Node, Pod, PodKey};
 
     /// A loop on a clock that goes on by half a millisecond whenever it is read.
     fn core_loop() -> CoreLoop {
-        let registry = crate::plugins::registry();
-        let profiles = crate::config::default(&registry).expect("the defaults are valid").profiles;
+        let registry = pellucid_plugins::registry();
+        let profiles = pellucid_config::default(&registry).expect("the defaults are valid").profiles;
         let mut scheduler = Scheduler::new(Settings {
             profiles,
             registry: Arc::new(registry),
@@ -323,7 +324,7 @@ mod tests {
             clock,
             root,
             published: watch::channel(0).0,
-            metrics: Arc::new(Metrics::new(vec![crate::config::DEFAULT_SCHEDULER_NAME.into()])),
+            metrics: Arc::new(Metrics::new(vec![pellucid_config::DEFAULT_SCHEDULER_NAME.into()])),
             decisions: None,
             lists: Lists { pods: true, nodes: true, objects: [true; ObjectKind::ALL.len()] },
             texts: Vec::new(),
@@ -342,7 +343,7 @@ mod tests {
         core.scheduler.apply(Input::NodeApplied(Arc::new(node)), Now::default());
         for i in 0..500 {
             let key = PodKey::new("ns", &format!("p{i}"));
-            let scheduler_name = crate::config::DEFAULT_SCHEDULER_NAME.into();
+            let scheduler_name = pellucid_config::DEFAULT_SCHEDULER_NAME.into();
             let pod = Pod { uid: key.to_string().into(), key, scheduler_name, ..Pod::default() };
             core.scheduler.apply(Input::PodApplied(Arc::new(pod)), Now::default());
         }
@@ -356,7 +357,7 @@ mod tests {
 
     #[test]
     fn the_attempt_at_a_gang_counts_once_with_all_its_slices() {
-        use crate::model::gang::{Dialect, GangMark, GangTerms};
+        use pellucid_model::gang::{Dialect, GangMark, GangTerms};
         let mut core = core_loop();
         core.scheduler.set_slice(1);
         let mut node = Node { name: "n".into(), ready: true, ..Node::default() };
@@ -373,7 +374,7 @@ mod tests {
         });
         for i in 0..20 {
             let key = PodKey::new("ns", &format!("g-{i}"));
-            let (scheduler_name, gang) = (crate::config::DEFAULT_SCHEDULER_NAME.into(), Some(mark.clone()));
+            let (scheduler_name, gang) = (pellucid_config::DEFAULT_SCHEDULER_NAME.into(), Some(mark.clone()));
             let pod = Pod { uid: key.to_string().into(), key, scheduler_name, gang, ..Pod::default() };
             core.scheduler.apply(Input::PodApplied(Arc::new(pod)), Now::default());
         }
@@ -384,7 +385,7 @@ mod tests {
         let health = Health::new(core.progress.clone(), Arc::default(), core.clock.clone());
         let text = core.metrics.render(&core.root, None, None, &health);
         let labels =
-            format!("{{result=\"scheduled\",profile=\"{}\"}}", crate::config::DEFAULT_SCHEDULER_NAME);
+            format!("{{result=\"scheduled\",profile=\"{}\"}}", pellucid_config::DEFAULT_SCHEDULER_NAME);
         let is_there = |line: &str| assert!(text.contains(line), "{line}:\n{text}");
         is_there(&format!("scheduler_schedule_attempts_total{labels} 20\n"));
         is_there(&format!("scheduler_scheduling_attempt_duration_seconds_count{labels} 1\n"));

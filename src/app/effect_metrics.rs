@@ -3,6 +3,9 @@
 //! Read when somebody scrapes: the book of preemptions is in the root, the writers count for themselves. Every
 //! value of a label is there from the start, so that a rate is right from the first event on.
 
+use pellucid_cluster::Stage;
+use pellucid_cluster::preemptions::End;
+use pellucid_cycle::Root;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -10,9 +13,6 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::metrics::EdgeViews;
-use crate::cluster::Stage;
-use crate::cluster::preemptions::End;
-use crate::cycle::Root;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct CauseLabels {

@@ -6,15 +6,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pellucid_http::{Refused, RequestInfo, Said, Switch};
+use pellucid_recording::rfc3339;
+use pellucid_recording::switches::{self, Ask, Flag, LogBefore, MOST_ACTIVE, NotSet, Setter, Switches};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::clock::Clock;
 use super::telemetry::LogControl;
-use crate::http::{Refused, RequestInfo, Said, Switch};
-use crate::recording::rfc3339;
-use crate::recording::switches::{self, Ask, Flag, LogBefore, MOST_ACTIVE, NotSet, Setter, Switches};
 
 /// What the switches share.
 pub struct Flags {
@@ -350,8 +350,9 @@ fn boolean(text: &str) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
+    use pellucid_model::Now;
+
     use super::*;
-    use crate::model::Now;
 
     fn flag(switches: &Arc<Switches>, name: &str) -> Arc<dyn Switch> {
         let flags = Flags::new(switches.clone(), None, Arc::new(Now::default));

@@ -5,17 +5,16 @@
 
 use std::time::Duration;
 
+use pellucid_cycle::Root;
+use pellucid_cycle::scheduler::Step;
+use pellucid_diagnosis::gangs::tally::tally;
+use pellucid_recording::Outcome;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
-
-use crate::cycle::Root;
-use crate::cycle::scheduler::Step;
-use crate::diagnosis::gangs::tally::tally;
-use crate::recording::Outcome;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct StateLabels {

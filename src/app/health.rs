@@ -7,6 +7,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use pellucid_http::HealthCheck;
+use pellucid_kubernetes::watch_status::WatchReport;
+use pellucid_kubernetes::watched::Watches;
+use pellucid_model::Now;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -16,10 +20,6 @@ use tokio_util::sync::CancellationToken;
 use super::clock::Clock;
 use super::metrics::EdgeViews;
 use super::progress::Progress;
-use crate::http::HealthCheck;
-use crate::kubernetes::watch_status::WatchReport;
-use crate::kubernetes::watched::Watches;
-use crate::model::Now;
 
 /// How long a watch may fail before the scheduler is not to be relied on: what it knows is older than that.
 const FAILS_FOR: Duration = Duration::from_secs(15);

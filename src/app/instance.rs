@@ -5,6 +5,17 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use pellucid_config::Configuration;
+use pellucid_cycle::Registry;
+use pellucid_cycle::Root;
+use pellucid_cycle::Scheduler;
+use pellucid_cycle::scheduler::Settings;
+use pellucid_http::{BuildError, Limits, Parts, Renderer, ServeError, Server, Version};
+use pellucid_kubernetes::{Connection, Edge, EdgeConfig};
+use pellucid_model::Name;
+use pellucid_model::collections::FxHashMap;
+use pellucid_queue::QueueLimits;
+use pellucid_recording::switches::Switches;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -18,17 +29,6 @@ use super::quantiles::Durations;
 use super::telemetry::LogControl;
 use super::traces::{CoreTraces, Traces};
 use super::{resource_metrics, routes};
-use crate::config::Configuration;
-use crate::cycle::Registry;
-use crate::cycle::Root;
-use crate::cycle::Scheduler;
-use crate::cycle::scheduler::Settings;
-use crate::http::{BuildError, Limits, Parts, Renderer, ServeError, Server, Version};
-use crate::kubernetes::{Connection, Edge, EdgeConfig};
-use crate::model::Name;
-use crate::model::collections::FxHashMap;
-use crate::queue::QueueLimits;
-use crate::recording::switches::Switches;
 
 /// Inputs that may wait for the scheduling thread before the watches are held back.
 const INPUTS_WAITING: usize = 16_384;

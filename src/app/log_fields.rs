@@ -7,12 +7,11 @@
 use std::error::Error;
 use std::fmt::{self, Debug};
 
+use pellucid_model::escape::escaped;
 use tracing::field::{Field, Visit};
 use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::Writer;
-
-use crate::model::escape::escaped;
 
 /// The field whose text has several lines. Names inside it are escaped by whoever makes it.
 const LINES: &str = "table";

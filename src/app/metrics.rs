@@ -10,6 +10,16 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
+use pellucid_cluster::Stage;
+use pellucid_cycle::Root;
+use pellucid_cycle::scheduler::Step;
+use pellucid_kubernetes::evictor::EvictCounters;
+use pellucid_kubernetes::lanes::Lanes;
+use pellucid_kubernetes::server_probe::ServerStatus;
+use pellucid_kubernetes::status::StatusCounters;
+use pellucid_kubernetes::volume_writer::VolumeCounters;
+use pellucid_kubernetes::watched::Watches;
+use pellucid_recording::Outcome;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -25,16 +35,6 @@ use super::health::Health;
 use super::telemetry::LogControl;
 use super::traces::Counts;
 use super::{effect_metrics, pending_metrics, watch_metrics};
-use crate::cluster::Stage;
-use crate::cycle::Root;
-use crate::cycle::scheduler::Step;
-use crate::kubernetes::evictor::EvictCounters;
-use crate::kubernetes::lanes::Lanes;
-use crate::kubernetes::server_probe::ServerStatus;
-use crate::kubernetes::status::StatusCounters;
-use crate::kubernetes::volume_writer::VolumeCounters;
-use crate::kubernetes::watched::Watches;
-use crate::recording::Outcome;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct AttemptLabels {
@@ -343,7 +343,8 @@ fn cache_sizes(root: &Root) -> Family<CacheLabels, Gauge> {
 fn unschedulable(root: &Root) -> Family<PluginLabels, Gauge> {
     let family: Family<PluginLabels, Gauge> = Family::default();
     let mut counts: BTreeMap<(usize, usize), i64> = BTreeMap::new();
-    for (_, unit) in root.queue.units().filter(|(_, u)| u.stage == crate::queue::QueueStage::Unschedulable) {
+    for (_, unit) in root.queue.units().filter(|(_, u)| u.stage == pellucid_queue::QueueStage::Unschedulable)
+    {
         for plugin in (0..root.profiles[unit.profile].plugins.len()).filter(|i| unit.is_refused_by(*i)) {
             *counts.entry((unit.profile, plugin)).or_default() += unit.pods.len() as i64;
         }

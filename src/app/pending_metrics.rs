@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use pellucid_cycle::Root;
+use pellucid_diagnosis::pending::{pods_by_stage, waiting};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-
-use crate::cycle::Root;
-use crate::diagnosis::pending::{pods_by_stage, waiting};
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct QueueLabels {

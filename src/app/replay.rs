@@ -11,27 +11,26 @@ use std::time::Duration;
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
+use pellucid_cluster::Input;
+use pellucid_config::DEFAULT_SCHEDULER_NAME;
+use pellucid_cycle::Registry;
+use pellucid_cycle::Root;
+use pellucid_cycle::Scheduler;
+use pellucid_cycle::scheduler::Settings;
+use pellucid_kubernetes::decode::{node_from_value, pod_from_value};
+use pellucid_model::PodKey;
+use pellucid_model::effect::{BindOutcome, Effect, EffectReport};
+use pellucid_model::time::Probe;
+use pellucid_queue::QueueLimits;
+use pellucid_recording::switches::Switches;
+use pellucid_replay::{Report, Trace, audit, to_node_json, to_pod_json, write_decisions};
+use pellucid_sandbox::Kubelet;
 use serde_json::{Value, json};
 
 use super::client;
 use super::clock::{self, Clock, Stopwatch};
 use super::quantiles::Durations;
 use super::replay_stage::Stage;
-use crate::cluster::Input;
-use crate::config::{self, DEFAULT_SCHEDULER_NAME};
-use crate::cycle::Registry;
-use crate::cycle::Root;
-use crate::cycle::Scheduler;
-use crate::cycle::scheduler::Settings;
-use crate::kubernetes::decode::{node_from_value, pod_from_value};
-use crate::model::PodKey;
-use crate::model::effect::{BindOutcome, Effect, EffectReport};
-use crate::model::time::Probe;
-use crate::plugins;
-use crate::queue::QueueLimits;
-use crate::recording::switches::Switches;
-use crate::replay::{Report, Trace, audit, to_node_json, to_pod_json, write_decisions};
-use crate::sandbox::Kubelet;
 
 const NAMESPACE: &str = "default";
 
@@ -91,7 +90,7 @@ fn straight(nodes: Vec<Value>, pods: Vec<Value>, seed: u64) -> anyhow::Result<Re
     let clock = clock::system();
     let mut scheduler = core(seed)?;
     let unreadable =
-        |q: crate::cluster::input::Quarantined| anyhow::anyhow!("{} {}: {}", q.kind, q.name, q.problem);
+        |q: pellucid_cluster::input::Quarantined| anyhow::anyhow!("{} {}: {}", q.kind, q.name, q.problem);
     for node in &nodes {
         let node = node_from_value(node).map_err(unreadable)?;
         scheduler.apply(Input::NodeApplied(Arc::new(node)), clock());
@@ -122,8 +121,8 @@ fn straight(nodes: Vec<Value>, pods: Vec<Value>, seed: u64) -> anyhow::Result<Re
 }
 
 fn core(seed: u64) -> anyhow::Result<Scheduler> {
-    let registry: Registry = Arc::new(plugins::registry());
-    let configuration = config::default(&registry)?;
+    let registry: Registry = Arc::new(pellucid_plugins::registry());
+    let configuration = pellucid_config::default(&registry)?;
     Ok(Scheduler::new(Settings {
         profiles: configuration.profiles,
         registry,

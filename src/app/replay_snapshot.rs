@@ -4,12 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
+use pellucid_diagnosis::snapshot::restore::{self, Rewind};
+use pellucid_diagnosis::snapshot::{PastVerdict, PlacedPod, Snapshot};
+use pellucid_model::PodKey;
 use serde::Serialize;
-
-use crate::config;
-use crate::diagnosis::snapshot::restore::{self, Rewind};
-use crate::diagnosis::snapshot::{PastVerdict, PlacedPod, Snapshot};
-use crate::model::PodKey;
 
 /// What came of it.
 #[derive(Clone, Debug, Serialize)]
@@ -56,9 +54,9 @@ pub fn replay(snapshot: &Snapshot, pod: &str) -> anyhow::Result<Replayed> {
     };
     let is_placed = held.node.is_some();
     let rewind = if is_placed { Rewind::before(snapshot, recorded) } else { Rewind::default() };
-    let registry = Arc::new(crate::plugins::registry());
+    let registry = Arc::new(pellucid_plugins::registry());
     let text = snapshot.configuration.to_string();
-    let configuration = config::parse(&text, "the snapshot's configuration", &registry)
+    let configuration = pellucid_config::parse(&text, "the snapshot's configuration", &registry)
         .map_err(|problems| anyhow::anyhow!("{problems}"))?;
     let broken = |why: String| anyhow::anyhow!("the snapshot contradicts itself: {why}");
     let mut scheduler =

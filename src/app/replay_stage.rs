@@ -4,16 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use pellucid_cycle::{Registry, Root};
+use pellucid_kubernetes::Connection;
+use pellucid_sandbox::{Kubelet, Sandbox};
 use serde_json::Value;
 
 use super::instance::{Instance, InstanceConfig};
 use super::quantiles::Durations;
 use super::{client, clock};
-use crate::config;
-use crate::cycle::{Registry, Root};
-use crate::kubernetes::Connection;
-use crate::plugins;
-use crate::sandbox::{self, Kubelet, Sandbox};
 
 /// How long the scheduler may take for the next pod before the replay gives up.
 const STALL_PATIENCE: Duration = Duration::from_secs(60);
@@ -21,7 +19,7 @@ const STALL_PATIENCE: Duration = Duration::from_secs(60);
 /// A sandbox and a scheduler.
 pub(super) struct Stage {
     /// The API server.
-    sandbox: sandbox::Handle,
+    sandbox: pellucid_sandbox::Handle,
     /// The scheduler.
     pub instance: Instance,
     /// The client of the replay, which is another user of the API.
@@ -36,16 +34,19 @@ impl Stage {
         kubelet: Kubelet,
         decisions: Option<Arc<Durations>>,
     ) -> anyhow::Result<Self> {
-        let sandbox =
-            Sandbox::start(sandbox::Config { kubelet: Some(kubelet), ..sandbox::Config::default() }).await?;
-        let registry: Registry = Arc::new(plugins::registry());
+        let sandbox = Sandbox::start(pellucid_sandbox::Config {
+            kubelet: Some(kubelet),
+            ..pellucid_sandbox::Config::default()
+        })
+        .await?;
+        let registry: Registry = Arc::new(pellucid_plugins::registry());
         let patience = Duration::from_secs(10);
         let connection =
             Connection::with_config(sandbox.kube_config(), "the replay's sandbox", patience).await?;
         let client = connection.write.clone();
         let instance = Instance::start(InstanceConfig {
             connection,
-            configuration: config::default(&registry)?,
+            configuration: pellucid_config::default(&registry)?,
             registry,
             listen: ([127, 0, 0, 1], 0).into(),
             seed,

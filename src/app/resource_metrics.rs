@@ -2,13 +2,12 @@
 //!
 //! `kube_pod_resource_limit` is not served: the state holds no limits, since nothing is decided by them.
 
+use pellucid_cycle::Root;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-
-use crate::cycle::Root;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Labels {

@@ -4,24 +4,18 @@ use std::sync::Arc;
 
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::history::FeedLine;
+use pellucid_cycle::Root;
+use pellucid_diagnosis::history;
+use pellucid_diagnosis::reads::{RootRead, reads};
+use pellucid_framework::PluginFactory;
+use pellucid_framework::endpoint::{PathParams, QueryKind, ReadError};
+use pellucid_http::{Kind, Lines, Param, Params, RequestInfo, Route};
+use pellucid_model::time::Probe;
 use serde_json::{Value, json};
 
 use super::clock::Stopwatch;
 use super::diagnosis_metrics::Explained;
 use super::rows::table;
-use crate::cycle::Root;
-use crate::diagnosis::history;
-use crate::diagnosis::reads::{RootRead, reads};
-use crate::framework::PluginFactory;
-use crate::framework::endpoint::{PathParams, QueryKind, ReadError};
-use crate::http::{Kind, Lines, Param, Params, Published, RequestInfo, Route};
-use crate::model::time::Probe;
-
-impl Published for Root {
-    fn generation(&self) -> u64 {
-        self.generation
-    }
-}
 
 /// Returns the routes of everything that is registered, to be described.
 pub fn routes(registry: &[Box<dyn PluginFactory>]) -> Vec<Route<Root>> {
@@ -74,7 +68,7 @@ fn route(read: RootRead, explained: Explained) -> Route<Root> {
     params.extend(query.iter().map(|q| Param::query(q.name, kind(q.kind), q.description)));
     let answer = move |root: &Root, params: &Params, info: &RequestInfo| {
         let given = names.iter().map(|n| Ok((n.clone(), params.required(n)?.to_string())));
-        let mut given: PathParams = given.collect::<Result<_, crate::http::ReadError>>()?;
+        let mut given: PathParams = given.collect::<Result<_, pellucid_http::ReadError>>()?;
         let asked = query.iter().filter_map(|q| Some((q.name.to_string(), params.text(q.name)?.to_string())));
         given.extend(asked);
         let _timed = (tag == "explain").then(|| explained.timed());
@@ -84,7 +78,7 @@ fn route(read: RootRead, explained: Explained) -> Route<Root> {
     route.not_found_example = not_found.map(|code| (code, "there is no such object".to_string()));
     route.params = params;
     route.is_long = is_long;
-    route.rows = rows.map(|spec| -> crate::http::Rows { Arc::new(move |body| table(&spec, body)) });
+    route.rows = rows.map(|spec| -> pellucid_http::Rows { Arc::new(move |body| table(&spec, body)) });
     route
 }
 
@@ -116,9 +110,9 @@ fn describe(param: &str) -> String {
     }
 }
 
-pub(super) fn adapt(error: ReadError) -> crate::http::ReadError {
+pub(super) fn adapt(error: ReadError) -> pellucid_http::ReadError {
     match error {
-        ReadError::NotFound { code, message } => crate::http::ReadError::NotFound { code, message },
-        ReadError::BadRequest { code, message } => crate::http::ReadError::BadRequest { code, message },
+        ReadError::NotFound { code, message } => pellucid_http::ReadError::NotFound { code, message },
+        ReadError::BadRequest { code, message } => pellucid_http::ReadError::BadRequest { code, message },
     }
 }

@@ -2,10 +2,9 @@
 //!
 //! Made of the JSON body and of nothing else, so a table cannot say something else than the body does.
 
+use pellucid_diagnosis::reads::{RowSpec, Spread};
+use pellucid_http::Table;
 use serde_json::Value;
-
-use crate::diagnosis::reads::{RowSpec, Spread};
-use crate::http::Table;
 
 /// Lays a body out. Without declared columns the fields of the first object are the columns.
 pub(super) fn table(spec: &RowSpec, body: &Value) -> Table {

@@ -4,13 +4,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pellucid_config::Configuration;
+use pellucid_cycle::Registry;
+use pellucid_kubernetes::{Connection, stop_requested};
+
 use super::clock;
 use super::instance::{Instance, InstanceConfig};
 use super::telemetry::LogControl;
 use super::traces::Exporter;
-use crate::config::Configuration;
-use crate::cycle::Registry;
-use crate::kubernetes::{Connection, stop_requested};
 
 /// How long the API server may take to answer at the start.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);

@@ -4,14 +4,14 @@
 
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::simulate::{SimulateRequest, Simulation};
+use pellucid_cycle::Root;
+use pellucid_diagnosis::simulate::simulate;
+use pellucid_http::Route;
 use serde_json::json;
 
 use super::diagnosis_metrics::Explained;
 use super::routes::{adapt, costed};
 use super::what_if::question;
-use crate::cycle::Root;
-use crate::diagnosis::simulate::simulate;
-use crate::http::Route;
 
 /// Returns the route.
 pub(super) fn route(explained: Explained) -> Route<Root> {

@@ -7,12 +7,11 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
+use pellucid_cycle::Root;
+use pellucid_diagnosis::snapshot::{Snapshot, Source};
+use pellucid_http::{Kind, Param, Params, ReadError, Route};
+use pellucid_model::patience;
 use serde_json::Value;
-
-use crate::cycle::Root;
-use crate::diagnosis::snapshot::{Snapshot, Source};
-use crate::http::{Kind, Param, Params, ReadError, Route};
-use crate::model::patience;
 
 /// The longest document that is read, unpacked.
 const LONGEST: u64 = 4 << 30;

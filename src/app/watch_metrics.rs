@@ -4,6 +4,8 @@
 
 use std::sync::atomic::AtomicU64;
 
+use pellucid_kubernetes::watch_status::RetryCause;
+use pellucid_model::Now;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -11,8 +13,6 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::metrics::EdgeViews;
-use crate::kubernetes::watch_status::RetryCause;
-use crate::model::Now;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct WatchLabels {

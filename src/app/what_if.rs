@@ -7,20 +7,20 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pellucid_api::rest::simulate::{EditBody, PodsOf, SimulateRequest, TaintOf};
+use pellucid_cluster::input::Quarantined;
+use pellucid_cycle::Root;
+use pellucid_cycle::whatif::{Edit, Target};
+use pellucid_diagnosis::simulate::Question;
+use pellucid_http::ReadError;
+use pellucid_kubernetes::decode::{node_from_value, object_from_value, pod_from_value};
+use pellucid_model::taint::{Taint, TaintEffect};
+use pellucid_model::{GangKey, Name, ObjectKind, Pod, PodKey, patience, quantity};
 use serde_json::{Value, json};
 
 use super::what_if_names::{
     container_resources, invalid, label_key, label_value, namespace, node_resources, object_name, resource,
     shown,
 };
-use crate::cluster::input::Quarantined;
-use crate::cycle::Root;
-use crate::cycle::whatif::{Edit, Target};
-use crate::diagnosis::simulate::Question;
-use crate::http::ReadError;
-use crate::kubernetes::decode::{node_from_value, object_from_value, pod_from_value};
-use crate::model::taint::{Taint, TaintEffect};
-use crate::model::{GangKey, Name, ObjectKind, Pod, PodKey, patience, quantity};
 
 /// The most pods of one question.
 const MAX_PODS: usize = 5_000;

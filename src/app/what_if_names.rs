@@ -3,11 +3,10 @@
 //! A name that no object can have would be planned like any other and answer about a cluster that cannot be. Every
 //! refusal names the field and what stands there.
 
+use pellucid_http::ReadError;
+use pellucid_model::Name;
+use pellucid_model::naming::{is_label, is_label_value, is_qualified_name, is_subdomain};
 use serde_json::Value;
-
-use crate::http::ReadError;
-use crate::model::Name;
-use crate::model::naming::{is_label, is_label_value, is_qualified_name, is_subdomain};
 
 /// Shown of what somebody sent.
 const SHOWN: usize = 100;

@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 
 use clap::Args;
+use pellucid_http::ServeError;
+use pellucid_sandbox::StartError;
 
 use super::{block_on, sandbox};
 use crate::app::demo::{self, DemoOptions};
 use crate::app::{instance, telemetry};
-use crate::http::ServeError;
-use crate::sandbox::StartError;
 
 /// Arguments of `demo`.
 #[derive(Debug, Args)]

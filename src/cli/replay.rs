@@ -6,13 +6,13 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use pellucid_replay::{Format, GangJob, Pace, SyntheticNodes, Trace, read_jobs, read_openb, span};
 
 use super::text::count;
 use super::{block_on, out};
 use crate::app::replay::{ReplayOptions, replay};
 use crate::app::replay_gangs::{GangReplayOptions, replay_gangs};
 use crate::app::{replay_snapshot, snapshot, telemetry};
-use crate::replay::{Format, GangJob, Pace, SyntheticNodes, Trace, read_jobs, read_openb, span};
 
 /// How to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{ArgAction, Args};
+use pellucid_config::Configuration;
+use pellucid_framework::PluginFactory;
 
 use super::{block_on, out};
 use crate::app::run::{self, RunOptions};
 use crate::app::telemetry;
-use crate::config::{self, Configuration};
-use crate::framework::PluginFactory;
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]
@@ -41,7 +41,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "URL")]
     pub otlp_endpoint: Option<String>,
     /// Bytes that the flight recorder may take: what /apis/v1/history and /apis/v1/events reach back
-    #[arg(long, value_name = "N", default_value_t = config::DEFAULT_RECORDER_BYTES)]
+    #[arg(long, value_name = "N", default_value_t = pellucid_config::DEFAULT_RECORDER_BYTES)]
     pub recorder_bytes: usize,
     /// Verbosity of the log: 0 warnings, 1 and 2 info, 3 to 5 debug, 6 and more trace
     #[arg(short = 'v', long = "v", value_name = "N", default_value_t = 2)]
@@ -58,7 +58,7 @@ impl RunArgs {
     pub fn configuration(&self, registry: &[Box<dyn PluginFactory>]) -> anyhow::Result<Configuration> {
         let mut configuration = match &self.config {
             Some(file) => read_config(file, registry)?,
-            None => config::default(registry)?,
+            None => pellucid_config::default(registry)?,
         };
         if let Some(kubeconfig) = &self.kubeconfig {
             configuration.set_kubeconfig(kubeconfig);
@@ -89,13 +89,13 @@ fn write_config(configuration: &Configuration, file: &Path) -> anyhow::Result<()
 fn read_config(file: &Path, registry: &[Box<dyn PluginFactory>]) -> anyhow::Result<Configuration> {
     let name = file.display().to_string();
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
-    config::parse(&text, &name, registry)
+    pellucid_config::parse(&text, &name, registry)
         .map_err(|problems| anyhow::anyhow!("the configuration is not usable:\n{problems}"))
 }
 
 /// Runs until told to stop.
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<()> {
-    run_with(args, crate::plugins::registry())
+    run_with(args, pellucid_plugins::registry())
 }
 
 /// Runs with these plugins until told to stop: the way in for a binary that brings plugins of its own

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use pellucid_sandbox::{Clock, Config, Kubelet, Sandbox, StartError};
 use serde_json::Value;
 
 use super::manifests;
-use crate::sandbox::{Clock, Config, Kubelet, Sandbox, StartError};
 
 /// Runs an in-memory Kubernetes API server for a machine without a cluster.
 #[derive(Clone, Debug, clap::Args)]

@@ -1,9 +1,8 @@
 //! Tables and other text for people.
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use pellucid_model::quantity::format_amount;
 use serde_json::Value;
-
-use crate::model::quantity::format_amount;
 
 /// How wide a table may become when the terminal does not say: fits most windows.
 const WIDTH: u16 = 120;

@@ -5,6 +5,9 @@
 
 use std::sync::Arc;
 
+use pellucid_model::collections::{FxHashSet, HashSet};
+use pellucid_model::requests::ResourceList;
+use pellucid_model::{Name, Node, NodeIdx, ObjectKind, Pod, PodId, PodKey};
 use smallvec::SmallVec;
 
 use super::changes::Changed;
@@ -13,9 +16,6 @@ use super::event::{ClusterEvent, NodeChange};
 use super::input::Quarantined;
 use super::stage::Stage;
 use super::state::{Cluster, PodRecord};
-use crate::model::collections::{FxHashSet, HashSet};
-use crate::model::requests::ResourceList;
-use crate::model::{Name, Node, NodeIdx, ObjectKind, Pod, PodId, PodKey};
 
 impl Cluster {
     /// A pod was added or changed.

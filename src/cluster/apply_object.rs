@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use pellucid_model::collections::FxHashSet;
+use pellucid_model::{Object, ObjectKind, Pod, PodId, PodSpec};
+
 use super::event::ClusterEvent;
 use super::input::Quarantined;
 use super::objects::ObjectKey;
 use super::selected_keys::KeyCounts;
 use super::state::Cluster;
-use crate::model::collections::FxHashSet;
-use crate::model::{Object, ObjectKind, Pod, PodId, PodSpec};
 
 impl Cluster {
     /// An object was added or changed.

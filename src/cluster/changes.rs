@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::model::NodeIdx;
+use pellucid_model::NodeIdx;
 
 /// What of a node changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,10 +6,11 @@
 
 use std::sync::Arc;
 
+use pellucid_model::pages::PAGE;
+use pellucid_model::requests::{PodRequests, ResourceList};
+use pellucid_model::{Name, NodeIdx};
+
 use super::resource_table::ResourceTable;
-use crate::model::pages::PAGE;
-use crate::model::requests::{PodRequests, ResourceList};
-use crate::model::{Name, NodeIdx};
 
 /// The number of a resource column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pellucid_model::requests::{PodRequests, ResourceList};
+use pellucid_model::{Name, Node, NodeIdx, Pod, PodKey, PodSpec};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use super::ResourceIdx;
-use crate::cluster::event::{ClusterEvent, NodeChange};
-use crate::cluster::stage::Stage;
-use crate::cluster::state::Cluster;
-use crate::model::requests::{PodRequests, ResourceList};
-use crate::model::{Name, Node, NodeIdx, Pod, PodKey, PodSpec};
+use crate::event::{ClusterEvent, NodeChange};
+use crate::stage::Stage;
+use crate::state::Cluster;
 
 const RESOURCES: usize = 6;
 /// Fewer than there are resources.

@@ -3,9 +3,10 @@
 //!
 //! Plugins' derived states follow from nodes, pods and objects and are not in it.
 
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::stable_hash::StableHash;
+
 use super::state::Cluster;
-use crate::model::collections::FxHashMap;
-use crate::model::stable_hash::StableHash;
 
 impl Cluster {
     /// Returns the hash of nodes, of pods with their places, stages and nominations, and the number of pods.

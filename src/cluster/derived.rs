@@ -5,8 +5,9 @@
 
 use std::any::Any;
 
+use pellucid_model::{Node, NodeIdx, Object, Pod, PodId};
+
 use super::stage::Reservation;
-use crate::model::{Node, NodeIdx, Object, Pod, PodId};
 
 /// A plugin's share of the state. One per plugin type, whatever the number of profiles.
 pub trait DerivedState: Any + Send + Sync {
@@ -44,6 +45,6 @@ pub trait DerivedState: Any + Send + Sync {
         let _ = (pod, reservation);
     }
 
-    /// For the typed access of [`View::state`](crate::framework::View::state).
+    /// For the typed access of [`View::state`](pellucid_framework::View::state).
     fn as_any(&self) -> &dyn Any;
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::model::{Name, NodeIdx, Object, ObjectKind, Pod, PodId};
+use pellucid_model::{Name, NodeIdx, Object, ObjectKind, Pod, PodId};
 
 /// What changed about a node, as a set of bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -185,7 +185,7 @@ pub enum ClusterEvent {
         /// What about it.
         change: NodeChange,
         /// What it was before.
-        old: Arc<crate::model::Node>,
+        old: Arc<pellucid_model::Node>,
     },
     /// A node is gone; it had this name.
     NodeRemoved(NodeIdx, Name),

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use crate::model::effect::EffectReport;
-use crate::model::{Name, Node, Object, ObjectKind, Pod, PodKey};
+use pellucid_model::effect::EffectReport;
+use pellucid_model::{Name, Node, Object, ObjectKind, Pod, PodKey};
 
 use super::objects::ObjectKey;
 

@@ -11,10 +11,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::{Name, Now, PodId};
 use smallvec::SmallVec;
-
-use crate::model::collections::FxHashMap;
-use crate::model::{Name, Now, PodId};
 
 /// Who made a nomination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::model::object::{Budget, Namespace};
-use crate::model::selector::Labels;
-use crate::model::storage::{CsiDriver, CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass};
-use crate::model::{CowMap, Name, Object, ObjectKind};
+use pellucid_model::object::{Budget, Namespace};
+use pellucid_model::selector::Labels;
+use pellucid_model::storage::{CsiDriver, CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass};
+use pellucid_model::{CowMap, Name, Object, ObjectKind};
 
 /// Namespace (empty for cluster-wide kinds) and name.
 pub type ObjectKey = (Name, Name);

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::Name;
-use crate::model::collections::FxHashMap;
+use pellucid_model::Name;
+use pellucid_model::collections::FxHashMap;
 
 /// Columns at most. Only nodes make columns, so pods cannot fill the table.
 const MOST: usize = 1024;

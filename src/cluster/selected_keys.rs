@@ -8,9 +8,9 @@
 
 use std::sync::Arc;
 
-use crate::model::collections::FxHashMap;
-use crate::model::selector::{LabelSelector, Labels};
-use crate::model::{Name, Pod};
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::selector::{LabelSelector, Labels};
+use pellucid_model::{Name, Pod};
 
 /// With more keys than this that pods carry all labels count, until there are fewer: each new one costs a walk.
 const MOST: usize = 4096;

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use crate::model::collections::HashMap;
-use crate::model::{Pages, PodSpec};
+use pellucid_model::collections::HashMap;
+use pellucid_model::{Pages, PodSpec};
 
 /// The number of a shape. Reused after its last pod is gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pellucid_model::collections::{FxHashMap, FxHashSet};
+use pellucid_model::{CowMap, GangKey, Name, Node, NodeIdx, Pages, Pod, PodId, PodKey, stable_hash};
 use smallvec::SmallVec;
 
 use super::changes::{ChangeLog, Changed};
@@ -21,8 +23,6 @@ use super::selected_keys::{KeyCounts, SelectedKeys};
 use super::shapes::{ShapeId, Shapes};
 use super::stage::{Reservation, Stage};
 use super::undo::{Undo, UndoLog};
-use crate::model::collections::{FxHashMap, FxHashSet};
-use crate::model::{CowMap, GangKey, Name, Node, NodeIdx, Pages, Pod, PodId, PodKey, stable_hash};
 
 /// A pod in the state.
 #[derive(Clone, Debug)]

@@ -1,8 +1,7 @@
 //! The undo log: the inverse of every change since the outermost overlay began.
 
+use pellucid_model::{NodeIdx, PodId};
 use smallvec::SmallVec;
-
-use crate::model::{NodeIdx, PodId};
 
 use super::stage::{Reservation, Stage};
 

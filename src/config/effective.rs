@@ -3,11 +3,11 @@
 //! Every plugin stands explicitly at its points and `multiPoint` is empty, so reading the document again
 //! gives the same configuration whatever the defaults of that day are.
 
+use pellucid_framework::profile::{Enabled, Profile};
 use serde_json::{Map, Value, json};
 
 use super::file::{File, KIND, MULTI_POINT};
 use super::version::Version;
-use crate::framework::profile::{Enabled, Profile};
 
 /// `parallelism` when the file does not say. Nothing depends on it.
 const DEFAULT_PARALLELISM: i64 = 16;

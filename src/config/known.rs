@@ -1,11 +1,12 @@
 //! Looks plugin names up in the registry. A name that is not there gets a message that fits what it is: a
 //! plugin we lack, one that was removed, a misspelt one.
 
+use pellucid_framework::PluginFactory;
+
 use super::file::{FileArgs, FileProfile, PluginSet};
 use super::names::{Foreign, foreign};
 use super::nearest::nearest;
 use super::reader::Found;
-use crate::framework::PluginFactory;
 
 /// The plugins to choose from.
 pub(super) type Registry = [Box<dyn PluginFactory>];

@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
+use pellucid_model::duration;
 use serde_json::{Value, json};
 
 use super::reader::{Cursor, Found, Place};
-use crate::model::duration;
 
 const FIELDS: &[&str] = &[
     "leaderElect",

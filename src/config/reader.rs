@@ -6,12 +6,12 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use pellucid_model::duration;
 use serde_json::Value;
 
 use super::nearest::nearest;
 use super::problem::Problem;
 use super::tree::{self, Kind, Tree};
-use crate::model::duration;
 
 /// What was found so far.
 #[derive(Default)]

@@ -4,14 +4,14 @@
 //! attempt, on what the kept rows leave feasible. A pod that has nothing to do with such a plugin costs its
 //! PreFilter, which skips; then there is no attempt and the rows decide alone.
 
+use pellucid_framework::plugin::{MAX_SCORE, PreScored};
+use pellucid_framework::profile::{Enabled, Profile};
+use pellucid_model::NodeIdx;
+use pellucid_model::cause::{Cause, CauseId, Causes};
 use smallvec::SmallVec;
 
 use super::chain::{self, FilterChain, OneNode, Places, PluginTally};
 use super::rows::{Rows, Subject};
-use crate::framework::plugin::{MAX_SCORE, PreScored};
-use crate::framework::profile::{Enabled, Profile};
-use crate::model::NodeIdx;
-use crate::model::cause::{Cause, CauseId, Causes};
 
 /// See the module.
 pub(super) struct Attempt {
@@ -83,7 +83,7 @@ impl Rows {
     fn filter_globally(
         &mut self,
         of: &Subject<'_>,
-        value: &(usize, crate::framework::CycleValue),
+        value: &(usize, pellucid_framework::CycleValue),
         tally: &mut [PluginTally],
     ) {
         let place = value.0;
@@ -151,7 +151,7 @@ impl Rows {
 
 /// What the plugins whose answers are kept made of a shape, for questions about single nodes.
 pub(super) struct Asked<'r> {
-    local: &'r [(usize, crate::framework::CycleValue)],
+    local: &'r [(usize, pellucid_framework::CycleValue)],
     globals: &'r Globals,
 }
 

@@ -3,8 +3,8 @@
 //! A row that gets worse only marks its block; the block is looked through again when it could win. Most of
 //! them cannot, so a changed row costs a comparison.
 
-use crate::framework::View;
-use crate::model::NodeIdx;
+use pellucid_framework::View;
+use pellucid_model::NodeIdx;
 
 /// Slots per block: fewer cost more at each decision, more cost more where a best one got worse.
 const BLOCK: usize = 32;
@@ -117,9 +117,10 @@ fn look_through(view: View<'_>, totals: &[i64], block: usize) -> Block {
 mod tests {
     use std::sync::Arc;
 
+    use pellucid_cluster::Cluster;
+    use pellucid_model::Node;
+
     use super::*;
-    use crate::cluster::Cluster;
-    use crate::model::Node;
 
     #[test]
     fn the_best_is_always_the_one_that_a_walk_over_all_finds() {

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use super::scheduler::{InFlight, Scheduler};
-use crate::cluster::preemptions::End;
-use crate::cluster::{ClusterEvent, Stage};
-use crate::framework::{Cause, Code, Reason};
-use crate::model::effect::{BindOutcome, EffectId, EffectReport};
-use crate::model::{Now, PodId};
-use crate::recording::flight::What;
 use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::preemptions::End;
+use pellucid_cluster::{ClusterEvent, Stage};
+use pellucid_framework::{Cause, Code, Reason};
+use pellucid_model::effect::{BindOutcome, EffectId, EffectReport};
+use pellucid_model::{Now, PodId};
+use pellucid_recording::flight::What;
+
+use super::scheduler::{InFlight, Scheduler};
 
 impl Scheduler {
     /// Takes a report. One for an attempt that is closed (the watch was faster, the pod is gone) is only an

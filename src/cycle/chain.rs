@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::framework::plugin::{CycleValue, Nodes, PreFiltered, PreScored, Reads};
-use crate::framework::profile::{Enabled, Profile};
-use crate::framework::{Score, View};
-use crate::model::cause::{Cause, CauseId, Causes, Code, Reason};
-use crate::model::time::Probe;
-use crate::model::{NodeIdx, PodSpec};
 use pellucid_api::reason::ReasonCode;
+use pellucid_framework::plugin::{CycleValue, Nodes, PreFiltered, PreScored, Reads};
+use pellucid_framework::profile::{Enabled, Profile};
+use pellucid_framework::{Score, View};
+use pellucid_model::cause::{Cause, CauseId, Causes, Code, Reason};
+use pellucid_model::time::Probe;
+use pellucid_model::{NodeIdx, PodSpec};
 use smallvec::SmallVec;
 
 /// What a plugin did, for its `stats` endpoint and `/metrics`.
@@ -257,9 +257,10 @@ pub(super) fn score(
 
 #[cfg(test)]
 mod tests {
+    use pellucid_cluster::Cluster;
+    use pellucid_framework::{Plugin, PreFilter};
+
     use super::*;
-    use crate::cluster::Cluster;
-    use crate::framework::{Plugin, PreFilter};
 
     /// A plugin that wants the pod on one node.
     struct Only(&'static str, u32);

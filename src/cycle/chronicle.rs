@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use pellucid_cluster::{ClusterEvent, Input};
+use pellucid_model::{Mirror, Now, Pod, PodId, PodKey};
+use pellucid_recording::GangVerdict;
+use pellucid_recording::flight::{Flight, Gone, Noted, Numbers, What};
+use pellucid_recording::{Outcome, Verdict};
+
 use super::kept::Kept;
 use super::scheduler::Scheduler;
-use crate::cluster::{ClusterEvent, Input};
-use crate::model::{Mirror, Now, Pod, PodId, PodKey};
-use crate::recording::GangVerdict;
-use crate::recording::flight::{Flight, Gone, Noted, Numbers, What};
-use crate::recording::{Outcome, Verdict};
 
 impl Scheduler {
     /// An attempt ended, or what had come of one was taken back. Keeps of it what the recorder does not.
@@ -118,7 +119,7 @@ impl Scheduler {
     }
 
     /// Returns the node of a pod that is still in the state, and placed.
-    fn place_of_same(&self, pod: &Pod) -> Option<crate::model::Name> {
+    fn place_of_same(&self, pod: &Pod) -> Option<pellucid_model::Name> {
         let record = self.cluster.pod(self.cluster.find_pod(&pod.key)?)?;
         let node = record.node.filter(|_| record.pod.uid == pod.uid)?;
         Some(self.cluster.slot(node).name.clone())

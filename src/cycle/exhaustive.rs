@@ -4,19 +4,19 @@
 //! node. Not for decisions.
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::{Cluster, Stage};
+use pellucid_framework::plugin::Nodes;
+use pellucid_framework::profile::Profile;
+use pellucid_framework::{Cause, Code, Reason, View};
+use pellucid_model::cause::{CauseId, Causes};
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::taint::{TaintEffect, tolerated};
+use pellucid_model::time::NoProbe;
+use pellucid_model::{GangKey, NodeIdx, PodId, PodSpec, patience};
 
 use super::chain::{PluginTally, places, prepare};
 use super::nominations::nominees;
 use super::rows::Subject;
-use crate::cluster::{Cluster, Stage};
-use crate::framework::plugin::Nodes;
-use crate::framework::profile::Profile;
-use crate::framework::{Cause, Code, Reason, View};
-use crate::model::cause::{CauseId, Causes};
-use crate::model::collections::FxHashMap;
-use crate::model::taint::{TaintEffect, tolerated};
-use crate::model::time::NoProbe;
-use crate::model::{GangKey, NodeIdx, PodId, PodSpec, patience};
 
 /// Requirements told apart. More are lumped into the last.
 const MAX_BITS: usize = 64;

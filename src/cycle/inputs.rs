@@ -2,22 +2,23 @@
 
 use std::sync::Arc;
 
+use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::input::Quarantined;
+use pellucid_cluster::{ClusterEvent, Input};
+use pellucid_framework::View;
+use pellucid_framework::profile::Profile;
+use pellucid_model::effect::{ConditionText, Effect, EventOrder, EventType, PodRef, StatusOrder};
+use pellucid_model::{NodeIdx, Now, Pod, PodId, PodKey};
+use pellucid_queue::{QueueStage, RefusedBy, Unit, UnitId, WakeReason};
+use pellucid_recording::flight::What;
+use pellucid_recording::gang_verdict::member_refusal;
+use pellucid_recording::{Outcome, Refusal};
+
 use super::chronicle::how_gone;
 use super::kept::Kept;
 use super::scheduler::Scheduler;
 use super::tell::pod_ref;
 use super::wakeups::say_queue;
-use crate::cluster::input::Quarantined;
-use crate::cluster::{ClusterEvent, Input};
-use crate::framework::View;
-use crate::framework::profile::Profile;
-use crate::model::effect::{ConditionText, Effect, EventOrder, EventType, PodRef, StatusOrder};
-use crate::model::{NodeIdx, Now, Pod, PodId, PodKey};
-use crate::queue::{QueueStage, RefusedBy, Unit, UnitId, WakeReason};
-use crate::recording::flight::What;
-use crate::recording::gang_verdict::member_refusal;
-use crate::recording::{Outcome, Refusal};
-use pellucid_api::reason::ReasonCode;
 
 impl Scheduler {
     /// Takes one input.

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use crate::model::NodeIdx;
-use crate::recording::flight::{Chunk, Entry, What};
-use crate::recording::{Outcome, Refusal, Verdict};
+use pellucid_model::NodeIdx;
+use pellucid_recording::flight::{Chunk, Entry, What};
+use pellucid_recording::{Outcome, Refusal, Verdict};
 
 /// See the module.
 #[derive(Clone, Debug, Default)]

@@ -5,12 +5,13 @@
 
 use std::sync::Arc;
 
+use pellucid_cluster::{ClusterEvent, Input};
+use pellucid_model::collections::{HashMap, HashSet};
+use pellucid_model::{Now, PodKey};
+use pellucid_recording::flight::{Gone, What};
+
 use super::chronicle::NOBODY;
 use super::scheduler::Scheduler;
-use crate::cluster::{ClusterEvent, Input};
-use crate::model::collections::{HashMap, HashSet};
-use crate::model::{Now, PodKey};
-use crate::recording::flight::{Gone, What};
 
 /// So many are remembered; the histories of others end with their being told to go.
 const KEPT: usize = 4096;

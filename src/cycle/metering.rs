@@ -5,10 +5,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pellucid_model::Now;
+use pellucid_model::time::Probe;
+use pellucid_recording::switches::{Recording, Why};
+
 use super::scheduler::Scheduler;
-use crate::model::Now;
-use crate::model::time::Probe;
-use crate::recording::switches::{Recording, Why};
 
 /// Times plugins, at the attempts of the sample: looking at the clock twice for each plugin at every attempt would
 /// cost more than all else that is always on. What is measured at one stands for those that are not.

@@ -5,6 +5,11 @@
 //! them, because they may never come, and a pod that needs one beside it would wait in vain. The second
 //! pass is needed only where the first one added something.
 
+use pellucid_cluster::{Cluster, ShapeId, Stage};
+use pellucid_framework::profile::Profile;
+use pellucid_framework::{Cause, View};
+use pellucid_model::time::Probe;
+use pellucid_model::{GangKey, NodeIdx, Pod, PodId};
 use smallvec::SmallVec;
 
 use super::attempt::Asked;
@@ -13,11 +18,6 @@ use super::post_filter::KnownNodes;
 use super::rows::{Rows, Subject};
 use super::scheduler::Scheduler;
 use super::work;
-use crate::cluster::{Cluster, ShapeId, Stage};
-use crate::framework::profile::Profile;
-use crate::framework::{Cause, View};
-use crate::model::time::Probe;
-use crate::model::{GangKey, NodeIdx, Pod, PodId};
 
 /// A pod, and how it is scheduled.
 #[derive(Clone, Copy)]

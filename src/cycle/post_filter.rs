@@ -2,17 +2,18 @@
 
 use std::cell::RefCell;
 
+use pellucid_cluster::Stage;
+use pellucid_cluster::preemptions::Found;
+use pellucid_cluster::state::Trial;
+use pellucid_framework::plugin::Evaluator;
+use pellucid_framework::post_filter::PostFiltered;
+use pellucid_framework::{Cause, Code, View};
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::{NodeIdx, PodId};
+
 use super::nominations::{Asker, How};
 use super::rows::Rows;
 use super::work;
-use crate::cluster::Stage;
-use crate::cluster::preemptions::Found;
-use crate::cluster::state::Trial;
-use crate::framework::plugin::Evaluator;
-use crate::framework::post_filter::PostFiltered;
-use crate::framework::{Cause, Code, View};
-use crate::model::collections::FxHashMap;
-use crate::model::{NodeIdx, PodId};
 
 /// What a search for victims came to on single nodes, for equal members of a gang that look one after another. Whoever
 /// changes a node [forgets](Self::forget) it.

@@ -7,18 +7,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::scheduler::Scheduler;
-use super::tell::pod_ref;
-use crate::cluster::{ClusterEvent, Stage};
-use crate::framework::plugin::PreBound;
-use crate::framework::{Cause, Code, Reason, View};
-use crate::model::effect::{BindOrder, Effect, EffectId, VolumeOrder, VolumeOutcome, VolumeWrite};
-use crate::model::{Now, ObjectKind, PodId};
-use crate::queue::UnitId;
-use crate::recording::{Outcome, Refusal};
 use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::{ClusterEvent, Stage};
+use pellucid_framework::plugin::PreBound;
+use pellucid_framework::{Cause, Code, Reason, View};
+use pellucid_model::effect::{BindOrder, Effect, EffectId, VolumeOrder, VolumeOutcome, VolumeWrite};
+use pellucid_model::{Now, ObjectKind, PodId};
+use pellucid_queue::UnitId;
+use pellucid_recording::{Outcome, Refusal};
 
 use super::scheduler::InFlight;
+use super::scheduler::Scheduler;
+use super::tell::pod_ref;
 
 /// A placed pod whose PreBind is under way.
 #[derive(Clone, Debug)]

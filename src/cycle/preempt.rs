@@ -6,18 +6,21 @@
 
 use std::sync::Arc;
 
+use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::preemptions::{End, GangPart, Plan, Preemption, Victim, VictimChoice, VictimState};
+use pellucid_cluster::{ClusterEvent, NominatedBy, Nomination, ShapeId, Stage};
+use pellucid_framework::post_filter::PostFiltered;
+use pellucid_framework::{Cause, Code, Reason};
+use pellucid_model::effect::{
+    Effect, EffectId, EventOrder, EventType, EvictOrder, EvictOutcome, StatusOrder,
+};
+use pellucid_model::{Name, NodeIdx, Now, Pod, PodId};
+use pellucid_queue::{RefusedBy, UnitId, WakeReason};
+use pellucid_recording::flight::What;
+use pellucid_recording::{Outcome, Refusal};
+
 use super::scheduler::Scheduler;
 use super::tell::pod_ref;
-use crate::cluster::preemptions::{End, GangPart, Plan, Preemption, Victim, VictimChoice, VictimState};
-use crate::cluster::{ClusterEvent, NominatedBy, Nomination, ShapeId, Stage};
-use crate::framework::post_filter::PostFiltered;
-use crate::framework::{Cause, Code, Reason};
-use crate::model::effect::{Effect, EffectId, EventOrder, EventType, EvictOrder, EvictOutcome, StatusOrder};
-use crate::model::{Name, NodeIdx, Now, Pod, PodId};
-use crate::queue::{RefusedBy, UnitId, WakeReason};
-use crate::recording::flight::What;
-use crate::recording::{Outcome, Refusal};
-use pellucid_api::reason::ReasonCode;
 
 impl Scheduler {
     /// Puts a refused unit away, after what PostFilter found.

@@ -5,18 +5,19 @@
 
 use std::sync::Arc;
 
+use pellucid_cluster::{Cluster, ShapeId};
+use pellucid_framework::profile::Profile;
+use pellucid_framework::{Cause, View};
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::time::NoProbe;
+use pellucid_model::{NodeIdx, Pod, PodId, patience};
+use pellucid_recording::{Decision, Placement};
+
 use super::chain::PluginTally;
 use super::inputs::gated;
 use super::nominations::{Asker, How, Who};
 use super::rows::{Rows, Subject};
 use super::search::Scored;
-use crate::cluster::{Cluster, ShapeId};
-use crate::framework::profile::Profile;
-use crate::framework::{Cause, View};
-use crate::model::collections::FxHashMap;
-use crate::model::time::NoProbe;
-use crate::model::{NodeIdx, Pod, PodId, patience};
-use crate::recording::{Decision, Placement};
 
 /// What a node says to a pod.
 #[derive(Clone, Debug)]

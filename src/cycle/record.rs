@@ -5,18 +5,18 @@
 
 use std::sync::Arc;
 
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::time::Probe;
+use pellucid_model::{NodeIdx, Now, Pod};
+use pellucid_recording::meter::{Meter, Spender};
+use pellucid_recording::recorder::{Choice, RecordedFailure, RecordedRow, RecordedTable};
+use pellucid_recording::switches::{Recording, Switches, Wanted};
+use pellucid_recording::{Decision, Placement};
+use smallvec::SmallVec;
+
 use super::chain::PluginTally;
 use super::rows::{Rows, Subject};
 use super::scheduler::Scheduler;
-use crate::recording::{Decision, Placement};
-use smallvec::SmallVec;
-
-use crate::model::collections::FxHashMap;
-use crate::model::time::Probe;
-use crate::model::{NodeIdx, Now, Pod};
-use crate::recording::meter::{Meter, Spender};
-use crate::recording::recorder::{Choice, RecordedFailure, RecordedRow, RecordedTable};
-use crate::recording::switches::{Recording, Switches, Wanted};
 
 /// See the module.
 #[derive(Clone, Debug)]

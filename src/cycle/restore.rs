@@ -4,13 +4,14 @@
 
 use std::collections::BTreeMap;
 
+use pellucid_cluster::{Nomination, Reservation, Stage};
+use pellucid_framework::View;
+use pellucid_model::time::NoProbe;
+use pellucid_model::{GangKey, Name, Now, PodId, PodKey};
+use pellucid_queue::QueueStage;
+use pellucid_recording::Verdict;
+
 use super::scheduler::Scheduler;
-use crate::cluster::{Nomination, Reservation, Stage};
-use crate::framework::View;
-use crate::model::time::NoProbe;
-use crate::model::{GangKey, Name, Now, PodId, PodKey};
-use crate::queue::QueueStage;
-use crate::recording::Verdict;
 
 impl Scheduler {
     /// Puts a pod into its place. What its plugins held for it is reserved again, as far as the state allows.

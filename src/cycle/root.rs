@@ -2,21 +2,22 @@
 
 use std::sync::Arc;
 
-use crate::cluster::input::Quarantined;
-use crate::cluster::{Cluster, PodRecord};
-use crate::cycle::kept::Kept;
-use crate::cycle::scheduler::{Counters, PluginTally};
-use crate::cycle::shadow::ShadowTally;
-use crate::framework::PluginFactory;
-use crate::framework::profile::Profile;
-use crate::model::{CowMap, GangKey, Now, Pages, PodId, PodKey};
-use crate::queue::{Queue, WokenBy};
-use crate::recording::GangVerdict;
-use crate::recording::flight::FlightLog;
-use crate::recording::meter::Costs;
-use crate::recording::recorder::Recorder;
-use crate::recording::switches::Switches;
-use crate::recording::{Refusal, Verdict};
+use pellucid_cluster::input::Quarantined;
+use pellucid_cluster::{Cluster, PodRecord};
+use pellucid_framework::PluginFactory;
+use pellucid_framework::profile::Profile;
+use pellucid_model::{CowMap, GangKey, Now, Pages, PodId, PodKey, Published};
+use pellucid_queue::{Queue, WokenBy};
+use pellucid_recording::GangVerdict;
+use pellucid_recording::flight::FlightLog;
+use pellucid_recording::meter::Costs;
+use pellucid_recording::recorder::Recorder;
+use pellucid_recording::switches::Switches;
+use pellucid_recording::{Refusal, Verdict};
+
+use crate::kept::Kept;
+use crate::scheduler::{Counters, PluginTally};
+use crate::shadow::ShadowTally;
 
 /// The plugins this process knows. Never changes.
 pub type Registry = Arc<Vec<Box<dyn PluginFactory>>>;
@@ -61,6 +62,12 @@ pub struct Root {
     pub gang_verdicts: CowMap<GangKey, Arc<GangVerdict>>,
     /// Agreement with another scheduler, in shadow mode.
     pub shadow: Option<ShadowTally>,
+}
+
+impl Published for Root {
+    fn generation(&self) -> u64 {
+        self.generation
+    }
 }
 
 impl Root {

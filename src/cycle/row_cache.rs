@@ -1,8 +1,9 @@
 //! The rows that are kept from one attempt to the next, per profile and shape.
 
+use pellucid_cluster::ShapeId;
+use pellucid_model::collections::FxHashMap;
+
 use super::rows::Rows;
-use crate::cluster::ShapeId;
-use crate::model::collections::FxHashMap;
 
 /// Shapes whose rows are kept; the least recently used ones go first. At 5,000 nodes a shape takes about 200 kB.
 const SHAPES_KEPT: usize = 256;

@@ -8,16 +8,17 @@
 
 use std::sync::Arc;
 
+use pellucid_cluster::changes::Changed;
+use pellucid_framework::View;
+use pellucid_framework::profile::Profile;
+use pellucid_model::cause::{CauseId, Causes};
+use pellucid_model::time::Probe;
+use pellucid_model::{NodeIdx, PodSpec};
+use pellucid_recording::Refusal;
+
 use super::attempt::{Attempt, Globals};
 use super::chain::{self, FilterChain, PluginTally, Prepared};
 use super::scores::{Scores, Touched};
-use crate::cluster::changes::Changed;
-use crate::framework::View;
-use crate::framework::profile::Profile;
-use crate::model::cause::{CauseId, Causes};
-use crate::model::time::Probe;
-use crate::model::{NodeIdx, PodSpec};
-use crate::recording::Refusal;
 
 /// What a cycle is about: the profile, the state, the pod's spec, and where to count.
 pub struct Subject<'a> {
@@ -259,7 +260,7 @@ impl Rows {
     }
 
     /// Returns why PreFilter refuses the pod as a whole, if it does.
-    pub(super) fn refused_as_a_whole(&self) -> Option<&crate::framework::Cause> {
+    pub(super) fn refused_as_a_whole(&self) -> Option<&pellucid_framework::Cause> {
         let of_attempt = self.attempt.as_ref().and_then(|a| a.refused.as_ref());
         of_attempt.or(self.prepared.refused.as_ref().map(|(_, cause)| cause))
     }
@@ -286,7 +287,7 @@ impl Rows {
     }
 
     /// Returns the cause that refuses a node, if one does.
-    pub fn cause(&self, node: NodeIdx) -> Option<&crate::framework::Cause> {
+    pub fn cause(&self, node: NodeIdx) -> Option<&pellucid_framework::Cause> {
         let (mask, causes) = self.current();
         causes.get(*mask.get(node.index())?)
     }

@@ -10,6 +10,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use super::chain::PluginTally;
+use pellucid_cluster::{Cluster, Reservation, ShapeId, Stage};
+use pellucid_framework::post_filter::PostFiltered;
+use pellucid_framework::profile::Profile;
+use pellucid_framework::{Cause, Permitted, View};
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::effect::{Effect, EffectId};
+use pellucid_model::time::Probe;
+use pellucid_model::{GangKey, Mirror, Name, NodeIdx, Now, Pages, Pod, PodId, patience};
+use pellucid_queue::{Queue, QueueLimits, UnitId, WokenBy};
+use pellucid_recording::flight::Flight;
+use pellucid_recording::meter::Meter;
+use pellucid_recording::recorder::{RecordedFailure, RecordedTable, Recorder};
+use pellucid_recording::switches::Switches;
+use pellucid_recording::{Decision, Outcome, Placement, Refusal, Verdict};
+
 use super::gangs::GangBook;
 use super::kept::Kept;
 use super::leaving::Leaving;
@@ -21,21 +36,7 @@ use super::row_cache::RowCache;
 use super::rows::Subject;
 use super::shadow::ShadowTally;
 use super::work;
-use crate::cluster::{Cluster, Reservation, ShapeId, Stage};
-use crate::cycle::{Registry, Root};
-use crate::framework::post_filter::PostFiltered;
-use crate::framework::profile::Profile;
-use crate::framework::{Cause, Permitted, View};
-use crate::model::collections::FxHashMap;
-use crate::model::effect::{Effect, EffectId};
-use crate::model::time::Probe;
-use crate::model::{GangKey, Mirror, Name, NodeIdx, Now, Pages, Pod, PodId, patience};
-use crate::queue::{Queue, QueueLimits, UnitId, WokenBy};
-use crate::recording::flight::Flight;
-use crate::recording::meter::Meter;
-use crate::recording::recorder::{RecordedFailure, RecordedTable, Recorder};
-use crate::recording::switches::Switches;
-use crate::recording::{Decision, Outcome, Placement, Refusal, Verdict};
+use crate::{Registry, Root};
 
 /// What a scheduler is made of.
 pub struct Settings {

@@ -1,13 +1,13 @@
 //! Raw scores, totals and the best of the feasible nodes of one shape.
 
+use pellucid_framework::plugin::{CycleValue, Normalize, Reads};
+use pellucid_model::NodeIdx;
+use pellucid_model::cause::CauseId;
 use smallvec::SmallVec;
 
 use super::best::{Blocks, REFUSED};
 use super::chain::{self, PluginTally};
 use super::rows::Subject;
-use crate::framework::plugin::{CycleValue, Normalize, Reads};
-use crate::model::NodeIdx;
-use crate::model::cause::CauseId;
 
 /// A plugin that has something to say about the pod.
 struct Active {

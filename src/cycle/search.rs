@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
+use pellucid_framework::profile::Profile;
+use pellucid_framework::{Cause, View};
+use pellucid_model::NodeIdx;
+use pellucid_model::cause::CauseId;
+use pellucid_queue::RefusedBy;
+use pellucid_recording::{Decision, Group, GroupMeasure, Placement, Refusal};
 use smallvec::SmallVec;
 
 use super::attempt;
 use super::chain::PluginTally;
 use super::rows::{Rows, Subject, tie_order};
-use crate::framework::profile::Profile;
-use crate::framework::{Cause, View};
-use crate::model::NodeIdx;
-use crate::model::cause::CauseId;
-use crate::queue::RefusedBy;
-use crate::recording::{Decision, Group, GroupMeasure, Placement, Refusal};
 
 /// How many example nodes a group keeps.
 const EXAMPLES: usize = 3;
@@ -246,7 +246,7 @@ impl Rows {
     }
 }
 
-fn examples(view: View<'_>, nodes: &[NodeIdx]) -> SmallVec<[crate::model::Name; 3]> {
+fn examples(view: View<'_>, nodes: &[NodeIdx]) -> SmallVec<[pellucid_model::Name; 3]> {
     nodes.iter().take(EXAMPLES).map(|n| view.name(*n).clone()).collect()
 }
 

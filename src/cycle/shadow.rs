@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::model::{Name, PodKey};
+use pellucid_model::{Name, PodKey};
 
 /// Disagreements kept as examples.
 const EXAMPLES: usize = 50;

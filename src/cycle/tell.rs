@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use pellucid_cluster::ShapeId;
+use pellucid_cluster::preemptions::Plan;
+use pellucid_model::effect::{ConditionText, Effect, EventOrder, EventType, PodRef, StatusOrder};
+use pellucid_model::{Name, Now, Pod, PodId};
+use pellucid_queue::UnitId;
+use pellucid_recording::{Outcome, Refusal, Verdict};
+
 use super::scheduler::Scheduler;
-use crate::cluster::ShapeId;
-use crate::cluster::preemptions::Plan;
-use crate::model::effect::{ConditionText, Effect, EventOrder, EventType, PodRef, StatusOrder};
-use crate::model::{Name, Now, Pod, PodId};
-use crate::queue::UnitId;
-use crate::recording::{Outcome, Refusal, Verdict};
 
 impl Scheduler {
     /// Puts a refused unit where its events can wake it, and tells the pod.

@@ -1,12 +1,13 @@
 //! Whose turn it is: units in their order, and between them attempts at gangs that go on in slices.
 
+use pellucid_cluster::preemptions::End;
+use pellucid_model::time::Probe;
+use pellucid_model::{GangKey, Now};
+use pellucid_queue::UnitId;
+use pellucid_recording::Decision;
+
 use super::nominations::How;
 use super::scheduler::{Decided, Scheduler, Step};
-use crate::cluster::preemptions::End;
-use crate::model::time::Probe;
-use crate::model::{GangKey, Now};
-use crate::queue::UnitId;
-use crate::recording::Decision;
 
 /// What [`Scheduler::advance`] did.
 #[derive(Debug)]

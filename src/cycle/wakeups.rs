@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use pellucid_cluster::{Cluster, ClusterEvent};
+use pellucid_framework::View;
+use pellucid_framework::plugin::Hint;
+use pellucid_framework::profile::Profile;
+use pellucid_model::{NodeIdx, Now, Pod};
+use pellucid_queue::{EventObject, Happened, Listening, RefusedBy};
+
 use super::scheduler::Scheduler;
-use crate::cluster::{Cluster, ClusterEvent};
-use crate::framework::View;
-use crate::framework::plugin::Hint;
-use crate::framework::profile::Profile;
-use crate::model::{NodeIdx, Now, Pod};
-use crate::queue::{EventObject, Happened, Listening, RefusedBy};
 
 /// Returns who listens to what, for the queue.
 pub(super) fn listening(profiles: &[Arc<Profile>]) -> Listening {

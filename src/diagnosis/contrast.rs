@@ -6,22 +6,22 @@
 use std::time::Duration;
 
 use pellucid_api::rest::contrast::{Contrast, NodeRefusal, PluginGap, ScorePair, TieHashes};
+use pellucid_cluster::PodRecord;
+use pellucid_cycle::Root;
+use pellucid_cycle::question::{Answer, Question};
+use pellucid_cycle::rows::tie_order;
+use pellucid_cycle::search::Scored;
+use pellucid_framework::endpoint::ReadError;
+use pellucid_framework::profile::Profile;
+use pellucid_framework::{Cause, Code, View, bodies};
+use pellucid_model::{NodeIdx, Now, PodId, PodKey};
+use pellucid_recording::Decision;
+use pellucid_recording::Placement;
+use pellucid_recording::rfc3339;
 
 use super::explain::TIE_RULE;
 use super::meta::of_root;
 use super::node_explain::{cause_of, find_node};
-use crate::cluster::PodRecord;
-use crate::cycle::Root;
-use crate::cycle::question::{Answer, Question};
-use crate::cycle::rows::tie_order;
-use crate::cycle::search::Scored;
-use crate::framework::endpoint::ReadError;
-use crate::framework::profile::Profile;
-use crate::framework::{Cause, Code, View, bodies};
-use crate::model::{NodeIdx, Now, PodId, PodKey};
-use crate::recording::Decision;
-use crate::recording::Placement;
-use crate::recording::rfc3339;
 
 /// What is compared.
 struct Sides<'r> {

@@ -1,10 +1,10 @@
 //! `/apis/v1/debug`: the switches as they are now, and what the diagnosis has cost.
 
 use pellucid_api::rest::debug::{Debug, DiagnosisCost};
+use pellucid_cycle::Root;
+use pellucid_model::Now;
 
 use super::meta::of_root;
-use crate::cycle::Root;
-use crate::model::Now;
 
 /// Shows what is recorded and who changed what.
 pub(super) fn debug(root: &Root, now: Now) -> Debug {

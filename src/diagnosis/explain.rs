@@ -1,29 +1,29 @@
 //! Why a pod is where it is, or nowhere.
 
+use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::explain::{
     NodeGroup, PendingPod, PendingPods, PlacementBody, PodExplanation, Shortfall,
 };
+use pellucid_cluster::input::Quarantined;
+use pellucid_cluster::{PodRecord, Stage};
+use pellucid_cycle::Root;
+use pellucid_cycle::kept::Kept;
+use pellucid_framework::bodies;
+use pellucid_framework::endpoint::ReadError;
+use pellucid_framework::{Cause, Code, Reason};
+use pellucid_model::quantity::format_amount;
+use pellucid_model::{Name, Now, PodId, PodKey};
+use pellucid_queue::{QueueStage, Unit};
+use pellucid_recording::rfc3339;
+use pellucid_recording::{Group, GroupMeasure, Outcome};
+use pellucid_recording::{Refusal, Verdict};
 
 use super::meta::{of_root, of_verdict};
 use super::nearest::nearest;
 use super::queue_view::wakes_on;
-use crate::cluster::input::Quarantined;
-use crate::cluster::{PodRecord, Stage};
-use crate::cycle::Root;
-use crate::cycle::kept::Kept;
-use crate::framework::bodies;
-use crate::framework::endpoint::ReadError;
-use crate::framework::{Cause, Code, Reason};
-use crate::model::quantity::format_amount;
-use crate::model::{Name, Now, PodId, PodKey};
-use crate::queue::{QueueStage, Unit};
-use crate::recording::rfc3339;
-use crate::recording::{Group, GroupMeasure, Outcome};
-use crate::recording::{Refusal, Verdict};
-use pellucid_api::reason::ReasonCode;
 
 /// How ties are broken, in a sentence.
-pub(crate) const TIE_RULE: &str = "greatest total; equal totals by hash(seed, node name), the greater first";
+pub const TIE_RULE: &str = "greatest total; equal totals by hash(seed, node name), the greater first";
 
 /// What is wanted of an explanation besides the recorded verdict.
 #[derive(Clone, Copy, Debug, Default)]
@@ -101,7 +101,7 @@ fn names(root: &Root) -> String {
 }
 
 fn of_quarantined(root: &Root, object: &Quarantined, now: Now) -> PodExplanation {
-    let message = crate::cycle::quarantine_message(object);
+    let message = pellucid_cycle::quarantine_message(object);
     let reason = Reason::about(
         ReasonCode::Unreadable,
         &*format!("{}: {} ({})", object.field, object.problem, object.value),
@@ -150,7 +150,7 @@ pub(super) fn add_refusal(
 }
 
 /// Says in a sentence what keeps a pod pending: what the nearest nodes fail, or what all do, and how to mend it.
-pub(crate) fn summary(refusal: &Refusal, nearest: Option<&Group>) -> String {
+pub fn summary(refusal: &Refusal, nearest: Option<&Group>) -> String {
     if let Some(cause) = &refusal.pod_cause {
         return format!("Not placed: {}. {}", described(cause), remedies(cause));
     }
@@ -325,7 +325,7 @@ pub(super) fn pending(root: &Root, now: Now) -> PendingPods {
             name: object.name.to_string(),
             verdict: "quarantined".into(),
             reasons: vec![ReasonCode::Unreadable.as_str().into()],
-            message: crate::cycle::quarantine_message(object),
+            message: pellucid_cycle::quarantine_message(object),
         });
     }
     pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));

@@ -1,17 +1,17 @@
 //! Never or not now: whether a pod fits on the nodes without their pods, how many copies fit, and what would fit at
 //! once. Everything is tried out on copies of the state.
 
+use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::suggestions::{Feasibility, FeasibilityVerdict, LargestNow};
+use pellucid_cycle::Root;
+use pellucid_cycle::exhaustive::Requirement;
+use pellucid_cycle::whatif::{Aside, Edit, Target};
+use pellucid_framework::endpoint::ReadError;
+use pellucid_model::{Name, NodeIdx, Now, Pod};
 
 use super::meta::of_root;
 use super::requirements::{Asked, asked_by_name, missing};
 use super::suggestions::exact;
-use crate::cycle::Root;
-use crate::cycle::exhaustive::Requirement;
-use crate::cycle::whatif::{Aside, Edit, Target};
-use crate::framework::endpoint::ReadError;
-use crate::model::{Name, NodeIdx, Now, Pod};
-use pellucid_api::reason::ReasonCode;
 
 /// Copies are counted up to this many.
 const MOST_COPIES: usize = 10_000;

@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_api::rest::Meta;
-
-use crate::cycle::Root;
-use crate::cycle::kept::Kept;
-use crate::model::{Now, PodId};
-use crate::recording::Outcome;
-use crate::recording::rfc3339;
-use crate::recording::{Refusal, Verdict};
+use pellucid_cycle::Root;
+use pellucid_cycle::kept::Kept;
+use pellucid_model::{Now, PodId};
+use pellucid_recording::Outcome;
+use pellucid_recording::rfc3339;
+use pellucid_recording::{Refusal, Verdict};
 
 /// Returns the meta of a body that tells of no single decision.
 pub(super) fn of_root(root: &Root, now: Now) -> Meta {

@@ -12,20 +12,20 @@
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::explain::Shortfall;
 use pellucid_api::rest::suggestions::{NearNode, Nearest};
+use pellucid_cycle::Root;
+use pellucid_cycle::exhaustive::Requirement;
+use pellucid_cycle::whatif::{Aside, Edit};
+use pellucid_framework::endpoint::ReadError;
+use pellucid_framework::{Cause, Code, bodies};
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::{Name, NodeIdx, Now, PodId};
+use pellucid_recording::Refusal;
+use pellucid_recording::{Group, GroupMeasure};
 
 use super::explain::shortfall;
 use super::meta::of_root;
 use super::requirements::{Asked, all_failed, ask, asked_by_name, missing};
 use super::suggestions::victims_on;
-use crate::cycle::Root;
-use crate::cycle::exhaustive::Requirement;
-use crate::cycle::whatif::{Aside, Edit};
-use crate::framework::endpoint::ReadError;
-use crate::framework::{Cause, Code, bodies};
-use crate::model::collections::FxHashMap;
-use crate::model::{Name, NodeIdx, Now, PodId};
-use crate::recording::Refusal;
-use crate::recording::{Group, GroupMeasure};
 
 /// A node that does not take a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -89,7 +89,7 @@ pub(super) fn order(asked: &Asked<'_>) -> Vec<Near> {
 
 /// Returns the nodes at the very beginning of the order that are equally far for the same things, with all that they
 /// fail, for the explanation of a refusal. `None` when the pod was refused as a whole, or is now, or every node takes it.
-pub(crate) fn nearest(root: &Root, id: PodId, refusal: &Refusal) -> Option<Group> {
+pub fn nearest(root: &Root, id: PodId, refusal: &Refusal) -> Option<Group> {
     if refusal.pod_cause.is_some() {
         return None;
     }

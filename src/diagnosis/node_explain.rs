@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::node_explain::{AcceptedPod, NodeExplanation, RefusedPod, Stranded};
+use pellucid_cluster::{PodRecord, Stage};
+use pellucid_cycle::Root;
+use pellucid_cycle::question::{Answer, NodeQuestion};
+use pellucid_framework::endpoint::ReadError;
+use pellucid_framework::{Cause, Code, Reason, bodies};
+use pellucid_model::quantity::format_amount;
+use pellucid_model::{Name, NodeIdx, Now, PodId, patience};
 
 use super::meta::of_root;
-use crate::cluster::{PodRecord, Stage};
-use crate::cycle::Root;
-use crate::cycle::question::{Answer, NodeQuestion};
-use crate::framework::endpoint::ReadError;
-use crate::framework::{Cause, Code, Reason, bodies};
-use crate::model::quantity::format_amount;
-use crate::model::{Name, NodeIdx, Now, PodId, patience};
 
 /// How many pods are asked about without `?limit=`.
 pub(super) const PODS_ASKED: usize = 1_000;

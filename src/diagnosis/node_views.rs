@@ -3,13 +3,13 @@
 use pellucid_api::rest::nodes::{
     Amounts, NodeDetail, NodeList, NodePod, NodeSummary, Quarantine, QuarantinedBody, TaintBody,
 };
+use pellucid_cluster::ResourceIdx;
+use pellucid_cycle::Root;
+use pellucid_framework::endpoint::ReadError;
+use pellucid_model::requests::ResourceList;
+use pellucid_model::{Name, Node, NodeIdx, Now};
 
 use super::meta::of_root;
-use crate::cluster::ResourceIdx;
-use crate::cycle::Root;
-use crate::framework::endpoint::ReadError;
-use crate::model::requests::ResourceList;
-use crate::model::{Name, Node, NodeIdx, Now};
 
 /// Lists the nodes.
 pub(super) fn list(root: &Root, now: Now) -> NodeList {
@@ -80,9 +80,9 @@ pub(super) fn detail(root: &Root, name: &str, now: Now) -> Result<NodeDetail, Re
     }
     pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
     let page = root.cluster.columns().page(idx);
-    let at = idx.index() % crate::model::pages::PAGE;
+    let at = idx.index() % pellucid_model::pages::PAGE;
     let node = slot.node.as_ref();
-    let taint = |t: &crate::model::taint::Taint| TaintBody {
+    let taint = |t: &pellucid_model::taint::Taint| TaintBody {
         key: t.key.to_string(),
         value: t.value.to_string(),
         effect: t.effect.as_str().into(),
@@ -138,7 +138,7 @@ fn amounts_of(list: &ResourceList) -> Amounts {
 
 /// Lists the objects that cannot be read.
 pub(super) fn quarantine(root: &Root, now: Now) -> Quarantine {
-    let body = |q: &crate::cluster::input::Quarantined| QuarantinedBody {
+    let body = |q: &pellucid_cluster::input::Quarantined| QuarantinedBody {
         kind: q.kind.into(),
         namespace: q.namespace.to_string(),
         name: q.name.to_string(),

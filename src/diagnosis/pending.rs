@@ -8,16 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::pending::{PendingRow, PendingSummary};
+use pellucid_cluster::input::Quarantined;
+use pellucid_cluster::{PodRecord, Stage};
+use pellucid_cycle::Root;
+use pellucid_framework::endpoint::ReadError;
+use pellucid_model::pod::PodPhase;
+use pellucid_model::{Now, PodId};
+use pellucid_queue::{QueueStage, UnitId};
+use pellucid_recording::Refusal;
 
 use super::meta::of_root;
-use crate::cluster::input::Quarantined;
-use crate::cluster::{PodRecord, Stage};
-use crate::cycle::Root;
-use crate::framework::endpoint::ReadError;
-use crate::model::pod::PodPhase;
-use crate::model::{Now, PodId};
-use crate::queue::{QueueStage, UnitId};
-use crate::recording::Refusal;
 
 /// A pod that waits, and what keeps it.
 pub struct Waiting<'r> {

@@ -8,25 +8,25 @@ use pellucid_api::rest::profiles::{
     ReasonEntryBody, ReasonExample, Reasons, StateEntryBody,
 };
 use pellucid_api::rest::shadow::{DisagreementBody, Shadow};
+use pellucid_cycle::Root;
+use pellucid_framework::PluginFactory;
+use pellucid_framework::endpoint::ReadError;
+use pellucid_framework::plugin::Plugin;
+use pellucid_model::Now;
 
 use super::meta::of_root;
 use super::reads::reads;
-use crate::cycle::Root;
-use crate::framework::PluginFactory;
-use crate::framework::endpoint::ReadError;
-use crate::framework::plugin::Plugin;
-use crate::model::Now;
 
 /// Lists profiles and plugins.
 pub(super) fn plugins(root: &Root, now: Now) -> Plugins {
-    let profile = |p: &std::sync::Arc<crate::framework::profile::Profile>| ProfileBody {
+    let profile = |p: &std::sync::Arc<pellucid_framework::profile::Profile>| ProfileBody {
         scheduler_name: p.scheduler_name.to_string(),
         percentage_of_nodes_to_score: p.percentage_of_nodes_to_score,
         points: p
             .points()
             .iter()
             .map(|(point, enabled)| {
-                let plugin = |e: &crate::framework::profile::Enabled| EnabledPlugin {
+                let plugin = |e: &pellucid_framework::profile::Enabled| EnabledPlugin {
                     name: e.plugin.name().into(),
                     weight: e.weight,
                 };
@@ -139,7 +139,7 @@ pub(super) fn shadow(root: &Root, now: Now) -> Result<Shadow, ReadError> {
         return Err(ReadError::NotFound { code: "NotShadowing", message });
     };
     let compared = tally.agreed + tally.disagreed + tally.refused_by_us;
-    let example = |d: &crate::cycle::shadow::Disagreement| DisagreementBody {
+    let example = |d: &pellucid_cycle::shadow::Disagreement| DisagreementBody {
         pod: d.pod.to_string(),
         ours: d.ours.as_ref().map(ToString::to_string),
         theirs: d.theirs.to_string(),

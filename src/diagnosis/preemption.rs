@@ -6,16 +6,16 @@ use pellucid_api::rest::preemption::{
     AsVictim, CandidateBody, GangPartBody, GangPreemptionBody, PreemptionExplanation, RejectedNodes,
     SearchBody,
 };
+use pellucid_cluster::preemptions::{Candidate, Plan, Preemption, Preemptions};
+use pellucid_cycle::Root;
+use pellucid_framework::bodies;
+use pellucid_framework::endpoint::ReadError;
+use pellucid_model::{Now, PodId, PodKey};
+use pellucid_recording::Outcome;
+use pellucid_recording::Verdict;
+use pellucid_recording::rfc3339;
 
 use super::meta::{of_root, of_verdict};
-use crate::cluster::preemptions::{Candidate, Plan, Preemption, Preemptions};
-use crate::cycle::Root;
-use crate::framework::bodies;
-use crate::framework::endpoint::ReadError;
-use crate::model::{Now, PodId, PodKey};
-use crate::recording::Outcome;
-use crate::recording::Verdict;
-use crate::recording::rfc3339;
 
 /// Explains what preemption has to do with a pod.
 pub(super) fn pod(

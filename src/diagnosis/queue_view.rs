@@ -1,14 +1,14 @@
 //! The queue as people read it: each unit in one stage, in the order in which it will be taken.
 
 use pellucid_api::rest::queue::{AheadRequest, Queue, QueueCounts, QueuedUnit, UnitAhead};
+use pellucid_cycle::Root;
+use pellucid_framework::endpoint::ReadError;
+use pellucid_model::patience;
+use pellucid_model::{Now, PodKey};
+use pellucid_queue::{QueueStage, Unit, UnitId};
+use pellucid_recording::rfc3339;
 
 use super::meta::of_root;
-use crate::cycle::Root;
-use crate::framework::endpoint::ReadError;
-use crate::model::patience;
-use crate::model::{Now, PodKey};
-use crate::queue::{QueueStage, Unit, UnitId};
-use crate::recording::rfc3339;
 
 /// Lists the queue; `asked` is the unit or pod whose position is wanted.
 pub(super) fn queue(root: &Root, asked: Option<&str>, now: Now) -> Result<Queue, ReadError> {

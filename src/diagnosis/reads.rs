@@ -12,15 +12,16 @@ use pellucid_api::rest::{
 use super::gang_reads::gang_reads;
 pub use super::root_read::{RootFn, RootRead, RowSpec, Spread};
 pub(super) use super::root_read::{is_on, number, param, text};
+use pellucid_framework::PluginFactory;
+use pellucid_framework::endpoint::{Query, QueryKind, ReadContext};
+use pellucid_framework::view::View;
+
 use super::view_reads::view_reads;
 use super::{debug_view, node_views, plugin_views, queue_view, score_views};
 use super::{
     explain as explaining, history as recorded, pending as pending_views, preemption as preempting,
     wakeups as waking,
 };
-use crate::framework::PluginFactory;
-use crate::framework::endpoint::{Query, QueryKind, ReadContext};
-use crate::framework::view::View;
 
 const POSITION: &[Query] = &[Query::new(
     "position",

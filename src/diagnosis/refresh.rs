@@ -3,18 +3,18 @@
 //! A pod that is held before the queue is not asked about, and a decision that placed a pod is history: both stay.
 
 use pellucid_api::rest::explain::{PlacementBody, PodExplanation};
+use pellucid_cluster::PodRecord;
+use pellucid_cycle::Root;
+use pellucid_cycle::question::Question;
+use pellucid_model::{Now, PodId};
+use pellucid_queue::{QueueStage, Unit};
+use pellucid_recording::Decision;
+use pellucid_recording::Placement;
+use pellucid_recording::rfc3339;
 
 use super::explain::{TIE_RULE, add_refusal, group_body};
 use super::meta::of_root;
 use super::nearest::nearest;
-use crate::cluster::PodRecord;
-use crate::cycle::Root;
-use crate::cycle::question::Question;
-use crate::model::{Now, PodId};
-use crate::queue::{QueueStage, Unit};
-use crate::recording::Decision;
-use crate::recording::Placement;
-use crate::recording::rfc3339;
 
 /// Asks anew and puts the answer in the place of the recorded one.
 pub(super) fn refresh(body: &mut PodExplanation, root: &Root, (id, record): (PodId, &PodRecord), now: Now) {

@@ -3,19 +3,18 @@
 
 use std::collections::BTreeMap;
 
+use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::suggestions::{
     CodeWeight, Exhaustive, FailedRequirement, MaskGroup, NodeRequirements,
 };
-
-use crate::cluster::{Cluster, PodRecord};
-use crate::cycle::Root;
-use crate::cycle::exhaustive::{Masks, Requirement, masks_of_pod};
-use crate::cycle::question::without_place;
-use crate::framework::bodies;
-use crate::framework::endpoint::ReadError;
-use crate::framework::profile::Profile;
-use crate::model::{Name, NodeIdx, Pod, PodId, PodKey};
-use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::{Cluster, PodRecord};
+use pellucid_cycle::Root;
+use pellucid_cycle::exhaustive::{Masks, Requirement, masks_of_pod};
+use pellucid_cycle::question::without_place;
+use pellucid_framework::bodies;
+use pellucid_framework::endpoint::ReadError;
+use pellucid_framework::profile::Profile;
+use pellucid_model::{Name, NodeIdx, Pod, PodId, PodKey};
 
 /// A pod of a root and what every node fails of its requirements. A pod that has a place is asked about as if it had
 /// none.

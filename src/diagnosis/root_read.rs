@@ -5,11 +5,10 @@
 use std::sync::Arc;
 
 use pellucid_api::rest::BodySchema;
+use pellucid_cycle::Root;
+use pellucid_framework::endpoint::{PathParams, Query, ReadError};
+use pellucid_model::Now;
 use serde_json::Value;
-
-use crate::cycle::Root;
-use crate::framework::endpoint::{PathParams, Query, ReadError};
-use crate::model::Now;
 
 /// Answers a read from a root.
 pub type RootFn = Arc<dyn Fn(&Root, &PathParams, Now) -> Result<Value, ReadError> + Send + Sync>;

@@ -3,16 +3,16 @@
 use pellucid_api::rest::scores::{
     FilterFailure, FilterFailures, PluginScore, ScoreRow, ScoreTable, ScoreTables,
 };
+use pellucid_cycle::Root;
+use pellucid_framework::endpoint::ReadError;
+use pellucid_model::escape::escaped;
+use pellucid_model::{Now, PodKey};
+use pellucid_recording::recorder::{RecordedRow, RecordedTable};
+use pellucid_recording::rfc3339;
+use pellucid_recording::switches::Flag;
 
 use super::explain::TIE_RULE;
 use super::meta::of_root;
-use crate::cycle::Root;
-use crate::framework::endpoint::ReadError;
-use crate::model::escape::escaped;
-use crate::model::{Now, PodKey};
-use crate::recording::recorder::{RecordedRow, RecordedTable};
-use crate::recording::rfc3339;
-use crate::recording::switches::Flag;
 
 /// Lists the recorded tables.
 pub(super) fn tables(root: &Root, now: Now) -> ScoreTables {
@@ -122,8 +122,9 @@ pub(super) fn failures(root: &Root, now: Now) -> FilterFailures {
 
 #[cfg(test)]
 mod tests {
+    use pellucid_model::Name;
+
     use super::*;
-    use crate::model::Name;
 
     /// The header of article 001, with its ten plugins given in another order.
     #[test]
@@ -152,7 +153,7 @@ mod tests {
             cycle: 1,
             at: Now::default(),
             chosen: row.node.clone(),
-            choice: super::crate::recording::recorder::Choice::Best,
+            choice: pellucid_recording::recorder::Choice::Best,
             feasible: 4,
             plugins: names.iter().map(|n| (*n, 1)).collect(),
             rows: vec![row],

@@ -6,18 +6,18 @@ use pellucid_api::rest::gang_explain::GangVerdict as VerdictBody;
 use pellucid_api::rest::simulate::{
     SimulatedGang, SimulatedPlacement, SimulatedRefusal, SimulatedVictim, Simulation, StateHash,
 };
+use pellucid_cycle::Root;
+use pellucid_cycle::whatif::{Aside, Edit, Fate};
+use pellucid_framework::bodies;
+use pellucid_framework::endpoint::ReadError;
+use pellucid_model::{GangKey, Now, PodKey};
+use pellucid_recording::GangOutcome;
+use pellucid_recording::Refusal;
 
 use super::explain::{group_body, summary};
 use super::gangs::judgement::reason;
 use super::meta::of_root;
 use super::score_views;
-use crate::cycle::Root;
-use crate::cycle::whatif::{Aside, Edit, Fate};
-use crate::framework::bodies;
-use crate::framework::endpoint::ReadError;
-use crate::model::{GangKey, Now, PodKey};
-use crate::recording::GangOutcome;
-use crate::recording::Refusal;
 
 /// A question, decoded.
 #[derive(Clone, Debug, Default)]

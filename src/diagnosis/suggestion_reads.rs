@@ -1,10 +1,10 @@
 //! The reads that compute: what would help, what comes nearest, how much would fit. As data, like `reads`.
 
 use pellucid_api::rest::{BodySchema, simulate, suggestions as bodies};
+use pellucid_framework::endpoint::{PathParams, Query, QueryKind};
 
 use super::reads::{RootRead, number, param};
 use super::{feasibility, nearest, simulate as simulating, suggestions};
-use crate::framework::endpoint::{PathParams, Query, QueryKind};
 
 const MAX: &[Query] =
     &[Query::new("max", QueryKind::Integer, "How many fixes to look for; 5 without it, at most 20")];

@@ -1,11 +1,11 @@
 //! The reads that ask anew on a copy of the root: the node's side, and one node against another.
 
 use pellucid_api::rest::{BodySchema, contrast, node_explain};
+use pellucid_framework::endpoint::{Query, QueryKind};
 
 use super::contrast::placement;
 use super::node_explain::{PODS_ASKED, node};
 use super::reads::{RootRead, number, param, text};
-use crate::framework::endpoint::{Query, QueryKind};
 
 const LIMIT: &[Query] = &[Query::new(
     "limit",

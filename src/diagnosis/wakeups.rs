@@ -4,15 +4,15 @@
 //! wait is stored with it.
 
 use pellucid_api::rest::wakeups::{HintVerdict, PodWakeups, SkippedEvents, WaitsFor, WakeEvent};
+use pellucid_cluster::{EventKinds, PodRecord};
+use pellucid_cycle::Root;
+use pellucid_framework::endpoint::ReadError;
+use pellucid_framework::profile::Profile;
+use pellucid_model::{Now, PodKey};
+use pellucid_queue::{EVENTS_KEPT, EventObject, QueueStage, RefusedBy, SeenEvent, Unit, WakeReason, WokenBy};
+use pellucid_recording::rfc3339;
 
 use super::meta::{of_root, of_verdict};
-use crate::cluster::{EventKinds, PodRecord};
-use crate::cycle::Root;
-use crate::framework::endpoint::ReadError;
-use crate::framework::profile::Profile;
-use crate::model::{Now, PodKey};
-use crate::queue::{EVENTS_KEPT, EventObject, QueueStage, RefusedBy, SeenEvent, Unit, WakeReason, WokenBy};
-use crate::recording::rfc3339;
 
 /// Tells what one pod waits for.
 pub(super) fn of_pod(root: &Root, namespace: &str, name: &str, now: Now) -> Result<PodWakeups, ReadError> {

@@ -2,11 +2,10 @@
 
 use pellucid_api::rest::explain::ReasonBody;
 use pellucid_api::rest::preemption::{NominationBody, PreemptionBody, VictimBody};
-
-use crate::cluster::preemptions::{GangPart, Preemption, Victim, VictimState};
-use crate::cluster::{Nomination, PodRecord};
-use crate::model::Now;
-use crate::model::cause::Reason;
+use pellucid_cluster::preemptions::{GangPart, Preemption, Victim, VictimState};
+use pellucid_cluster::{Nomination, PodRecord};
+use pellucid_model::Now;
+use pellucid_model::cause::Reason;
 
 /// Returns a reason with what the registry says of it.
 pub fn reason(reason: &Reason) -> ReasonBody {

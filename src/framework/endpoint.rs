@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pellucid_api::rest::BodySchema;
+use pellucid_model::Now;
 use serde_json::Value;
 
 use super::view::View;
-use crate::model::Now;
 
 /// Path and query parameters of a request, by name. The server has checked them against their declarations.
 pub type PathParams = BTreeMap<String, String>;

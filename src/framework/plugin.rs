@@ -8,16 +8,17 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pellucid_cluster::preemptions::Found;
+use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
+use pellucid_model::cause::{Cause, CauseId, Causes, Code};
+use pellucid_model::effect::VolumeWrite;
+use pellucid_model::requests::ResourceList;
+use pellucid_model::{NodeIdx, Pod, PodId, PodSpec};
+
 use super::endpoint::Endpoint;
 use super::gangs::GangRules;
 use super::post_filter::PostFiltered;
 use super::view::View;
-use crate::cluster::preemptions::Found;
-use crate::cluster::{ClusterEvent, DerivedState, EventKinds};
-use crate::model::cause::{Cause, CauseId, Causes, Code};
-use crate::model::effect::VolumeWrite;
-use crate::model::requests::ResourceList;
-use crate::model::{NodeIdx, Pod, PodId, PodSpec};
 
 /// What a plugin made in PreFilter or PreScore for the rest of a cycle. Kept per shape while it is local.
 pub type CycleValue = Arc<dyn Any + Send + Sync>;
@@ -119,7 +120,7 @@ pub trait PreFilter: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measure {
     /// What is counted: a resource name; or words, where there is too much of it, such as `skew of zone`.
-    pub resource: crate::model::Name,
+    pub resource: pellucid_model::Name,
     /// What the pod requests, in the resource's base unit; or how much there is at the least.
     pub requested: i64,
     /// The most that one of the asked nodes has left, negative when all are overcommitted; or how much there

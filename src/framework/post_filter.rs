@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::cluster::Cluster;
-use crate::cluster::preemptions::Plan;
-use crate::model::object::Budget;
-use crate::model::{Pod, PodId};
+use pellucid_cluster::Cluster;
+use pellucid_cluster::preemptions::Plan;
+use pellucid_model::object::Budget;
+use pellucid_model::{Pod, PodId};
 
 /// What the PodDisruptionBudgets still allow.
 pub struct Budgets(Vec<(Budget, i32)>);

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use pellucid_model::Name;
+
 use super::gangs::GangRules;
 use super::plugin::Plugin;
-use crate::model::Name;
 
 /// A plugin at an extension point.
 #[derive(Clone)]

@@ -4,10 +4,10 @@
 //! carried out on the state itself within an overlay and undone afterwards, so the columns a plugin walks
 //! through are always the truth and no loop asks for exceptions.
 
-use crate::cluster::{Cluster, Columns, DerivedState};
-use crate::model::selector::Labels;
-use crate::model::taint::Taint;
-use crate::model::{Name, NodeIdx};
+use pellucid_cluster::{Cluster, Columns, DerivedState};
+use pellucid_model::selector::Labels;
+use pellucid_model::taint::Taint;
+use pellucid_model::{Name, NodeIdx};
 
 /// A read-only view of the state. Cheap to copy.
 #[derive(Clone, Copy)]

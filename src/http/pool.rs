@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::{StatusCode, header};
+use pellucid_model::patience::{GivenUp, Patience, while_patient};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use super::error::Failure;
-use crate::model::patience::{GivenUp, Patience, while_patient};
 
 /// How long a job may take, and how long it may wait for its turn before.
 #[derive(Clone, Copy, Debug)]

@@ -9,6 +9,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use pellucid_model::Published;
 use tokio::sync::{Semaphore, watch};
 
 use super::body;
@@ -17,7 +18,7 @@ use super::error::{Failure, ReadError};
 use super::operation::{FORMAT, MIN_GENERATION, Operation};
 use super::params::Params;
 use super::pool::Pool;
-use super::route::{Answers, Method, Published, Read, ReadBytes, Route};
+use super::route::{Answers, Method, Read, ReadBytes, Route};
 use super::stream::{self, Streams};
 use super::table::Format;
 use super::unread::Unread;

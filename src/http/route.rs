@@ -9,18 +9,12 @@
 use std::sync::Arc;
 
 use pellucid_api::rest::BodySchema;
+use pellucid_model::time::Now;
 use serde_json::Value;
 
 use super::error::ReadError;
 use super::params::{Param, Params};
 use super::table::Table;
-use crate::model::time::Now;
-
-/// Something published in generations, of which readers may ask for one not older than theirs.
-pub trait Published {
-    /// Returns the number of this publication. It never goes back.
-    fn generation(&self) -> u64;
-}
 
 /// What a read is told about the request beside its parameters.
 #[derive(Clone, Debug, Default)]

@@ -11,6 +11,8 @@ use axum::Router;
 use axum::extract::Request;
 use axum::routing::any;
 use bytes::Bytes;
+use pellucid_model::Published;
+use pellucid_model::time::Now;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use utoipa::openapi::OpenApi;
@@ -25,11 +27,10 @@ use super::openapi::describe;
 use super::operation::{self, Operation};
 use super::pool::{Pool, Times};
 use super::read::{self, Load, Reader};
-use super::route::{Method, Published, Route};
+use super::route::{Method, Route};
 use super::standard::{Configz, Renderer, Standard, Version};
 use super::stream::Streams;
 use super::unread::Unread;
-use crate::model::time::Now;
 
 /// Reads the clock. The server has none of its own.
 pub type Clock = Arc<dyn Fn() -> Now + Send + Sync>;

@@ -15,6 +15,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use pellucid_model::Published;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -23,7 +24,7 @@ use super::error::{Failure, ReadError};
 use super::params::{Kind, Param, Params, shortened};
 use super::pool::Pool;
 use super::read::{Reader, respond};
-use super::route::{Lines, Published, ReadLines};
+use super::route::{Lines, ReadLines};
 
 /// Content type of lines.
 pub(super) const NDJSON: &str = "application/x-ndjson";

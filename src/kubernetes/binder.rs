@@ -7,6 +7,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use pellucid_cluster::input::Input;
+use pellucid_model::effect::{BindOrder, BindOutcome, EffectReport};
 use serde_json::json;
 use tokio::sync::mpsc::Sender;
 use tokio_util::sync::CancellationToken;
@@ -15,8 +17,6 @@ use super::client::Class;
 use super::door::{Backoff, Door, WriteError, pod_path};
 use super::lanes::Lanes;
 use super::standing::{Standing, standing};
-use crate::cluster::input::Input;
-use crate::model::effect::{BindOrder, BindOutcome, EffectReport};
 
 /// How often one order is posted before it is reported as refused.
 const TRIES: u32 = 6;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pellucid_cluster::input::Input;
 use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +23,6 @@ use super::volume_writer::{VolumeCounters, VolumeWriter};
 use super::watch::Watching;
 use super::watched::Watches;
 use super::{Clock, Connection};
-use crate::cluster::input::Input;
 
 /// What the edge is made of.
 #[derive(Clone)]

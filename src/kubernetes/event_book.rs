@@ -7,9 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::collections::HashMap;
-use crate::model::effect::{EventOrder, EventType};
-use crate::model::{Now, PodKey};
+use pellucid_model::collections::HashMap;
+use pellucid_model::effect::{EventOrder, EventType};
+use pellucid_model::{Now, PodKey};
 
 /// Writes per pod before the budget counts.
 pub(super) const BURST: u32 = 25;
@@ -198,8 +198,9 @@ pub(super) fn cut(note: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pellucid_model::effect::PodRef;
+
     use super::*;
-    use crate::model::effect::PodRef;
 
     fn at(seconds: u64) -> Now {
         Now { monotonic: Duration::from_secs(seconds), wall: Duration::from_secs(1_000_000 + seconds) }

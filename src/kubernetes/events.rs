@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use pellucid_model::effect::EventType;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -14,7 +15,6 @@ use super::door::{Door, WriteError};
 use super::event_book::{EventBook, EventWrite, Written, cut};
 use super::lanes::Lanes;
 use super::{Clock, timestamp};
-use crate::model::effect::EventType;
 
 /// How often one write is tried.
 const TRIES: u32 = 3;

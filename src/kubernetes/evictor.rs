@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use pellucid_cluster::input::Input;
+use pellucid_model::effect::{EffectReport, EvictOrder, EvictOutcome};
 use serde_json::json;
 use tokio::sync::mpsc::Sender;
 use tokio_util::sync::CancellationToken;
@@ -17,8 +19,6 @@ use super::door::{Backoff, Door, WriteError, pod_path};
 use super::lanes::Lanes;
 use super::standing::{Standing, standing};
 use super::{Clock, timestamp};
-use crate::cluster::input::Input;
-use crate::model::effect::{EffectReport, EvictOrder, EvictOutcome};
 
 /// How often a condition is tried before the pod is deleted without.
 const CONDITION_TRIES: u32 = 3;

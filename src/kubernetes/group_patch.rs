@@ -5,12 +5,11 @@
 //! stays as long as the condition does. Without a condition nothing needs to be read.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use pellucid_model::ObjectKind;
+use pellucid_model::effect::GroupStatusOrder;
+use pellucid_model::gang::{GroupCondition, GroupStatus};
+use pellucid_model::group_status::GroupFields;
 use serde_json::{Map, Value, json};
-
-use crate::model::ObjectKind;
-use crate::model::effect::GroupStatusOrder;
-use crate::model::gang::{GroupCondition, GroupStatus};
-use crate::model::group_status::GroupFields;
 
 /// The version of native PodGroups (Kubernetes 1.36) whose condition follows the state both ways.
 const ALPHA2: &str = "v1alpha2";
@@ -113,9 +112,10 @@ fn is_same(new: &Value, held: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use pellucid_model::GangKey;
+    use pellucid_model::gang::GroupPhase;
+
     use super::*;
-    use crate::model::GangKey;
-    use crate::model::gang::GroupPhase;
 
     fn order(kind: ObjectKind, condition: Option<(&'static str, bool, &str)>) -> GroupStatusOrder {
         let condition = condition.map(|(kind, is_true, message)| GroupCondition {

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use pellucid_model::effect::GroupStatusOrder;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +19,6 @@ use super::lanes::Lanes;
 use super::served::{Served, is_discovered};
 use super::status::StatusCounters;
 use super::{Clock, timestamp};
-use crate::model::effect::GroupStatusOrder;
 
 /// How often one patch is tried.
 const TRIES: u32 = 5;

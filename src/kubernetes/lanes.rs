@@ -11,12 +11,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use pellucid_model::effect::{
+    BindOrder, Effect, EventOrder, EvictOrder, GroupStatusOrder, StatusOrder, VolumeOrder,
+};
 use tokio::sync::Notify;
 
 use super::status_lane::NewestLane;
-use crate::model::effect::{
-    BindOrder, Effect, EventOrder, EvictOrder, GroupStatusOrder, StatusOrder, VolumeOrder,
-};
 
 /// How much the lanes hold.
 #[derive(Clone, Copy, Debug)]

@@ -1,11 +1,11 @@
 //! Tests of the lanes.
 
 use futures_util::FutureExt;
+use pellucid_model::effect::{ConditionText, EffectId, EventType, PodRef, VolumeWrite};
+use pellucid_model::gang::GroupStatus;
+use pellucid_model::{GangKey, ObjectKind, PodKey};
 
 use super::*;
-use crate::model::effect::{ConditionText, EffectId, EventType, PodRef, VolumeWrite};
-use crate::model::gang::GroupStatus;
-use crate::model::{GangKey, ObjectKind, PodKey};
 
 fn pod(uid: &str) -> PodRef {
     PodRef { key: PodKey::new("ns", uid), uid: uid.into() }

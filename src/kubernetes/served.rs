@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use kube::core::ApiResource;
 use parking_lot::Mutex;
+use pellucid_model::ObjectKind;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::decode::resource;
 use super::reader::{ReadError, Reader};
-use crate::model::ObjectKind;
 
 /// Versions of another shape.
 const UNSUPPORTED: [&str; 1] = ["v1alpha1"];

@@ -16,6 +16,7 @@ use http_body_util::{BodyExt, Limited};
 use kube::Client;
 use kube::client::Body;
 use parking_lot::Mutex;
+use pellucid_model::Now;
 use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +25,6 @@ use super::Clock;
 use super::client::chain;
 use super::limits::{WatchLimits, chance};
 use super::transport::Pools;
-use crate::model::Now;
 
 /// What everybody who is authenticated may read, and what needs nothing behind the server.
 const PATH: &str = "/version";

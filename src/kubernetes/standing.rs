@@ -1,11 +1,11 @@
 //! Reads how a pod stands, to learn what came of a write whose outcome is not known.
 
+use pellucid_model::Name;
+use pellucid_model::effect::PodRef;
 use serde::Deserialize;
 
 use super::client::Class;
 use super::door::{Door, WriteError, pod_path};
-use crate::model::Name;
-use crate::model::effect::PodRef;
 
 /// How a pod stands.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use pellucid_model::effect::StatusOrder;
+use pellucid_model::{Name, Now};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -17,8 +19,6 @@ use super::door::{Door, Tries, WriteError, pod_path};
 use super::lanes::Lanes;
 use super::status_memory::{Recalled, StatusMemory};
 use super::{Clock, timestamp};
-use crate::model::effect::StatusOrder;
-use crate::model::{Name, Now};
 
 /// How often one patch is tried.
 const TRIES: u32 = 5;

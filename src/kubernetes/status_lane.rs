@@ -5,9 +5,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use pellucid_model::collections::{HashMap, HashSet};
+use pellucid_model::effect::{GroupStatusOrder, StatusOrder};
+
 use super::lanes::LaneCounts;
-use crate::model::collections::{HashMap, HashSet};
-use crate::model::effect::{GroupStatusOrder, StatusOrder};
 
 /// An order of which only the newest matters.
 pub(super) trait Newest: Clone {

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-
-use crate::model::collections::HashMap;
-use crate::model::effect::{ConditionText, StatusOrder};
-use crate::model::{Name, Now};
+use pellucid_model::collections::HashMap;
+use pellucid_model::effect::{ConditionText, StatusOrder};
+use pellucid_model::{Name, Now};
 
 /// How long what was written is not written again: the watch has shown it by then.
 const ECHO: Duration = Duration::from_secs(5);
@@ -90,9 +89,10 @@ impl StatusMemory {
 
 #[cfg(test)]
 mod tests {
+    use pellucid_model::PodKey;
+    use pellucid_model::effect::PodRef;
+
     use super::*;
-    use crate::model::PodKey;
-    use crate::model::effect::PodRef;
 
     fn at(seconds: u64) -> Now {
         Now { monotonic: Duration::from_secs(seconds), wall: Duration::from_secs(seconds) }

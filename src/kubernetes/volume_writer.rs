@@ -7,6 +7,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use pellucid_cluster::input::Input;
+use pellucid_model::effect::{EffectReport, VolumeOrder, VolumeOutcome, VolumeWrite};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Sender;
 use tokio_util::sync::CancellationToken;
@@ -14,8 +16,6 @@ use tokio_util::sync::CancellationToken;
 use super::client::Class;
 use super::door::{Door, WriteError};
 use super::lanes::Lanes;
-use crate::cluster::input::Input;
-use crate::model::effect::{EffectReport, VolumeOrder, VolumeOutcome, VolumeWrite};
 
 /// How often one write is tried.
 const TRIES: u32 = 6;

@@ -22,6 +22,8 @@ use std::time::Duration;
 use kube::Resource;
 use kube::core::params::WatchParams;
 use kube::core::{Request, Status, WatchEvent};
+use pellucid_cluster::input::{Input, Quarantined};
+use pellucid_model::Now;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::Sender;
 use tokio::time::{Instant, sleep_until};
@@ -35,8 +37,6 @@ use super::served::Served;
 use super::server_probe::Returns;
 use super::watch_list::{Listing, PageSize, newest_version};
 use super::watch_status::{RetryCause, WatchStatus};
-use crate::cluster::input::{Input, Quarantined};
-use crate::model::Now;
 
 /// Before a kind is asked for again of which nonsense came, or whose version is no longer served.
 const NONSENSE: Duration = Duration::from_secs(1);

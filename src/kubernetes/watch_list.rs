@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use kube::core::Request;
 use kube::core::params::ListParams;
+use pellucid_cluster::input::Quarantined;
 use tokio::time::timeout;
 
 use super::list_items::{ListError, ListItems, ListMeta};
 use super::reader::{ReadError, Reader};
-use crate::cluster::input::Quarantined;
 
 /// The objects of a list, until it is complete.
 pub(super) struct Listing<M> {

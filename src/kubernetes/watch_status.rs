@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use pellucid_model::Now;
 
 use super::reader::ReadError;
-use crate::model::Now;
 
 /// Why a list or watch is made again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use kube::core::ApiResource;
+use pellucid_cluster::input::{Input, Quarantined};
+use pellucid_model::{Name, Node, Object, ObjectKind, Pod, PodKey};
 use tokio::task::JoinSet;
 
 use super::decode::{self, Body, ForKind, SlimNode, SlimObject, SlimPod};
@@ -13,8 +15,6 @@ use super::reader::ReadError;
 use super::served;
 use super::watch::{Watched, Watching, watch};
 use super::watch_status::WatchStatus;
-use crate::cluster::input::{Input, Quarantined};
-use crate::model::{Name, Node, Object, ObjectKind, Pod, PodKey};
 
 /// How each watch is doing.
 #[derive(Clone, Debug, Default)]

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use pellucid_api::reason::ReasonCode;
 use smallvec::SmallVec;
 
-use crate::model::Name;
+use crate::Name;
 
 /// Whether removing pods could help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use crate::model::gang::GroupStatus;
-use crate::model::{GangKey, Name, ObjectKind, PodKey};
+use crate::gang::GroupStatus;
+use crate::{GangKey, Name, ObjectKind, PodKey};
 
 /// Number of an effect, unique while the process lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -77,7 +77,7 @@ impl GroupStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::gang::GroupCondition;
+    use crate::gang::GroupCondition;
 
     #[test]
     fn each_api_group_has_its_own_phases() {

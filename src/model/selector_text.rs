@@ -115,7 +115,7 @@ fn made(key: &str, operator: Operator, values: Vec<Name>) -> Requirement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::selector::Labels;
+    use crate::selector::Labels;
 
     #[test]
     fn kubectls_grammar_selects() {

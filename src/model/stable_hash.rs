@@ -58,7 +58,7 @@ impl fmt::Write for StableHash {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Name;
+    use crate::Name;
 
     #[test]
     fn it_is_a_fixed_number_and_borders_count() {

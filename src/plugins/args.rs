@@ -1,9 +1,8 @@
 //! Reads plugin arguments strictly and collects every problem at once.
 
+use pellucid_framework::plugin::ArgsError;
+pub(super) use pellucid_model::naming::is_qualified_name;
 use serde_json::{Map, Value};
-
-use crate::framework::plugin::ArgsError;
-pub(super) use crate::model::naming::is_qualified_name;
 
 /// The problems found so far.
 #[derive(Debug, Default)]

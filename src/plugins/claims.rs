@@ -1,12 +1,11 @@
 //! What the volume plugins share: the claims of a pod, whose they are, and what events say about them.
 
 use pellucid_api::reason::ReasonCode;
-
-use crate::cluster::ClusterEvent;
-use crate::framework::{Reason, View};
-use crate::model::selector::{Labels, NodeSelectorTerm};
-use crate::model::storage::{ClaimUse, PersistentVolumeClaim};
-use crate::model::{Name, Object, Pod, PodSpec};
+use pellucid_cluster::ClusterEvent;
+use pellucid_framework::{Reason, View};
+use pellucid_model::selector::{Labels, NodeSelectorTerm};
+use pellucid_model::storage::{ClaimUse, PersistentVolumeClaim};
+use pellucid_model::{Name, Object, Pod, PodSpec};
 
 /// Namespace and name of a claim.
 pub(super) type ClaimKey = (Name, Name);

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
+use pellucid_framework::endpoint::{PathParams, ReadContext, ReadError};
+use pellucid_model::gang::{Dialect, GangMark, GangTerms};
+use pellucid_model::node::NodeImage;
+use pellucid_model::pod::{HostPort, Protocol};
+use pellucid_model::requests::{PodRequests, ResourceList};
+use pellucid_model::taint::{Taint, TaintEffect};
+use pellucid_model::{GangKey, Node, Now, Pod, PodKey, PodSpec};
 use serde_json::{Value, json};
 
 use super::registry;
 use super::testing::{TestCluster, node};
-use crate::framework::endpoint::{PathParams, ReadContext, ReadError};
-use crate::model::gang::{Dialect, GangMark, GangTerms};
-use crate::model::node::NodeImage;
-use crate::model::pod::{HostPort, Protocol};
-use crate::model::requests::{PodRequests, ResourceList};
-use crate::model::taint::{Taint, TaintEffect};
-use crate::model::{GangKey, Node, Now, Pod, PodKey, PodSpec};
 
 fn cluster() -> TestCluster {
     let taint = Taint { key: "k".into(), value: "v".into(), effect: TaintEffect::NoExecute };

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::cluster::{PodRecord, Stage};
-use crate::framework::View;
-use crate::framework::endpoint::{ReadContext, ReadError};
-use crate::model::{Name, NodeIdx, PodKey};
+use pellucid_cluster::{PodRecord, Stage};
+use pellucid_framework::View;
+use pellucid_framework::endpoint::{ReadContext, ReadError};
+use pellucid_model::{Name, NodeIdx, PodKey};
 
 /// The longest list of an endpoint.
 pub(super) const MAX_ROWS: usize = 1000;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::model::NodeIdx;
+use pellucid_model::NodeIdx;
 
 /// A set of node slots.
 #[derive(Clone, Debug, Default)]

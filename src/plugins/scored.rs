@@ -1,15 +1,15 @@
 //! Amounts as scores see them: which resources count, how much of each a pod and a node's pods take.
 
+use pellucid_cluster::ResourceIdx;
+use pellucid_cluster::columns::{CPU, ColumnPage, EPHEMERAL_STORAGE, MEMORY};
+use pellucid_framework::View;
+use pellucid_model::pages::PAGE;
+use pellucid_model::requests::{PodRequests, ResourceList};
+use pellucid_model::{Name, NodeIdx, PodSpec};
 use serde_json::{Value, json};
 use smallvec::SmallVec;
 
 use super::args::{Problems, field, is_qualified_name};
-use crate::cluster::ResourceIdx;
-use crate::cluster::columns::{CPU, ColumnPage, EPHEMERAL_STORAGE, MEMORY};
-use crate::framework::View;
-use crate::model::pages::PAGE;
-use crate::model::requests::{PodRequests, ResourceList};
-use crate::model::{Name, NodeIdx, PodSpec};
 
 /// A resource that a score looks at.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::cluster::{Cluster, ClusterEvent, Stage};
-use crate::framework::plugin::{Measure, Plugin, PreFiltered, PreScored};
-use crate::framework::{CauseId, Causes, CycleValue, Nodes, View};
-use crate::model::requests::ResourceList;
-use crate::model::{Name, Node, NodeIdx, Pod, PodKey, PodSpec};
+use pellucid_cluster::{Cluster, ClusterEvent, Stage};
+use pellucid_framework::plugin::{Measure, Plugin, PreFiltered, PreScored};
+use pellucid_framework::{CauseId, Causes, CycleValue, Nodes, View};
+use pellucid_model::requests::ResourceList;
+use pellucid_model::{Name, Node, NodeIdx, Pod, PodKey, PodSpec};
 
 /// A cluster with the derived state of every plugin.
 pub(super) struct TestCluster {
@@ -102,7 +102,7 @@ pub(super) fn filter_causes(
     plugin: &dyn Plugin,
     cluster: &TestCluster,
     spec: &PodSpec,
-) -> BTreeMap<String, crate::framework::Cause> {
+) -> BTreeMap<String, pellucid_framework::Cause> {
     let view = cluster.view();
     let Ok(Some((value, _))) = pre_filter(plugin, cluster, spec) else { return BTreeMap::new() };
     let mut causes = Causes::default();
@@ -126,7 +126,7 @@ pub(super) fn measures(
     cluster: &TestCluster,
     spec: &PodSpec,
 ) -> Vec<(String, i64, i64, String)> {
-    let mut groups: Vec<(crate::framework::Cause, Vec<NodeIdx>)> = Vec::new();
+    let mut groups: Vec<(pellucid_framework::Cause, Vec<NodeIdx>)> = Vec::new();
     for (name, cause) in filter_causes(plugin, cluster, spec) {
         match groups.iter_mut().find(|(known, _)| *known == cause) {
             Some((_, nodes)) => nodes.push(cluster.idx(&name)),

@@ -9,10 +9,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pellucid_cluster::EventKinds;
+use pellucid_model::{Name, ObjectKind, PodKey};
+
 use super::RefusedBy;
 use super::groups::bits;
-use crate::cluster::EventKinds;
-use crate::model::{Name, ObjectKind, PodKey};
 
 /// Events kept of each kind.
 pub const EVENTS_KEPT: usize = 16;

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pellucid_cluster::EventKinds;
+use pellucid_model::collections::FxHashSet;
+use pellucid_model::{GangKey, PodId, PodKey};
 use smallvec::SmallVec;
 
 use super::{
     EventObject, Queue, QueueStage, RefusedBy, SeenEvent, Unit, UnitId, WakeGroup, WakeReason, WokenBy,
 };
-use crate::cluster::EventKinds;
-use crate::model::collections::FxHashSet;
-use crate::model::{GangKey, PodId, PodKey};
 
 /// Ways of being refused that a gang keeps apart. One that was refused in more ways is woken by the kinds of event
 /// that its plugins listen to, without asking them about each of its pods.

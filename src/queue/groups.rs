@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use pellucid_cluster::{EventKinds, ShapeId};
+use pellucid_model::PodId;
+use pellucid_model::collections::FxHashMap;
+
 use super::{RefusedBy, UnitId};
-use crate::cluster::{EventKinds, ShapeId};
-use crate::model::PodId;
-use crate::model::collections::FxHashMap;
 
 /// Units that were refused alike: the same events wake them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

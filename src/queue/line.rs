@@ -53,10 +53,11 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
+    use pellucid_cluster::ShapeId;
+    use pellucid_model::{PodId, PodKey};
+
     use super::*;
-    use crate::cluster::ShapeId;
-    use crate::model::{PodId, PodKey};
-    use crate::queue::RefusedBy;
+    use crate::RefusedBy;
 
     const SECOND: Duration = Duration::from_secs(1);
 

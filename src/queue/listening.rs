@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use pellucid_cluster::EventKinds;
+
 use super::RefusedBy;
-use crate::cluster::EventKinds;
 
 /// Per profile and plugin the kinds of events it listens to. Cheap to copy.
 #[derive(Clone, Debug, Default)]

@@ -7,10 +7,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pellucid_cluster::{EventKinds, ShapeId};
+use pellucid_model::PodId;
+
 use super::{EventObject, OrderKey, Queue, QueueStage, RefusedBy, SeenEvent, Unit, UnitId, WakeGroup};
 use super::{WakeReason, WokenBy};
-use crate::cluster::{EventKinds, ShapeId};
-use crate::model::PodId;
 
 /// An event, for [`Queue::wake`].
 #[derive(Clone, Copy)]

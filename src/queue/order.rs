@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use crate::model::PodKey;
+use pellucid_model::PodKey;
 
 /// What orders a unit. Smaller goes first; no two units have equal keys.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,8 +1,9 @@
 //! The queue's behaviour, on a clock of plain numbers.
 
+use pellucid_cluster::{EventKinds, ShapeId};
+use pellucid_model::PodKey;
+
 use super::*;
-use crate::cluster::{EventKinds, ShapeId};
-use crate::model::PodKey;
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pellucid_cluster::ShapeId;
+use pellucid_model::{GangKey, PodId, PodKey};
 use smallvec::SmallVec;
 
 use super::{OrderKey, WakeGroup, WokenBy};
-use crate::cluster::ShapeId;
-use crate::model::{GangKey, PodId, PodKey};
 
 /// The number of a unit slot. Reused; it never decides anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

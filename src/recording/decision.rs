@@ -3,12 +3,11 @@
 use std::sync::{Arc, OnceLock};
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::preemptions::Plan;
+use pellucid_framework::{Cause, Reason, nodes_message};
+use pellucid_model::{Name, NodeIdx};
+use pellucid_queue::RefusedBy;
 use smallvec::SmallVec;
-
-use crate::cluster::preemptions::Plan;
-use crate::framework::{Cause, Reason, nodes_message};
-use crate::model::{Name, NodeIdx};
-use crate::queue::RefusedBy;
 
 /// Where a pod goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,8 +224,9 @@ impl Verdict {
 
 #[cfg(test)]
 mod tests {
+    use pellucid_framework::Code;
+
     use super::*;
-    use crate::framework::Code;
 
     fn group(plugin: &'static str, reasons: &[Reason], count: usize) -> Group {
         let cause = Cause { plugin, code: Code::Unschedulable, reasons: reasons.iter().cloned().collect() };

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_framework::{Cause, Code, Reason};
+use pellucid_model::{GangKey, Now, PodKey};
+use pellucid_queue::RefusedBy;
 
 use super::decision::Refusal;
-use crate::framework::{Cause, Code, Reason};
-use crate::model::{GangKey, Now, PodKey};
-use crate::queue::RefusedBy;
 
 /// How many members of one gang were wanted and could be placed.
 #[derive(Clone, Debug, PartialEq, Eq)]

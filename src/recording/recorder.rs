@@ -5,8 +5,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::framework::Cause;
-use crate::model::{Name, Now, PodKey};
+use pellucid_framework::Cause;
+use pellucid_model::{Name, Now, PodKey};
 
 /// Score tables kept.
 pub const TABLES_KEPT: usize = 256;

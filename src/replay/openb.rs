@@ -166,7 +166,7 @@ mod tests {
     /// by default `../shared/traces`.
     #[test]
     fn the_published_trace_is_readable() {
-        let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/traces");
+        let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
         let folder = std::env::var_os("PELLUCID_TRACES").map_or_else(beside, PathBuf::from);
         let folder = Some(folder.join("openb")).filter(|below| below.is_dir()).unwrap_or(folder);
         if !folder.join("openb_pod_list_default.csv").is_file() {

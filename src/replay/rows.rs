@@ -6,9 +6,9 @@ use std::fs::File;
 use std::path::Path;
 
 use csv::{ReaderBuilder, StringRecord};
+use pellucid_model::collections::HashMap;
 
 use super::{LineProblem, TraceError};
-use crate::model::collections::HashMap;
 
 /// A million terabytes, or a thousand million cores: more is a mistake, and sums stay far from overflow.
 pub(super) const MOST: u64 = 1 << 40;

@@ -3,11 +3,11 @@
 //! Pure functions on JSON; the second argument is the stored object when this is an update. The rules are
 //! those that schedulers and their users meet, not all of Kubernetes'.
 
+use pellucid_model::naming::{is_label, is_subdomain};
 use serde_json::Value;
 
 use super::errors::FieldError;
 use super::{placement, pod_diff, ports};
-use crate::model::naming::{is_label, is_subdomain};
 
 /// The most bytes of all annotations of an object, keys and values together.
 const MAX_ANNOTATIONS: usize = 256 * 1024;

@@ -11,9 +11,10 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use pellucid::http::{
-    HealthCheck, Kind, Limits, Param, Params, Parts, Published, ReadError, Renderer, RequestInfo, Route,
-    Server, Switch, Table, Version,
+    HealthCheck, Kind, Limits, Param, Params, Parts, ReadError, Renderer, RequestInfo, Route, Server, Switch,
+    Table, Version,
 };
+use pellucid::model::Published;
 use pellucid::model::patience::check;
 use pellucid::model::time::Now;
 use pellucid_api::rest::BodySchema;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use pellucid::http::{Limits, Parts, Published, Renderer, Route, Server, Version};
+use pellucid::http::{Limits, Parts, Renderer, Route, Server, Version};
+use pellucid::model::Published;
 use pellucid::model::time::Now;
 use pellucid_api::rest::explain::{NodeGroup, PendingPod, PendingPods, PodExplanation, ReasonBody};
 use pellucid_api::rest::gangs::{GangCounts, GangSummary};

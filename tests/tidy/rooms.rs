@@ -1,23 +1,25 @@
-//! Rules 1 and 2 of the house, and who may know whom.
+//! Rules 1 and 2 of the house: what the dependency tables of the rooms may list, and what their code may name.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use super::imports::{Import, imports};
 use super::source::{Source, root, sources};
 
 /// Rooms without I/O, clock, randomness and logging.
-const PURE: &[&str] = &["model", "cluster", "queue", "framework", "plugins", "cycle", "diagnosis", "config"];
+const PURE: &[&str] =
+    &["model", "cluster", "queue", "framework", "plugins", "recording", "cycle", "diagnosis", "config"];
 
-/// The dependencies a pure room may use. A new one must be argued for here.
-const PURE_DEPENDENCIES: &[&str] = &["pellucid_api", "serde", "serde_json", "smallvec", "thiserror"];
+/// The dependencies a pure room may list. A new one must be argued for here.
+const PURE_DEPENDENCIES: &[&str] = &["pellucid-api", "serde", "serde_json", "smallvec", "thiserror"];
 
-/// More of them for single files of pure rooms, each with its reason.
+/// More of them for single pure rooms, each with its reason.
 const PURE_EXCEPTIONS: &[(&str, &str)] = &[
-    ("src/model/name.rs", "parking_lot"), // the table of interned names; its order decides nothing
-    ("src/model/collections.rs", "rustc_hash"), // the map types of the house
-    ("src/diagnosis/meta.rs", "jiff"),    // writes a wall time that came as an argument
-    ("src/diagnosis/switches/mod.rs", "parking_lot"), // the list of recordings, set by requests while the thread runs
-    ("src/config/", "serde_saphyr"),                  // reads YAML text that came as an argument
+    ("model", "parking_lot"),     // the table of interned names; its order decides nothing
+    ("model", "rustc-hash"),      // the map types of the house
+    ("recording", "jiff"),        // writes a wall time that came as an argument
+    ("recording", "parking_lot"), // the list of recordings, set by requests while the thread runs
+    ("config", "serde-saphyr"),   // reads YAML text that came as an argument
 ];
 
 /// What a pure room may not name of `std`.
@@ -46,23 +48,33 @@ const IMPURE_STD_EXCEPTIONS: &[(&str, &str)] = &[
 /// The modules of `pellucid-api` a pure room may name.
 const PURE_API: &[&str] = &["reason", "rest", "keys"];
 
-/// Dependencies that only some rooms may use: wire types, HTTP, logs, terminals.
+/// Dependencies that only some rooms may list: wire types, HTTP, logs, terminals. `pellucid` is the package of `app/` and
+/// `cli/`.
 const GUARDED: &[(&str, &[&str])] = &[
-    ("kube", &["kubernetes", "sandbox", "app"]),
-    ("k8s_openapi", &["kubernetes", "sandbox"]),
+    ("kube", &["kubernetes", "sandbox", "pellucid"]),
+    ("k8s-openapi", &["kubernetes", "sandbox"]),
     ("axum", &["http", "sandbox"]),
-    ("utoipa_swagger_ui", &["http"]),
-    ("hyper", &["http", "sandbox", "cli", "app"]),
-    ("hyper_util", &["kubernetes", "http", "sandbox", "cli", "app"]),
-    ("opentelemetry", &["app"]),
-    ("opentelemetry_http", &["app"]),
-    ("opentelemetry_otlp", &["app"]),
-    ("opentelemetry_sdk", &["app"]),
-    ("tracing_subscriber", &["app"]),
-    ("tracing_appender", &["app"]),
-    ("prometheus_client", &["app"]),
-    ("clap", &["cli"]),
-    ("flate2", &["app"]),
+    ("utoipa-swagger-ui", &["http"]),
+    ("hyper", &["http", "sandbox", "pellucid"]),
+    ("hyper-util", &["kubernetes", "http", "sandbox", "pellucid"]),
+    ("opentelemetry", &["pellucid"]),
+    ("opentelemetry-http", &["pellucid"]),
+    ("opentelemetry-otlp", &["pellucid"]),
+    ("opentelemetry_sdk", &["pellucid"]),
+    ("tracing-subscriber", &["pellucid"]),
+    ("tracing-appender", &["pellucid"]),
+    ("prometheus-client", &["pellucid"]),
+    ("clap", &["pellucid"]),
+    ("flate2", &["pellucid"]),
+];
+
+/// Rooms that know of all others these alone.
+const NARROW: &[(&str, &[&str])] = &[
+    ("model", &[]),
+    ("cluster", &["model"]),
+    ("http", &["model"]),
+    ("sandbox", &["model"]),
+    ("replay", &["model"]),
 ];
 
 /// Files that may use `kube` outside `kubernetes/`, each with its reason.
@@ -75,23 +87,6 @@ const KUBE_FILES: &[&str] = &[
 
 /// Where the clock of the machine may be read. Credential plugins tell the end of a token in wall time.
 const CLOCKS: &[&str] = &["src/app/clock.rs", "src/sandbox/clock.rs", "src/kubernetes/exec_plugin.rs"];
-
-/// Which rooms each room may name.
-const MAY_KNOW: &[(&str, &[&str])] = &[
-    ("model", &[]),
-    // An input is a watch event or the report on an effect, and effects are the framework's.
-    ("cluster", &["model", "framework"]),
-    ("queue", &["model", "cluster"]),
-    ("framework", &["model", "cluster"]),
-    ("config", &["model", "framework"]),
-    ("plugins", &["model", "cluster", "framework"]),
-    ("cycle", &["model", "cluster", "queue", "framework", "diagnosis"]),
-    ("diagnosis", &["model", "cluster", "queue", "framework", "cycle"]),
-    ("kubernetes", &["model", "cluster", "framework"]),
-    ("http", &["model"]),
-    ("sandbox", &["model"]),
-    ("replay", &["model"]),
-];
 
 fn room_sources() -> Vec<Source> {
     sources(&["src"]).into_iter().filter(|s| !s.is_test_file()).collect()
@@ -122,26 +117,59 @@ fn first(path: &str) -> &str {
     path.split("::").next().unwrap_or(path)
 }
 
-/// Returns the names of the dependencies in Cargo.toml, as code writes them.
-fn dependencies() -> BTreeSet<String> {
-    let text = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
-    let section = text.split("[dependencies]\n").nth(1).unwrap();
-    let lines = section.lines().take_while(|l| !l.starts_with('['));
-    let names = lines.filter(|l| !l.starts_with('#')).filter_map(|l| l.split_once(" = "));
-    names.map(|(name, _)| name.trim().replace('-', "_")).collect()
+/// Returns the dependency table of each package: of the rooms by their names, of `app/` and `cli/` as `pellucid`.
+fn tables() -> BTreeMap<String, BTreeSet<String>> {
+    let folders = std::fs::read_dir(root().join("src")).unwrap().map(|e| e.unwrap().path());
+    let rooms = folders.filter(|p| p.join("Cargo.toml").is_file());
+    let rooms = rooms.map(|p| (p.file_name().unwrap().to_str().unwrap().to_owned(), p));
+    let all = rooms.chain([("pellucid".to_owned(), root())]);
+    all.map(|(name, folder)| (name, dependencies(&folder.join("Cargo.toml")))).collect()
+}
+
+/// Returns the names in section `[dependencies]`.
+fn dependencies(file: &Path) -> BTreeSet<String> {
+    let text = std::fs::read_to_string(file).unwrap();
+    let section = text.split("\n[dependencies]\n").nth(1).unwrap();
+    let lines = section.lines().take_while(|l| !l.starts_with('[')).filter(|l| !l.starts_with('#'));
+    let names = lines.filter_map(|l| l.split([' ', '.', '=']).next()).filter(|name| !name.is_empty());
+    names.map(str::to_owned).collect()
+}
+
+/// Collects a complaint for every dependency of every room that a check complains about.
+fn complain_of_tables(check: impl Fn(&str, &str) -> Option<String>) {
+    let tables = tables();
+    assert!(tables["kubernetes"].contains("kube") && tables["pellucid"].contains("tokio"), "{tables:?}");
+    let all = tables.iter().flat_map(|(room, table)| table.iter().map(move |name| (room, name)));
+    let complaints: Vec<String> = all.filter_map(|(room, name)| check(room, name)).collect();
+    assert!(complaints.is_empty(), "{} complaints:\n{}", complaints.len(), complaints.join("\n"));
 }
 
 #[test]
-fn pure_rooms_use_few_dependencies() {
-    let dependencies = dependencies();
-    assert!(dependencies.contains("kube") && dependencies.contains("tokio"), "{dependencies:?}");
-    complain(|source, import| {
-        let name = first(&import.path);
-        let foreign = dependencies.contains(name) || ["log", "rand"].contains(&name);
-        let allowed = PURE_DEPENDENCIES.contains(&name)
-            || PURE_EXCEPTIONS.iter().any(|(file, d)| source.path.starts_with(file) && *d == name);
-        (is_pure(source) && foreign && !allowed)
-            .then(|| format!("a pure room does not use `{name}` (here `{}`)", import.path))
+fn pure_rooms_list_few_dependencies() {
+    complain_of_tables(|room, name| {
+        let is_allowed = match name.strip_prefix("pellucid-").filter(|_| name != "pellucid-api") {
+            Some(other) => PURE.contains(&other),
+            None => PURE_DEPENDENCIES.contains(&name) || PURE_EXCEPTIONS.contains(&(room, name)),
+        };
+        (PURE.contains(&room) && !is_allowed)
+            .then(|| format!("src/{room}/Cargo.toml: a pure room does not list `{name}`"))
+    });
+}
+
+#[test]
+fn wire_types_http_logs_and_terminals_stay_in_their_rooms() {
+    complain_of_tables(|room, name| {
+        let (_, rooms) = GUARDED.iter().find(|(guarded, _)| *guarded == name)?;
+        (!rooms.contains(&room)).then(|| format!("{room}: `{name}` belongs to {}", rooms.join(", ")))
+    });
+}
+
+#[test]
+fn some_rooms_know_little() {
+    complain_of_tables(|room, name| {
+        let (_, known) = NARROW.iter().find(|(narrow, _)| *narrow == room)?;
+        let other = name.strip_prefix("pellucid-").filter(|other| *other != "api")?;
+        (!known.contains(&other)).then(|| format!("src/{room}/Cargo.toml: {room}/ does not know {other}/"))
     });
 }
 
@@ -164,16 +192,6 @@ fn pure_rooms_know_only_bodies_reasons_and_keys_of_the_api() {
 }
 
 #[test]
-fn wire_types_http_logs_and_terminals_stay_in_their_rooms() {
-    complain(|source, import| {
-        let (name, rooms) = GUARDED.iter().find(|(name, _)| *name == first(&import.path))?;
-        let room = source.room()?;
-        (!rooms.contains(&room) && !["main", "lib"].contains(&room))
-            .then(|| format!("`{name}` belongs to {}", rooms.join(", ")))
-    });
-}
-
-#[test]
 fn the_scheduler_reaches_the_cluster_through_its_edge_alone() {
     complain(|source, import| {
         let is_allowed = source.room() == Some("kubernetes")
@@ -191,29 +209,4 @@ fn the_clock_is_read_in_one_place() {
         (reads && !CLOCKS.contains(&source.path.as_str()))
             .then(|| format!("`{}`: the clock is read in {}", import.path, CLOCKS.join(" and ")))
     });
-}
-
-#[test]
-fn rooms_know_only_those_below_them() {
-    complain(|source, import| {
-        let room = source.room()?;
-        let (_, known) = MAY_KNOW.iter().find(|(name, _)| *name == room)?;
-        let other = first(import.path.strip_prefix("crate::")?);
-        let is_room = root().join("src").join(other).is_dir();
-        (is_room && other != room && !known.contains(&other))
-            .then(|| format!("{room}/ does not know {other}/, only {}", known.join(", ")))
-    });
-}
-
-#[test]
-fn every_room_has_its_rule() {
-    let ruled: BTreeSet<&str> = MAY_KNOW.iter().map(|(room, _)| *room).chain(["app", "cli"]).collect();
-    let folders = std::fs::read_dir(root().join("src")).unwrap().map(|e| e.unwrap().path());
-    for folder in folders.filter(|p| p.is_dir()) {
-        let room = folder.file_name().unwrap().to_str().unwrap();
-        assert!(
-            ruled.contains(room),
-            "src/{room}/ is a new room: give it a line in MAY_KNOW, tests/tidy/rooms.rs"
-        );
-    }
 }

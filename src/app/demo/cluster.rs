@@ -140,7 +140,7 @@ pub(super) fn pod(name: &str, cpu: &str, memory: &str) -> Value {
         "kind": "Pod",
         "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"app": name}},
         "spec": {
-            "schedulerName": crate::config::DEFAULT_SCHEDULER_NAME,
+            "schedulerName": pellucid_config::DEFAULT_SCHEDULER_NAME,
             "containers": [{
                 "name": "main",
                 "image": "registry.example/web:1.4",
@@ -256,7 +256,7 @@ pub(super) fn job(n: u64) -> Value {
             "template": {
                 "metadata": {"annotations": {"sandbox.pellucid.dev/run-seconds": "8"}},
                 "spec": {
-                    "schedulerName": crate::config::DEFAULT_SCHEDULER_NAME,
+                    "schedulerName": pellucid_config::DEFAULT_SCHEDULER_NAME,
                     "restartPolicy": "Never",
                     "containers": [{
                         "name": "main",

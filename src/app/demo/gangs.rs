@@ -4,13 +4,13 @@
 use std::io::{self, Write};
 
 use comfy_table::{ContentArrangement, Table, presets};
+use pellucid_cluster::Gang;
+use pellucid_cycle::Root;
+use pellucid_cycle::gangs::gate;
+use pellucid_recording::GangOutcome;
 use serde_json::{Value, json};
 
 use super::cluster::{NAMESPACE, in_pool, pod, with, with_gpus};
-use crate::cluster::Gang;
-use crate::cycle::Root;
-use crate::cycle::gangs::gate;
-use crate::recording::GangOutcome;
 
 const POD_GROUP: &str = "scheduling.x-k8s.io/pod-group";
 /// How long the members that wait do so: longer than anybody looks at the demo.
@@ -95,7 +95,7 @@ fn what(root: &Root, gang: &Gang) -> String {
         return "Has its quorum.".into();
     }
     let gangs = root.cluster.gangs();
-    let pending = |key: &crate::model::GangKey| gangs.get(key).map_or(0, |g| g.counts.pending);
+    let pending = |key: &pellucid_model::GangKey| gangs.get(key).map_or(0, |g| g.counts.pending);
     if let Some(block) = gate::block(gangs, &gang.key, pending) {
         return format!("Not tried: {}.", block.message());
     }

@@ -10,18 +10,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use pellucid_cycle::{Registry, Root};
+use pellucid_kubernetes::{Connection, stop_requested};
+use pellucid_model::PodKey;
+use pellucid_sandbox::Sandbox;
 use serde_json::{Value, json};
 
 use super::client;
 use super::clock;
 use super::instance::{Instance, InstanceConfig};
 use super::telemetry::LogControl;
-use crate::config;
-use crate::cycle::{Registry, Root};
-use crate::kubernetes::{Connection, stop_requested};
-use crate::model::PodKey;
-use crate::plugins;
-use crate::sandbox::{self, Sandbox};
 
 /// How long the cluster may take to settle.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(60);
@@ -49,16 +47,19 @@ pub async fn run(
     log: Arc<LogControl>,
     out: &mut (dyn Write + Send),
 ) -> anyhow::Result<()> {
-    let sandbox =
-        Sandbox::start(sandbox::Config { listen: options.api_listen, ..sandbox::Config::default() }).await?;
+    let sandbox = Sandbox::start(pellucid_sandbox::Config {
+        listen: options.api_listen,
+        ..pellucid_sandbox::Config::default()
+    })
+    .await?;
     let still = options.still;
-    let registry: Registry = Arc::new(plugins::registry());
+    let registry: Registry = Arc::new(pellucid_plugins::registry());
     let patience = Duration::from_secs(10);
     let connection = Connection::with_config(sandbox.kube_config(), "the demo's sandbox", patience).await?;
     let client = connection.write.clone();
     let mut instance = Instance::start(InstanceConfig {
         connection,
-        configuration: config::default(&registry)?,
+        configuration: pellucid_config::default(&registry)?,
         registry,
         listen: options.listen,
         seed: options.seed,

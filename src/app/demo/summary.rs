@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use comfy_table::{ContentArrangement, Table, presets};
+use pellucid_cycle::Root;
+use pellucid_diagnosis::nearest;
+use pellucid_diagnosis::summary;
+use pellucid_model::PodKey;
 use serde_json::Value;
 
 use super::gangs;
-use crate::cycle::Root;
-use crate::diagnosis::explain::summary;
-use crate::diagnosis::nearest::nearest;
-use crate::model::PodKey;
 
 /// Writes how many pods each pool took, and for each pod that waits its reason in words.
 pub(super) fn write(root: &Root, pods: &[Value], out: &mut dyn Write) -> io::Result<()> {
@@ -51,7 +51,7 @@ fn is_member(root: &Root, key: &PodKey) -> bool {
 /// Says why a pod waits.
 fn why(root: &Root, key: &PodKey) -> String {
     if let Some(object) = root.find_quarantined(key) {
-        return format!("Quarantined: {}.", crate::cycle::quarantine_message(object));
+        return format!("Quarantined: {}.", pellucid_cycle::quarantine_message(object));
     }
     let known = root.cluster.find_pod(key).and_then(|id| Some((id, root.refusal(id)?)));
     match known {

@@ -22,12 +22,12 @@ use rustc_hash::FxHashMap;
 use tokio::sync::mpsc;
 
 pub use self::otlp::Exporter;
-use crate::cluster::Input;
-use crate::cycle::scheduler::Step;
-use crate::http::Observation;
-use crate::model::effect::{BindOrder, BindOutcome, Effect, EffectId, EffectReport};
-use crate::model::{GangKey, Name, Now, Pod};
-use crate::recording::Outcome;
+use pellucid_cluster::Input;
+use pellucid_cycle::scheduler::Step;
+use pellucid_http::Observation;
+use pellucid_model::effect::{BindOrder, BindOutcome, Effect, EffectId, EffectReport};
+use pellucid_model::{GangKey, Name, Now, Pod};
+use pellucid_recording::Outcome;
 
 /// Facts that may wait for the exporter: a second or two of the fastest scheduling.
 const FACTS_WAITING: usize = 65_536;
@@ -185,9 +185,10 @@ impl CoreTraces {
 
 #[cfg(test)]
 mod tests {
+    use pellucid_model::PodKey;
+    use pellucid_model::effect::PodRef;
+
     use super::*;
-    use crate::model::PodKey;
-    use crate::model::effect::PodRef;
 
     fn order(id: u64) -> BindOrder {
         let pod = PodRef { key: PodKey::new("ns", "p"), uid: "u".into() };

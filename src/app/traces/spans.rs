@@ -8,12 +8,12 @@ use std::time::Duration;
 use opentelemetry::trace::{SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
 use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
+use pellucid_model::effect::{BindOrder, BindOutcome};
+use pellucid_model::{GangKey, Name, Pod, PodKey};
+use pellucid_recording::Outcome;
 
 use super::{Fact, What};
 use crate::app::clock;
-use crate::model::effect::{BindOrder, BindOutcome};
-use crate::model::{GangKey, Name, Pod, PodKey};
-use crate::recording::Outcome;
 
 /// What is different between spans of different kinds.
 struct Parts {

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pellucid_model::gang::{Dialect, GangMark, GangMode, GangProblem, GangTerms, MatchPolicy, PodGroup};
+use pellucid_model::requests::ResourceList;
+use pellucid_model::{GangKey, Name, Object, ObjectKind};
+
 use super::roster::{Roster, controller_kind};
-use crate::cluster::objects::Objects;
-use crate::model::gang::{Dialect, GangMark, GangMode, GangProblem, GangTerms, MatchPolicy, PodGroup};
-use crate::model::requests::ResourceList;
-use crate::model::{GangKey, Name, Object, ObjectKind};
+use crate::objects::Objects;
 
 /// Where a definition comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pellucid_model::gang::{Dialect, MatchPolicy};
+use pellucid_model::pod::PodPhase;
+use pellucid_model::{GangKey, Now, PodId, PodKey};
+
 use super::definition::Definition;
-use crate::cluster::Stage;
-use crate::model::gang::{Dialect, MatchPolicy};
-use crate::model::pod::PodPhase;
-use crate::model::{GangKey, Now, PodId, PodKey};
+use crate::Stage;
 
 /// How a pending member fared in the last attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -147,7 +148,8 @@ pub struct Gang {
 }
 
 impl Gang {
-    pub(super) fn new(key: GangKey) -> Self {
+    /// Makes a gang without members or a definition.
+    pub fn new(key: GangKey) -> Self {
         let history = History { schedule_cycle: 1, is_cycle_valid: true, ..History::default() };
         Self {
             key,

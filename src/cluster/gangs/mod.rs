@@ -17,13 +17,13 @@ pub use gang::{Finished, Gang, GangCounts, History, LastTry, Member, Release};
 pub use partners::GroupLimits;
 pub(super) use roster::Rosters;
 
-use definition::Sources;
-use partners::Partners;
+use pellucid_model::gang::{Dialect, PodGroup};
+use pellucid_model::{CowMap, GangKey, Object, Pod, PodId, PodKey};
 
 use super::objects::Objects;
 use super::{Cluster, Stage};
-use crate::model::gang::{Dialect, PodGroup};
-use crate::model::{CowMap, GangKey, Object, Pod, PodId, PodKey};
+use definition::Sources;
+use partners::Partners;
 
 /// The gangs. Cheap to copy.
 #[derive(Clone, Default)]
@@ -142,13 +142,6 @@ impl Gangs {
         self.change(key, |_| ());
         let named = self.gangs.remove(key).map(|gang| gang.definition.groups.clone()).unwrap_or_default();
         self.relink(key, &named);
-    }
-
-    /// A gang of its own with a quorum, for tests.
-    #[cfg(test)]
-    pub(crate) fn for_test(key: &GangKey, min: u32) -> Gang {
-        let definition = Arc::new(Definition { min, ..Definition::default() });
-        Gang { definition, ..Gang::new(key.clone()) }
     }
 
     fn note_filled(&mut self, key: &GangKey) {

@@ -7,9 +7,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::{CowMap, GangKey};
+
 use super::Gangs;
-use crate::model::collections::FxHashMap;
-use crate::model::{CowMap, GangKey};
 
 /// How large a gang group may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

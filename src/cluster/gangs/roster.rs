@@ -5,16 +5,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::collections::FxHashMap;
-use crate::model::gang::{Controller, Dialect, GangMark, GangProblem};
-use crate::model::{GangKey, Name, ObjectKind, Pod, PodId, PodKey};
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::gang::{Controller, Dialect, GangMark, GangProblem};
+use pellucid_model::{GangKey, Name, ObjectKind, Pod, PodId, PodKey};
 
 /// Where a pod stands among the members: those whose mark cannot be used come last, then the oldest is first.
 type Seniority = (bool, i64, PodKey);
 
 /// The members of one gang that have not ended, by what they say.
 #[derive(Debug, Default)]
-pub(in crate::cluster) struct Roster {
+pub(crate) struct Roster {
     by_age: BTreeMap<Seniority, PodId>,
     /// Members by the quorum they declare; those that declare none are left out.
     quorums: BTreeMap<u32, u32>,
@@ -158,7 +158,7 @@ type ControllerKey = (ObjectKind, Name, Name);
 
 /// The rosters of all gangs.
 #[derive(Debug)]
-pub(in crate::cluster) struct Rosters {
+pub(crate) struct Rosters {
     of: FxHashMap<GangKey, Roster>,
     /// Gangs by a controller of their members, with the number of these. `None`: rosters are made when asked for, so
     /// not all gangs are known.
@@ -167,12 +167,12 @@ pub(in crate::cluster) struct Rosters {
 
 impl Rosters {
     /// Rosters that are told of every member.
-    pub(in crate::cluster) fn complete() -> Self {
+    pub(crate) fn complete() -> Self {
         Self { of: FxHashMap::default(), by_controller: Some(FxHashMap::default()) }
     }
 
     /// Rosters of a state whose members are known already.
-    pub(in crate::cluster) fn on_demand() -> Self {
+    pub(crate) fn on_demand() -> Self {
         Self { of: FxHashMap::default(), by_controller: None }
     }
 

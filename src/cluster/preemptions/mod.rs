@@ -15,8 +15,8 @@ use smallvec::SmallVec;
 
 pub use plan::{Candidate, Cost, Found, Plan, Rejected, VictimChoice};
 
-use crate::model::collections::FxHashMap;
-use crate::model::{GangKey, Name, Now, PodId, PodKey};
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::{GangKey, Name, Now, PodId, PodKey};
 
 /// Ended preemptions that are remembered.
 const REMEMBERED: usize = 256;

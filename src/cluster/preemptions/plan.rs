@@ -1,7 +1,7 @@
 //! The account of a search for victims, for messages and explanations. What searches is DefaultPreemption's.
 
-use crate::model::cause::Cause;
-use crate::model::{Name, NodeIdx, PodId, PodKey};
+use pellucid_model::cause::Cause;
+use pellucid_model::{Name, NodeIdx, PodId, PodKey};
 
 /// A victim that was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::gangs::LastTry;
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::{GangKey, Now, PodId, PodKey};
+use pellucid_recording::Refusal;
+use pellucid_recording::gang_verdict::{GangRefusal, GangShare};
 
 use super::plan::Asked;
 use super::trial::{Fate, Trial};
-use crate::cluster::gangs::LastTry;
-use crate::cycle::scheduler::Scheduler;
-use crate::model::collections::FxHashMap;
-use crate::model::{GangKey, Now, PodId, PodKey};
-use crate::recording::Refusal;
-use crate::recording::gang_verdict::{GangRefusal, GangShare};
+use crate::scheduler::Scheduler;
 
 impl Scheduler {
     /// Makes the account of a group that was not placed.

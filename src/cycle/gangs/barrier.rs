@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::{ClusterEvent, Stage};
+use pellucid_model::{GangKey, Now, Pod, PodId, PodKey};
+use pellucid_recording::Outcome;
+use pellucid_recording::gang_verdict::{GangOutcome, member_refusal};
 
-use crate::cluster::{ClusterEvent, Stage};
-use crate::cycle::scheduler::Scheduler;
-use crate::model::{GangKey, Now, Pod, PodId, PodKey};
-use crate::recording::Outcome;
-use crate::recording::gang_verdict::{GangOutcome, member_refusal};
+use crate::scheduler::Scheduler;
 
 /// A quorum whose Bindings did not begin. It is known by its pods: groups may be formed anew meanwhile.
 pub(super) struct Barrier {
@@ -64,14 +64,14 @@ impl Scheduler {
 
     /// The PreBind of a pod is ready. Returns the pods whose Bindings may be ordered now, in their order: it
     /// alone, none while its quorum is not ready, or the whole quorum and whoever is ready behind it.
-    pub(in crate::cycle) fn pass_barrier(&mut self, id: PodId, pod: &Pod) -> Vec<PodId> {
+    pub(crate) fn pass_barrier(&mut self, id: PodId, pod: &Pod) -> Vec<PodId> {
         let Some(at) = self.barrier_of(id, pod) else { return vec![id] };
         self.gangs.barriers[at].left.remove(&id);
         self.open_barrier(at)
     }
 
     /// A pod is bound or gone by other ways: nobody waits for it any more. Returns whose Bindings may be ordered.
-    pub(in crate::cycle) fn leave_barrier(&mut self, id: PodId) -> Vec<PodId> {
+    pub(crate) fn leave_barrier(&mut self, id: PodId) -> Vec<PodId> {
         let Some(at) = self.gangs.barriers.iter().position(|b| b.quorum.contains(&id)) else {
             return Vec::new();
         };
@@ -104,13 +104,7 @@ impl Scheduler {
 
     /// A pod is about to lose its place, or is gone: if it is of a quorum whose Bindings did not begin, the others
     /// cannot stay either, nor can a later quorum that counts on them. The pod itself is left to the caller.
-    pub(in crate::cycle) fn break_quorum(
-        &mut self,
-        id: PodId,
-        pod: &Pod,
-        now: Now,
-        out: &mut Vec<ClusterEvent>,
-    ) {
+    pub(crate) fn break_quorum(&mut self, id: PodId, pod: &Pod, now: Now, out: &mut Vec<ClusterEvent>) {
         let Some(at) = self.gangs.barriers.iter().position(|b| b.quorum.contains(&id)) else { return };
         let mut broken = vec![self.gangs.barriers.remove(at)];
         let gangs: Vec<GangKey> = broken[0].gangs.iter().map(|(key, _)| key.clone()).collect();

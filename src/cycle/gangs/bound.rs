@@ -5,13 +5,14 @@
 
 use std::cell::{Cell, RefCell};
 
+use pellucid_cluster::Cluster;
+use pellucid_framework::View;
+use pellucid_model::requests::ResourceList;
+use pellucid_model::{NodeIdx, PodSpec};
+
 use super::plan::{Asked, Candidate};
 use super::preempt::Found;
-use crate::cluster::Cluster;
-use crate::cycle::scheduler::Scheduler;
-use crate::framework::View;
-use crate::model::requests::ResourceList;
-use crate::model::{NodeIdx, PodSpec};
+use crate::scheduler::Scheduler;
 
 /// Kinds of members that are looked at one by one; beyond, only all of them together.
 const KINDS: usize = 16;

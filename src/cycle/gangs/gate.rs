@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::gangs::{Gang, Gangs, Undefined};
+use pellucid_framework::Cause;
+use pellucid_model::{GangKey, Now, Pod, PodId, patience};
+use pellucid_queue::QueueStage;
+use pellucid_recording::Outcome;
+use pellucid_recording::gang_verdict::{member_cause, member_refusal};
 
-use crate::cluster::gangs::{Gang, Gangs, Undefined};
-use crate::cycle::scheduler::Scheduler;
-use crate::framework::Cause;
-use crate::model::{GangKey, Now, Pod, PodId, patience};
-use crate::queue::QueueStage;
-use crate::recording::Outcome;
-use crate::recording::gang_verdict::{member_cause, member_refusal};
+use crate::scheduler::Scheduler;
 
 /// How long a gang is short of pods before its pods are told.
 const TELL_AFTER: Duration = Duration::from_secs(1);
@@ -246,7 +246,7 @@ impl Scheduler {
     }
 
     /// Stores the verdict on a pod of a group that is held back, as things are now: it just joined, or is asked about.
-    pub(in crate::cycle) fn judge_gated(&mut self, rep: &GangKey, id: PodId, now: Now) {
+    pub(crate) fn judge_gated(&mut self, rep: &GangKey, id: PodId, now: Now) {
         let Some(key) = self.cluster.pod(id).and_then(|r| r.pod.member_of().cloned()) else {
             return;
         };

@@ -8,13 +8,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pellucid_cluster::gangs::Gangs;
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::{GangKey, Now, PodId};
+use pellucid_queue::{UnitId, WakeReason};
+
 use super::gate;
 use super::underway::Underway;
-use crate::cluster::gangs::Gangs;
-use crate::cycle::scheduler::Scheduler;
-use crate::model::collections::FxHashMap;
-use crate::model::{GangKey, Now, PodId};
-use crate::queue::{UnitId, WakeReason};
+use crate::scheduler::Scheduler;
 
 /// How one gang of a group stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

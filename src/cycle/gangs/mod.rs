@@ -29,13 +29,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::cluster::gangs::GroupLimits;
-use crate::framework::gangs::GangRules;
-use crate::framework::profile::Profile;
-use crate::model::collections::FxHashMap;
-use crate::model::gang::GroupStatus;
-use crate::model::{CowMap, GangKey};
-use crate::recording::GangVerdict;
+use pellucid_cluster::gangs::GroupLimits;
+use pellucid_framework::gangs::GangRules;
+use pellucid_framework::profile::Profile;
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::gang::GroupStatus;
+use pellucid_model::{CowMap, GangKey};
+use pellucid_recording::GangVerdict;
+
 use barrier::Barrier;
 use groups::Groups;
 

@@ -3,8 +3,8 @@
 //! Members that are equal fill the nodes whatever the order, so one order settles them. Of different members a
 //! greedy choice may fail where another order would not: a few are tried before the group is refused.
 
-use crate::cluster::ShapeId;
-use crate::model::collections::FxHashSet;
+use pellucid_cluster::ShapeId;
+use pellucid_model::collections::FxHashSet;
 
 /// How often the members that failed are put in front.
 pub(super) const FAILED_FIRST: usize = 4;

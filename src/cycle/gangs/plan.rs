@@ -7,17 +7,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::trial::{Fate, Trial};
-use crate::cluster::ShapeId;
-use crate::cycle::record::Recorded;
-use crate::cycle::scheduler::{Scheduler, Step};
-use crate::cycle::work;
-use crate::model::gang::GangMode;
-use crate::model::{GangKey, Now, Pod, PodId};
-use crate::queue::{RefusedBy, UnitId, WakeGroup};
-use crate::recording::gang_verdict::{GangOutcome, GangRefusal, GangVerdict, member_refusal};
-use crate::recording::{Outcome, Verdict};
 use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::ShapeId;
+use pellucid_model::gang::GangMode;
+use pellucid_model::{GangKey, Now, Pod, PodId};
+use pellucid_queue::{RefusedBy, UnitId, WakeGroup};
+use pellucid_recording::gang_verdict::{GangOutcome, GangRefusal, GangVerdict, member_refusal};
+use pellucid_recording::{Outcome, Verdict};
+
+use super::trial::{Fate, Trial};
+use crate::record::Recorded;
+use crate::scheduler::{Scheduler, Step};
+use crate::work;
 
 /// A member that is to be placed.
 pub(super) struct Candidate {

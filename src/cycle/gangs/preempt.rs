@@ -11,28 +11,29 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use pellucid_cluster::preemptions::{End, GangPart, Plan, VictimChoice};
+use pellucid_cluster::{NominatedBy, Stage};
+use pellucid_framework::Cause;
+use pellucid_framework::post_filter::{Budgets, PostFiltered};
+use pellucid_model::effect::{Effect, StatusOrder};
+use pellucid_model::time::Probe;
+use pellucid_model::{NodeIdx, Now, Pod, PodId, patience};
+use pellucid_queue::UnitId;
+use pellucid_recording::Decision;
+use pellucid_recording::gang_verdict::GangRefusal;
+
 use super::orders::{self, Ordered};
 use super::plan::{Asked, Candidate};
 use super::resources::Shares;
 use super::search::Failed;
 use super::trial::Fate;
 use super::victims::Before;
-use crate::cluster::preemptions::{End, GangPart, Plan, VictimChoice};
-use crate::cluster::{NominatedBy, Stage};
-use crate::cycle::kept::Kept;
-use crate::cycle::nominations::How;
-use crate::cycle::post_filter::KnownNodes;
-use crate::cycle::scheduler::{Decided, Scheduler, Step};
-use crate::cycle::tell::pod_ref;
-use crate::cycle::work;
-use crate::framework::Cause;
-use crate::framework::post_filter::{Budgets, PostFiltered};
-use crate::model::effect::{Effect, StatusOrder};
-use crate::model::time::Probe;
-use crate::model::{NodeIdx, Now, Pod, PodId, patience};
-use crate::queue::UnitId;
-use crate::recording::Decision;
-use crate::recording::gang_verdict::GangRefusal;
+use crate::kept::Kept;
+use crate::nominations::How;
+use crate::post_filter::KnownNodes;
+use crate::scheduler::{Decided, Scheduler, Step};
+use crate::tell::pod_ref;
+use crate::work;
 
 /// What is said when members fit one after another and not together.
 const NOT_TOGETHER: &str = "the quorum would not fit together even with the victims gone.";

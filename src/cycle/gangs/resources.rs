@@ -1,16 +1,16 @@
 //! Amounts over the whole cluster: how large a member is, and whether a gang's `minResources` are free.
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::Cluster;
+use pellucid_cluster::gangs::Gang;
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::quantity::format_amount;
+use pellucid_model::requests::ResourceList;
+use pellucid_model::{Name, NodeIdx};
+use pellucid_recording::gang_verdict::{GangRefusal, GangShare};
 
 use super::plan::Asked;
-use crate::cluster::Cluster;
-use crate::cluster::gangs::Gang;
-use crate::cycle::scheduler::Scheduler;
-use crate::model::collections::FxHashMap;
-use crate::model::quantity::format_amount;
-use crate::model::requests::ResourceList;
-use crate::model::{Name, NodeIdx};
-use crate::recording::gang_verdict::{GangRefusal, GangShare};
+use crate::scheduler::Scheduler;
 
 /// What all nodes offer, to measure members by.
 pub(super) struct Shares {

@@ -5,8 +5,8 @@ use super::plan::Asked;
 use super::resources::Shares;
 use super::trial::{Run, Trial};
 use super::underway::Slice;
-use crate::cycle::scheduler::Scheduler;
-use crate::cycle::work;
+use crate::scheduler::Scheduler;
+use crate::work;
 
 /// A search that goes on in slices.
 pub(super) struct Search {

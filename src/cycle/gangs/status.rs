@@ -4,14 +4,15 @@
 
 use std::sync::Arc;
 
+use pellucid_cluster::gangs::{Gang, GangFrom};
+use pellucid_model::effect::{Effect, GroupStatusOrder};
+use pellucid_model::gang::{Dialect, GroupCondition, GroupPhase, GroupStatus, PodGroup};
+use pellucid_model::pod::PodPhase;
+use pellucid_model::{GangKey, Object, Pod};
+use pellucid_recording::gang_verdict::GangOutcome;
+
 use super::gate;
-use crate::cluster::gangs::{Gang, GangFrom};
-use crate::cycle::scheduler::Scheduler;
-use crate::model::effect::{Effect, GroupStatusOrder};
-use crate::model::gang::{Dialect, GroupCondition, GroupPhase, GroupStatus, PodGroup};
-use crate::model::pod::PodPhase;
-use crate::model::{GangKey, Object, Pod};
-use crate::recording::gang_verdict::GangOutcome;
+use crate::scheduler::Scheduler;
 
 /// Members of a gang as the API server sees them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,7 +26,7 @@ struct Tally {
 
 impl Scheduler {
     /// Orders the status of PodGroups, once for all changes since effects were taken last.
-    pub(in crate::cycle) fn write_statuses(&mut self) {
+    pub(crate) fn write_statuses(&mut self) {
         for key in std::mem::take(&mut self.gangs.stale) {
             self.write_status(&key);
         }
@@ -163,12 +164,14 @@ fn occupied_by(pods: &[&Pod]) -> Arc<str> {
 
 #[cfg(test)]
 mod tests {
+    use pellucid_cluster::gangs::Definition;
+
     use super::*;
-    use crate::cluster::Gangs;
 
     #[test]
     fn phases_follow_the_members() {
-        let mut gang = Gangs::for_test(&GangKey::new("d", "g"), 3);
+        let mut gang = Gang::new(GangKey::new("d", "g"));
+        gang.definition = Arc::new(Definition { min: 3, ..Definition::default() });
         let tally =
             |created, bound, running, succeeded, failed| Tally { created, bound, running, succeeded, failed };
         let next = |gang: &Gang, before, of| phase(before, gang, of);

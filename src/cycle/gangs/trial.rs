@@ -5,17 +5,18 @@
 
 use std::sync::Arc;
 
+use pellucid_cluster::{ShapeId, Stage};
+use pellucid_framework::Cause;
+use pellucid_model::collections::FxHashSet;
+use pellucid_model::{Name, NodeIdx, patience};
+use pellucid_recording::{Decision, Placement, Refusal};
+
 use super::plan::{Asked, Candidate};
 use super::underway::{Since, Slice};
-use crate::cluster::{ShapeId, Stage};
-use crate::cycle::nominations::How;
-use crate::cycle::record::Draft;
-use crate::cycle::scheduler::{Decided, Scheduler};
-use crate::cycle::work;
-use crate::framework::Cause;
-use crate::model::collections::FxHashSet;
-use crate::model::{Name, NodeIdx, patience};
-use crate::recording::{Decision, Placement, Refusal};
+use crate::nominations::How;
+use crate::record::Draft;
+use crate::scheduler::{Decided, Scheduler};
+use crate::work;
 
 /// How a member fared.
 #[derive(Clone)]
@@ -144,7 +145,7 @@ impl Scheduler {
 
     fn refused_late(&self, member: &Candidate, cause: Cause, total: usize) -> Arc<Refusal> {
         let profile = &self.profiles[member.profile];
-        let by = crate::cycle::search::refused_by(profile, std::iter::once(&cause));
+        let by = crate::search::refused_by(profile, std::iter::once(&cause));
         Arc::new(Refusal::of_pod(cause, total, by))
     }
 
@@ -180,7 +181,7 @@ impl Scheduler {
         &mut self,
         member: &Candidate,
         node: NodeIdx,
-        (group, probe): (&[crate::model::GangKey], &dyn crate::model::time::Probe),
+        (group, probe): (&[pellucid_model::GangKey], &dyn pellucid_model::time::Probe),
     ) -> bool {
         self.refusal_on((member.id, &member.pod), member.kind(), node, group, probe).is_some()
     }

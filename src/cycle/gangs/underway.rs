@@ -5,16 +5,17 @@
 
 use std::sync::Arc;
 
+use pellucid_model::collections::FxHashSet;
+use pellucid_model::time::Probe;
+use pellucid_model::{GangKey, NodeIdx, Now, Pod};
+use pellucid_queue::{QueueStage, UnitId};
+
 use super::plan::Asked;
 use super::search::{Search, Searched};
 use super::trial::Run;
 use super::victims::{self, Before, Victims};
-use crate::cycle::scheduler::{Scheduler, Step};
-use crate::cycle::work;
-use crate::model::collections::FxHashSet;
-use crate::model::time::Probe;
-use crate::model::{GangKey, NodeIdx, Now, Pod};
-use crate::queue::{QueueStage, UnitId};
+use crate::scheduler::{Scheduler, Step};
+use crate::work;
 
 /// See the module.
 pub(super) struct Underway {
@@ -83,7 +84,7 @@ enum Sliced {
 
 impl Scheduler {
     /// Plans the unit of a gang group, or a part of that. Returns `None` when it goes on later.
-    pub(in crate::cycle) fn step_gang(
+    pub(crate) fn step_gang(
         &mut self,
         unit: UnitId,
         rep: &GangKey,

@@ -4,15 +4,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::cycle::inputs::rank;
-use crate::cycle::scheduler::Scheduler;
-use crate::model::gang::MatchPolicy;
-use crate::model::{GangKey, Now, Pod, PodId, PodKey};
-use crate::queue::{QueueStage, Unit, UnitId, WakeReason};
+use pellucid_model::gang::MatchPolicy;
+use pellucid_model::{GangKey, Now, Pod, PodId, PodKey};
+use pellucid_queue::{QueueStage, Unit, UnitId, WakeReason};
+
+use crate::inputs::rank;
+use crate::scheduler::Scheduler;
 
 impl Scheduler {
     /// Returns the gang of a pod, when its profile schedules gangs.
-    pub(in crate::cycle) fn gang_of<'p>(&self, pod: &'p Pod) -> Option<&'p GangKey> {
+    pub(crate) fn gang_of<'p>(&self, pod: &'p Pod) -> Option<&'p GangKey> {
         let profile = *self.profile_of.get(&pod.scheduler_name)?;
         self.gangs.rules.get(profile)?.as_ref()?;
         pod.member_of()
@@ -20,7 +21,7 @@ impl Scheduler {
 
     /// Puts a pod that is not placed into the unit of its gang group. Returns false when it is to be scheduled
     /// on its own: it has no gang, or the group has its quorum.
-    pub(in crate::cycle) fn enlist(&mut self, id: PodId, pod: &Arc<Pod>, now: Now) -> bool {
+    pub(crate) fn enlist(&mut self, id: PodId, pod: &Arc<Pod>, now: Now) -> bool {
         let Some(key) = self.gang_of(pod).cloned() else { return false };
         self.form_group(&key, now);
         let Some(group) = self.gangs.groups.get_mut(&key) else { return false };
@@ -74,7 +75,7 @@ impl Scheduler {
     }
 
     /// Returns the rank of a gang's unit: its PodGroup's priority, else that of its highest member.
-    pub(in crate::cycle) fn gang_rank(&self, unit: UnitId) -> Option<i64> {
+    pub(crate) fn gang_rank(&self, unit: UnitId) -> Option<i64> {
         let pods = self.queue.unit(unit).filter(|u| u.gang.is_some())?.pods.iter();
         if let Some(own) = self.own_priority(unit) {
             return Some(i64::from(own));
@@ -88,12 +89,12 @@ impl Scheduler {
         self.gangs.groups.get(rep)?.own_priority()
     }
 
-    pub(in crate::cycle) fn profile_index(&self, pod: &Pod) -> usize {
+    pub(crate) fn profile_index(&self, pod: &Pod) -> usize {
         self.profile_of.get(&pod.scheduler_name).copied().unwrap_or(0)
     }
 
     /// Takes a pod out of the unit of its group, if it is in one.
-    pub(in crate::cycle) fn delist(&mut self, id: PodId, pod: &Pod) -> bool {
+    pub(crate) fn delist(&mut self, id: PodId, pod: &Pod) -> bool {
         let Some(unit) = self.queue.unit_of(id) else { return false };
         let Some(rep) = self.queue.unit(unit).and_then(|u| u.gang.clone()) else { return false };
         if let Some(group) = self.gangs.groups.get_mut(&rep) {
@@ -131,7 +132,7 @@ impl Scheduler {
     }
 
     /// Looks at every gang that changed: its group, whether it has its quorum, whether it may be planned.
-    pub(in crate::cycle) fn review_gangs(&mut self, now: Now) {
+    pub(crate) fn review_gangs(&mut self, now: Now) {
         loop {
             let changed = self.cluster.gangs_mut().take_changed();
             if changed.is_empty() {
@@ -253,7 +254,7 @@ impl Scheduler {
     }
 
     /// A member that had a place comes back: to the unit of its group, or to wait on its own.
-    pub(in crate::cycle) fn come_back(&mut self, id: PodId, pod: &Arc<Pod>, unit: UnitId, now: Now) {
+    pub(crate) fn come_back(&mut self, id: PodId, pod: &Arc<Pod>, unit: UnitId, now: Now) {
         let was = self.queue.unit(unit).map(|u| (u.attempts, u.first_queued_at, u.errors));
         self.queue.remove(unit);
         self.cluster.gangs_mut().note_member(pod, id, |member| {
@@ -272,7 +273,7 @@ impl Scheduler {
     }
 
     /// The API server has confirmed a member.
-    pub(in crate::cycle) fn note_bound(&mut self, id: PodId, now: Now) {
+    pub(crate) fn note_bound(&mut self, id: PodId, now: Now) {
         let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) else { return };
         let Some(key) = pod.member_of() else { return };
         self.cluster.gangs_mut().note_member(&pod, id, |member| {
@@ -291,14 +292,14 @@ impl Scheduler {
     }
 
     /// Returns when something about gangs falls due.
-    pub(in crate::cycle) fn gang_deadline(&self) -> Option<std::time::Duration> {
+    pub(crate) fn gang_deadline(&self) -> Option<std::time::Duration> {
         let rules = self.gangs.common_rules()?;
         let expiry = self.cluster.gangs().next_expiry(rules.expiration);
         self.gangs.next_deadline().into_iter().chain(expiry).min()
     }
 
     /// Does what is due about gangs. Returns whether anything was.
-    pub(in crate::cycle) fn tick_gangs(&mut self, now: Now) -> bool {
+    pub(crate) fn tick_gangs(&mut self, now: Now) -> bool {
         let Some(rules) = self.gangs.common_rules() else { return false };
         let mut any = false;
         while let Some((at, rep)) =

@@ -4,18 +4,19 @@
 //! priority gone. Equal members share what was found out about a node until something on it changes. How room is made for
 //! one member, and what becomes of the whole, is in `preempt`.
 
+use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::ShapeId;
+use pellucid_model::collections::{FxHashMap, FxHashSet};
+use pellucid_model::{NodeIdx, PodId, patience};
+use pellucid_recording::gang_verdict::GangRefusal;
+
 use super::plan::{Asked, Candidate};
 use super::preempt::{Found, Hunt, Part, able};
 use super::search::Failed;
 use super::underway::Slice;
-use crate::cluster::ShapeId;
-use crate::cycle::post_filter::KnownNodes;
-use crate::cycle::scheduler::Scheduler;
-use crate::cycle::work;
-use crate::model::collections::{FxHashMap, FxHashSet};
-use crate::model::{NodeIdx, PodId, patience};
-use crate::recording::gang_verdict::GangRefusal;
-use pellucid_api::reason::ReasonCode;
+use crate::post_filter::KnownNodes;
+use crate::scheduler::Scheduler;
+use crate::work;
 
 /// Kinds of members of which what is known about nodes is kept.
 const KINDS_KEPT: usize = 4;

@@ -8,19 +8,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::gangs::{Gang, Release};
+use pellucid_cluster::{ClusterEvent, Stage};
+use pellucid_framework::gangs::GangRules;
+use pellucid_model::gang::Dialect;
+use pellucid_model::{GangKey, Now, Pod, PodId};
+use pellucid_queue::Unit;
+use pellucid_recording::Outcome;
+use pellucid_recording::gang_verdict::{GangOutcome, GangRefusal, member_refusal};
 
 use super::plan::Asked;
 use super::trial::{Fate, Run, Trial};
 use super::underway::Slice;
-use crate::cluster::gangs::{Gang, Release};
-use crate::cluster::{ClusterEvent, Stage};
-use crate::cycle::scheduler::{Scheduler, Step};
-use crate::framework::gangs::GangRules;
-use crate::model::gang::Dialect;
-use crate::model::{GangKey, Now, Pod, PodId};
-use crate::queue::Unit;
-use crate::recording::Outcome;
-use crate::recording::gang_verdict::{GangOutcome, GangRefusal, member_refusal};
+use crate::scheduler::{Scheduler, Step};
 
 impl Scheduler {
     /// Places what fits; the members wait, or all are permitted when the quorum is there. The error is how far it is
@@ -214,7 +214,7 @@ impl Scheduler {
             of.map_or((0, now.monotonic, 0), |u| (u.attempts, u.first_queued_at, u.errors));
         self.delist(id, pod);
         let profile = self.profile_index(pod);
-        let rank = crate::cycle::inputs::rank(&self.profiles[profile], pod);
+        let rank = crate::inputs::rank(&self.profiles[profile], pod);
         let unit = Unit::single(id, pod.key.clone(), profile, rank, pod.created, first);
         self.queue.add_in_flight(Unit { attempts, errors, ..unit });
         self.cluster.gangs_mut().note_member(pod, id, |member| member.since = Some(now));

@@ -6,11 +6,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::cluster::{Cluster, Input};
-use crate::model::requests::{DEFAULT_MEMORY, DEFAULT_MILLI_CPU, PodRequests, ResourceList};
-use crate::model::selector::NodeAffinity;
-use crate::model::taint::{Taint, TaintEffect, Toleration, TolerationOperator};
-use crate::model::{GangKey, Name, Node, NodeIdx, Object, Pod, PodId, PodKey, PodSpec};
+use pellucid_cluster::{Cluster, Input};
+use pellucid_model::requests::{DEFAULT_MEMORY, DEFAULT_MILLI_CPU, PodRequests, ResourceList};
+use pellucid_model::selector::NodeAffinity;
+use pellucid_model::taint::{Taint, TaintEffect, Toleration, TolerationOperator};
+use pellucid_model::{GangKey, Name, Node, NodeIdx, Object, Pod, PodId, PodKey, PodSpec};
 
 /// The pods an edit is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

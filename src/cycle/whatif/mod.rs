@@ -12,18 +12,19 @@ use std::time::Duration;
 
 pub use edit::{Edit, EditError, Target};
 
+use pellucid_cluster::{Input, PodRecord, Stage};
+use pellucid_framework::profile::Profile;
+use pellucid_model::effect::Effect;
+use pellucid_model::time::NoProbe;
+use pellucid_model::{GangKey, Name, Now, Pod, PodId, PodKey, patience};
+use pellucid_queue::QueueLimits;
+use pellucid_recording::GangVerdict;
+use pellucid_recording::switches::{Setter, Switches};
+
 use super::gangs::gate::{Block, block};
 use super::kept::Kept;
 use super::scheduler::{Scheduler, Settings, Step};
-use crate::cluster::{Input, PodRecord, Stage};
-use crate::cycle::Root;
-use crate::framework::profile::Profile;
-use crate::model::effect::Effect;
-use crate::model::time::NoProbe;
-use crate::model::{GangKey, Name, Now, Pod, PodId, PodKey, patience};
-use crate::queue::QueueLimits;
-use crate::recording::GangVerdict;
-use crate::recording::switches::{Setter, Switches};
+use crate::Root;
 
 /// A plan is cut off after so many attempts per pod that was asked for, and so many more.
 const STEPS_PER_POD: usize = 20;
@@ -343,10 +344,10 @@ pub enum Fate<'a> {
         /// Stage.
         stage: Stage,
         /// How it was chosen, when it was.
-        placement: Option<crate::recording::Placement>,
+        placement: Option<pellucid_recording::Placement>,
     },
     /// It was refused, or is held before the queue.
-    Refused(&'a Arc<crate::recording::Refusal>),
+    Refused(&'a Arc<pellucid_recording::Refusal>),
     /// It is in a gang that was not planned, or the plan was cut off.
     NotTried,
     /// It is not there, or not ours.

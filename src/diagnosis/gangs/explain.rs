@@ -7,29 +7,24 @@ use pellucid_api::rest::explain::{NodeGroup, Shortfall};
 use pellucid_api::rest::gang_explain::{
     GangAttempt, GangBlocker, GangExplanation, GangNumbers, GangRootCause, GroupGang,
 };
+use pellucid_cycle::Root;
+use pellucid_framework::bodies;
+use pellucid_framework::endpoint::ReadError;
+use pellucid_model::{Now, PodKey};
+use pellucid_recording::Refusal;
+use pellucid_recording::rfc3339;
+use pellucid_recording::{GangOutcome, GangRefusal, GangVerdict};
 
 use super::interference::edges_to;
 use super::judgement::{Judgement, judge, partially_bound, warnings};
 use super::retry::retry;
 use super::standing::{Standing, ready};
 use super::summary::{dialect, missing, mode_note, release};
-use crate::cycle::Root;
-use crate::diagnosis::explain::group_body;
-use crate::diagnosis::meta::of_root;
-use crate::framework::bodies;
-use crate::framework::endpoint::ReadError;
-use crate::model::{Now, PodKey};
-use crate::recording::Refusal;
-use crate::recording::rfc3339;
-use crate::recording::{GangOutcome, GangRefusal, GangVerdict};
+use crate::explain::group_body;
+use crate::meta::of_root;
 
 /// Explains one gang.
-pub(in crate::diagnosis) fn gang(
-    root: &Root,
-    namespace: &str,
-    name: &str,
-    now: Now,
-) -> Result<GangExplanation, ReadError> {
+pub(crate) fn gang(root: &Root, namespace: &str, name: &str, now: Now) -> Result<GangExplanation, ReadError> {
     let standing = super::find(root, namespace, name)?;
     let (gang, judgement) = (standing.gang, judge(root, &standing, now));
     let attempt = root.gang_verdicts.get(&gang.key);

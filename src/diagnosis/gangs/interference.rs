@@ -9,22 +9,22 @@ use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::gang_explain::{Interference, InterferenceCycle, InterferenceEdge};
+use pellucid_cluster::gangs::{Gang, LastTry};
+use pellucid_cluster::{PodRecord, ShapeId, Stage};
+use pellucid_cycle::Root;
+use pellucid_cycle::Rows;
+use pellucid_cycle::rows::Subject;
+use pellucid_framework::{Code, View};
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::time::NoProbe;
+use pellucid_model::{GangKey, Name, NodeIdx, Now, patience};
+use pellucid_recording::rfc3339;
 
 use super::cycles::cycles;
 use super::explain::refusal;
 use super::retry::turn;
 use super::standing::{Standing, held, text_of};
-use crate::cluster::gangs::{Gang, LastTry};
-use crate::cluster::{PodRecord, ShapeId, Stage};
-use crate::cycle::Root;
-use crate::cycle::Rows;
-use crate::cycle::rows::Subject;
-use crate::diagnosis::meta::of_root;
-use crate::framework::{Code, View};
-use crate::model::collections::FxHashMap;
-use crate::model::time::NoProbe;
-use crate::model::{GangKey, Name, NodeIdx, Now, patience};
-use crate::recording::rfc3339;
+use crate::meta::of_root;
 
 /// The longest list of edges; cycles count all of them.
 const MAX_EDGES: usize = 1000;
@@ -32,7 +32,7 @@ const MAX_EDGES: usize = 1000;
 const MAX_NODES: usize = 20;
 
 /// Shows who holds what whom waits for.
-pub(in crate::diagnosis) fn interference(root: &Root, now: Now) -> Interference {
+pub(crate) fn interference(root: &Root, now: Now) -> Interference {
     let mut lacks = Lacks::default();
     let holders = holders(root);
     let gangs = root.cluster.gangs().all();

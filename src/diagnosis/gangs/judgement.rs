@@ -6,14 +6,14 @@
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::gang_explain::GangVerdict as VerdictBody;
 use pellucid_api::rest::gangs::PartiallyBound;
+use pellucid_cycle::Root;
+use pellucid_cycle::gangs::gate::{Block, block};
+use pellucid_model::{GangKey, Now};
+use pellucid_recording::GangOutcome;
+use pellucid_recording::Outcome;
+use pellucid_recording::rfc3339;
 
 use super::standing::{MemberState, Standing, ready, refusal_of};
-use crate::cycle::Root;
-use crate::cycle::gangs::gate::{Block, block};
-use crate::model::{GangKey, Now};
-use crate::recording::GangOutcome;
-use crate::recording::Outcome;
-use crate::recording::rfc3339;
 
 /// Every word for a state, for metrics.
 pub(super) const STATES: [&str; 11] = [
@@ -39,7 +39,7 @@ pub(super) struct Judgement {
 }
 
 /// Returns a verdict that is a reason of the registry.
-pub(in crate::diagnosis) fn reason(code: ReasonCode, message: String) -> VerdictBody {
+pub(crate) fn reason(code: ReasonCode, message: String) -> VerdictBody {
     let entry = code.entry();
     VerdictBody {
         code: code.as_str().into(),
@@ -61,7 +61,7 @@ pub(super) fn block_of(root: &Root, key: &GangKey) -> Option<Block> {
 
 /// Whether what was said last to a member that waits with its gang is not what holds it back now: pods of its group came or
 /// went, or the group was planned since.
-pub(in crate::diagnosis) fn is_outdated(root: &Root, key: &GangKey, is_held: bool, said: &Outcome) -> bool {
+pub(crate) fn is_outdated(root: &Root, key: &GangKey, is_held: bool, said: &Outcome) -> bool {
     let Outcome::Gated(refusal) = said else { return is_held };
     let now = block_of(root, key).filter(|_| is_held).map(|block| block.cause());
     now.is_none() || now != refusal.pod_cause
@@ -70,7 +70,7 @@ pub(in crate::diagnosis) fn is_outdated(root: &Root, key: &GangKey, is_held: boo
 /// Whether no profile of a gang's pods schedules gangs; a gang without live pods is not off.
 pub(super) fn is_off(root: &Root, standing: &Standing<'_>) -> bool {
     let mut names = standing.members.iter().filter_map(|m| Some(&m.live?.1.pod.scheduler_name)).peekable();
-    let schedules = |name: &crate::model::Name| {
+    let schedules = |name: &pellucid_model::Name| {
         root.profiles.iter().any(|p| p.scheduler_name == *name && p.gang_rules().is_some())
     };
     names.peek().is_some() && !names.any(schedules)

@@ -17,12 +17,12 @@ pub mod tally;
 
 use pellucid_api::rest::gang_explain::PodGang;
 use pellucid_api::rest::queue::QueuedGroup;
+use pellucid_cluster::PodRecord;
+use pellucid_cycle::Root;
+use pellucid_framework::endpoint::ReadError;
+use pellucid_model::{GangKey, Now};
+use pellucid_queue::Unit;
 
-use crate::cluster::PodRecord;
-use crate::cycle::Root;
-use crate::framework::endpoint::ReadError;
-use crate::model::{GangKey, Now};
-use crate::queue::Unit;
 use judgement::judge;
 use standing::{Standing, ready};
 

@@ -1,14 +1,14 @@
 //! When a gang is tried again, and what would wake it.
 
 use pellucid_api::rest::gang_explain::{GangRetry, GangTurn};
+use pellucid_cycle::Root;
+use pellucid_model::Now;
+use pellucid_queue::{QueueStage, Unit};
+use pellucid_recording::rfc3339;
 
 use super::judgement::Judgement;
 use super::standing::{MemberState, Standing, unit_of};
-use crate::cycle::Root;
-use crate::diagnosis::queue_view::{is_in_backoff, wakes_on};
-use crate::model::Now;
-use crate::queue::{QueueStage, Unit};
-use crate::recording::rfc3339;
+use crate::queue_view::{is_in_backoff, wakes_on};
 
 /// Says when a gang is tried again: the unit of its group, or of its first pending member when that is tried on
 /// its own. `None` when nothing of it is pending.

@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 
 use pellucid_api::rest::gangs::{GangCounts, GangMember, HeldResources};
-
-use crate::cluster::gangs::{Gang, LastTry, Member};
-use crate::cluster::{PodRecord, Stage};
-use crate::cycle::Root;
-use crate::model::pod::PodPhase;
-use crate::model::quantity::format_amount;
-use crate::model::{GangKey, Now, PodId, PodKey};
-use crate::queue::{QueueStage, Unit};
-use crate::recording::Refusal;
-use crate::recording::rfc3339;
+use pellucid_cluster::gangs::{Gang, LastTry, Member};
+use pellucid_cluster::{PodRecord, Stage};
+use pellucid_cycle::Root;
+use pellucid_model::pod::PodPhase;
+use pellucid_model::quantity::format_amount;
+use pellucid_model::{GangKey, Now, PodId, PodKey};
+use pellucid_queue::{QueueStage, Unit};
+use pellucid_recording::Refusal;
+use pellucid_recording::rfc3339;
 
 /// How a member stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,29 +3,24 @@
 use std::collections::BTreeMap;
 
 use pellucid_api::rest::gangs::{GangGroupInfo, GangRelease, GangSummary, SetEntry};
+use pellucid_cluster::gangs::{Definition, Gang, GangFrom};
+use pellucid_cycle::Root;
+use pellucid_framework::endpoint::ReadError;
+use pellucid_model::gang::{Dialect, GangMode};
+use pellucid_model::{GangKey, Now};
+use pellucid_recording::rfc3339;
 
 use super::judgement::{block_of, judge, partially_bound, warnings};
 use super::standing::{MemberState, Standing, unit_of};
-use crate::cluster::gangs::{Definition, Gang, GangFrom};
-use crate::cycle::Root;
-use crate::framework::endpoint::ReadError;
-use crate::model::gang::{Dialect, GangMode};
-use crate::model::{GangKey, Now};
-use crate::recording::rfc3339;
 
 /// Lists the gangs.
-pub(in crate::diagnosis) fn list(root: &Root, now: Now) -> BTreeMap<String, GangSummary> {
+pub(crate) fn list(root: &Root, now: Now) -> BTreeMap<String, GangSummary> {
     let all = root.cluster.gangs().all().into_iter();
     all.map(|(key, gang)| (key.to_string(), summary(root, &Standing::of_gang(root, gang), now))).collect()
 }
 
 /// Shows one gang.
-pub(in crate::diagnosis) fn one(
-    root: &Root,
-    namespace: &str,
-    name: &str,
-    now: Now,
-) -> Result<GangSummary, ReadError> {
+pub(crate) fn one(root: &Root, namespace: &str, name: &str, now: Now) -> Result<GangSummary, ReadError> {
     Ok(summary(root, &super::find(root, namespace, name)?, now))
 }
 

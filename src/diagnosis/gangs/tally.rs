@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use pellucid_cycle::Root;
+
 use super::judgement::{STATES, judge};
 use super::standing::Standing;
-use crate::cycle::Root;
 
 /// Gangs by state, members by stage. Every word is there, with 0 when there are none.
 pub struct GangTally {

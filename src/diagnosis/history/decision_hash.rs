@@ -4,12 +4,12 @@
 //! amounts. It covers no time, no attempt, no slot, and nothing that depends on the order of a map or of arrival:
 //! sets are hashed item by item and sorted. What is said about preemption is not part of it.
 
-use crate::cluster::Cluster;
-use crate::framework::Cause;
-use crate::model::GangKey;
-use crate::model::stable_hash::seeded;
-use crate::recording::{GangOutcome, GangRefusal, GangVerdict};
-use crate::recording::{Outcome, Refusal};
+use pellucid_cluster::Cluster;
+use pellucid_framework::Cause;
+use pellucid_model::GangKey;
+use pellucid_model::stable_hash::seeded;
+use pellucid_recording::{GangOutcome, GangRefusal, GangVerdict};
+use pellucid_recording::{Outcome, Refusal};
 
 /// Fields one after the other, each with its end.
 struct Hasher(u64);
@@ -110,11 +110,12 @@ fn hash_of_cause(cause: &Cause) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::framework::{Code, Reason};
-    use crate::queue::RefusedBy;
-    use crate::recording::Group;
     use pellucid_api::reason::ReasonCode;
+    use pellucid_framework::{Code, Reason};
+    use pellucid_queue::RefusedBy;
+    use pellucid_recording::Group;
+
+    use super::*;
 
     fn refusal(resources: &[&str], count: usize) -> Refusal {
         let about = |r: &&str| Reason::about(ReasonCode::InsufficientResource, *r);

@@ -7,18 +7,18 @@ mod tests;
 use pellucid_api::rest::history::{FeedLine, HistoryEntry, PodHistory};
 
 pub use decision_hash::hash_of_outcome;
-use decision_hash::{hash_of_gang, hash_of_placement, hash_of_refusal};
+use pellucid_cluster::Cluster;
+use pellucid_cycle::Root;
+use pellucid_framework::endpoint::ReadError;
+use pellucid_model::collections::{FxHashMap, FxHashSet};
+use pellucid_model::{Now, PodKey};
+use pellucid_recording::Refusal;
+use pellucid_recording::flight::{Chunk, Entry, FlightLog, Gone, Names, Numbers, What};
+use pellucid_recording::rfc3339;
+use pellucid_recording::{GangOutcome, GangVerdict};
 
 use super::meta::of_root;
-use crate::cluster::Cluster;
-use crate::cycle::Root;
-use crate::framework::endpoint::ReadError;
-use crate::model::collections::{FxHashMap, FxHashSet};
-use crate::model::{Now, PodKey};
-use crate::recording::Refusal;
-use crate::recording::flight::{Chunk, Entry, FlightLog, Gone, Names, Numbers, What};
-use crate::recording::rfc3339;
-use crate::recording::{GangOutcome, GangVerdict};
+use decision_hash::{hash_of_gang, hash_of_placement, hash_of_refusal};
 
 /// Tells what is recorded of a pod.
 pub(crate) fn of_pod(root: &Root, namespace: &str, name: &str, now: Now) -> Result<PodHistory, ReadError> {

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::Cluster;
+use pellucid_framework::{Cause, Code, Reason};
+use pellucid_model::{NodeIdx, PodId, PodKey};
+use pellucid_queue::RefusedBy;
+use pellucid_recording::flight::*;
+use pellucid_recording::{Group, Refusal};
 
 use super::lines;
-use crate::cluster::Cluster;
-use crate::framework::{Cause, Code, Reason};
-use crate::model::{NodeIdx, PodId, PodKey};
-use crate::queue::RefusedBy;
-use crate::recording::flight::*;
-use crate::recording::{Group, Refusal};
 
 fn at(second: u64) -> u64 {
     second * 1_000_000_000

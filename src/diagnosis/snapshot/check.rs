@@ -6,12 +6,13 @@
 
 use std::fmt;
 
+use pellucid_cluster::Stage;
+use pellucid_model::PodKey;
+use pellucid_model::collections::HashSet;
+
 use super::Snapshot;
 use super::record::{PastVerdict, Record};
 use super::state::{PlacedPod, State};
-use crate::cluster::Stage;
-use crate::model::PodKey;
-use crate::model::collections::HashSet;
 
 /// The outcomes of verdicts.
 const OUTCOMES: [&str; 3] = ["Placed", "Refused", "Gated"];
@@ -134,7 +135,7 @@ pub(super) fn stage(word: &str) -> Option<Stage> {
 #[derive(PartialEq, Eq, Hash)]
 struct Named<K>(&'static str, K);
 
-impl fmt::Display for Named<(crate::model::Name, crate::model::Name)> {
+impl fmt::Display for Named<(pellucid_model::Name, pellucid_model::Name)> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(kind, (namespace, name)) = self;
         let slash = if namespace.is_empty() { "" } else { "/" };

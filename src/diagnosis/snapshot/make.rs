@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
+use pellucid_cluster::gangs::Gang;
+use pellucid_cluster::{NominatedBy, PodRecord};
+use pellucid_cycle::Root;
+use pellucid_model::{Node, Object, ObjectKind, Pod, PodId, PodKey, patience};
+use pellucid_queue::QueueStage;
+use pellucid_recording::Outcome;
+use pellucid_recording::Verdict;
 use serde_json::Value;
 
 use super::record::{PastVerdict, QueuedUnit, Record, Victims};
 use super::state::{EndedPod, KnownGang, KnownNomination, PlacedPod, State, Unreadable};
 use super::{KIND, Snapshot, VERSION};
-use crate::cluster::gangs::Gang;
-use crate::cluster::{NominatedBy, PodRecord};
-use crate::cycle::Root;
-use crate::diagnosis::gangs::judgement::is_outdated;
-use crate::diagnosis::history::hash_of_outcome;
-use crate::model::{Node, Object, ObjectKind, Pod, PodId, PodKey, patience};
-use crate::queue::QueueStage;
-use crate::recording::Outcome;
-use crate::recording::Verdict;
+use crate::gangs::judgement::is_outdated;
+use crate::history::hash_of_outcome;
 
 /// What a snapshot is made of.
 pub struct Source<'a> {

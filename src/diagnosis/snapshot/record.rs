@@ -1,8 +1,7 @@
 //! The part of a snapshot that tells what was seen: verdicts, the queue, preemptions under way.
 
+use pellucid_model::{Name, PodKey};
 use serde::{Deserialize, Serialize};
-
-use crate::model::{Name, PodKey};
 
 /// What was seen.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -3,22 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pellucid_cluster::input::Quarantined;
+use pellucid_cluster::{Input, NominatedBy, Nomination};
+use pellucid_cycle::Registry;
+use pellucid_cycle::Scheduler;
+use pellucid_cycle::scheduler::Settings;
+use pellucid_framework::profile::Profile;
+use pellucid_model::collections::{HashMap, HashSet};
+use pellucid_model::gang::{Dialect, GangMark, GangTerms};
+use pellucid_model::{GangKey, Now, ObjectKind, Pod, PodKey};
+use pellucid_queue::QueueLimits;
+use pellucid_recording::switches::Switches;
+
 use super::Snapshot;
 use super::check::stage;
 use super::record::PastVerdict;
 use super::state::{EndedPod, PlacedPod, Unreadable};
-use crate::cluster::input::Quarantined;
-use crate::cluster::{Input, NominatedBy, Nomination};
-use crate::cycle::Registry;
-use crate::cycle::Scheduler;
-use crate::cycle::scheduler::Settings;
-use crate::diagnosis::history::hash_of_outcome;
-use crate::framework::profile::Profile;
-use crate::model::collections::{HashMap, HashSet};
-use crate::model::gang::{Dialect, GangMark, GangTerms};
-use crate::model::{GangKey, Now, ObjectKind, Pod, PodKey};
-use crate::queue::QueueLimits;
-use crate::recording::switches::Switches;
+use crate::history::hash_of_outcome;
 
 /// Placements that are taken back before a decision is made again: those of this attempt and of later ones.
 #[derive(Clone, Debug, Default)]
@@ -132,7 +133,7 @@ pub fn restore(
 
 /// Decides on a pod that is not placed, with its gang when it is one of a group that is short of its quorum.
 pub fn decide(scheduler: &mut Scheduler, snapshot: &Snapshot, pod: &PodKey) -> Result<Decided, String> {
-    use crate::recording::Outcome;
+    use pellucid_recording::Outcome;
     let verdict = scheduler.decide_again(pod, now(snapshot))?;
     let (outcome, node, message) = match &verdict.outcome {
         Outcome::Placed(placement) => {

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
+use pellucid_model::pod::PodPhase;
+use pellucid_model::{GangKey, Name, Node, Object, Pod, PodKey};
 use serde::{Deserialize, Serialize};
-
-use crate::model::pod::PodPhase;
-use crate::model::{GangKey, Name, Node, Object, Pod, PodKey};
 
 /// Objects, places, and what else decides.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -7,11 +7,11 @@
 use std::collections::BTreeSet;
 
 use pellucid_api::rest::suggestions::Conflict;
+use pellucid_cycle::exhaustive::Masks;
+use pellucid_model::NodeIdx;
 
-use crate::cycle::exhaustive::Masks;
-use crate::diagnosis::explain::with_subject;
-use crate::diagnosis::requirements::failed;
-use crate::model::NodeIdx;
+use crate::explain::with_subject;
+use crate::requirements::failed;
 
 /// Conflicts told.
 const MOST: usize = 8;

@@ -7,19 +7,19 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
+use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::suggestions::Conflict;
+use pellucid_cycle::Root;
+use pellucid_cycle::exhaustive::Requirement;
+use pellucid_cycle::whatif::{Aside, Target};
+use pellucid_model::taint::tolerated;
+use pellucid_model::{GangKey, Name, NodeIdx, Now, PodId};
+use pellucid_recording::GangOutcome;
 
 use super::conflicts::conflicts;
 use super::parts::{Part, copy_node, of_pod, remove_taint, set_request, uncordon};
 use super::search::{Candidate, changed, cost, edits_of, is_no_better};
-use crate::cycle::Root;
-use crate::cycle::exhaustive::Requirement;
-use crate::cycle::whatif::{Aside, Target};
-use crate::diagnosis::requirements::{Asked, ask};
-use crate::model::taint::tolerated;
-use crate::model::{GangKey, Name, NodeIdx, Now, PodId};
-use crate::recording::GangOutcome;
-use pellucid_api::reason::ReasonCode;
+use crate::requirements::{Asked, ask};
 
 /// The most nodes that a fix adds or opens.
 const MOST_NODES: usize = 64;
@@ -350,7 +350,7 @@ fn room(asked: &Asked<'_>, node: NodeIdx, other: Option<(&Name, i64)>) -> i64 {
 }
 
 /// How many times a node offers what a member requests.
-fn size(node: &crate::model::Node, asked: &Asked<'_>) -> i64 {
+fn size(node: &pellucid_model::Node, asked: &Asked<'_>) -> i64 {
     let requests = &asked.record.pod.spec.requests.list;
     let offers = |name: &Name| match &**name {
         "cpu" => node.allocatable.milli_cpu,

@@ -16,12 +16,13 @@ use pellucid_api::rest::suggestions::{Fix, FixPart, Suggestions};
 
 pub(super) use parts::{exact, victims_on};
 
+use pellucid_cycle::Root;
+use pellucid_cycle::whatif::Target;
+use pellucid_framework::endpoint::ReadError;
+use pellucid_model::{GangKey, Now};
+
 use super::meta::of_root;
 use super::requirements::asked_by_name;
-use crate::cycle::Root;
-use crate::cycle::whatif::Target;
-use crate::framework::endpoint::ReadError;
-use crate::model::{GangKey, Now};
 use parts::Part;
 
 /// Suggests changes for a pod.

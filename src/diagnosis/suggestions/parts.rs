@@ -5,15 +5,15 @@ use pellucid_api::reason::{ReasonCode, Resolver};
 use pellucid_api::rest::simulate::{
     AddToleration, CopyNode, EditBody, LabelNode, PodsOf, RemoveTaint, SetRequest, TaintOf,
 };
+use pellucid_cycle::exhaustive::{Requirement, masks_of_pod_on};
+use pellucid_cycle::whatif::{Edit, Target};
+use pellucid_model::quantity::{format_amount, format_milli};
+use pellucid_model::taint::{Taint, TaintEffect, tolerated};
+use pellucid_model::{Name, NodeIdx, PodId, PodKey, PodSpec};
 use serde_json::json;
 
 use super::names_of;
-use crate::cycle::exhaustive::{Requirement, masks_of_pod_on};
-use crate::cycle::whatif::{Edit, Target};
-use crate::diagnosis::requirements::{Asked, missing};
-use crate::model::quantity::{format_amount, format_milli};
-use crate::model::taint::{Taint, TaintEffect, tolerated};
-use crate::model::{Name, NodeIdx, PodId, PodKey, PodSpec};
+use crate::requirements::{Asked, missing};
 
 /// The most pods that a fix takes away.
 const MOST_VICTIMS: usize = 8;
@@ -155,7 +155,7 @@ pub(super) fn remove_gates(of: &Target, gates: &[Name]) -> Part {
 }
 
 /// Returns an amount as a manifest says it, without rounding.
-pub(in crate::diagnosis) fn exact(resource: &str, amount: i64) -> String {
+pub(crate) fn exact(resource: &str, amount: i64) -> String {
     if resource == "cpu" { format_milli(amount) } else { amount.to_string() }
 }
 
@@ -333,7 +333,7 @@ pub(super) fn copy_node(like: &Name, number: usize) -> Part {
 
 /// Returns the fewest pods it finds that must leave a node so that it takes the pod; `None` when that does not help,
 /// or more than a few would have to. Pods of low priority go first, of one priority the largest.
-pub(in crate::diagnosis) fn victims_on(asked: &Asked<'_>, node: NodeIdx) -> Option<Vec<PodKey>> {
+pub(crate) fn victims_on(asked: &Asked<'_>, node: NodeIdx) -> Option<Vec<PodKey>> {
     let mut cluster = asked.cluster.fork();
     let spec = asked.record.pod.spec.clone();
     let movable = |id: &PodId| {
@@ -347,7 +347,7 @@ pub(in crate::diagnosis) fn victims_on(asked: &Asked<'_>, node: NodeIdx) -> Opti
         })
     });
     let profile = asked.profile;
-    let fits = |cluster: &mut crate::cluster::Cluster| {
+    let fits = |cluster: &mut pellucid_cluster::Cluster| {
         let masks = masks_of_pod_on(cluster, profile, (asked.id, &spec), &[node]);
         masks.pod.is_none() && masks.of(node) == 0
     };
@@ -361,7 +361,7 @@ pub(in crate::diagnosis) fn victims_on(asked: &Asked<'_>, node: NodeIdx) -> Opti
     // Those that went in vain come back, the last first.
     let mut needed: Vec<PodId> = Vec::new();
     for id in gone.into_iter().rev() {
-        cluster.place(id, node, crate::cluster::Stage::Bound);
+        cluster.place(id, node, pellucid_cluster::Stage::Bound);
         if !fits(&mut cluster) {
             cluster.release(id);
             needed.push(id);

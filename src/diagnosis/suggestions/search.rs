@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::parts::{Part, Side, copy_node, relax, remove_gates};
-use crate::cluster::{Cluster, PodRecord};
-use crate::cycle::Root;
-use crate::cycle::exhaustive::{Masks, Requirement, masks_of_pod_on};
-use crate::cycle::whatif::{Aside, Edit, Fate, Target};
-use crate::diagnosis::nearest::order;
-use crate::diagnosis::requirements::Asked;
-use crate::model::{Name, NodeIdx, Now, PodKey};
 use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::{Cluster, PodRecord};
+use pellucid_cycle::Root;
+use pellucid_cycle::exhaustive::{Masks, Requirement, masks_of_pod_on};
+use pellucid_cycle::whatif::{Aside, Edit, Fate, Target};
+use pellucid_model::{Name, NodeIdx, Now, PodKey};
+
+use super::parts::{Part, Side, copy_node, relax, remove_gates};
+use crate::nearest::order;
+use crate::requirements::Asked;
 
 /// Nodes from which candidates are made, each the nearest of those that fail the same.
 const MOST_NODES: usize = 12;
@@ -171,7 +172,7 @@ impl Search<'_> {
                 ReasonCode::AffinityTermsConflict => ReasonCode::NodeAffinityMismatch,
                 other => other,
             };
-            let reason = crate::framework::Reason { code, subject: reason.subject.clone() };
+            let reason = pellucid_framework::Reason { code, subject: reason.subject.clone() };
             let requirement = Requirement { plugin: cause.plugin, reason };
             super::parts::of_pod(self.asked, &self.of, *node, &requirement).map(|part| vec![part])
         });

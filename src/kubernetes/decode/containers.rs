@@ -1,10 +1,11 @@
 //! What the containers of a pod need of a node beside amounts: ports, images, features.
 
+use pellucid_model::Name;
+use pellucid_model::pod::{HostPort, Protocol};
+
 use super::fields::{filled, flag, name};
 use super::lenient::Fault;
 use super::slim;
-use crate::model::Name;
-use crate::model::pod::{HostPort, Protocol};
 
 /// Host ports of containers and sidecars, sorted, each once.
 pub(super) fn host_ports(spec: &slim::PodSpec) -> Result<Box<[HostPort]>, Fault> {

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use pellucid_model::Name;
+use pellucid_model::selector::{LabelSelector, Labels, NodeSelectorTerm, Operator, Requirement};
+
 use super::lenient::{Fault, Lenient, Shape};
 use super::slim;
-use crate::model::Name;
-use crate::model::selector::{LabelSelector, Labels, NodeSelectorTerm, Operator, Requirement};
 
 /// Reads a field that every object has.
 pub(super) fn required<T: Shape + Clone>(value: &Lenient<T>, field: &str) -> Result<T, Fault> {

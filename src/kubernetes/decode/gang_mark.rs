@@ -8,14 +8,14 @@
 use std::sync::{Arc, LazyLock};
 
 use pellucid_api::keys::{coscheduling, koordinator, kube_batch, unicore};
+use pellucid_model::gang::{Dialect, GangMark, GangProblem, GangTerms};
+use pellucid_model::selector::Labels;
+use pellucid_model::{GangKey, Name, Pod};
 
 use super::fields::filled;
 use super::gang_terms::{self, Annotations, At, fatal, warning};
 use super::lenient::Fault;
 use super::slim;
-use crate::model::gang::{Dialect, GangMark, GangProblem, GangTerms};
-use crate::model::selector::Labels;
-use crate::model::{GangKey, Name, Pod};
 
 /// The scheduler whose pods are each a gang of their own when they name none.
 const KUBE_BATCH: &str = "kube-batch";

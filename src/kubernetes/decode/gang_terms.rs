@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_api::keys::koordinator as key;
+use pellucid_model::gang::{GangMode, GangProblem, GangTerms, MatchPolicy};
+use pellucid_model::{GangKey, duration};
 
 use super::lenient::{Fault, Lenient};
 use super::slim;
-use crate::model::gang::{GangMode, GangProblem, GangTerms, MatchPolicy};
-use crate::model::{GangKey, duration};
 
 /// Where a word about a gang stands.
 #[derive(Clone, Copy, Debug)]

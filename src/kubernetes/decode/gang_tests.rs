@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use pellucid_api::keys::{coscheduling, koordinator, kube_batch, unicore};
+use pellucid_model::gang::{Controller, Dialect, GangMark, GangMode, GangProblem, GangTerms, MatchPolicy};
+use pellucid_model::{GangKey, Pod};
 use serde_json::{Map, Value, json};
 
 use super::pod_from_value;
-use crate::model::gang::{Controller, Dialect, GangMark, GangMode, GangProblem, GangTerms, MatchPolicy};
-use crate::model::{GangKey, Pod};
 
 const X: &str = coscheduling::POD_GROUP;
 const SIGS: &str = coscheduling::POD_GROUP_SIGS;

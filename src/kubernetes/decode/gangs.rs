@@ -12,6 +12,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pellucid_model::gang::{
+    GangProblem, GangTerms, GroupCondition, GroupPhase, GroupStatus, Named, PodGroup,
+};
+use pellucid_model::requests::ResourceList;
+use pellucid_model::{GangKey, Name, Object, ObjectKind};
+
 use super::fields::{filled, text};
 use super::gang_terms::{self, Annotations, At, fatal, warning};
 use super::lenient::{Fault, Lenient, Shape};
@@ -20,9 +26,6 @@ use super::requests::{amounts, resource_list};
 use super::slim::Meta;
 use super::slim_objects::{GroupBody, GroupSpec, GroupStatus as SlimStatus, NamedBody, WorkloadReference};
 use super::workloads::own_key;
-use crate::model::gang::{GangProblem, GangTerms, GroupCondition, GroupPhase, GroupStatus, Named, PodGroup};
-use crate::model::requests::ResourceList;
-use crate::model::{GangKey, Name, Object, ObjectKind};
 
 /// The condition of a native PodGroup, in whatever version.
 const SCHEDULED: [&str; 2] = ["PodGroupScheduled", "PodGroupInitiallyScheduled"];

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use pellucid_api::keys::koordinator;
+use pellucid_model::gang::{GangMode, GangTerms, GroupCondition, GroupPhase, GroupStatus, PodGroup};
+use pellucid_model::requests::ResourceList;
+use pellucid_model::{GangKey, Object, ObjectKind};
 use serde_json::{Value, json};
 
 use super::gang_tests::{Pairs, lines, pairs};
 use super::object_from_value;
-use crate::model::gang::{GangMode, GangTerms, GroupCondition, GroupPhase, GroupStatus, PodGroup};
-use crate::model::requests::ResourceList;
-use crate::model::{GangKey, Object, ObjectKind};
 
 fn group(kind: ObjectKind, annotations: Pairs<'_>, spec: &Value, status: &Value) -> PodGroup {
     let object = json!({"metadata": {"name": "g", "namespace": "ns", "uid": "gu",

@@ -9,13 +9,12 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use pellucid_api::keys::{koordinator, kube_batch};
+use pellucid_model::Name;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-
-use crate::model::Name;
 
 /// A field that was absent (or null), has the wanted shape, or has another.
 #[derive(Clone, Debug, Default)]
-pub(in crate::kubernetes) enum Lenient<T> {
+pub(crate) enum Lenient<T> {
     /// Absent or null.
     #[default]
     Absent,
@@ -27,7 +26,7 @@ pub(in crate::kubernetes) enum Lenient<T> {
 
 /// What is wrong with one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::kubernetes) struct Fault {
+pub(crate) struct Fault {
     /// Path from where the fault was found; callers put theirs in front.
     pub(super) field: String,
     /// The value.
@@ -125,7 +124,7 @@ impl<T: Shape> Lenient<Vec<(Name, Lenient<T>)>> {
 }
 
 /// What a lenient value can be made of. Each kind of JSON value is refused unless the method is there.
-pub(in crate::kubernetes) trait Shape: Sized {
+pub(crate) trait Shape: Sized {
     /// What was wanted, for people: `a text`.
     const WANTED: &'static str;
     /// Makes it of a string.

@@ -36,9 +36,10 @@ pub(super) use objects::{Body, ForKind, SlimObject, for_kind, object, resource};
 pub use pod::pod_from_value;
 pub(super) use pod::{SlimPod, pod};
 
+use pellucid_cluster::input::Quarantined;
+use pellucid_model::Name;
+
 use self::lenient::{Fault, Lenient};
-use crate::cluster::input::Quarantined;
-use crate::model::Name;
 
 /// Makes the record of an object that cannot be read, with as much of its identity as can be.
 fn quarantined(

@@ -2,6 +2,11 @@
 
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use pellucid_cluster::input::Quarantined;
+use pellucid_model::node::NodeImage;
+use pellucid_model::requests::ResourceList;
+use pellucid_model::taint::Taint;
+use pellucid_model::{Name, Node};
 use serde::de::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -10,18 +15,13 @@ use super::lenient::{Fault, Lenient};
 use super::pod::taint_effect;
 use super::requests::{amounts, resource_list};
 use super::{quarantined, slim};
-use crate::cluster::input::Quarantined;
-use crate::model::node::NodeImage;
-use crate::model::requests::ResourceList;
-use crate::model::taint::Taint;
-use crate::model::{Name, Node};
 
 /// A Node on the wire.
 #[derive(Clone, Debug, Default, kube::Resource)]
 #[resource(inherit = "core::Node")]
-pub(in crate::kubernetes) struct SlimNode {
+pub(crate) struct SlimNode {
     /// Name, uid and resource version.
-    pub(in crate::kubernetes) metadata: ObjectMeta,
+    pub(crate) metadata: ObjectMeta,
     /// Everything we read.
     body: Lenient<slim::NodeBody>,
 }
@@ -42,7 +42,7 @@ pub fn node_from_value(value: &Value) -> Result<Node, Quarantined> {
 }
 
 /// Decodes a Node.
-pub(in crate::kubernetes) fn node(slim: &SlimNode) -> Result<Node, Quarantined> {
+pub(crate) fn node(slim: &SlimNode) -> Result<Node, Quarantined> {
     read_node(slim).map_err(|fault| {
         let meta = slim.body.good().and_then(|b| b.metadata.good());
         quarantined("Node", meta, None, fault)

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{ApiResource, DynamicResourceScope};
+use pellucid_cluster::input::Quarantined;
+use pellucid_model::{Object, ObjectKind};
 use serde::de::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -13,13 +15,9 @@ use super::slim_objects::{
     NamedBody, NamespaceBody, PairsBody, SetBody, VolumeBody,
 };
 use super::{quarantined, slim};
-use crate::cluster::input::Quarantined;
-use crate::model::{Object, ObjectKind};
 
 /// What is read of a kind (or of two that look alike), and how an object is made of it.
-pub(in crate::kubernetes) trait Body:
-    Shape + Clone + std::fmt::Debug + Send + Sync + 'static
-{
+pub(crate) trait Body: Shape + Clone + std::fmt::Debug + Send + Sync + 'static {
     /// Returns `metadata`.
     fn meta(&self) -> &Lenient<slim::Meta>;
     /// Makes an object of this kind.
@@ -27,7 +25,7 @@ pub(in crate::kubernetes) trait Body:
 }
 
 /// What is done for a kind, whatever its body.
-pub(in crate::kubernetes) trait ForKind {
+pub(crate) trait ForKind {
     /// What comes of it.
     type Output;
     /// Does it.
@@ -35,7 +33,7 @@ pub(in crate::kubernetes) trait ForKind {
 }
 
 /// Picks the body of a kind.
-pub(in crate::kubernetes) fn for_kind<F: ForKind>(kind: ObjectKind, task: F) -> F::Output {
+pub(crate) fn for_kind<F: ForKind>(kind: ObjectKind, task: F) -> F::Output {
     match kind {
         ObjectKind::Namespace => task.with::<NamespaceBody>(),
         ObjectKind::Service | ObjectKind::ReplicationController => task.with::<PairsBody>(),
@@ -60,7 +58,7 @@ pub(in crate::kubernetes) fn for_kind<F: ForKind>(kind: ObjectKind, task: F) -> 
 }
 
 /// Returns where a kind is served. Native PodGroups and Workloads: in Kubernetes 1.36; see `served`.
-pub(in crate::kubernetes) fn resource(kind: ObjectKind) -> ApiResource {
+pub(crate) fn resource(kind: ObjectKind) -> ApiResource {
     let (group, plural, version) = match kind {
         ObjectKind::PodGroupX => ("scheduling.x-k8s.io", "podgroups", "v1alpha1"),
         ObjectKind::PodGroupSigs => ("scheduling.sigs.k8s.io", "podgroups", "v1alpha1"),
@@ -96,9 +94,9 @@ pub(in crate::kubernetes) fn resource(kind: ObjectKind) -> ApiResource {
 
 /// An object on the wire.
 #[derive(Clone, Debug)]
-pub(in crate::kubernetes) struct SlimObject<B> {
+pub(crate) struct SlimObject<B> {
     /// Names and resource version.
-    pub(in crate::kubernetes) metadata: ObjectMeta,
+    pub(crate) metadata: ObjectMeta,
     /// Everything we read.
     body: Lenient<B>,
 }
@@ -156,10 +154,7 @@ pub fn object_from_value(kind: ObjectKind, value: &Value) -> Result<Object, Quar
 }
 
 /// Decodes an object of a kind.
-pub(in crate::kubernetes) fn object<B: Body>(
-    kind: ObjectKind,
-    slim: &SlimObject<B>,
-) -> Result<Object, Quarantined> {
+pub(crate) fn object<B: Body>(kind: ObjectKind, slim: &SlimObject<B>) -> Result<Object, Quarantined> {
     let read = || {
         let Some(body) = slim.body.read("")? else { return Err(Fault::new("", "null", "not an object")) };
         let no_meta = slim::Meta::default();

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use pellucid_model::object::Workload;
+use pellucid_model::selector::{LabelSelector, Operator, Requirement};
+use pellucid_model::storage::{
+    AccessModes, ClaimPhase, ClaimRef, CsiVolume, PersistentVolume, PersistentVolumeClaim,
+};
+use pellucid_model::{Name, Object, ObjectKind};
 use serde_json::{Value, json};
 
 use super::object_from_value;
-use crate::model::object::Workload;
-use crate::model::selector::{LabelSelector, Operator, Requirement};
-use crate::model::storage::{
-    AccessModes, ClaimPhase, ClaimRef, CsiVolume, PersistentVolume, PersistentVolumeClaim,
-};
-use crate::model::{Name, Object, ObjectKind};
 
 fn read(kind: ObjectKind, value: &Value) -> Object {
     let object = object_from_value(kind, value).expect("readable");

@@ -3,6 +3,10 @@
 //! Kubernetes serves in-tree volumes of clouds through CSI drivers. A volume limit counts them by the handle
 //! the driver knows them under, so the handle is made here as the translation of Kubernetes makes it.
 
+use pellucid_model::selector::{Labels, NodeSelectorTerm};
+use pellucid_model::storage::{ClaimRef, CsiVolume, PersistentVolume};
+use pellucid_model::{Name, Object, ObjectKind};
+
 use super::fields::{labels, name, required, term, text};
 use super::lenient::{Fault, Lenient};
 use super::objects::Body;
@@ -10,9 +14,6 @@ use super::slim::Meta;
 use super::slim_objects::{IdSource, VolumeBody, VolumeSpec};
 use super::storage::{access_modes, bytes, class_mark, is_block, marks};
 use super::workloads::own_name;
-use crate::model::selector::{Labels, NodeSelectorTerm};
-use crate::model::storage::{ClaimRef, CsiVolume, PersistentVolume};
-use crate::model::{Name, Object, ObjectKind};
 
 impl Body for VolumeBody {
     fn meta(&self) -> &Lenient<Meta> {

@@ -4,6 +4,12 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use pellucid_cluster::input::Quarantined;
+use pellucid_model::pod::{PodPhase, ScheduledCondition};
+use pellucid_model::relations::PodTerms;
+use pellucid_model::selector::{Labels, NodeAffinity, PreferredTerm};
+use pellucid_model::taint::{TaintEffect, Toleration, TolerationOperator};
+use pellucid_model::{Name, Pod, PodKey, PodSpec};
 use serde::de::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -15,19 +21,13 @@ use super::relations::{controller, owner, spread, terms};
 use super::requests::requests;
 use super::volumes::volumes;
 use super::{quarantined, slim};
-use crate::cluster::input::Quarantined;
-use crate::model::pod::{PodPhase, ScheduledCondition};
-use crate::model::relations::PodTerms;
-use crate::model::selector::{Labels, NodeAffinity, PreferredTerm};
-use crate::model::taint::{TaintEffect, Toleration, TolerationOperator};
-use crate::model::{Name, Pod, PodKey, PodSpec};
 
 /// A Pod on the wire.
 #[derive(Clone, Debug, Default, kube::Resource)]
 #[resource(inherit = "core::Pod")]
-pub(in crate::kubernetes) struct SlimPod {
+pub(crate) struct SlimPod {
     /// Names, uid and resource version.
-    pub(in crate::kubernetes) metadata: ObjectMeta,
+    pub(crate) metadata: ObjectMeta,
     /// Everything we read.
     body: Lenient<slim::PodBody>,
 }
@@ -48,7 +48,7 @@ pub fn pod_from_value(value: &Value) -> Result<Pod, Quarantined> {
 }
 
 /// Decodes a Pod.
-pub(in crate::kubernetes) fn pod(slim: &SlimPod) -> Result<Pod, Quarantined> {
+pub(crate) fn pod(slim: &SlimPod) -> Result<Pod, Quarantined> {
     read_pod(slim).map_err(|fault| {
         let body = slim.body.good();
         let spec = body.and_then(|b| b.spec.good());

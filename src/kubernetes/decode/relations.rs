@@ -3,15 +3,16 @@
 //! `matchLabelKeys` are merged into the selectors unless the API server has done so: then the selector has a
 //! requirement on the key, with the value the label had when the pod was made.
 
+use pellucid_model::Name;
+use pellucid_model::gang::Controller;
+use pellucid_model::relations::{
+    NodeInclusion, Owner, OwnerKind, PodAffinityTerm, PodTerms, SpreadConstraint, WeightedTerm,
+};
+use pellucid_model::selector::{LabelSelector, Labels, Operator, Requirement};
+
 use super::fields::{exactly, flag, int32, name, required, requirements, selector as selector_of, text};
 use super::lenient::{Fault, Lenient, List};
 use super::slim;
-use crate::model::Name;
-use crate::model::gang::Controller;
-use crate::model::relations::{
-    NodeInclusion, Owner, OwnerKind, PodAffinityTerm, PodTerms, SpreadConstraint, WeightedTerm,
-};
-use crate::model::selector::{LabelSelector, Labels, Operator, Requirement};
 
 /// Reads the controller of a pod, when it is of a kind that default spread constraints know.
 pub(super) fn owner(meta: &slim::Meta) -> Result<Option<Owner>, Fault> {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use pellucid_model::relations::{NodeInclusion, OwnerKind};
+use pellucid_model::selector::{LabelSelector, Operator, Requirement};
+use pellucid_model::storage::{ClaimUse, Disk};
+use pellucid_model::{Name, Pod, PodSpec};
 use serde_json::{Value, json};
 
 use super::pod_from_value;
-use crate::model::relations::{NodeInclusion, OwnerKind};
-use crate::model::selector::{LabelSelector, Operator, Requirement};
-use crate::model::storage::{ClaimUse, Disk};
-use crate::model::{Name, Pod, PodSpec};
 
 fn object(spec: Value) -> Value {
     json!({"metadata": {"name": "p", "namespace": "ns", "uid": "u",

@@ -1,11 +1,12 @@
 //! What a pod requests, from the wire: containers, sidecars, pod level, overhead, in-place resize.
 
+use pellucid_model::requests::{ContainerRequests, PodRequests, RequestInputs, ResourceList};
+use pellucid_model::{Name, quantity};
+
 use super::containers::is_sidecar;
 use super::fields::name;
 use super::lenient::{Fault, Lenient, List, Map, QuantityText};
 use super::slim;
-use crate::model::requests::{ContainerRequests, PodRequests, RequestInputs, ResourceList};
-use crate::model::{Name, quantity};
 
 type Amounts = Vec<(Name, i64)>;
 

@@ -5,11 +5,11 @@
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use pellucid_model::Name;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, MapAccess};
 
 use super::lenient::{Lenient, List, Map, Marks, Moment, QuantityText, Shape};
-use crate::model::Name;
 
 /// Declares structs of lenient fields in the API's spelling.
 macro_rules! slim_types {
@@ -17,7 +17,7 @@ macro_rules! slim_types {
         $(#[$doc])*
         #[derive(Clone, Debug, Default, serde::Deserialize)]
         #[serde(default, rename_all = "camelCase")]
-        pub(in crate::kubernetes) struct $name { $($(#[$attr])* pub(super) $field: $type,)* }
+        pub(crate) struct $name { $($(#[$attr])* pub(super) $field: $type,)* }
 
         impl Shape for $name {
             const WANTED: &'static str = "an object";

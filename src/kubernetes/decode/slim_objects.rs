@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use pellucid_model::Name;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, MapAccess};
 
 use super::lenient::{Lenient, List, Map, Moment, QuantityText, Shape};
 use super::slim::{Condition, LabelSelector, Meta, SelectorTerm, slim_types};
-use crate::model::Name;
 
 slim_types! {
     /// A Namespace.

@@ -1,5 +1,12 @@
 //! Claims, classes, and what drivers say of nodes. Volumes are in `persistent_volume`.
 
+use pellucid_model::selector::Requirement;
+use pellucid_model::storage::{
+    AccessModes, ClaimPhase, CsiDriver, CsiNode, CsiNodeDriver, CsiStorageCapacity, PersistentVolumeClaim,
+    StorageClass, VolumeAttachment,
+};
+use pellucid_model::{Name, Object, ObjectKind, quantity};
+
 use super::fields::{exactly, filled, flag, name, required, selector, text};
 use super::lenient::{Fault, Lenient, List, Marks, QuantityText};
 use super::objects::Body;
@@ -8,12 +15,6 @@ use super::slim_objects::{
     AttachmentBody, CapacityBody, ClaimBody, ClaimSpec, ClassBody, CsiDriverBody, CsiNodeBody,
 };
 use super::workloads::{own_key, own_name};
-use crate::model::selector::Requirement;
-use crate::model::storage::{
-    AccessModes, ClaimPhase, CsiDriver, CsiNode, CsiNodeDriver, CsiStorageCapacity, PersistentVolumeClaim,
-    StorageClass, VolumeAttachment,
-};
-use crate::model::{Name, Object, ObjectKind, quantity};
 
 impl Body for ClaimBody {
     fn meta(&self) -> &Lenient<Meta> {

@@ -1,13 +1,13 @@
 //! Tests of decoding: faults with their paths, defaults, resize, and the recorded objects.
 
+use pellucid_model::pod::{HostPort, PodPhase, Protocol};
+use pellucid_model::taint::{TaintEffect, TolerationOperator};
+use pellucid_model::{ObjectKind, PodSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::containers::normalised;
 use super::*;
-use crate::model::pod::{HostPort, PodPhase, Protocol};
-use crate::model::taint::{TaintEffect, TolerationOperator};
-use crate::model::{ObjectKind, PodSpec};
 
 fn pod_with(spec: Value) -> Value {
     json!({"metadata": {"name": "p", "namespace": "ns", "uid": "u"}, "spec": spec})
@@ -234,7 +234,7 @@ fn nodes() {
 
 #[test]
 fn recorded_objects_are_readable() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/oracle/schedule.jsonl");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/oracle/schedule.jsonl");
     let text = std::fs::read_to_string(path).expect("recorded cases");
     let (mut pods, mut nodes) = (0, 0);
     for line in text.lines() {
@@ -282,7 +282,7 @@ fn answers_of_a_real_api_server_are_readable() {
             _ => {}
         }
     }
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/kube-apiserver-1.36.jsonl");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/kube-apiserver-1.36.jsonl");
     let text = std::fs::read_to_string(path).expect("recorded answers");
     let mut count = 0;
     for line in text.lines() {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use pellucid_model::Name;
+use pellucid_model::storage::{ClaimUse, Disk, PodVolumes};
+
 use super::fields::{filled, flag, name, required};
 use super::lenient::Fault;
 use super::slim;
-use crate::model::Name;
-use crate::model::storage::{ClaimUse, Disk, PodVolumes};
 
 /// Reads `spec.volumes` of the pod with this name and uid.
 pub(super) fn volumes(spec: &slim::PodSpec, pod: &str, uid: &Arc<str>) -> Result<PodVolumes, Fault> {

@@ -1,13 +1,14 @@
 //! Namespaces, and what selects pods: Services, controllers, disruption budgets.
 
+use pellucid_model::object::{Budget, Namespace, Workload};
+use pellucid_model::selector::LabelSelector;
+use pellucid_model::{Name, Object, ObjectKind};
+
 use super::fields::{exactly, int32, labels, name, required, selector};
 use super::lenient::{Fault, Lenient};
 use super::objects::Body;
 use super::slim::Meta;
 use super::slim_objects::{BudgetBody, NamespaceBody, PairsBody, SetBody};
-use crate::model::object::{Budget, Namespace, Workload};
-use crate::model::selector::LabelSelector;
-use crate::model::{Name, Object, ObjectKind};
 
 impl Body for NamespaceBody {
     fn meta(&self) -> &Lenient<Meta> {

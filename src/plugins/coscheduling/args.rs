@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use pellucid_framework::gangs::GangRules;
+use pellucid_framework::plugin::ArgsError;
 use serde_json::{Value, json};
 
-use crate::framework::gangs::GangRules;
-use crate::framework::plugin::ArgsError;
-use crate::plugins::args::Problems;
+use crate::args::Problems;
 
 /// Fields, defaults, least and greatest values.
 const FIELDS: [(&str, i64, i64, i64); 7] = [

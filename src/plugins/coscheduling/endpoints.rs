@@ -3,9 +3,8 @@
 //! The gangs one by one tell of queue stages and verdicts too, which a plugin does not see: `diagnosis` has them.
 
 use pellucid_api::rest::gangs::CoschedulingState;
+use pellucid_framework::endpoint::{ReadContext, ReadError};
 use serde_json::{Value, json};
-
-use crate::framework::endpoint::{ReadContext, ReadError};
 
 pub(super) fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
     let mut state = CoschedulingState::default();

@@ -12,17 +12,17 @@ use std::sync::Arc;
 
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::gangs::CoschedulingState;
+use pellucid_cluster::{ClusterEvent, EventKinds};
+use pellucid_framework::endpoint::Endpoint;
+use pellucid_framework::gangs::GangRules;
+use pellucid_framework::plugin::{
+    ArgsError, Hint, Hints, Permit, Permitted, Plugin, PluginFactory, PreEnqueue, QueueSort,
+};
+use pellucid_framework::{Cause, View};
+use pellucid_model::{NodeIdx, Object, Pod};
 use serde_json::Value;
 
 use self::args::Args;
-use crate::cluster::{ClusterEvent, EventKinds};
-use crate::framework::endpoint::Endpoint;
-use crate::framework::gangs::GangRules;
-use crate::framework::plugin::{
-    ArgsError, Hint, Hints, Permit, Permitted, Plugin, PluginFactory, PreEnqueue, QueueSort,
-};
-use crate::framework::{Cause, View};
-use crate::model::{NodeIdx, Object, Pod};
 
 /// Name in the configuration.
 pub const NAME: &str = "Coscheduling";

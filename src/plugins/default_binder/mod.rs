@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::plugins::{BindingPod, DefaultBinderState};
+use pellucid_cluster::Stage;
+use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
+use pellucid_framework::plugin::{ArgsError, Bind, Plugin, PluginFactory};
+use pellucid_model::Pod;
 use serde_json::{Value, json};
 
 use super::listing::{MAX_ROWS, cut};
-use crate::cluster::Stage;
-use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
-use crate::framework::plugin::{ArgsError, Bind, Plugin, PluginFactory};
-use crate::model::Pod;
 
 /// Name in the configuration.
 pub const NAME: &str = "DefaultBinder";

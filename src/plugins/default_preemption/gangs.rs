@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use pellucid_cluster::Cluster;
+use pellucid_cluster::gangs::Gang;
+use pellucid_model::{GangKey, Pod};
+
 use super::search::Target;
-use crate::cluster::Cluster;
-use crate::cluster::gangs::Gang;
-use crate::model::{GangKey, Pod};
 
 /// Returns how many members of a gang do their work, or have done it.
 fn standing(gang: &Gang) -> u32 {

@@ -6,15 +6,14 @@
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::preemptions::Plan;
+use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
+use pellucid_framework::endpoint::Endpoint;
+use pellucid_framework::plugin::{ArgsError, Evaluator, Hint, Hints, Plugin, PluginFactory, PostFilter};
+use pellucid_framework::post_filter::PostFiltered;
+use pellucid_framework::{Code, View, nodes_message};
+use pellucid_model::{Pod, PodId};
 use serde_json::{Value, json};
-
-use crate::cluster::preemptions::Plan;
-use crate::cluster::{ClusterEvent, DerivedState, EventKinds};
-use crate::framework::endpoint::Endpoint;
-use crate::framework::plugin::{ArgsError, Evaluator, Hint, Hints, Plugin, PluginFactory, PostFilter};
-use crate::framework::post_filter::PostFiltered;
-use crate::framework::{Code, View, nodes_message};
-use crate::model::{Pod, PodId};
 
 mod gangs;
 mod pick;

@@ -3,9 +3,10 @@
 
 use std::cmp::Ordering;
 
+use pellucid_cluster::Cluster;
+use pellucid_cluster::preemptions::{Candidate, Cost};
+
 use super::search::Target;
-use crate::cluster::Cluster;
-use crate::cluster::preemptions::{Candidate, Cost};
 
 /// Returns what the victims, the most important first, cost.
 pub(super) fn cost(cluster: &Cluster, victims: &[Target]) -> Cost {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::cluster::DerivedState;
-use crate::framework::View;
-use crate::model::{NodeIdx, Pod};
+use pellucid_cluster::DerivedState;
+use pellucid_framework::View;
+use pellucid_model::{NodeIdx, Pod};
 
 /// The counts.
 #[derive(Clone, Debug, Default)]

@@ -5,15 +5,15 @@
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::preemptions::{Candidate, Found, Plan, Rejected, VictimChoice};
+use pellucid_cluster::state::tie_hash;
+use pellucid_framework::plugin::Evaluator;
+use pellucid_framework::post_filter::Budgets;
+use pellucid_framework::{Cause, Code, Reason, View};
+use pellucid_model::{GangKey, Name, NodeIdx, Pod, PodId, patience};
 
 use super::gangs;
 use super::{Args, NAME};
-use crate::cluster::preemptions::{Candidate, Found, Plan, Rejected, VictimChoice};
-use crate::cluster::state::tie_hash;
-use crate::framework::plugin::Evaluator;
-use crate::framework::post_filter::Budgets;
-use crate::framework::{Cause, Code, Reason, View};
-use crate::model::{GangKey, Name, NodeIdx, Pod, PodId, patience};
 
 /// Candidates that are remembered for explanations.
 const REMEMBERED: usize = 10;

@@ -1,9 +1,9 @@
 //! Tests of the pieces; whole searches are judged by `tests/oracle`.
 
+use pellucid_cluster::preemptions::Cost;
 use serde_json::json;
 
 use super::*;
-use crate::cluster::preemptions::Cost;
 
 #[test]
 fn arguments() {

@@ -2,10 +2,9 @@
 
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::preemption::DefaultPreemptionState;
+use pellucid_framework::bodies;
+use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
 use serde_json::{Value, json};
-
-use crate::framework::bodies;
-use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
 
 /// Preemptions of each kind that are listed.
 const MOST: usize = 1000;

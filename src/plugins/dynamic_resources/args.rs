@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use pellucid_framework::plugin::ArgsError;
+use pellucid_model::duration;
 use serde_json::{Value, json};
 
 use super::super::args::{Problems, field};
-use crate::framework::plugin::ArgsError;
-use crate::model::duration;
 
 /// The arguments, as they were given or by default.
 pub(super) struct Args {

@@ -9,16 +9,16 @@ use std::sync::Arc;
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::volumes::{DynamicResourcesState, PodWithResourceClaims};
+use pellucid_cluster::{ClusterEvent, EventKinds};
+use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
+use pellucid_framework::plugin::{
+    ArgsError, Hint, Hints, Plugin, PluginFactory, PreFilter, PreFiltered, Reads,
+};
+use pellucid_framework::{Cause, Code, Reason, View};
+use pellucid_model::{Pod, PodSpec};
 use serde_json::{Value, json};
 
 use super::listing::{MAX_ROWS, cut, pending};
-use crate::cluster::{ClusterEvent, EventKinds};
-use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
-use crate::framework::plugin::{
-    ArgsError, Hint, Hints, Plugin, PluginFactory, PreFilter, PreFiltered, Reads,
-};
-use crate::framework::{Cause, Code, Reason, View};
-use crate::model::{Pod, PodSpec};
 
 mod args;
 

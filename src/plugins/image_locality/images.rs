@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use crate::cluster::DerivedState;
-use crate::model::node::NodeImage;
-use crate::model::{CowMap, Name, Node, NodeIdx, Pages};
+use pellucid_cluster::DerivedState;
+use pellucid_model::node::NodeImage;
+use pellucid_model::{CowMap, Name, Node, NodeIdx, Pages};
 
 use super::super::node_mask::NodeMask;
 

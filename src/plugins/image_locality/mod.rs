@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::plugins::{ImageLocalityImages, ImageLocalityState, ImageUse};
+use pellucid_cluster::DerivedState;
+use pellucid_framework::View;
+use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
+use pellucid_framework::plugin::{ArgsError, CycleValue, MAX_SCORE, Plugin, PluginFactory, Reads, Score};
+use pellucid_model::{NodeIdx, PodSpec};
 use serde_json::{Value, json};
 use smallvec::SmallVec;
 
 use super::listing::{MAX_ROWS, cut};
-use crate::cluster::DerivedState;
-use crate::framework::View;
-use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
-use crate::framework::plugin::{ArgsError, CycleValue, MAX_SCORE, Plugin, PluginFactory, Reads, Score};
-use crate::model::{NodeIdx, PodSpec};
 
 mod images;
 #[cfg(test)]

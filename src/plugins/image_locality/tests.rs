@@ -1,9 +1,10 @@
 //! How sizes and spread become scores, and whose size counts.
 
+use pellucid_model::node::NodeImage;
+use pellucid_model::{Name, Node};
+
 use super::*;
-use crate::model::node::NodeImage;
-use crate::model::{Name, Node};
-use crate::plugins::testing::{TestCluster, names, node, raw_scores};
+use crate::testing::{TestCluster, names, node, raw_scores};
 
 fn with_images(name: &str, created: i64, images: &[(&str, i64)]) -> Node {
     let image = |(name, mib): &(&str, i64)| NodeImage { names: names(&[name]), size: mib * MIB };

@@ -1,9 +1,9 @@
 //! The arguments of InterPodAffinity.
 
+use pellucid_framework::plugin::ArgsError;
 use serde_json::{Value, json};
 
 use super::super::args::{Problems, field};
-use crate::framework::plugin::ArgsError;
 
 const HARD_WEIGHT: &str = "hardPodAffinityWeight";
 const IGNORE: &str = "ignorePreferredTermsOfExistingPods";

@@ -4,15 +4,15 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_framework::plugin::{CycleValue, Filter, Measure, Nodes, PreFilter, PreFiltered, Reads};
+use pellucid_framework::{Cause, CauseId, Code, Reason, View};
+use pellucid_model::relations::PodAffinityTerm;
+use pellucid_model::{Name, NodeIdx, PodSpec};
 
 use super::super::relations::Relations;
 use super::sums::{Sums, for_each_about};
 use super::terms::{Terms, Use, is_about};
 use super::{InterPodAffinity, NAME};
-use crate::framework::plugin::{CycleValue, Filter, Measure, Nodes, PreFilter, PreFiltered, Reads};
-use crate::framework::{Cause, CauseId, Code, Reason, View};
-use crate::model::relations::PodAffinityTerm;
-use crate::model::{Name, NodeIdx, PodSpec};
 
 /// Pods per domain.
 struct Prepared {

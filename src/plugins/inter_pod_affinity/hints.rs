@@ -1,13 +1,14 @@
 //! Hints: which events could bring a pod near those it needs, or away from those it must avoid.
 
+use pellucid_cluster::{ClusterEvent, EventKinds, NodeChange};
+use pellucid_framework::View;
+use pellucid_framework::plugin::{Hint, Hints};
+use pellucid_model::relations::PodAffinityTerm;
+use pellucid_model::selector::Labels;
+use pellucid_model::{Name, Object, Pod, PodSpec};
+
 use super::InterPodAffinity;
 use super::terms::{Terms, Use, is_about};
-use crate::cluster::{ClusterEvent, EventKinds, NodeChange};
-use crate::framework::View;
-use crate::framework::plugin::{Hint, Hints};
-use crate::model::relations::PodAffinityTerm;
-use crate::model::selector::Labels;
-use crate::model::{Name, Object, Pod, PodSpec};
 
 impl Hints for InterPodAffinity {
     fn events(&self) -> EventKinds {

@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::relations::{InterPodAffinityOfNode, InterPodAffinityState};
+use pellucid_cluster::DerivedState;
+use pellucid_framework::endpoint::Endpoint;
+use pellucid_framework::plugin::{
+    ArgsError, Filter, Hints, Plugin, PluginFactory, PreFilter, PreScore, Score,
+};
 use serde_json::Value;
-
-use crate::cluster::DerivedState;
-use crate::framework::endpoint::Endpoint;
-use crate::framework::plugin::{ArgsError, Filter, Hints, Plugin, PluginFactory, PreFilter, PreScore, Score};
 
 mod args;
 mod filter;

@@ -1,14 +1,14 @@
 //! The endpoints: the terms of placed pods, and those of them that reach one node.
 
 use pellucid_api::rest::relations::{InterPodAffinityOfNode, InterPodAffinityState, TermUse};
+use pellucid_framework::View;
+use pellucid_framework::endpoint::{ReadContext, ReadError};
+use pellucid_model::NodeIdx;
 use serde_json::{Value, json};
 
 use super::super::listing::{MAX_ROWS, cut, node_of};
 use super::super::relations::{Column, NO_VALUE, Relations, ValueId, selector_text};
 use super::terms::{Group, Terms};
-use crate::framework::View;
-use crate::framework::endpoint::{ReadContext, ReadError};
-use crate::model::NodeIdx;
 
 pub(super) fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
     let mut rows = rows(cx.view, |_| None);

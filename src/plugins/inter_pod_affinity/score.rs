@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use pellucid_framework::View;
+use pellucid_framework::plugin::{CycleValue, MAX_SCORE, PreScore, PreScored, Reads, Score};
+use pellucid_model::{NodeIdx, PodSpec};
+
 use super::super::relations::Relations;
 use super::InterPodAffinity;
 use super::sums::{Sums, for_each_about};
 use super::terms::{Kind, Terms, Use};
-use crate::framework::View;
-use crate::framework::plugin::{CycleValue, MAX_SCORE, PreScore, PreScored, Reads, Score};
-use crate::model::{NodeIdx, PodSpec};
 
 impl PreScore for InterPodAffinity {
     fn reads(&self) -> Reads {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use pellucid_framework::View;
+use pellucid_model::relations::PodAffinityTerm;
+use pellucid_model::{Name, NodeIdx};
+
 use super::super::relations::{Class, Column, NO_VALUE, NodeCounts, Relations};
 use super::terms::reaches;
-use crate::framework::View;
-use crate::model::relations::PodAffinityTerm;
-use crate::model::{Name, NodeIdx};
 
 /// The numbers of one key.
 pub(super) struct SumsOfKey {

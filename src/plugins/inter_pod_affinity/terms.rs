@@ -5,14 +5,14 @@
 
 use std::sync::Arc;
 
+use pellucid_cluster::DerivedState;
+use pellucid_framework::View;
+use pellucid_model::relations::PodAffinityTerm;
+use pellucid_model::selector::{LabelSelector, Labels, Operator};
+use pellucid_model::{CowMap, Name, NodeIdx, Pages, Pod, PodSpec};
 use smallvec::SmallVec;
 
 use super::super::relations::{NodeCounts, insert, remove};
-use crate::cluster::DerivedState;
-use crate::framework::View;
-use crate::model::relations::PodAffinityTerm;
-use crate::model::selector::{LabelSelector, Labels, Operator};
-use crate::model::{CowMap, Name, NodeIdx, Pages, Pod, PodSpec};
 
 type GroupId = u32;
 

@@ -1,19 +1,19 @@
 //! The three rules and their order, who is meant by a term, weights, and what wakes a refused pod.
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::ClusterEvent;
+use pellucid_framework::Code;
+use pellucid_framework::endpoint::{ReadContext, ReadError};
+use pellucid_framework::plugin::Hint;
+use pellucid_model::object::Namespace;
+use pellucid_model::relations::{PodAffinityTerm, PodTerms, WeightedTerm};
+use pellucid_model::selector::LabelSelector;
+use pellucid_model::{NodeIdx, Object, Pod, PodKey, PodSpec};
 use serde_json::json;
 
 use super::*;
-use crate::cluster::ClusterEvent;
-use crate::framework::Code;
-use crate::framework::endpoint::{ReadContext, ReadError};
-use crate::framework::plugin::Hint;
-use crate::model::object::Namespace;
-use crate::model::relations::{PodAffinityTerm, PodTerms, WeightedTerm};
-use crate::model::selector::LabelSelector;
-use crate::model::{NodeIdx, Object, Pod, PodKey, PodSpec};
-use crate::plugins::relations::testing::{in_zone, labelled, pairs, selecting, zone_term};
-use crate::plugins::testing::{TestCluster, filter_all, filter_causes, measures, pre_filter};
+use crate::relations::testing::{in_zone, labelled, pairs, selecting, zone_term};
+use crate::testing::{TestCluster, filter_all, filter_causes, measures, pre_filter};
 
 const NOT_NEAR: &str = "node(s) didn't match pod affinity rules";
 const NOT_FAR: &str = "node(s) didn't match pod anti-affinity rules";
@@ -277,7 +277,7 @@ fn reads() {
     cluster.see(on("a1", app("e", "web", terms)));
     let read = |at: usize, node: &str| {
         let params = [("nodeName".to_owned(), node.to_owned())].into();
-        let now = crate::model::Now::default();
+        let now = pellucid_model::Now::default();
         (Factory.endpoints()[at].read)(&ReadContext { view: cluster.view(), params: &params, now })
     };
     let row = |kind: &str, selector: &str, weight: i32| {

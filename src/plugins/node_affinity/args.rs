@@ -1,11 +1,11 @@
 //! The arguments of NodeAffinity: `addedAffinity`, in the shape of a pod's `affinity.nodeAffinity`.
 
+use pellucid_framework::plugin::ArgsError;
+use pellucid_model::Name;
+use pellucid_model::selector::{NodeAffinity, NodeSelectorTerm, Operator, PreferredTerm, Requirement};
 use serde_json::{Value, json};
 
 use super::super::args::{Problems, field, is_qualified_name, join};
-use crate::framework::plugin::ArgsError;
-use crate::model::Name;
-use crate::model::selector::{NodeAffinity, NodeSelectorTerm, Operator, PreferredTerm, Requirement};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";

@@ -9,18 +9,18 @@ use std::sync::Arc;
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::plugins::{LabelUse, NodeAffinityState};
-use serde_json::{Value, json};
-
-use super::listing::{MAX_EXAMPLES, MAX_ROWS, cut};
-use crate::cluster::{ClusterEvent, EventKinds, NodeChange};
-use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
-use crate::framework::plugin::{
+use pellucid_cluster::{ClusterEvent, EventKinds, NodeChange};
+use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
+use pellucid_framework::plugin::{
     ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Normalize, Plugin, PluginFactory, PreFilter,
     PreFiltered, PreScore, PreScored, Reads, Score,
 };
-use crate::framework::{Cause, CauseId, Code, Reason, View};
-use crate::model::selector::{NodeAffinity as Affinity, NodeSelectorTerm, Operator};
-use crate::model::{Name, Node, NodeIdx, Pod, PodSpec};
+use pellucid_framework::{Cause, CauseId, Code, Reason, View};
+use pellucid_model::selector::{NodeAffinity as Affinity, NodeSelectorTerm, Operator};
+use pellucid_model::{Name, Node, NodeIdx, Pod, PodSpec};
+use serde_json::{Value, json};
+
+use super::listing::{MAX_EXAMPLES, MAX_ROWS, cut};
 
 mod args;
 #[cfg(test)]
@@ -121,7 +121,7 @@ impl PreFilter for NodeAffinity {
 fn named_nodes(terms: &[NodeSelectorTerm]) -> Option<BTreeSet<Name>> {
     let mut all = BTreeSet::new();
     for term in terms {
-        let by_name = |r: &&crate::model::selector::Requirement| {
+        let by_name = |r: &&pellucid_model::selector::Requirement| {
             &*r.key == "metadata.name" && r.operator == Operator::In
         };
         let mut requirements = term.fields.iter().filter(by_name);

@@ -1,8 +1,9 @@
 //! What is accepted and preferred, candidates by name, the profile's own affinity, and wake-ups.
 
+use pellucid_model::selector::{Labels, PreferredTerm, Requirement};
+
 use super::*;
-use crate::model::selector::{Labels, PreferredTerm, Requirement};
-use crate::plugins::testing::{TestCluster, filter_all, node, pod_with, pre_filter, raw_scores};
+use crate::testing::{TestCluster, filter_all, node, pod_with, pre_filter, raw_scores};
 
 fn labelled(name: &str, labels: &[(&str, &str)]) -> Node {
     let labels = Labels::new(labels.iter().map(|(k, v)| (Name::new(k), Name::new(v))));

@@ -9,16 +9,16 @@ use std::sync::Arc;
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::volumes::{FeatureUse, NodeDeclaredFeaturesState};
+use pellucid_cluster::{ClusterEvent, EventKinds, NodeChange};
+use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
+use pellucid_framework::plugin::{
+    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, PreFilter, PreFiltered, Reads,
+};
+use pellucid_framework::{Cause, CauseId, Code, Reason, View};
+use pellucid_model::{Name, Node, Pod, PodSpec};
 use serde_json::{Value, json};
 
 use super::listing::{MAX_ROWS, cut, pending};
-use crate::cluster::{ClusterEvent, EventKinds, NodeChange};
-use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
-use crate::framework::plugin::{
-    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, PreFilter, PreFiltered, Reads,
-};
-use crate::framework::{Cause, CauseId, Code, Reason, View};
-use crate::model::{Name, Node, Pod, PodSpec};
 
 /// Name in the configuration.
 pub const NAME: &str = "NodeDeclaredFeatures";

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::plugins::{NamedNode, NodeNameState};
+use pellucid_cluster::{ClusterEvent, EventKinds};
+use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
+use pellucid_framework::plugin::{
+    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, Reads,
+};
+use pellucid_framework::{Cause, CauseId, Code, Reason, View};
+use pellucid_model::{Name, Pod, PodSpec};
 use serde_json::{Value, json};
 
 use super::listing::{MAX_ROWS, cut, pending};
-use crate::cluster::{ClusterEvent, EventKinds};
-use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
-use crate::framework::plugin::{
-    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, Reads,
-};
-use crate::framework::{Cause, CauseId, Code, Reason, View};
-use crate::model::{Name, Pod, PodSpec};
 
 /// Name in the configuration.
 pub const NAME: &str = "NodeName";
@@ -121,7 +121,7 @@ fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plugins::testing::{TestCluster, filter_all, node, pod_with};
+    use crate::testing::{TestCluster, filter_all, node, pod_with};
 
     fn asking(name: &str) -> Pod {
         pod_with(PodSpec { node_name: Some(name.into()), ..PodSpec::default() })

@@ -8,17 +8,17 @@ use std::sync::{Arc, LazyLock};
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::plugins::{NodePortsOfNode, NodePortsState, UsedPort};
+use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
+use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
+use pellucid_framework::plugin::{
+    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, PreFilter, PreFiltered, Reads,
+};
+use pellucid_framework::{Cause, CauseId, Code, Reason, View};
+use pellucid_model::pod::HostPort;
+use pellucid_model::{Name, NodeIdx, Pages, Pod, PodSpec};
 use serde_json::{Value, json};
 
 use super::listing::{MAX_ROWS, cut, node_of};
-use crate::cluster::{ClusterEvent, DerivedState, EventKinds};
-use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
-use crate::framework::plugin::{
-    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, PreFilter, PreFiltered, Reads,
-};
-use crate::framework::{Cause, CauseId, Code, Reason, View};
-use crate::model::pod::HostPort;
-use crate::model::{Name, NodeIdx, Pages, Pod, PodSpec};
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,9 @@
 //! Which ports conflict, and what frees one.
 
+use pellucid_model::pod::Protocol::{self, Tcp, Udp};
+
 use super::*;
-use crate::model::pod::Protocol::{self, Tcp, Udp};
-use crate::plugins::testing::{TestCluster, filter_all, node, pod_with, pre_filter};
+use crate::testing::{TestCluster, filter_all, node, pod_with, pre_filter};
 
 fn with_ports(ports: &[(Protocol, &str, u16)]) -> PodSpec {
     let port = |(protocol, ip, port): &(Protocol, &str, u16)| HostPort {

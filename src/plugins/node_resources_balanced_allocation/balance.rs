@@ -1,7 +1,7 @@
 //! How evenly resources are used, 0 to 100. The order of the floating-point operations is part of the
 //! contract: scores must equal those of kube-scheduler, bit for bit before they are truncated.
 
-use crate::framework::plugin::MAX_SCORE;
+use pellucid_framework::plugin::MAX_SCORE;
 
 /// Returns how far a resource is used, at most 1. `allocatable` is not 0.
 #[inline]

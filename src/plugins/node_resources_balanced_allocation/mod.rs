@@ -5,6 +5,14 @@ use std::sync::Arc;
 
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::plugins::{NodeBalance, NodeResourcesBalancedAllocationState};
+use pellucid_cluster::columns::{CPU, MEMORY};
+use pellucid_framework::View;
+use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
+use pellucid_framework::plugin::{
+    ArgsError, CycleValue, Plugin, PluginFactory, PreScore, PreScored, Reads, Score,
+};
+use pellucid_model::pages::PAGE;
+use pellucid_model::{NodeIdx, PodSpec};
 use serde_json::{Value, json};
 use smallvec::SmallVec;
 
@@ -14,14 +22,6 @@ use super::scored::{
     Counting, Scored, ScoredResource, ScoredSet, by_page, cpu_and_memory, pod_amount, read_resources,
     show_resources,
 };
-use crate::cluster::columns::{CPU, MEMORY};
-use crate::framework::View;
-use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
-use crate::framework::plugin::{
-    ArgsError, CycleValue, Plugin, PluginFactory, PreScore, PreScored, Reads, Score,
-};
-use crate::model::pages::PAGE;
-use crate::model::{NodeIdx, PodSpec};
 
 mod balance;
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! The formula, on numbers worked out by hand, and the points at which it says nothing.
 
+use pellucid_model::requests::{PodRequests, ResourceList};
+
 use super::*;
-use crate::model::requests::{PodRequests, ResourceList};
-use crate::plugins::testing::{TestCluster, node, raw_scores};
+use crate::testing::{TestCluster, node, raw_scores};
 
 fn requesting(milli_cpu: i64, memory: i64, gpus: i64) -> PodSpec {
     let scalars: Box<[_]> = if gpus > 0 { Box::new([("a.b/gpu".into(), gpus)]) } else { Box::default() };

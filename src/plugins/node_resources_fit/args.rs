@@ -1,11 +1,11 @@
 //! The arguments of NodeResourcesFit.
 
+use pellucid_framework::plugin::ArgsError;
 use serde_json::{Value, json};
 
 use super::super::args::{Problems, field, is_qualified_name, join};
 use super::super::scored::{ScoredResource, cpu_and_memory, is_extended, read_resources, show_resources};
 use super::strategy::{MAX_SHAPE_SCORE, ShapePoint, Strategy};
-use crate::framework::plugin::ArgsError;
 
 /// The arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]

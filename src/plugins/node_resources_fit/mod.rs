@@ -6,21 +6,21 @@
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::columns::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS, ResourceColumn};
+use pellucid_cluster::{ClusterEvent, EventKinds, NodeChange, ResourceIdx};
+use pellucid_framework::endpoint::Endpoint;
+use pellucid_framework::plugin::{
+    ArgsError, CycleValue, Filter, Hint, Hints, Measure, Nodes, Plugin, PluginFactory, PreFilter,
+    PreFiltered, PreScore, PreScored, Reads, Score,
+};
+use pellucid_framework::{Cause, CauseId, View};
+use pellucid_model::pages::PAGE;
+use pellucid_model::requests::ResourceList;
+use pellucid_model::{Name, Node, NodeIdx, Pod, PodSpec};
 use serde_json::Value;
 use smallvec::SmallVec;
 
 use super::scored::{Counting, ScoredSet, amount};
-use crate::cluster::columns::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS, ResourceColumn};
-use crate::cluster::{ClusterEvent, EventKinds, NodeChange, ResourceIdx};
-use crate::framework::endpoint::Endpoint;
-use crate::framework::plugin::{
-    ArgsError, CycleValue, Filter, Hint, Hints, Measure, Nodes, Plugin, PluginFactory, PreFilter,
-    PreFiltered, PreScore, PreScored, Reads, Score,
-};
-use crate::framework::{Cause, CauseId, View};
-use crate::model::pages::PAGE;
-use crate::model::requests::ResourceList;
-use crate::model::{Name, Node, NodeIdx, Pod, PodSpec};
 
 mod args;
 mod state;

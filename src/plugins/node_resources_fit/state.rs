@@ -4,17 +4,17 @@ use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::plugins::{
     MostFree, NodeResource, NodeResourcesFitNode, NodeResourcesFitState, ResourceTotals,
 };
+use pellucid_cluster::ResourceIdx;
+use pellucid_cluster::columns::{CPU, MEMORY, PODS};
+use pellucid_framework::View;
+use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
+use pellucid_model::Name;
+use pellucid_model::pages::PAGE;
 use serde_json::{Value, json};
 
 use super::super::listing::node_of;
 use super::super::scored::unit;
 use super::best;
-use crate::cluster::ResourceIdx;
-use crate::cluster::columns::{CPU, MEMORY, PODS};
-use crate::framework::View;
-use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
-use crate::model::Name;
-use crate::model::pages::PAGE;
 
 /// Returns the plugin's endpoints.
 pub(super) fn endpoints() -> Vec<Endpoint> {

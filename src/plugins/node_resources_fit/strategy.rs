@@ -1,10 +1,11 @@
 //! The three ways to score what a node has left.
 
+use pellucid_framework::View;
+use pellucid_framework::plugin::MAX_SCORE;
+use pellucid_model::NodeIdx;
+use pellucid_model::pages::PAGE;
+
 use super::super::scored::{Scored, by_page};
-use crate::framework::View;
-use crate::framework::plugin::MAX_SCORE;
-use crate::model::NodeIdx;
-use crate::model::pages::PAGE;
 
 /// A point of `requestedToCapacityRatio.shape`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! What is refused and why, how the strategies score, arguments, numbers behind a refusal, wake-ups.
 
+use pellucid_framework::Code;
+use pellucid_model::requests::{PodRequests, ResourceList};
 use serde_json::json;
 
 use super::*;
-use crate::framework::Code;
-use crate::model::requests::{PodRequests, ResourceList};
-use crate::plugins::testing::{TestCluster, filter_all, filter_causes, node, pod_with, raw_scores};
+use crate::testing::{TestCluster, filter_all, filter_causes, node, pod_with, raw_scores};
 
 const GIB: i64 = 1 << 30;
 
@@ -229,7 +229,7 @@ fn wake_ups() {
     assert_eq!(hint(&cluster, &pod, &ended("gone")), Hint::Skip);
 
     let updated =
-        |old: &Pod| ClusterEvent::PendingUpdated { id: crate::model::PodId(0), old: Arc::new(old.clone()) };
+        |old: &Pod| ClusterEvent::PendingUpdated { id: pellucid_model::PodId(0), old: Arc::new(old.clone()) };
     assert_eq!(hint(&cluster, &pod_with(requesting(1900, 1, 0)), &updated(&pod)), Hint::Queue);
     assert_eq!(hint(&cluster, &pod, &updated(&pod)), Hint::Skip);
 }

@@ -1,12 +1,12 @@
 //! What a pod requests, by column, and which of it a node lacks.
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::ResourceIdx;
+use pellucid_framework::{Cause, Code, Reason, View};
+use pellucid_model::{Name, Node, PodSpec};
 use smallvec::SmallVec;
 
 use super::NAME;
-use crate::cluster::ResourceIdx;
-use crate::framework::{Cause, Code, Reason, View};
-use crate::model::{Name, Node, PodSpec};
 
 /// The column of a resource that has none: no node offers it, or it is left out.
 const UNKNOWN: ResourceIdx = ResourceIdx(u16::MAX);

@@ -7,17 +7,17 @@ use std::sync::{Arc, LazyLock};
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::plugins::NodeUnschedulableState;
+use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, NodeChange};
+use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
+use pellucid_framework::plugin::{
+    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, Reads,
+};
+use pellucid_framework::{Cause, CauseId, Code, Reason, View};
+use pellucid_model::taint::{Taint, TaintEffect, tolerated};
+use pellucid_model::{Name, Node, NodeIdx, Pod, PodSpec};
 use serde_json::{Value, json};
 
 use super::node_mask::NodeMask;
-use crate::cluster::{ClusterEvent, DerivedState, EventKinds, NodeChange};
-use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
-use crate::framework::plugin::{
-    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, Reads,
-};
-use crate::framework::{Cause, CauseId, Code, Reason, View};
-use crate::model::taint::{Taint, TaintEffect, tolerated};
-use crate::model::{Name, Node, NodeIdx, Pod, PodSpec};
 
 /// Name in the configuration.
 pub const NAME: &str = "NodeUnschedulable";
@@ -155,9 +155,10 @@ fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
 
 #[cfg(test)]
 mod tests {
+    use pellucid_model::taint::{Toleration, TolerationOperator};
+
     use super::*;
-    use crate::model::taint::{Toleration, TolerationOperator};
-    use crate::plugins::testing::{TestCluster, filter_all, node, pod_with};
+    use crate::testing::{TestCluster, filter_all, node, pod_with};
 
     fn cordoned(name: &str) -> Node {
         Node { unschedulable: true, ..node(name) }

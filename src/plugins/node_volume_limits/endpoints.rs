@@ -1,13 +1,13 @@
 //! What people can read: volumes per node and driver.
 
 use pellucid_api::rest::volumes::{NodeVolumeLimitsOfNode, NodeVolumeLimitsState, VolumeLimit};
+use pellucid_framework::View;
+use pellucid_framework::endpoint::{ReadContext, ReadError};
+use pellucid_model::NodeIdx;
 use serde_json::{Value, json};
 
 use super::super::listing::{MAX_ROWS, cut, node_of};
 use super::{VolumesOnNodes, limit};
-use crate::framework::View;
-use crate::framework::endpoint::{ReadContext, ReadError};
-use crate::model::NodeIdx;
 
 /// The drivers of a node: those it has, and those of which there are volumes on it.
 fn rows(view: View<'_>, node: NodeIdx) -> Vec<VolumeLimit> {

@@ -8,19 +8,19 @@ use std::sync::Arc;
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::volumes::{NodeVolumeLimitsOfNode, NodeVolumeLimitsState};
-use serde_json::{Value, json};
-
-use super::claims;
-use crate::cluster::{ClusterEvent, DerivedState, EventKinds};
-use crate::framework::endpoint::Endpoint;
-use crate::framework::plugin::{
+use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
+use pellucid_framework::endpoint::Endpoint;
+use pellucid_framework::plugin::{
     ArgsError, CycleValue, Filter, Hint, Hints, Measure, Nodes, Plugin, PluginFactory, PreFilter,
     PreFiltered, Reads,
 };
-use crate::framework::{Cause, CauseId, Code, Reason, View};
-use crate::model::cause::Causes;
-use crate::model::storage::CsiNode;
-use crate::model::{Name, NodeIdx, Object, Pod, PodSpec};
+use pellucid_framework::{Cause, CauseId, Code, Reason, View};
+use pellucid_model::cause::Causes;
+use pellucid_model::storage::CsiNode;
+use pellucid_model::{Name, NodeIdx, Object, Pod, PodSpec};
+use serde_json::{Value, json};
+
+use super::claims;
 
 mod endpoints;
 mod per_node;

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use pellucid_model::Name;
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::storage::CsiNode;
+
 use super::volume_id::{Handle, VolumeId, is_migrated};
-use crate::model::Name;
-use crate::model::collections::FxHashMap;
-use crate::model::storage::CsiNode;
 
 /// Handles of a driver with the number of users.
 pub(super) type Handles = FxHashMap<Handle, u32>;

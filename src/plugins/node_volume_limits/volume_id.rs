@@ -1,7 +1,7 @@
 //! What makes two volumes one: the CSI driver and the handle, and how in-tree volumes translate to them.
 
-use crate::model::Name;
-use crate::model::storage::{CsiNode, CsiVolume, Disk};
+use pellucid_model::Name;
+use pellucid_model::storage::{CsiNode, CsiVolume, Disk};
 
 /// A volume's name at its driver.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

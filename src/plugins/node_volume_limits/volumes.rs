@@ -7,13 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use pellucid_cluster::DerivedState;
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::storage::{ClaimUse, CsiNode, CsiVolume, PersistentVolumeClaim, VolumeAttachment};
+use pellucid_model::{CowMap, Name, NodeIdx, Object, Pages, Pod};
+
 use super::super::claims::ClaimKey;
 use super::per_node::{DriverView, Handles, OnNode, count};
 use super::volume_id::{Handle, VolumeId};
-use crate::cluster::DerivedState;
-use crate::model::collections::FxHashMap;
-use crate::model::storage::{ClaimUse, CsiNode, CsiVolume, PersistentVolumeClaim, VolumeAttachment};
-use crate::model::{CowMap, Name, NodeIdx, Object, Pages, Pod};
 
 /// What counts of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]

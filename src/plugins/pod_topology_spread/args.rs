@@ -2,13 +2,13 @@
 
 use std::sync::LazyLock;
 
+use pellucid_framework::plugin::ArgsError;
+use pellucid_model::Name;
+use pellucid_model::relations::{NodeInclusion, SpreadConstraint};
 use serde_json::{Map, Value, json};
 
 use super::super::args::{Problems, field, is_qualified_name, join};
 use super::super::relations::{HOSTNAME, ZONE};
-use crate::framework::plugin::ArgsError;
-use crate::model::Name;
-use crate::model::relations::{NodeInclusion, SpreadConstraint};
 
 const CONSTRAINTS: &str = "defaultConstraints";
 const TYPE: &str = "defaultingType";

@@ -3,12 +3,13 @@
 
 use std::borrow::Cow;
 
+use pellucid_framework::View;
+use pellucid_model::relations::SpreadConstraint;
+use pellucid_model::selector::{LabelSelector, Labels, Requirement};
+use pellucid_model::{ObjectKind, PodSpec};
+
 use super::super::relations::Relations;
 use super::args::Defaults;
-use crate::framework::View;
-use crate::model::relations::SpreadConstraint;
-use crate::model::selector::{LabelSelector, Labels, Requirement};
-use crate::model::{ObjectKind, PodSpec};
 
 /// A constraint in force for a pod.
 #[derive(Clone)]

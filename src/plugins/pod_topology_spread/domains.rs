@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use pellucid_framework::View;
+use pellucid_model::relations::NodeInclusion;
+use pellucid_model::taint::{TaintEffect, tolerated};
+use pellucid_model::{NodeIdx, PodSpec};
+
 use super::super::relations::{Class, Column, NO_VALUE, Relations, ValueId};
 use super::constraints::Constraint;
-use crate::framework::View;
-use crate::model::relations::NodeInclusion;
-use crate::model::taint::{TaintEffect, tolerated};
-use crate::model::{NodeIdx, PodSpec};
 
 /// The value is no domain: no node with it counts.
 const NO_DOMAIN: u32 = u32::MAX;

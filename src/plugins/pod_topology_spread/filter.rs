@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_framework::plugin::{CycleValue, Filter, Measure, Nodes, PreFilter, PreFiltered, Reads};
+use pellucid_framework::{Cause, CauseId, Code, Reason, View};
+use pellucid_model::{Name, NodeIdx, PodSpec};
 
 use super::super::relations::{Column, NO_VALUE};
 use super::constraints::{Constraint, constraints};
 use super::domains::Domains;
 use super::{NAME, PodTopologySpread};
-use crate::framework::plugin::{CycleValue, Filter, Measure, Nodes, PreFilter, PreFiltered, Reads};
-use crate::framework::{Cause, CauseId, Code, Reason, View};
-use crate::model::{Name, NodeIdx, PodSpec};
 
 /// What a hard constraint says about nodes.
 struct Checked {

@@ -1,13 +1,14 @@
 //! Hints: which events could bring the skew of some node within bounds.
 
+use pellucid_cluster::{ClusterEvent, EventKinds, NodeChange};
+use pellucid_framework::View;
+use pellucid_framework::plugin::{Hint, Hints};
+use pellucid_model::relations::NodeInclusion;
+use pellucid_model::selector::Labels;
+use pellucid_model::{Node, Pod, PodSpec};
+
 use super::PodTopologySpread;
 use super::constraints::{Constraint, constraints};
-use crate::cluster::{ClusterEvent, EventKinds, NodeChange};
-use crate::framework::View;
-use crate::framework::plugin::{Hint, Hints};
-use crate::model::relations::NodeInclusion;
-use crate::model::selector::Labels;
-use crate::model::{Node, Pod, PodSpec};
 
 impl Hints for PodTopologySpread {
     fn events(&self) -> EventKinds {

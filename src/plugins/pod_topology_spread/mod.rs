@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::relations::{PodTopologySpreadState, SpreadOfPod};
+use pellucid_cluster::DerivedState;
+use pellucid_framework::endpoint::Endpoint;
+use pellucid_framework::plugin::{
+    ArgsError, Filter, Hints, Plugin, PluginFactory, PreFilter, PreScore, Score,
+};
 use serde_json::Value;
 
 use super::relations::Relations;
-use crate::cluster::DerivedState;
-use crate::framework::endpoint::Endpoint;
-use crate::framework::plugin::{ArgsError, Filter, Hints, Plugin, PluginFactory, PreFilter, PreScore, Score};
 
 mod args;
 mod constraints;

@@ -6,6 +6,10 @@ use std::collections::BTreeMap;
 use pellucid_api::rest::relations::{
     DomainCount, PodTopologySpreadState, SpreadDomain, SpreadOfConstraint, SpreadOfPod, SpreadUse,
 };
+use pellucid_framework::View;
+use pellucid_framework::endpoint::{ReadContext, ReadError};
+use pellucid_model::PodSpec;
+use pellucid_model::relations::SpreadConstraint;
 use serde_json::{Value, json};
 
 use super::super::listing::{MAX_EXAMPLES, MAX_ROWS, cut, pod_of};
@@ -13,10 +17,6 @@ use super::super::relations::{NO_VALUE, Relations, selector_text};
 use super::args::SYSTEM;
 use super::constraints::{Constraint, constraints};
 use super::domains::Domains;
-use crate::framework::View;
-use crate::framework::endpoint::{ReadContext, ReadError};
-use crate::model::PodSpec;
-use crate::model::relations::SpreadConstraint;
 
 fn when_unsatisfiable(rule: &SpreadConstraint) -> String {
     if rule.is_hard { "DoNotSchedule" } else { "ScheduleAnyway" }.to_owned()

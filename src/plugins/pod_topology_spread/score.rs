@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use pellucid_framework::View;
+use pellucid_framework::plugin::{CycleValue, MAX_SCORE, PreScore, PreScored, Reads, Score};
+use pellucid_model::{NodeIdx, PodSpec};
+
 use super::super::relations::{Column, HOSTNAME, NO_VALUE, Relations};
 use super::PodTopologySpread;
 use super::constraints::{Constraint, constraints};
 use super::domains::{Policies, for_each_matching};
-use crate::framework::View;
-use crate::framework::plugin::{CycleValue, MAX_SCORE, PreScore, PreScored, Reads, Score};
-use crate::model::{NodeIdx, PodSpec};
 
 /// What the soft constraints say about nodes.
 struct Prepared {

@@ -1,19 +1,19 @@
 //! Skew, domains and weights by hand, what defaults are made of, and what wakes a refused pod.
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::ClusterEvent;
+use pellucid_framework::Code;
+use pellucid_framework::endpoint::{ReadContext, ReadError};
+use pellucid_framework::plugin::Hint;
+use pellucid_model::object::Workload;
+use pellucid_model::relations::{NodeInclusion, Owner, OwnerKind, SpreadConstraint};
+use pellucid_model::taint::{Taint, TaintEffect};
+use pellucid_model::{Node, Object, Pod, PodSpec};
 use serde_json::json;
 
 use super::*;
-use crate::cluster::ClusterEvent;
-use crate::framework::Code;
-use crate::framework::endpoint::{ReadContext, ReadError};
-use crate::framework::plugin::Hint;
-use crate::model::object::Workload;
-use crate::model::relations::{NodeInclusion, Owner, OwnerKind, SpreadConstraint};
-use crate::model::taint::{Taint, TaintEffect};
-use crate::model::{Node, Object, Pod, PodSpec};
-use crate::plugins::relations::testing::{in_zone, labelled, pairs, selecting};
-use crate::plugins::testing::{TestCluster, filter_all, filter_causes, measures, pre_filter};
+use crate::relations::testing::{in_zone, labelled, pairs, selecting};
+use crate::testing::{TestCluster, filter_all, filter_causes, measures, pre_filter};
 
 const HOST: &str = "kubernetes.io/hostname";
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -115,7 +115,7 @@ fn who_is_counted() {
     assert!(refused(&mut cluster, Pod { spec: spec.into(), ..other() }).is_empty());
     // Neither pods of other namespaces nor such as are being deleted count.
     let mut cluster = zones();
-    let elsewhere = Pod { key: crate::model::PodKey::new("e", "x"), ..web("x", &[]) };
+    let elsewhere = Pod { key: pellucid_model::PodKey::new("e", "x"), ..web("x", &[]) };
     for pod in [elsewhere, Pod { deleting: true, ..web("y", &[]) }] {
         cluster.see(Pod { node_name: Some("a1".into()), ..pod });
     }
@@ -294,7 +294,7 @@ fn reads() {
     cluster.see(web("p", &[constraint(ZONE, 1, true)]));
     let params = |name: &str| [("namespace", "d"), ("name", name)].map(|(k, v)| (k.to_owned(), v.to_owned()));
     let read = |at: usize, name: &str| {
-        let (params, now) = (params(name).into(), crate::model::Now::default());
+        let (params, now) = (params(name).into(), pellucid_model::Now::default());
         (Factory.endpoints()[at].read)(&ReadContext { view: cluster.view(), params: &params, now })
     };
     let state = read(0, "").expect("it answers");
@@ -333,14 +333,14 @@ fn events_wake_a_pod_only_when_they_could_help() {
     let db = || labelled("x", &[("app", "db")], PodSpec::default());
     for (seen, want, why) in [
         (on(db()), false, "it is not counted"),
-        (Pod { key: crate::model::PodKey::new("e", "x"), ..on(web("x", &[])) }, false, "another namespace"),
+        (Pod { key: pellucid_model::PodKey::new("e", "x"), ..on(web("x", &[])) }, false, "another namespace"),
         (on(web("x", &[])), true, "now it is counted"),
         (Pod { deleting: true, ..on(web("x", &[])) }, true, "it no longer counts"),
     ] {
         let came = events(&mut cluster, seen);
         assert_eq!(hint(&cluster, &came), want, "{why}");
     }
-    let gone = |pod: Pod| ClusterEvent::PodReleased { pod: Arc::new(pod), node: crate::model::NodeIdx(0) };
+    let gone = |pod: Pod| ClusterEvent::PodReleased { pod: Arc::new(pod), node: pellucid_model::NodeIdx(0) };
     let counted = (*cluster.see(web("y", &[]))).clone();
     assert!(hint(&cluster, &[gone(counted.clone())]));
     assert!(!hint(&cluster, &[gone(Pod { deleting: true, ..counted })]), "it did not count before");

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::plugins::{PrioritySortState, PriorityUse};
+use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
+use pellucid_framework::plugin::{ArgsError, Plugin, PluginFactory, QueueSort};
+use pellucid_model::Pod;
 use serde_json::{Value, json};
 
 use super::listing::{MAX_ROWS, cut, pending};
-use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
-use crate::framework::plugin::{ArgsError, Plugin, PluginFactory, QueueSort};
-use crate::model::Pod;
 
 /// Name in the configuration.
 pub const NAME: &str = "PrioritySort";

@@ -5,30 +5,31 @@
 
 use std::sync::Arc;
 
+use pellucid_model::selector::{LabelSelector, Labels, Operator};
+use pellucid_model::{CowMap, Name, NodeIdx, Pages, Pod};
+
 use super::counts::NodeCounts;
-use crate::model::selector::{LabelSelector, Labels, Operator};
-use crate::model::{CowMap, Name, NodeIdx, Pages, Pod};
 
 type ClassId = u32;
 
 /// Pods that are alike to every selector.
 #[derive(Clone, Debug)]
-pub(in crate::plugins) struct Class {
+pub(crate) struct Class {
     /// Namespace.
-    pub(in crate::plugins) namespace: Name,
+    pub(crate) namespace: Name,
     /// The labels that some selector reads.
-    pub(in crate::plugins) labels: Labels,
+    pub(crate) labels: Labels,
     /// Whether the pods are being deleted.
-    pub(in crate::plugins) terminating: bool,
+    pub(crate) terminating: bool,
     /// How many there are, per node slot.
-    pub(in crate::plugins) counts: NodeCounts,
+    pub(crate) counts: NodeCounts,
 }
 
 type ClassKey = (Name, Labels, bool);
 
 /// All classes that have pods.
 #[derive(Clone, Debug, Default)]
-pub(in crate::plugins) struct Classes {
+pub(crate) struct Classes {
     all: Pages<Option<Arc<Class>>>,
     free: Vec<ClassId>,
     ids: CowMap<ClassKey, ClassId>,
@@ -100,12 +101,12 @@ impl Classes {
     }
 
     /// Iterates over the namespaces that have pods on nodes, in no order.
-    pub(in crate::plugins) fn namespaces(&self) -> impl Iterator<Item = &Name> {
+    pub(crate) fn namespaces(&self) -> impl Iterator<Item = &Name> {
         self.by_namespace.iter().map(|(namespace, _)| namespace)
     }
 
     /// Calls back for every class of a namespace that a selector matches, in no order.
-    pub(in crate::plugins) fn matching<'a>(
+    pub(crate) fn matching<'a>(
         &'a self,
         namespace: &Name,
         selector: &LabelSelector,
@@ -137,18 +138,14 @@ impl Classes {
 }
 
 /// Adds a number to a list of an index.
-pub(in crate::plugins) fn insert<K: Eq + std::hash::Hash + Clone>(
-    index: &mut CowMap<K, Arc<Vec<u32>>>,
-    key: K,
-    id: u32,
-) {
+pub(crate) fn insert<K: Eq + std::hash::Hash + Clone>(index: &mut CowMap<K, Arc<Vec<u32>>>, key: K, id: u32) {
     let mut ids = index.remove(&key).unwrap_or_default();
     Arc::make_mut(&mut ids).push(id);
     index.insert(key, ids);
 }
 
 /// Takes a number out of a list of an index.
-pub(in crate::plugins) fn remove<K: Eq + std::hash::Hash + Clone>(
+pub(crate) fn remove<K: Eq + std::hash::Hash + Clone>(
     index: &mut CowMap<K, Arc<Vec<u32>>>,
     key: &K,
     id: u32,
@@ -165,9 +162,10 @@ pub(in crate::plugins) fn remove<K: Eq + std::hash::Hash + Clone>(
 
 #[cfg(test)]
 mod tests {
+    use pellucid_model::PodSpec;
+    use pellucid_model::selector::Requirement;
+
     use super::*;
-    use crate::model::PodSpec;
-    use crate::model::selector::Requirement;
 
     fn pod(namespace: &str, app: &str, deleting: bool) -> Pod {
         let labels = Labels::new([("app".into(), app.into())]);

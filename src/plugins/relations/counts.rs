@@ -5,19 +5,19 @@
 
 use std::sync::Arc;
 
-use crate::model::NodeIdx;
-use crate::model::pages::PAGE;
+use pellucid_model::NodeIdx;
+use pellucid_model::pages::PAGE;
 
 /// A number per node, 0 where nothing was counted. A copy shares the pages that do not change.
 #[derive(Clone, Debug, Default)]
-pub(in crate::plugins) struct NodeCounts {
+pub(crate) struct NodeCounts {
     pages: Vec<Option<Arc<[u32; PAGE]>>>,
     total: usize,
 }
 
 impl NodeCounts {
     /// Counts one more.
-    pub(in crate::plugins) fn add(&mut self, node: NodeIdx) {
+    pub(crate) fn add(&mut self, node: NodeIdx) {
         let page = node.index() / PAGE;
         if self.pages.len() <= page {
             self.pages.resize(page + 1, None);
@@ -28,7 +28,7 @@ impl NodeCounts {
     }
 
     /// Counts one less, where there is one.
-    pub(in crate::plugins) fn remove(&mut self, node: NodeIdx) {
+    pub(crate) fn remove(&mut self, node: NodeIdx) {
         let Some(Some(page)) = self.pages.get_mut(node.index() / PAGE) else { return };
         let count = &mut Arc::make_mut(page)[node.index() % PAGE];
         if *count > 0 {
@@ -38,13 +38,13 @@ impl NodeCounts {
     }
 
     /// Returns the sum over all nodes.
-    pub(in crate::plugins) fn total(&self) -> usize {
+    pub(crate) fn total(&self) -> usize {
         self.total
     }
 
     /// Calls back for every node with a number above 0, ascending.
     #[inline]
-    pub(in crate::plugins) fn for_each(&self, mut with: impl FnMut(NodeIdx, u32)) {
+    pub(crate) fn for_each(&self, mut with: impl FnMut(NodeIdx, u32)) {
         for (at, page) in self.pages.iter().enumerate() {
             let Some(page) = page else { continue };
             for (i, count) in page.iter().enumerate().filter(|(_, count)| **count > 0) {

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use crate::cluster::DerivedState;
-use crate::model::selector::LabelSelector;
-use crate::model::{CowMap, Name, Node, NodeIdx, Object, Pod};
+use pellucid_cluster::DerivedState;
+use pellucid_model::selector::LabelSelector;
+use pellucid_model::{CowMap, Name, Node, NodeIdx, Object, Pod};
 
 mod classes;
 mod counts;

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use pellucid_framework::plugin::{Plugin, PreScored};
+use pellucid_model::relations::PodAffinityTerm;
+use pellucid_model::selector::{LabelSelector, Labels};
+use pellucid_model::{Name, Node, Object, Pod, PodKey, PodSpec};
+
 use super::super::testing::{TestCluster, node};
-use crate::framework::plugin::{Plugin, PreScored};
-use crate::model::relations::PodAffinityTerm;
-use crate::model::selector::{LabelSelector, Labels};
-use crate::model::{Name, Node, Object, Pod, PodKey, PodSpec};
 
 /// A pod with labels in namespace `d`.
-pub(in crate::plugins) fn labelled(name: &str, labels: &[(&str, &str)], spec: PodSpec) -> Pod {
+pub(crate) fn labelled(name: &str, labels: &[(&str, &str)], spec: PodSpec) -> Pod {
     Pod {
         key: PodKey::new("d", name),
         uid: name.into(),
@@ -20,24 +21,24 @@ pub(in crate::plugins) fn labelled(name: &str, labels: &[(&str, &str)], spec: Po
     }
 }
 
-pub(in crate::plugins) fn pairs(labels: &[(&str, &str)]) -> Labels {
+pub(crate) fn pairs(labels: &[(&str, &str)]) -> Labels {
     Labels::new(labels.iter().map(|(k, v)| (Name::new(k), Name::new(v))))
 }
 
 /// A node in a zone; none for an empty text.
-pub(in crate::plugins) fn in_zone(name: &str, zone: &str) -> Node {
+pub(crate) fn in_zone(name: &str, zone: &str) -> Node {
     let labels = [("kubernetes.io/hostname", name), ("topology.kubernetes.io/zone", zone)];
     let labels: Vec<_> = labels.into_iter().filter(|(_, value)| !value.is_empty()).collect();
     Node { labels: pairs(&labels), ..node(name) }
 }
 
 /// Selects pods by one label.
-pub(in crate::plugins) fn selecting(key: &str, value: &str) -> LabelSelector {
+pub(crate) fn selecting(key: &str, value: &str) -> LabelSelector {
     LabelSelector::of_pairs(&[(key.into(), value.into())])
 }
 
 /// A term about pods with one label, by zone.
-pub(in crate::plugins) fn zone_term(key: &str, value: &str) -> PodAffinityTerm {
+pub(crate) fn zone_term(key: &str, value: &str) -> PodAffinityTerm {
     PodAffinityTerm {
         topology_key: "topology.kubernetes.io/zone".into(),
         selector: Some(selecting(key, value)),
@@ -47,7 +48,7 @@ pub(in crate::plugins) fn zone_term(key: &str, value: &str) -> PodAffinityTerm {
 
 impl TestCluster {
     /// Shows the state a pod, on a node if it names one. Returns it as the state has it.
-    pub(in crate::plugins) fn see(&mut self, pod: Pod) -> Arc<Pod> {
+    pub(crate) fn see(&mut self, pod: Pod) -> Arc<Pod> {
         let key = pod.key.clone();
         self.cluster.apply_pod(Arc::new(pod), &mut Vec::new());
         let id = self.cluster.find_pod(&key).expect("it is there");
@@ -55,7 +56,7 @@ impl TestCluster {
     }
 
     /// Puts pods with one label on nodes.
-    pub(in crate::plugins) fn put(&mut self, (key, value): (&str, &str), nodes: &[&str]) {
+    pub(crate) fn put(&mut self, (key, value): (&str, &str), nodes: &[&str]) {
         for node in nodes {
             let name = format!("{value}-{}", self.cluster.pods().count());
             self.see(Pod {
@@ -65,13 +66,13 @@ impl TestCluster {
         }
     }
 
-    pub(in crate::plugins) fn object(&mut self, object: Object) {
+    pub(crate) fn object(&mut self, object: Object) {
         self.cluster.apply_object(Arc::new(object), &mut Vec::new());
     }
 
     /// Returns the scores over all nodes in the order of their numbers, raw and normalised; `None` when PreScore
     /// skips.
-    pub(in crate::plugins) fn scores(&self, plugin: &dyn Plugin, spec: &PodSpec) -> Option<[Vec<i64>; 2]> {
+    pub(crate) fn scores(&self, plugin: &dyn Plugin, spec: &PodSpec) -> Option<[Vec<i64>; 2]> {
         let (view, nodes) = (self.view(), self.view().nodes());
         let PreScored::Ready(value) = plugin.pre_score()?.pre_score(view, spec, nodes) else { return None };
         let mut raw = vec![0; nodes.len()];

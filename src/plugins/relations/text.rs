@@ -1,9 +1,9 @@
 //! Selectors as people write them: `app=web,tier in (a,b),!canary`.
 
-use crate::model::selector::{LabelSelector, Operator, Requirement};
+use pellucid_model::selector::{LabelSelector, Operator, Requirement};
 
 /// Returns a selector in kubectl's notation; `<none>` selects nothing, `<all>` everything.
-pub(in crate::plugins) fn selector_text(selector: Option<&LabelSelector>) -> String {
+pub(crate) fn selector_text(selector: Option<&LabelSelector>) -> String {
     match selector {
         None => "<none>".to_owned(),
         Some(selector) if selector.is_empty() => "<all>".to_owned(),

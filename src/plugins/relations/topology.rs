@@ -6,24 +6,22 @@
 
 use std::sync::{Arc, LazyLock};
 
-use crate::model::collections::FxHashMap;
-use crate::model::selector::Labels;
-use crate::model::{CowMap, Name, NodeIdx, Pages, PodSpec};
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::selector::Labels;
+use pellucid_model::{CowMap, Name, NodeIdx, Pages, PodSpec};
 
 /// The key whose values are the nodes themselves.
-pub(in crate::plugins) static HOSTNAME: LazyLock<Name> =
-    LazyLock::new(|| Name::new("kubernetes.io/hostname"));
+pub(crate) static HOSTNAME: LazyLock<Name> = LazyLock::new(|| Name::new("kubernetes.io/hostname"));
 /// The key of zones.
-pub(in crate::plugins) static ZONE: LazyLock<Name> =
-    LazyLock::new(|| Name::new("topology.kubernetes.io/zone"));
+pub(crate) static ZONE: LazyLock<Name> = LazyLock::new(|| Name::new("topology.kubernetes.io/zone"));
 
 /// The most columns that are kept: nobody should be able to make us keep one per pod.
 const MOST: usize = 32;
 
 /// The number of a value; [`NO_VALUE`] where the node has no such label, or there is no node.
-pub(in crate::plugins) type ValueId = u32;
+pub(crate) type ValueId = u32;
 /// The node does not have the label.
-pub(in crate::plugins) const NO_VALUE: ValueId = 0;
+pub(crate) const NO_VALUE: ValueId = 0;
 
 /// A value and the nodes that have it.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +32,7 @@ struct Value {
 
 /// The values of one label on all nodes.
 #[derive(Clone, Debug, Default)]
-pub(in crate::plugins) struct Column {
+pub(crate) struct Column {
     of_node: Pages<ValueId>,
     values: Pages<Value>,
     n_nodes: usize,
@@ -43,27 +41,27 @@ pub(in crate::plugins) struct Column {
 impl Column {
     /// Returns the value of a node.
     #[inline]
-    pub(in crate::plugins) fn of(&self, node: NodeIdx) -> ValueId {
+    pub(crate) fn of(&self, node: NodeIdx) -> ValueId {
         self.of_node.get(node.index()).copied().unwrap_or(NO_VALUE)
     }
 
     /// Returns how long an array over values is.
-    pub(in crate::plugins) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.values.len().max(1)
     }
 
     /// Returns the text of a value.
-    pub(in crate::plugins) fn name(&self, value: ValueId) -> Option<&Name> {
+    pub(crate) fn name(&self, value: ValueId) -> Option<&Name> {
         self.values.get(value as usize).and_then(|v| v.name.as_ref())
     }
 
     /// Returns how many nodes have the label.
-    pub(in crate::plugins) fn n_nodes(&self) -> usize {
+    pub(crate) fn n_nodes(&self) -> usize {
         self.n_nodes
     }
 
     /// Iterates over the values that nodes have.
-    pub(in crate::plugins) fn values(&self) -> impl Iterator<Item = ValueId> {
+    pub(crate) fn values(&self) -> impl Iterator<Item = ValueId> {
         self.values.iter().enumerate().filter(|(_, v)| v.nodes > 0).map(|(i, _)| i as ValueId)
     }
 
@@ -122,7 +120,7 @@ impl Kept {
 
 /// The labels of all nodes, and columns of some of them.
 #[derive(Clone, Debug)]
-pub(in crate::plugins) struct Topology {
+pub(crate) struct Topology {
     labels: Pages<Option<Labels>>,
     kept: Vec<Arc<Kept>>,
 }
@@ -141,7 +139,7 @@ impl Default for Topology {
 
 impl Topology {
     /// Returns the column of a key.
-    pub(in crate::plugins) fn column(&self, key: &Name) -> Arc<Column> {
+    pub(crate) fn column(&self, key: &Name) -> Arc<Column> {
         match self.kept.iter().find(|kept| kept.key == *key) {
             Some(kept) => kept.column.clone(),
             None => Arc::new(self.make(key)),
@@ -260,14 +258,14 @@ mod tests {
         let mut topology = Topology::default();
         topology.set(NodeIdx(0), Some(&labels(&[("k0", "a"), ("k99", "b")])));
         let using = |i: usize| PodSpec {
-            spread: Box::new([crate::model::relations::SpreadConstraint {
+            spread: Box::new([pellucid_model::relations::SpreadConstraint {
                 max_skew: 1,
                 topology_key: Name::new(&format!("k{i}")),
                 is_hard: true,
                 selector: None,
                 min_domains: 1,
-                node_affinity_policy: crate::model::relations::NodeInclusion::Honor,
-                node_taints_policy: crate::model::relations::NodeInclusion::Ignore,
+                node_affinity_policy: pellucid_model::relations::NodeInclusion::Honor,
+                node_taints_policy: pellucid_model::relations::NodeInclusion::Ignore,
             }]),
             ..PodSpec::default()
         };

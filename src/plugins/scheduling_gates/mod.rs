@@ -6,14 +6,14 @@ use std::sync::Arc;
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::plugins::{GateUse, SchedulingGatesState};
+use pellucid_cluster::{ClusterEvent, EventKinds};
+use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
+use pellucid_framework::plugin::{ArgsError, Hint, Hints, Plugin, PluginFactory, PreEnqueue};
+use pellucid_framework::{Cause, Code, Reason, View};
+use pellucid_model::{Name, Pod};
 use serde_json::{Value, json};
 
 use super::listing::{Examples, MAX_ROWS, cut, pending};
-use crate::cluster::{ClusterEvent, EventKinds};
-use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
-use crate::framework::plugin::{ArgsError, Hint, Hints, Plugin, PluginFactory, PreEnqueue};
-use crate::framework::{Cause, Code, Reason, View};
-use crate::model::{Name, Pod};
 
 /// Name in the configuration.
 pub const NAME: &str = "SchedulingGates";
@@ -105,8 +105,9 @@ fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
 
 #[cfg(test)]
 mod tests {
+    use pellucid_model::PodId;
+
     use super::*;
-    use crate::model::PodId;
 
     #[test]
     fn gates_hold_a_pod_back_until_all_are_gone() {
@@ -119,7 +120,7 @@ mod tests {
 
     #[test]
     fn only_the_last_gate_gone_wakes_it() {
-        let cluster = crate::cluster::Cluster::new(0, [], Vec::new());
+        let cluster = pellucid_cluster::Cluster::new(0, [], Vec::new());
         let event = ClusterEvent::PendingUpdated { id: PodId(0), old: Arc::default() };
         let gated = Pod { gates: Box::new(["a".into()]), ..Pod::default() };
         let view = View::new(&cluster);

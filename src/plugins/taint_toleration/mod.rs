@@ -9,19 +9,19 @@ use std::sync::Arc;
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::plugins::{TaintTolerationState, TaintUse};
+use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, NodeChange};
+use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
+use pellucid_framework::plugin::{
+    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Normalize, Plugin, PluginFactory, PreScore, PreScored,
+    Reads, Score,
+};
+use pellucid_framework::{Cause, CauseId, Code, Reason, View};
+use pellucid_model::taint::{Taint, TaintEffect, Toleration, tolerated};
+use pellucid_model::{Node, NodeIdx, Pod, PodSpec};
 use serde_json::{Value, json};
 
 use super::listing::{Examples, MAX_ROWS, cut};
 use super::node_mask::NodeMask;
-use crate::cluster::{ClusterEvent, DerivedState, EventKinds, NodeChange};
-use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
-use crate::framework::plugin::{
-    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Normalize, Plugin, PluginFactory, PreScore, PreScored,
-    Reads, Score,
-};
-use crate::framework::{Cause, CauseId, Code, Reason, View};
-use crate::model::taint::{Taint, TaintEffect, Toleration, tolerated};
-use crate::model::{Node, NodeIdx, Pod, PodSpec};
 
 /// Name in the configuration.
 pub const NAME: &str = "TaintToleration";

@@ -1,8 +1,9 @@
 //! Which taints keep pods away, how the others count, and what wakes a refused pod.
 
+use pellucid_model::taint::TolerationOperator;
+
 use super::*;
-use crate::model::taint::TolerationOperator;
-use crate::plugins::testing::{TestCluster, filter_all, node, pod_with, raw_scores};
+use crate::testing::{TestCluster, filter_all, node, pod_with, raw_scores};
 
 fn taint(key: &str, value: &str, effect: TaintEffect) -> Taint {
     Taint { key: key.into(), value: value.into(), effect }
@@ -66,7 +67,7 @@ fn a_taint_that_goes_or_a_new_toleration_wakes_the_pod() {
     assert_eq!(hint(&cluster, &tolerating(&[equal("k", "v", None)]), event), Hint::Skip);
     assert_eq!(hint(&cluster, &pod, &ClusterEvent::NodeAdded(n)), Hint::Queue);
     let updated =
-        |old: &Pod| ClusterEvent::PendingUpdated { id: crate::model::PodId(0), old: Arc::new(old.clone()) };
+        |old: &Pod| ClusterEvent::PendingUpdated { id: pellucid_model::PodId(0), old: Arc::new(old.clone()) };
     assert_eq!(hint(&cluster, &tolerating(&[equal("k", "v", None)]), &updated(&pod)), Hint::Queue);
     assert_eq!(hint(&cluster, &pod, &updated(&pod)), Hint::Skip);
 }

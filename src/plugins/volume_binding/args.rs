@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use pellucid_framework::plugin::ArgsError;
 use serde_json::{Value, json};
 
 use super::super::args::{Problems, field};
-use crate::framework::plugin::ArgsError;
 
 /// How long binding may take when nothing else is said, seconds.
 const DEFAULT_TIMEOUT: i64 = 600;

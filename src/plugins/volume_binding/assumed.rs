@@ -6,11 +6,12 @@
 
 use std::sync::Arc;
 
+use pellucid_cluster::{DerivedState, Reservation};
+use pellucid_model::storage::{PersistentVolume, PersistentVolumeClaim};
+use pellucid_model::{CowMap, Name, PodId};
+
 use super::super::claims::ClaimKey;
 use super::NAME;
-use crate::cluster::{DerivedState, Reservation};
-use crate::model::storage::{PersistentVolume, PersistentVolumeClaim};
-use crate::model::{CowMap, Name, PodId};
 
 /// A volume that is held for a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,13 +6,14 @@
 
 use std::sync::Arc;
 
+use pellucid_framework::View;
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::selector::{Labels, Operator, Requirement};
+use pellucid_model::storage::{PersistentVolume, PersistentVolumeClaim};
+use pellucid_model::{Name, Object, ObjectKind};
+
 use super::super::claims::reaches;
 use super::assumed::{Assumed, Ownership};
-use crate::framework::View;
-use crate::model::collections::FxHashMap;
-use crate::model::selector::{Labels, Operator, Requirement};
-use crate::model::storage::{PersistentVolume, PersistentVolumeClaim};
-use crate::model::{Name, Object, ObjectKind};
 
 /// A volume, kept alive together with the object it is in.
 #[derive(Clone, Debug)]

@@ -1,17 +1,17 @@
 //! What people can read: what is held for whom, and the volumes.
 
 use pellucid_api::rest::volumes::{HeldClaim, VolumeBindingState, VolumeBindingVolumes, VolumeView};
+use pellucid_cluster::PodRecord;
+use pellucid_framework::View;
+use pellucid_framework::endpoint::{ReadContext, ReadError};
+use pellucid_model::storage::PersistentVolume;
+use pellucid_model::{Object, ObjectKind};
 use serde_json::{Value, json};
 
 use super::super::listing::{MAX_ROWS, cut};
 use super::pod_claims::is_fully_bound;
 use super::progress::{self, Progress};
 use super::{Assumed, Held, NAME};
-use crate::cluster::PodRecord;
-use crate::framework::View;
-use crate::framework::endpoint::{ReadContext, ReadError};
-use crate::model::storage::PersistentVolume;
-use crate::model::{Object, ObjectKind};
 
 fn rows_of(view: View<'_>, record: &PodRecord) -> Vec<HeldClaim> {
     let ours = record.reservations.iter().filter(|r| r.plugin == NAME);

@@ -1,15 +1,15 @@
 //! Whether a pod's claims can be satisfied on a node, and with which volumes.
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_framework::{Cause, Code, Reason};
+use pellucid_model::selector::Labels;
+use pellucid_model::{Name, Node};
 use smallvec::SmallVec;
 
 use super::NAME;
 use super::assumed::{Held, HeldBinding, HeldProvision};
 use super::candidates::Volume;
 use super::pod_claims::{PodClaims, ToBind};
-use crate::framework::{Cause, Code, Reason};
-use crate::model::selector::Labels;
-use crate::model::{Name, Node};
 
 /// Why a node cannot take the pod, as bits: one per reason, in the order in which they are told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

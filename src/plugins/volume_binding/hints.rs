@@ -1,12 +1,13 @@
 //! What could make a pod fit that was refused for its volumes.
 
+use pellucid_cluster::{ClusterEvent, EventKinds, NodeChange};
+use pellucid_framework::View;
+use pellucid_framework::plugin::{Hint, Hints};
+use pellucid_model::storage::{CsiStorageCapacity, PersistentVolume};
+use pellucid_model::{Object, Pod};
+
 use super::super::claims;
 use super::VolumeBinding;
-use crate::cluster::{ClusterEvent, EventKinds, NodeChange};
-use crate::framework::View;
-use crate::framework::plugin::{Hint, Hints};
-use crate::model::storage::{CsiStorageCapacity, PersistentVolume};
-use crate::model::{Object, Pod};
 
 impl Hints for VolumeBinding {
     fn events(&self) -> EventKinds {

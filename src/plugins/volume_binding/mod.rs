@@ -9,16 +9,15 @@ use std::sync::Arc;
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::volumes::{VolumeBindingState, VolumeBindingVolumes};
-use serde_json::Value;
-
-use crate::cluster::DerivedState;
-use crate::framework::endpoint::Endpoint;
-use crate::framework::plugin::{
+use pellucid_cluster::DerivedState;
+use pellucid_framework::endpoint::Endpoint;
+use pellucid_framework::plugin::{
     ArgsError, CycleValue, Filter, Hints, Nodes, Plugin, PluginFactory, PreBind, PreBound, PreFilter,
     PreFiltered, Reads, Reserve,
 };
-use crate::framework::{Cause, CauseId, Code, Reason, View};
-use crate::model::{NodeIdx, Pod, PodSpec};
+use pellucid_framework::{Cause, CauseId, Code, Reason, View};
+use pellucid_model::{NodeIdx, Pod, PodSpec};
+use serde_json::Value;
 
 mod args;
 mod assumed;

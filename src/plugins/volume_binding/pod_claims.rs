@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_framework::{Reason, View};
+use pellucid_model::selector::Labels;
+use pellucid_model::storage::{ClaimPhase, CsiStorageCapacity, PersistentVolumeClaim, StorageClass};
+use pellucid_model::{Name, Object, ObjectKind, PodSpec};
 
 use super::super::claims;
 use super::assumed::Assumed;
 use super::candidates::{Candidates, Volume};
-use crate::framework::{Reason, View};
-use crate::model::selector::Labels;
-use crate::model::storage::{ClaimPhase, CsiStorageCapacity, PersistentVolumeClaim, StorageClass};
-use crate::model::{Name, Object, ObjectKind, PodSpec};
 
 /// The provisioner of classes that make nothing.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
@@ -138,8 +138,8 @@ impl ToBind {
 }
 
 /// Whether one of the terms of `allowedTopologies` holds. None at all: anywhere. An empty term: nowhere.
-fn suits(terms: &[Box<[crate::model::selector::Requirement]>], labels: &Labels) -> bool {
-    let holds = |term: &[crate::model::selector::Requirement]| {
+fn suits(terms: &[Box<[pellucid_model::selector::Requirement]>], labels: &Labels) -> bool {
+    let holds = |term: &[pellucid_model::selector::Requirement]| {
         !term.is_empty() && term.iter().all(|r| r.matches(labels.get(&r.key)))
     };
     terms.is_empty() || terms.iter().any(|term| holds(term))

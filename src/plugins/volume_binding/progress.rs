@@ -5,14 +5,15 @@
 //! or not at all. While the object still has it, nobody has written. Once it has another one without showing
 //! what we want, either our write was taken back or somebody else was faster, and the pod is planned anew.
 
+use pellucid_cluster::Objects;
+use pellucid_framework::View;
+use pellucid_model::effect::VolumeWrite;
+use pellucid_model::storage::{PersistentVolume, PersistentVolumeClaim};
+use pellucid_model::{Name, Node};
+
 use super::super::claims::reaches;
 use super::assumed::{Held, HeldBinding, HeldProvision};
 use super::pod_claims::is_fully_bound;
-use crate::cluster::Objects;
-use crate::framework::View;
-use crate::model::effect::VolumeWrite;
-use crate::model::storage::{PersistentVolume, PersistentVolumeClaim};
-use crate::model::{Name, Node};
 
 /// How far one claim is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pellucid_cluster::DerivedState;
+use pellucid_model::{CowMap, NodeIdx, Pod};
+
 use super::super::claims::{ClaimKey, named};
-use crate::cluster::DerivedState;
-use crate::model::{CowMap, NodeIdx, Pod};
 
 /// Number of pods per node.
 pub(super) type PerNode = BTreeMap<NodeIdx, u32>;

@@ -9,18 +9,18 @@ use std::sync::Arc;
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::volumes::{ClaimInUse, VolumeRestrictionsState};
+use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
+use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
+use pellucid_framework::plugin::{
+    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, PreFilter, PreFiltered, Reads,
+};
+use pellucid_framework::{Cause, CauseId, Code, Reason, View};
+use pellucid_model::storage::{AccessModes, Disk};
+use pellucid_model::{NodeIdx, Object, Pod, PodSpec};
 use serde_json::{Value, json};
 
 use super::claims;
 use super::listing::{Examples, MAX_ROWS, cut};
-use crate::cluster::{ClusterEvent, DerivedState, EventKinds};
-use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
-use crate::framework::plugin::{
-    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, PreFilter, PreFiltered, Reads,
-};
-use crate::framework::{Cause, CauseId, Code, Reason, View};
-use crate::model::storage::{AccessModes, Disk};
-use crate::model::{NodeIdx, Object, Pod, PodSpec};
 
 mod in_use;
 

@@ -10,19 +10,19 @@ use std::sync::{Arc, LazyLock};
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::volumes::{VolumeZoneState, ZoneOfVolumes};
+use pellucid_cluster::{ClusterEvent, EventKinds, NodeChange};
+use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
+use pellucid_framework::plugin::{
+    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, PreFilter, PreFiltered, Reads,
+};
+use pellucid_framework::{Cause, CauseId, Code, Reason, View};
+use pellucid_model::selector::Labels;
+use pellucid_model::storage::{ClaimUse, PersistentVolume};
+use pellucid_model::{Name, Object, ObjectKind, Pod, PodSpec};
 use serde_json::{Value, json};
 
 use super::claims;
 use super::listing::{MAX_ROWS, cut};
-use crate::cluster::{ClusterEvent, EventKinds, NodeChange};
-use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
-use crate::framework::plugin::{
-    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, PreFilter, PreFiltered, Reads,
-};
-use crate::framework::{Cause, CauseId, Code, Reason, View};
-use crate::model::selector::Labels;
-use crate::model::storage::{ClaimUse, PersistentVolume};
-use crate::model::{Name, Object, ObjectKind, Pod, PodSpec};
 
 /// Name in the configuration.
 pub const NAME: &str = "VolumeZone";

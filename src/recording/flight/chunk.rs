@@ -4,8 +4,8 @@ use super::entry::{Entry, Repeat, What};
 use super::line::{About, Line, Text};
 use super::names::{Former, Number};
 use super::ring::Recorded;
-use crate::recording::{GangOutcome, GangVerdict};
-use crate::recording::{Group, GroupMeasure, Refusal};
+use crate::{GangOutcome, GangVerdict};
+use crate::{Group, GroupMeasure, Refusal};
 
 /// Entries per chunk, so that a word has a bit for each.
 pub(super) const ENTRIES: usize = 128;

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use pellucid_model::{NodeIdx, PodKey};
+
 use super::line::Line;
 use super::ring::Recorded;
-use crate::model::{NodeIdx, PodKey};
-use crate::recording::{GangOutcome, GangVerdict};
-use crate::recording::{Outcome, Placement, Refusal, Verdict};
+use crate::{GangOutcome, GangVerdict};
+use crate::{Outcome, Placement, Refusal, Verdict};
 
 /// How a pod went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

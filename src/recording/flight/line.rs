@@ -5,8 +5,9 @@
 //! is more than numbers are held by it. Placements have no names, only the numbers of their pod and node:
 //! [`Names`](super::Names) says how they are found.
 
+use pellucid_model::{NodeIdx, PodId};
+
 use super::entry::{Gone, Numbers, What};
-use crate::model::{NodeIdx, PodId};
 
 /// A line.
 #[derive(Clone, Copy, Debug)]

@@ -6,13 +6,14 @@
 //! that is open then ([`Former`]). That is behind the placement, so it is pushed out no earlier. A number of which
 //! nothing was written since still has its name in the state.
 
+use pellucid_cluster::Cluster;
+use pellucid_model::collections::{FxHashMap, FxHashSet};
+use pellucid_model::{NodeIdx, PodId, PodKey};
+
 use super::chunk::Chunk;
 use super::entry::Entry;
 use super::line::{About, Text};
 use super::ring::FlightLog;
-use crate::cluster::Cluster;
-use crate::model::collections::{FxHashMap, FxHashSet};
-use crate::model::{NodeIdx, PodId, PodKey};
 
 /// Whose number it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -9,14 +9,15 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::{GangKey, NodeIdx, PodId, PodKey};
+
 use super::chunk::{Chunk, ENTRIES};
 use super::closed::Closed;
 use super::entry::{Entry, Numbers, Repeat, What};
 use super::line::Line;
 use super::names::Number;
 use super::sameness::is_same;
-use crate::model::collections::FxHashMap;
-use crate::model::{GangKey, NodeIdx, PodId, PodKey};
 
 /// Chunks that a bound is divided into at least, so that little is pushed out at a time.
 const PARTS: usize = 16;

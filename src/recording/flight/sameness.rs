@@ -4,13 +4,13 @@
 //! have moved. What a gang says in words holds numbers too, so of its reasons only the codes count.
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_framework::Cause;
 use smallvec::SmallVec;
 
 use super::entry::What;
-use crate::framework::Cause;
-use crate::recording::GangOutcome;
-use crate::recording::Refusal;
-use crate::recording::gang_verdict::PLUGIN as GANGS;
+use crate::GangOutcome;
+use crate::Refusal;
+use crate::gang_verdict::PLUGIN as GANGS;
 
 /// Whether two events in a row are one entry.
 pub(super) fn is_same(before: &What, now: &What) -> bool {

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pellucid_model::selector::LabelSelector;
+use pellucid_model::{GangKey, Name, PodKey};
 use serde_json::{Map, Value};
 
 use super::recording::{Flag, Scope};
-use crate::model::selector::LabelSelector;
-use crate::model::{GangKey, Name, PodKey};
 
 /// How long a recording lasts when nobody says.
 pub const DEFAULT_TTL: Duration = Duration::from_secs(600);

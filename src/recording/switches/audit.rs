@@ -7,7 +7,7 @@ use std::time::Duration;
 use pellucid_api::rest::debug;
 
 use super::recording::{Recording, Scope};
-use crate::recording::rfc3339;
+use crate::rfc3339;
 
 /// Changes kept.
 pub const CHANGES_KEPT: usize = 256;

@@ -25,7 +25,7 @@ use audit::Audit;
 pub use audit::{CHANGES_KEPT, Change, Why};
 pub use recording::{Flag, LogBefore, Recording, Scope};
 
-use crate::model::{Now, Pod};
+use pellucid_model::{Now, Pod};
 
 /// Recordings besides the raw values of flags that may be active at once.
 pub const MOST_ACTIVE: usize = 16;
@@ -105,7 +105,7 @@ impl Default for Switches {
             filter_failures: AtomicBool::new(false),
             reuse: AtomicBool::new(true),
             recorder: AtomicBool::new(true),
-            recorder_bytes: AtomicUsize::new(crate::recording::flight::DEFAULT_BYTES),
+            recorder_bytes: AtomicUsize::new(crate::flight::DEFAULT_BYTES),
             recorder_first: AtomicU64::new(1),
             accounts: AtomicBool::new(true),
             budget: AtomicU32::new(DEFAULT_BUDGET),

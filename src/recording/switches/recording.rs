@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use pellucid_api::rest::debug;
+use pellucid_model::selector::LabelSelector;
+use pellucid_model::{GangKey, Name, Now, Pod, PodKey};
 
-use crate::model::selector::LabelSelector;
-use crate::model::{GangKey, Name, Now, Pod, PodKey};
-use crate::recording::rfc3339;
+use crate::rfc3339;
 
 /// The flags that can be set for a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,6 +1,7 @@
+use pellucid_model::selector::{LabelSelector, Labels};
+use pellucid_model::{GangKey, PodKey};
+
 use super::*;
-use crate::model::selector::{LabelSelector, Labels};
-use crate::model::{GangKey, PodKey};
 
 fn at(seconds: u64) -> Now {
     let monotonic = Duration::from_secs(seconds);

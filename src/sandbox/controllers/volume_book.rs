@@ -5,12 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use pellucid_model::quantity;
 use serde_json::Value;
 
 use super::super::selectors::LabelSelector;
 use super::super::storage::{BOUND_BY_CONTROLLER, class_of};
 use super::super::store::{Key, Object};
-use crate::model::quantity;
 
 /// A volume in short.
 #[derive(Debug)]

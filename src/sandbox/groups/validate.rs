@@ -2,11 +2,11 @@
 //!
 //! As on a server with all gates of native gangs on. A value that did not change is not judged again.
 
+use pellucid_model::naming::{is_label, is_subdomain};
 use serde_json::Value;
 
 use super::super::errors::FieldError;
 use super::super::validate::{LABEL, SUBDOMAIN};
-use crate::model::naming::{is_label, is_subdomain};
 
 const IMMUTABLE: &str = "field is immutable";
 const MODES: [&str; 2] = ["Pod", "PodGroup"];

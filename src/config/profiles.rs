@@ -3,6 +3,10 @@
 
 use std::sync::Arc;
 
+use pellucid_framework::plugin::MAX_SCORE;
+use pellucid_framework::profile::{Enabled, Profile};
+use pellucid_framework::{Plugin, PluginFactory};
+use pellucid_model::Name;
 use serde_json::Value;
 
 use super::file::{Entry, FileArgs, FileProfile, MULTI_POINT, POINTS};
@@ -11,10 +15,6 @@ use super::names::{GANGS, unused_args, worked_elsewhere};
 use super::reader::{Found, Place, shown};
 use super::version::Version;
 use super::{known, merge};
-use crate::framework::plugin::MAX_SCORE;
-use crate::framework::profile::{Enabled, Profile};
-use crate::framework::{Plugin, PluginFactory};
-use crate::model::Name;
 
 const QUEUE_SORT: &str = "queueSort";
 /// The one point with weights.

@@ -42,7 +42,7 @@ pub use edge::{Drained, Edge, EdgeConfig, stop_requested};
 pub use limits::WatchLimits;
 pub use transport::Pools;
 
-use crate::model::Now;
+use pellucid_model::Now;
 
 /// Tells the time. Only `app::clock` makes one that reads the machine's.
 pub type Clock = Arc<dyn Fn() -> Now + Send + Sync>;

@@ -13,7 +13,7 @@ pub mod post_filter;
 pub mod profile;
 pub mod view;
 
-pub use crate::model::cause::{Cause, CauseId, Causes, Code, Reason, nodes_message};
+pub use pellucid_model::cause::{Cause, CauseId, Causes, Code, Reason, nodes_message};
 pub use plugin::{
     Bind, CycleValue, Evaluator, Filter, Hint, Hints, Nodes, Permit, Permitted, Plugin, PluginFactory,
     PostFilter, PreBind, PreBound, PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored, QueueSort, Reads,

@@ -5,8 +5,8 @@
 //! set of nodes as bits, `relations` counts pods by what selectors see of them, `scored` reads amounts for
 //! scores.
 
-use crate::framework::PluginFactory;
-use crate::framework::plugin::ArgsError;
+use pellucid_framework::PluginFactory;
+use pellucid_framework::plugin::ArgsError;
 
 mod args;
 mod claims;

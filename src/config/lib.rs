@@ -11,12 +11,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use pellucid_framework::PluginFactory;
+use pellucid_framework::profile::Profile;
 use serde_json::Value;
 
-use crate::framework::PluginFactory;
-use crate::framework::profile::Profile;
-
-mod build;
 mod client;
 mod effective;
 mod file;
@@ -26,6 +24,7 @@ mod merge;
 mod names;
 mod nearest;
 mod problem;
+mod profiles;
 mod reader;
 mod tree;
 mod version;
@@ -139,8 +138,8 @@ fn configure(file: &File<'_>, registry: &known::Registry, mut found: Found) -> R
                 None => DEFAULT_SCHEDULER_NAME,
             };
             let percentage = profile.percentage_of_nodes_to_score.or(file.percentage_of_nodes_to_score);
-            let built = build::profile(profile, file.version, registry, &mut found);
-            build::finish(built, name, percentage.unwrap_or(0))
+            let built = profiles::profile(profile, file.version, registry, &mut found);
+            profiles::finish(built, name, percentage.unwrap_or(0))
         })
         .collect();
     check_queue_sort(&profiles, listed, &mut found);

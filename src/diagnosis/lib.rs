@@ -5,13 +5,13 @@
 
 mod contrast;
 mod debug_view;
-pub(crate) mod explain;
+mod explain;
 mod feasibility;
 mod gang_reads;
 pub mod gangs;
 pub mod history;
 mod meta;
-pub(crate) mod nearest;
+mod nearest;
 mod node_explain;
 mod node_views;
 pub mod pending;
@@ -30,4 +30,6 @@ mod suggestions;
 mod view_reads;
 mod wakeups;
 
+pub use explain::{TIE_RULE, summary};
+pub use nearest::nearest;
 pub use plugin_views::points;

@@ -29,7 +29,8 @@ pub use moves::Happened;
 pub use order::OrderKey;
 pub use unit::{QueueStage, RefusedBy, Unit, UnitId};
 
-use crate::model::{Pages, PodId};
+use pellucid_model::{Pages, PodId};
+
 use groups::Groups;
 
 /// The queue. See the module.

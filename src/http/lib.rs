@@ -40,7 +40,7 @@ pub use listen::Bound;
 pub use openapi::openapi;
 pub use params::{Kind, Location, Param, Params};
 pub use read::Load;
-pub use route::{Answers, Lines, Method, Published, Read, ReadBytes, ReadLines, RequestInfo, Route, Rows};
+pub use route::{Answers, Lines, Method, Read, ReadBytes, ReadLines, RequestInfo, Route, Rows};
 pub use server::{Clock, Limits, Parts, Server};
 pub use standard::{Configz, OPENMETRICS, Renderer, Version};
 pub use table::Table;
