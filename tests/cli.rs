@@ -129,10 +129,15 @@ fn bad_traces_are_told_with_their_place() {
 }
 
 #[test]
-fn there_are_no_custom_resources_yet() {
+fn the_custom_resources_are_printed_as_a_cluster_takes_them() {
     let ran = pellucid(&["crds"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
-    assert!(ran.stdout.starts_with("# ") && ran.stdout.contains("gangs"), "{}", ran.stdout);
+    let documents: Vec<serde_json::Value> = serde_saphyr::from_multiple(&ran.stdout).unwrap();
+    let names: Vec<&str> = documents.iter().map(|d| d["metadata"]["name"].as_str().unwrap()).collect();
+    let wanted: Vec<String> =
+        pellucid_api::crd::definitions().into_iter().filter_map(|d| d.metadata.name).collect();
+    assert_eq!(names, wanted);
+    assert!(documents.iter().all(|d| d["kind"] == "CustomResourceDefinition"), "{}", ran.stdout);
 }
 
 // === against a server ===

@@ -1,8 +1,10 @@
-//! `pellucid crds`: the custom resource definitions to apply to a cluster.
+//! `pellucid crds`: the custom resource definitions of gangs, for `kubectl apply -f -`.
+
+use pellucid_api::definitions::DEFINITIONS;
 
 use super::out;
 
-/// Prints them. A YAML comment, so that `pellucid crds | kubectl apply -f -` says what is the matter.
+/// Prints them as YAML documents.
 pub(super) fn run() -> anyhow::Result<()> {
-    out::line("# This version has no custom resources: they come with gangs. There is nothing to apply.")
+    out::line(DEFINITIONS.join("---\n").trim_end())
 }

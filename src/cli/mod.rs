@@ -58,7 +58,7 @@ pub enum Command {
     Ask(Ask),
     /// Print the OpenAPI document of the REST API
     Openapi(openapi::OpenapiArgs),
-    /// Print the custom resource definitions
+    /// Print the custom resource definitions of gangs, for `kubectl apply -f -`
     Crds,
     /// Ask a health endpoint, for probes in images without a shell
     Probe(probe::ProbeArgs),

@@ -12,11 +12,11 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::client::Class;
-use super::decode::resource;
 use super::door::{Door, Tries, WriteError};
 use super::group_patch::{needs_read, patch};
+use super::kind::Kind;
 use super::lanes::Lanes;
-use super::served::{Served, is_discovered};
+use super::served::Served;
 use super::status::StatusCounters;
 use super::{Clock, timestamp};
 
@@ -81,9 +81,10 @@ impl GroupStatusWriter {
 
     /// Returns the path of the group and the version that it is written in.
     fn place(&self, order: &GroupStatusOrder) -> Option<(String, Arc<str>)> {
-        let resource = resource(order.kind);
+        let kind = Kind::Object(order.kind);
+        let resource = kind.resource();
         let version =
-            if is_discovered(order.kind) { self.served.version()? } else { resource.version.as_str().into() };
+            if kind.is_discovered() { self.served.version()? } else { resource.version.as_str().into() };
         let (group, plural) = (&resource.group, &resource.plural);
         let (namespace, name) = (&order.group.namespace, &order.group.name);
         Some((format!("/apis/{group}/{version}/namespaces/{namespace}/{plural}/{name}"), version))

@@ -17,6 +17,7 @@ pub mod evictor;
 mod exec_plugin;
 mod group_patch;
 mod group_status;
+mod kind;
 mod kubeconfig;
 pub mod lanes;
 mod limits;

@@ -8,9 +8,9 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::{Request, header};
 use http_body_util::BodyExt;
+use kube::Client;
 use kube::client::Body;
-use kube::core::{Status, WatchEvent};
-use kube::{Client, Resource};
+use kube::core::Status;
 use serde::de::DeserializeOwned;
 use tokio::time::{sleep, timeout};
 
@@ -211,16 +211,6 @@ async fn next_part(body: &mut Body) -> Result<Option<Bytes>, ReadError> {
         if let Ok(data) = frame?.into_data() {
             return Ok(Some(data));
         }
-    }
-}
-
-/// Whether it cannot be said which object a change is about.
-pub(super) fn is_nameless<S: Resource>(event: &WatchEvent<S>) -> bool {
-    match event {
-        WatchEvent::Added(slim) | WatchEvent::Modified(slim) | WatchEvent::Deleted(slim) => {
-            slim.meta().name.as_deref().unwrap_or_default().is_empty()
-        }
-        WatchEvent::Bookmark(_) | WatchEvent::Error(_) => false,
     }
 }
 

@@ -12,7 +12,7 @@ use pellucid_model::ObjectKind;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::decode::resource;
+use super::kind::Kind;
 use super::reader::{ReadError, Reader};
 
 /// Versions of another shape.
@@ -34,7 +34,7 @@ impl Served {
         reader: &Reader,
         kind: ObjectKind,
     ) -> Result<Option<ApiResource>, ReadError> {
-        let found = locate(reader, resource(kind)).await?;
+        let found = locate(reader, Kind::Object(kind).resource()).await?;
         if kind == ObjectKind::PodGroupNative {
             *self.0.lock() = found.as_ref().map(|resource| resource.version.as_str().into());
         }
@@ -43,11 +43,6 @@ impl Served {
         }
         Ok(found)
     }
-}
-
-/// Whether the version of a kind is found by discovery.
-pub(super) fn is_discovered(kind: ObjectKind) -> bool {
-    matches!(kind, ObjectKind::PodGroupNative | ObjectKind::WorkloadNative)
 }
 
 #[derive(Deserialize)]

@@ -15,66 +15,32 @@
     reason = "unreadable objects are rare, and a readable pod is larger still"
 )]
 
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::Resource;
+use kube::core::ApiResource;
 use kube::core::params::WatchParams;
-use kube::core::{Request, Status, WatchEvent};
+use kube::core::{Request, Status};
 use pellucid_cluster::input::{Input, Quarantined};
 use pellucid_model::Now;
-use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::Sender;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::Clock;
+use super::decode::{Event, Item};
+use super::kind::{Kind, path};
 use super::limits::{Growing, WatchLimits, chance};
 use super::list_items::ListError;
-use super::reader::{Lines, ReadError, Reader, is_nameless};
+use super::reader::{Lines, ReadError, Reader};
 use super::served::Served;
 use super::server_probe::Returns;
 use super::watch_list::{Listing, PageSize, newest_version};
 use super::watch_status::{RetryCause, WatchStatus};
+use super::watched;
 
 /// Before a kind is asked for again of which nonsense came, or whose version is no longer served.
 const NONSENSE: Duration = Duration::from_secs(1);
-
-/// What a watch needs to know of a kind.
-pub(super) trait Watched: Send + Sync + 'static {
-    /// On the wire.
-    type Slim: Resource<DynamicType: Clone> + Clone + Debug + DeserializeOwned + Send + Sync + 'static;
-    /// In the model.
-    type Model: Send + Sync;
-    /// Name of the kind.
-    fn kind(&self) -> &'static str;
-    /// Where it is served, as far as that is fixed.
-    fn resource(&self) -> <Self::Slim as Resource>::DynamicType;
-    /// Asks where it is served; `None`: nowhere.
-    fn locate(
-        &self,
-        _: &Watching,
-    ) -> impl Future<Output = Result<Option<<Self::Slim as Resource>::DynamicType>, ReadError>> + Send {
-        std::future::ready(Ok(Some(self.resource())))
-    }
-    /// Whether [`Watched::locate`] asks the server.
-    fn is_discovered(&self) -> bool {
-        false
-    }
-    /// Whether a server that does not serve it simply has none.
-    fn is_optional(&self) -> bool {
-        false
-    }
-    fn decode(&self, slim: &Self::Slim) -> Result<Self::Model, Quarantined>;
-    /// Whether an object belongs into a list. What is not in a list is gone.
-    fn is_listed(&self, _: &Self::Model) -> bool {
-        true
-    }
-    fn applied(&self, object: Arc<Self::Model>) -> Input;
-    fn deleted(&self, slim: &Self::Slim) -> Option<Input>;
-    fn reset(&self, objects: Vec<Arc<Self::Model>>, quarantined: Vec<Quarantined>) -> Input;
-}
 
 /// What every watch works with.
 #[derive(Clone)]
@@ -87,16 +53,16 @@ pub(super) struct Watching {
 }
 
 /// Watches a kind until told to stop or until nobody listens.
-pub(super) async fn watch<W: Watched>(watched: W, with: Watching, status: Arc<WatchStatus>) {
+pub(super) async fn watch(kind: Kind, with: Watching, status: Arc<WatchStatus>) {
     let stop = with.stop.clone();
     let limits = with.reader.limits.clone();
     let watcher = Watcher {
-        resource: watched.resource(),
+        resource: kind.resource(),
         backoff: Growing::new(limits.first_backoff, limits.longest_backoff),
         listed: None,
         page_size: PageSize::new(limits.first_page),
         limits,
-        watched,
+        kind,
         with,
         status,
     };
@@ -108,11 +74,11 @@ pub(super) async fn watch<W: Watched>(watched: W, with: Watching, status: Arc<Wa
 }
 
 /// Where a watch stands.
-enum Position<M> {
+enum Position {
     /// Where the kind is served is to be found out.
     Locate,
     /// A list is under way.
-    List(Listing<M>),
+    List(Listing),
     /// Everything up to a version is known.
     Watch {
         version: String,
@@ -122,7 +88,7 @@ enum Position<M> {
 }
 
 /// What follows, and after which pause; `None`: nobody listens.
-type Next<M> = Option<(Position<M>, Duration)>;
+type Next = Option<(Position, Duration)>;
 
 /// An open watch.
 struct Open {
@@ -145,19 +111,19 @@ enum End {
 }
 
 /// Watches one kind.
-struct Watcher<W: Watched> {
-    watched: W,
+struct Watcher {
+    kind: Kind,
     with: Watching,
     status: Arc<WatchStatus>,
     limits: Arc<WatchLimits>,
-    resource: <W::Slim as Resource>::DynamicType,
+    resource: ApiResource,
     backoff: Growing,
     /// When the newest list was complete.
     listed: Option<Instant>,
     page_size: PageSize,
 }
 
-impl<W: Watched> Watcher<W> {
+impl Watcher {
     /// Goes from position to position until nobody listens.
     async fn run(mut self) {
         let mut position = Position::Locate;
@@ -176,8 +142,14 @@ impl<W: Watched> Watcher<W> {
     }
 
     /// Finds out where the kind is served.
-    async fn locate(&mut self) -> Next<W::Model> {
-        match self.watched.locate(&self.with).await {
+    async fn locate(&mut self) -> Next {
+        let located = match self.kind {
+            Kind::Object(kind) if self.kind.is_discovered() => {
+                self.with.served.locate(&self.with.reader, kind).await
+            }
+            _ => Ok(Some(self.kind.resource())),
+        };
+        match located {
             Ok(Some(resource)) => {
                 self.resource = resource;
                 Some((Position::List(Listing::default()), Duration::ZERO))
@@ -191,12 +163,12 @@ impl<W: Watched> Watcher<W> {
     }
 
     /// Reads one page of a list, and hands the list over when it was the last.
-    async fn list(&mut self, mut listing: Listing<W::Model>) -> Next<W::Model> {
-        let (watched, status, clock) = (&self.watched, &self.status, &self.with.clock);
-        let take = |listing: &mut Listing<W::Model>, item: &[u8]| {
-            let slim = serde_json::from_slice(item).map_err(|e| ListError::Item(e.to_string()))?;
-            match watched.decode(&slim) {
-                Ok(object) if watched.is_listed(&object) => listing.objects.push(Arc::new(object)),
+    async fn list(&mut self, mut listing: Listing) -> Next {
+        let (kind, status, clock) = (self.kind, &self.status, &self.with.clock);
+        let take = |listing: &mut Listing, item: &[u8]| {
+            let item = Item::read(kind, item).map_err(|e| ListError::Item(e.to_string()))?;
+            match item.object {
+                Ok(object) if watched::is_listed(&object) => listing.objects.push(object),
                 Ok(_) => {}
                 Err(quarantined) => {
                     status.quarantined();
@@ -206,7 +178,7 @@ impl<W: Watched> Watcher<W> {
             }
             Ok(())
         };
-        let path = W::Slim::url_path(&self.resource, None);
+        let path = path(&self.resource);
         let heard = || status.heard(clock());
         let read = listing.read_page(&self.with.reader, &path, &mut self.page_size, take, heard).await;
         let version = match read {
@@ -215,14 +187,14 @@ impl<W: Watched> Watcher<W> {
             Err(error) => return self.list_failed(error, listing).await,
         };
         self.status.listed(self.now());
-        tracing::info!(kind = self.watched.kind(), objects = listing.objects.len(), "list complete");
+        tracing::info!(kind = self.kind.as_str(), objects = listing.objects.len(), "list complete");
         self.send_list(listing).await?;
         self.listed = Some(Instant::now());
         Some((Position::Watch { version, is_doubtful: false }, Duration::ZERO))
     }
 
-    async fn list_failed(&mut self, error: ReadError, listing: Listing<W::Model>) -> Next<W::Model> {
-        if error.code() == Some(404) && self.watched.is_optional() {
+    async fn list_failed(&mut self, error: ReadError, listing: Listing) -> Next {
+        if error.code() == Some(404) && self.kind.is_optional() {
             return self.not_found("list failed", &error).await;
         }
         let text = format!("list failed: {error}{}", self.missing_right(&error, "list"));
@@ -233,8 +205,8 @@ impl<W: Watched> Watcher<W> {
     }
 
     /// Opens a watch and sends on what comes, until it ends.
-    async fn follow(&mut self, version: String, is_doubtful: bool) -> Next<W::Model> {
-        let path = W::Slim::url_path(&self.resource, None);
+    async fn follow(&mut self, version: String, is_doubtful: bool) -> Next {
+        let path = path(&self.resource);
         let opened = async {
             if is_doubtful && is_before(&newest_version(&self.with.reader, &path).await?, &version) {
                 return Ok(None);
@@ -271,8 +243,8 @@ impl<W: Watched> Watcher<W> {
         WatchParams { timeout, bookmarks: true, ..WatchParams::default() }
     }
 
-    async fn not_opened(&mut self, error: ReadError, version: String) -> Next<W::Model> {
-        if error.code() == Some(404) && self.watched.is_optional() {
+    async fn not_opened(&mut self, error: ReadError, version: String) -> Next {
+        if error.code() == Some(404) && self.kind.is_optional() {
             return self.not_found("watch not started", &error).await;
         }
         let text = format!("watch not started: {error}{}", self.missing_right(&error, "watch"));
@@ -292,9 +264,9 @@ impl<W: Watched> Watcher<W> {
                 Ok(None) => return Some(End::Ended),
                 Err(error) => return Some(End::Broke(error)),
             };
-            let event = match serde_json::from_slice::<WatchEvent<W::Slim>>(&line) {
-                Ok(WatchEvent::Error(status)) => return Some(End::Error(status)),
-                Ok(event) if is_nameless(&event) => {
+            let event = match Event::read(self.kind, &line) {
+                Ok(Event::Error(status)) => return Some(End::Error(status)),
+                Ok(Event::Applied(item) | Event::Deleted(item)) if item.name.is_empty() => {
                     // Quarantined, it would stand for no object, and the change would be lost.
                     let why = "an event about an object without a readable name";
                     return Some(End::Broke(ReadError::Unreadable(why.into())));
@@ -336,24 +308,24 @@ impl<W: Watched> Watcher<W> {
     fn mark_steady(&self, open: &mut Open) {
         if !open.is_steady && Instant::now() >= open.steady_at {
             open.is_steady = true;
-            self.status.well(self.watched.kind(), self.now());
+            self.status.well(self.kind.as_str(), self.now());
         }
     }
 
     /// Turns a watch event into an input, when it makes one.
-    fn translate(&self, event: WatchEvent<W::Slim>, version: &mut String) -> Option<Input> {
-        let mut advance = |to: Option<&str>| {
-            if let Some(to) = to.filter(|to| !to.is_empty()) {
+    fn translate(&self, event: Event, version: &mut String) -> Option<Input> {
+        let mut advance = |to: &str| {
+            if !to.is_empty() {
                 to.clone_into(version);
             }
         };
         let now = self.now();
-        self.status.event(matches!(event, WatchEvent::Bookmark(_)), now);
+        self.status.event(matches!(event, Event::Bookmark(_)), now);
         match event {
-            WatchEvent::Added(slim) | WatchEvent::Modified(slim) => {
-                advance(slim.meta().resource_version.as_deref());
-                Some(match self.watched.decode(&slim) {
-                    Ok(object) => self.watched.applied(Arc::new(object)),
+            Event::Applied(item) => {
+                advance(&item.resource_version);
+                Some(match item.object {
+                    Ok(object) => watched::applied(object),
                     Err(quarantined) => {
                         self.status.quarantined();
                         log(&quarantined);
@@ -361,20 +333,20 @@ impl<W: Watched> Watcher<W> {
                     }
                 })
             }
-            WatchEvent::Deleted(slim) => {
-                advance(slim.meta().resource_version.as_deref());
-                self.watched.deleted(&slim)
+            Event::Deleted(item) => {
+                advance(&item.resource_version);
+                Some(watched::deleted(self.kind, &item))
             }
-            WatchEvent::Bookmark(bookmark) => {
-                advance(Some(&bookmark.metadata.resource_version));
+            Event::Bookmark(at) => {
+                advance(&at);
                 None
             }
-            WatchEvent::Error(_) => None,
+            Event::Error(_) => None,
         }
     }
 
     /// Says what follows the end of a watch that was open.
-    fn ended(&mut self, end: End, was_steady: bool, version: String) -> (Position<W::Model>, Duration) {
+    fn ended(&mut self, end: End, was_steady: bool, version: String) -> (Position, Duration) {
         match end {
             End::Ended if was_steady => {
                 self.backoff.reset();
@@ -418,7 +390,7 @@ impl<W: Watched> Watcher<W> {
         self.backoff.reset();
         self.status.retried(cause);
         self.status.error(text, self.now());
-        tracing::info!(kind = self.watched.kind(), error = text, "opening the watch anew");
+        tracing::info!(kind = self.kind.as_str(), error = text, "opening the watch anew");
         self.limits.reopen.mul_f64(chance())
     }
 
@@ -434,13 +406,13 @@ impl<W: Watched> Watcher<W> {
     /// Notes a failure, and returns how long to wait.
     fn failed(&mut self, text: &str, cause: RetryCause, wish: Option<Duration>) -> Duration {
         self.status.retried(cause);
-        self.status.failed(self.watched.kind(), text, self.now(), self.limits.log);
+        self.status.failed(self.kind.as_str(), text, self.now(), self.limits.log);
         self.backoff.after_failure(wish)
     }
 
     /// Says what follows when the server does not know the kind where it was asked for.
-    async fn not_found(&mut self, what: &str, error: &ReadError) -> Next<W::Model> {
-        if !self.watched.is_discovered() {
+    async fn not_found(&mut self, what: &str, error: &ReadError) -> Next {
+        if !self.kind.is_discovered() {
             return self.unserved().await;
         }
         // Perhaps another version is served now.
@@ -449,8 +421,8 @@ impl<W: Watched> Watcher<W> {
     }
 
     /// Goes on without the kind. The first time the scheduler is told that there are no objects.
-    async fn unserved(&mut self) -> Next<W::Model> {
-        let kind = self.watched.kind();
+    async fn unserved(&mut self) -> Next {
+        let kind = self.kind.as_str();
         self.backoff.reset();
         if self.status.unserved(kind, self.now()) {
             tracing::warn!(kind, "kind is not served, going on as if there were none");
@@ -460,8 +432,8 @@ impl<W: Watched> Watcher<W> {
     }
 
     /// Sends a complete list; `None`: nobody listens.
-    async fn send_list(&self, listing: Listing<W::Model>) -> Option<()> {
-        let reset = self.watched.reset(listing.objects, listing.quarantined);
+    async fn send_list(&self, listing: Listing) -> Option<()> {
+        let reset = watched::reset(self.kind, listing.objects, listing.quarantined);
         self.with.inputs.send(reset).await.ok()?;
         // Only now: who sees `synced` may count on the list being in the channel.
         self.status.synced();
@@ -473,7 +445,7 @@ impl<W: Watched> Watcher<W> {
         if error.code() != Some(403) {
             return String::new();
         }
-        let (group, plural) = (W::Slim::group(&self.resource), W::Slim::plural(&self.resource));
+        let (group, plural) = (&self.resource.group, &self.resource.plural);
         format!("; the missing right: {verb} {plural} in API group {group:?}")
     }
 

@@ -4,32 +4,26 @@
 //! and asks for more while they are small. What the process holds of a page is one object in any case (`list_items`);
 //! a page of moderate size spares the server, and is there within its time limit.
 
-use std::sync::Arc;
-
 use kube::core::Request;
 use kube::core::params::ListParams;
 use pellucid_cluster::input::Quarantined;
 use tokio::time::timeout;
 
+use super::decode::Decoded;
 use super::list_items::{ListError, ListItems, ListMeta};
 use super::reader::{ReadError, Reader};
 
 /// The objects of a list, until it is complete.
-pub(super) struct Listing<M> {
+#[derive(Default)]
+pub(super) struct Listing {
     /// Objects of the pages so far.
-    pub(super) objects: Vec<Arc<M>>,
+    pub(super) objects: Vec<Decoded>,
     /// Objects that cannot be read.
     pub(super) quarantined: Vec<Quarantined>,
     /// Version of the first page, and so of the list.
     version: String,
     /// Where the next page begins.
     token: Option<String>,
-}
-
-impl<M> Default for Listing<M> {
-    fn default() -> Self {
-        Self { objects: Vec::new(), quarantined: Vec::new(), version: String::new(), token: None }
-    }
 }
 
 /// How many objects the next page has.
@@ -51,7 +45,7 @@ impl PageSize {
     }
 }
 
-impl<M> Listing<M> {
+impl Listing {
     /// Reads the next page. Returns the version once the list is complete. After an error the page can be read again.
     pub(super) async fn read_page(
         &mut self,

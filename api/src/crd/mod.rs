@@ -1,9 +1,9 @@
-//! The custom resources of gangs, as types and as the definitions that a cluster installs.
+//! The custom resources of gangs, as Rust types.
 //!
 //! Groups, names and fields are those of scheduler-plugins, Koordinator and kube-batch, so that objects made for
-//! them are understood as they are. `api/crds/*.yaml` is made of [`definitions`]. No rules beyond what a schema
-//! can say: who schedules a group, and when, is not decided here. The native PodGroup is not a custom resource and
-//! not here either.
+//! them are understood as they are. `api/crds/*.yaml` is made of [`definitions`]; [`crate::definitions`] has it as text. No
+//! rules beyond what a schema can say: who schedules a group, and when, is not decided here. The native PodGroup is not a
+//! custom resource and not here either.
 
 mod amount;
 pub mod kube_batch_incubator;

@@ -21,7 +21,7 @@ use pellucid_model::{GangKey, Name, Object, ObjectKind};
 use super::fields::{filled, text};
 use super::gang_terms::{self, Annotations, At, fatal, warning};
 use super::lenient::{Fault, Lenient, Shape};
-use super::objects::Body;
+use super::objects::ObjectBody;
 use super::requests::{amounts, resource_list};
 use super::slim::Meta;
 use super::slim_objects::{GroupBody, GroupSpec, GroupStatus as SlimStatus, NamedBody, WorkloadReference};
@@ -32,7 +32,7 @@ const SCHEDULED: [&str; 2] = ["PodGroupScheduled", "PodGroupInitiallyScheduled"]
 /// The condition of kube-batch.
 const UNSCHEDULABLE: &str = "Unschedulable";
 
-impl Body for NamedBody {
+impl ObjectBody for NamedBody {
     fn meta(&self) -> &Lenient<Meta> {
         &self.metadata
     }
@@ -47,7 +47,7 @@ impl Body for NamedBody {
     }
 }
 
-impl Body for GroupBody {
+impl ObjectBody for GroupBody {
     fn meta(&self) -> &Lenient<Meta> {
         &self.metadata
     }

@@ -14,6 +14,7 @@ mod fields;
 mod gang_mark;
 mod gang_terms;
 mod gangs;
+mod item;
 mod lenient;
 mod node;
 mod objects;
@@ -29,12 +30,8 @@ mod workloads;
 
 use std::sync::Arc;
 
-pub use node::node_from_value;
-pub(super) use node::{SlimNode, node};
-pub use objects::object_from_value;
-pub(super) use objects::{Body, ForKind, SlimObject, for_kind, object, resource};
-pub use pod::pod_from_value;
-pub(super) use pod::{SlimPod, pod};
+pub(super) use item::{Decoded, Event, Item};
+pub use item::{node_from_value, object_from_value, pod_from_value};
 
 use pellucid_cluster::input::Quarantined;
 use pellucid_model::Name;

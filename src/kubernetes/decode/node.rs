@@ -1,14 +1,10 @@
 //! Nodes.
 
-use k8s_openapi::api::core::v1 as core;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use pellucid_cluster::input::Quarantined;
 use pellucid_model::node::NodeImage;
 use pellucid_model::requests::ResourceList;
 use pellucid_model::taint::Taint;
 use pellucid_model::{Name, Node};
-use serde::de::{Deserialize, Deserializer};
-use serde_json::Value;
 
 use super::fields::{flag, labels, name, required, text};
 use super::lenient::{Fault, Lenient};
@@ -16,41 +12,16 @@ use super::pod::taint_effect;
 use super::requests::{amounts, resource_list};
 use super::{quarantined, slim};
 
-/// A Node on the wire.
-#[derive(Clone, Debug, Default, kube::Resource)]
-#[resource(inherit = "core::Node")]
-pub(crate) struct SlimNode {
-    /// Name, uid and resource version.
-    pub(crate) metadata: ObjectMeta,
-    /// Everything we read.
-    body: Lenient<slim::NodeBody>,
-}
-
-impl<'de> Deserialize<'de> for SlimNode {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let body = Lenient::<slim::NodeBody>::deserialize(deserializer)?;
-        Ok(Self { metadata: slim::object_meta(body.good().map(|b| &b.metadata)), body })
-    }
-}
-
-/// Decodes a Node manifest.
-pub fn node_from_value(value: &Value) -> Result<Node, Quarantined> {
-    match SlimNode::deserialize(value) {
-        Ok(slim) => node(&slim),
-        Err(error) => Err(quarantined("Node", None, None, Fault::new("", "", error.to_string()))),
-    }
-}
-
 /// Decodes a Node.
-pub(crate) fn node(slim: &SlimNode) -> Result<Node, Quarantined> {
-    read_node(slim).map_err(|fault| {
-        let meta = slim.body.good().and_then(|b| b.metadata.good());
+pub(super) fn node(body: &Lenient<slim::NodeBody>) -> Result<Node, Quarantined> {
+    read_node(body).map_err(|fault| {
+        let meta = body.good().and_then(|b| b.metadata.good());
         quarantined("Node", meta, None, fault)
     })
 }
 
-fn read_node(slim: &SlimNode) -> Result<Node, Fault> {
-    let Some(body) = slim.body.read("")? else { return Err(Fault::new("", "null", "not an object")) };
+fn read_node(body: &Lenient<slim::NodeBody>) -> Result<Node, Fault> {
+    let Some(body) = body.read("")? else { return Err(Fault::new("", "null", "not an object")) };
     let no_meta = slim::Meta::default();
     let no_spec = slim::NodeSpec::default();
     let no_status = slim::NodeStatus::default();

@@ -9,13 +9,13 @@ use pellucid_model::{Name, Object, ObjectKind};
 
 use super::fields::{labels, name, required, term, text};
 use super::lenient::{Fault, Lenient};
-use super::objects::Body;
+use super::objects::ObjectBody;
 use super::slim::Meta;
 use super::slim_objects::{IdSource, VolumeBody, VolumeSpec};
 use super::storage::{access_modes, bytes, class_mark, is_block, marks};
 use super::workloads::own_name;
 
-impl Body for VolumeBody {
+impl ObjectBody for VolumeBody {
     fn meta(&self) -> &Lenient<Meta> {
         &self.metadata
     }

@@ -2,16 +2,12 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1 as core;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use pellucid_cluster::input::Quarantined;
 use pellucid_model::pod::{PodPhase, ScheduledCondition};
 use pellucid_model::relations::PodTerms;
 use pellucid_model::selector::{Labels, NodeAffinity, PreferredTerm};
 use pellucid_model::taint::{TaintEffect, Toleration, TolerationOperator};
 use pellucid_model::{Name, Pod, PodKey, PodSpec};
-use serde::de::{Deserialize, Deserializer};
-use serde_json::Value;
 
 use super::containers::{host_ports, images, required_features};
 use super::fields::{filled, int32, labels, name, required, term, text};
@@ -22,35 +18,10 @@ use super::requests::requests;
 use super::volumes::volumes;
 use super::{quarantined, slim};
 
-/// A Pod on the wire.
-#[derive(Clone, Debug, Default, kube::Resource)]
-#[resource(inherit = "core::Pod")]
-pub(crate) struct SlimPod {
-    /// Names, uid and resource version.
-    pub(crate) metadata: ObjectMeta,
-    /// Everything we read.
-    body: Lenient<slim::PodBody>,
-}
-
-impl<'de> Deserialize<'de> for SlimPod {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let body = Lenient::<slim::PodBody>::deserialize(deserializer)?;
-        Ok(Self { metadata: slim::object_meta(body.good().map(|b| &b.metadata)), body })
-    }
-}
-
-/// Decodes a Pod manifest.
-pub fn pod_from_value(value: &Value) -> Result<Pod, Quarantined> {
-    match SlimPod::deserialize(value) {
-        Ok(slim) => pod(&slim),
-        Err(error) => Err(quarantined("Pod", None, None, Fault::new("", "", error.to_string()))),
-    }
-}
-
 /// Decodes a Pod.
-pub(crate) fn pod(slim: &SlimPod) -> Result<Pod, Quarantined> {
-    read_pod(slim).map_err(|fault| {
-        let body = slim.body.good();
+pub(super) fn pod(body: &Lenient<slim::PodBody>) -> Result<Pod, Quarantined> {
+    read_pod(body).map_err(|fault| {
+        let body = body.good();
         let spec = body.and_then(|b| b.spec.good());
         let scheduler = spec.and_then(|s| s.scheduler_name.good()).cloned();
         let is_bound = spec.and_then(|s| s.node_name.good()).is_some_and(|name| !name.is_empty());
@@ -58,8 +29,8 @@ pub(crate) fn pod(slim: &SlimPod) -> Result<Pod, Quarantined> {
     })
 }
 
-fn read_pod(slim: &SlimPod) -> Result<Pod, Fault> {
-    let Some(body) = slim.body.read("")? else { return Err(Fault::new("", "null", "not an object")) };
+fn read_pod(body: &Lenient<slim::PodBody>) -> Result<Pod, Fault> {
+    let Some(body) = body.read("")? else { return Err(Fault::new("", "null", "not an object")) };
     let no_meta = slim::Meta::default();
     let no_spec = slim::PodSpec::default();
     let no_status = slim::PodStatus::default();

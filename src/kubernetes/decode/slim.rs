@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use pellucid_model::Name;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, MapAccess};
@@ -282,17 +281,5 @@ slim_types! {
     struct Image {
         names: List<Name>,
         size_bytes: Lenient<i64>,
-    }
-}
-
-/// Makes the metadata that the watch machinery reads.
-pub(super) fn object_meta(meta: Option<&Lenient<Meta>>) -> ObjectMeta {
-    let Some(meta) = meta.and_then(Lenient::good) else { return ObjectMeta::default() };
-    let text = |field: &Lenient<Arc<str>>| field.good().map(|t| t.to_string());
-    ObjectMeta {
-        name: text(&meta.name),
-        namespace: meta.namespace.good().map(|n| n.to_string()),
-        resource_version: text(&meta.resource_version),
-        ..Default::default()
     }
 }

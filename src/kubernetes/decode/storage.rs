@@ -9,14 +9,14 @@ use pellucid_model::{Name, Object, ObjectKind, quantity};
 
 use super::fields::{exactly, filled, flag, name, required, selector, text};
 use super::lenient::{Fault, Lenient, List, Marks, QuantityText};
-use super::objects::Body;
+use super::objects::ObjectBody;
 use super::slim::Meta;
 use super::slim_objects::{
     AttachmentBody, CapacityBody, ClaimBody, ClaimSpec, ClassBody, CsiDriverBody, CsiNodeBody,
 };
 use super::workloads::{own_key, own_name};
 
-impl Body for ClaimBody {
+impl ObjectBody for ClaimBody {
     fn meta(&self) -> &Lenient<Meta> {
         &self.metadata
     }
@@ -117,7 +117,7 @@ pub(super) fn is_block(value: &Lenient<Name>) -> Result<bool, Fault> {
     }
 }
 
-impl Body for ClassBody {
+impl ObjectBody for ClassBody {
     fn meta(&self) -> &Lenient<Meta> {
         &self.metadata
     }
@@ -143,7 +143,7 @@ impl Body for ClassBody {
     }
 }
 
-impl Body for CsiNodeBody {
+impl ObjectBody for CsiNodeBody {
     fn meta(&self) -> &Lenient<Meta> {
         &self.metadata
     }
@@ -168,7 +168,7 @@ impl Body for CsiNodeBody {
     }
 }
 
-impl Body for CsiDriverBody {
+impl ObjectBody for CsiDriverBody {
     fn meta(&self) -> &Lenient<Meta> {
         &self.metadata
     }
@@ -187,7 +187,7 @@ impl Body for CsiDriverBody {
     }
 }
 
-impl Body for CapacityBody {
+impl ObjectBody for CapacityBody {
     fn meta(&self) -> &Lenient<Meta> {
         &self.metadata
     }
@@ -205,7 +205,7 @@ impl Body for CapacityBody {
     }
 }
 
-impl Body for AttachmentBody {
+impl ObjectBody for AttachmentBody {
     fn meta(&self) -> &Lenient<Meta> {
         &self.metadata
     }

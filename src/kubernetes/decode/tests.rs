@@ -3,11 +3,12 @@
 use pellucid_model::pod::{HostPort, PodPhase, Protocol};
 use pellucid_model::taint::{TaintEffect, TolerationOperator};
 use pellucid_model::{ObjectKind, PodSpec};
-use serde::Deserialize;
+
 use serde_json::{Value, json};
 
 use super::containers::normalised;
 use super::*;
+use crate::kind::Kind;
 
 fn pod_with(spec: Value) -> Value {
     json!({"metadata": {"name": "p", "namespace": "ns", "uid": "u"}, "spec": spec})
@@ -103,24 +104,25 @@ fn quarantine_keeps_what_identity_there_is() {
 
 #[test]
 fn one_bad_object_does_not_fail_its_neighbours_in_any_key_order() {
-    let page = json!({"items": [{"spec": {"priority": {}}, "metadata": {"name": "bad"}},
-                                {"metadata": {"name": "good", "resourceVersion": "7"}}]});
-    #[derive(Deserialize)]
-    struct Page {
-        items: Vec<SlimPod>,
-    }
-    let page: Page = serde_json::from_value(page).expect("a page");
-    assert_eq!(page.items[1].metadata.resource_version.as_deref(), Some("7"));
-    let read: Vec<_> = page.items.iter().map(|slim| pod(slim).is_ok()).collect();
-    assert_eq!(read, [false, true]);
+    let read =
+        |object: serde_json::Value| Item::read(Kind::Pod, object.to_string().as_bytes()).expect("JSON");
+    assert!(read(json!({"spec": {"priority": {}}, "metadata": {"name": "bad"}})).object.is_err());
+    let good = read(json!({"metadata": {"name": "good", "resourceVersion": "7"}}));
+    assert_eq!((&*good.resource_version, good.object.is_ok()), ("7", true));
     for text in [
         r#"{"type":"ADDED","object":{"metadata":{"name":"a"},"spec":[1,{"b":[]}]}}"#,
         r#"{"object":{"metadata":{"name":"a"},"spec":[1,{"b":[]}]},"type":"ADDED"}"#,
     ] {
-        let event: kube::core::WatchEvent<SlimPod> = serde_json::from_str(text).expect("an event");
-        let kube::core::WatchEvent::Added(slim) = event else { panic!("not added") };
-        assert_eq!(&*pod(&slim).expect_err("unreadable").field, "spec");
+        let Ok(Event::Applied(item)) = Event::read(Kind::Pod, text.as_bytes()) else { panic!("not added") };
+        assert_eq!(&*item.object.expect_err("unreadable").field, "spec");
     }
+    let read = |text: &str| Event::read(Kind::Pod, text.as_bytes());
+    let bookmark = read(r#"{"type":"BOOKMARK","object":{"kind":"Pod","metadata":{"resourceVersion":"9"}}}"#);
+    assert!(matches!(bookmark, Ok(Event::Bookmark(version)) if version == "9"));
+    let error = read(r#"{"type":"ERROR","object":{"kind":"Status","code":410}}"#);
+    assert!(matches!(error, Ok(Event::Error(status)) if status.code == 410));
+    let unknown = read(r#"{"type":"RENAMED","object":{}}"#).err().map(|e| e.to_string());
+    assert_eq!(unknown.as_deref(), Some("an event of the unknown type \"RENAMED\""));
 }
 
 #[test]

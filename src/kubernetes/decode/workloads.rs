@@ -6,11 +6,11 @@ use pellucid_model::{Name, Object, ObjectKind};
 
 use super::fields::{exactly, int32, labels, name, required, selector};
 use super::lenient::{Fault, Lenient};
-use super::objects::Body;
+use super::objects::ObjectBody;
 use super::slim::Meta;
 use super::slim_objects::{BudgetBody, NamespaceBody, PairsBody, SetBody};
 
-impl Body for NamespaceBody {
+impl ObjectBody for NamespaceBody {
     fn meta(&self) -> &Lenient<Meta> {
         &self.metadata
     }
@@ -20,7 +20,7 @@ impl Body for NamespaceBody {
     }
 }
 
-impl Body for PairsBody {
+impl ObjectBody for PairsBody {
     fn meta(&self) -> &Lenient<Meta> {
         &self.metadata
     }
@@ -36,7 +36,7 @@ impl Body for PairsBody {
     }
 }
 
-impl Body for SetBody {
+impl ObjectBody for SetBody {
     fn meta(&self) -> &Lenient<Meta> {
         &self.metadata
     }
@@ -65,7 +65,7 @@ fn workload(
     })
 }
 
-impl Body for BudgetBody {
+impl ObjectBody for BudgetBody {
     fn meta(&self) -> &Lenient<Meta> {
         &self.metadata
     }

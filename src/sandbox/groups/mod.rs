@@ -30,7 +30,7 @@ pub(super) const VERSION: &str = "v1alpha2";
 pub struct Gangs {
     /// PodGroup and Workload `scheduling.k8s.io/v1alpha2`, and `spec.schedulingGroup` of pods.
     pub native: bool,
-    /// The definitions of `pellucid_api::crd`.
+    /// The definitions of `api/crds`.
     pub custom: bool,
 }
 
@@ -42,6 +42,6 @@ impl Default for Gangs {
 
 /// Returns the definitions of the custom resources, as objects.
 pub(super) fn definitions() -> Vec<Value> {
-    let definitions = pellucid_api::crd::definitions();
-    definitions.iter().map(|d| serde_json::to_value(d).expect("a definition is JSON")).collect()
+    let definitions = pellucid_api::definitions::DEFINITIONS;
+    definitions.map(|text| serde_saphyr::from_str(text).expect("a definition is YAML")).into()
 }

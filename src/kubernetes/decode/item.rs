@@ -1,0 +1,191 @@
+//! One object of a list or of a watch event: which one it is, and what could be made of it.
+//!
+//! The text of an object is always read by one and the same deserialiser: every type of the wire is compiled once for
+//! each deserialiser that it meets. So values that are not text are written as text first, and the frames around objects
+//! (lists, watch events) are taken off before.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use kube::core::Status;
+use pellucid_cluster::input::Quarantined;
+use pellucid_model::{Name, Node, Object, ObjectKind, Pod};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::lenient::{Fault, Lenient, Shape};
+use super::objects::{self, ObjectBody};
+use super::slim::{self, NodeBody, PodBody};
+use super::slim_objects::{
+    AttachmentBody, BudgetBody, CapacityBody, ClaimBody, ClassBody, CsiDriverBody, CsiNodeBody, GroupBody,
+    NamedBody, NamespaceBody, PairsBody, SetBody, VolumeBody,
+};
+use super::{node, pod, quarantined};
+use crate::kind::Kind;
+
+/// An object of the model.
+#[derive(Clone, Debug)]
+pub(crate) enum Decoded {
+    /// A Pod.
+    Pod(Arc<Pod>),
+    /// A Node.
+    Node(Arc<Node>),
+    /// An object of another kind.
+    Object(Arc<Object>),
+}
+
+/// What came of one object. Texts that are absent or unreadable are empty.
+#[derive(Clone, Debug)]
+pub(crate) struct Item<T = Decoded> {
+    pub(crate) namespace: Name,
+    pub(crate) name: Arc<str>,
+    pub(crate) resource_version: Arc<str>,
+    /// What it is in the model, or which field cannot be read.
+    pub(crate) object: Result<T, Quarantined>,
+}
+
+impl Item {
+    /// Reads the text of an object. Fails when it is no JSON.
+    pub(crate) fn read(kind: Kind, text: &[u8]) -> serde_json::Result<Self> {
+        Ok(match kind {
+            Kind::Pod => pod_item(text)?.map(|pod| Decoded::Pod(Arc::new(pod))),
+            Kind::Node => node_item(text)?.map(|node| Decoded::Node(Arc::new(node))),
+            Kind::Object(kind) => object_item(kind, text)?.map(|object| Decoded::Object(Arc::new(object))),
+        })
+    }
+}
+
+impl<T> Item<T> {
+    fn map<U>(self, make: impl FnOnce(T) -> U) -> Item<U> {
+        let Self { namespace, name, resource_version, object } = self;
+        Item { namespace, name, resource_version, object: object.map(make) }
+    }
+}
+
+fn pod_item(text: &[u8]) -> serde_json::Result<Item<Pod>> {
+    read(text, |body: &PodBody| &body.metadata, pod::pod)
+}
+
+fn node_item(text: &[u8]) -> serde_json::Result<Item<Node>> {
+    read(text, |body: &NodeBody| &body.metadata, node::node)
+}
+
+fn object_item(kind: ObjectKind, text: &[u8]) -> serde_json::Result<Item<Object>> {
+    match kind {
+        ObjectKind::Namespace => of_body::<NamespaceBody>(kind, text),
+        ObjectKind::Service | ObjectKind::ReplicationController => of_body::<PairsBody>(kind, text),
+        ObjectKind::ReplicaSet | ObjectKind::StatefulSet => of_body::<SetBody>(kind, text),
+        ObjectKind::PodDisruptionBudget => of_body::<BudgetBody>(kind, text),
+        ObjectKind::PersistentVolume => of_body::<VolumeBody>(kind, text),
+        ObjectKind::PersistentVolumeClaim => of_body::<ClaimBody>(kind, text),
+        ObjectKind::StorageClass => of_body::<ClassBody>(kind, text),
+        ObjectKind::CsiNode => of_body::<CsiNodeBody>(kind, text),
+        ObjectKind::CsiDriver => of_body::<CsiDriverBody>(kind, text),
+        ObjectKind::CsiStorageCapacity => of_body::<CapacityBody>(kind, text),
+        ObjectKind::VolumeAttachment => of_body::<AttachmentBody>(kind, text),
+        ObjectKind::PodGroupX
+        | ObjectKind::PodGroupSigs
+        | ObjectKind::PodGroupIncubator
+        | ObjectKind::PodGroupSigsDev
+        | ObjectKind::PodGroupNative => of_body::<GroupBody>(kind, text),
+        ObjectKind::QueueIncubator | ObjectKind::QueueSigsDev | ObjectKind::WorkloadNative => {
+            of_body::<NamedBody>(kind, text)
+        }
+    }
+}
+
+fn of_body<B: ObjectBody>(kind: ObjectKind, text: &[u8]) -> serde_json::Result<Item<Object>> {
+    read(text, B::meta, |body| objects::object(kind, body))
+}
+
+fn read<B: Shape, T>(
+    text: &[u8],
+    meta: impl Fn(&B) -> &Lenient<slim::Meta>,
+    make: impl Fn(&Lenient<B>) -> Result<T, Quarantined>,
+) -> serde_json::Result<Item<T>> {
+    let body: Lenient<B> = serde_json::from_slice(text)?;
+    let meta = body.good().and_then(|body| meta(body).good());
+    let word = |field: Option<&Lenient<Arc<str>>>| field.and_then(Lenient::good).cloned();
+    Ok(Item {
+        namespace: meta.and_then(|m| m.namespace.good()).cloned().unwrap_or_default(),
+        name: word(meta.map(|m| &m.name)).unwrap_or_default(),
+        resource_version: word(meta.map(|m| &m.resource_version)).unwrap_or_default(),
+        object: make(&body),
+    })
+}
+
+/// A line of a watch.
+pub(crate) enum Event {
+    /// An object was added or changed.
+    Applied(Item),
+    /// It is gone; this is how it was.
+    Deleted(Item),
+    /// Everything up to this version has been told.
+    Bookmark(String),
+    /// The watch ends.
+    Error(Box<Status>),
+}
+
+/// The frame of an event.
+#[derive(Deserialize)]
+struct Frame<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Bookmark {
+    metadata: BookmarkMeta,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BookmarkMeta {
+    resource_version: String,
+}
+
+impl Event {
+    /// Reads a line of a watch.
+    pub(crate) fn read(kind: Kind, line: &[u8]) -> serde_json::Result<Self> {
+        let Frame { r#type, object } = serde_json::from_slice(line)?;
+        let text = object.get().as_bytes();
+        match &*r#type {
+            "ADDED" | "MODIFIED" => Item::read(kind, text).map(Self::Applied),
+            "DELETED" => Item::read(kind, text).map(Self::Deleted),
+            "BOOKMARK" => {
+                let bookmark: Bookmark = serde_json::from_slice(text)?;
+                Ok(Self::Bookmark(bookmark.metadata.resource_version))
+            }
+            "ERROR" => serde_json::from_slice(text).map(Self::Error),
+            other => Err(serde::de::Error::custom(format_args!("an event of the unknown type {other:?}"))),
+        }
+    }
+}
+
+fn from_value<T>(
+    kind: &'static str,
+    value: &Value,
+    read: impl FnOnce(&[u8]) -> serde_json::Result<Item<T>>,
+) -> Result<T, Quarantined> {
+    let item = serde_json::to_vec(value).and_then(|text| read(&text));
+    let unread = |e: serde_json::Error| quarantined(kind, None, None, Fault::new("", "", e.to_string()));
+    item.map_err(unread)?.object
+}
+
+/// Decodes a Pod manifest.
+pub fn pod_from_value(value: &Value) -> Result<Pod, Quarantined> {
+    from_value("Pod", value, pod_item)
+}
+
+/// Decodes a Node manifest.
+pub fn node_from_value(value: &Value) -> Result<Node, Quarantined> {
+    from_value("Node", value, node_item)
+}
+
+/// Decodes a manifest of a kind.
+pub fn object_from_value(kind: ObjectKind, value: &Value) -> Result<Object, Quarantined> {
+    from_value(kind.as_str(), value, |text| object_item(kind, text))
+}
