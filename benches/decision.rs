@@ -106,20 +106,20 @@ fn main() {
     let mut full = scheduler(true);
     add_pods(&mut full, PODS, 150);
     rate(&mut full, &NoProbe, 1000);
-    let root = full.publish(now());
+    let snapshot = full.publish(now());
     line("memory of the core, 150 shapes, one root", resident() - before, "MB", "150", "60");
 
     let equal = best(1, &NoProbe, 0, true);
     line("equal pods", equal, "pods/s", "100000", "500000");
     let clock = Clock(Instant::now());
     line("equal pods, plugins timed", best(1, &clock, 0, true), "pods/s", "100000", "500000");
-    line("equal pods, a root every 1,000", best(1, &NoProbe, 1000, true), "pods/s", "100000", "500000");
+    line("equal pods, a snapshot every 1,000", best(1, &NoProbe, 1000, true), "pods/s", "100000", "500000");
     let shapes = best(150, &NoProbe, 0, true);
     line("150 shapes", shapes, "pods/s", "20000", "100000");
     line("150 shapes, plugins timed", best(150, &clock, 0, true), "pods/s", "20000", "100000");
 
     let scan = micros(2000, || {
-        black_box(bare_scan(&root.cluster, black_box(100), black_box(128 << 20)));
+        black_box(bare_scan(&snapshot.cluster, black_box(100), black_box(128 << 20)));
     });
     line("bare fused scan: fit, least, balanced, best", scan, "us", "-", "-");
     line("bare scan / decision of equal pods", scan * equal / 1e6, "x", "-", "-");
@@ -138,7 +138,7 @@ fn main() {
         black_box(scheduler.take_effects());
     });
     line("refuse a pod of a new shape, all 5,000 nodes", refused, "us", "-", "-");
-    drop(root);
+    drop(snapshot);
     gangs::print();
     relations::print();
 

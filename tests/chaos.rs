@@ -150,16 +150,16 @@ async fn everything_survives(orders: Vec<(&'static str, Order)>) {
     let n = places.0.len();
     running
         .until("all is bound and known", || {
-            let root = running.instance.root();
-            root.cluster.pods().filter(|(_, r)| r.stage == Stage::Bound).count() == n
-                && root.queue.units().count() == 0
+            let snapshot = running.instance.snapshot();
+            snapshot.cluster.pods().filter(|(_, r)| r.stage == Stage::Bound).count() == n
+                && snapshot.queue.units().count() == 0
         })
         .await;
-    let root = running.instance.root();
+    let snapshot = running.instance.snapshot();
     for (name, place) in &places.0 {
-        let id = root.cluster.find_pod(&PodKey::new("default", name));
-        let record = id.and_then(|id| root.cluster.pod(id)).expect("known");
-        let ours = record.node.map(|node| root.cluster.slot(node).name.to_string());
+        let id = snapshot.cluster.find_pod(&PodKey::new("default", name));
+        let record = id.and_then(|id| snapshot.cluster.pod(id)).expect("known");
+        let ours = record.node.map(|node| snapshot.cluster.slot(node).name.to_string());
         assert_eq!(&ours, place, "{name}");
     }
     running

@@ -3,8 +3,8 @@
 //! `placing` follows one pod through its life, `waking` what brings a refused one back, `wakeups` that nothing
 //! else does and that it is told, `objects` what watches report, `preempting` nominations and evictions, `volumes`
 //! what is bound before a pod is, `relations` what spread and affinity mean, `labels` that keys of selectors come and go, `trials` that what is tried out is undone,
-//! `unlucky` what goes wrong on the way, `roots` what readers see, `recorded` what the flight recorder is told,
-//! `recording` what flags record, `snapshots` that a state can be rebuilt, `random` what must hold whatever happens.
+//! `unlucky` what goes wrong on the way, `snapshots` what readers see, `recorded` what the flight recorder is told,
+//! `recording` what flags record, `dumps` that a state can be rebuilt, `random` what must hold whatever happens.
 
 #[path = "common/cluster.rs"]
 mod cluster;
@@ -16,6 +16,8 @@ mod seen;
 #[path = "core/made.rs"]
 mod made;
 
+#[path = "core/dumps.rs"]
+mod dumps;
 #[path = "core/labels.rs"]
 mod labels;
 #[path = "core/objects.rs"]
@@ -32,8 +34,6 @@ mod recorded;
 mod recording;
 #[path = "core/relations.rs"]
 mod relations;
-#[path = "core/roots.rs"]
-mod roots;
 #[path = "core/snapshots.rs"]
 mod snapshots;
 #[path = "core/trials.rs"]

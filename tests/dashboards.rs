@@ -96,7 +96,7 @@ async fn metrics_of_a_running_scheduler() -> String {
     .await
     .unwrap();
     let settled = async {
-        while instance.root().counters.bound < 1 || instance.root().queue.counts().unschedulable < 1 {
+        while instance.snapshot().counters.bound < 1 || instance.snapshot().queue.counts().unschedulable < 1 {
             instance.next_root().await;
         }
     };

@@ -397,7 +397,7 @@ proptest! {
         let mut kept = Vec::new();
         for change in changes {
             held.change(change, &mut live);
-            // Published roots are held while the state goes on changing.
+            // Published snapshots are held while the state goes on changing.
             kept.push(live.fork());
         }
         let made = held.world();

@@ -20,7 +20,7 @@ use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use pellucid::app::clock;
 use pellucid::app::instance::{Instance, InstanceConfig};
-use pellucid::cycle::Root;
+use pellucid::cycle::Snapshot;
 use pellucid::kubernetes::Connection;
 use pellucid::sandbox::{Config, Fault, Handle, Match, Sandbox};
 use pellucid::{config, plugins};
@@ -70,20 +70,20 @@ async fn instance(sandbox: &Handle, shadow_of: Option<&str>) -> Instance {
     Instance::start(parts).await.expect("an instance")
 }
 
-/// Waits for a root that is as wanted.
-async fn wait(instance: &mut Instance, what: &str, is_wanted: impl Fn(&Root) -> bool) -> Arc<Root> {
-    let mut root = instance.root();
+/// Waits for a snapshot that is as wanted.
+async fn wait(instance: &mut Instance, what: &str, is_wanted: impl Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
+    let mut snapshot = instance.snapshot();
     let waiting = async {
-        while !is_wanted(&root) {
-            root = instance.next_root().await;
+        while !is_wanted(&snapshot) {
+            snapshot = instance.next_root().await;
         }
-        root.clone()
+        snapshot.clone()
     };
     tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("{what} did not come about"))
 }
 
-fn bound(root: &Root) -> u64 {
-    root.counters.bound
+fn bound(snapshot: &Snapshot) -> u64 {
+    snapshot.counters.bound
 }
 
 /// Watches a pod on the API server until it is as wanted.
@@ -124,20 +124,20 @@ async fn a_refused_pod_is_told_why_and_is_woken_by_a_node() {
         .expect("created");
     let taint = json!({"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}});
     nodes.patch("tainted", &PatchParams::default(), &Patch::Merge(taint)).await.expect("tainted");
-    wait(&mut instance, "a place or a new refusal", |root| root.counters.attempts >= 2).await;
-    let done = wait(&mut instance, "a verdict", |root| {
-        let counts = root.queue.counts();
+    wait(&mut instance, "a place or a new refusal", |snapshot| snapshot.counters.attempts >= 2).await;
+    let done = wait(&mut instance, "a verdict", |snapshot| {
+        let counts = snapshot.queue.counts();
         counts.active + counts.backoff + counts.in_flight == 0
     });
-    let root = done.await;
+    let snapshot = done.await;
     // Whether the taint or the scheduler was faster, the pod is accounted for.
-    assert_eq!(root.queue.counts().unschedulable as u64 + bound(&root), 1);
+    assert_eq!(snapshot.queue.counts().unschedulable as u64 + bound(&snapshot), 1);
     nodes
         .create(&PostParams::default(), &serde_json::from_value(node("large", "8")).expect("a node"))
         .await
         .expect("created");
     wait_for_pod(&client, "big", |p| p.spec.as_ref().is_some_and(|s| s.node_name.is_some())).await;
-    wait(&mut instance, "the binding", |root| bound(root) == 1).await;
+    wait(&mut instance, "the binding", |snapshot| bound(snapshot) == 1).await;
 
     let events: Api<Event> = Api::namespaced(client.clone(), "default");
     let reasons = async {
@@ -168,8 +168,8 @@ async fn nothing_is_decided_before_both_lists_are_there() {
     sandbox.faults().times(Match::new("GET", "/api/v1/nodes"), Fault::Status(500), 1);
     let mut instance = instance(&sandbox, None).await;
     wait_for_pod(&client, "early", |p| p.spec.as_ref().is_some_and(|s| s.node_name.is_some())).await;
-    let root = wait(&mut instance, "the binding", |root| bound(root) == 1).await;
-    assert_eq!((root.counters.attempts, root.counters.refused), (1, 0));
+    let snapshot = wait(&mut instance, "the binding", |snapshot| bound(snapshot) == 1).await;
+    assert_eq!((snapshot.counters.attempts, snapshot.counters.refused), (1, 0));
     instance.stop().await;
     sandbox.stop().await;
 }
@@ -196,21 +196,21 @@ async fn faults_lose_nothing_and_place_nothing_twice() {
         wait_for_pod(&client, &format!("p{n}"), |p| p.spec.as_ref().is_some_and(|s| s.node_name.is_some()))
             .await;
     }
-    let root = wait(&mut instance, "quiet", |root| {
-        root.cluster.pods().filter(|(_, r)| r.stage == pellucid::cluster::Stage::Bound).count() == PODS
+    let snapshot = wait(&mut instance, "quiet", |snapshot| {
+        snapshot.cluster.pods().filter(|(_, r)| r.stage == pellucid::cluster::Stage::Bound).count() == PODS
     })
     .await;
-    assert_eq!(root.queue.units().count(), 0, "units left over");
+    assert_eq!(snapshot.queue.units().count(), 0, "units left over");
     // The state agrees with the API server, pod by pod, and no node is over its CPU.
     let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
     for pod in pods.list(&ListParams::default()).await.expect("pods") {
         let key = pellucid::model::PodKey::new("default", &pod.name_any());
-        let record = root.cluster.find_pod(&key).and_then(|id| root.cluster.pod(id)).expect("known");
-        let ours = record.node.map(|n| root.cluster.slot(n).name.to_string());
+        let record = snapshot.cluster.find_pod(&key).and_then(|id| snapshot.cluster.pod(id)).expect("known");
+        let ours = record.node.map(|n| snapshot.cluster.slot(n).name.to_string());
         assert_eq!(ours, pod.spec.and_then(|s| s.node_name));
     }
-    for node in root.cluster.present() {
-        assert!(root.cluster.columns().free(*node, pellucid::cluster::columns::CPU) >= 0);
+    for node in snapshot.cluster.present() {
+        assert!(snapshot.cluster.columns().free(*node, pellucid::cluster::columns::CPU) >= 0);
     }
     instance.stop().await;
     sandbox.stop().await;
@@ -222,20 +222,21 @@ async fn another_server_at_the_same_address_is_listed_anew() {
     first.compact(1_000);
     let address = first.address();
     let mut instance = instance(&first, None).await;
-    wait(&mut instance, "the old nodes", |root| root.cluster.present().len() == 2).await;
+    wait(&mut instance, "the old nodes", |snapshot| snapshot.cluster.present().len() == 2).await;
     first.stop().await;
     let objects = vec![node("new", "4")];
     let second =
         Sandbox::start(Config { listen: address, objects, ..Config::default() }).await.expect("a sandbox");
     // As `pellucid sandbox` does: revisions begin above those of an earlier run.
     second.compact(2_000);
-    wait(&mut instance, "the new node alone", |root| {
-        let names: Vec<&str> = root.cluster.by_name().iter().map(|n| &*root.cluster.slot(*n).name).collect();
+    wait(&mut instance, "the new node alone", |snapshot| {
+        let names: Vec<&str> =
+            snapshot.cluster.by_name().iter().map(|n| &*snapshot.cluster.slot(*n).name).collect();
         names == ["new"]
     })
     .await;
     second.create(pod("p", "1", "pellucid")).expect("a pod");
-    wait(&mut instance, "the binding", |root| bound(root) == 1).await;
+    wait(&mut instance, "the binding", |snapshot| bound(snapshot) == 1).await;
     instance.stop().await;
     second.stop().await;
 }
@@ -246,7 +247,7 @@ async fn shadow_mode_writes_nothing_and_counts_agreement() {
     let mut instance = instance(&sandbox, Some("theirs")).await;
     sandbox.create(pod("fits", "1", "theirs")).expect("a pod");
     sandbox.create(pod("too-big", "64", "theirs")).expect("a pod");
-    wait(&mut instance, "two decisions", |root| root.counters.attempts >= 2).await;
+    wait(&mut instance, "two decisions", |snapshot| snapshot.counters.attempts >= 2).await;
     let binding = json!({"metadata": {"name": "fits"}, "target": {"kind": "Node", "name": "only"}});
     let binding: Binding = serde_json::from_value(binding).expect("a binding");
     let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
@@ -254,11 +255,11 @@ async fn shadow_mode_writes_nothing_and_counts_agreement() {
         .create_subresource("binding", "fits", &PostParams::default(), &binding)
         .await
         .expect("bound by them");
-    let root = wait(&mut instance, "the comparison", |root| {
-        root.shadow.as_ref().is_some_and(|s| s.agreed + s.disagreed + s.not_compared == 1)
+    let snapshot = wait(&mut instance, "the comparison", |snapshot| {
+        snapshot.shadow.as_ref().is_some_and(|s| s.agreed + s.disagreed + s.not_compared == 1)
     })
     .await;
-    let tally = root.shadow.as_ref().expect("a tally");
+    let tally = snapshot.shadow.as_ref().expect("a tally");
     assert_eq!((tally.agreed, tally.disagreed, tally.not_compared), (1, 0, 0));
     let body = client::get(instance.address, "/apis/v1/shadow").json();
     assert_eq!(body["agreementPercent"], 100.0);

@@ -1,4 +1,4 @@
-//! What is asked anew on a published root: queue positions, the roll-up, the node's side, one node against another, refreshed
+//! What is asked anew on a published snapshot: queue positions, the roll-up, the node's side, one node against another, refreshed
 //! verdicts. On random clusters without I/O, and over HTTP on a sandbox.
 
 #[allow(dead_code, reason = "this test needs a part of it")]

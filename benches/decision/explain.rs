@@ -71,11 +71,11 @@ pub(crate) fn print() {
 
 /// Starts the server on what the bench publishes.
 fn serve(steady: &Steady, runtime: &tokio::runtime::Runtime, stop: &CancellationToken) -> SocketAddr {
-    let root = steady.root.clone();
+    let snapshot = steady.snapshot.clone();
     let (_, published) = watch::channel(0);
     let server = Server::new(Parts {
         routes: routes::routes(&pellucid::plugins::registry()),
-        load: Arc::new(move || root.load_full()),
+        load: Arc::new(move || snapshot.load_full()),
         published,
         switches: Vec::new(),
         health: Vec::new(),

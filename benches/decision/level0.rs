@@ -36,7 +36,7 @@ pub(crate) fn print() {
             switches.set_accounts(on);
             steady.work(Duration::ZERO)
         });
-        let costs = steady.root.load().costs;
+        let costs = steady.snapshot.load().costs;
         let share = 100.0 * costs.l0 as f64 / costs.cycle as f64;
         println!("  the meter             {share:>6.2} % of the time of attempts");
         let met = |share: f64| if share < BUDGET { "met" } else { "MISSED" };

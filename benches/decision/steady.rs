@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use pellucid::cluster::Input;
-use pellucid::cycle::Root;
 use pellucid::cycle::Scheduler;
+use pellucid::cycle::Snapshot;
 use pellucid::model::time::{NoProbe, Probe};
 use pellucid::model::{Pod, PodKey};
 use pellucid::recording::switches::Switches;
@@ -26,7 +26,7 @@ const ROUNDS: usize = 5;
 /// A scheduler that places and takes away.
 pub(crate) struct Steady {
     pub(crate) scheduler: Scheduler,
-    pub(crate) root: Arc<ArcSwap<Root>>,
+    pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
     shapes: usize,
     batch: usize,
     batches: usize,
@@ -60,12 +60,12 @@ impl Steady {
         }
         while scheduler.step(now(), &NoProbe).is_some() {}
         drop(scheduler.take_effects());
-        let root = Arc::new(ArcSwap::from_pointee(scheduler.publish(now())));
-        Self { scheduler, root, shapes, batch, batches: 0, clock: Clock(Instant::now()) }
+        let snapshot = Arc::new(ArcSwap::from_pointee(scheduler.publish(now())));
+        Self { scheduler, snapshot, shapes, batch, batches: 0, clock: Clock(Instant::now()) }
     }
 
     pub(crate) fn switches(&self) -> Arc<Switches> {
-        self.root.load().switches.clone()
+        self.snapshot.load().switches.clone()
     }
 
     /// Places batches, one at least, until placing took so long.
@@ -110,13 +110,13 @@ impl Steady {
             if count % 64 == 0 {
                 black_box(self.scheduler.take_effects());
                 if published.elapsed() >= PUBLISH_EVERY {
-                    self.root.store(Arc::new(self.scheduler.publish(now())));
+                    self.snapshot.store(Arc::new(self.scheduler.publish(now())));
                     published = Instant::now();
                 }
             }
         }
         drop(self.scheduler.take_effects());
-        self.root.store(Arc::new(self.scheduler.publish(now())));
+        self.snapshot.store(Arc::new(self.scheduler.publish(now())));
         start.elapsed()
     }
 }

@@ -1,4 +1,4 @@
-//! The scheduling thread: takes inputs, plans units, hands out effects, publishes roots.
+//! The scheduling thread: takes inputs, plans units, hands out effects, publishes snapshots.
 //!
 //! It alone owns the state. It waits only when nothing is to be done, and then for an input or for the next
 //! deadline. Publishing happens when it goes idle and at least every [`PUBLISH_EVERY`] between units.
@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use pellucid_cluster::Input;
-use pellucid_cycle::Root;
 use pellucid_cycle::Scheduler;
+use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::Step;
 use pellucid_cycle::turn::Advance;
 use pellucid_diagnosis::score_views::markdown;
@@ -45,8 +45,8 @@ pub struct CoreLoop {
     pub lanes: Arc<Lanes>,
     /// The clock.
     pub clock: Clock,
-    /// Where roots are published.
-    pub root: Arc<ArcSwap<Root>>,
+    /// Where snapshots are published.
+    pub snapshot: Arc<ArcSwap<Snapshot>>,
     /// Told the generation after each publication.
     pub published: watch::Sender<u64>,
     /// Metrics.
@@ -218,9 +218,9 @@ impl CoreLoop {
     }
 
     fn publish(&mut self) {
-        let root = self.scheduler.publish((self.clock)());
-        let generation = root.generation;
-        self.root.store(Arc::new(root));
+        let snapshot = self.scheduler.publish((self.clock)());
+        let generation = snapshot.generation;
+        self.snapshot.store(Arc::new(snapshot));
         self.published.send_replace(generation);
         if !self.texts.is_empty() {
             self.lanes.push_all(std::mem::take(&mut self.texts));
@@ -316,13 +316,13 @@ mod tests {
             monotonic: Duration::from_micros(500 * read.fetch_add(1, Ordering::Relaxed)),
             ..Now::default()
         });
-        let root = Arc::new(ArcSwap::from_pointee(scheduler.publish(clock())));
+        let snapshot = Arc::new(ArcSwap::from_pointee(scheduler.publish(clock())));
         CoreLoop {
             scheduler,
             inputs: mpsc::channel(1).1,
             lanes: Arc::new(Lanes::new(LaneSizes::default())),
             clock,
-            root,
+            snapshot,
             published: watch::channel(0).0,
             metrics: Arc::new(Metrics::new(vec![pellucid_config::DEFAULT_SCHEDULER_NAME.into()])),
             decisions: None,
@@ -383,7 +383,7 @@ mod tests {
         }
         assert_eq!(core.scheduler.n_in_flight(), 20);
         let health = Health::new(core.progress.clone(), Arc::default(), core.clock.clone());
-        let text = core.metrics.render(&core.root, None, None, &health);
+        let text = core.metrics.render(&core.snapshot, None, None, &health);
         let labels =
             format!("{{result=\"scheduled\",profile=\"{}\"}}", pellucid_config::DEFAULT_SCHEDULER_NAME);
         let is_there = |line: &str| assert!(text.contains(line), "{line}:\n{text}");

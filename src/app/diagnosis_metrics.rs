@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_model::time::Probe;
 use pellucid_recording::switches::Flag;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -53,10 +53,10 @@ impl Drop for Timed {
     }
 }
 
-pub(super) fn state(root: &Root, explained: &Explained, registry: &mut Registry) {
+pub(super) fn state(snapshot: &Snapshot, explained: &Explained, registry: &mut Registry) {
     let seconds = |nanos: u64| nanos as f64 / 1e9;
     let levels: Family<LevelLabels, Counter<f64, AtomicU64>> = Family::default();
-    let costs = root.costs;
+    let costs = snapshot.costs;
     for (level, nanos) in [("L0", costs.l0), ("L1", costs.l1), ("L2", explained.0.load(Ordering::Relaxed))] {
         levels.get_or_create_owned(&LevelLabels { level }).inc_by(seconds(nanos));
     }
@@ -70,7 +70,7 @@ pub(super) fn state(root: &Root, explained: &Explained, registry: &mut Registry)
     registry.register("pellucid_cycle_seconds", "Time of attempts, L0 and L1 included, in seconds", cycle);
     let active: Family<FlagLabels, Gauge> = Family::default();
     for flag in [Flag::Scores, Flag::Failures] {
-        let count = root.switches.active(Some(flag), root.published).len();
+        let count = snapshot.switches.active(Some(flag), snapshot.published).len();
         active.get_or_create_owned(&FlagLabels { flag: flag.as_str() }).set(count as i64);
     }
     registry.register(

@@ -1,11 +1,11 @@
 //! Metrics of preemption, of PreBind, and of what the evictors and the writers of volumes did.
 //!
-//! Read when somebody scrapes: the book of preemptions is in the root, the writers count for themselves. Every
+//! Read when somebody scrapes: the book of preemptions is in the snapshot, the writers count for themselves. Every
 //! value of a label is there from the start, so that a rate is right from the first event on.
 
 use pellucid_cluster::Stage;
 use pellucid_cluster::preemptions::End;
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -25,8 +25,8 @@ struct OutcomeLabels {
 }
 
 /// What the state knows of preemption and PreBind.
-pub(super) fn state(root: &Root, registry: &mut Registry) {
-    let (book, counts) = (root.cluster.preemptions(), root.cluster.preemptions().counts());
+pub(super) fn state(snapshot: &Snapshot, registry: &mut Registry) {
+    let (book, counts) = (snapshot.cluster.preemptions(), snapshot.cluster.preemptions().counts());
     for (name, help, n) in [
         ("scheduler_preemption_attempts", "Searches for victims", counts.attempts),
         ("pellucid_preemptions", "Searches for victims that chose a node", counts.preemptions),
@@ -42,12 +42,12 @@ pub(super) fn state(root: &Root, registry: &mut Registry) {
     }
     let help = "Evictions for nothing, by what became of the preemption";
     registry.register("pellucid_wasted_evictions", help, wasted);
-    let pre_binding = root.cluster.pods().filter(|(_, r)| r.stage == Stage::PreBinding).count();
+    let pre_binding = snapshot.cluster.pods().filter(|(_, r)| r.stage == Stage::PreBinding).count();
     for (name, help, n) in [
         (
             "pellucid_nominated_pods",
             "Pending pods that are nominated to a node",
-            root.cluster.nominator().len(),
+            snapshot.cluster.nominator().len(),
         ),
         (
             "pellucid_preemptions_under_way",

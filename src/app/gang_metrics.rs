@@ -1,11 +1,11 @@
 //! Metrics of gangs: how many stand where, attempts, waits that ran out.
 //!
-//! Gauges are read from the published root when somebody scrapes; attempts are counted as they happen, with how
+//! Gauges are read from the published snapshot when somebody scrapes; attempts are counted as they happen, with how
 //! long a quorum took from the first entry into the queue to its placement.
 
 use std::time::Duration;
 
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::Step;
 use pellucid_diagnosis::gangs::tally::tally;
 use pellucid_recording::Outcome;
@@ -75,9 +75,9 @@ impl GangAttempts {
     }
 }
 
-/// Gauges and counters as the published root has them.
-pub(super) fn state(root: &Root, registry: &mut Registry) {
-    let tally = tally(root);
+/// Gauges and counters as the published snapshot has them.
+pub(super) fn state(snapshot: &Snapshot, registry: &mut Registry) {
+    let tally = tally(snapshot);
     let gangs: Family<StateLabels, Gauge> = Family::default();
     for (state, n) in tally.states {
         gangs.get_or_create_owned(&StateLabels { state }).set(n as i64);
@@ -96,6 +96,6 @@ pub(super) fn state(root: &Root, registry: &mut Registry) {
         waiting,
     );
     let timeouts: Counter = Counter::default();
-    timeouts.inc_by(root.counters.gang_timeouts);
+    timeouts.inc_by(snapshot.counters.gang_timeouts);
     registry.register("pellucid_gang_timeouts", "Waits of gangs that ran out", timeouts);
 }

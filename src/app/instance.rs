@@ -7,8 +7,8 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use pellucid_config::Configuration;
 use pellucid_cycle::Registry;
-use pellucid_cycle::Root;
 use pellucid_cycle::Scheduler;
+use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::Settings;
 use pellucid_http::{BuildError, Limits, Parts, Renderer, ServeError, Server, Version};
 use pellucid_kubernetes::{Connection, Edge, EdgeConfig};
@@ -77,7 +77,7 @@ pub struct Instance {
     pub address: SocketAddr,
     /// The edge to the cluster.
     pub edge: Edge,
-    root: Arc<ArcSwap<Root>>,
+    snapshot: Arc<ArcSwap<Snapshot>>,
     published: watch::Receiver<u64>,
     stop_server: CancellationToken,
     stop_core: CancellationToken,
@@ -121,9 +121,9 @@ impl Instance {
             switches: switches.clone(),
             shadow_of: shadow_of.as_deref().map(Name::new),
         });
-        let root = Arc::new(ArcSwap::from_pointee(scheduler.publish(clock())));
-        let (published_tx, published) = watch::channel(root.load().generation);
-        let names = root.load().profiles.iter().map(|p| p.scheduler_name.to_string()).collect();
+        let snapshot = Arc::new(ArcSwap::from_pointee(scheduler.publish(clock())));
+        let (published_tx, published) = watch::channel(snapshot.load().generation);
+        let names = snapshot.load().profiles.iter().map(|p| p.scheduler_name.to_string()).collect();
         let metrics = Arc::new(Metrics::new(names));
         if let Some(traces) = &traces {
             metrics.show_traces(traces.counts());
@@ -135,7 +135,7 @@ impl Instance {
 
         // The address first: one that is taken must not leave watches behind.
         let parts = Shared {
-            root: root.clone(),
+            snapshot: snapshot.clone(),
             published: published.clone(),
             metrics: metrics.clone(),
             health: health.clone(),
@@ -171,7 +171,7 @@ impl Instance {
             inputs,
             lanes: edge.lanes.clone(),
             clock,
-            root: root.clone(),
+            snapshot: snapshot.clone(),
             published: published_tx,
             metrics,
             decisions,
@@ -183,7 +183,7 @@ impl Instance {
             stop: stop_core.clone(),
         };
         let core_ended = spawn_core(core, progress).map_err(StartError::Thread)?;
-        Ok(Self { address, edge, root, published, stop_server, stop_core, core_ended, server })
+        Ok(Self { address, edge, snapshot, published, stop_server, stop_core, core_ended, server })
     }
 
     /// Returns the URL of the REST server.
@@ -191,16 +191,16 @@ impl Instance {
         format!("http://{}", self.address)
     }
 
-    /// Returns the newest root.
-    pub fn root(&self) -> Arc<Root> {
-        self.root.load_full()
+    /// Returns the newest snapshot.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.load_full()
     }
 
     /// Waits for the next publication.
-    pub async fn next_root(&mut self) -> Arc<Root> {
+    pub async fn next_root(&mut self) -> Arc<Snapshot> {
         // An error means that the scheduling thread ended; `ended` says why.
         let _ = self.published.changed().await;
-        self.root()
+        self.snapshot()
     }
 
     /// Waits until a part ends by itself, which none does. Returns which, and why.
@@ -228,7 +228,7 @@ impl Instance {
 
 /// What the server and the loop share.
 struct Shared {
-    root: Arc<ArcSwap<Root>>,
+    snapshot: Arc<ArcSwap<Snapshot>>,
     published: watch::Receiver<u64>,
     metrics: Arc<Metrics>,
     health: Arc<Health>,
@@ -246,9 +246,9 @@ impl Shared {
         flags: &Arc<Flags>,
         configz: serde_json::Value,
         effective: serde_json::Value,
-    ) -> Parts<Root> {
-        let (root, resources) = (self.root.clone(), self.root.clone());
-        let load = self.root.clone();
+    ) -> Parts<Snapshot> {
+        let (snapshot, resources) = (self.snapshot.clone(), self.snapshot.clone());
+        let load = self.snapshot.clone();
         let (metrics, observed, log) = (self.metrics.clone(), self.metrics.clone(), self.log.clone());
         let (edge, health) = (self.edge.clone(), self.health.clone());
         let (traces, clock) = (self.traces.clone(), self.clock.clone());
@@ -259,7 +259,7 @@ impl Shared {
             switches: flags.all(),
             health: self.health.checks(),
             metrics: Renderer::openmetrics(move || {
-                metrics.render(&root, edge.get(), log.as_deref(), &health)
+                metrics.render(&snapshot, edge.get(), log.as_deref(), &health)
             }),
             resource_metrics: Renderer::openmetrics(move || resource_metrics::render(&resources.load_full())),
             configz: Arc::new(move || configz.clone()),

@@ -1,7 +1,7 @@
 //! Metrics under kube-scheduler's names where they exist, `pellucid_` for the rest.
 //!
 //! Histograms and counters of attempts are kept as they happen, with handles resolved per profile. Gauges
-//! are read from the published root when somebody scrapes, so they always add up.
+//! are read from the published snapshot when somebody scrapes, so they always add up.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use pellucid_cluster::Stage;
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::Step;
 use pellucid_kubernetes::evictor::EvictCounters;
 use pellucid_kubernetes::lanes::Lanes;
@@ -242,7 +242,7 @@ impl Metrics {
     /// Writes everything as OpenMetrics text.
     pub fn render(
         &self,
-        root: &ArcSwap<Root>,
+        snapshot: &ArcSwap<Snapshot>,
         views: Option<&EdgeViews>,
         log: Option<&LogControl>,
         health: &Health,
@@ -254,9 +254,9 @@ impl Metrics {
         // Both texts end with the end mark; only the last one keeps it.
         let kept = text.trim_end().trim_end_matches("# EOF").len();
         text.truncate(kept);
-        let root = root.load_full();
-        let mut gauges = gauges(&root, views, log);
-        diagnosis_metrics::state(&root, &self.explained, &mut gauges);
+        let snapshot = snapshot.load_full();
+        let mut gauges = gauges(&snapshot, views, log);
+        diagnosis_metrics::state(&snapshot, &self.explained, &mut gauges);
         health.show(&mut gauges);
         let mut rest = String::new();
         let _ = encode(&mut rest, &gauges);
@@ -264,39 +264,43 @@ impl Metrics {
     }
 }
 
-/// Gauges and counters as the published root has them.
-fn gauges(root: &Root, views: Option<&EdgeViews>, log: Option<&LogControl>) -> Registry {
+/// Gauges and counters as the published snapshot has them.
+fn gauges(snapshot: &Snapshot, views: Option<&EdgeViews>, log: Option<&LogControl>) -> Registry {
     let mut registry = Registry::default();
-    pending_metrics::state(root, &mut registry);
-    registry.register("scheduler_cache_size", "Nodes, pods and assumed pods in the state", cache_sizes(root));
+    pending_metrics::state(snapshot, &mut registry);
+    registry.register(
+        "scheduler_cache_size",
+        "Nodes, pods and assumed pods in the state",
+        cache_sizes(snapshot),
+    );
     registry.register(
         "scheduler_unschedulable_pods",
         "Pods in the unschedulable queue by a plugin that refused them",
-        unschedulable(root),
+        unschedulable(snapshot),
     );
     registry.register(
         "scheduler_plugin_evaluation",
         "Calls of plugins by extension point",
-        evaluations(root),
+        evaluations(snapshot),
     );
-    plugin_work(root, &mut registry);
+    plugin_work(snapshot, &mut registry);
     if let Some(views) = views {
         lane_counts(&views.lanes, &mut registry);
         watch_metrics::watches(views, &mut registry);
         effect_metrics::writers(views, &mut registry);
     }
-    effect_metrics::state(root, &mut registry);
-    gang_metrics::state(root, &mut registry);
-    single(root, log, &mut registry);
+    effect_metrics::state(snapshot, &mut registry);
+    gang_metrics::state(snapshot, &mut registry);
+    single(snapshot, log, &mut registry);
     registry
 }
 
-fn single(root: &Root, log: Option<&LogControl>, registry: &mut Registry) {
-    let quarantined = root.cluster.quarantined().count() as u64;
-    let left_out = root.cluster.columns().left_out().count() as u64;
+fn single(snapshot: &Snapshot, log: Option<&LogControl>, registry: &mut Registry) {
+    let quarantined = snapshot.cluster.quarantined().count() as u64;
+    let left_out = snapshot.cluster.columns().left_out().count() as u64;
     for (name, help, value) in [
-        ("pellucid_root_generation", "Generation of the published root", root.generation),
-        ("pellucid_recorder_bytes", "Bytes that the flight recorder takes", root.flight.bytes as u64),
+        ("pellucid_root_generation", "Generation of the published snapshot", snapshot.generation),
+        ("pellucid_recorder_bytes", "Bytes that the flight recorder takes", snapshot.flight.bytes as u64),
         ("pellucid_quarantined_objects", "Objects that cannot be read", quarantined),
         ("pellucid_left_out_resources", "Resources that nodes offer and that are not counted", left_out),
     ] {
@@ -304,12 +308,12 @@ fn single(root: &Root, log: Option<&LogControl>, registry: &mut Registry) {
         gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
         registry.register(name, help, gauge);
     }
-    let (counters, recorder) = (&root.counters, &root.recorder);
+    let (counters, recorder) = (&snapshot.counters, &snapshot.recorder);
     for (name, help, value) in [
         ("pellucid_bound_pods", "Bindings the API server confirmed", counters.bound),
         ("pellucid_bind_failures", "Bindings that did not come about", counters.bind_failures),
-        ("pellucid_recorder_entries", "Entries of the flight recorder", root.flight.given()),
-        ("pellucid_recorder_entries_dropped", "Entries of it that were pushed out", root.flight.dropped),
+        ("pellucid_recorder_entries", "Entries of the flight recorder", snapshot.flight.given()),
+        ("pellucid_recorder_entries_dropped", "Entries of it that were pushed out", snapshot.flight.dropped),
         ("pellucid_score_tables_dropped", "Recorded score tables pushed out", recorder.tables_dropped()),
         (
             "pellucid_filter_failures_dropped",
@@ -324,33 +328,34 @@ fn single(root: &Root, log: Option<&LogControl>, registry: &mut Registry) {
     }
 }
 
-fn cache_sizes(root: &Root) -> Family<CacheLabels, Gauge> {
+fn cache_sizes(snapshot: &Snapshot) -> Family<CacheLabels, Gauge> {
     let sizes: Family<CacheLabels, Gauge> = Family::default();
-    let placed = root.cluster.pods().filter(|(_, r)| r.stage != Stage::Pending);
+    let placed = snapshot.cluster.pods().filter(|(_, r)| r.stage != Stage::Pending);
     let (mut pods, mut assumed) = (0, 0);
     for (_, record) in placed {
         pods += 1;
         assumed += i64::from(record.stage.is_assumed());
     }
     for (r#type, n) in
-        [("nodes", root.cluster.present().len() as i64), ("pods", pods), ("assumed_pods", assumed)]
+        [("nodes", snapshot.cluster.present().len() as i64), ("pods", pods), ("assumed_pods", assumed)]
     {
         sizes.get_or_create_owned(&CacheLabels { r#type }).set(n);
     }
     sizes
 }
 
-fn unschedulable(root: &Root) -> Family<PluginLabels, Gauge> {
+fn unschedulable(snapshot: &Snapshot) -> Family<PluginLabels, Gauge> {
     let family: Family<PluginLabels, Gauge> = Family::default();
     let mut counts: BTreeMap<(usize, usize), i64> = BTreeMap::new();
-    for (_, unit) in root.queue.units().filter(|(_, u)| u.stage == pellucid_queue::QueueStage::Unschedulable)
+    for (_, unit) in
+        snapshot.queue.units().filter(|(_, u)| u.stage == pellucid_queue::QueueStage::Unschedulable)
     {
-        for plugin in (0..root.profiles[unit.profile].plugins.len()).filter(|i| unit.is_refused_by(*i)) {
+        for plugin in (0..snapshot.profiles[unit.profile].plugins.len()).filter(|i| unit.is_refused_by(*i)) {
             *counts.entry((unit.profile, plugin)).or_default() += unit.pods.len() as i64;
         }
     }
     for ((profile, plugin), n) in counts {
-        let profile = &root.profiles[profile];
+        let profile = &snapshot.profiles[profile];
         let labels = PluginLabels {
             plugin: profile.plugins[plugin].name().into(),
             profile: profile.scheduler_name.to_string(),
@@ -360,9 +365,9 @@ fn unschedulable(root: &Root) -> Family<PluginLabels, Gauge> {
     family
 }
 
-fn evaluations(root: &Root) -> Family<EvaluationLabels, Counter> {
+fn evaluations(snapshot: &Snapshot) -> Family<EvaluationLabels, Counter> {
     let family: Family<EvaluationLabels, Counter> = Family::default();
-    for (profile, tally) in root.profiles.iter().zip(&root.tally) {
+    for (profile, tally) in snapshot.profiles.iter().zip(&snapshot.tally) {
         for (plugin, tally) in profile.plugins.iter().zip(tally) {
             for (extension_point, calls) in [("Filter", tally.filter_calls), ("Score", tally.score_calls)] {
                 if calls > 0 {
@@ -379,10 +384,10 @@ fn evaluations(root: &Root) -> Family<EvaluationLabels, Counter> {
     family
 }
 
-fn plugin_work(root: &Root, registry: &mut Registry) {
+fn plugin_work(snapshot: &Snapshot, registry: &mut Registry) {
     let refused: Family<PluginLabels, Counter> = Family::default();
     let seconds: Family<PluginLabels, Counter<f64, AtomicU64>> = Family::default();
-    for (profile, tally) in root.profiles.iter().zip(&root.tally) {
+    for (profile, tally) in snapshot.profiles.iter().zip(&snapshot.tally) {
         for (plugin, tally) in profile.plugins.iter().zip(tally) {
             let labels =
                 PluginLabels { plugin: plugin.name().into(), profile: profile.scheduler_name.to_string() };

@@ -1,8 +1,8 @@
-//! Metrics of what waits: pods by queue stage and by reason, read from the published root when somebody scrapes.
+//! Metrics of what waits: pods by queue stage and by reason, read from the published snapshot when somebody scrapes.
 
 use std::collections::BTreeMap;
 
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_diagnosis::pending::{pods_by_stage, waiting};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
@@ -21,14 +21,14 @@ struct ReasonLabels {
 }
 
 /// Registers them.
-pub(super) fn state(root: &Root, registry: &mut Registry) {
+pub(super) fn state(snapshot: &Snapshot, registry: &mut Registry) {
     let pending: Family<QueueLabels, Gauge> = Family::default();
-    for (queue, n) in pods_by_stage(root) {
+    for (queue, n) in pods_by_stage(snapshot) {
         pending.get_or_create_owned(&QueueLabels { queue }).set(n as i64);
     }
     registry.register("scheduler_pending_pods", "Pending pods by queue, a gang by its members", pending);
     let mut counts: BTreeMap<(&'static str, &str), i64> = BTreeMap::new();
-    for pod in waiting(root) {
+    for pod in waiting(snapshot) {
         *counts.entry((pod.code.as_str(), pod.profile)).or_default() += 1;
     }
     let reasons: Family<ReasonLabels, Gauge> = Family::default();

@@ -14,8 +14,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use pellucid_cluster::Input;
 use pellucid_config::DEFAULT_SCHEDULER_NAME;
 use pellucid_cycle::Registry;
-use pellucid_cycle::Root;
 use pellucid_cycle::Scheduler;
+use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::Settings;
 use pellucid_kubernetes::decode::{node_from_value, pod_from_value};
 use pellucid_model::PodKey;
@@ -49,7 +49,7 @@ pub struct ReplayOptions {
 struct Replayed {
     nodes: Vec<Value>,
     pods: Vec<Value>,
-    root: Arc<Root>,
+    snapshot: Arc<Snapshot>,
     took: Duration,
     decisions: Arc<Durations>,
     note: String,
@@ -115,9 +115,9 @@ fn straight(nodes: Vec<Value>, pods: Vec<Value>, seed: u64) -> anyhow::Result<Re
     }
     let took = stopwatch.elapsed();
     bar.finish_and_clear();
-    let root = Arc::new(scheduler.publish(clock()));
+    let snapshot = Arc::new(scheduler.publish(clock()));
     let note = "straight to the core: without an API server, watches and writes".into();
-    Ok(Replayed { nodes, pods: bound, root, took, decisions, note })
+    Ok(Replayed { nodes, pods: bound, snapshot, took, decisions, note })
 }
 
 fn core(seed: u64) -> anyhow::Result<Scheduler> {
@@ -154,12 +154,12 @@ async fn through_api(nodes: Vec<Value>, pods: Vec<Value>, seed: u64) -> anyhow::
     let stopwatch = Stopwatch::start();
     for pod in &pods {
         client::create(&stage.client, pod).await.context("cannot create a pod")?;
-        bar.set_position(decided(&stage.instance.root()) as u64);
+        bar.set_position(decided(&stage.instance.snapshot()) as u64);
     }
     stage
-        .wait(|root| {
-            bar.set_position(decided(root) as u64);
-            decided(root) == pods.len() && root.queue.counts().in_flight == 0
+        .wait(|snapshot| {
+            bar.set_position(decided(snapshot) as u64);
+            decided(snapshot) == pods.len() && snapshot.queue.counts().in_flight == 0
         })
         .await?;
     let took = stopwatch.elapsed();
@@ -167,17 +167,17 @@ async fn through_api(nodes: Vec<Value>, pods: Vec<Value>, seed: u64) -> anyhow::
 
     let nodes = client::list(&stage.client, "/api/v1/nodes").await?;
     let pods = client::list(&stage.client, &format!("/api/v1/namespaces/{NAMESPACE}/pods")).await?;
-    let root = stage.instance.root();
+    let snapshot = stage.instance.snapshot();
     stage.stop().await;
     let note = "through the sandbox's HTTP API, on the same machine: creation, decision and binding".into();
-    Ok(Replayed { nodes, pods, root, took, decisions, note })
+    Ok(Replayed { nodes, pods, snapshot, took, decisions, note })
 }
 
 /// Returns how many pods have a verdict or a place.
-fn decided(root: &Root) -> usize {
-    let counts = root.queue.counts();
+fn decided(snapshot: &Snapshot) -> usize {
+    let counts = snapshot.queue.counts();
     let waiting = counts.active + counts.backoff;
-    root.cluster.pods().count().saturating_sub(waiting) + root.cluster.quarantined().count()
+    snapshot.cluster.pods().count().saturating_sub(waiting) + snapshot.cluster.quarantined().count()
 }
 
 // === the report ===
@@ -192,7 +192,7 @@ fn report(replayed: &Replayed) -> Report {
         }
         let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let key = PodKey::new(text("/metadata/namespace"), text("/metadata/name"));
-        match reason(&replayed.root, &key) {
+        match reason(&replayed.snapshot, &key) {
             Some(reason) => *pending.entry(reason).or_default() += 1,
             None => quarantined += 1,
         }
@@ -212,9 +212,9 @@ fn report(replayed: &Replayed) -> Report {
 }
 
 /// Returns the reasons for which a pod is pending, without counts; `None` when it is quarantined.
-fn reason(root: &Root, key: &PodKey) -> Option<String> {
-    let id = root.cluster.find_pod(key)?;
-    match root.refusal(id) {
+fn reason(snapshot: &Snapshot, key: &PodKey) -> Option<String> {
+    let id = snapshot.cluster.find_pod(key)?;
+    match snapshot.refusal(id) {
         Some(refusal) => {
             let mut messages: Vec<String> = refusal.reasons().map(|(reason, _)| reason.message()).collect();
             messages.sort();

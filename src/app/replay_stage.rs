@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use pellucid_cycle::{Registry, Root};
+use pellucid_cycle::{Registry, Snapshot};
 use pellucid_kubernetes::Connection;
 use pellucid_sandbox::{Kubelet, Sandbox};
 use serde_json::Value;
@@ -60,16 +60,16 @@ impl Stage {
         for node in nodes {
             client::create(&stage.client, node).await.context("cannot create a node")?;
         }
-        stage.wait(|root| root.cluster.present().len() == nodes.len()).await?;
+        stage.wait(|snapshot| snapshot.cluster.present().len() == nodes.len()).await?;
         Ok(stage)
     }
 
-    /// Waits until a root is as wanted; gives up when nothing is published for long.
-    pub(super) async fn wait(&mut self, is_wanted: impl Fn(&Root) -> bool) -> anyhow::Result<()> {
-        let mut root = self.instance.root();
-        while !is_wanted(&root) {
+    /// Waits until a snapshot is as wanted; gives up when nothing is published for long.
+    pub(super) async fn wait(&mut self, is_wanted: impl Fn(&Snapshot) -> bool) -> anyhow::Result<()> {
+        let mut snapshot = self.instance.snapshot();
+        while !is_wanted(&snapshot) {
             let next = tokio::time::timeout(STALL_PATIENCE, self.instance.next_root()).await;
-            root = next.context("the scheduler published nothing for a minute")?;
+            snapshot = next.context("the scheduler published nothing for a minute")?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 //!
 //! `kube_pod_resource_limit` is not served: the state holds no limits, since nothing is decided by them.
 
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::family::Family;
@@ -21,9 +21,9 @@ struct Labels {
 }
 
 /// Writes the page as OpenMetrics text.
-pub fn render(root: &Root) -> String {
+pub fn render(snapshot: &Snapshot) -> String {
     let family: Family<Labels, Gauge<f64, std::sync::atomic::AtomicU64>> = Family::default();
-    for (_, record) in root.cluster.pods() {
+    for (_, record) in snapshot.cluster.pods() {
         let list = &record.pod.spec.requests.list;
         let fixed = [
             ("cpu", "cores", list.milli_cpu as f64 / 1000.0),
@@ -35,7 +35,7 @@ pub fn render(root: &Root) -> String {
             let labels = Labels {
                 namespace: record.pod.key.namespace.to_string(),
                 pod: record.pod.key.name.to_string(),
-                node: record.node.map(|n| root.cluster.slot(n).name.to_string()).unwrap_or_default(),
+                node: record.node.map(|n| snapshot.cluster.slot(n).name.to_string()).unwrap_or_default(),
                 scheduler: record.pod.scheduler_name.to_string(),
                 priority: record.pod.priority.to_string(),
                 resource: resource.to_string(),

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::history::FeedLine;
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_diagnosis::history;
-use pellucid_diagnosis::reads::{RootRead, reads};
+use pellucid_diagnosis::reads::{SnapshotRead, reads};
 use pellucid_framework::PluginFactory;
 use pellucid_framework::endpoint::{PathParams, QueryKind, ReadError};
 use pellucid_http::{Kind, Lines, Param, Params, RequestInfo, Route};
@@ -18,30 +18,30 @@ use super::diagnosis_metrics::Explained;
 use super::rows::table;
 
 /// Returns the routes of everything that is registered, to be described.
-pub fn routes(registry: &[Box<dyn PluginFactory>]) -> Vec<Route<Root>> {
+pub fn routes(registry: &[Box<dyn PluginFactory>]) -> Vec<Route<Snapshot>> {
     metered(registry, Value::Null, &Explained::default())
 }
 
-/// The same for a server: `configuration` is the one in force, which snapshots carry, and the time of what is worked
+/// The same for a server: `configuration` is the one in force, which dumps carry, and the time of what is worked
 /// out for a reader is added up.
 pub fn metered(
     registry: &[Box<dyn PluginFactory>],
     configuration: Value,
     explained: &Explained,
-) -> Vec<Route<Root>> {
-    let mut all: Vec<Route<Root>> =
+) -> Vec<Route<Snapshot>> {
+    let mut all: Vec<Route<Snapshot>> =
         reads(registry).into_iter().map(|read| route(read, explained.clone())).collect();
     all.push(super::simulate::route(explained.clone()));
     all.push(events());
-    all.push(super::snapshot::route(configuration));
+    all.push(super::dump::route(configuration));
     all
 }
 
 /// The feed of the flight recorder.
-fn events() -> Route<Root> {
-    let read = |root: &Root, _: &Params, cursor: u64, at_most: usize| {
+fn events() -> Route<Snapshot> {
+    let read = |snapshot: &Snapshot, _: &Params, cursor: u64, at_most: usize| {
         let history::Lines { lines, cursor, is_more } =
-            history::lines(&root.flight, &root.cluster, cursor, at_most);
+            history::lines(&snapshot.flight, &snapshot.cluster, cursor, at_most);
         Lines { lines, cursor, is_more }
     };
     Route::lines(
@@ -60,19 +60,19 @@ fn events() -> Route<Root> {
     )
 }
 
-fn route(read: RootRead, explained: Explained) -> Route<Root> {
-    let RootRead { path, tag, summary, body, rows, not_found, query, is_long, read } = read;
+fn route(read: SnapshotRead, explained: Explained) -> Route<Snapshot> {
+    let SnapshotRead { path, tag, summary, body, rows, not_found, query, is_long, read } = read;
     let names: Vec<String> =
         path.split('/').filter_map(|s| s.strip_prefix(':')).map(str::to_string).collect();
     let mut params: Vec<Param> = names.iter().map(|name| Param::path(name, &describe(name))).collect();
     params.extend(query.iter().map(|q| Param::query(q.name, kind(q.kind), q.description)));
-    let answer = move |root: &Root, params: &Params, info: &RequestInfo| {
+    let answer = move |snapshot: &Snapshot, params: &Params, info: &RequestInfo| {
         let given = names.iter().map(|n| Ok((n.clone(), params.required(n)?.to_string())));
         let mut given: PathParams = given.collect::<Result<_, pellucid_http::ReadError>>()?;
         let asked = query.iter().filter_map(|q| Some((q.name.to_string(), params.text(q.name)?.to_string())));
         given.extend(asked);
         let _timed = (tag == "explain").then(|| explained.timed());
-        costed(|| read(root, &given, info.now).map_err(adapt))
+        costed(|| read(snapshot, &given, info.now).map_err(adapt))
     };
     let mut route = Route::get(path, tag, &summary, body, answer);
     route.not_found_example = not_found.map(|code| (code, "there is no such object".to_string()));

@@ -62,7 +62,7 @@ pub async fn run(options: RunOptions, log: Arc<LogControl>) -> anyhow::Result<()
         stop = stop_requested() => stop.map(|()| None)?,
         reason = instance.ended() => Some(reason),
     };
-    if let Some(shadow) = &instance.root().shadow {
+    if let Some(shadow) = &instance.snapshot().shadow {
         let compared = shadow.agreed + shadow.disagreed + shadow.refused_by_us;
         tracing::info!(
             of = %shadow.of,

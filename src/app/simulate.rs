@@ -4,7 +4,7 @@
 
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::simulate::{SimulateRequest, Simulation};
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_diagnosis::simulate::simulate;
 use pellucid_http::Route;
 use serde_json::json;
@@ -14,17 +14,17 @@ use super::routes::{adapt, costed};
 use super::what_if::question;
 
 /// Returns the route.
-pub(super) fn route(explained: Explained) -> Route<Root> {
+pub(super) fn route(explained: Explained) -> Route<Snapshot> {
     Route::get(
         "/apis/v1/simulate",
         "simulate",
         "Plans hypothetical pods and gangs on a changed copy of the state; nothing changes",
         BodySchema::of::<Simulation>(),
-        move |root: &Root, params, info| {
+        move |snapshot: &Snapshot, params, info| {
             let _timed = explained.timed();
             costed(|| {
-                let question = question(root, params.body()?)?;
-                Ok(json!(simulate(root, &question, info.now).map_err(adapt)?))
+                let question = question(snapshot, params.body()?)?;
+                Ok(json!(simulate(snapshot, &question, info.now).map_err(adapt)?))
             })
         },
     )

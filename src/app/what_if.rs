@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use pellucid_api::rest::simulate::{EditBody, PodsOf, SimulateRequest, TaintOf};
 use pellucid_cluster::input::Quarantined;
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_cycle::whatif::{Edit, Target};
 use pellucid_diagnosis::simulate::Question;
 use pellucid_http::ReadError;
@@ -30,7 +30,7 @@ const MAX_EDITS: usize = 1_000;
 const MAX_ROWS: usize = 1_000;
 
 /// Decodes a request; the error names the field and its value.
-pub(super) fn question(root: &Root, request: SimulateRequest) -> Result<Question, ReadError> {
+pub(super) fn question(snapshot: &Snapshot, request: SimulateRequest) -> Result<Question, ReadError> {
     bound("pods", request.pods.len(), MAX_PODS)?;
     bound("podGroups", request.pod_groups.len(), MAX_PODS)?;
     bound("include", request.include.len(), MAX_PODS)?;
@@ -49,7 +49,7 @@ pub(super) fn question(root: &Root, request: SimulateRequest) -> Result<Question
     for (at, group) in request.pod_groups.iter().enumerate() {
         question.edits.push(pod_group(group, &format!("podGroups[{at}]"))?);
     }
-    question.edits.extend(pods(root, &request.pods)?);
+    question.edits.extend(pods(snapshot, &request.pods)?);
     let names = request.include.iter().enumerate();
     question.pods = names.map(|(at, n)| pod_key(n, &format!("include[{at}]"))).collect::<Result<_, _>>()?;
     let names = request.include_gangs.iter().enumerate();
@@ -76,7 +76,7 @@ fn unreadable(field: &str, q: &Quarantined) -> ReadError {
 }
 
 /// Decodes pods. What an API server or an admission plugin would fill in is filled in here.
-fn pods(root: &Root, manifests: &[Value]) -> Result<Vec<Edit>, ReadError> {
+fn pods(snapshot: &Snapshot, manifests: &[Value]) -> Result<Vec<Edit>, ReadError> {
     let mut seen = BTreeSet::new();
     let mut edits = Vec::with_capacity(manifests.len());
     for (at, manifest) in manifests.iter().enumerate() {
@@ -86,7 +86,7 @@ fn pods(root: &Root, manifests: &[Value]) -> Result<Vec<Edit>, ReadError> {
         let mut pod = pod_from_value(&manifest).map_err(|q| unreadable(&field, &q))?;
         names(&manifest, &field)?;
         container_resources(&manifest["spec"], &format!("{field}.spec"))?;
-        complete(root, &mut pod, at, &field)?;
+        complete(snapshot, &mut pod, at, &field)?;
         if let Some(node) = &pod.node_name {
             let problem = format!("{node}: only pods that are to be placed can be simulated; leave it out");
             return Err(invalid(&format!("{field}.spec.nodeName"), &problem));
@@ -97,7 +97,7 @@ fn pods(root: &Root, manifests: &[Value]) -> Result<Vec<Edit>, ReadError> {
         if !seen.insert(pod.key.clone()) {
             return Err(invalid(&field, &format!("there are two pods {}", pod.key)));
         }
-        if root.cluster.find_pod(&pod.key).is_some() {
+        if snapshot.cluster.find_pod(&pod.key).is_some() {
             let problem = format!("there is a pod {} already; use another name, or include it", pod.key);
             return Err(invalid(&field, &problem));
         }
@@ -106,13 +106,13 @@ fn pods(root: &Root, manifests: &[Value]) -> Result<Vec<Edit>, ReadError> {
     Ok(edits)
 }
 
-fn complete(root: &Root, pod: &mut Pod, at: usize, field: &str) -> Result<(), ReadError> {
+fn complete(snapshot: &Snapshot, pod: &mut Pod, at: usize, field: &str) -> Result<(), ReadError> {
     if pod.scheduler_name.is_empty()
-        && let Some(profile) = root.profiles.first()
+        && let Some(profile) = snapshot.profiles.first()
     {
         pod.scheduler_name = profile.scheduler_name.clone();
     }
-    if !root.cluster.is_ours(&pod.scheduler_name) {
+    if !snapshot.cluster.is_ours(&pod.scheduler_name) {
         let problem = format!("{} is not a scheduler name of ours", pod.scheduler_name);
         return Err(invalid(&format!("{field}.spec.schedulerName"), &problem));
     }

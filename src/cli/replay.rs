@@ -12,7 +12,7 @@ use super::text::count;
 use super::{block_on, out};
 use crate::app::replay::{ReplayOptions, replay};
 use crate::app::replay_gangs::{GangReplayOptions, replay_gangs};
-use crate::app::{replay_snapshot, snapshot, telemetry};
+use crate::app::{dump, replay_dump, telemetry};
 
 /// How to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -150,7 +150,7 @@ fn not_empty(file: &Path, n: usize, what: &str) -> anyhow::Result<()> {
 /// Replays.
 pub(super) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let is_good = match args.format {
-        None => return run_snapshot(args),
+        None => return run_dump(args),
         Some(Format::Openb) => run_pods(args)?,
         Some(Format::Philly) => run_gangs(args)?,
     };
@@ -159,11 +159,11 @@ pub(super) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
 }
 
 /// Decides again about one pod; an inequality is a failure.
-fn run_snapshot(args: &ReplayArgs) -> anyhow::Result<()> {
+fn run_dump(args: &ReplayArgs) -> anyhow::Result<()> {
     let (Some(file), Some(pod)) = (&args.snapshot, &args.pod) else {
         anyhow::bail!("--snapshot FILE and --pod NS/NAME go together");
     };
-    let replayed = replay_snapshot::replay(&snapshot::read(file)?, pod)?;
+    let replayed = replay_dump::replay(&dump::read(file)?, pod)?;
     match args.output {
         Some(Output::Json) => out::line(&serde_json::to_string_pretty(&replayed)?)?,
         Some(Output::Text) | None => out::line(&replayed.to_string())?,

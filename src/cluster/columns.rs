@@ -1,7 +1,7 @@
 //! Node columns: what nodes offer and what is taken, as dense integers indexed by node number.
 //!
 //! Columns live in pages of 64 nodes, one array per resource and amount, so a scan is a walk through
-//! memory and a published root shares every page that did not change. Amounts taken may exceed the
+//! memory and a published snapshot shares every page that did not change. Amounts taken may exceed the
 //! allocatable (others may overcommit, nodes may shrink), so free amounts are signed.
 
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use super::stage::Reservation;
 
 /// A plugin's share of the state. One per plugin type, whatever the number of profiles.
 pub trait DerivedState: Any + Send + Sync {
-    /// Returns a copy that shares what did not change, for a published root.
+    /// Returns a copy that shares what did not change, for a published snapshot.
     fn fork(&self) -> Box<dyn DerivedState>;
 
     /// A pod takes room on a node.

@@ -1,6 +1,6 @@
 //! Asks every filter about every node, where a cycle stops at the first that refuses.
 //!
-//! For explanations on a published root: which requirements each node fails, all of them, as one word of bits per
+//! For explanations on a published snapshot: which requirements each node fails, all of them, as one word of bits per
 //! node. Not for decisions.
 
 use pellucid_api::reason::ReasonCode;

@@ -2,7 +2,7 @@
 //!
 //! PURE. [`rows::Rows`] holds what is known about each node for one shape and catches up with what
 //! changed; [`search`] chooses from it; [`scheduler::Scheduler`] is the one writer that takes inputs, plans
-//! units, orders effects and publishes roots. The same code runs on a published root for explanations
+//! units, orders effects and publishes snapshots. The same code runs on a published snapshot for explanations
 //! ([`question`]).
 
 mod attempt;
@@ -23,13 +23,13 @@ mod preempt;
 pub mod question;
 mod record;
 mod restore;
-mod root;
 mod row_cache;
 pub mod rows;
 pub mod scheduler;
 mod scores;
 pub mod search;
 pub mod shadow;
+mod snapshot;
 mod tell;
 pub mod turn;
 mod wakeups;
@@ -37,6 +37,6 @@ pub mod whatif;
 mod work;
 
 pub use inputs::quarantine_message;
-pub use root::{Registry, Root};
 pub use rows::Rows;
 pub use scheduler::Scheduler;
+pub use snapshot::{Registry, Snapshot};

@@ -2,7 +2,7 @@
 //!
 //! Driven from outside: [`Scheduler::apply`] takes inputs, [`Scheduler::step`] plans one unit,
 //! [`Scheduler::tick`] moves what is due, [`Scheduler::take_effects`] hands out orders,
-//! [`Scheduler::publish`] makes a root. It never waits, reads no clock and does no I/O. What inputs do is in
+//! [`Scheduler::publish`] makes a snapshot. It never waits, reads no clock and does no I/O. What inputs do is in
 //! `inputs`, what comes of bind orders in `bind`.
 
 use std::collections::BTreeSet;
@@ -36,7 +36,7 @@ use super::row_cache::RowCache;
 use super::rows::Subject;
 use super::shadow::ShadowTally;
 use super::work;
-use crate::{Registry, Root};
+use crate::{Registry, Snapshot};
 
 /// What a scheduler is made of.
 pub struct Settings {
@@ -307,10 +307,10 @@ impl Scheduler {
         std::mem::take(&mut self.effects)
     }
 
-    /// Makes a root of the state as it is.
-    pub fn publish(&mut self, now: Now) -> Root {
+    /// Makes a snapshot of the state as it is.
+    pub fn publish(&mut self, now: Now) -> Snapshot {
         self.generation += 1;
-        Root {
+        Snapshot {
             generation: self.generation,
             published: now,
             cluster: self.cluster.fork(),

@@ -1,4 +1,4 @@
-//! Why one node rather than another: worked out on a copy of the root, with the pod taken off its node.
+//! Why one node rather than another: worked out on a copy of the snapshot, with the pod taken off its node.
 //!
 //! The state may have moved on since the decision, and then the answer may differ from it: `outcome` says so. What was
 //! recorded at the decision is in the score tables (flag `s`).
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pellucid_api::rest::contrast::{Contrast, NodeRefusal, PluginGap, ScorePair, TieHashes};
 use pellucid_cluster::PodRecord;
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_cycle::question::{Answer, Question};
 use pellucid_cycle::rows::tie_order;
 use pellucid_cycle::search::Scored;
@@ -20,12 +20,12 @@ use pellucid_recording::Placement;
 use pellucid_recording::rfc3339;
 
 use super::explain::TIE_RULE;
-use super::meta::of_root;
+use super::meta::of_snapshot;
 use super::node_explain::{cause_of, find_node};
 
 /// What is compared.
 struct Sides<'r> {
-    root: &'r Root,
+    snapshot: &'r Snapshot,
     record: &'r PodRecord,
     profile: &'r Profile,
     chosen: Option<NodeIdx>,
@@ -36,32 +36,32 @@ struct Sides<'r> {
 
 /// Compares a pod's node with another one; without a name with the one that would be next.
 pub(super) fn placement(
-    root: &Root,
+    snapshot: &Snapshot,
     (namespace, name): (&str, &str),
     versus: Option<&str>,
     now: Now,
 ) -> Result<Contrast, ReadError> {
     let key = PodKey::new(namespace, name);
-    let Some((id, record)) = root.find_pod(&key) else {
+    let Some((id, record)) = snapshot.find_pod(&key) else {
         let message = format!("pod {key} is not known: it does not exist, has ended, or cannot be read");
         return Err(ReadError::NotFound { code: "PodNotFound", message });
     };
-    contrast(root, id, record, versus, now)
+    contrast(snapshot, id, record, versus, now)
 }
 
 /// The same for a pod that was looked up.
 pub(super) fn contrast(
-    root: &Root,
+    snapshot: &Snapshot,
     id: PodId,
     record: &PodRecord,
     versus: Option<&str>,
     now: Now,
 ) -> Result<Contrast, ReadError> {
-    let versus = versus.map(|name| find_node(root, name)).transpose()?;
+    let versus = versus.map(|name| find_node(snapshot, name)).transpose()?;
     let bad = |code, message| ReadError::BadRequest { code, message };
-    let profile = root.profile_of(record);
+    let profile = snapshot.profile_of(record);
     let question =
-        profile.and_then(|(_, profile)| Some((profile, Question::ask(&root.cluster, profile, id)?)));
+        profile.and_then(|(_, profile)| Some((profile, Question::ask(&snapshot.cluster, profile, id)?)));
     let Some((profile, mut question)) = question else {
         let message =
             format!("pod {} is of scheduler {}, not of ours", record.pod.key, record.pod.scheduler_name);
@@ -73,19 +73,19 @@ pub(super) fn contrast(
     };
     let chosen = record.node.or(placement.map(|p| p.node));
     let scores = question.scores();
-    let Some(versus) = versus.or_else(|| runner_up(root, &scores, chosen)) else {
+    let Some(versus) = versus.or_else(|| runner_up(snapshot, &scores, chosen)) else {
         let message = format!("there is no other node to compare with for pod {}", record.pod.key);
         return Err(bad("NoOtherNode", message));
     };
     if chosen == Some(versus) {
-        let node = &root.cluster.slot(versus).name;
+        let node = &snapshot.cluster.slot(versus).name;
         let message = format!("parameter `versus` names {node}, which is the node of pod {}", record.pod.key);
         return Err(bad("SameNode", message));
     }
-    let recorded = recorded(root, id, record);
+    let recorded = recorded(snapshot, id, record);
     let of_decision = if record.node.is_some() { recorded.as_ref().map(|(p, _)| *p) } else { placement };
     let is_sampled = of_decision.is_some_and(|placement| is_sampled(profile, placement));
-    let sides = Sides { root, record, profile, chosen, versus, is_sampled };
+    let sides = Sides { snapshot, record, profile, chosen, versus, is_sampled };
     let mut body = sides.compare(&question, &scores, now);
     body.meta.decided_at = recorded.map(|(_, at)| at);
     Ok(body)
@@ -99,28 +99,28 @@ fn is_sampled(profile: &Profile, placement: Placement) -> bool {
 }
 
 /// Returns the decision about a placed pod, and when it was taken.
-fn recorded(root: &Root, id: PodId, record: &PodRecord) -> Option<(Placement, String)> {
-    let verdict = root.verdict(id)?;
+fn recorded(snapshot: &Snapshot, id: PodId, record: &PodRecord) -> Option<(Placement, String)> {
+    let verdict = snapshot.verdict(id)?;
     let placement = verdict.placement().filter(|placement| record.node == Some(placement.node))?;
     Some((placement, rfc3339(Duration::from_nanos(verdict.at))))
 }
 
 /// Returns the best of the other nodes; when none takes the pod the first by name.
-fn runner_up(root: &Root, scores: &[Scored], chosen: Option<NodeIdx>) -> Option<NodeIdx> {
+fn runner_up(snapshot: &Snapshot, scores: &[Scored], chosen: Option<NodeIdx>) -> Option<NodeIdx> {
     let others = scores.iter().map(|scored| scored.node).filter(|node| Some(*node) != chosen);
-    let by_name = root.cluster.by_name().iter().copied().filter(|node| Some(*node) != chosen);
+    let by_name = snapshot.cluster.by_name().iter().copied().filter(|node| Some(*node) != chosen);
     others.chain(by_name).next()
 }
 
 impl Sides<'_> {
     fn name(&self, node: NodeIdx) -> String {
-        self.root.cluster.slot(node).name.to_string()
+        self.snapshot.cluster.slot(node).name.to_string()
     }
 
     fn compare(&self, question: &Question<'_>, scores: &[Scored], now: Now) -> Contrast {
-        let mut meta = of_root(self.root, now);
+        let mut meta = of_snapshot(self.snapshot, now);
         meta.refreshed = true;
-        let tie = |node: NodeIdx| self.root.cluster.slot(node).tie.to_string();
+        let tie = |node: NodeIdx| self.snapshot.cluster.slot(node).tie.to_string();
         let mut body = Contrast {
             meta,
             namespace: self.record.pod.key.namespace.to_string(),
@@ -156,7 +156,7 @@ impl Sides<'_> {
 
     fn compare_scores(&self, body: &mut Contrast, chosen: &Scored, versus: &Scored) {
         let gap = chosen.total - versus.total;
-        let view = View::new(&self.root.cluster);
+        let view = View::new(&self.snapshot.cluster);
         let is_first = tie_order(view, chosen.node, versus.node).is_lt();
         let wins = |gap: i64| gap > 0 || (gap == 0 && is_first);
         for (at, enabled) in self.profile.score.iter().enumerate() {

@@ -6,7 +6,7 @@ use pellucid_api::rest::explain::{
 };
 use pellucid_cluster::input::Quarantined;
 use pellucid_cluster::{PodRecord, Stage};
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_cycle::kept::Kept;
 use pellucid_framework::bodies;
 use pellucid_framework::endpoint::ReadError;
@@ -18,7 +18,7 @@ use pellucid_recording::rfc3339;
 use pellucid_recording::{Group, GroupMeasure, Outcome};
 use pellucid_recording::{Refusal, Verdict};
 
-use super::meta::{of_root, of_verdict};
+use super::meta::{of_snapshot, of_verdict};
 use super::nearest::nearest;
 use super::queue_view::wakes_on;
 
@@ -36,78 +36,78 @@ pub(super) struct Wanted<'p> {
 
 /// Explains one pod.
 pub(super) fn pod(
-    root: &Root,
+    snapshot: &Snapshot,
     (namespace, name): (&str, &str),
     wanted: Wanted<'_>,
     now: Now,
 ) -> Result<PodExplanation, ReadError> {
     let key = PodKey::new(namespace, name);
-    if let Some(object) = root.find_quarantined(&key) {
-        return Ok(of_quarantined(root, object, now));
+    if let Some(object) = snapshot.find_quarantined(&key) {
+        return Ok(of_quarantined(snapshot, object, now));
     }
-    let Some((id, record)) = root.find_pod(&key) else {
+    let Some((id, record)) = snapshot.find_pod(&key) else {
         return Err(ReadError::NotFound {
             code: "PodNotFound",
             message: format!(
                 "pod {key} is not known: it does not exist, has ended, or is pending for a scheduler other than {}",
-                names(root)
+                names(snapshot)
             ),
         });
     };
     let mut body = PodExplanation {
-        meta: of_root(root, now),
+        meta: of_snapshot(snapshot, now),
         namespace: namespace.into(),
         name: name.into(),
         uid: record.pod.uid.to_string(),
         profile: record.pod.scheduler_name.to_string(),
-        total_nodes: root.cluster.present().len(),
+        total_nodes: snapshot.cluster.present().len(),
         ..PodExplanation::default()
     };
-    let unit = root.queue.unit_of(id).and_then(|u| root.queue.unit(u));
+    let unit = snapshot.queue.unit_of(id).and_then(|u| snapshot.queue.unit(u));
     if let Some(unit) = unit {
-        add_queue(&mut body, root, unit, now);
+        add_queue(&mut body, snapshot, unit, now);
     }
-    let verdict = root.verdict(id);
+    let verdict = snapshot.verdict(id);
     if let Some(verdict) = &verdict {
-        body.meta = of_verdict(root, verdict, now);
+        body.meta = of_verdict(snapshot, verdict, now);
         body.attempts = verdict.attempts;
     }
     match verdict.as_ref().map(|v| &v.outcome) {
         Some(Outcome::Refused(refusal)) if record.node.is_none() => {
-            let nearest = nearest(root, id, refusal);
+            let nearest = nearest(snapshot, id, refusal);
             body.nearest = nearest.as_ref().map(group_body);
             add_refusal(&mut body, refusal, nearest.as_ref(), "refused");
         }
         Some(Outcome::Gated(refusal)) if record.node.is_none() => {
             add_refusal(&mut body, refusal, None, "gated");
         }
-        _ => add_place(&mut body, root, (id, record), verdict.as_ref()),
+        _ => add_place(&mut body, snapshot, (id, record), verdict.as_ref()),
     }
     if wanted.refresh {
-        super::refresh::refresh(&mut body, root, (id, record), now);
+        super::refresh::refresh(&mut body, snapshot, (id, record), now);
     }
     if wanted.versus.is_some() {
-        body.versus = Some(super::contrast::contrast(root, id, record, wanted.versus, now)?);
+        body.versus = Some(super::contrast::contrast(snapshot, id, record, wanted.versus, now)?);
     }
-    body.gang = super::gangs::of_pod(root, record, now);
-    body.warnings = super::gangs::warnings_of_pod(root, record);
+    body.gang = super::gangs::of_pod(snapshot, record, now);
+    body.warnings = super::gangs::warnings_of_pod(snapshot, record);
     Ok(body)
 }
 
-fn names(root: &Root) -> String {
-    let mut names: Vec<&str> = root.profiles.iter().map(|p| &*p.scheduler_name).collect();
+fn names(snapshot: &Snapshot) -> String {
+    let mut names: Vec<&str> = snapshot.profiles.iter().map(|p| &*p.scheduler_name).collect();
     names.sort_unstable();
     names.join(", ")
 }
 
-fn of_quarantined(root: &Root, object: &Quarantined, now: Now) -> PodExplanation {
+fn of_quarantined(snapshot: &Snapshot, object: &Quarantined, now: Now) -> PodExplanation {
     let message = pellucid_cycle::quarantine_message(object);
     let reason = Reason::about(
         ReasonCode::Unreadable,
         &*format!("{}: {} ({})", object.field, object.problem, object.value),
     );
     PodExplanation {
-        meta: of_root(root, now),
+        meta: of_snapshot(snapshot, now),
         namespace: object.namespace.to_string(),
         name: object.name.to_string(),
         uid: object.uid.to_string(),
@@ -115,17 +115,17 @@ fn of_quarantined(root: &Root, object: &Quarantined, now: Now) -> PodExplanation
         verdict: "quarantined".into(),
         summary: format!("The scheduler cannot read this pod, so it is not placed: {message}."),
         message,
-        total_nodes: root.cluster.present().len(),
-        not_evaluated: root.cluster.present().len(),
+        total_nodes: snapshot.cluster.present().len(),
+        not_evaluated: snapshot.cluster.present().len(),
         pod_reasons: vec![bodies::reason(&reason)],
         ..PodExplanation::default()
     }
 }
 
-fn add_queue(body: &mut PodExplanation, root: &Root, unit: &Unit, now: Now) {
+fn add_queue(body: &mut PodExplanation, snapshot: &Snapshot, unit: &Unit, now: Now) {
     body.attempts = unit.attempts;
     body.queue_stage = Some(unit.stage.as_str().into());
-    body.wakes_on = wakes_on(root, unit);
+    body.wakes_on = wakes_on(snapshot, unit);
     body.next_retry = match unit.stage {
         QueueStage::Backoff | QueueStage::ErrorBackoff => Some(rfc3339(now.wall_at(unit.backoff_until))),
         QueueStage::Unschedulable => Some(rfc3339(now.wall_at(unit.expires_at))),
@@ -216,7 +216,7 @@ fn remedies(cause: &Cause) -> String {
 
 fn add_place(
     body: &mut PodExplanation,
-    root: &Root,
+    snapshot: &Snapshot,
     (id, record): (PodId, &PodRecord),
     verdict: Option<&Verdict>,
 ) {
@@ -226,11 +226,11 @@ fn add_place(
         body.not_evaluated = body.total_nodes;
         return;
     };
-    let node = root.cluster.slot(idx).name.to_string();
+    let node = snapshot.cluster.slot(idx).name.to_string();
     let stage = record.stage.as_str().to_string();
     let ours = verdict.and_then(Verdict::placement).filter(|placement| placement.node == idx);
     let Some(placement) = ours else {
-        let is_ours = root.kept.get(id.index()).and_then(Kept::node) == Some(idx);
+        let is_ours = snapshot.kept.get(id.index()).and_then(Kept::node) == Some(idx);
         (body.verdict, body.summary) = match is_ours {
             true => (
                 "placed".into(),
@@ -303,10 +303,10 @@ fn shortfall_text(resource: &str, requested: i64, available: i64, node: &str) ->
 }
 
 /// Lists every pending pod with its verdict.
-pub(super) fn pending(root: &Root, now: Now) -> PendingPods {
+pub(super) fn pending(snapshot: &Snapshot, now: Now) -> PendingPods {
     let mut pods: Vec<PendingPod> = Vec::new();
-    for (id, record) in root.cluster.pods().filter(|(_, r)| r.stage == Stage::Pending) {
-        let (verdict, refusal) = match root.kept.get(id.index()).and_then(Kept::outcome) {
+    for (id, record) in snapshot.cluster.pods().filter(|(_, r)| r.stage == Stage::Pending) {
+        let (verdict, refusal) = match snapshot.kept.get(id.index()).and_then(Kept::outcome) {
             Some(Outcome::Refused(refusal)) => ("refused", Some(refusal)),
             Some(Outcome::Gated(refusal)) => ("gated", Some(refusal)),
             _ => ("waiting", None),
@@ -319,7 +319,7 @@ pub(super) fn pending(root: &Root, now: Now) -> PendingPods {
             message: refusal.map(|r| r.message().to_string()).unwrap_or_default(),
         });
     }
-    for object in root.cluster.quarantined().filter(|q| q.kind == "Pod") {
+    for object in snapshot.cluster.quarantined().filter(|q| q.kind == "Pod") {
         pods.push(PendingPod {
             namespace: object.namespace.to_string(),
             name: object.name.to_string(),
@@ -329,7 +329,7 @@ pub(super) fn pending(root: &Root, now: Now) -> PendingPods {
         });
     }
     pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
-    PendingPods { meta: of_root(root, now), count: pods.len(), pods }
+    PendingPods { meta: of_snapshot(snapshot, now), count: pods.len(), pods }
 }
 
 /// Returns the codes of a refusal, those that concern most nodes first.

@@ -3,13 +3,13 @@
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::suggestions::{Feasibility, FeasibilityVerdict, LargestNow};
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_cycle::exhaustive::Requirement;
 use pellucid_cycle::whatif::{Aside, Edit, Target};
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{Name, NodeIdx, Now, Pod};
 
-use super::meta::of_root;
+use super::meta::of_snapshot;
 use super::requirements::{Asked, asked_by_name, missing};
 use super::suggestions::exact;
 
@@ -18,23 +18,23 @@ const MOST_COPIES: usize = 10_000;
 
 /// Answers for one pod. One that has a place is asked about as if it had none.
 pub(super) fn of_pod(
-    root: &Root,
+    snapshot: &Snapshot,
     namespace: &str,
     name: &str,
     copies: usize,
     now: Now,
 ) -> Result<Feasibility, ReadError> {
-    let asked = asked_by_name(root, namespace, name)?;
+    let asked = asked_by_name(snapshot, namespace, name)?;
     let (id, pod) = (asked.id, &asked.record.pod);
     let bound = copies.clamp(1, MOST_COPIES);
-    let max_copies_now = Aside::without(root, id, now).fill(pod, bound);
-    let mut empty = Aside::without(root, id, now);
+    let max_copies_now = Aside::without(snapshot, id, now).fill(pod, bound);
+    let mut empty = Aside::without(snapshot, id, now);
     empty.empty_nodes();
     let max_copies_empty = empty.fill(pod, bound);
     let (now_fits, empty_cluster) = (max_copies_now > 0, max_copies_empty > 0);
-    let after_preemption = !now_fits && preempts(root, &asked, now);
-    let largest_now = if now_fits { None } else { largest(root, &asked, now) };
-    let mut meta = of_root(root, now);
+    let after_preemption = !now_fits && preempts(snapshot, &asked, now);
+    let largest_now = if now_fits { None } else { largest(snapshot, &asked, now) };
+    let mut meta = of_snapshot(snapshot, now);
     meta.truncated = max_copies_now == bound || max_copies_empty == bound;
     Ok(Feasibility {
         meta,
@@ -52,9 +52,10 @@ pub(super) fn of_pod(
 }
 
 /// Whether the pod has a place once those are gone that it may evict. One that waits keeps its nomination.
-fn preempts(root: &Root, asked: &Asked<'_>, now: Now) -> bool {
+fn preempts(snapshot: &Snapshot, asked: &Asked<'_>, now: Now) -> bool {
     let is_placed = asked.record.node.is_some();
-    let mut aside = if is_placed { Aside::without(root, asked.id, now) } else { Aside::of(root, now) };
+    let mut aside =
+        if is_placed { Aside::without(snapshot, asked.id, now) } else { Aside::of(snapshot, now) };
     let key = &asked.record.pod.key;
     aside.ask(key);
     aside.plan(true);
@@ -80,7 +81,7 @@ fn verdict(now: bool, preempts: bool, empty: bool, asked: &Asked<'_>) -> Feasibi
 }
 
 /// Finds the largest pod like this one that fits now: the request cut to what the best node has left.
-fn largest(root: &Root, asked: &Asked<'_>, now: Now) -> Option<LargestNow> {
+fn largest(snapshot: &Snapshot, asked: &Asked<'_>, now: Now) -> Option<LargestNow> {
     if asked.masks.pod.is_some() {
         return None;
     }
@@ -112,7 +113,7 @@ fn largest(root: &Root, asked: &Asked<'_>, now: Now) -> Option<LargestNow> {
     let shrunk = cuts.into_iter().fold(Pod::clone(&asked.record.pod), |pod, (resource, amount)| {
         Edit::SetRequest { of: of.clone(), resource, amount }.changed(&pod)
     });
-    let node = Aside::without(root, asked.id, now).place_copy(&shrunk)?;
+    let node = Aside::without(snapshot, asked.id, now).place_copy(&shrunk)?;
     let mut requests: std::collections::BTreeMap<String, String> = shrunk
         .spec
         .requests

@@ -6,17 +6,17 @@
 use pellucid_api::rest::{BodySchema, gang_explain, gangs as bodies};
 
 use super::gangs::{explain, interference, summary};
-use super::reads::{RootRead, param};
+use super::reads::{SnapshotRead, param};
 
 /// Returns them, in the order of the documentation.
-pub(super) fn gang_reads() -> Vec<RootRead> {
+pub(super) fn gang_reads() -> Vec<SnapshotRead> {
     vec![
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/explain/gangs/:namespace/:name",
             "explain",
             "Why a gang is where it is, or nowhere: numbers, root cause, who is in the way, when it is tried again",
             BodySchema::of::<gang_explain::GangExplanation>(),
-            |root, params, now| explain::gang(root, param(params, "namespace"), param(params, "name"), now),
+            |snapshot, params, now| explain::gang(snapshot, param(params, "namespace"), param(params, "name"), now),
         )
         .rows(
             "/members",
@@ -30,12 +30,12 @@ pub(super) fn gang_reads() -> Vec<RootRead> {
             ],
         )
         .not_found("GangNotFound"),
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/gangs/interference",
             "explain",
             "Which gang holds what another one waits for, gangs that wait for each other, and whose turn it is",
             BodySchema::of::<gang_explain::Interference>(),
-            |root, _, now| Ok(interference::interference(root, now)),
+            |snapshot, _, now| Ok(interference::interference(snapshot, now)),
         )
         .rows(
             "/edges",
@@ -48,12 +48,12 @@ pub(super) fn gang_reads() -> Vec<RootRead> {
                 ("Since", "/since"),
             ],
         ),
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/plugins/Coscheduling/gangs",
             "plugins",
             "Coscheduling: every gang with its members by stage",
             BodySchema::map_of::<bodies::GangSummary>(),
-            |root, _, now| Ok(summary::list(root, now)),
+            |snapshot, _, now| Ok(summary::list(snapshot, now)),
         )
         .rows(
             "",
@@ -72,12 +72,12 @@ pub(super) fn gang_reads() -> Vec<RootRead> {
                 ("Finished", "/counts/finished"),
             ],
         ),
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/plugins/Coscheduling/gang/:namespace/:name",
             "plugins",
             "Coscheduling: one gang with its members by stage",
             BodySchema::of::<bodies::GangSummary>(),
-            |root, params, now| summary::one(root, param(params, "namespace"), param(params, "name"), now),
+            |snapshot, params, now| summary::one(snapshot, param(params, "namespace"), param(params, "name"), now),
         )
         .not_found("GangNotFound"),
     ]

@@ -1,10 +1,11 @@
 //! What people read: verdicts in words, explanations, score tables, histories.
 //!
-//! PURE. The scheduler stores numbers and cause ids; text is made here, from a published root, when
+//! PURE. The scheduler stores numbers and cause ids; text is made here, from a published snapshot, when
 //! somebody asks. [`reads::reads`] lists every read as data; `http/` serves them.
 
 mod contrast;
 mod debug_view;
+pub mod dump;
 mod explain;
 mod feasibility;
 mod gang_reads;
@@ -21,10 +22,9 @@ mod queue_view;
 pub mod reads;
 mod refresh;
 mod requirements;
-mod root_read;
 pub mod score_views;
 pub mod simulate;
-pub mod snapshot;
+mod snapshot_read;
 mod suggestion_reads;
 mod suggestions;
 mod view_reads;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_api::rest::Meta;
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_cycle::kept::Kept;
 use pellucid_model::{Now, PodId};
 use pellucid_recording::Outcome;
@@ -12,10 +12,10 @@ use pellucid_recording::rfc3339;
 use pellucid_recording::{Refusal, Verdict};
 
 /// Returns the meta of a body that tells of no single decision.
-pub(super) fn of_root(root: &Root, now: Now) -> Meta {
+pub(super) fn of_snapshot(snapshot: &Snapshot, now: Now) -> Meta {
     Meta {
         generated_at: rfc3339(now.wall),
-        snapshot_generation: root.generation,
+        snapshot_generation: snapshot.generation,
         leader: true,
         ..Meta::default()
     }
@@ -23,22 +23,22 @@ pub(super) fn of_root(root: &Root, now: Now) -> Meta {
 
 /// Returns the meta of a body about a decision. It is stale when a node, or the pods on one,
 /// changed since.
-pub(super) fn of_verdict(root: &Root, verdict: &Verdict, now: Now) -> Meta {
+pub(super) fn of_verdict(snapshot: &Snapshot, verdict: &Verdict, now: Now) -> Meta {
     Meta {
         decided_at: Some(rfc3339(Duration::from_nanos(verdict.at))),
         cycle_id: Some(verdict.cycle),
-        stale: verdict.changes != root.changes,
-        inherited_from: inherited_from(root, verdict),
-        ..of_root(root, now)
+        stale: verdict.changes != snapshot.changes,
+        inherited_from: inherited_from(snapshot, verdict),
+        ..of_snapshot(snapshot, now)
     }
 }
 
 /// Returns the pod from which a refusal was taken over: that of an earlier attempt which has the very same account of the
 /// nodes. Rows that did not change since keep it (`cycle::rows`), so equal pods that are tried in a row share it.
-fn inherited_from(root: &Root, verdict: &Verdict) -> Option<String> {
+fn inherited_from(snapshot: &Snapshot, verdict: &Verdict) -> Option<String> {
     let Outcome::Refused(own) = &verdict.outcome else { return None };
     let mut first: Option<(u64, String)> = None;
-    for (slot, other) in root.kept.iter().enumerate() {
+    for (slot, other) in snapshot.kept.iter().enumerate() {
         let Kept::Whole(other) = other else { continue };
         if other.cycle >= verdict.cycle {
             continue;
@@ -47,7 +47,7 @@ fn inherited_from(root: &Root, verdict: &Verdict) -> Option<String> {
         if !is_one(own, refusal) || first.as_ref().is_some_and(|(cycle, _)| *cycle <= other.cycle) {
             continue;
         }
-        let record = root.cluster.pod(PodId(slot as u32)).filter(|record| record.node.is_none());
+        let record = snapshot.cluster.pod(PodId(slot as u32)).filter(|record| record.node.is_none());
         first = record.map(|record| (other.cycle, record.pod.key.to_string())).or(first);
     }
     first.map(|(_, key)| key)

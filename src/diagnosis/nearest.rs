@@ -1,6 +1,6 @@
 //! How far each node is from taking a pod: one distance and one order, for all that is said to be nearest.
 //!
-//! Every plugin is asked about every node of a published root, as the nodes are now and with the room that is promised to
+//! Every plugin is asked about every node of a published snapshot, as the nodes are now and with the room that is promised to
 //! others, because a cycle stops at the first plugin that refuses a node and then the largest node group is often the
 //! least telling one. `nearest` of an explanation, the sentence of its summary, the read `/nearest` and the search for
 //! fixes take the nodes from here.
@@ -12,7 +12,7 @@
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::explain::Shortfall;
 use pellucid_api::rest::suggestions::{NearNode, Nearest};
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_cycle::exhaustive::Requirement;
 use pellucid_cycle::whatif::{Aside, Edit};
 use pellucid_framework::endpoint::ReadError;
@@ -23,7 +23,7 @@ use pellucid_recording::Refusal;
 use pellucid_recording::{Group, GroupMeasure};
 
 use super::explain::shortfall;
-use super::meta::of_root;
+use super::meta::of_snapshot;
 use super::requirements::{Asked, all_failed, ask, asked_by_name, missing};
 use super::suggestions::victims_on;
 
@@ -89,11 +89,11 @@ pub(super) fn order(asked: &Asked<'_>) -> Vec<Near> {
 
 /// Returns the nodes at the very beginning of the order that are equally far for the same things, with all that they
 /// fail, for the explanation of a refusal. `None` when the pod was refused as a whole, or is now, or every node takes it.
-pub fn nearest(root: &Root, id: PodId, refusal: &Refusal) -> Option<Group> {
+pub fn nearest(snapshot: &Snapshot, id: PodId, refusal: &Refusal) -> Option<Group> {
     if refusal.pod_cause.is_some() {
         return None;
     }
-    let asked = ask(root, id)?;
+    let asked = ask(snapshot, id)?;
     if asked.masks.pod.is_some() {
         return None;
     }
@@ -136,14 +136,14 @@ fn name<'a>(asked: &'a Asked<'_>, node: NodeIdx) -> &'a Name {
 
 /// Lists the `k` nodes nearest to taking a pod.
 pub(super) fn list(
-    root: &Root,
+    snapshot: &Snapshot,
     (namespace, name): (&str, &str),
     k: usize,
     now: Now,
 ) -> Result<Nearest, ReadError> {
-    let asked = asked_by_name(root, namespace, name)?;
+    let asked = asked_by_name(snapshot, namespace, name)?;
     let mut body = Nearest {
-        meta: of_root(root, now),
+        meta: of_snapshot(snapshot, now),
         namespace: namespace.into(),
         name: name.into(),
         ..Nearest::default()
@@ -154,17 +154,17 @@ pub(super) fn list(
     }
     let order = order(&asked);
     body.feasible_nodes = asked.cluster.present().len() - order.len();
-    body.nodes = order.iter().take(k).map(|near| near_node(root, &asked, near, now)).collect();
+    body.nodes = order.iter().take(k).map(|near| near_node(snapshot, &asked, near, now)).collect();
     Ok(body)
 }
 
-fn near_node(root: &Root, asked: &Asked<'_>, near: &Near, now: Now) -> NearNode {
+fn near_node(snapshot: &Snapshot, asked: &Asked<'_>, near: &Near, now: Now) -> NearNode {
     NearNode {
         node: name(asked, near.node).to_string(),
         distance: near.distance as f64 / 1000.0,
         failed: all_failed(&asked.masks, near.mask, near.fixed),
         shortfalls: shortfalls(asked, near),
-        would_free: if near.fixed != 0 { None } else { would_free(root, asked, near.node, now) },
+        would_free: if near.fixed != 0 { None } else { would_free(snapshot, asked, near.node, now) },
     }
 }
 
@@ -178,9 +178,9 @@ fn shortfalls(asked: &Asked<'_>, near: &Near) -> Vec<Shortfall> {
 }
 
 /// Returns the pods without which the node takes the pod, tried out.
-fn would_free(root: &Root, asked: &Asked<'_>, node: NodeIdx, now: Now) -> Option<Vec<String>> {
+fn would_free(snapshot: &Snapshot, asked: &Asked<'_>, node: NodeIdx, now: Now) -> Option<Vec<String>> {
     let victims = victims_on(asked, node)?;
-    let mut aside = Aside::without(root, asked.id, now);
+    let mut aside = Aside::without(snapshot, asked.id, now);
     for key in &victims {
         aside.edit(&Edit::DeletePod(key.clone())).ok()?;
     }

@@ -1,6 +1,6 @@
 //! The node's side: which pending pods a node takes, which it refuses and why, and what of it nobody can use.
 //!
-//! Asked on a copy of the root, with the filters of a cycle and both passes for nominations, pods of one shape once.
+//! Asked on a copy of the snapshot, with the filters of a cycle and both passes for nominations, pods of one shape once.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::node_explain::{AcceptedPod, NodeExplanation, RefusedPod, Stranded};
 use pellucid_cluster::{PodRecord, Stage};
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_cycle::question::{Answer, NodeQuestion};
 use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::{Cause, Code, Reason, bodies};
 use pellucid_model::quantity::format_amount;
 use pellucid_model::{Name, NodeIdx, Now, PodId, patience};
 
-use super::meta::of_root;
+use super::meta::of_snapshot;
 
 /// How many pods are asked about without `?limit=`.
 pub(super) const PODS_ASKED: usize = 1_000;
@@ -23,8 +23,9 @@ pub(super) const PODS_ASKED: usize = 1_000;
 const PODS_MOST: usize = 10_000;
 
 /// Looks a node up that has an object.
-pub(super) fn find_node(root: &Root, name: &str) -> Result<NodeIdx, ReadError> {
-    let found = root.cluster.find_node(&Name::new(name)).filter(|node| root.cluster.node(*node).is_some());
+pub(super) fn find_node(snapshot: &Snapshot, name: &str) -> Result<NodeIdx, ReadError> {
+    let found =
+        snapshot.cluster.find_node(&Name::new(name)).filter(|node| snapshot.cluster.node(*node).is_some());
     found.ok_or_else(|| ReadError::NotFound {
         code: "NodeNotFound",
         message: format!("cannot find node {name}"),
@@ -32,17 +33,22 @@ pub(super) fn find_node(root: &Root, name: &str) -> Result<NodeIdx, ReadError> {
 }
 
 /// Explains one node.
-pub(super) fn node(root: &Root, name: &str, limit: usize, now: Now) -> Result<NodeExplanation, ReadError> {
-    let node = find_node(root, name)?;
+pub(super) fn node(
+    snapshot: &Snapshot,
+    name: &str,
+    limit: usize,
+    now: Now,
+) -> Result<NodeExplanation, ReadError> {
+    let node = find_node(snapshot, name)?;
     let mut pending: Vec<(PodId, &PodRecord)> =
-        root.cluster.pods().filter(|(_, record)| record.stage == Stage::Pending).collect();
+        snapshot.cluster.pods().filter(|(_, record)| record.stage == Stage::Pending).collect();
     let pending_total = pending.len();
     pending.sort_by(|(_, a), (_, b)| {
         b.pod.priority.cmp(&a.pod.priority).then_with(|| a.pod.key.cmp(&b.pod.key))
     });
     pending.truncate(limit.min(PODS_MOST));
     let truncated = pending.len() < pending_total;
-    let mut meta = of_root(root, now);
+    let mut meta = of_snapshot(snapshot, now);
     (meta.refreshed, meta.truncated) = (true, truncated);
     let mut body = NodeExplanation {
         meta,
@@ -50,14 +56,14 @@ pub(super) fn node(root: &Root, name: &str, limit: usize, now: Now) -> Result<No
         pending_considered: 0,
         pending_total,
         truncated,
-        free: super::node_views::free(root, node),
+        free: super::node_views::free(snapshot, node),
         ..NodeExplanation::default()
     };
-    let mut idle = Idle::of(root, node);
-    let mut question = NodeQuestion::new(&root.cluster, node);
+    let mut idle = Idle::of(snapshot, node);
+    let mut question = NodeQuestion::new(&snapshot.cluster, node);
     for (id, record) in pending {
         patience::check();
-        let answer = root.profile_of(record).and_then(|profile| question.ask(profile, id));
+        let answer = snapshot.profile_of(record).and_then(|profile| question.ask(profile, id));
         let Some(answer) = answer else { continue };
         idle.count(record, &answer);
         let (pod, gang) = (record.pod.key.to_string(), record.pod.member_of().map(ToString::to_string));
@@ -110,8 +116,8 @@ struct Asked {
 struct Idle(BTreeMap<Name, Asked>);
 
 impl Idle {
-    fn of(root: &Root, node: NodeIdx) -> Self {
-        let columns = root.cluster.columns();
+    fn of(snapshot: &Snapshot, node: NodeIdx) -> Self {
+        let columns = snapshot.cluster.columns();
         let free = columns.offered().map(|r| (columns.name(r), columns.free(node, r)));
         let free = free.filter(|(name, free)| *free > 0 && &**name != "pods");
         Self(free.map(|(name, free)| (name, Asked { free, ..Asked::default() })).collect())

@@ -4,37 +4,37 @@ use pellucid_api::rest::nodes::{
     Amounts, NodeDetail, NodeList, NodePod, NodeSummary, Quarantine, QuarantinedBody, TaintBody,
 };
 use pellucid_cluster::ResourceIdx;
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::requests::ResourceList;
 use pellucid_model::{Name, Node, NodeIdx, Now};
 
-use super::meta::of_root;
+use super::meta::of_snapshot;
 
 /// Lists the nodes.
-pub(super) fn list(root: &Root, now: Now) -> NodeList {
-    let nodes: Vec<NodeSummary> = root.cluster.by_name().iter().map(|n| summary(root, *n)).collect();
-    NodeList { meta: of_root(root, now), count: nodes.len(), nodes }
+pub(super) fn list(snapshot: &Snapshot, now: Now) -> NodeList {
+    let nodes: Vec<NodeSummary> = snapshot.cluster.by_name().iter().map(|n| summary(snapshot, *n)).collect();
+    NodeList { meta: of_snapshot(snapshot, now), count: nodes.len(), nodes }
 }
 
 /// Returns what is free on a node.
-pub(super) fn free(root: &Root, node: NodeIdx) -> Amounts {
-    let columns = root.cluster.columns();
-    amounts(root, node, &|r| columns.free(node, r))
+pub(super) fn free(snapshot: &Snapshot, node: NodeIdx) -> Amounts {
+    let columns = snapshot.cluster.columns();
+    amounts(snapshot, node, &|r| columns.free(node, r))
 }
 
 /// Names amounts of what a node offers or pods take of it.
-fn amounts(root: &Root, idx: NodeIdx, of: &dyn Fn(ResourceIdx) -> i64) -> Amounts {
-    let columns = root.cluster.columns();
+fn amounts(snapshot: &Snapshot, idx: NodeIdx, of: &dyn Fn(ResourceIdx) -> i64) -> Amounts {
+    let columns = snapshot.cluster.columns();
     let named =
         columns.offered().filter(|r| columns.allocatable(idx, *r) != 0 || columns.requested(idx, *r) != 0);
     named.map(|r| (columns.name(r).to_string(), of(r))).collect()
 }
 
-fn summary(root: &Root, idx: NodeIdx) -> NodeSummary {
-    let slot = root.cluster.slot(idx);
-    let columns = root.cluster.columns();
-    let amounts = |of: &dyn Fn(ResourceIdx) -> i64| amounts(root, idx, of);
+fn summary(snapshot: &Snapshot, idx: NodeIdx) -> NodeSummary {
+    let slot = snapshot.cluster.slot(idx);
+    let columns = snapshot.cluster.columns();
+    let amounts = |of: &dyn Fn(ResourceIdx) -> i64| amounts(snapshot, idx, of);
     NodeSummary {
         name: slot.name.to_string(),
         ready: slot.node.as_ref().is_some_and(|n| n.ready),
@@ -42,31 +42,31 @@ fn summary(root: &Root, idx: NodeIdx) -> NodeSummary {
         pods: slot.pods.len(),
         allocatable: amounts(&|r| columns.allocatable(idx, r)),
         requested: amounts(&|r| columns.requested(idx, r)),
-        reserved: reserved(root, idx),
-        nominated: nominated(root, &slot.name),
+        reserved: reserved(snapshot, idx),
+        nominated: nominated(snapshot, &slot.name),
         free: amounts(&|r| columns.free(idx, r)),
-        left_out: left_out(root, slot.node.as_deref()),
+        left_out: left_out(snapshot, slot.node.as_deref()),
     }
 }
 
 /// Names what a node offers and what is not counted.
-fn left_out(root: &Root, node: Option<&Node>) -> Vec<String> {
+fn left_out(snapshot: &Snapshot, node: Option<&Node>) -> Vec<String> {
     let offered = node.into_iter().flat_map(|node| node.allocatable.scalars.iter());
-    let not_counted = offered.filter(|(name, n)| *n != 0 && root.cluster.columns().is_left_out(name));
+    let not_counted = offered.filter(|(name, n)| *n != 0 && snapshot.cluster.columns().is_left_out(name));
     not_counted.map(|(name, _)| name.to_string()).collect()
 }
 
 /// Shows one node.
-pub(super) fn detail(root: &Root, name: &str, now: Now) -> Result<NodeDetail, ReadError> {
-    let Some(idx) = root.cluster.find_node(&Name::new(name)) else {
+pub(super) fn detail(snapshot: &Snapshot, name: &str, now: Now) -> Result<NodeDetail, ReadError> {
+    let Some(idx) = snapshot.cluster.find_node(&Name::new(name)) else {
         return Err(ReadError::NotFound {
             code: "NodeNotFound",
             message: format!("cannot find node {name}"),
         });
     };
-    let slot = root.cluster.slot(idx);
+    let slot = snapshot.cluster.slot(idx);
     let mut pods = Vec::new();
-    for record in slot.pods.iter().filter_map(|id| root.cluster.pod(*id)) {
+    for record in slot.pods.iter().filter_map(|id| snapshot.cluster.pod(*id)) {
         let requests = amounts_of(&record.pod.spec.requests.list);
         pods.push(NodePod {
             namespace: record.pod.key.namespace.to_string(),
@@ -79,7 +79,7 @@ pub(super) fn detail(root: &Root, name: &str, now: Now) -> Result<NodeDetail, Re
         });
     }
     pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
-    let page = root.cluster.columns().page(idx);
+    let page = snapshot.cluster.columns().page(idx);
     let at = idx.index() % pellucid_model::pages::PAGE;
     let node = slot.node.as_ref();
     let taint = |t: &pellucid_model::taint::Taint| TaintBody {
@@ -88,8 +88,8 @@ pub(super) fn detail(root: &Root, name: &str, now: Now) -> Result<NodeDetail, Re
         effect: t.effect.as_str().into(),
     };
     Ok(NodeDetail {
-        meta: of_root(root, now),
-        summary: summary(root, idx),
+        meta: of_snapshot(snapshot, now),
+        summary: summary(snapshot, idx),
         present: node.is_some(),
         labels: node
             .map(|n| n.labels.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect())
@@ -102,9 +102,9 @@ pub(super) fn detail(root: &Root, name: &str, now: Now) -> Result<NodeDetail, Re
 }
 
 /// Returns what our pods take whose Bindings are not confirmed.
-fn reserved(root: &Root, node: NodeIdx) -> Amounts {
+fn reserved(snapshot: &Snapshot, node: NodeIdx) -> Amounts {
     let mut reserved = Amounts::new();
-    let pods = root.cluster.slot(node).pods.iter().filter_map(|id| root.cluster.pod(*id));
+    let pods = snapshot.cluster.slot(node).pods.iter().filter_map(|id| snapshot.cluster.pod(*id));
     for record in pods.filter(|r| r.stage.is_assumed()) {
         add(&mut reserved, &amounts_of(&record.pod.spec.requests.list));
     }
@@ -120,9 +120,9 @@ fn add(to: &mut Amounts, requests: &Amounts) {
 }
 
 /// Returns what the pods that are nominated to a node would take.
-fn nominated(root: &Root, node: &Name) -> Amounts {
+fn nominated(snapshot: &Snapshot, node: &Name) -> Amounts {
     let mut nominated = Amounts::new();
-    let pods = root.cluster.nominator().on(node).iter().filter_map(|id| root.cluster.pod(*id));
+    let pods = snapshot.cluster.nominator().on(node).iter().filter_map(|id| snapshot.cluster.pod(*id));
     for record in pods.filter(|r| r.node.is_none()) {
         add(&mut nominated, &amounts_of(&record.pod.spec.requests.list));
     }
@@ -137,7 +137,7 @@ fn amounts_of(list: &ResourceList) -> Amounts {
 }
 
 /// Lists the objects that cannot be read.
-pub(super) fn quarantine(root: &Root, now: Now) -> Quarantine {
+pub(super) fn quarantine(snapshot: &Snapshot, now: Now) -> Quarantine {
     let body = |q: &pellucid_cluster::input::Quarantined| QuarantinedBody {
         kind: q.kind.into(),
         namespace: q.namespace.to_string(),
@@ -146,6 +146,6 @@ pub(super) fn quarantine(root: &Root, now: Now) -> Quarantine {
         value: q.value.to_string(),
         problem: q.problem.to_string(),
     };
-    let objects: Vec<QuarantinedBody> = root.cluster.quarantined().map(body).collect();
-    Quarantine { meta: of_root(root, now), count: objects.len(), objects }
+    let objects: Vec<QuarantinedBody> = snapshot.cluster.quarantined().map(body).collect();
+    Quarantine { meta: of_snapshot(snapshot, now), count: objects.len(), objects }
 }

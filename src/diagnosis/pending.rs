@@ -10,14 +10,14 @@ use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::pending::{PendingRow, PendingSummary};
 use pellucid_cluster::input::Quarantined;
 use pellucid_cluster::{PodRecord, Stage};
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::pod::PodPhase;
 use pellucid_model::{Now, PodId};
 use pellucid_queue::{QueueStage, UnitId};
 use pellucid_recording::Refusal;
 
-use super::meta::of_root;
+use super::meta::of_snapshot;
 
 /// A pod that waits, and what keeps it.
 pub struct Waiting<'r> {
@@ -38,28 +38,31 @@ pub struct Waiting<'r> {
 }
 
 /// Iterates over all pending pods of our profiles.
-pub fn waiting(root: &Root) -> impl Iterator<Item = Waiting<'_>> {
-    let known = root.cluster.pods().filter(|(_, record)| waits(root, record));
-    let known = known.map(|(id, record)| of_pod(root, id, record));
-    let unreadable = root.cluster.quarantined().filter(|q| is_pending(root, q)).map(of_quarantined);
+pub fn waiting(snapshot: &Snapshot) -> impl Iterator<Item = Waiting<'_>> {
+    let known = snapshot.cluster.pods().filter(|(_, record)| waits(snapshot, record));
+    let known = known.map(|(id, record)| of_pod(snapshot, id, record));
+    let unreadable = snapshot.cluster.quarantined().filter(|q| is_pending(snapshot, q)).map(of_quarantined);
     known.chain(unreadable)
 }
 
 /// Whether the API server shows a pod as Pending and without a node. Those placed by us show so until the watch says more.
-fn waits(root: &Root, record: &PodRecord) -> bool {
+fn waits(snapshot: &Snapshot, record: &PodRecord) -> bool {
     let pod = &record.pod;
     let is_unbound = record.stage != Stage::Bound && pod.node_name.is_none();
-    is_unbound && pod.phase == PodPhase::Pending && !pod.deleting && root.cluster.is_ours(&pod.scheduler_name)
+    is_unbound
+        && pod.phase == PodPhase::Pending
+        && !pod.deleting
+        && snapshot.cluster.is_ours(&pod.scheduler_name)
 }
 
-fn is_pending(root: &Root, object: &Quarantined) -> bool {
-    let is_ours = object.scheduler_name.as_ref().is_some_and(|name| root.cluster.is_ours(name));
+fn is_pending(snapshot: &Snapshot, object: &Quarantined) -> bool {
+    let is_ours = object.scheduler_name.as_ref().is_some_and(|name| snapshot.cluster.is_ours(name));
     object.kind == "Pod" && is_ours && !object.is_bound
 }
 
-fn of_pod<'r>(root: &'r Root, id: PodId, record: &'r PodRecord) -> Waiting<'r> {
-    let unit = root.queue.unit_of(id);
-    let refusal = root.refusal(id).map(|refusal| &**refusal);
+fn of_pod<'r>(snapshot: &'r Snapshot, id: PodId, record: &'r PodRecord) -> Waiting<'r> {
+    let unit = snapshot.queue.unit_of(id);
+    let refusal = snapshot.refusal(id).map(|refusal| &**refusal);
     let (code, subject, nodes) = match (record.stage, refusal) {
         (Stage::Waiting, _) => (ReasonCode::WaitingAtPermit, "", 0),
         (stage, _) if stage.is_placed() => (ReasonCode::Placed, "", 0),
@@ -72,7 +75,7 @@ fn of_pod<'r>(root: &'r Root, id: PodId, record: &'r PodRecord) -> Waiting<'r> {
         plugin: given_by(refusal, code),
         namespace: &record.pod.key.namespace,
         profile: &record.pod.scheduler_name,
-        stage: match unit.and_then(|id| root.queue.unit(id)) {
+        stage: match unit.and_then(|id| snapshot.queue.unit(id)) {
             Some(unit) => unit.stage.as_str(),
             None => QueueStage::InFlight.as_str(),
         },
@@ -145,11 +148,11 @@ impl Waiting<'_> {
 }
 
 /// Rolls up by a list of dimensions with commas, by `code` when there is none.
-pub(super) fn summary(root: &Root, by: Option<&str>, now: Now) -> Result<PendingSummary, ReadError> {
+pub(super) fn summary(snapshot: &Snapshot, by: Option<&str>, now: Now) -> Result<PendingSummary, ReadError> {
     let by = dimensions(by.unwrap_or("code"))?;
     let mut rows: BTreeMap<PendingRow, (PendingRow, BTreeSet<UnitId>)> = BTreeMap::new();
     let mut total_pending = 0;
-    for pod in waiting(root) {
+    for pod in waiting(snapshot) {
         let key = pod.row(&by);
         let (row, units) = rows.entry(key.clone()).or_insert_with(|| (key, BTreeSet::new()));
         total_pending += 1;
@@ -162,7 +165,7 @@ pub(super) fn summary(root: &Root, by: Option<&str>, now: Now) -> Result<Pending
     let mut rows: Vec<PendingRow> = rows.into_values().map(|(row, _)| row).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.pods));
     let by = by.into_iter().map(str::to_owned).collect();
-    Ok(PendingSummary { meta: of_root(root, now), by, total_pending, rows })
+    Ok(PendingSummary { meta: of_snapshot(snapshot, now), by, total_pending, rows })
 }
 
 fn dimensions(by: &str) -> Result<Vec<&str>, ReadError> {
@@ -190,9 +193,9 @@ fn dimensions(by: &str) -> Result<Vec<&str>, ReadError> {
 }
 
 /// Counts the pods of the queue by stage, a gang by its members. Pods that are placed and not confirmed are in no stage.
-pub fn pods_by_stage(root: &Root) -> [(&'static str, usize); 4] {
+pub fn pods_by_stage(snapshot: &Snapshot) -> [(&'static str, usize); 4] {
     let mut counts = ["active", "backoff", "unschedulable", "gated"].map(|stage| (stage, 0));
-    for (_, unit) in root.queue.units() {
+    for (_, unit) in snapshot.queue.units() {
         if let Some((_, n)) = counts.iter_mut().find(|(stage, _)| *stage == unit.stage.as_str()) {
             *n += unit.pods.len();
         }

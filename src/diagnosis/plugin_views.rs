@@ -8,17 +8,17 @@ use pellucid_api::rest::profiles::{
     ReasonEntryBody, ReasonExample, Reasons, StateEntryBody,
 };
 use pellucid_api::rest::shadow::{DisagreementBody, Shadow};
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_framework::PluginFactory;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::plugin::Plugin;
 use pellucid_model::Now;
 
-use super::meta::of_root;
+use super::meta::of_snapshot;
 use super::reads::reads;
 
 /// Lists profiles and plugins.
-pub(super) fn plugins(root: &Root, now: Now) -> Plugins {
+pub(super) fn plugins(snapshot: &Snapshot, now: Now) -> Plugins {
     let profile = |p: &std::sync::Arc<pellucid_framework::profile::Profile>| ProfileBody {
         scheduler_name: p.scheduler_name.to_string(),
         percentage_of_nodes_to_score: p.percentage_of_nodes_to_score,
@@ -34,7 +34,7 @@ pub(super) fn plugins(root: &Root, now: Now) -> Plugins {
             })
             .collect(),
     };
-    let paths: Vec<String> = reads(&root.registry).into_iter().map(|read| read.path).collect();
+    let paths: Vec<String> = reads(&snapshot.registry).into_iter().map(|read| read.path).collect();
     let plugin = |f: &dyn PluginFactory| {
         let below = format!("/apis/v1/plugins/{}/", f.name());
         let mut endpoints: Vec<String> = paths.iter().filter(|p| p.starts_with(&below)).cloned().collect();
@@ -42,25 +42,25 @@ pub(super) fn plugins(root: &Root, now: Now) -> Plugins {
         PluginBody { name: f.name().into(), summary: f.summary().into(), endpoints }
     };
     Plugins {
-        meta: of_root(root, now),
-        profiles: root.profiles.iter().map(profile).collect(),
-        plugins: root.registry.iter().map(|f| plugin(&**f)).collect(),
+        meta: of_snapshot(snapshot, now),
+        profiles: snapshot.profiles.iter().map(profile).collect(),
+        plugins: snapshot.registry.iter().map(|f| plugin(&**f)).collect(),
     }
 }
 
 /// Shows a plugin's arguments by profile.
-pub(super) fn config(root: &Root, name: &str, now: Now) -> PluginConfig {
-    let enabled = root.profiles.iter().filter_map(|profile| {
+pub(super) fn config(snapshot: &Snapshot, name: &str, now: Now) -> PluginConfig {
+    let enabled = snapshot.profiles.iter().filter_map(|profile| {
         let plugin = profile.plugins.iter().find(|p| p.name() == name)?;
         Some((profile.scheduler_name.to_string(), plugin.args()))
     });
-    PluginConfig { meta: of_root(root, now), plugin: name.into(), profiles: enabled.collect() }
+    PluginConfig { meta: of_snapshot(snapshot, now), plugin: name.into(), profiles: enabled.collect() }
 }
 
 /// Shows what a plugin did by profile.
-pub(super) fn stats(root: &Root, name: &str, now: Now) -> PluginStats {
+pub(super) fn stats(snapshot: &Snapshot, name: &str, now: Now) -> PluginStats {
     let mut profiles = BTreeMap::new();
-    for (profile, tally) in root.profiles.iter().zip(&root.tally) {
+    for (profile, tally) in snapshot.profiles.iter().zip(&snapshot.tally) {
         let Some(at) = profile.plugins.iter().position(|p| p.name() == name) else { continue };
         let tally = tally[at];
         let counters = PluginCounters {
@@ -74,13 +74,13 @@ pub(super) fn stats(root: &Root, name: &str, now: Now) -> PluginStats {
         };
         profiles.insert(profile.scheduler_name.to_string(), counters);
     }
-    PluginStats { meta: of_root(root, now), plugin: name.into(), profiles }
+    PluginStats { meta: of_snapshot(snapshot, now), plugin: name.into(), profiles }
 }
 
 /// Shows a plugin's extension points and arguments.
-pub(super) fn schema(root: &Root, name: &str) -> Result<PluginSchema, ReadError> {
+pub(super) fn schema(snapshot: &Snapshot, name: &str) -> Result<PluginSchema, ReadError> {
     let unknown = || ReadError::NotFound { code: "PluginNotFound", message: format!("no plugin {name}") };
-    let factory = root.registry.iter().find(|f| f.name() == name).ok_or_else(unknown)?;
+    let factory = snapshot.registry.iter().find(|f| f.name() == name).ok_or_else(unknown)?;
     let plugin = factory.make(&serde_json::Value::Null).map_err(|_| unknown())?;
     Ok(PluginSchema {
         plugin: name.into(),
@@ -133,8 +133,8 @@ pub(super) fn reasons() -> Reasons {
 }
 
 /// Shows how often shadow mode agrees.
-pub(super) fn shadow(root: &Root, now: Now) -> Result<Shadow, ReadError> {
-    let Some(tally) = &root.shadow else {
+pub(super) fn shadow(snapshot: &Snapshot, now: Now) -> Result<Shadow, ReadError> {
+    let Some(tally) = &snapshot.shadow else {
         let message = "this scheduler shadows no other; start it with run --shadow-of NAME".into();
         return Err(ReadError::NotFound { code: "NotShadowing", message });
     };
@@ -145,7 +145,7 @@ pub(super) fn shadow(root: &Root, now: Now) -> Result<Shadow, ReadError> {
         theirs: d.theirs.to_string(),
     };
     Ok(Shadow {
-        meta: of_root(root, now),
+        meta: of_snapshot(snapshot, now),
         of: tally.of.to_string(),
         agreed: tally.agreed,
         disagreed: tally.disagreed,

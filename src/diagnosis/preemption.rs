@@ -7,7 +7,7 @@ use pellucid_api::rest::preemption::{
     SearchBody,
 };
 use pellucid_cluster::preemptions::{Candidate, Plan, Preemption, Preemptions};
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_framework::bodies;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{Now, PodId, PodKey};
@@ -15,18 +15,18 @@ use pellucid_recording::Outcome;
 use pellucid_recording::Verdict;
 use pellucid_recording::rfc3339;
 
-use super::meta::{of_root, of_verdict};
+use super::meta::{of_snapshot, of_verdict};
 
 /// Explains what preemption has to do with a pod.
 pub(super) fn pod(
-    root: &Root,
+    snapshot: &Snapshot,
     namespace: &str,
     name: &str,
     now: Now,
 ) -> Result<PreemptionExplanation, ReadError> {
     let key = PodKey::new(namespace, name);
-    let id = root.cluster.find_pod(&key);
-    let book = root.cluster.preemptions();
+    let id = snapshot.cluster.find_pod(&key);
+    let book = snapshot.cluster.preemptions();
     let as_victim = counting(book, &key).and_then(|p| as_victim(p, &key, now));
     let ended: Vec<_> = book.ended().filter(|p| p.preemptor == key).collect();
     if id.is_none() && as_victim.is_none() && ended.is_empty() {
@@ -34,7 +34,7 @@ pub(super) fn pod(
         return Err(ReadError::NotFound { code: "PodNotFound", message });
     }
     let mut body = PreemptionExplanation {
-        meta: of_root(root, now),
+        meta: of_snapshot(snapshot, now),
         namespace: namespace.into(),
         name: name.into(),
         as_victim,
@@ -42,21 +42,21 @@ pub(super) fn pod(
         ..PreemptionExplanation::default()
     };
     if let Some(id) = id {
-        add_pod(&mut body, root, id, now);
+        add_pod(&mut body, snapshot, id, now);
     }
     body.summary = summary(&body);
     Ok(body)
 }
 
-fn add_pod(body: &mut PreemptionExplanation, root: &Root, id: PodId, now: Now) {
-    let Some(record) = root.cluster.pod(id) else { return };
-    if let Some(verdict) = &root.verdict(id) {
-        body.meta = of_verdict(root, verdict, now);
+fn add_pod(body: &mut PreemptionExplanation, snapshot: &Snapshot, id: PodId, now: Now) {
+    let Some(record) = snapshot.cluster.pod(id) else { return };
+    if let Some(verdict) = &snapshot.verdict(id) {
+        body.meta = of_verdict(snapshot, verdict, now);
         body.search = verdict.plan.as_ref().map(|plan| search(plan));
         body.message = message(verdict);
     }
-    body.nomination = root.cluster.nominator().of(id).map(|n| bodies::nomination(record, n, now));
-    let book = root.cluster.preemptions();
+    body.nomination = snapshot.cluster.nominator().of(id).map(|n| bodies::nomination(record, n, now));
+    let book = snapshot.cluster.preemptions();
     body.preemption = book.of(id).map(|p| bodies::preemption(p, now));
     body.gang_preemption = book.of(id).and_then(|p| gang_preemption(book, p));
 }

@@ -1,25 +1,25 @@
 //! The queue as people read it: each unit in one stage, in the order in which it will be taken.
 
 use pellucid_api::rest::queue::{AheadRequest, Queue, QueueCounts, QueuedUnit, UnitAhead};
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::patience;
 use pellucid_model::{Now, PodKey};
 use pellucid_queue::{QueueStage, Unit, UnitId};
 use pellucid_recording::rfc3339;
 
-use super::meta::of_root;
+use super::meta::of_snapshot;
 
 /// Lists the queue; `asked` is the unit or pod whose position is wanted.
-pub(super) fn queue(root: &Root, asked: Option<&str>, now: Now) -> Result<Queue, ReadError> {
-    let asked = asked.map(|key| position(root, key, now)).transpose()?.unwrap_or_default();
+pub(super) fn queue(snapshot: &Snapshot, asked: Option<&str>, now: Now) -> Result<Queue, ReadError> {
+    let asked = asked.map(|key| position(snapshot, key, now)).transpose()?.unwrap_or_default();
     let mut units: Vec<(UnitId, &Unit)> =
-        root.queue.units().filter(|(_, u)| u.stage != QueueStage::InFlight).collect();
+        snapshot.queue.units().filter(|(_, u)| u.stage != QueueStage::InFlight).collect();
     units.sort_by_cached_key(|(_, u)| {
         let until = if is_in_backoff(u) { u.backoff_until } else { Default::default() };
         (u.stage, until, u.order_key())
     });
-    let counts = root.queue.counts();
+    let counts = snapshot.queue.counts();
     let mut position = 0;
     let mut stage = None;
     let mut rows = Vec::with_capacity(units.len());
@@ -27,10 +27,10 @@ pub(super) fn queue(root: &Root, asked: Option<&str>, now: Now) -> Result<Queue,
         patience::check();
         position = if stage == Some(unit.stage.as_str()) { position + 1 } else { 0 };
         stage = Some(unit.stage.as_str());
-        rows.push(row(root, unit, position, now));
+        rows.push(row(snapshot, unit, position, now));
     }
     Ok(Queue {
-        meta: of_root(root, now),
+        meta: of_snapshot(snapshot, now),
         counts: QueueCounts {
             active: counts.active,
             backoff: counts.backoff,
@@ -45,7 +45,7 @@ pub(super) fn queue(root: &Root, asked: Option<&str>, now: Now) -> Result<Queue,
 }
 
 /// Tells where a unit stands and who is ahead of it; the rest of the body is empty.
-fn position(root: &Root, key: &str, now: Now) -> Result<Queue, ReadError> {
+fn position(snapshot: &Snapshot, key: &str, now: Now) -> Result<Queue, ReadError> {
     let Some((namespace, name)) = key.split_once('/').filter(|(ns, n)| !ns.is_empty() && !n.is_empty())
     else {
         let shown: String = key.chars().take(100).collect();
@@ -53,16 +53,16 @@ fn position(root: &Root, key: &str, now: Now) -> Result<Queue, ReadError> {
         return Err(ReadError::BadRequest { code: "InvalidParameter", message });
     };
     let key = PodKey::new(namespace, name);
-    let of_pod = root.cluster.find_pod(&key).and_then(|pod| root.queue.unit_of(pod));
-    let id = of_pod.or_else(|| root.queue.units().find(|(_, unit)| unit.key == key).map(|(id, _)| id));
-    let unit = id.and_then(|id| Some((id, root.queue.unit(id)?)));
+    let of_pod = snapshot.cluster.find_pod(&key).and_then(|pod| snapshot.queue.unit_of(pod));
+    let id = of_pod.or_else(|| snapshot.queue.units().find(|(_, unit)| unit.key == key).map(|(id, _)| id));
+    let unit = id.and_then(|id| Some((id, snapshot.queue.unit(id)?)));
     let Some((id, unit)) = unit.filter(|(_, unit)| unit.stage != QueueStage::InFlight) else {
         let message =
             format!("neither a pod nor a gang {key} is in the queue; /apis/v1/explain/pods/{key} says why");
         return Err(ReadError::NotFound { code: "NotInQueue", message });
     };
-    let ahead = root.queue.ahead(id, now.monotonic).into_iter().filter_map(|id| root.queue.unit(id));
-    let ahead: Vec<UnitAhead> = ahead.map(|unit| unit_ahead(root, unit)).collect();
+    let ahead = snapshot.queue.ahead(id, now.monotonic).into_iter().filter_map(|id| snapshot.queue.unit(id));
+    let ahead: Vec<UnitAhead> = ahead.map(|unit| unit_ahead(snapshot, unit)).collect();
     Ok(Queue {
         unit: Some(unit.key.to_string()),
         stage: Some(unit.stage.as_str().into()),
@@ -91,8 +91,8 @@ fn meaning(unit: &Unit) -> &'static str {
     }
 }
 
-fn unit_ahead(root: &Root, unit: &Unit) -> UnitAhead {
-    let pods = || unit.pods.iter().filter_map(|id| root.cluster.pod(*id)).map(|r| &r.pod);
+fn unit_ahead(snapshot: &Snapshot, unit: &Unit) -> UnitAhead {
+    let pods = || unit.pods.iter().filter_map(|id| snapshot.cluster.pod(*id)).map(|r| &r.pod);
     let mut request = AheadRequest::default();
     for pod in pods() {
         let list = &pod.spec.requests.list;
@@ -104,7 +104,7 @@ fn unit_ahead(root: &Root, unit: &Unit) -> UnitAhead {
         gang: unit.gang.as_ref().map(ToString::to_string),
         stage: unit.stage.as_str().into(),
         priority: pods().map(|pod| pod.priority).max().unwrap_or(0),
-        profile: root.profiles[unit.profile].scheduler_name.to_string(),
+        profile: snapshot.profiles[unit.profile].scheduler_name.to_string(),
         size: unit.pods.len(),
         request,
         attempts: unit.attempts,
@@ -115,17 +115,17 @@ pub(super) fn is_in_backoff(unit: &Unit) -> bool {
     matches!(unit.stage, QueueStage::Backoff | QueueStage::ErrorBackoff)
 }
 
-fn row(root: &Root, unit: &Unit, position: usize, now: Now) -> QueuedUnit {
-    let profile = &root.profiles[unit.profile];
-    let pods = unit.pods.iter().filter_map(|id| root.cluster.pod(*id));
+fn row(snapshot: &Snapshot, unit: &Unit, position: usize, now: Now) -> QueuedUnit {
+    let profile = &snapshot.profiles[unit.profile];
+    let pods = unit.pods.iter().filter_map(|id| snapshot.cluster.pod(*id));
     let mut names: Vec<String> = pods.clone().map(|r| r.pod.key.to_string()).collect();
     names.sort();
-    let refusal = unit.pods.first().and_then(|id| root.refusal(*id));
+    let refusal = unit.pods.first().and_then(|id| snapshot.refusal(*id));
     let message = refusal.map(|refusal| refusal.message().to_string()).unwrap_or_default();
     let refused_by = profile.plugins.iter().enumerate().filter(|(i, _)| unit.is_refused_by(*i));
     QueuedUnit {
         key: unit.key.to_string(),
-        group: super::gangs::of_unit(root, unit),
+        group: super::gangs::of_unit(snapshot, unit),
         pods: names,
         stage: unit.stage.as_str().into(),
         position,
@@ -136,17 +136,17 @@ fn row(root: &Root, unit: &Unit, position: usize, now: Now) -> QueuedUnit {
         error: unit.stage == QueueStage::ErrorBackoff,
         backoff_until: is_in_backoff(unit).then(|| rfc3339(now.wall_at(unit.backoff_until))),
         refused_by: refused_by.map(|(_, p)| p.name().to_string()).collect(),
-        wakes_on: wakes_on(root, unit),
+        wakes_on: wakes_on(snapshot, unit),
         message,
     }
 }
 
 /// Returns the events that can wake a unit: those of the plugins that refused it.
-pub(super) fn wakes_on(root: &Root, unit: &Unit) -> Vec<String> {
+pub(super) fn wakes_on(snapshot: &Snapshot, unit: &Unit) -> Vec<String> {
     if !matches!(unit.stage, QueueStage::Unschedulable | QueueStage::Gated) {
         return Vec::new();
     }
-    let plugins = &root.profiles[unit.profile].plugins;
+    let plugins = &snapshot.profiles[unit.profile].plugins;
     let refusing = plugins.iter().enumerate().filter(|(i, _)| {
         unit.is_refused_by(*i) || (unit.stage == QueueStage::Gated && plugins[*i].pre_enqueue().is_some())
     });

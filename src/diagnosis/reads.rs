@@ -1,4 +1,4 @@
-//! Every read of the scheduler's own, as data: path, parameters, type, and how to answer from a root.
+//! Every read of the scheduler's own, as data: path, parameters, type, and how to answer from a snapshot.
 //!
 //! Plugins' endpoints are turned into such reads here too, with the four that every plugin has. `http/`
 //! makes routes, OpenAPI, tables and `__services__` of the list.
@@ -10,8 +10,8 @@ use pellucid_api::rest::{
 };
 
 use super::gang_reads::gang_reads;
-pub use super::root_read::{RootFn, RootRead, RowSpec, Spread};
-pub(super) use super::root_read::{is_on, number, param, text};
+pub use super::snapshot_read::{RowSpec, SnapshotFn, SnapshotRead, Spread};
+pub(super) use super::snapshot_read::{is_on, number, param, text};
 use pellucid_framework::PluginFactory;
 use pellucid_framework::endpoint::{Query, QueryKind, ReadContext};
 use pellucid_framework::view::View;
@@ -54,7 +54,7 @@ const EXPLAIN: &[Query] = &[
 ];
 
 /// Returns every read, in the order of the documentation.
-pub fn reads(registry: &[Box<dyn PluginFactory>]) -> Vec<RootRead> {
+pub fn reads(registry: &[Box<dyn PluginFactory>]) -> Vec<SnapshotRead> {
     let mut all = scheduler_reads();
     all.extend(gang_reads());
     all.extend(view_reads());
@@ -65,22 +65,22 @@ pub fn reads(registry: &[Box<dyn PluginFactory>]) -> Vec<RootRead> {
     all
 }
 
-fn scheduler_reads() -> Vec<RootRead> {
+fn scheduler_reads() -> Vec<SnapshotRead> {
     vec![
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/plugins",
             "plugins",
             "Profiles, plugins, extension points, weights, and the plugins' endpoints",
             BodySchema::of::<profiles::Plugins>(),
-            |root, _, now| Ok(plugin_views::plugins(root, now)),
+            |snapshot, _, now| Ok(plugin_views::plugins(snapshot, now)),
         )
         .rows("/plugins", &[("Plugin", "/name"), ("What it decides", "/summary")]),
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/nodes",
             "cluster",
             "Every node: allocatable, requested, reserved, nominated, free, pods",
             BodySchema::of::<nodes::NodeList>(),
-            |root, _, now| Ok(node_views::list(root, now)),
+            |snapshot, _, now| Ok(node_views::list(snapshot, now)),
         )
         .rows(
             "/nodes",
@@ -95,21 +95,21 @@ fn scheduler_reads() -> Vec<RootRead> {
                 ("Allocatable memory", "/allocatable/memory"),
             ],
         ),
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/nodes/:nodeName",
             "cluster",
             "One node: allocatable, requested, reserved, nominated, labels, taints, pods",
             BodySchema::of::<nodes::NodeDetail>(),
-            |root, params, now| node_views::detail(root, param(params, "nodeName"), now),
+            |snapshot, params, now| node_views::detail(snapshot, param(params, "nodeName"), now),
         )
         .rows("/podsOnNode", &[])
         .not_found("NodeNotFound"),
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/queue",
             "queue",
             "Each pending unit in exactly one stage, in order; with `position`, who is ahead of one",
             BodySchema::of::<queue::Queue>(),
-            |root, params, now| queue_view::queue(root, params.get("position").map(String::as_str), now),
+            |snapshot, params, now| queue_view::queue(snapshot, params.get("position").map(String::as_str), now),
         )
         .query(POSITION)
         .not_found("NotInQueue")
@@ -125,12 +125,12 @@ fn scheduler_reads() -> Vec<RootRead> {
                 ("Message", "/message"),
             ],
         ),
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/scores",
             "scores",
             "Recorded score tables (flag s), the newest first",
             BodySchema::of::<scores::ScoreTables>(),
-            |root, _, now| Ok(score_views::tables(root, now)),
+            |snapshot, _, now| Ok(score_views::tables(snapshot, now)),
         )
         .score_rows(RowSpec {
             array: "/tables",
@@ -146,13 +146,13 @@ fn scheduler_reads() -> Vec<RootRead> {
             ],
             spread: None,
         }),
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/scores/:namespace/:name",
             "scores",
             "The newest recorded score table of a pod (flag s)",
             BodySchema::of::<scores::ScoreTable>(),
-            |root, params, now| {
-                score_views::table(root, param(params, "namespace"), param(params, "name"), now)
+            |snapshot, params, now| {
+                score_views::table(snapshot, param(params, "namespace"), param(params, "name"), now)
             },
         )
         .score_rows(RowSpec {
@@ -161,20 +161,20 @@ fn scheduler_reads() -> Vec<RootRead> {
             ..RowSpec::default()
         })
         .not_found("ScoresNotRecorded"),
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/filter-failures",
             "scores",
             "Recorded refused nodes (flag f), the newest attempt first",
             BodySchema::of::<scores::FilterFailures>(),
-            |root, _, now| Ok(score_views::failures(root, now)),
+            |snapshot, _, now| Ok(score_views::failures(snapshot, now)),
         )
         .rows("/failures", &[]),
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/explain/pods",
             "explain",
             "Every pending pod with its verdict",
             BodySchema::of::<explain::PendingPods>(),
-            |root, _, now| Ok(explaining::pending(root, now)),
+            |snapshot, _, now| Ok(explaining::pending(snapshot, now)),
         )
         .rows(
             "/pods",
@@ -185,19 +185,19 @@ fn scheduler_reads() -> Vec<RootRead> {
                 ("Message", "/message"),
             ],
         ),
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/explain/pods/:namespace/:name",
             "explain",
             "Why a pod is where it is, or nowhere: node groups that add up, numbers, remedies",
             BodySchema::of::<explain::PodExplanation>(),
-            |root, params, now| {
+            |snapshot, params, now| {
                 let (namespace, name) = (param(params, "namespace"), param(params, "name"));
                 let versus = text(params, "versus")?;
                 let wanted = explaining::Wanted { refresh: is_on(params, "refresh"), versus };
-                let mut body = explaining::pod(root, (namespace, name), wanted, now)?;
+                let mut body = explaining::pod(snapshot, (namespace, name), wanted, now)?;
                 if params.get("mode").is_some_and(|mode| mode == "exhaustive") {
                     let listed = number(params, "nodes", 100).min(MOST_NODES);
-                    body.exhaustive = super::requirements::of_pod(root, namespace, name, listed);
+                    body.exhaustive = super::requirements::of_pod(snapshot, namespace, name, listed);
                 }
                 Ok(body)
             },
@@ -213,12 +213,12 @@ fn scheduler_reads() -> Vec<RootRead> {
             ],
         )
         .not_found("PodNotFound"),
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/explain/pods/:namespace/:name/preemption",
             "explain",
             "Whom a pod evicted or could evict, whom it waits for, or who evicted it and by which rule",
             BodySchema::of::<preemption::PreemptionExplanation>(),
-            |root, params, now| preempting::pod(root, param(params, "namespace"), param(params, "name"), now),
+            |snapshot, params, now| preempting::pod(snapshot, param(params, "namespace"), param(params, "name"), now),
         )
         .rows(
             "/search/candidates",
@@ -231,12 +231,12 @@ fn scheduler_reads() -> Vec<RootRead> {
             ],
         )
         .not_found("PodNotFound"),
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/explain/pods/:namespace/:name/wakeups",
             "explain",
             "What a pod waits for, and the last events with each plugin's verdict (Queue or Skip)",
             BodySchema::of::<wakeups::PodWakeups>(),
-            |root, params, now| waking::of_pod(root, param(params, "namespace"), param(params, "name"), now),
+            |snapshot, params, now| waking::of_pod(snapshot, param(params, "namespace"), param(params, "name"), now),
         )
         .rows(
             "/events",
@@ -249,22 +249,22 @@ fn scheduler_reads() -> Vec<RootRead> {
             ],
         )
         .not_found("PodNotFound"),
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/summary/pending",
             "explain",
             "How many pods wait, by what keeps them: each pod counts once, rows add up",
             BodySchema::of::<pending::PendingSummary>(),
-            |root, params, now| pending_views::summary(root, text(params, "by")?, now),
+            |snapshot, params, now| pending_views::summary(snapshot, text(params, "by")?, now),
         )
         .query(BY)
         .rows("/rows", &[]),
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/history/pods/:namespace/:name",
             "history",
             "What happened to a pod, also after it is gone: attempts by reason, places, bindings, evictions",
             BodySchema::of::<history::PodHistory>(),
-            |root, params, now| {
-                recorded::of_pod(root, param(params, "namespace"), param(params, "name"), now)
+            |snapshot, params, now| {
+                recorded::of_pod(snapshot, param(params, "namespace"), param(params, "name"), now)
             },
         )
         .rows(
@@ -280,12 +280,12 @@ fn scheduler_reads() -> Vec<RootRead> {
             ],
         )
         .not_found("HistoryNotFound"),
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/debug",
             "debug",
             "What is recorded, of which pods, by whom and until when; the last changes of switches; what it costs",
             BodySchema::of::<debug::Debug>(),
-            |root, _, now| Ok(debug_view::debug(root, now)),
+            |snapshot, _, now| Ok(debug_view::debug(snapshot, now)),
         )
         .rows(
             "/active",
@@ -302,7 +302,7 @@ fn scheduler_reads() -> Vec<RootRead> {
                 ("Left", "/recordsLeft"),
             ],
         ),
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/reasons",
             "explain",
             "The registry of reasons: code, meaning, remedy, who can resolve it",
@@ -322,55 +322,55 @@ fn scheduler_reads() -> Vec<RootRead> {
                 ("Example", "/example/message"),
             ],
         ),
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/quarantine",
             "cluster",
             "Objects the API server accepted but the scheduler cannot read",
             BodySchema::of::<nodes::Quarantine>(),
-            |root, _, now| Ok(node_views::quarantine(root, now)),
+            |snapshot, _, now| Ok(node_views::quarantine(snapshot, now)),
         )
         .rows("/objects", &[]),
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/shadow",
             "explain",
             "How often the decisions agree with the shadowed scheduler's (run --shadow-of)",
             BodySchema::of::<shadow::Shadow>(),
-            |root, _, now| plugin_views::shadow(root, now),
+            |snapshot, _, now| plugin_views::shadow(snapshot, now),
         )
         .rows("/examples", &[])
         .not_found("NotShadowing"),
     ]
 }
 
-fn plugin_reads(factory: &dyn PluginFactory) -> Vec<RootRead> {
+fn plugin_reads(factory: &dyn PluginFactory) -> Vec<SnapshotRead> {
     let name = factory.name();
     let path = |end: &str| format!("/apis/v1/plugins/{name}/{end}");
     let mut all = vec![
-        RootRead::new(
+        SnapshotRead::new(
             path("config"),
             "plugins",
             format!("Arguments of {name} in force, by profile"),
             BodySchema::of::<profiles::PluginConfig>(),
-            move |root, _, now| Ok(plugin_views::config(root, name, now)),
+            move |snapshot, _, now| Ok(plugin_views::config(snapshot, name, now)),
         ),
-        RootRead::new(
+        SnapshotRead::new(
             path("stats"),
             "plugins",
             format!("What {name} did since the start, by profile"),
             BodySchema::of::<profiles::PluginStats>(),
-            move |root, _, now| Ok(plugin_views::stats(root, name, now)),
+            move |snapshot, _, now| Ok(plugin_views::stats(snapshot, name, now)),
         ),
-        RootRead::new(
+        SnapshotRead::new(
             path("schema"),
             "plugins",
             format!("Extension points and arguments of {name}"),
             BodySchema::of::<profiles::PluginSchema>(),
-            move |root, _, _| plugin_views::schema(root, name),
+            move |snapshot, _, _| plugin_views::schema(snapshot, name),
         ),
     ];
     for endpoint in factory.endpoints() {
         let read = endpoint.read.clone();
-        all.push(RootRead {
+        all.push(SnapshotRead {
             path: path(endpoint.path),
             tag: "plugins",
             summary: format!("{name}: {}", endpoint.summary),
@@ -379,8 +379,8 @@ fn plugin_reads(factory: &dyn PluginFactory) -> Vec<RootRead> {
             not_found: endpoint.path.contains(':').then_some("NotFound"),
             query: &[],
             is_long: false,
-            read: Arc::new(move |root, params, now| {
-                read(&ReadContext { view: View::new(&root.cluster), params, now })
+            read: Arc::new(move |snapshot, params, now| {
+                read(&ReadContext { view: View::new(&snapshot.cluster), params, now })
             }),
         });
     }

@@ -4,7 +4,7 @@
 
 use pellucid_api::rest::explain::{PlacementBody, PodExplanation};
 use pellucid_cluster::PodRecord;
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_cycle::question::Question;
 use pellucid_model::{Now, PodId};
 use pellucid_queue::{QueueStage, Unit};
@@ -13,24 +13,30 @@ use pellucid_recording::Placement;
 use pellucid_recording::rfc3339;
 
 use super::explain::{TIE_RULE, add_refusal, group_body};
-use super::meta::of_root;
+use super::meta::of_snapshot;
 use super::nearest::nearest;
 
 /// Asks anew and puts the answer in the place of the recorded one.
-pub(super) fn refresh(body: &mut PodExplanation, root: &Root, (id, record): (PodId, &PodRecord), now: Now) {
+pub(super) fn refresh(
+    body: &mut PodExplanation,
+    snapshot: &Snapshot,
+    (id, record): (PodId, &PodRecord),
+    now: Now,
+) {
     if record.node.is_some() {
         return;
     }
-    let mut meta = of_root(root, now);
+    let mut meta = of_snapshot(snapshot, now);
     (meta.refreshed, meta.decided_at) = (true, Some(rfc3339(now.wall)));
-    let unit = root.queue.unit_of(id).and_then(|unit| root.queue.unit(unit));
+    let unit = snapshot.queue.unit_of(id).and_then(|unit| snapshot.queue.unit(unit));
     if unit.is_some_and(|unit| unit.stage == QueueStage::Gated) {
         // Its gates were looked at when it last changed; nothing else could open them.
         body.meta = meta;
         return;
     }
-    let profile = root.profile_of(record);
-    let Some(question) = profile.and_then(|(_, profile)| Question::ask(&root.cluster, profile, id)) else {
+    let profile = snapshot.profile_of(record);
+    let Some(question) = profile.and_then(|(_, profile)| Question::ask(&snapshot.cluster, profile, id))
+    else {
         return;
     };
     body.meta = meta;
@@ -38,12 +44,12 @@ pub(super) fn refresh(body: &mut PodExplanation, root: &Root, (id, record): (Pod
     body.nearest = None;
     match question.decision() {
         Decision::Refuse(refusal) => {
-            let nearest = nearest(root, id, refusal);
+            let nearest = nearest(snapshot, id, refusal);
             body.nearest = nearest.as_ref().map(group_body);
             add_refusal(body, refusal, nearest.as_ref(), "refused");
         }
         Decision::Place(placement) => {
-            add_fit(body, root.cluster.slot(placement.node).name.to_string(), placement);
+            add_fit(body, snapshot.cluster.slot(placement.node).name.to_string(), placement);
             body.summary += &unit.map(|unit| waits_for(unit, now)).unwrap_or_default();
         }
     }

@@ -8,7 +8,7 @@ use pellucid_api::rest::suggestions::{
     CodeWeight, Exhaustive, FailedRequirement, MaskGroup, NodeRequirements,
 };
 use pellucid_cluster::{Cluster, PodRecord};
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_cycle::exhaustive::{Masks, Requirement, masks_of_pod};
 use pellucid_cycle::question::without_place;
 use pellucid_framework::bodies;
@@ -16,7 +16,7 @@ use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::profile::Profile;
 use pellucid_model::{Name, NodeIdx, Pod, PodId, PodKey};
 
-/// A pod of a root and what every node fails of its requirements. A pod that has a place is asked about as if it had
+/// A pod of a snapshot and what every node fails of its requirements. A pod that has a place is asked about as if it had
 /// none.
 pub(super) struct Asked<'r> {
     pub(super) id: PodId,
@@ -28,20 +28,24 @@ pub(super) struct Asked<'r> {
 }
 
 /// Finds a pod of ours and asks about it.
-pub(super) fn asked_by_name<'r>(root: &'r Root, namespace: &str, name: &str) -> Result<Asked<'r>, ReadError> {
+pub(super) fn asked_by_name<'r>(
+    snapshot: &'r Snapshot,
+    namespace: &str,
+    name: &str,
+) -> Result<Asked<'r>, ReadError> {
     let key = PodKey::new(namespace, name);
-    let id = root.cluster.find_pod(&key);
-    id.and_then(|id| ask(root, id)).ok_or_else(|| {
+    let id = snapshot.cluster.find_pod(&key);
+    id.and_then(|id| ask(snapshot, id)).ok_or_else(|| {
         let message = format!("pod {key} is not known, or not ours to place");
         ReadError::NotFound { code: "PodNotFound", message }
     })
 }
 
 /// Asks about a pod. `None`: there is no such pod, or it is not ours to place.
-pub(super) fn ask(root: &Root, id: PodId) -> Option<Asked<'_>> {
-    let record = root.cluster.pod(id)?;
-    let (_, profile) = root.profile_of(record)?;
-    let mut cluster = without_place(&root.cluster, id);
+pub(super) fn ask(snapshot: &Snapshot, id: PodId) -> Option<Asked<'_>> {
+    let record = snapshot.cluster.pod(id)?;
+    let (_, profile) = snapshot.profile_of(record)?;
+    let mut cluster = without_place(&snapshot.cluster, id);
     let masks = masks_of_pod(&mut cluster, profile, id, &record.pod.spec);
     Some(Asked { id, record, profile, cluster, masks })
 }
@@ -66,14 +70,14 @@ pub(super) fn all_failed(masks: &Masks, mask: u64, fixed: u64) -> Vec<FailedRequ
 }
 
 /// Explains every node, the first `listed` by name one by one. `None` when the pod is not ours to place.
-pub(super) fn of_pod(root: &Root, namespace: &str, name: &str, listed: usize) -> Option<Exhaustive> {
-    Some(exhaustive(root, &asked_by_name(root, namespace, name).ok()?, listed))
+pub(super) fn of_pod(snapshot: &Snapshot, namespace: &str, name: &str, listed: usize) -> Option<Exhaustive> {
+    Some(exhaustive(snapshot, &asked_by_name(snapshot, namespace, name).ok()?, listed))
 }
 
 /// Nodes by what they fail, and what of it removing pods could not mend.
 type Groups = BTreeMap<(u64, u64), Vec<NodeIdx>>;
 
-fn exhaustive(root: &Root, asked: &Asked<'_>, listed: usize) -> Exhaustive {
+fn exhaustive(snapshot: &Snapshot, asked: &Asked<'_>, listed: usize) -> Exhaustive {
     let (masks, cluster) = (&asked.masks, &asked.cluster);
     let total_nodes = cluster.present().len();
     let of_pod = masks.pod.iter().flat_map(|cause| &cause.reasons);
@@ -91,7 +95,7 @@ fn exhaustive(root: &Root, asked: &Asked<'_>, listed: usize) -> Exhaustive {
         groups.entry((masks.of(*node), masks.fixed_of(*node))).or_default().push(*node);
     }
     body.feasible_nodes = groups.remove(&(0, 0)).map_or(0, |nodes| nodes.len());
-    body.codes = codes(root, asked, &groups);
+    body.codes = codes(snapshot, asked, &groups);
     let group = |((mask, fixed), nodes): (&(u64, u64), &Vec<NodeIdx>)| MaskGroup {
         failed: all_failed(masks, *mask, *fixed),
         count: nodes.len(),
@@ -107,7 +111,7 @@ fn exhaustive(root: &Root, asked: &Asked<'_>, listed: usize) -> Exhaustive {
     body
 }
 
-fn codes(root: &Root, asked: &Asked<'_>, groups: &Groups) -> BTreeMap<String, CodeWeight> {
+fn codes(snapshot: &Snapshot, asked: &Asked<'_>, groups: &Groups) -> BTreeMap<String, CodeWeight> {
     let in_gang = asked.record.pod.member_of().is_some();
     let mut codes: BTreeMap<String, CodeWeight> = BTreeMap::new();
     for ((mask, _), nodes) in groups {
@@ -126,7 +130,7 @@ fn codes(root: &Root, asked: &Asked<'_>, groups: &Groups) -> BTreeMap<String, Co
     }
     if in_gang {
         for (code, weight) in &mut codes {
-            weight.sole_blocker_slots = Some(sole_slots(root, asked, groups, code));
+            weight.sole_blocker_slots = Some(sole_slots(snapshot, asked, groups, code));
         }
     }
     codes
@@ -134,11 +138,11 @@ fn codes(root: &Root, asked: &Asked<'_>, groups: &Groups) -> BTreeMap<String, Co
 
 /// Returns how many copies of the pod fit on the nodes that fail one code alone, when that code is left out: a
 /// resource is counted by what the other resources allow.
-fn sole_slots(root: &Root, asked: &Asked<'_>, groups: &Groups, code: &str) -> usize {
+fn sole_slots(snapshot: &Snapshot, asked: &Asked<'_>, groups: &Groups, code: &str) -> usize {
     let of_code = |mask: u64| asked.masks.requirements(mask).all(|(_, r)| r.reason.code.as_str() == code);
     let nodes = groups.iter().filter(|((mask, _), _)| of_code(*mask)).flat_map(|(_, nodes)| nodes);
     let spec = &asked.record.pod.spec;
-    let columns = root.cluster.columns();
+    let columns = snapshot.cluster.columns();
     let lacking = |mask: u64| -> Vec<Name> {
         asked.masks.requirements(mask).filter_map(|(_, r)| r.reason.subject.clone()).collect()
     };

@@ -3,7 +3,7 @@
 use pellucid_api::rest::scores::{
     FilterFailure, FilterFailures, PluginScore, ScoreRow, ScoreTable, ScoreTables,
 };
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::escape::escaped;
 use pellucid_model::{Now, PodKey};
@@ -12,35 +12,40 @@ use pellucid_recording::rfc3339;
 use pellucid_recording::switches::Flag;
 
 use super::explain::TIE_RULE;
-use super::meta::of_root;
+use super::meta::of_snapshot;
 
 /// Lists the recorded tables.
-pub(super) fn tables(root: &Root, now: Now) -> ScoreTables {
+pub(super) fn tables(snapshot: &Snapshot, now: Now) -> ScoreTables {
     ScoreTables {
-        meta: of_root(root, now),
-        top_n: root.switches.top_n_scores(),
-        active: root.switches.is_on(Flag::Scores, now),
-        dropped: root.recorder.tables_dropped(),
-        tables: root.recorder.tables().map(|t| body(root, t, now)).collect(),
+        meta: of_snapshot(snapshot, now),
+        top_n: snapshot.switches.top_n_scores(),
+        active: snapshot.switches.is_on(Flag::Scores, now),
+        dropped: snapshot.recorder.tables_dropped(),
+        tables: snapshot.recorder.tables().map(|t| body(snapshot, t, now)).collect(),
     }
 }
 
 /// Shows the newest table of a pod.
-pub(super) fn table(root: &Root, namespace: &str, name: &str, now: Now) -> Result<ScoreTable, ReadError> {
+pub(super) fn table(
+    snapshot: &Snapshot,
+    namespace: &str,
+    name: &str,
+    now: Now,
+) -> Result<ScoreTable, ReadError> {
     let key = PodKey::new(namespace, name);
-    let found = root.recorder.tables().find(|t| t.pod == key);
-    found.map(|t| body(root, t, now)).ok_or_else(|| ReadError::NotFound {
+    let found = snapshot.recorder.tables().find(|t| t.pod == key);
+    found.map(|t| body(snapshot, t, now)).ok_or_else(|| ReadError::NotFound {
         code: "ScoresNotRecorded",
         message: format!(
             "no score table of {key} is recorded; flag s is {}, GET /apis/v1/debug shows scopes: PUT a number to \
              /debug/flags/s, and the pods placed from then on are recorded",
-            root.switches.top_n_scores()
+            snapshot.switches.top_n_scores()
         ),
     })
 }
 
-pub(super) fn body(root: &Root, table: &RecordedTable, now: Now) -> ScoreTable {
-    let mut meta = of_root(root, now);
+pub(super) fn body(snapshot: &Snapshot, table: &RecordedTable, now: Now) -> ScoreTable {
+    let mut meta = of_snapshot(snapshot, now);
     meta.decided_at = Some(rfc3339(table.at.wall));
     meta.cycle_id = Some(table.cycle);
     ScoreTable {
@@ -98,8 +103,8 @@ fn markdown_line(cells: &[String]) -> String {
 }
 
 /// Lists the recorded refused nodes.
-pub(super) fn failures(root: &Root, now: Now) -> FilterFailures {
-    let failures = root.recorder.failures().flat_map(|f| {
+pub(super) fn failures(snapshot: &Snapshot, now: Now) -> FilterFailures {
+    let failures = snapshot.recorder.failures().flat_map(|f| {
         f.nodes.iter().map(|(node, cause)| FilterFailure {
             namespace: f.pod.namespace.to_string(),
             name: f.pod.name.to_string(),
@@ -112,10 +117,10 @@ pub(super) fn failures(root: &Root, now: Now) -> FilterFailures {
         })
     });
     FilterFailures {
-        meta: of_root(root, now),
-        recording: root.switches.filter_failures(),
-        active: root.switches.is_on(Flag::Failures, now),
-        dropped: root.recorder.failures_dropped(),
+        meta: of_snapshot(snapshot, now),
+        recording: snapshot.switches.filter_failures(),
+        active: snapshot.switches.is_on(Flag::Failures, now),
+        dropped: snapshot.recorder.failures_dropped(),
         failures: failures.collect(),
     }
 }

@@ -6,7 +6,7 @@ use pellucid_api::rest::gang_explain::GangVerdict as VerdictBody;
 use pellucid_api::rest::simulate::{
     SimulatedGang, SimulatedPlacement, SimulatedRefusal, SimulatedVictim, Simulation, StateHash,
 };
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_cycle::whatif::{Aside, Edit, Fate};
 use pellucid_framework::bodies;
 use pellucid_framework::endpoint::ReadError;
@@ -16,7 +16,7 @@ use pellucid_recording::Refusal;
 
 use super::explain::{group_body, summary};
 use super::gangs::judgement::reason;
-use super::meta::of_root;
+use super::meta::of_snapshot;
 use super::score_views;
 
 /// A question, decoded.
@@ -46,11 +46,11 @@ impl Question {
 const MOST_ROWS: usize = 20_000;
 
 /// Plans it.
-pub fn simulate(root: &Root, question: &Question, now: Now) -> Result<Simulation, ReadError> {
-    let aside = plan(root, question, now)?;
+pub fn simulate(snapshot: &Snapshot, question: &Question, now: Now) -> Result<Simulation, ReadError> {
+    let aside = plan(snapshot, question, now)?;
     let mut body = Simulation {
-        meta: of_root(root, now),
-        state_hash: question.state_hash.then(|| state_hash(root, now).hash),
+        meta: of_snapshot(snapshot, now),
+        state_hash: question.state_hash.then(|| state_hash(snapshot, now).hash),
         ..Simulation::default()
     };
     body.meta.truncated = aside.truncated;
@@ -83,14 +83,14 @@ pub fn simulate(root: &Root, question: &Question, now: Now) -> Result<Simulation
     // A pod that was tried again has its last table.
     let tables = aside.steps().iter().flat_map(|step| step.all()).filter_map(|step| step.table.as_ref());
     let tables: BTreeMap<&PodKey, _> = tables.map(|table| (&table.pod, table)).collect();
-    body.scores = tables.into_values().map(|table| score_views::body(root, table, now)).collect();
+    body.scores = tables.into_values().map(|table| score_views::body(snapshot, table, now)).collect();
     Ok(body)
 }
 
-/// Plans a question on a copy of a root.
-pub(super) fn plan(root: &Root, question: &Question, now: Now) -> Result<Aside, ReadError> {
-    check(root, question)?;
-    let mut aside = Aside::with_weights(root, &question.edits, now);
+/// Plans a question on a copy of a snapshot.
+pub(super) fn plan(snapshot: &Snapshot, question: &Question, now: Now) -> Result<Aside, ReadError> {
+    check(snapshot, question)?;
+    let mut aside = Aside::with_weights(snapshot, &question.edits, now);
     aside.record_scores(question.scores);
     for (at, edit) in question.edits.iter().enumerate() {
         aside.edit(edit).map_err(|error| misfit(at, &error.to_string()))?;
@@ -129,10 +129,11 @@ fn misfit(at: usize, problem: &str) -> ReadError {
     ReadError::BadRequest { code: "InvalidEdit", message: format!("edits[{at}]: {problem}") }
 }
 
-fn check(root: &Root, question: &Question) -> Result<(), ReadError> {
+fn check(snapshot: &Snapshot, question: &Question) -> Result<(), ReadError> {
     for (at, edit) in question.edits.iter().enumerate() {
         if let Edit::SetWeight { plugin, .. } = edit {
-            let scores = root.profiles.iter().flat_map(|p| &p.score).any(|e| e.plugin.name() == &**plugin);
+            let scores =
+                snapshot.profiles.iter().flat_map(|p| &p.score).any(|e| e.plugin.name() == &**plugin);
             if !scores {
                 return Err(misfit(
                     at,
@@ -208,13 +209,13 @@ fn verdict(aside: &Aside, key: &GangKey) -> Option<VerdictBody> {
     }
 }
 
-/// Returns the hash of a root's state: nodes, pods with their places, nominations, by name.
-pub fn state_hash(root: &Root, now: Now) -> StateHash {
-    let (hash, pods) = root.cluster.content_hash();
+/// Returns the hash of a snapshot's state: nodes, pods with their places, nominations, by name.
+pub fn state_hash(snapshot: &Snapshot, now: Now) -> StateHash {
+    let (hash, pods) = snapshot.cluster.content_hash();
     StateHash {
-        meta: of_root(root, now),
+        meta: of_snapshot(snapshot, now),
         hash: format!("{hash:016x}"),
-        nodes: root.cluster.present().len(),
+        nodes: snapshot.cluster.present().len(),
         pods,
     }
 }

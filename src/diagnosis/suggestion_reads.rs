@@ -3,7 +3,7 @@
 use pellucid_api::rest::{BodySchema, simulate, suggestions as bodies};
 use pellucid_framework::endpoint::{PathParams, Query, QueryKind};
 
-use super::reads::{RootRead, number, param};
+use super::reads::{SnapshotRead, number, param};
 use super::{feasibility, nearest, simulate as simulating, suggestions};
 
 const MAX: &[Query] =
@@ -20,66 +20,66 @@ fn namespaced(params: &PathParams) -> (&str, &str) {
 const FIXES: &[(&str, &str)] = &[("Cost", "/cost"), ("Fix", "/text"), ("Node", "/node")];
 
 /// Returns them.
-pub(super) fn suggestion_reads() -> Vec<RootRead> {
+pub(super) fn suggestion_reads() -> Vec<SnapshotRead> {
     vec![
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/explain/pods/:namespace/:name/suggestions",
             "explain",
             "What would make a pod fit: minimal conflicts, and changes that were tried out",
             BodySchema::of::<bodies::Suggestions>(),
-            |root, params, now| {
-                suggestions::of_pod(root, namespaced(params), number(params, "max", 5).min(20), now)
+            |snapshot, params, now| {
+                suggestions::of_pod(snapshot, namespaced(params), number(params, "max", 5).min(20), now)
             },
         )
         .rows("/fixes", FIXES)
         .query(MAX)
         .long()
         .not_found("PodNotFound"),
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/explain/gangs/:namespace/:name/suggestions",
             "explain",
             "What would give a gang its quorum: changes that were tried out for the whole group",
             BodySchema::of::<bodies::Suggestions>(),
-            |root, params, now| {
-                suggestions::of_gang(root, namespaced(params), number(params, "max", 5).min(20), now)
+            |snapshot, params, now| {
+                suggestions::of_gang(snapshot, namespaced(params), number(params, "max", 5).min(20), now)
             },
         )
         .rows("/fixes", FIXES)
         .query(MAX)
         .long()
         .not_found("GangNotFound"),
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/explain/pods/:namespace/:name/nearest",
             "explain",
             "The nodes nearest to taking a pod, what each lacks, and the pods that would have to go",
             BodySchema::of::<bodies::Nearest>(),
-            |root, params, now| {
-                nearest::list(root, namespaced(params), number(params, "k", 5).min(100), now)
+            |snapshot, params, now| {
+                nearest::list(snapshot, namespaced(params), number(params, "k", 5).min(100), now)
             },
         )
         .rows("/nodes", &[("Node", "/node"), ("Distance", "/distance"), ("Fails", "/failed/0/message")])
         .query(NEAREST)
         .long()
         .not_found("PodNotFound"),
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/explain/pods/:namespace/:name/feasibility",
             "explain",
             "Never or not now: how many copies of a pod fit now and on empty nodes, and the largest that fits",
             BodySchema::of::<bodies::Feasibility>(),
-            |root, params, now| {
+            |snapshot, params, now| {
                 let (namespace, name) = namespaced(params);
-                feasibility::of_pod(root, namespace, name, number(params, "copies", 1_000), now)
+                feasibility::of_pod(snapshot, namespace, name, number(params, "copies", 1_000), now)
             },
         )
         .query(COPIES)
         .long()
         .not_found("PodNotFound"),
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/statehash",
             "simulate",
             "One number for the state: nodes, pods with their places, nominations",
             BodySchema::of::<simulate::StateHash>(),
-            |root, _, now| Ok(simulating::state_hash(root, now)),
+            |snapshot, _, now| Ok(simulating::state_hash(snapshot, now)),
         ),
     ]
 }

@@ -1,11 +1,11 @@
-//! The reads that ask anew on a copy of the root: the node's side, and one node against another.
+//! The reads that ask anew on a copy of the snapshot: the node's side, and one node against another.
 
 use pellucid_api::rest::{BodySchema, contrast, node_explain};
 use pellucid_framework::endpoint::{Query, QueryKind};
 
 use super::contrast::placement;
 use super::node_explain::{PODS_ASKED, node};
-use super::reads::{RootRead, number, param, text};
+use super::reads::{SnapshotRead, number, param, text};
 
 const LIMIT: &[Query] = &[Query::new(
     "limit",
@@ -17,26 +17,26 @@ const VERSUS: &[Query] =
     &[Query::new("versus", QueryKind::Text, "Name of the other node; without, the one that would be next")];
 
 /// Returns them.
-pub(super) fn view_reads() -> Vec<RootRead> {
+pub(super) fn view_reads() -> Vec<SnapshotRead> {
     vec![
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/explain/nodes/:nodeName",
             "explain",
             "Which pending pods a node takes or refuses and why, and what of it none of them can use",
             BodySchema::of::<node_explain::NodeExplanation>(),
-            |root, params, now| node(root, param(params, "nodeName"), number(params, "limit", PODS_ASKED), now),
+            |snapshot, params, now| node(snapshot, param(params, "nodeName"), number(params, "limit", PODS_ASKED), now),
         )
         .query(LIMIT)
         .rows("/refuses", &[("Pod", "/pod"), ("Plugin", "/plugin"), ("Code", "/code"), ("Message", "/message")])
         .not_found("NodeNotFound"),
-        RootRead::new(
+        SnapshotRead::new(
             "/apis/v1/explain/placements/:namespace/:name",
             "explain",
             "Why a pod's node rather than another one: gaps by plugin, what is decisive, what speaks against it",
             BodySchema::of::<contrast::Contrast>(),
-            |root, params, now| {
+            |snapshot, params, now| {
                 let pod = (param(params, "namespace"), param(params, "name"));
-                placement(root, pod, text(params, "versus")?, now)
+                placement(snapshot, pod, text(params, "versus")?, now)
             },
         )
         .query(VERSUS)

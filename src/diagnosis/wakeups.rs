@@ -5,52 +5,57 @@
 
 use pellucid_api::rest::wakeups::{HintVerdict, PodWakeups, SkippedEvents, WaitsFor, WakeEvent};
 use pellucid_cluster::{EventKinds, PodRecord};
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::profile::Profile;
 use pellucid_model::{Now, PodKey};
 use pellucid_queue::{EVENTS_KEPT, EventObject, QueueStage, RefusedBy, SeenEvent, Unit, WakeReason, WokenBy};
 use pellucid_recording::rfc3339;
 
-use super::meta::{of_root, of_verdict};
+use super::meta::{of_snapshot, of_verdict};
 
 /// Tells what one pod waits for.
-pub(super) fn of_pod(root: &Root, namespace: &str, name: &str, now: Now) -> Result<PodWakeups, ReadError> {
+pub(super) fn of_pod(
+    snapshot: &Snapshot,
+    namespace: &str,
+    name: &str,
+    now: Now,
+) -> Result<PodWakeups, ReadError> {
     let key = PodKey::new(namespace, name);
     let mut body = PodWakeups {
-        meta: of_root(root, now),
+        meta: of_snapshot(snapshot, now),
         pod: key.to_string(),
-        skipped: skipped(root),
+        skipped: skipped(snapshot),
         ..PodWakeups::default()
     };
-    if root.find_quarantined(&key).is_some() {
+    if snapshot.find_quarantined(&key).is_some() {
         body.stage = "quarantined".into();
         body.summary = "It cannot be read; it waits for a change of its own.".into();
         return Ok(body);
     }
-    let Some((id, record)) = root.find_pod(&key) else {
+    let Some((id, record)) = snapshot.find_pod(&key) else {
         let message = format!(
             "pod {key} is not known: it does not exist, has ended, or is pending for another scheduler"
         );
         return Err(ReadError::NotFound { code: "PodNotFound", message });
     };
-    if let Some(verdict) = &root.verdict(id) {
-        body.meta = of_verdict(root, verdict, now);
+    if let Some(verdict) = &snapshot.verdict(id) {
+        body.meta = of_verdict(snapshot, verdict, now);
     }
-    match root.queue.unit_of(id).and_then(|unit| root.queue.unit(unit)) {
-        Some(unit) => add_unit(&mut body, root, record, unit, now),
+    match snapshot.queue.unit_of(id).and_then(|unit| snapshot.queue.unit(unit)) {
+        Some(unit) => add_unit(&mut body, snapshot, record, unit, now),
         None => {
             body.stage = record.stage.as_str().into();
             body.summary = "It is on a node and waits for nothing.".into();
-            let by = root.woken.get(id.index()).and_then(Option::as_ref);
-            body.woken_by = by.map(|(profile, by)| woken(&root.profiles[*profile], by, now));
+            let by = snapshot.woken.get(id.index()).and_then(Option::as_ref);
+            body.woken_by = by.map(|(profile, by)| woken(&snapshot.profiles[*profile], by, now));
         }
     }
     Ok(body)
 }
 
-fn add_unit(body: &mut PodWakeups, root: &Root, record: &PodRecord, unit: &Unit, now: Now) {
-    let profile = &root.profiles[unit.profile];
+fn add_unit(body: &mut PodWakeups, snapshot: &Snapshot, record: &PodRecord, unit: &Unit, now: Now) {
+    let profile = &snapshot.profiles[unit.profile];
     let time = |at| rfc3339(now.wall_at(at));
     let refused_by = blamed(profile, unit);
     body.stage = unit.stage.as_str().into();
@@ -71,7 +76,7 @@ fn add_unit(body: &mut PodWakeups, root: &Root, record: &PodRecord, unit: &Unit,
         }
     };
     if matches!(unit.stage, QueueStage::Gated | QueueStage::Unschedulable) {
-        body.waits_for = waits_for(root, profile, unit, refused_by);
+        body.waits_for = waits_for(snapshot, profile, unit, refused_by);
     }
     let in_backoff = match unit.stage {
         QueueStage::Backoff | QueueStage::ErrorBackoff => true,
@@ -81,7 +86,7 @@ fn add_unit(body: &mut PodWakeups, root: &Root, record: &PodRecord, unit: &Unit,
     body.backoff_until = in_backoff.then(|| time(unit.backoff_until));
     body.expires_at = (unit.stage == QueueStage::Unschedulable).then(|| time(unit.expires_at));
     if !matches!(unit.stage, QueueStage::Gated | QueueStage::InFlight) {
-        body.events = events(root, profile, unit, now);
+        body.events = events(snapshot, profile, unit, now);
     }
 }
 
@@ -102,26 +107,26 @@ fn names(profile: &Profile, plugins: RefusedBy) -> Vec<String> {
     all.map(|(_, plugin)| plugin.name().to_owned()).collect()
 }
 
-fn waits_for(root: &Root, profile: &Profile, unit: &Unit, plugins: RefusedBy) -> Vec<WaitsFor> {
+fn waits_for(snapshot: &Snapshot, profile: &Profile, unit: &Unit, plugins: RefusedBy) -> Vec<WaitsFor> {
     let all = profile.plugins.iter().enumerate().filter(|(i, _)| plugins.contains(*i));
     let waits = all.map(|(i, plugin)| WaitsFor {
         plugin: plugin.name().to_owned(),
-        events: root.queue.listening().of(unit.profile, i).names().map(str::to_owned).collect(),
+        events: snapshot.queue.listening().of(unit.profile, i).names().map(str::to_owned).collect(),
     });
     waits.collect()
 }
 
 /// Returns the events since the unit was refused, up to the one that woke it.
-fn events(root: &Root, profile: &Profile, unit: &Unit, now: Now) -> Vec<WakeEvent> {
+fn events(snapshot: &Snapshot, profile: &Profile, unit: &Unit, now: Now) -> Vec<WakeEvent> {
     if unit.popped_at_event > unit.refused_at_event {
         return Vec::new(); // It was tried since.
     }
-    let listening = root.queue.listening();
+    let listening = snapshot.queue.listening();
     let kinds = listening.of_any(unit.profile, unit.refused_by);
     let by = unit.woken_by.as_deref().filter(|by| by.event.number > unit.refused_at_event);
     let is_waiting = unit.stage == QueueStage::Unschedulable;
     let until = if is_waiting { u64::MAX } else { by.map_or(0, |by| by.event.number) };
-    let seen = root.queue.events().since(kinds, unit.refused_at_event).into_iter();
+    let seen = snapshot.queue.events().since(kinds, unit.refused_at_event).into_iter();
     let rows = seen.filter(|event| event.number <= until).map(|event| {
         let asked = listening.asked(unit.profile, unit.refused_by, event.kinds);
         match by.filter(|by| by.event == **event) {
@@ -179,7 +184,7 @@ fn text(kinds: EventKinds) -> String {
     kinds.names().collect::<Vec<_>>().join(", ")
 }
 
-fn skipped(root: &Root) -> Vec<SkippedEvents> {
-    let counts = root.queue.events().unheard();
+fn skipped(snapshot: &Snapshot) -> Vec<SkippedEvents> {
+    let counts = snapshot.queue.events().unheard();
     counts.map(|(kind, count)| SkippedEvents { event: text(kind), count }).collect()
 }

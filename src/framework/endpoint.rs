@@ -1,7 +1,7 @@
 //! Registered endpoints: what a plugin lets people read, as data.
 //!
 //! `http/` makes the GET route, its OpenAPI entry, its place in `__services__` and its table from one
-//! registration. Reading happens on a published root, never on the scheduling thread's state.
+//! registration. Reading happens on a published snapshot, never on the scheduling thread's state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

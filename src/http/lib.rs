@@ -4,7 +4,7 @@
 //! description, its line in `/apis/v1/__services__` and its tables. The server adds what every component
 //! of Kubernetes has: health, metrics, version, configuration, runtime switches.
 //!
-//! Reads see one published root each and never make the scheduling thread wait. There is no TLS and no
+//! Reads see one published snapshot each and never make the scheduling thread wait. There is no TLS and no
 //! authentication, therefore no address but loopback.
 //!
 //! A request passes `listen` (socket) → `edge` (id, panics, log) → `endpoint` (method, parameters) →

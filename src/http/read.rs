@@ -1,6 +1,6 @@
-//! How a registered read is answered: wait for the generation, take one root, read, render.
+//! How a registered read is answered: wait for the generation, take one snapshot, read, render.
 //!
-//! The root is loaded, read and let go on a thread of the pool. A request never holds a root while it
+//! The snapshot is loaded, read and let go on a thread of the pool. A request never holds a snapshot while it
 //! waits for its turn, so a queue of slow readers does not keep old states alive.
 
 use std::sync::Arc;
@@ -82,10 +82,10 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
                 Some(text) => call.params.with_body(parsed(&text)?),
                 None => call.params,
             };
-            let root = (reader.load)();
-            let value = read(&root, &params, &call.info)?;
+            let snapshot = (reader.load)();
+            let value = read(&snapshot, &params, &call.info)?;
             let body = render(&value, format, &route)?;
-            Ok::<_, Failure>((root.generation(), reader.unread.body(body)?))
+            Ok::<_, Failure>((snapshot.generation(), reader.unread.body(body)?))
         };
         let (generation, body) = pool.run(job).await??;
         let mut response = respond(format.content_type(), generation, body);
@@ -103,9 +103,9 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
         self.heed_generation(&call.params).await?;
         let reader = Arc::clone(&self);
         let job = move || {
-            let root = (reader.load)();
-            let bytes = read(&root, &call.params, &call.info)?;
-            Ok::<_, Failure>((root.generation(), reader.unread.body(bytes)?))
+            let snapshot = (reader.load)();
+            let bytes = read(&snapshot, &call.params, &call.info)?;
+            Ok::<_, Failure>((snapshot.generation(), reader.unread.body(bytes)?))
         };
         let (generation, bytes) = self.long.run(job).await??;
         Ok(respond(content_type, generation, bytes))

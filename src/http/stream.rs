@@ -1,7 +1,7 @@
 //! Feeds: lines behind a cursor, sent as they come.
 //!
 //! A feed is read a few hundred lines at a time, from whatever is published by then, and only as fast as the peer
-//! takes them: a slow reader holds one batch in memory and no root. Who falls behind what the source keeps is told so
+//! takes them: a slow reader holds one batch in memory and no snapshot. Who falls behind what the source keeps is told so
 //! by the source's own marks; who does not read at all is cut off like any other (see `patient`). A feed that is
 //! followed waits for the next publication; there is a bound on how many do, and all end when the server stops.
 //!

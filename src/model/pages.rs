@@ -1,7 +1,7 @@
 //! A vector in pages that are copied when written while somebody else still reads them.
 //!
 //! Cloning costs one reference count per page, writing copies at most one page: that is what makes
-//! publishing a root cost what changed. Not a general container: it only grows, slots are reused by
+//! publishing a snapshot cost what changed. Not a general container: it only grows, slots are reused by
 //! whoever owns the numbering.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A set of nodes as bits. Copied when written while a published root still reads it: 8 bytes for 64
+//! A set of nodes as bits. Copied when written while a published snapshot still reads it: 8 bytes for 64
 //! nodes, so at 5,000 nodes a copy is 632 bytes.
 
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //! A group leaves as soon as one plugin says Queue, so about a group that still waits every plugin has said
 //! Skip, to every event it listens to since it was refused. What has to be kept is therefore the newest
 //! events of each kind, once for everybody, and for each unit where it began to wait and what woke it: asking
-//! costs no memory, and a root shares all of it.
+//! costs no memory, and a snapshot shares all of it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

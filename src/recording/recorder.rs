@@ -1,6 +1,6 @@
 //! What flags `s` and `f` record: score tables and refused nodes of recent attempts, in bounded rings.
 //!
-//! Cheap to copy for a published root. What is pushed out is counted.
+//! Cheap to copy for a published snapshot. What is pushed out is counted.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -213,10 +213,10 @@ fn a_resource_beyond_the_columns_is_named_on_node_and_pod_and_counts_when_there_
         ),
         other => panic!("{other:?}"),
     }
-    let root = core.scheduler.publish(core.now);
+    let snapshot = core.scheduler.publish(core.now);
     let reads = pellucid::diagnosis::reads::reads(&pellucid::plugins::registry());
     let nodes = reads.iter().find(|read| read.path == "/apis/v1/nodes").expect("nodes are read");
-    let body = (nodes.read)(&root, &Default::default(), core.now).expect("they are there");
+    let body = (nodes.read)(&snapshot, &Default::default(), core.now).expect("they are there");
     let left_out: Vec<_> =
         (0..2).map(|i| (&body["nodes"][i]["name"], &body["nodes"][i]["leftOut"])).collect();
     assert_eq!(left_out[0], (&"cards".into(), &serde_json::json!(["x.example/card"])));

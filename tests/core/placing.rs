@@ -48,8 +48,11 @@ fn bound_by_report_then_watch_and_the_other_way_round() {
         assert_eq!((core.stage(&p), core.queued(&p)), (Some(Stage::Bound), None));
         assert_eq!(core.told().1, ["Scheduled"]);
         assert_eq!((core.scheduler.n_in_flight(), core.taken("a")), (0, 300));
-        let root = core.scheduler.publish(core.now);
-        assert_eq!((root.counters.bound, root.counters.placed, root.counters.bind_failures), (1, 1, 0));
+        let snapshot = core.scheduler.publish(core.now);
+        assert_eq!(
+            (snapshot.counters.bound, snapshot.counters.placed, snapshot.counters.bind_failures),
+            (1, 1, 0)
+        );
     }
 }
 

@@ -461,15 +461,15 @@ proptest! {
                 let is_recorded = life.core.switches.recorder();
                 placed.extend(node.filter(|_| is_recorded).map(|node| (step.pod.key.clone(), node.clone())));
             }
-            let root = life.core.scheduler.publish(life.core.now);
-            let names = root.flight.names(0, &root.cluster);
-            let entries = root.flight.since(0).filter(|(chunk, e)| chunk.what(e).kind() == "Placed");
+            let snapshot = life.core.scheduler.publish(life.core.now);
+            let names = snapshot.flight.names(0, &snapshot.cluster);
+            let entries = snapshot.flight.since(0).filter(|(chunk, e)| chunk.what(e).kind() == "Placed");
             let told: Vec<_> = entries.map(|(c, e)| (names.subject(c, &e), names.node(c, &e))).collect();
             let kept = &placed[placed.len() - told.len()..];
             let kept: Vec<_> =
                 kept.iter().map(|(key, node)| ((&*key.namespace, &*key.name), &**node)).collect();
             prop_assert_eq!(&told, &kept);
-            prop_assert!(root.flight.dropped > 0 || kept.len() == placed.len());
+            prop_assert!(snapshot.flight.dropped > 0 || kept.len() == placed.len());
         }
     }
 

@@ -13,10 +13,10 @@ use crate::made::{SECOND, core_with, node, on, pod, refused};
 
 /// Kind, node and count of each entry about a pod.
 fn told(core: &mut Core, pod: &Pod) -> Vec<(String, String, u32)> {
-    let root = core.scheduler.publish(core.now);
+    let snapshot = core.scheduler.publish(core.now);
     let key = (&*pod.key.namespace, &*pod.key.name);
-    let names = root.flight.names(0, &root.cluster);
-    let entries = root.flight.since(0).filter(|(chunk, entry)| names.subject(chunk, entry) == key);
+    let names = snapshot.flight.names(0, &snapshot.cluster);
+    let entries = snapshot.flight.since(0).filter(|(chunk, entry)| names.subject(chunk, entry) == key);
     entries.map(|(c, e)| (c.what(&e).kind().to_owned(), names.node(c, &e).to_owned(), c.count(&e))).collect()
 }
 

@@ -167,10 +167,10 @@ fn a_placement_reads_the_same_whether_the_recorder_has_it_or_the_pod() {
         core.switches.set_recorder(is_on);
         let p = pod("p", 300);
         core.place(&p);
-        let (root, id) = (core.scheduler.publish(core.now), core.id(&p).expect("known"));
-        assert_eq!(matches!(root.kept[id.index()], Kept::Placed { .. }), is_on);
-        assert_eq!(root.kept[id.index()].node(), root.cluster.pod(id).and_then(|record| record.node));
-        format!("{:?}", root.verdict(id).expect("it was placed"))
+        let (snapshot, id) = (core.scheduler.publish(core.now), core.id(&p).expect("known"));
+        assert_eq!(matches!(snapshot.kept[id.index()], Kept::Placed { .. }), is_on);
+        assert_eq!(snapshot.kept[id.index()].node(), snapshot.cluster.pod(id).and_then(|record| record.node));
+        format!("{:?}", snapshot.verdict(id).expect("it was placed"))
     });
     assert_eq!(told[0], told[1]);
 }

@@ -267,8 +267,8 @@ fn asked(core: &mut Core, p: &Pod) -> Result<Value, ReadError> {
     let read = all.iter().find(|r| r.path.ends_with("/:name/wakeups")).expect("it is registered");
     let params = [("namespace", p.key.namespace.to_string()), ("name", p.key.name.to_string())];
     let params = params.into_iter().map(|(k, v)| (k.to_owned(), v)).collect();
-    let root = core.scheduler.publish(core.now);
-    (read.read)(&root, &params, core.now)
+    let snapshot = core.scheduler.publish(core.now);
+    (read.read)(&snapshot, &params, core.now)
 }
 
 fn wakeups(core: &mut Core, p: &Pod) -> Value {
@@ -396,8 +396,8 @@ fn every_stage_has_an_answer() {
     core.report(&order, refused());
     let body = wakeups(&mut core, &fresh);
     assert_eq!((&body["stage"], body["backoffUntil"].is_string()), (&"backoff".into(), true));
-    let root = core.scheduler.publish(core.now);
-    let counts = root.queue.counts();
+    let snapshot = core.scheduler.publish(core.now);
+    let counts = snapshot.queue.counts();
     assert_eq!((counts.backoff, counts.error_backoff), (1, 1));
     core.wait(SECOND);
     core.run();

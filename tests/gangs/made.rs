@@ -123,8 +123,8 @@ impl Core {
 
     /// Returns what became of the last attempt at a gang.
     pub(crate) fn outcome(&mut self, name: &str) -> GangOutcome {
-        let root = self.scheduler.publish(self.now);
-        root.gang_verdicts.get(&GangKey::new("ns", name)).expect("it was tried").outcome.clone()
+        let snapshot = self.scheduler.publish(self.now);
+        snapshot.gang_verdicts.get(&GangKey::new("ns", name)).expect("it was tried").outcome.clone()
     }
 
     /// Returns why a gang was refused.

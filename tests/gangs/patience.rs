@@ -4,11 +4,11 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pellucid::cycle::Root;
+use pellucid::cycle::Snapshot;
 use pellucid::cycle::whatif::Edit;
+use pellucid::diagnosis::dump::{Dump, Source};
 use pellucid::diagnosis::reads::reads;
 use pellucid::diagnosis::simulate::{Question, simulate};
-use pellucid::diagnosis::snapshot::{Snapshot, Source};
 use pellucid::framework::endpoint::PathParams;
 use pellucid::model::gang::GangTerms;
 use pellucid::model::patience::{GivenUp, Patience, while_patient};
@@ -45,7 +45,7 @@ fn ring(n: usize) -> Vec<Pod> {
 }
 
 /// Two small nodes; a ring and a gang that find no room, a pod that is too large, one that is placed.
-fn world() -> (Core, Root) {
+fn world() -> (Core, Snapshot) {
     let mut core = core_with(&[2000, 2000]);
     core.see(&single("placed", 1000));
     core.run();
@@ -53,13 +53,13 @@ fn world() -> (Core, Root) {
     core.see_all(&ring(6));
     core.see(&single("large", 9000));
     core.run();
-    let root = core.scheduler.publish(core.now);
-    (core, root)
+    let snapshot = core.scheduler.publish(core.now);
+    (core, snapshot)
 }
 
 #[test]
 fn what_is_worked_out_for_a_reader_can_be_given_up() {
-    let (core, root) = world();
+    let (core, snapshot) = world();
     let ask = |template: &str, name: &str, query: &[(&str, &str)], questions: usize| {
         let read =
             reads(&registry()).into_iter().find(|read| read.path == template).expect("it is registered");
@@ -67,7 +67,7 @@ fn what_is_worked_out_for_a_reader_can_be_given_up() {
         let params: PathParams =
             of_path.iter().chain(query).map(|(k, v)| (k.to_string(), v.to_string())).collect();
         after(questions, || {
-            (read.read)(&root, &params, core.now).map_err(|error| panic!("{template}: {error:?}")).is_ok()
+            (read.read)(&snapshot, &params, core.now).map_err(|error| panic!("{template}: {error:?}")).is_ok()
         })
     };
     let pods = "/apis/v1/explain/pods/:namespace/:name";
@@ -87,25 +87,27 @@ fn what_is_worked_out_for_a_reader_can_be_given_up() {
         ("/apis/v1/plugins/Coscheduling/gangs".to_owned(), "", &[]),
     ] {
         assert_eq!(ask(&template, name, query, 0), Err(GivenUp), "{template} {query:?}");
-        // The root is as good as before: whoever comes next is answered.
+        // The snapshot is as good as before: whoever comes next is answered.
         assert_eq!(ask(&template, name, query, usize::MAX), Ok(true), "{template} {query:?}");
     }
     let configuration = serde_json::Value::Null;
-    let snapshot = || Snapshot::of(&Source { root: &root, configuration: &configuration, redact: true });
+    let snapshot =
+        || Dump::of(&Source { snapshot: &snapshot, configuration: &configuration, redact: true });
     assert!(after(0, snapshot).is_err());
     assert!(after(usize::MAX, snapshot).is_ok());
 }
 
 #[test]
 fn a_simulation_is_given_up_in_every_part_of_it() {
-    let (core, root) = world();
+    let (core, snapshot) = world();
     let renamed = |pod: Pod| Pod { key: pellucid::model::PodKey::new("other", &pod.key.name), ..pod };
     let edits = ring(12).into_iter().map(|pod| Edit::ApplyPod(Arc::new(renamed(pod))));
     let question = Question { edits: edits.collect(), ..Question::default() };
-    let simulated = |questions| after(questions, || simulate(&root, &question, core.now).map(|_| ()).is_ok());
+    let simulated =
+        |questions| after(questions, || simulate(&snapshot, &question, core.now).map(|_| ()).is_ok());
     // Its loops ask often enough: nowhere does much happen between two questions.
     let asked = Rc::new(Questions(Cell::new(usize::MAX)));
-    while_patient(asked.clone(), || simulate(&root, &question, core.now).map(|_| ()))
+    while_patient(asked.clone(), || simulate(&snapshot, &question, core.now).map(|_| ()))
         .expect("patience")
         .expect("planned");
     let total = usize::MAX - asked.0.get();

@@ -33,14 +33,14 @@ fn each_member_shows_its_part_and_the_whole() {
     let (mut core, _) = four_full();
     let gang = high(4, 800, 4);
     core.try_gang(&gang);
-    let root = core.scheduler.publish(core.now);
+    let snapshot = core.scheduler.publish(core.now);
     let all = reads(&registry());
     let path = "/apis/v1/explain/pods/:namespace/:name/preemption";
     let read = all.iter().find(|r| r.path == path).expect("it is served");
     let explain = |name: &str| {
         let params = [("namespace", "ns"), ("name", name)];
         let params = params.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
-        (read.read)(&root, &params, core.now).expect("it is known")
+        (read.read)(&snapshot, &params, core.now).expect("it is known")
     };
     let body = explain("high-0");
     assert_eq!(body["preemption"]["victims"].as_array().map(Vec::len), Some(1));

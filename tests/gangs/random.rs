@@ -8,8 +8,8 @@ use pellucid::cluster::gangs::{Gang, GangCounts};
 use pellucid::cluster::{Input, Stage};
 use pellucid::cycle::Scheduler;
 use pellucid::cycle::turn::Advance;
-use pellucid::diagnosis::snapshot::restore::{self, Rewind};
-use pellucid::diagnosis::snapshot::{Snapshot, Source};
+use pellucid::diagnosis::dump::restore::{self, Rewind};
+use pellucid::diagnosis::dump::{Dump, Source};
 use pellucid::model::effect::{BindOrder, BindOutcome, EffectReport};
 use pellucid::model::gang::{Dialect, GangMode, GangTerms};
 use pellucid::model::pod::PodPhase;
@@ -425,7 +425,7 @@ proptest! {
 }
 
 /// Members of gangs that are held back are decided on as before, unless pods came or went since they were told.
-fn check_gated(of: &Snapshot) -> Result<(), TestCaseError> {
+fn check_gated(of: &Dump) -> Result<(), TestCaseError> {
     for verdict in of.record.verdicts.iter().filter(|v| v.outcome == "Gated" && !v.stale) {
         let registry = Arc::new(pellucid::plugins::registry());
         let profiles = vec![default_profile(SCHEDULER)];
@@ -437,14 +437,14 @@ fn check_gated(of: &Snapshot) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn snapshot(scheduler: &mut Scheduler, now: Now) -> Snapshot {
+fn snapshot(scheduler: &mut Scheduler, now: Now) -> Dump {
     let configuration = serde_json::Value::Null;
-    let root = scheduler.publish(now);
-    let made = Snapshot::of(&Source { root: &root, configuration: &configuration, redact: false });
-    Snapshot::from_json(&made.to_json().expect("it is written")).expect("it agrees with itself")
+    let snapshot = scheduler.publish(now);
+    let made = Dump::of(&Source { snapshot: &snapshot, configuration: &configuration, redact: false });
+    Dump::from_json(&made.to_json().expect("it is written")).expect("it agrees with itself")
 }
 
-fn state(of: &Snapshot) -> String {
+fn state(of: &Dump) -> String {
     serde_json::to_string_pretty(&of.state).expect("it is written")
 }
 

@@ -1,4 +1,4 @@
-//! What is told about gangs, read from published roots through the registered reads.
+//! What is told about gangs, read from published snapshots through the registered reads.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::made::{SECOND, core_with, in_dialect, member, members, non_strict, te
 
 /// Answers a path as the server would.
 fn ask(core: &mut Core, path: &str) -> Result<Value, ReadError> {
-    let root = core.scheduler.publish(core.now);
+    let snapshot = core.scheduler.publish(core.now);
     let asked: Vec<&str> = path.split('/').collect();
     for read in reads(&registry()) {
         let template: Vec<&str> = read.path.split('/').collect();
@@ -25,7 +25,7 @@ fn ask(core: &mut Core, path: &str) -> Result<Value, ReadError> {
         if template.len() == asked.len() && template.iter().zip(&asked).all(fits) {
             let pairs = template.iter().zip(&asked);
             let params = pairs.filter_map(|(t, a)| Some((t.strip_prefix(':')?.to_owned(), (*a).to_owned())));
-            return (read.read)(&root, &params.collect::<PathParams>(), core.now);
+            return (read.read)(&snapshot, &params.collect::<PathParams>(), core.now);
         }
     }
     panic!("nobody answers {path}")

@@ -11,8 +11,8 @@ use crate::made::{SECOND, core_with, member, members, non_strict, terms};
 #[test]
 fn no_wait_runs_out_in_a_plan() {
     let mut core = core_with(&[3000]);
-    let root = core.scheduler.publish(core.now);
-    let mut aside = Aside::of(&root, core.now);
+    let snapshot = core.scheduler.publish(core.now);
+    let mut aside = Aside::of(&snapshot, core.now);
     let pods = members("g", 4, 1000, &non_strict(4, SECOND));
     for pod in &pods {
         aside.edit(&Edit::ApplyPod(Arc::new(pod.clone()))).expect("it can be added");
@@ -28,10 +28,10 @@ fn whoever_asks_for_a_member_asks_for_its_gang() {
     let mut core = core_with(&[1000, 1000]);
     core.see_all(&members("g", 3, 1000, &terms(3)));
     core.run();
-    let root = core.scheduler.publish(core.now);
+    let snapshot = core.scheduler.publish(core.now);
     let key = PodKey::new("ns", "g-0");
-    let first = root.cluster.pods().map(|(_, r)| r.pod.key.clone()).min().unwrap_or(key);
-    let mut aside = Aside::of(&root, core.now);
+    let first = snapshot.cluster.pods().map(|(_, r)| r.pod.key.clone()).min().unwrap_or(key);
+    let mut aside = Aside::of(&snapshot, core.now);
     assert!(aside.ask(&first));
     aside.plan(false);
     let gang = Target::Gang(core.gang("g").key.clone());
@@ -40,7 +40,7 @@ fn whoever_asks_for_a_member_asks_for_its_gang() {
     let verdict = aside.gang_verdict(&core.gang("g").key).expect("it was planned");
     assert!(format!("{verdict:?}").contains("GangInsufficientCapacity"), "{verdict:?}");
     // With room for the third, it is whole.
-    let mut aside = Aside::of(&root, core.now);
+    let mut aside = Aside::of(&snapshot, core.now);
     let resource = "cpu".into();
     aside.edit(&Edit::SetRequest { of: gang, resource, amount: 500 }).expect("its pods wait");
     aside.plan(false);
@@ -51,8 +51,8 @@ fn whoever_asks_for_a_member_asks_for_its_gang() {
 fn a_gang_that_is_short_says_what_is_missing() {
     let mut core = core_with(&[3000]);
     core.see_all(&[member("g", "a", 1000, terms(3)), member("g", "b", 1000, terms(3))]);
-    let root = core.scheduler.publish(core.now);
-    let mut aside = Aside::of(&root, core.now);
+    let snapshot = core.scheduler.publish(core.now);
+    let mut aside = Aside::of(&snapshot, core.now);
     assert!(aside.ask(&PodKey::new("ns", "a")));
     aside.plan(true);
     let block = aside.block(&core.gang("g").key).expect("the third is missing");

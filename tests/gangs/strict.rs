@@ -35,10 +35,10 @@ fn a_gang_that_does_not_fit_leaves_nothing_behind() {
     let refusal = core.refusal("g");
     assert_eq!(refusal.code, ReasonCode::GangInsufficientCapacity);
     assert_eq!((refusal.shares[0].wanted, refusal.shares[0].placeable), (4, 3));
-    let (root, why) = refusal.root_cause.clone().expect("a member stands for it");
+    let (snapshot, why) = refusal.root_cause.clone().expect("a member stands for it");
     let reason = "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: \
                   2 No preemption victims found for incoming pod.";
-    assert_eq!((&*root.name, &*why.message()), ("g-3", reason));
+    assert_eq!((&*snapshot.name, &*why.message()), ("g-3", reason));
     let told = "gang ns/g: 3 of 4 members that its quorum needs can be placed; ns/g-3 cannot:";
     assert_eq!(core.message(&pods[0]), format!("{told} {reason}"));
     // The others may go on.
@@ -96,8 +96,8 @@ fn a_bad_mix_is_refused_by_name_or_runs_what_its_quorum_asks() {
     core.run();
     let refusal = core.refusal("mix");
     assert_eq!((refusal.shares[0].wanted, refusal.shares[0].placeable), (12, 6));
-    let (root, _) = refusal.root_cause.clone().expect("a member stands for it");
-    assert!(root.name.starts_with("large"), "{root}");
+    let (snapshot, _) = refusal.root_cause.clone().expect("a member stands for it");
+    assert!(snapshot.name.starts_with("large"), "{snapshot}");
     let mut core = core_with(&[6000]);
     let pods = mix(6);
     core.see_all(&pods);
@@ -143,8 +143,8 @@ fn a_member_that_wants_what_no_node_has_is_not_called_a_lack_of_room() {
     let refusal = core.refusal("g");
     assert_eq!(refusal.code, ReasonCode::GangMemberUnschedulable);
     assert_eq!((refusal.shares[0].placeable, refusal.orders.len() > 1), (2, true));
-    let (root, why) = refusal.root_cause.clone().expect("a member stands for it");
-    assert_eq!(&*root.name, "g-1");
+    let (snapshot, why) = refusal.root_cause.clone().expect("a member stands for it");
+    assert_eq!(&*snapshot.name, "g-1");
     assert_eq!(
         &*why.message(),
         "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector. \

@@ -177,7 +177,7 @@ impl Switch for TopN {
 pub(crate) struct Site {
     pub(crate) address: SocketAddr,
     pub(crate) document: Value,
-    pub(crate) root: Arc<ArcSwap<Fleet>>,
+    pub(crate) snapshot: Arc<ArcSwap<Fleet>>,
     pub(crate) published: watch::Sender<u64>,
     pub(crate) began: mpsc::Receiver<()>,
     pub(crate) let_end: mpsc::Sender<()>,
@@ -196,11 +196,11 @@ pub(crate) fn parts(limits: Limits) -> Built {
 }
 
 fn parts_with(limits: Limits, more: impl FnOnce(mpsc::Sender<()>) -> Vec<Route<Fleet>>) -> Built {
-    let root = Arc::new(ArcSwap::from_pointee(Fleet { generation: 7 }));
+    let snapshot = Arc::new(ArcSwap::from_pointee(Fleet { generation: 7 }));
     let (published, receiver) = watch::channel(7);
     let (began_sender, began) = mpsc::channel();
     let (let_end, may_end) = mpsc::channel();
-    let load = Arc::clone(&root);
+    let load = Arc::clone(&snapshot);
     let ticks = AtomicU64::new(0);
     let now = move || {
         let monotonic = Duration::from_secs(ticks.fetch_add(1, Ordering::Relaxed));
@@ -223,7 +223,7 @@ fn parts_with(limits: Limits, more: impl FnOnce(mpsc::Sender<()>) -> Vec<Route<F
         observe: Arc::new(|_| ()),
         limits,
     };
-    (parts, root, published, began, let_end)
+    (parts, snapshot, published, began, let_end)
 }
 
 pub(crate) fn any_port() -> SocketAddr {
@@ -244,7 +244,7 @@ impl Site {
         Self::of(parts_with(limits, endless_routes))
     }
 
-    fn of((mut parts, root, published, began, let_end): Built) -> Self {
+    fn of((mut parts, snapshot, published, began, let_end): Built) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let sick = Arc::new(Mutex::new(None::<&'static str>));
@@ -264,7 +264,7 @@ impl Site {
         let address = bound.address();
         let stop = CancellationToken::new();
         let served = Some(runtime.spawn(bound.serve(stop.clone())));
-        Self { address, document, root, published, began, let_end, sick, seen, stop, served, runtime }
+        Self { address, document, snapshot, published, began, let_end, sick, seen, stop, served, runtime }
     }
 
     pub(crate) fn get(&self, target: &str) -> Reply {
@@ -272,7 +272,7 @@ impl Site {
     }
 
     pub(crate) fn publish(&self, generation: u64) {
-        self.root.store(Arc::new(Fleet { generation }));
+        self.snapshot.store(Arc::new(Fleet { generation }));
         self.published.send(generation).unwrap();
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pellucid::diagnosis::reads::{RootRead, reads};
+use pellucid::diagnosis::reads::{SnapshotRead, reads};
 use pellucid::framework::endpoint::PathParams;
 use pellucid::framework::profile::{Enabled, Profile};
 use pellucid::plugins::registry;
@@ -25,12 +25,12 @@ fn reasons_of(message: &str) -> Option<BTreeMap<String, u64>> {
         .collect()
 }
 
-fn explain(read: &RootRead, case: &mut Case) -> Value {
-    let root = case.core.scheduler.publish(case.core.now);
+fn explain(read: &SnapshotRead, case: &mut Case) -> Value {
+    let snapshot = case.core.scheduler.publish(case.core.now);
     let own =
         [("namespace", &*case.pod.key.namespace), ("name", &*case.pod.key.name), ("mode", "exhaustive")];
     let params: PathParams = own.into_iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-    (read.read)(&root, &params, case.core.now).unwrap_or_else(|e| panic!("{}: {e:?}", case.id))
+    (read.read)(&snapshot, &params, case.core.now).unwrap_or_else(|e| panic!("{}: {e:?}", case.id))
 }
 
 fn array(value: &Value) -> &[Value] {

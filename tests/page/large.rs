@@ -137,12 +137,12 @@ fn serve() -> (SocketAddr, CancellationToken, tokio::runtime::Runtime) {
         .expect("a runtime");
     let nothing = || Renderer::openmetrics(String::new);
     let (published, receiver) = watch::channel(1);
-    let root = Arc::new(Cluster);
+    let snapshot = Arc::new(Cluster);
     let server = Server::new(Parts {
         routes: routes(),
         load: Arc::new(move || {
             let _kept = &published;
-            Arc::clone(&root)
+            Arc::clone(&snapshot)
         }),
         published: receiver,
         switches: Vec::new(),

@@ -1,6 +1,6 @@
-//! Reads answered as the server would, on a root published now.
+//! Reads answered as the server would, on a snapshot published now.
 
-use pellucid::cycle::Root;
+use pellucid::cycle::Snapshot;
 use pellucid::diagnosis::reads::reads;
 use pellucid::framework::endpoint::{PathParams, ReadError};
 use pellucid::plugins::registry;
@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::driver::Core;
 
-/// Answers a path with a query on a root.
-pub(crate) fn ask_root(root: &Root, core: &Core, target: &str) -> Result<Value, ReadError> {
+/// Answers a path with a query on a snapshot.
+pub(crate) fn ask_root(snapshot: &Snapshot, core: &Core, target: &str) -> Result<Value, ReadError> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let asked: Vec<&str> = path.split('/').collect();
     for read in reads(&registry()) {
@@ -23,16 +23,16 @@ pub(crate) fn ask_root(root: &Root, core: &Core, target: &str) -> Result<Value, 
                 assert!(read.query.iter().any(|q| q.name == name), "{name} is not declared for {path}");
                 params.insert(name.to_owned(), value.to_owned());
             }
-            return (read.read)(root, &params, core.now);
+            return (read.read)(snapshot, &params, core.now);
         }
     }
     panic!("nobody answers {target}")
 }
 
-/// The same on a root published now.
+/// The same on a snapshot published now.
 pub(crate) fn try_ask(core: &mut Core, target: &str) -> Result<Value, ReadError> {
-    let root = core.scheduler.publish(core.now);
-    ask_root(&root, core, target)
+    let snapshot = core.scheduler.publish(core.now);
+    ask_root(&snapshot, core, target)
 }
 
 /// The same, where an answer is expected.

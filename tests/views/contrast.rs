@@ -20,29 +20,29 @@ fn gaps(body: &Value) -> i64 {
 }
 
 /// Returns where a pod would go now under a profile in which a plugin weighs nothing.
-fn without(root: &pellucid::cycle::Root, plugin: &str, key: &str) -> Option<String> {
-    let mut profile: Profile = (*root.profiles[0]).clone();
+fn without(snapshot: &pellucid::cycle::Snapshot, plugin: &str, key: &str) -> Option<String> {
+    let mut profile: Profile = (*snapshot.profiles[0]).clone();
     profile.percentage_of_nodes_to_score = 0;
     for enabled in profile.score.iter_mut().filter(|e| e.plugin.name() == plugin) {
         enabled.weight = 0;
     }
     let (namespace, name) = key.split_once('/').expect("a key");
-    let id = root.cluster.find_pod(&PodKey::new(namespace, name))?;
-    match Question::ask(&root.cluster, &profile, id)?.decision() {
-        Decision::Place(placement) => Some(root.cluster.slot(placement.node).name.to_string()),
+    let id = snapshot.cluster.find_pod(&PodKey::new(namespace, name))?;
+    match Question::ask(&snapshot.cluster, &profile, id)?.decision() {
+        Decision::Place(placement) => Some(snapshot.cluster.slot(placement.node).name.to_string()),
         Decision::Refuse(_) => None,
     }
 }
 
 fn check(story: &Story) -> Result<(), TestCaseError> {
     let mut core = story.play();
-    let root = core.scheduler.publish(core.now);
+    let snapshot = core.scheduler.publish(core.now);
     let (pods, names) = (ours(&core, |r| r.pod.gates.is_empty()), nodes(&core));
     for key in pods {
         for versus in &names {
             let target = format!("/apis/v1/explain/placements/{key}?versus={versus}");
-            let Ok(body) = ask_root(&root, &core, &target) else {
-                let own = ask_root(&root, &core, &format!("/apis/v1/explain/pods/{key}?refresh=true"))
+            let Ok(body) = ask_root(&snapshot, &core, &target) else {
+                let own = ask_root(&snapshot, &core, &format!("/apis/v1/explain/pods/{key}?refresh=true"))
                     .expect("known");
                 prop_assert_eq!(
                     &own["placement"]["node"],
@@ -52,13 +52,13 @@ fn check(story: &Story) -> Result<(), TestCaseError> {
                 );
                 continue;
             };
-            check_one(&root, &key, &body)?;
+            check_one(&snapshot, &key, &body)?;
         }
     }
     Ok(())
 }
 
-fn check_one(root: &pellucid::cycle::Root, key: &str, body: &Value) -> Result<(), TestCaseError> {
+fn check_one(snapshot: &pellucid::cycle::Snapshot, key: &str, body: &Value) -> Result<(), TestCaseError> {
     let outcome = text(body, "/outcome");
     let has_scores = body["totalGap"].is_number();
     prop_assert_eq!(has_scores, !list(body, "/plugins").is_empty());
@@ -91,12 +91,12 @@ fn check_one(root: &pellucid::cycle::Root, key: &str, body: &Value) -> Result<()
     let winner = text(body, "/winner");
     // Whoever is nominated goes to its node whatever it scores.
     let (namespace, name) = key.split_once('/').expect("a key");
-    let id = root.cluster.find_pod(&PodKey::new(namespace, name)).expect("known");
-    if root.cluster.nominator().of(id).is_some() {
+    let id = snapshot.cluster.find_pod(&PodKey::new(namespace, name)).expect("known");
+    if snapshot.cluster.nominator().of(id).is_some() {
         return Ok(());
     }
     for plugin in list(body, "/decisive") {
-        let moved = without(root, plugin.as_str().expect("a name"), key);
+        let moved = without(snapshot, plugin.as_str().expect("a name"), key);
         prop_assert_ne!(moved.as_deref(), Some(winner), "{} decides, but without it {} wins", plugin, winner);
     }
     Ok(())

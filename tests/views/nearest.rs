@@ -61,13 +61,13 @@ fn near_first(listed: &Value) -> Value {
 
 fn check(story: &Story) -> Result<(), TestCaseError> {
     let mut core = story.play();
-    let root = core.scheduler.publish(core.now);
+    let snapshot = core.scheduler.publish(core.now);
     let names = nodes(&core);
     for key in ours(&core, |record| record.stage == Stage::Pending) {
         let pod = format!("/apis/v1/explain/pods/{key}");
-        let listed = ask_root(&root, &core, &format!("{pod}/nearest?k=100")).expect("known");
+        let listed = ask_root(&snapshot, &core, &format!("{pod}/nearest?k=100")).expect("known");
         for refresh in ["", "?refresh=true"] {
-            agrees(&ask_root(&root, &core, &format!("{pod}{refresh}")).expect("known"), &listed)?;
+            agrees(&ask_root(&snapshot, &core, &format!("{pod}{refresh}")).expect("known"), &listed)?;
         }
         if !list(&listed, "/podReasons").is_empty() {
             continue;
@@ -81,10 +81,10 @@ fn check(story: &Story) -> Result<(), TestCaseError> {
         prop_assert!(near.is_sorted_by(|a, b| rank(a) <= rank(b)), "{}", listed);
         // A node is listed when a cycle would not take it, with what is promised to others.
         let (namespace, name) = key.split_once('/').expect("a key");
-        let id = root.cluster.find_pod(&PodKey::new(namespace, name)).expect("known");
-        let question = Question::ask(&root.cluster, &root.profiles[0], id).expect("known");
+        let id = snapshot.cluster.find_pod(&PodKey::new(namespace, name)).expect("known");
+        let question = Question::ask(&snapshot.cluster, &snapshot.profiles[0], id).expect("known");
         for name in &names {
-            let on = root.cluster.find_node(&Name::new(name)).expect("known");
+            let on = snapshot.cluster.find_node(&Name::new(name)).expect("known");
             let is_listed = near.iter().any(|near| near["node"] == **name);
             let takes = matches!(question.answer(on), Answer::Takes);
             prop_assert_eq!(is_listed, !takes, "{} on {}: {}", &key, name, &listed);

@@ -14,11 +14,11 @@ use crate::made::{core_with, node, pod};
 use crate::worlds::{Story, in_gang, nodes, ours, story};
 
 /// Returns what a pod's own evaluation, of all nodes at once, says of one: the plugin and the codes, nothing when it fits.
-fn own_word(root: &pellucid::cycle::Root, key: &str, on: &str) -> Option<(String, Vec<String>)> {
+fn own_word(snapshot: &pellucid::cycle::Snapshot, key: &str, on: &str) -> Option<(String, Vec<String>)> {
     let (namespace, name) = key.split_once('/').expect("a key");
-    let id = root.cluster.find_pod(&PodKey::new(namespace, name)).expect("known");
-    let question = Question::ask(&root.cluster, &root.profiles[0], id).expect("known");
-    match question.answer(root.cluster.find_node(&Name::new(on)).expect("known")) {
+    let id = snapshot.cluster.find_pod(&PodKey::new(namespace, name)).expect("known");
+    let question = Question::ask(&snapshot.cluster, &snapshot.profiles[0], id).expect("known");
+    match question.answer(snapshot.cluster.find_node(&Name::new(on)).expect("known")) {
         Answer::Takes => None,
         Answer::Gone => panic!("{on} is there"),
         Answer::LeftOut => Some(("Scheduler".into(), vec!["NodeLeftOut".into()])),
@@ -35,40 +35,40 @@ fn word(refused: &Value) -> (String, Vec<String>) {
 
 fn check(story: &Story) -> Result<(), TestCaseError> {
     let mut core = story.play();
-    let root = core.scheduler.publish(core.now);
+    let snapshot = core.scheduler.publish(core.now);
     let pending = ours(&core, |record| record.stage == Stage::Pending);
     let gated = ours(&core, |r| r.stage == Stage::Pending && !r.pod.gates.is_empty());
     for name in nodes(&core) {
-        let body = ask_root(&root, &core, &format!("/apis/v1/explain/nodes/{name}")).expect("known");
+        let body = ask_root(&snapshot, &core, &format!("/apis/v1/explain/nodes/{name}")).expect("known");
         let (accepts, refuses) = (list(&body, "/accepts"), list(&body, "/refuses"));
         prop_assert_eq!(accepts.len() + refuses.len(), pending.len());
         prop_assert_eq!(number(&body, "/pendingConsidered") as usize, pending.len());
         for accepted in accepts {
-            prop_assert_eq!(own_word(&root, text(accepted, "/pod"), &name), None);
+            prop_assert_eq!(own_word(&snapshot, text(accepted, "/pod"), &name), None);
         }
         for refused in refuses {
             let pod = text(refused, "/pod");
             if gated.iter().any(|key| key == pod) {
                 prop_assert_eq!(text(refused, "/plugin"), "SchedulingGates");
             } else {
-                prop_assert_eq!(Some(word(refused)), own_word(&root, pod, &name), "{} on {}", pod, name);
+                prop_assert_eq!(Some(word(refused)), own_word(&snapshot, pod, &name), "{} on {}", pod, name);
             }
         }
-        check_explanations(&root, &core, &name, refuses)?;
+        check_explanations(&snapshot, &core, &name, refuses)?;
     }
     Ok(())
 }
 
 /// The same against the refreshed explanations, where they name the node as an example.
 fn check_explanations(
-    root: &pellucid::cycle::Root,
+    snapshot: &pellucid::cycle::Snapshot,
     core: &crate::driver::Core,
     name: &str,
     refuses: &[Value],
 ) -> Result<(), TestCaseError> {
     for refused in refuses {
         let target = format!("/apis/v1/explain/pods/{}?refresh=true", text(refused, "/pod"));
-        let own = ask_root(root, core, &target).expect("known");
+        let own = ask_root(snapshot, core, &target).expect("known");
         for group in list(&own, "/nodeGroups") {
             if list(group, "/exampleNodes").contains(&json!(name)) {
                 prop_assert_eq!(word(group), word(refused));

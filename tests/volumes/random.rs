@@ -125,7 +125,7 @@ proptest! {
                 apply(&mut live, line);
                 there.insert(key(line), line.clone());
             }
-            // Published roots are held while the state goes on changing.
+            // Published snapshots are held while the state goes on changing.
             kept.push(live.fork());
         }
         let mut scratch = empty();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pellucid::cycle::Root;
+use pellucid::cycle::Snapshot;
 use pellucid::model::{Pod, PodKey};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
@@ -39,14 +39,14 @@ fn look(seed: u8) -> Seen {
             break;
         }
         let made = world(6, 6).new_tree(&mut runner).expect("worlds can be made").current();
-        let (objects, root) = Objects::settled(made);
+        let (objects, snapshot) = Objects::settled(made);
         for (key, pod) in &objects.pending {
             seen.pods += 1;
-            adds_up(&reader, &root, key);
-            exhaustive(&reader, &root, key, &mut seen);
-            fixes(&reader, &root, &objects, key, &mut seen);
-            feasible(&reader, &root, &objects, pod, &mut seen);
-            nearest(&reader, &root, &objects, key, &mut seen);
+            adds_up(&reader, &snapshot, key);
+            exhaustive(&reader, &snapshot, key, &mut seen);
+            fixes(&reader, &snapshot, &objects, key, &mut seen);
+            feasible(&reader, &snapshot, &objects, pod, &mut seen);
+            nearest(&reader, &snapshot, &objects, key, &mut seen);
         }
     }
     assert!(seen.pods >= REFUSED, "{seen:?}");
@@ -83,16 +83,16 @@ fn codes<'v>(failed: &'v Value, field: &str) -> BTreeSet<&'v str> {
 }
 
 /// Node groups and those that were not evaluated are all nodes.
-fn adds_up(reader: &Reader, root: &Root, key: &PodKey) {
-    let body = reader.of_pod(root, key, "", &[]);
+fn adds_up(reader: &Reader, snapshot: &Snapshot, key: &PodKey) {
+    let body = reader.of_pod(snapshot, key, "", &[]);
     let groups: usize = array(&body["nodeGroups"]).iter().map(|g| count(&g["count"])).sum();
     assert_eq!(groups + count(&body["notEvaluated"]), count(&body["totalNodes"]), "{body:#}");
 }
 
 /// Exhaustive groups are all nodes; they hold what the verdict says of a node and what it hides; a conflict is hit by
 /// every node, and without one of its requirements some node is free of it.
-fn exhaustive(reader: &Reader, root: &Root, key: &PodKey, seen: &mut Seen) {
-    let body = reader.of_pod(root, key, "", &[("mode", "exhaustive")]);
+fn exhaustive(reader: &Reader, snapshot: &Snapshot, key: &PodKey, seen: &mut Seen) {
+    let body = reader.of_pod(snapshot, key, "", &[("mode", "exhaustive")]);
     let all = &body["exhaustive"];
     if !array(&all["podReasons"]).is_empty() {
         return;
@@ -106,7 +106,7 @@ fn exhaustive(reader: &Reader, root: &Root, key: &PodKey, seen: &mut Seen) {
             assert!(first.is_subset(&failed), "{key} on {node}: {first:?} in {failed:?}");
         }
     }
-    let suggestions = reader.of_pod(root, key, "/suggestions", &[("max", "0")]);
+    let suggestions = reader.of_pod(snapshot, key, "/suggestions", &[("max", "0")]);
     let name = |f: &Value| format!("{}/{}/{}", f["plugin"], f["code"], f["subject"]);
     let nodes: Vec<BTreeSet<String>> = all["nodes"]
         .as_object()
@@ -126,8 +126,8 @@ fn exhaustive(reader: &Reader, root: &Root, key: &PodKey, seen: &mut Seen) {
 }
 
 /// A fix makes the pod fit, and without any of its parts it does not. They are told with the easiest first.
-fn fixes(reader: &Reader, root: &Root, objects: &Objects, key: &PodKey, seen: &mut Seen) {
-    let body = reader.of_pod(root, key, "/suggestions", &[("max", "3")]);
+fn fixes(reader: &Reader, snapshot: &Snapshot, objects: &Objects, key: &PodKey, seen: &mut Seen) {
+    let body = reader.of_pod(snapshot, key, "/suggestions", &[("max", "3")]);
     assert_eq!(body["fitsNow"], false, "{key} was refused: {body:#}");
     let mut last = 0;
     for fix in array(&body["fixes"]) {
@@ -152,9 +152,9 @@ fn fixes(reader: &Reader, root: &Root, objects: &Objects, key: &PodKey, seen: &m
 }
 
 /// Never or not now, and how many copies, against schedulers of their own.
-fn feasible(reader: &Reader, root: &Root, objects: &Objects, pod: &Pod, seen: &mut Seen) {
+fn feasible(reader: &Reader, snapshot: &Snapshot, objects: &Objects, pod: &Pod, seen: &mut Seen) {
     let copies = COPIES.to_string();
-    let body = reader.of_pod(root, &pod.key, "/feasibility", &[("copies", &copies)]);
+    let body = reader.of_pod(snapshot, &pod.key, "/feasibility", &[("copies", &copies)]);
     let plain = Pod { gates: Box::default(), ..pod.clone() };
     let empty = Objects { placed: Default::default(), ..objects.clone() };
     let (now, without_pods) = (objects.copies(&plain, COPIES), empty.copies(&plain, COPIES));
@@ -188,8 +188,8 @@ fn feasible(reader: &Reader, root: &Root, objects: &Objects, pod: &Pod, seen: &m
 }
 
 /// The nearest nodes come first, and a pod fits on one when the pods that are named have gone.
-fn nearest(reader: &Reader, root: &Root, objects: &Objects, key: &PodKey, seen: &mut Seen) {
-    let body = reader.of_pod(root, key, "/nearest", &[("k", "2")]);
+fn nearest(reader: &Reader, snapshot: &Snapshot, objects: &Objects, key: &PodKey, seen: &mut Seen) {
+    let body = reader.of_pod(snapshot, key, "/nearest", &[("k", "2")]);
     let distances: Vec<f64> =
         array(&body["nodes"]).iter().map(|n| n["distance"].as_f64().expect("a number")).collect();
     assert!(distances.is_sorted(), "{body:#}");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pellucid::cluster::Input;
-use pellucid::cycle::Root;
+use pellucid::cycle::Snapshot;
 use pellucid::diagnosis::reads::reads;
 use pellucid::framework::endpoint::PathParams;
 use pellucid::model::requests::PodRequests;
@@ -31,7 +31,7 @@ pub(crate) struct Objects {
 
 impl Objects {
     /// Lets a scheduler place what fits, and takes what came of it.
-    pub(crate) fn settled(world: World) -> (Self, Root) {
+    pub(crate) fn settled(world: World) -> (Self, Snapshot) {
         let mut objects = Self { objects: world.objects, ..Self::default() };
         objects.nodes = world.nodes.into_iter().map(|node| (node.name.clone(), node)).collect();
         // Preemption would change the cluster while it is asked about.
@@ -55,8 +55,8 @@ impl Objects {
                 objects.placed.insert(key, Pod { node_name, ..pod });
             }
         }
-        let root = core.scheduler.publish(core.now);
-        (objects, root)
+        let snapshot = core.scheduler.publish(core.now);
+        (objects, snapshot)
     }
 
     /// Makes a scheduler that knows these objects.
@@ -203,7 +203,7 @@ pub(crate) fn key_of(text: &str) -> PodKey {
 }
 
 /// Asks a registered read.
-pub(crate) struct Reader(Vec<pellucid::diagnosis::reads::RootRead>);
+pub(crate) struct Reader(Vec<pellucid::diagnosis::reads::SnapshotRead>);
 
 impl Reader {
     pub(crate) fn new() -> Self {
@@ -211,7 +211,13 @@ impl Reader {
     }
 
     /// Answers a read of a pod: the end of the path, and query parameters.
-    pub(crate) fn of_pod(&self, root: &Root, key: &PodKey, end: &str, query: &[(&str, &str)]) -> Value {
+    pub(crate) fn of_pod(
+        &self,
+        snapshot: &Snapshot,
+        key: &PodKey,
+        end: &str,
+        query: &[(&str, &str)],
+    ) -> Value {
         let path = format!("/apis/v1/explain/pods/:namespace/:name{end}");
         let read = self.0.iter().find(|read| read.path == path).expect("it is registered");
         let own = [("namespace", &*key.namespace), ("name", &*key.name)];
@@ -220,6 +226,7 @@ impl Reader {
             .chain(query.iter().copied())
             .map(|(k, v)| (k.to_string(), v.to_string()))
             .collect();
-        (read.read)(root, &params, root.published).unwrap_or_else(|error| panic!("{key} {end}: {error:?}"))
+        (read.read)(snapshot, &params, snapshot.published)
+            .unwrap_or_else(|error| panic!("{key} {end}: {error:?}"))
     }
 }

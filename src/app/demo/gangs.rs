@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use comfy_table::{ContentArrangement, Table, presets};
 use pellucid_cluster::Gang;
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_cycle::gangs::gate;
 use pellucid_recording::GangOutcome;
 use serde_json::{Value, json};
@@ -61,17 +61,17 @@ fn patient(pod: Value) -> Value {
 }
 
 /// Returns how many members have a place and wait for the others.
-pub(super) fn waiting(root: &Root) -> usize {
-    root.cluster.gangs().all().values().map(|gang| gang.counts.waiting as usize).sum()
+pub(super) fn waiting(snapshot: &Snapshot) -> usize {
+    snapshot.cluster.gangs().all().values().map(|gang| gang.counts.waiting as usize).sum()
 }
 
 /// Writes a line per gang.
-pub(super) fn write(root: &Root, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_width(110).set_header(["gang", "members", "what became of it"]);
-    for gang in root.cluster.gangs().all().values() {
-        table.add_row([gang.key.to_string(), members(gang), what(root, gang)]);
+    for gang in snapshot.cluster.gangs().all().values() {
+        table.add_row([gang.key.to_string(), members(gang), what(snapshot, gang)]);
     }
     writeln!(out, "{table}")
 }
@@ -90,16 +90,16 @@ fn members(gang: &Gang) -> String {
     format!("{}; {} make a quorum", some.join(", "), gang.definition.min)
 }
 
-fn what(root: &Root, gang: &Gang) -> String {
+fn what(snapshot: &Snapshot, gang: &Gang) -> String {
     if gang.is_satisfied() {
         return "Has its quorum.".into();
     }
-    let gangs = root.cluster.gangs();
+    let gangs = snapshot.cluster.gangs();
     let pending = |key: &pellucid_model::GangKey| gangs.get(key).map_or(0, |g| g.counts.pending);
     if let Some(block) = gate::block(gangs, &gang.key, pending) {
         return format!("Not tried: {}.", block.message());
     }
-    match root.gang_verdicts.get(&gang.key).map(|verdict| &verdict.outcome) {
+    match snapshot.gang_verdicts.get(&gang.key).map(|verdict| &verdict.outcome) {
         Some(GangOutcome::Refused(refusal)) => format!("Refused: {}", refusal.message),
         Some(GangOutcome::Waiting { refusal, .. }) => {
             format!("Its members keep their places and wait: {}", refusal.message)

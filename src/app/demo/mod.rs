@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use pellucid_cycle::{Registry, Root};
+use pellucid_cycle::{Registry, Snapshot};
 use pellucid_kubernetes::{Connection, stop_requested};
 use pellucid_model::PodKey;
 use pellucid_sandbox::Sandbox;
@@ -78,7 +78,7 @@ pub async fn run(
         create(&client, &object).await?;
     }
     let pods = settle(&client, &mut instance).await?;
-    summary::write(&instance.root(), &pods, out)?;
+    summary::write(&instance.snapshot(), &pods, out)?;
     let result = if options.exit_when_settled {
         let pending = pods.iter().filter(|p| p["spec"]["nodeName"].is_null()).count();
         writeln!(
@@ -143,16 +143,16 @@ async fn pods(client: &kube::Client) -> anyhow::Result<Vec<Value>> {
 async fn settle(client: &kube::Client, instance: &mut Instance) -> anyhow::Result<Vec<Value>> {
     let wait = async {
         loop {
-            if is_quiet(&instance.root()) {
+            if is_quiet(&instance.snapshot()) {
                 let pods = pods(client).await?;
-                let root = instance.root();
-                if is_quiet(&root) && pods.iter().all(|pod| is_known(&root, pod)) {
+                let snapshot = instance.snapshot();
+                if is_quiet(&snapshot) && pods.iter().all(|pod| is_known(&snapshot, pod)) {
                     return anyhow::Ok(pods);
                 }
             }
             tokio::select! {
                 _ = instance.next_root() => {}
-                // The pods on the API server may change without a new root, for example when they end.
+                // The pods on the API server may change without a new snapshot, for example when they end.
                 () = tokio::time::sleep(Duration::from_millis(100)) => {}
             }
         }
@@ -163,22 +163,23 @@ async fn settle(client: &kube::Client, instance: &mut Instance) -> anyhow::Resul
     }
 }
 
-fn is_quiet(root: &Root) -> bool {
-    let counts = root.queue.counts();
-    let is_preempting = root.cluster.preemptions().open().next().is_some();
+fn is_quiet(snapshot: &Snapshot) -> bool {
+    let counts = snapshot.queue.counts();
+    let is_preempting = snapshot.cluster.preemptions().open().next().is_some();
     // Members that wait for their siblings stay in flight.
-    let is_under_way = counts.in_flight > gangs::waiting(root);
+    let is_under_way = counts.in_flight > gangs::waiting(snapshot);
     counts.active == 0 && counts.backoff == 0 && !is_under_way && !is_preempting
 }
 
-fn is_known(root: &Root, pod: &Value) -> bool {
+fn is_known(snapshot: &Snapshot, pod: &Value) -> bool {
     if matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed")) {
         return true;
     }
     let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let key = PodKey::new(text("/metadata/namespace"), text("/metadata/name"));
-    let quarantined = root.cluster.quarantined().any(|q| q.namespace == key.namespace && q.name == key.name);
-    quarantined || root.cluster.find_pod(&key).is_some()
+    let quarantined =
+        snapshot.cluster.quarantined().any(|q| q.namespace == key.namespace && q.name == key.name);
+    quarantined || snapshot.cluster.find_pod(&key).is_some()
 }
 
 /// Goes on until told to stop, with a small job every few seconds unless it is to be still.

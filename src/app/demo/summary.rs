@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use comfy_table::{ContentArrangement, Table, presets};
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_diagnosis::nearest;
 use pellucid_diagnosis::summary;
 use pellucid_model::PodKey;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::gangs;
 
 /// Writes how many pods each pool took, and for each pod that waits its reason in words.
-pub(super) fn write(root: &Root, pods: &[Value], out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(snapshot: &Snapshot, pods: &[Value], out: &mut dyn Write) -> io::Result<()> {
     let mut placed: BTreeMap<String, usize> = BTreeMap::new();
     let mut waiting = Table::new();
     waiting.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
@@ -23,8 +23,8 @@ pub(super) fn write(root: &Root, pods: &[Value], out: &mut dyn Write) -> io::Res
         let key = PodKey::new(text("/metadata/namespace"), text("/metadata/name"));
         match text("/spec/nodeName") {
             // Gangs have a table of their own.
-            "" if is_member(root, &key) => {}
-            "" => _ = waiting.add_row([key.name.to_string(), why(root, &key)]),
+            "" if is_member(snapshot, &key) => {}
+            "" => _ = waiting.add_row([key.name.to_string(), why(snapshot, &key)]),
             node => {
                 let pool = node.rsplit_once('-').map_or(node, |(pool, _)| pool);
                 *placed.entry(pool.to_string()).or_default() += 1;
@@ -33,29 +33,29 @@ pub(super) fn write(root: &Root, pods: &[Value], out: &mut dyn Write) -> io::Res
     }
     let total: usize = placed.values().sum();
     let pools: Vec<String> = placed.iter().map(|(pool, n)| format!("{n} on {pool}")).collect();
-    writeln!(out, "\n{} nodes; {total} pods placed: {}", root.cluster.present().len(), pools.join(", "))?;
-    for preemption in root.cluster.preemptions().ended() {
+    writeln!(out, "\n{} nodes; {total} pods placed: {}", snapshot.cluster.present().len(), pools.join(", "))?;
+    for preemption in snapshot.cluster.preemptions().ended() {
         let victims: Vec<String> = preemption.victims.iter().map(|v| v.key.to_string()).collect();
         let (pod, node, gone) = (&preemption.preemptor, &preemption.node, victims.join(", "));
         writeln!(out, "{pod} (priority {}) evicted {gone} on {node}", preemption.priority)?;
     }
     writeln!(out, "{waiting}")?;
-    gangs::write(root, out)
+    gangs::write(snapshot, out)
 }
 
-fn is_member(root: &Root, key: &PodKey) -> bool {
-    let record = root.cluster.find_pod(key).and_then(|id| root.cluster.pod(id));
+fn is_member(snapshot: &Snapshot, key: &PodKey) -> bool {
+    let record = snapshot.cluster.find_pod(key).and_then(|id| snapshot.cluster.pod(id));
     record.is_some_and(|record| record.pod.member_of().is_some())
 }
 
 /// Says why a pod waits.
-fn why(root: &Root, key: &PodKey) -> String {
-    if let Some(object) = root.find_quarantined(key) {
+fn why(snapshot: &Snapshot, key: &PodKey) -> String {
+    if let Some(object) = snapshot.find_quarantined(key) {
         return format!("Quarantined: {}.", pellucid_cycle::quarantine_message(object));
     }
-    let known = root.cluster.find_pod(key).and_then(|id| Some((id, root.refusal(id)?)));
+    let known = snapshot.cluster.find_pod(key).and_then(|id| Some((id, snapshot.refusal(id)?)));
     match known {
-        Some((id, refusal)) => summary(refusal, nearest(root, id, refusal).as_ref()),
+        Some((id, refusal)) => summary(refusal, nearest(snapshot, id, refusal).as_ref()),
         None => "Not tried yet.".into(),
     }
 }

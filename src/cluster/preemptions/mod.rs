@@ -1,6 +1,6 @@
 //! The book of preemptions: who was evicted for whom, how far that is, and whether it was of use.
 //!
-//! Part of the state, so that roots show both sides. The engine writes it; nothing here decides anything.
+//! Part of the state, so that snapshots show both sides. The engine writes it; nothing here decides anything.
 //!
 //! Several preemptors may wait for the same victim: on a full node, each of equal priority needs the room of
 //! those nominated before it as well. Its eviction is counted once, with the preemption that ordered it, or

@@ -24,7 +24,7 @@ use pellucid_recording::switches::{Setter, Switches};
 use super::gangs::gate::{Block, block};
 use super::kept::Kept;
 use super::scheduler::{Scheduler, Settings, Step};
-use crate::Root;
+use crate::Snapshot;
 
 /// A plan is cut off after so many attempts per pod that was asked for, and so many more.
 const STEPS_PER_POD: usize = 20;
@@ -43,7 +43,7 @@ pub struct Evicted {
     pub preemptor: PodKey,
 }
 
-/// A scheduler on a copy of a root.
+/// A scheduler on a copy of a snapshot.
 pub struct Aside {
     scheduler: Scheduler,
     now: Now,
@@ -57,25 +57,25 @@ pub struct Aside {
 
 impl Aside {
     /// Makes one. Nothing is queued; pods that have places keep them.
-    pub fn of(root: &Root, now: Now) -> Self {
+    pub fn of(snapshot: &Snapshot, now: Now) -> Self {
         patience::check();
-        Self::with_weights(root, &[], now)
+        Self::with_weights(snapshot, &[], now)
     }
 
     /// Makes one whose profiles weigh scores as some edits say. The other edits are applied with [`edit`](Self::edit).
-    pub fn with_weights(root: &Root, edits: &[Edit], now: Now) -> Self {
-        let profiles = root.profiles.iter().map(|profile| reweighed(profile, edits)).collect();
+    pub fn with_weights(snapshot: &Snapshot, edits: &[Edit], now: Now) -> Self {
+        let profiles = snapshot.profiles.iter().map(|profile| reweighed(profile, edits)).collect();
         let settings = Settings {
             profiles,
-            registry: root.registry.clone(),
+            registry: snapshot.registry.clone(),
             limits: QueueLimits::default(),
-            seed: root.cluster.seed(),
+            seed: snapshot.cluster.seed(),
             switches: Arc::new(Switches::default()),
-            shadow_of: root.shadow.as_ref().map(|shadow| shadow.of.clone()),
+            shadow_of: snapshot.shadow.as_ref().map(|shadow| shadow.of.clone()),
         };
         let mut scheduler = Scheduler::new(settings);
-        scheduler.cluster = root.cluster.fork();
-        scheduler.starts.clone_from(&root.starts);
+        scheduler.cluster = snapshot.cluster.fork();
+        scheduler.starts.clone_from(&snapshot.starts);
         Self {
             scheduler,
             now,
@@ -87,8 +87,8 @@ impl Aside {
     }
 
     /// Makes one in which a pod has neither a place nor a nomination: as if it had never been tried.
-    pub fn without(root: &Root, id: PodId, now: Now) -> Self {
-        let mut aside = Self::of(root, now);
+    pub fn without(snapshot: &Snapshot, id: PodId, now: Now) -> Self {
+        let mut aside = Self::of(snapshot, now);
         aside.scheduler.cluster.release(id);
         aside.scheduler.cluster.nominator_mut().end(id);
         aside

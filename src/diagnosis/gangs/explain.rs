@@ -7,7 +7,7 @@ use pellucid_api::rest::explain::{NodeGroup, Shortfall};
 use pellucid_api::rest::gang_explain::{
     GangAttempt, GangBlocker, GangExplanation, GangNumbers, GangRootCause, GroupGang,
 };
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_framework::bodies;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{Now, PodKey};
@@ -21,43 +21,48 @@ use super::retry::retry;
 use super::standing::{Standing, ready};
 use super::summary::{dialect, missing, mode_note, release};
 use crate::explain::group_body;
-use crate::meta::of_root;
+use crate::meta::of_snapshot;
 
 /// Explains one gang.
-pub(crate) fn gang(root: &Root, namespace: &str, name: &str, now: Now) -> Result<GangExplanation, ReadError> {
-    let standing = super::find(root, namespace, name)?;
-    let (gang, judgement) = (standing.gang, judge(root, &standing, now));
-    let attempt = root.gang_verdicts.get(&gang.key);
+pub(crate) fn gang(
+    snapshot: &Snapshot,
+    namespace: &str,
+    name: &str,
+    now: Now,
+) -> Result<GangExplanation, ReadError> {
+    let standing = super::find(snapshot, namespace, name)?;
+    let (gang, judgement) = (standing.gang, judge(snapshot, &standing, now));
+    let attempt = snapshot.gang_verdicts.get(&gang.key);
     // What the last attempt found does not count any more once the gang has its quorum.
     let refusal = attempt.and_then(|a| refusal(&a.outcome)).filter(|_| !gang.is_satisfied());
     let root_cause = refusal.and_then(|r| r.root_cause.as_ref()).map(|(pod, why)| root_cause(pod, why));
     let mut body = GangExplanation {
-        meta: of_root(root, now),
+        meta: of_snapshot(snapshot, now),
         namespace: namespace.into(),
         name: name.into(),
         state: judgement.state.into(),
         dialect: dialect(gang.definition.dialect),
         mode: gang.definition.mode.as_str().into(),
         mode_note: mode_note(gang.definition.mode).into(),
-        counts: numbers(root, &standing, refusal),
+        counts: numbers(snapshot, &standing, refusal),
         root_cause,
-        blocker: blocker(root, &standing, &judgement, now),
-        next_retry: retry(root, &standing, &judgement, now),
+        blocker: blocker(snapshot, &standing, &judgement, now),
+        next_retry: retry(snapshot, &standing, &judgement, now),
         attempts: gang.history.attempts,
         timeouts: gang.history.timeouts,
         last_attempt: attempt.map(|a| attempt_body(a)),
         last_release: release(gang),
-        partially_bound: partially_bound(root, &standing),
+        partially_bound: partially_bound(snapshot, &standing),
         held: standing.held(),
-        group: group(root, &standing, now),
-        members: standing.members.iter().map(|m| m.body(root, now)).collect(),
-        warnings: warnings(root, &standing),
+        group: group(snapshot, &standing, now),
+        members: standing.members.iter().map(|m| m.body(snapshot, now)).collect(),
+        warnings: warnings(snapshot, &standing),
         verdict: judgement.verdict,
     };
     if let Some(attempt) = attempt {
         body.meta.decided_at = Some(rfc3339(attempt.at.wall));
         body.meta.cycle_id = Some(attempt.cycle);
-        body.meta.stale = attempt.changes != root.changes;
+        body.meta.stale = attempt.changes != snapshot.changes;
         let first = attempt.group.first().filter(|first| **first != gang.key);
         body.meta.inherited_from = first.map(ToString::to_string);
     }
@@ -72,13 +77,13 @@ pub(super) fn refusal(outcome: &GangOutcome) -> Option<&Arc<GangRefusal>> {
     }
 }
 
-fn numbers(root: &Root, standing: &Standing<'_>, refusal: Option<&Arc<GangRefusal>>) -> GangNumbers {
+fn numbers(snapshot: &Snapshot, standing: &Standing<'_>, refusal: Option<&Arc<GangRefusal>>) -> GangNumbers {
     let (gang, counts) = (standing.gang, standing.counts);
     let share = refusal.and_then(|r| r.shares.iter().find(|share| share.gang == gang.key));
     GangNumbers {
         min: gang.definition.min,
         created: counts.created,
-        missing: missing(root, gang),
+        missing: missing(snapshot, gang),
         gated: counts.gated,
         pending: counts.pending,
         waiting: counts.waiting,
@@ -118,10 +123,15 @@ fn lacking(groups: &[NodeGroup]) -> Vec<Shortfall> {
 }
 
 /// Says what a gang waits for besides nodes: another gang of its group, or gangs that hold what it lacks.
-fn blocker(root: &Root, standing: &Standing<'_>, judgement: &Judgement, now: Now) -> Option<GangBlocker> {
+fn blocker(
+    snapshot: &Snapshot,
+    standing: &Standing<'_>,
+    judgement: &Judgement,
+    now: Now,
+) -> Option<GangBlocker> {
     let key = &standing.gang.key;
     if let Some(block) = &judgement.block {
-        let missing = root.cluster.gangs().one_sided(key);
+        let missing = snapshot.cluster.gangs().one_sided(key);
         let gangs: Vec<String> = match block.gang == *key {
             true => missing.iter().map(ToString::to_string).collect(),
             false => vec![block.gang.to_string()],
@@ -134,7 +144,7 @@ fn blocker(root: &Root, standing: &Standing<'_>, judgement: &Judgement, now: Now
             holders: Vec::new(),
         });
     }
-    let holders = edges_to(root, key, now);
+    let holders = edges_to(snapshot, key, now);
     let gangs: Vec<String> = holders.iter().map(|edge| edge.holder.clone()).collect();
     (!gangs.is_empty()).then(|| GangBlocker {
         kind: "holders".into(),
@@ -162,19 +172,19 @@ fn attempt_body(attempt: &GangVerdict) -> GangAttempt {
     }
 }
 
-fn group(root: &Root, standing: &Standing<'_>, now: Now) -> Vec<GroupGang> {
+fn group(snapshot: &Snapshot, standing: &Standing<'_>, now: Now) -> Vec<GroupGang> {
     let key = &standing.gang.key;
-    let others = root.cluster.gangs().group_of(key).into_iter().filter(|k| k != key);
+    let others = snapshot.cluster.gangs().group_of(key).into_iter().filter(|k| k != key);
     let body = |standing: Standing<'_>| {
-        let judgement = judge(root, &standing, now);
+        let judgement = judge(snapshot, &standing, now);
         GroupGang {
             gang: standing.gang.key.to_string(),
             state: judgement.state.into(),
             code: judgement.verdict.code,
             message: judgement.verdict.message,
             min: standing.gang.definition.min,
-            have: standing.gang.counted() + ready(root, standing.gang),
+            have: standing.gang.counted() + ready(snapshot, standing.gang),
         }
     };
-    others.filter_map(|k| Standing::of(root, &k)).map(body).collect()
+    others.filter_map(|k| Standing::of(snapshot, &k)).map(body).collect()
 }

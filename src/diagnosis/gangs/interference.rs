@@ -2,7 +2,7 @@
 //!
 //! A gang waits for what a holder has when the holder's waiting or permitted members take a resource that the
 //! waiter's failed member lacks, on nodes that the member could use were they free of it. Bound members are no
-//! interference: they run. A pure function of a root.
+//! interference: they run. A pure function of a snapshot.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::gang_explain::{Interference, InterferenceCycle, InterferenceEdge};
 use pellucid_cluster::gangs::{Gang, LastTry};
 use pellucid_cluster::{PodRecord, ShapeId, Stage};
-use pellucid_cycle::Root;
 use pellucid_cycle::Rows;
+use pellucid_cycle::Snapshot;
 use pellucid_cycle::rows::Subject;
 use pellucid_framework::{Code, View};
 use pellucid_model::collections::FxHashMap;
@@ -24,7 +24,7 @@ use super::cycles::cycles;
 use super::explain::refusal;
 use super::retry::turn;
 use super::standing::{Standing, held, text_of};
-use crate::meta::of_root;
+use crate::meta::of_snapshot;
 
 /// The longest list of edges; cycles count all of them.
 const MAX_EDGES: usize = 1000;
@@ -32,29 +32,29 @@ const MAX_EDGES: usize = 1000;
 const MAX_NODES: usize = 20;
 
 /// Shows who holds what whom waits for.
-pub(crate) fn interference(root: &Root, now: Now) -> Interference {
+pub(crate) fn interference(snapshot: &Snapshot, now: Now) -> Interference {
     let mut lacks = Lacks::default();
-    let holders = holders(root);
-    let gangs = root.cluster.gangs().all();
+    let holders = holders(snapshot);
+    let gangs = snapshot.cluster.gangs().all();
     let mut edges = Vec::new();
     if !holders.is_empty() {
         for gang in gangs.values() {
-            edges.extend(edges_of(root, gang, &holders, &mut lacks, now));
+            edges.extend(edges_of(snapshot, gang, &holders, &mut lacks, now));
         }
     }
     edges.sort_by(|a, b| (&a.holder, &a.waiter).cmp(&(&b.holder, &b.waiter)));
-    let cycles = cycles_of(root, &edges, now);
-    let mut meta = of_root(root, now);
+    let cycles = cycles_of(snapshot, &edges, now);
+    let mut meta = of_snapshot(snapshot, now);
     meta.truncated = edges.len() > MAX_EDGES;
     edges.truncate(MAX_EDGES);
-    Interference { meta, edges, cycles, turn: turn(root, now) }
+    Interference { meta, edges, cycles, turn: turn(snapshot, now) }
 }
 
 /// Returns who holds what one gang waits for.
-pub(super) fn edges_to(root: &Root, waiter: &GangKey, now: Now) -> Vec<InterferenceEdge> {
-    let holders = holders(root);
-    match root.cluster.gangs().get(waiter) {
-        Some(gang) if !holders.is_empty() => edges_of(root, gang, &holders, &mut Lacks::default(), now),
+pub(super) fn edges_to(snapshot: &Snapshot, waiter: &GangKey, now: Now) -> Vec<InterferenceEdge> {
+    let holders = holders(snapshot);
+    match snapshot.cluster.gangs().get(waiter) {
+        Some(gang) if !holders.is_empty() => edges_of(snapshot, gang, &holders, &mut Lacks::default(), now),
         _ => Vec::new(),
     }
 }
@@ -65,11 +65,11 @@ struct Holder<'r> {
     pods: Vec<(NodeIdx, &'r PodRecord, Option<Now>)>,
 }
 
-fn holders(root: &Root) -> Vec<Holder<'_>> {
-    let holding = root.cluster.gangs().all().into_values();
+fn holders(snapshot: &Snapshot) -> Vec<Holder<'_>> {
+    let holding = snapshot.cluster.gangs().all().into_values();
     let holding = holding.filter(|g| g.counts.waiting + g.counts.permitted > 0);
     let holder = |gang: &'_ Arc<Gang>| -> Vec<_> {
-        let records = gang.members.iter().filter_map(|(id, m)| Some((root.cluster.pod(*id)?, m.since)));
+        let records = gang.members.iter().filter_map(|(id, m)| Some((snapshot.cluster.pod(*id)?, m.since)));
         let held = records.filter(|(record, _)| record.stage.is_assumed());
         held.filter_map(|(record, since)| Some((record.node?, record, since))).collect()
     };
@@ -80,9 +80,9 @@ fn holders(root: &Root) -> Vec<Holder<'_>> {
 type Lacks = FxHashMap<(usize, ShapeId), Arc<FxHashMap<NodeIdx, Vec<Name>>>>;
 
 /// Returns the nodes that a pod could use but for room now, each with the resources that it lacks there.
-fn lacks_of(root: &Root, profile: usize, record: &PodRecord) -> FxHashMap<NodeIdx, Vec<Name>> {
-    let Some(profile) = root.profiles.get(profile) else { return FxHashMap::default() };
-    let view = View::new(&root.cluster);
+fn lacks_of(snapshot: &Snapshot, profile: usize, record: &PodRecord) -> FxHashMap<NodeIdx, Vec<Name>> {
+    let Some(profile) = snapshot.profiles.get(profile) else { return FxHashMap::default() };
+    let view = View::new(&snapshot.cluster);
     let of = Subject { profile, view, spec: &record.pod.spec, probe: &NoProbe };
     let mut rows = Rows::default();
     let mut tally = vec![Default::default(); profile.plugins.len()];
@@ -108,21 +108,21 @@ fn lacks_of(root: &Root, profile: usize, record: &PodRecord) -> FxHashMap<NodeId
 
 /// Returns the member of a gang that found no room: the root cause of its last attempt while it is pending, else
 /// the first that failed.
-fn failed_member<'r>(root: &'r Root, gang: &Gang) -> Option<&'r PodRecord> {
-    let verdict = root.gang_verdicts.get(&gang.key)?;
+fn failed_member<'r>(snapshot: &'r Snapshot, gang: &Gang) -> Option<&'r PodRecord> {
+    let verdict = snapshot.gang_verdicts.get(&gang.key)?;
     let (named, _) = refusal(&verdict.outcome)?.root_cause.as_ref()?;
     let is_ours = |r: &&PodRecord| {
         r.stage == Stage::Pending && r.pod.gang.as_ref().is_some_and(|mark| mark.gang == gang.key)
     };
-    let named = root.cluster.find_pod(named).and_then(|id| root.cluster.pod(id));
+    let named = snapshot.cluster.find_pod(named).and_then(|id| snapshot.cluster.pod(id));
     named.filter(is_ours).or_else(|| {
         let failed = gang.members.iter().filter(|(_, m)| m.last == LastTry::Failed);
-        failed.filter_map(|(id, _)| root.cluster.pod(*id)).filter(is_ours).min_by_key(|r| &r.pod.key)
+        failed.filter_map(|(id, _)| snapshot.cluster.pod(*id)).filter(is_ours).min_by_key(|r| &r.pod.key)
     })
 }
 
 fn edges_of(
-    root: &Root,
+    snapshot: &Snapshot,
     waiter: &Gang,
     holders: &[Holder<'_>],
     known: &mut Lacks,
@@ -131,16 +131,16 @@ fn edges_of(
     if waiter.is_satisfied() {
         return Vec::new();
     }
-    let Some(record) = failed_member(root, waiter) else { return Vec::new() };
-    let profile = root.profiles.iter().position(|p| p.scheduler_name == record.pod.scheduler_name);
+    let Some(record) = failed_member(snapshot, waiter) else { return Vec::new() };
+    let profile = snapshot.profiles.iter().position(|p| p.scheduler_name == record.pod.scheduler_name);
     let Some(profile) = profile else { return Vec::new() };
     let lacks = known
         .entry((profile, record.shape))
-        .or_insert_with(|| Arc::new(lacks_of(root, profile, record)))
+        .or_insert_with(|| Arc::new(lacks_of(snapshot, profile, record)))
         .clone();
-    let group = root.cluster.gangs().group_of(&waiter.key);
+    let group = snapshot.cluster.gangs().group_of(&waiter.key);
     let others = holders.iter().filter(|h| group.binary_search(&h.gang.key).is_err());
-    others.filter_map(|holder| edge(root, waiter, record, holder, &lacks, now)).collect()
+    others.filter_map(|holder| edge(snapshot, waiter, record, holder, &lacks, now)).collect()
 }
 
 fn amount_of(record: &PodRecord, resource: &Name) -> i64 {
@@ -151,7 +151,7 @@ fn amount_of(record: &PodRecord, resource: &Name) -> i64 {
 }
 
 fn edge(
-    root: &Root,
+    snapshot: &Snapshot,
     waiter: &Gang,
     failed: &PodRecord,
     holder: &Holder<'_>,
@@ -170,7 +170,7 @@ fn edge(
         for (resource, amount) in taken {
             *amounts.entry(resource.to_string()).or_default() += amount;
         }
-        nodes.push(root.cluster.slot(*node).name.to_string());
+        nodes.push(snapshot.cluster.slot(*node).name.to_string());
         there.push(*record);
         since = since.into_iter().chain(at.map(|at| at.monotonic)).min();
     }
@@ -199,8 +199,8 @@ fn edge(
 }
 
 /// Returns the sets of gangs that wait for each other. Gangs of one group wait as one.
-fn cycles_of(root: &Root, edges: &[InterferenceEdge], now: Now) -> Vec<InterferenceCycle> {
-    let gangs = root.cluster.gangs();
+fn cycles_of(snapshot: &Snapshot, edges: &[InterferenceEdge], now: Now) -> Vec<InterferenceCycle> {
+    let gangs = snapshot.cluster.gangs();
     let keys: BTreeMap<String, &GangKey> = gangs.all().keys().map(|key| (key.to_string(), *key)).collect();
     let mut group: BTreeMap<&str, String> = BTreeMap::new();
     for name in edges.iter().flat_map(|edge| [&edge.holder, &edge.waiter]) {
@@ -211,7 +211,7 @@ fn cycles_of(root: &Root, edges: &[InterferenceEdge], now: Now) -> Vec<Interfere
     let of_set = |set: Vec<&str>| {
         let members = group.iter().filter(|(_, first)| set.contains(&first.as_str()));
         let named: Vec<String> = members.map(|(name, _)| (*name).to_owned()).collect();
-        let standings = named.iter().filter_map(|name| Standing::of(root, keys.get(name)?));
+        let standings = named.iter().filter_map(|name| Standing::of(snapshot, keys.get(name)?));
         let breaks_at = standings.filter_map(|s| s.wait_ends()).min();
         InterferenceCycle { gangs: named, breaks_at: breaks_at.map(|at| rfc3339(now.wall_at(at))) }
     };

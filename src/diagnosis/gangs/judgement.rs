@@ -6,7 +6,7 @@
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::gang_explain::GangVerdict as VerdictBody;
 use pellucid_api::rest::gangs::PartiallyBound;
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_cycle::gangs::gate::{Block, block};
 use pellucid_model::{GangKey, Now};
 use pellucid_recording::GangOutcome;
@@ -54,30 +54,30 @@ fn good(code: &str, message: String) -> VerdictBody {
 }
 
 /// Returns what keeps a gang from being planned, as it sees it.
-pub(super) fn block_of(root: &Root, key: &GangKey) -> Option<Block> {
-    let gangs = root.cluster.gangs();
-    block(gangs, key, |k| gangs.get(k).map_or(0, |gang| ready(root, gang)))
+pub(super) fn block_of(snapshot: &Snapshot, key: &GangKey) -> Option<Block> {
+    let gangs = snapshot.cluster.gangs();
+    block(gangs, key, |k| gangs.get(k).map_or(0, |gang| ready(snapshot, gang)))
 }
 
 /// Whether what was said last to a member that waits with its gang is not what holds it back now: pods of its group came or
 /// went, or the group was planned since.
-pub(crate) fn is_outdated(root: &Root, key: &GangKey, is_held: bool, said: &Outcome) -> bool {
+pub(crate) fn is_outdated(snapshot: &Snapshot, key: &GangKey, is_held: bool, said: &Outcome) -> bool {
     let Outcome::Gated(refusal) = said else { return is_held };
-    let now = block_of(root, key).filter(|_| is_held).map(|block| block.cause());
+    let now = block_of(snapshot, key).filter(|_| is_held).map(|block| block.cause());
     now.is_none() || now != refusal.pod_cause
 }
 
 /// Whether no profile of a gang's pods schedules gangs; a gang without live pods is not off.
-pub(super) fn is_off(root: &Root, standing: &Standing<'_>) -> bool {
+pub(super) fn is_off(snapshot: &Snapshot, standing: &Standing<'_>) -> bool {
     let mut names = standing.members.iter().filter_map(|m| Some(&m.live?.1.pod.scheduler_name)).peekable();
     let schedules = |name: &pellucid_model::Name| {
-        root.profiles.iter().any(|p| p.scheduler_name == *name && p.gang_rules().is_some())
+        snapshot.profiles.iter().any(|p| p.scheduler_name == *name && p.gang_rules().is_some())
     };
     names.peek().is_some() && !names.any(schedules)
 }
 
 /// Says how a gang stands.
-pub(super) fn judge(root: &Root, standing: &Standing<'_>, now: Now) -> Judgement {
+pub(super) fn judge(snapshot: &Snapshot, standing: &Standing<'_>, now: Now) -> Judgement {
     let (gang, counts) = (standing.gang, standing.counts);
     let (key, min) = (&gang.key, gang.definition.min);
     let is = |state, verdict| Judgement { state, verdict, block: None };
@@ -94,12 +94,12 @@ pub(super) fn judge(root: &Root, standing: &Standing<'_>, now: Now) -> Judgement
             ),
         );
     }
-    if is_off(root, standing) {
+    if is_off(snapshot, standing) {
         let message =
             format!("no profile of gang {key}'s pods enables Coscheduling: they are scheduled one by one");
         return is("NotScheduled", good("GangNotScheduled", message));
     }
-    if let Some(part) = partially_bound(root, standing) {
+    if let Some(part) = partially_bound(snapshot, standing) {
         let message = format!("gang {key} is partially bound: {}", part.reason);
         return is("PartiallyBound", good("GangPartiallyBound", message));
     }
@@ -116,19 +116,19 @@ pub(super) fn judge(root: &Root, standing: &Standing<'_>, now: Now) -> Judgement
         );
         return is("Placed", good("GangPlaced", message));
     }
-    if let Some(block) = block_of(root, key) {
+    if let Some(block) = block_of(snapshot, key) {
         let verdict = reason(block.code, block.message());
         return Judgement { state: "Gated", verdict, block: Some(block) };
     }
-    of_attempt(root, standing, now)
+    of_attempt(snapshot, standing, now)
 }
 
 /// A gang that can be planned: what the last attempt came to.
-fn of_attempt(root: &Root, standing: &Standing<'_>, now: Now) -> Judgement {
+fn of_attempt(snapshot: &Snapshot, standing: &Standing<'_>, now: Now) -> Judgement {
     let (gang, counts) = (standing.gang, standing.counts);
     let key = &gang.key;
     let is = |state, verdict| Judgement { state, verdict, block: None };
-    let outcome = root.gang_verdicts.get(key).map(|v| &v.outcome);
+    let outcome = snapshot.gang_verdicts.get(key).map(|v| &v.outcome);
     if counts.waiting > 0 {
         let until = standing.wait_ends().map(|at| format!(" until {}", rfc3339(now.wall_at(at))));
         let mut message = format!(
@@ -160,7 +160,7 @@ fn of_attempt(root: &Root, standing: &Standing<'_>, now: Now) -> Judgement {
 }
 
 /// Says what keeps a quorum that was permitted from being bound as a whole, once a part of it is.
-pub(super) fn partially_bound(root: &Root, standing: &Standing<'_>) -> Option<PartiallyBound> {
+pub(super) fn partially_bound(snapshot: &Snapshot, standing: &Standing<'_>) -> Option<PartiallyBound> {
     let (gang, counts) = (standing.gang, standing.counts);
     if !gang.history.is_partial || counts.bound == 0 {
         return None;
@@ -171,20 +171,20 @@ pub(super) fn partially_bound(root: &Root, standing: &Standing<'_>) -> Option<Pa
         parts.push(format!("{} are on the way", counts.permitted));
     }
     let lost = standing.members.iter().filter(|m| m.state.is_pending() || m.state == MemberState::Gated);
-    if let Some((member, refusal)) = lost.filter_map(|m| Some((m, refusal_of(root, m.live?.0)?))).next() {
+    if let Some((member, refusal)) = lost.filter_map(|m| Some((m, refusal_of(snapshot, m.live?.0)?))).next() {
         parts.push(format!("{} is pending: {}", member.key, refusal.message()));
     }
     Some(PartiallyBound { bound: counts.bound, min, reason: parts.join("; ") })
 }
 
 /// Returns what of a gang's declarations is ignored, and what else its owner should know.
-pub(super) fn warnings(root: &Root, standing: &Standing<'_>) -> Vec<String> {
+pub(super) fn warnings(snapshot: &Snapshot, standing: &Standing<'_>) -> Vec<String> {
     let mut all: Vec<String> = standing.gang.definition.warnings.iter().map(ToString::to_string).collect();
-    if is_off(root, standing) {
+    if is_off(snapshot, standing) {
         all.push("Coscheduling is not enabled at Permit in the profile of these pods".into());
     }
     if standing.counts.bound > 0 && standing.gang.definition.undefined.is_some() {
-        let block = block_of(root, &standing.gang.key);
+        let block = block_of(snapshot, &standing.gang.key);
         all.extend(block.map(|block| format!("pods that come now are held back: {}", block.message())));
     }
     all

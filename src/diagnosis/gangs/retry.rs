@@ -1,7 +1,7 @@
 //! When a gang is tried again, and what would wake it.
 
 use pellucid_api::rest::gang_explain::{GangRetry, GangTurn};
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_model::Now;
 use pellucid_queue::{QueueStage, Unit};
 use pellucid_recording::rfc3339;
@@ -13,7 +13,7 @@ use crate::queue_view::{is_in_backoff, wakes_on};
 /// Says when a gang is tried again: the unit of its group, or of its first pending member when that is tried on
 /// its own. `None` when nothing of it is pending.
 pub(super) fn retry(
-    root: &Root,
+    snapshot: &Snapshot,
     standing: &Standing<'_>,
     judgement: &Judgement,
     now: Now,
@@ -21,7 +21,7 @@ pub(super) fn retry(
     let pending = || {
         let waits = |s: MemberState| s.is_pending() || s == MemberState::Gated;
         let members = standing.members.iter().filter(move |m| waits(m.state));
-        members.filter_map(|m| unit_of(root, m.live?.0))
+        members.filter_map(|m| unit_of(snapshot, m.live?.0))
     };
     let unit = pending().find(|unit| unit.gang.is_some()).or_else(|| pending().next())?;
     let at = |monotonic| rfc3339(now.wall_at(monotonic));
@@ -30,7 +30,7 @@ pub(super) fn retry(
         backoff_until: (unit.backoff_until > now.monotonic).then(|| at(unit.backoff_until)),
         at_the_latest: at_the_latest(unit).map(at),
         wait_ends: standing.wait_ends().map(at),
-        wakes_on: wakes_on(root, unit),
+        wakes_on: wakes_on(snapshot, unit),
         text: text(standing, unit, judgement),
     })
 }
@@ -61,8 +61,8 @@ fn text(standing: &Standing<'_>, unit: &Unit, judgement: &Judgement) -> String {
 }
 
 /// Returns the gang that is planned next: the first in the queue that can be tried.
-pub(super) fn turn(root: &Root, now: Now) -> Option<GangTurn> {
-    let gangs = root.queue.units().map(|(_, unit)| unit).filter(|unit| unit.gang.is_some());
+pub(super) fn turn(snapshot: &Snapshot, now: Now) -> Option<GangTurn> {
+    let gangs = snapshot.queue.units().map(|(_, unit)| unit).filter(|unit| unit.gang.is_some());
     let open = gangs.filter(|u| u.stage == QueueStage::Active || is_in_backoff(u));
     let first = open.min_by_key(|unit| {
         let until = if is_in_backoff(unit) { unit.backoff_until } else { Default::default() };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pellucid_api::rest::gangs::{GangCounts, GangMember, HeldResources};
 use pellucid_cluster::gangs::{Gang, LastTry, Member};
 use pellucid_cluster::{PodRecord, Stage};
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_model::pod::PodPhase;
 use pellucid_model::quantity::format_amount;
 use pellucid_model::{GangKey, Now, PodId, PodKey};
@@ -70,21 +70,21 @@ pub(super) struct Standing<'r> {
 }
 
 /// Counts the members of a gang that are in the unit of its group: neither placed nor gated on their own.
-pub(super) fn ready(root: &Root, gang: &Gang) -> u32 {
-    let is_ready = |id: &&PodId| unit_of(root, **id).is_some_and(|unit| unit.gang.is_some());
+pub(super) fn ready(snapshot: &Snapshot, gang: &Gang) -> u32 {
+    let is_ready = |id: &&PodId| unit_of(snapshot, **id).is_some_and(|unit| unit.gang.is_some());
     gang.members.keys().filter(is_ready).count() as u32
 }
 
-pub(super) fn unit_of(root: &Root, id: PodId) -> Option<&Unit> {
-    root.queue.unit(root.queue.unit_of(id)?)
+pub(super) fn unit_of(snapshot: &Snapshot, id: PodId) -> Option<&Unit> {
+    snapshot.queue.unit(snapshot.queue.unit_of(id)?)
 }
 
 /// Returns why a pending member was refused last.
-pub(super) fn refusal_of(root: &Root, id: PodId) -> Option<&Refusal> {
-    root.refusal(id).map(|refusal| &**refusal)
+pub(super) fn refusal_of(snapshot: &Snapshot, id: PodId) -> Option<&Refusal> {
+    snapshot.refusal(id).map(|refusal| &**refusal)
 }
 
-fn state_of(root: &Root, id: PodId, record: &PodRecord, member: &Member) -> MemberState {
+fn state_of(snapshot: &Snapshot, id: PodId, record: &PodRecord, member: &Member) -> MemberState {
     match record.stage {
         Stage::Waiting => return MemberState::Waiting,
         Stage::Reserved | Stage::Permitted | Stage::PreBinding | Stage::Binding => {
@@ -93,13 +93,13 @@ fn state_of(root: &Root, id: PodId, record: &PodRecord, member: &Member) -> Memb
         Stage::Bound => return MemberState::Bound,
         Stage::Pending => {}
     }
-    let unit = unit_of(root, id);
+    let unit = unit_of(snapshot, id);
     if unit.is_some_and(|u| u.stage == QueueStage::Gated) {
         return MemberState::Gated;
     }
     if unit.is_some_and(|u| u.gang.is_none()) {
         // It is tried on its own: its own verdict says how it fared.
-        return if refusal_of(root, id).is_some() { MemberState::Failed } else { MemberState::Queued };
+        return if refusal_of(snapshot, id).is_some() { MemberState::Failed } else { MemberState::Queued };
     }
     match member.last {
         LastTry::None => MemberState::Queued,
@@ -111,14 +111,14 @@ fn state_of(root: &Root, id: PodId, record: &PodRecord, member: &Member) -> Memb
 
 impl<'r> Standing<'r> {
     /// Looks at a gang.
-    pub(super) fn of(root: &'r Root, key: &GangKey) -> Option<Self> {
-        Some(Self::of_gang(root, root.cluster.gangs().get(key)?))
+    pub(super) fn of(snapshot: &'r Snapshot, key: &GangKey) -> Option<Self> {
+        Some(Self::of_gang(snapshot, snapshot.cluster.gangs().get(key)?))
     }
 
-    pub(super) fn of_gang(root: &'r Root, gang: &'r Gang) -> Self {
+    pub(super) fn of_gang(snapshot: &'r Snapshot, gang: &'r Gang) -> Self {
         let live = gang.members.iter().filter_map(|(id, member)| {
-            let record = root.cluster.pod(*id)?;
-            let state = state_of(root, *id, record, member);
+            let record = snapshot.cluster.pod(*id)?;
+            let state = state_of(snapshot, *id, record, member);
             Some(MemberView { key: &record.pod.key, state, live: Some((*id, record, member)), phase: None })
         });
         let ended = gang.finished.iter().map(|(key, finished)| MemberView {
@@ -136,12 +136,12 @@ impl<'r> Standing<'r> {
     /// Returns the members of which something holds, as bodies by name.
     pub(super) fn map(
         &self,
-        root: &Root,
+        snapshot: &Snapshot,
         now: Now,
         which: impl Fn(MemberState) -> bool,
     ) -> BTreeMap<String, GangMember> {
         let chosen = self.members.iter().filter(|m| which(m.state));
-        chosen.map(|m| (m.key.to_string(), m.body(root, now))).collect()
+        chosen.map(|m| (m.key.to_string(), m.body(snapshot, now))).collect()
     }
 
     /// Returns what waiting and permitted members hold.
@@ -196,7 +196,7 @@ pub(super) fn text_of(amounts: &BTreeMap<String, i64>) -> BTreeMap<String, Strin
 }
 
 impl MemberView<'_> {
-    pub(super) fn body(&self, root: &Root, now: Now) -> GangMember {
+    pub(super) fn body(&self, snapshot: &Snapshot, now: Now) -> GangMember {
         let mut body = GangMember {
             pod: self.key.to_string(),
             state: self.state.as_str().into(),
@@ -205,12 +205,12 @@ impl MemberView<'_> {
         };
         let Some((id, record, member)) = self.live else { return body };
         body.stage = record.stage.as_str().into();
-        body.node = record.node.map(|n| root.cluster.slot(n).name.to_string());
+        body.node = record.node.map(|n| snapshot.cluster.slot(n).name.to_string());
         body.since = member.since.map(|at| rfc3339(at.wall));
         body.deadline = member.deadline.map(|at| rfc3339(now.wall_at(at)));
         if record.node.is_none() {
-            body.queue_stage = unit_of(root, id).map(|unit| unit.stage.as_str().into());
-            if let Some(refusal) = refusal_of(root, id) {
+            body.queue_stage = unit_of(snapshot, id).map(|unit| unit.stage.as_str().into());
+            if let Some(refusal) = refusal_of(snapshot, id) {
                 body.code = refusal.reasons().next().map(|(reason, _)| reason.code.as_str().into());
                 body.reason = Some(refusal.message().to_string());
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pellucid_api::rest::gangs::{GangGroupInfo, GangRelease, GangSummary, SetEntry};
 use pellucid_cluster::gangs::{Definition, Gang, GangFrom};
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::gang::{Dialect, GangMode};
 use pellucid_model::{GangKey, Now};
@@ -14,24 +14,30 @@ use super::judgement::{block_of, judge, partially_bound, warnings};
 use super::standing::{MemberState, Standing, unit_of};
 
 /// Lists the gangs.
-pub(crate) fn list(root: &Root, now: Now) -> BTreeMap<String, GangSummary> {
-    let all = root.cluster.gangs().all().into_iter();
-    all.map(|(key, gang)| (key.to_string(), summary(root, &Standing::of_gang(root, gang), now))).collect()
+pub(crate) fn list(snapshot: &Snapshot, now: Now) -> BTreeMap<String, GangSummary> {
+    let all = snapshot.cluster.gangs().all().into_iter();
+    all.map(|(key, gang)| (key.to_string(), summary(snapshot, &Standing::of_gang(snapshot, gang), now)))
+        .collect()
 }
 
 /// Shows one gang.
-pub(crate) fn one(root: &Root, namespace: &str, name: &str, now: Now) -> Result<GangSummary, ReadError> {
-    Ok(summary(root, &super::find(root, namespace, name)?, now))
+pub(crate) fn one(
+    snapshot: &Snapshot,
+    namespace: &str,
+    name: &str,
+    now: Now,
+) -> Result<GangSummary, ReadError> {
+    Ok(summary(snapshot, &super::find(snapshot, namespace, name)?, now))
 }
 
-fn summary(root: &Root, standing: &Standing<'_>, now: Now) -> GangSummary {
+fn summary(snapshot: &Snapshot, standing: &Standing<'_>, now: Now) -> GangSummary {
     let gang = standing.gang;
     let (definition, history) = (&gang.definition, &gang.history);
-    let of = |which: fn(MemberState) -> bool| standing.map(root, now, which);
+    let of = |which: fn(MemberState) -> bool| standing.map(snapshot, now, which);
     let rounds = standing.members.iter().filter_map(|m| Some((m.key.to_string(), m.live?.2.round)));
     GangSummary {
         name: gang.key.to_string(),
-        wait_time: i64::try_from(wait(root, gang).as_nanos()).unwrap_or(i64::MAX),
+        wait_time: i64::try_from(wait(snapshot, gang).as_nanos()).unwrap_or(i64::MAX),
         create_time: created(definition),
         mode: definition.mode.as_str().into(),
         mode_note: mode_note(definition.mode).into(),
@@ -50,7 +56,7 @@ fn summary(root: &Root, standing: &Standing<'_>, now: Now) -> GangSummary {
         not_evaluated_children: of(|s| s == MemberState::NotEvaluated),
         counts: standing.counts,
         once_resource_satisfied: history.once_satisfied,
-        gang_group_info: group_info(root, gang),
+        gang_group_info: group_info(snapshot, gang),
         gang_from: match definition.from {
             GangFrom::PodGroup(_) => "GangFromPodGroupCrd",
             GangFrom::Pods => "GangFromPodAnnotation",
@@ -63,16 +69,16 @@ fn summary(root: &Root, standing: &Standing<'_>, now: Now) -> GangSummary {
         attempts: history.attempts,
         timeouts: history.timeouts,
         dialect: definition.dialect.as_str().into(),
-        warnings: warnings(root, standing),
+        warnings: warnings(snapshot, standing),
         held: standing.held(),
-        state: judge(root, standing, now).state.into(),
+        state: judge(snapshot, standing, now).state.into(),
         last_release: release(gang),
-        partially_bound: partially_bound(root, standing),
+        partially_bound: partially_bound(snapshot, standing),
     }
 }
 
-fn wait(root: &Root, gang: &Gang) -> std::time::Duration {
-    let rules = root.profiles.iter().find_map(|p| p.gang_rules()).unwrap_or_default();
+fn wait(snapshot: &Snapshot, gang: &Gang) -> std::time::Duration {
+    let rules = snapshot.profiles.iter().find_map(|p| p.gang_rules()).unwrap_or_default();
     gang.wait(rules.permit_wait)
 }
 
@@ -105,17 +111,17 @@ fn named_group(gang: &Gang) -> Vec<GangKey> {
     }
 }
 
-fn group_info(root: &Root, gang: &Gang) -> GangGroupInfo {
-    let gangs = root.cluster.gangs();
+fn group_info(snapshot: &Snapshot, gang: &Gang) -> GangGroupInfo {
+    let gangs = snapshot.cluster.gangs();
     let mut named = named_group(gang);
     named.sort();
     let known: Vec<&Gang> = named.iter().filter_map(|key| gangs.get(key)).map(|g| &**g).collect();
     let is_ready = |g: &&Gang| g.definition.undefined.is_none() && g.has_partners();
     let is_waiting = |key: &&GangKey| gangs.get(key).is_none_or(|g| !g.is_satisfied());
-    let standings: Vec<Standing<'_>> = known.iter().map(|gang| Standing::of_gang(root, gang)).collect();
+    let standings: Vec<Standing<'_>> = known.iter().map(|gang| Standing::of_gang(snapshot, gang)).collect();
     let members = || standings.iter().flat_map(|s| &s.members);
     let is_in_unit = |m: &&super::standing::MemberView<'_>| {
-        m.live.is_some_and(|(id, ..)| unit_of(root, id).is_some_and(|unit| unit.gang.is_some()))
+        m.live.is_some_and(|(id, ..)| unit_of(snapshot, id).is_some_and(|unit| unit.gang.is_some()))
     };
     let names: Vec<String> = named.iter().map(ToString::to_string).collect();
     GangGroupInfo {
@@ -148,8 +154,8 @@ pub(super) fn dialect(dialect: Dialect) -> String {
 }
 
 /// Says how many pods a gang's quorum lacks before it can be planned.
-pub(super) fn missing(root: &Root, gang: &Gang) -> u32 {
-    let is_short = block_of(root, &gang.key).is_some() && !gang.is_satisfied();
-    let have = gang.counted() + super::standing::ready(root, gang);
+pub(super) fn missing(snapshot: &Snapshot, gang: &Gang) -> u32 {
+    let is_short = block_of(snapshot, &gang.key).is_some() && !gang.is_satisfied();
+    let have = gang.counted() + super::standing::ready(snapshot, gang);
     if is_short { gang.definition.min.saturating_sub(have) } else { 0 }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 
 use super::judgement::{STATES, judge};
 use super::standing::Standing;
@@ -18,13 +18,13 @@ pub struct GangTally {
 }
 
 /// Counts.
-pub fn tally(root: &Root) -> GangTally {
+pub fn tally(snapshot: &Snapshot) -> GangTally {
     let mut states: BTreeMap<&'static str, u64> = STATES.map(|state| (state, 0)).into();
     let mut members =
         ["gated", "pending", "waiting", "permitted", "bound", "finished"].map(|stage| (stage, 0));
-    for gang in root.cluster.gangs().all().into_values() {
-        let standing = Standing::of_gang(root, gang);
-        *states.entry(judge(root, &standing, root.published).state).or_default() += 1;
+    for gang in snapshot.cluster.gangs().all().into_values() {
+        let standing = Standing::of_gang(snapshot, gang);
+        *states.entry(judge(snapshot, &standing, snapshot.published).state).or_default() += 1;
         let counts = standing.counts;
         let of_gang =
             [counts.gated, counts.pending, counts.waiting, counts.permitted, counts.bound, counts.finished];
@@ -32,6 +32,6 @@ pub fn tally(root: &Root) -> GangTally {
             *sum += u64::from(n);
         }
     }
-    let waiting_groups = root.queue.units().filter(|(_, unit)| unit.gang.is_some()).count() as u64;
+    let waiting_groups = snapshot.queue.units().filter(|(_, unit)| unit.gang.is_some()).count() as u64;
     GangTally { states, members, waiting_groups }
 }

@@ -1,4 +1,4 @@
-//! Histories and feed lines in words, from a root.
+//! Histories and feed lines in words, from a snapshot.
 
 mod decision_hash;
 #[cfg(test)]
@@ -8,7 +8,7 @@ use pellucid_api::rest::history::{FeedLine, HistoryEntry, PodHistory};
 
 pub use decision_hash::hash_of_outcome;
 use pellucid_cluster::Cluster;
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::collections::{FxHashMap, FxHashSet};
 use pellucid_model::{Now, PodKey};
@@ -17,14 +17,19 @@ use pellucid_recording::flight::{Chunk, Entry, FlightLog, Gone, Names, Numbers, 
 use pellucid_recording::rfc3339;
 use pellucid_recording::{GangOutcome, GangVerdict};
 
-use super::meta::of_root;
+use super::meta::of_snapshot;
 use decision_hash::{hash_of_gang, hash_of_placement, hash_of_refusal};
 
 /// Tells what is recorded of a pod.
-pub(crate) fn of_pod(root: &Root, namespace: &str, name: &str, now: Now) -> Result<PodHistory, ReadError> {
-    let log = &root.flight;
+pub(crate) fn of_pod(
+    snapshot: &Snapshot,
+    namespace: &str,
+    name: &str,
+    now: Now,
+) -> Result<PodHistory, ReadError> {
+    let log = &snapshot.flight;
     let is_pod = |what: &What| !matches!(what, What::Gang(_) | What::NotRecorded);
-    let (mut all, names) = log.about(&PodKey::new(namespace, name), &root.cluster);
+    let (mut all, names) = log.about(&PodKey::new(namespace, name), &snapshot.cluster);
     all.retain(|(chunk, entry)| is_pod(&chunk.what(entry)));
     if all.is_empty() {
         return Err(ReadError::NotFound {
@@ -48,7 +53,7 @@ pub(crate) fn of_pod(root: &Root, namespace: &str, name: &str, now: Now) -> Resu
     let entries = all.iter().filter(|(chunk, entry)| !is_replaced(chunk, entry));
     let entries: Vec<HistoryEntry> =
         entries.map(|(chunk, entry)| history_entry(&names, (chunk, entry))).collect();
-    let mut meta = of_root(root, now);
+    let mut meta = of_snapshot(snapshot, now);
     meta.truncated = log.dropped > 0 && entries.first().is_some_and(|e| e.kind != "Added");
     Ok(PodHistory {
         meta,
@@ -85,7 +90,7 @@ pub struct Lines {
     pub lines: Vec<(u64, String)>,
     /// The cursor behind them.
     pub cursor: u64,
-    /// Whether there is more in this root.
+    /// Whether there is more in this snapshot.
     pub is_more: bool,
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::suggestions::Conflict;
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_cycle::exhaustive::Requirement;
 use pellucid_cycle::whatif::{Aside, Target};
 use pellucid_model::taint::tolerated;
@@ -48,17 +48,17 @@ struct Tried {
 }
 
 /// Searches, the easiest changes first.
-pub(super) fn fixes(root: &Root, key: &GangKey, most: usize, now: Now) -> Found {
-    let Some(gang) = root.cluster.gangs().get(key) else { return Found::default() };
+pub(super) fn fixes(snapshot: &Snapshot, key: &GangKey, most: usize, now: Now) -> Found {
+    let Some(gang) = snapshot.cluster.gangs().get(key) else { return Found::default() };
     let left = Cell::new((MOST_MEMBERS / gang.members.len().max(1)).clamp(LEAST_PLANS, MOST_PLANS));
     let (of, need) = (Target::Gang(key.clone()), i64::from(gang.need()));
-    let search = Search { root, of, key, now, need, left, is_cut: Cell::new(false) };
+    let search = Search { snapshot, of, key, now, need, left, is_cut: Cell::new(false) };
     let as_it_is = search.planned(&[]);
     if as_it_is.as_ref().is_some_and(|aside| search.slots(aside).is_some()) {
         return Found { fits_now: true, ..Found::default() };
     }
     let stands_for = as_it_is.and_then(|aside| search.stands_for(&aside));
-    let Some(asked) = stands_for.and_then(|id| ask(root, id)) else {
+    let Some(asked) = stands_for.and_then(|id| ask(snapshot, id)) else {
         let note = "No member waits for a node; see what the gang's explanation says is missing.".to_string();
         return Found { note: Some(note), ..Found::default() };
     };
@@ -78,7 +78,7 @@ pub(super) fn fixes(root: &Root, key: &GangKey, most: usize, now: Now) -> Found 
 }
 
 struct Search<'s> {
-    root: &'s Root,
+    snapshot: &'s Snapshot,
     of: Target,
     key: &'s GangKey,
     now: Now,
@@ -137,8 +137,8 @@ impl Search<'_> {
             return None;
         };
         self.left.set(left);
-        let mut aside = changed(self.root, parts, self.now)?;
-        for key in self.root.cluster.gangs().group_of(self.key) {
+        let mut aside = changed(self.snapshot, parts, self.now)?;
+        for key in self.snapshot.cluster.gangs().group_of(self.key) {
             aside.ask_gang(&key);
         }
         aside.plan(false);
@@ -195,7 +195,7 @@ impl Search<'_> {
             }
             _ => None,
         });
-        let cluster = &self.root.cluster;
+        let cluster = &self.snapshot.cluster;
         let gang = cluster.gangs().get(self.key)?;
         let pending =
             gang.members.keys().copied().filter(|id| cluster.pod(*id).is_some_and(|r| r.node.is_none()));

@@ -16,26 +16,26 @@ use pellucid_api::rest::suggestions::{Fix, FixPart, Suggestions};
 
 pub(super) use parts::{exact, victims_on};
 
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_cycle::whatif::Target;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{GangKey, Now};
 
-use super::meta::of_root;
+use super::meta::of_snapshot;
 use super::requirements::asked_by_name;
 use parts::Part;
 
 /// Suggests changes for a pod.
 pub(super) fn of_pod(
-    root: &Root,
+    snapshot: &Snapshot,
     (namespace, name): (&str, &str),
     most: usize,
     now: Now,
 ) -> Result<Suggestions, ReadError> {
-    let asked = asked_by_name(root, namespace, name)?;
+    let asked = asked_by_name(snapshot, namespace, name)?;
     let record = asked.record;
     let mut body = Suggestions {
-        meta: of_root(root, now),
+        meta: of_snapshot(snapshot, now),
         namespace: namespace.into(),
         name: name.into(),
         fits_now: record.node.is_some(),
@@ -46,7 +46,7 @@ pub(super) fn of_pod(
     }
     let (conflicts, is_cut) = conflicts::conflicts(&asked.masks, asked.cluster.present());
     body.conflicts = conflicts;
-    let found = search::fixes(root, &asked, most, now);
+    let found = search::fixes(snapshot, &asked, most, now);
     body.meta.truncated = asked.masks.truncated || is_cut || found.truncated;
     body.fits_now = found.fits_now;
     body.fixes = found.fixes.into_iter().map(|fix| fix_body(fix.parts, fix.node, None)).collect();
@@ -68,18 +68,18 @@ pub(super) fn of_pod(
 
 /// Suggests changes for a gang.
 pub(super) fn of_gang(
-    root: &Root,
+    snapshot: &Snapshot,
     (namespace, name): (&str, &str),
     most: usize,
     now: Now,
 ) -> Result<Suggestions, ReadError> {
     let key = GangKey::new(namespace, name);
-    let gang = root.cluster.gangs().get(&key).ok_or_else(|| ReadError::NotFound {
+    let gang = snapshot.cluster.gangs().get(&key).ok_or_else(|| ReadError::NotFound {
         code: "GangNotFound",
         message: format!("cannot find gang {key}"),
     })?;
     let mut body = Suggestions {
-        meta: of_root(root, now),
+        meta: of_snapshot(snapshot, now),
         namespace: namespace.into(),
         name: name.into(),
         fits_now: gang.is_satisfied(),
@@ -89,7 +89,7 @@ pub(super) fn of_gang(
     if body.fits_now {
         return Ok(body);
     }
-    let found = gangs::fixes(root, &key, most, now);
+    let found = gangs::fixes(snapshot, &key, most, now);
     body.conflicts = found.conflicts;
     body.meta.truncated = found.truncated;
     body.fits_now = found.fits_now;

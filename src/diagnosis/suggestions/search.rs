@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::{Cluster, PodRecord};
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_cycle::exhaustive::{Masks, Requirement, masks_of_pod_on};
 use pellucid_cycle::whatif::{Aside, Edit, Fate, Target};
 use pellucid_model::{Name, NodeIdx, Now, PodKey};
@@ -38,8 +38,8 @@ pub(super) struct Found {
 }
 
 /// Searches, the easiest changes first.
-pub(super) fn fixes(root: &Root, asked: &Asked<'_>, most: usize, now: Now) -> Found {
-    let mut search = Search { root, asked, of: Target::Pod(asked.record.pod.key.clone()), now, plans: 0 };
+pub(super) fn fixes(snapshot: &Snapshot, asked: &Asked<'_>, most: usize, now: Now) -> Found {
+    let mut search = Search { snapshot, asked, of: Target::Pod(asked.record.pod.key.clone()), now, plans: 0 };
     if search.place(&[]).is_some() {
         return Found { fits_now: true, ..Found::default() };
     }
@@ -90,7 +90,7 @@ pub(super) fn edits_of(parts: &[Part]) -> BTreeSet<String> {
 }
 
 struct Search<'s> {
-    root: &'s Root,
+    snapshot: &'s Snapshot,
     asked: &'s Asked<'s>,
     of: Target,
     now: Now,
@@ -105,7 +105,7 @@ impl Search<'_> {
     /// Returns where the pod goes after a change.
     fn place(&mut self, parts: &[Part]) -> Option<String> {
         self.plans += 1;
-        let mut aside = changed(self.root, parts, self.now)?;
+        let mut aside = changed(self.snapshot, parts, self.now)?;
         aside.ask(self.key());
         aside.plan(false);
         match aside.fate(self.key()) {
@@ -203,7 +203,7 @@ impl Search<'_> {
             let asked =
                 Asked { id: self.asked.id, record: &record, profile: self.asked.profile, cluster, masks };
             parts.extend(self.round(&asked, node, side, &open)?);
-            let aside = changed(self.root, &parts, self.now)?;
+            let aside = changed(self.snapshot, &parts, self.now)?;
             cluster = aside.scheduler().cluster().fork();
             record = cluster.pod(self.asked.id)?.clone();
             open = still_failed(&mut cluster, self.asked, &record, node);
@@ -265,8 +265,8 @@ fn still_failed(cluster: &mut Cluster, asked: &Asked<'_>, record: &PodRecord, no
 }
 
 /// Returns a copy of the state with a change; `None` when it cannot be made.
-pub(super) fn changed(root: &Root, parts: &[Part], now: Now) -> Option<Aside> {
-    let mut aside = Aside::of(root, now);
+pub(super) fn changed(snapshot: &Snapshot, parts: &[Part], now: Now) -> Option<Aside> {
+    let mut aside = Aside::of(snapshot, now);
     for part in parts {
         aside.edit(&part.edit).ok()?;
     }

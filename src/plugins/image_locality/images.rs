@@ -77,7 +77,7 @@ impl Images {
 
     fn add(&mut self, node: NodeIdx, name: &Name) {
         let size = self.size_on(node, name);
-        // Taken out and put back: then it is copied only when a published root still holds it.
+        // Taken out and put back: then it is copied only when a published snapshot still holds it.
         let mut image = self
             .by_name
             .remove(name)

@@ -112,7 +112,7 @@ impl VolumesOnNodes {
             if let Some(id) = self.volume_of(&key, mounted.owner.as_ref()) {
                 self.change_on(node, id, by);
             }
-            // Taken out and put back: then it is copied only when a published root still holds it.
+            // Taken out and put back: then it is copied only when a published snapshot still holds it.
             let mut users = self.users.remove(&key).unwrap_or_default();
             let all = Arc::make_mut(&mut users);
             let user = (node, mounted.owner.clone());

@@ -31,7 +31,7 @@ impl ClaimsInUse {
     fn change(&mut self, node: NodeIdx, pod: &Pod, change: impl Fn(&mut u32)) {
         for mounted in named(&pod.spec) {
             let key = (pod.spec.namespace.clone(), mounted.claim.clone());
-            // Taken out and put back: then it is copied only when a published root still holds it.
+            // Taken out and put back: then it is copied only when a published snapshot still holds it.
             let mut nodes = self.claims.remove(&key).unwrap_or_default();
             let counts = Arc::make_mut(&mut nodes);
             let count = counts.entry(node).or_default();

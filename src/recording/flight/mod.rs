@@ -3,7 +3,7 @@
 //! The scheduling thread writes one small entry per event ([`Flight`]): numbers, the names as bytes in one
 //! buffer per chunk, and for refusals the shared refusal itself. No text is made and nothing is allocated per
 //! entry. Placements, one per decision, are numbers alone: their [`Names`] are written down when their pod or node
-//! goes. A root shares the chunks ([`FlightLog`]) and `diagnosis::history` makes text of them.
+//! goes. A snapshot shares the chunks ([`FlightLog`]) and `diagnosis::history` makes text of them.
 //!
 //! **Ids** rise by one per entry and are never given twice. An attempt that fails again for the same reasons
 //! becomes a new entry with a new id that takes the old one's place: it says `replaces`, keeps `first` and

@@ -32,7 +32,7 @@ pub(super) struct Former {
     pub(super) text: Text,
 }
 
-/// The names of a log's entries behind an id, given the state of the same root.
+/// The names of a log's entries behind an id, given the state of the same snapshot.
 pub struct Names<'a> {
     cluster: &'a Cluster,
     /// In rising order.
@@ -85,7 +85,7 @@ impl<'a> Names<'a> {
 }
 
 impl FlightLog {
-    /// Returns the names of the entries behind an id. `cluster`: the state of the same root.
+    /// Returns the names of the entries behind an id. `cluster`: the state of the same snapshot.
     pub fn names<'a>(&'a self, id: u64, cluster: &'a Cluster) -> Names<'a> {
         Names::new(self.chunks_behind(id), cluster, |_| true)
     }

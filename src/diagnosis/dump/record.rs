@@ -1,4 +1,4 @@
-//! The part of a snapshot that tells what was seen: verdicts, the queue, preemptions under way.
+//! The part of a dump that tells what was seen: verdicts, the queue, preemptions under way.
 
 use pellucid_model::{Name, PodKey};
 use serde::{Deserialize, Serialize};

@@ -1,11 +1,11 @@
-//! A root as one document: all that a decision depends on, and what was decided.
+//! A snapshot as one document: all that a decision depends on, and what was decided.
 //!
-//! [`Snapshot::of`] makes it, [`restore`] makes a scheduler of it, which decides as the original did. It is in two parts.
+//! [`Dump::of`] makes it, [`restore`] makes a scheduler of it, which decides as the original did. It is in two parts.
 //! The *state* is what can be rebuilt: objects, places, nominations, gangs, the seed, the configuration. Made of a rebuilt
 //! scheduler it is the same again, byte for byte. The *record* is what was seen then: verdicts with the hashes of their
 //! decisions, and the queue.
 //!
-//! Everything is in the order of names, so one root gives one document. Environment, commands, secrets and annotations
+//! Everything is in the order of names, so one snapshot gives one document. Environment, commands, secrets and annotations
 //! are not in the model and therefore not in here. `redact` leaves out what people wrote and no decision reads:
 //! labels that nobody selects by, messages of conditions and verdicts, values of objects that cannot be read.
 //!
@@ -33,14 +33,14 @@ pub const VERSION: u32 = 1;
 /// The document.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Snapshot {
+pub struct Dump {
     /// [`KIND`].
     pub kind: String,
     /// [`VERSION`].
     pub version: u32,
     /// Whether free text was left out.
     pub redacted: bool,
-    /// The generation of the root.
+    /// The generation of the snapshot.
     pub generation: u64,
     /// When it was published, nanoseconds since 1970.
     pub published: u64,
@@ -52,8 +52,8 @@ pub struct Snapshot {
     pub record: Record,
 }
 
-impl Snapshot {
-    /// Makes the document of a root.
+impl Dump {
+    /// Makes the document of a snapshot.
     pub fn of(source: &Source<'_>) -> Self {
         make::make(source)
     }

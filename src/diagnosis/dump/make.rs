@@ -1,10 +1,10 @@
-//! A snapshot out of a root.
+//! A dump out of a snapshot.
 
 use std::sync::Arc;
 
 use pellucid_cluster::gangs::Gang;
 use pellucid_cluster::{NominatedBy, PodRecord};
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_model::{Node, Object, ObjectKind, Pod, PodId, PodKey, patience};
 use pellucid_queue::QueueStage;
 use pellucid_recording::Outcome;
@@ -13,40 +13,40 @@ use serde_json::Value;
 
 use super::record::{PastVerdict, QueuedUnit, Record, Victims};
 use super::state::{EndedPod, KnownGang, KnownNomination, PlacedPod, State, Unreadable};
-use super::{KIND, Snapshot, VERSION};
+use super::{Dump, KIND, VERSION};
 use crate::gangs::judgement::is_outdated;
 use crate::history::hash_of_outcome;
 
-/// What a snapshot is made of.
+/// What a dump is made of.
 pub struct Source<'a> {
-    /// The root.
-    pub root: &'a Root,
+    /// The snapshot.
+    pub snapshot: &'a Snapshot,
     /// The configuration in force, as configuration is read.
     pub configuration: &'a Value,
     /// Whether to leave out free text.
     pub redact: bool,
 }
 
-pub(super) fn make(source: &Source<'_>) -> Snapshot {
-    let Source { root, configuration, redact } = *source;
-    Snapshot {
+pub(super) fn make(source: &Source<'_>) -> Dump {
+    let Source { snapshot, configuration, redact } = *source;
+    Dump {
         kind: KIND.into(),
         version: VERSION,
         redacted: redact,
-        generation: root.generation,
-        published: root.published.wall_nanos(),
+        generation: snapshot.generation,
+        published: snapshot.published.wall_nanos(),
         configuration: configuration.clone(),
-        state: state(root, redact),
-        record: record(root, redact),
+        state: state(snapshot, redact),
+        record: record(snapshot, redact),
     }
 }
 
-fn key_of(root: &Root, id: PodId) -> Option<PodKey> {
-    root.cluster.pod(id).map(|r| r.pod.key.clone())
+fn key_of(snapshot: &Snapshot, id: PodId) -> Option<PodKey> {
+    snapshot.cluster.pod(id).map(|r| r.pod.key.clone())
 }
 
-fn state(root: &Root, redact: bool) -> State {
-    let cluster = &root.cluster;
+fn state(snapshot: &Snapshot, redact: bool) -> State {
+    let cluster = &snapshot.cluster;
     let nodes = cluster.by_name().iter().filter_map(|n| cluster.node(*n));
     let mut objects: Vec<Arc<Object>> =
         ObjectKind::ALL.into_iter().flat_map(|kind| cluster.objects().iter(kind)).cloned().collect();
@@ -54,7 +54,7 @@ fn state(root: &Root, redact: bool) -> State {
     let mut records: Vec<(PodId, &PodRecord)> = cluster.pods().collect();
     records.sort_by(|(_, a), (_, b)| a.pod.key.cmp(&b.pod.key));
     let pods = records.iter().inspect(|_| patience::check()).map(|(_, record)| PlacedPod {
-        pod: if redact { redacted(root, &record.pod) } else { record.pod.clone() },
+        pod: if redact { redacted(snapshot, &record.pod) } else { record.pod.clone() },
         node: record.node.map(|node| cluster.slot(node).name.clone()),
         stage: record.stage.as_str().into(),
     });
@@ -80,15 +80,15 @@ fn state(root: &Root, redact: bool) -> State {
     });
     State {
         seed: cluster.seed(),
-        starts: root.starts.clone(),
-        shadow_of: root.shadow.as_ref().map(|shadow| shadow.of.clone()),
+        starts: snapshot.starts.clone(),
+        shadow_of: snapshot.shadow.as_ref().map(|shadow| shadow.of.clone()),
         nodes: nodes.cloned().collect::<Vec<Arc<Node>>>(),
         objects,
         pods: pods.collect(),
         ended: ended.collect(),
         gangs: gangs.values().filter(is_defined).map(|gang| known_gang(gang)).collect(),
         nominations: nominations.collect(),
-        unreadable: unreadable(root, redact),
+        unreadable: unreadable(snapshot, redact),
     }
 }
 
@@ -102,14 +102,14 @@ fn known_gang(gang: &Gang) -> KnownGang {
     }
 }
 
-fn redacted(root: &Root, pod: &Pod) -> Arc<Pod> {
-    let labels = root.cluster.selected_keys().project(&pod.labels);
+fn redacted(snapshot: &Snapshot, pod: &Pod) -> Arc<Pod> {
+    let labels = snapshot.cluster.selected_keys().project(&pod.labels);
     Arc::new(Pod { labels, scheduled: None, ..pod.clone() })
 }
 
-fn unreadable(root: &Root, redact: bool) -> Vec<Unreadable> {
+fn unreadable(snapshot: &Snapshot, redact: bool) -> Vec<Unreadable> {
     let text = |text: &Arc<str>| if redact { "".into() } else { text.clone() };
-    let objects = root.cluster.quarantined().map(|q| Unreadable {
+    let objects = snapshot.cluster.quarantined().map(|q| Unreadable {
         kind: q.kind.into(),
         namespace: q.namespace.clone(),
         name: q.name.clone(),
@@ -122,18 +122,18 @@ fn unreadable(root: &Root, redact: bool) -> Vec<Unreadable> {
     objects.collect()
 }
 
-fn record(root: &Root, redact: bool) -> Record {
-    let pods = root.cluster.pods();
+fn record(snapshot: &Snapshot, redact: bool) -> Record {
+    let pods = snapshot.cluster.pods();
     let verdicts = pods.filter_map(|(id, record)| {
         patience::check();
-        let verdict = root.verdict(id)?;
-        let has_changed = has_changed(root, id, record, &verdict.outcome);
-        Some(past_verdict(root, (&record.pod.key, has_changed), &verdict, redact))
+        let verdict = snapshot.verdict(id)?;
+        let has_changed = has_changed(snapshot, id, record, &verdict.outcome);
+        Some(past_verdict(snapshot, (&record.pod.key, has_changed), &verdict, redact))
     });
     let mut verdicts: Vec<PastVerdict> = verdicts.collect();
     verdicts.sort_by(|a, b| a.pod.cmp(&b.pod));
-    let units = root.queue.units().map(|(_, unit)| {
-        let mut pods: Vec<PodKey> = unit.pods.iter().filter_map(|id| key_of(root, *id)).collect();
+    let units = snapshot.queue.units().map(|(_, unit)| {
+        let mut pods: Vec<PodKey> = unit.pods.iter().filter_map(|id| key_of(snapshot, *id)).collect();
         pods.sort();
         QueuedUnit {
             key: unit.key.clone(),
@@ -146,37 +146,39 @@ fn record(root: &Root, redact: bool) -> Record {
     });
     let mut queue: Vec<QueuedUnit> = units.collect();
     queue.sort_by(|a, b| (&a.key, a.is_gang, &a.pods).cmp(&(&b.key, b.is_gang, &b.pods)));
-    let preemptions = root.cluster.preemptions().open().map(|(_, preemption)| Victims {
+    let preemptions = snapshot.cluster.preemptions().open().map(|(_, preemption)| Victims {
         preemptor: preemption.preemptor.clone(),
         node: preemption.node.clone(),
         victims: preemption.victims.iter().map(|v| (v.key.clone(), v.state.as_str().into())).collect(),
     });
     let mut preemptions: Vec<Victims> = preemptions.collect();
     preemptions.sort_by(|a, b| a.preemptor.cmp(&b.preemptor));
-    Record { cycle: root.cycle, verdicts, queue, preemptions }
+    Record { cycle: snapshot.cycle, verdicts, queue, preemptions }
 }
 
 /// Whether a pod that waits is another than the one that was refused: what it asks for changed since, or its gang did.
-fn has_changed(root: &Root, id: PodId, record: &PodRecord, said: &Outcome) -> bool {
-    let unit = root.queue.unit_of(id).and_then(|unit| root.queue.unit(unit));
+fn has_changed(snapshot: &Snapshot, id: PodId, record: &PodRecord, said: &Outcome) -> bool {
+    let unit = snapshot.queue.unit_of(id).and_then(|unit| snapshot.queue.unit(unit));
     let Some(unit) = unit.filter(|_| record.node.is_none()) else { return false };
     if matches!(said, Outcome::Gated(_)) && unit.stage != QueueStage::Gated {
         return true;
     }
     match (&unit.gang, record.pod.member_of()) {
-        (Some(_), Some(gang)) => is_outdated(root, gang, unit.stage == QueueStage::Gated, said),
+        (Some(_), Some(gang)) => is_outdated(snapshot, gang, unit.stage == QueueStage::Gated, said),
         _ => unit.refusals > 0 && unit.shape != record.shape,
     }
 }
 
 fn past_verdict(
-    root: &Root,
+    snapshot: &Snapshot,
     (pod, has_changed): (&PodKey, bool),
     verdict: &Verdict,
     redact: bool,
 ) -> PastVerdict {
     let (outcome, node, refusal) = match &verdict.outcome {
-        Outcome::Placed(placement) => ("Placed", Some(root.cluster.slot(placement.node).name.clone()), None),
+        Outcome::Placed(placement) => {
+            ("Placed", Some(snapshot.cluster.slot(placement.node).name.clone()), None)
+        }
         Outcome::Refused(refusal) => ("Refused", None, Some(refusal)),
         Outcome::Gated(refusal) => ("Gated", None, Some(refusal)),
     };
@@ -191,8 +193,8 @@ fn past_verdict(
         cycle: verdict.cycle,
         attempts: verdict.attempts,
         at: verdict.at,
-        stale: verdict.changes != root.changes || has_changed,
-        decision_hash: hash_of_outcome(&root.cluster, (&pod.namespace, &pod.name), &verdict.outcome),
+        stale: verdict.changes != snapshot.changes || has_changed,
+        decision_hash: hash_of_outcome(&snapshot.cluster, (&pod.namespace, &pod.name), &verdict.outcome),
         codes: codes.into_iter().map(str::to_owned).collect(),
         message: refusal.filter(|_| !redact).map_or_else(String::new, |r| r.message().to_string()),
     }

@@ -1,4 +1,4 @@
-//! The root: everything readable at one generation, published as one `Arc`.
+//! The snapshot: everything readable at one generation, published as one `Arc`.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ use crate::shadow::ShadowTally;
 /// The plugins this process knows. Never changes.
 pub type Registry = Arc<Vec<Box<dyn PluginFactory>>>;
 
-/// A published root. Immutable; shares every page that did not change with its neighbours in time.
-pub struct Root {
+/// A published snapshot. Immutable; shares every page that did not change with its neighbours in time.
+pub struct Snapshot {
     /// Number of the publication.
     pub generation: u64,
     /// When.
@@ -64,13 +64,13 @@ pub struct Root {
     pub shadow: Option<ShadowTally>,
 }
 
-impl Published for Root {
+impl Published for Snapshot {
     fn generation(&self) -> u64 {
         self.generation
     }
 }
 
-impl Root {
+impl Snapshot {
     /// Returns the last verdict on a pod; `None` too when the flight recorder has pushed it out.
     pub fn verdict(&self, pod: PodId) -> Option<Verdict> {
         self.kept.get(pod.index())?.verdict(|id| self.flight.get(id), self.changes)

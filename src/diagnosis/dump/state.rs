@@ -1,4 +1,4 @@
-//! The part of a snapshot that can be rebuilt.
+//! The part of a dump that can be rebuilt.
 
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@ use pellucid_cluster::Stage;
 use pellucid_model::PodKey;
 use pellucid_model::collections::HashSet;
 
-use super::Snapshot;
+use super::Dump;
 use super::record::{PastVerdict, Record};
 use super::state::{PlacedPod, State};
 
@@ -18,8 +18,8 @@ use super::state::{PlacedPod, State};
 const OUTCOMES: [&str; 3] = ["Placed", "Refused", "Gated"];
 
 /// Looks for contradictions. The error names the field and its value.
-pub(super) fn check(snapshot: &Snapshot) -> Result<(), String> {
-    let Snapshot { state, record, .. } = snapshot;
+pub(super) fn check(dump: &Dump) -> Result<(), String> {
+    let Dump { state, record, .. } = dump;
     check_state(state)?;
     let pods: HashSet<&PodKey> = state.pods.iter().map(|pod| &pod.pod.key).collect();
     is_among("state.nominations", state.nominations.iter().map(|n| &n.pod), &pods)?;

@@ -1,4 +1,4 @@
-//! A scheduler out of a snapshot, and a decision made again with it.
+//! A scheduler out of a dump, and a decision made again with it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use pellucid_model::{GangKey, Now, ObjectKind, Pod, PodKey};
 use pellucid_queue::QueueLimits;
 use pellucid_recording::switches::Switches;
 
-use super::Snapshot;
+use super::Dump;
 use super::check::stage;
 use super::record::PastVerdict;
 use super::state::{EndedPod, PlacedPod, Unreadable};
@@ -31,10 +31,10 @@ pub struct Rewind {
 
 impl Rewind {
     /// Returns what to take back for a placed pod to be decided on as if it had not been.
-    pub fn before(snapshot: &Snapshot, verdict: &PastVerdict) -> Self {
+    pub fn before(dump: &Dump, verdict: &PastVerdict) -> Self {
         let placed: HashSet<&PodKey> =
-            snapshot.state.pods.iter().filter(|p| p.node.is_some()).map(|p| &p.pod.key).collect();
-        let later = snapshot
+            dump.state.pods.iter().filter(|p| p.node.is_some()).map(|p| &p.pod.key).collect();
+        let later = dump
             .record
             .verdicts
             .iter()
@@ -66,14 +66,14 @@ pub struct Decided {
     pub message: String,
 }
 
-/// Makes a scheduler that stands where the snapshot's stood.
+/// Makes a scheduler that stands where the dump's stood.
 pub fn restore(
-    snapshot: &Snapshot,
+    dump: &Dump,
     profiles: Vec<Profile>,
     registry: Registry,
     rewind: &Rewind,
 ) -> Result<Scheduler, String> {
-    let state = &snapshot.state;
+    let state = &dump.state;
     if state.starts.len() != profiles.len() {
         let (starts, profiles) = (state.starts.len(), profiles.len());
         return Err(format!("state.starts has {starts} numbers, and configuration {profiles} profiles"));
@@ -86,7 +86,7 @@ pub fn restore(
         switches: Arc::new(Switches::default()),
         shadow_of: state.shadow_of.clone(),
     });
-    let now = now(snapshot);
+    let now = now(dump);
     let mut unreadable = unreadable(&state.unreadable)?;
     let mut of_kind = |kind: &str| {
         let all = std::mem::take(&mut unreadable).into_iter();
@@ -121,7 +121,7 @@ pub fn restore(
         (n.pod.clone(), Nomination { node: n.node.clone(), by, since: Now { wall, ..now } })
     });
     scheduler.restore_nominations(nominations.collect());
-    let fresh = fresh_gangs(snapshot, rewind);
+    let fresh = fresh_gangs(dump, rewind);
     for gang in &state.gangs {
         let is_fresh = fresh.contains(&gang.key);
         let (once, partial) = (gang.once_satisfied && !is_fresh, gang.is_partial && !is_fresh);
@@ -132,9 +132,9 @@ pub fn restore(
 }
 
 /// Decides on a pod that is not placed, with its gang when it is one of a group that is short of its quorum.
-pub fn decide(scheduler: &mut Scheduler, snapshot: &Snapshot, pod: &PodKey) -> Result<Decided, String> {
+pub fn decide(scheduler: &mut Scheduler, dump: &Dump, pod: &PodKey) -> Result<Decided, String> {
     use pellucid_recording::Outcome;
-    let verdict = scheduler.decide_again(pod, now(snapshot))?;
+    let verdict = scheduler.decide_again(pod, now(dump))?;
     let (outcome, node, message) = match &verdict.outcome {
         Outcome::Placed(placement) => {
             let node = &scheduler.cluster().slot(placement.node).name;
@@ -147,15 +147,15 @@ pub fn decide(scheduler: &mut Scheduler, snapshot: &Snapshot, pod: &PodKey) -> R
     Ok(Decided { outcome, node, decision_hash, message })
 }
 
-fn now(snapshot: &Snapshot) -> Now {
+fn now(dump: &Dump) -> Now {
     // The clock that deadlines are reckoned by begins anew.
-    Now { monotonic: Duration::from_secs(1), wall: Duration::from_nanos(snapshot.published) }
+    Now { monotonic: Duration::from_secs(1), wall: Duration::from_nanos(dump.published) }
 }
 
 /// The gangs all of whose placed members are taken back: their quorum is planned again.
-fn fresh_gangs(snapshot: &Snapshot, rewind: &Rewind) -> HashSet<GangKey> {
+fn fresh_gangs(dump: &Dump, rewind: &Rewind) -> HashSet<GangKey> {
     let mut is_fresh: HashMap<&GangKey, bool> = HashMap::default();
-    for placed in snapshot.state.pods.iter().filter(|p| p.node.is_some()) {
+    for placed in dump.state.pods.iter().filter(|p| p.node.is_some()) {
         if let Some(gang) = placed.pod.member_of() {
             *is_fresh.entry(gang).or_insert(true) &= rewind.pods.contains(&placed.pod.key);
         }

@@ -1,11 +1,11 @@
-//! Decides again about a pod of a snapshot, and compares with what was decided then.
+//! Decides again about a pod of a dump, and compares with what was decided then.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use pellucid_diagnosis::snapshot::restore::{self, Rewind};
-use pellucid_diagnosis::snapshot::{PastVerdict, PlacedPod, Snapshot};
+use pellucid_diagnosis::dump::restore::{self, Rewind};
+use pellucid_diagnosis::dump::{Dump, PastVerdict, PlacedPod};
 use pellucid_model::PodKey;
 use serde::Serialize;
 
@@ -34,7 +34,7 @@ pub struct Replayed {
     /// Whether both are one.
     pub equal: bool,
     /// Whether nodes, pods on them, the pod itself, or the pods of its gang changed between the recorded decision and the
-    /// snapshot.
+    /// dump.
     pub stale: bool,
     /// Placements of this attempt and later ones that were taken back first.
     pub rewound: usize,
@@ -43,25 +43,24 @@ pub struct Replayed {
 }
 
 /// Decides again about the pod `namespace/name`.
-pub fn replay(snapshot: &Snapshot, pod: &str) -> anyhow::Result<Replayed> {
+pub fn replay(dump: &Dump, pod: &str) -> anyhow::Result<Replayed> {
     let (namespace, name) =
         pod.split_once('/').ok_or_else(|| anyhow::anyhow!("--pod {pod}: want NAMESPACE/NAME"))?;
     let key = PodKey::new(namespace, name);
-    let recorded = snapshot.record.verdicts.iter().find(|v| v.pod == key);
-    let held = snapshot.state.pods.iter().find(|p| p.pod.key == key);
+    let recorded = dump.record.verdicts.iter().find(|v| v.pod == key);
+    let held = dump.state.pods.iter().find(|p| p.pod.key == key);
     let (Some(recorded), Some(held)) = (recorded, held) else {
-        anyhow::bail!("{}", why_not(snapshot, &key, held.is_some()));
+        anyhow::bail!("{}", why_not(dump, &key, held.is_some()));
     };
     let is_placed = held.node.is_some();
-    let rewind = if is_placed { Rewind::before(snapshot, recorded) } else { Rewind::default() };
+    let rewind = if is_placed { Rewind::before(dump, recorded) } else { Rewind::default() };
     let registry = Arc::new(pellucid_plugins::registry());
-    let text = snapshot.configuration.to_string();
-    let configuration = pellucid_config::parse(&text, "the snapshot's configuration", &registry)
+    let text = dump.configuration.to_string();
+    let configuration = pellucid_config::parse(&text, "the dump's configuration", &registry)
         .map_err(|problems| anyhow::anyhow!("{problems}"))?;
-    let broken = |why: String| anyhow::anyhow!("the snapshot contradicts itself: {why}");
-    let mut scheduler =
-        restore::restore(snapshot, configuration.profiles, registry, &rewind).map_err(broken)?;
-    let now = restore::decide(&mut scheduler, snapshot, &key).map_err(|why| anyhow::anyhow!(why))?;
+    let broken = |why: String| anyhow::anyhow!("the dump contradicts itself: {why}");
+    let mut scheduler = restore::restore(dump, configuration.profiles, registry, &rewind).map_err(broken)?;
+    let now = restore::decide(&mut scheduler, dump, &key).map_err(|why| anyhow::anyhow!(why))?;
     Ok(Replayed {
         pod: key.to_string(),
         equal: now.decision_hash == recorded.decision_hash,
@@ -74,23 +73,23 @@ pub fn replay(snapshot: &Snapshot, pod: &str) -> anyhow::Result<Replayed> {
         recorded_node: recorded.node.as_ref().map(ToString::to_string),
         stale: recorded.stale,
         rewound: rewind.len(),
-        caveats: caveats(snapshot, recorded, is_placed),
+        caveats: caveats(dump, recorded, is_placed),
     })
 }
 
-fn why_not(snapshot: &Snapshot, key: &PodKey, is_there: bool) -> String {
-    let n = snapshot.state.pods.len();
+fn why_not(dump: &Dump, key: &PodKey, is_there: bool) -> String {
+    let n = dump.state.pods.len();
     match is_there {
         true => format!(
-            "pod {key} is in the snapshot, but nothing was decided about it by then, or the flight recorder has pushed \
+            "pod {key} is in the dump, but nothing was decided about it by then, or the flight recorder has pushed \
              the decision out"
         ),
-        false => format!("pod {key} is not in the snapshot, which has {n} pods"),
+        false => format!("pod {key} is not in the dump, which has {n} pods"),
     }
 }
 
-/// Says what was different at the decision and is not in the snapshot.
-fn caveats(snapshot: &Snapshot, recorded: &PastVerdict, is_placed: bool) -> Vec<String> {
+/// Says what was different at the decision and is not in the dump.
+fn caveats(dump: &Dump, recorded: &PastVerdict, is_placed: bool) -> Vec<String> {
     let mut all = Vec::new();
     if is_placed {
         all.push(
@@ -101,14 +100,14 @@ fn caveats(snapshot: &Snapshot, recorded: &PastVerdict, is_placed: bool) -> Vec<
     } else if recorded.stale {
         all.push("nodes, pods on them, the pod itself, or the pods of its gang changed since the recorded decision".to_owned());
     }
-    if let Some(ghost) = ghosts(snapshot) {
+    if let Some(ghost) = ghosts(dump) {
         all.push(ghost);
     }
-    let later = snapshot.state.nominations.iter().filter(|n| n.since > recorded.at && n.pod != recorded.pod);
+    let later = dump.state.nominations.iter().filter(|n| n.since > recorded.at && n.pod != recorded.pod);
     if later.count() > 0 {
         all.push("other pods were nominated to nodes since the recorded decision".to_owned());
     }
-    let profiles = snapshot.configuration["profiles"].as_array().into_iter().flatten();
+    let profiles = dump.configuration["profiles"].as_array().into_iter().flatten();
     let mut percentages = profiles.filter_map(|p| p["percentageOfNodesToScore"].as_u64());
     if percentages.any(|percentage| percentage > 0) {
         all.push(
@@ -122,9 +121,9 @@ fn caveats(snapshot: &Snapshot, recorded: &PastVerdict, is_placed: bool) -> Vec<
     all
 }
 
-/// Names pods on nodes that are not in the snapshot: those were deleted or could not be read, or the file was edited.
-fn ghosts(snapshot: &Snapshot) -> Option<String> {
-    let state = &snapshot.state;
+/// Names pods on nodes that are not in the dump: those were deleted or could not be read, or the file was edited.
+fn ghosts(dump: &Dump) -> Option<String> {
+    let state = &dump.state;
     let known: BTreeSet<&str> = state.nodes.iter().map(|node| &*node.name).collect();
     let on =
         |pod: &PlacedPod| pod.node.as_ref().filter(|node| !known.contains(&***node)).map(|n| n.to_string());

@@ -1,17 +1,17 @@
-//! One read of a root, as data: its path, its parameters, its type, and how to answer it.
+//! One read of a snapshot, as data: its path, its parameters, its type, and how to answer it.
 //!
 //! Which reads there are stands in `reads` and its neighbours.
 
 use std::sync::Arc;
 
 use pellucid_api::rest::BodySchema;
-use pellucid_cycle::Root;
+use pellucid_cycle::Snapshot;
 use pellucid_framework::endpoint::{PathParams, Query, ReadError};
 use pellucid_model::Now;
 use serde_json::Value;
 
-/// Answers a read from a root.
-pub type RootFn = Arc<dyn Fn(&Root, &PathParams, Now) -> Result<Value, ReadError> + Send + Sync>;
+/// Answers a read from a snapshot.
+pub type SnapshotFn = Arc<dyn Fn(&Snapshot, &PathParams, Now) -> Result<Value, ReadError> + Send + Sync>;
 
 /// How to lay a body out as rows: an array of the body, and per column a heading and a JSON pointer.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +52,7 @@ const SHARES: Spread = Spread {
 
 /// One read.
 #[derive(Clone)]
-pub struct RootRead {
+pub struct SnapshotRead {
     /// Full path with `:name` parameters.
     pub path: String,
     /// Group in the documentation.
@@ -70,19 +70,20 @@ pub struct RootRead {
     /// It computes for long.
     pub is_long: bool,
     /// Answers.
-    pub read: RootFn,
+    pub read: SnapshotFn,
 }
 
-impl RootRead {
+impl SnapshotRead {
     pub(super) fn new<T: serde::Serialize>(
         path: impl Into<String>,
         tag: &'static str,
         summary: impl Into<String>,
         body: BodySchema,
-        read: impl Fn(&Root, &PathParams, Now) -> Result<T, ReadError> + Send + Sync + 'static,
+        read: impl Fn(&Snapshot, &PathParams, Now) -> Result<T, ReadError> + Send + Sync + 'static,
     ) -> Self {
-        let read =
-            move |root: &Root, params: &PathParams, now: Now| Ok(serde_json::json!(read(root, params, now)?));
+        let read = move |snapshot: &Snapshot, params: &PathParams, now: Now| {
+            Ok(serde_json::json!(read(snapshot, params, now)?))
+        };
         let (path, summary) = (path.into(), summary.into());
         Self {
             path,

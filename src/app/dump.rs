@@ -1,14 +1,14 @@
-//! Snapshots as files: what `GET /apis/v1/snapshot` hands out and `pellucid replay --snapshot` reads.
+//! Dumps as files: what `GET /apis/v1/snapshot` hands out and `pellucid replay --snapshot` reads.
 //!
-//! One gzip file, the same bytes for the same root. What is in it is `diagnosis::snapshot`.
+//! One gzip file, the same bytes for the same snapshot. What is in it is `diagnosis::dump`.
 
 use std::io::{Read, Write};
 use std::path::Path;
 
 use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
-use pellucid_cycle::Root;
-use pellucid_diagnosis::snapshot::{Snapshot, Source};
+use pellucid_cycle::Snapshot;
+use pellucid_diagnosis::dump::{Dump, Source};
 use pellucid_http::{Kind, Param, Params, ReadError, Route};
 use pellucid_model::patience;
 use serde_json::Value;
@@ -16,14 +16,14 @@ use serde_json::Value;
 /// The longest document that is read, unpacked.
 const LONGEST: u64 = 4 << 30;
 
-/// The read that hands a snapshot out. `configuration` is the one in force.
-pub fn route(configuration: Value) -> Route<Root> {
-    let read = move |root: &Root, params: &Params, _: &_| {
+/// The read that hands a dump out. `configuration` is the one in force.
+pub fn route(configuration: Value) -> Route<Snapshot> {
+    let read = move |snapshot: &Snapshot, params: &Params, _: &_| {
         let redact = params.boolean("redact")?.unwrap_or(true);
-        let snapshot = Snapshot::of(&Source { root, configuration: &configuration, redact });
-        pack(&snapshot).map_err(|error| ReadError::Unavailable {
+        let dump = Dump::of(&Source { snapshot, configuration: &configuration, redact });
+        pack(&dump).map_err(|error| ReadError::Unavailable {
             code: "SnapshotFailed",
-            message: format!("the snapshot could not be written: {error}"),
+            message: format!("the dump could not be written: {error}"),
         })
     };
     Route::bytes(
@@ -48,11 +48,11 @@ pub fn route(configuration: Value) -> Route<Root> {
     )
 }
 
-/// Writes a snapshot as a file.
-pub fn pack(snapshot: &Snapshot) -> std::io::Result<Vec<u8>> {
+/// Writes a dump as a file.
+pub fn pack(dump: &Dump) -> std::io::Result<Vec<u8>> {
     // Without a time and a name in its head, the file depends on what is in it alone.
     let mut gzip = GzBuilder::new().write(Vec::new(), Compression::fast());
-    for piece in snapshot.to_json()?.chunks(1 << 20) {
+    for piece in dump.to_json()?.chunks(1 << 20) {
         patience::check();
         gzip.write_all(piece)?;
     }
@@ -60,7 +60,7 @@ pub fn pack(snapshot: &Snapshot) -> std::io::Result<Vec<u8>> {
 }
 
 /// Reads a file, packed or not.
-pub fn read(path: &Path) -> anyhow::Result<Snapshot> {
+pub fn read(path: &Path) -> anyhow::Result<Dump> {
     let name = path.display();
     let bytes = std::fs::read(path).map_err(|error| anyhow::anyhow!("cannot read {name}: {error}"))?;
     let bytes = if bytes.starts_with(&[0x1f, 0x8b]) {
@@ -72,5 +72,5 @@ pub fn read(path: &Path) -> anyhow::Result<Snapshot> {
     } else {
         bytes
     };
-    Snapshot::from_json(&bytes).map_err(|error| anyhow::anyhow!("{name}: {error}"))
+    Dump::from_json(&bytes).map_err(|error| anyhow::anyhow!("{name}: {error}"))
 }

@@ -1,0 +1,258 @@
+//! A dump is all that a decision depends on: what is rebuilt of one is the same, and decides the same.
+
+use std::sync::Arc;
+
+use pellucid::cycle::Scheduler;
+use pellucid::diagnosis::dump::restore::{self, Rewind};
+use pellucid::diagnosis::dump::{Dump, Source};
+use pellucid::framework::profile::Profile;
+use pellucid::model::Now;
+use pellucid::plugins::registry;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::cluster::{SCHEDULER, config, spec};
+use crate::driver::default_profile;
+use crate::made;
+use crate::random::{Life, happening};
+
+fn dump(scheduler: &mut Scheduler, now: Now, redact: bool) -> Dump {
+    let configuration = serde_json::Value::Null;
+    let snapshot = scheduler.publish(now);
+    let made = Dump::of(&Source { snapshot: &snapshot, configuration: &configuration, redact });
+    let bytes = made.to_json().expect("it is written");
+    let again = Dump::of(&Source { snapshot: &snapshot, configuration: &configuration, redact });
+    assert_eq!(bytes, again.to_json().expect("it is written"), "one snapshot, one document");
+    Dump::from_json(&bytes).expect("it is read")
+}
+
+fn rebuilt(of: &Dump, rewind: &Rewind) -> Scheduler {
+    let profiles = vec![default_profile(SCHEDULER)];
+    restore::restore(of, profiles, Arc::new(registry()), rewind).expect("it is restored")
+}
+
+fn state(of: &Dump) -> String {
+    serde_json::to_string_pretty(&of.state).expect("it is written")
+}
+
+/// The decisions on pods that wait and for which nothing has changed since are made again.
+fn check_decisions(of: &Dump) -> Result<(), TestCaseError> {
+    let waits = |key| of.state.pods.iter().any(|p| p.pod.key == key && p.node.is_none());
+    // What others were promised since is not in the log of changes.
+    let promised = |at| of.state.nominations.iter().any(|n| n.since >= at);
+    for verdict in &of.record.verdicts {
+        let is_of_binding = verdict
+            .codes
+            .iter()
+            .any(|c| ["BindRefused", "PreBindFailed", "PlacementTakenBack"].contains(&c.as_str()));
+        if verdict.stale || is_of_binding || !waits(verdict.pod.clone()) || promised(verdict.at) {
+            continue;
+        }
+        let mut scheduler = rebuilt(of, &Rewind::default());
+        let decided = restore::decide(&mut scheduler, of, &verdict.pod).map_err(TestCaseError::fail)?;
+        prop_assert_eq!(&decided.decision_hash, &verdict.decision_hash, "{:?} and {:?}", decided, verdict);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..config() })]
+
+    #[test]
+    fn what_is_rebuilt_is_the_same_and_decides_the_same(
+        specs in vec(spec(), 4),
+        all in vec(happening(), 1..60),
+    ) {
+        let mut life = Life::new(&specs, true, 0);
+        for what in &all {
+            life.happen(what);
+        }
+        let now = life.core.now;
+        let whole = dump(&mut life.core.scheduler, now, false);
+        let again = dump(&mut rebuilt(&whole, &Rewind::default()), now, false);
+        prop_assert_eq!(state(&whole), state(&again));
+        check_decisions(&whole)?;
+        let redacted = dump(&mut life.core.scheduler, now, true);
+        check_decisions(&redacted)?;
+    }
+
+    /// Without anything else in between, the placements of a run are found again one by one.
+    #[test]
+    fn placements_are_made_again(specs in vec(spec(), 4), all in vec(happening(), 1..20)) {
+        let mut life = Life::new(&specs, true, 0);
+        for what in &all {
+            life.happen(what);
+        }
+        let mut scheduler = {
+            let now = life.core.now;
+            let before = dump(&mut life.core.scheduler, now, false);
+            rebuilt(&before, &Rewind::default())
+        };
+        let now = life.core.now;
+        let first = scheduler.publish(now).cycle;
+        while scheduler.step(now, &pellucid::model::time::NoProbe).is_some() {}
+        let after = dump(&mut scheduler, now, false);
+        if !after.state.nominations.is_empty() {
+            return Ok(());
+        }
+        for verdict in after.record.verdicts.iter().filter(|v| v.outcome == "Placed" && v.cycle > first) {
+            let rewind = Rewind::before(&after, verdict);
+            prop_assert!(!rewind.is_empty());
+            let mut scheduler = rebuilt(&after, &rewind);
+            let decided = restore::decide(&mut scheduler, &after, &verdict.pod).map_err(TestCaseError::fail)?;
+            prop_assert_eq!(&decided.decision_hash, &verdict.decision_hash, "{:?}", verdict);
+        }
+    }
+}
+
+#[test]
+fn what_is_no_snapshot_is_said_to_be_none() {
+    for (text, says) in [
+        ("", "not a dump"),
+        ("{}", "not a dump"),
+        (r#"{"kind":"PodList","version":1}"#, "a \"PodList\""),
+        (r#"{"kind":"PellucidSnapshot","version":2}"#, "version 2; this program reads version 1"),
+        (r#"{"kind":"PellucidSnapshot","version":1}"#, "cannot be read"),
+        (r#"{"kind":"PellucidSnapshot","version":1,"#, "not a whole one"),
+    ] {
+        let error = Dump::from_json(text.as_bytes()).expect_err("it is none");
+        assert!(error.contains(says), "{error:?} does not say {says:?}");
+    }
+}
+
+/// A dump with a pod that has its place, one on a node that is gone, one that is refused and one that nobody tried.
+fn of_four() -> Value {
+    let mut core = made::core_with(&[made::node("n1", 4_000)]);
+    core.place(&made::pod("here", 1_000));
+    core.see(&made::on(&made::pod("lost", 100), "gone"));
+    core.see(&made::pod("big", 64_000));
+    core.run();
+    core.see(&made::pod("new", 100));
+    let now = core.now;
+    let made = dump(&mut core.scheduler, now, false);
+    serde_json::from_slice(&made.to_json().expect("it is written")).expect("JSON")
+}
+
+/// Decides again on every pod that was decided on.
+fn replay_all(document: &Value, profile: &Profile) -> Result<(), String> {
+    let of = Dump::from_json(document.to_string().as_bytes())?;
+    for verdict in &of.record.verdicts {
+        for rewind in [Rewind::default(), Rewind::before(&of, verdict)] {
+            let profiles = vec![profile.clone()];
+            let mut scheduler = restore::restore(&of, profiles, Arc::new(registry()), &rewind)?;
+            // The error is about this pod: it has a place, say.
+            let _ = restore::decide(&mut scheduler, &of, &verdict.pod);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_contradicts_itself_is_refused_with_field_and_value() {
+    let (whole, profile) = (of_four(), default_profile(SCHEDULER));
+    replay_all(&whole, &profile).expect("it is sound, though a node is gone");
+    let at = |array: &str, name: &str| {
+        let all = whole.pointer(array).and_then(Value::as_array).expect("an array");
+        let is_it = |one: &Value| {
+            let key = one.pointer("/pod/key").or(one.get("pod")).or(one.get("key"));
+            key.is_some_and(|key| key.to_string().contains(&format!("\"{name}\"")))
+        };
+        all.iter().position(is_it).unwrap_or_else(|| panic!("no {name} in {array}: {all:?}"))
+    };
+    let pod = |name: &str, field: &str| format!("/state/pods/{}/{field}", at("/state/pods", name));
+    let verdict =
+        |name: &str, field: &str| format!("/record/verdicts/{}/{field}", at("/record/verdicts", name));
+    let key = |name: &str| whole.pointer(&pod(name, "pod/key")).expect("a key").clone();
+    let cases: Vec<(String, Value, &str)> = vec![
+        (pod("here", "pod/key"), key("big"), "state.pods and state.ended: ns/big is there twice"),
+        (pod("here", "stage"), json!("Sleeping"), "pod ns/here: stage \"Sleeping\" is not known"),
+        (pod("here", "node"), Value::Null, "pod ns/here: stage is \"permitted\", and node is null"),
+        (pod("big", "node"), json!("n1"), "pod ns/big: stage is \"pending\", and node is \"n1\""),
+        (
+            pod("lost", "node"),
+            json!("n1"),
+            "pod ns/lost: node is \"n1\", and nodeName of its object is \"gone\"",
+        ),
+        (pod("big", "pod/phase"), json!("Failed"), "pod ns/big: phase is Failed"),
+        (pod("big", "pod/deleting"), json!(true), "pod ns/big: deleting is true"),
+        (pod("big", "pod/scheduler_name"), json!("other"), "pod ns/big waits for scheduler \"other\""),
+        (verdict("big", "pod"), json!({"namespace": "ns", "name": "who"}), "no pod ns/who in state.pods"),
+        (verdict("big", "pod"), key("here"), "record.verdicts: ns/here is there twice"),
+        (verdict("big", "outcome"), json!("Lost"), "outcome \"Lost\" is none of Placed, Refused, Gated"),
+        (verdict("big", "node"), json!("n1"), "outcome is \"Refused\", and node is \"n1\""),
+        (verdict("here", "node"), Value::Null, "outcome is \"Placed\", and node is null"),
+        (verdict("big", "cycle"), json!(99), "cycle is 99, and record.cycle, that of the last attempt, is 2"),
+        (verdict("big", "decisionHash"), json!("12"), "decisionHash \"12\" is not 16"),
+        ("/state/starts".into(), json!([0, 0]), "state.starts has 2 numbers, and configuration 1 profiles"),
+        (
+            "/state/nodes".into(),
+            json!([whole["state"]["nodes"][0], whole["state"]["nodes"][0]]),
+            "state.nodes: n1 is there twice",
+        ),
+        (
+            "/state/nominations".into(),
+            json!([{"pod": {"namespace": "ns", "name": "who"}, "node": "n1", "isOurs": true, "since": 0}]),
+            "state.nominations: there is no pod ns/who",
+        ),
+        (
+            "/record/queue/0/pods/0".into(),
+            json!({"namespace": "ns", "name": "who"}),
+            "record.queue: there is no pod ns/who",
+        ),
+    ];
+    for (field, value, says) in cases {
+        let mut edited = whole.clone();
+        *edited.pointer_mut(&field).unwrap_or_else(|| panic!("no {field} in {whole:#}")) = value;
+        let error = replay_all(&edited, &profile).expect_err(&field);
+        assert!(error.contains(says), "{field}: {error:?} does not say {says:?}");
+    }
+}
+
+/// Pointers to every value of a document, the document itself left out.
+fn pointers(of: &Value, to: &str, all: &mut Vec<String>) {
+    let children: Vec<(String, &Value)> = match of {
+        Value::Array(these) => these.iter().enumerate().map(|(i, v)| (i.to_string(), v)).collect(),
+        Value::Object(these) => {
+            these.iter().map(|(k, v)| (k.replace('~', "~0").replace('/', "~1"), v)).collect()
+        }
+        _ => return,
+    };
+    for (name, value) in children {
+        let path = format!("{to}/{name}");
+        pointers(value, &path, all);
+        all.push(path);
+    }
+}
+
+/// Puts something else of the same type there.
+fn spoil(value: &mut Value, how: usize) {
+    const NUMBERS: [i64; 7] = [0, -1, 1, 7, i64::MAX, i64::MIN, 1 << 40];
+    const TEXTS: [&str; 6] = ["", "n1", "big", "bound", "pending", "\u{1f600}/x"];
+    match value {
+        Value::Number(_) => *value = json!(NUMBERS[how % NUMBERS.len()]),
+        Value::String(_) => *value = json!(TEXTS[how % TEXTS.len()]),
+        Value::Bool(is) => *is = !*is,
+        Value::Array(these) if how.is_multiple_of(2) => _ = these.pop(),
+        Value::Array(these) => these.extend(these.last().cloned()),
+        Value::Null => *value = json!("n1"),
+        Value::Object(_) => *value = Value::Null,
+    }
+}
+
+/// What a person may do to a file is refused, or taken as it stands; nothing panics.
+#[test]
+fn an_edited_file_panics_nowhere() {
+    let (whole, profile) = (of_four(), default_profile(SCHEDULER));
+    let mut all = Vec::new();
+    pointers(&whole, "", &mut all);
+    let mut refused = 0;
+    for (i, path) in all.iter().enumerate() {
+        for how in [i % 7, (i + 3) % 7] {
+            let mut edited = whole.clone();
+            spoil(edited.pointer_mut(path).expect("it is there"), how);
+            refused += usize::from(replay_all(&edited, &profile).is_err());
+        }
+    }
+    assert!(refused > all.len() / 4, "{refused} of {} edits were refused", all.len() * 2);
+}
