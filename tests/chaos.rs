@@ -164,7 +164,7 @@ async fn everything_survives(orders: Vec<(&'static str, Order)>) {
     }
     running
         .until("all watches are well", || {
-            let watches = &running.instance.edge.watches;
+            let watches = &running.instance.io.watches;
             watches.iter().all(|(_, w)| {
                 let report = w.report();
                 report.synced && report.failing.is_none() && (report.connected || report.unserved)

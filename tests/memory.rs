@@ -17,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt, stream};
 use pellucid::app::clock;
 use pellucid::cluster::input::Input;
-use pellucid::kubernetes::{Connection, Edge, EdgeConfig};
+use pellucid::kubernetes::{ClusterIo, ClusterIoConfig, Connection};
 use serde_json::json;
 
 /// Pods in the cluster.
@@ -104,7 +104,7 @@ async fn a_list_of_large_objects_takes_the_memory_of_one() {
     forget();
     let before = most_resident();
     let (inputs, mut received) = tokio::sync::mpsc::channel(16);
-    let edge = Edge::start(EdgeConfig::new(connection, clock::system(), "test"), inputs);
+    let edge = ClusterIo::start(ClusterIoConfig::new(connection, clock::system(), "test"), inputs);
     let listed = async {
         loop {
             if let Input::PodsReset { pods, quarantined } = received.recv().await.unwrap() {

@@ -268,7 +268,7 @@ async fn shadow_mode_writes_nothing_and_counts_agreement() {
     let events: Api<Event> = Api::all(client.clone());
     let ours = events.list(&ListParams::default()).await.expect("events");
     assert!(ours.items.iter().all(|e| e.reporting_controller.as_deref() != Some("pellucid")));
-    assert_eq!(instance.edge.lanes.counts().binds.into, 0);
+    assert_eq!(instance.io.queues.counts().binds.into, 0);
     instance.stop().await;
     sandbox.stop().await;
 }

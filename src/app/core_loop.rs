@@ -13,7 +13,7 @@ use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::Step;
 use pellucid_cycle::turn::Advance;
 use pellucid_diagnosis::score_views::markdown;
-use pellucid_kubernetes::lanes::Lanes;
+use pellucid_kubernetes::effect_queues::EffectQueues;
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::effect::Effect;
 use pellucid_model::{GangKey, Name, Now, ObjectKind};
@@ -39,10 +39,10 @@ const INPUTS_PER_ROUND: usize = 4096;
 pub struct CoreLoop {
     /// The core.
     pub scheduler: Scheduler,
-    /// Inputs from the edge.
+    /// Inputs from the cluster.
     pub inputs: mpsc::Receiver<Input>,
     /// Where effects go.
-    pub lanes: Arc<Lanes>,
+    pub queues: Arc<EffectQueues>,
     /// The clock.
     pub clock: Clock,
     /// Where snapshots are published.
@@ -121,7 +121,7 @@ impl CoreLoop {
     }
 
     fn can_plan(&self) -> bool {
-        self.lists.are_complete() && self.scheduler.has_work() && self.lanes.room() > 0
+        self.lists.are_complete() && self.scheduler.has_work() && self.queues.room() > 0
     }
 
     fn take_inputs(&mut self) -> bool {
@@ -143,7 +143,7 @@ impl CoreLoop {
         self.scheduler.apply(input, now);
     }
 
-    /// Hands effects to the lanes. Conditions and events follow the publication: whoever has read one finds
+    /// Hands effects to the queues. Conditions and events follow the publication: whoever has read one finds
     /// the verdict behind it.
     fn hand_over(&mut self) {
         let is_text = |e: &Effect| matches!(e, Effect::Status(_) | Effect::Event(_) | Effect::GroupStatus(_));
@@ -154,7 +154,7 @@ impl CoreLoop {
             traces.ordered(&others, (self.clock)());
         }
         if !others.is_empty() {
-            self.lanes.push_all(others);
+            self.queues.push_all(others);
         }
     }
 
@@ -165,7 +165,7 @@ impl CoreLoop {
         let mut now = (self.clock)();
         let end = now.monotonic + ROUND;
         let mut any = false;
-        for _ in 0..self.lanes.room() {
+        for _ in 0..self.queues.room() {
             let advance = self.scheduler.advance(now, stopwatch);
             let after = (self.clock)();
             let took = after.monotonic.saturating_sub(now.monotonic);
@@ -223,7 +223,7 @@ impl CoreLoop {
         self.snapshot.store(Arc::new(snapshot));
         self.published.send_replace(generation);
         if !self.texts.is_empty() {
-            self.lanes.push_all(std::mem::take(&mut self.texts));
+            self.queues.push_all(std::mem::take(&mut self.texts));
         }
     }
 
@@ -231,7 +231,7 @@ impl CoreLoop {
     fn wait(&mut self, runtime: &tokio::runtime::Runtime) -> bool {
         let now = (self.clock)();
         let deadline = self.scheduler.next_deadline();
-        // While a lane is full nothing can be planned: the next report is an input.
+        // While a queue is full nothing can be planned: the next report is an input.
         let until = deadline.map_or(Duration::from_secs(3600), |at| at.saturating_sub(now.monotonic));
         let until = until.max(Duration::from_millis(1));
         self.progress.waiting(now.monotonic);
@@ -293,7 +293,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use pellucid_cycle::scheduler::Settings;
-    use pellucid_kubernetes::lanes::LaneSizes;
+    use pellucid_kubernetes::effect_queues::EffectQueueSizes;
     use pellucid_model::{Node, Pod, PodKey};
 
     use super::super::health::Health;
@@ -320,7 +320,7 @@ mod tests {
         CoreLoop {
             scheduler,
             inputs: mpsc::channel(1).1,
-            lanes: Arc::new(Lanes::new(LaneSizes::default())),
+            queues: Arc::new(EffectQueues::new(EffectQueueSizes::default())),
             clock,
             snapshot,
             published: watch::channel(0).0,

@@ -12,7 +12,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::metrics::EdgeViews;
+use super::metrics::ClusterIoViews;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct CauseLabels {
@@ -63,7 +63,7 @@ pub(super) fn state(snapshot: &Snapshot, registry: &mut Registry) {
 }
 
 /// What the writers count.
-pub(super) fn writers(views: &EdgeViews, registry: &mut Registry) {
+pub(super) fn writers(views: &ClusterIoViews, registry: &mut Registry) {
     let (evicted, volumes) = (views.evictor.counts(), views.volumes.counts());
     let outcomes = [("deleted", evicted.deleted), ("gone", evicted.gone), ("refused", evicted.refused)];
     let help = "Evict orders by what came of them";

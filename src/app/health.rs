@@ -18,7 +18,7 @@ use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 
 use super::clock::Clock;
-use super::metrics::EdgeViews;
+use super::metrics::ClusterIoViews;
 use super::progress::Progress;
 
 /// How long a watch may fail before the scheduler is not to be relied on: what it knows is older than that.
@@ -54,12 +54,12 @@ pub struct Health {
 
 impl Health {
     /// Makes the checks: the scheduling thread, and the watch of each kind.
-    pub fn new(progress: Arc<Progress>, edge: Arc<OnceLock<EdgeViews>>, clock: Clock) -> Self {
+    pub fn new(progress: Arc<Progress>, io: Arc<OnceLock<ClusterIoViews>>, clock: Clock) -> Self {
         let thread = Check::new("scheduling-thread", true, move |now| progress.check(now.monotonic));
         let watch = |(number, (kind, _)): (usize, (&'static str, _))| {
-            let edge = edge.clone();
+            let io = io.clone();
             Check::new(&format!("{}-watch", kind.to_lowercase()), false, move |now| {
-                let status = edge.get().and_then(|e| e.watches.iter().nth(number));
+                let status = io.get().and_then(|e| e.watches.iter().nth(number));
                 watch_check(&status.map(|(_, status)| status.report()).unwrap_or_default(), now)
             })
         };

@@ -11,7 +11,7 @@ use pellucid_cycle::Scheduler;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::Settings;
 use pellucid_http::{BuildError, Limits, Parts, Renderer, ServeError, Server, Version};
-use pellucid_kubernetes::{Connection, Edge, EdgeConfig};
+use pellucid_kubernetes::{ClusterIo, ClusterIoConfig, Connection};
 use pellucid_model::Name;
 use pellucid_model::collections::FxHashMap;
 use pellucid_queue::QueueLimits;
@@ -23,7 +23,7 @@ use super::clock::Clock;
 use super::core_loop::{CoreLoop, Lists};
 use super::flags::Flags;
 use super::health::Health;
-use super::metrics::{EdgeViews, Metrics};
+use super::metrics::{ClusterIoViews, Metrics};
 use super::progress::Progress;
 use super::quantiles::Durations;
 use super::telemetry::LogControl;
@@ -76,7 +76,7 @@ pub struct Instance {
     /// Where the REST server listens.
     pub address: SocketAddr,
     /// The edge to the cluster.
-    pub edge: Edge,
+    pub io: ClusterIo,
     snapshot: Arc<ArcSwap<Snapshot>>,
     published: watch::Receiver<u64>,
     stop_server: CancellationToken,
@@ -129,7 +129,7 @@ impl Instance {
             metrics.show_traces(traces.counts());
         }
         let progress = Arc::new(Progress::default());
-        let edge_views: Arc<OnceLock<EdgeViews>> = Arc::default();
+        let edge_views: Arc<OnceLock<ClusterIoViews>> = Arc::default();
         let health = Arc::new(Health::new(progress.clone(), edge_views.clone(), clock.clone()));
         let (inputs_tx, inputs) = mpsc::channel(INPUTS_WAITING);
 
@@ -142,24 +142,24 @@ impl Instance {
             clock: clock.clone(),
             log: log.clone(),
             traces: traces.clone(),
-            edge: edge_views,
+            io: edge_views,
         };
-        let mut edge_config = EdgeConfig::new(connection, clock.clone(), &instance_name());
+        let mut edge_config = ClusterIoConfig::new(connection, clock.clone(), &instance_name());
         edge_config.writes = shadow_of.is_none();
         let server = Server::new(parts.server(&registry, &flags, configz, effective))?;
         let bound = server.bind(listen).await?;
         let address = bound.address();
-        let edge = Edge::start(edge_config, inputs_tx);
-        let views = EdgeViews {
-            lanes: edge.lanes.clone(),
-            watches: edge.watches.clone(),
-            server: edge.server.clone(),
+        let io = ClusterIo::start(edge_config, inputs_tx);
+        let views = ClusterIoViews {
+            queues: io.queues.clone(),
+            watches: io.watches.clone(),
+            server: io.server.clone(),
             clock: clock.clone(),
-            evictor: edge.evictor.clone(),
-            volumes: edge.volumes.clone(),
-            group_statuses: edge.group_statuses.clone(),
+            evictor: io.evictor.clone(),
+            volumes: io.volumes.clone(),
+            group_statuses: io.group_statuses.clone(),
         };
-        let _ = parts.edge.set(views);
+        let _ = parts.io.set(views);
 
         let (stop_server, stop_core) = (CancellationToken::new(), CancellationToken::new());
         let server = tokio::spawn(bound.serve(stop_server.clone()));
@@ -169,7 +169,7 @@ impl Instance {
         let core = CoreLoop {
             scheduler,
             inputs,
-            lanes: edge.lanes.clone(),
+            queues: io.queues.clone(),
             clock,
             snapshot: snapshot.clone(),
             published: published_tx,
@@ -183,7 +183,7 @@ impl Instance {
             stop: stop_core.clone(),
         };
         let core_ended = spawn_core(core, progress).map_err(StartError::Thread)?;
-        Ok(Self { address, edge, snapshot, published, stop_server, stop_core, core_ended, server })
+        Ok(Self { address, io, snapshot, published, stop_server, stop_core, core_ended, server })
     }
 
     /// Returns the URL of the REST server.
@@ -206,7 +206,7 @@ impl Instance {
     /// Waits until a part ends by itself, which none does. Returns which, and why.
     pub async fn ended(&mut self) -> String {
         tokio::select! {
-            reason = self.edge.ended() => reason,
+            reason = self.io.ended() => reason,
             reason = &mut self.core_ended => {
                 reason.unwrap_or_else(|_| "the scheduling thread ended without a word".into())
             }
@@ -216,7 +216,7 @@ impl Instance {
     /// Stops in order: server, writes under way, scheduling thread.
     pub async fn stop(self) {
         self.stop_server.cancel();
-        self.edge.shutdown(STOP_PATIENCE).await;
+        self.io.shutdown(STOP_PATIENCE).await;
         self.stop_core.cancel();
         // When the thread ended by itself, `ended` has heard of it, and there is nothing more to hear.
         if !self.core_ended.is_terminated() {
@@ -236,7 +236,7 @@ struct Shared {
     log: Option<Arc<LogControl>>,
     traces: Option<Traces>,
     /// Set once the edge runs, which is after the server has its address.
-    edge: Arc<OnceLock<EdgeViews>>,
+    io: Arc<OnceLock<ClusterIoViews>>,
 }
 
 impl Shared {
@@ -250,7 +250,7 @@ impl Shared {
         let (snapshot, resources) = (self.snapshot.clone(), self.snapshot.clone());
         let load = self.snapshot.clone();
         let (metrics, observed, log) = (self.metrics.clone(), self.metrics.clone(), self.log.clone());
-        let (edge, health) = (self.edge.clone(), self.health.clone());
+        let (io, health) = (self.io.clone(), self.health.clone());
         let (traces, clock) = (self.traces.clone(), self.clock.clone());
         Parts {
             routes: routes::metered(registry, effective, &self.metrics.explained),
@@ -259,7 +259,7 @@ impl Shared {
             switches: flags.all(),
             health: self.health.checks(),
             metrics: Renderer::openmetrics(move || {
-                metrics.render(&snapshot, edge.get(), log.as_deref(), &health)
+                metrics.render(&snapshot, io.get(), log.as_deref(), &health)
             }),
             resource_metrics: Renderer::openmetrics(move || resource_metrics::render(&resources.load_full())),
             configz: Arc::new(move || configz.clone()),

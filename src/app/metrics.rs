@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 use pellucid_cluster::Stage;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::Step;
+use pellucid_kubernetes::effect_queues::EffectQueues;
 use pellucid_kubernetes::evictor::EvictCounters;
-use pellucid_kubernetes::lanes::Lanes;
 use pellucid_kubernetes::server_probe::ServerStatus;
 use pellucid_kubernetes::status::StatusCounters;
 use pellucid_kubernetes::volume_writer::VolumeCounters;
@@ -65,15 +65,16 @@ struct EvaluationLabels {
     profile: String,
 }
 
+/// Metrics call an effect queue a lane: the name is public.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct LaneLabels {
+struct EffectQueueLabels {
     lane: &'static str,
 }
 
-/// What metrics and health checks look at of the edge.
-pub struct EdgeViews {
+/// What metrics and health checks look at of the I/O with the cluster.
+pub struct ClusterIoViews {
     /// Orders under way.
-    pub lanes: Arc<Lanes>,
+    pub queues: Arc<EffectQueues>,
     /// The watches.
     pub watches: Watches,
     /// Whether the API server answers.
@@ -243,7 +244,7 @@ impl Metrics {
     pub fn render(
         &self,
         snapshot: &ArcSwap<Snapshot>,
-        views: Option<&EdgeViews>,
+        views: Option<&ClusterIoViews>,
         log: Option<&LogControl>,
         health: &Health,
     ) -> String {
@@ -265,7 +266,7 @@ impl Metrics {
 }
 
 /// Gauges and counters as the published snapshot has them.
-fn gauges(snapshot: &Snapshot, views: Option<&EdgeViews>, log: Option<&LogControl>) -> Registry {
+fn gauges(snapshot: &Snapshot, views: Option<&ClusterIoViews>, log: Option<&LogControl>) -> Registry {
     let mut registry = Registry::default();
     pending_metrics::state(snapshot, &mut registry);
     registry.register(
@@ -285,7 +286,7 @@ fn gauges(snapshot: &Snapshot, views: Option<&EdgeViews>, log: Option<&LogContro
     );
     plugin_work(snapshot, &mut registry);
     if let Some(views) = views {
-        lane_counts(&views.lanes, &mut registry);
+        effect_queue_counts(&views.queues, &mut registry);
         watch_metrics::watches(views, &mut registry);
         effect_metrics::writers(views, &mut registry);
     }
@@ -399,10 +400,10 @@ fn plugin_work(snapshot: &Snapshot, registry: &mut Registry) {
     registry.register("pellucid_plugin_seconds", "Time in a plugin's Filter and Score, in seconds", seconds);
 }
 
-fn lane_counts(lanes: &Lanes, registry: &mut Registry) {
-    let depth: Family<LaneLabels, Gauge> = Family::default();
-    let [into, out, dropped]: [Family<LaneLabels, Counter>; 3] = Default::default();
-    let counts = lanes.counts();
+fn effect_queue_counts(queues: &EffectQueues, registry: &mut Registry) {
+    let depth: Family<EffectQueueLabels, Gauge> = Family::default();
+    let [into, out, dropped]: [Family<EffectQueueLabels, Counter>; 3] = Default::default();
+    let counts = queues.counts();
     for (lane, n) in [
         ("binds", counts.binds),
         ("evictions", counts.evictions),
@@ -411,7 +412,7 @@ fn lane_counts(lanes: &Lanes, registry: &mut Registry) {
         ("group_statuses", counts.group_statuses),
         ("events", counts.events),
     ] {
-        let labels = LaneLabels { lane };
+        let labels = EffectQueueLabels { lane };
         depth.get_or_create_owned(&labels).set(n.depth as i64);
         into.get_or_create_owned(&labels).inc_by(n.into);
         out.get_or_create_owned(&labels).inc_by(n.out);

@@ -7,7 +7,7 @@ use std::any::Any;
 
 use pellucid_model::{Node, NodeIdx, Object, Pod, PodId};
 
-use super::stage::Reservation;
+use super::stage::Hold;
 
 /// A plugin's share of the state. One per plugin type, whatever the number of profiles.
 pub trait DerivedState: Any + Send + Sync {
@@ -36,12 +36,12 @@ pub trait DerivedState: Any + Send + Sync {
 
     /// A plugin's Reserve holds something for a placed pod. Every derived state is told; one that does not
     /// know the plugin looks away.
-    fn reserved(&mut self, pod: PodId, reservation: &Reservation) {
+    fn reserved(&mut self, pod: PodId, reservation: &Hold) {
         let _ = (pod, reservation);
     }
 
     /// The inverse of [`reserved`](Self::reserved).
-    fn unreserved(&mut self, pod: PodId, reservation: &Reservation) {
+    fn unreserved(&mut self, pod: PodId, reservation: &Hold) {
         let _ = (pod, reservation);
     }
 

@@ -32,5 +32,5 @@ pub use nominator::{NominatedBy, Nomination, Nominator};
 pub use objects::Objects;
 pub use selected_keys::SelectedKeys;
 pub use shapes::ShapeId;
-pub use stage::{Reservation, Stage};
+pub use stage::{Hold, Stage};
 pub use state::{Cluster, NodeSlot, PodRecord};

@@ -50,15 +50,15 @@ impl Stage {
 
 /// What a plugin's Reserve holds for a pod besides its room on the node, such as volumes.
 #[derive(Clone)]
-pub struct Reservation {
+pub struct Hold {
     /// The plugin.
     pub plugin: &'static str,
     /// What it holds, of a type that the plugin knows.
     pub what: Arc<dyn Any + Send + Sync>,
 }
 
-impl std::fmt::Debug for Reservation {
+impl std::fmt::Debug for Hold {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Reservation({})", self.plugin)
+        write!(f, "Hold({})", self.plugin)
     }
 }

@@ -21,7 +21,7 @@ use super::objects::Objects;
 use super::preemptions::Preemptions;
 use super::selected_keys::{KeyCounts, SelectedKeys};
 use super::shapes::{ShapeId, Shapes};
-use super::stage::{Reservation, Stage};
+use super::stage::{Hold, Stage};
 use super::undo::{Undo, UndoLog};
 
 /// A pod in the state.
@@ -36,7 +36,7 @@ pub struct PodRecord {
     /// Stage.
     pub stage: Stage,
     /// What plugins hold for it, in the order of their Reserve.
-    pub reservations: SmallVec<[Reservation; 1]>,
+    pub reservations: SmallVec<[Hold; 1]>,
 }
 
 /// A node slot. A node that went while pods are on it keeps its slot, without an object.
@@ -304,7 +304,7 @@ impl Cluster {
     }
 
     /// Holds something for a placed pod, on behalf of a plugin.
-    pub fn reserve(&mut self, id: PodId, what: Reservation) {
+    pub fn reserve(&mut self, id: PodId, what: Hold) {
         let Some(record) = self.pods.get_mut(id.index()).and_then(Option::as_mut) else { return };
         record.reservations.push(what.clone());
         self.undo.push(Undo::Unreserve { id });

@@ -3,7 +3,7 @@
 use pellucid_model::{NodeIdx, PodId};
 use smallvec::SmallVec;
 
-use super::stage::{Reservation, Stage};
+use super::stage::{Hold, Stage};
 
 /// How to take one change back.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub(super) enum Undo {
     /// Something was reserved for the pod.
     Unreserve { id: PodId },
     /// Something was given up that was reserved for the pod.
-    Reserve { id: PodId, what: Reservation },
+    Reserve { id: PodId, what: Hold },
     /// The pod's stage was changed.
     Stage { id: PodId, stage: Stage },
 }

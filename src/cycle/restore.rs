@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use pellucid_cluster::{Nomination, Reservation, Stage};
+use pellucid_cluster::{Hold, Nomination, Stage};
 use pellucid_framework::View;
 use pellucid_model::time::NoProbe;
 use pellucid_model::{GangKey, Name, Now, PodId, PodKey};
@@ -35,7 +35,7 @@ impl Scheduler {
         for enabled in &profile.reserve {
             let Some(plugin) = enabled.plugin.reserve() else { continue };
             if let Ok(Some(what)) = plugin.reserve(View::new(&self.cluster), &pod, node) {
-                self.cluster.reserve(id, Reservation { plugin: enabled.plugin.name(), what });
+                self.cluster.reserve(id, Hold { plugin: enabled.plugin.name(), what });
             }
         }
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use super::chain::PluginTally;
-use pellucid_cluster::{Cluster, Reservation, ShapeId, Stage};
+use pellucid_cluster::{Cluster, Hold, ShapeId, Stage};
 use pellucid_framework::post_filter::PostFiltered;
 use pellucid_framework::profile::Profile;
 use pellucid_framework::{Cause, Permitted, View};
@@ -457,7 +457,7 @@ impl Scheduler {
         for enabled in &profile.reserve {
             let Some(plugin) = enabled.plugin.reserve() else { continue };
             if let Some(what) = plugin.reserve(View::new(&self.cluster), pod, node)? {
-                self.cluster.reserve(id, Reservation { plugin: enabled.plugin.name(), what });
+                self.cluster.reserve(id, Hold { plugin: enabled.plugin.name(), what });
             }
         }
         for enabled in &profile.permit {

@@ -12,12 +12,12 @@
 
 mod body;
 mod docs;
-mod edge;
 mod endpoint;
 mod error;
 mod flags;
 mod health;
 mod listen;
+mod middleware;
 mod openapi;
 mod operation;
 mod page;
@@ -32,11 +32,11 @@ mod stream;
 mod table;
 mod unread;
 
-pub use edge::{Observation, Observe};
 pub use error::{BuildError, ReadError, ServeError};
 pub use flags::{Refused, Said, Switch};
 pub use health::{Check, HealthCheck};
 pub use listen::Bound;
+pub use middleware::{Observation, Observe};
 pub use openapi::openapi;
 pub use params::{Kind, Location, Param, Params};
 pub use read::Load;

@@ -26,8 +26,8 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::edge::Peer;
 use super::error::ServeError;
+use super::middleware::Peer;
 use super::patient::Patient;
 use super::server::{Limits, Routers};
 

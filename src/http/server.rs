@@ -17,12 +17,12 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use utoipa::openapi::OpenApi;
 
-use super::edge::{self, Edge, Observe};
 use super::endpoint::{Endpoint, PathEntry};
 use super::error::{BuildError, ServeError};
 use super::flags::{self, Flagged, Switch};
 use super::health::{self, HealthCheck};
 use super::listen::Bound;
+use super::middleware::{self, Observe, Observed};
 use super::openapi::describe;
 use super::operation::{self, Operation};
 use super::pool::{Pool, Times};
@@ -163,13 +163,14 @@ impl Server {
         check_names(&parts)?;
         let document = describe(&operations, &parts.version.git_version)?;
         let limits = parts.limits;
-        let edge = Arc::new(Edge::new(Arc::clone(&parts.now), Arc::clone(&parts.observe)));
+        let observed = Arc::new(Observed::new(Arc::clone(&parts.now), Arc::clone(&parts.observe)));
         let checks: Arc<[HealthCheck]> = parts.health.as_slice().into();
         let end_feeds = CancellationToken::new();
         let mut endpoints = endpoints(parts, &operations, &document, &end_feeds);
         endpoints.extend(health::endpoints(&checks));
-        let all = edge::layered(route(endpoints).fallback(edge::unknown), Arc::clone(&edge));
-        let health = edge::layered(route(health::endpoints(&checks)).fallback(edge::crowded), edge);
+        let all = middleware::layered(route(endpoints).fallback(middleware::unknown), Arc::clone(&observed));
+        let health =
+            middleware::layered(route(health::endpoints(&checks)).fallback(middleware::crowded), observed);
         Ok(Self { routers: Routers { all, health }, document, limits, end_feeds })
     }
 

@@ -13,10 +13,10 @@ use serde_json::json;
 use tokio::sync::mpsc::Sender;
 use tokio_util::sync::CancellationToken;
 
+use super::api_writer::{ApiWriter, Backoff, WriteError, pod_path};
 use super::client::Class;
-use super::door::{Backoff, Door, WriteError, pod_path};
-use super::lanes::Lanes;
-use super::standing::{Standing, standing};
+use super::effect_queues::EffectQueues;
+use super::pod_readback::{PodReadback, read_back};
 
 /// How often one order is posted before it is reported as refused.
 const TRIES: u32 = 6;
@@ -77,17 +77,17 @@ impl BinderCounters {
 /// One of several equal workers.
 #[derive(Clone)]
 pub(super) struct Binder {
-    pub(super) door: Arc<Door>,
-    pub(super) lanes: Arc<Lanes>,
+    pub(super) writer: Arc<ApiWriter>,
+    pub(super) queues: Arc<EffectQueues>,
     pub(super) reports: Sender<Input>,
     pub(super) counters: Arc<BinderCounters>,
     pub(super) stop: CancellationToken,
 }
 
 impl Binder {
-    /// Carries out orders until the lane closes.
+    /// Carries out orders until the queue closes.
     pub(super) async fn work(self) {
-        while let Some(order) = self.lanes.next_bind().await {
+        while let Some(order) = self.queues.next_bind().await {
             let Some(outcome) = self.bind(&order).await else { return };
             self.counters.count(&outcome);
             tracing::debug!(pod = %order.pod.key, node = %order.node, ?outcome, "bind settled");
@@ -100,29 +100,29 @@ impl Binder {
 
     /// Returns what came of an order; `None` when told to stop before that was known.
     async fn bind(&self, order: &BindOrder) -> Option<BindOutcome> {
-        if self.door.is_open() {
+        if self.writer.is_open() {
             let sent = EffectReport::BindSent { id: order.id, uid: order.pod.uid.clone() };
             self.reports.send(Input::Report(sent)).await.ok()?;
         }
-        let mut backoff = self.door.backoff();
+        let mut backoff = self.writer.backoff();
         for tries in 1.. {
             let Err(error) = self.post(order).await else { return Some(BindOutcome::Bound) };
             match error.class() {
                 Class::Refused | Class::Bug => return Some(refused(&error)),
                 Class::Refresh if error.is_not_found() => return Some(BindOutcome::Gone),
                 class @ (Class::Refresh | Class::Unknown) => match self.settle(order, &error).await? {
-                    Standing::Gone => return Some(BindOutcome::Gone),
-                    Standing::There { node: Some(node), .. } if node == order.node => {
+                    PodReadback::Gone => return Some(BindOutcome::Gone),
+                    PodReadback::There { node: Some(node), .. } if node == order.node => {
                         return Some(BindOutcome::Bound);
                     }
-                    Standing::There { node: Some(node), .. } => {
+                    PodReadback::There { node: Some(node), .. } => {
                         return Some(BindOutcome::BoundElsewhere { node });
                     }
                     // A conflict that the pod's own state is the reason of, such as a gate: it will stay one.
-                    Standing::There { deleting, .. } if deleting || class == Class::Refresh => {
+                    PodReadback::There { deleting, .. } if deleting || class == Class::Refresh => {
                         return Some(refused(&error));
                     }
-                    Standing::There { .. } => {}
+                    PodReadback::There { .. } => {}
                 },
                 Class::Retry => {}
             }
@@ -143,19 +143,19 @@ impl Binder {
             "metadata": {"namespace": key.namespace.as_str(), "name": key.name, "uid": order.pod.uid},
             "target": {"apiVersion": "v1", "kind": "Node", "name": order.node.as_str()},
         });
-        self.door.post(pod_path(&key.namespace, &key.name, "/binding"), &body).await.map(|_| ())
+        self.writer.post(pod_path(&key.namespace, &key.name, "/binding"), &body).await.map(|_| ())
     }
 
     /// Reads the pod until the server says how it stands. There is no bound but the end of the process: a
     /// wrong guess here would be a pod that runs twice in our books, or nowhere.
-    async fn settle(&self, order: &BindOrder, cause: &WriteError) -> Option<Standing> {
+    async fn settle(&self, order: &BindOrder, cause: &WriteError) -> Option<PodReadback> {
         let key = &order.pod.key;
         tracing::debug!(pod = %key, node = %order.node, error = %cause, "bind outcome unknown, reading the pod");
-        let mut backoff = self.door.backoff();
+        let mut backoff = self.writer.backoff();
         loop {
             self.counters.reads.fetch_add(1, Ordering::Relaxed);
-            let error = match standing(&self.door, &order.pod).await {
-                Ok(standing) => return Some(standing),
+            let error = match read_back(&self.writer, &order.pod).await {
+                Ok(readback) => return Some(readback),
                 Err(error) => error,
             };
             tracing::warn!(pod = %key, error = %error, "pod cannot be read to settle its binding, trying again");

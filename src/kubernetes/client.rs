@@ -1,7 +1,7 @@
 //! Connecting to a cluster, and what to make of the errors of requests.
 //!
 //! There are two clients, so that reads and writes do not wait for each other. Neither tries again by itself: a write
-//! needs to know what happened (`door`), a watch has its own back-off (`watch`), and both are counted and logged.
+//! needs to know what happened (`writer`), a watch has its own back-off (`watch`), and both are counted and logged.
 
 use std::error::Error as StdError;
 use std::path::Path;

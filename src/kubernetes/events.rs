@@ -10,10 +10,10 @@ use pellucid_model::effect::EventType;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::api_writer::{ApiWriter, WriteError};
 use super::client::Class;
-use super::door::{Door, WriteError};
+use super::effect_queues::EffectQueues;
 use super::event_book::{EventBook, EventWrite, Written, cut};
-use super::lanes::Lanes;
 use super::{Clock, timestamp};
 
 /// How often one write is tried.
@@ -73,8 +73,8 @@ pub struct Reporter {
 
 /// The writer.
 pub(super) struct EventWriter {
-    pub(super) door: Arc<Door>,
-    pub(super) lanes: Arc<Lanes>,
+    pub(super) writer: Arc<ApiWriter>,
+    pub(super) queues: Arc<EffectQueues>,
     pub(super) clock: Clock,
     pub(super) reporter: Reporter,
     pub(super) concurrency: usize,
@@ -83,14 +83,14 @@ pub(super) struct EventWriter {
 }
 
 impl EventWriter {
-    /// Carries out orders until the lane closes, then finishes what is under way.
+    /// Carries out orders until the queue closes, then finishes what is under way.
     pub(super) async fn work(self) {
         let mut book = EventBook::default();
         let mut writes = FuturesUnordered::new();
         let mut is_open = true;
         while is_open || !writes.is_empty() {
             let next = tokio::select! {
-                order = self.lanes.next_event(), if is_open && writes.len() < self.concurrency => {
+                order = self.queues.next_event(), if is_open && writes.len() < self.concurrency => {
                     is_open = order.is_some();
                     order.and_then(|order| book.note(order, (self.clock)()))
                 }
@@ -119,7 +119,7 @@ impl EventWriter {
     }
 
     async fn carry_out(&self, write: EventWrite) -> (EventWrite, Written) {
-        let mut backoff = self.door.backoff();
+        let mut backoff = self.writer.backoff();
         for tries in 1.. {
             let error = match self.send(&write).await {
                 Ok(()) => return (write, Written::Yes),
@@ -152,9 +152,9 @@ impl EventWriter {
     async fn send(&self, write: &EventWrite) -> Result<(), WriteError> {
         let path = format!("/apis/events.k8s.io/v1/namespaces/{}/events", write.pod.namespace);
         let sent = if write.create {
-            self.door.post(path, &self.event(write)).await
+            self.writer.post(path, &self.event(write)).await
         } else {
-            self.door.patch(format!("{path}/{}", write.name), &json!({"series": series(write)})).await
+            self.writer.patch(format!("{path}/{}", write.name), &json!({"series": series(write)})).await
         };
         sent.map(|_| ())
     }

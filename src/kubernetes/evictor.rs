@@ -14,10 +14,10 @@ use serde_json::json;
 use tokio::sync::mpsc::Sender;
 use tokio_util::sync::CancellationToken;
 
+use super::api_writer::{ApiWriter, Backoff, WriteError, pod_path};
 use super::client::Class;
-use super::door::{Backoff, Door, WriteError, pod_path};
-use super::lanes::Lanes;
-use super::standing::{Standing, standing};
+use super::effect_queues::EffectQueues;
+use super::pod_readback::{PodReadback, read_back};
 use super::{Clock, timestamp};
 
 /// How often a condition is tried before the pod is deleted without.
@@ -76,8 +76,8 @@ impl EvictCounters {
 /// One of several equal workers.
 #[derive(Clone)]
 pub(super) struct Evictor {
-    pub(super) door: Arc<Door>,
-    pub(super) lanes: Arc<Lanes>,
+    pub(super) writer: Arc<ApiWriter>,
+    pub(super) queues: Arc<EffectQueues>,
     pub(super) reports: Sender<Input>,
     pub(super) clock: Clock,
     pub(super) counters: Arc<EvictCounters>,
@@ -91,9 +91,9 @@ enum Marked {
 }
 
 impl Evictor {
-    /// Carries out orders until the lane closes.
+    /// Carries out orders until the queue closes.
     pub(super) async fn work(self) {
-        while let Some(order) = self.lanes.next_eviction().await {
+        while let Some(order) = self.queues.next_eviction().await {
             let Some(outcome) = self.evict(&order).await else { return };
             self.counters.count(&outcome);
             tracing::debug!(pod = %order.victim.key, preemptor = %order.preemptor.key, ?outcome, "eviction settled");
@@ -123,14 +123,14 @@ impl Evictor {
             "lastTransitionTime": Time(timestamp((self.clock)())),
         });
         let body = json!({"metadata": {"uid": order.victim.uid}, "status": {"conditions": [condition]}});
-        let mut backoff = self.door.backoff();
+        let mut backoff = self.writer.backoff();
         for tries in 1.. {
             let path = pod_path(&key.namespace, &key.name, "/status");
-            let Err(error) = self.door.patch(path, &body).await else { break };
+            let Err(error) = self.writer.patch(path, &body).await else { break };
             match error.class() {
                 _ if error.is_not_found() => return Some(Marked::Gone),
                 Class::Retry | Class::Unknown if tries < CONDITION_TRIES => {}
-                // The delete meets the closed door too, and reports it.
+                // The delete meets the closed writer too, and reports it.
                 _ if matches!(error, WriteError::Closed) => break,
                 _ => {
                     self.counters.without_condition.fetch_add(1, Ordering::Relaxed);
@@ -150,24 +150,26 @@ impl Evictor {
             "kind": "DeleteOptions",
             "preconditions": {"uid": order.victim.uid},
         });
-        let mut backoff = self.door.backoff();
+        let mut backoff = self.writer.backoff();
         // Whether an earlier try may have been carried out.
         let mut unsure = false;
         for tries in 1.. {
             let path = pod_path(&key.namespace, &key.name, "");
-            let Err(error) = self.door.delete(path, &body).await else { return Some(EvictOutcome::Deleted) };
+            let Err(error) = self.writer.delete(path, &body).await else {
+                return Some(EvictOutcome::Deleted);
+            };
             let class = error.class();
             unsure |= class == Class::Unknown;
             let gone = if unsure { EvictOutcome::Deleted } else { EvictOutcome::Gone };
             match class {
                 Class::Refused | Class::Bug => return Some(refused(&error)),
                 Class::Refresh if error.is_not_found() => return Some(gone),
-                Class::Refresh | Class::Unknown => match standing(&self.door, &order.victim).await {
-                    Ok(Standing::Gone) => return Some(gone),
-                    Ok(Standing::There { deleting: true, .. }) => return Some(EvictOutcome::Deleted),
-                    Ok(Standing::There { .. }) if class == Class::Refresh => return Some(refused(&error)),
+                Class::Refresh | Class::Unknown => match read_back(&self.writer, &order.victim).await {
+                    Ok(PodReadback::Gone) => return Some(gone),
+                    Ok(PodReadback::There { deleting: true, .. }) => return Some(EvictOutcome::Deleted),
+                    Ok(PodReadback::There { .. }) if class == Class::Refresh => return Some(refused(&error)),
                     // Not carried out, or not known: it is sent again.
-                    Ok(Standing::There { .. }) | Err(_) => {}
+                    Ok(PodReadback::There { .. }) | Err(_) => {}
                 },
                 Class::Retry => {}
             }

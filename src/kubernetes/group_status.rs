@@ -11,11 +11,11 @@ use pellucid_model::effect::GroupStatusOrder;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::api_writer::{ApiWriter, Tries, WriteError};
 use super::client::Class;
-use super::door::{Door, Tries, WriteError};
+use super::effect_queues::EffectQueues;
 use super::group_patch::{needs_read, patch};
 use super::kind::Kind;
-use super::lanes::Lanes;
 use super::served::Served;
 use super::status::StatusCounters;
 use super::{Clock, timestamp};
@@ -26,8 +26,8 @@ const TRIES: u32 = 5;
 /// One of several equal workers.
 #[derive(Clone)]
 pub(super) struct GroupStatusWriter {
-    pub(super) door: Arc<Door>,
-    pub(super) lanes: Arc<Lanes>,
+    pub(super) writer: Arc<ApiWriter>,
+    pub(super) queues: Arc<EffectQueues>,
     pub(super) clock: Clock,
     pub(super) served: Arc<Served>,
     pub(super) counters: Arc<StatusCounters>,
@@ -42,19 +42,19 @@ enum Done {
 }
 
 impl GroupStatusWriter {
-    /// Carries out orders until the lane closes.
+    /// Carries out orders until the queue closes.
     pub(super) async fn work(self) {
-        while let Some(order) = self.lanes.next_group_status().await {
+        while let Some(order) = self.queues.next_group_status().await {
             let counter = self.carry_out(&order).await;
             counter.fetch_add(1, Ordering::Relaxed);
-            self.lanes.group_status_done(&order.uid);
+            self.queues.group_status_done(&order.uid);
         }
     }
 
     /// Writes a status; returns the counter of what came of it.
     async fn carry_out(&self, order: &GroupStatusOrder) -> &AtomicU64 {
         let Some((path, version)) = self.place(order) else { return &self.counters.gone };
-        let mut tries = Tries::new(TRIES, &self.door, &self.stop);
+        let mut tries = Tries::new(TRIES, &self.writer, &self.stop);
         loop {
             let error = match self.write(order, &path, &version).await {
                 Ok(Done::Written) => return &self.counters.written,
@@ -73,7 +73,7 @@ impl GroupStatusWriter {
                 }
                 return &self.counters.failed;
             }
-            if self.lanes.supersede_group(order) {
+            if self.queues.supersede_group(order) {
                 return &self.counters.superseded;
             }
         }
@@ -91,8 +91,8 @@ impl GroupStatusWriter {
     }
 
     async fn write(&self, order: &GroupStatusOrder, path: &str, version: &str) -> Result<Done, WriteError> {
-        // Behind a closed door nothing needs to be read.
-        let held = match needs_read(order) && self.door.is_open() {
+        // Behind a closed writer nothing needs to be read.
+        let held = match needs_read(order) && self.writer.is_open() {
             true => Some(self.read(path).await?),
             false => None,
         };
@@ -102,11 +102,11 @@ impl GroupStatusWriter {
         let Some(body) = patch(order, version, held.as_ref(), timestamp((self.clock)())) else {
             return Ok(Done::Unchanged);
         };
-        self.door.merge(format!("{path}/status"), &body).await.map(|_| Done::Written)
+        self.writer.merge(format!("{path}/status"), &body).await.map(|_| Done::Written)
     }
 
     async fn read(&self, path: &str) -> Result<Value, WriteError> {
-        let body = self.door.get(path.into()).await?;
+        let body = self.writer.get(path.into()).await?;
         serde_json::from_slice(&body)
             .map_err(|e| WriteError::Transport { cause: e.to_string(), class: Class::Unknown })
     }

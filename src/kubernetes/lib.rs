@@ -1,16 +1,17 @@
 //! The edge that talks to a cluster: watches in, writes out.
 //!
 //! In: `watch` decodes objects (`decode`) and sends them to the scheduling thread. Out: the
-//! scheduling thread puts effects into [`lanes`], from which the binder, the evictor and the writers of volumes,
-//! statuses (of pods, of PodGroups) and events pull; all of them write through one [`door`]. [`Edge`] starts all this and stops it in order.
+//! scheduling thread puts effects into [`queues`], from which the binder, the evictor and the writers of volumes,
+//! statuses (of pods, of PodGroups) and events pull; all of them write through one [`writer`]. [`ClusterIo`] starts all this and stops it in order.
 //!
 //! Not here: decisions, and the clock, which comes in as an argument.
 
+pub mod api_writer;
 pub mod binder;
 pub mod client;
+mod cluster_io;
 pub mod decode;
-pub mod door;
-mod edge;
+pub mod effect_queues;
 mod event_book;
 pub mod events;
 pub mod evictor;
@@ -19,15 +20,14 @@ mod group_patch;
 mod group_status;
 mod kind;
 mod kubeconfig;
-pub mod lanes;
 mod limits;
 mod list_items;
+mod newest_queue;
+mod pod_readback;
 mod reader;
 mod served;
 pub mod server_probe;
-mod standing;
 pub mod status;
-mod status_lane;
 mod status_memory;
 mod transport;
 pub mod volume_writer;
@@ -39,7 +39,7 @@ pub mod watched;
 use std::sync::Arc;
 
 pub use client::{ConnectError, Connection};
-pub use edge::{Drained, Edge, EdgeConfig, stop_requested};
+pub use cluster_io::{ClusterIo, ClusterIoConfig, Drained, stop_requested};
 pub use limits::WatchLimits;
 pub use transport::Pools;
 

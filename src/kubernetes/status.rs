@@ -14,9 +14,9 @@ use pellucid_model::{Name, Now};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::api_writer::{ApiWriter, Tries, WriteError, pod_path};
 use super::client::Class;
-use super::door::{Door, Tries, WriteError, pod_path};
-use super::lanes::Lanes;
+use super::effect_queues::EffectQueues;
 use super::status_memory::{Recalled, StatusMemory};
 use super::{Clock, timestamp};
 
@@ -65,8 +65,8 @@ impl StatusCounters {
 /// One of several equal workers.
 #[derive(Clone)]
 pub(super) struct StatusWriter {
-    pub(super) door: Arc<Door>,
-    pub(super) lanes: Arc<Lanes>,
+    pub(super) writer: Arc<ApiWriter>,
+    pub(super) queues: Arc<EffectQueues>,
     pub(super) clock: Clock,
     pub(super) memory: Arc<StatusMemory>,
     pub(super) counters: Arc<StatusCounters>,
@@ -74,12 +74,12 @@ pub(super) struct StatusWriter {
 }
 
 impl StatusWriter {
-    /// Carries out orders until the lane closes.
+    /// Carries out orders until the queue closes.
     pub(super) async fn work(self) {
-        while let Some(order) = self.lanes.next_status().await {
+        while let Some(order) = self.queues.next_status().await {
             let counter = self.carry_out(&order).await;
             counter.fetch_add(1, Ordering::Relaxed);
-            self.lanes.status_done(&order.pod.uid);
+            self.queues.status_done(&order.pod.uid);
         }
     }
 
@@ -93,9 +93,9 @@ impl StatusWriter {
         let key = &order.pod.key;
         let path = pod_path(&key.namespace, &key.name, "/status");
         let body = patch(&recalled, now);
-        let mut tries = Tries::new(TRIES, &self.door, &self.stop);
+        let mut tries = Tries::new(TRIES, &self.writer, &self.stop);
         loop {
-            let error = match self.door.patch(path.clone(), &body).await {
+            let error = match self.writer.patch(path.clone(), &body).await {
                 Ok(_) => {
                     self.memory.remember(&recalled.order, (self.clock)());
                     return &self.counters.written;
@@ -111,7 +111,7 @@ impl StatusWriter {
             if !tries.again(&error).await {
                 return self.give_up(order, &error);
             }
-            if self.lanes.supersede(&recalled.order) {
+            if self.queues.supersede(&recalled.order) {
                 return &self.counters.superseded;
             }
         }

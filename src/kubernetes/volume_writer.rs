@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::Sender;
 use tokio_util::sync::CancellationToken;
 
+use super::api_writer::{ApiWriter, WriteError};
 use super::client::Class;
-use super::door::{Door, WriteError};
-use super::lanes::Lanes;
+use super::effect_queues::EffectQueues;
 
 /// How often one write is tried.
 const TRIES: u32 = 6;
@@ -58,17 +58,17 @@ impl VolumeCounters {
 /// One of several equal workers.
 #[derive(Clone)]
 pub(super) struct VolumeWriter {
-    pub(super) door: Arc<Door>,
-    pub(super) lanes: Arc<Lanes>,
+    pub(super) writer: Arc<ApiWriter>,
+    pub(super) queues: Arc<EffectQueues>,
     pub(super) reports: Sender<Input>,
     pub(super) counters: Arc<VolumeCounters>,
     pub(super) stop: CancellationToken,
 }
 
 impl VolumeWriter {
-    /// Carries out orders until the lane closes.
+    /// Carries out orders until the queue closes.
     pub(super) async fn work(self) {
-        while let Some(order) = self.lanes.next_volume().await {
+        while let Some(order) = self.queues.next_volume().await {
             let Some(outcome) = self.write(&order.write).await else { return };
             let counter = match outcome {
                 VolumeOutcome::Written => &self.counters.written,
@@ -87,16 +87,16 @@ impl VolumeWriter {
     /// Returns what came of an order; `None` when told to stop before that was known.
     async fn write(&self, write: &VolumeWrite) -> Option<VolumeOutcome> {
         let (path, body) = (path(write), patch(write));
-        let mut backoff = self.door.backoff();
+        let mut backoff = self.writer.backoff();
         let mut unsure = false;
         for tries in 1.. {
-            let Err(error) = self.door.merge(path.clone(), &body).await else {
+            let Err(error) = self.writer.merge(path.clone(), &body).await else {
                 return Some(VolumeOutcome::Written);
             };
             match error.class() {
                 // Either ours came first, or another's.
                 Class::Refresh if unsure && !error.is_not_found() => {
-                    match self.door.get(path.clone()).await {
+                    match self.writer.get(path.clone()).await {
                         Ok(read) if is_written(write, &read) => return Some(VolumeOutcome::Written),
                         Ok(_) => return Some(refused(&error)),
                         Err(_) => {}

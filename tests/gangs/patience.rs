@@ -91,8 +91,7 @@ fn what_is_worked_out_for_a_reader_can_be_given_up() {
         assert_eq!(ask(&template, name, query, usize::MAX), Ok(true), "{template} {query:?}");
     }
     let configuration = serde_json::Value::Null;
-    let snapshot =
-        || Dump::of(&Source { snapshot: &snapshot, configuration: &configuration, redact: true });
+    let snapshot = || Dump::of(&Source { snapshot: &snapshot, configuration: &configuration, redact: true });
     assert!(after(0, snapshot).is_err());
     assert!(after(usize::MAX, snapshot).is_ok());
 }

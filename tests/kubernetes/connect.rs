@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use pellucid::kubernetes::{ConnectError, Connection, Edge, EdgeConfig};
+use pellucid::kubernetes::{ClusterIo, ClusterIoConfig, ConnectError, Connection};
 use pellucid::model::effect::BindOutcome;
 use serde_json::json;
 
@@ -78,13 +78,13 @@ async fn a_server_that_answers_tells_its_version_and_binds_over_real_connections
         mock.on(&binding, [Answer::Json(201, json!({}))]);
     }
     let (inputs, mut received) = tokio::sync::mpsc::channel(capacity);
-    let edge = Edge::start(EdgeConfig::new(connection, clock(), "test"), inputs);
-    edge.lanes.push_all((0..n_pods).map(|n| bind(n, &format!("p{n}"))));
+    let io = ClusterIo::start(ClusterIoConfig::new(connection, clock(), "test"), inputs);
+    io.queues.push_all((0..n_pods).map(|n| bind(n, &format!("p{n}"))));
     for _ in 0..n_pods {
         assert_eq!(bind_done(&mut received).await.1, BindOutcome::Bound);
     }
     drop(received);
-    assert_eq!(edge.shutdown(Duration::from_secs(10)).await.aborted, 0);
+    assert_eq!(io.shutdown(Duration::from_secs(10)).await.aborted, 0);
     serving.abort();
 }
 

@@ -30,8 +30,8 @@ async fn a_victim_gets_its_condition_and_is_then_deleted_by_uid() {
     let mock = Mock::new();
     mock.on(STATUS, [ok()]);
     mock.on(DELETE, [ok()]);
-    let (edge, mut inputs) = mock.edge(|_| {});
-    edge.lanes.push_all([evict(7, "p")]);
+    let (io, mut inputs) = mock.edge(|_| {});
+    io.queues.push_all([evict(7, "p")]);
     assert_eq!(evict_done(&mut inputs).await, (EffectId(7), EvictOutcome::Deleted));
     let calls: Vec<_> = mock.seen("").into_iter().filter(|s| s.what.contains("/pods/")).collect();
     let [patch, delete] = &calls[..] else { panic!("{calls:?}") };
@@ -47,7 +47,7 @@ async fn a_victim_gets_its_condition_and_is_then_deleted_by_uid() {
         delete.body,
         json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": "uid-p"}})
     );
-    assert_eq!(edge.evictor.counts().deleted, 1);
+    assert_eq!(io.evictor.counts().deleted, 1);
 }
 
 /// Answers to the patch, to the delete, to the read; outcome; deletes and reads that were sent.
@@ -96,12 +96,12 @@ async fn every_answer_to_an_eviction_is_settled() {
         mock.on(STATUS, patches);
         mock.on(DELETE, deletes);
         mock.on(READ, reads);
-        let (edge, mut inputs) = mock.edge(|_| {});
-        edge.lanes.push_all([evict(1, "p")]);
+        let (io, mut inputs) = mock.edge(|_| {});
+        io.queues.push_all([evict(1, "p")]);
         assert_eq!(evict_done(&mut inputs).await.1, want, "case {number}");
         let seen = (mock.seen(DELETE).len(), mock.seen(READ).len());
         assert_eq!(seen, (n_deletes, n_reads), "case {number}");
-        let counts = edge.evictor.counts();
+        let counts = io.evictor.counts();
         assert_eq!(counts.deleted + counts.gone + counts.refused, 1);
     }
 }
@@ -109,9 +109,9 @@ async fn every_answer_to_an_eviction_is_settled() {
 #[tokio::test(start_paused = true)]
 async fn a_closed_door_evicts_nobody() {
     let mock = Mock::new();
-    let (edge, mut inputs) = mock.edge(|config| config.writes = false);
-    edge.lanes.push_all([evict(1, "p")]);
+    let (io, mut inputs) = mock.edge(|config| config.writes = false);
+    io.queues.push_all([evict(1, "p")]);
     assert_eq!(evict_done(&mut inputs).await.1, refused(0, "writes are switched off"));
     assert_eq!(mock.seen("PATCH").len() + mock.seen("DELETE").len(), 0);
-    assert_eq!(edge.evictor.counts().without_condition, 0);
+    assert_eq!(io.evictor.counts().without_condition, 0);
 }

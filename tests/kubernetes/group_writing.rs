@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid::cluster::input::Input;
-use pellucid::kubernetes::Edge;
+use pellucid::kubernetes::ClusterIo;
 use pellucid::model::ObjectKind;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -24,9 +24,9 @@ fn running(running: u32) -> pellucid::model::effect::Effect {
 }
 
 /// Waits until so many orders of PodGroups are settled.
-async fn settled(edge: &Edge, n: u64) {
+async fn settled(io: &ClusterIo, n: u64) {
     loop {
-        let counts = edge.group_statuses.counts();
+        let counts = io.group_statuses.counts();
         if counts.written + counts.unchanged + counts.superseded + counts.gone + counts.failed >= n {
             return;
         }
@@ -39,14 +39,14 @@ fn held(uid: &str, version: &str, status: &Value) -> Answer {
 }
 
 /// An edge of a server with native groups in this version, once it knows.
-async fn with_native(mock: &Mock, version: &str) -> (Edge, Receiver<Input>) {
+async fn with_native(mock: &Mock, version: &str) -> (ClusterIo, Receiver<Input>) {
     mock.discover(&[(version, &["podgroups"])]);
     mock.serve(&format!("{NATIVE}/{version}/podgroups"), []);
-    let (edge, mut inputs) = mock.edge(|_| {});
-    while !edge.watches.of(ObjectKind::PodGroupNative).is_synced() {
+    let (io, mut inputs) = mock.edge(|_| {});
+    while !io.watches.of(ObjectKind::PodGroupNative).is_synced() {
         inputs.recv().await.expect("an input");
     }
-    (edge, inputs)
+    (io, inputs)
 }
 
 #[tokio::test(start_paused = true)]
@@ -54,10 +54,10 @@ async fn the_newest_status_wins_and_carries_the_uid() {
     let mock = Mock::new();
     let gate = Arc::new(Notify::new());
     mock.on(STATUS, [Answer::Gate(gate.clone())]);
-    let (edge, _inputs) = mock.edge(|_| {});
-    edge.lanes.push_all([running(1)]);
+    let (io, _inputs) = mock.edge(|_| {});
+    io.queues.push_all([running(1)]);
     mock.wait(STATUS, 1).await;
-    edge.lanes.push_all([running(2), running(3)]);
+    io.queues.push_all([running(2), running(3)]);
     gate.notify_one();
     let seen = mock.wait(STATUS, 2).await;
     gate.notify_one();
@@ -67,19 +67,19 @@ async fn the_newest_status_wins_and_carries_the_uid() {
             "succeeded": 0, "failed": 0, "occupiedBy": null, "scheduleStartTime": null}})
     };
     assert_eq!((&seen[0].body, &seen[1].body), (&status(1), &status(3)));
-    assert_eq!(edge.lanes.counts().group_statuses.replaced, 1);
-    settled(&edge, 2).await;
-    assert_eq!(edge.group_statuses.counts().written, 2);
+    assert_eq!(io.queues.counts().group_statuses.replaced, 1);
+    settled(&io, 2).await;
+    assert_eq!(io.group_statuses.counts().written, 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_status_is_tried_again_given_up_and_left_when_the_group_is_gone() {
     let mock = Mock::new();
     mock.on(STATUS, [Answer::Hang, failure(500, "InternalError", "x"), Answer::Later(1), ok()]);
-    let (edge, _inputs) = mock.edge(|_| {});
-    edge.lanes.push_all([running(1)]);
-    settled(&edge, 1).await;
-    assert_eq!((edge.group_statuses.counts().written, mock.seen(STATUS).len()), (1, 4));
+    let (io, _inputs) = mock.edge(|_| {});
+    io.queues.push_all([running(1)]);
+    settled(&io, 1).await;
+    assert_eq!((io.group_statuses.counts().written, mock.seen(STATUS).len()), (1, 4));
     for (n, (answer, tries)) in [
         (failure(404, "NotFound", "no such group"), 1),
         (failure(409, "Conflict", "Precondition failed: UID in precondition"), 1),
@@ -91,22 +91,22 @@ async fn a_status_is_tried_again_given_up_and_left_when_the_group_is_gone() {
     {
         let before = mock.seen(STATUS).len();
         mock.on(STATUS, [answer]);
-        edge.lanes.push_all([running(2)]);
-        settled(&edge, n as u64 + 2).await;
+        io.queues.push_all([running(2)]);
+        settled(&io, n as u64 + 2).await;
         assert_eq!(mock.seen(STATUS).len() - before, tries, "answer {n}");
     }
-    let counts = edge.group_statuses.counts();
+    let counts = io.group_statuses.counts();
     assert_eq!((counts.gone, counts.failed), (2, 2));
     // A newer order ends the tries of an older one.
     mock.on(STATUS, [Answer::Hang, ok()]);
     let before = mock.seen(STATUS).len();
-    edge.lanes.push_all([running(3)]);
+    io.queues.push_all([running(3)]);
     mock.wait(STATUS, before + 1).await;
-    edge.lanes.push_all([running(4)]);
+    io.queues.push_all([running(4)]);
     let last = mock.wait(STATUS, before + 2).await.pop().expect("a patch");
     assert_eq!(last.body["status"]["running"], 4);
-    settled(&edge, 7).await;
-    assert_eq!(edge.group_statuses.counts().superseded, 1);
+    settled(&io, 7).await;
+    assert_eq!(io.group_statuses.counts().superseded, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,10 +120,10 @@ async fn conditions_of_others_stay_and_a_conflict_is_read_anew() {
     mock.on(&format!("GET {BATCH}"), [held("uid-g", "7", &before), held("uid-g", "8", &after)]);
     let patch = format!("PATCH {BATCH}/status");
     mock.on(&patch, [failure(409, "Conflict", "the object has been modified"), ok()]);
-    let (edge, _inputs) = mock.edge(|_| {});
+    let (io, _inputs) = mock.edge(|_| {});
     let order = |message| group_status(ObjectKind::PodGroupSigsDev, "g", 1, Some(message));
-    edge.lanes.push_all([order("new")]);
-    settled(&edge, 1).await;
+    io.queues.push_all([order("new")]);
+    settled(&io, 1).await;
     let seen = mock.seen(&patch);
     assert_eq!(seen[0].body["metadata"], json!({"uid": "uid-g", "resourceVersion": "7"}));
     let conditions = &seen[0].body["status"]["conditions"];
@@ -136,12 +136,12 @@ async fn conditions_of_others_stay_and_a_conflict_is_read_anew() {
     let status = json!({"conditions": [other, want]});
     assert_eq!(seen[1].body, json!({"metadata": {"uid": "uid-g", "resourceVersion": "8"}, "status": status}));
     // What the server holds is not written again, and another group of that name is left alone.
-    edge.lanes.push_all([order("old")]);
-    settled(&edge, 2).await;
+    io.queues.push_all([order("old")]);
+    settled(&io, 2).await;
     mock.on(&format!("GET {BATCH}"), [held("uid-h", "9", &json!({}))]);
-    edge.lanes.push_all([order("new")]);
-    settled(&edge, 3).await;
-    let counts = edge.group_statuses.counts();
+    io.queues.push_all([order("new")]);
+    settled(&io, 3).await;
+    let counts = io.group_statuses.counts();
     assert_eq!((counts.written, counts.unchanged, counts.gone, mock.seen(&patch).len()), (1, 1, 1, 2));
 }
 
@@ -152,8 +152,8 @@ async fn native_groups_are_written_in_the_version_that_is_served() {
         let path = format!("{NATIVE}/{version}/namespaces/ns/podgroups/g");
         mock.on(&format!("GET {path}"), [held("uid-g", "7", &json!({}))]);
         mock.on(&format!("PATCH {path}/status"), [ok()]);
-        let (edge, _inputs) = with_native(&mock, version).await;
-        edge.lanes.push_all([group_status(ObjectKind::PodGroupNative, "g", 1, Some("m"))]);
+        let (io, _inputs) = with_native(&mock, version).await;
+        io.queues.push_all([group_status(ObjectKind::PodGroupNative, "g", 1, Some("m"))]);
         let patch = mock.wait(&format!("PATCH {path}/status"), 1).await.remove(0).body;
         let status = patch["status"].as_object().expect("a status");
         assert_eq!((status.len(), &status["conditions"][0]["type"]), (1, &json!(kind)));
@@ -164,13 +164,13 @@ async fn native_groups_are_written_in_the_version_that_is_served() {
 #[tokio::test(start_paused = true)]
 async fn nothing_of_groups_is_written_or_read_behind_a_closed_door() {
     let mock = Mock::new();
-    let (edge, _inputs) = mock.edge(|config| config.writes = false);
+    let (io, _inputs) = mock.edge(|config| config.writes = false);
     let batch = group_status(ObjectKind::PodGroupSigsDev, "h", 1, Some("m"));
     // Native groups are not served: there is no such group.
     let native = group_status(ObjectKind::PodGroupNative, "i", 1, Some("m"));
-    edge.lanes.push_all([running(1), batch, native]);
-    settled(&edge, 3).await;
-    let counts = edge.group_statuses.counts();
+    io.queues.push_all([running(1), batch, native]);
+    settled(&io, 3).await;
+    let counts = io.group_statuses.counts();
     assert_eq!((counts.failed, counts.gone), (2, 1));
     assert_eq!((mock.seen("PATCH").len(), mock.seen(&format!("GET {BATCH}")).len()), (0, 0));
 }

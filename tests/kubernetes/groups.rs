@@ -1,7 +1,7 @@
 //! Watches of gangs: kinds that come and go, the version of the native ones, pods that have ended.
 
 use pellucid::cluster::input::Input;
-use pellucid::kubernetes::Edge;
+use pellucid::kubernetes::ClusterIo;
 use pellucid::model::ObjectKind;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
@@ -33,8 +33,8 @@ async fn next(inputs: &mut Receiver<Input>) -> String {
     line(&inputs.recv().await.expect("an input"))
 }
 
-fn report(edge: &Edge, kind: ObjectKind) -> (bool, bool, u64) {
-    let report = edge.watches.of(kind).report();
+fn report(io: &ClusterIo, kind: ObjectKind) -> (bool, bool, u64) {
+    let report = io.watches.of(kind).report();
     (report.synced, report.unserved, report.errors)
 }
 
@@ -49,17 +49,17 @@ async fn a_kind_may_be_installed_and_removed_while_the_watch_runs() {
     );
     let ended = vec![event("MODIFIED", group("g")), event("ERROR", gone)];
     mock.on(&format!("WATCH {X}"), [Answer::Watch(ended), Answer::Watch(Vec::new())]);
-    let (edge, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.edge(|_| {});
     let start = tokio::time::Instant::now();
     assert_eq!(next(&mut inputs).await, "PodGroup.scheduling.x-k8s.io [] without []");
     mock.wait(&format!("GET {X}"), 2).await;
-    assert_eq!(report(&edge, ObjectKind::PodGroupX), (true, true, 0));
+    assert_eq!(report(&io, ObjectKind::PodGroupX), (true, true, 0));
     assert_eq!(start.elapsed().as_secs(), 30, "a slow question");
     assert_eq!(next(&mut inputs).await, "PodGroup.scheduling.x-k8s.io [\"g\"] without []");
-    assert!(!report(&edge, ObjectKind::PodGroupX).1);
+    assert!(!report(&io, ObjectKind::PodGroupX).1);
     assert_eq!(next(&mut inputs).await, "applied PodGroup.scheduling.x-k8s.io g");
     assert_eq!(next(&mut inputs).await, "PodGroup.scheduling.x-k8s.io [] without []", "removed");
-    assert!(report(&edge, ObjectKind::PodGroupX).1);
+    assert!(report(&io, ObjectKind::PodGroupX).1);
     assert_eq!(next(&mut inputs).await, "PodGroup.scheduling.x-k8s.io [\"g\"] without []", "and back");
 }
 
@@ -68,18 +68,18 @@ async fn the_version_of_native_groups_is_found_by_discovery() {
     let mock = silent();
     // Kubernetes 1.35: a shape that is not supported.
     mock.discover(&[("v1", &["priorityclasses"]), ("v1alpha1", &["podgroups", "workloads"])]);
-    let (edge, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.edge(|_| {});
     let mut lists = [next(&mut inputs).await, next(&mut inputs).await];
     lists.sort();
     let none = ["PodGroup.scheduling.k8s.io [] without []", "Workload.scheduling.k8s.io [] without []"];
     assert_eq!(lists, none);
-    assert_eq!(report(&edge, ObjectKind::PodGroupNative), (true, true, 0));
+    assert_eq!(report(&io, ObjectKind::PodGroupNative), (true, true, 0));
     // Switched on, in 1.37; Workloads stay off.
     mock.serve(&format!("{NATIVE}/v1beta1/podgroups"), [group("g")]);
     mock.discover(&[("v1", &["priorityclasses"]), ("v1beta1", &["podgroups", "podgroups/status"])]);
     assert_eq!(next(&mut inputs).await, "PodGroup.scheduling.k8s.io [\"g\"] without []");
-    assert_eq!(report(&edge, ObjectKind::PodGroupNative), (true, false, 0));
-    assert!(report(&edge, ObjectKind::WorkloadNative).1);
+    assert_eq!(report(&io, ObjectKind::PodGroupNative), (true, false, 0));
+    assert!(report(&io, ObjectKind::WorkloadNative).1);
     assert_eq!(mock.seen(&format!("GET {NATIVE}/v1alpha1")).len(), 0);
 }
 
@@ -91,14 +91,14 @@ async fn a_server_that_is_upgraded_is_followed_to_the_new_version_without_losing
     let gone = json!({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"});
     mock.on(&format!("WATCH {}", path("v1alpha2")), [Answer::Watch(vec![event("ERROR", gone)])]);
     mock.discover(&[("v1alpha2", &["podgroups"])]);
-    let (edge, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.edge(|_| {});
     let mut lists = [next(&mut inputs).await, next(&mut inputs).await];
     lists.sort();
     assert_eq!(lists[0], "PodGroup.scheduling.k8s.io [\"g\"] without []");
     mock.serve(&path("v1beta1"), [group("g"), group("h")]);
     mock.discover(&[("v1beta1", &["podgroups"])]);
     assert_eq!(next(&mut inputs).await, "PodGroup.scheduling.k8s.io [\"g\", \"h\"] without []");
-    let (synced, unserved, errors) = report(&edge, ObjectKind::PodGroupNative);
+    let (synced, unserved, errors) = report(&io, ObjectKind::PodGroupNative);
     assert!(synced && !unserved && errors > 0);
 }
 
@@ -110,11 +110,11 @@ async fn discovery_that_fails_is_tried_again_and_shown() {
         &format!("GET {NATIVE}"),
         [failure(403, "Forbidden", "no"), failure(403, "Forbidden", "no"), page],
     );
-    let (edge, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.edge(|_| {});
     next(&mut inputs).await;
     next(&mut inputs).await;
     let errors = [ObjectKind::PodGroupNative, ObjectKind::WorkloadNative]
-        .map(|kind| edge.watches.of(kind).report().last_error);
+        .map(|kind| io.watches.of(kind).report().last_error);
     let texts: Vec<_> = errors.into_iter().flatten().map(|(text, _)| text).collect();
     assert_eq!(&*texts[0], "discovery failed: 403 Forbidden: no");
 }

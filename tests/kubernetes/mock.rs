@@ -12,7 +12,7 @@ use futures_util::{StreamExt, stream};
 use http::{StatusCode, header};
 use parking_lot::Mutex;
 use pellucid::cluster::input::Input;
-use pellucid::kubernetes::{Clock, Connection, Edge, EdgeConfig};
+use pellucid::kubernetes::{Clock, ClusterIo, ClusterIoConfig, Connection};
 use pellucid::model::effect::{
     BindOrder, BindOutcome, ConditionText, Effect, EffectId, EffectReport, EventOrder, EventType, EvictOrder,
     EvictOutcome, GroupStatusOrder, PodRef, StatusOrder, VolumeOrder, VolumeOutcome, VolumeWrite,
@@ -196,13 +196,13 @@ impl Mock {
     }
 
     /// Starts an edge that talks to this server.
-    pub(crate) fn edge(&self, change: impl FnOnce(&mut EdgeConfig)) -> (Edge, Receiver<Input>) {
+    pub(crate) fn edge(&self, change: impl FnOnce(&mut ClusterIoConfig)) -> (ClusterIo, Receiver<Input>) {
         let connection = Connection::of_clients(self.client(), self.client());
-        let mut config = EdgeConfig::new(connection, clock(), "test");
+        let mut config = ClusterIoConfig::new(connection, clock(), "test");
         change(&mut config);
         // The smallest channel there is: back-pressure all the time, and nothing may be lost.
         let (inputs, received) = channel(1);
-        (Edge::start(config, inputs), received)
+        (ClusterIo::start(config, inputs), received)
     }
 }
 

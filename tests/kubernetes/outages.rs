@@ -10,7 +10,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use pellucid::cluster::input::Input;
 use pellucid::kubernetes::watch_status::RetryCause;
-use pellucid::kubernetes::{Connection, Edge, EdgeConfig};
+use pellucid::kubernetes::{ClusterIo, ClusterIoConfig, Connection};
 use pellucid::model::effect::{BindOutcome, EffectReport};
 use serde_json::json;
 use tokio::sync::Notify;
@@ -67,33 +67,33 @@ async fn until(what: &str, most: Duration, is_so: impl Fn() -> bool) -> Duration
 }
 
 /// An edge whose watches have all been open for a while.
-async fn running() -> (Mock, Edge, Arrived) {
+async fn running() -> (Mock, ClusterIo, Arrived) {
     let mock = Mock::new();
     mock.serve_all();
-    let (edge, inputs) = mock.edge(|_| {});
+    let (io, inputs) = mock.edge(|_| {});
     let arrived = Arrived::collect(inputs);
-    until("all is well", Duration::from_secs(5), || all_well(&edge)).await;
+    until("all is well", Duration::from_secs(5), || all_well(&io)).await;
     sleep(Duration::from_secs(20)).await;
-    (mock, edge, arrived)
+    (mock, io, arrived)
 }
 
-fn all_well(edge: &Edge) -> bool {
-    edge.watches.iter().all(|(_, status)| {
+fn all_well(io: &ClusterIo) -> bool {
+    io.watches.iter().all(|(_, status)| {
         let report = status.report();
         report.synced && report.connected && report.failing.is_none()
     })
 }
 
 /// Lets the server fail for so long; afterwards there is a pod more. Returns how soon it arrived.
-async fn outage(fault: Fault, length: Duration) -> (Mock, Edge, Duration) {
-    let (mock, edge, arrived) = running().await;
+async fn outage(fault: Fault, length: Duration) -> (Mock, ClusterIo, Duration) {
+    let (mock, io, arrived) = running().await;
     mock.fail(Some(fault));
     sleep(length).await;
     mock.on(PODS, [Answer::Watch(vec![event("ADDED", pod("new", "u", None))])]);
     mock.fail(None);
     let took = until("the new pod arrives", PATIENCE, || arrived.has("applied ns/new")).await;
-    until("all watches are back", PATIENCE - took, || all_well(&edge)).await;
-    (mock, edge, took)
+    until("all watches are back", PATIENCE - took, || all_well(&io)).await;
+    (mock, io, took)
 }
 
 #[tokio::test(start_paused = true)]
@@ -151,37 +151,37 @@ async fn changes_that_are_gone_after_an_outage_do_not_prolong_it() {
 
 #[tokio::test(start_paused = true)]
 async fn an_outage_can_be_seen_while_it_lasts_and_afterwards() {
-    let (mock, edge, _) = running().await;
-    let before = edge.watches.pods.report();
+    let (mock, io, _) = running().await;
+    let before = io.watches.pods.report();
     assert!(before.connected && before.failing.is_none() && before.last_contact.is_some());
-    assert!(edge.server.report().away.is_none());
+    assert!(io.server.report().away.is_none());
     mock.fail(Some(Fault::Refuse));
     sleep(Duration::from_secs(60)).await;
-    let report = edge.watches.pods.report();
+    let report = io.watches.pods.report();
     let failing = report.failing.expect("it fails");
     assert!(!report.connected && failing.retries >= 5, "{failing:?}");
     assert_eq!(report.last_contact.map(|at| at.monotonic), before.last_contact.map(|at| at.monotonic));
     assert!(failing.error.contains("connection refused"), "{}", failing.error);
     let retries = report.retries[RetryCause::Connection as usize];
     assert!(retries > failing.retries, "{retries}: the break is counted too");
-    let (since, _) = edge.server.report().away.expect("the server is away");
+    let (since, _) = io.server.report().away.expect("the server is away");
     assert!(since.monotonic >= failing.since.monotonic.saturating_sub(Duration::from_secs(1)));
     mock.fail(None);
-    until("all watches are back", PATIENCE, || all_well(&edge)).await;
-    assert_eq!((edge.server.report().outages, edge.server.report().away), (1, None));
+    until("all watches are back", PATIENCE, || all_well(&io)).await;
+    assert_eq!((io.server.report().outages, io.server.report().away), (1, None));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_is_bound_within_seconds_of_the_servers_return() {
     use Fault::{Hang, Later, Refuse, Unavailable};
     for fault in [Hang, Refuse, Later, Unavailable] {
-        let (mock, edge, arrived) = running().await;
+        let (mock, io, arrived) = running().await;
         let binding = "POST /api/v1/namespaces/ns/pods/p/binding";
         mock.on(binding, [Answer::Json(201, json!({}))]);
         mock.on("GET /api/v1/namespaces/ns/pods/p", [Answer::Json(200, pod("p", "uid-p", None))]);
         mock.fail(Some(fault));
         sleep(Duration::from_secs(5)).await;
-        edge.lanes.push_all([bind(1, "p")]);
+        io.queues.push_all([bind(1, "p")]);
         sleep(Duration::from_secs(5)).await;
         mock.fail(None);
         let took = until("the pod is bound", Duration::from_secs(5), || arrived.has("bound")).await;
@@ -191,7 +191,7 @@ async fn a_pod_is_bound_within_seconds_of_the_servers_return() {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_watch_is_opened_anew_and_one_with_bookmarks_is_not() {
-    let (mock, edge, arrived) = running().await;
+    let (mock, io, arrived) = running().await;
     let nodes = "WATCH /api/v1/nodes";
     let (begun, before) = (Instant::now(), mock.seen(nodes).len());
     mock.on(nodes, [Answer::Bookmarks(Duration::from_secs(60))]);
@@ -201,8 +201,8 @@ async fn a_silent_watch_is_opened_anew_and_one_with_bookmarks_is_not() {
     sleep(Duration::from_secs(600) - begun.elapsed()).await;
     // Once to get at the bookmarks.
     assert_eq!(mock.seen(nodes).len(), before + 1);
-    let silent = |edge: &Edge| edge.watches.nodes.report().retries[RetryCause::Silent as usize];
-    assert_eq!(silent(&edge), 1);
+    let silent = |io: &ClusterIo| io.watches.nodes.report().retries[RetryCause::Silent as usize];
+    assert_eq!(silent(&io), 1);
     let reopened = mock.seen(PODS).len();
     assert!((7..=10).contains(&reopened), "{reopened} watches of pods in ten minutes of silence");
     let asked = &mock.seen(PODS)[0].query;
@@ -310,7 +310,7 @@ async fn connections_that_something_on_the_way_forgot_are_not_used_again() {
     let config = kube::Config::new(format!("http://{address}").parse().expect("a URL"));
     let connection =
         Connection::with_config(config, "a test", Duration::from_secs(10)).await.expect("connected");
-    let mut config = EdgeConfig::new(connection, clock(), "test");
+    let mut config = ClusterIoConfig::new(connection, clock(), "test");
     let millis = Duration::from_millis;
     // The time limits of requests and idle connections stay as they are: to sit out one of them takes too long.
     config.limits.probe = millis(100);
@@ -320,15 +320,15 @@ async fn connections_that_something_on_the_way_forgot_are_not_used_again() {
     config.limits.grace = millis(100);
     config.limits.spread = millis(100);
     let (inputs, received) = channel(16);
-    let edge = Edge::start(config, inputs);
+    let io = ClusterIo::start(config, inputs);
     let arrived = Arrived::collect(received);
-    until("all is well", Duration::from_secs(20), || all_well(&edge)).await;
+    until("all is well", Duration::from_secs(20), || all_well(&io)).await;
     // Bindings that are under way together leave as many idle connections behind.
     let (gate, n_pods) = (Arc::new(Notify::new()), 8);
     for n in 0..=n_pods {
         mock.on(&format!("POST /api/v1/namespaces/ns/pods/p{n}/binding"), [Answer::Gate(gate.clone())]);
     }
-    edge.lanes.push_all((0..n_pods).map(|n| bind(n, &format!("p{n}"))));
+    io.queues.push_all((0..n_pods).map(|n| bind(n, &format!("p{n}"))));
     until("bindings are under way", Duration::from_secs(20), || mock.seen("POST").len() == 8).await;
     let is_bound = |n| {
         gate.notify_one();
@@ -336,12 +336,12 @@ async fn connections_that_something_on_the_way_forgot_are_not_used_again() {
     };
     until("pods are bound", Duration::from_secs(20), || is_bound(8)).await;
     proxy.forget();
-    until("that is noticed", Duration::from_secs(20), || edge.server.report().away.is_some()).await;
+    until("that is noticed", Duration::from_secs(20), || io.server.report().away.is_some()).await;
     mock.on(PODS, [Answer::Watch(vec![event("ADDED", pod("new", "u", None))])]);
     proxy.serve();
     let took = until("the new pod arrives", Duration::from_secs(6), || arrived.has("applied ns/new")).await;
     println!("back after {took:?}");
-    until("all watches are back", Duration::from_secs(6), || all_well(&edge)).await;
-    edge.lanes.push_all([bind(n_pods, &format!("p{n_pods}"))]);
+    until("all watches are back", Duration::from_secs(6), || all_well(&io)).await;
+    io.queues.push_all([bind(n_pods, &format!("p{n_pods}"))]);
     until("one pod more is bound", Duration::from_secs(5), || is_bound(9)).await;
 }

@@ -79,10 +79,10 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
         let group = json!({"metadata": {"uid": format!("uid-g{n}"), "resourceVersion": "9"}});
         mock.on(&format!("GET /apis/{path}/namespaces/ns/podgroups/g{n}"), [Answer::Json(200, group)]);
     }
-    let (edge, mut inputs) = mock.edge(|_| {});
-    edge.lanes.push_all([bind(1, "p"), condition("p", "m"), event("p", "m"), event("p", "m")]);
+    let (io, mut inputs) = mock.edge(|_| {});
+    io.queues.push_all([bind(1, "p"), condition("p", "m"), event("p", "m"), event("p", "m")]);
     bind_done(&mut inputs).await;
-    edge.lanes.push_all([evict(2, "v"), bind_volume(3), select_node(4)]);
+    io.queues.push_all([evict(2, "v"), bind_volume(3), select_node(4)]);
     // The three reports come in any order.
     let mut reports = 0;
     while reports < 3 {
@@ -95,7 +95,7 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
     tokio::spawn(async move { while inputs.recv().await.is_some() {} });
     mock.wait("WATCH", 23).await;
     let kinds = ObjectKind::POD_GROUPS.into_iter().enumerate();
-    edge.lanes.push_all(kinds.map(|(n, kind)| group_status(kind, &format!("g{n}"), 1, Some("m"))));
+    io.queues.push_all(kinds.map(|(n, kind)| group_status(kind, &format!("g{n}"), 1, Some("m"))));
     for (n, path) in GROUPS.iter().enumerate() {
         mock.wait(&format!("PATCH /apis/{path}/namespaces/ns/podgroups/g{n}/status"), 1).await;
     }

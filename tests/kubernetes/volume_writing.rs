@@ -21,8 +21,8 @@ async fn volumes_and_claims_are_patched_at_the_version_that_was_seen() {
     let mock = Mock::new();
     mock.on(VOLUME, [ok()]);
     mock.on(CLAIM, [ok()]);
-    let (edge, mut inputs) = mock.edge(|config| config.volume_writers = 1);
-    edge.lanes.push_all([bind_volume(1), select_node(2)]);
+    let (io, mut inputs) = mock.edge(|config| config.volume_writers = 1);
+    io.queues.push_all([bind_volume(1), select_node(2)]);
     assert_eq!(volume_done(&mut inputs).await, (EffectId(1), VolumeOutcome::Written));
     assert_eq!(volume_done(&mut inputs).await, (EffectId(2), VolumeOutcome::Written));
     let (volume, claim) = (mock.seen(VOLUME).remove(0), mock.seen(CLAIM).remove(0));
@@ -39,7 +39,7 @@ async fn volumes_and_claims_are_patched_at_the_version_that_was_seen() {
         json!({"metadata": {"resourceVersion": "8",
             "annotations": {"volume.kubernetes.io/selected-node": "n1"}}})
     );
-    assert_eq!(edge.volumes.counts().written, 2);
+    assert_eq!(io.volumes.counts().written, 2);
 }
 
 /// Answers to the write, to the read; outcome; writes and reads that were sent.
@@ -69,8 +69,8 @@ async fn every_answer_to_a_volume_write_is_settled() {
         let read = VOLUME.replace("PATCH", "GET");
         mock.on(VOLUME, writes);
         mock.on(&read, reads);
-        let (edge, mut inputs) = mock.edge(|_| {});
-        edge.lanes.push_all([bind_volume(1)]);
+        let (io, mut inputs) = mock.edge(|_| {});
+        io.queues.push_all([bind_volume(1)]);
         assert_eq!(volume_done(&mut inputs).await.1, want, "case {number}");
         assert_eq!((mock.seen(VOLUME).len(), mock.seen(&read).len()), (n_writes, n_reads), "case {number}");
     }
@@ -83,16 +83,16 @@ async fn the_node_of_a_claim_is_found_again_after_a_lost_answer() {
     let read =
         |node: Value| json!({"metadata": {"annotations": {"volume.kubernetes.io/selected-node": node}}});
     mock.on(&CLAIM.replace("PATCH", "GET"), [Answer::Json(200, read(json!("n1")))]);
-    let (edge, mut inputs) = mock.edge(|_| {});
-    edge.lanes.push_all([select_node(1)]);
+    let (io, mut inputs) = mock.edge(|_| {});
+    io.queues.push_all([select_node(1)]);
     assert_eq!(volume_done(&mut inputs).await.1, VolumeOutcome::Written);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_closed_door_writes_no_volume() {
     let mock = Mock::new();
-    let (edge, mut inputs) = mock.edge(|config| config.writes = false);
-    edge.lanes.push_all([bind_volume(1)]);
+    let (io, mut inputs) = mock.edge(|config| config.writes = false);
+    io.queues.push_all([bind_volume(1)]);
     assert_eq!(volume_done(&mut inputs).await.1, refused(0, "writes are switched off"));
-    assert_eq!((mock.seen("PATCH").len(), edge.volumes.counts().refused), (0, 1));
+    assert_eq!((mock.seen("PATCH").len(), io.volumes.counts().refused), (0, 1));
 }

@@ -87,7 +87,7 @@ async fn lists_changes_and_deletes_arrive_and_an_unreadable_pod_stops_nothing() 
     );
     // Nodes stay silent here, so that the order of inputs is that of the pods.
     mock.on("GET /api/v1/nodes", [Answer::Hang]);
-    let (edge, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.edge(|_| {});
     for want in [
         "pods [\"a\", \"b\"] without [\"bad at spec.containers[0].resources.requests.cpu\"]",
         "quarantined a at spec.containers[0].resources.requests.cpu",
@@ -98,14 +98,14 @@ async fn lists_changes_and_deletes_arrive_and_an_unreadable_pod_stops_nothing() 
     ] {
         assert_eq!(line(&inputs.recv().await.expect("an input")), want);
     }
-    let report = edge.watches.pods.report();
+    let report = io.watches.pods.report();
     assert_eq!((report.synced, report.lists, report.quarantined, report.errors), (true, 2, 2, 1));
     let error = report.last_error.expect("an error").0;
     assert_eq!(&*error, "watch ended by the server: 410 Expired: too old");
-    assert!(!edge.is_synced());
+    assert!(!io.is_synced());
     let query = &mock.seen("GET /api/v1/pods")[0].query;
     assert!(!query.contains("fieldSelector"), "pods that ended are watched too: {query}");
-    assert_eq!(edge.shutdown(std::time::Duration::from_secs(1)).await.aborted, 0);
+    assert_eq!(io.shutdown(std::time::Duration::from_secs(1)).await.aborted, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,11 +120,11 @@ async fn a_list_that_fails_is_tried_again_and_shown() {
             Answer::Json(200, list([node])),
         ],
     );
-    let (edge, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.edge(|_| {});
     let mut lines = [line(&inputs.recv().await.expect("pods")), line(&inputs.recv().await.expect("nodes"))];
     lines.sort();
     assert_eq!(lines, ["1 nodes", "pods [] without []"]);
-    let report = edge.watches.nodes.report();
+    let report = io.watches.nodes.report();
     assert_eq!((report.errors, report.lists), (2, 1));
     let error = report.last_error.expect("an error").0;
     assert_eq!(&*error, "list failed: 500 InternalError: oops");
@@ -141,18 +141,18 @@ async fn a_change_that_is_no_event_leads_to_a_new_list() {
             Answer::Watch(Vec::new()),
         ],
     );
-    let (edge, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.edge(|_| {});
     assert_eq!(line(&inputs.recv().await.expect("a list")), "pods [] without []");
     mock.on("GET /api/v1/pods", [Answer::Json(200, list([pod("a", "u", None), pod("b", "u", None)]))]);
     assert_eq!(line(&inputs.recv().await.expect("a list")), "pods [\"a\", \"b\"] without []");
-    assert_eq!((edge.watches.pods.report().errors, edge.watches.pods.report().lists), (1, 2));
+    assert_eq!((io.watches.pods.report().errors, io.watches.pods.report().lists), (1, 2));
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_kind_is_listed_and_watched() {
     let mock = Mock::new();
     mock.serve_all();
-    let (edge, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.edge(|_| {});
     let mut lists = BTreeSet::new();
     while lists.len() < 23 {
         lists.insert(line(&inputs.recv().await.expect("a list")));
@@ -160,8 +160,8 @@ async fn every_kind_is_listed_and_watched() {
     let want = ObjectKind::ALL.map(|kind| format!("{} [] without []", kind.as_str()));
     assert!(want.iter().all(|line| lists.contains(line)), "{lists:?}");
     mock.wait("WATCH", 23).await;
-    assert!(edge.is_synced());
-    assert_eq!(edge.watches.iter().count(), 23);
+    assert!(io.is_synced());
+    assert_eq!(io.watches.iter().count(), 23);
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,7 +185,7 @@ async fn objects_of_other_kinds_arrive_as_pods_do() {
             event("DELETED", claim("a", "ReadWriteOnce")),
         ])],
     );
-    let (edge, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.edge(|_| {});
     for want in [
         "PersistentVolumeClaim [\"a\"] without [\"bad at spec.accessModes[0]\"]",
         "applied PersistentVolumeClaim b",
@@ -194,7 +194,7 @@ async fn objects_of_other_kinds_arrive_as_pods_do() {
     ] {
         assert_eq!(line(&inputs.recv().await.expect("an input")), want);
     }
-    assert!(edge.watches.of(ObjectKind::PersistentVolumeClaim).is_synced() && !edge.is_synced());
+    assert!(io.watches.of(ObjectKind::PersistentVolumeClaim).is_synced() && !io.is_synced());
 }
 
 #[tokio::test(start_paused = true)]
@@ -208,8 +208,8 @@ async fn a_kind_that_is_not_served_has_no_objects_until_it_is() {
     let absent = || failure(404, "NotFound", "the server could not find the requested resource");
     mock.on(&format!("GET {path}"), [absent(), absent(), Answer::Json(200, list([driver]))]);
     mock.on(&format!("WATCH {path}"), [Answer::Watch(Vec::new())]);
-    let (edge, mut inputs) = mock.edge(|_| {});
-    let status = edge.watches.of(ObjectKind::CsiDriver).clone();
+    let (io, mut inputs) = mock.edge(|_| {});
+    let status = io.watches.of(ObjectKind::CsiDriver).clone();
     assert_eq!(line(&inputs.recv().await.expect("a list")), "CSIDriver [] without []");
     mock.wait(&format!("GET {path}"), 2).await;
     let report = status.report();
@@ -223,9 +223,9 @@ async fn pods_that_are_not_served_are_an_error() {
     let mock = Mock::new();
     mock.on("GET /api/v1/pods", [failure(404, "NotFound", "no pods here")]);
     mock.on("GET /api/v1/nodes", [Answer::Hang]);
-    let (edge, _inputs) = mock.edge(|_| {});
+    let (io, _inputs) = mock.edge(|_| {});
     mock.wait("GET /api/v1/pods", 2).await;
-    assert_eq!((edge.watches.pods.is_synced(), edge.watches.pods.report().errors > 0), (false, true));
+    assert_eq!((io.watches.pods.is_synced(), io.watches.pods.report().errors > 0), (false, true));
 }
 
 #[tokio::test(start_paused = true)]
@@ -233,9 +233,9 @@ async fn a_missing_right_is_named() {
     let mock = Mock::new();
     let path = "GET /apis/storage.k8s.io/v1/csinodes";
     mock.on(path, [failure(403, "Forbidden", "no")]);
-    let (edge, _inputs) = mock.edge(|_| {});
+    let (io, _inputs) = mock.edge(|_| {});
     mock.wait(path, 2).await;
-    let report = edge.watches.of(ObjectKind::CsiNode).report();
+    let report = io.watches.of(ObjectKind::CsiNode).report();
     let want =
         "list failed: 403 Forbidden: no; the missing right: list csinodes in API group \"storage.k8s.io\"";
     assert_eq!((report.synced, &*report.last_error.expect("an error").0), (false, want));

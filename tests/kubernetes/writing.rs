@@ -34,8 +34,8 @@ async fn a_binding_carries_the_uid_and_is_reported_when_sent_and_when_done() {
     mock.on(BINDING, [created()]);
     mock.on("GET /api/v1/pods", [Answer::Hang]);
     mock.on("GET /api/v1/nodes", [Answer::Hang]);
-    let (edge, mut inputs) = mock.edge(|_| {});
-    edge.lanes.push_all([bind(7, "p")]);
+    let (io, mut inputs) = mock.edge(|_| {});
+    io.queues.push_all([bind(7, "p")]);
     let Some(Input::Report(EffectReport::BindSent { id, uid })) = inputs.recv().await else {
         panic!("not sent")
     };
@@ -103,12 +103,12 @@ async fn every_answer_to_a_binding_is_settled() {
         let mock = Mock::new();
         mock.on(BINDING, posts);
         mock.on(READ, reads);
-        let (edge, mut inputs) = mock.edge(|_| {});
-        edge.lanes.push_all([bind(1, "p")]);
+        let (io, mut inputs) = mock.edge(|_| {});
+        io.queues.push_all([bind(1, "p")]);
         assert_eq!(bind_done(&mut inputs).await.1, want, "case {number}");
         let n_seen = (mock.seen(BINDING).len(), mock.seen(READ).len());
         assert_eq!(n_seen, (n_posts, n_reads), "case {number}");
-        let counts = edge.binder.counts();
+        let counts = io.binder.counts();
         assert_eq!((counts.retries + 1, counts.reads), (n_posts as u64, n_reads as u64));
         assert_eq!(counts.bound + counts.elsewhere + counts.gone + counts.refused, 1);
     }
@@ -119,9 +119,9 @@ async fn the_server_says_when_to_come_back_within_reason() {
     for (says, seconds) in [(2, 2), (3600, 4)] {
         let mock = Mock::new();
         mock.on(BINDING, [Answer::Later(says), created()]);
-        let (edge, mut inputs) = mock.edge(|_| {});
+        let (io, mut inputs) = mock.edge(|_| {});
         let start = Instant::now();
-        edge.lanes.push_all([bind(1, "p")]);
+        io.queues.push_all([bind(1, "p")]);
         bind_done(&mut inputs).await;
         assert_eq!(start.elapsed().as_secs(), seconds, "{:?}", start.elapsed());
     }
@@ -135,8 +135,8 @@ async fn no_more_bindings_are_under_way_than_allowed() {
         let what = format!("POST /api/v1/namespaces/ns/pods/{name}/binding");
         mock.on(&what, [Answer::Gate(gate.clone())]);
     }
-    let (edge, mut inputs) = mock.edge(|config| config.binders = 2);
-    edge.lanes.push_all([bind(1, "a"), bind(2, "b"), bind(3, "c")]);
+    let (io, mut inputs) = mock.edge(|config| config.binders = 2);
+    io.queues.push_all([bind(1, "a"), bind(2, "b"), bind(3, "c")]);
     let drain = tokio::spawn(async move {
         let mut ids = Vec::new();
         while ids.len() < 3 {
@@ -145,9 +145,9 @@ async fn no_more_bindings_are_under_way_than_allowed() {
         ids
     });
     assert_eq!(mock.wait("POST", 2).await.len(), 2);
-    // Both workers are at the gate: the third order stays in the lane however long that takes.
+    // Both workers are at the gate: the third order stays in the queue however long that takes.
     tokio::time::advance(Duration::from_secs(1)).await;
-    assert_eq!((mock.seen("POST").len(), edge.lanes.counts().binds.depth), (2, 1));
+    assert_eq!((mock.seen("POST").len(), io.queues.counts().binds.depth), (2, 1));
     gate.notify_one();
     mock.wait("POST", 3).await;
     gate.notify_one();
@@ -160,10 +160,10 @@ async fn a_condition_is_a_patch_of_one_condition_and_the_newest_wins() {
     let mock = Mock::new();
     let gate = Arc::new(Notify::new());
     mock.on(STATUS, [Answer::Gate(gate.clone())]);
-    let (edge, _inputs) = mock.edge(|_| {});
-    edge.lanes.push_all([condition("p", "first")]);
+    let (io, _inputs) = mock.edge(|_| {});
+    io.queues.push_all([condition("p", "first")]);
     mock.wait(STATUS, 1).await;
-    edge.lanes.push_all([condition("p", "second"), condition("p", "third")]);
+    io.queues.push_all([condition("p", "second"), condition("p", "third")]);
     gate.notify_one();
     let seen = mock.wait(STATUS, 2).await;
     gate.notify_one();
@@ -177,7 +177,7 @@ async fn a_condition_is_a_patch_of_one_condition_and_the_newest_wins() {
     );
     assert_eq!(body(1)["message"], "third");
     assert_eq!(body(1)["lastTransitionTime"], Value::Null);
-    assert_eq!(edge.lanes.counts().statuses.replaced, 1);
+    assert_eq!(io.queues.counts().statuses.replaced, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,15 +185,15 @@ async fn conditions_are_tried_again_dropped_when_gone_and_not_repeated() {
     let mock = Mock::new();
     let ok = Answer::Json(200, json!({}));
     mock.on(STATUS, [Answer::Hang, failure(500, "InternalError", "x"), ok]);
-    let (edge, _inputs) = mock.edge(|config| config.status_writers = 1);
-    edge.lanes.push_all([condition("p", "m")]);
+    let (io, _inputs) = mock.edge(|config| config.status_writers = 1);
+    io.queues.push_all([condition("p", "m")]);
     mock.wait(STATUS, 3).await;
     // The same again, then a pod that is gone, then a marker.
     let other = "PATCH /api/v1/namespaces/ns/pods/q/status";
     mock.on(other, [Answer::Hang]);
-    edge.lanes.push_all([condition("p", "m"), condition("gone", "m"), condition("q", "m")]);
+    io.queues.push_all([condition("p", "m"), condition("gone", "m"), condition("q", "m")]);
     mock.wait(other, 1).await;
-    let counts = edge.statuses.counts();
+    let counts = io.statuses.counts();
     assert_eq!((counts.written, counts.unchanged, counts.gone), (1, 1, 1));
     assert_eq!(mock.seen(STATUS).len(), 3);
 }
@@ -203,11 +203,11 @@ async fn a_nomination_goes_with_the_condition_and_is_cleared_by_a_null() {
     let mock = Mock::new();
     let gate = Arc::new(Notify::new());
     mock.on(STATUS, [Answer::Gate(gate.clone())]);
-    let (edge, _inputs) = mock.edge(|_| {});
-    edge.lanes.push_all([condition("p", "m"), nomination("p", Some("n1"))]);
+    let (io, _inputs) = mock.edge(|_| {});
+    io.queues.push_all([condition("p", "m"), nomination("p", Some("n1"))]);
     mock.wait(STATUS, 1).await;
     // Meanwhile: the same condition, and two changes of mind.
-    edge.lanes.push_all([nomination("p", Some("n2")), condition("p", "m"), nomination("p", None)]);
+    io.queues.push_all([nomination("p", Some("n2")), condition("p", "m"), nomination("p", None)]);
     gate.notify_one();
     let seen = mock.wait(STATUS, 2).await;
     gate.notify_one();
@@ -221,22 +221,22 @@ async fn a_nomination_goes_with_the_condition_and_is_cleared_by_a_null() {
 async fn a_write_that_is_given_up_leaves_its_parts_to_the_newer_one() {
     let mock = Mock::new();
     mock.on(STATUS, [Answer::Hang, Answer::Json(200, json!({}))]);
-    let (edge, _inputs) = mock.edge(|_| {});
-    edge.lanes.push_all([condition("p", "m"), nomination("p", Some("n1"))]);
+    let (io, _inputs) = mock.edge(|_| {});
+    io.queues.push_all([condition("p", "m"), nomination("p", Some("n1"))]);
     mock.wait(STATUS, 1).await;
-    edge.lanes.push_all([nomination("p", Some("n2"))]);
+    io.queues.push_all([nomination("p", Some("n2"))]);
     let second = mock.wait(STATUS, 2).await.remove(1).body;
     assert_eq!(second["status"]["nominatedNodeName"], "n2");
     assert_eq!(second["status"]["conditions"][0]["message"], "m");
-    assert_eq!(edge.statuses.counts().superseded, 1);
+    assert_eq!(io.statuses.counts().superseded, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_same_note_moves_only_the_series_and_a_changed_note_is_a_new_event() {
     let mock = Mock::new();
     mock.on(EVENTS, [created()]);
-    let (edge, _inputs) = mock.edge(|_| {});
-    edge.lanes.push_all([event("p", "0/1 nodes")]);
+    let (io, _inputs) = mock.edge(|_| {});
+    io.queues.push_all([event("p", "0/1 nodes")]);
     let first = mock.wait(EVENTS, 1).await.remove(0).body;
     let name = first["metadata"]["name"].as_str().expect("a name").to_owned();
     assert_eq!(first["regarding"]["uid"], "uid-p");
@@ -248,12 +248,12 @@ async fn the_same_note_moves_only_the_series_and_a_changed_note_is_a_new_event()
 
     let patched = format!("PATCH /apis/events.k8s.io/v1/namespaces/ns/events/{name}");
     mock.on(&patched, [Answer::Json(200, json!({}))]);
-    edge.lanes.push_all([event("p", "0/1 nodes")]);
+    io.queues.push_all([event("p", "0/1 nodes")]);
     let patch = mock.wait(&patched, 1).await.remove(0).body;
     assert_eq!(patch["series"]["count"], 2);
     assert_eq!(patch.as_object().expect("an object").len(), 1);
 
-    edge.lanes.push_all([event("p", "0/2 nodes")]);
+    io.queues.push_all([event("p", "0/2 nodes")]);
     let second = mock.wait(EVENTS, 2).await.remove(1).body;
     assert_eq!(second["note"], "0/2 nodes");
     assert_ne!(second["metadata"]["name"], name.as_str());
@@ -263,27 +263,27 @@ async fn the_same_note_moves_only_the_series_and_a_changed_note_is_a_new_event()
 async fn an_event_whose_first_try_was_committed_after_all_is_not_made_twice() {
     let mock = Mock::new();
     mock.on(EVENTS, [Answer::Hang, failure(409, "AlreadyExists", "there"), Answer::Hang]);
-    let (edge, _inputs) = mock.edge(|_| {});
-    edge.lanes.push_all([event("p", "a")]);
+    let (io, _inputs) = mock.edge(|_| {});
+    io.queues.push_all([event("p", "a")]);
     let seen = mock.wait(EVENTS, 2).await;
     assert_eq!(seen[0].body["metadata"]["name"], seen[1].body["metadata"]["name"]);
-    edge.lanes.push_all([event("p", "b")]);
+    io.queues.push_all([event("p", "b")]);
     mock.wait(EVENTS, 3).await;
-    assert_eq!((edge.events.counts().created, edge.events.counts().failed), (1, 0));
+    assert_eq!((io.events.counts().created, io.events.counts().failed), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_closed_door_lets_nothing_through() {
     let mock = Mock::new();
-    let (edge, mut inputs) = mock.edge(|config| config.writes = false);
-    edge.lanes.push_all([condition("p", "m"), event("p", "m"), bind(1, "p")]);
+    let (io, mut inputs) = mock.edge(|config| config.writes = false);
+    io.queues.push_all([condition("p", "m"), event("p", "m"), bind(1, "p")]);
     assert_eq!(bind_done(&mut inputs).await.1, refused(0, "WritesOff", "writes are switched off"));
     assert_eq!(mock.seen("POST").len() + mock.seen("PATCH").len(), 0);
-    assert_eq!((edge.door.counts().sent, edge.door.is_open()), (0, false));
+    assert_eq!((io.writer.counts().sent, io.writer.is_open()), (0, false));
     // Opened (a lease won), the next write goes through.
     mock.on(BINDING, [created()]);
-    edge.door.set_open(true);
-    edge.lanes.push_all([bind(2, "p")]);
+    io.writer.set_open(true);
+    io.queues.push_all([bind(2, "p")]);
     assert_eq!(bind_done(&mut inputs).await, (EffectId(2), BindOutcome::Bound));
 }
 
@@ -292,16 +292,16 @@ async fn shutdown_finishes_what_is_under_way_and_starts_nothing() {
     let mock = Mock::new();
     let gate = Arc::new(Notify::new());
     mock.on(BINDING, [Answer::Gate(gate.clone())]);
-    let (edge, mut inputs) = mock.edge(|config| config.binders = 1);
+    let (io, mut inputs) = mock.edge(|config| config.binders = 1);
     let outcome = tokio::spawn(async move {
         let outcome = bind_done(&mut inputs).await;
         while inputs.recv().await.is_some() {}
         outcome
     });
-    edge.lanes.push_all([bind(1, "p"), bind(2, "q")]);
+    io.queues.push_all([bind(1, "p"), bind(2, "q")]);
     mock.wait(BINDING, 1).await;
     gate.notify_one();
-    let drained = edge.shutdown(Duration::from_secs(5)).await;
+    let drained = io.shutdown(Duration::from_secs(5)).await;
     assert_eq!((drained.aborted, drained.unsent_binds), (0, 1));
     assert_eq!(outcome.await.expect("an outcome"), (EffectId(1), BindOutcome::Bound));
     assert_eq!(mock.seen("POST").len(), 1);
@@ -311,11 +311,11 @@ async fn shutdown_finishes_what_is_under_way_and_starts_nothing() {
 async fn shutdown_cuts_off_what_takes_too_long() {
     let mock = Mock::new();
     mock.on(BINDING, [Answer::Hang]);
-    let (edge, mut inputs) = mock.edge(|config| config.binders = 1);
+    let (io, mut inputs) = mock.edge(|config| config.binders = 1);
     tokio::spawn(async move { while inputs.recv().await.is_some() {} });
-    edge.lanes.push_all([bind(1, "p")]);
+    io.queues.push_all([bind(1, "p")]);
     mock.wait(BINDING, 1).await;
     let start = Instant::now();
-    assert_eq!(edge.shutdown(Duration::from_secs(2)).await.aborted, 1);
+    assert_eq!(io.shutdown(Duration::from_secs(2)).await.aborted, 1);
     assert_eq!(start.elapsed().as_secs(), 2);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pellucid::cluster::{Cluster, Reservation, Stage};
+use pellucid::cluster::{Cluster, Hold, Stage};
 use pellucid::framework::View;
 use pellucid::framework::plugin::{CycleValue, PreBound};
 use pellucid::model::effect::VolumeWrite;
@@ -39,7 +39,7 @@ pub(crate) fn reserve(cluster: &mut Cluster, id: PodId, node: &str) -> Result<Op
     let reserve = plugin.reserve().expect("it reserves");
     let held = reserve.reserve(View::new(cluster), &pod, node).map_err(|cause| cause.message())?;
     if let Some(what) = held.clone() {
-        cluster.reserve(id, Reservation { plugin: NAME, what });
+        cluster.reserve(id, Hold { plugin: NAME, what });
     }
     Ok(held)
 }

@@ -19,7 +19,7 @@ use crate::scheduler::Scheduler;
 
 /// How one gang of a group stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Standing {
+struct GangReadiness {
     /// Whether it has its quorum.
     is_satisfied: bool,
     /// Whether it cannot be planned by its own fault.
@@ -30,7 +30,7 @@ struct Standing {
     priority: Option<i32>,
 }
 
-impl Standing {
+impl GangReadiness {
     fn of(gangs: &Gangs, key: &GangKey, ready: u32) -> Self {
         let Some(gang) = gangs.get(key) else { return Self::default() };
         Self {
@@ -42,7 +42,7 @@ impl Standing {
     }
 }
 
-impl Default for Standing {
+impl Default for GangReadiness {
     /// A gang that is gone wants nothing.
     fn default() -> Self {
         Self { is_satisfied: true, is_blocked: false, members: 0, priority: None }
@@ -58,7 +58,7 @@ pub(super) struct Group {
     set: Option<Arc<Vec<GangKey>>>,
     /// Members that are not placed and not held back by gates of their own, per gang.
     pub(super) ready: Vec<u32>,
-    standings: Vec<Standing>,
+    standings: Vec<GangReadiness>,
     unsatisfied: usize,
     blocked: usize,
     members: u64,
@@ -109,7 +109,7 @@ impl Group {
         if self.blocked == 0 {
             return None;
         }
-        self.standings.iter().position(|standing| standing.is_blocked)
+        self.standings.iter().position(|readiness| readiness.is_blocked)
     }
 
     /// Returns the number of its pods.
@@ -124,19 +124,19 @@ impl Group {
 
     /// Notes how a gang stands now.
     pub(super) fn note(&mut self, gangs: &Gangs, at: usize) {
-        let now = Standing::of(gangs, &self.keys[at], self.ready[at]);
+        let now = GangReadiness::of(gangs, &self.keys[at], self.ready[at]);
         let was = std::mem::replace(&mut self.standings[at], now);
         self.unsatisfied = self.unsatisfied + usize::from(!now.is_satisfied) - usize::from(!was.is_satisfied);
         self.blocked = self.blocked + usize::from(now.is_blocked) - usize::from(was.is_blocked);
         self.members = self.members + u64::from(now.members) - u64::from(was.members);
         if now.priority != was.priority {
-            self.own_priority = self.standings.iter().filter_map(|standing| standing.priority).max();
+            self.own_priority = self.standings.iter().filter_map(|readiness| readiness.priority).max();
         }
     }
 
     fn new(keys: Vec<GangKey>, set: Option<Arc<Vec<GangKey>>>) -> Self {
         let n = keys.len();
-        Self { keys, set, ready: vec![0; n], standings: vec![Standing::default(); n], ..Self::default() }
+        Self { keys, set, ready: vec![0; n], standings: vec![GangReadiness::default(); n], ..Self::default() }
     }
 }
 

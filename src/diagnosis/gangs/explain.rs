@@ -18,7 +18,7 @@ use pellucid_recording::{GangOutcome, GangRefusal, GangVerdict};
 use super::interference::edges_to;
 use super::judgement::{Judgement, judge, partially_bound, warnings};
 use super::retry::retry;
-use super::standing::{Standing, ready};
+use super::status::{GangStatus, ready};
 use super::summary::{dialect, missing, mode_note, release};
 use crate::explain::group_body;
 use crate::meta::of_snapshot;
@@ -30,8 +30,8 @@ pub(crate) fn gang(
     name: &str,
     now: Now,
 ) -> Result<GangExplanation, ReadError> {
-    let standing = super::find(snapshot, namespace, name)?;
-    let (gang, judgement) = (standing.gang, judge(snapshot, &standing, now));
+    let status = super::find(snapshot, namespace, name)?;
+    let (gang, judgement) = (status.gang, judge(snapshot, &status, now));
     let attempt = snapshot.gang_verdicts.get(&gang.key);
     // What the last attempt found does not count any more once the gang has its quorum.
     let refusal = attempt.and_then(|a| refusal(&a.outcome)).filter(|_| !gang.is_satisfied());
@@ -44,19 +44,19 @@ pub(crate) fn gang(
         dialect: dialect(gang.definition.dialect),
         mode: gang.definition.mode.as_str().into(),
         mode_note: mode_note(gang.definition.mode).into(),
-        counts: numbers(snapshot, &standing, refusal),
+        counts: numbers(snapshot, &status, refusal),
         root_cause,
-        blocker: blocker(snapshot, &standing, &judgement, now),
-        next_retry: retry(snapshot, &standing, &judgement, now),
+        blocker: blocker(snapshot, &status, &judgement, now),
+        next_retry: retry(snapshot, &status, &judgement, now),
         attempts: gang.history.attempts,
         timeouts: gang.history.timeouts,
         last_attempt: attempt.map(|a| attempt_body(a)),
         last_release: release(gang),
-        partially_bound: partially_bound(snapshot, &standing),
-        held: standing.held(),
-        group: group(snapshot, &standing, now),
-        members: standing.members.iter().map(|m| m.body(snapshot, now)).collect(),
-        warnings: warnings(snapshot, &standing),
+        partially_bound: partially_bound(snapshot, &status),
+        held: status.held(),
+        group: group(snapshot, &status, now),
+        members: status.members.iter().map(|m| m.body(snapshot, now)).collect(),
+        warnings: warnings(snapshot, &status),
         verdict: judgement.verdict,
     };
     if let Some(attempt) = attempt {
@@ -77,8 +77,8 @@ pub(super) fn refusal(outcome: &GangOutcome) -> Option<&Arc<GangRefusal>> {
     }
 }
 
-fn numbers(snapshot: &Snapshot, standing: &Standing<'_>, refusal: Option<&Arc<GangRefusal>>) -> GangNumbers {
-    let (gang, counts) = (standing.gang, standing.counts);
+fn numbers(snapshot: &Snapshot, status: &GangStatus<'_>, refusal: Option<&Arc<GangRefusal>>) -> GangNumbers {
+    let (gang, counts) = (status.gang, status.counts);
     let share = refusal.and_then(|r| r.shares.iter().find(|share| share.gang == gang.key));
     GangNumbers {
         min: gang.definition.min,
@@ -125,18 +125,18 @@ fn lacking(groups: &[NodeGroup]) -> Vec<Shortfall> {
 /// Says what a gang waits for besides nodes: another gang of its group, or gangs that hold what it lacks.
 fn blocker(
     snapshot: &Snapshot,
-    standing: &Standing<'_>,
+    status: &GangStatus<'_>,
     judgement: &Judgement,
     now: Now,
 ) -> Option<GangBlocker> {
-    let key = &standing.gang.key;
+    let key = &status.gang.key;
     if let Some(block) = &judgement.block {
         let missing = snapshot.cluster.gangs().one_sided(key);
         let gangs: Vec<String> = match block.gang == *key {
             true => missing.iter().map(ToString::to_string).collect(),
             false => vec![block.gang.to_string()],
         };
-        let is_other = !gangs.is_empty() && standing.gang.definition.undefined.is_none();
+        let is_other = !gangs.is_empty() && status.gang.definition.undefined.is_none();
         return is_other.then(|| GangBlocker {
             kind: "gang".into(),
             gangs,
@@ -172,19 +172,19 @@ fn attempt_body(attempt: &GangVerdict) -> GangAttempt {
     }
 }
 
-fn group(snapshot: &Snapshot, standing: &Standing<'_>, now: Now) -> Vec<GroupGang> {
-    let key = &standing.gang.key;
+fn group(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> Vec<GroupGang> {
+    let key = &status.gang.key;
     let others = snapshot.cluster.gangs().group_of(key).into_iter().filter(|k| k != key);
-    let body = |standing: Standing<'_>| {
-        let judgement = judge(snapshot, &standing, now);
+    let body = |status: GangStatus<'_>| {
+        let judgement = judge(snapshot, &status, now);
         GroupGang {
-            gang: standing.gang.key.to_string(),
+            gang: status.gang.key.to_string(),
             state: judgement.state.into(),
             code: judgement.verdict.code,
             message: judgement.verdict.message,
-            min: standing.gang.definition.min,
-            have: standing.gang.counted() + ready(snapshot, standing.gang),
+            min: status.gang.definition.min,
+            have: status.gang.counted() + ready(snapshot, status.gang),
         }
     };
-    others.filter_map(|k| Standing::of(snapshot, &k)).map(body).collect()
+    others.filter_map(|k| GangStatus::of(snapshot, &k)).map(body).collect()
 }

@@ -23,7 +23,7 @@ use pellucid_recording::rfc3339;
 use super::cycles::cycles;
 use super::explain::refusal;
 use super::retry::turn;
-use super::standing::{Standing, held, text_of};
+use super::status::{GangStatus, held, text_of};
 use crate::meta::of_snapshot;
 
 /// The longest list of edges; cycles count all of them.
@@ -211,7 +211,7 @@ fn cycles_of(snapshot: &Snapshot, edges: &[InterferenceEdge], now: Now) -> Vec<I
     let of_set = |set: Vec<&str>| {
         let members = group.iter().filter(|(_, first)| set.contains(&first.as_str()));
         let named: Vec<String> = members.map(|(name, _)| (*name).to_owned()).collect();
-        let standings = named.iter().filter_map(|name| Standing::of(snapshot, keys.get(name)?));
+        let standings = named.iter().filter_map(|name| GangStatus::of(snapshot, keys.get(name)?));
         let breaks_at = standings.filter_map(|s| s.wait_ends()).min();
         InterferenceCycle { gangs: named, breaks_at: breaks_at.map(|at| rfc3339(now.wall_at(at))) }
     };

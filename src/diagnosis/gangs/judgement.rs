@@ -13,7 +13,7 @@ use pellucid_recording::GangOutcome;
 use pellucid_recording::Outcome;
 use pellucid_recording::rfc3339;
 
-use super::standing::{MemberState, Standing, ready, refusal_of};
+use super::status::{GangStatus, MemberState, ready, refusal_of};
 
 /// Every word for a state, for metrics.
 pub(super) const STATES: [&str; 11] = [
@@ -68,8 +68,8 @@ pub(crate) fn is_outdated(snapshot: &Snapshot, key: &GangKey, is_held: bool, sai
 }
 
 /// Whether no profile of a gang's pods schedules gangs; a gang without live pods is not off.
-pub(super) fn is_off(snapshot: &Snapshot, standing: &Standing<'_>) -> bool {
-    let mut names = standing.members.iter().filter_map(|m| Some(&m.live?.1.pod.scheduler_name)).peekable();
+pub(super) fn is_off(snapshot: &Snapshot, status: &GangStatus<'_>) -> bool {
+    let mut names = status.members.iter().filter_map(|m| Some(&m.live?.1.pod.scheduler_name)).peekable();
     let schedules = |name: &pellucid_model::Name| {
         snapshot.profiles.iter().any(|p| p.scheduler_name == *name && p.gang_rules().is_some())
     };
@@ -77,8 +77,8 @@ pub(super) fn is_off(snapshot: &Snapshot, standing: &Standing<'_>) -> bool {
 }
 
 /// Says how a gang stands.
-pub(super) fn judge(snapshot: &Snapshot, standing: &Standing<'_>, now: Now) -> Judgement {
-    let (gang, counts) = (standing.gang, standing.counts);
+pub(super) fn judge(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> Judgement {
+    let (gang, counts) = (status.gang, status.counts);
     let (key, min) = (&gang.key, gang.definition.min);
     let is = |state, verdict| Judgement { state, verdict, block: None };
     if counts.created == 0 {
@@ -94,12 +94,12 @@ pub(super) fn judge(snapshot: &Snapshot, standing: &Standing<'_>, now: Now) -> J
             ),
         );
     }
-    if is_off(snapshot, standing) {
+    if is_off(snapshot, status) {
         let message =
             format!("no profile of gang {key}'s pods enables Coscheduling: they are scheduled one by one");
         return is("NotScheduled", good("GangNotScheduled", message));
     }
-    if let Some(part) = partially_bound(snapshot, standing) {
+    if let Some(part) = partially_bound(snapshot, status) {
         let message = format!("gang {key} is partially bound: {}", part.reason);
         return is("PartiallyBound", good("GangPartiallyBound", message));
     }
@@ -120,17 +120,17 @@ pub(super) fn judge(snapshot: &Snapshot, standing: &Standing<'_>, now: Now) -> J
         let verdict = reason(block.code, block.message());
         return Judgement { state: "Gated", verdict, block: Some(block) };
     }
-    of_attempt(snapshot, standing, now)
+    of_attempt(snapshot, status, now)
 }
 
 /// A gang that can be planned: what the last attempt came to.
-fn of_attempt(snapshot: &Snapshot, standing: &Standing<'_>, now: Now) -> Judgement {
-    let (gang, counts) = (standing.gang, standing.counts);
+fn of_attempt(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> Judgement {
+    let (gang, counts) = (status.gang, status.counts);
     let key = &gang.key;
     let is = |state, verdict| Judgement { state, verdict, block: None };
     let outcome = snapshot.gang_verdicts.get(key).map(|v| &v.outcome);
     if counts.waiting > 0 {
-        let until = standing.wait_ends().map(|at| format!(" until {}", rfc3339(now.wall_at(at))));
+        let until = status.wait_ends().map(|at| format!(" until {}", rfc3339(now.wall_at(at))));
         let mut message = format!(
             "{} of {} members of gang {key} have a place and wait for the others{}",
             gang.counted(),
@@ -160,8 +160,8 @@ fn of_attempt(snapshot: &Snapshot, standing: &Standing<'_>, now: Now) -> Judgeme
 }
 
 /// Says what keeps a quorum that was permitted from being bound as a whole, once a part of it is.
-pub(super) fn partially_bound(snapshot: &Snapshot, standing: &Standing<'_>) -> Option<PartiallyBound> {
-    let (gang, counts) = (standing.gang, standing.counts);
+pub(super) fn partially_bound(snapshot: &Snapshot, status: &GangStatus<'_>) -> Option<PartiallyBound> {
+    let (gang, counts) = (status.gang, status.counts);
     if !gang.history.is_partial || counts.bound == 0 {
         return None;
     }
@@ -170,7 +170,7 @@ pub(super) fn partially_bound(snapshot: &Snapshot, standing: &Standing<'_>) -> O
     if counts.permitted > 0 {
         parts.push(format!("{} are on the way", counts.permitted));
     }
-    let lost = standing.members.iter().filter(|m| m.state.is_pending() || m.state == MemberState::Gated);
+    let lost = status.members.iter().filter(|m| m.state.is_pending() || m.state == MemberState::Gated);
     if let Some((member, refusal)) = lost.filter_map(|m| Some((m, refusal_of(snapshot, m.live?.0)?))).next() {
         parts.push(format!("{} is pending: {}", member.key, refusal.message()));
     }
@@ -178,13 +178,13 @@ pub(super) fn partially_bound(snapshot: &Snapshot, standing: &Standing<'_>) -> O
 }
 
 /// Returns what of a gang's declarations is ignored, and what else its owner should know.
-pub(super) fn warnings(snapshot: &Snapshot, standing: &Standing<'_>) -> Vec<String> {
-    let mut all: Vec<String> = standing.gang.definition.warnings.iter().map(ToString::to_string).collect();
-    if is_off(snapshot, standing) {
+pub(super) fn warnings(snapshot: &Snapshot, status: &GangStatus<'_>) -> Vec<String> {
+    let mut all: Vec<String> = status.gang.definition.warnings.iter().map(ToString::to_string).collect();
+    if is_off(snapshot, status) {
         all.push("Coscheduling is not enabled at Permit in the profile of these pods".into());
     }
-    if standing.counts.bound > 0 && standing.gang.definition.undefined.is_some() {
-        let block = block_of(snapshot, &standing.gang.key);
+    if status.counts.bound > 0 && status.gang.definition.undefined.is_some() {
+        let block = block_of(snapshot, &status.gang.key);
         all.extend(block.map(|block| format!("pods that come now are held back: {}", block.message())));
     }
     all

@@ -1,6 +1,6 @@
 //! Gangs as people read them.
 //!
-//! `standing` sorts the members of a gang into stages, each into exactly one; `judgement` says in one word and one
+//! `status` sorts the members of a gang into stages, each into exactly one; `judgement` says in one word and one
 //! code how a gang stands; `summary` is Koordinator's view of it, `explain` the joined one, `interference` who
 //! holds what whom waits for, `cycles` who waits for each other, `tally` numbers for metrics. All is made from a
 //! published snapshot when somebody asks; what gangs are and what is done about them is `cluster::gangs` and
@@ -11,7 +11,7 @@ pub(super) mod explain;
 pub(super) mod interference;
 pub(super) mod judgement;
 mod retry;
-mod standing;
+mod status;
 pub(super) mod summary;
 pub mod tally;
 
@@ -24,11 +24,11 @@ use pellucid_model::{GangKey, Now};
 use pellucid_queue::Unit;
 
 use judgement::judge;
-use standing::{Standing, ready};
+use status::{GangStatus, ready};
 
 /// Looks a gang up by what the path says.
-fn find<'r>(snapshot: &'r Snapshot, namespace: &str, name: &str) -> Result<Standing<'r>, ReadError> {
-    Standing::of(snapshot, &GangKey::new(namespace, name)).ok_or_else(|| ReadError::NotFound {
+fn find<'r>(snapshot: &'r Snapshot, namespace: &str, name: &str) -> Result<GangStatus<'r>, ReadError> {
+    GangStatus::of(snapshot, &GangKey::new(namespace, name)).ok_or_else(|| ReadError::NotFound {
         code: "GangNotFound",
         message: format!("cannot find gang {namespace}/{name}"),
     })
@@ -37,9 +37,9 @@ fn find<'r>(snapshot: &'r Snapshot, namespace: &str, name: &str) -> Result<Stand
 /// Returns what a pod's explanation says about its gang.
 pub(super) fn of_pod(snapshot: &Snapshot, record: &PodRecord, now: Now) -> Option<PodGang> {
     let key = &record.pod.gang.as_ref()?.gang;
-    let standing = Standing::of(snapshot, key)?;
-    let judgement = judge(snapshot, &standing, now);
-    let member = standing.members.iter().find(|m| *m.key == record.pod.key);
+    let status = GangStatus::of(snapshot, key)?;
+    let judgement = judge(snapshot, &status, now);
+    let member = status.members.iter().find(|m| *m.key == record.pod.key);
     Some(PodGang {
         gang: key.to_string(),
         member: member.map(|m| m.state.as_str().to_owned()).unwrap_or_default(),

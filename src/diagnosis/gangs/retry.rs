@@ -7,20 +7,20 @@ use pellucid_queue::{QueueStage, Unit};
 use pellucid_recording::rfc3339;
 
 use super::judgement::Judgement;
-use super::standing::{MemberState, Standing, unit_of};
+use super::status::{GangStatus, MemberState, unit_of};
 use crate::queue_view::{is_in_backoff, wakes_on};
 
 /// Says when a gang is tried again: the unit of its group, or of its first pending member when that is tried on
 /// its own. `None` when nothing of it is pending.
 pub(super) fn retry(
     snapshot: &Snapshot,
-    standing: &Standing<'_>,
+    status: &GangStatus<'_>,
     judgement: &Judgement,
     now: Now,
 ) -> Option<GangRetry> {
     let pending = || {
         let waits = |s: MemberState| s.is_pending() || s == MemberState::Gated;
-        let members = standing.members.iter().filter(move |m| waits(m.state));
+        let members = status.members.iter().filter(move |m| waits(m.state));
         members.filter_map(|m| unit_of(snapshot, m.live?.0))
     };
     let unit = pending().find(|unit| unit.gang.is_some()).or_else(|| pending().next())?;
@@ -29,9 +29,9 @@ pub(super) fn retry(
         stage: unit.stage.as_str().into(),
         backoff_until: (unit.backoff_until > now.monotonic).then(|| at(unit.backoff_until)),
         at_the_latest: at_the_latest(unit).map(at),
-        wait_ends: standing.wait_ends().map(at),
+        wait_ends: status.wait_ends().map(at),
         wakes_on: wakes_on(snapshot, unit),
-        text: text(standing, unit, judgement),
+        text: text(status, unit, judgement),
     })
 }
 
@@ -43,11 +43,11 @@ fn at_the_latest(unit: &Unit) -> Option<std::time::Duration> {
     }
 }
 
-fn text(standing: &Standing<'_>, unit: &Unit, judgement: &Judgement) -> String {
-    let key = &standing.gang.key;
+fn text(status: &GangStatus<'_>, unit: &Unit, judgement: &Judgement) -> String {
+    let key = &status.gang.key;
     match (&judgement.block, unit.stage) {
         (Some(block), _) if block.gang != *key => format!("when gang {} is ready", block.gang),
-        (Some(_), _) if standing.counts.gated > 0 => {
+        (Some(_), _) if status.counts.gated > 0 => {
             "at once when what is missing is there; see the remedy".into()
         }
         (_, QueueStage::Active) => "it is in the queue and tried in its turn".into(),

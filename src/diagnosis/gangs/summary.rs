@@ -11,12 +11,12 @@ use pellucid_model::{GangKey, Now};
 use pellucid_recording::rfc3339;
 
 use super::judgement::{block_of, judge, partially_bound, warnings};
-use super::standing::{MemberState, Standing, unit_of};
+use super::status::{GangStatus, MemberState, unit_of};
 
 /// Lists the gangs.
 pub(crate) fn list(snapshot: &Snapshot, now: Now) -> BTreeMap<String, GangSummary> {
     let all = snapshot.cluster.gangs().all().into_iter();
-    all.map(|(key, gang)| (key.to_string(), summary(snapshot, &Standing::of_gang(snapshot, gang), now)))
+    all.map(|(key, gang)| (key.to_string(), summary(snapshot, &GangStatus::of_gang(snapshot, gang), now)))
         .collect()
 }
 
@@ -30,11 +30,11 @@ pub(crate) fn one(
     Ok(summary(snapshot, &super::find(snapshot, namespace, name)?, now))
 }
 
-fn summary(snapshot: &Snapshot, standing: &Standing<'_>, now: Now) -> GangSummary {
-    let gang = standing.gang;
+fn summary(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> GangSummary {
+    let gang = status.gang;
     let (definition, history) = (&gang.definition, &gang.history);
-    let of = |which: fn(MemberState) -> bool| standing.map(snapshot, now, which);
-    let rounds = standing.members.iter().filter_map(|m| Some((m.key.to_string(), m.live?.2.round)));
+    let of = |which: fn(MemberState) -> bool| status.map(snapshot, now, which);
+    let rounds = status.members.iter().filter_map(|m| Some((m.key.to_string(), m.live?.2.round)));
     GangSummary {
         name: gang.key.to_string(),
         wait_time: i64::try_from(wait(snapshot, gang).as_nanos()).unwrap_or(i64::MAX),
@@ -54,7 +54,7 @@ fn summary(snapshot: &Snapshot, standing: &Standing<'_>, now: Now) -> GangSummar
         finished_children: of(|s| s == MemberState::Finished),
         failed_children: of(|s| s == MemberState::Failed),
         not_evaluated_children: of(|s| s == MemberState::NotEvaluated),
-        counts: standing.counts,
+        counts: status.counts,
         once_resource_satisfied: history.once_satisfied,
         gang_group_info: group_info(snapshot, gang),
         gang_from: match definition.from {
@@ -69,11 +69,11 @@ fn summary(snapshot: &Snapshot, standing: &Standing<'_>, now: Now) -> GangSummar
         attempts: history.attempts,
         timeouts: history.timeouts,
         dialect: definition.dialect.as_str().into(),
-        warnings: warnings(snapshot, standing),
-        held: standing.held(),
-        state: judge(snapshot, standing, now).state.into(),
+        warnings: warnings(snapshot, status),
+        held: status.held(),
+        state: judge(snapshot, status, now).state.into(),
         last_release: release(gang),
-        partially_bound: partially_bound(snapshot, standing),
+        partially_bound: partially_bound(snapshot, status),
     }
 }
 
@@ -118,9 +118,10 @@ fn group_info(snapshot: &Snapshot, gang: &Gang) -> GangGroupInfo {
     let known: Vec<&Gang> = named.iter().filter_map(|key| gangs.get(key)).map(|g| &**g).collect();
     let is_ready = |g: &&Gang| g.definition.undefined.is_none() && g.has_partners();
     let is_waiting = |key: &&GangKey| gangs.get(key).is_none_or(|g| !g.is_satisfied());
-    let standings: Vec<Standing<'_>> = known.iter().map(|gang| Standing::of_gang(snapshot, gang)).collect();
+    let standings: Vec<GangStatus<'_>> =
+        known.iter().map(|gang| GangStatus::of_gang(snapshot, gang)).collect();
     let members = || standings.iter().flat_map(|s| &s.members);
-    let is_in_unit = |m: &&super::standing::MemberView<'_>| {
+    let is_in_unit = |m: &&super::status::MemberView<'_>| {
         m.live.is_some_and(|(id, ..)| unit_of(snapshot, id).is_some_and(|unit| unit.gang.is_some()))
     };
     let names: Vec<String> = named.iter().map(ToString::to_string).collect();
@@ -156,6 +157,6 @@ pub(super) fn dialect(dialect: Dialect) -> String {
 /// Says how many pods a gang's quorum lacks before it can be planned.
 pub(super) fn missing(snapshot: &Snapshot, gang: &Gang) -> u32 {
     let is_short = block_of(snapshot, &gang.key).is_some() && !gang.is_satisfied();
-    let have = gang.counted() + super::standing::ready(snapshot, gang);
+    let have = gang.counted() + super::status::ready(snapshot, gang);
     if is_short { gang.definition.min.saturating_sub(have) } else { 0 }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pellucid_cycle::Snapshot;
 
 use super::judgement::{STATES, judge};
-use super::standing::Standing;
+use super::status::GangStatus;
 
 /// Gangs by state, members by stage. Every word is there, with 0 when there are none.
 pub struct GangTally {
@@ -23,9 +23,9 @@ pub fn tally(snapshot: &Snapshot) -> GangTally {
     let mut members =
         ["gated", "pending", "waiting", "permitted", "bound", "finished"].map(|stage| (stage, 0));
     for gang in snapshot.cluster.gangs().all().into_values() {
-        let standing = Standing::of_gang(snapshot, gang);
-        *states.entry(judge(snapshot, &standing, snapshot.published).state).or_default() += 1;
-        let counts = standing.counts;
+        let status = GangStatus::of_gang(snapshot, gang);
+        *states.entry(judge(snapshot, &status, snapshot.published).state).or_default() += 1;
+        let counts = status.counts;
         let of_gang =
             [counts.gated, counts.pending, counts.waiting, counts.permitted, counts.bound, counts.finished];
         for ((_, sum), n) in members.iter_mut().zip(of_gang) {

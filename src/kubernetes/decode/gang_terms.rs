@@ -51,8 +51,8 @@ pub(super) struct Annotations<'a>(&'a [(&'static str, Lenient<Arc<str>>)]);
 impl<'a> Annotations<'a> {
     /// Takes those of an object. One that is no text is a fault of the object, as a label is.
     pub(super) fn of(meta: &'a slim::Meta) -> Result<Self, Fault> {
-        let marks = meta.annotations.read("metadata.annotations")?;
-        let all = marks.map_or(&[][..], |marks| &marks.gang);
+        let known = meta.annotations.read("metadata.annotations")?;
+        let all = known.map_or(&[][..], |known| &known.gang);
         for (key, value) in all {
             value.read("").map_err(|fault| fault.under(&At::Annotation(key).to_string()))?;
         }

@@ -294,7 +294,7 @@ impl<T: Shape> Shape for Vec<(Name, Lenient<T>)> {
 
 /// Those annotations that say something to a scheduler.
 #[derive(Clone, Debug)]
-pub(super) struct Marks {
+pub(super) struct KnownAnnotations {
     /// Whether there is `kubernetes.io/config.mirror`: a kubelet made the pod from a file.
     pub(super) is_mirror: bool,
     /// `volume.kubernetes.io/selected-node`.
@@ -309,7 +309,7 @@ pub(super) struct Marks {
     pub(super) gang: Vec<(&'static str, Lenient<Arc<str>>)>,
 }
 
-impl Marks {
+impl KnownAnnotations {
     /// No annotations.
     pub(super) const NONE: Self = Self {
         is_mirror: false,
@@ -321,35 +321,35 @@ impl Marks {
     };
 }
 
-impl Shape for Marks {
+impl Shape for KnownAnnotations {
     const WANTED: &'static str = "an object";
     fn map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
-        let mut marks = Self::NONE;
+        let mut known = Self::NONE;
         while let Some(mark) = map.next_key()? {
             match mark {
-                Mark::Mirror => marks.is_mirror = true,
-                Mark::BindCompleted => marks.bind_completed = true,
-                Mark::SelectedNode => {
-                    marks.selected_node = map.next_value()?;
+                KnownAnnotation::Mirror => known.is_mirror = true,
+                KnownAnnotation::BindCompleted => known.bind_completed = true,
+                KnownAnnotation::SelectedNode => {
+                    known.selected_node = map.next_value()?;
                     continue;
                 }
-                Mark::Class => {
-                    marks.class = map.next_value()?;
+                KnownAnnotation::Class => {
+                    known.class = map.next_value()?;
                     continue;
                 }
-                Mark::MigratedPlugins => {
-                    marks.migrated_plugins = map.next_value()?;
+                KnownAnnotation::MigratedPlugins => {
+                    known.migrated_plugins = map.next_value()?;
                     continue;
                 }
-                Mark::Gang(key) => {
-                    marks.gang.push((key, map.next_value()?));
+                KnownAnnotation::Gang(key) => {
+                    known.gang.push((key, map.next_value()?));
                     continue;
                 }
-                Mark::Other => {}
+                KnownAnnotation::Other => {}
             }
             map.next_value::<IgnoredAny>()?;
         }
-        Ok(Some(marks))
+        Ok(Some(known))
     }
 }
 
@@ -357,7 +357,7 @@ impl Shape for Marks {
 struct Key(Name);
 
 /// Which annotation a key is.
-enum Mark {
+enum KnownAnnotation {
     Mirror,
     SelectedNode,
     BindCompleted,
@@ -399,7 +399,7 @@ impl<'de> Deserialize<'de> for Key {
     }
 }
 
-impl<'de> Deserialize<'de> for Mark {
+impl<'de> Deserialize<'de> for KnownAnnotation {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_str(KeyVisitor(|key| match key {
             "kubernetes.io/config.mirror" => Self::Mirror,

@@ -12,7 +12,7 @@ use super::lenient::{Fault, Lenient};
 use super::objects::ObjectBody;
 use super::slim::Meta;
 use super::slim_objects::{IdSource, VolumeBody, VolumeSpec};
-use super::storage::{access_modes, bytes, class_mark, is_block, marks};
+use super::storage::{access_modes, bytes, class_mark, is_block, known};
 use super::workloads::own_name;
 
 impl ObjectBody for VolumeBody {
@@ -40,7 +40,7 @@ fn identity(meta: &Meta) -> Result<PersistentVolume, Fault> {
         uid: text(&meta.uid, "uid")?,
         resource_version: text(&meta.resource_version, "resourceVersion")?,
         labels: labels(meta)?,
-        class: class_mark(marks(meta)?)?.unwrap_or_default(),
+        class: class_mark(known(meta)?)?.unwrap_or_default(),
         deleting: meta.deletion_timestamp.read("deletionTimestamp")?.is_some(),
         ..PersistentVolume::default()
     })

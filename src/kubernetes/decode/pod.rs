@@ -60,7 +60,7 @@ fn identity(meta: &slim::Meta) -> Result<Pod, Fault> {
         created: meta.creation_timestamp.read("creationTimestamp")?.map_or(0, |m| m.0),
         labels: labels(meta)?,
         deleting: meta.deletion_timestamp.read("deletionTimestamp")?.is_some(),
-        is_static: meta.annotations.read("annotations")?.is_some_and(|marks| marks.is_mirror),
+        is_static: meta.annotations.read("annotations")?.is_some_and(|known| known.is_mirror),
         ..Pod::default()
     })
 }

@@ -8,7 +8,7 @@ use pellucid_model::Name;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, MapAccess};
 
-use super::lenient::{Lenient, List, Map, Marks, Moment, QuantityText, Shape};
+use super::lenient::{KnownAnnotations, Lenient, List, Map, Moment, QuantityText, Shape};
 
 /// Declares structs of lenient fields in the API's spelling.
 macro_rules! slim_types {
@@ -38,7 +38,7 @@ slim_types! {
         creation_timestamp: Lenient<Moment>,
         deletion_timestamp: Lenient<Moment>,
         labels: Map<Name>,
-        annotations: Lenient<Marks>,
+        annotations: Lenient<KnownAnnotations>,
         owner_references: List<OwnerReference>,
     }
     /// An owner.

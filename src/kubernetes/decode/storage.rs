@@ -8,7 +8,7 @@ use pellucid_model::storage::{
 use pellucid_model::{Name, Object, ObjectKind, quantity};
 
 use super::fields::{exactly, filled, flag, name, required, selector, text};
-use super::lenient::{Fault, Lenient, List, Marks, QuantityText};
+use super::lenient::{Fault, KnownAnnotations, Lenient, List, QuantityText};
 use super::objects::ObjectBody;
 use super::slim::Meta;
 use super::slim_objects::{
@@ -37,7 +37,7 @@ impl ObjectBody for ClaimBody {
 
 /// What `metadata` says.
 fn claim(meta: &Meta) -> Result<PersistentVolumeClaim, Fault> {
-    let marks = marks(meta)?;
+    let known = known(meta)?;
     let owners = meta.owner_references.each("ownerReferences", |owner| {
         let controls = flag(&owner.controller, "controller")?;
         let is_pod = (name(&owner.api_version, "apiVersion")?.as_str(), name(&owner.kind, "kind")?.as_str())
@@ -49,9 +49,9 @@ fn claim(meta: &Meta) -> Result<PersistentVolumeClaim, Fault> {
         name: own_name(meta)?,
         uid: text(&meta.uid, "uid")?,
         resource_version: text(&meta.resource_version, "resourceVersion")?,
-        class: class_mark(marks)?,
-        selected_node: filled(&marks.selected_node, "annotations.volume.kubernetes.io/selected-node")?,
-        bind_completed: marks.bind_completed,
+        class: class_mark(known)?,
+        selected_node: filled(&known.selected_node, "annotations.volume.kubernetes.io/selected-node")?,
+        bind_completed: known.bind_completed,
         owner_pod: owners.into_iter().flatten().next(),
         deleting: meta.deletion_timestamp.read("deletionTimestamp")?.is_some(),
         ..PersistentVolumeClaim::default()
@@ -77,14 +77,14 @@ fn with_spec(claim: PersistentVolumeClaim, spec: &ClaimSpec) -> Result<Persisten
 }
 
 /// The annotations; none when there are none.
-pub(super) fn marks(meta: &Meta) -> Result<&Marks, Fault> {
-    static NONE: Marks = Marks::NONE;
+pub(super) fn known(meta: &Meta) -> Result<&KnownAnnotations, Fault> {
+    static NONE: KnownAnnotations = KnownAnnotations::NONE;
     Ok(meta.annotations.read("annotations")?.unwrap_or(&NONE))
 }
 
 /// The older way to name a class, which goes before the newer one.
-pub(super) fn class_mark(marks: &Marks) -> Result<Option<Name>, Fault> {
-    Ok(marks.class.read("annotations.volume.beta.kubernetes.io/storage-class")?.cloned())
+pub(super) fn class_mark(known: &KnownAnnotations) -> Result<Option<Name>, Fault> {
+    Ok(known.class.read("annotations.volume.beta.kubernetes.io/storage-class")?.cloned())
 }
 
 /// Reads a quantity in bytes, rounded up.
@@ -149,7 +149,7 @@ impl ObjectBody for CsiNodeBody {
     }
     fn object(&self, _: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
         let field = "annotations.storage.alpha.kubernetes.io/migrated-plugins";
-        let migrated = || name(&marks(meta)?.migrated_plugins, field);
+        let migrated = || name(&known(meta)?.migrated_plugins, field);
         let migrated = migrated().map_err(|f| f.under("metadata"))?;
         let drivers = self.spec.within("spec", |spec| {
             spec.drivers.each("drivers", |driver| {

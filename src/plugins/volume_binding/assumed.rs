@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use pellucid_cluster::{DerivedState, Reservation};
+use pellucid_cluster::{DerivedState, Hold};
 use pellucid_model::storage::{PersistentVolume, PersistentVolumeClaim};
 use pellucid_model::{CowMap, Name, PodId};
 
@@ -117,7 +117,7 @@ impl Assumed {
         claim.selected_node.as_ref().or_else(|| self.node_of(claim))
     }
 
-    fn change(&mut self, reservation: &Reservation, add: bool) {
+    fn change(&mut self, reservation: &Hold, add: bool) {
         if reservation.plugin != NAME {
             return;
         }
@@ -149,11 +149,11 @@ impl DerivedState for Assumed {
         Box::new(self.clone())
     }
 
-    fn reserved(&mut self, _pod: PodId, reservation: &Reservation) {
+    fn reserved(&mut self, _pod: PodId, reservation: &Hold) {
         self.change(reservation, true);
     }
 
-    fn unreserved(&mut self, _pod: PodId, reservation: &Reservation) {
+    fn unreserved(&mut self, _pod: PodId, reservation: &Hold) {
         self.change(reservation, false);
     }
 

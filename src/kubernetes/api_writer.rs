@@ -1,4 +1,4 @@
-//! The one door through which this process writes to the cluster. `--shadow` closes it; losing the lease
+//! The one writer through which this process writes to the cluster. `--shadow` closes it; losing the lease
 //! will too.
 //!
 //! Every write is a single request with a time limit. What came back is told apart as far as it can be: a
@@ -28,7 +28,7 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(4);
 /// A write (or a read that settles one) that did not succeed.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The door is closed: nothing was sent.
+    /// The writer is closed: nothing was sent.
     #[error("writes are switched off")]
     Closed,
     /// The API server answered with an error.
@@ -89,17 +89,17 @@ impl WriteError {
     }
 }
 
-/// What went through the door.
+/// What went through the writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DoorCounts {
+pub struct WriteCounts {
     /// Writes that were sent.
     pub sent: u64,
-    /// Writes that met a closed door.
+    /// Writes that met a closed writer.
     pub refused: u64,
 }
 
-/// The door.
-pub struct Door {
+/// The writer.
+pub struct ApiWriter {
     client: kube::Client,
     timeout: Duration,
     is_open: AtomicBool,
@@ -108,8 +108,8 @@ pub struct Door {
     server: Arc<ServerStatus>,
 }
 
-impl Door {
-    /// Makes a door, open or closed, that gives each request this long.
+impl ApiWriter {
+    /// Makes a writer, open or closed, that gives each request this long.
     pub fn new(client: kube::Client, timeout: Duration, is_open: bool, server: Arc<ServerStatus>) -> Self {
         let is_open = AtomicBool::new(is_open);
         Self { client, timeout, is_open, sent: AtomicU64::new(0), refused: AtomicU64::new(0), server }
@@ -125,14 +125,14 @@ impl Door {
         self.is_open.load(Ordering::Acquire)
     }
 
-    /// Opens or closes the door. A write that is under way is not called back.
+    /// Opens or closes the writer. A write that is under way is not called back.
     pub fn set_open(&self, is_open: bool) {
         self.is_open.store(is_open, Ordering::Release);
     }
 
     /// Returns what went through.
-    pub fn counts(&self) -> DoorCounts {
-        DoorCounts { sent: self.sent.load(Ordering::Relaxed), refused: self.refused.load(Ordering::Relaxed) }
+    pub fn counts(&self) -> WriteCounts {
+        WriteCounts { sent: self.sent.load(Ordering::Relaxed), refused: self.refused.load(Ordering::Relaxed) }
     }
 
     /// Creates something.
@@ -155,7 +155,7 @@ impl Door {
         self.write(Method::DELETE, path, "application/json", options).await
     }
 
-    /// Reads an object, to learn what came of a write. Reading needs no open door.
+    /// Reads an object, to learn what came of a write. Reading needs no open writer.
     pub(super) async fn get(&self, path: String) -> Result<Bytes, WriteError> {
         self.send(Method::GET, path, None, Vec::new()).await
     }
@@ -254,8 +254,8 @@ pub(super) struct Tries<'a> {
 
 impl<'a> Tries<'a> {
     /// So many of them, unless told to stop.
-    pub(super) fn new(n: u32, door: &Door, stop: &'a CancellationToken) -> Self {
-        Self { left: n, backoff: door.backoff(), stop }
+    pub(super) fn new(n: u32, writer: &ApiWriter, stop: &'a CancellationToken) -> Self {
+        Self { left: n, backoff: writer.backoff(), stop }
     }
 
     /// After an error: waits, and says whether to try again.

@@ -4,12 +4,12 @@ use pellucid_model::Name;
 use pellucid_model::effect::PodRef;
 use serde::Deserialize;
 
+use super::api_writer::{ApiWriter, WriteError, pod_path};
 use super::client::Class;
-use super::door::{Door, WriteError, pod_path};
 
 /// How a pod stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum PodReadback {
     /// It is not there, or another pod has its name.
     Gone,
     /// It is there.
@@ -42,17 +42,17 @@ struct SpecRead {
 }
 
 /// Reads a pod once.
-pub(super) async fn standing(door: &Door, pod: &PodRef) -> Result<Standing, WriteError> {
-    let body = match door.get(pod_path(&pod.key.namespace, &pod.key.name, "")).await {
-        Err(error) if error.is_not_found() => return Ok(Standing::Gone),
+pub(super) async fn read_back(writer: &ApiWriter, pod: &PodRef) -> Result<PodReadback, WriteError> {
+    let body = match writer.get(pod_path(&pod.key.namespace, &pod.key.name, "")).await {
+        Err(error) if error.is_not_found() => return Ok(PodReadback::Gone),
         read => read?,
     };
     let read: PodRead = serde_json::from_slice(&body)
         .map_err(|e| WriteError::Transport { cause: e.to_string(), class: Class::Unknown })?;
     if read.metadata.uid != *pod.uid {
-        return Ok(Standing::Gone);
+        return Ok(PodReadback::Gone);
     }
-    Ok(Standing::There {
+    Ok(PodReadback::There {
         node: read.spec.node_name.filter(|node| !node.is_empty()).map(|node| Name::new(&node)),
         deleting: read.metadata.deletion_timestamp.is_some(),
     })

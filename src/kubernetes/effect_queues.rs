@@ -1,8 +1,8 @@
-//! Lanes: bounded queues from the scheduling thread to the writers.
+//! EffectQueues: bounded queues from the scheduling thread to the writers.
 //!
 //! The scheduling thread pushes a batch under one lock and never waits. Writers pull.
-//! - binds, evictions, volumes: first in, first out, never dropped. The loop asks for [`Lanes::room`] before
-//!   it plans, so a lane exceeds its size by what one round of planning orders, at most;
+//! - binds, evictions, volumes: first in, first out, never dropped. The loop asks for [`EffectQueues::room`] before
+//!   it plans, so a queue exceeds its size by what one round of planning orders, at most;
 //! - statuses: one order per pod, the newest of each part; one pod's are written one after the other;
 //! - statuses of PodGroups: likewise, the newest;
 //! - events: the oldest are dropped, and counted.
@@ -16,11 +16,11 @@ use pellucid_model::effect::{
 };
 use tokio::sync::Notify;
 
-use super::status_lane::NewestLane;
+use super::newest_queue::NewestQueue;
 
-/// How much the lanes hold.
+/// How much the queues hold.
 #[derive(Clone, Copy, Debug)]
-pub struct LaneSizes {
+pub struct EffectQueueSizes {
     /// Bind orders.
     pub binds: usize,
     /// Evict orders.
@@ -35,7 +35,7 @@ pub struct LaneSizes {
     pub events: usize,
 }
 
-impl Default for LaneSizes {
+impl Default for EffectQueueSizes {
     fn default() -> Self {
         Self {
             binds: 2048,
@@ -48,9 +48,9 @@ impl Default for LaneSizes {
     }
 }
 
-/// Counters of one lane. `into` = `out` + `dropped` + `replaced` + `depth`.
+/// Counters of one queue. `into` = `out` + `dropped` + `replaced` + `depth`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LaneCounts {
+pub struct QueueCounts {
     /// Orders pushed.
     pub into: u64,
     /// Orders pulled.
@@ -59,30 +59,30 @@ pub struct LaneCounts {
     pub dropped: u64,
     /// Orders that joined one that waited already.
     pub replaced: u64,
-    /// Orders in the lane.
+    /// Orders in the queue.
     pub depth: u64,
 }
 
-/// Counters of all lanes.
+/// Counters of all queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AllLaneCounts {
+pub struct EffectQueueCounts {
     /// Bind orders.
-    pub binds: LaneCounts,
+    pub binds: QueueCounts,
     /// Evict orders.
-    pub evictions: LaneCounts,
+    pub evictions: QueueCounts,
     /// Volume orders.
-    pub volumes: LaneCounts,
+    pub volumes: QueueCounts,
     /// Status orders.
-    pub statuses: LaneCounts,
+    pub statuses: QueueCounts,
     /// Status orders of PodGroups.
-    pub group_statuses: LaneCounts,
+    pub group_statuses: QueueCounts,
     /// Events.
-    pub events: LaneCounts,
+    pub events: QueueCounts,
 }
 
-/// The lanes.
-pub struct Lanes {
-    sizes: LaneSizes,
+/// The queues.
+pub struct EffectQueues {
+    sizes: EffectQueueSizes,
     inner: Mutex<Inner>,
     binds: Notify,
     evictions: Notify,
@@ -98,14 +98,14 @@ struct Inner {
     binds: Fifo<BindOrder>,
     evictions: Fifo<EvictOrder>,
     volumes: Fifo<VolumeOrder>,
-    statuses: NewestLane<StatusOrder>,
-    group_statuses: NewestLane<GroupStatusOrder>,
+    statuses: NewestQueue<StatusOrder>,
+    group_statuses: NewestQueue<GroupStatusOrder>,
     events: Fifo<EventOrder>,
 }
 
-impl Lanes {
-    /// Makes empty lanes.
-    pub fn new(sizes: LaneSizes) -> Self {
+impl EffectQueues {
+    /// Makes empty queues.
+    pub fn new(sizes: EffectQueueSizes) -> Self {
         Self {
             sizes,
             inner: Mutex::default(),
@@ -118,7 +118,7 @@ impl Lanes {
         }
     }
 
-    /// Puts orders into their lanes. Never waits.
+    /// Puts orders into their queues. Never waits.
     pub fn push_all(&self, effects: impl IntoIterator<Item = Effect>) {
         let [mut binds, mut evictions, mut volumes, mut statuses, mut groups, mut events] = [false; 6];
         let mut inner = self.inner.lock();
@@ -148,7 +148,7 @@ impl Lanes {
         [&self.binds, &self.evictions, &self.volumes, &self.statuses, &self.group_statuses, &self.events]
     }
 
-    /// Returns how many more orders there is room for in each lane from which nothing is dropped.
+    /// Returns how many more orders there is room for in each queue from which nothing is dropped.
     pub fn room(&self) -> usize {
         let (inner, sizes) = (self.inner.lock(), &self.sizes);
         let room = |size: usize, used: usize| size.saturating_sub(used);
@@ -158,9 +158,9 @@ impl Lanes {
     }
 
     /// Returns the counters.
-    pub fn counts(&self) -> AllLaneCounts {
+    pub fn counts(&self) -> EffectQueueCounts {
         let inner = self.inner.lock();
-        AllLaneCounts {
+        EffectQueueCounts {
             binds: inner.binds.counts(),
             evictions: inner.evictions.counts(),
             volumes: inner.volumes.counts(),
@@ -194,14 +194,14 @@ impl Lanes {
         self.next(&self.volumes, |inner| inner.volumes.pop()).await
     }
 
-    /// Waits for a status order; `None` when closed. The caller says [`Lanes::status_done`] afterwards; until
+    /// Waits for a status order; `None` when closed. The caller says [`EffectQueues::status_done`] afterwards; until
     /// then no other order of that pod is handed out.
     pub async fn next_status(&self) -> Option<StatusOrder> {
         self.next(&self.statuses, |inner| inner.statuses.pop()).await
     }
 
     /// Waits for a status order of a PodGroup; `None` when closed. The caller says
-    /// [`Lanes::group_status_done`] afterwards; until then no other order of that group is handed out.
+    /// [`EffectQueues::group_status_done`] afterwards; until then no other order of that group is handed out.
     pub async fn next_group_status(&self) -> Option<GroupStatusOrder> {
         self.next(&self.group_statuses, |inner| inner.group_statuses.pop()).await
     }
@@ -264,12 +264,12 @@ impl Lanes {
 /// First in, first out.
 struct Fifo<T> {
     orders: VecDeque<T>,
-    counts: LaneCounts,
+    counts: QueueCounts,
 }
 
 impl<T> Default for Fifo<T> {
     fn default() -> Self {
-        Self { orders: VecDeque::new(), counts: LaneCounts::default() }
+        Self { orders: VecDeque::new(), counts: QueueCounts::default() }
     }
 }
 
@@ -281,7 +281,7 @@ impl<T> Fifo<T> {
         true
     }
 
-    /// Adds an order, for which the oldest has to go when the lane is full.
+    /// Adds an order, for which the oldest has to go when the queue is full.
     fn push_dropping(&mut self, order: T, capacity: usize) -> bool {
         if self.orders.len() >= capacity && self.orders.pop_front().is_some() {
             self.counts.dropped += 1;
@@ -296,11 +296,11 @@ impl<T> Fifo<T> {
         (order, !self.orders.is_empty())
     }
 
-    fn counts(&self) -> LaneCounts {
-        LaneCounts { depth: self.orders.len() as u64, ..self.counts }
+    fn counts(&self) -> QueueCounts {
+        QueueCounts { depth: self.orders.len() as u64, ..self.counts }
     }
 }
 
 #[cfg(test)]
-#[path = "lanes_tests.rs"]
+#[path = "effect_queues_tests.rs"]
 mod tests;

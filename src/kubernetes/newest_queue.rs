@@ -1,4 +1,4 @@
-//! Lanes of status orders: one waiting order per object, which a newer one joins or replaces.
+//! EffectQueues of status orders: one waiting order per object, which a newer one joins or replaces.
 //!
 //! Bounded: when too many objects wait, the one that waits longest loses its order, and that is counted.
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pellucid_model::collections::{HashMap, HashSet};
 use pellucid_model::effect::{GroupStatusOrder, StatusOrder};
 
-use super::lanes::LaneCounts;
+use super::effect_queues::QueueCounts;
 
 /// An order of which only the newest matters.
 pub(super) trait Newest: Clone {
@@ -43,21 +43,21 @@ impl Newest for GroupStatusOrder {
 }
 
 /// Waiting orders by uid. A uid is in `turn` exactly if it waits and is not being written.
-pub(super) struct NewestLane<O> {
+pub(super) struct NewestQueue<O> {
     waiting: HashMap<Arc<str>, O>,
     turn: VecDeque<Arc<str>>,
     being_written: HashSet<Arc<str>>,
-    counts: LaneCounts,
+    counts: QueueCounts,
 }
 
-impl<O> Default for NewestLane<O> {
+impl<O> Default for NewestQueue<O> {
     fn default() -> Self {
         let (waiting, turn, being_written) = Default::default();
-        Self { waiting, turn, being_written, counts: LaneCounts::default() }
+        Self { waiting, turn, being_written, counts: QueueCounts::default() }
     }
 }
 
-impl<O: Newest> NewestLane<O> {
+impl<O: Newest> NewestQueue<O> {
     /// Adds an order. Returns whether there is one more to be pulled.
     pub(super) fn push(&mut self, order: O, capacity: usize) -> bool {
         let uid = order.uid().clone();
@@ -110,7 +110,7 @@ impl<O: Newest> NewestLane<O> {
     }
 
     /// Returns the counters.
-    pub(super) fn counts(&self) -> LaneCounts {
-        LaneCounts { depth: self.waiting.len() as u64, ..self.counts }
+    pub(super) fn counts(&self) -> QueueCounts {
+        QueueCounts { depth: self.waiting.len() as u64, ..self.counts }
     }
 }

@@ -8,12 +8,12 @@ use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::api_writer::ApiWriter;
 use super::binder::{Binder, BinderCounters};
-use super::door::Door;
+use super::effect_queues::{EffectQueueSizes, EffectQueues};
 use super::events::{EventCounters, EventWriter, Reporter};
 use super::evictor::{EvictCounters, Evictor};
 use super::group_status::GroupStatusWriter;
-use super::lanes::{LaneSizes, Lanes};
 use super::limits::WatchLimits;
 use super::reader::Reader;
 use super::served::Served;
@@ -26,7 +26,7 @@ use super::{Clock, Connection};
 
 /// What the edge is made of.
 #[derive(Clone)]
-pub struct EdgeConfig {
+pub struct ClusterIoConfig {
     /// Clients.
     pub connection: Connection,
     /// Clock.
@@ -47,15 +47,15 @@ pub struct EdgeConfig {
     pub group_status_writers: usize,
     /// Event writes under way at once.
     pub event_writers: usize,
-    /// Sizes of the lanes.
-    pub lanes: LaneSizes,
+    /// Sizes of the queues.
+    pub queues: EffectQueueSizes,
     /// Who reports events.
     pub reporter: Reporter,
     /// Time and size limits of what is read.
     pub limits: WatchLimits,
 }
 
-impl EdgeConfig {
+impl ClusterIoConfig {
     /// Makes a configuration with defaults. `instance` tells this process from others, such as a pod name.
     pub fn new(connection: Connection, clock: Clock, instance: &str) -> Self {
         Self {
@@ -69,19 +69,19 @@ impl EdgeConfig {
             status_writers: 8,
             group_status_writers: 8,
             event_writers: 8,
-            lanes: LaneSizes::default(),
+            queues: EffectQueueSizes::default(),
             reporter: Reporter { controller: "pellucid".into(), instance: instance.into() },
             limits: WatchLimits::default(),
         }
     }
 }
 
-/// The running edge. Everything shared is an `Arc` to be cloned before [`Edge::shutdown`].
-pub struct Edge {
+/// The running io. Everything shared is an `Arc` to be cloned before [`ClusterIo::shutdown`].
+pub struct ClusterIo {
     /// Where the scheduling thread puts effects.
-    pub lanes: Arc<Lanes>,
-    /// The door for writes.
-    pub door: Arc<Door>,
+    pub queues: Arc<EffectQueues>,
+    /// The writer for writes.
+    pub writer: Arc<ApiWriter>,
     /// The watches.
     pub watches: Watches,
     /// Whether the API server answers.
@@ -115,14 +115,14 @@ pub struct Drained {
     pub unsent_volumes: u64,
 }
 
-impl Edge {
+impl ClusterIo {
     /// Starts watches and writers on the current runtime. Inputs go to `inputs`, reports on effects too.
-    pub fn start(config: EdgeConfig, inputs: Sender<Input>) -> Self {
-        let EdgeConfig { connection, clock, writes, write_timeout, .. } = config;
-        let lanes = Arc::new(Lanes::new(config.lanes));
+    pub fn start(config: ClusterIoConfig, inputs: Sender<Input>) -> Self {
+        let ClusterIoConfig { connection, clock, writes, write_timeout, .. } = config;
+        let queues = Arc::new(EffectQueues::new(config.queues));
         let limits = Arc::new(config.limits);
         let server = Arc::new(ServerStatus::new(&limits));
-        let door = Arc::new(Door::new(connection.write, write_timeout, writes, server.clone()));
+        let writer = Arc::new(ApiWriter::new(connection.write, write_timeout, writes, server.clone()));
         let stop = CancellationToken::new();
         let binder = Arc::new(BinderCounters::default());
         let evictor = Arc::new(EvictCounters::default());
@@ -153,8 +153,8 @@ impl Edge {
         watches.start(&mut tasks, &watching);
 
         let worker = Binder {
-            door: door.clone(),
-            lanes: lanes.clone(),
+            writer: writer.clone(),
+            queues: queues.clone(),
             reports: inputs.clone(),
             counters: binder.clone(),
             stop: stop.clone(),
@@ -163,8 +163,8 @@ impl Edge {
             spawn(&mut tasks, "binder", worker.clone().work());
         }
         let worker = Evictor {
-            door: door.clone(),
-            lanes: lanes.clone(),
+            writer: writer.clone(),
+            queues: queues.clone(),
             reports: inputs.clone(),
             clock: clock.clone(),
             counters: evictor.clone(),
@@ -174,8 +174,8 @@ impl Edge {
             spawn(&mut tasks, "evictor", worker.clone().work());
         }
         let worker = VolumeWriter {
-            door: door.clone(),
-            lanes: lanes.clone(),
+            writer: writer.clone(),
+            queues: queues.clone(),
             reports: inputs,
             counters: volumes.clone(),
             stop: stop.clone(),
@@ -184,8 +184,8 @@ impl Edge {
             spawn(&mut tasks, "volume writer", worker.clone().work());
         }
         let worker = StatusWriter {
-            door: door.clone(),
-            lanes: lanes.clone(),
+            writer: writer.clone(),
+            queues: queues.clone(),
             clock: clock.clone(),
             memory: Arc::default(),
             counters: statuses.clone(),
@@ -195,8 +195,8 @@ impl Edge {
             spawn(&mut tasks, "status writer", worker.clone().work());
         }
         let worker = GroupStatusWriter {
-            door: door.clone(),
-            lanes: lanes.clone(),
+            writer: writer.clone(),
+            queues: queues.clone(),
             clock: clock.clone(),
             served,
             counters: group_statuses.clone(),
@@ -206,8 +206,8 @@ impl Edge {
             spawn(&mut tasks, "writer of PodGroup statuses", worker.clone().work());
         }
         let worker = EventWriter {
-            door: door.clone(),
-            lanes: lanes.clone(),
+            writer: writer.clone(),
+            queues: queues.clone(),
             clock,
             reporter: config.reporter,
             concurrency: config.event_writers,
@@ -216,8 +216,8 @@ impl Edge {
         };
         spawn(&mut tasks, "event writer", worker.work());
         Self {
-            lanes,
-            door,
+            queues,
+            writer,
             watches,
             server,
             binder,
@@ -250,12 +250,12 @@ impl Edge {
     /// must go on taking inputs meanwhile, or have dropped the receiver.
     pub async fn shutdown(mut self, patience: Duration) -> Drained {
         self.stop.cancel();
-        self.lanes.close();
+        self.queues.close();
         let finish = async { while self.tasks.join_next().await.is_some() {} };
         let in_time = tokio::time::timeout(patience, finish).await.is_ok();
         let aborted = if in_time { 0 } else { self.tasks.len() };
         self.tasks.shutdown().await;
-        let counts = self.lanes.counts();
+        let counts = self.queues.counts();
         let drained = Drained {
             aborted,
             unsent_binds: counts.binds.depth,

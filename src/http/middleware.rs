@@ -45,14 +45,14 @@ pub(super) struct Peer(pub(super) IpAddr);
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-pub(super) struct Edge {
+pub(super) struct Observed {
     now: Clock,
     observe: Observe,
     started: u64,
     count: AtomicU64,
 }
 
-impl Edge {
+impl Observed {
     pub(super) fn new(now: Clock, observe: Observe) -> Self {
         let started = now().wall.as_secs();
         Self { now, observe, started, count: AtomicU64::new(0) }
@@ -71,8 +71,8 @@ impl Edge {
 }
 
 /// Puts the router inside all of this.
-pub(super) fn layered(router: Router, edge: Arc<Edge>) -> Router {
-    router.layer(middleware::from_fn_with_state(edge, around))
+pub(super) fn layered(router: Router, observed: Arc<Observed>) -> Router {
+    router.layer(middleware::from_fn_with_state(observed, around))
 }
 
 /// Answers where nothing is registered.
@@ -89,9 +89,9 @@ pub(super) async fn crowded(request: Request) -> Response {
     failure.with(header::RETRY_AFTER, "1").respond(&info.request_id)
 }
 
-async fn around(State(edge): State<Arc<Edge>>, mut request: Request, next: Next) -> Response {
-    let now = (edge.now)();
-    let request_id = edge.request_id(request.headers());
+async fn around(State(observed): State<Arc<Observed>>, mut request: Request, next: Next) -> Response {
+    let now = (observed.now)();
+    let request_id = observed.request_id(request.headers());
     // A span of the highest level, so that no verbosity hides the request id of a failure.
     let span =
         tracing::error_span!("http", method = %request.method(), path = request.uri().path(), request_id);
@@ -120,9 +120,9 @@ async fn around(State(edge): State<Arc<Edge>>, mut request: Request, next: Next)
         headers.insert(REQUEST_ID, value);
     }
     let status = response.status().as_u16();
-    let took = (edge.now)().monotonic.saturating_sub(now.monotonic);
+    let took = (observed.now)().monotonic.saturating_sub(now.monotonic);
     let template = response.extensions().get::<Template>().map_or("", |template| &template.0);
-    (edge.observe)(Observation { method, template, status, took });
+    (observed.observe)(Observation { method, template, status, took });
     span.in_scope(|| tracing::debug!(status, took_micros = took.as_micros() as u64, "answered"));
     response
 }

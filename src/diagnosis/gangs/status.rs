@@ -63,7 +63,7 @@ pub(super) struct MemberView<'r> {
 }
 
 /// A gang with its members, by name.
-pub(super) struct Standing<'r> {
+pub(super) struct GangStatus<'r> {
     pub(super) gang: &'r Gang,
     pub(super) members: Vec<MemberView<'r>>,
     pub(super) counts: GangCounts,
@@ -109,7 +109,7 @@ fn state_of(snapshot: &Snapshot, id: PodId, record: &PodRecord, member: &Member)
     }
 }
 
-impl<'r> Standing<'r> {
+impl<'r> GangStatus<'r> {
     /// Looks at a gang.
     pub(super) fn of(snapshot: &'r Snapshot, key: &GangKey) -> Option<Self> {
         Some(Self::of_gang(snapshot, snapshot.cluster.gangs().get(key)?))
