@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use driver::{Core, default_profile, settings};
 use pellucid::cluster::Input;
-use pellucid::cycle::Rows;
-use pellucid::cycle::rows::Subject;
+use pellucid::cycle::NodeResultCache;
+use pellucid::cycle::node_result_cache::CycleContext;
 use pellucid::cycle::scheduler::PluginTally;
 use pellucid::framework::View;
 use pellucid::framework::profile::Profile;
@@ -91,15 +91,18 @@ impl Case {
     }
 
     /// Makes the target's rows and asks about them.
-    fn with_rows<T>(&self, ask: impl FnOnce(&mut Rows, &Subject<'_>, &mut [PluginTally]) -> T) -> T {
-        let of = Subject {
+    fn with_rows<T>(
+        &self,
+        ask: impl FnOnce(&mut NodeResultCache, &CycleContext<'_>, &mut [PluginTally]) -> T,
+    ) -> T {
+        let of = CycleContext {
             profile: &self.profile,
             view: View::new(self.core.scheduler.cluster()),
             spec: &self.pod.spec,
             probe: &NoProbe,
         };
         let mut tally = vec![PluginTally::default(); self.profile.plugins.len()];
-        let mut rows = Rows::default();
+        let mut rows = NodeResultCache::default();
         rows.sync(&of, true, &mut tally);
         rows.begin_attempt(&of, &mut tally);
         ask(&mut rows, &of, &mut tally)

@@ -385,12 +385,12 @@ impl Cluster {
 
     /// Begins an overlay that is going to be undone. The change log is spared, so no row that is kept becomes
     /// stale by a question.
-    pub fn begin_trial(&mut self) -> Trial {
-        Trial { paused: self.changes.pause(), overlay: self.begin() }
+    pub fn begin_trial(&mut self) -> TrialOverlay {
+        TrialOverlay { paused: self.changes.pause(), overlay: self.begin() }
     }
 
     /// Undoes all since.
-    pub fn end_trial(&mut self, trial: Trial) {
+    pub fn end_trial(&mut self, trial: TrialOverlay) {
         self.rollback(trial.overlay);
         self.changes.resume(trial.paused);
     }
@@ -449,7 +449,7 @@ pub use super::undo::Overlay;
 /// An overlay that ends in [`Cluster::end_trial`].
 #[derive(Debug)]
 #[must_use = "a trial is undone in end_trial"]
-pub struct Trial {
+pub struct TrialOverlay {
     overlay: Overlay,
     paused: bool,
 }

@@ -1,6 +1,6 @@
 //! What holds for one attempt only: the answers of plugins that may read anything, and what nominations mean.
 //!
-//! Rows are kept per shape. Plugins that read pods on other nodes, volumes or workloads are asked anew at every
+//! NodeResultCache are kept per shape. Plugins that read pods on other nodes, volumes or workloads are asked anew at every
 //! attempt, on what the kept rows leave feasible. A pod that has nothing to do with such a plugin costs its
 //! PreFilter, which skips; then there is no attempt and the rows decide alone.
 
@@ -11,7 +11,7 @@ use pellucid_model::cause::{Cause, CauseId, Causes};
 use smallvec::SmallVec;
 
 use super::chain::{self, FilterChain, OneNode, Places, PluginTally};
-use super::rows::{Rows, Subject};
+use super::node_result_cache::{CycleContext, NodeResultCache};
 
 /// See the module.
 pub(super) struct Attempt {
@@ -43,12 +43,12 @@ impl GlobalScore {
     }
 }
 
-impl Rows {
+impl NodeResultCache {
     /// Asks the plugins that are asked at every attempt. The rows must be up to date.
-    pub fn begin_attempt(&mut self, of: &Subject<'_>, tally: &mut [PluginTally]) {
+    pub fn begin_attempt(&mut self, ctx: &CycleContext<'_>, tally: &mut [PluginTally]) {
         self.attempt = None;
         self.reads_others = false;
-        let prepared = chain::prepare(&self.globals.filters, of.profile, of.view, of.spec, tally);
+        let prepared = chain::prepare(&self.globals.filters, ctx.profile, ctx.view, ctx.spec, tally);
         if let Some((place, cause)) = prepared.refused {
             // Of two plugins that refuse the pod as a whole the first by order counts.
             self.reads_others = true;
@@ -62,7 +62,7 @@ impl Rows {
             return;
         }
         self.reads_others = true;
-        self.work += (of.view.nodes().len() * prepared.values().len()) as u64;
+        self.work += (ctx.view.nodes().len() * prepared.values().len()) as u64;
         if let Some(only) = &prepared.candidates {
             let attempt = self.attempt();
             for (i, cause) in attempt.mask.iter_mut().enumerate() {
@@ -74,7 +74,7 @@ impl Rows {
             }
         }
         for value in prepared.values() {
-            self.filter_globally(of, value, tally);
+            self.filter_globally(ctx, value, tally);
         }
     }
 
@@ -82,14 +82,14 @@ impl Rows {
     /// after it: the first by order names the cause.
     fn filter_globally(
         &mut self,
-        of: &Subject<'_>,
+        ctx: &CycleContext<'_>,
         value: &(usize, pellucid_framework::CycleValue),
         tally: &mut [PluginTally],
     ) {
         let place = value.0;
         let attempt = self.attempt();
         let is_later = |cause: &Cause| {
-            of.profile
+            ctx.profile
                 .filter
                 .iter()
                 .position(|e| e.plugin.name() == cause.plugin)
@@ -103,7 +103,7 @@ impl Rows {
         let mut nodes: Vec<NodeIdx> = asked.iter().map(|(n, _)| *n).collect();
         let values = std::slice::from_ref(value);
         let chain =
-            FilterChain { profile: of.profile, view: of.view, spec: of.spec, values, probe: of.probe };
+            FilterChain { profile: ctx.profile, view: ctx.view, spec: ctx.spec, values, probe: ctx.probe };
         chain.run(place, &mut nodes, &mut attempt.causes, &mut attempt.mask, tally);
         for (node, before) in asked {
             let cause = &mut attempt.mask[node.index()];
@@ -139,8 +139,8 @@ impl Rows {
     }
 
     /// Returns what is needed to ask about single nodes.
-    pub(super) fn asked(&self) -> Asked<'_> {
-        Asked { local: self.prepared.values(), globals: &self.globals }
+    pub(super) fn shape_filters(&self) -> ShapeFilters<'_> {
+        ShapeFilters { local: self.prepared.values(), globals: &self.globals }
     }
 
     /// Whether a node is feasible as the attempt has it.
@@ -150,33 +150,33 @@ impl Rows {
 }
 
 /// What the plugins whose answers are kept made of a shape, for questions about single nodes.
-pub(super) struct Asked<'r> {
+pub(super) struct ShapeFilters<'r> {
     local: &'r [(usize, pellucid_framework::CycleValue)],
     globals: &'r Globals,
 }
 
-impl Asked<'_> {
+impl ShapeFilters<'_> {
     /// Returns the cause for which a plugin refuses a node as the state is now, which may differ from the
     /// state the rows were made of by pods on that node and what follows from them.
     pub(super) fn ask_about(
         &self,
-        of: &Subject<'_>,
+        ctx: &CycleContext<'_>,
         node: NodeIdx,
         scratch: &mut OneNode,
         tally: &mut [PluginTally],
     ) -> Option<Cause> {
-        let global = chain::prepare(&self.globals.filters, of.profile, of.view, of.spec, tally);
+        let global = chain::prepare(&self.globals.filters, ctx.profile, ctx.view, ctx.spec, tally);
         if let Some((_, cause)) = global.refused {
             return Some(cause);
         }
         let mut values: SmallVec<[_; 16]> = self.local.iter().chain(global.values()).cloned().collect();
         values.sort_by_key(|(at, _)| *at);
         let chain = FilterChain {
-            profile: of.profile,
-            view: of.view,
-            spec: of.spec,
+            profile: ctx.profile,
+            view: ctx.view,
+            spec: ctx.spec,
             values: &values,
-            probe: of.probe,
+            probe: ctx.probe,
         };
         chain.ask(node, scratch, tally)
     }
@@ -208,24 +208,24 @@ impl Globals {
 /// Scores nodes by the plugins that are asked at every attempt.
 pub(super) fn global_scores(
     globals: &Globals,
-    of: &Subject<'_>,
+    ctx: &CycleContext<'_>,
     nodes: &[NodeIdx],
     tally: &mut [PluginTally],
 ) -> SmallVec<[GlobalScore; 2]> {
     let mut scores = SmallVec::new();
     for (entry, pre_score) in &globals.scores {
-        let (entry, enabled) = (*entry, &of.profile.score[*entry]);
+        let (entry, enabled) = (*entry, &ctx.profile.score[*entry]);
         let Some(plugin) = enabled.plugin.score() else { continue };
-        let pre_score = pre_score.and_then(|at| of.profile.pre_score[at].plugin.pre_score());
-        let value = match pre_score.map(|p| p.pre_score(of.view, of.spec, nodes)) {
+        let pre_score = pre_score.and_then(|at| ctx.profile.pre_score[at].plugin.pre_score());
+        let value = match pre_score.map(|p| p.pre_score(ctx.view, ctx.spec, nodes)) {
             None => chain::no_value(),
             Some(PreScored::Ready(value)) => value,
             Some(PreScored::Skip) => continue,
         };
         let mut raw = Vec::new();
-        chain::score((enabled, plugin, &value), (of.view, of.spec), nodes, &mut raw, tally, of.probe);
+        chain::score((enabled, plugin, &value), (ctx.view, ctx.spec), nodes, &mut raw, tally, ctx.probe);
         let mut normalized = raw.clone();
-        plugin.normalize_all(of.view, &value, nodes, &mut normalized);
+        plugin.normalize_all(ctx.view, &value, nodes, &mut normalized);
         debug_assert!(normalized.iter().all(|s| (0..=MAX_SCORE).contains(s)), "{}", enabled.plugin.name());
         scores.push(GlobalScore { entry, weight: enabled.weight, raw, normalized });
     }

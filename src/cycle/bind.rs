@@ -57,7 +57,7 @@ impl Scheduler {
             }
             // The watch brings the node they chose; until then our place stands for theirs.
             BindOutcome::BoundElsewhere { node } => {
-                self.chronicle((order.pod, &pod.key), &node, What::Bound, now);
+                self.record_event((order.pod, &pod.key), &node, What::Bound, now);
                 self.counters.bind_failures += 1;
                 self.cluster.preemptions_mut().end(order.pod, End::PlacedElsewhere, now);
                 self.cluster.unreserve_all(order.pod);

@@ -15,8 +15,8 @@ use pellucid_model::time::NoProbe;
 use pellucid_model::{GangKey, NodeIdx, PodId, PodSpec, patience};
 
 use super::chain::{PluginTally, places, prepare};
+use super::node_result_cache::CycleContext;
 use super::nominations::nominees;
-use super::rows::Subject;
 
 /// Requirements told apart. More are lumped into the last.
 const MAX_BITS: usize = 64;
@@ -92,10 +92,10 @@ impl Masks {
 }
 
 /// Asks all filters about some nodes.
-fn masks_on(of: &Subject<'_>, asked: &[NodeIdx]) -> Masks {
-    let mut tally = vec![PluginTally::default(); of.profile.plugins.len()];
-    let prepared = prepare(&places(of.profile, |_| true), of.profile, of.view, of.spec, &mut tally);
-    let n = of.view.cluster().n_slots();
+fn masks_on(ctx: &CycleContext<'_>, asked: &[NodeIdx]) -> Masks {
+    let mut tally = vec![PluginTally::default(); ctx.profile.plugins.len()];
+    let prepared = prepare(&places(ctx.profile, |_| true), ctx.profile, ctx.view, ctx.spec, &mut tally);
+    let n = ctx.view.cluster().n_slots();
     let mut masks = Masks { failed: vec![0; n], fixed: vec![0; n], ..Masks::default() };
     if let Some((_, cause)) = prepared.refused {
         masks.pod = Some(cause);
@@ -104,7 +104,7 @@ fn masks_on(of: &Subject<'_>, asked: &[NodeIdx]) -> Masks {
     let mut mask = vec![CauseId::FEASIBLE; n];
     let mut nodes: Vec<NodeIdx> = Vec::new();
     for (at, value) in prepared.values() {
-        let enabled = &of.profile.filter[*at];
+        let enabled = &ctx.profile.filter[*at];
         let Some(filter) = enabled.plugin.filter() else { continue };
         patience::check();
         let mut causes = Causes::default();
@@ -112,7 +112,7 @@ fn masks_on(of: &Subject<'_>, asked: &[NodeIdx]) -> Masks {
         nodes.clear();
         // Nodes that a PreFilter left out are asked like the others: the filters refuse them by themselves.
         nodes.extend_from_slice(asked);
-        filter.filter(of.view, of.spec, value, &mut Nodes::new(&mut nodes, &mut causes, &mut mask));
+        filter.filter(ctx.view, ctx.spec, value, &mut Nodes::new(&mut nodes, &mut causes, &mut mask));
         let bits: FxHashMap<CauseId, u64> =
             causes.iter().map(|(id, cause)| (id, bits_of(&mut masks, cause))).collect();
         for node in asked {
@@ -121,7 +121,7 @@ fn masks_on(of: &Subject<'_>, asked: &[NodeIdx]) -> Masks {
             let is_taint = |c: &Cause| c.reasons.iter().any(|r| r.code == ReasonCode::UntoleratedTaint);
             let cause = causes.get(id);
             let failed = match cause.filter(|cause| is_taint(cause)) {
-                Some(cause) => taint_bits(&mut masks, of, *node, cause),
+                Some(cause) => taint_bits(&mut masks, ctx, *node, cause),
                 None => *bits,
             };
             masks.failed[node.index()] |= failed;
@@ -142,10 +142,10 @@ fn bits_of(masks: &mut Masks, cause: &Cause) -> u64 {
 }
 
 /// Each taint that is not tolerated is a requirement of its own.
-fn taint_bits(masks: &mut Masks, of: &Subject<'_>, node: NodeIdx, cause: &Cause) -> u64 {
+fn taint_bits(masks: &mut Masks, ctx: &CycleContext<'_>, node: NodeIdx, cause: &Cause) -> u64 {
     let keeps_away = |effect: TaintEffect| effect != TaintEffect::PreferNoSchedule;
-    let taints = of.view.taints(node).iter();
-    let taints = taints.filter(|t| keeps_away(t.effect) && !tolerated(&of.spec.tolerations, t));
+    let taints = ctx.view.taints(node).iter();
+    let taints = taints.filter(|t| keeps_away(t.effect) && !tolerated(&ctx.spec.tolerations, t));
     taints.fold(0, |bits, taint| {
         let value = if taint.value.is_empty() { String::new() } else { format!("={}", taint.value) };
         let subject = format!("{}{value}:{}", taint.key, taint.effect.as_str());
@@ -169,7 +169,7 @@ pub fn masks_of_pod_on(
     nodes: &[NodeIdx],
 ) -> Masks {
     let ask = |cluster: &Cluster, nodes: &[NodeIdx]| {
-        masks_on(&Subject { profile, view: View::new(cluster), spec, probe: &NoProbe }, nodes)
+        masks_on(&CycleContext { profile, view: View::new(cluster), spec, probe: &NoProbe }, nodes)
     };
     let mut masks = ask(cluster, nodes);
     if masks.pod.is_some() {

@@ -9,22 +9,22 @@ use pellucid_framework::View;
 use pellucid_framework::profile::Profile;
 use pellucid_model::effect::{ConditionText, Effect, EventOrder, EventType, PodRef, StatusOrder};
 use pellucid_model::{NodeIdx, Now, Pod, PodId, PodKey};
-use pellucid_queue::{QueueStage, RefusedBy, Unit, UnitId, WakeReason};
+use pellucid_queue::{QueueStage, RefusedBy, Unit, UnitId, WakeupReason};
 use pellucid_recording::flight::What;
 use pellucid_recording::gang_verdict::member_refusal;
 use pellucid_recording::{Outcome, Refusal};
 
-use super::chronicle::how_gone;
-use super::kept::Kept;
+use super::last_attempt::LastAttempt;
+use super::record_events::how_gone;
+use super::report::pod_ref;
 use super::scheduler::Scheduler;
-use super::tell::pod_ref;
 use super::wakeups::say_queue;
 
 impl Scheduler {
     /// Takes one input.
     pub fn apply(&mut self, input: Input, now: Now) {
         let mut events = Vec::new();
-        let how = how_gone(&input);
+        let kind = how_gone(&input);
         self.record_left(&input, now);
         match input {
             Input::PodApplied(pod) => {
@@ -53,8 +53,8 @@ impl Scheduler {
             }
             Input::Report(report) => self.settle(report, now, &mut events),
         }
-        self.record_changes(&events, how, now);
-        self.note_leaving(&events, how);
+        self.record_changes(&events, kind, now);
+        self.note_leaving(&events, kind);
         // What is no longer to be placed leaves the queue first, so that hints about the other events are
         // asked for pods that are there.
         for event in &events {
@@ -64,9 +64,9 @@ impl Scheduler {
                     self.forget(*id, pod, now);
                 }
                 ClusterEvent::PodForgotten { id, .. } => {
-                    self.kept.set(id.index(), Kept::Nothing);
-                    if self.woken.get(id.index()).is_some_and(Option::is_some) {
-                        self.woken.set(id.index(), None);
+                    self.last_attempts.set(id.index(), LastAttempt::Nothing);
+                    if self.wakeups.get(id.index()).is_some_and(Option::is_some) {
+                        self.wakeups.set(id.index(), None);
                     }
                     self.cluster.nominator_mut().forget_echoes(*id);
                     self.victim_gone(*id, now);
@@ -153,7 +153,7 @@ impl Scheduler {
         self.queue.reorder(unit_id, rank);
         if let Some(refusal) = gated(&profile, &pod) {
             self.queue.gate(unit_id);
-            let told = match self.kept(id).outcome() {
+            let told = match self.last_attempt(id).outcome() {
                 Some(Outcome::Gated(known)) => known.message() == refusal.message(),
                 _ => false,
             };
@@ -163,7 +163,7 @@ impl Scheduler {
             return;
         }
         if stage == QueueStage::Gated {
-            self.keep(id, Kept::Nothing);
+            self.keep(id, LastAttempt::Nothing);
             return self.queue.ungate(unit_id, now.monotonic);
         }
         let spec_changed = old.spec != pod.spec;
@@ -171,8 +171,8 @@ impl Scheduler {
         let asked = self.queue.listening().asked(unit_profile, refused_by, event.kinds());
         let queue = say_queue(&profile, View::new(&self.cluster), &pod, asked, &event);
         if spec_changed || !queue.is_empty() || refused_by.is_empty() {
-            let by_hints = WakeReason::Hints { asked, queue };
-            let reason = if queue.is_empty() { WakeReason::Changed } else { by_hints };
+            let by_hints = WakeupReason::Hints { asked, queue };
+            let reason = if queue.is_empty() { WakeupReason::Changed } else { by_hints };
             self.queue.wake_changed(unit_id, reason, now.monotonic);
         }
     }
@@ -189,7 +189,7 @@ impl Scheduler {
         } else {
             self.queue.remove(unit);
         }
-        self.keep(id, Kept::Nothing);
+        self.keep(id, LastAttempt::Nothing);
         self.enqueue(id, now);
     }
 
@@ -200,10 +200,10 @@ impl Scheduler {
         let Some(unit) = self.queue.unit_of(id) else { return };
         let (pod, name) = (self.cluster.pod(id).map(|r| r.pod.clone()), self.cluster.slot(node).name.clone());
         if let Some(pod) = &pod {
-            self.chronicle((id, &pod.key), &name, What::Bound, now);
+            self.record_event((id, &pod.key), &name, What::Bound, now);
         }
         let was_ordered = self.effect_of.contains_key(&id);
-        let as_decided = self.kept(id).node() == Some(node);
+        let as_decided = self.last_attempt(id).node() == Some(node);
         if let (Some(pod), true) = (pod, was_ordered && as_decided) {
             self.counters.bound += 1;
             self.order(Effect::Event(scheduled_event(&pod, &name)));
@@ -241,10 +241,10 @@ impl Scheduler {
             if let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) {
                 self.delist(id, &pod);
             }
-        } else if let Some(Unit { woken_by: Some(by), profile, .. }) = self.queue.remove(unit)
+        } else if let Some(Unit { wakeup: Some(by), profile, .. }) = self.queue.remove(unit)
             && self.cluster.pod(id).is_some_and(|r| r.stage.is_placed())
         {
-            self.woken.set(id.index(), Some((profile, by)));
+            self.wakeups.set(id.index(), Some((profile, by)));
         }
         self.pre_binding.remove(&id);
         if let Some(effect) = self.effect_of.remove(&id) {
@@ -264,8 +264,8 @@ impl Scheduler {
             return;
         }
         let Some(theirs) = &pod.node_name else { return };
-        let ours = match self.kept(id) {
-            Kept::Nothing => None,
+        let ours = match self.last_attempt(id) {
+            LastAttempt::Nothing => None,
             kept => Some(kept.node().map(|node| self.cluster.slot(node).name.clone())),
         };
         if let Some(tally) = &mut self.shadow {
@@ -293,7 +293,7 @@ impl Scheduler {
 
     fn tell_gated(&mut self, id: PodId, pod: &Pod, refusal: Refusal, now: Now) {
         let refusal = Arc::new(refusal);
-        self.tell(pod, "SchedulingGated", refusal.message(), None);
+        self.report_unschedulable(pod, "SchedulingGated", refusal.message(), None);
         self.store_verdict(id, Outcome::Gated(refusal), None, now);
     }
 

@@ -10,7 +10,7 @@ use pellucid_model::collections::{HashMap, HashSet};
 use pellucid_model::{Now, PodKey};
 use pellucid_recording::flight::{Gone, What};
 
-use super::chronicle::NOBODY;
+use super::record_events::NOBODY;
 use super::scheduler::Scheduler;
 
 /// So many are remembered; the histories of others end with their being told to go.
@@ -49,7 +49,7 @@ impl Scheduler {
     /// Records the end of pods that an input says are gone. To be done before anything new is recorded of their names.
     pub(super) fn record_left(&mut self, input: &Input, now: Now) {
         for key in self.leaving.gone(input) {
-            self.chronicle((NOBODY, &key), "", What::Gone(Gone::Deleted), now);
+            self.record_event((NOBODY, &key), "", What::Gone(Gone::Deleted), now);
         }
     }
 

@@ -1,6 +1,6 @@
 //! One attempt at a unit: filter, score, choose.
 //!
-//! PURE. [`rows::Rows`] holds what is known about each node for one shape and catches up with what
+//! PURE. [`node_result_cache::NodeResultCache`] holds what is known about each node for one shape and catches up with what
 //! changed; [`search`] chooses from it; [`scheduler::Scheduler`] is the one writer that takes inputs, plans
 //! units, orders effects and publishes snapshots. The same code runs on a published snapshot for explanations
 //! ([`question`]).
@@ -8,35 +8,35 @@
 mod attempt;
 mod best;
 mod bind;
+mod cache_by_shape;
 mod chain;
-mod chronicle;
 pub mod exhaustive;
 pub mod gangs;
 mod inputs;
-pub mod kept;
+pub mod last_attempt;
 mod leaving;
 mod metering;
+pub mod node_result_cache;
 mod nominations;
 mod post_filter;
 mod pre_bind;
 mod preempt;
 pub mod question;
 mod record;
+mod record_events;
+mod report;
 mod restore;
-mod row_cache;
-pub mod rows;
 pub mod scheduler;
 mod scores;
 pub mod search;
 pub mod shadow;
+pub mod simulation;
 mod snapshot;
-mod tell;
 pub mod turn;
 mod wakeups;
-pub mod whatif;
 mod work;
 
 pub use inputs::quarantine_message;
-pub use rows::Rows;
+pub use node_result_cache::NodeResultCache;
 pub use scheduler::Scheduler;
 pub use snapshot::{Registry, Snapshot};

@@ -12,27 +12,27 @@ use pellucid_model::time::Probe;
 use pellucid_model::{GangKey, NodeIdx, Pod, PodId};
 use smallvec::SmallVec;
 
-use super::attempt::Asked;
+use super::attempt::ShapeFilters;
 use super::chain::{OneNode, PluginTally};
+use super::node_result_cache::{CycleContext, NodeResultCache};
 use super::post_filter::KnownNodes;
-use super::rows::{Rows, Subject};
 use super::scheduler::Scheduler;
 use super::work;
 
 /// A pod, and how it is scheduled.
 #[derive(Clone, Copy)]
-pub(super) struct Who<'a> {
+pub(super) struct AttemptContext<'a> {
     pub(super) profile: &'a Profile,
     pub(super) id: PodId,
     pub(super) pod: &'a Pod,
-    /// How it is looked at.
-    pub(super) how: How<'a>,
+    /// AttemptKind it is looked at.
+    pub(super) kind: AttemptKind<'a>,
     pub(super) probe: &'a dyn Probe,
 }
 
-/// How a pod is looked at.
+/// AttemptKind a pod is looked at.
 #[derive(Clone, Copy)]
-pub(super) enum How<'a> {
+pub(super) enum AttemptKind<'a> {
     /// On its own; when it is refused its profile is asked for a way.
     Alone,
     /// As one of a group that is planned together: what is promised to the other members does not count against
@@ -43,7 +43,7 @@ pub(super) enum How<'a> {
     Preemptor { group: &'a [GangKey], below: i32, earlier: &'a [PodId], known: &'a KnownNodes },
 }
 
-impl<'a> How<'a> {
+impl<'a> AttemptKind<'a> {
     /// Returns the gangs that are planned together with the pod.
     fn group(self) -> &'a [GangKey] {
         match self {
@@ -64,80 +64,89 @@ impl<'a> How<'a> {
 }
 
 /// Asks about single nodes on behalf of a pod, on the state itself.
-pub(super) struct Asker<'a> {
-    pub(super) who: Who<'a>,
+pub(super) struct NominationFilter<'a> {
+    pub(super) attempt: AttemptContext<'a>,
     pub(super) cluster: &'a mut Cluster,
     tally: &'a mut [PluginTally],
     scratch: OneNode,
 }
 
-impl<'a> Asker<'a> {
-    pub(super) fn new(who: Who<'a>, cluster: &'a mut Cluster, tally: &'a mut [PluginTally]) -> Self {
-        Self { who, cluster, tally, scratch: OneNode::default() }
+impl<'a> NominationFilter<'a> {
+    pub(super) fn new(
+        attempt: AttemptContext<'a>,
+        cluster: &'a mut Cluster,
+        tally: &'a mut [PluginTally],
+    ) -> Self {
+        Self { attempt, cluster, tally, scratch: OneNode::default() }
     }
 
     /// The second pass: returns why the pod cannot have the node as it is.
-    fn without_nominees(&mut self, asked: &Asked<'_>, node: NodeIdx) -> Option<Cause> {
+    fn without_nominees(&mut self, filters: &ShapeFilters<'_>, node: NodeIdx) -> Option<Cause> {
         let view = View::new(self.cluster);
-        let of = Subject { profile: self.who.profile, view, spec: &self.who.pod.spec, probe: self.who.probe };
-        asked.ask_about(&of, node, &mut self.scratch, self.tally)
+        let ctx = CycleContext {
+            profile: self.attempt.profile,
+            view,
+            spec: &self.attempt.pod.spec,
+            probe: self.attempt.probe,
+        };
+        filters.ask_about(&ctx, node, &mut self.scratch, self.tally)
     }
 
     /// The first pass: the same with the nominees on the node. `None`: there are none.
-    fn with_nominees(&mut self, asked: &Asked<'_>, node: NodeIdx) -> Option<Option<Cause>> {
-        let Who { id, pod, how, .. } = self.who;
-        let nominees = nominees(self.cluster, (id, pod), how.group(), node);
+    fn with_nominees(&mut self, filters: &ShapeFilters<'_>, node: NodeIdx) -> Option<Option<Cause>> {
+        let AttemptContext { id, pod, kind, .. } = self.attempt;
+        let nominees = nominees(self.cluster, (id, pod), kind.group(), node);
         if nominees.is_empty() {
             return None;
         }
-        let (profile, spec, probe) = (self.who.profile, &self.who.pod.spec, self.who.probe);
+        let (profile, spec, probe) = (self.attempt.profile, &self.attempt.pod.spec, self.attempt.probe);
         let (scratch, tally) = (&mut self.scratch, &mut *self.tally);
         Some(self.cluster.probe(|cluster| {
             for id in nominees {
                 cluster.place(id, node, Stage::Reserved);
             }
-            let of = Subject { profile, view: View::new(cluster), spec, probe };
-            asked.ask_about(&of, node, scratch, tally)
+            let ctx = CycleContext { profile, view: View::new(cluster), spec, probe };
+            filters.ask_about(&ctx, node, scratch, tally)
         }))
     }
 
     /// Both passes.
-    pub(super) fn refusal(&mut self, asked: &Asked<'_>, node: NodeIdx) -> Option<Cause> {
-        match self.with_nominees(asked, node) {
+    pub(super) fn refusal(&mut self, filters: &ShapeFilters<'_>, node: NodeIdx) -> Option<Cause> {
+        match self.with_nominees(filters, node) {
             Some(Some(cause)) => Some(cause),
-            Some(None) | None => self.without_nominees(asked, node),
+            Some(None) | None => self.without_nominees(filters, node),
         }
     }
 
     /// Refuses the nodes, feasible so far, on which the first pass fails. Returns the pod's own nominated
     /// node when it is feasible: then there is nothing to choose.
-    pub(super) fn heed(&mut self, rows: &mut Rows) -> Option<NodeIdx> {
+    pub(super) fn filter_with_nominated_pods(&mut self, results: &mut NodeResultCache) -> Option<NodeIdx> {
         // Of a pod that is refused as a whole no node is feasible, whatever the kept rows say.
-        if self.cluster.nominator().is_empty() || rows.refused_as_a_whole().is_some() {
+        if self.cluster.nominator().is_empty() || results.refused_as_a_whole().is_some() {
             return None;
         }
-        let own = self.cluster.nominator().of(self.who.id).map(|n| n.node.clone());
+        let own = self.cluster.nominator().of(self.attempt.id).map(|n| n.node.clone());
         let own = own.and_then(|name| self.cluster.find_node(&name));
         if let Some(node) = own
-            && rows.is_feasible(node)
-            && !matches!(self.with_nominees(&rows.asked(), node), Some(Some(_)))
+            && results.is_feasible(node)
+            && !matches!(self.with_nominees(&results.shape_filters(), node), Some(Some(_)))
         {
             return Some(node);
         }
-        self.heed_others(rows);
+        self.filter_with_others_nominated(results);
         None
     }
 
     /// Refuses the nodes, feasible so far, on which the first pass fails.
-    pub(super) fn heed_others(&mut self, rows: &mut Rows) {
-        if rows.refused_as_a_whole().is_some() {
+    pub(super) fn filter_with_others_nominated(&mut self, results: &mut NodeResultCache) {
+        if results.refused_as_a_whole().is_some() {
             return;
         }
         let nodes = self.cluster.nominator().nodes().filter_map(|(name, _)| self.cluster.find_node(name));
-        let nodes: Vec<NodeIdx> = nodes.filter(|n| rows.is_feasible(*n)).collect();
+        let nodes: Vec<NodeIdx> = nodes.filter(|n| results.is_feasible(*n)).collect();
         for node in nodes {
-            if let Some(Some(cause)) = self.with_nominees(&rows.asked(), node) {
-                rows.refuse_node(node, cause);
+            if let Some(Some(cause)) = self.with_nominees(&results.shape_filters(), node) {
+                results.refuse_node(node, cause);
             }
         }
     }
@@ -176,15 +185,15 @@ impl Scheduler {
         probe: &dyn Probe,
     ) -> Option<Cause> {
         let generation = self.cluster.shapes().generation(shape);
-        let rows = self.rows.of((profile, shape), generation, self.cycle);
+        let results = self.results.of((profile, shape), generation, self.cycle);
         let (profile, tally) = (&self.profiles[profile], &mut self.tally[profile]);
-        let of = Subject { profile, view: View::new(&self.cluster), spec: &pod.spec, probe };
-        rows.sync(&of, self.switches.reuse(), tally);
-        self.work += std::mem::take(&mut rows.work) + work::ASK;
-        if let Some(cause) = rows.refused_as_a_whole() {
+        let ctx = CycleContext { profile, view: View::new(&self.cluster), spec: &pod.spec, probe };
+        results.sync(&ctx, self.switches.reuse(), tally);
+        self.work += std::mem::take(&mut results.work) + work::ASK;
+        if let Some(cause) = results.refused_as_a_whole() {
             return Some(cause.clone());
         }
-        let who = Who { profile, id, pod, how: How::Member(group), probe };
-        Asker::new(who, &mut self.cluster, tally).refusal(&rows.asked(), node)
+        let attempt = AttemptContext { profile, id, pod, kind: AttemptKind::Member(group), probe };
+        NominationFilter::new(attempt, &mut self.cluster, tally).refusal(&results.shape_filters(), node)
     }
 }

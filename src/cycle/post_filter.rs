@@ -4,15 +4,15 @@ use std::cell::RefCell;
 
 use pellucid_cluster::Stage;
 use pellucid_cluster::preemptions::Found;
-use pellucid_cluster::state::Trial;
+use pellucid_cluster::state::TrialOverlay;
 use pellucid_framework::plugin::Evaluator;
 use pellucid_framework::post_filter::PostFiltered;
 use pellucid_framework::{Cause, Code, View};
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::{NodeIdx, PodId};
 
-use super::nominations::{Asker, How};
-use super::rows::Rows;
+use super::node_result_cache::NodeResultCache;
+use super::nominations::{AttemptKind, NominationFilter};
 use super::work;
 
 /// What a search for victims came to on single nodes, for equal members of a gang that look one after another. Whoever
@@ -32,17 +32,17 @@ impl KnownNodes {
 
 /// Answers PostFilter's questions on the state of the attempt.
 struct Questions<'a> {
-    asker: Asker<'a>,
-    rows: &'a Rows,
-    trial: Option<Trial>,
+    filter: NominationFilter<'a>,
+    results: &'a NodeResultCache,
+    trial: Option<TrialOverlay>,
     work: u64,
 }
 
 impl Questions<'_> {
     /// Returns what is known of single nodes, unless the pod is compared with pods elsewhere.
     fn known_nodes(&self) -> Option<&KnownNodes> {
-        match self.asker.who.how {
-            How::Preemptor { known, .. } if !self.rows.reads_others => Some(known),
+        match self.filter.attempt.kind {
+            AttemptKind::Preemptor { known, .. } if !self.results.reads_others => Some(known),
             _ => None,
         }
     }
@@ -50,41 +50,41 @@ impl Questions<'_> {
 
 impl Evaluator for Questions<'_> {
     fn view(&self) -> View<'_> {
-        View::new(self.asker.cluster)
+        View::new(self.filter.cluster)
     }
 
     fn pod(&self) -> PodId {
-        self.asker.who.id
+        self.filter.attempt.id
     }
 
     fn refused(&self, node: NodeIdx) -> Option<Code> {
-        self.rows.refused_as_a_whole().or_else(|| self.rows.cause(node)).map(|cause| cause.code)
+        self.results.refused_as_a_whole().or_else(|| self.results.cause(node)).map(|cause| cause.code)
     }
 
     fn try_out(&mut self) {
         debug_assert!(self.trial.is_none());
-        self.trial = Some(self.asker.cluster.begin_trial());
+        self.trial = Some(self.filter.cluster.begin_trial());
     }
 
     fn give_back(&mut self) {
         if let Some(trial) = self.trial.take() {
-            self.asker.cluster.end_trial(trial);
+            self.filter.cluster.end_trial(trial);
         }
     }
 
     fn remove(&mut self, pod: PodId) {
         self.work += work::MOVE;
-        self.asker.cluster.release(pod);
+        self.filter.cluster.release(pod);
     }
 
     fn restore(&mut self, pod: PodId, node: NodeIdx) {
         self.work += work::MOVE;
-        self.asker.cluster.place(pod, node, Stage::Bound);
+        self.filter.cluster.place(pod, node, Stage::Bound);
     }
 
     fn refusal(&mut self, node: NodeIdx) -> Option<Cause> {
         self.work += work::ASK;
-        self.asker.refusal(&self.rows.asked(), node)
+        self.filter.refusal(&self.results.shape_filters(), node)
     }
 
     fn known(&self, node: NodeIdx) -> Option<Found> {
@@ -98,25 +98,28 @@ impl Evaluator for Questions<'_> {
     }
 
     fn below(&self) -> i32 {
-        match self.asker.who.how {
-            How::Preemptor { below, .. } => below,
-            How::Alone | How::Member(_) => self.asker.who.pod.priority,
+        match self.filter.attempt.kind {
+            AttemptKind::Preemptor { below, .. } => below,
+            AttemptKind::Alone | AttemptKind::Member(_) => self.filter.attempt.pod.priority,
         }
     }
 
     fn earlier(&self) -> &[PodId] {
-        match self.asker.who.how {
-            How::Preemptor { earlier, .. } => earlier,
-            How::Alone | How::Member(_) => &[],
+        match self.filter.attempt.kind {
+            AttemptKind::Preemptor { earlier, .. } => earlier,
+            AttemptKind::Alone | AttemptKind::Member(_) => &[],
         }
     }
 }
 
 /// Asks the profile's PostFilter plugins: the first that nominates wins. Returns the work that it was, too.
-pub(super) fn post_filter(asker: Asker<'_>, rows: &Rows) -> (Option<PostFiltered>, u64) {
-    let plugins = asker.who.profile.post_filter.iter();
-    let work = asker.cluster.present().len() as u64 / 4;
-    let mut questions = Questions { asker, rows, trial: None, work };
+pub(super) fn post_filter(
+    filter: NominationFilter<'_>,
+    results: &NodeResultCache,
+) -> (Option<PostFiltered>, u64) {
+    let plugins = filter.attempt.profile.post_filter.iter();
+    let work = filter.cluster.present().len() as u64 / 4;
+    let mut questions = Questions { filter, results, trial: None, work };
     let mut last = None;
     for enabled in plugins {
         let Some(plugin) = enabled.plugin.post_filter() else { continue };

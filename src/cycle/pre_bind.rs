@@ -16,9 +16,9 @@ use pellucid_model::{Now, ObjectKind, PodId};
 use pellucid_queue::UnitId;
 use pellucid_recording::{Outcome, Refusal};
 
+use super::report::pod_ref;
 use super::scheduler::InFlight;
 use super::scheduler::Scheduler;
-use super::tell::pod_ref;
 
 /// A placed pod whose PreBind is under way.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub(super) struct PreBinding {
     ordered: Vec<(EffectId, VolumeWrite)>,
 }
 
-/// How far the PreBind plugins of a pod are.
+/// AttemptKind far the PreBind plugins of a pod are.
 enum Progress {
     Ready,
     Wait { plugin: &'static str, writes: Vec<VolumeWrite>, at_most: Duration },
@@ -224,7 +224,7 @@ impl Scheduler {
         let by = super::search::refused_by(&profile, std::iter::once(&cause));
         let refusal = Arc::new(Refusal::of_pod(cause, self.cluster.present().len(), by));
         let clear = pod.nominated_node.is_some().then_some(None);
-        self.tell(&pod, "SchedulerError", refusal.message(), clear);
+        self.report_unschedulable(&pod, "SchedulerError", refusal.message(), clear);
         self.store_verdict(id, Outcome::Refused(refusal.clone()), None, now);
         if let Some(node) = node {
             self.break_quorum(id, &pod, now, out);

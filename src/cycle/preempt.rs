@@ -1,6 +1,6 @@
 //! Preemption as the engine carries it out: acts on what PostFilter found (`post_filter`), nominates, orders evictions, and keeps the book.
 //!
-//! Who has to go is the plugin's decision (`plugins::default_preemption`). A victim that is not bound yet and
+//! AttemptContext has to go is the plugin's decision (`plugins::default_preemption`). A victim that is not bound yet and
 //! whose Binding was not ordered loses its place here and now; every other one is deleted through the API, off
 //! the scheduling thread. The preemptor waits, nominated, until its victims are gone.
 
@@ -15,12 +15,12 @@ use pellucid_model::effect::{
     Effect, EffectId, EventOrder, EventType, EvictOrder, EvictOutcome, StatusOrder,
 };
 use pellucid_model::{Name, NodeIdx, Now, Pod, PodId};
-use pellucid_queue::{RefusedBy, UnitId, WakeReason};
+use pellucid_queue::{RefusedBy, UnitId, WakeupReason};
 use pellucid_recording::flight::What;
 use pellucid_recording::{Outcome, Refusal};
 
+use super::report::pod_ref;
 use super::scheduler::Scheduler;
-use super::tell::pod_ref;
 
 impl Scheduler {
     /// Puts a refused unit away, after what PostFilter found.
@@ -165,7 +165,7 @@ impl Scheduler {
                 self.evictions.insert(id, (choice.pod, pod.uid.clone()));
                 self.evicting.insert(choice.pod, pod.uid.clone());
                 let by = Arc::new(preemptor.key.clone());
-                self.chronicle((choice.pod, &pod.key), node, What::Evicted(by), now);
+                self.record_event((choice.pod, &pod.key), node, What::Evicted(by), now);
                 self.order(Effect::Evict(EvictOrder {
                     id,
                     victim: pod_ref(&pod),
@@ -196,7 +196,7 @@ impl Scheduler {
         let reason = Reason::about(ReasonCode::PlacementTakenBack, &**name);
         let cause = Cause::new("DefaultPreemption", Code::Unschedulable, reason);
         let refusal = Arc::new(Refusal::of_pod(cause, self.cluster.present().len(), RefusedBy::default()));
-        self.tell_changed(&pod, "SchedulerError", refusal.message());
+        self.report_if_changed(&pod, "SchedulerError", refusal.message());
         self.store_verdict(id, Outcome::Refused(refusal), None, now);
         events.push(ClusterEvent::PodReleased { pod, node });
         for event in &events {
@@ -222,7 +222,7 @@ impl Scheduler {
         };
         for preemptor in self.cluster.preemptions_mut().note(victim, state, now) {
             if let Some(unit) = self.queue.unit_of(preemptor).filter(|unit| !self.awaits_victims(*unit)) {
-                self.queue.wake_changed(unit, WakeReason::Preemption, now.monotonic);
+                self.queue.wake_changed(unit, WakeupReason::Preemption, now.monotonic);
             }
         }
     }
@@ -328,7 +328,7 @@ impl Scheduler {
             }));
         }
         if let Some(unit) = self.queue.unit_of(id) {
-            self.queue.wake_changed(unit, WakeReason::Preemption, now.monotonic);
+            self.queue.wake_changed(unit, WakeupReason::Preemption, now.monotonic);
         }
     }
 
@@ -353,7 +353,7 @@ impl Scheduler {
             if is_gang && self.awaits_victims(unit) {
                 continue;
             }
-            self.queue.wake_changed(unit, WakeReason::Preemption, now.monotonic);
+            self.queue.wake_changed(unit, WakeupReason::Preemption, now.monotonic);
         }
     }
 

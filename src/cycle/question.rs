@@ -15,8 +15,8 @@ use pellucid_recording::{Decision, Placement};
 
 use super::chain::PluginTally;
 use super::inputs::gated;
-use super::nominations::{Asker, How, Who};
-use super::rows::{Rows, Subject};
+use super::node_result_cache::{CycleContext, NodeResultCache};
+use super::nominations::{AttemptContext, AttemptKind, NominationFilter};
 use super::search::Scored;
 
 /// What a node says to a pod.
@@ -41,14 +41,14 @@ impl Answer {
         }
     }
 
-    fn of(rows: &Rows, node: NodeIdx) -> Self {
-        if rows.is_absent(node) {
+    fn of(results: &NodeResultCache, node: NodeIdx) -> Self {
+        if results.is_absent(node) {
             return Self::Gone;
         }
-        if let Some(cause) = rows.refused_as_a_whole().or_else(|| rows.cause(node)) {
+        if let Some(cause) = results.refused_as_a_whole().or_else(|| results.cause(node)) {
             return Self::Refuses(Arc::new(cause.clone()));
         }
-        if rows.is_feasible(node) { Self::Takes } else { Self::LeftOut }
+        if results.is_feasible(node) { Self::Takes } else { Self::LeftOut }
     }
 }
 
@@ -57,7 +57,7 @@ pub struct Question<'a> {
     cluster: Cluster,
     profile: &'a Profile,
     pod: Arc<Pod>,
-    rows: Rows,
+    results: NodeResultCache,
     tally: Vec<PluginTally>,
     decision: Decision,
 }
@@ -80,25 +80,27 @@ impl<'a> Question<'a> {
         patience::check();
         let pod = state.pod(id)?.pod.clone();
         let mut cluster = without_place(state, id);
-        let mut rows = Rows::default();
+        let mut results = NodeResultCache::default();
         let mut tally = vec![PluginTally::default(); profile.plugins.len()];
         {
-            let of = Subject { profile, view: View::new(&cluster), spec: &pod.spec, probe: &NoProbe };
-            rows.sync(&of, false, &mut tally);
-            rows.begin_attempt(&of, &mut tally);
+            let ctx = CycleContext { profile, view: View::new(&cluster), spec: &pod.spec, probe: &NoProbe };
+            results.sync(&ctx, false, &mut tally);
+            results.begin_attempt(&ctx, &mut tally);
         }
-        let who = Who { profile, id, pod: &pod, how: How::Alone, probe: &NoProbe };
-        let own = Asker::new(who, &mut cluster, &mut tally).heed(&mut rows);
+        let attempt = AttemptContext { profile, id, pod: &pod, kind: AttemptKind::Alone, probe: &NoProbe };
+        let own =
+            NominationFilter::new(attempt, &mut cluster, &mut tally).filter_with_nominated_pods(&mut results);
         if own.is_some() {
             // A cycle stops here; whoever asks about another node wants to know of it too.
-            Asker::new(who, &mut cluster, &mut tally).heed_others(&mut rows);
+            NominationFilter::new(attempt, &mut cluster, &mut tally)
+                .filter_with_others_nominated(&mut results);
         }
-        let of = Subject { profile, view: View::new(&cluster), spec: &pod.spec, probe: &NoProbe };
+        let ctx = CycleContext { profile, view: View::new(&cluster), spec: &pod.spec, probe: &NoProbe };
         let decision = match own {
-            Some(node) => Decision::Place(Placement::nominated(node, of.view.nodes().len())),
-            None => rows.decide(&of, &mut 0, &mut tally),
+            Some(node) => Decision::Place(Placement::nominated(node, ctx.view.nodes().len())),
+            None => results.decide(&ctx, &mut 0, &mut tally),
         };
-        Some(Self { cluster, profile, pod, rows, tally, decision })
+        Some(Self { cluster, profile, pod, results, tally, decision })
     }
 
     /// Returns what a cycle would decide.
@@ -113,17 +115,17 @@ impl<'a> Question<'a> {
 
     /// Returns what one node says.
     pub fn answer(&self, node: NodeIdx) -> Answer {
-        Answer::of(&self.rows, node)
+        Answer::of(&self.results, node)
     }
 
     /// Returns the feasible nodes with their scores, the best first.
     pub fn scores(&mut self) -> Vec<Scored> {
         let (profile, spec) = (self.profile, &self.pod.spec);
-        let of = Subject { profile, view: View::new(&self.cluster), spec, probe: &NoProbe };
-        if self.rows.refused_as_a_whole().is_some() {
+        let ctx = CycleContext { profile, view: View::new(&self.cluster), spec, probe: &NoProbe };
+        if self.results.refused_as_a_whole().is_some() {
             return Vec::new();
         }
-        self.rows.top(&of, usize::MAX, &mut self.tally)
+        self.results.top(&ctx, usize::MAX, &mut self.tally)
     }
 }
 
@@ -154,16 +156,18 @@ impl NodeQuestion {
         if let Some(known) = self.known.get(&key) {
             return Some(known.clone());
         }
-        let mut rows = Rows::default();
+        let mut results = NodeResultCache::default();
         let mut tally = vec![PluginTally::default(); profile.plugins.len()];
         {
-            let of = Subject { profile, view: View::new(&self.cluster), spec: &pod.spec, probe: &NoProbe };
-            rows.look_at(&of, self.node, &mut tally);
-            rows.begin_attempt(&of, &mut tally);
+            let ctx =
+                CycleContext { profile, view: View::new(&self.cluster), spec: &pod.spec, probe: &NoProbe };
+            results.look_at(&ctx, self.node, &mut tally);
+            results.begin_attempt(&ctx, &mut tally);
         }
-        let who = Who { profile, id, pod: &pod, how: How::Alone, probe: &NoProbe };
-        Asker::new(who, &mut self.cluster, &mut tally).heed(&mut rows);
-        let answer = Answer::of(&rows, self.node);
+        let attempt = AttemptContext { profile, id, pod: &pod, kind: AttemptKind::Alone, probe: &NoProbe };
+        NominationFilter::new(attempt, &mut self.cluster, &mut tally)
+            .filter_with_nominated_pods(&mut results);
+        let answer = Answer::of(&results, self.node);
         self.known.insert(key, answer.clone());
         Some(answer)
     }

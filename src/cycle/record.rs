@@ -15,7 +15,7 @@ use pellucid_recording::{Decision, Placement};
 use smallvec::SmallVec;
 
 use super::chain::PluginTally;
-use super::rows::{Rows, Subject};
+use super::node_result_cache::{CycleContext, NodeResultCache};
 use super::scheduler::Scheduler;
 
 /// See the module.
@@ -34,8 +34,8 @@ impl Draft {
     pub(super) fn measured(
         switches: &Switches,
         (meter, clock): (&mut Meter, &dyn Probe),
-        rows: &mut Rows,
-        of: &Subject<'_>,
+        results: &mut NodeResultCache,
+        ctx: &CycleContext<'_>,
         at: (&Pod, u64, Now),
         decision: (&Decision, bool),
         tally: &mut [PluginTally],
@@ -43,7 +43,7 @@ impl Draft {
         let start = clock.elapsed();
         let wanted = switches.wanted(at.0, at.2);
         let spenders: SmallVec<[Spender; 2]> = spenders(&wanted).collect();
-        let draft = Self::make(wanted, rows, of, at, decision, tally);
+        let draft = Self::make(wanted, results, ctx, at, decision, tally);
         meter.add_l1(clock.elapsed().saturating_sub(start), spenders, at.2.monotonic.as_secs());
         draft
     }
@@ -51,8 +51,8 @@ impl Draft {
     /// Nothing when the attempt has none of what is wanted.
     fn make(
         wanted: Wanted,
-        rows: &mut Rows,
-        of: &Subject<'_>,
+        results: &mut NodeResultCache,
+        ctx: &CycleContext<'_>,
         at: (&Pod, u64, Now),
         (decision, is_nominated): (&Decision, bool),
         tally: &mut [PluginTally],
@@ -64,11 +64,11 @@ impl Draft {
                     (None, _) => Choice::Only,
                     (Some(_), _) => Choice::Best,
                 };
-                Some(table(rows, of, at, (*placement, choice), wanted.rows(), tally))
+                Some(table(results, ctx, at, (*placement, choice), wanted.rows(), tally))
             }
             _ => None,
         };
-        let failure = (!wanted.failures.is_empty()).then(|| failure(rows, of, at));
+        let failure = (!wanted.failures.is_empty()).then(|| failure(results, ctx, at));
         let failure = failure.filter(|f| !f.nodes.is_empty());
         let is_something = table.is_some() || failure.is_some();
         is_something.then(|| Arc::new(Self { wanted, table, failure }))
@@ -102,41 +102,46 @@ impl Scheduler {
 
 /// Returns the best nodes with their scores. A node that was not chosen by its score stands alone.
 fn table(
-    rows: &mut Rows,
-    of: &Subject<'_>,
+    results: &mut NodeResultCache,
+    ctx: &CycleContext<'_>,
     (pod, cycle, at): (&Pod, u64, Now),
     (placement, choice): (Placement, Choice),
     n: usize,
     tally: &mut [PluginTally],
 ) -> RecordedTable {
     let row = |scored: super::search::Scored| RecordedRow {
-        node: of.view.name(scored.node).clone(),
+        node: ctx.view.name(scored.node).clone(),
         total: scored.total,
         shares: scored.shares,
     };
     let nodes: Vec<NodeIdx> = match choice {
-        Choice::Best => rows.chosen_from().collect(),
+        Choice::Best => results.chosen_from().collect(),
         Choice::Only | Choice::Nominated => vec![placement.node],
     };
     RecordedTable {
         pod: pod.key.clone(),
         cycle,
         at,
-        chosen: of.view.name(placement.node).clone(),
+        chosen: ctx.view.name(placement.node).clone(),
         choice,
         feasible: placement.feasible as usize,
-        plugins: of.profile.score.iter().map(|e| (e.plugin.name(), e.weight)).collect(),
-        rows: rows.top_of(of, &nodes, n, tally).into_iter().map(row).collect(),
+        plugins: ctx.profile.score.iter().map(|e| (e.plugin.name(), e.weight)).collect(),
+        rows: results.top_of(ctx, &nodes, n, tally).into_iter().map(row).collect(),
     }
 }
 
 /// Returns every refused node with its cause.
-fn failure(rows: &Rows, of: &Subject<'_>, (pod, cycle, at): (&Pod, u64, Now)) -> RecordedFailure {
-    let causes: FxHashMap<_, _> = rows.current().1.iter().map(|(id, c)| (id, Arc::new(c.clone()))).collect();
-    let mask = rows.current().0;
-    let refused = of.view.cluster().by_name().iter().filter_map(|n| {
+fn failure(
+    results: &NodeResultCache,
+    ctx: &CycleContext<'_>,
+    (pod, cycle, at): (&Pod, u64, Now),
+) -> RecordedFailure {
+    let causes: FxHashMap<_, _> =
+        results.current().1.iter().map(|(id, c)| (id, Arc::new(c.clone()))).collect();
+    let mask = results.current().0;
+    let refused = ctx.view.cluster().by_name().iter().filter_map(|n| {
         let cause = causes.get(mask.get(n.index())?)?;
-        Some((of.view.name(*n).clone(), cause.clone()))
+        Some((ctx.view.name(*n).clone(), cause.clone()))
     });
     RecordedFailure { pod: pod.key.clone(), cycle, at, nodes: refused.collect() }
 }

@@ -18,22 +18,22 @@ use pellucid_model::collections::FxHashMap;
 use pellucid_model::effect::{Effect, EffectId};
 use pellucid_model::time::Probe;
 use pellucid_model::{GangKey, Mirror, Name, NodeIdx, Now, Pages, Pod, PodId, patience};
-use pellucid_queue::{Queue, QueueLimits, UnitId, WokenBy};
+use pellucid_queue::{Queue, QueueLimits, UnitId, Wakeup};
 use pellucid_recording::flight::Flight;
 use pellucid_recording::meter::Meter;
 use pellucid_recording::recorder::{RecordedFailure, RecordedTable, Recorder};
 use pellucid_recording::switches::Switches;
 use pellucid_recording::{Decision, Outcome, Placement, Refusal, Verdict};
 
+use super::cache_by_shape::CacheByShape;
 use super::gangs::GangBook;
-use super::kept::Kept;
+use super::last_attempt::LastAttempt;
 use super::leaving::Leaving;
 use super::metering::Timer;
-use super::nominations::{Asker, How, Who};
+use super::node_result_cache::CycleContext;
+use super::nominations::{AttemptContext, AttemptKind, NominationFilter};
 use super::pre_bind::PreBinding;
 use super::record::Draft;
-use super::row_cache::RowCache;
-use super::rows::Subject;
 use super::shadow::ShadowTally;
 use super::work;
 use crate::{Registry, Snapshot};
@@ -128,12 +128,12 @@ pub struct Scheduler {
     pub(super) profiles: Arc<[Arc<Profile>]>,
     pub(super) profile_of: FxHashMap<Name, usize>,
     registry: Registry,
-    pub(super) rows: RowCache,
+    pub(super) results: CacheByShape,
     pub(super) tally: Vec<Vec<PluginTally>>,
     pub(super) starts: Vec<usize>,
-    pub(super) kept: Mirror<Kept>,
+    pub(super) last_attempts: Mirror<LastAttempt>,
     /// What woke a pod that has its place by now, with its profile; of those that something woke.
-    pub(super) woken: Pages<Option<(usize, Arc<WokenBy>)>>,
+    pub(super) wakeups: Pages<Option<(usize, Arc<Wakeup>)>>,
     pub(super) in_flight: FxHashMap<EffectId, InFlight>,
     pub(super) effect_of: FxHashMap<PodId, EffectId>,
     /// Placed pods whose PreBind is under way.
@@ -169,7 +169,7 @@ pub struct Scheduler {
     pub(super) slice: u64,
 }
 
-/// How long shadow mode holds a place for a pod that the other scheduler does not bind.
+/// AttemptKind long shadow mode holds a place for a pod that the other scheduler does not bind.
 pub(super) const SHADOW_HOLD: Duration = Duration::from_secs(30);
 
 impl Scheduler {
@@ -197,9 +197,9 @@ impl Scheduler {
             profiles,
             profile_of,
             registry,
-            rows: RowCache::default(),
-            kept: Mirror::default(),
-            woken: Pages::default(),
+            results: CacheByShape::default(),
+            last_attempts: Mirror::default(),
+            wakeups: Pages::default(),
             in_flight: FxHashMap::default(),
             effect_of: FxHashMap::default(),
             evictions: FxHashMap::default(),
@@ -263,12 +263,12 @@ impl Scheduler {
 
     /// Returns the last verdict on a pod.
     pub fn verdict(&self, pod: PodId) -> Option<Verdict> {
-        self.kept(pod).verdict(|id| self.flight.get(id), self.cluster.changes().count())
+        self.last_attempt(pod).verdict(|id| self.flight.get(id), self.cluster.changes().count())
     }
 
     /// Returns what is kept of the last attempt at a pod.
-    pub fn kept(&self, pod: PodId) -> &Kept {
-        self.kept.get(pod.index()).unwrap_or(&Kept::Nothing)
+    pub fn last_attempt(&self, pod: PodId) -> &LastAttempt {
+        self.last_attempts.get(pod.index()).unwrap_or(&LastAttempt::Nothing)
     }
 
     /// Returns the name of the node that an attempt chose.
@@ -316,8 +316,8 @@ impl Scheduler {
             cluster: self.cluster.fork(),
             changes: self.cluster.changes().count(),
             queue: self.queue.fork(),
-            kept: self.kept.publish(),
-            woken: self.woken.clone(),
+            last_attempts: self.last_attempts.publish(),
+            wakeups: self.wakeups.clone(),
             profiles: self.profiles.clone(),
             registry: self.registry.clone(),
             tally: self.tally.clone(),
@@ -341,7 +341,7 @@ impl Scheduler {
         pod: &Pod,
         profile: usize,
         shape: ShapeId,
-        how: How<'_>,
+        kind: AttemptKind<'_>,
         now: Now,
         probe: &dyn Probe,
     ) -> Decided {
@@ -353,31 +353,32 @@ impl Scheduler {
         };
         let probe: &dyn Probe = &Timer::new(clock, stands_for);
         let generation = self.cluster.shapes().generation(shape);
-        let rows = self.rows.of((profile, shape), generation, self.cycle);
+        let results = self.results.of((profile, shape), generation, self.cycle);
         let tally = &mut self.tally[profile];
         let start = &mut self.starts[profile];
         let profile = &self.profiles[profile];
         let spec = &pod.spec;
         {
-            let of = Subject { profile, view: View::new(&self.cluster), spec, probe };
-            rows.sync(&of, self.switches.reuse(), tally);
-            rows.begin_attempt(&of, tally);
+            let ctx = CycleContext { profile, view: View::new(&self.cluster), spec, probe };
+            results.sync(&ctx, self.switches.reuse(), tally);
+            results.begin_attempt(&ctx, tally);
         }
-        let who = Who { profile, id, pod, how, probe };
-        let own = Asker::new(who, &mut self.cluster, tally).heed(rows);
-        let of = Subject { profile, view: View::new(&self.cluster), spec, probe };
+        let attempt = AttemptContext { profile, id, pod, kind, probe };
+        let own =
+            NominationFilter::new(attempt, &mut self.cluster, tally).filter_with_nominated_pods(results);
+        let ctx = CycleContext { profile, view: View::new(&self.cluster), spec, probe };
         let decision = match own {
-            Some(node) => Decision::Place(Placement::nominated(node, of.view.nodes().len())),
-            None => rows.decide(&of, start, tally),
+            Some(node) => Decision::Place(Placement::nominated(node, ctx.view.nodes().len())),
+            None => results.decide(&ctx, start, tally),
         };
-        let draft = match self.switches.is_recording() && how.is_real() {
+        let draft = match self.switches.is_recording() && kind.is_real() {
             true => {
                 let at = (pod, self.cycle, now);
                 Draft::measured(
                     &self.switches,
                     (&mut self.meter, clock),
-                    rows,
-                    &of,
+                    results,
+                    &ctx,
                     at,
                     (&decision, own.is_some()),
                     tally,
@@ -387,17 +388,17 @@ impl Scheduler {
         };
         let found = match &decision {
             // Without any node there is nobody to evict.
-            Decision::Refuse(_) if how.may_preempt() && !self.cluster.present().is_empty() => {
-                let asker = Asker::new(who, &mut self.cluster, tally);
-                let (found, work) = super::post_filter::post_filter(asker, rows);
-                rows.work += work;
+            Decision::Refuse(_) if kind.may_preempt() && !self.cluster.present().is_empty() => {
+                let filter = NominationFilter::new(attempt, &mut self.cluster, tally);
+                let (found, work) = super::post_filter::post_filter(filter, results);
+                results.work += work;
                 found
             }
             _ => None,
         };
-        rows.end_attempt();
-        self.work += work::DECISION + std::mem::take(&mut rows.work);
-        Decided { decision, found, draft, reads_others: rows.reads_others }
+        results.end_attempt();
+        self.work += work::DECISION + std::mem::take(&mut results.work);
+        Decided { decision, found, draft, reads_others: results.reads_others }
     }
 
     /// Reserves, asks Permit, and orders the binding, as one overlay: a refusal leaves nothing behind.

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::best::{Blocks, REFUSED};
 use super::chain::{self, PluginTally};
-use super::rows::Subject;
+use super::node_result_cache::CycleContext;
 
 /// A plugin that has something to say about the pod.
 struct Active {
@@ -73,14 +73,14 @@ impl Greatest {
 }
 
 impl Scores {
-    pub(super) fn make(of: &Subject<'_>, mask: &[CauseId], tally: &mut [PluginTally]) -> Self {
+    pub(super) fn make(ctx: &CycleContext<'_>, mask: &[CauseId], tally: &mut [PluginTally]) -> Self {
         let feasible = mask.iter().enumerate().filter(|(_, c)| c.is_feasible());
         let feasible: Vec<NodeIdx> = feasible.map(|(i, _)| NodeIdx(i as u32)).collect();
-        let values = chain::prepare_scores(of.profile, of.view, of.spec, &feasible);
+        let values = chain::prepare_scores(ctx.profile, ctx.view, ctx.spec, &feasible);
         let values = values.into_iter().enumerate();
         let active: Vec<Active> = values
             .filter_map(|(entry, value)| {
-                let enabled = &of.profile.score[entry];
+                let enabled = &ctx.profile.score[entry];
                 let (plugin, value) = (enabled.plugin.score()?, value?);
                 let (reads, normalize) = (plugin.reads(), plugin.normalize());
                 Some(Active { entry, value, reads, normalize, weight: enabled.weight })
@@ -94,32 +94,32 @@ impl Scores {
             scratch: Scratch::default(),
             active,
         };
-        scores.fill(of, &feasible, Reads::Node, tally);
+        scores.fill(ctx, &feasible, Reads::Node, tally);
         for at in 0..scores.active.len() {
             scores.find_greatest(at, mask);
         }
-        scores.total_all(of, mask);
+        scores.total_all(ctx, mask);
         scores
     }
 
     /// Returns the best feasible node and its total.
-    pub(super) fn best(&mut self, of: &Subject<'_>) -> Option<(NodeIdx, i64)> {
-        let node = self.blocks.best(of.view, &self.total)?;
+    pub(super) fn best(&mut self, ctx: &CycleContext<'_>) -> Option<(NodeIdx, i64)> {
+        let node = self.blocks.best(ctx.view, &self.total)?;
         Some((node, self.total[node.index()]))
     }
 
     /// Fills raw scores of nodes, by the plugins that read at least as much as `least`.
-    fn fill(&mut self, of: &Subject<'_>, nodes: &[NodeIdx], least: Reads, tally: &mut [PluginTally]) {
+    fn fill(&mut self, ctx: &CycleContext<'_>, nodes: &[NodeIdx], least: Reads, tally: &mut [PluginTally]) {
         if nodes.is_empty() {
             return;
         }
         let width = self.active.len();
         for (at, active) in self.active.iter().enumerate().filter(|(_, a)| a.reads >= least) {
-            let enabled = &of.profile.score[active.entry];
+            let enabled = &ctx.profile.score[active.entry];
             let Some(plugin) = enabled.plugin.score() else { continue };
             let entry = (enabled, plugin, &active.value);
             let out = &mut self.scratch.out;
-            chain::score(entry, (of.view, of.spec), nodes, out, tally, of.probe);
+            chain::score(entry, (ctx.view, ctx.spec), nodes, out, tally, ctx.probe);
             for (node, raw) in nodes.iter().zip(out) {
                 self.raw[node.index() * width + at] =
                     (*raw).clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
@@ -130,7 +130,7 @@ impl Scores {
     /// Takes over rows that were filtered again.
     pub(super) fn catch_up(
         &mut self,
-        of: &Subject<'_>,
+        ctx: &CycleContext<'_>,
         mask: &[CauseId],
         touched: &[Touched],
         tally: &mut [PluginTally],
@@ -144,17 +144,17 @@ impl Scores {
             if row.was && !row.object { by_usage.push(row.node) } else { by_object.push(row.node) }
         }
         let moved = self.with_greatest(mask, touched, |scores| {
-            scores.fill(of, &by_usage, Reads::Usage, tally);
-            scores.fill(of, &by_object, Reads::Node, tally);
+            scores.fill(ctx, &by_usage, Reads::Usage, tally);
+            scores.fill(ctx, &by_object, Reads::Node, tally);
         });
         (self.scratch.by_usage, self.scratch.by_object) = (by_usage, by_object);
         if moved {
-            return self.total_all(of, mask);
+            return self.total_all(ctx, mask);
         }
         for row in touched {
             let at = row.node.index();
             self.total[at] = if is_feasible(row.node) { self.total_of(row.node) } else { REFUSED };
-            self.blocks.update(of.view, &self.total, row.node);
+            self.blocks.update(ctx.view, &self.total, row.node);
         }
     }
 
@@ -210,13 +210,13 @@ impl Scores {
         self.greatest[at] = greatest;
     }
 
-    fn total_all(&mut self, of: &Subject<'_>, mask: &[CauseId]) {
+    fn total_all(&mut self, ctx: &CycleContext<'_>, mask: &[CauseId]) {
         self.total.clear();
         for (i, cause) in mask.iter().enumerate() {
             let total = if cause.is_feasible() { self.total_of(NodeIdx(i as u32)) } else { REFUSED };
             self.total.push(total);
         }
-        self.blocks.rebuild(of.view, &self.total);
+        self.blocks.rebuild(ctx.view, &self.total);
     }
 
     fn raw_of(&self, node: NodeIdx) -> &[i32] {

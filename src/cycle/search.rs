@@ -12,9 +12,9 @@ use smallvec::SmallVec;
 
 use super::attempt;
 use super::chain::PluginTally;
-use super::rows::{Rows, Subject, tie_order};
+use super::node_result_cache::{CycleContext, NodeResultCache, tie_order};
 
-/// How many example nodes a group keeps.
+/// AttemptKind many example nodes a group keeps.
 const EXAMPLES: usize = 3;
 /// Upstream samples only above this many feasible nodes.
 const MIN_FEASIBLE: usize = 100;
@@ -30,63 +30,68 @@ pub struct Scored {
     pub shares: Vec<Option<(i64, i64, i64)>>,
 }
 
-impl Rows {
+impl NodeResultCache {
     /// Decides. `start` is the rotating index at which a sampled search begins; it moves on.
-    pub fn decide(&mut self, of: &Subject<'_>, start: &mut usize, tally: &mut [PluginTally]) -> Decision {
+    pub fn decide(
+        &mut self,
+        ctx: &CycleContext<'_>,
+        start: &mut usize,
+        tally: &mut [PluginTally],
+    ) -> Decision {
         let n_feasible = self.attempt.as_ref().map_or(self.n_feasible, |a| a.n_feasible);
         self.sample.clear();
         if n_feasible == 0 {
-            return Decision::Refuse(self.refuse(of));
+            return Decision::Refuse(self.refuse(ctx));
         }
-        let total = of.view.nodes().len();
-        if let Some(wanted) = sample_size(of.profile.percentage_of_nodes_to_score, total) {
-            return self.decide_sampled(of, wanted, start, tally);
+        let total = ctx.view.nodes().len();
+        if let Some(wanted) = sample_size(ctx.profile.percentage_of_nodes_to_score, total) {
+            return self.decide_sampled(ctx, wanted, start, tally);
         }
         let evaluated = self.prepared.candidates.as_ref().map_or(total, Vec::len);
         let chosen = if self.attempt.is_some() || self.globals.score() {
             let feasible = self.take_feasible();
-            let chosen = self.choose(of, &feasible, tally);
+            let chosen = self.choose(ctx, &feasible, tally);
             self.give_feasible(feasible);
             chosen
         } else if n_feasible == 1 {
-            self.only_feasible(of).map(|node| (node, None))
+            self.only_feasible(ctx).map(|node| (node, None))
         } else {
-            self.ensure_scores(of, tally);
-            self.best(of).map(|(node, score)| (node, Some(score)))
+            self.ensure_scores(ctx, tally);
+            self.best(ctx).map(|(node, score)| (node, Some(score)))
         };
-        let Some((node, score)) = chosen else { return Decision::Refuse(self.refuse(of)) };
+        let Some((node, score)) = chosen else { return Decision::Refuse(self.refuse(ctx)) };
         let (feasible, evaluated, total) = (n_feasible as u32, evaluated as u32, total as u32);
         Decision::Place(Placement { node, score, feasible, evaluated, total })
     }
 
-    fn only_feasible(&mut self, of: &Subject<'_>) -> Option<NodeIdx> {
-        self.best(of).map(|(node, _)| node).or_else(|| self.feasible().next())
+    fn only_feasible(&mut self, ctx: &CycleContext<'_>) -> Option<NodeIdx> {
+        self.best(ctx).map(|(node, _)| node).or_else(|| self.feasible().next())
     }
 
     /// Returns the best of some feasible nodes, and its total when there was a choice.
     fn choose(
         &mut self,
-        of: &Subject<'_>,
+        ctx: &CycleContext<'_>,
         nodes: &[NodeIdx],
         tally: &mut [PluginTally],
     ) -> Option<(NodeIdx, Option<i64>)> {
         if let [only] = nodes {
             return Some((*only, None));
         }
-        let global = attempt::global_scores(&self.globals, of, nodes, tally);
+        let global = attempt::global_scores(&self.globals, ctx, nodes, tally);
         self.work += (nodes.len() * global.len()) as u64;
         if global.is_empty() && self.attempt.is_none() && nodes.len() == self.n_feasible {
-            self.ensure_scores(of, tally);
-            return self.best(of).map(|(node, score)| (node, Some(score)));
+            self.ensure_scores(ctx, tally);
+            return self.best(ctx).map(|(node, score)| (node, Some(score)));
         }
-        let scores = &*self.ensure_scores(of, tally);
+        let scores = &*self.ensure_scores(ctx, tally);
         let greatest = scores.greatest_over(nodes);
         let total = |(at, node): (usize, &NodeIdx)| {
             let of_others: i64 = global.iter().map(|g| g.weighted(at)).sum();
             (*node, scores.total_with(*node, &greatest) + of_others)
         };
         let totals = nodes.iter().enumerate().map(total);
-        let best = totals.min_by(|(a, x), (b, y)| y.cmp(x).then_with(|| tie_order(of.view, *a, *b)));
+        let best = totals.min_by(|(a, x), (b, y)| y.cmp(x).then_with(|| tie_order(ctx.view, *a, *b)));
         best.map(|(node, score)| (node, Some(score)))
     }
 
@@ -94,14 +99,14 @@ impl Rows {
     /// rotates, until enough are feasible. The fixed order is the tie order.
     fn decide_sampled(
         &mut self,
-        of: &Subject<'_>,
+        ctx: &CycleContext<'_>,
         wanted: usize,
         start: &mut usize,
         tally: &mut [PluginTally],
     ) -> Decision {
         if self.order.is_empty() {
-            self.order.extend_from_slice(of.view.nodes());
-            self.order.sort_unstable_by(|a, b| tie_order(of.view, *a, *b));
+            self.order.extend_from_slice(ctx.view.nodes());
+            self.order.sort_unstable_by(|a, b| tie_order(ctx.view, *a, *b));
         }
         let total = self.order.len();
         let begin = *start % total;
@@ -122,8 +127,8 @@ impl Rows {
             }
         }
         *start = (begin + evaluated) % total;
-        let Some((node, score)) = self.choose(of, &found, tally) else {
-            return Decision::Refuse(self.refuse(of));
+        let Some((node, score)) = self.choose(ctx, &found, tally) else {
+            return Decision::Refuse(self.refuse(ctx));
         };
         let (feasible, evaluated, total) = (found.len() as u32, evaluated as u32, total as u32);
         self.sample = found;
@@ -132,28 +137,33 @@ impl Rows {
 
     /// Returns the scores of some feasible nodes as if they were all there are, the best first. Scores
     /// must have been ensured.
-    pub fn ranked(&self, of: &Subject<'_>, nodes: &[NodeIdx], tally: &mut [PluginTally]) -> Vec<Scored> {
-        self.best_of(of, nodes, nodes.len(), tally)
+    pub fn ranked(
+        &self,
+        ctx: &CycleContext<'_>,
+        nodes: &[NodeIdx],
+        tally: &mut [PluginTally],
+    ) -> Vec<Scored> {
+        self.best_of(ctx, nodes, nodes.len(), tally)
     }
 
     /// The best `n` of them. What plugins gave is told for these alone.
     fn best_of(
         &self,
-        of: &Subject<'_>,
+        ctx: &CycleContext<'_>,
         nodes: &[NodeIdx],
         n: usize,
         tally: &mut [PluginTally],
     ) -> Vec<Scored> {
         let Some(scores) = &self.scores else { return Vec::new() };
         let greatest = scores.greatest_over(nodes);
-        let global = attempt::global_scores(&self.globals, of, nodes, tally);
+        let global = attempt::global_scores(&self.globals, ctx, nodes, tally);
         let total = |(at, node): (usize, &NodeIdx)| {
             let of_others: i64 = global.iter().map(|g| g.weighted(at)).sum();
             (scores.total_with(*node, &greatest) + of_others, at)
         };
         let mut totals: Vec<(i64, usize)> = nodes.iter().enumerate().map(total).collect();
         let order = |a: &(i64, usize), b: &(i64, usize)| {
-            b.0.cmp(&a.0).then_with(|| tie_order(of.view, nodes[a.1], nodes[b.1]))
+            b.0.cmp(&a.0).then_with(|| tie_order(ctx.view, nodes[a.1], nodes[b.1]))
         };
         if n < totals.len() {
             totals.select_nth_unstable_by(n, order);
@@ -161,7 +171,7 @@ impl Rows {
         }
         totals.sort_unstable_by(order);
         let row = |(total, at): (i64, usize)| {
-            let mut shares = scores.shares(of.profile.score.len(), nodes[at], &greatest);
+            let mut shares = scores.shares(ctx.profile.score.len(), nodes[at], &greatest);
             for score in &global {
                 shares[score.entry] = Some(score.share(at));
             }
@@ -179,36 +189,36 @@ impl Rows {
     /// Returns the best `n` of some feasible nodes, as if they were all there are, for a score table.
     pub(super) fn top_of(
         &mut self,
-        of: &Subject<'_>,
+        ctx: &CycleContext<'_>,
         nodes: &[NodeIdx],
         n: usize,
         tally: &mut [PluginTally],
     ) -> Vec<Scored> {
-        self.ensure_scores(of, tally);
-        self.best_of(of, nodes, n, tally)
+        self.ensure_scores(ctx, tally);
+        self.best_of(ctx, nodes, n, tally)
     }
 
     /// Returns the best `n` feasible nodes with their scores, for a score table.
-    pub fn top(&mut self, of: &Subject<'_>, n: usize, tally: &mut [PluginTally]) -> Vec<Scored> {
+    pub fn top(&mut self, ctx: &CycleContext<'_>, n: usize, tally: &mut [PluginTally]) -> Vec<Scored> {
         let feasible: Vec<NodeIdx> = self.feasible().collect();
-        self.top_of(of, &feasible, n, tally)
+        self.top_of(ctx, &feasible, n, tally)
     }
 
     /// Accounts for every node. Made once while the rows do not change, unless the attempt differs from them.
-    fn refuse(&mut self, of: &Subject<'_>) -> Arc<Refusal> {
+    fn refuse(&mut self, ctx: &CycleContext<'_>) -> Arc<Refusal> {
         if let (Some(known), None) = (&self.refusal, &self.attempt) {
             return known.clone();
         }
-        let total = of.view.nodes().len();
+        let total = ctx.view.nodes().len();
         self.work += total as u64;
         let refusal = match self.refused_as_a_whole() {
             Some(cause) => {
-                let by = refused_by(of.profile, std::iter::once(cause));
+                let by = refused_by(ctx.profile, std::iter::once(cause));
                 Refusal::of_pod(cause.clone(), total, by)
             }
             None => {
-                let groups = self.groups(of);
-                let by = refused_by(of.profile, groups.iter().map(|g| &g.cause));
+                let groups = self.groups(ctx);
+                let by = refused_by(ctx.profile, groups.iter().map(|g| &g.cause));
                 Refusal::of_nodes(groups, total, by)
             }
         };
@@ -219,10 +229,10 @@ impl Rows {
         refusal
     }
 
-    fn groups(&self, of: &Subject<'_>) -> Vec<Group> {
+    fn groups(&self, ctx: &CycleContext<'_>) -> Vec<Group> {
         let (mask, causes) = self.current();
         let mut members: Vec<Vec<NodeIdx>> = Vec::new();
-        for node in of.view.cluster().by_name() {
+        for node in ctx.view.cluster().by_name() {
             let id = mask[node.index()];
             if id.is_cause() {
                 let at = usize::from(id.0) - 1;
@@ -238,8 +248,8 @@ impl Rows {
             groups.push(Group {
                 cause: cause.clone(),
                 count: nodes.len(),
-                examples: examples(of.view, nodes),
-                measures: measures(of, cause, nodes),
+                examples: examples(ctx.view, nodes),
+                measures: measures(ctx, cause, nodes),
             });
         }
         groups
@@ -250,16 +260,16 @@ fn examples(view: View<'_>, nodes: &[NodeIdx]) -> SmallVec<[pellucid_model::Name
     nodes.iter().take(EXAMPLES).map(|n| view.name(*n).clone()).collect()
 }
 
-fn measures(of: &Subject<'_>, cause: &Cause, nodes: &[NodeIdx]) -> Vec<GroupMeasure> {
-    let plugin = of.profile.filter.iter().find(|e| e.plugin.name() == cause.plugin);
+fn measures(ctx: &CycleContext<'_>, cause: &Cause, nodes: &[NodeIdx]) -> Vec<GroupMeasure> {
+    let plugin = ctx.profile.filter.iter().find(|e| e.plugin.name() == cause.plugin);
     let Some(filter) = plugin.and_then(|e| e.plugin.filter()) else { return Vec::new() };
-    let measured = filter.measure(of.view, of.spec, cause, nodes).into_iter();
+    let measured = filter.measure(ctx.view, ctx.spec, cause, nodes).into_iter();
     measured
         .map(|m| GroupMeasure {
             resource: m.resource,
             requested: m.requested,
             available: m.available,
-            best_node: of.view.name(m.best_node).clone(),
+            best_node: ctx.view.name(m.best_node).clone(),
         })
         .collect()
 }

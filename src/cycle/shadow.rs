@@ -18,7 +18,7 @@ pub struct Disagreement {
     pub theirs: Name,
 }
 
-/// How often we agreed.
+/// AttemptKind often we agreed.
 #[derive(Clone, Debug, Default)]
 pub struct ShadowTally {
     /// The scheduler that is shadowed.

@@ -7,7 +7,7 @@ use pellucid_cluster::{Cluster, PodRecord};
 use pellucid_framework::PluginFactory;
 use pellucid_framework::profile::Profile;
 use pellucid_model::{CowMap, GangKey, Now, Pages, PodId, PodKey, Published};
-use pellucid_queue::{Queue, WokenBy};
+use pellucid_queue::{Queue, Wakeup};
 use pellucid_recording::GangVerdict;
 use pellucid_recording::flight::FlightLog;
 use pellucid_recording::meter::Costs;
@@ -15,7 +15,7 @@ use pellucid_recording::recorder::Recorder;
 use pellucid_recording::switches::Switches;
 use pellucid_recording::{Refusal, Verdict};
 
-use crate::kept::Kept;
+use crate::last_attempt::LastAttempt;
 use crate::scheduler::{Counters, PluginTally};
 use crate::shadow::ShadowTally;
 
@@ -30,14 +30,14 @@ pub struct Snapshot {
     pub published: Now,
     /// Nodes and pods.
     pub cluster: Cluster,
-    /// How many changes of nodes there were.
+    /// AttemptKind many changes of nodes there were.
     pub changes: u64,
     /// Queue.
     pub queue: Queue,
     /// What is kept of the last attempt, per pod slot.
-    pub kept: Pages<Kept>,
+    pub last_attempts: Pages<LastAttempt>,
     /// What woke a pod that has its place by now, and its profile.
-    pub woken: Pages<Option<(usize, Arc<WokenBy>)>>,
+    pub wakeups: Pages<Option<(usize, Arc<Wakeup>)>>,
     /// Profiles.
     pub profiles: Arc<[Arc<Profile>]>,
     /// Plugins.
@@ -73,12 +73,12 @@ impl Published for Snapshot {
 impl Snapshot {
     /// Returns the last verdict on a pod; `None` too when the flight recorder has pushed it out.
     pub fn verdict(&self, pod: PodId) -> Option<Verdict> {
-        self.kept.get(pod.index())?.verdict(|id| self.flight.get(id), self.changes)
+        self.last_attempts.get(pod.index())?.verdict(|id| self.flight.get(id), self.changes)
     }
 
     /// Returns why the last attempt at a pod was refused, or what holds it before the queue.
     pub fn refusal(&self, pod: PodId) -> Option<&Arc<Refusal>> {
-        self.kept.get(pod.index())?.refusal()
+        self.last_attempts.get(pod.index())?.refusal()
     }
 
     /// Finds a pod.

@@ -6,7 +6,7 @@ use pellucid_model::{GangKey, Now};
 use pellucid_queue::UnitId;
 use pellucid_recording::Decision;
 
-use super::nominations::How;
+use super::nominations::AttemptKind;
 use super::scheduler::{Decided, Scheduler, Step};
 
 /// What [`Scheduler::advance`] did.
@@ -85,7 +85,7 @@ impl Scheduler {
         self.cycle += 1;
         self.counters.attempts += 1;
         let Decided { decision, found, draft, .. } =
-            self.decide(pod_id, &pod, profile, shape, How::Alone, now, probe);
+            self.decide(pod_id, &pod, profile, shape, AttemptKind::Alone, now, probe);
         let (table, failure) = self.record(draft.as_ref(), now);
         let (outcome, plan) = match (decision, found) {
             (Decision::Place(placement), _) => {

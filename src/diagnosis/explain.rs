@@ -7,7 +7,7 @@ use pellucid_api::rest::explain::{
 use pellucid_cluster::input::Quarantined;
 use pellucid_cluster::{PodRecord, Stage};
 use pellucid_cycle::Snapshot;
-use pellucid_cycle::kept::Kept;
+use pellucid_cycle::last_attempt::LastAttempt;
 use pellucid_framework::bodies;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::{Cause, Code, Reason};
@@ -230,7 +230,7 @@ fn add_place(
     let stage = record.stage.as_str().to_string();
     let ours = verdict.and_then(Verdict::placement).filter(|placement| placement.node == idx);
     let Some(placement) = ours else {
-        let is_ours = snapshot.kept.get(id.index()).and_then(Kept::node) == Some(idx);
+        let is_ours = snapshot.last_attempts.get(id.index()).and_then(LastAttempt::node) == Some(idx);
         (body.verdict, body.summary) = match is_ours {
             true => (
                 "placed".into(),
@@ -306,7 +306,7 @@ fn shortfall_text(resource: &str, requested: i64, available: i64, node: &str) ->
 pub(super) fn pending(snapshot: &Snapshot, now: Now) -> PendingPods {
     let mut pods: Vec<PendingPod> = Vec::new();
     for (id, record) in snapshot.cluster.pods().filter(|(_, r)| r.stage == Stage::Pending) {
-        let (verdict, refusal) = match snapshot.kept.get(id.index()).and_then(Kept::outcome) {
+        let (verdict, refusal) = match snapshot.last_attempts.get(id.index()).and_then(LastAttempt::outcome) {
             Some(Outcome::Refused(refusal)) => ("refused", Some(refusal)),
             Some(Outcome::Gated(refusal)) => ("gated", Some(refusal)),
             _ => ("waiting", None),

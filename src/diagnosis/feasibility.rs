@@ -5,12 +5,12 @@ use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::suggestions::{Feasibility, FeasibilityVerdict, LargestNow};
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::exhaustive::Requirement;
-use pellucid_cycle::whatif::{Aside, Edit, Target};
+use pellucid_cycle::simulation::{Edit, Simulation, Target};
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{Name, NodeIdx, Now, Pod};
 
 use super::meta::of_snapshot;
-use super::requirements::{Asked, asked_by_name, missing};
+use super::requirements::{PodRequirements, asked_by_name, missing};
 use super::suggestions::exact;
 
 /// Copies are counted up to this many.
@@ -27,8 +27,8 @@ pub(super) fn of_pod(
     let asked = asked_by_name(snapshot, namespace, name)?;
     let (id, pod) = (asked.id, &asked.record.pod);
     let bound = copies.clamp(1, MOST_COPIES);
-    let max_copies_now = Aside::without(snapshot, id, now).fill(pod, bound);
-    let mut empty = Aside::without(snapshot, id, now);
+    let max_copies_now = Simulation::without(snapshot, id, now).fill(pod, bound);
+    let mut empty = Simulation::without(snapshot, id, now);
     empty.empty_nodes();
     let max_copies_empty = empty.fill(pod, bound);
     let (now_fits, empty_cluster) = (max_copies_now > 0, max_copies_empty > 0);
@@ -52,17 +52,17 @@ pub(super) fn of_pod(
 }
 
 /// Whether the pod has a place once those are gone that it may evict. One that waits keeps its nomination.
-fn preempts(snapshot: &Snapshot, asked: &Asked<'_>, now: Now) -> bool {
+fn preempts(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> bool {
     let is_placed = asked.record.node.is_some();
-    let mut aside =
-        if is_placed { Aside::without(snapshot, asked.id, now) } else { Aside::of(snapshot, now) };
+    let mut simulation =
+        if is_placed { Simulation::without(snapshot, asked.id, now) } else { Simulation::of(snapshot, now) };
     let key = &asked.record.pod.key;
-    aside.ask(key);
-    aside.plan(true);
-    aside.is_placed(key)
+    simulation.ask(key);
+    simulation.plan(true);
+    simulation.is_placed(key)
 }
 
-fn verdict(now: bool, preempts: bool, empty: bool, asked: &Asked<'_>) -> FeasibilityVerdict {
+fn verdict(now: bool, preempts: bool, empty: bool, asked: &PodRequirements<'_>) -> FeasibilityVerdict {
     let n = asked.cluster.present().len();
     let (code, message) = match (now, preempts, empty) {
         (true, ..) => ("FitsNow", "a node takes it as things are".to_string()),
@@ -81,7 +81,7 @@ fn verdict(now: bool, preempts: bool, empty: bool, asked: &Asked<'_>) -> Feasibi
 }
 
 /// Finds the largest pod like this one that fits now: the request cut to what the best node has left.
-fn largest(snapshot: &Snapshot, asked: &Asked<'_>, now: Now) -> Option<LargestNow> {
+fn largest(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> Option<LargestNow> {
     if asked.masks.pod.is_some() {
         return None;
     }
@@ -113,7 +113,7 @@ fn largest(snapshot: &Snapshot, asked: &Asked<'_>, now: Now) -> Option<LargestNo
     let shrunk = cuts.into_iter().fold(Pod::clone(&asked.record.pod), |pod, (resource, amount)| {
         Edit::SetRequest { of: of.clone(), resource, amount }.changed(&pod)
     });
-    let node = Aside::without(snapshot, asked.id, now).place_copy(&shrunk)?;
+    let node = Simulation::without(snapshot, asked.id, now).place_copy(&shrunk)?;
     let mut requests: std::collections::BTreeMap<String, String> = shrunk
         .spec
         .requests

@@ -14,7 +14,7 @@ use pellucid_api::rest::explain::Shortfall;
 use pellucid_api::rest::suggestions::{NearNode, Nearest};
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::exhaustive::Requirement;
-use pellucid_cycle::whatif::{Aside, Edit};
+use pellucid_cycle::simulation::{Edit, Simulation};
 use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::{Cause, Code, bodies};
 use pellucid_model::collections::FxHashMap;
@@ -24,7 +24,7 @@ use pellucid_recording::{Group, GroupMeasure};
 
 use super::explain::shortfall;
 use super::meta::of_snapshot;
-use super::requirements::{Asked, all_failed, ask, asked_by_name, missing};
+use super::requirements::{PodRequirements, all_failed, ask, asked_by_name, missing};
 use super::suggestions::victims_on;
 
 /// A node that does not take a pod.
@@ -40,7 +40,7 @@ pub(super) struct Near {
 }
 
 impl Near {
-    fn of(asked: &Asked<'_>, node: NodeIdx) -> Self {
+    fn of(asked: &PodRequirements<'_>, node: NodeIdx) -> Self {
         let (mask, fixed) = (asked.masks.of(node), asked.masks.fixed_of(node));
         let far = |(bit, requirement): (usize, &Requirement)| {
             weight(requirement.reason.code, fixed & (1 << bit) != 0) + missing_part(asked, node, requirement)
@@ -66,7 +66,7 @@ fn weight(code: ReasonCode, is_fixed: bool) -> u64 {
 }
 
 /// Returns the part of a request that a node lacks, in thousandths.
-fn missing_part(asked: &Asked<'_>, node: NodeIdx, requirement: &Requirement) -> u64 {
+fn missing_part(asked: &PodRequirements<'_>, node: NodeIdx, requirement: &Requirement) -> u64 {
     missing(asked, node, requirement).map_or(0, |(requested, available)| {
         let lacking = (i128::from(requested) - i128::from(available)).max(0) * 1000;
         u64::try_from(lacking / i128::from(requested.max(1))).unwrap_or(u64::MAX / 256)
@@ -74,7 +74,7 @@ fn missing_part(asked: &Asked<'_>, node: NodeIdx, requirement: &Requirement) -> 
 }
 
 /// Returns the nodes that do not take a pod, the nearest first.
-pub(super) fn order(asked: &Asked<'_>) -> Vec<Near> {
+pub(super) fn order(asked: &PodRequirements<'_>) -> Vec<Near> {
     let refusing = asked.cluster.by_name().iter().filter(|node| asked.masks.of(**node) != 0);
     let mut all: Vec<Near> = refusing.map(|node| Near::of(asked, *node)).collect();
     // Both sorts are stable: among equals the names stay in order.
@@ -100,7 +100,7 @@ pub fn nearest(snapshot: &Snapshot, id: PodId, refusal: &Refusal) -> Option<Grou
     group(&asked, &order(&asked))
 }
 
-fn group(asked: &Asked<'_>, order: &[Near]) -> Option<Group> {
+fn group(asked: &PodRequirements<'_>, order: &[Near]) -> Option<Group> {
     let first = order.first()?;
     let same: Vec<NodeIdx> =
         order.iter().take_while(|near| near.kind() == first.kind()).map(|near| near.node).collect();
@@ -130,7 +130,7 @@ fn group(asked: &Asked<'_>, order: &[Near]) -> Option<Group> {
     })
 }
 
-fn name<'a>(asked: &'a Asked<'_>, node: NodeIdx) -> &'a Name {
+fn name<'a>(asked: &'a PodRequirements<'_>, node: NodeIdx) -> &'a Name {
     &asked.cluster.slot(node).name
 }
 
@@ -158,7 +158,7 @@ pub(super) fn list(
     Ok(body)
 }
 
-fn near_node(snapshot: &Snapshot, asked: &Asked<'_>, near: &Near, now: Now) -> NearNode {
+fn near_node(snapshot: &Snapshot, asked: &PodRequirements<'_>, near: &Near, now: Now) -> NearNode {
     NearNode {
         node: name(asked, near.node).to_string(),
         distance: near.distance as f64 / 1000.0,
@@ -168,7 +168,7 @@ fn near_node(snapshot: &Snapshot, asked: &Asked<'_>, near: &Near, now: Now) -> N
     }
 }
 
-fn shortfalls(asked: &Asked<'_>, near: &Near) -> Vec<Shortfall> {
+fn shortfalls(asked: &PodRequirements<'_>, near: &Near) -> Vec<Shortfall> {
     let all = asked.masks.requirements(near.mask).filter_map(|(_, requirement)| {
         let (requested, available) = missing(asked, near.node, requirement)?;
         let resource = requirement.reason.subject.as_ref()?;
@@ -178,12 +178,17 @@ fn shortfalls(asked: &Asked<'_>, near: &Near) -> Vec<Shortfall> {
 }
 
 /// Returns the pods without which the node takes the pod, tried out.
-fn would_free(snapshot: &Snapshot, asked: &Asked<'_>, node: NodeIdx, now: Now) -> Option<Vec<String>> {
+fn would_free(
+    snapshot: &Snapshot,
+    asked: &PodRequirements<'_>,
+    node: NodeIdx,
+    now: Now,
+) -> Option<Vec<String>> {
     let victims = victims_on(asked, node)?;
-    let mut aside = Aside::without(snapshot, asked.id, now);
+    let mut simulation = Simulation::without(snapshot, asked.id, now);
     for key in &victims {
-        aside.edit(&Edit::DeletePod(key.clone())).ok()?;
+        simulation.edit(&Edit::DeletePod(key.clone())).ok()?;
     }
-    aside.place_copy(&asked.record.pod)?;
+    simulation.place_copy(&asked.record.pod)?;
     Some(victims.iter().map(ToString::to_string).collect())
 }

@@ -1,6 +1,6 @@
 //! The node's side: which pending pods a node takes, which it refuses and why, and what of it nobody can use.
 //!
-//! Asked on a copy of the snapshot, with the filters of a cycle and both passes for nominations, pods of one shape once.
+//! Demand on a copy of the snapshot, with the filters of a cycle and both passes for nominations, pods of one shape once.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -104,7 +104,7 @@ fn refused((pod, gang): (String, Option<String>), cause: &Cause) -> RefusedPod {
 
 /// What is free of a resource, and what became of the pods that ask for it.
 #[derive(Default)]
-struct Asked {
+struct Demand {
     free: i64,
     pods: usize,
     is_used: bool,
@@ -113,14 +113,14 @@ struct Asked {
 }
 
 /// The free resources of a node, without `pods`: every pod asks for one of those.
-struct Idle(BTreeMap<Name, Asked>);
+struct Idle(BTreeMap<Name, Demand>);
 
 impl Idle {
     fn of(snapshot: &Snapshot, node: NodeIdx) -> Self {
         let columns = snapshot.cluster.columns();
         let free = columns.offered().map(|r| (columns.name(r), columns.free(node, r)));
         let free = free.filter(|(name, free)| *free > 0 && &**name != "pods");
-        Self(free.map(|(name, free)| (name, Asked { free, ..Asked::default() })).collect())
+        Self(free.map(|(name, free)| (name, Demand { free, ..Demand::default() })).collect())
     }
 
     fn count(&mut self, record: &PodRecord, answer: &Answer) {
@@ -145,7 +145,7 @@ impl Idle {
 
     fn stranded(self) -> Vec<Stranded> {
         let stranded = self.0.into_iter().filter(|(_, asked)| asked.pods > 0 && !asked.is_used);
-        let body = |(resource, asked): (Name, Asked)| Stranded {
+        let body = |(resource, asked): (Name, Demand)| Stranded {
             amount: asked.free,
             text: format!("{} free", format_amount(&resource, asked.free)),
             blocked_by: asked.blocked_by(&resource),
@@ -156,7 +156,7 @@ impl Idle {
     }
 }
 
-impl Asked {
+impl Demand {
     /// Counts what keeps one pod. A pod may be kept by several things at once.
     fn add(&mut self, cause: &Cause) {
         let mut seen: Vec<String> = cause.reasons.iter().map(dimension).collect();

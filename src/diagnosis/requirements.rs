@@ -18,7 +18,7 @@ use pellucid_model::{Name, NodeIdx, Pod, PodId, PodKey};
 
 /// A pod of a snapshot and what every node fails of its requirements. A pod that has a place is asked about as if it had
 /// none.
-pub(super) struct Asked<'r> {
+pub(super) struct PodRequirements<'r> {
     pub(super) id: PodId,
     pub(super) record: &'r PodRecord,
     pub(super) profile: &'r Profile,
@@ -32,7 +32,7 @@ pub(super) fn asked_by_name<'r>(
     snapshot: &'r Snapshot,
     namespace: &str,
     name: &str,
-) -> Result<Asked<'r>, ReadError> {
+) -> Result<PodRequirements<'r>, ReadError> {
     let key = PodKey::new(namespace, name);
     let id = snapshot.cluster.find_pod(&key);
     id.and_then(|id| ask(snapshot, id)).ok_or_else(|| {
@@ -42,12 +42,12 @@ pub(super) fn asked_by_name<'r>(
 }
 
 /// Asks about a pod. `None`: there is no such pod, or it is not ours to place.
-pub(super) fn ask(snapshot: &Snapshot, id: PodId) -> Option<Asked<'_>> {
+pub(super) fn ask(snapshot: &Snapshot, id: PodId) -> Option<PodRequirements<'_>> {
     let record = snapshot.cluster.pod(id)?;
     let (_, profile) = snapshot.profile_of(record)?;
     let mut cluster = without_place(&snapshot.cluster, id);
     let masks = masks_of_pod(&mut cluster, profile, id, &record.pod.spec);
-    Some(Asked { id, record, profile, cluster, masks })
+    Some(PodRequirements { id, record, profile, cluster, masks })
 }
 
 /// Returns a requirement as a body.
@@ -77,7 +77,7 @@ pub(super) fn of_pod(snapshot: &Snapshot, namespace: &str, name: &str, listed: u
 /// Nodes by what they fail, and what of it removing pods could not mend.
 type Groups = BTreeMap<(u64, u64), Vec<NodeIdx>>;
 
-fn exhaustive(snapshot: &Snapshot, asked: &Asked<'_>, listed: usize) -> Exhaustive {
+fn exhaustive(snapshot: &Snapshot, asked: &PodRequirements<'_>, listed: usize) -> Exhaustive {
     let (masks, cluster) = (&asked.masks, &asked.cluster);
     let total_nodes = cluster.present().len();
     let of_pod = masks.pod.iter().flat_map(|cause| &cause.reasons);
@@ -111,7 +111,7 @@ fn exhaustive(snapshot: &Snapshot, asked: &Asked<'_>, listed: usize) -> Exhausti
     body
 }
 
-fn codes(snapshot: &Snapshot, asked: &Asked<'_>, groups: &Groups) -> BTreeMap<String, CodeWeight> {
+fn codes(snapshot: &Snapshot, asked: &PodRequirements<'_>, groups: &Groups) -> BTreeMap<String, CodeWeight> {
     let in_gang = asked.record.pod.member_of().is_some();
     let mut codes: BTreeMap<String, CodeWeight> = BTreeMap::new();
     for ((mask, _), nodes) in groups {
@@ -138,7 +138,7 @@ fn codes(snapshot: &Snapshot, asked: &Asked<'_>, groups: &Groups) -> BTreeMap<St
 
 /// Returns how many copies of the pod fit on the nodes that fail one code alone, when that code is left out: a
 /// resource is counted by what the other resources allow.
-fn sole_slots(snapshot: &Snapshot, asked: &Asked<'_>, groups: &Groups, code: &str) -> usize {
+fn sole_slots(snapshot: &Snapshot, asked: &PodRequirements<'_>, groups: &Groups, code: &str) -> usize {
     let of_code = |mask: u64| asked.masks.requirements(mask).all(|(_, r)| r.reason.code.as_str() == code);
     let nodes = groups.iter().filter(|((mask, _), _)| of_code(*mask)).flat_map(|(_, nodes)| nodes);
     let spec = &asked.record.pod.spec;
@@ -160,7 +160,11 @@ fn sole_slots(snapshot: &Snapshot, asked: &Asked<'_>, groups: &Groups, code: &st
 }
 
 /// Returns requested and available of a resource that a node lacks. What is promised to others there is not available.
-pub(super) fn missing(asked: &Asked<'_>, node: NodeIdx, requirement: &Requirement) -> Option<(i64, i64)> {
+pub(super) fn missing(
+    asked: &PodRequirements<'_>,
+    node: NodeIdx,
+    requirement: &Requirement,
+) -> Option<(i64, i64)> {
     if requirement.reason.code != ReasonCode::InsufficientResource {
         return None;
     }

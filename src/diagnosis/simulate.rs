@@ -1,13 +1,14 @@
-//! Answers what-if questions as bodies. What is planned, and how: `cycle::whatif`.
+//! Answers what-if questions as bodies. What is planned, and how: `cycle::simulation`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use pellucid_api::rest::gang_explain::GangVerdict as VerdictBody;
 use pellucid_api::rest::simulate::{
-    SimulatedGang, SimulatedPlacement, SimulatedRefusal, SimulatedVictim, Simulation, StateHash,
+    SimulatedGang, SimulatedPlacement, SimulatedRefusal, SimulatedVictim, Simulation as SimulationBody,
+    StateHash,
 };
 use pellucid_cycle::Snapshot;
-use pellucid_cycle::whatif::{Aside, Edit, Fate};
+use pellucid_cycle::simulation::{Edit, Fate, Simulation};
 use pellucid_framework::bodies;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{GangKey, Now, PodKey};
@@ -46,15 +47,15 @@ impl Question {
 const MOST_ROWS: usize = 20_000;
 
 /// Plans it.
-pub fn simulate(snapshot: &Snapshot, question: &Question, now: Now) -> Result<Simulation, ReadError> {
-    let aside = plan(snapshot, question, now)?;
-    let mut body = Simulation {
+pub fn simulate(snapshot: &Snapshot, question: &Question, now: Now) -> Result<SimulationBody, ReadError> {
+    let simulation = plan(snapshot, question, now)?;
+    let mut body = SimulationBody {
         meta: of_snapshot(snapshot, now),
         state_hash: question.state_hash.then(|| state_hash(snapshot, now).hash),
-        ..Simulation::default()
+        ..SimulationBody::default()
     };
-    body.meta.truncated = aside.truncated;
-    for (key, fate) in aside.outcomes() {
+    body.meta.truncated = simulation.truncated;
+    for (key, fate) in simulation.outcomes() {
         match fate {
             Fate::Placed { node, stage, placement } => body.placements.push(SimulatedPlacement {
                 pod: key.to_string(),
@@ -64,15 +65,17 @@ pub fn simulate(snapshot: &Snapshot, question: &Question, now: Now) -> Result<Si
                 feasible_nodes: placement.map_or(0, |p| p.feasible as usize),
             }),
             Fate::Refused(refusal) => body.refused.push(refused(key, refusal)),
-            Fate::NotTried => body.refused.push(not_tried(&aside, key, "Not planned.")),
+            Fate::NotTried => body.refused.push(not_tried(&simulation, key, "Not planned.")),
             Fate::Gone if question.deletes(key) => {
-                body.refused.push(not_tried(&aside, key, "An edit of this request deletes it."));
+                body.refused.push(not_tried(&simulation, key, "An edit of this request deletes it."));
             }
-            Fate::Gone => body.refused.push(not_tried(&aside, key, "It is not there, or not ours to place.")),
+            Fate::Gone => {
+                body.refused.push(not_tried(&simulation, key, "It is not there, or not ours to place."))
+            }
         }
     }
-    body.gangs = gangs(&aside);
-    let victims = aside.evicted().iter().map(|victim| SimulatedVictim {
+    body.gangs = gangs(&simulation);
+    let victims = simulation.evicted().iter().map(|victim| SimulatedVictim {
         pod: victim.pod.to_string(),
         node: victim.node.to_string(),
         preemptor: victim.preemptor.to_string(),
@@ -81,22 +84,22 @@ pub fn simulate(snapshot: &Snapshot, question: &Question, now: Now) -> Result<Si
     body.victims.sort_by(|a, b| a.pod.cmp(&b.pod));
     body.victims.dedup();
     // A pod that was tried again has its last table.
-    let tables = aside.steps().iter().flat_map(|step| step.all()).filter_map(|step| step.table.as_ref());
+    let tables = simulation.steps().iter().flat_map(|step| step.all()).filter_map(|step| step.table.as_ref());
     let tables: BTreeMap<&PodKey, _> = tables.map(|table| (&table.pod, table)).collect();
     body.scores = tables.into_values().map(|table| score_views::body(snapshot, table, now)).collect();
     Ok(body)
 }
 
 /// Plans a question on a copy of a snapshot.
-pub(super) fn plan(snapshot: &Snapshot, question: &Question, now: Now) -> Result<Aside, ReadError> {
+pub(super) fn plan(snapshot: &Snapshot, question: &Question, now: Now) -> Result<Simulation, ReadError> {
     check(snapshot, question)?;
-    let mut aside = Aside::with_weights(snapshot, &question.edits, now);
-    aside.record_scores(question.scores);
+    let mut simulation = Simulation::with_weights(snapshot, &question.edits, now);
+    simulation.record_scores(question.scores);
     for (at, edit) in question.edits.iter().enumerate() {
-        aside.edit(edit).map_err(|error| misfit(at, &error.to_string()))?;
+        simulation.edit(edit).map_err(|error| misfit(at, &error.to_string()))?;
     }
     for key in &question.pods {
-        if !aside.ask(key) {
+        if !simulation.ask(key) {
             return Err(ReadError::NotFound {
                 code: "PodNotFound",
                 message: match question.deletes(key) {
@@ -107,12 +110,12 @@ pub(super) fn plan(snapshot: &Snapshot, question: &Question, now: Now) -> Result
         }
     }
     for key in &question.gangs {
-        if aside.ask_gang(key) == 0 {
+        if simulation.ask_gang(key) == 0 {
             let message = format!("includeGangs: gang {key} is not known, or has no pending pods");
             return Err(ReadError::NotFound { code: "GangNotFound", message });
         }
     }
-    let (rows, pods) = (question.scores, aside.planned_pods());
+    let (rows, pods) = (question.scores, simulation.planned_pods());
     if rows.saturating_mul(pods) > MOST_ROWS {
         let message = format!(
             "scores: {rows} rows for each of {pods} pods are {} rows; at most {MOST_ROWS} in all",
@@ -120,8 +123,8 @@ pub(super) fn plan(snapshot: &Snapshot, question: &Question, now: Now) -> Result
         );
         return Err(ReadError::BadRequest { code: "InvalidBody", message });
     }
-    aside.plan(question.evict);
-    Ok(aside)
+    simulation.plan(question.evict);
+    Ok(simulation)
 }
 
 /// The edits of a request come first, so their places are the same.
@@ -159,10 +162,10 @@ fn refused(key: &PodKey, refusal: &Refusal) -> SimulatedRefusal {
 }
 
 /// A member of a gang that was not asked is explained by its gang.
-fn not_tried(aside: &Aside, key: &PodKey, otherwise: &str) -> SimulatedRefusal {
-    let cluster = aside.scheduler().cluster();
+fn not_tried(simulation: &Simulation, key: &PodKey, otherwise: &str) -> SimulatedRefusal {
+    let cluster = simulation.scheduler().cluster();
     let gang = cluster.find_pod(key).and_then(|id| cluster.pod(id)?.pod.member_of().cloned());
-    let summary = match gang.as_ref().and_then(|gang| verdict(aside, gang)) {
+    let summary = match gang.as_ref().and_then(|gang| verdict(simulation, gang)) {
         Some(verdict) => format!("Not placed: {}. {}", verdict.message, verdict.remedy),
         None => otherwise.to_string(),
     };
@@ -177,9 +180,9 @@ fn not_tried(aside: &Aside, key: &PodKey, otherwise: &str) -> SimulatedRefusal {
     }
 }
 
-fn gangs(aside: &Aside) -> Vec<SimulatedGang> {
-    let cluster = aside.scheduler().cluster();
-    let pods = aside.outcomes().filter_map(|(key, _)| cluster.pod(cluster.find_pod(key)?));
+fn gangs(simulation: &Simulation) -> Vec<SimulatedGang> {
+    let cluster = simulation.scheduler().cluster();
+    let pods = simulation.outcomes().filter_map(|(key, _)| cluster.pod(cluster.find_pod(key)?));
     let keys: BTreeSet<GangKey> = pods.filter_map(|record| record.pod.member_of().cloned()).collect();
     let gang = |key: &GangKey| {
         let gang = cluster.gangs().get(key)?;
@@ -190,18 +193,18 @@ fn gangs(aside: &Aside) -> Vec<SimulatedGang> {
             min: gang.definition.min,
             placed: counts.waiting + counts.permitted + counts.bound,
             has_quorum,
-            verdict: if has_quorum { None } else { verdict(aside, key) },
+            verdict: if has_quorum { None } else { verdict(simulation, key) },
         })
     };
     keys.iter().filter_map(gang).collect()
 }
 
 /// Why a gang has no quorum: what keeps it from being planned, or what the attempt at it came to.
-fn verdict(aside: &Aside, key: &GangKey) -> Option<VerdictBody> {
-    if let Some(block) = aside.block(key) {
+fn verdict(simulation: &Simulation, key: &GangKey) -> Option<VerdictBody> {
+    if let Some(block) = simulation.block(key) {
         return Some(reason(block.code, block.message()));
     }
-    match &aside.gang_verdict(key)?.outcome {
+    match &simulation.gang_verdict(key)?.outcome {
         GangOutcome::Refused(refusal) | GangOutcome::Waiting { refusal, .. } => {
             Some(reason(refusal.code, refusal.message.to_string()))
         }

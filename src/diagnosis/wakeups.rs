@@ -9,7 +9,9 @@ use pellucid_cycle::Snapshot;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::profile::Profile;
 use pellucid_model::{Now, PodKey};
-use pellucid_queue::{EVENTS_KEPT, EventObject, QueueStage, RefusedBy, SeenEvent, Unit, WakeReason, WokenBy};
+use pellucid_queue::{
+    EVENTS_KEPT, EventObject, QueueStage, RefusedBy, SeenEvent, Unit, Wakeup, WakeupReason,
+};
 use pellucid_recording::rfc3339;
 
 use super::meta::{of_snapshot, of_verdict};
@@ -47,7 +49,7 @@ pub(super) fn of_pod(
         None => {
             body.stage = record.stage.as_str().into();
             body.summary = "It is on a node and waits for nothing.".into();
-            let by = snapshot.woken.get(id.index()).and_then(Option::as_ref);
+            let by = snapshot.wakeups.get(id.index()).and_then(Option::as_ref);
             body.woken_by = by.map(|(profile, by)| woken(&snapshot.profiles[*profile], by, now));
         }
     }
@@ -60,7 +62,7 @@ fn add_unit(body: &mut PodWakeups, snapshot: &Snapshot, record: &PodRecord, unit
     let refused_by = blamed(profile, unit);
     body.stage = unit.stage.as_str().into();
     body.refused_by = names(profile, refused_by);
-    body.woken_by = unit.woken_by.as_ref().map(|by| woken(profile, by, now));
+    body.woken_by = unit.wakeup.as_ref().map(|by| woken(profile, by, now));
     body.summary = match unit.stage {
         QueueStage::Active | QueueStage::New => "It waits for nothing but its turn.".into(),
         QueueStage::Backoff => {
@@ -123,7 +125,7 @@ fn events(snapshot: &Snapshot, profile: &Profile, unit: &Unit, now: Now) -> Vec<
     }
     let listening = snapshot.queue.listening();
     let kinds = listening.of_any(unit.profile, unit.refused_by);
-    let by = unit.woken_by.as_deref().filter(|by| by.event.number > unit.refused_at_event);
+    let by = unit.wakeup.as_deref().filter(|by| by.event.number > unit.refused_at_event);
     let is_waiting = unit.stage == QueueStage::Unschedulable;
     let until = if is_waiting { u64::MAX } else { by.map_or(0, |by| by.event.number) };
     let seen = snapshot.queue.events().since(kinds, unit.refused_at_event).into_iter();
@@ -137,18 +139,18 @@ fn events(snapshot: &Snapshot, profile: &Profile, unit: &Unit, now: Now) -> Vec<
     rows.take(EVENTS_KEPT).collect()
 }
 
-fn woken(profile: &Profile, by: &WokenBy, now: Now) -> WakeEvent {
+fn woken(profile: &Profile, by: &Wakeup, now: Now) -> WakeEvent {
     let (asked, queue) = match by.reason {
-        WakeReason::Hints { asked, queue } => (asked, queue),
+        WakeupReason::Hints { asked, queue } => (asked, queue),
         _ => Default::default(),
     };
     let mut event = row(profile, &by.event, asked, queue, now);
     match by.reason {
-        WakeReason::Hints { .. } | WakeReason::Changed => {}
-        WakeReason::Meanwhile => event.event = "WhilePlanned".into(),
-        WakeReason::Timeout => event.event = "UnschedulableTimeout".into(),
-        WakeReason::Activated => event.event = "ForceActivate".into(),
-        WakeReason::Preemption => event.event = "NominationCleared".into(),
+        WakeupReason::Hints { .. } | WakeupReason::Changed => {}
+        WakeupReason::Meanwhile => event.event = "WhilePlanned".into(),
+        WakeupReason::Timeout => event.event = "UnschedulableTimeout".into(),
+        WakeupReason::Activated => event.event = "ForceActivate".into(),
+        WakeupReason::Preemption => event.event = "NominationCleared".into(),
     }
     WakeEvent { woke: true, ..event }
 }

@@ -47,7 +47,7 @@ pub struct SeenEvent {
 
 /// Why a unit was woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WakeReason {
+pub enum WakeupReason {
     /// Plugins were asked, and some said Queue; no plugin was when none had refused it.
     Hints {
         /// Those who were asked.
@@ -70,11 +70,11 @@ pub enum WakeReason {
 
 /// What woke a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WokenBy {
+pub struct Wakeup {
     /// The event.
     pub event: SeenEvent,
     /// Why.
-    pub reason: WakeReason,
+    pub reason: WakeupReason,
 }
 
 /// The newest events of each kind, and counts.

@@ -10,7 +10,7 @@ use pellucid_model::{GangKey, PodId, PodKey};
 use smallvec::SmallVec;
 
 use super::{
-    EventObject, Queue, QueueStage, RefusedBy, SeenEvent, Unit, UnitId, WakeGroup, WakeReason, WokenBy,
+    EventObject, Queue, QueueStage, RefusedBy, SeenEvent, Unit, UnitId, WakeGroup, Wakeup, WakeupReason,
 };
 
 /// Ways of being refused that a gang keeps apart. One that was refused in more ways is woken by the kinds of event
@@ -100,7 +100,7 @@ impl Queue {
         if self.events.has_any_since(kinds, number) {
             let object = EventObject::Nothing;
             let event = SeenEvent { number: self.events.number(), at: now, kinds, object };
-            self.wake_unit(id, Arc::new(WokenBy { event, reason: WakeReason::Meanwhile }), now);
+            self.wake_unit(id, Arc::new(Wakeup { event, reason: WakeupReason::Meanwhile }), now);
         }
     }
 

@@ -20,7 +20,7 @@ mod unit;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-pub use events::{EVENTS_KEPT, EventLog, EventObject, SeenEvent, WakeReason, WokenBy};
+pub use events::{EVENTS_KEPT, EventLog, EventObject, SeenEvent, Wakeup, WakeupReason};
 pub use groups::WakeGroup;
 pub use limits::QueueLimits;
 pub use line::Turn;

@@ -11,7 +11,7 @@ use pellucid_cluster::{EventKinds, ShapeId};
 use pellucid_model::PodId;
 
 use super::{EventObject, OrderKey, Queue, QueueStage, RefusedBy, SeenEvent, Unit, UnitId, WakeGroup};
-use super::{WakeReason, WokenBy};
+use super::{Wakeup, WakeupReason};
 
 /// An event, for [`Queue::wake`].
 #[derive(Clone, Copy)]
@@ -137,8 +137,8 @@ impl Queue {
         match unit.stage {
             QueueStage::InFlight => unit.activate_on_return = true,
             QueueStage::Unschedulable | QueueStage::Backoff | QueueStage::ErrorBackoff => {
-                let reason = WakeReason::Activated;
-                unit.woken_by = Some(Arc::new(WokenBy { event: by_itself(newest, now), reason }));
+                let reason = WakeupReason::Activated;
+                unit.wakeup = Some(Arc::new(Wakeup { event: by_itself(newest, now), reason }));
                 self.leave_stage(id);
                 self.enter_active(id);
             }
@@ -196,7 +196,7 @@ impl Queue {
     ) {
         let is_heard = self.unschedulable.hear(event.kinds);
         let Some(seen) = self.events.push(event.kinds, event.at, event.object, is_heard) else { return };
-        let mut woken: Vec<(UnitId, Arc<WokenBy>)> = Vec::new();
+        let mut woken: Vec<(UnitId, Arc<Wakeup>)> = Vec::new();
         for entry in self.unschedulable.listening(event.kinds) {
             let Some(pod) = entry.asked(event.own) else { continue };
             let group = &entry.group;
@@ -204,8 +204,8 @@ impl Queue {
             let is_clear = asked.is_empty() || group.is_by_kind;
             let queue = if is_clear { asked } else { ask(group, pod, asked) };
             if !queue.is_empty() || group.refused_by.is_empty() {
-                let reason = WakeReason::Hints { asked, queue };
-                let by = Arc::new(WokenBy { event: (*seen).clone(), reason });
+                let reason = WakeupReason::Hints { asked, queue };
+                let by = Arc::new(Wakeup { event: (*seen).clone(), reason });
                 let units = entry.units.keys().filter(|id| Some(**id) != event.own);
                 woken.extend(units.map(|id| (*id, by.clone())));
             }
@@ -216,18 +216,18 @@ impl Queue {
     }
 
     /// Wakes a refused unit because its pod changed.
-    pub fn wake_changed(&mut self, id: UnitId, reason: WakeReason, now: Duration) {
+    pub fn wake_changed(&mut self, id: UnitId, reason: WakeupReason, now: Duration) {
         let Some(unit) = self.unit(id) else { return };
         let object = EventObject::Pod(unit.key.clone());
         let event = SeenEvent { number: self.events.number(), at: now, kinds: EventKinds::POD_SELF, object };
-        self.wake_unit(id, Arc::new(WokenBy { event, reason }), now);
+        self.wake_unit(id, Arc::new(Wakeup { event, reason }), now);
     }
 
     /// Moves units whose backoff or expiry is due.
     pub fn flush(&mut self, now: Duration) {
         while let Some((at, id)) = self.expiries.first().copied().filter(|(at, _)| *at <= now) {
             let event = by_itself(self.events.number(), now);
-            self.wake_unit(id, Arc::new(WokenBy { event, reason: WakeReason::Timeout }), now);
+            self.wake_unit(id, Arc::new(Wakeup { event, reason: WakeupReason::Timeout }), now);
             self.expiries.remove(&(at, id));
         }
         loop {
@@ -277,11 +277,11 @@ impl Queue {
         unit.backoff_until = limits.backoff_end(unit.refusals, now);
     }
 
-    pub(super) fn wake_unit(&mut self, id: UnitId, by: Arc<WokenBy>, now: Duration) {
+    pub(super) fn wake_unit(&mut self, id: UnitId, by: Arc<Wakeup>, now: Duration) {
         let Some(unit) = self.unit_mut(id).filter(|unit| unit.stage == QueueStage::Unschedulable) else {
             return;
         };
-        unit.woken_by = Some(by);
+        unit.wakeup = Some(by);
         self.leave_stage(id);
         self.enter_backoff(id, now);
     }

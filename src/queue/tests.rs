@@ -61,7 +61,7 @@ fn a_refused_unit_waits_for_its_event_and_then_for_its_backoff() {
 
     happen(&mut queue, SECOND / 2, |_, _, _| RefusedBy::default());
     assert_eq!(queue.counts().unschedulable, 1, "its plugin says Skip");
-    assert_eq!(queue.unit(id).and_then(|u| u.woken_by.clone()), None);
+    assert_eq!(queue.unit(id).and_then(|u| u.wakeup.clone()), None);
 
     happen(&mut queue, SECOND / 2, |group, _, asked| {
         assert_eq!(group.refused_by, asked);
@@ -69,10 +69,10 @@ fn a_refused_unit_waits_for_its_event_and_then_for_its_backoff() {
     });
     assert_eq!(queue.counts().backoff, 1);
     assert_eq!(queue.next_deadline(), Some(SECOND));
-    let by = queue.unit(id).and_then(|u| u.woken_by.clone()).expect("it was woken");
+    let by = queue.unit(id).and_then(|u| u.wakeup.clone()).expect("it was woken");
     assert_eq!(
         (by.event.number, by.reason),
-        (2, WakeReason::Hints { asked: RefusedBy(8), queue: RefusedBy(8) })
+        (2, WakeupReason::Hints { asked: RefusedBy(8), queue: RefusedBy(8) })
     );
     queue.flush(SECOND / 2);
     assert_eq!(queue.counts().backoff, 1);
@@ -211,8 +211,8 @@ fn nothing_is_forgotten_for_more_than_the_expiry() {
     queue.flush(QueueLimits::default().max_unschedulable);
     assert_eq!((queue.counts().active, queue.counts().unschedulable), (1, 0));
     assert_eq!(queue.next_deadline(), None);
-    let by = queue.unit(id).and_then(|u| u.woken_by.clone()).expect("it was woken");
-    assert_eq!(by.reason, WakeReason::Timeout);
+    let by = queue.unit(id).and_then(|u| u.wakeup.clone()).expect("it was woken");
+    assert_eq!(by.reason, WakeupReason::Timeout);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use pellucid_cluster::ShapeId;
 use pellucid_model::{GangKey, PodId, PodKey};
 use smallvec::SmallVec;
 
-use super::{OrderKey, WakeGroup, WokenBy};
+use super::{OrderKey, WakeGroup, Wakeup};
 
 /// The number of a unit slot. Reused; it never decides anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -124,7 +124,7 @@ pub struct Unit {
     /// Number of the newest event when it began to wait for one.
     pub refused_at_event: u64,
     /// What led to its last or next attempt, when something woke it.
-    pub woken_by: Option<Arc<WokenBy>>,
+    pub wakeup: Option<Arc<Wakeup>>,
     /// Whether it is to be tried at once when it comes back from flight.
     pub activate_on_return: bool,
     /// Whether an attempt at it is under way that was paused, or goes on.
@@ -155,7 +155,7 @@ impl Unit {
             waits: SmallVec::new(),
             popped_at_event: 0,
             refused_at_event: 0,
-            woken_by: None,
+            wakeup: None,
             activate_on_return: false,
             is_paused: false,
         }

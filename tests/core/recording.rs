@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pellucid::cycle::kept::Kept;
+use pellucid::cycle::last_attempt::LastAttempt;
 use pellucid::model::time::Probe;
 use pellucid::model::{Pod, PodSpec};
 use pellucid::recording::meter::FREE;
@@ -168,8 +168,11 @@ fn a_placement_reads_the_same_whether_the_recorder_has_it_or_the_pod() {
         let p = pod("p", 300);
         core.place(&p);
         let (snapshot, id) = (core.scheduler.publish(core.now), core.id(&p).expect("known"));
-        assert_eq!(matches!(snapshot.kept[id.index()], Kept::Placed { .. }), is_on);
-        assert_eq!(snapshot.kept[id.index()].node(), snapshot.cluster.pod(id).and_then(|record| record.node));
+        assert_eq!(matches!(snapshot.last_attempts[id.index()], LastAttempt::Placed { .. }), is_on);
+        assert_eq!(
+            snapshot.last_attempts[id.index()].node(),
+            snapshot.cluster.pod(id).and_then(|record| record.node)
+        );
         format!("{:?}", snapshot.verdict(id).expect("it was placed"))
     });
     assert_eq!(told[0], told[1]);

@@ -2,8 +2,8 @@
 
 use pellucid::cluster::Stage;
 use pellucid::cluster::columns::CPU;
-use pellucid::cycle::Rows;
-use pellucid::cycle::rows::Subject;
+use pellucid::cycle::NodeResultCache;
+use pellucid::cycle::node_result_cache::CycleContext;
 use pellucid::cycle::scheduler::PluginTally;
 use pellucid::framework::View;
 use pellucid::model::time::NoProbe;
@@ -57,8 +57,8 @@ fn the_cycle_runs_on_a_root_and_decides_alike() {
     let p = pod("p", 100);
     let snapshot = core.scheduler.publish(core.now);
     let profile = &snapshot.profiles[0];
-    let of = Subject { profile, view: View::new(&snapshot.cluster), spec: &p.spec, probe: &NoProbe };
-    let mut rows = Rows::default();
+    let of = CycleContext { profile, view: View::new(&snapshot.cluster), spec: &p.spec, probe: &NoProbe };
+    let mut rows = NodeResultCache::default();
     let mut tally = vec![PluginTally::default(); profile.plugins.len()];
     rows.sync(&of, true, &mut tally);
     rows.begin_attempt(&of, &mut tally);
@@ -67,8 +67,8 @@ fn the_cycle_runs_on_a_root_and_decides_alike() {
     assert_eq!(snapshot.cluster.slot(best[0].node).name, order.node);
     assert!(best[0].total >= best[1].total);
     // Planning aside on a copy of the copy leaves the snapshot alone.
-    let mut aside = snapshot.cluster.fork();
-    let overlay = aside.begin();
-    aside.rollback(overlay);
-    assert_eq!(aside.present().len(), 20);
+    let mut simulation = snapshot.cluster.fork();
+    let overlay = simulation.begin();
+    simulation.rollback(overlay);
+    assert_eq!(simulation.present().len(), 20);
 }

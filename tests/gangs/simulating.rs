@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pellucid::cycle::whatif::{Aside, Edit, Target};
+use pellucid::cycle::simulation::{Edit, Simulation, Target};
 use pellucid::model::PodKey;
 use pellucid_api::reason::ReasonCode;
 
@@ -12,14 +12,18 @@ use crate::made::{SECOND, core_with, member, members, non_strict, terms};
 fn no_wait_runs_out_in_a_plan() {
     let mut core = core_with(&[3000]);
     let snapshot = core.scheduler.publish(core.now);
-    let mut aside = Aside::of(&snapshot, core.now);
+    let mut simulation = Simulation::of(&snapshot, core.now);
     let pods = members("g", 4, 1000, &non_strict(4, SECOND));
     for pod in &pods {
-        aside.edit(&Edit::ApplyPod(Arc::new(pod.clone()))).expect("it can be added");
+        simulation.edit(&Edit::ApplyPod(Arc::new(pod.clone()))).expect("it can be added");
     }
-    aside.plan(true);
-    assert!(!aside.truncated, "{} steps", aside.steps().len());
-    assert_eq!(pods.iter().filter(|pod| aside.is_placed(&pod.key)).count(), 3, "three wait for the fourth");
+    simulation.plan(true);
+    assert!(!simulation.truncated, "{} steps", simulation.steps().len());
+    assert_eq!(
+        pods.iter().filter(|pod| simulation.is_placed(&pod.key)).count(),
+        3,
+        "three wait for the fourth"
+    );
     assert!(core.run().is_empty(), "nothing of it came to the live state");
 }
 
@@ -31,20 +35,20 @@ fn whoever_asks_for_a_member_asks_for_its_gang() {
     let snapshot = core.scheduler.publish(core.now);
     let key = PodKey::new("ns", "g-0");
     let first = snapshot.cluster.pods().map(|(_, r)| r.pod.key.clone()).min().unwrap_or(key);
-    let mut aside = Aside::of(&snapshot, core.now);
-    assert!(aside.ask(&first));
-    aside.plan(false);
+    let mut simulation = Simulation::of(&snapshot, core.now);
+    assert!(simulation.ask(&first));
+    simulation.plan(false);
     let gang = Target::Gang(core.gang("g").key.clone());
-    assert_eq!(aside.outcomes().count(), 3, "all members are reported");
-    assert!(aside.block(&core.gang("g").key).is_none(), "nobody is missing");
-    let verdict = aside.gang_verdict(&core.gang("g").key).expect("it was planned");
+    assert_eq!(simulation.outcomes().count(), 3, "all members are reported");
+    assert!(simulation.block(&core.gang("g").key).is_none(), "nobody is missing");
+    let verdict = simulation.gang_verdict(&core.gang("g").key).expect("it was planned");
     assert!(format!("{verdict:?}").contains("GangInsufficientCapacity"), "{verdict:?}");
     // With room for the third, it is whole.
-    let mut aside = Aside::of(&snapshot, core.now);
+    let mut simulation = Simulation::of(&snapshot, core.now);
     let resource = "cpu".into();
-    aside.edit(&Edit::SetRequest { of: gang, resource, amount: 500 }).expect("its pods wait");
-    aside.plan(false);
-    assert!(aside.outcomes().all(|(key, _)| aside.is_placed(key)));
+    simulation.edit(&Edit::SetRequest { of: gang, resource, amount: 500 }).expect("its pods wait");
+    simulation.plan(false);
+    assert!(simulation.outcomes().all(|(key, _)| simulation.is_placed(key)));
 }
 
 #[test]
@@ -52,10 +56,10 @@ fn a_gang_that_is_short_says_what_is_missing() {
     let mut core = core_with(&[3000]);
     core.see_all(&[member("g", "a", 1000, terms(3)), member("g", "b", 1000, terms(3))]);
     let snapshot = core.scheduler.publish(core.now);
-    let mut aside = Aside::of(&snapshot, core.now);
-    assert!(aside.ask(&PodKey::new("ns", "a")));
-    aside.plan(true);
-    let block = aside.block(&core.gang("g").key).expect("the third is missing");
+    let mut simulation = Simulation::of(&snapshot, core.now);
+    assert!(simulation.ask(&PodKey::new("ns", "a")));
+    simulation.plan(true);
+    let block = simulation.block(&core.gang("g").key).expect("the third is missing");
     assert_eq!(block.code, ReasonCode::GangQuorumMissing);
     assert!(block.message().ends_with("2 of 3 are there"), "{}", block.message());
 }

@@ -9,14 +9,19 @@ use pellucid_model::{GangKey, Now, PodId, PodKey};
 use pellucid_recording::Refusal;
 use pellucid_recording::gang_verdict::{GangRefusal, GangShare};
 
-use super::plan::Asked;
+use super::plan::GangAttempt;
 use super::trial::{Fate, Trial};
 use crate::scheduler::Scheduler;
 
 impl Scheduler {
     /// Makes the account of a group that was not placed.
-    pub(super) fn account(&self, asked: &Asked, trial: &Trial, orders: Vec<&'static str>) -> GangRefusal {
-        let total = asked.keys.iter().zip(&asked.needs).zip(&trial.placed);
+    pub(super) fn account(
+        &self,
+        attempt: &GangAttempt,
+        trial: &Trial,
+        orders: Vec<&'static str>,
+    ) -> GangRefusal {
+        let total = attempt.keys.iter().zip(&attempt.needs).zip(&trial.placed);
         let shares: Vec<GangShare> = total
             .map(|((gang, wanted), placed)| GangShare {
                 gang: gang.clone(),
@@ -25,13 +30,13 @@ impl Scheduler {
             })
             .collect();
         let is_short = |i: &usize| {
-            let gang = asked.candidates[*i].gang;
-            trial.placed[gang] < asked.needs[gang]
+            let gang = attempt.candidates[*i].gang;
+            trial.placed[gang] < attempt.needs[gang]
         };
         let failed = trial.failed();
         let root = failed.iter().copied().find(is_short).or(failed.first().copied());
         let root = root.and_then(|i| match &trial.fates[i] {
-            Fate::Failed(refusal) => Some((asked.candidates[i].pod.key.clone(), refusal.clone())),
+            Fate::Failed(refusal) => Some((attempt.candidates[i].pod.key.clone(), refusal.clone())),
             _ => None,
         });
         let of_room = root.as_ref().is_some_and(|(_, refusal)| {
@@ -51,10 +56,10 @@ impl Scheduler {
     }
 
     /// Koordinator's rounds: when every waiting member was tried in this one, the next begins.
-    pub(super) fn begin_round(&mut self, asked: &Asked) {
-        for (at, key) in asked.keys.iter().enumerate() {
+    pub(super) fn begin_round(&mut self, attempt: &GangAttempt) {
+        for (at, key) in attempt.keys.iter().enumerate() {
             let waiting: Vec<PodId> =
-                asked.candidates.iter().filter(|c| c.gang == at).map(|c| c.id).collect();
+                attempt.candidates.iter().filter(|c| c.gang == at).map(|c| c.id).collect();
             self.cluster.gangs_mut().note(key, |gang| {
                 let cycle = gang.history.schedule_cycle;
                 if waiting.iter().all(|id| gang.members.get(id).is_some_and(|m| m.round == cycle)) {
@@ -66,9 +71,9 @@ impl Scheduler {
     }
 
     /// Notes who was tried in this round, and how each fared.
-    pub(super) fn end_round(&mut self, asked: &Asked, trial: &Trial, now: Now) {
+    pub(super) fn end_round(&mut self, attempt: &GangAttempt, trial: &Trial, now: Now) {
         let mut of_gang: FxHashMap<usize, Vec<(PodId, LastTry)>> = FxHashMap::default();
-        for (i, member) in asked.candidates.iter().enumerate() {
+        for (i, member) in attempt.candidates.iter().enumerate() {
             let last = match &trial.fates[i] {
                 Fate::NotAsked => LastTry::NotEvaluated,
                 Fate::Placed(..) => LastTry::Placeable,
@@ -76,12 +81,12 @@ impl Scheduler {
             };
             of_gang.entry(member.gang).or_default().push((member.id, last));
         }
-        for (at, key) in asked.keys.iter().enumerate() {
+        for (at, key) in attempt.keys.iter().enumerate() {
             let lasts = of_gang.remove(&at).unwrap_or_default();
             self.cluster.gangs_mut().note(key, |gang| {
                 let cycle = gang.history.schedule_cycle;
                 for (id, last) in lasts {
-                    if last == LastTry::Failed && asked.is_strict {
+                    if last == LastTry::Failed && attempt.is_strict {
                         gang.history.is_cycle_valid = false;
                     }
                     if let Some(member) = gang.members.get_mut(&id) {
@@ -89,7 +94,7 @@ impl Scheduler {
                         member.last = last;
                     }
                 }
-                if trial.n_placed() > 0 && trial.is_quorum(&asked.needs) {
+                if trial.n_placed() > 0 && trial.is_quorum(&attempt.needs) {
                     gang.history.schedule_start.get_or_insert(now);
                 }
             });

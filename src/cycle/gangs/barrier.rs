@@ -147,7 +147,7 @@ impl Scheduler {
             let (pod, Some(node), true) = (record.pod.clone(), record.node, is_held) else { continue };
             members += 1;
             self.give_up(*id, now);
-            self.tell_changed(&pod, "SchedulerError", refusal.message());
+            self.report_if_changed(&pod, "SchedulerError", refusal.message());
             self.store_verdict(*id, Outcome::Refused(refusal.clone()), None, now);
             out.push(ClusterEvent::PodReleased { pod, node });
         }

@@ -1,4 +1,4 @@
-//! How many members of a group could fit at most if everybody of lower priority were gone: one walk over the nodes.
+//! AttemptKind many members of a group could fit at most if everybody of lower priority were gone: one walk over the nodes.
 //!
 //! What is said here is never too low, so a group that lacks more is not helped by any victims, and nobody is looked
 //! for. Whether it fits when this says that it may is found out by trying.
@@ -10,14 +10,14 @@ use pellucid_framework::View;
 use pellucid_model::requests::ResourceList;
 use pellucid_model::{NodeIdx, PodSpec};
 
-use super::plan::{Asked, Candidate};
+use super::plan::{Candidate, GangAttempt};
 use super::preempt::Found;
 use crate::scheduler::Scheduler;
 
 /// Kinds of members that are looked at one by one; beyond, only all of them together.
 const KINDS: usize = 16;
 
-/// What leaves each node with everybody of lower priority: reckoned as far as somebody asked.
+/// What leaves each node with everybody of lower priority: reckoned as far as somebody attempt.
 struct Gone<'c> {
     cluster: &'c Cluster,
     below: i32,
@@ -62,12 +62,12 @@ impl Scheduler {
     /// Returns why no victims can help, if none can.
     pub(super) fn lacks_even_without(
         &mut self,
-        asked: &Asked,
+        attempt: &GangAttempt,
         members: &[usize],
         below: i32,
     ) -> Option<Found> {
         let gone = Gone::of(&self.cluster, below);
-        let lacking = self.lacking(asked, members, &gone);
+        let lacking = self.lacking(attempt, members, &gone);
         let work = gone.work.get();
         self.work += work;
         let (wanted, at_most) = lacking?;
@@ -79,9 +79,9 @@ impl Scheduler {
 
     /// Returns how many members are needed and how many would fit at most, where these are fewer: of all together, or of
     /// one gang by its kinds of members.
-    fn lacking(&self, asked: &Asked, members: &[usize], gone: &Gone<'_>) -> Option<(u64, u64)> {
-        let members: Vec<&Candidate> = members.iter().map(|i| &asked.candidates[*i]).collect();
-        let wanted = asked.needs.iter().map(|n| u64::from(*n)).sum();
+    fn lacking(&self, attempt: &GangAttempt, members: &[usize], gone: &Gone<'_>) -> Option<(u64, u64)> {
+        let members: Vec<&Candidate> = members.iter().map(|i| &attempt.candidates[*i]).collect();
+        let wanted = attempt.needs.iter().map(|n| u64::from(*n)).sum();
         let at_most = self.at_most(&members, wanted, gone);
         if at_most < wanted {
             return Some((wanted, at_most));
@@ -93,7 +93,7 @@ impl Scheduler {
             let at_most = of_kind.map(|(_, members)| self.at_most(members, wanted, gone));
             (wanted, at_most.fold(0, u64::saturating_add))
         };
-        asked.needs.iter().enumerate().map(of_gang).find(|(wanted, at_most)| at_most < wanted)
+        attempt.needs.iter().enumerate().map(of_gang).find(|(wanted, at_most)| at_most < wanted)
     }
 
     /// Returns how many of some members fit at most, or a number that is enough.

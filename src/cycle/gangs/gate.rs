@@ -17,10 +17,10 @@ use pellucid_recording::gang_verdict::{member_cause, member_refusal};
 
 use crate::scheduler::Scheduler;
 
-/// How long a gang is short of pods before its pods are told.
+/// AttemptKind long a gang is short of pods before its pods are told.
 const TELL_AFTER: Duration = Duration::from_secs(1);
 
-/// How often that time doubles while what they are told changes: a gang of thousands that grows for minutes is told
+/// AttemptKind often that time doubles while what they are told changes: a gang of thousands that grows for minutes is told
 /// a few times, not every second.
 const MAX_DOUBLINGS: u32 = 6;
 
@@ -263,7 +263,7 @@ impl Scheduler {
             if self.queue.unit_of(id).is_none() {
                 continue;
             }
-            let Some(Outcome::Gated(said)) = self.kept(id).outcome() else { continue };
+            let Some(Outcome::Gated(said)) = self.last_attempt(id).outcome() else { continue };
             let key = self.cluster.pod(id).and_then(|r| r.pod.member_of().cloned());
             let cause = key.and_then(|key| self.block(rep, &key)).map(|block| block.cause());
             if cause.is_some() && cause != said.pod_cause {
@@ -295,7 +295,7 @@ impl Scheduler {
                 let message = refusal.message();
                 let told = self.gangs.groups.get_mut(rep).and_then(|g| g.told.insert(id, message.clone()));
                 if told.as_ref() != Some(&message) {
-                    self.tell_changed(&pod, reason, message);
+                    self.report_if_changed(&pod, reason, message);
                     self.store_verdict(id, Outcome::Gated(refusal.clone()), None, now);
                 }
             }

@@ -1,7 +1,7 @@
 //! Gang groups as they are planned: which gangs, which members wait in the unit, and how each gang stands.
 //!
 //! Which gangs belong together is the state's word (`cluster::gangs`). Here a group follows it with what it differs by:
-//! gangs that join bring their pods to the unit that is there, gangs that leave take theirs along. How a gang stands is
+//! gangs that join bring their pods to the unit that is there, gangs that leave take theirs along. AttemptKind a gang stands is
 //! noted when it changes, so looking at a group does not mean looking at each of its gangs.
 
 use std::collections::BTreeSet;
@@ -11,13 +11,13 @@ use std::time::Duration;
 use pellucid_cluster::gangs::Gangs;
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::{GangKey, Now, PodId};
-use pellucid_queue::{UnitId, WakeReason};
+use pellucid_queue::{UnitId, WakeupReason};
 
 use super::gate;
 use super::underway::Underway;
 use crate::scheduler::Scheduler;
 
-/// How one gang of a group stands.
+/// AttemptKind one gang of a group stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct GangReadiness {
     /// Whether it has its quorum.
@@ -76,7 +76,7 @@ pub(super) struct Group {
     pub(super) look_at: Option<Duration>,
     /// Members that were wanted of each gang when it was last refused; empty when it was not.
     pub(super) refused_with: Vec<u32>,
-    /// How often its pods were told: each time it takes twice as long to the next.
+    /// AttemptKind often its pods were told: each time it takes twice as long to the next.
     pub(super) tells: u32,
     /// What its pods were told while it is held back.
     pub(super) told: FxHashMap<PodId, Arc<str>>,
@@ -353,7 +353,7 @@ impl Scheduler {
             if let Some(rank) = is_ranked_anew.then(|| self.gang_rank(unit)).flatten() {
                 self.queue.reorder(unit, rank);
             }
-            self.queue.wake_changed(unit, WakeReason::Changed, now.monotonic);
+            self.queue.wake_changed(unit, WakeupReason::Changed, now.monotonic);
         }
         if is_satisfied && keys.iter().any(|key| was_satisfied.get(key) == Some(&false)) {
             self.permit_waiting(&keys, now);

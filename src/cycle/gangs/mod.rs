@@ -43,7 +43,7 @@ use groups::Groups;
 /// What the scheduler keeps about gangs besides the state.
 #[derive(Default)]
 pub(super) struct GangBook {
-    /// How each profile schedules gangs.
+    /// AttemptKind each profile schedules gangs.
     rules: Vec<Option<GangRules>>,
     groups: Groups,
     /// When to look at a group again: to tell it that it waits, or because a wait runs out.

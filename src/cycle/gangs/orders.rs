@@ -6,7 +6,7 @@
 use pellucid_cluster::ShapeId;
 use pellucid_model::collections::FxHashSet;
 
-/// How often the members that failed are put in front.
+/// AttemptKind often the members that failed are put in front.
 pub(super) const FAILED_FIRST: usize = 4;
 /// The name of an order in which they are.
 pub(super) const FAILED_IN_FRONT: &str = "failed first";

@@ -37,8 +37,8 @@ impl Candidate {
     }
 }
 
-/// What is asked of an attempt.
-pub(super) struct Asked {
+/// The members of a group that are to be placed, and how many of each gang are wanted.
+pub(super) struct GangAttempt {
     pub(super) unit: UnitId,
     pub(super) rep: GangKey,
     pub(super) keys: Vec<GangKey>,
@@ -55,7 +55,7 @@ impl Scheduler {
     }
 
     /// Returns the members to place, the most important and oldest first, and how many are wanted.
-    pub(super) fn ask(&mut self, unit: UnitId, rep: &GangKey) -> Option<Asked> {
+    pub(super) fn ask(&mut self, unit: UnitId, rep: &GangKey) -> Option<GangAttempt> {
         let keys = self.gangs.groups.get(rep)?.keys.clone();
         let mut candidates = Vec::new();
         for id in &self.queue.unit(unit)?.pods {
@@ -74,32 +74,32 @@ impl Scheduler {
         let gangs: Vec<_> = keys.iter().filter_map(|k| self.cluster.gangs().get(k)).collect();
         let needs = gangs.iter().map(|g| g.need()).collect();
         let is_strict = gangs.iter().any(|g| g.definition.mode == GangMode::Strict);
-        Some(Asked { unit, rep: rep.clone(), keys, needs, candidates, is_strict })
+        Some(GangAttempt { unit, rep: rep.clone(), keys, needs, candidates, is_strict })
     }
 
     /// A quorum stands: its members are permitted together.
-    pub(super) fn keep_quorum(&mut self, asked: &Asked, trial: &Trial, now: Now) -> Vec<Step> {
+    pub(super) fn keep_quorum(&mut self, attempt: &GangAttempt, trial: &Trial, now: Now) -> Vec<Step> {
         let placed: Vec<usize> =
             trial.sequence.iter().copied().filter(|i| matches!(trial.fates[*i], Fate::Placed(..))).collect();
         let outcome = GangOutcome::Placed { members: placed.len() as u32, order: trial.order };
-        self.store_gang_verdict(asked, outcome, now);
-        self.end_round(asked, trial, now);
+        self.store_gang_verdict(attempt, outcome, now);
+        self.end_round(attempt, trial, now);
         let mut steps = Vec::new();
         for i in &placed {
-            steps.push(self.settle_member(asked, *i, trial, now));
+            steps.push(self.settle_member(attempt, *i, trial, now));
         }
         let had = |key: &GangKey| self.cluster.gangs().get(key).is_some_and(|g| g.history.once_satisfied);
-        let gangs = asked.keys.iter().map(|key| (key.clone(), had(key))).collect();
-        self.note_satisfied(&asked.keys, now);
-        let ids: Vec<PodId> = placed.iter().map(|i| asked.candidates[*i].id).collect();
+        let gangs = attempt.keys.iter().map(|key| (key.clone(), had(key))).collect();
+        self.note_satisfied(&attempt.keys, now);
+        let ids: Vec<PodId> = placed.iter().map(|i| attempt.candidates[*i].id).collect();
         self.start_quorum(gangs, &ids, now);
         steps
     }
 
     /// A placed member leaves the unit and is in flight on its own.
-    pub(super) fn settle_member(&mut self, asked: &Asked, i: usize, trial: &Trial, now: Now) -> Step {
-        let member = &asked.candidates[i];
-        let tries = self.tries(asked);
+    pub(super) fn settle_member(&mut self, attempt: &GangAttempt, i: usize, trial: &Trial, now: Now) -> Step {
+        let member = &attempt.candidates[i];
+        let tries = self.tries(attempt);
         self.fly(member.id, &member.pod, now);
         let outcome = match &trial.fates[i] {
             Fate::Placed(placement, node) => {
@@ -115,15 +115,15 @@ impl Scheduler {
     }
 
     /// Returns the attempts at the unit and when it first entered the queue: what steps tell.
-    fn tries(&self, asked: &Asked) -> (u32, Duration) {
-        self.queue.unit(asked.unit).map_or((0, Duration::ZERO), |u| (u.attempts, u.first_queued_at))
+    fn tries(&self, attempt: &GangAttempt) -> (u32, Duration) {
+        self.queue.unit(attempt.unit).map_or((0, Duration::ZERO), |u| (u.attempts, u.first_queued_at))
     }
 
     /// Stores why nothing of a group was placed, tells its pods, and puts the unit where an event that could help
     /// finds it.
     pub(super) fn refuse_group(
         &mut self,
-        asked: &Asked,
+        attempt: &GangAttempt,
         refusal: GangRefusal,
         trial: Option<&Trial>,
         work: u64,
@@ -131,19 +131,19 @@ impl Scheduler {
     ) -> Vec<Step> {
         let refusal = Arc::new(refusal);
         self.counters.refused += 1;
-        self.store_gang_verdict(asked, GangOutcome::Refused(refusal.clone()), now);
+        self.store_gang_verdict(attempt, GangOutcome::Refused(refusal.clone()), now);
         if let Some(trial) = trial {
-            self.end_round(asked, trial, now);
+            self.end_round(attempt, trial, now);
         }
-        let steps = self.refuse_members(asked, &refusal, trial, now);
-        self.park(asked, trial, work, now);
+        let steps = self.refuse_members(attempt, &refusal, trial, now);
+        self.park(attempt, trial, work, now);
         steps
     }
 
     /// Gives each member that was not placed its verdict and its condition.
     pub(super) fn refuse_members(
         &mut self,
-        asked: &Asked,
+        attempt: &GangAttempt,
         refusal: &GangRefusal,
         trial: Option<&Trial>,
         now: Now,
@@ -154,9 +154,9 @@ impl Scheduler {
             None => refusal.code,
         };
         let of_siblings = Arc::new(member_refusal(code, &refusal.message, total));
-        self.work += asked.candidates.len() as u64 * work::ASK;
+        self.work += attempt.candidates.len() as u64 * work::ASK;
         let mut steps = Vec::new();
-        for (i, member) in asked.candidates.iter().enumerate() {
+        for (i, member) in attempt.candidates.iter().enumerate() {
             if self.cluster.pod(member.id).is_none_or(|r| r.node.is_some()) {
                 continue;
             }
@@ -165,8 +165,8 @@ impl Scheduler {
                 Some((Fate::Failed(own), draft)) => (own.clone(), self.record(draft.as_ref(), now)),
                 _ => (of_siblings.clone(), (None, None)),
             };
-            let tries = self.tries(asked);
-            self.tell_changed(&member.pod, "Unschedulable", own.message());
+            let tries = self.tries(attempt);
+            self.report_if_changed(&member.pod, "Unschedulable", own.message());
             let verdict = self.store_verdict(member.id, Outcome::Refused(own), None, now);
             steps.push(step_of(member, tries, verdict, recorded));
         }
@@ -175,30 +175,30 @@ impl Scheduler {
 
     /// The unit waits for an event that could help one of the members that failed, and the longer the more work the
     /// attempt was.
-    pub(super) fn park(&mut self, asked: &Asked, trial: Option<&Trial>, work: u64, now: Now) {
+    pub(super) fn park(&mut self, attempt: &GangAttempt, trial: Option<&Trial>, work: u64, now: Now) {
         let of_rules = self.gangs.common_rules().map(|r| r.backoff).unwrap_or_default();
         let at_least = of_rules.max(work::backoff(work));
         let ways: Vec<(WakeGroup, PodId)> = match trial {
-            Some(trial) => trial.failed().into_iter().filter_map(|i| way(asked, trial, i)).collect(),
+            Some(trial) => trial.failed().into_iter().filter_map(|i| way(attempt, trial, i)).collect(),
             None => Vec::new(),
         };
-        let any = asked
+        let any = attempt
             .candidates
             .first()
             .map(|c| (WakeGroup::new(c.shape, c.profile, RefusedBy::default()), c.id));
         let ways = if ways.is_empty() { any.into_iter().collect() } else { ways };
-        self.queue.refuse_gang(asked.unit, ways, at_least, now.monotonic);
-        let gangs = asked.keys.iter().filter_map(|k| self.cluster.gangs().get(k));
+        self.queue.refuse_gang(attempt.unit, ways, at_least, now.monotonic);
+        let gangs = attempt.keys.iter().filter_map(|k| self.cluster.gangs().get(k));
         let needs = gangs.map(|gang| gang.need()).collect();
-        if let Some(group) = self.gangs.groups.get_mut(&asked.rep) {
+        if let Some(group) = self.gangs.groups.get_mut(&attempt.rep) {
             group.refused_with = needs;
         }
     }
 
-    pub(super) fn store_gang_verdict(&mut self, asked: &Asked, outcome: GangOutcome, now: Now) {
-        let attempts = self.queue.unit(asked.unit).map_or(0, |u| u.attempts);
-        self.keep_gang_verdict(&asked.keys, attempts, outcome, now);
-        for key in &asked.keys {
+    pub(super) fn store_gang_verdict(&mut self, attempt: &GangAttempt, outcome: GangOutcome, now: Now) {
+        let attempts = self.queue.unit(attempt.unit).map_or(0, |u| u.attempts);
+        self.keep_gang_verdict(&attempt.keys, attempts, outcome, now);
+        for key in &attempt.keys {
             self.cluster.gangs_mut().note(key, |gang| gang.history.attempts += 1);
         }
     }
@@ -233,8 +233,8 @@ fn step_of(
     Step { pod, profile, attempts, first_queued_at, verdict, table, failure, gang, others }
 }
 
-fn way(asked: &Asked, trial: &Trial, i: usize) -> Option<(WakeGroup, PodId)> {
-    let member = &asked.candidates[i];
+fn way(attempt: &GangAttempt, trial: &Trial, i: usize) -> Option<(WakeGroup, PodId)> {
+    let member = &attempt.candidates[i];
     match &trial.fates[i] {
         Fate::Failed(refusal) => {
             Some((WakeGroup::new(member.shape, member.profile, refusal.refused_by), member.id))

@@ -4,7 +4,7 @@
 //! beside the earlier ones; one that fits nowhere asks its profile's PostFilter, which finds it a node as things
 //! stand by then, and whose victims go. When every gang has its quorum, the victims that turn out not to be needed
 //! are put back, the whole plan is played through once more from the start, and all of it is undone. Only then
-//! members are nominated and evictions ordered, in one step. Who makes the better victim is the plugin's business
+//! members are nominated and evictions ordered, in one step. AttemptContext makes the better victim is the plugin's business
 //! (`plugins::default_preemption`), evicting and waiting that of `cycle::preempt`. Members beyond the quorum
 //! preempt for themselves later, like any pod.
 
@@ -23,16 +23,16 @@ use pellucid_recording::Decision;
 use pellucid_recording::gang_verdict::GangRefusal;
 
 use super::orders::{self, Ordered};
-use super::plan::{Asked, Candidate};
+use super::plan::{Candidate, GangAttempt};
 use super::resources::Shares;
 use super::search::Failed;
 use super::trial::Fate;
 use super::victims::Before;
-use crate::kept::Kept;
-use crate::nominations::How;
+use crate::last_attempt::LastAttempt;
+use crate::nominations::AttemptKind;
 use crate::post_filter::KnownNodes;
+use crate::report::pod_ref;
 use crate::scheduler::{Decided, Scheduler, Step};
-use crate::tell::pod_ref;
 use crate::work;
 
 /// What is said when members fit one after another and not together.
@@ -56,7 +56,7 @@ pub(super) struct Part {
 
 /// What the search came to.
 pub(super) enum Found {
-    /// Nobody was asked.
+    /// Nobody was attempt.
     NotAsked,
     /// Nothing is tried now; nominations from before stay.
     NotEligible(Arc<str>),
@@ -83,7 +83,7 @@ pub(super) fn not_together() -> Found {
 
 /// What holds for a whole search.
 pub(super) struct Hunt<'a> {
-    pub(super) asked: &'a Asked,
+    pub(super) attempt: &'a GangAttempt,
     /// Victims have a priority below this one.
     pub(super) below: i32,
     pub(super) now: Now,
@@ -94,7 +94,7 @@ impl Scheduler {
     /// The group is refused in this attempt, which took so much work: tells it, and carries out what was found.
     pub(super) fn refuse_after(
         &mut self,
-        asked: &Asked,
+        attempt: &GangAttempt,
         before: Before,
         found: Found,
         work: u64,
@@ -109,7 +109,7 @@ impl Scheduler {
                         }
                     }
                 }
-                let mut refusal = self.account(asked, &best, tried);
+                let mut refusal = self.account(attempt, &best, tried);
                 if is_truncated {
                     let all = "further orders of the members were not tried, because it took too long";
                     refusal.message = format!("{}; {all}", refusal.message).into();
@@ -124,22 +124,22 @@ impl Scheduler {
             }
         };
         refusal.is_truncated |= matches!(found, Found::CutShort(_));
-        let steps = self.refuse_group(asked, refusal, trial.as_ref(), work, now);
-        self.follow_up(asked, found, steps, now)
+        let steps = self.refuse_group(attempt, refusal, trial.as_ref(), work, now);
+        self.follow_up(attempt, found, steps, now)
     }
 
     /// Returns the priority below which victims must be: that of the group's lowest member.
-    pub(super) fn lowest(&self, asked: &Asked) -> i32 {
-        let gangs = asked.keys.iter().filter_map(|k| self.cluster.gangs().get(k));
+    pub(super) fn lowest(&self, attempt: &GangAttempt) -> i32 {
+        let gangs = attempt.keys.iter().filter_map(|k| self.cluster.gangs().get(k));
         let members = gangs.flat_map(|g| g.members.keys()).filter_map(|id| self.cluster.pod(*id));
         members.map(|r| r.pod.priority).min().unwrap_or(i32::MIN)
     }
 
     /// Returns the orders in which the members are tried.
-    pub(super) fn sequences(&self, asked: &Asked, members: &[usize]) -> Vec<Vec<usize>> {
+    pub(super) fn sequences(&self, attempt: &GangAttempt, members: &[usize]) -> Vec<Vec<usize>> {
         let shares = Shares::of(&self.cluster);
         let ordered = |i: &usize| {
-            let member = &asked.candidates[*i];
+            let member = &attempt.candidates[*i];
             let size = shares.size(&member.pod.spec.requests.list);
             Ordered { kind: (member.profile, member.shape), size }
         };
@@ -156,10 +156,10 @@ impl Scheduler {
         earlier: &[PodId],
         known: &KnownNodes,
     ) -> Result<Part, Found> {
-        let member = &hunt.asked.candidates[i];
-        let how = How::Preemptor { group: &hunt.asked.keys, below: hunt.below, earlier, known };
+        let member = &hunt.attempt.candidates[i];
+        let kind = AttemptKind::Preemptor { group: &hunt.attempt.keys, below: hunt.below, earlier, known };
         let Decided { decision, found, .. } =
-            self.decide(member.id, &member.pod, member.profile, member.shape, how, hunt.now, hunt.probe);
+            self.decide(member.id, &member.pod, member.profile, member.shape, kind, hunt.now, hunt.probe);
         let (node, choices, plan) = match (decision, found) {
             (Decision::Place(placement), _) => (placement.node, Vec::new(), None),
             (_, Some(PostFiltered::NotEligible { message })) => return Err(Found::NotEligible(message)),
@@ -195,7 +195,7 @@ impl Scheduler {
     }
 
     fn put(&mut self, hunt: &Hunt<'_>, part: &Part) -> Result<(), Cause> {
-        self.put_member(&hunt.asked.candidates[part.member], part.node)
+        self.put_member(&hunt.attempt.candidates[part.member], part.node)
     }
 
     /// Puts back the victims that are not needed, and makes sure that the quorum fits with the others gone.
@@ -258,42 +258,48 @@ impl Scheduler {
 
     /// Whether a placed member would be taken by its node as things stand.
     fn fits(&mut self, hunt: &Hunt<'_>, part: &Part) -> bool {
-        self.cluster.release(hunt.asked.candidates[part.member].id);
+        self.cluster.release(hunt.attempt.candidates[part.member].id);
         let fits = self.is_taken(hunt, part);
-        self.cluster.place(hunt.asked.candidates[part.member].id, part.node, Stage::Reserved);
+        self.cluster.place(hunt.attempt.candidates[part.member].id, part.node, Stage::Reserved);
         fits
     }
 
     fn is_taken(&mut self, hunt: &Hunt<'_>, part: &Part) -> bool {
-        let member = &hunt.asked.candidates[part.member];
-        !self.is_refused_on(member, part.node, (&hunt.asked.keys, hunt.probe))
+        let member = &hunt.attempt.candidates[part.member];
+        !self.is_refused_on(member, part.node, (&hunt.attempt.keys, hunt.probe))
     }
 
     /// Plays the plan through from the start: nobody placed, the victims gone.
     fn stands(&mut self, hunt: &Hunt<'_>, parts: &[Part]) -> bool {
         for part in parts {
-            self.cluster.release(hunt.asked.candidates[part.member].id);
+            self.cluster.release(hunt.attempt.candidates[part.member].id);
         }
-        self.lacks_resources(hunt.asked).is_none()
+        self.lacks_resources(hunt.attempt).is_none()
             && parts.iter().all(|part| self.is_taken(hunt, part) && self.put(hunt, part).is_ok())
     }
 
     /// The group is refused in this attempt: carries out what was found, and tells the members what became of their
     /// nominations.
-    fn follow_up(&mut self, asked: &Asked, found: Found, mut steps: Vec<Step>, now: Now) -> Vec<Step> {
+    fn follow_up(
+        &mut self,
+        attempt: &GangAttempt,
+        found: Found,
+        mut steps: Vec<Step>,
+        now: Now,
+    ) -> Vec<Step> {
         match found {
             Found::NotAsked | Found::NotEligible(_) | Found::CutShort(_) => {}
             Found::Nothing(_, account) => {
-                for member in &asked.candidates {
+                for member in &attempt.candidates {
                     self.end_nomination(member.id, End::NothingFound, now);
                 }
                 if let Some((i, plan)) = account {
-                    self.keep_account(&asked.candidates[i], plan, &mut steps);
+                    self.keep_account(&attempt.candidates[i], plan, &mut steps);
                 }
             }
-            Found::Quorum(parts) => self.carry_out(asked, &parts, &mut steps, now),
+            Found::Quorum(parts) => self.carry_out(attempt, &parts, &mut steps, now),
         }
-        for member in &asked.candidates {
+        for member in &attempt.candidates {
             let ours = self.cluster.nominator().of(member.id).map(|n| n.node.clone());
             if member.pod.nominated_node != ours {
                 let (pod, nomination) = (pod_ref(&member.pod), Some(ours));
@@ -304,17 +310,17 @@ impl Scheduler {
     }
 
     /// Nominates the members of a plan and evicts its victims.
-    fn carry_out(&mut self, asked: &Asked, parts: &[Part], steps: &mut [Step], now: Now) {
-        for (i, member) in asked.candidates.iter().enumerate() {
+    fn carry_out(&mut self, attempt: &GangAttempt, parts: &[Part], steps: &mut [Step], now: Now) {
+        for (i, member) in attempt.candidates.iter().enumerate() {
             let is_planned = parts.iter().any(|part| part.member == i);
             let is_ours = self.cluster.nominator().of(member.id).is_some_and(|n| n.by == NominatedBy::Us);
             if !is_planned && is_ours {
                 self.end_nomination(member.id, End::ChosenAgain, now);
             }
         }
-        let (group, members): (Arc<[_]>, u32) = (asked.keys.clone().into(), parts.len() as u32);
+        let (group, members): (Arc<[_]>, u32) = (attempt.keys.clone().into(), parts.len() as u32);
         for (at, part) in parts.iter().enumerate() {
-            let member = &asked.candidates[part.member];
+            let member = &attempt.candidates[part.member];
             let node = self.cluster.slot(part.node).name.clone();
             let choices: Vec<VictimChoice> = part.victims.iter().map(|v| v.choice.clone()).collect();
             let gang = GangPart { group: group.clone(), members, is_counted: at == 0 };
@@ -325,7 +331,7 @@ impl Scheduler {
             }
         }
         if let Some(part) = parts.first() {
-            self.try_again(asked.candidates[part.member].id, now);
+            self.try_again(attempt.candidates[part.member].id, now);
         }
     }
 
@@ -333,7 +339,7 @@ impl Scheduler {
     fn keep_account(&mut self, member: &Candidate, plan: Arc<Plan>, steps: &mut [Step]) {
         if let Some(mut verdict) = self.verdict(member.id) {
             verdict.plan = Some(plan.clone());
-            self.keep(member.id, Kept::Whole(Arc::new(verdict)));
+            self.keep(member.id, LastAttempt::Full(Arc::new(verdict)));
         }
         if let Some(step) = steps.iter_mut().find(|step| step.pod.key == member.pod.key) {
             step.verdict.plan = Some(plan);
@@ -355,11 +361,11 @@ impl Scheduler {
 }
 
 /// Returns the members that may preempt, when they are enough for every gang's quorum.
-pub(super) fn able(asked: &Asked) -> Option<Vec<usize>> {
-    let able = |i: &usize| !asked.candidates[*i].pod.never_preempts;
-    let members: Vec<usize> = (0..asked.candidates.len()).filter(able).collect();
-    let of_gang = |gang| members.iter().filter(|i| asked.candidates[**i].gang == gang).count();
-    let is_enough = asked.needs.iter().enumerate().all(|(gang, need)| of_gang(gang) >= *need as usize);
+pub(super) fn able(attempt: &GangAttempt) -> Option<Vec<usize>> {
+    let able = |i: &usize| !attempt.candidates[*i].pod.never_preempts;
+    let members: Vec<usize> = (0..attempt.candidates.len()).filter(able).collect();
+    let of_gang = |gang| members.iter().filter(|i| attempt.candidates[**i].gang == gang).count();
+    let is_enough = attempt.needs.iter().enumerate().all(|(gang, need)| of_gang(gang) >= *need as usize);
     is_enough.then_some(members)
 }
 

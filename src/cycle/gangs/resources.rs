@@ -9,7 +9,7 @@ use pellucid_model::requests::ResourceList;
 use pellucid_model::{Name, NodeIdx};
 use pellucid_recording::gang_verdict::{GangRefusal, GangShare};
 
-use super::plan::Asked;
+use super::plan::GangAttempt;
 use crate::scheduler::Scheduler;
 
 /// What all nodes offer, to measure members by.
@@ -42,8 +42,8 @@ fn sum(cluster: &Cluster, of: impl Fn(NodeIdx) -> i64) -> i64 {
 impl Scheduler {
     /// Returns why nothing is planned: less is free in the whole cluster than a gang's `minResources`, what its
     /// members hold already being counted as free.
-    pub(super) fn lacks_resources(&self, asked: &Asked) -> Option<GangRefusal> {
-        for (key, need) in asked.keys.iter().zip(&asked.needs) {
+    pub(super) fn lacks_resources(&self, attempt: &GangAttempt) -> Option<GangRefusal> {
+        for (key, need) in attempt.keys.iter().zip(&attempt.needs) {
             let Some(gang) = self.cluster.gangs().get(key).filter(|_| *need > 0) else { continue };
             let Some(wanted) = &gang.definition.min_resources else { continue };
             for (name, amount) in wanted.named() {
@@ -51,7 +51,7 @@ impl Scheduler {
                 if free < amount {
                     let (asks, free) = (format_amount(&name, amount), format_amount(&name, free));
                     let message = format!("{key}: minResources asks for {asks} of {name}, {free} are free");
-                    return Some(refusal(asked, message));
+                    return Some(refusal(attempt, message));
                 }
             }
         }
@@ -72,15 +72,15 @@ fn amount_of(list: &ResourceList, name: &Name) -> i64 {
     list.named().find(|(n, _)| n == name).map_or(0, |(_, amount)| amount)
 }
 
-fn refusal(asked: &Asked, message: String) -> GangRefusal {
-    let shares = asked.keys.iter().zip(&asked.needs);
+fn refusal(attempt: &GangAttempt, message: String) -> GangRefusal {
+    let shares = attempt.keys.iter().zip(&attempt.needs);
     let shares = shares.map(|(gang, wanted)| GangShare { gang: gang.clone(), wanted: *wanted, placeable: 0 });
     GangRefusal {
         code: ReasonCode::GangMinResources,
         message: message.into(),
         root_cause: None,
         shares: shares.collect(),
-        not_evaluated: asked.candidates.len() as u32,
+        not_evaluated: attempt.candidates.len() as u32,
         orders: Vec::new(),
         is_truncated: false,
     }

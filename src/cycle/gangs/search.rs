@@ -1,7 +1,7 @@
 //! Tries the orders of a strict group's members, until one gives every gang its quorum.
 
 use super::orders::{self, Ordered};
-use super::plan::Asked;
+use super::plan::GangAttempt;
 use super::resources::Shares;
 use super::trial::{Run, Trial};
 use super::underway::Slice;
@@ -14,7 +14,7 @@ pub(super) struct Search {
     open: Vec<(&'static str, Vec<usize>)>,
     /// Whether another order could come to another result.
     is_mixed: bool,
-    /// How often those that failed were put in front.
+    /// AttemptKind often those that failed were put in front.
     retries: usize,
     tried: Vec<&'static str>,
     /// The order that came furthest.
@@ -44,13 +44,13 @@ pub(super) struct Failed {
 
 impl Scheduler {
     /// Begins a search.
-    pub(super) fn search_for(&self, asked: &Asked) -> Box<Search> {
+    pub(super) fn search_for(&self, attempt: &GangAttempt) -> Box<Search> {
         let shares = Shares::of(&self.cluster);
         let ordered = |c: &super::plan::Candidate| Ordered {
             kind: c.kind(),
             size: shares.size(&c.pod.spec.requests.list),
         };
-        let members: Vec<Ordered> = asked.candidates.iter().map(ordered).collect();
+        let members: Vec<Ordered> = attempt.candidates.iter().map(ordered).collect();
         let mut open = orders::orders(&members);
         open.reverse();
         let is_mixed = members.windows(2).any(|pair| pair[0].kind != pair[1].kind);
@@ -60,21 +60,21 @@ impl Scheduler {
     /// Goes on with a search.
     pub(super) fn search(
         &mut self,
-        asked: &Asked,
+        attempt: &GangAttempt,
         mut search: Box<Search>,
         slice: &mut Slice<'_>,
     ) -> Searched {
         loop {
             let is_first = search.best.is_none();
-            let Some(mut run) = search.run.take().or_else(|| search.next(asked)) else {
+            let Some(mut run) = search.run.take().or_else(|| search.next(attempt)) else {
                 return Searched::Failed(search.end(false));
             };
             if !is_first && slice.spent(self.work) > work::SEARCH {
                 return Searched::Failed(search.end(true));
             }
             let overlay = self.cluster.begin();
-            let is_through = self.run_on(asked, &mut run, slice);
-            if run.trial.is_quorum(&asked.needs) {
+            let is_through = self.run_on(attempt, &mut run, slice);
+            if run.trial.is_quorum(&attempt.needs) {
                 self.cluster.commit(overlay);
                 return Searched::Quorum(run.trial);
             }
@@ -90,14 +90,14 @@ impl Scheduler {
 
 impl Search {
     /// Returns the next order to try.
-    fn next(&mut self, asked: &Asked) -> Option<Run> {
+    fn next(&mut self, attempt: &GangAttempt) -> Option<Run> {
         let (name, sequence) = self.open.pop().or_else(|| {
             let best = self.best.as_ref().filter(|_| self.is_mixed && self.retries < orders::FAILED_FIRST)?;
             self.retries += 1;
             let next = orders::in_front(&best.sequence, &best.failed());
             (next != best.sequence).then_some((orders::FAILED_IN_FRONT, next))
         })?;
-        Some(Run::new(asked, name, sequence, true))
+        Some(Run::new(attempt, name, sequence, true))
     }
 
     /// An order failed.

@@ -11,14 +11,14 @@ use pellucid_model::collections::FxHashSet;
 use pellucid_model::{Name, NodeIdx, patience};
 use pellucid_recording::{Decision, Placement, Refusal};
 
-use super::plan::{Asked, Candidate};
+use super::plan::{Candidate, GangAttempt};
 use super::underway::{Since, Slice};
-use crate::nominations::How;
+use crate::nominations::AttemptKind;
 use crate::record::Draft;
 use crate::scheduler::{Decided, Scheduler};
 use crate::work;
 
-/// How a member fared.
+/// AttemptKind a member fared.
 #[derive(Clone)]
 pub(super) enum Fate {
     /// It was not asked: an equal one had been refused, or its gang has its quorum.
@@ -59,7 +59,7 @@ impl Trial {
 /// An order that is being tried.
 pub(super) struct Run {
     pub(super) trial: Trial,
-    /// How many of the sequence had their turn.
+    /// AttemptKind many of the sequence had their turn.
     at: usize,
     /// No more of a gang are placed than are wanted.
     only_quorum: bool,
@@ -70,34 +70,39 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub(super) fn new(asked: &Asked, order: &'static str, sequence: Vec<usize>, only_quorum: bool) -> Self {
+    pub(super) fn new(
+        attempt: &GangAttempt,
+        order: &'static str,
+        sequence: Vec<usize>,
+        only_quorum: bool,
+    ) -> Self {
         let (fates, drafts) =
-            (vec![Fate::NotAsked; asked.candidates.len()], vec![None; asked.candidates.len()]);
-        let trial = Trial { order, sequence, fates, drafts, placed: vec![0; asked.keys.len()] };
+            (vec![Fate::NotAsked; attempt.candidates.len()], vec![None; attempt.candidates.len()]);
+        let trial = Trial { order, sequence, fates, drafts, placed: vec![0; attempt.keys.len()] };
         Self { trial, at: 0, only_quorum, refused: FxHashSet::default(), compared: FxHashSet::default() }
     }
 
     /// The same from the start: all nodes may be others by now.
-    fn anew(&mut self, asked: &Asked) {
+    fn anew(&mut self, attempt: &GangAttempt) {
         let Trial { order, sequence, .. } = &mut self.trial;
-        *self = Self::new(asked, order, std::mem::take(sequence), self.only_quorum);
+        *self = Self::new(attempt, order, std::mem::take(sequence), self.only_quorum);
     }
 }
 
 impl Scheduler {
     /// Goes on with an order, on the caller's overlay, until it is through or the slice is over. Returns whether it is
     /// through.
-    pub(super) fn run_on(&mut self, asked: &Asked, run: &mut Run, slice: &mut Slice<'_>) -> bool {
+    pub(super) fn run_on(&mut self, attempt: &GangAttempt, run: &mut Run, slice: &mut Slice<'_>) -> bool {
         if run.at > 0 {
-            self.put_again(asked, run, slice);
+            self.put_again(attempt, run, slice);
             slice.begin(self.work);
         }
         while run.at < run.trial.sequence.len() {
             let i = run.trial.sequence[run.at];
             run.at += 1;
             patience::check();
-            if self.is_wanted(asked, run, i) {
-                self.try_member(asked, run, i, slice);
+            if self.is_wanted(attempt, run, i) {
+                self.try_member(attempt, run, i, slice);
                 if slice.is_over(self.work) {
                     return false;
                 }
@@ -106,18 +111,18 @@ impl Scheduler {
         true
     }
 
-    fn is_wanted(&self, asked: &Asked, run: &Run, i: usize) -> bool {
-        let member = &asked.candidates[i];
-        let is_enough = run.only_quorum && run.trial.placed[member.gang] >= asked.needs[member.gang];
+    fn is_wanted(&self, attempt: &GangAttempt, run: &Run, i: usize) -> bool {
+        let member = &attempt.candidates[i];
+        let is_enough = run.only_quorum && run.trial.placed[member.gang] >= attempt.needs[member.gang];
         let is_nominated = || self.cluster.nominator().of(member.id).is_some();
         !is_enough && (!run.refused.contains(&member.kind()) || is_nominated())
     }
 
-    fn try_member(&mut self, asked: &Asked, run: &mut Run, i: usize, slice: &Slice<'_>) {
-        let member = &asked.candidates[i];
-        let how = How::Member(&asked.keys);
+    fn try_member(&mut self, attempt: &GangAttempt, run: &mut Run, i: usize, slice: &Slice<'_>) {
+        let member = &attempt.candidates[i];
+        let kind = AttemptKind::Member(&attempt.keys);
         let decided =
-            self.decide(member.id, &member.pod, member.profile, member.shape, how, slice.now, slice.probe);
+            self.decide(member.id, &member.pod, member.profile, member.shape, kind, slice.now, slice.probe);
         let Decided { decision, draft, reads_others, .. } = decided;
         run.trial.drafts[i] = draft;
         let placed = match decision {
@@ -160,18 +165,18 @@ impl Scheduler {
     }
 
     /// Puts what earlier slices placed.
-    fn put_again(&mut self, asked: &Asked, run: &mut Run, slice: &Slice<'_>) {
-        let Some(changed) = slice.since.nodes() else { return run.anew(asked) };
+    fn put_again(&mut self, attempt: &GangAttempt, run: &mut Run, slice: &Slice<'_>) {
+        let Some(changed) = slice.since.nodes() else { return run.anew(attempt) };
         for at in 0..run.at {
             let i = run.trial.sequence[at];
             let Fate::Placed(placement, _) = &run.trial.fates[i] else { continue };
-            let (member, node) = (&asked.candidates[i], placement.node);
+            let (member, node) = (&attempt.candidates[i], placement.node);
             let may_differ = changed.contains(&node) || !changed.is_empty() && run.compared.contains(&i);
-            let group = (&asked.keys[..], slice.probe);
+            let group = (&attempt.keys[..], slice.probe);
             let is_refused = may_differ && self.is_refused_on(member, node, group);
             if is_refused || self.put_member(member, node).is_err() {
                 run.trial.placed[member.gang] -= 1;
-                self.try_member(asked, run, i, slice);
+                self.try_member(attempt, run, i, slice);
             }
         }
     }

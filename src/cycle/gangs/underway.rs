@@ -10,7 +10,7 @@ use pellucid_model::time::Probe;
 use pellucid_model::{GangKey, NodeIdx, Now, Pod};
 use pellucid_queue::{QueueStage, UnitId};
 
-use super::plan::Asked;
+use super::plan::GangAttempt;
 use super::search::{Search, Searched};
 use super::trial::Run;
 use super::victims::{self, Before, Victims};
@@ -19,18 +19,18 @@ use crate::work;
 
 /// See the module.
 pub(super) struct Underway {
-    asked: Asked,
+    attempt: GangAttempt,
     at: At,
     /// Work so far.
     spent: u64,
     /// Where the log of changes stood when the last slice ended.
     position: (u64, u64),
-    /// How often it had to begin anew because any node could have changed. Slices grow with it: an attempt comes to its
+    /// AttemptKind often it had to begin anew because any node could have changed. Slices grow with it: an attempt comes to its
     /// end however often nodes come and go.
     restarts: u32,
 }
 
-/// How far an attempt is.
+/// AttemptKind far an attempt is.
 pub(super) enum At {
     /// Strict: orders are tried.
     Search(Box<Search>),
@@ -93,26 +93,26 @@ impl Scheduler {
     ) -> Option<Step> {
         let known = self.take_underway(unit, rep);
         let is_new = known.is_none();
-        let (Underway { asked, at, spent, position, mut restarts }, since) = match known {
+        let (Underway { attempt, at, spent, position, mut restarts }, since) = match known {
             Some(underway) => {
                 let since = self.changed_since(underway.position);
                 (underway, since)
             }
             None => (self.begin_attempt(unit, rep)?, Since::Nodes(FxHashSet::default())),
         };
-        if is_new && self.is_for_later(&asked) {
-            return self.pause(Underway { asked, at, spent, position, restarts });
+        if is_new && self.is_for_later(&attempt) {
+            return self.pause(Underway { attempt, at, spent, position, restarts });
         }
         self.cycle += 1;
         restarts += u32::from(matches!(since, Since::Unknown));
         let allowance = self.slice.saturating_mul(1 << restarts.min(10));
         let (origin, until) = (self.work - spent, self.work.saturating_add(allowance));
         let mut slice = Slice { now, probe, since, origin, allowance, until };
-        let steps = match self.go_on(&asked, at, &mut slice) {
+        let steps = match self.go_on(&attempt, at, &mut slice) {
             Sliced::Ended(steps) => steps,
             Sliced::Paused(at) => {
                 let (spent, position) = (slice.spent(self.work), self.cluster.changes().head());
-                return self.pause(Underway { asked, at, spent, position, restarts });
+                return self.pause(Underway { attempt, at, spent, position, restarts });
             }
         };
         self.review_gangs(now);
@@ -127,34 +127,36 @@ impl Scheduler {
     }
 
     fn begin_attempt(&mut self, unit: UnitId, rep: &GangKey) -> Option<Underway> {
-        let asked = self.ask(unit, rep)?;
+        let attempt = self.ask(unit, rep)?;
         self.counters.attempts += 1;
-        self.begin_round(&asked);
-        let at = match self.lacks_resources(&asked) {
+        self.begin_round(&attempt);
+        let at = match self.lacks_resources(&attempt) {
             Some(refusal) => At::Victims(Victims::of(Before::Short(refusal))),
-            None if asked.is_strict => At::Search(self.search_for(&asked)),
+            None if attempt.is_strict => At::Search(self.search_for(&attempt)),
             None => {
-                let sequence = (0..asked.candidates.len()).collect();
-                At::Waiting(Box::new(Run::new(&asked, "queue order", sequence, false)))
+                let sequence = (0..attempt.candidates.len()).collect();
+                At::Waiting(Box::new(Run::new(&attempt, "queue order", sequence, false)))
             }
         };
-        Some(Underway { asked, at, spent: 0, position: self.cluster.changes().head(), restarts: 0 })
+        Some(Underway { attempt, at, spent: 0, position: self.cluster.changes().head(), restarts: 0 })
     }
 
-    fn go_on(&mut self, asked: &Asked, at: At, slice: &mut Slice<'_>) -> Sliced {
+    fn go_on(&mut self, attempt: &GangAttempt, at: At, slice: &mut Slice<'_>) -> Sliced {
         let victims = match at {
             At::Waiting(run) => {
-                return match self.plan_waiting(asked, run, slice) {
+                return match self.plan_waiting(attempt, run, slice) {
                     Ok(steps) => Sliced::Ended(steps),
                     Err(run) => Sliced::Paused(At::Waiting(run)),
                 };
             }
-            At::Search(search) => match self.search(asked, search, slice) {
+            At::Search(search) => match self.search(attempt, search, slice) {
                 Searched::Paused(search) => return Sliced::Paused(At::Search(search)),
-                Searched::Quorum(trial) => return Sliced::Ended(self.keep_quorum(asked, &trial, slice.now)),
+                Searched::Quorum(trial) => {
+                    return Sliced::Ended(self.keep_quorum(attempt, &trial, slice.now));
+                }
                 Searched::Failed(failed) => {
                     let victims = Victims::of(Before::Tried(failed));
-                    if self.lets_others_go(asked.unit) && self.expected_hunt(asked) > self.slice / 4 {
+                    if self.lets_others_go(attempt.unit) && self.expected_hunt(attempt) > self.slice / 4 {
                         return Sliced::Paused(At::Victims(victims));
                     }
                     victims
@@ -162,24 +164,24 @@ impl Scheduler {
             },
             At::Victims(victims) => victims,
         };
-        match self.find_victims(asked, victims, slice) {
+        match self.find_victims(attempt, victims, slice) {
             victims::Searched::Paused(victims) => Sliced::Paused(At::Victims(victims)),
             victims::Searched::Ended(before, found) => {
                 // What is told to each member is work too.
-                let work = slice.spent(self.work) + asked.candidates.len() as u64 * work::ASK;
-                Sliced::Ended(self.refuse_after(asked, before, found, work, slice.now))
+                let work = slice.spent(self.work) + attempt.candidates.len() as u64 * work::ASK;
+                Sliced::Ended(self.refuse_after(attempt, before, found, work, slice.now))
             }
         }
     }
 
     /// Whether an attempt that is known to take longer than a slice lets others go first.
-    fn is_for_later(&self, asked: &Asked) -> bool {
-        if !self.lets_others_go(asked.unit) {
+    fn is_for_later(&self, attempt: &GangAttempt) -> bool {
+        if !self.lets_others_go(attempt.unit) {
             return false;
         }
-        let kinds: FxHashSet<_> = asked.candidates.iter().map(|c| c.kind()).collect();
+        let kinds: FxHashSet<_> = attempt.candidates.iter().map(|c| c.kind()).collect();
         let work =
-            kinds.len() * self.cluster.present().len() + asked.candidates.len() * work::DECISION as usize;
+            kinds.len() * self.cluster.present().len() + attempt.candidates.len() * work::DECISION as usize;
         work as u64 > self.slice
     }
 
@@ -191,16 +193,16 @@ impl Scheduler {
 
     /// Returns about how much work it is to look for victims: a hundred nodes with their pods once, and all nodes for
     /// each member.
-    fn expected_hunt(&self, asked: &Asked) -> u64 {
+    fn expected_hunt(&self, attempt: &GangAttempt) -> u64 {
         let (nodes, pods) = (self.cluster.present().len() as u64, self.cluster.n_pod_slots() as u64);
-        let members: u64 = asked.needs.iter().map(|n| u64::from(*n)).sum();
+        let members: u64 = attempt.needs.iter().map(|n| u64::from(*n)).sum();
         let tries = pods * nodes.min(100) / nodes.max(1) * (work::ASK + 2 * work::MOVE);
         tries + members * (nodes / 4 + work::DECISION)
     }
 
     fn pause(&mut self, underway: Underway) -> Option<Step> {
-        self.queue.pause(underway.asked.unit);
-        if let Some(group) = self.gangs.groups.get_mut(&underway.asked.rep) {
+        self.queue.pause(underway.attempt.unit);
+        if let Some(group) = self.gangs.groups.get_mut(&underway.attempt.rep) {
             group.underway = Some(Box::new(underway));
         }
         None
@@ -210,20 +212,20 @@ impl Scheduler {
     fn take_underway(&mut self, unit: UnitId, rep: &GangKey) -> Option<Underway> {
         let underway = *self.gangs.groups.get_mut(rep)?.underway.take()?;
         let is_paused = self.queue.unit(unit).is_some_and(|u| u.is_paused);
-        (is_paused && underway.asked.unit == unit && self.stands_as_asked(&underway.asked))
+        (is_paused && underway.attempt.unit == unit && self.stands_as_asked(&underway.attempt))
             .then_some(underway)
     }
 
-    fn stands_as_asked(&self, asked: &Asked) -> bool {
-        let Some(group) = self.gangs.groups.get(&asked.rep) else { return false };
-        let gangs = asked.keys.iter().filter_map(|k| self.cluster.gangs().get(k));
+    fn stands_as_asked(&self, attempt: &GangAttempt) -> bool {
+        let Some(group) = self.gangs.groups.get(&attempt.rep) else { return false };
+        let gangs = attempt.keys.iter().filter_map(|k| self.cluster.gangs().get(k));
         let is_same = |c: &super::plan::Candidate| {
-            self.queue.unit_of(c.id) == Some(asked.unit)
+            self.queue.unit_of(c.id) == Some(attempt.unit)
                 && self.cluster.pod(c.id).is_some_and(|r| is_as_asked(&r.pod, &c.pod))
         };
-        group.keys == asked.keys
-            && gangs.map(|g| g.need()).eq(asked.needs.iter().copied())
-            && asked.candidates.iter().all(is_same)
+        group.keys == attempt.keys
+            && gangs.map(|g| g.need()).eq(attempt.needs.iter().copied())
+            && attempt.candidates.iter().all(is_same)
     }
 
     fn changed_since(&self, position: (u64, u64)) -> Since {

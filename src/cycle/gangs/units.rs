@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pellucid_model::gang::MatchPolicy;
 use pellucid_model::{GangKey, Now, Pod, PodId, PodKey};
-use pellucid_queue::{QueueStage, Unit, UnitId, WakeReason};
+use pellucid_queue::{QueueStage, Unit, UnitId, WakeupReason};
 
 use crate::inputs::rank;
 use crate::scheduler::Scheduler;
@@ -57,7 +57,7 @@ impl Scheduler {
             }
         }
         // It may be what the others lacked.
-        self.queue.wake_changed(unit, WakeReason::Changed, now.monotonic);
+        self.queue.wake_changed(unit, WakeupReason::Changed, now.monotonic);
     }
 
     fn make_unit(&self, rep: &GangKey, id: PodId, pod: &Pod, now: Now) -> Unit {
@@ -203,7 +203,7 @@ impl Scheduler {
             if let Some(own) = self.own_priority(unit) {
                 self.queue.reorder(unit, i64::from(own));
             }
-            self.queue.wake_changed(unit, WakeReason::Changed, now.monotonic);
+            self.queue.wake_changed(unit, WakeupReason::Changed, now.monotonic);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Looks for victims member by member, in slices: the state of a gang's preemption while it is planned.
 //!
 //! Before anybody is looked for, one walk over the nodes says how many members could fit at most with everybody of lower
-//! priority gone. Equal members share what was found out about a node until something on it changes. How room is made for
+//! priority gone. Equal members share what was found out about a node until something on it changes. AttemptKind room is made for
 //! one member, and what becomes of the whole, is in `preempt`.
 
 use pellucid_api::reason::ReasonCode;
@@ -10,7 +10,7 @@ use pellucid_model::collections::{FxHashMap, FxHashSet};
 use pellucid_model::{NodeIdx, PodId, patience};
 use pellucid_recording::gang_verdict::GangRefusal;
 
-use super::plan::{Asked, Candidate};
+use super::plan::{Candidate, GangAttempt};
 use super::preempt::{Found, Hunt, Part, able};
 use super::search::Failed;
 use super::underway::Slice;
@@ -64,11 +64,11 @@ pub(super) struct Run {
 }
 
 impl Run {
-    fn new(asked: &Asked, sequence: Vec<usize>) -> Self {
+    fn new(attempt: &GangAttempt, sequence: Vec<usize>) -> Self {
         Self {
             sequence,
             at: 0,
-            missing: asked.needs.clone(),
+            missing: attempt.needs.clone(),
             parts: Vec::new(),
             going: Vec::new(),
             refused: FxHashSet::default(),
@@ -107,20 +107,20 @@ impl Scheduler {
     /// Goes on with a search for victims. All that is tried is undone.
     pub(super) fn find_victims(
         &mut self,
-        asked: &Asked,
+        attempt: &GangAttempt,
         victims: Box<Victims>,
         slice: &mut Slice<'_>,
     ) -> Searched {
         let Victims { before, search } = *victims;
-        let mut search = match search.map_or_else(|| self.begin_search(asked), Ok) {
+        let mut search = match search.map_or_else(|| self.begin_search(attempt), Ok) {
             Ok(search) => search,
             Err(found) => return Searched::Ended(before, found),
         };
         loop {
-            let next = search.run.take().or_else(|| Some(Run::new(asked, search.open.pop()?)));
+            let next = search.run.take().or_else(|| Some(Run::new(attempt, search.open.pop()?)));
             let Some(mut run) = next else { return Searched::Ended(before, search.last) };
             let overlay = self.cluster.begin();
-            let found = self.hunt(asked, &mut search, &mut run, slice);
+            let found = self.hunt(attempt, &mut search, &mut run, slice);
             self.cluster.rollback(overlay);
             match found {
                 None => {
@@ -137,29 +137,29 @@ impl Scheduler {
         }
     }
 
-    fn begin_search(&mut self, asked: &Asked) -> Result<Search, Found> {
+    fn begin_search(&mut self, attempt: &GangAttempt) -> Result<Search, Found> {
         let has_post_filter = |c: &Candidate| {
             self.profiles[c.profile].post_filter.iter().any(|e| e.plugin.post_filter().is_some())
         };
-        if !asked.is_strict
+        if !attempt.is_strict
             || self.cluster.present().is_empty()
-            || !asked.candidates.iter().all(has_post_filter)
+            || !attempt.candidates.iter().all(has_post_filter)
         {
             return Err(Found::NotAsked);
         }
         self.cluster.preemptions_mut().count_attempt();
-        if self.awaits_victims(asked.unit) {
+        if self.awaits_victims(attempt.unit) {
             return Err(Found::NotEligible(ReasonCode::PreemptionUnderWay.message("").into()));
         }
-        let Some(members) = able(asked) else {
+        let Some(members) = able(attempt) else {
             return Err(Found::NotEligible(ReasonCode::PreemptionPolicyNever.message("").into()));
         };
-        let below = self.lowest(asked);
+        let below = self.lowest(attempt);
         let is_hopeless = !self.cluster.pods().any(|(_, r)| r.node.is_some() && r.pod.priority < below);
-        if !is_hopeless && let Some(found) = self.lacks_even_without(asked, &members, below) {
+        if !is_hopeless && let Some(found) = self.lacks_even_without(attempt, &members, below) {
             return Err(found);
         }
-        let mut open = self.sequences(asked, &members);
+        let mut open = self.sequences(attempt, &members);
         open.reverse();
         let (known, last) = (Known::default(), Found::NotAsked);
         Ok(Search { below, is_hopeless, open, run: None, known, last })
@@ -169,21 +169,21 @@ impl Scheduler {
     /// overlay ends.
     fn hunt(
         &mut self,
-        asked: &Asked,
+        attempt: &GangAttempt,
         search: &mut Search,
         run: &mut Run,
         slice: &mut Slice<'_>,
     ) -> Option<Found> {
-        let hunt = Hunt { asked, below: search.below, now: slice.now, probe: slice.probe };
+        let hunt = Hunt { attempt, below: search.below, now: slice.now, probe: slice.probe };
         if run.at > 0 {
             if !self.put_parts_again(&hunt, search, run, slice) {
-                *run = Run::new(asked, std::mem::take(&mut run.sequence));
+                *run = Run::new(attempt, std::mem::take(&mut run.sequence));
             }
             slice.begin(self.work);
         }
         while run.at < run.sequence.len() && run.missing.iter().any(|n| *n > 0) {
             if slice.spent(self.work) > work::SEARCH + work::HUNT {
-                return Some(self.cut_short(asked, run));
+                return Some(self.cut_short(attempt, run));
             }
             if slice.is_over(self.work) {
                 return None;
@@ -191,7 +191,7 @@ impl Scheduler {
             let i = run.sequence[run.at];
             run.at += 1;
             patience::check();
-            let member = &asked.candidates[i];
+            let member = &attempt.candidates[i];
             let is_nominated = || self.cluster.nominator().of(member.id).is_some();
             if run.missing[member.gang] == 0 || (run.refused.contains(&member.kind()) && !is_nominated()) {
                 continue;
@@ -224,8 +224,8 @@ impl Scheduler {
         })
     }
 
-    fn cut_short(&self, asked: &Asked, run: &Run) -> Found {
-        let needed: u32 = asked.needs.iter().sum();
+    fn cut_short(&self, attempt: &GangAttempt, run: &Run) -> Found {
+        let needed: u32 = attempt.needs.iter().sum();
         let message = format!(
             "the search for victims was cut short because it took too long: {} of {needed} members had a node by then.",
             run.parts.len()
@@ -249,8 +249,8 @@ impl Scheduler {
                     self.cluster.release(victim.choice.pod);
                 }
             }
-            let member = &hunt.asked.candidates[part.member];
-            let group = (&hunt.asked.keys[..], hunt.probe);
+            let member = &hunt.attempt.candidates[part.member];
+            let group = (&hunt.attempt.keys[..], hunt.probe);
             (changed.is_empty() || !self.is_refused_on(member, part.node, group))
                 && self.put_member(member, part.node).is_ok()
         });

@@ -17,7 +17,7 @@ use pellucid_queue::Unit;
 use pellucid_recording::Outcome;
 use pellucid_recording::gang_verdict::{GangOutcome, GangRefusal, member_refusal};
 
-use super::plan::Asked;
+use super::plan::GangAttempt;
 use super::trial::{Fate, Run, Trial};
 use super::underway::Slice;
 use crate::scheduler::{Scheduler, Step};
@@ -27,74 +27,74 @@ impl Scheduler {
     /// when the slice is over.
     pub(super) fn plan_waiting(
         &mut self,
-        asked: &Asked,
+        attempt: &GangAttempt,
         mut run: Box<Run>,
         slice: &mut Slice<'_>,
     ) -> Result<Vec<Step>, Box<Run>> {
         let now = slice.now;
         let overlay = self.cluster.begin();
-        if !self.run_on(asked, &mut run, slice) {
+        if !self.run_on(attempt, &mut run, slice) {
             self.cluster.rollback(overlay);
             return Err(run);
         }
         let (trial, work) = (run.trial, slice.spent(self.work));
-        for (member, fate) in asked.candidates.iter().zip(&trial.fates) {
+        for (member, fate) in attempt.candidates.iter().zip(&trial.fates) {
             if matches!(fate, Fate::Placed(..)) {
                 self.cluster.set_stage(member.id, Stage::Waiting);
             }
         }
-        let is_quorum = self.has_quorum(&asked.keys);
-        if !is_quorum && !trial.failed().is_empty() && self.is_hopeless(&asked.keys) {
+        let is_quorum = self.has_quorum(&attempt.keys);
+        if !is_quorum && !trial.failed().is_empty() && self.is_hopeless(&attempt.keys) {
             // What was placed here and now leaves nothing behind, not even an event: gangs that reject themselves
             // in turn would wake each other for ever.
             self.cluster.rollback(overlay);
-            return Ok(self.reject(asked, &trial, work, now));
+            return Ok(self.reject(attempt, &trial, work, now));
         }
         self.cluster.commit(overlay);
-        self.end_round(asked, &trial, now);
+        self.end_round(attempt, &trial, now);
         let mut steps = Vec::new();
         for (i, fate) in trial.fates.iter().enumerate() {
             if matches!(fate, Fate::Placed(..)) {
-                steps.push(self.settle_member(asked, i, &trial, now));
-                self.begin_wait(asked, i, now);
+                steps.push(self.settle_member(attempt, i, &trial, now));
+                self.begin_wait(attempt, i, now);
             }
         }
         let placed = trial.placed.iter().sum();
         if is_quorum {
             let outcome = GangOutcome::Placed { members: placed, order: trial.order };
-            self.store_gang_verdict(asked, outcome, now);
-            self.permit_waiting(&asked.keys, now);
+            self.store_gang_verdict(attempt, outcome, now);
+            self.permit_waiting(&attempt.keys, now);
             return Ok(steps);
         }
-        let refusal = Arc::new(self.account(asked, &trial, vec![trial.order]));
+        let refusal = Arc::new(self.account(attempt, &trial, vec![trial.order]));
         self.counters.refused += 1;
-        self.store_gang_verdict(asked, GangOutcome::Waiting { placed, refusal: refusal.clone() }, now);
-        steps.extend(self.refuse_members(asked, &refusal, Some(&trial), now));
-        if self.is_still(asked.unit, &asked.rep) {
-            self.park(asked, Some(&trial), work, now);
+        self.store_gang_verdict(attempt, GangOutcome::Waiting { placed, refusal: refusal.clone() }, now);
+        steps.extend(self.refuse_members(attempt, &refusal, Some(&trial), now));
+        if self.is_still(attempt.unit, &attempt.rep) {
+            self.park(attempt, Some(&trial), work, now);
         }
         Ok(steps)
     }
 
     /// Too much of the quorum is missing: the members that wait since earlier give their places up too.
-    fn reject(&mut self, asked: &Asked, trial: &Trial, work: u64, now: Now) -> Vec<Step> {
-        let refusal = self.account(asked, trial, vec![trial.order]);
+    fn reject(&mut self, attempt: &GangAttempt, trial: &Trial, work: u64, now: Now) -> Vec<Step> {
+        let refusal = self.account(attempt, trial, vec![trial.order]);
         let refusal = GangRefusal { code: ReasonCode::GangRejected, ..refusal };
-        self.release_waiting(&asked.rep, ReasonCode::GangRejected, &refusal.message, now);
-        self.refuse_group(asked, refusal, Some(trial), work, now)
+        self.release_waiting(&attempt.rep, ReasonCode::GangRejected, &refusal.message, now);
+        self.refuse_group(attempt, refusal, Some(trial), work, now)
     }
 
-    fn begin_wait(&mut self, asked: &Asked, i: usize, now: Now) {
-        let member = &asked.candidates[i];
+    fn begin_wait(&mut self, attempt: &GangAttempt, i: usize, now: Now) {
+        let member = &attempt.candidates[i];
         let rules = self.rules_of(&member.pod);
-        let key = &asked.keys[member.gang];
+        let key = &attempt.keys[member.gang];
         let wait = self.cluster.gangs().get(key).map_or(Duration::ZERO, |g| g.wait(rules.permit_wait));
         let deadline = now.monotonic + wait;
         self.cluster.gangs_mut().note_member(&member.pod, member.id, |m| m.deadline = Some(deadline));
         self.cluster.gangs_mut().note(key, |gang| {
             gang.history.schedule_start.get_or_insert(now);
         });
-        self.gangs.look_again(&asked.rep, deadline);
+        self.gangs.look_again(&attempt.rep, deadline);
     }
 
     fn rules_of(&self, pod: &Pod) -> GangRules {
@@ -191,7 +191,7 @@ impl Scheduler {
         }
         for (id, pod) in &waiting {
             self.enqueue(*id, now);
-            self.tell_changed(pod, "Unschedulable", refusal.message());
+            self.report_if_changed(pod, "Unschedulable", refusal.message());
             self.store_verdict(*id, Outcome::Refused(refusal.clone()), None, now);
         }
         for key in &keys {

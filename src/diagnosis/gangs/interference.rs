@@ -11,9 +11,9 @@ use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::gang_explain::{Interference, InterferenceCycle, InterferenceEdge};
 use pellucid_cluster::gangs::{Gang, LastTry};
 use pellucid_cluster::{PodRecord, ShapeId, Stage};
-use pellucid_cycle::Rows;
+use pellucid_cycle::NodeResultCache;
 use pellucid_cycle::Snapshot;
-use pellucid_cycle::rows::Subject;
+use pellucid_cycle::node_result_cache::CycleContext;
 use pellucid_framework::{Code, View};
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::time::NoProbe;
@@ -83,11 +83,11 @@ type Lacks = FxHashMap<(usize, ShapeId), Arc<FxHashMap<NodeIdx, Vec<Name>>>>;
 fn lacks_of(snapshot: &Snapshot, profile: usize, record: &PodRecord) -> FxHashMap<NodeIdx, Vec<Name>> {
     let Some(profile) = snapshot.profiles.get(profile) else { return FxHashMap::default() };
     let view = View::new(&snapshot.cluster);
-    let of = Subject { profile, view, spec: &record.pod.spec, probe: &NoProbe };
-    let mut rows = Rows::default();
+    let ctx = CycleContext { profile, view, spec: &record.pod.spec, probe: &NoProbe };
+    let mut rows = NodeResultCache::default();
     let mut tally = vec![Default::default(); profile.plugins.len()];
-    rows.sync(&of, false, &mut tally);
-    rows.begin_attempt(&of, &mut tally);
+    rows.sync(&ctx, false, &mut tally);
+    rows.begin_attempt(&ctx, &mut tally);
     let mut lacks = FxHashMap::default();
     for node in view.nodes() {
         let Some(cause) = rows.cause(*node).filter(|cause| cause.code == Code::Unschedulable) else {

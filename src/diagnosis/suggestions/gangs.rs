@@ -11,7 +11,7 @@ use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::suggestions::Conflict;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::exhaustive::Requirement;
-use pellucid_cycle::whatif::{Aside, Target};
+use pellucid_cycle::simulation::{Simulation, Target};
 use pellucid_model::taint::tolerated;
 use pellucid_model::{GangKey, Name, NodeIdx, Now, PodId};
 use pellucid_recording::GangOutcome;
@@ -19,7 +19,7 @@ use pellucid_recording::GangOutcome;
 use super::conflicts::conflicts;
 use super::parts::{Part, copy_node, of_pod, remove_taint, set_request, uncordon};
 use super::search::{Candidate, changed, cost, edits_of, is_no_better};
-use crate::requirements::{Asked, ask};
+use crate::requirements::{PodRequirements, ask};
 
 /// The most nodes that a fix adds or opens.
 const MOST_NODES: usize = 64;
@@ -54,10 +54,10 @@ pub(super) fn fixes(snapshot: &Snapshot, key: &GangKey, most: usize, now: Now) -
     let (of, need) = (Target::Gang(key.clone()), i64::from(gang.need()));
     let search = Search { snapshot, of, key, now, need, left, is_cut: Cell::new(false) };
     let as_it_is = search.planned(&[]);
-    if as_it_is.as_ref().is_some_and(|aside| search.slots(aside).is_some()) {
+    if as_it_is.as_ref().is_some_and(|simulation| search.slots(simulation).is_some()) {
         return Found { fits_now: true, ..Found::default() };
     }
-    let stands_for = as_it_is.and_then(|aside| search.stands_for(&aside));
+    let stands_for = as_it_is.and_then(|simulation| search.stands_for(&simulation));
     let Some(asked) = stands_for.and_then(|id| ask(snapshot, id)) else {
         let note = "No member waits for a node; see what the gang's explanation says is missing.".to_string();
         return Found { note: Some(note), ..Found::default() };
@@ -92,7 +92,7 @@ struct Search<'s> {
 
 impl Search<'_> {
     /// Returns what helps, the easiest first.
-    fn found(&self, asked: &Asked<'_>, most: usize) -> Vec<Candidate> {
+    fn found(&self, asked: &PodRequirements<'_>, most: usize) -> Vec<Candidate> {
         let mut all: BTreeMap<(u32, Vec<String>), Tried> = BTreeMap::new();
         let tried =
             self.by_pods(asked).into_iter().chain(self.by_new_nodes(asked)).chain(self.by_opening(asked));
@@ -123,26 +123,26 @@ impl Search<'_> {
         self.slots(&self.planned(parts)?)
     }
 
-    fn slots(&self, aside: &Aside) -> Option<u32> {
-        let gang = aside.scheduler().cluster().gangs().get(self.key)?;
+    fn slots(&self, simulation: &Simulation) -> Option<u32> {
+        let gang = simulation.scheduler().cluster().gangs().get(self.key)?;
         let counts = &gang.counts;
         let is_quorum = gang.definition.undefined.is_none() && gang.is_satisfied();
         is_quorum.then_some(counts.waiting + counts.permitted + counts.bound)
     }
 
     /// The whole group is planned: its other gangs too.
-    fn planned(&self, parts: &[Part]) -> Option<Aside> {
+    fn planned(&self, parts: &[Part]) -> Option<Simulation> {
         let Some(left) = self.left.get().checked_sub(1) else {
             self.is_cut.set(true);
             return None;
         };
         self.left.set(left);
-        let mut aside = changed(self.snapshot, parts, self.now)?;
+        let mut simulation = changed(self.snapshot, parts, self.now)?;
         for key in self.snapshot.cluster.gangs().group_of(self.key) {
-            aside.ask_gang(&key);
+            simulation.ask_gang(&key);
         }
-        aside.plan(false);
-        Some(aside)
+        simulation.plan(false);
+        Some(simulation)
     }
 
     /// Takes away every part without which the quorum still has its places. `None` when it has not, or that could not be
@@ -187,8 +187,8 @@ impl Search<'_> {
 
     /// Returns the member that stands for the failure: the root cause of an attempt at it now, else the first by
     /// name.
-    fn stands_for(&self, aside: &Aside) -> Option<PodId> {
-        let verdict = aside.gang_verdict(self.key);
+    fn stands_for(&self, simulation: &Simulation) -> Option<PodId> {
+        let verdict = simulation.gang_verdict(self.key);
         let named = verdict.and_then(|verdict| match &verdict.outcome {
             GangOutcome::Refused(refusal) | GangOutcome::Waiting { refusal, .. } => {
                 refusal.root_cause.as_ref().map(|(key, _)| key.clone())
@@ -204,7 +204,7 @@ impl Search<'_> {
     }
 
     /// The members are changed, all alike.
-    fn by_pods(&self, asked: &Asked<'_>) -> Vec<Tried> {
+    fn by_pods(&self, asked: &PodRequirements<'_>) -> Vec<Tried> {
         let mut all = Vec::new();
         let distinct: BTreeMap<u64, NodeIdx> =
             asked.cluster.by_name().iter().rev().map(|node| (asked.masks.of(*node), *node)).collect();
@@ -234,7 +234,7 @@ impl Search<'_> {
     }
 
     /// Finds the largest request with which the quorum has its places, besides other changes.
-    fn lowered(&self, asked: &Asked<'_>, parts: &[Part], resource: &Name) -> Option<Tried> {
+    fn lowered(&self, asked: &PodRequirements<'_>, parts: &[Part], resource: &Name) -> Option<Tried> {
         let spec = &asked.record.pod.spec;
         let requested = spec.requests.list.named().find(|(name, _)| name == resource)?.1;
         let step = match &**resource {
@@ -274,7 +274,7 @@ impl Search<'_> {
 
     /// Nodes that fail nothing but being closed or tainted are opened, those with most room first, until there is a
     /// quorum.
-    fn by_opening(&self, asked: &Asked<'_>) -> Option<Tried> {
+    fn by_opening(&self, asked: &PodRequirements<'_>) -> Option<Tried> {
         let opens = |r: &Requirement| {
             matches!(r.reason.code, ReasonCode::NodeUnschedulable | ReasonCode::UntoleratedTaint)
         };
@@ -299,7 +299,7 @@ impl Search<'_> {
     }
 
     /// Nodes like some that are there are added, as few as do.
-    fn by_new_nodes(&self, asked: &Asked<'_>) -> Vec<Tried> {
+    fn by_new_nodes(&self, asked: &PodRequirements<'_>) -> Vec<Tried> {
         let nodes = asked.cluster.by_name().iter();
         let mut models: Vec<_> = nodes.filter_map(|idx| Some((*idx, asked.cluster.node(*idx)?))).collect();
         let fixed = |idx: NodeIdx| {
@@ -322,14 +322,14 @@ impl Search<'_> {
     }
 
     /// Returns for how many members there is no room now.
-    fn missing(&self, asked: &Asked<'_>) -> i64 {
+    fn missing(&self, asked: &PodRequirements<'_>) -> i64 {
         let open = asked.cluster.by_name().iter().filter(|node| asked.masks.of(**node) == 0);
         self.need - open.map(|node| room(asked, *node, None)).sum::<i64>()
     }
 }
 
 /// What opens a node that is closed or tainted.
-fn opened(asked: &Asked<'_>, node: NodeIdx) -> Vec<Part> {
+fn opened(asked: &PodRequirements<'_>, node: NodeIdx) -> Vec<Part> {
     let Some(object) = asked.cluster.node(node) else { return Vec::new() };
     let tolerations = &asked.record.pod.spec.tolerations;
     let is_cordon = |key: &str| key == "node.kubernetes.io/unschedulable";
@@ -339,7 +339,7 @@ fn opened(asked: &Asked<'_>, node: NodeIdx) -> Vec<Part> {
 }
 
 /// For how many members a node has room, by what they request; of one resource perhaps another amount.
-fn room(asked: &Asked<'_>, node: NodeIdx, other: Option<(&Name, i64)>) -> i64 {
+fn room(asked: &PodRequirements<'_>, node: NodeIdx, other: Option<(&Name, i64)>) -> i64 {
     let columns = asked.cluster.columns();
     let free = |name: &Name| columns.find(name).map_or(0, |resource| columns.free(node, resource)).max(0);
     let amount =
@@ -350,7 +350,7 @@ fn room(asked: &Asked<'_>, node: NodeIdx, other: Option<(&Name, i64)>) -> i64 {
 }
 
 /// How many times a node offers what a member requests.
-fn size(node: &pellucid_model::Node, asked: &Asked<'_>) -> i64 {
+fn size(node: &pellucid_model::Node, asked: &PodRequirements<'_>) -> i64 {
     let requests = &asked.record.pod.spec.requests.list;
     let offers = |name: &Name| match &**name {
         "cpu" => node.allocatable.milli_cpu,

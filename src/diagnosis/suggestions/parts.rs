@@ -6,14 +6,14 @@ use pellucid_api::rest::simulate::{
     AddToleration, CopyNode, EditBody, LabelNode, PodsOf, RemoveTaint, SetRequest, TaintOf,
 };
 use pellucid_cycle::exhaustive::{Requirement, masks_of_pod_on};
-use pellucid_cycle::whatif::{Edit, Target};
+use pellucid_cycle::simulation::{Edit, Target};
 use pellucid_model::quantity::{format_amount, format_milli};
 use pellucid_model::taint::{Taint, TaintEffect, tolerated};
 use pellucid_model::{Name, NodeIdx, PodId, PodKey, PodSpec};
 use serde_json::json;
 
 use super::names_of;
-use crate::requirements::{Asked, missing};
+use crate::requirements::{PodRequirements, missing};
 
 /// The most pods that a fix takes away.
 const MOST_VICTIMS: usize = 8;
@@ -41,7 +41,7 @@ pub(super) enum Side {
 
 /// Returns what relaxes a requirement on a node, on one side or, when that side has nothing, the other.
 pub(super) fn relax(
-    asked: &Asked<'_>,
+    asked: &PodRequirements<'_>,
     of: &Target,
     node: NodeIdx,
     requirement: &Requirement,
@@ -57,7 +57,7 @@ pub(super) fn relax(
 
 /// Changes of the pod.
 pub(super) fn of_pod(
-    asked: &Asked<'_>,
+    asked: &PodRequirements<'_>,
     of: &Target,
     node: NodeIdx,
     requirement: &Requirement,
@@ -93,7 +93,7 @@ pub(super) fn of_pod(
     }
 }
 
-fn affinity(asked: &Asked<'_>, of: &Target, requirement: &Requirement) -> Option<Part> {
+fn affinity(asked: &PodRequirements<'_>, of: &Target, requirement: &Requirement) -> Option<Part> {
     let spec = &asked.record.pod.spec;
     match requirement.reason.code {
         ReasonCode::PodAffinityMismatch if !spec.pod_affinity.required.is_empty() => Some(drop_part(
@@ -179,7 +179,11 @@ pub(super) fn set_request(spec: &PodSpec, of: &Target, resource: &Name, amount: 
     }
 }
 
-fn taint_of<'a>(asked: &'a Asked<'_>, node: NodeIdx, requirement: &Requirement) -> Option<&'a Taint> {
+fn taint_of<'a>(
+    asked: &'a PodRequirements<'_>,
+    node: NodeIdx,
+    requirement: &Requirement,
+) -> Option<&'a Taint> {
     let subject = requirement.reason.subject.as_ref()?;
     let taints = &asked.cluster.node(node)?.taints;
     let tolerations = &asked.record.pod.spec.tolerations;
@@ -190,7 +194,7 @@ fn taint_of<'a>(asked: &'a Asked<'_>, node: NodeIdx, requirement: &Requirement) 
 }
 
 /// Pods tolerate a taint. A pod that runs or waits may gain tolerations.
-fn tolerate(asked: &Asked<'_>, of: &Target, taint: &Taint) -> Part {
+fn tolerate(asked: &PodRequirements<'_>, of: &Target, taint: &Taint) -> Part {
     let (pod, gang) = names_of(of);
     let body = TaintOf {
         key: taint.key.to_string(),
@@ -230,7 +234,11 @@ fn taint_text(taint: &Taint) -> String {
 }
 
 /// Changes of the cluster.
-pub(super) fn of_cluster(asked: &Asked<'_>, node: NodeIdx, requirement: &Requirement) -> Option<Vec<Part>> {
+pub(super) fn of_cluster(
+    asked: &PodRequirements<'_>,
+    node: NodeIdx,
+    requirement: &Requirement,
+) -> Option<Vec<Part>> {
     let name = &asked.cluster.slot(node).name;
     match requirement.reason.code {
         ReasonCode::NodeUnschedulable => Some(vec![uncordon(name)]),
@@ -278,7 +286,7 @@ pub(super) fn remove_taint(node: &Name, taint: &Taint) -> Part {
 }
 
 /// Labels that a `nodeSelector` asks for. Affinity terms may ask for anything and are left alone.
-fn label(asked: &Asked<'_>, node: NodeIdx) -> Option<Vec<Part>> {
+fn label(asked: &PodRequirements<'_>, node: NodeIdx) -> Option<Vec<Part>> {
     let affinity = &asked.record.pod.spec.affinity;
     let object = asked.cluster.node(node)?;
     if affinity.required.is_some() {
@@ -303,7 +311,7 @@ fn label(asked: &Asked<'_>, node: NodeIdx) -> Option<Vec<Part>> {
     (!parts.is_empty()).then_some(parts)
 }
 
-fn delete_pod(asked: &Asked<'_>, key: PodKey) -> Part {
+fn delete_pod(asked: &PodRequirements<'_>, key: PodKey) -> Part {
     let record = asked.cluster.find_pod(&key).and_then(|id| asked.cluster.pod(id));
     let is_higher = record.is_some_and(|r| r.pod.priority > asked.record.pod.priority);
     Part {
@@ -333,7 +341,7 @@ pub(super) fn copy_node(like: &Name, number: usize) -> Part {
 
 /// Returns the fewest pods it finds that must leave a node so that it takes the pod; `None` when that does not help,
 /// or more than a few would have to. Pods of low priority go first, of one priority the largest.
-pub(crate) fn victims_on(asked: &Asked<'_>, node: NodeIdx) -> Option<Vec<PodKey>> {
+pub(crate) fn victims_on(asked: &PodRequirements<'_>, node: NodeIdx) -> Option<Vec<PodKey>> {
     let mut cluster = asked.cluster.fork();
     let spec = asked.record.pod.spec.clone();
     let movable = |id: &PodId| {

@@ -6,12 +6,12 @@ use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::{Cluster, PodRecord};
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::exhaustive::{Masks, Requirement, masks_of_pod_on};
-use pellucid_cycle::whatif::{Aside, Edit, Fate, Target};
+use pellucid_cycle::simulation::{Edit, Fate, Simulation, Target};
 use pellucid_model::{Name, NodeIdx, Now, PodKey};
 
 use super::parts::{Part, Side, copy_node, relax, remove_gates};
 use crate::nearest::order;
-use crate::requirements::Asked;
+use crate::requirements::PodRequirements;
 
 /// Nodes from which candidates are made, each the nearest of those that fail the same.
 const MOST_NODES: usize = 12;
@@ -38,7 +38,7 @@ pub(super) struct Found {
 }
 
 /// Searches, the easiest changes first.
-pub(super) fn fixes(snapshot: &Snapshot, asked: &Asked<'_>, most: usize, now: Now) -> Found {
+pub(super) fn fixes(snapshot: &Snapshot, asked: &PodRequirements<'_>, most: usize, now: Now) -> Found {
     let mut search = Search { snapshot, asked, of: Target::Pod(asked.record.pod.key.clone()), now, plans: 0 };
     if search.place(&[]).is_some() {
         return Found { fits_now: true, ..Found::default() };
@@ -91,7 +91,7 @@ pub(super) fn edits_of(parts: &[Part]) -> BTreeSet<String> {
 
 struct Search<'s> {
     snapshot: &'s Snapshot,
-    asked: &'s Asked<'s>,
+    asked: &'s PodRequirements<'s>,
     of: Target,
     now: Now,
     plans: usize,
@@ -105,10 +105,10 @@ impl Search<'_> {
     /// Returns where the pod goes after a change.
     fn place(&mut self, parts: &[Part]) -> Option<String> {
         self.plans += 1;
-        let mut aside = changed(self.snapshot, parts, self.now)?;
-        aside.ask(self.key());
-        aside.plan(false);
-        match aside.fate(self.key()) {
+        let mut simulation = changed(self.snapshot, parts, self.now)?;
+        simulation.ask(self.key());
+        simulation.plan(false);
+        match simulation.fate(self.key()) {
             Fate::Placed { node, .. } => Some(node.to_string()),
             _ => None,
         }
@@ -200,11 +200,16 @@ impl Search<'_> {
                 return Some(parts);
             }
             let masks = self.asked.masks.clone();
-            let asked =
-                Asked { id: self.asked.id, record: &record, profile: self.asked.profile, cluster, masks };
+            let asked = PodRequirements {
+                id: self.asked.id,
+                record: &record,
+                profile: self.asked.profile,
+                cluster,
+                masks,
+            };
             parts.extend(self.round(&asked, node, side, &open)?);
-            let aside = changed(self.snapshot, &parts, self.now)?;
-            cluster = aside.scheduler().cluster().fork();
+            let simulation = changed(self.snapshot, &parts, self.now)?;
+            cluster = simulation.scheduler().cluster().fork();
             record = cluster.pod(self.asked.id)?.clone();
             open = still_failed(&mut cluster, self.asked, &record, node);
         }
@@ -212,7 +217,13 @@ impl Search<'_> {
     }
 
     /// What pods cannot mend goes first: then it can be seen which pods are in the way.
-    fn round(&self, asked: &Asked<'_>, node: NodeIdx, side: Side, open: &[Open]) -> Option<Vec<Part>> {
+    fn round(
+        &self,
+        asked: &PodRequirements<'_>,
+        node: NodeIdx,
+        side: Side,
+        open: &[Open],
+    ) -> Option<Vec<Part>> {
         let has_fixed = open.iter().any(|(_, is_fixed)| *is_fixed);
         let first = open.iter().filter(|(_, is_fixed)| *is_fixed || !has_fixed).map(|(r, _)| r);
         let mut parts: Vec<Part> = Vec::new();
@@ -260,15 +271,20 @@ fn requirements(masks: &Masks, node: NodeIdx) -> Vec<Open> {
     open.map(|(bit, requirement)| (requirement.clone(), fixed & (1 << bit) != 0)).collect()
 }
 
-fn still_failed(cluster: &mut Cluster, asked: &Asked<'_>, record: &PodRecord, node: NodeIdx) -> Vec<Open> {
+fn still_failed(
+    cluster: &mut Cluster,
+    asked: &PodRequirements<'_>,
+    record: &PodRecord,
+    node: NodeIdx,
+) -> Vec<Open> {
     requirements(&masks_of_pod_on(cluster, asked.profile, (asked.id, &record.pod.spec), &[node]), node)
 }
 
 /// Returns a copy of the state with a change; `None` when it cannot be made.
-pub(super) fn changed(snapshot: &Snapshot, parts: &[Part], now: Now) -> Option<Aside> {
-    let mut aside = Aside::of(snapshot, now);
+pub(super) fn changed(snapshot: &Snapshot, parts: &[Part], now: Now) -> Option<Simulation> {
+    let mut simulation = Simulation::of(snapshot, now);
     for part in parts {
-        aside.edit(&part.edit).ok()?;
+        simulation.edit(&part.edit).ok()?;
     }
-    Some(aside)
+    Some(simulation)
 }

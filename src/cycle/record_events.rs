@@ -8,7 +8,7 @@ use pellucid_recording::GangVerdict;
 use pellucid_recording::flight::{Flight, Gone, Noted, Numbers, What};
 use pellucid_recording::{Outcome, Verdict};
 
-use super::kept::Kept;
+use super::last_attempt::LastAttempt;
 use super::scheduler::Scheduler;
 
 impl Scheduler {
@@ -22,7 +22,7 @@ impl Scheduler {
                 let numbers = Numbers::of(placement, verdict.attempts, verdict.changes);
                 let (node, at) = (placement.node, (verdict.cycle, verdict.at));
                 let entry = self.flight.note_placed(id, node, numbers, at);
-                self.kept.set(id.index(), Kept::Placed { node, entry });
+                self.last_attempts.set(id.index(), LastAttempt::Placed { node, entry });
             }
             _ => self.record_whole(id, verdict, is_on),
         }
@@ -33,7 +33,7 @@ impl Scheduler {
         if self.cluster.pod(id).is_none() {
             return;
         }
-        self.keep(id, Kept::Whole(Arc::new(verdict.clone())));
+        self.keep(id, LastAttempt::Full(Arc::new(verdict.clone())));
         let what = match &verdict.outcome {
             Outcome::Refused(refusal) if is_on => What::Refused(refusal.clone()),
             Outcome::Gated(refusal) if is_on => What::Gated(refusal.clone()),
@@ -46,11 +46,11 @@ impl Scheduler {
     }
 
     /// Keeps something else than a placement of the last attempt at a pod.
-    pub(super) fn keep(&mut self, id: PodId, kept: Kept) {
+    pub(super) fn keep(&mut self, id: PodId, kept: LastAttempt) {
         if let Some(record) = self.cluster.pod(id) {
-            name_placed(&self.kept, &mut self.flight, id, &record.pod.key);
+            name_placed(&self.last_attempts, &mut self.flight, id, &record.pod.key);
         }
-        self.kept.set(id.index(), kept);
+        self.last_attempts.set(id.index(), kept);
     }
 
     /// An attempt at a group ended, or places that it held were given up.
@@ -64,7 +64,7 @@ impl Scheduler {
     }
 
     /// Something else happened to a pod.
-    pub(super) fn chronicle(&mut self, (id, key): (PodId, &PodKey), node: &str, what: What, now: Now) {
+    pub(super) fn record_event(&mut self, (id, key): (PodId, &PodKey), node: &str, what: What, now: Now) {
         if !self.switches.recorder() {
             return self.flight.leave_out(now.wall_nanos());
         }
@@ -73,7 +73,7 @@ impl Scheduler {
 
     /// A pod lost the place it held.
     pub(super) fn record_release(&mut self, id: PodId, pod: &Pod, node: &str, now: Now) {
-        self.chronicle((id, &pod.key), node, What::Released, now);
+        self.record_event((id, &pod.key), node, What::Released, now);
     }
 
     /// An input changed which pods there are.
@@ -83,19 +83,19 @@ impl Scheduler {
         for event in events {
             match event {
                 ClusterEvent::PodForgotten { id, pod } => {
-                    name_placed(&self.kept, &mut self.flight, *id, &pod.key)
+                    name_placed(&self.last_attempts, &mut self.flight, *id, &pod.key)
                 }
                 ClusterEvent::NodeRemoved(node, name) => self.flight.name_node(*node, name),
                 ClusterEvent::PendingAdded(id) => {
                     if let Some(pod) = self.cluster.pod(*id).map(|r| r.pod.clone()) {
-                        self.chronicle((*id, &pod.key), "", What::Added, now);
+                        self.record_event((*id, &pod.key), "", What::Added, now);
                     }
                 }
                 ClusterEvent::PendingRemoved { id, pod } => {
                     last = Some(&pod.uid);
                     match self.place_of_same(pod) {
-                        Some(node) => self.chronicle((*id, &pod.key), &node, What::Bound, now),
-                        None => self.chronicle((*id, &pod.key), "", What::Gone(how), now),
+                        Some(node) => self.record_event((*id, &pod.key), &node, What::Bound, now),
+                        None => self.record_event((*id, &pod.key), "", What::Gone(how), now),
                     }
                 }
                 ClusterEvent::PodReleased { pod, node }
@@ -105,7 +105,7 @@ impl Scheduler {
                 {
                     // If it was the last one on a node that was gone, the number of the node is given up too.
                     let node = pod.node_name.clone().unwrap_or_else(|| self.cluster.slot(*node).name.clone());
-                    self.chronicle((NOBODY, &pod.key), &node, What::Gone(how), now);
+                    self.record_event((NOBODY, &pod.key), &node, What::Gone(how), now);
                 }
                 _ => {}
             }
@@ -127,8 +127,8 @@ impl Scheduler {
 }
 
 /// The slot of a pod is to be used otherwise. If a placement is in it, those that are recorded of it get their name now.
-fn name_placed(kept: &Mirror<Kept>, flight: &mut Flight, id: PodId, key: &PodKey) {
-    if let Some(Kept::Placed { entry, .. }) = kept.get(id.index()) {
+fn name_placed(kept: &Mirror<LastAttempt>, flight: &mut Flight, id: PodId, key: &PodKey) {
+    if let Some(LastAttempt::Placed { entry, .. }) = kept.get(id.index()) {
         flight.name_pod(id, *entry, key);
     }
 }

@@ -12,7 +12,7 @@ use pellucid_recording::{Outcome, Refusal, Verdict};
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
-pub enum Kept {
+pub enum LastAttempt {
     /// There was no attempt.
     #[default]
     Nothing,
@@ -24,10 +24,10 @@ pub enum Kept {
         entry: u64,
     },
     /// Anything else, and placements while the recorder is off.
-    Whole(Arc<Verdict>),
+    Full(Arc<Verdict>),
 }
 
-impl Kept {
+impl LastAttempt {
     /// Returns the verdict, if the recorder, asked by `find`, still has what is not kept here. `changes`: how many there
     /// have been by now.
     pub fn verdict<'a>(
@@ -37,7 +37,7 @@ impl Kept {
     ) -> Option<Verdict> {
         match self {
             Self::Nothing => None,
-            Self::Whole(verdict) => Some(verdict.as_ref().clone()),
+            Self::Full(verdict) => Some(verdict.as_ref().clone()),
             Self::Placed { node, entry } => {
                 let (chunk, entry) = find(*entry)?;
                 let What::Placed(numbers) = chunk.what(&entry) else { return None };
@@ -50,7 +50,7 @@ impl Kept {
     pub fn node(&self) -> Option<NodeIdx> {
         match self {
             Self::Placed { node, .. } => Some(*node),
-            Self::Whole(verdict) => Some(verdict.placement()?.node),
+            Self::Full(verdict) => Some(verdict.placement()?.node),
             Self::Nothing => None,
         }
     }
@@ -58,7 +58,7 @@ impl Kept {
     /// Returns what it came to, if that is kept whole: always when it was not placed.
     pub fn outcome(&self) -> Option<&Outcome> {
         match self {
-            Self::Whole(verdict) => Some(&verdict.outcome),
+            Self::Full(verdict) => Some(&verdict.outcome),
             Self::Nothing | Self::Placed { .. } => None,
         }
     }
@@ -78,6 +78,6 @@ mod tests {
 
     #[test]
     fn it_is_two_words() {
-        assert_eq!(size_of::<Kept>(), 16);
+        assert_eq!(size_of::<LastAttempt>(), 16);
     }
 }

@@ -25,7 +25,7 @@ impl Scheduler {
         self.counters.refused += 1;
         let nomination = nomination.or_else(|| self.untold_nomination(unit, pod));
         self.queue.refuse(unit, shape, refusal.refused_by, now.monotonic);
-        self.tell(pod, "Unschedulable", refusal.message(), nomination);
+        self.report_unschedulable(pod, "Unschedulable", refusal.message(), nomination);
         Outcome::Refused(refusal)
     }
 
@@ -66,21 +66,21 @@ impl Scheduler {
     }
 
     /// Tells a pod what its last verdict did not say; what it said is told already.
-    pub(super) fn tell_changed(&mut self, pod: &Pod, reason: &'static str, message: Arc<str>) {
+    pub(super) fn report_if_changed(&mut self, pod: &Pod, reason: &'static str, message: Arc<str>) {
         let id = self.cluster.find_pod(&pod.key);
-        let last = id.and_then(|id| self.kept(id).outcome()).and_then(|outcome| match outcome {
+        let last = id.and_then(|id| self.last_attempt(id).outcome()).and_then(|outcome| match outcome {
             Outcome::Refused(refusal) => Some(refusal.message()),
             // What holds a pod back is told a moment later than it is known.
             Outcome::Gated(_) | Outcome::Placed(_) => None,
         });
         let known = pod.scheduled.as_ref().is_some_and(|c| c.message == message && &*c.reason == reason);
         if !known && last.as_ref() != Some(&message) {
-            self.tell(pod, reason, message, None);
+            self.report_unschedulable(pod, reason, message, None);
         }
     }
 
     /// Orders the condition and the event of a pod that is not placed, and what becomes of its nomination.
-    pub(super) fn tell(
+    pub(super) fn report_unschedulable(
         &mut self,
         pod: &Pod,
         reason: &'static str,

@@ -21,7 +21,7 @@ use super::chain::{self, FilterChain, PluginTally, Prepared};
 use super::scores::{Scores, Touched};
 
 /// What a cycle is about: the profile, the state, the pod's spec, and where to count.
-pub struct Subject<'a> {
+pub struct CycleContext<'a> {
     /// Profile.
     pub profile: &'a Profile,
     /// State.
@@ -34,7 +34,7 @@ pub struct Subject<'a> {
 
 /// The rows of one shape in one profile.
 #[derive(Default)]
-pub struct Rows {
+pub struct NodeResultCache {
     position: Option<(u64, u64)>,
     pub(super) prepared: Prepared,
     pub(super) causes: Causes,
@@ -111,34 +111,34 @@ fn is_candidate(cause: CauseId) -> bool {
     cause != CauseId::ABSENT && cause != CauseId::NOT_EVALUATED
 }
 
-impl Rows {
+impl NodeResultCache {
     /// Brings the rows up to date. `reuse` false makes them anew.
-    pub fn sync(&mut self, of: &Subject<'_>, reuse: bool, tally: &mut [PluginTally]) {
-        let changes = of.view.cluster().changes();
+    pub fn sync(&mut self, ctx: &CycleContext<'_>, reuse: bool, tally: &mut [PluginTally]) {
+        let changes = ctx.view.cluster().changes();
         let head = changes.head();
-        let reusable = reuse && self.mask.len() == of.view.cluster().n_slots();
+        let reusable = reuse && self.mask.len() == ctx.view.cluster().n_slots();
         let since = self.position.filter(|_| reusable).and_then(|at| changes.since(at));
         match since {
             Some(changed) => {
                 let mut scratch = std::mem::take(&mut self.scratch);
                 scratch.collect(changed, self.mask.len());
                 if !scratch.is_empty() {
-                    self.catch_up(of, &mut scratch, tally);
+                    self.catch_up(ctx, &mut scratch, tally);
                 }
                 self.scratch = scratch;
             }
-            None => self.rebuild(of, None, tally),
+            None => self.rebuild(ctx, None, tally),
         }
         self.position = Some(head);
     }
 
     /// Makes the row of one node anew; the others count as not looked at. For questions about that node alone.
-    pub(super) fn look_at(&mut self, of: &Subject<'_>, node: NodeIdx, tally: &mut [PluginTally]) {
-        self.rebuild(of, Some(node), tally);
+    pub(super) fn look_at(&mut self, ctx: &CycleContext<'_>, node: NodeIdx, tally: &mut [PluginTally]) {
+        self.rebuild(ctx, Some(node), tally);
         self.position = None;
     }
 
-    fn rebuild(&mut self, of: &Subject<'_>, only: Option<NodeIdx>, tally: &mut [PluginTally]) {
+    fn rebuild(&mut self, ctx: &CycleContext<'_>, only: Option<NodeIdx>, tally: &mut [PluginTally]) {
         self.refusal = None;
         self.listed = false;
         self.scores = None;
@@ -146,54 +146,60 @@ impl Rows {
         self.lasting.clear();
         self.order.clear();
         self.mask.clear();
-        self.mask.resize(of.view.cluster().n_slots(), CauseId::ABSENT);
-        for node in of.view.nodes() {
+        self.mask.resize(ctx.view.cluster().n_slots(), CauseId::ABSENT);
+        for node in ctx.view.nodes() {
             self.mask[node.index()] = CauseId::NOT_EVALUATED;
         }
-        self.globals = Globals::of(of.profile);
-        let local = chain::places(of.profile, |e| !chain::filters_globally(e));
-        self.prepared = chain::prepare(&local, of.profile, of.view, of.spec, tally);
+        self.globals = Globals::of(ctx.profile);
+        let local = chain::places(ctx.profile, |e| !chain::filters_globally(e));
+        self.prepared = chain::prepare(&local, ctx.profile, ctx.view, ctx.spec, tally);
         self.n_feasible = 0;
         if self.prepared.refused.is_none() {
             let mut nodes = match &self.prepared.candidates {
                 Some(some) => some.clone(),
-                None => of.view.nodes().to_vec(),
+                None => ctx.view.nodes().to_vec(),
             };
             nodes.retain(|node| only.is_none_or(|only| *node == only));
             self.work += nodes.len() as u64;
-            self.first_usage = self.chain(of).first_usage();
-            self.filter(of, 0, &mut nodes, tally);
+            self.first_usage = self.chain(ctx).first_usage();
+            self.filter(ctx, 0, &mut nodes, tally);
             self.n_feasible = nodes.len();
         }
     }
 
-    fn chain<'a>(&'a self, of: &Subject<'a>) -> FilterChain<'a> {
+    fn chain<'a>(&'a self, ctx: &CycleContext<'a>) -> FilterChain<'a> {
         FilterChain {
-            profile: of.profile,
-            view: of.view,
-            spec: of.spec,
+            profile: ctx.profile,
+            view: ctx.view,
+            spec: ctx.spec,
             values: self.prepared.values(),
-            probe: of.probe,
+            probe: ctx.probe,
         }
     }
 
-    fn filter(&mut self, of: &Subject<'_>, from: usize, nodes: &mut Vec<NodeIdx>, tally: &mut [PluginTally]) {
+    fn filter(
+        &mut self,
+        ctx: &CycleContext<'_>,
+        from: usize,
+        nodes: &mut Vec<NodeIdx>,
+        tally: &mut [PluginTally],
+    ) {
         let chain = FilterChain {
-            profile: of.profile,
-            view: of.view,
-            spec: of.spec,
+            profile: ctx.profile,
+            view: ctx.view,
+            spec: ctx.spec,
             values: self.prepared.values(),
-            probe: of.probe,
+            probe: ctx.probe,
         };
         chain.run(from, nodes, &mut self.causes, &mut self.mask, tally);
         for (_, cause) in self.causes.iter().skip(self.lasting.len()) {
-            let at = of.profile.filter.iter().position(|e| e.plugin.name() == cause.plugin);
+            let at = ctx.profile.filter.iter().position(|e| e.plugin.name() == cause.plugin);
             self.lasting.push(at.is_some_and(|at| at < self.first_usage));
         }
     }
 
     /// Recomputes the rows of changed nodes.
-    fn catch_up(&mut self, of: &Subject<'_>, scratch: &mut Scratch, tally: &mut [PluginTally]) {
+    fn catch_up(&mut self, ctx: &CycleContext<'_>, scratch: &mut Scratch, tally: &mut [PluginTally]) {
         if self.prepared.refused.is_some() {
             return;
         }
@@ -219,30 +225,30 @@ impl Rows {
         }
         self.work += touched.len() as u64;
         self.refusal = None;
-        self.filter(of, self.first_usage, by_usage, tally);
-        self.filter(of, 0, by_object, tally);
+        self.filter(ctx, self.first_usage, by_usage, tally);
+        self.filter(ctx, 0, by_object, tally);
         for row in touched.iter() {
             let is = self.mask[row.node.index()].is_feasible();
             self.n_feasible = self.n_feasible + usize::from(is) - usize::from(row.was);
             self.listed &= is == row.was;
         }
         if let Some(scores) = &mut self.scores {
-            scores.catch_up(of, &self.mask, touched, tally);
+            scores.catch_up(ctx, &self.mask, touched, tally);
         }
     }
 
     /// Makes sure the feasible nodes are scored.
-    pub(super) fn ensure_scores(&mut self, of: &Subject<'_>, tally: &mut [PluginTally]) -> &mut Scores {
+    pub(super) fn ensure_scores(&mut self, ctx: &CycleContext<'_>, tally: &mut [PluginTally]) -> &mut Scores {
         if self.scores.is_none() {
             self.work += self.n_feasible as u64;
         }
         let mask = &self.mask;
-        self.scores.get_or_insert_with(|| Scores::make(of, mask, tally))
+        self.scores.get_or_insert_with(|| Scores::make(ctx, mask, tally))
     }
 
     /// Returns the best feasible node by total and tie order, when they are scored.
-    pub(super) fn best(&mut self, of: &Subject<'_>) -> Option<(NodeIdx, i64)> {
-        self.scores.as_mut()?.best(of)
+    pub(super) fn best(&mut self, ctx: &CycleContext<'_>) -> Option<(NodeIdx, i64)> {
+        self.scores.as_mut()?.best(ctx)
     }
 
     /// Returns the cause of every node slot as the attempt has it, and the table behind the ids.

@@ -22,7 +22,7 @@ use pellucid_recording::GangVerdict;
 use pellucid_recording::switches::{Setter, Switches};
 
 use super::gangs::gate::{Block, block};
-use super::kept::Kept;
+use super::last_attempt::LastAttempt;
 use super::scheduler::{Scheduler, Settings, Step};
 use crate::Snapshot;
 
@@ -44,7 +44,7 @@ pub struct Evicted {
 }
 
 /// A scheduler on a copy of a snapshot.
-pub struct Aside {
+pub struct Simulation {
     scheduler: Scheduler,
     now: Now,
     /// Edits of pods may follow each other, so a pod may be queued more than once; it is planned once.
@@ -55,7 +55,7 @@ pub struct Aside {
     pub truncated: bool,
 }
 
-impl Aside {
+impl Simulation {
     /// Makes one. Nothing is queued; pods that have places keep them.
     pub fn of(snapshot: &Snapshot, now: Now) -> Self {
         patience::check();
@@ -88,10 +88,10 @@ impl Aside {
 
     /// Makes one in which a pod has neither a place nor a nomination: as if it had never been tried.
     pub fn without(snapshot: &Snapshot, id: PodId, now: Now) -> Self {
-        let mut aside = Self::of(snapshot, now);
-        aside.scheduler.cluster.release(id);
-        aside.scheduler.cluster.nominator_mut().end(id);
-        aside
+        let mut simulation = Self::of(snapshot, now);
+        simulation.scheduler.cluster.release(id);
+        simulation.scheduler.cluster.nominator_mut().end(id);
+        simulation
     }
 
     /// Returns the scheduler, for whoever looks at what came of it.
@@ -217,7 +217,7 @@ impl Aside {
         let is_held_by_gang = |r: &PodRecord| r.pod.member_of().is_some() && r.pod.gates.is_empty();
         let members = members.filter(|id| cluster.pod(*id).is_some_and(is_held_by_gang));
         for id in members.collect::<Vec<_>>() {
-            self.scheduler.keep(id, Kept::Nothing);
+            self.scheduler.keep(id, LastAttempt::Nothing);
         }
     }
 
@@ -268,7 +268,7 @@ impl Aside {
         let Some((id, record)) = cluster.find_pod(key).and_then(|id| Some((id, cluster.pod(id)?))) else {
             return Fate::Gone;
         };
-        match (record.node, self.scheduler.kept(id).refusal()) {
+        match (record.node, self.scheduler.last_attempt(id).refusal()) {
             (Some(node), _) => Fate::Placed {
                 node: &cluster.slot(node).name,
                 stage: record.stage,
@@ -343,7 +343,7 @@ pub enum Fate<'a> {
         node: &'a Name,
         /// Stage.
         stage: Stage,
-        /// How it was chosen, when it was.
+        /// AttemptKind it was chosen, when it was.
         placement: Option<pellucid_recording::Placement>,
     },
     /// It was refused, or is held before the queue.
