@@ -17,7 +17,7 @@ use std::sync::Arc;
 use driver::{Core, default_profile, settings};
 use pellucid::cluster::Input;
 use pellucid::cycle::NodeResultCache;
-use pellucid::cycle::node_result_cache::CycleContext;
+use pellucid::cycle::attempt::node_result_cache::CycleContext;
 use pellucid::cycle::scheduler::PluginTally;
 use pellucid::framework::View;
 use pellucid::framework::profile::Profile;
@@ -103,8 +103,8 @@ impl Case {
         };
         let mut tally = vec![PluginTally::default(); self.profile.plugins.len()];
         let mut rows = NodeResultCache::default();
-        rows.sync(&of, true, &mut tally);
-        rows.begin_attempt(&of, &mut tally);
+        rows.run_filters(&of, true, &mut tally);
+        rows.run_global_filters(&of, &mut tally);
         ask(&mut rows, &of, &mut tally)
     }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use pellucid::cluster::Input;
 use pellucid::cycle::Scheduler;
 use pellucid::cycle::scheduler::Step;
-use pellucid::cycle::turn::Advance;
+use pellucid::cycle::scheduler::turn::Advance;
 use pellucid::model::effect::{BindOutcome, Effect, EffectReport, EvictOutcome};
 use pellucid::model::requests::{ContainerRequests, PodRequests, RequestInputs};
 use pellucid::model::taint::{Taint, TaintEffect, Toleration, TolerationOperator};

@@ -11,7 +11,7 @@ use pellucid_cluster::Input;
 use pellucid_cycle::Scheduler;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::Step;
-use pellucid_cycle::turn::Advance;
+use pellucid_cycle::scheduler::turn::Advance;
 use pellucid_diagnosis::score_views::markdown;
 use pellucid_kubernetes::effect_queues::EffectQueues;
 use pellucid_model::collections::FxHashMap;

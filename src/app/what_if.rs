@@ -9,7 +9,7 @@ use std::sync::Arc;
 use pellucid_api::rest::simulate::{EditBody, PodsOf, SimulateRequest, TaintOf};
 use pellucid_cluster::input::Quarantined;
 use pellucid_cycle::Snapshot;
-use pellucid_cycle::simulation::{Edit, Target};
+use pellucid_cycle::what_if::edit::{Edit, Target};
 use pellucid_diagnosis::simulate::Question;
 use pellucid_http::ReadError;
 use pellucid_kubernetes::decode::{node_from_value, object_from_value, pod_from_value};

@@ -1,42 +1,15 @@
-//! One attempt at a unit: filter, score, choose.
+//! The scheduler: takes inputs, plans units, orders effects, publishes snapshots.
 //!
-//! PURE. [`node_result_cache::NodeResultCache`] holds what is known about each node for one shape and catches up with what
-//! changed; [`search`] chooses from it; [`scheduler::Scheduler`] is the one writer that takes inputs, plans
-//! units, orders effects and publishes snapshots. The same code runs on a published snapshot for explanations
-//! ([`question`]).
+//! Start at [`Scheduler`], then `scheduler::turn` and `scheduler::schedule_one`, which a pod passes from the queue to its
+//! Binding. PURE: it never waits, reads no clock and does no I/O; it knows no plugin by name, and not how anything is shown.
+//!
+//! - [`attempt`]: one attempt to find a node for one pod (run filters, run scores, select a node)
+//! - [`scheduler`]: the one writer of all state, with its gangs ([`scheduler::gangs`])
+//! - [`what_if`]: the same code on a copy, for questions
 
-mod attempt;
-mod best;
-mod bind;
-mod cache_by_shape;
-mod chain;
-pub mod exhaustive;
-pub mod gangs;
-mod inputs;
-pub mod last_attempt;
-mod leaving;
-mod metering;
-pub mod node_result_cache;
-mod nominations;
-mod post_filter;
-mod pre_bind;
-mod preempt;
-pub mod question;
-mod record;
-mod record_events;
-mod report;
-mod restore;
+pub mod attempt;
 pub mod scheduler;
-mod scores;
-pub mod search;
-pub mod shadow;
-pub mod simulation;
-mod snapshot;
-pub mod turn;
-mod wakeups;
-mod work;
+pub mod what_if;
 
-pub use inputs::quarantine_message;
-pub use node_result_cache::NodeResultCache;
-pub use scheduler::Scheduler;
-pub use snapshot::{Registry, Snapshot};
+pub use attempt::node_result_cache::NodeResultCache;
+pub use scheduler::{Registry, Scheduler, Snapshot, quarantine_message};

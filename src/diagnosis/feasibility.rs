@@ -4,8 +4,9 @@
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::suggestions::{Feasibility, FeasibilityVerdict, LargestNow};
 use pellucid_cycle::Snapshot;
-use pellucid_cycle::exhaustive::Requirement;
-use pellucid_cycle::simulation::{Edit, Simulation, Target};
+use pellucid_cycle::what_if::edit::{Edit, Target};
+use pellucid_cycle::what_if::exhaustive::Requirement;
+use pellucid_cycle::what_if::simulation::Simulation;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{Name, NodeIdx, Now, Pod};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pellucid_api::rest::Meta;
 use pellucid_cycle::Snapshot;
-use pellucid_cycle::last_attempt::LastAttempt;
+use pellucid_cycle::scheduler::last_attempt::LastAttempt;
 use pellucid_model::{Now, PodId};
 use pellucid_recording::Outcome;
 use pellucid_recording::rfc3339;
@@ -34,7 +34,7 @@ pub(super) fn of_verdict(snapshot: &Snapshot, verdict: &Verdict, now: Now) -> Me
 }
 
 /// Returns the pod from which a refusal was taken over: that of an earlier attempt which has the very same account of the
-/// nodes. Rows that did not change since keep it (`cycle::node_result_cache`), so equal pods that are tried in a row share it.
+/// nodes. Rows that did not change since keep it (`cycle::attempt::node_result_cache`), so equal pods that are tried in a row share it.
 fn inherited_from(snapshot: &Snapshot, verdict: &Verdict) -> Option<String> {
     let Outcome::Refused(own) = &verdict.outcome else { return None };
     let mut first: Option<(u64, String)> = None;

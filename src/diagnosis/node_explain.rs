@@ -9,7 +9,7 @@ use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::node_explain::{AcceptedPod, NodeExplanation, RefusedPod, Stranded};
 use pellucid_cluster::{PodRecord, Stage};
 use pellucid_cycle::Snapshot;
-use pellucid_cycle::question::{Answer, NodeQuestion};
+use pellucid_cycle::what_if::question::{Answer, NodeQuestion};
 use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::{Cause, Code, Reason, bodies};
 use pellucid_model::quantity::format_amount;

@@ -139,7 +139,7 @@ pub(super) fn shadow(snapshot: &Snapshot, now: Now) -> Result<Shadow, ReadError>
         return Err(ReadError::NotFound { code: "NotShadowing", message });
     };
     let compared = tally.agreed + tally.disagreed + tally.refused_by_us;
-    let example = |d: &pellucid_cycle::shadow::Disagreement| DisagreementBody {
+    let example = |d: &pellucid_cycle::scheduler::shadow::Disagreement| DisagreementBody {
         pod: d.pod.to_string(),
         ours: d.ours.as_ref().map(ToString::to_string),
         theirs: d.theirs.to_string(),

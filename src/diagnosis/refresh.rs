@@ -5,7 +5,7 @@
 use pellucid_api::rest::explain::{PlacementBody, PodExplanation};
 use pellucid_cluster::PodRecord;
 use pellucid_cycle::Snapshot;
-use pellucid_cycle::question::Question;
+use pellucid_cycle::what_if::question::Question;
 use pellucid_model::{Now, PodId};
 use pellucid_queue::{QueueStage, Unit};
 use pellucid_recording::Decision;

@@ -9,8 +9,8 @@ use pellucid_api::rest::suggestions::{
 };
 use pellucid_cluster::{Cluster, PodRecord};
 use pellucid_cycle::Snapshot;
-use pellucid_cycle::exhaustive::{Masks, Requirement, masks_of_pod};
-use pellucid_cycle::question::without_place;
+use pellucid_cycle::what_if::exhaustive::{Masks, Requirement, masks_of_pod};
+use pellucid_cycle::what_if::question::without_place;
 use pellucid_framework::bodies;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::profile::Profile;

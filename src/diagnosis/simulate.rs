@@ -1,4 +1,4 @@
-//! Answers what-if questions as bodies. What is planned, and how: `cycle::simulation`.
+//! Answers what-if questions as bodies. What is planned, and how: `cycle::what_if::simulation`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,8 @@ use pellucid_api::rest::simulate::{
     StateHash,
 };
 use pellucid_cycle::Snapshot;
-use pellucid_cycle::simulation::{Edit, Fate, Simulation};
+use pellucid_cycle::what_if::edit::Edit;
+use pellucid_cycle::what_if::simulation::{Fate, Simulation};
 use pellucid_framework::bodies;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{GangKey, Now, PodKey};

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use pellucid::cluster::Input;
 use pellucid::cycle::Scheduler;
+use pellucid::cycle::scheduler::turn::Advance;
 use pellucid::cycle::scheduler::{Settings, Step};
-use pellucid::cycle::turn::Advance;
 use pellucid::framework::profile::Profile;
 use pellucid::model::Now;
 use pellucid::model::effect::{BindOrder, Effect};

@@ -3,7 +3,7 @@
 use pellucid::cluster::Stage;
 use pellucid::cluster::columns::CPU;
 use pellucid::cycle::NodeResultCache;
-use pellucid::cycle::node_result_cache::CycleContext;
+use pellucid::cycle::attempt::node_result_cache::CycleContext;
 use pellucid::cycle::scheduler::PluginTally;
 use pellucid::framework::View;
 use pellucid::model::time::NoProbe;
@@ -60,8 +60,8 @@ fn the_cycle_runs_on_a_root_and_decides_alike() {
     let of = CycleContext { profile, view: View::new(&snapshot.cluster), spec: &p.spec, probe: &NoProbe };
     let mut rows = NodeResultCache::default();
     let mut tally = vec![PluginTally::default(); profile.plugins.len()];
-    rows.sync(&of, true, &mut tally);
-    rows.begin_attempt(&of, &mut tally);
+    rows.run_filters(&of, true, &mut tally);
+    rows.run_global_filters(&of, &mut tally);
     let best = rows.top(&of, 3, &mut tally);
     let order = core.place(&p);
     assert_eq!(snapshot.cluster.slot(best[0].node).name, order.node);

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pellucid::cycle::Snapshot;
-use pellucid::cycle::simulation::Edit;
+use pellucid::cycle::what_if::edit::Edit;
 use pellucid::diagnosis::dump::{Dump, Source};
 use pellucid::diagnosis::reads::reads;
 use pellucid::diagnosis::simulate::{Question, simulate};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use pellucid::cluster::gangs::{Gang, GangCounts};
 use pellucid::cluster::{Input, Stage};
 use pellucid::cycle::Scheduler;
-use pellucid::cycle::turn::Advance;
+use pellucid::cycle::scheduler::turn::Advance;
 use pellucid::diagnosis::dump::restore::{self, Rewind};
 use pellucid::diagnosis::dump::{Dump, Source};
 use pellucid::model::effect::{BindOrder, BindOutcome, EffectReport};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pellucid::cluster::{Input, Stage};
-use pellucid::cycle::gangs::gate::block;
+use pellucid::cycle::scheduler::gangs::gate::block;
 use pellucid::model::{GangKey, Pod};
 use pellucid::queue::QueueStage;
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use pellucid::cycle::simulation::{Edit, Simulation, Target};
+use pellucid::cycle::what_if::edit::{Edit, Target};
+use pellucid::cycle::what_if::simulation::Simulation;
 use pellucid::model::PodKey;
 use pellucid_api::reason::ReasonCode;
 

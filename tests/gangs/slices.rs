@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pellucid::cluster::Stage;
 use pellucid::cluster::columns::CPU;
 use pellucid::cycle::scheduler::Step;
-use pellucid::cycle::turn::Advance;
+use pellucid::cycle::scheduler::turn::Advance;
 use pellucid::model::effect::Effect;
 use pellucid::model::{Node, Pod};
 use pellucid::queue::QueueStage;

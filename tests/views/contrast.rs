@@ -1,7 +1,7 @@
 //! One node against another.
 
 use pellucid::cluster::Input;
-use pellucid::cycle::question::Question;
+use pellucid::cycle::what_if::question::Question;
 use pellucid::framework::profile::Profile;
 use pellucid::model::requests::ResourceList;
 use pellucid::model::taint::{Taint, TaintEffect};

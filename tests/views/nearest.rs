@@ -1,7 +1,7 @@
 //! The nearest nodes: whoever asks, and wherever it is said, they are the same ones.
 
 use pellucid::cluster::Stage;
-use pellucid::cycle::question::{Answer, Question};
+use pellucid::cycle::what_if::question::{Answer, Question};
 use pellucid::model::selector::{Labels, NodeAffinity};
 use pellucid::model::taint::{Taint, TaintEffect};
 use pellucid::model::{Name, Node, Pod, PodKey, PodSpec};

@@ -1,7 +1,7 @@
 //! The node's side: it says of each pod what the pod's own explanation says of the node.
 
 use pellucid::cluster::Stage;
-use pellucid::cycle::question::{Answer, Question};
+use pellucid::cycle::what_if::question::{Answer, Question};
 use pellucid::model::requests::{ContainerRequests, PodRequests, RequestInputs, ResourceList};
 use pellucid::model::selector::{NodeAffinity, NodeSelectorTerm, Operator, Requirement};
 use pellucid::model::{Name, Node, Pod, PodKey, PodSpec};

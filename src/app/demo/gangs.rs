@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use comfy_table::{ContentArrangement, Table, presets};
 use pellucid_cluster::Gang;
 use pellucid_cycle::Snapshot;
-use pellucid_cycle::gangs::gate;
+use pellucid_cycle::scheduler::gangs::gate;
 use pellucid_recording::GangOutcome;
 use serde_json::{Value, json};
 

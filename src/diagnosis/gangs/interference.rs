@@ -13,7 +13,7 @@ use pellucid_cluster::gangs::{Gang, LastTry};
 use pellucid_cluster::{PodRecord, ShapeId, Stage};
 use pellucid_cycle::NodeResultCache;
 use pellucid_cycle::Snapshot;
-use pellucid_cycle::node_result_cache::CycleContext;
+use pellucid_cycle::attempt::node_result_cache::CycleContext;
 use pellucid_framework::{Code, View};
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::time::NoProbe;
@@ -86,8 +86,8 @@ fn lacks_of(snapshot: &Snapshot, profile: usize, record: &PodRecord) -> FxHashMa
     let ctx = CycleContext { profile, view, spec: &record.pod.spec, probe: &NoProbe };
     let mut rows = NodeResultCache::default();
     let mut tally = vec![Default::default(); profile.plugins.len()];
-    rows.sync(&ctx, false, &mut tally);
-    rows.begin_attempt(&ctx, &mut tally);
+    rows.run_filters(&ctx, false, &mut tally);
+    rows.run_global_filters(&ctx, &mut tally);
     let mut lacks = FxHashMap::default();
     for node in view.nodes() {
         let Some(cause) = rows.cause(*node).filter(|cause| cause.code == Code::Unschedulable) else {

@@ -7,7 +7,7 @@ use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::gang_explain::GangVerdict as VerdictBody;
 use pellucid_api::rest::gangs::PartiallyBound;
 use pellucid_cycle::Snapshot;
-use pellucid_cycle::gangs::gate::{Block, block};
+use pellucid_cycle::scheduler::gangs::gate::{Block, block};
 use pellucid_model::{GangKey, Now};
 use pellucid_recording::GangOutcome;
 use pellucid_recording::Outcome;

@@ -4,7 +4,7 @@
 //! code how a gang stands; `summary` is Koordinator's view of it, `explain` the joined one, `interference` who
 //! holds what whom waits for, `cycles` who waits for each other, `tally` numbers for metrics. All is made from a
 //! published snapshot when somebody asks; what gangs are and what is done about them is `cluster::gangs` and
-//! `cycle::gangs`.
+//! `cycle::scheduler::gangs`.
 
 mod cycles;
 pub(super) mod explain;

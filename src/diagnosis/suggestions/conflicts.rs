@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use pellucid_api::rest::suggestions::Conflict;
-use pellucid_cycle::exhaustive::Masks;
+use pellucid_cycle::what_if::exhaustive::Masks;
 use pellucid_model::NodeIdx;
 
 use crate::explain::with_subject;

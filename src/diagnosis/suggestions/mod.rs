@@ -17,7 +17,7 @@ use pellucid_api::rest::suggestions::{Fix, FixPart, Suggestions};
 pub(super) use parts::{exact, victims_on};
 
 use pellucid_cycle::Snapshot;
-use pellucid_cycle::simulation::Target;
+use pellucid_cycle::what_if::edit::Target;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{GangKey, Now};
 

@@ -5,8 +5,8 @@ use pellucid_api::reason::{ReasonCode, Resolver};
 use pellucid_api::rest::simulate::{
     AddToleration, CopyNode, EditBody, LabelNode, PodsOf, RemoveTaint, SetRequest, TaintOf,
 };
-use pellucid_cycle::exhaustive::{Requirement, masks_of_pod_on};
-use pellucid_cycle::simulation::{Edit, Target};
+use pellucid_cycle::what_if::edit::{Edit, Target};
+use pellucid_cycle::what_if::exhaustive::{Requirement, masks_of_pod_on};
 use pellucid_model::quantity::{format_amount, format_milli};
 use pellucid_model::taint::{Taint, TaintEffect, tolerated};
 use pellucid_model::{Name, NodeIdx, PodId, PodKey, PodSpec};

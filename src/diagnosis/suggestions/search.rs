@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::{Cluster, PodRecord};
 use pellucid_cycle::Snapshot;
-use pellucid_cycle::exhaustive::{Masks, Requirement, masks_of_pod_on};
-use pellucid_cycle::simulation::{Edit, Fate, Simulation, Target};
+use pellucid_cycle::what_if::edit::{Edit, Target};
+use pellucid_cycle::what_if::exhaustive::{Masks, Requirement, masks_of_pod_on};
+use pellucid_cycle::what_if::simulation::{Fate, Simulation};
 use pellucid_model::{Name, NodeIdx, Now, PodKey};
 
 use super::parts::{Part, Side, copy_node, relax, remove_gates};

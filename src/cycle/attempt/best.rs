@@ -1,0 +1,161 @@
+//! The best node at any time: nodes in blocks, each with its best or with a bound on it.
+//!
+//! A row that gets worse only marks its block; the block is looked through again when it could win. Most of
+//! them cannot, so a changed row costs a comparison.
+
+use pellucid_framework::View;
+use pellucid_model::NodeIdx;
+
+/// Slots per block: fewer cost more at each decision, more cost more where a best one got worse.
+const BLOCK: usize = 32;
+
+/// The total of a slot that does not compete.
+pub(crate) const REFUSED: i64 = i64::MIN;
+
+/// A block: its best node, or, when `is_exact` is false, one that its best does not beat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Block {
+    total: i64,
+    tie: u64,
+    node: NodeIdx,
+    is_exact: bool,
+}
+
+impl Block {
+    fn of(view: View<'_>, totals: &[i64], node: NodeIdx) -> Self {
+        Self { total: totals[node.index()], tie: view.cluster().ties()[node.index()], node, is_exact: true }
+    }
+
+    /// Whether this one's node goes before the other's: by total, then by the greater tie hash, then by name.
+    fn beats(&self, view: View<'_>, other: &Self) -> bool {
+        (self.total, self.tie) > (other.total, other.tie)
+            || ((self.total, self.tie) == (other.total, other.tie)
+                && self.total != REFUSED
+                && self.node != other.node
+                && view.name(self.node) < view.name(other.node))
+    }
+}
+
+/// The blocks over all slots.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Blocks {
+    blocks: Vec<Block>,
+}
+
+impl Blocks {
+    /// Looks through all slots.
+    pub(crate) fn rebuild(&mut self, view: View<'_>, totals: &[i64]) {
+        self.blocks.clear();
+        let n = totals.len().div_ceil(BLOCK);
+        self.blocks.extend((0..n).map(|i| look_through(view, totals, i)));
+    }
+
+    /// Takes note of the new total of a slot.
+    pub(crate) fn update(&mut self, view: View<'_>, totals: &[i64], node: NodeIdx) {
+        let block = &mut self.blocks[node.index() / BLOCK];
+        let total = totals[node.index()];
+        if node == block.node {
+            // Better or equal than what nothing beats: it is the best. Worse: what it was is a bound.
+            if total >= block.total {
+                *block = Block::of(view, totals, node);
+            } else {
+                block.is_exact = false;
+            }
+        } else if total != REFUSED && total >= block.total {
+            let own = Block::of(view, totals, node);
+            if own.beats(view, block) {
+                *block = own;
+            }
+        }
+    }
+
+    /// Returns the best node of all.
+    pub(crate) fn best(&mut self, view: View<'_>, totals: &[i64]) -> Option<NodeIdx> {
+        let mut best = nobody(0);
+        for block in self.blocks.iter().filter(|b| b.is_exact) {
+            if block.beats(view, &best) {
+                best = *block;
+            }
+        }
+        for (i, block) in self.blocks.iter_mut().enumerate().filter(|(_, b)| !b.is_exact) {
+            if block.beats(view, &best) {
+                *block = look_through(view, totals, i);
+                if block.beats(view, &best) {
+                    best = *block;
+                }
+            }
+        }
+        (best.total != REFUSED).then_some(best.node)
+    }
+}
+
+fn nobody(slot: usize) -> Block {
+    Block { total: REFUSED, tie: 0, node: NodeIdx(slot as u32), is_exact: true }
+}
+
+fn look_through(view: View<'_>, totals: &[i64], block: usize) -> Block {
+    let start = block * BLOCK;
+    let part = &totals[start..(start + BLOCK).min(totals.len())];
+    let max = part.iter().copied().max().unwrap_or(REFUSED);
+    let mut best = nobody(start);
+    if max == REFUSED {
+        return best;
+    }
+    let ties = &view.cluster().ties()[start..][..part.len()];
+    for (i, (total, tie)) in part.iter().zip(ties).enumerate() {
+        if *total == max && (best.total == REFUSED || *tie >= best.tie) {
+            let own = Block { total: max, tie: *tie, node: NodeIdx((start + i) as u32), is_exact: true };
+            if own.beats(view, &best) {
+                best = own;
+            }
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pellucid_cluster::Cluster;
+    use pellucid_model::Node;
+
+    use super::*;
+
+    #[test]
+    fn the_best_is_always_the_one_that_a_walk_over_all_finds() {
+        let mut cluster = Cluster::new(3, [], Vec::new());
+        for i in 0..200 {
+            let node = Node { name: (&*format!("n{i}")).into(), ..Node::default() };
+            cluster.apply_node(Arc::new(node), &mut Vec::new());
+        }
+        let view = View::new(&cluster);
+        let mut totals: Vec<i64> = (0..200).map(|i| (i * 7919) % 23).collect();
+        let mut blocks = Blocks::default();
+        assert_eq!(blocks.best(view, &[]), None);
+        blocks.rebuild(view, &totals);
+        let mut random = 1u64;
+        for round in 0..3000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let at = (random >> 33) as usize % totals.len();
+            let value = (random >> 50) as i64 % 40;
+            totals[at] = if value < 12 { REFUSED } else { value };
+            blocks.update(view, &totals, NodeIdx(at as u32));
+            let competing = (0..200u32).map(NodeIdx).filter(|n| totals[n.index()] != REFUSED);
+            let want = competing.max_by_key(|n| (totals[n.index()], cluster.slot(*n).tie));
+            if round % 3 == 0 {
+                assert_eq!(blocks.best(view, &totals), want);
+            }
+        }
+        totals.fill(REFUSED);
+        (0..200).for_each(|i| blocks.update(view, &totals, NodeIdx(i)));
+        assert_eq!(blocks.best(view, &totals), None);
+        // From nobody to one, then two equal ones, at the start of blocks.
+        for pair in [[0u32, 96], [64, 32]] {
+            pair.iter().for_each(|n| totals[*n as usize] = 5);
+            pair.iter().for_each(|n| blocks.update(view, &totals, NodeIdx(*n)));
+            let want = (0..200u32).map(NodeIdx).filter(|n| totals[n.index()] == 5);
+            assert_eq!(blocks.best(view, &totals), want.max_by_key(|n| cluster.slot(*n).tie));
+        }
+    }
+}

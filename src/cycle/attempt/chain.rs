@@ -1,0 +1,301 @@
+//! Runs a profile's plugins over sets of nodes: the inner calls of a cycle, with their counters.
+
+use std::sync::Arc;
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_framework::plugin::{CycleValue, Nodes, PreFiltered, PreScored, Reads};
+use pellucid_framework::profile::{Enabled, Profile};
+use pellucid_framework::{Score, View};
+use pellucid_model::cause::{Cause, CauseId, Causes, Code, Reason};
+use pellucid_model::time::Probe;
+use pellucid_model::{NodeIdx, PodSpec};
+use smallvec::SmallVec;
+
+/// What a plugin did, for its `stats` endpoint and `/metrics`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PluginTally {
+    /// Pods refused as a whole.
+    pub pods_refused: u64,
+    /// Calls of Filter.
+    pub filter_calls: u64,
+    /// Nodes Filter looked at.
+    pub nodes_filtered: u64,
+    /// Nodes Filter refused.
+    pub nodes_refused: u64,
+    /// Calls of Score.
+    pub score_calls: u64,
+    /// Nodes Score looked at.
+    pub nodes_scored: u64,
+    /// Time in Filter and Score, as the probe measured it.
+    pub nanos: u64,
+}
+
+/// What PreFilter said about a pod.
+#[derive(Clone, Default)]
+pub(crate) struct Prepared {
+    /// By the place in `profile.filter`; nothing for plugins that skip or were not asked.
+    values: SmallVec<[(usize, CycleValue); 4]>,
+    /// The only nodes worth looking at, when plugins restricted them.
+    pub(crate) candidates: Option<Vec<NodeIdx>>,
+    /// The pod is refused as a whole, by the plugin at this place of `profile.pre_filter`.
+    pub(crate) refused: Option<(usize, Cause)>,
+}
+
+impl Prepared {
+    /// Returns the values of plugins that filter, by their order.
+    pub(crate) fn values(&self) -> &[(usize, CycleValue)] {
+        &self.values
+    }
+}
+
+/// The plugins to ask, each by its places in `profile.pre_filter` and in `profile.filter`, in the order of PreFilter;
+/// those without a PreFilter first.
+pub(crate) type Places = SmallVec<[(Option<usize>, Option<usize>); 8]>;
+
+/// Returns the places of the plugins for which `is_asked` holds.
+pub(crate) fn places(profile: &Profile, is_asked: impl Fn(&Enabled) -> bool) -> Places {
+    let same = |list: &[Enabled], index: usize| list.iter().position(|e| e.index == index);
+    let bare =
+        profile.filter.iter().enumerate().filter(|(_, e)| same(&profile.pre_filter, e.index).is_none());
+    let bare = bare.filter(|(_, e)| is_asked(e)).map(|(at, _)| (None, Some(at)));
+    let asked = profile.pre_filter.iter().enumerate().filter(|(_, e)| is_asked(e));
+    bare.chain(asked.map(|(place, e)| (Some(place), same(&profile.filter, e.index)))).collect()
+}
+
+/// Whether a plugin's filter must be asked at every attempt. What is prepared per shape is kept with the rows,
+/// so it may not depend on the pods of nodes either.
+pub(crate) fn filters_globally(enabled: &Enabled) -> bool {
+    let filter = enabled.plugin.filter().map(|f| f.reads());
+    let prepared = enabled.plugin.pre_filter().map(|f| f.reads());
+    filter == Some(Reads::Everything) || matches!(prepared, Some(Reads::Everything | Reads::Usage))
+}
+
+/// Whether a plugin's score must be asked at every attempt.
+pub(crate) fn scores_globally(enabled: &Enabled) -> bool {
+    let score = enabled.plugin.score().map(|s| s.reads());
+    let prepared = enabled.plugin.pre_score().map(|s| s.reads());
+    score == Some(Reads::Everything) || matches!(prepared, Some(Reads::Everything | Reads::Usage))
+}
+
+/// A value for plugins without a PreFilter or PreScore.
+pub(crate) fn no_value() -> CycleValue {
+    Arc::new(())
+}
+
+/// Asks PreFilter of some plugins. A pod that has nothing to do with them costs no memory.
+pub(crate) fn prepare(
+    places: &Places,
+    profile: &Profile,
+    view: View<'_>,
+    spec: &PodSpec,
+    tally: &mut [PluginTally],
+) -> Prepared {
+    let mut prepared = Prepared::default();
+    let mut restricting: SmallVec<[(usize, &'static str); 2]> = SmallVec::new();
+    for (place, at) in places.iter().copied() {
+        let Some(place) = place else {
+            prepared.values.extend(at.map(|at| (at, no_value())));
+            continue;
+        };
+        let enabled = &profile.pre_filter[place];
+        let Some(plugin) = enabled.plugin.pre_filter() else { continue };
+        match plugin.pre_filter(view, spec) {
+            PreFiltered::Skip => {}
+            PreFiltered::Ready { value, nodes } => {
+                if let Some(nodes) = nodes {
+                    restricting.push((place, enabled.plugin.name()));
+                    prepared.candidates = Some(intersect(prepared.candidates.take(), nodes));
+                }
+                prepared.values.extend(at.map(|at| (at, value)));
+            }
+            PreFiltered::Refused(cause) => {
+                tally[enabled.index].pods_refused += 1;
+                let unresolvable = cause.code == Code::UnschedulableAndUnresolvable;
+                prepared.refused.get_or_insert((place, cause));
+                if unresolvable {
+                    return prepared;
+                }
+            }
+        }
+    }
+    prepared.values.sort_by_key(|(at, _)| *at);
+    if prepared.refused.is_none() && prepared.candidates.as_ref().is_some_and(Vec::is_empty) {
+        let names: Vec<&str> = restricting.iter().map(|(_, name)| *name).collect();
+        let cause = Cause::new(
+            names.first().copied().unwrap_or("Scheduler"),
+            Code::UnschedulableAndUnresolvable,
+            Reason::about(ReasonCode::PluginsDisagree, &*names.join(" ")),
+        );
+        prepared.refused = Some((restricting.first().map_or(0, |(place, _)| *place), cause));
+    }
+    prepared
+}
+
+fn intersect(known: Option<Vec<NodeIdx>>, new: Vec<NodeIdx>) -> Vec<NodeIdx> {
+    match known {
+        None => new,
+        Some(mut known) => {
+            known.retain(|n| new.binary_search(n).is_ok());
+            known
+        }
+    }
+}
+
+/// The plugins of a profile that filter, with what they made of a shape, for one evaluation.
+pub(crate) struct FilterChain<'a> {
+    pub(crate) profile: &'a Profile,
+    pub(crate) view: View<'a>,
+    pub(crate) spec: &'a PodSpec,
+    /// By the place in `profile.filter`, ascending.
+    pub(crate) values: &'a [(usize, CycleValue)],
+    pub(crate) probe: &'a dyn Probe,
+}
+
+impl FilterChain<'_> {
+    /// Returns the place of the first active plugin that looks at more than the node object.
+    pub(crate) fn first_usage(&self) -> usize {
+        let looks = |at: usize| {
+            let filter = self.profile.filter[at].plugin.filter();
+            filter.is_some_and(|f| f.reads() >= Reads::Usage)
+        };
+        self.values.iter().map(|(at, _)| *at).find(|at| looks(*at)).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the cause for which a plugin refuses one node, the first by their order.
+    pub(crate) fn ask(
+        &self,
+        node: NodeIdx,
+        scratch: &mut OneNode,
+        tally: &mut [PluginTally],
+    ) -> Option<Cause> {
+        scratch.causes = Causes::default();
+        scratch.nodes.clear();
+        scratch.nodes.push(node);
+        scratch.mask.resize(self.view.cluster().n_slots().max(scratch.mask.len()), CauseId::FEASIBLE);
+        self.run(0, &mut scratch.nodes, &mut scratch.causes, &mut scratch.mask, tally);
+        scratch.causes.get(scratch.mask[node.index()]).cloned()
+    }
+
+    /// Removes from `nodes` those that a plugin from place `from` on refuses; writes `mask`.
+    pub(crate) fn run(
+        &self,
+        from: usize,
+        nodes: &mut Vec<NodeIdx>,
+        causes: &mut Causes,
+        mask: &mut [CauseId],
+        tally: &mut [PluginTally],
+    ) {
+        for node in nodes.iter() {
+            mask[node.index()] = CauseId::FEASIBLE;
+        }
+        for (at, value) in self.values.iter().skip_while(|(at, _)| *at < from) {
+            let enabled = &self.profile.filter[*at];
+            let Some(filter) = enabled.plugin.filter() else { continue };
+            if nodes.is_empty() {
+                return;
+            }
+            let before = nodes.len();
+            let start = self.probe.elapsed();
+            filter.filter(self.view, self.spec, value, &mut Nodes::new(nodes, causes, mask));
+            let tally = &mut tally[enabled.index];
+            tally.nanos += (self.probe.elapsed() - start).as_nanos() as u64;
+            tally.filter_calls += 1;
+            tally.nodes_filtered += before as u64;
+            tally.nodes_refused += (before - nodes.len()) as u64;
+        }
+    }
+}
+
+/// Room for asking about one node after another.
+#[derive(Default)]
+pub(crate) struct OneNode {
+    nodes: Vec<NodeIdx>,
+    causes: Causes,
+    mask: Vec<CauseId>,
+}
+
+/// What PreScore of the plugins said whose answers are kept: one entry per entry of `profile.score`, `None` for
+/// Skip, and for the others.
+pub(crate) fn prepare_scores(
+    profile: &Profile,
+    view: View<'_>,
+    spec: &PodSpec,
+    nodes: &[NodeIdx],
+) -> Vec<Option<CycleValue>> {
+    let prepare = |enabled: &Enabled| {
+        if scores_globally(enabled) {
+            return None;
+        }
+        let pre_score = profile.pre_score.iter().find(|p| p.index == enabled.index);
+        match pre_score.and_then(|p| p.plugin.pre_score()).map(|p| p.pre_score(view, spec, nodes)) {
+            None => Some(no_value()),
+            Some(PreScored::Skip) => None,
+            Some(PreScored::Ready(value)) => Some(value),
+        }
+    };
+    profile.score.iter().map(prepare).collect()
+}
+
+/// Runs one Score plugin over nodes.
+pub(crate) fn score(
+    (enabled, plugin, value): (&Enabled, &dyn Score, &CycleValue),
+    (view, spec): (View<'_>, &PodSpec),
+    nodes: &[NodeIdx],
+    out: &mut Vec<i64>,
+    tally: &mut [PluginTally],
+    probe: &dyn Probe,
+) {
+    out.clear();
+    out.resize(nodes.len(), 0);
+    let start = probe.elapsed();
+    plugin.score(view, spec, value, nodes, out);
+    let tally = &mut tally[enabled.index];
+    tally.nanos += (probe.elapsed() - start).as_nanos() as u64;
+    tally.score_calls += 1;
+    tally.nodes_scored += nodes.len() as u64;
+}
+
+#[cfg(test)]
+mod tests {
+    use pellucid_cluster::Cluster;
+    use pellucid_framework::{Plugin, PreFilter};
+
+    use super::*;
+
+    /// A plugin that wants the pod on one node.
+    struct Only(&'static str, u32);
+
+    impl Plugin for Only {
+        fn name(&self) -> &'static str {
+            self.0
+        }
+        fn pre_filter(&self) -> Option<&dyn PreFilter> {
+            Some(self)
+        }
+    }
+
+    impl PreFilter for Only {
+        fn reads(&self) -> Reads {
+            Reads::Node
+        }
+        fn pre_filter(&self, _view: View<'_>, _spec: &PodSpec) -> PreFiltered {
+            PreFiltered::Ready { value: Arc::new(()), nodes: Some(vec![NodeIdx(self.1)]) }
+        }
+    }
+
+    #[test]
+    fn plugins_without_a_node_in_common_refuse_the_pod() {
+        let plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(Only("A", 1)), Arc::new(Only("B", 2))];
+        let enabled = plugins.iter().enumerate();
+        let pre_filter =
+            enabled.map(|(index, plugin)| Enabled { plugin: plugin.clone(), weight: 0, index }).collect();
+        let profile = Profile { plugins, pre_filter, ..Profile::default() };
+        let cluster = Cluster::new(0, [], Vec::new());
+        let mut tally = vec![PluginTally::default(); 2];
+        let all = places(&profile, |_| true);
+        let prepared = prepare(&all, &profile, View::new(&cluster), &PodSpec::default(), &mut tally);
+        let (_, cause) = prepared.refused.expect("it is refused");
+        assert_eq!(cause.reasons[0].code, ReasonCode::PluginsDisagree);
+        assert_eq!(cause.message(), "node(s) didn't satisfy plugin(s) [A B] simultaneously");
+    }
+}

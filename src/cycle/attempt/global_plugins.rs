@@ -1,0 +1,233 @@
+//! What holds for one attempt only: the answers of plugins that may read anything, and what nominations mean.
+//!
+//! Results are kept per shape. Plugins that read pods on other nodes, volumes or workloads are asked anew at every
+//! attempt, on what the kept rows leave feasible. A pod that has nothing to do with such a plugin costs its
+//! PreFilter, which skips; then there is no attempt and the rows decide alone.
+
+use pellucid_framework::plugin::{MAX_SCORE, PreScored};
+use pellucid_framework::profile::{Enabled, Profile};
+use pellucid_model::NodeIdx;
+use pellucid_model::cause::{Cause, CauseId, Causes};
+use smallvec::SmallVec;
+
+use crate::attempt::chain::{self, FilterChain, OneNode, Places, PluginTally};
+use crate::attempt::node_result_cache::{CycleContext, NodeResultCache};
+
+/// See the module.
+pub(crate) struct Attempt {
+    /// One entry per node slot.
+    pub(crate) mask: Vec<CauseId>,
+    pub(crate) causes: Causes,
+    pub(crate) n_feasible: usize,
+    /// PreFilter refused the pod as a whole.
+    pub(crate) refused: Option<Cause>,
+}
+
+/// What a plugin that is asked at every attempt gives the nodes, in their order.
+pub(crate) struct GlobalScore {
+    /// Its place in `profile.score`.
+    pub(crate) entry: usize,
+    weight: i64,
+    raw: Vec<i64>,
+    normalized: Vec<i64>,
+}
+
+impl GlobalScore {
+    pub(crate) fn weighted(&self, at: usize) -> i64 {
+        self.normalized[at] * self.weight
+    }
+
+    /// Returns raw, normalised and weighted score of a node.
+    pub(crate) fn share(&self, at: usize) -> (i64, i64, i64) {
+        (self.raw[at], self.normalized[at], self.weighted(at))
+    }
+}
+
+impl NodeResultCache {
+    /// Asks the plugins that are asked at every attempt. The rows must be up to date.
+    pub fn run_global_filters(&mut self, ctx: &CycleContext<'_>, tally: &mut [PluginTally]) {
+        self.attempt = None;
+        self.reads_others = false;
+        let prepared = chain::prepare(&self.globals.filters, ctx.profile, ctx.view, ctx.spec, tally);
+        if let Some((place, cause)) = prepared.refused {
+            // Of two plugins that refuse the pod as a whole the first by order counts.
+            self.reads_others = true;
+            if self.prepared.refused.as_ref().is_none_or(|(known, _)| place < *known) {
+                self.attempt().refused = Some(cause);
+                self.attempt().n_feasible = 0;
+            }
+            return;
+        }
+        if self.prepared.refused.is_some() || prepared.values().is_empty() {
+            return;
+        }
+        self.reads_others = true;
+        self.work += (ctx.view.nodes().len() * prepared.values().len()) as u64;
+        if let Some(only) = &prepared.candidates {
+            let attempt = self.attempt();
+            for (i, cause) in attempt.mask.iter_mut().enumerate() {
+                let is_out = only.binary_search(&NodeIdx(i as u32)).is_err();
+                if is_out && *cause != CauseId::ABSENT {
+                    attempt.n_feasible -= usize::from(cause.is_feasible());
+                    *cause = CauseId::NOT_EVALUATED;
+                }
+            }
+        }
+        for value in prepared.values() {
+            self.filter_globally(ctx, value, tally);
+        }
+    }
+
+    /// Runs one plugin over what is feasible, and over nodes refused by plugins that come
+    /// after it: the first by order names the cause.
+    fn filter_globally(
+        &mut self,
+        ctx: &CycleContext<'_>,
+        value: &(usize, pellucid_framework::CycleValue),
+        tally: &mut [PluginTally],
+    ) {
+        let place = value.0;
+        let attempt = self.attempt();
+        let is_later = |cause: &Cause| {
+            ctx.profile
+                .filter
+                .iter()
+                .position(|e| e.plugin.name() == cause.plugin)
+                .is_some_and(|at| at > place)
+        };
+        let later: Vec<bool> = attempt.causes.iter().map(|(_, cause)| is_later(cause)).collect();
+        let later = |id: CauseId| id.is_cause() && later.get(usize::from(id.0) - 1) == Some(&true);
+        let all = attempt.mask.iter().enumerate();
+        let asked = all.filter(|(_, c)| c.is_feasible() || later(**c)).map(|(i, c)| (NodeIdx(i as u32), *c));
+        let asked: Vec<(NodeIdx, CauseId)> = asked.collect();
+        let mut nodes: Vec<NodeIdx> = asked.iter().map(|(n, _)| *n).collect();
+        let values = std::slice::from_ref(value);
+        let chain =
+            FilterChain { profile: ctx.profile, view: ctx.view, spec: ctx.spec, values, probe: ctx.probe };
+        chain.run(place, &mut nodes, &mut attempt.causes, &mut attempt.mask, tally);
+        for (node, before) in asked {
+            let cause = &mut attempt.mask[node.index()];
+            if cause.is_feasible() {
+                *cause = before;
+            } else if before.is_feasible() {
+                attempt.n_feasible -= 1;
+            }
+        }
+    }
+
+    /// Forgets what held for the attempt.
+    pub(crate) fn end_attempt(&mut self) {
+        self.attempt = None;
+    }
+
+    /// Refuses one more node for this attempt.
+    pub(crate) fn refuse_node(&mut self, node: NodeIdx, cause: Cause) {
+        let attempt = self.attempt();
+        let before = attempt.mask[node.index()];
+        attempt.mask[node.index()] = attempt.causes.id(cause);
+        attempt.n_feasible -= usize::from(before.is_feasible());
+    }
+
+    fn attempt(&mut self) -> &mut Attempt {
+        let (mask, causes, n_feasible) = (&self.mask, &self.causes, self.n_feasible);
+        self.attempt.get_or_insert_with(|| Attempt {
+            mask: mask.clone(),
+            causes: causes.clone(),
+            n_feasible,
+            refused: None,
+        })
+    }
+
+    /// Returns what is needed to ask about single nodes.
+    pub(crate) fn shape_filters(&self) -> ShapeFilters<'_> {
+        ShapeFilters { local: self.prepared.values(), globals: &self.globals }
+    }
+
+    /// Whether a node is feasible as the attempt has it.
+    pub(crate) fn is_feasible(&self, node: NodeIdx) -> bool {
+        self.current().0.get(node.index()).is_some_and(|c| c.is_feasible())
+    }
+}
+
+/// What the plugins whose answers are kept made of a shape, for questions about single nodes.
+pub(crate) struct ShapeFilters<'r> {
+    local: &'r [(usize, pellucid_framework::CycleValue)],
+    globals: &'r Globals,
+}
+
+impl ShapeFilters<'_> {
+    /// Returns the cause for which a plugin refuses a node as the state is now, which may differ from the
+    /// state the rows were made of by pods on that node and what follows from them.
+    pub(crate) fn ask_about(
+        &self,
+        ctx: &CycleContext<'_>,
+        node: NodeIdx,
+        scratch: &mut OneNode,
+        tally: &mut [PluginTally],
+    ) -> Option<Cause> {
+        let global = chain::prepare(&self.globals.filters, ctx.profile, ctx.view, ctx.spec, tally);
+        if let Some((_, cause)) = global.refused {
+            return Some(cause);
+        }
+        let mut values: SmallVec<[_; 16]> = self.local.iter().chain(global.values()).cloned().collect();
+        values.sort_by_key(|(at, _)| *at);
+        let chain = FilterChain {
+            profile: ctx.profile,
+            view: ctx.view,
+            spec: ctx.spec,
+            values: &values,
+            probe: ctx.probe,
+        };
+        chain.ask(node, scratch, tally)
+    }
+}
+
+/// The places of the plugins of a profile that are asked at every attempt.
+#[derive(Clone, Default)]
+pub(crate) struct Globals {
+    /// Those that filter or refuse pods as a whole.
+    filters: Places,
+    /// Places in `profile.score` and in `profile.pre_score`.
+    scores: SmallVec<[(usize, Option<usize>); 4]>,
+}
+
+impl Globals {
+    pub(crate) fn of(profile: &Profile) -> Self {
+        let same = |list: &[Enabled], index: usize| list.iter().position(|e| e.index == index);
+        let scores = profile.score.iter().enumerate().filter(|(_, e)| chain::scores_globally(e));
+        let scores = scores.map(|(at, e)| (at, same(&profile.pre_score, e.index))).collect();
+        Self { filters: chain::places(profile, chain::filters_globally), scores }
+    }
+
+    /// Whether some plugin's score is asked at every attempt.
+    pub(crate) fn score(&self) -> bool {
+        !self.scores.is_empty()
+    }
+}
+
+/// Scores nodes by the plugins that are asked at every attempt.
+pub(crate) fn global_scores(
+    globals: &Globals,
+    ctx: &CycleContext<'_>,
+    nodes: &[NodeIdx],
+    tally: &mut [PluginTally],
+) -> SmallVec<[GlobalScore; 2]> {
+    let mut scores = SmallVec::new();
+    for (entry, pre_score) in &globals.scores {
+        let (entry, enabled) = (*entry, &ctx.profile.score[*entry]);
+        let Some(plugin) = enabled.plugin.score() else { continue };
+        let pre_score = pre_score.and_then(|at| ctx.profile.pre_score[at].plugin.pre_score());
+        let value = match pre_score.map(|p| p.pre_score(ctx.view, ctx.spec, nodes)) {
+            None => chain::no_value(),
+            Some(PreScored::Ready(value)) => value,
+            Some(PreScored::Skip) => continue,
+        };
+        let mut raw = Vec::new();
+        chain::score((enabled, plugin, &value), (ctx.view, ctx.spec), nodes, &mut raw, tally, ctx.probe);
+        let mut normalized = raw.clone();
+        plugin.normalize_all(ctx.view, &value, nodes, &mut normalized);
+        debug_assert!(normalized.iter().all(|s| (0..=MAX_SCORE).contains(s)), "{}", enabled.plugin.name());
+        scores.push(GlobalScore { entry, weight: enabled.weight, raw, normalized });
+    }
+    scores
+}

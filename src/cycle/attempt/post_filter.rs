@@ -1,0 +1,135 @@
+//! Asks PostFilter: answers a plugin's questions on the state of the attempt, on trials that leave nothing behind.
+
+use std::cell::RefCell;
+
+use pellucid_cluster::Stage;
+use pellucid_cluster::preemptions::Found;
+use pellucid_cluster::state::TrialOverlay;
+use pellucid_framework::plugin::Evaluator;
+use pellucid_framework::post_filter::PostFiltered;
+use pellucid_framework::{Cause, Code, View};
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::{NodeIdx, PodId};
+
+use crate::attempt::node_result_cache::NodeResultCache;
+use crate::attempt::nominations::{AttemptKind, NominationFilter};
+use crate::attempt::work;
+
+/// What a search for victims came to on single nodes, for equal members of a gang that look one after another. Whoever
+/// changes a node [forgets](Self::forget) it.
+#[derive(Default)]
+pub(crate) struct KnownNodes(RefCell<FxHashMap<NodeIdx, Found>>);
+
+impl KnownNodes {
+    pub(crate) fn forget(&self, node: NodeIdx) {
+        self.0.borrow_mut().remove(&node);
+    }
+
+    pub(crate) fn clear(&self) {
+        self.0.borrow_mut().clear();
+    }
+}
+
+/// Answers PostFilter's questions on the state of the attempt.
+struct Questions<'a> {
+    filter: NominationFilter<'a>,
+    results: &'a NodeResultCache,
+    trial: Option<TrialOverlay>,
+    work: u64,
+}
+
+impl Questions<'_> {
+    /// Returns what is known of single nodes, unless the pod is compared with pods elsewhere.
+    fn known_nodes(&self) -> Option<&KnownNodes> {
+        match self.filter.attempt.kind {
+            AttemptKind::Preemptor { known, .. } if !self.results.reads_others => Some(known),
+            _ => None,
+        }
+    }
+}
+
+impl Evaluator for Questions<'_> {
+    fn view(&self) -> View<'_> {
+        View::new(self.filter.cluster)
+    }
+
+    fn pod(&self) -> PodId {
+        self.filter.attempt.id
+    }
+
+    fn refused(&self, node: NodeIdx) -> Option<Code> {
+        self.results.refused_as_a_whole().or_else(|| self.results.cause(node)).map(|cause| cause.code)
+    }
+
+    fn try_out(&mut self) {
+        debug_assert!(self.trial.is_none());
+        self.trial = Some(self.filter.cluster.begin_trial());
+    }
+
+    fn give_back(&mut self) {
+        if let Some(trial) = self.trial.take() {
+            self.filter.cluster.end_trial(trial);
+        }
+    }
+
+    fn remove(&mut self, pod: PodId) {
+        self.work += work::MOVE;
+        self.filter.cluster.release(pod);
+    }
+
+    fn restore(&mut self, pod: PodId, node: NodeIdx) {
+        self.work += work::MOVE;
+        self.filter.cluster.place(pod, node, Stage::Bound);
+    }
+
+    fn refusal(&mut self, node: NodeIdx) -> Option<Cause> {
+        self.work += work::ASK;
+        self.filter.refusal(&self.results.shape_filters(), node)
+    }
+
+    fn known(&self, node: NodeIdx) -> Option<Found> {
+        self.known_nodes()?.0.borrow().get(&node).cloned()
+    }
+
+    fn remember(&mut self, node: NodeIdx, found: &Found) {
+        if let Some(known) = self.known_nodes() {
+            known.0.borrow_mut().insert(node, found.clone());
+        }
+    }
+
+    fn below(&self) -> i32 {
+        match self.filter.attempt.kind {
+            AttemptKind::Preemptor { below, .. } => below,
+            AttemptKind::Alone | AttemptKind::Member(_) => self.filter.attempt.pod.priority,
+        }
+    }
+
+    fn earlier(&self) -> &[PodId] {
+        match self.filter.attempt.kind {
+            AttemptKind::Preemptor { earlier, .. } => earlier,
+            AttemptKind::Alone | AttemptKind::Member(_) => &[],
+        }
+    }
+}
+
+/// Asks the profile's PostFilter plugins: the first that nominates wins. Returns the work that it was, too.
+pub(crate) fn post_filter(
+    filter: NominationFilter<'_>,
+    results: &NodeResultCache,
+) -> (Option<PostFiltered>, u64) {
+    let plugins = filter.attempt.profile.post_filter.iter();
+    let work = filter.cluster.present().len() as u64 / 4;
+    let mut questions = Questions { filter, results, trial: None, work };
+    let mut last = None;
+    for enabled in plugins {
+        let Some(plugin) = enabled.plugin.post_filter() else { continue };
+        let answer = plugin.post_filter(&mut questions);
+        questions.give_back();
+        let is_found = matches!(answer, PostFiltered::Nominate(_));
+        last = Some(answer);
+        if is_found {
+            break;
+        }
+    }
+    (last, questions.work)
+}

@@ -1,0 +1,266 @@
+//! Raw scores, totals and the best of the feasible nodes of one shape.
+
+use pellucid_framework::plugin::{CycleValue, Normalize, Reads};
+use pellucid_model::NodeIdx;
+use pellucid_model::cause::CauseId;
+use smallvec::SmallVec;
+
+use crate::attempt::best::{Blocks, REFUSED};
+use crate::attempt::chain::{self, PluginTally};
+use crate::attempt::node_result_cache::CycleContext;
+
+/// A plugin that has something to say about the pod.
+struct Active {
+    /// Its place in `profile.score`.
+    entry: usize,
+    value: CycleValue,
+    reads: Reads,
+    normalize: Normalize,
+    weight: i64,
+}
+
+/// A row that was computed again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Touched {
+    pub(crate) node: NodeIdx,
+    /// Whether the node was feasible before.
+    pub(crate) was: bool,
+    /// Whether more than the pods on the node changed.
+    pub(crate) object: bool,
+}
+
+/// Scores of the feasible nodes.
+pub(crate) struct Scores {
+    active: Vec<Active>,
+    /// Raw scores slot by slot, one per active plugin; meaningless for refused nodes.
+    raw: Vec<i32>,
+    /// The greatest raw score per active plugin that normalises.
+    greatest: Vec<Greatest>,
+    /// Sum of weighted scores per slot, [`REFUSED`] for refused nodes.
+    total: Vec<i64>,
+    blocks: Blocks,
+    scratch: Scratch,
+}
+
+#[derive(Default)]
+struct Scratch {
+    by_usage: Vec<NodeIdx>,
+    by_object: Vec<NodeIdx>,
+    out: Vec<i64>,
+}
+
+/// The greatest raw score over the feasible nodes, and how many have it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Greatest {
+    raw: i32,
+    count: u32,
+}
+
+impl Greatest {
+    fn add(&mut self, raw: i32) {
+        if self.count == 0 || raw > self.raw {
+            *self = Self { raw, count: 1 };
+        } else if raw == self.raw {
+            self.count += 1;
+        }
+    }
+
+    fn remove(&mut self, raw: i32) {
+        if raw == self.raw {
+            self.count = self.count.saturating_sub(1);
+        }
+    }
+}
+
+impl Scores {
+    pub(crate) fn make(ctx: &CycleContext<'_>, mask: &[CauseId], tally: &mut [PluginTally]) -> Self {
+        let feasible = mask.iter().enumerate().filter(|(_, c)| c.is_feasible());
+        let feasible: Vec<NodeIdx> = feasible.map(|(i, _)| NodeIdx(i as u32)).collect();
+        let values = chain::prepare_scores(ctx.profile, ctx.view, ctx.spec, &feasible);
+        let values = values.into_iter().enumerate();
+        let active: Vec<Active> = values
+            .filter_map(|(entry, value)| {
+                let enabled = &ctx.profile.score[entry];
+                let (plugin, value) = (enabled.plugin.score()?, value?);
+                let (reads, normalize) = (plugin.reads(), plugin.normalize());
+                Some(Active { entry, value, reads, normalize, weight: enabled.weight })
+            })
+            .collect();
+        let mut scores = Self {
+            raw: vec![0; mask.len() * active.len()],
+            greatest: vec![Greatest::default(); active.len()],
+            total: Vec::new(),
+            blocks: Blocks::default(),
+            scratch: Scratch::default(),
+            active,
+        };
+        scores.fill(ctx, &feasible, Reads::Node, tally);
+        for at in 0..scores.active.len() {
+            scores.find_greatest(at, mask);
+        }
+        scores.total_all(ctx, mask);
+        scores
+    }
+
+    /// Returns the best feasible node and its total.
+    pub(crate) fn best(&mut self, ctx: &CycleContext<'_>) -> Option<(NodeIdx, i64)> {
+        let node = self.blocks.best(ctx.view, &self.total)?;
+        Some((node, self.total[node.index()]))
+    }
+
+    /// Fills raw scores of nodes, by the plugins that read at least as much as `least`.
+    fn fill(&mut self, ctx: &CycleContext<'_>, nodes: &[NodeIdx], least: Reads, tally: &mut [PluginTally]) {
+        if nodes.is_empty() {
+            return;
+        }
+        let width = self.active.len();
+        for (at, active) in self.active.iter().enumerate().filter(|(_, a)| a.reads >= least) {
+            let enabled = &ctx.profile.score[active.entry];
+            let Some(plugin) = enabled.plugin.score() else { continue };
+            let entry = (enabled, plugin, &active.value);
+            let out = &mut self.scratch.out;
+            chain::score(entry, (ctx.view, ctx.spec), nodes, out, tally, ctx.probe);
+            for (node, raw) in nodes.iter().zip(out) {
+                self.raw[node.index() * width + at] =
+                    (*raw).clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
+            }
+        }
+    }
+
+    /// Takes over rows that were filtered again.
+    pub(crate) fn catch_up(
+        &mut self,
+        ctx: &CycleContext<'_>,
+        mask: &[CauseId],
+        touched: &[Touched],
+        tally: &mut [PluginTally],
+    ) {
+        let (mut by_usage, mut by_object) =
+            (std::mem::take(&mut self.scratch.by_usage), std::mem::take(&mut self.scratch.by_object));
+        by_usage.clear();
+        by_object.clear();
+        let is_feasible = |n: NodeIdx| mask[n.index()].is_feasible();
+        for row in touched.iter().filter(|t| is_feasible(t.node)) {
+            if row.was && !row.object { by_usage.push(row.node) } else { by_object.push(row.node) }
+        }
+        let moved = self.with_greatest(mask, touched, |scores| {
+            scores.fill(ctx, &by_usage, Reads::Usage, tally);
+            scores.fill(ctx, &by_object, Reads::Node, tally);
+        });
+        (self.scratch.by_usage, self.scratch.by_object) = (by_usage, by_object);
+        if moved {
+            return self.total_all(ctx, mask);
+        }
+        for row in touched {
+            let at = row.node.index();
+            self.total[at] = if is_feasible(row.node) { self.total_of(row.node) } else { REFUSED };
+            self.blocks.update(ctx.view, &self.total, row.node);
+        }
+    }
+
+    /// Keeps the greatest scores right around a change of raw scores. Returns whether one moved.
+    fn with_greatest(
+        &mut self,
+        mask: &[CauseId],
+        touched: &[Touched],
+        change: impl FnOnce(&mut Self),
+    ) -> bool {
+        let is_feasible = |n: NodeIdx| mask[n.index()].is_feasible();
+        // A score that does not read what pods take stays the same while the node stays feasible.
+        let moves = |reads: Reads, row: &Touched| {
+            reads >= Reads::Usage || row.object || !row.was || !is_feasible(row.node)
+        };
+        let normalising = |scores: &Self| {
+            let all = scores.active.iter().enumerate();
+            let normalising = all.filter(|(_, a)| a.normalize != Normalize::Identity);
+            normalising.map(|(at, a)| (at, a.reads)).collect::<SmallVec<[(usize, Reads); 4]>>()
+        };
+        let kinds = normalising(self);
+        let width = self.active.len();
+        let mut before: SmallVec<[(i32, bool); 4]> = SmallVec::new();
+        for (at, reads) in &kinds {
+            let was = self.greatest[*at].raw;
+            for row in touched.iter().filter(|t| t.was && moves(*reads, t)) {
+                self.greatest[*at].remove(self.raw[row.node.index() * width + at]);
+            }
+            // When nobody has the greatest any more, another node may have the second greatest.
+            before.push((was, self.greatest[*at].count == 0));
+        }
+        change(self);
+        let mut moved = false;
+        for ((at, reads), (was, is_lost)) in kinds.iter().zip(before) {
+            if is_lost {
+                self.find_greatest(*at, mask);
+            } else {
+                for row in touched.iter().filter(|t| is_feasible(t.node) && moves(*reads, t)) {
+                    self.greatest[*at].add(self.raw[row.node.index() * width + at]);
+                }
+            }
+            moved |= self.greatest[*at].raw != was;
+        }
+        moved
+    }
+
+    fn find_greatest(&mut self, at: usize, mask: &[CauseId]) {
+        let mut greatest = Greatest::default();
+        let width = self.active.len();
+        for (i, _) in mask.iter().enumerate().filter(|(_, c)| c.is_feasible()) {
+            greatest.add(self.raw[i * width + at]);
+        }
+        self.greatest[at] = greatest;
+    }
+
+    fn total_all(&mut self, ctx: &CycleContext<'_>, mask: &[CauseId]) {
+        self.total.clear();
+        for (i, cause) in mask.iter().enumerate() {
+            let total = if cause.is_feasible() { self.total_of(NodeIdx(i as u32)) } else { REFUSED };
+            self.total.push(total);
+        }
+        self.blocks.rebuild(ctx.view, &self.total);
+    }
+
+    fn raw_of(&self, node: NodeIdx) -> &[i32] {
+        let width = self.active.len();
+        &self.raw[node.index() * width..][..width]
+    }
+
+    fn total_of(&self, node: NodeIdx) -> i64 {
+        let shares = self.active.iter().zip(self.raw_of(node)).zip(&self.greatest);
+        shares.map(|((a, raw), greatest)| a.weighted(*raw, greatest.raw).1).sum()
+    }
+
+    /// Returns the greatest raw score of each active plugin over some nodes.
+    pub(crate) fn greatest_over(&self, nodes: &[NodeIdx]) -> Vec<i32> {
+        let greatest = |at| nodes.iter().map(|n| self.raw_of(*n)[at]).max().unwrap_or(0);
+        (0..self.active.len()).map(greatest).collect()
+    }
+
+    /// Returns what each entry of `profile.score` gives a node: raw, normalised, weighted.
+    pub(crate) fn shares(
+        &self,
+        n_entries: usize,
+        node: NodeIdx,
+        greatest: &[i32],
+    ) -> Vec<Option<(i64, i64, i64)>> {
+        let mut shares = vec![None; n_entries];
+        for ((active, raw), greatest) in self.active.iter().zip(self.raw_of(node)).zip(greatest) {
+            let (normalized, weighted) = active.weighted(*raw, *greatest);
+            shares[active.entry] = Some((i64::from(*raw), normalized, weighted));
+        }
+        shares
+    }
+
+    /// Returns the total of a node, given the greatest scores.
+    pub(crate) fn total_with(&self, node: NodeIdx, greatest: &[i32]) -> i64 {
+        let shares = self.active.iter().zip(self.raw_of(node)).zip(greatest);
+        shares.map(|((active, raw), greatest)| active.weighted(*raw, *greatest).1).sum()
+    }
+}
+
+impl Active {
+    /// Returns a raw score normalised, and times the plugin's weight.
+    fn weighted(&self, raw: i32, greatest: i32) -> (i64, i64) {
+        let normalized = self.normalize.apply(i64::from(raw), i64::from(greatest));
+        (normalized, normalized * self.weight)
+    }
+}

@@ -1,0 +1,316 @@
+//! Chooses from the rows and the attempt: the best node, or the account of why there is none.
+
+use std::sync::Arc;
+
+use pellucid_framework::profile::Profile;
+use pellucid_framework::{Cause, View};
+use pellucid_model::NodeIdx;
+use pellucid_model::cause::CauseId;
+use pellucid_queue::RefusedBy;
+use pellucid_recording::{Decision, Group, GroupMeasure, Placement, Refusal};
+use smallvec::SmallVec;
+
+use crate::attempt::chain::PluginTally;
+use crate::attempt::global_plugins;
+use crate::attempt::node_result_cache::{CycleContext, NodeResultCache, tie_order};
+
+/// How many example nodes a group keeps.
+const EXAMPLES: usize = 3;
+/// Upstream samples only above this many feasible nodes.
+const MIN_FEASIBLE: usize = 100;
+
+/// A row of a score table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scored {
+    /// Node.
+    pub node: NodeIdx,
+    /// Sum of the weighted scores.
+    pub total: i64,
+    /// Per entry of `profile.score`: raw, normalised, weighted; `None` when it skipped.
+    pub shares: Vec<Option<(i64, i64, i64)>>,
+}
+
+impl NodeResultCache {
+    /// Decides. `start` is the rotating index at which a sampled search begins; it moves on.
+    pub fn select_node(
+        &mut self,
+        ctx: &CycleContext<'_>,
+        start: &mut usize,
+        tally: &mut [PluginTally],
+    ) -> Decision {
+        let n_feasible = self.attempt.as_ref().map_or(self.n_feasible, |a| a.n_feasible);
+        self.sample.clear();
+        if n_feasible == 0 {
+            return Decision::Refuse(self.refuse(ctx));
+        }
+        let total = ctx.view.nodes().len();
+        if let Some(wanted) = sample_size(ctx.profile.percentage_of_nodes_to_score, total) {
+            return self.decide_sampled(ctx, wanted, start, tally);
+        }
+        let evaluated = self.prepared.candidates.as_ref().map_or(total, Vec::len);
+        let chosen = if self.attempt.is_some() || self.globals.score() {
+            let feasible = self.take_feasible();
+            let chosen = self.choose(ctx, &feasible, tally);
+            self.give_feasible(feasible);
+            chosen
+        } else if n_feasible == 1 {
+            self.only_feasible(ctx).map(|node| (node, None))
+        } else {
+            self.run_scores(ctx, tally);
+            self.best(ctx).map(|(node, score)| (node, Some(score)))
+        };
+        let Some((node, score)) = chosen else { return Decision::Refuse(self.refuse(ctx)) };
+        let (feasible, evaluated, total) = (n_feasible as u32, evaluated as u32, total as u32);
+        Decision::Place(Placement { node, score, feasible, evaluated, total })
+    }
+
+    fn only_feasible(&mut self, ctx: &CycleContext<'_>) -> Option<NodeIdx> {
+        self.best(ctx).map(|(node, _)| node).or_else(|| self.feasible().next())
+    }
+
+    /// Returns the best of some feasible nodes, and its total when there was a choice.
+    fn choose(
+        &mut self,
+        ctx: &CycleContext<'_>,
+        nodes: &[NodeIdx],
+        tally: &mut [PluginTally],
+    ) -> Option<(NodeIdx, Option<i64>)> {
+        if let [only] = nodes {
+            return Some((*only, None));
+        }
+        let global = global_plugins::global_scores(&self.globals, ctx, nodes, tally);
+        self.work += (nodes.len() * global.len()) as u64;
+        if global.is_empty() && self.attempt.is_none() && nodes.len() == self.n_feasible {
+            self.run_scores(ctx, tally);
+            return self.best(ctx).map(|(node, score)| (node, Some(score)));
+        }
+        let scores = &*self.run_scores(ctx, tally);
+        let greatest = scores.greatest_over(nodes);
+        let total = |(at, node): (usize, &NodeIdx)| {
+            let of_others: i64 = global.iter().map(|g| g.weighted(at)).sum();
+            (*node, scores.total_with(*node, &greatest) + of_others)
+        };
+        let totals = nodes.iter().enumerate().map(total);
+        let best = totals.min_by(|(a, x), (b, y)| y.cmp(x).then_with(|| tie_order(ctx.view, *a, *b)));
+        best.map(|(node, score)| (node, Some(score)))
+    }
+
+    /// As upstream with `percentageOfNodesToScore`: looks at nodes in a fixed order from a start that
+    /// rotates, until enough are feasible. The fixed order is the tie order.
+    fn decide_sampled(
+        &mut self,
+        ctx: &CycleContext<'_>,
+        wanted: usize,
+        start: &mut usize,
+        tally: &mut [PluginTally],
+    ) -> Decision {
+        if self.order.is_empty() {
+            self.order.extend_from_slice(ctx.view.nodes());
+            self.order.sort_unstable_by(|a, b| tie_order(ctx.view, *a, *b));
+        }
+        let total = self.order.len();
+        let begin = *start % total;
+        let (before, after) = self.order.split_at(begin);
+        let mut found = Vec::new();
+        let mut evaluated = 0;
+        for node in after.iter().chain(before).copied() {
+            let cause = self.current().0[node.index()];
+            if cause == CauseId::NOT_EVALUATED {
+                continue;
+            }
+            evaluated += 1;
+            if cause.is_feasible() {
+                found.push(node);
+                if found.len() == wanted {
+                    break;
+                }
+            }
+        }
+        *start = (begin + evaluated) % total;
+        let Some((node, score)) = self.choose(ctx, &found, tally) else {
+            return Decision::Refuse(self.refuse(ctx));
+        };
+        let (feasible, evaluated, total) = (found.len() as u32, evaluated as u32, total as u32);
+        self.sample = found;
+        Decision::Place(Placement { node, score, feasible, evaluated, total })
+    }
+
+    /// Returns the scores of some feasible nodes as if they were all there are, the best first. Scores
+    /// must have been ensured.
+    pub fn ranked(
+        &self,
+        ctx: &CycleContext<'_>,
+        nodes: &[NodeIdx],
+        tally: &mut [PluginTally],
+    ) -> Vec<Scored> {
+        self.best_of(ctx, nodes, nodes.len(), tally)
+    }
+
+    /// The best `n` of them. What plugins gave is told for these alone.
+    fn best_of(
+        &self,
+        ctx: &CycleContext<'_>,
+        nodes: &[NodeIdx],
+        n: usize,
+        tally: &mut [PluginTally],
+    ) -> Vec<Scored> {
+        let Some(scores) = &self.scores else { return Vec::new() };
+        let greatest = scores.greatest_over(nodes);
+        let global = global_plugins::global_scores(&self.globals, ctx, nodes, tally);
+        let total = |(at, node): (usize, &NodeIdx)| {
+            let of_others: i64 = global.iter().map(|g| g.weighted(at)).sum();
+            (scores.total_with(*node, &greatest) + of_others, at)
+        };
+        let mut totals: Vec<(i64, usize)> = nodes.iter().enumerate().map(total).collect();
+        let order = |a: &(i64, usize), b: &(i64, usize)| {
+            b.0.cmp(&a.0).then_with(|| tie_order(ctx.view, nodes[a.1], nodes[b.1]))
+        };
+        if n < totals.len() {
+            totals.select_nth_unstable_by(n, order);
+            totals.truncate(n);
+        }
+        totals.sort_unstable_by(order);
+        let row = |(total, at): (i64, usize)| {
+            let mut shares = scores.shares(ctx.profile.score.len(), nodes[at], &greatest);
+            for score in &global {
+                shares[score.entry] = Some(score.share(at));
+            }
+            Scored { node: nodes[at], total, shares }
+        };
+        totals.into_iter().map(row).collect()
+    }
+
+    /// Iterates over the nodes among which the last decision chose.
+    pub(crate) fn chosen_from(&self) -> impl Iterator<Item = NodeIdx> {
+        let all = self.sample.is_empty().then(|| self.feasible());
+        self.sample.iter().copied().chain(all.into_iter().flatten())
+    }
+
+    /// Returns the best `n` of some feasible nodes, as if they were all there are, for a score table.
+    pub(crate) fn top_of(
+        &mut self,
+        ctx: &CycleContext<'_>,
+        nodes: &[NodeIdx],
+        n: usize,
+        tally: &mut [PluginTally],
+    ) -> Vec<Scored> {
+        self.run_scores(ctx, tally);
+        self.best_of(ctx, nodes, n, tally)
+    }
+
+    /// Returns the best `n` feasible nodes with their scores, for a score table.
+    pub fn top(&mut self, ctx: &CycleContext<'_>, n: usize, tally: &mut [PluginTally]) -> Vec<Scored> {
+        let feasible: Vec<NodeIdx> = self.feasible().collect();
+        self.top_of(ctx, &feasible, n, tally)
+    }
+
+    /// Accounts for every node. Made once while the rows do not change, unless the attempt differs from them.
+    fn refuse(&mut self, ctx: &CycleContext<'_>) -> Arc<Refusal> {
+        if let (Some(known), None) = (&self.refusal, &self.attempt) {
+            return known.clone();
+        }
+        let total = ctx.view.nodes().len();
+        self.work += total as u64;
+        let refusal = match self.refused_as_a_whole() {
+            Some(cause) => {
+                let by = refused_by(ctx.profile, std::iter::once(cause));
+                Refusal::of_pod(cause.clone(), total, by)
+            }
+            None => {
+                let groups = self.groups(ctx);
+                let by = refused_by(ctx.profile, groups.iter().map(|g| &g.cause));
+                Refusal::of_nodes(groups, total, by)
+            }
+        };
+        let refusal = Arc::new(refusal);
+        if self.attempt.is_none() {
+            self.refusal = Some(refusal.clone());
+        }
+        refusal
+    }
+
+    fn groups(&self, ctx: &CycleContext<'_>) -> Vec<Group> {
+        let (mask, causes) = self.current();
+        let mut members: Vec<Vec<NodeIdx>> = Vec::new();
+        for node in ctx.view.cluster().by_name() {
+            let id = mask[node.index()];
+            if id.is_cause() {
+                let at = usize::from(id.0) - 1;
+                if members.len() <= at {
+                    members.resize(at + 1, Vec::new());
+                }
+                members[at].push(*node);
+            }
+        }
+        let mut groups = Vec::new();
+        for (id, cause) in causes.iter() {
+            let Some(nodes) = members.get(usize::from(id.0) - 1).filter(|n| !n.is_empty()) else { continue };
+            groups.push(Group {
+                cause: cause.clone(),
+                count: nodes.len(),
+                examples: examples(ctx.view, nodes),
+                measures: measures(ctx, cause, nodes),
+            });
+        }
+        groups
+    }
+}
+
+fn examples(view: View<'_>, nodes: &[NodeIdx]) -> SmallVec<[pellucid_model::Name; 3]> {
+    nodes.iter().take(EXAMPLES).map(|n| view.name(*n).clone()).collect()
+}
+
+fn measures(ctx: &CycleContext<'_>, cause: &Cause, nodes: &[NodeIdx]) -> Vec<GroupMeasure> {
+    let plugin = ctx.profile.filter.iter().find(|e| e.plugin.name() == cause.plugin);
+    let Some(filter) = plugin.and_then(|e| e.plugin.filter()) else { return Vec::new() };
+    let measured = filter.measure(ctx.view, ctx.spec, cause, nodes).into_iter();
+    measured
+        .map(|m| GroupMeasure {
+            resource: m.resource,
+            requested: m.requested,
+            available: m.available,
+            best_node: ctx.view.name(m.best_node).clone(),
+        })
+        .collect()
+}
+
+/// Returns the set of plugins behind causes.
+pub(crate) fn refused_by<'c>(profile: &Profile, causes: impl Iterator<Item = &'c Cause>) -> RefusedBy {
+    let mut by = RefusedBy::default();
+    for cause in causes {
+        if let Some(at) = profile.plugins.iter().position(|p| p.name() == cause.plugin) {
+            by.insert(at);
+        }
+    }
+    by
+}
+
+/// Returns how many feasible nodes are enough, or `None` when all are wanted. Upstream's rule, except
+/// that 0 means all: rows are reused, so looking at all nodes is cheap.
+fn sample_size(percentage: u8, n_nodes: usize) -> Option<usize> {
+    if percentage == 0 || percentage >= 100 || n_nodes < MIN_FEASIBLE {
+        return None;
+    }
+    let wanted = (n_nodes * usize::from(percentage) / 100).max(MIN_FEASIBLE);
+    (wanted < n_nodes).then_some(wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sample_sizes_are_upstreams() {
+        for (percentage, n, want) in [
+            (0, 5000, None),
+            (100, 5000, None),
+            (10, 99, None),
+            (10, 100, None),
+            (10, 5000, Some(500)),
+            (1, 5000, Some(100)),
+            (42, 1000, Some(420)),
+        ] {
+            assert_eq!(sample_size(percentage, n), want, "{percentage} % of {n}");
+        }
+    }
+}

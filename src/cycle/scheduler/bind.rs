@@ -1,0 +1,97 @@
+//! What comes of bind orders.
+
+use std::sync::Arc;
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::preemptions::End;
+use pellucid_cluster::{ClusterEvent, Stage};
+use pellucid_framework::{Cause, Code, Reason};
+use pellucid_model::effect::{BindOutcome, EffectId, EffectReport};
+use pellucid_model::{Now, PodId};
+use pellucid_recording::flight::What;
+
+use super::Scheduler;
+use super::in_flight::BindingInFlight;
+
+impl Scheduler {
+    /// Takes a report. One for an attempt that is closed (the watch was faster, the pod is gone) is only an
+    /// observation.
+    pub(crate) fn settle(&mut self, report: EffectReport, now: Now, events: &mut Vec<ClusterEvent>) {
+        match report {
+            EffectReport::BindSent { id, uid } => {
+                if let Some(order) = self.open_order(id, &uid) {
+                    self.cluster.set_stage(order.pod, Stage::Binding);
+                }
+            }
+            EffectReport::BindDone { id, uid, outcome } => {
+                if let Some(order) = self.open_order(id, &uid) {
+                    self.settle_bind(&order, outcome, now, events);
+                }
+            }
+            EffectReport::EvictDone { id, uid, outcome } => self.settle_eviction(id, &uid, outcome, now),
+            EffectReport::VolumeDone { id, uid, outcome } => {
+                self.settle_write(id, &uid, outcome, now, events);
+            }
+        }
+    }
+
+    fn open_order(&self, id: EffectId, uid: &Arc<str>) -> Option<BindingInFlight> {
+        let order = self.in_flight.bindings.get(&id)?;
+        (self.cluster.pod(order.pod)?.pod.uid == *uid).then(|| order.clone())
+    }
+
+    fn settle_bind(
+        &mut self,
+        order: &BindingInFlight,
+        outcome: BindOutcome,
+        now: Now,
+        events: &mut Vec<ClusterEvent>,
+    ) {
+        let Some(record) = self.cluster.pod(order.pod) else { return };
+        let (pod, node) = (record.pod.clone(), record.node);
+        match outcome {
+            BindOutcome::Bound => {
+                self.cluster.set_stage(order.pod, Stage::Bound);
+                if let Some(node) = node {
+                    events.push(ClusterEvent::PodBound { id: order.pod, node });
+                }
+            }
+            // The watch brings the node they chose; until then our place stands for theirs.
+            BindOutcome::BoundElsewhere { node } => {
+                self.record_event((order.pod, &pod.key), &node, What::Bound, now);
+                self.records.counters.bind_failures += 1;
+                self.cluster.preemptions_mut().end(order.pod, End::PlacedElsewhere, now);
+                self.cluster.unreserve_all(order.pod);
+                self.end_unit(order.pod, order.unit);
+            }
+            // Its room is free at once; the watch brings the deletion later.
+            BindOutcome::Gone => {
+                self.records.counters.bind_failures += 1;
+                self.cluster.delete_pod(&pod.key, events);
+            }
+            BindOutcome::Refused { status, reason, message } => {
+                let subject = format!("{message} (HTTP {status} {reason})");
+                let reason = Reason::about(ReasonCode::BindRefused, &*subject);
+                let cause = Cause::new("DefaultBinder", Code::Unschedulable, reason);
+                self.fail_binding(order.pod, cause, now, events);
+            }
+        }
+    }
+
+    /// Gives up the place of a pod that is not confirmed; its unit is tried again after a backoff. A member of a
+    /// gang goes back to the others that wait, and stands before units of its priority: the bound ones need it.
+    pub(crate) fn give_up(&mut self, id: PodId, now: Now) {
+        let pod = self.cluster.pod(id).map(|r| r.pod.clone());
+        let place = self.cluster.pod(id).and_then(|r| r.node).map(|n| self.cluster.slot(n).name.clone());
+        if let (Some(pod), Some(node)) = (&pod, place) {
+            self.record_release(id, pod, &node, now);
+        }
+        self.cluster.release(id);
+        self.in_flight.drop_binding(id);
+        let Some(unit) = self.queue.unit_of(id) else { return };
+        match pod.filter(|pod| self.gang_of(pod).is_some()) {
+            Some(pod) => self.come_back(id, &pod, unit, now),
+            None => self.queue.fail(unit, now.monotonic),
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! Which groups cannot be planned yet, and telling their pods.
+//!
+//! Members come one by one: what is missing is written to the pods when it has lasted a moment, and again when
+//! it changed, not for every pod that joins.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::gangs::{Gang, Gangs, Undefined};
+use pellucid_framework::Cause;
+use pellucid_model::{GangKey, Now, Pod, PodId, patience};
+use pellucid_queue::QueueStage;
+use pellucid_recording::Outcome;
+use pellucid_recording::gang_verdict::{member_cause, member_refusal};
+
+use crate::scheduler::Scheduler;
+
+/// How long a gang is short of pods before its pods are told.
+const TELL_AFTER: Duration = Duration::from_secs(1);
+
+/// How often that time doubles while what they are told changes: a gang of thousands that grows for minutes is told
+/// a few times, not every second.
+const MAX_DOUBLINGS: u32 = 6;
+
+/// What keeps a group from being planned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The gang that is not ready.
+    pub gang: GangKey,
+    /// Code.
+    pub code: ReasonCode,
+    /// What the code's message is about.
+    pub subject: String,
+}
+
+impl Block {
+    fn new(gang: &Gang, code: ReasonCode, subject: impl Into<String>) -> Self {
+        Self { gang: gang.key.clone(), code, subject: subject.into() }
+    }
+
+    /// Returns it in words.
+    pub fn message(&self) -> String {
+        self.code.message(&self.subject)
+    }
+
+    /// Returns the cause that members are refused with.
+    pub fn cause(&self) -> Cause {
+        member_cause(self.code, &self.subject)
+    }
+
+    /// The same, as the pods of another gang of the group see it.
+    fn seen_by(self, gang: &GangKey) -> Self {
+        if self.gang == *gang {
+            return self;
+        }
+        let subject = self.message();
+        Self { code: ReasonCode::GangPartnerShort, subject, ..self }
+    }
+}
+
+/// Returns what keeps the group of a gang from being planned, as that gang sees it: its own lack first. `ready`
+/// counts the members of a gang that wait to be placed.
+pub fn block(gangs: &Gangs, key: &GangKey, ready: impl Fn(&GangKey) -> u32) -> Option<Block> {
+    let own = block_of_one(gangs, key, ready(key)).map(|block| block.seen_by(key));
+    own.or_else(|| {
+        let keys = gangs.group_of(key);
+        let known = || keys.iter().filter_map(|k| gangs.get(k));
+        let members = known().map(|gang| gang.members.len() as u64).sum();
+        let is_short = known().any(|gang| gang.definition.undefined.is_some() || !gang.is_satisfied());
+        let too_large = block_of_size(gangs, key, members).filter(|_| is_short);
+        too_large.or_else(|| {
+            let others = keys.iter().filter(|k| *k != key);
+            others.map(|k| block_of_one(gangs, k, ready(k))).find_map(|b| b).map(|b| b.seen_by(key))
+        })
+    })
+}
+
+/// Whether a gang cannot be planned by its own fault: whether [`block_of_one`] finds anything.
+pub(super) fn is_blocked(gangs: &Gangs, gang: &Gang, ready: u32) -> bool {
+    let is_short = || gang.counted() + ready < gang.definition.min;
+    let is_large = || gangs.too_many(&gang.key).is_some();
+    gang.definition.undefined.is_some()
+        || !gang.is_satisfied() && (!gang.has_partners() || is_short() || is_large())
+}
+
+/// Says that a group has more pods than can be planned together, when it has.
+fn block_of_size(gangs: &Gangs, key: &GangKey, members: u64) -> Option<Block> {
+    let (gang, max) = (gangs.get(key)?, gangs.limits().members);
+    let numbers =
+        || format!("{members} pods in the group of {key}, {max} may be planned together (maxGroupMembers)");
+    (members > u64::from(max)).then(|| Block::new(gang, ReasonCode::GangGroupTooLarge, numbers()))
+}
+
+fn block_of_one(gangs: &Gangs, key: &GangKey, ready: u32) -> Option<Block> {
+    patience::check();
+    let gang = gangs.get(key)?;
+    if let Some(undefined) = &gang.definition.undefined {
+        return Some(block_of_undefined(gang, undefined));
+    }
+    if gang.is_satisfied() {
+        return None;
+    }
+    if let Some(n) = gangs.too_many(key) {
+        let max = gangs.limits().gangs;
+        let numbers =
+            format!("{n} gangs name each other around {key}, {max} may form a group (maxGroupGangs)");
+        return Some(Block::new(gang, ReasonCode::GangGroupTooLarge, numbers));
+    }
+    let missing = gangs.one_sided(key);
+    if !missing.is_empty() {
+        // One that names too many has no partners, so it names nobody back.
+        let too_large = missing.iter().filter_map(|k| gangs.get(k)).find_map(|partner| {
+            let undefined = partner.definition.undefined.as_ref();
+            let undefined = undefined.filter(|why| matches!(why, Undefined::NamesTooMany { .. }))?;
+            Some(block_of_undefined(partner, undefined))
+        });
+        let named = || missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        return too_large.or_else(|| Some(Block::new(gang, ReasonCode::GangPartnerMissing, named())));
+    }
+    let (have, min) = (gang.counted() + ready, gang.definition.min);
+    if have >= min {
+        return None;
+    }
+    let code = match gang.history.is_overdue {
+        true => ReasonCode::GangQuorumOverdue,
+        false => ReasonCode::GangQuorumMissing,
+    };
+    Some(Block::new(gang, code, format!("{key}: {have} of {min} are there")))
+}
+
+fn block_of_undefined(gang: &Gang, undefined: &Undefined) -> Block {
+    let key = gang.key.to_string();
+    match undefined {
+        Undefined::GroupMissing => Block::new(gang, ReasonCode::GangGroupMissing, key),
+        Undefined::GroupGone => Block::new(gang, ReasonCode::GangGroupGone, key),
+        Undefined::Invalid(problem) => Block::new(gang, ReasonCode::GangInvalid, problem.to_string()),
+        Undefined::Mixed(a, b) => {
+            let both = format!("{key} in {} and {}", a.as_str(), b.as_str());
+            Block::new(gang, ReasonCode::GangDialectsMixed, both)
+        }
+        Undefined::QueueMissing(queue) => Block::new(gang, ReasonCode::GangQueueMissing, &**queue),
+        Undefined::NamesTooMany { named, max } => {
+            let numbers = format!("{key} names {named} gangs, {max} may form a group (maxGroupGangs)");
+            Block::new(gang, ReasonCode::GangGroupTooLarge, numbers)
+        }
+        Undefined::NeverComplete { owner, replicas } => {
+            let min = gang.definition.min;
+            let numbers = format!("{key} wants {min} pods, {owner} makes {replicas}");
+            Block::new(gang, ReasonCode::GangNeverComplete, numbers)
+        }
+    }
+}
+
+impl Scheduler {
+    /// Returns what [`block`] does, of what is known of the group.
+    fn block(&self, rep: &GangKey, key: &GangKey) -> Option<Block> {
+        let (gangs, group) = (self.cluster.gangs(), self.gangs.groups.get(rep)?);
+        let of = |at: usize| block_of_one(gangs, &group.keys[at], group.ready[at]).map(|b| b.seen_by(key));
+        let own = of(group.at(key)?);
+        let too_large = || block_of_size(gangs, key, group.members()).filter(|_| !group.has_quorum());
+        own.or_else(too_large).or_else(|| of(group.first_blocked()?))
+    }
+
+    /// Holds a group back or lets it go, as it is now.
+    pub(super) fn gate_group(&mut self, rep: &GangKey, changed: &[GangKey], now: Now) {
+        let max_members = u64::from(self.cluster.gangs().limits().members);
+        let Some(group) = self.gangs.groups.get_mut(rep) else { return };
+        let is_large = group.members() > max_members && !group.has_quorum();
+        let is_held_back = group.unit.is_some() && (group.first_blocked().is_some() || is_large);
+        let is_news = group.is_held_back.replace(is_held_back) != Some(is_held_back);
+        // What it is told of all its gangs at first is told of those that changed later.
+        let keys = if is_news { group.keys.clone() } else { changed.to_vec() };
+        let (unit, tells) = (group.unit, group.tells.min(MAX_DOUBLINGS));
+        let Some(unit) = unit else { return self.look_for_waits(rep, is_news) };
+        let stage = self.queue.unit(unit).map(|u| u.stage);
+        if is_held_back {
+            group.underway = None;
+            if stage != Some(QueueStage::Gated) {
+                self.queue.gate(unit);
+            }
+            if is_news {
+                self.end_promises(unit, now);
+            }
+            self.note_short(&keys, now);
+            self.gangs.look_again(rep, now.monotonic + TELL_AFTER * (1 << tells));
+            return;
+        }
+        for key in &keys {
+            if self.cluster.gangs().get(key).is_some_and(|g| g.history.short_since.is_some()) {
+                self.cluster.gangs_mut().note(key, |gang| {
+                    gang.history.short_since = None;
+                    gang.history.is_overdue = false;
+                });
+            }
+        }
+        if stage == Some(QueueStage::Gated) {
+            self.queue.ungate(unit, now.monotonic);
+            self.hold_rejected(rep, now);
+            if let Some(group) = self.gangs.groups.get_mut(rep) {
+                group.told.clear();
+                group.tells = 0;
+            }
+        }
+        self.look_for_waits(rep, is_news);
+    }
+
+    /// Nothing is to be told: only waits may run out. A time to look that is set is kept, unless it was for something
+    /// else: when it comes, whoever waits longer is looked at again.
+    fn look_for_waits(&mut self, rep: &GangKey, is_news: bool) {
+        let Some(group) = self.gangs.groups.get(rep) else { return };
+        if group.look_at.is_some() && !is_news {
+            return;
+        }
+        let keys = group.keys.clone();
+        self.gangs.look_no_more(rep);
+        let gangs = keys.iter().filter_map(|k| self.cluster.gangs().get(k)).filter(|g| g.counts.waiting > 0);
+        if let Some(at) = gangs.flat_map(|g| g.members.values().filter_map(|m| m.deadline)).min() {
+            self.gangs.look_again(rep, at);
+        }
+    }
+
+    fn note_short(&mut self, keys: &[GangKey], now: Now) {
+        for key in keys {
+            let is_new = self
+                .cluster
+                .gangs()
+                .get(key)
+                .is_some_and(|g| g.history.short_since.is_none() && g.created() > 0 && !g.is_satisfied());
+            if is_new {
+                self.cluster.gangs_mut().note(key, |gang| gang.history.short_since = Some(now));
+            }
+        }
+    }
+
+    /// A rejection lasts until the next attempt is due, also for pods that were made anew.
+    fn hold_rejected(&mut self, rep: &GangKey, now: Now) {
+        let Some(group) = self.gangs.groups.get(rep) else { return };
+        let Some(unit) = group.unit else { return };
+        let rejected = group.keys.iter().filter_map(|k| self.cluster.gangs().get(k)?.history.rejected);
+        let Some((refusals, until)) = rejected.max_by_key(|(_, until)| *until) else { return };
+        if until > now.monotonic {
+            self.queue.hold_back(unit, refusals, until, now.monotonic);
+        }
+    }
+
+    /// Stores the verdict on a pod of a group that is held back, as things are now: it just joined, or is asked about.
+    pub(crate) fn judge_gated(&mut self, rep: &GangKey, id: PodId, now: Now) {
+        let Some(key) = self.cluster.pod(id).and_then(|r| r.pod.member_of().cloned()) else {
+            return;
+        };
+        if let Some(block) = self.block(rep, &key) {
+            let refusal = member_refusal(block.code, &block.subject, self.cluster.present().len());
+            self.store_verdict(id, Outcome::Gated(Arc::new(refusal)), None, now);
+        }
+    }
+
+    /// Judges the pods that joined a group in this round again: what the others of it lack may have changed.
+    pub(super) fn judge_joined(&mut self, rep: &GangKey, now: Now) {
+        let Some(group) = self.gangs.groups.get_mut(rep) else { return };
+        for id in std::mem::take(&mut group.joined) {
+            if self.queue.unit_of(id).is_none() {
+                continue;
+            }
+            let Some(Outcome::Gated(said)) = self.last_attempt(id).outcome() else { continue };
+            let key = self.cluster.pod(id).and_then(|r| r.pod.member_of().cloned());
+            let cause = key.and_then(|key| self.block(rep, &key)).map(|block| block.cause());
+            if cause.is_some() && cause != said.pod_cause {
+                self.judge_gated(rep, id, now);
+            }
+        }
+    }
+
+    /// Tells the pods of a group that is held back what it lacks, when they were not told that.
+    pub(super) fn tell_blocked(&mut self, rep: &GangKey, now: Now) {
+        let Some(group) = self.gangs.groups.get(rep) else { return };
+        let (Some(unit), keys) = (group.unit, group.keys.clone()) else { return };
+        let pods = self.queue.unit(unit).map(|u| u.pods.to_vec()).unwrap_or_default();
+        let mut of_gang: BTreeMap<GangKey, Vec<(PodId, Arc<Pod>)>> = BTreeMap::new();
+        for id in pods {
+            let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) else { continue };
+            if let Some(key) = pod.member_of() {
+                of_gang.entry(key.clone()).or_default().push((id, pod));
+            }
+        }
+        for (key, pods) in of_gang {
+            let Some(block) = self.block(rep, &key) else { continue };
+            let refusal = Arc::new(member_refusal(block.code, &block.subject, self.cluster.present().len()));
+            let reason = match block.code {
+                ReasonCode::GangQuorumMissing | ReasonCode::GangPartnerShort => "SchedulingGated",
+                _ => "Unschedulable",
+            };
+            for (id, pod) in pods {
+                let message = refusal.message();
+                let told = self.gangs.groups.get_mut(rep).and_then(|g| g.told.insert(id, message.clone()));
+                if told.as_ref() != Some(&message) {
+                    self.report_if_changed(&pod, reason, message);
+                    self.store_verdict(id, Outcome::Gated(refusal.clone()), None, now);
+                }
+            }
+        }
+        if let Some(group) = self.gangs.groups.get_mut(rep) {
+            group.tells += 1;
+        }
+        self.look_for_overdue(rep, &keys, now);
+    }
+
+    /// A gang may be short of pods for as long as its members would wait for each other.
+    fn look_for_overdue(&mut self, rep: &GangKey, keys: &[GangKey], now: Now) {
+        let Some(rules) = self.gangs.common_rules() else { return };
+        for key in keys {
+            let Some(gang) = self.cluster.gangs().get(key) else { continue };
+            let (Some(since), false) = (gang.history.short_since, gang.history.is_overdue) else { continue };
+            if gang.definition.undefined.is_some() {
+                continue;
+            }
+            let due = since.monotonic + gang.wait(rules.permit_wait);
+            if due > now.monotonic {
+                self.gangs.look_again(rep, due);
+                continue;
+            }
+            self.records.counters.gang_timeouts += 1;
+            if let Some(group) = self.gangs.groups.get_mut(rep) {
+                group.tells = 0;
+            }
+            self.cluster.gangs_mut().note(key, |gang| {
+                gang.history.is_overdue = true;
+                gang.history.timeouts += 1;
+            });
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! Gang groups as they are planned: which gangs, which members wait in the unit, and how each gang stands.
+//!
+//! Which gangs belong together is the state's word (`cluster::gangs`). Here a group follows it with what it differs by:
+//! gangs that join bring their pods to the unit that is there, gangs that leave take theirs along. How a gang stands is
+//! noted when it changes, so looking at a group does not mean looking at each of its gangs.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid_cluster::gangs::Gangs;
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::{GangKey, Now, PodId};
+use pellucid_queue::{UnitId, WakeupReason};
+
+use super::gate;
+use super::underway::Underway;
+use crate::scheduler::Scheduler;
+
+/// How one gang of a group stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct GangReadiness {
+    /// Whether it has its quorum.
+    is_satisfied: bool,
+    /// Whether it cannot be planned by its own fault.
+    is_blocked: bool,
+    /// Its pods that have not ended.
+    members: u32,
+    /// Its own priority.
+    priority: Option<i32>,
+}
+
+impl GangReadiness {
+    fn of(gangs: &Gangs, key: &GangKey, ready: u32) -> Self {
+        let Some(gang) = gangs.get(key) else { return Self::default() };
+        Self {
+            is_satisfied: gang.definition.undefined.is_none() && gang.is_satisfied(),
+            is_blocked: gate::is_blocked(gangs, gang, ready),
+            members: gang.members.len() as u32,
+            priority: gang.definition.priority,
+        }
+    }
+}
+
+impl Default for GangReadiness {
+    /// A gang that is gone wants nothing.
+    fn default() -> Self {
+        Self { is_satisfied: true, is_blocked: false, members: 0, priority: None }
+    }
+}
+
+/// A gang group.
+#[derive(Default)]
+pub(super) struct Group {
+    /// Its gangs, by key.
+    pub(super) keys: Vec<GangKey>,
+    /// The same as the state has them, when they are several.
+    set: Option<Arc<Vec<GangKey>>>,
+    /// Members that are not placed and not held back by gates of their own, per gang.
+    pub(super) ready: Vec<u32>,
+    standings: Vec<GangReadiness>,
+    unsatisfied: usize,
+    blocked: usize,
+    members: u64,
+    own_priority: Option<i32>,
+    /// Whether pods left its unit when it was formed.
+    is_smaller: bool,
+    /// The unit of these.
+    pub(super) unit: Option<UnitId>,
+    /// Whether every gang has its quorum.
+    pub(super) is_satisfied: bool,
+    /// Whether its gangs were told that it is held back, or that it is not any more; `None`: its gangs are other ones
+    /// than they were.
+    pub(super) is_held_back: Option<bool>,
+    /// When to look at it again.
+    pub(super) look_at: Option<Duration>,
+    /// Members that were wanted of each gang when it was last refused; empty when it was not.
+    pub(super) refused_with: Vec<u32>,
+    /// How often its pods were told: each time it takes twice as long to the next.
+    pub(super) tells: u32,
+    /// What its pods were told while it is held back.
+    pub(super) told: FxHashMap<PodId, Arc<str>>,
+    /// The gang that each pod of the unit counts for: its mark may say another one already.
+    pub(super) gang_of: FxHashMap<PodId, GangKey>,
+    /// Pods that joined since it was last looked at.
+    pub(super) joined: Vec<PodId>,
+    /// An attempt that goes on later.
+    pub(super) underway: Option<Box<Underway>>,
+}
+
+impl Group {
+    /// Returns the place of a gang.
+    pub(super) fn at(&self, key: &GangKey) -> Option<usize> {
+        self.keys.binary_search(key).ok()
+    }
+
+    /// Returns the first gang.
+    pub(super) fn rep(&self) -> &GangKey {
+        &self.keys[0]
+    }
+
+    /// Whether every gang has its quorum, as they stand.
+    pub(super) fn has_quorum(&self) -> bool {
+        self.unsatisfied == 0
+    }
+
+    /// Returns a gang that cannot be planned by its own fault, the first by key.
+    pub(super) fn first_blocked(&self) -> Option<usize> {
+        if self.blocked == 0 {
+            return None;
+        }
+        self.standings.iter().position(|readiness| readiness.is_blocked)
+    }
+
+    /// Returns the number of its pods.
+    pub(super) fn members(&self) -> u64 {
+        self.members
+    }
+
+    /// Returns the priority that its PodGroups give it.
+    pub(super) fn own_priority(&self) -> Option<i32> {
+        self.own_priority
+    }
+
+    /// Notes how a gang stands now.
+    pub(super) fn note(&mut self, gangs: &Gangs, at: usize) {
+        let now = GangReadiness::of(gangs, &self.keys[at], self.ready[at]);
+        let was = std::mem::replace(&mut self.standings[at], now);
+        self.unsatisfied = self.unsatisfied + usize::from(!now.is_satisfied) - usize::from(!was.is_satisfied);
+        self.blocked = self.blocked + usize::from(now.is_blocked) - usize::from(was.is_blocked);
+        self.members = self.members + u64::from(now.members) - u64::from(was.members);
+        if now.priority != was.priority {
+            self.own_priority = self.standings.iter().filter_map(|readiness| readiness.priority).max();
+        }
+    }
+
+    fn new(keys: Vec<GangKey>, set: Option<Arc<Vec<GangKey>>>) -> Self {
+        let n = keys.len();
+        Self { keys, set, ready: vec![0; n], standings: vec![GangReadiness::default(); n], ..Self::default() }
+    }
+}
+
+/// All groups, found by any of their gangs.
+#[derive(Default)]
+pub(super) struct Groups {
+    of: FxHashMap<GangKey, usize>,
+    slots: Vec<Option<Group>>,
+    free: Vec<usize>,
+}
+
+impl Groups {
+    /// Returns the group of a gang.
+    pub(super) fn get(&self, key: &GangKey) -> Option<&Group> {
+        self.slots[*self.of.get(key)?].as_ref()
+    }
+
+    /// Returns the group of a gang, to be changed.
+    pub(super) fn get_mut(&mut self, key: &GangKey) -> Option<&mut Group> {
+        self.slots[*self.of.get(key)?].as_mut()
+    }
+
+    fn insert(&mut self, group: Group) {
+        let at = self.free.pop().unwrap_or(self.slots.len());
+        for key in &group.keys {
+            self.of.insert(key.clone(), at);
+        }
+        if at == self.slots.len() {
+            self.slots.push(None);
+        }
+        self.slots[at] = Some(group);
+    }
+
+    fn take(&mut self, key: &GangKey) -> Option<Group> {
+        let at = *self.of.get(key)?;
+        let group = self.slots[at].take()?;
+        self.free.push(at);
+        for key in &group.keys {
+            self.of.remove(key);
+        }
+        Some(group)
+    }
+
+    /// Whether the group of a gang is what the state says.
+    fn is_formed(&self, gangs: &Gangs, key: &GangKey) -> bool {
+        match (self.get(key), gangs.group(key)) {
+            (None, _) => gangs.get(key).is_none(),
+            (Some(group), None) => group.set.is_none() && gangs.get(key).is_some(),
+            (Some(group), Some(set)) => group.set.as_ref().is_some_and(|known| Arc::ptr_eq(known, set)),
+        }
+    }
+}
+
+/// Groups that become others, and what they become.
+#[derive(Default)]
+struct Change {
+    /// Groups as they were, by their first gang.
+    old: Vec<Group>,
+    /// Groups as the state has them, by their first gang.
+    new: Vec<Group>,
+    /// The new group of a gang.
+    of: FxHashMap<GangKey, usize>,
+    /// Whether the old group of a gang had its quorum.
+    was_satisfied: FxHashMap<GangKey, bool>,
+}
+
+impl Change {
+    /// Returns the new group that goes on with the unit of an old one: that of its first gang which is still there.
+    fn heir(&self, old: &Group) -> Option<usize> {
+        old.keys.iter().find_map(|key| self.of.get(key)).copied()
+    }
+}
+
+impl Scheduler {
+    /// Makes sure that a gang's group has the gangs that the state says. Pods stay in the unit that goes on; the others
+    /// are enqueued anew.
+    pub(super) fn form_group(&mut self, key: &GangKey, now: Now) {
+        if self.gangs.groups.is_formed(self.cluster.gangs(), key) {
+            return;
+        }
+        let mut change = self.take_groups(key);
+        let mut moved = Vec::new();
+        let heirs = self.choose_heirs(&change);
+        for (at, old) in std::mem::take(&mut change.old).into_iter().enumerate() {
+            let heir = heirs[at];
+            moved.extend(self.hand_over(old, heir, &mut change));
+        }
+        for group in std::mem::take(&mut change.new) {
+            moved.extend(self.settle_group(group, &change.was_satisfied, now));
+        }
+        moved.sort_by_cached_key(|id| self.cluster.pod(*id).map(|r| r.pod.key.clone()));
+        for id in moved {
+            self.enqueue(id, now);
+        }
+    }
+
+    /// Takes out every group that has to do with a change of one gang's group.
+    fn take_groups(&mut self, key: &GangKey) -> Change {
+        let gangs = self.cluster.gangs();
+        let mut change = Change::default();
+        let mut seen: BTreeSet<GangKey> = BTreeSet::new();
+        let mut open = vec![key.clone()];
+        while let Some(key) = open.pop() {
+            if !seen.insert(key.clone()) {
+                continue;
+            }
+            if let Some(group) = self.gangs.groups.take(&key) {
+                if let Some(at) = group.look_at {
+                    self.gangs.deadlines.remove(&(at, group.rep().clone()));
+                }
+                open.extend(group.keys.iter().cloned());
+                change.old.push(group);
+            }
+            if let Some(set) = gangs.group(&key)
+                && !change.of.contains_key(&key)
+            {
+                change.of.extend(set.iter().map(|key| (key.clone(), change.new.len())));
+                open.extend(set.iter().cloned());
+                change.new.push(Group::new(set.to_vec(), Some(set.clone())));
+            } else if gangs.get(&key).is_some() && gangs.group(&key).is_none() {
+                change.of.insert(key.clone(), change.new.len());
+                change.new.push(Group::new(vec![key], None));
+            }
+        }
+        change.old.sort_by(|a, b| a.rep().cmp(b.rep()));
+        change
+    }
+
+    /// Says for each old group which new one goes on with its unit: of several that could, the one queued first.
+    fn choose_heirs(&self, change: &Change) -> Vec<Option<usize>> {
+        let mut best: FxHashMap<usize, (bool, Duration, usize)> = FxHashMap::default();
+        for (at, old) in change.old.iter().enumerate() {
+            let Some(new) = change.heir(old) else { continue };
+            let queued = old.unit.and_then(|unit| self.queue.unit(unit)).map(|unit| unit.first_queued_at);
+            let rank = (queued.is_none(), queued.unwrap_or_default(), at);
+            let known = best.entry(new).or_insert(rank);
+            *known = rank.min(*known);
+        }
+        let mut heirs = vec![None; change.old.len()];
+        for (new, (.., at)) in best {
+            heirs[at] = Some(new);
+        }
+        heirs
+    }
+
+    /// Gives what an old group had to the new ones. Returns the pods that are in no unit now.
+    fn hand_over(&mut self, mut old: Group, heir: Option<usize>, change: &mut Change) -> Vec<PodId> {
+        change.was_satisfied.extend(old.keys.iter().map(|key| (key.clone(), old.is_satisfied)));
+        let pods = old.unit.and_then(|unit| self.queue.unit(unit)).map(|u| u.pods.to_vec());
+        let mut leaving = pods.unwrap_or_default();
+        let n = leaving.len();
+        if heir.is_some() && old.keys.iter().all(|key| change.of.get(key).copied() == heir) {
+            leaving.clear();
+        }
+        let goes_to = |id: &PodId| change.of.get(old.gang_of.get(id)?).copied();
+        leaving.retain(|id| heir.is_none() || goes_to(id) != heir);
+        let unit = old.unit.filter(|_| leaving.len() < n);
+        match (old.unit, unit) {
+            (Some(ended), None) => drop(self.queue.remove(ended)),
+            _ => leaving.iter().for_each(|id| self.queue.detach(*id)),
+        }
+        for id in &leaving {
+            let at = old.gang_of.remove(id).and_then(|key| change.of.get(&key).copied());
+            if let (Some(at), Some(message)) = (at, old.told.remove(id)) {
+                change.new[at].told.insert(*id, message);
+            }
+        }
+        let Some(group) = heir.map(|at| &mut change.new[at]) else { return leaving };
+        for (key, ready) in old.keys.iter().zip(&old.ready) {
+            if let Some(at) = group.at(key).filter(|_| unit.is_some()) {
+                group.ready[at] = *ready;
+            }
+        }
+        group.told.extend(old.told);
+        (group.unit, group.tells, group.look_at) = (unit, old.tells, old.look_at);
+        group.gang_of = old.gang_of;
+        group.is_smaller = !leaving.is_empty();
+        leaving
+    }
+
+    /// Puts a new group in place. Returns the pods that are in no unit now.
+    fn settle_group(
+        &mut self,
+        mut group: Group,
+        was_satisfied: &FxHashMap<GangKey, bool>,
+        now: Now,
+    ) -> Vec<PodId> {
+        for at in 0..group.keys.len() {
+            group.note(self.cluster.gangs(), at);
+        }
+        group.is_satisfied = group.has_quorum();
+        let (keys, mut moved) = (group.keys.clone(), Vec::new());
+        if group.is_satisfied {
+            group.ready.fill(0);
+            group.gang_of.clear();
+            let unit = group.unit.take().and_then(|unit| self.queue.remove(unit));
+            moved.extend(unit.into_iter().flat_map(|unit| unit.pods.to_vec()));
+        } else {
+            // Members of a group that had its quorum wait on their own.
+            let alone = keys.iter().filter(|key| was_satisfied.get(*key) == Some(&true)).cloned();
+            moved.extend(self.singles_of(&alone.collect::<Vec<_>>()));
+        }
+        let (unit, rep, is_satisfied) = (group.unit, keys[0].clone(), group.is_satisfied);
+        let is_ranked_anew = group.is_smaller || group.own_priority.is_some();
+        if let Some(at) = group.look_at {
+            self.gangs.deadlines.insert((at, rep.clone()));
+        }
+        self.gangs.groups.insert(group);
+        if let Some(unit) = unit {
+            let created =
+                keys.iter().filter_map(|key| Some(self.cluster.gangs().get(key)?.definition.created));
+            let created = created.min().unwrap_or(i64::MAX);
+            self.queue.rename(unit, rep.clone(), created);
+            if let Some(rank) = is_ranked_anew.then(|| self.gang_rank(unit)).flatten() {
+                self.queue.reorder(unit, rank);
+            }
+            self.queue.wake_changed(unit, WakeupReason::Changed, now.monotonic);
+        }
+        if is_satisfied && keys.iter().any(|key| was_satisfied.get(key) == Some(&false)) {
+            self.permit_waiting(&keys, now);
+        }
+        // What holds it back is looked at when all changes are in.
+        self.cluster.gangs_mut().note(&rep, |_| ());
+        moved
+    }
+}

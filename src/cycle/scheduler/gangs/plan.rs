@@ -1,0 +1,244 @@
+//! The transaction: members of a group are placed on one overlay, and all of a quorum stay or none.
+//!
+//! A group is planned in one go, between two inputs: nothing of another unit comes between its members. Strict:
+//! if no order of the members gives every gang its quorum, all is undone and the verdict tells of the order that
+//! came furthest. NonStrict: what fits is kept and waits (`waiting`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::ShapeId;
+use pellucid_model::gang::GangMode;
+use pellucid_model::{GangKey, Now, Pod, PodId};
+use pellucid_queue::{RefusedBy, UnitId, WakeGroup};
+use pellucid_recording::gang_verdict::{GangOutcome, GangRefusal, GangVerdict, member_refusal};
+use pellucid_recording::{Outcome, Verdict};
+
+use super::trial::{Fate, Trial};
+use crate::attempt::work;
+use crate::scheduler::record::Recorded;
+use crate::scheduler::{Scheduler, Step};
+
+/// A member that is to be placed.
+pub(super) struct Candidate {
+    pub(super) id: PodId,
+    pub(super) pod: Arc<Pod>,
+    pub(super) shape: ShapeId,
+    pub(super) profile: usize,
+    /// Its gang, by place in the group.
+    pub(super) gang: usize,
+}
+
+impl Candidate {
+    /// Returns its profile and shape: members with equal ones fare alike.
+    pub(super) fn kind(&self) -> (usize, ShapeId) {
+        (self.profile, self.shape)
+    }
+}
+
+/// The members of a group that are to be placed, and how many of each gang are wanted.
+pub(super) struct GangAttempt {
+    pub(super) unit: UnitId,
+    pub(super) rep: GangKey,
+    pub(super) keys: Vec<GangKey>,
+    /// Members wanted of each gang.
+    pub(super) needs: Vec<u32>,
+    pub(super) candidates: Vec<Candidate>,
+    pub(super) is_strict: bool,
+}
+
+impl Scheduler {
+    /// Whether members of a group are left in its unit. The number of a unit that ended is given to others.
+    pub(super) fn is_still(&self, unit: UnitId, rep: &GangKey) -> bool {
+        self.gangs.groups.get(rep).is_some_and(|group| group.unit == Some(unit))
+    }
+
+    /// Returns the members to place, the most important and oldest first, and how many are wanted.
+    pub(super) fn ask(&mut self, unit: UnitId, rep: &GangKey) -> Option<GangAttempt> {
+        let keys = self.gangs.groups.get(rep)?.keys.clone();
+        let mut candidates = Vec::new();
+        for id in &self.queue.unit(unit)?.pods {
+            let Some(record) = self.cluster.pod(*id) else { continue };
+            let key = record.pod.member_of();
+            let Some(gang) = key.and_then(|key| keys.binary_search(key).ok()) else { continue };
+            let (pod, shape) = (record.pod.clone(), record.shape);
+            candidates.push(Candidate { id: *id, profile: self.profile_index(&pod), pod, shape, gang });
+        }
+        // Room that was made for some of them is theirs.
+        let is_free = |c: &Candidate| self.cluster.nominator().of(c.id).is_none();
+        candidates.sort_by(|a, b| {
+            let order = is_free(a).cmp(&is_free(b)).then(b.pod.priority.cmp(&a.pod.priority));
+            order.then(a.pod.created.cmp(&b.pod.created)).then_with(|| a.pod.key.cmp(&b.pod.key))
+        });
+        let gangs: Vec<_> = keys.iter().filter_map(|k| self.cluster.gangs().get(k)).collect();
+        let needs = gangs.iter().map(|g| g.need()).collect();
+        let is_strict = gangs.iter().any(|g| g.definition.mode == GangMode::Strict);
+        Some(GangAttempt { unit, rep: rep.clone(), keys, needs, candidates, is_strict })
+    }
+
+    /// A quorum stands: its members are permitted together.
+    pub(super) fn keep_quorum(&mut self, attempt: &GangAttempt, trial: &Trial, now: Now) -> Vec<Step> {
+        let placed: Vec<usize> =
+            trial.sequence.iter().copied().filter(|i| matches!(trial.fates[*i], Fate::Placed(..))).collect();
+        let outcome = GangOutcome::Placed { members: placed.len() as u32, order: trial.order };
+        self.store_gang_verdict(attempt, outcome, now);
+        self.end_round(attempt, trial, now);
+        let mut steps = Vec::new();
+        for i in &placed {
+            steps.push(self.settle_member(attempt, *i, trial, now));
+        }
+        let had = |key: &GangKey| self.cluster.gangs().get(key).is_some_and(|g| g.history.once_satisfied);
+        let gangs = attempt.keys.iter().map(|key| (key.clone(), had(key))).collect();
+        self.note_satisfied(&attempt.keys, now);
+        let ids: Vec<PodId> = placed.iter().map(|i| attempt.candidates[*i].id).collect();
+        self.start_quorum(gangs, &ids, now);
+        steps
+    }
+
+    /// A placed member leaves the unit and is in flight on its own.
+    pub(super) fn settle_member(&mut self, attempt: &GangAttempt, i: usize, trial: &Trial, now: Now) -> Step {
+        let member = &attempt.candidates[i];
+        let tries = self.tries(attempt);
+        self.fly(member.id, &member.pod, now);
+        let outcome = match &trial.fates[i] {
+            Fate::Placed(placement, node) => {
+                self.take_up_nomination(member.id, &member.pod, node, now);
+                self.records.counters.placed += 1;
+                Outcome::Placed(*placement)
+            }
+            Fate::NotAsked | Fate::Failed(_) => unreachable!("only placed members are settled"),
+        };
+        let recorded = self.record(trial.drafts[i].as_ref(), now);
+        let verdict = self.store_verdict(member.id, outcome, None, now);
+        step_of(member, tries, verdict, recorded)
+    }
+
+    /// Returns the attempts at the unit and when it first entered the queue: what steps tell.
+    fn tries(&self, attempt: &GangAttempt) -> (u32, Duration) {
+        self.queue.unit(attempt.unit).map_or((0, Duration::ZERO), |u| (u.attempts, u.first_queued_at))
+    }
+
+    /// Stores why nothing of a group was placed, tells its pods, and puts the unit where an event that could help
+    /// finds it.
+    pub(super) fn refuse_group(
+        &mut self,
+        attempt: &GangAttempt,
+        refusal: GangRefusal,
+        trial: Option<&Trial>,
+        work: u64,
+        now: Now,
+    ) -> Vec<Step> {
+        let refusal = Arc::new(refusal);
+        self.records.counters.refused += 1;
+        self.store_gang_verdict(attempt, GangOutcome::Refused(refusal.clone()), now);
+        if let Some(trial) = trial {
+            self.end_round(attempt, trial, now);
+        }
+        let steps = self.refuse_members(attempt, &refusal, trial, now);
+        self.park(attempt, trial, work, now);
+        steps
+    }
+
+    /// Gives each member that was not placed its verdict and its condition.
+    pub(super) fn refuse_members(
+        &mut self,
+        attempt: &GangAttempt,
+        refusal: &GangRefusal,
+        trial: Option<&Trial>,
+        now: Now,
+    ) -> Vec<Step> {
+        let total = self.cluster.present().len();
+        let code = match trial {
+            Some(_) => ReasonCode::GangSiblingUnschedulable,
+            None => refusal.code,
+        };
+        let of_siblings = Arc::new(member_refusal(code, &refusal.message, total));
+        self.turns.work += attempt.candidates.len() as u64 * work::ASK;
+        let mut steps = Vec::new();
+        for (i, member) in attempt.candidates.iter().enumerate() {
+            if self.cluster.pod(member.id).is_none_or(|r| r.node.is_some()) {
+                continue;
+            }
+            // Of a member that was placed and had to give its place up, nothing stands that could be recorded.
+            let (own, recorded) = match trial.map(|t| (&t.fates[i], &t.drafts[i])) {
+                Some((Fate::Failed(own), draft)) => (own.clone(), self.record(draft.as_ref(), now)),
+                _ => (of_siblings.clone(), (None, None)),
+            };
+            let tries = self.tries(attempt);
+            self.report_if_changed(&member.pod, "Unschedulable", own.message());
+            let verdict = self.store_verdict(member.id, Outcome::Refused(own), None, now);
+            steps.push(step_of(member, tries, verdict, recorded));
+        }
+        steps
+    }
+
+    /// The unit waits for an event that could help one of the members that failed, and the longer the more work the
+    /// attempt was.
+    pub(super) fn park(&mut self, attempt: &GangAttempt, trial: Option<&Trial>, work: u64, now: Now) {
+        let of_rules = self.gangs.common_rules().map(|r| r.backoff).unwrap_or_default();
+        let at_least = of_rules.max(work::backoff(work));
+        let ways: Vec<(WakeGroup, PodId)> = match trial {
+            Some(trial) => trial.failed().into_iter().filter_map(|i| way(attempt, trial, i)).collect(),
+            None => Vec::new(),
+        };
+        let any = attempt
+            .candidates
+            .first()
+            .map(|c| (WakeGroup::new(c.shape, c.profile, RefusedBy::default()), c.id));
+        let ways = if ways.is_empty() { any.into_iter().collect() } else { ways };
+        self.queue.refuse_gang(attempt.unit, ways, at_least, now.monotonic);
+        let gangs = attempt.keys.iter().filter_map(|k| self.cluster.gangs().get(k));
+        let needs = gangs.map(|gang| gang.need()).collect();
+        if let Some(group) = self.gangs.groups.get_mut(&attempt.rep) {
+            group.refused_with = needs;
+        }
+    }
+
+    pub(super) fn store_gang_verdict(&mut self, attempt: &GangAttempt, outcome: GangOutcome, now: Now) {
+        let attempts = self.queue.unit(attempt.unit).map_or(0, |u| u.attempts);
+        self.keep_gang_verdict(&attempt.keys, attempts, outcome, now);
+        for key in &attempt.keys {
+            self.cluster.gangs_mut().note(key, |gang| gang.history.attempts += 1);
+        }
+    }
+
+    /// Stores what became of a group.
+    pub(super) fn keep_gang_verdict(
+        &mut self,
+        keys: &[GangKey],
+        attempts: u32,
+        outcome: GangOutcome,
+        now: Now,
+    ) {
+        let changes = self.cluster.changes().count();
+        let verdict =
+            GangVerdict { cycle: self.cycle, attempts, at: now, changes, group: keys.into(), outcome };
+        let verdict = Arc::new(verdict);
+        self.record_gang(&verdict, now);
+        for key in keys {
+            self.gangs.verdicts.insert(key.clone(), verdict.clone());
+        }
+    }
+}
+
+fn step_of(
+    member: &Candidate,
+    (attempts, first_queued_at): (u32, Duration),
+    verdict: Verdict,
+    (table, failure): Recorded,
+) -> Step {
+    let (pod, profile) = (member.pod.clone(), member.profile);
+    let (gang, others) = (None, Vec::new());
+    Step { pod, profile, attempts, first_queued_at, verdict, table, failure, gang, others }
+}
+
+fn way(attempt: &GangAttempt, trial: &Trial, i: usize) -> Option<(WakeGroup, PodId)> {
+    let member = &attempt.candidates[i];
+    match &trial.fates[i] {
+        Fate::Failed(refusal) => {
+            Some((WakeGroup::new(member.shape, member.profile, refusal.refused_by), member.id))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,377 @@
+//! A gang preempts as one: victims for all members of the quorum, or nobody.
+//!
+//! When a strict group cannot be placed, its members are planned once more on an overlay. Each goes where it fits
+//! beside the earlier ones; one that fits nowhere asks its profile's PostFilter, which finds it a node as things
+//! stand by then, and whose victims go. When every gang has its quorum, the victims that turn out not to be needed
+//! are put back, the whole plan is played through once more from the start, and all of it is undone. Only then
+//! members are nominated and evictions ordered, in one step. Who makes the better victim is the plugin's business
+//! (`plugins::default_preemption`), evicting and waiting that of `cycle::preempt`. Members beyond the quorum
+//! preempt for themselves later, like any pod.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use pellucid_cluster::preemptions::{End, GangPart, Plan, VictimChoice};
+use pellucid_cluster::{NominatedBy, Stage};
+use pellucid_framework::Cause;
+use pellucid_framework::post_filter::{Budgets, PostFiltered};
+use pellucid_model::effect::{Effect, StatusOrder};
+use pellucid_model::time::Probe;
+use pellucid_model::{NodeIdx, Now, Pod, PodId, patience};
+use pellucid_queue::UnitId;
+use pellucid_recording::Decision;
+use pellucid_recording::gang_verdict::GangRefusal;
+
+use super::orders::{self, Ordered};
+use super::plan::{Candidate, GangAttempt};
+use super::resources::Shares;
+use super::search::Failed;
+use super::trial::Fate;
+use super::victims::Before;
+use crate::attempt::nominations::AttemptKind;
+use crate::attempt::post_filter::KnownNodes;
+use crate::attempt::work;
+use crate::scheduler::last_attempt::LastAttempt;
+use crate::scheduler::report::pod_ref;
+use crate::scheduler::schedule_one::Decided;
+use crate::scheduler::{Scheduler, Step};
+
+/// What is said when members fit one after another and not together.
+const NOT_TOGETHER: &str = "the quorum would not fit together even with the victims gone.";
+
+/// A pod that goes.
+pub(super) struct Victim {
+    pub(super) choice: VictimChoice,
+    pod: Arc<Pod>,
+    stage: Stage,
+}
+
+/// One member of the quorum: its node, and who goes there for it.
+pub(super) struct Part {
+    pub(super) member: usize,
+    pub(super) node: NodeIdx,
+    pub(super) victims: Vec<Victim>,
+    /// The account of its search, when it needed one.
+    plan: Option<Arc<Plan>>,
+}
+
+/// What the search came to.
+pub(super) enum Found {
+    /// Nobody was asked.
+    NotAsked,
+    /// Nothing is tried now; nominations from before stay.
+    NotEligible(Arc<str>),
+    /// Nothing helps. The member that was refused last, and its account.
+    Nothing(Arc<str>, Option<(usize, Arc<Plan>)>),
+    /// It is not known whether something would: more work was not worth it. Nominations from before stay.
+    CutShort(Arc<str>),
+    /// With the victims gone the quorum fits.
+    Quorum(Vec<Part>),
+}
+
+impl Found {
+    fn note(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::NotEligible(message) | Self::Nothing(message, _) | Self::CutShort(message) => Some(message),
+            Self::NotAsked | Self::Quorum(_) => None,
+        }
+    }
+}
+
+pub(super) fn not_together() -> Found {
+    Found::Nothing(NOT_TOGETHER.into(), None)
+}
+
+/// What holds for a whole search.
+pub(super) struct Hunt<'a> {
+    pub(super) attempt: &'a GangAttempt,
+    /// Victims have a priority below this one.
+    pub(super) below: i32,
+    pub(super) now: Now,
+    pub(super) probe: &'a dyn Probe,
+}
+
+impl Scheduler {
+    /// The group is refused in this attempt, which took so much work: tells it, and carries out what was found.
+    pub(super) fn refuse_after(
+        &mut self,
+        attempt: &GangAttempt,
+        before: Before,
+        found: Found,
+        work: u64,
+        now: Now,
+    ) -> Vec<Step> {
+        let (mut refusal, trial) = match before {
+            Before::Tried(Failed { mut best, tried, is_truncated }) => {
+                if let Some(note) = found.note() {
+                    for fate in &mut best.fates {
+                        if let Fate::Failed(refusal) = fate {
+                            *refusal = self.noted(refusal.clone(), note.clone());
+                        }
+                    }
+                }
+                let mut refusal = self.account(attempt, &best, tried);
+                if is_truncated {
+                    let all = "further orders of the members were not tried, because it took too long";
+                    refusal.message = format!("{}; {all}", refusal.message).into();
+                }
+                (GangRefusal { is_truncated, ..refusal }, Some(best))
+            }
+            Before::Short(mut refusal) => {
+                if let Some(note) = found.note() {
+                    refusal.message = format!("{}; preemption: {note}", refusal.message).into();
+                }
+                (refusal, None)
+            }
+        };
+        refusal.is_truncated |= matches!(found, Found::CutShort(_));
+        let steps = self.refuse_group(attempt, refusal, trial.as_ref(), work, now);
+        self.follow_up(attempt, found, steps, now)
+    }
+
+    /// Returns the priority below which victims must be: that of the group's lowest member.
+    pub(super) fn lowest(&self, attempt: &GangAttempt) -> i32 {
+        let gangs = attempt.keys.iter().filter_map(|k| self.cluster.gangs().get(k));
+        let members = gangs.flat_map(|g| g.members.keys()).filter_map(|id| self.cluster.pod(*id));
+        members.map(|r| r.pod.priority).min().unwrap_or(i32::MIN)
+    }
+
+    /// Returns the orders in which the members are tried.
+    pub(super) fn sequences(&self, attempt: &GangAttempt, members: &[usize]) -> Vec<Vec<usize>> {
+        let shares = Shares::of(&self.cluster);
+        let ordered = |i: &usize| {
+            let member = &attempt.candidates[*i];
+            let size = shares.size(&member.pod.spec.requests.list);
+            Ordered { kind: (member.profile, member.shape), size }
+        };
+        let ordered: Vec<Ordered> = members.iter().map(ordered).collect();
+        let all = orders::orders(&ordered).into_iter();
+        all.map(|(_, order)| order.into_iter().map(|at| members[at]).collect()).collect()
+    }
+
+    /// Places a member where it fits, or where it would with others gone, and lets those go.
+    pub(super) fn make_room_for(
+        &mut self,
+        hunt: &Hunt<'_>,
+        i: usize,
+        earlier: &[PodId],
+        known: &KnownNodes,
+    ) -> Result<Part, Found> {
+        let member = &hunt.attempt.candidates[i];
+        let kind = AttemptKind::Preemptor { group: &hunt.attempt.keys, below: hunt.below, earlier, known };
+        let Decided { decision, found, .. } =
+            self.find_node(member.id, &member.pod, member.profile, member.shape, kind, hunt.now, hunt.probe);
+        let (node, choices, plan) = match (decision, found) {
+            (Decision::Place(placement), _) => (placement.node, Vec::new(), None),
+            (_, Some(PostFiltered::NotEligible { message })) => return Err(Found::NotEligible(message)),
+            (_, Some(PostFiltered::Nothing { message, plan })) => {
+                return Err(Found::Nothing(message, Some((i, plan))));
+            }
+            (_, Some(PostFiltered::Nominate(plan))) => {
+                let Some(best) = plan.candidates.first() else { return Err(not_together()) };
+                (best.node, best.victims.clone(), Some(plan.clone()))
+            }
+            (_, None) => return Err(not_together()),
+        };
+        let victims = choices.into_iter().filter_map(|choice| {
+            let record = self.cluster.pod(choice.pod)?;
+            Some(Victim { choice, pod: record.pod.clone(), stage: record.stage })
+        });
+        let part = Part { member: i, node, victims: victims.collect(), plan };
+        let overlay = self.cluster.begin();
+        for victim in &part.victims {
+            self.cluster.release(victim.choice.pod);
+        }
+        self.turns.work += work::MOVE * part.victims.len() as u64;
+        match self.put(hunt, &part) {
+            Ok(()) => {
+                self.cluster.commit(overlay);
+                Ok(part)
+            }
+            Err(cause) => {
+                self.cluster.rollback(overlay);
+                Err(Found::Nothing(format!("{}.", cause.message()).into(), None))
+            }
+        }
+    }
+
+    fn put(&mut self, hunt: &Hunt<'_>, part: &Part) -> Result<(), Cause> {
+        self.put_member(&hunt.attempt.candidates[part.member], part.node)
+    }
+
+    /// Puts back the victims that are not needed, and makes sure that the quorum fits with the others gone.
+    pub(super) fn settle_plan(&mut self, hunt: &Hunt<'_>, parts: &mut [Part]) -> bool {
+        self.judge_budgets(parts);
+        let needed = self.spare(hunt, parts);
+        if self.stands(hunt, parts) {
+            for (part, needed) in parts.iter_mut().zip(needed) {
+                let mut needed = needed.into_iter();
+                part.victims.retain(|_| needed.next().unwrap_or(true));
+            }
+            self.judge_budgets(parts);
+            return true;
+        }
+        // Somebody who was put back stands in the way of a member elsewhere.
+        let spared = parts.iter().zip(needed).flat_map(|(part, needed)| part.victims.iter().zip(needed));
+        let spared: Vec<PodId> = spared.filter(|(_, needed)| !needed).map(|(v, _)| v.choice.pod).collect();
+        for pod in &spared {
+            self.cluster.release(*pod);
+        }
+        !spared.is_empty() && self.stands(hunt, parts)
+    }
+
+    /// Says of each victim whether it is beyond what budgets allow when all of them go, in the order of their
+    /// importance.
+    fn judge_budgets(&self, parts: &mut [Part]) {
+        let mut all: Vec<&mut Victim> = parts.iter_mut().flat_map(|p| &mut p.victims).collect();
+        all.sort_by_cached_key(|v| importance(&v.pod));
+        let violated = Budgets::beside(&self.cluster, &[]).violated(all.iter().map(|v| &*v.pod));
+        for (victim, violates) in all.into_iter().zip(violated) {
+            victim.choice.violates_budget = violates;
+        }
+    }
+
+    /// Puts victims back one by one, first those beyond their budgets, then the most important, and lets them go
+    /// again where a member planned on that node would not fit beside them. Returns which ones have to go.
+    fn spare(&mut self, hunt: &Hunt<'_>, parts: &[Part]) -> Vec<Vec<bool>> {
+        let mut needed: Vec<Vec<bool>> = parts.iter().map(|p| vec![true; p.victims.len()]).collect();
+        let mut all: Vec<(usize, usize)> = Vec::new();
+        for (p, part) in parts.iter().enumerate() {
+            all.extend((0..part.victims.len()).map(|v| (p, v)));
+        }
+        all.sort_by_cached_key(|(p, v)| {
+            let victim = &parts[*p].victims[*v];
+            (!victim.choice.violates_budget, importance(&victim.pod))
+        });
+        for (p, v) in all {
+            patience::check();
+            let (victim, node) = (&parts[p].victims[v], parts[p].node);
+            self.cluster.place(victim.choice.pod, node, victim.stage);
+            let mut beside = parts.iter().filter(|part| part.node == node);
+            if beside.all(|part| self.fits(hunt, part)) {
+                needed[p][v] = false;
+            } else {
+                self.cluster.release(victim.choice.pod);
+            }
+        }
+        needed
+    }
+
+    /// Whether a placed member would be taken by its node as things stand.
+    fn fits(&mut self, hunt: &Hunt<'_>, part: &Part) -> bool {
+        self.cluster.release(hunt.attempt.candidates[part.member].id);
+        let fits = self.is_taken(hunt, part);
+        self.cluster.place(hunt.attempt.candidates[part.member].id, part.node, Stage::Reserved);
+        fits
+    }
+
+    fn is_taken(&mut self, hunt: &Hunt<'_>, part: &Part) -> bool {
+        let member = &hunt.attempt.candidates[part.member];
+        !self.is_refused_on(member, part.node, (&hunt.attempt.keys, hunt.probe))
+    }
+
+    /// Plays the plan through from the start: nobody placed, the victims gone.
+    fn stands(&mut self, hunt: &Hunt<'_>, parts: &[Part]) -> bool {
+        for part in parts {
+            self.cluster.release(hunt.attempt.candidates[part.member].id);
+        }
+        self.lacks_resources(hunt.attempt).is_none()
+            && parts.iter().all(|part| self.is_taken(hunt, part) && self.put(hunt, part).is_ok())
+    }
+
+    /// The group is refused in this attempt: carries out what was found, and tells the members what became of their
+    /// nominations.
+    fn follow_up(
+        &mut self,
+        attempt: &GangAttempt,
+        found: Found,
+        mut steps: Vec<Step>,
+        now: Now,
+    ) -> Vec<Step> {
+        match found {
+            Found::NotAsked | Found::NotEligible(_) | Found::CutShort(_) => {}
+            Found::Nothing(_, account) => {
+                for member in &attempt.candidates {
+                    self.end_nomination(member.id, End::NothingFound, now);
+                }
+                if let Some((i, plan)) = account {
+                    self.keep_account(&attempt.candidates[i], plan, &mut steps);
+                }
+            }
+            Found::Quorum(parts) => self.carry_out(attempt, &parts, &mut steps, now),
+        }
+        for member in &attempt.candidates {
+            let ours = self.cluster.nominator().of(member.id).map(|n| n.node.clone());
+            if member.pod.nominated_node != ours {
+                let (pod, nomination) = (pod_ref(&member.pod), Some(ours));
+                self.order(Effect::Status(StatusOrder { pod, condition: None, nomination }));
+            }
+        }
+        steps
+    }
+
+    /// Nominates the members of a plan and evicts its victims.
+    fn carry_out(&mut self, attempt: &GangAttempt, parts: &[Part], steps: &mut [Step], now: Now) {
+        for (i, member) in attempt.candidates.iter().enumerate() {
+            let is_planned = parts.iter().any(|part| part.member == i);
+            let is_ours = self.cluster.nominator().of(member.id).is_some_and(|n| n.by == NominatedBy::Us);
+            if !is_planned && is_ours {
+                self.end_nomination(member.id, End::ChosenAgain, now);
+            }
+        }
+        let (group, members): (Arc<[_]>, u32) = (attempt.keys.clone().into(), parts.len() as u32);
+        for (at, part) in parts.iter().enumerate() {
+            let member = &attempt.candidates[part.member];
+            let node = self.cluster.slot(part.node).name.clone();
+            let choices: Vec<VictimChoice> = part.victims.iter().map(|v| v.choice.clone()).collect();
+            let gang = GangPart { group: group.clone(), members, is_counted: at == 0 };
+            let plan = part.plan.clone().unwrap_or_default();
+            self.preempt((member.id, &member.pod), node, &choices, plan, Some(gang), now);
+            if let Some(plan) = &part.plan {
+                self.keep_account(member, plan.clone(), steps);
+            }
+        }
+        if let Some(part) = parts.first() {
+            self.try_again(attempt.candidates[part.member].id, now);
+        }
+    }
+
+    /// A member's verdict shows the account of its search.
+    fn keep_account(&mut self, member: &Candidate, plan: Arc<Plan>, steps: &mut [Step]) {
+        if let Some(mut verdict) = self.verdict(member.id) {
+            verdict.plan = Some(plan.clone());
+            self.keep(member.id, LastAttempt::Full(Arc::new(verdict)));
+        }
+        if let Some(step) = steps.iter_mut().find(|step| step.pod.key == member.pod.key) {
+            step.verdict.plan = Some(plan);
+        }
+    }
+
+    /// A group is held back: too few of its members are left. What was promised to them is given up.
+    pub(super) fn end_promises(&mut self, unit: UnitId, now: Now) {
+        if self.cluster.nominator().is_empty() {
+            return;
+        }
+        let pods = self.queue.unit(unit).map(|u| u.pods.to_vec()).unwrap_or_default();
+        let is_ours = |id: &PodId| self.cluster.nominator().of(*id).is_some_and(|n| n.by == NominatedBy::Us);
+        let promised: Vec<PodId> = pods.into_iter().filter(is_ours).collect();
+        for id in promised {
+            self.clear_nomination(id, End::PreemptorGone, now);
+        }
+    }
+}
+
+/// Returns the members that may preempt, when they are enough for every gang's quorum.
+pub(super) fn able(attempt: &GangAttempt) -> Option<Vec<usize>> {
+    let able = |i: &usize| !attempt.candidates[*i].pod.never_preempts;
+    let members: Vec<usize> = (0..attempt.candidates.len()).filter(able).collect();
+    let of_gang = |gang| members.iter().filter(|i| attempt.candidates[**i].gang == gang).count();
+    let is_enough = attempt.needs.iter().enumerate().all(|(gang, need)| of_gang(gang) >= *need as usize);
+    is_enough.then_some(members)
+}
+
+/// The more important first: higher priority, then earlier start, then by name, the last first.
+fn importance(pod: &Pod) -> impl Ord + use<> {
+    let started = pod.started.unwrap_or(i64::MAX);
+    (Reverse(pod.priority), started, Reverse((pod.key.name.clone(), pod.key.namespace.clone())))
+}

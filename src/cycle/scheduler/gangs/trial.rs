@@ -1,0 +1,212 @@
+//! One order of the members, tried: each is placed beside those before it.
+//!
+//! A run goes on in slices. What it placed is taken back when a slice ends, so nothing is held meanwhile, and is put
+//! again when it goes on. Where others changed something in between, the member is asked about anew.
+
+use std::sync::Arc;
+
+use pellucid_cluster::{ShapeId, Stage};
+use pellucid_framework::Cause;
+use pellucid_model::collections::FxHashSet;
+use pellucid_model::{Name, NodeIdx, patience};
+use pellucid_recording::{Decision, Placement, Refusal};
+
+use super::plan::{Candidate, GangAttempt};
+use super::underway::{Since, Slice};
+use crate::attempt::nominations::AttemptKind;
+use crate::attempt::work;
+use crate::scheduler::Scheduler;
+use crate::scheduler::record::Draft;
+use crate::scheduler::schedule_one::Decided;
+
+/// How a member fared.
+#[derive(Clone)]
+pub(super) enum Fate {
+    /// It was not asked: an equal one had been refused, or its gang has its quorum.
+    NotAsked,
+    /// It has a place.
+    Placed(Placement, Name),
+    /// No node took it.
+    Failed(Arc<Refusal>),
+}
+
+/// One order, tried.
+pub(super) struct Trial {
+    pub(super) order: &'static str,
+    pub(super) sequence: Vec<usize>,
+    pub(super) fates: Vec<Fate>,
+    /// What is to be recorded of each when the order is carried out.
+    pub(super) drafts: Vec<Option<Arc<Draft>>>,
+    /// Members placed of each gang.
+    pub(super) placed: Vec<u32>,
+}
+
+impl Trial {
+    pub(super) fn is_quorum(&self, needs: &[u32]) -> bool {
+        self.placed.iter().zip(needs).all(|(placed, need)| placed >= need)
+    }
+
+    pub(super) fn n_placed(&self) -> u32 {
+        self.placed.iter().sum()
+    }
+
+    /// Returns the members that were refused, in the order in which they were tried.
+    pub(super) fn failed(&self) -> Vec<usize> {
+        let failed = |i: &usize| matches!(self.fates[*i], Fate::Failed(_));
+        self.sequence.iter().copied().filter(failed).collect()
+    }
+}
+
+/// An order that is being tried.
+pub(super) struct Run {
+    pub(super) trial: Trial,
+    /// How many of the sequence had their turn.
+    at: usize,
+    /// No more of a gang are placed than are wanted.
+    only_quorum: bool,
+    /// Equal members fare alike until something is placed.
+    refused: FxHashSet<(usize, ShapeId)>,
+    /// Members that were compared with pods elsewhere.
+    compared: FxHashSet<usize>,
+}
+
+impl Run {
+    pub(super) fn new(
+        attempt: &GangAttempt,
+        order: &'static str,
+        sequence: Vec<usize>,
+        only_quorum: bool,
+    ) -> Self {
+        let (fates, drafts) =
+            (vec![Fate::NotAsked; attempt.candidates.len()], vec![None; attempt.candidates.len()]);
+        let trial = Trial { order, sequence, fates, drafts, placed: vec![0; attempt.keys.len()] };
+        Self { trial, at: 0, only_quorum, refused: FxHashSet::default(), compared: FxHashSet::default() }
+    }
+
+    /// The same from the start: all nodes may be others by now.
+    fn anew(&mut self, attempt: &GangAttempt) {
+        let Trial { order, sequence, .. } = &mut self.trial;
+        *self = Self::new(attempt, order, std::mem::take(sequence), self.only_quorum);
+    }
+}
+
+impl Scheduler {
+    /// Goes on with an order, on the caller's overlay, until it is through or the slice is over. Returns whether it is
+    /// through.
+    pub(super) fn run_on(&mut self, attempt: &GangAttempt, run: &mut Run, slice: &mut Slice<'_>) -> bool {
+        if run.at > 0 {
+            self.put_again(attempt, run, slice);
+            slice.begin(self.turns.work);
+        }
+        while run.at < run.trial.sequence.len() {
+            let i = run.trial.sequence[run.at];
+            run.at += 1;
+            patience::check();
+            if self.is_wanted(attempt, run, i) {
+                self.try_member(attempt, run, i, slice);
+                if slice.is_over(self.turns.work) {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn is_wanted(&self, attempt: &GangAttempt, run: &Run, i: usize) -> bool {
+        let member = &attempt.candidates[i];
+        let is_enough = run.only_quorum && run.trial.placed[member.gang] >= attempt.needs[member.gang];
+        let is_nominated = || self.cluster.nominator().of(member.id).is_some();
+        !is_enough && (!run.refused.contains(&member.kind()) || is_nominated())
+    }
+
+    fn try_member(&mut self, attempt: &GangAttempt, run: &mut Run, i: usize, slice: &Slice<'_>) {
+        let member = &attempt.candidates[i];
+        let kind = AttemptKind::Member(&attempt.keys);
+        let decided = self.find_node(
+            member.id,
+            &member.pod,
+            member.profile,
+            member.shape,
+            kind,
+            slice.now,
+            slice.probe,
+        );
+        let Decided { decision, draft, reads_others, .. } = decided;
+        run.trial.drafts[i] = draft;
+        let placed = match decision {
+            Decision::Refuse(refusal) => Err(refusal),
+            Decision::Place(placement) => match self.put_member(member, placement.node) {
+                Ok(()) => Ok(placement),
+                Err(cause) => Err(self.refused_late(member, cause, placement.total as usize)),
+            },
+        };
+        run.trial.fates[i] = match placed {
+            Ok(placement) => {
+                run.trial.placed[member.gang] += 1;
+                run.refused.clear();
+                if reads_others {
+                    run.compared.insert(i);
+                }
+                Fate::Placed(placement, self.cluster.slot(placement.node).name.clone())
+            }
+            Err(refusal) => {
+                run.refused.insert(member.kind());
+                Fate::Failed(refusal)
+            }
+        };
+    }
+
+    fn refused_late(&self, member: &Candidate, cause: Cause, total: usize) -> Arc<Refusal> {
+        let profile = &self.profiles.all[member.profile];
+        let by = crate::attempt::search::refused_by(profile, std::iter::once(&cause));
+        Arc::new(Refusal::of_pod(cause, total, by))
+    }
+
+    /// Places a member with what plugins reserve, or leaves nothing of it.
+    pub(super) fn put_member(&mut self, member: &Candidate, node: NodeIdx) -> Result<(), Cause> {
+        let profile = self.profiles.all[member.profile].clone();
+        self.turns.work += work::MOVE;
+        self.cluster.place(member.id, node, Stage::Reserved);
+        let reserved = self.reserve(&profile, (member.id, &member.pod), node);
+        reserved.and_then(|()| self.permit(&profile, &member.pod, node)).inspect_err(|_| {
+            self.cluster.release(member.id);
+        })
+    }
+
+    /// Puts what earlier slices placed.
+    fn put_again(&mut self, attempt: &GangAttempt, run: &mut Run, slice: &Slice<'_>) {
+        let Some(changed) = slice.since.nodes() else { return run.anew(attempt) };
+        for at in 0..run.at {
+            let i = run.trial.sequence[at];
+            let Fate::Placed(placement, _) = &run.trial.fates[i] else { continue };
+            let (member, node) = (&attempt.candidates[i], placement.node);
+            let may_differ = changed.contains(&node) || !changed.is_empty() && run.compared.contains(&i);
+            let group = (&attempt.keys[..], slice.probe);
+            let is_refused = may_differ && self.is_refused_on(member, node, group);
+            if is_refused || self.put_member(member, node).is_err() {
+                run.trial.placed[member.gang] -= 1;
+                self.try_member(attempt, run, i, slice);
+            }
+        }
+    }
+
+    /// Whether a member does not pass all filters on a node as the state is now.
+    pub(super) fn is_refused_on(
+        &mut self,
+        member: &Candidate,
+        node: NodeIdx,
+        (group, probe): (&[pellucid_model::GangKey], &dyn pellucid_model::time::Probe),
+    ) -> bool {
+        self.refusal_on((member.id, &member.pod), member.kind(), node, group, probe).is_some()
+    }
+}
+
+impl Since {
+    /// Returns the nodes that others changed; `None`: it may be any.
+    pub(super) fn nodes(&self) -> Option<&FxHashSet<NodeIdx>> {
+        match self {
+            Self::Nodes(nodes) => Some(nodes),
+            Self::Unknown => None,
+        }
+    }
+}

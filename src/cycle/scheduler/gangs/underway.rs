@@ -1,0 +1,245 @@
+//! An attempt at a group, in slices: one that takes long goes on between other units, and holds nothing meanwhile.
+//!
+//! Slices end by work that is counted, not by time. An attempt that nobody comes between is the same in one slice as in
+//! many. It begins anew when its members or what is wanted of them changed; pods that join meanwhile wait for the next.
+
+use std::sync::Arc;
+
+use pellucid_model::collections::FxHashSet;
+use pellucid_model::time::Probe;
+use pellucid_model::{GangKey, NodeIdx, Now, Pod};
+use pellucid_queue::{QueueStage, UnitId};
+
+use super::plan::GangAttempt;
+use super::search::{Search, Searched};
+use super::trial::Run;
+use super::victims::{self, Before, Victims};
+use crate::attempt::work;
+use crate::scheduler::{Scheduler, Step};
+
+/// See the module.
+pub(super) struct Underway {
+    attempt: GangAttempt,
+    at: At,
+    /// Work so far.
+    spent: u64,
+    /// Where the log of changes stood when the last slice ended.
+    position: (u64, u64),
+    /// How often it had to begin anew because any node could have changed. Slices grow with it: an attempt comes to its
+    /// end however often nodes come and go.
+    restarts: u32,
+}
+
+/// How far an attempt is.
+pub(super) enum At {
+    /// Strict: orders are tried.
+    Search(Box<Search>),
+    /// NonStrict: members take their places.
+    Waiting(Box<Run>),
+    /// Strict: victims are looked for.
+    Victims(Box<Victims>),
+}
+
+/// What others changed between two slices.
+pub(super) enum Since {
+    /// These nodes.
+    Nodes(FxHashSet<NodeIdx>),
+    /// Any.
+    Unknown,
+}
+
+/// One slice of an attempt.
+pub(super) struct Slice<'a> {
+    pub(super) now: Now,
+    pub(super) probe: &'a dyn Probe,
+    pub(super) since: Since,
+    /// Work there was before the attempt began, had all of it been done at a stretch.
+    origin: u64,
+    allowance: u64,
+    until: u64,
+}
+
+impl Slice<'_> {
+    /// What earlier slices did is done again: now it goes on.
+    pub(super) fn begin(&mut self, work: u64) {
+        self.since = Since::Nodes(FxHashSet::default());
+        self.until = self.until.max(work.saturating_add(self.allowance));
+    }
+
+    pub(super) fn is_over(&self, work: u64) -> bool {
+        work >= self.until
+    }
+
+    /// Returns the work of the whole attempt.
+    pub(super) fn spent(&self, work: u64) -> u64 {
+        work - self.origin
+    }
+}
+
+/// What a slice came to.
+enum Sliced {
+    Ended(Vec<Step>),
+    Paused(At),
+}
+
+impl Scheduler {
+    /// Plans the unit of a gang group, or a part of that. Returns `None` when it goes on later.
+    pub(crate) fn schedule_gang(
+        &mut self,
+        unit: UnitId,
+        rep: &GangKey,
+        now: Now,
+        probe: &dyn Probe,
+    ) -> Option<Step> {
+        let known = self.take_underway(unit, rep);
+        let is_new = known.is_none();
+        let (Underway { attempt, at, spent, position, mut restarts }, since) = match known {
+            Some(underway) => {
+                let since = self.changed_since(underway.position);
+                (underway, since)
+            }
+            None => (self.begin_attempt(unit, rep)?, Since::Nodes(FxHashSet::default())),
+        };
+        if is_new && self.is_for_later(&attempt) {
+            return self.pause(Underway { attempt, at, spent, position, restarts });
+        }
+        self.cycle += 1;
+        restarts += u32::from(matches!(since, Since::Unknown));
+        let allowance = self.turns.slice.saturating_mul(1 << restarts.min(10));
+        let (origin, until) = (self.turns.work - spent, self.turns.work.saturating_add(allowance));
+        let mut slice = Slice { now, probe, since, origin, allowance, until };
+        let steps = match self.go_on(&attempt, at, &mut slice) {
+            Sliced::Ended(steps) => steps,
+            Sliced::Paused(at) => {
+                let (spent, position) = (slice.spent(self.turns.work), self.cluster.changes().head());
+                return self.pause(Underway { attempt, at, spent, position, restarts });
+            }
+        };
+        self.review_gangs(now);
+        if self.is_still(unit, rep) && self.queue.unit(unit).is_some_and(|u| u.stage == QueueStage::InFlight)
+        {
+            debug_assert!(false, "{rep} was planned and stands nowhere");
+            self.queue.fail(unit, now.monotonic);
+        }
+        let mut steps = steps.into_iter();
+        let first = steps.next()?;
+        Some(Step { gang: Some(rep.clone()), others: steps.collect(), ..first })
+    }
+
+    fn begin_attempt(&mut self, unit: UnitId, rep: &GangKey) -> Option<Underway> {
+        let attempt = self.ask(unit, rep)?;
+        self.records.counters.attempts += 1;
+        self.begin_round(&attempt);
+        let at = match self.lacks_resources(&attempt) {
+            Some(refusal) => At::Victims(Victims::of(Before::Short(refusal))),
+            None if attempt.is_strict => At::Search(self.search_for(&attempt)),
+            None => {
+                let sequence = (0..attempt.candidates.len()).collect();
+                At::Waiting(Box::new(Run::new(&attempt, "queue order", sequence, false)))
+            }
+        };
+        Some(Underway { attempt, at, spent: 0, position: self.cluster.changes().head(), restarts: 0 })
+    }
+
+    fn go_on(&mut self, attempt: &GangAttempt, at: At, slice: &mut Slice<'_>) -> Sliced {
+        let victims = match at {
+            At::Waiting(run) => {
+                return match self.plan_waiting(attempt, run, slice) {
+                    Ok(steps) => Sliced::Ended(steps),
+                    Err(run) => Sliced::Paused(At::Waiting(run)),
+                };
+            }
+            At::Search(search) => match self.search(attempt, search, slice) {
+                Searched::Paused(search) => return Sliced::Paused(At::Search(search)),
+                Searched::Quorum(trial) => {
+                    return Sliced::Ended(self.keep_quorum(attempt, &trial, slice.now));
+                }
+                Searched::Failed(failed) => {
+                    let victims = Victims::of(Before::Tried(failed));
+                    if self.lets_others_go(attempt.unit) && self.expected_hunt(attempt) > self.turns.slice / 4
+                    {
+                        return Sliced::Paused(At::Victims(victims));
+                    }
+                    victims
+                }
+            },
+            At::Victims(victims) => victims,
+        };
+        match self.find_victims(attempt, victims, slice) {
+            victims::Searched::Paused(victims) => Sliced::Paused(At::Victims(victims)),
+            victims::Searched::Ended(before, found) => {
+                // What is told to each member is work too.
+                let work = slice.spent(self.turns.work) + attempt.candidates.len() as u64 * work::ASK;
+                Sliced::Ended(self.refuse_after(attempt, before, found, work, slice.now))
+            }
+        }
+    }
+
+    /// Whether an attempt that is known to take longer than a slice lets others go first.
+    fn is_for_later(&self, attempt: &GangAttempt) -> bool {
+        if !self.lets_others_go(attempt.unit) {
+            return false;
+        }
+        let kinds: FxHashSet<_> = attempt.candidates.iter().map(|c| c.kind()).collect();
+        let work =
+            kinds.len() * self.cluster.present().len() + attempt.candidates.len() * work::DECISION as usize;
+        work as u64 > self.turns.slice
+    }
+
+    /// Whether there are others whose turn would come before the next slice of a unit.
+    fn lets_others_go(&self, unit: UnitId) -> bool {
+        let rank = self.queue.unit(unit).map(|u| u.rank);
+        self.queue.first_ranks().0.is_some_and(|active| Some(active) <= rank)
+    }
+
+    /// Returns about how much work it is to look for victims: a hundred nodes with their pods once, and all nodes for
+    /// each member.
+    fn expected_hunt(&self, attempt: &GangAttempt) -> u64 {
+        let (nodes, pods) = (self.cluster.present().len() as u64, self.cluster.n_pod_slots() as u64);
+        let members: u64 = attempt.needs.iter().map(|n| u64::from(*n)).sum();
+        let tries = pods * nodes.min(100) / nodes.max(1) * (work::ASK + 2 * work::MOVE);
+        tries + members * (nodes / 4 + work::DECISION)
+    }
+
+    fn pause(&mut self, underway: Underway) -> Option<Step> {
+        self.queue.pause(underway.attempt.unit);
+        if let Some(group) = self.gangs.groups.get_mut(&underway.attempt.rep) {
+            group.underway = Some(Box::new(underway));
+        }
+        None
+    }
+
+    /// Returns the attempt that was paused, when it is still about the same members.
+    fn take_underway(&mut self, unit: UnitId, rep: &GangKey) -> Option<Underway> {
+        let underway = *self.gangs.groups.get_mut(rep)?.underway.take()?;
+        let is_paused = self.queue.unit(unit).is_some_and(|u| u.is_paused);
+        (is_paused && underway.attempt.unit == unit && self.stands_as_asked(&underway.attempt))
+            .then_some(underway)
+    }
+
+    fn stands_as_asked(&self, attempt: &GangAttempt) -> bool {
+        let Some(group) = self.gangs.groups.get(&attempt.rep) else { return false };
+        let gangs = attempt.keys.iter().filter_map(|k| self.cluster.gangs().get(k));
+        let is_same = |c: &super::plan::Candidate| {
+            self.queue.unit_of(c.id) == Some(attempt.unit)
+                && self.cluster.pod(c.id).is_some_and(|r| is_as_asked(&r.pod, &c.pod))
+        };
+        group.keys == attempt.keys
+            && gangs.map(|g| g.need()).eq(attempt.needs.iter().copied())
+            && attempt.candidates.iter().all(is_same)
+    }
+
+    fn changed_since(&self, position: (u64, u64)) -> Since {
+        match self.cluster.changes().since(position) {
+            Some(changed) => Since::Nodes(changed.map(|(node, _)| node).collect()),
+            None => Since::Unknown,
+        }
+    }
+}
+
+/// Whether a pod is the same in all that an attempt reads.
+fn is_as_asked(pod: &Arc<Pod>, asked: &Arc<Pod>) -> bool {
+    let is_same_spec = Arc::ptr_eq(&pod.spec, &asked.spec);
+    Arc::ptr_eq(pod, asked)
+        || pod.uid == asked.uid && is_same_spec && pod.priority == asked.priority && pod.gang == asked.gang
+}

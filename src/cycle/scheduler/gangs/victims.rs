@@ -1,0 +1,265 @@
+//! Looks for victims member by member, in slices: the state of a gang's preemption while it is planned.
+//!
+//! Before anybody is looked for, one walk over the nodes says how many members could fit at most with everybody of lower
+//! priority gone. Equal members share what was found out about a node until something on it changes. How room is made for
+//! one member, and what becomes of the whole, is in `preempt`.
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::ShapeId;
+use pellucid_model::collections::{FxHashMap, FxHashSet};
+use pellucid_model::{NodeIdx, PodId, patience};
+use pellucid_recording::gang_verdict::GangRefusal;
+
+use super::plan::{Candidate, GangAttempt};
+use super::preempt::{Found, Hunt, Part, able};
+use super::search::Failed;
+use super::underway::Slice;
+use crate::attempt::post_filter::KnownNodes;
+use crate::attempt::work;
+use crate::scheduler::Scheduler;
+
+/// Kinds of members of which what is known about nodes is kept.
+const KINDS_KEPT: usize = 4;
+
+/// A search for victims that goes on in slices.
+pub(super) struct Victims {
+    pub(super) before: Before,
+    search: Option<Search>,
+}
+
+/// Why the group is not placed without victims.
+pub(super) enum Before {
+    /// No order of the members gave a quorum.
+    Tried(Failed),
+    /// Less is free than it asks for at all.
+    Short(GangRefusal),
+}
+
+/// What a slice of a search came to.
+pub(super) enum Searched {
+    Paused(Box<Victims>),
+    Ended(Before, Found),
+}
+
+struct Search {
+    below: i32,
+    /// Nobody is of lower priority.
+    is_hopeless: bool,
+    /// Orders of the members to try, the next one last.
+    open: Vec<Vec<usize>>,
+    run: Option<Run>,
+    known: Known,
+    last: Found,
+}
+
+/// One order of the members.
+pub(super) struct Run {
+    sequence: Vec<usize>,
+    at: usize,
+    missing: Vec<u32>,
+    parts: Vec<Part>,
+    going: Vec<PodId>,
+    refused: FxHashSet<(usize, ShapeId)>,
+    nothing: Found,
+}
+
+impl Run {
+    fn new(attempt: &GangAttempt, sequence: Vec<usize>) -> Self {
+        Self {
+            sequence,
+            at: 0,
+            missing: attempt.needs.clone(),
+            parts: Vec::new(),
+            going: Vec::new(),
+            refused: FxHashSet::default(),
+            nothing: Found::NotAsked,
+        }
+    }
+}
+
+/// What equal members know of nodes.
+#[derive(Default)]
+struct Known(FxHashMap<(usize, ShapeId), KnownNodes>);
+
+impl Known {
+    fn of(&mut self, member: &Candidate) -> &KnownNodes {
+        let kind = member.kind();
+        if self.0.len() >= KINDS_KEPT && !self.0.contains_key(&kind) {
+            self.0.clear();
+        }
+        self.0.entry(kind).or_default()
+    }
+
+    fn forget(&self, nodes: impl Iterator<Item = NodeIdx>) {
+        for node in nodes {
+            self.0.values().for_each(|known| known.forget(node));
+        }
+    }
+}
+
+impl Victims {
+    pub(super) fn of(before: Before) -> Box<Self> {
+        Box::new(Self { before, search: None })
+    }
+}
+
+impl Scheduler {
+    /// Goes on with a search for victims. All that is tried is undone.
+    pub(super) fn find_victims(
+        &mut self,
+        attempt: &GangAttempt,
+        victims: Box<Victims>,
+        slice: &mut Slice<'_>,
+    ) -> Searched {
+        let Victims { before, search } = *victims;
+        let mut search = match search.map_or_else(|| self.begin_search(attempt), Ok) {
+            Ok(search) => search,
+            Err(found) => return Searched::Ended(before, found),
+        };
+        loop {
+            let next = search.run.take().or_else(|| Some(Run::new(attempt, search.open.pop()?)));
+            let Some(mut run) = next else { return Searched::Ended(before, search.last) };
+            let overlay = self.cluster.begin();
+            let found = self.hunt(attempt, &mut search, &mut run, slice);
+            self.cluster.rollback(overlay);
+            match found {
+                None => {
+                    search.run = Some(run);
+                    return Searched::Paused(Box::new(Victims { before, search: Some(search) }));
+                }
+                Some(found @ (Found::Quorum(_) | Found::NotEligible(_) | Found::CutShort(_))) => {
+                    return Searched::Ended(before, found);
+                }
+                Some(found) if search.is_hopeless => return Searched::Ended(before, found),
+                Some(found) => search.last = found,
+            }
+            search.known.forget(run.parts.iter().map(|part| part.node));
+        }
+    }
+
+    fn begin_search(&mut self, attempt: &GangAttempt) -> Result<Search, Found> {
+        let has_post_filter = |c: &Candidate| {
+            self.profiles.all[c.profile].post_filter.iter().any(|e| e.plugin.post_filter().is_some())
+        };
+        if !attempt.is_strict
+            || self.cluster.present().is_empty()
+            || !attempt.candidates.iter().all(has_post_filter)
+        {
+            return Err(Found::NotAsked);
+        }
+        self.cluster.preemptions_mut().count_attempt();
+        if self.awaits_victims(attempt.unit) {
+            return Err(Found::NotEligible(ReasonCode::PreemptionUnderWay.message("").into()));
+        }
+        let Some(members) = able(attempt) else {
+            return Err(Found::NotEligible(ReasonCode::PreemptionPolicyNever.message("").into()));
+        };
+        let below = self.lowest(attempt);
+        let is_hopeless = !self.cluster.pods().any(|(_, r)| r.node.is_some() && r.pod.priority < below);
+        if !is_hopeless && let Some(found) = self.lacks_even_without(attempt, &members, below) {
+            return Err(found);
+        }
+        let mut open = self.sequences(attempt, &members);
+        open.reverse();
+        let (known, last) = (Known::default(), Found::NotAsked);
+        Ok(Search { below, is_hopeless, open, run: None, known, last })
+    }
+
+    /// Plans the members in one order; `None`: the slice is over. What was placed and released stays until the caller's
+    /// overlay ends.
+    fn hunt(
+        &mut self,
+        attempt: &GangAttempt,
+        search: &mut Search,
+        run: &mut Run,
+        slice: &mut Slice<'_>,
+    ) -> Option<Found> {
+        let hunt = Hunt { attempt, below: search.below, now: slice.now, probe: slice.probe };
+        if run.at > 0 {
+            if !self.put_parts_again(&hunt, search, run, slice) {
+                *run = Run::new(attempt, std::mem::take(&mut run.sequence));
+            }
+            slice.begin(self.turns.work);
+        }
+        while run.at < run.sequence.len() && run.missing.iter().any(|n| *n > 0) {
+            if slice.spent(self.turns.work) > work::SEARCH + work::HUNT {
+                return Some(self.cut_short(attempt, run));
+            }
+            if slice.is_over(self.turns.work) {
+                return None;
+            }
+            let i = run.sequence[run.at];
+            run.at += 1;
+            patience::check();
+            let member = &attempt.candidates[i];
+            let is_nominated = || self.cluster.nominator().of(member.id).is_some();
+            if run.missing[member.gang] == 0 || (run.refused.contains(&member.kind()) && !is_nominated()) {
+                continue;
+            }
+            match self.make_room_for(&hunt, i, &run.going, search.known.of(member)) {
+                Ok(part) => {
+                    search.known.forget(std::iter::once(part.node));
+                    run.missing[member.gang] -= 1;
+                    run.going.extend(part.victims.iter().map(|v| v.choice.pod));
+                    run.parts.push(part);
+                    run.refused.clear();
+                }
+                Err(found @ Found::NotEligible(_)) => return Some(found),
+                Err(found) => {
+                    run.refused.insert(member.kind());
+                    run.nothing = found;
+                    if search.is_hopeless {
+                        break;
+                    }
+                }
+            }
+        }
+        if run.missing.iter().any(|n| *n > 0) {
+            return Some(std::mem::replace(&mut run.nothing, Found::NotAsked));
+        }
+        let mut parts = std::mem::take(&mut run.parts);
+        Some(match self.settle_plan(&hunt, &mut parts) {
+            true => Found::Quorum(parts),
+            false => super::preempt::not_together(),
+        })
+    }
+
+    fn cut_short(&self, attempt: &GangAttempt, run: &Run) -> Found {
+        let needed: u32 = attempt.needs.iter().sum();
+        let message = format!(
+            "the search for victims was cut short because it took too long: {} of {needed} members had a node by then.",
+            run.parts.len()
+        );
+        Found::CutShort(message.into())
+    }
+
+    /// Does again what earlier slices came to: victims go, members are placed. Returns whether all of it still holds; when
+    /// it does not, nothing of it is left.
+    fn put_parts_again(&mut self, hunt: &Hunt<'_>, search: &Search, run: &Run, slice: &Slice<'_>) -> bool {
+        let Some(changed) = slice.since.nodes() else {
+            search.known.0.values().for_each(KnownNodes::clear);
+            return false;
+        };
+        search.known.forget(changed.iter().copied());
+        let overlay = self.cluster.begin();
+        let holds = run.parts.iter().all(|part| {
+            for victim in &part.victims {
+                if self.cluster.pod(victim.choice.pod).is_some_and(|r| r.node == Some(part.node)) {
+                    self.turns.work += work::MOVE;
+                    self.cluster.release(victim.choice.pod);
+                }
+            }
+            let member = &hunt.attempt.candidates[part.member];
+            let group = (&hunt.attempt.keys[..], hunt.probe);
+            (changed.is_empty() || !self.is_refused_on(member, part.node, group))
+                && self.put_member(member, part.node).is_ok()
+        });
+        if holds {
+            self.cluster.commit(overlay);
+        } else {
+            self.cluster.rollback(overlay);
+            search.known.0.values().for_each(KnownNodes::clear);
+        }
+        holds
+    }
+}

@@ -1,0 +1,228 @@
+//! NonStrict: members that fit take their places and wait for the others, with a deadline.
+//!
+//! A failed member does not stop its siblings. In the dialect of scheduler-plugins its argument
+//! `podGroupRejectPercentage` holds besides: when a member failed and more than that share of the quorum is
+//! missing, the places that wait are given up at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::gangs::{Gang, Release};
+use pellucid_cluster::{ClusterEvent, Stage};
+use pellucid_framework::gangs::GangRules;
+use pellucid_model::gang::Dialect;
+use pellucid_model::{GangKey, Now, Pod, PodId};
+use pellucid_queue::Unit;
+use pellucid_recording::Outcome;
+use pellucid_recording::gang_verdict::{GangOutcome, GangRefusal, member_refusal};
+
+use super::plan::GangAttempt;
+use super::trial::{Fate, Run, Trial};
+use super::underway::Slice;
+use crate::scheduler::{Scheduler, Step};
+
+impl Scheduler {
+    /// Places what fits; the members wait, or all are permitted when the quorum is there. The error is how far it is
+    /// when the slice is over.
+    pub(super) fn plan_waiting(
+        &mut self,
+        attempt: &GangAttempt,
+        mut run: Box<Run>,
+        slice: &mut Slice<'_>,
+    ) -> Result<Vec<Step>, Box<Run>> {
+        let now = slice.now;
+        let overlay = self.cluster.begin();
+        if !self.run_on(attempt, &mut run, slice) {
+            self.cluster.rollback(overlay);
+            return Err(run);
+        }
+        let (trial, work) = (run.trial, slice.spent(self.turns.work));
+        for (member, fate) in attempt.candidates.iter().zip(&trial.fates) {
+            if matches!(fate, Fate::Placed(..)) {
+                self.cluster.set_stage(member.id, Stage::Waiting);
+            }
+        }
+        let is_quorum = self.has_quorum(&attempt.keys);
+        if !is_quorum && !trial.failed().is_empty() && self.is_hopeless(&attempt.keys) {
+            // What was placed here and now leaves nothing behind, not even an event: gangs that reject themselves
+            // in turn would wake each other for ever.
+            self.cluster.rollback(overlay);
+            return Ok(self.reject(attempt, &trial, work, now));
+        }
+        self.cluster.commit(overlay);
+        self.end_round(attempt, &trial, now);
+        let mut steps = Vec::new();
+        for (i, fate) in trial.fates.iter().enumerate() {
+            if matches!(fate, Fate::Placed(..)) {
+                steps.push(self.settle_member(attempt, i, &trial, now));
+                self.begin_wait(attempt, i, now);
+            }
+        }
+        let placed = trial.placed.iter().sum();
+        if is_quorum {
+            let outcome = GangOutcome::Placed { members: placed, order: trial.order };
+            self.store_gang_verdict(attempt, outcome, now);
+            self.permit_waiting(&attempt.keys, now);
+            return Ok(steps);
+        }
+        let refusal = Arc::new(self.account(attempt, &trial, vec![trial.order]));
+        self.records.counters.refused += 1;
+        self.store_gang_verdict(attempt, GangOutcome::Waiting { placed, refusal: refusal.clone() }, now);
+        steps.extend(self.refuse_members(attempt, &refusal, Some(&trial), now));
+        if self.is_still(attempt.unit, &attempt.rep) {
+            self.park(attempt, Some(&trial), work, now);
+        }
+        Ok(steps)
+    }
+
+    /// Too much of the quorum is missing: the members that wait since earlier give their places up too.
+    fn reject(&mut self, attempt: &GangAttempt, trial: &Trial, work: u64, now: Now) -> Vec<Step> {
+        let refusal = self.account(attempt, trial, vec![trial.order]);
+        let refusal = GangRefusal { code: ReasonCode::GangRejected, ..refusal };
+        self.release_waiting(&attempt.rep, ReasonCode::GangRejected, &refusal.message, now);
+        self.refuse_group(attempt, refusal, Some(trial), work, now)
+    }
+
+    fn begin_wait(&mut self, attempt: &GangAttempt, i: usize, now: Now) {
+        let member = &attempt.candidates[i];
+        let rules = self.rules_of(&member.pod);
+        let key = &attempt.keys[member.gang];
+        let wait = self.cluster.gangs().get(key).map_or(Duration::ZERO, |g| g.wait(rules.permit_wait));
+        let deadline = now.monotonic + wait;
+        self.cluster.gangs_mut().note_member(&member.pod, member.id, |m| m.deadline = Some(deadline));
+        self.cluster.gangs_mut().note(key, |gang| {
+            gang.history.schedule_start.get_or_insert(now);
+        });
+        self.gangs.look_again(&attempt.rep, deadline);
+    }
+
+    fn rules_of(&self, pod: &Pod) -> GangRules {
+        self.gangs.rules.get(self.profile_index(pod)).copied().flatten().unwrap_or_default()
+    }
+
+    /// The gap rule of scheduler-plugins.
+    fn is_hopeless(&self, keys: &[GangKey]) -> bool {
+        let Some(rules) = self.gangs.common_rules() else { return false };
+        let gangs = keys.iter().filter_map(|k| self.cluster.gangs().get(k));
+        gangs.into_iter().any(|gang| {
+            gang.definition.dialect == Dialect::Coscheduling && gap_exceeds(gang, rules.reject_percentage)
+        })
+    }
+
+    /// The waiting members of a group go on to their Bindings.
+    pub(super) fn permit_waiting(&mut self, keys: &[GangKey], now: Now) {
+        let waiting = self.waiting_of(keys);
+        if waiting.is_empty() {
+            return;
+        }
+        self.note_satisfied(keys, now);
+        let mut events = Vec::new();
+        for (id, pod) in waiting {
+            self.cluster.gangs_mut().note_member(&pod, id, |m| m.deadline = None);
+            if let Some(unit) = self.queue.unit_of(id) {
+                self.cluster.set_stage(id, Stage::Permitted);
+                self.start_binding(id, unit, now, &mut events);
+            }
+        }
+        for event in &events {
+            self.wake(event, now);
+        }
+    }
+
+    /// Returns the waiting members of some gangs, by priority, age and name.
+    fn waiting_of(&self, keys: &[GangKey]) -> Vec<(PodId, Arc<Pod>)> {
+        let gangs = keys.iter().filter_map(|k| self.cluster.gangs().get(k));
+        let ids = gangs.flat_map(|g| g.members.keys().copied());
+        let records = ids.filter_map(|id| Some((id, self.cluster.pod(id)?)));
+        let waiting = records.filter(|(_, r)| r.stage == Stage::Waiting);
+        let mut pods: Vec<_> = waiting.map(|(id, r)| (id, r.pod.clone())).collect();
+        pods.sort_by(|(_, a), (_, b)| {
+            b.priority.cmp(&a.priority).then((a.created, &a.key).cmp(&(b.created, &b.key)))
+        });
+        pods
+    }
+
+    /// The first wait of a group has run out: all its waiting members give their places up.
+    pub(super) fn expire_waiting(&mut self, rep: &GangKey, now: Now) {
+        let Some(keys) = self.gangs.groups.get(rep).map(|g| g.keys.clone()) else { return };
+        let gangs = keys.iter().filter_map(|k| self.cluster.gangs().get(k));
+        let deadlines = gangs.flat_map(|g| g.members.values().filter_map(|m| m.deadline));
+        let Some(first) = deadlines.min() else { return };
+        if first > now.monotonic {
+            return self.gangs.look_again(rep, first);
+        }
+        for key in &keys {
+            let waits = self.cluster.gangs().get(key).is_some_and(|g| g.counts.waiting > 0);
+            if waits {
+                self.records.counters.gang_timeouts += 1;
+                self.cluster.gangs_mut().note(key, |gang| gang.history.timeouts += 1);
+            }
+        }
+        let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
+        let message = format!("{}: the wait for the other members ran out", names.join(", "));
+        self.release_waiting(rep, ReasonCode::GangWaitTimeout, &message, now);
+        if let Some(unit) = self.gangs.groups.get(rep).and_then(|g| g.unit) {
+            let at_least = self.gangs.common_rules().map(|r| r.backoff).unwrap_or_default();
+            self.queue.back_off(unit, at_least, now.monotonic);
+        }
+    }
+
+    /// Gives up the places of a group's waiting members; they are tried again all together, when the caller says.
+    pub(super) fn release_waiting(&mut self, rep: &GangKey, code: ReasonCode, message: &str, now: Now) {
+        let Some(keys) = self.gangs.groups.get(rep).map(|g| g.keys.clone()) else { return };
+        let waiting = self.waiting_of(&keys);
+        if waiting.is_empty() {
+            return;
+        }
+        let members = waiting.len() as u32;
+        let refusal = Arc::new(member_refusal(code, message, self.cluster.present().len()));
+        let mut events = Vec::new();
+        for (id, pod) in &waiting {
+            let Some(node) = self.cluster.pod(*id).and_then(|r| r.node) else { continue };
+            let name = self.cluster.slot(node).name.clone();
+            self.cluster.release(*id);
+            self.record_release(*id, pod, &name, now);
+            self.cluster.gangs_mut().note_member(pod, *id, |m| m.deadline = None);
+            if let Some(unit) = self.queue.unit_of(*id) {
+                self.queue.remove(unit);
+            }
+            events.push(ClusterEvent::PodReleased { pod: pod.clone(), node });
+        }
+        for (id, pod) in &waiting {
+            self.enqueue(*id, now);
+            self.report_if_changed(pod, "Unschedulable", refusal.message());
+            self.store_verdict(*id, Outcome::Refused(refusal.clone()), None, now);
+        }
+        for key in &keys {
+            let release = Release { code, at: now, members };
+            self.cluster.gangs_mut().note(key, |gang| gang.history.last_release = Some(release));
+        }
+        let unit = self.gangs.groups.get(rep).and_then(|g| g.unit);
+        let attempts = unit.and_then(|u| self.queue.unit(u)).map_or(0, |u| u.attempts);
+        let outcome = GangOutcome::Released { code, message: message.into(), members };
+        self.keep_gang_verdict(&keys, attempts, outcome, now);
+        for event in &events {
+            self.wake(event, now);
+        }
+    }
+
+    /// A placed pod of a group is in flight on its own.
+    pub(super) fn fly(&mut self, id: PodId, pod: &Arc<Pod>, now: Now) {
+        let of = self.queue.unit_of(id).and_then(|unit| self.queue.unit(unit));
+        let (attempts, first, errors) =
+            of.map_or((0, now.monotonic, 0), |u| (u.attempts, u.first_queued_at, u.errors));
+        self.delist(id, pod);
+        let profile = self.profile_index(pod);
+        let rank = crate::scheduler::inputs::rank(&self.profiles.all[profile], pod);
+        let unit = Unit::single(id, pod.key.clone(), profile, rank, pod.created, first);
+        self.queue.add_in_flight(Unit { attempts, errors, ..unit });
+        self.cluster.gangs_mut().note_member(pod, id, |member| member.since = Some(now));
+    }
+}
+
+/// Whether more than so many percent of a gang's quorum are missing.
+fn gap_exceeds(gang: &Gang, percentage: u8) -> bool {
+    let (min, counted) = (u64::from(gang.definition.min), u64::from(gang.counted()));
+    min.saturating_sub(counted) * 100 > min * u64::from(percentage)
+}

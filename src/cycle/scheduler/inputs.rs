@@ -1,0 +1,322 @@
+//! What inputs do to the state, the queue and the units in flight.
+
+use std::sync::Arc;
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::input::Quarantined;
+use pellucid_cluster::{ClusterEvent, Input};
+use pellucid_framework::View;
+use pellucid_framework::profile::Profile;
+use pellucid_model::effect::{ConditionText, Effect, EventOrder, EventType, PodRef, StatusOrder};
+use pellucid_model::{NodeIdx, Now, Pod, PodId, PodKey};
+use pellucid_queue::{QueueStage, RefusedBy, Unit, UnitId, WakeupReason};
+use pellucid_recording::flight::What;
+use pellucid_recording::gang_verdict::member_refusal;
+use pellucid_recording::{Outcome, Refusal};
+
+use crate::scheduler::Scheduler;
+use crate::scheduler::last_attempt::LastAttempt;
+use crate::scheduler::record_events::how_gone;
+use crate::scheduler::report::pod_ref;
+use crate::scheduler::wakeups::say_queue;
+
+impl Scheduler {
+    /// Takes one input.
+    pub fn apply(&mut self, input: Input, now: Now) {
+        let mut events = Vec::new();
+        let how = how_gone(&input);
+        self.record_left(&input, now);
+        match input {
+            Input::PodApplied(pod) => {
+                self.clear_late_nomination(&pod);
+                self.cluster.apply_pod(pod, &mut events);
+            }
+            Input::PodDeleted(key) => self.cluster.delete_pod(&key, &mut events),
+            Input::PodsReset { pods, quarantined } => {
+                self.tell_quarantined(&quarantined);
+                pods.iter().for_each(|pod| self.clear_late_nomination(pod));
+                self.cluster.reset_pods(pods, quarantined, &mut events);
+            }
+            Input::NodeApplied(node) => self.cluster.apply_node(node, &mut events),
+            Input::NodeDeleted(name) => self.cluster.delete_node(&name, &mut events),
+            Input::NodesReset { nodes, quarantined } => {
+                self.cluster.reset_nodes(nodes, quarantined, &mut events);
+            }
+            Input::ObjectApplied(object) => self.cluster.apply_object(object, &mut events),
+            Input::ObjectDeleted(kind, key) => self.cluster.delete_object(kind, &key, &mut events),
+            Input::ObjectsReset { kind, objects, quarantined } => {
+                self.cluster.reset_objects(kind, objects, quarantined, &mut events);
+            }
+            Input::Quarantined(object) => {
+                self.tell_quarantined(std::slice::from_ref(&object));
+                self.cluster.quarantine(object, &mut events);
+            }
+            Input::Report(report) => self.settle(report, now, &mut events),
+        }
+        self.record_changes(&events, how, now);
+        self.note_leaving(&events, how);
+        // What is no longer to be placed leaves the queue first, so that hints about the other events are
+        // asked for pods that are there.
+        for event in &events {
+            match event {
+                ClusterEvent::PendingRemoved { id, pod } => {
+                    self.compare_with_shadowed(*id, pod);
+                    self.forget(*id, pod, now);
+                }
+                ClusterEvent::PodForgotten { id, .. } => {
+                    self.records.last_attempts.set(id.index(), LastAttempt::Nothing);
+                    if self.records.wakeups.get(id.index()).is_some_and(Option::is_some) {
+                        self.records.wakeups.set(id.index(), None);
+                    }
+                    self.cluster.nominator_mut().forget_echoes(*id);
+                    self.victim_gone(*id, now);
+                }
+                ClusterEvent::PodChanged { id, .. } if self.is_deleting(*id) => {
+                    self.victim_terminates(*id, now);
+                }
+                ClusterEvent::NodeRemoved(..) => self.end_nominations_to_missing_nodes(now),
+                _ => {}
+            }
+        }
+        let mut followed = Vec::new();
+        for event in &events {
+            self.heed_change(event, now, &mut followed);
+        }
+        for event in events.into_iter().chain(followed) {
+            self.react(event, now);
+        }
+        self.review_gangs(now);
+    }
+
+    fn is_deleting(&self, id: PodId) -> bool {
+        self.cluster.pod(id).is_some_and(|r| r.pod.deleting)
+    }
+
+    fn react(&mut self, event: ClusterEvent, now: Now) {
+        match &event {
+            ClusterEvent::PendingAdded(id) => {
+                self.heed_status(*id, None, now);
+                return self.enqueue(*id, now);
+            }
+            ClusterEvent::PendingUpdated { id, old } => return self.pending_updated(*id, old.clone(), now),
+            ClusterEvent::PendingRemoved { .. } | ClusterEvent::PodForgotten { .. } => return,
+            ClusterEvent::PodBound { id, node } => {
+                if let Some(pod) = self.cluster.pod(*id).map(|r| r.pod.clone()) {
+                    self.compare_with_shadowed(*id, &pod);
+                }
+                self.confirmed(*id, *node, now);
+            }
+            _ => {}
+        }
+        self.wake(&event, now);
+    }
+
+    pub(crate) fn enqueue(&mut self, id: PodId, now: Now) {
+        if self.queue.unit_of(id).is_some() {
+            return;
+        }
+        let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) else { return };
+        let Some(&profile_index) = self.profiles.by_name.get(&pod.scheduler_name) else { return };
+        let profile = self.profiles.all[profile_index].clone();
+        let at = now.monotonic;
+        let held = gated(&profile, &pod);
+        if held.is_none() && self.enlist(id, &pod, now) {
+            return;
+        }
+        let unit = Unit::single(id, pod.key.clone(), profile_index, rank(&profile, &pod), pod.created, at);
+        match held {
+            None => {
+                self.queue.add(unit, at);
+            }
+            Some(refusal) => {
+                self.queue.add_gated(unit, at);
+                self.tell_gated(id, &pod, refusal, now);
+            }
+        }
+    }
+
+    fn pending_updated(&mut self, id: PodId, old: Arc<Pod>, now: Now) {
+        self.heed_status(id, Some(&old), now);
+        let Some(unit_id) = self.queue.unit_of(id) else { return self.enqueue(id, now) };
+        let (Some(unit), Some(record)) = (self.queue.unit(unit_id), self.cluster.pod(id)) else { return };
+        let (stage, refused_by, pod) = (unit.stage, unit.refused_by, record.pod.clone());
+        let (unit_profile, is_gang) = (unit.profile, unit.gang.is_some());
+        let is_gang = is_gang || self.gang_of(&pod).is_some() && stage == QueueStage::Gated;
+        // One that waits on its own may belong to the unit of another gang now.
+        let joins = old.member_of() != pod.member_of() && self.gang_of(&pod).is_some();
+        if joins || is_gang && (stage == QueueStage::Gated || old.gates != pod.gates || old.gang != pod.gang)
+        {
+            return self.enlist_anew(id, &old, &pod, unit_id, now);
+        }
+        let profile = self.profiles.all[unit_profile].clone();
+        let rank = self.gang_rank(unit_id).unwrap_or_else(|| rank(&profile, &pod));
+        self.queue.reorder(unit_id, rank);
+        if let Some(refusal) = gated(&profile, &pod) {
+            self.queue.gate(unit_id);
+            let told = match self.last_attempt(id).outcome() {
+                Some(Outcome::Gated(known)) => known.message() == refusal.message(),
+                _ => false,
+            };
+            if !told {
+                self.tell_gated(id, &pod, refusal, now);
+            }
+            return;
+        }
+        if stage == QueueStage::Gated {
+            self.keep(id, LastAttempt::Nothing);
+            return self.queue.ungate(unit_id, now.monotonic);
+        }
+        let spec_changed = old.spec != pod.spec;
+        let event = ClusterEvent::PendingUpdated { id, old };
+        let asked = self.queue.listening().asked(unit_profile, refused_by, event.kinds());
+        let queue = say_queue(&profile, View::new(&self.cluster), &pod, asked, &event);
+        if spec_changed || !queue.is_empty() || refused_by.is_empty() {
+            let by_hints = WakeupReason::Hints { asked, queue };
+            let reason = if queue.is_empty() { WakeupReason::Changed } else { by_hints };
+            self.queue.wake_changed(unit_id, reason, now.monotonic);
+        }
+    }
+
+    /// A member of a gang changed in what decides in which unit it is.
+    fn enlist_anew(&mut self, id: PodId, old: &Pod, pod: &Pod, unit: UnitId, now: Now) {
+        let is_in_gang = self.queue.unit(unit).is_some_and(|u| u.gang.is_some());
+        let is_same = old.gates == pod.gates && old.gang == pod.gang;
+        if is_same {
+            return;
+        }
+        if is_in_gang {
+            self.delist(id, old);
+        } else {
+            self.queue.remove(unit);
+        }
+        self.keep(id, LastAttempt::Nothing);
+        self.enqueue(id, now);
+    }
+
+    /// The API server says that the pod is on its node.
+    fn confirmed(&mut self, id: PodId, node: NodeIdx, now: Now) {
+        // Also when its unit ended before: the binder may have found it bound by somebody else.
+        self.close_preemption(id, now);
+        let Some(unit) = self.queue.unit_of(id) else { return };
+        let (pod, name) = (self.cluster.pod(id).map(|r| r.pod.clone()), self.cluster.slot(node).name.clone());
+        if let Some(pod) = &pod {
+            self.record_event((id, &pod.key), &name, What::Bound, now);
+        }
+        let was_ordered = self.in_flight.effect_of.contains_key(&id);
+        let as_decided = self.last_attempt(id).node() == Some(node);
+        if let (Some(pod), true) = (pod, was_ordered && as_decided) {
+            self.records.counters.bound += 1;
+            self.order(Effect::Event(scheduled_event(&pod, &name)));
+        }
+        // What it held, such as volumes, is the cluster's own state by now.
+        self.cluster.unreserve_all(id);
+        self.end_unit(id, unit);
+        self.note_bound(id, now);
+        // Bound by somebody else before its quorum was ready: the others do not wait for it.
+        for other in self.leave_barrier(id) {
+            self.order_binding(other);
+        }
+    }
+
+    /// Nothing is to be placed any more for this pod.
+    fn forget(&mut self, id: PodId, pod: &Arc<Pod>, now: Now) {
+        self.close_preemption(id, now);
+        if let Some(nomination) = self.cluster.nominator_mut().end(id) {
+            self.wake(&ClusterEvent::NominationEnded { pod: pod.clone(), node: nomination.node }, now);
+        }
+        let mut events = Vec::new();
+        self.break_quorum(id, pod, now, &mut events);
+        if !self.delist(id, pod)
+            && let Some(unit) = self.queue.unit_of(id)
+        {
+            self.end_unit(id, unit);
+        }
+        for event in &events {
+            self.wake(event, now);
+        }
+    }
+
+    pub(crate) fn end_unit(&mut self, id: PodId, unit: UnitId) {
+        if self.queue.unit(unit).is_some_and(|u| u.gang.is_some()) {
+            if let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) {
+                self.delist(id, &pod);
+            }
+        } else if let Some(Unit { wakeup: Some(by), profile, .. }) = self.queue.remove(unit)
+            && self.cluster.pod(id).is_some_and(|r| r.stage.is_placed())
+        {
+            self.records.wakeups.set(id.index(), Some((profile, by)));
+        }
+        self.in_flight.drop_binding(id);
+        self.in_flight.shadow_holds.retain(|(_, held)| *held != id);
+    }
+
+    fn tell_gated(&mut self, id: PodId, pod: &Pod, refusal: Refusal, now: Now) {
+        let refusal = Arc::new(refusal);
+        self.report_unschedulable(pod, "SchedulingGated", refusal.message(), None);
+        self.store_verdict(id, Outcome::Gated(refusal), None, now);
+    }
+
+    /// Tells pods of ours that we cannot read them; nothing else could.
+    fn tell_quarantined(&mut self, objects: &[Quarantined]) {
+        let ours = objects.iter().filter(|q| {
+            q.kind == "Pod"
+                && !q.uid.is_empty()
+                && q.scheduler_name.as_ref().is_some_and(|n| self.cluster.is_ours(n))
+        });
+        let orders: Vec<(PodRef, Arc<str>)> = ours
+            .map(|q| {
+                let key = PodKey { namespace: q.namespace.clone(), name: q.name.clone() };
+                (PodRef { key, uid: q.uid.clone() }, quarantine_message(q).into())
+            })
+            .collect();
+        for (pod, message) in orders {
+            let (kind, action) = (EventType::Warning, "Scheduling");
+            let condition = Some(ConditionText { reason: "Unschedulable", message: message.clone() });
+            self.order(Effect::Status(StatusOrder { pod: pod.clone(), condition, nomination: None }));
+            self.order(Effect::Event(EventOrder {
+                pod,
+                kind,
+                reason: "FailedScheduling",
+                action,
+                note: message,
+            }));
+        }
+    }
+}
+
+/// Returns what is wrong with an object, for its condition and for `explain`.
+pub fn quarantine_message(object: &Quarantined) -> String {
+    let what = format!("{}: {} ({})", object.field, object.problem, object.value);
+    ReasonCode::Unreadable.message(&what)
+}
+
+pub(crate) fn rank(profile: &Profile, pod: &Pod) -> i64 {
+    profile.queue_sort.first().and_then(|e| e.plugin.queue_sort()).map_or(0, |q| q.rank(pod))
+}
+
+/// Returns why a pod is held back, if it is: it names two gangs, or PreEnqueue says no.
+pub(crate) fn gated(profile: &Profile, pod: &Pod) -> Option<Refusal> {
+    if profile.gang_rules().is_some()
+        && let Some(problem) = pod.gang.as_ref().filter(|m| m.names_two).and_then(|m| m.problems.first())
+    {
+        let code = ReasonCode::GangInvalid;
+        return Some(member_refusal(code, &problem.to_string(), 0));
+    }
+    let plugins = profile.pre_enqueue.iter();
+    let (enabled, cause) =
+        plugins.filter_map(|e| Some((e, e.plugin.pre_enqueue()?.pre_enqueue(pod).err()?))).next()?;
+    let mut by = RefusedBy::default();
+    by.insert(enabled.index);
+    Some(Refusal::of_pod(cause, 0, by))
+}
+
+/// Returns the event of a pod that was bound.
+pub(crate) fn scheduled_event(pod: &Pod, node: &str) -> EventOrder {
+    EventOrder {
+        pod: pod_ref(pod),
+        kind: EventType::Normal,
+        reason: "Scheduled",
+        action: "Binding",
+        note: format!("Successfully assigned {} to {node}", pod.key).into(),
+    }
+}

@@ -1,0 +1,69 @@
+//! Pods that were told to go and have left the state, until the API server no longer has them: so that their history
+//! ends when they do.
+//!
+//! It decides nothing. Pods on nodes are not among them: those stay in the state to their end.
+
+use std::sync::Arc;
+
+use pellucid_cluster::{ClusterEvent, Input};
+use pellucid_model::collections::{HashMap, HashSet};
+use pellucid_model::{Now, PodKey};
+use pellucid_recording::flight::{Gone, What};
+
+use crate::scheduler::Scheduler;
+use crate::scheduler::record_events::NOBODY;
+
+/// So many are remembered; the histories of others end with their being told to go.
+const KEPT: usize = 4096;
+
+/// Pods that are on their way out, and their uids.
+#[derive(Debug, Default)]
+pub(crate) struct Leaving(HashMap<PodKey, Arc<str>>);
+
+impl Leaving {
+    /// Takes those out that an input says are gone, by name.
+    fn gone(&mut self, input: &Input) -> Vec<PodKey> {
+        if self.0.is_empty() {
+            return Vec::new();
+        }
+        let is_other = |uid: &Arc<str>, now: &Arc<str>| uid != now;
+        let mut gone: Vec<PodKey> = match input {
+            Input::PodDeleted(key) => vec![key.clone()],
+            Input::PodApplied(pod) if self.0.get(&pod.key).is_some_and(|uid| is_other(uid, &pod.uid)) => {
+                vec![pod.key.clone()]
+            }
+            Input::PodsReset { pods, quarantined } => {
+                let unreadable = quarantined.iter().filter(|q| q.kind == "Pod").map(|q| &q.uid);
+                let there: HashSet<&Arc<str>> = pods.iter().map(|pod| &pod.uid).chain(unreadable).collect();
+                self.0.iter().filter(|(_, uid)| !there.contains(uid)).map(|(key, _)| key.clone()).collect()
+            }
+            _ => Vec::new(),
+        };
+        gone.retain(|key| self.0.remove(key).is_some());
+        gone.sort();
+        gone
+    }
+}
+
+impl Scheduler {
+    /// Records the end of pods that an input says are gone. To be done before anything new is recorded of their names.
+    pub(crate) fn record_left(&mut self, input: &Input, now: Now) {
+        for key in self.records.leaving.gone(input) {
+            self.record_event((NOBODY, &key), "", What::Gone(Gone::Deleted), now);
+        }
+    }
+
+    /// Remembers the pods that an input took out of the state though the API server still has them.
+    pub(crate) fn note_leaving(&mut self, events: &[ClusterEvent], how: Gone) {
+        if how != Gone::Deleting {
+            return;
+        }
+        for event in events {
+            if let ClusterEvent::PendingRemoved { pod, .. } = event
+                && self.records.leaving.0.len() < KEPT
+            {
+                self.records.leaving.0.insert(pod.key.clone(), pod.uid.clone());
+            }
+        }
+    }
+}

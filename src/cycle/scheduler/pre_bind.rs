@@ -1,0 +1,241 @@
+//! PreBind: what must be done in the cluster between the decision and the Binding.
+//!
+//! A plugin is asked how far things are: when the pod is placed, when one of its writes is settled, and when a
+//! volume or claim changes. It is never waited for: a pod whose volumes take minutes holds its place meanwhile,
+//! and everything else goes on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::{ClusterEvent, Stage};
+use pellucid_framework::plugin::PreBound;
+use pellucid_framework::{Cause, Code, Reason, View};
+use pellucid_model::effect::{BindOrder, Effect, EffectId, VolumeOrder, VolumeOutcome, VolumeWrite};
+use pellucid_model::{Now, ObjectKind, PodId};
+use pellucid_queue::UnitId;
+use pellucid_recording::{Outcome, Refusal};
+
+use super::Scheduler;
+use super::in_flight::BindingInFlight;
+use super::report::pod_ref;
+use crate::attempt::search::refused_by;
+
+/// A placed pod whose PreBind is under way.
+#[derive(Clone, Debug)]
+pub(crate) struct PreBinding {
+    unit: UnitId,
+    /// The scheduling cycle that placed it.
+    attempt: u64,
+    /// When it was placed.
+    since: Duration,
+    /// When it is given up.
+    deadline: Duration,
+    /// The plugin that is not ready.
+    plugin: &'static str,
+    /// Writes that were ordered, and their effects.
+    ordered: Vec<(EffectId, VolumeWrite)>,
+}
+
+/// How far the PreBind plugins of a pod are.
+enum Progress {
+    Ready,
+    Wait { plugin: &'static str, writes: Vec<VolumeWrite>, at_most: Duration },
+    Failed(Cause),
+}
+
+impl Scheduler {
+    /// Starts what comes after the decision: PreBind, then the Binding. Returns why the place was given up, if
+    /// that is clear at once.
+    pub(crate) fn start_binding(
+        &mut self,
+        id: PodId,
+        unit: UnitId,
+        now: Now,
+        out: &mut Vec<ClusterEvent>,
+    ) -> Option<Arc<Refusal>> {
+        let entry = PreBinding {
+            unit,
+            attempt: self.cycle,
+            since: now.monotonic,
+            deadline: Duration::MAX,
+            plugin: "",
+            ordered: Vec::new(),
+        };
+        self.in_flight.pre_binding.insert(id, entry);
+        self.go_on_binding(id, now, out)
+    }
+
+    /// Asks the PreBind plugins of a pod again.
+    fn go_on_binding(&mut self, id: PodId, now: Now, out: &mut Vec<ClusterEvent>) -> Option<Arc<Refusal>> {
+        match self.progress(id)? {
+            Progress::Ready => {
+                let pod = self.cluster.pod(id)?.pod.clone();
+                self.cluster.set_stage(id, Stage::PreBinding);
+                for id in self.pass_barrier(id, &pod) {
+                    self.order_binding(id);
+                }
+            }
+            Progress::Wait { plugin, writes, at_most } => {
+                self.cluster.set_stage(id, Stage::PreBinding);
+                for write in writes {
+                    self.order_write(id, write);
+                }
+                if let Some(entry) = self.in_flight.pre_binding.get_mut(&id) {
+                    entry.plugin = plugin;
+                    entry.deadline = entry.since.saturating_add(at_most);
+                }
+            }
+            Progress::Failed(cause) => return self.fail_binding(id, cause, now, out),
+        }
+        None
+    }
+
+    fn progress(&self, id: PodId) -> Option<Progress> {
+        let entry = self.in_flight.pre_binding.get(&id)?;
+        let record = self.cluster.pod(id)?;
+        let (node, profile) = (record.node?, &self.profiles.all[self.queue.unit(entry.unit)?.profile]);
+        let view = View::new(&self.cluster);
+        for enabled in &profile.pre_bind {
+            let Some(plugin) = enabled.plugin.pre_bind() else { continue };
+            let name = enabled.plugin.name();
+            let held = record.reservations.iter().find(|r| r.plugin == name).map(|r| &r.what);
+            match plugin.pre_bind(view, &record.pod, node, held) {
+                PreBound::Ready => {}
+                PreBound::Wait { writes, at_most } => {
+                    return Some(Progress::Wait { plugin: name, writes, at_most });
+                }
+                PreBound::Failed(cause) => return Some(Progress::Failed(cause)),
+            }
+        }
+        Some(Progress::Ready)
+    }
+
+    /// Whether the Binding of a placed pod could be ordered, as far as its PreBind goes.
+    pub(crate) fn is_ready_to_bind(&self, id: PodId) -> bool {
+        matches!(self.progress(id), Some(Progress::Ready))
+    }
+
+    pub(crate) fn order_binding(&mut self, id: PodId) {
+        let Some(entry) = self.in_flight.pre_binding.remove(&id) else { return };
+        let Some(record) = self.cluster.pod(id) else { return };
+        let (pod, Some(node)) = (record.pod.clone(), record.node) else { return };
+        let name = self.cluster.slot(node).name.clone();
+        self.cluster.set_stage(id, Stage::Permitted);
+        let effect = self.in_flight.next_effect_id();
+        self.in_flight.bindings.insert(effect, BindingInFlight { pod: id, unit: entry.unit });
+        self.in_flight.effect_of.insert(id, effect);
+        let attempt = entry.attempt;
+        self.order(Effect::Bind(BindOrder { id: effect, pod: pod_ref(&pod), node: name, attempt }));
+    }
+
+    /// Orders a write once.
+    fn order_write(&mut self, id: PodId, write: VolumeWrite) {
+        let is_ordered =
+            self.in_flight.pre_binding.get(&id).is_none_or(|e| e.ordered.iter().any(|(_, w)| *w == write));
+        let Some(pod) = self.cluster.pod(id).filter(|_| !is_ordered).map(|r| r.pod.clone()) else { return };
+        let effect = self.in_flight.next_effect_id();
+        if let Some(entry) = self.in_flight.pre_binding.get_mut(&id) {
+            entry.ordered.push((effect, write.clone()));
+        }
+        self.in_flight.writes.insert(effect, id);
+        self.order(Effect::Volume(VolumeOrder { id: effect, pod: pod_ref(&pod), write }));
+    }
+
+    /// What came of a write.
+    pub(crate) fn settle_write(
+        &mut self,
+        effect: EffectId,
+        uid: &Arc<str>,
+        outcome: VolumeOutcome,
+        now: Now,
+        out: &mut Vec<ClusterEvent>,
+    ) {
+        let Some(id) = self.in_flight.writes.remove(&effect) else { return };
+        let is_same = self.cluster.pod(id).is_some_and(|r| r.pod.uid == *uid);
+        let is_open = self
+            .in_flight
+            .pre_binding
+            .get(&id)
+            .is_some_and(|e| e.ordered.iter().any(|(known, _)| *known == effect));
+        if !is_same || !is_open {
+            return;
+        }
+        match outcome {
+            VolumeOutcome::Written => drop(self.go_on_binding(id, now, out)),
+            VolumeOutcome::Refused { status, message } => {
+                let plugin = self.in_flight.pre_binding.get(&id).map_or("", |e| e.plugin);
+                let reason = Reason::about(ReasonCode::PreBindFailed, &*format!("{message} (HTTP {status})"));
+                self.fail_binding(id, Cause::new(plugin, Code::Unschedulable, reason), now, out);
+            }
+        }
+    }
+
+    /// Something changed that PreBind may wait for.
+    pub(crate) fn heed_change(&mut self, event: &ClusterEvent, now: Now, out: &mut Vec<ClusterEvent>) {
+        let is_relevant = match event {
+            ClusterEvent::ObjectChanged { old, new } => {
+                let kind = new.as_ref().or(old.as_ref()).map(|o| o.kind());
+                matches!(kind, Some(ObjectKind::PersistentVolume | ObjectKind::PersistentVolumeClaim))
+            }
+            ClusterEvent::NodeRemoved(..) => true,
+            _ => false,
+        };
+        if !is_relevant || self.in_flight.pre_binding.is_empty() {
+            return;
+        }
+        let mut waiting: Vec<PodId> = self.in_flight.pre_binding.keys().copied().collect();
+        waiting.sort();
+        for id in waiting {
+            self.go_on_binding(id, now, out);
+        }
+    }
+
+    /// Gives up pods whose PreBind took too long. Returns whether there were any.
+    pub(crate) fn expire_pre_binding(&mut self, now: Now) -> bool {
+        let late = self.in_flight.pre_binding.iter().filter(|(_, e)| e.deadline <= now.monotonic);
+        let mut late: Vec<(PodId, &'static str)> = late.map(|(id, e)| (*id, e.plugin)).collect();
+        late.sort();
+        let mut out = Vec::new();
+        for (id, plugin) in &late {
+            let reason = Reason::about(ReasonCode::PreBindFailed, "it took too long");
+            self.fail_binding(*id, Cause::new(plugin, Code::Unschedulable, reason), now, &mut out);
+        }
+        for event in &out {
+            self.wake(event, now);
+        }
+        !late.is_empty()
+    }
+
+    /// Returns when the first PreBind is given up.
+    pub(crate) fn pre_binding_deadline(&self) -> Option<Duration> {
+        self.in_flight.pre_binding.values().map(|e| e.deadline).min().filter(|at| *at != Duration::MAX)
+    }
+
+    /// Gives the place up of a pod that cannot be bound there; it is tried again after a backoff.
+    pub(crate) fn fail_binding(
+        &mut self,
+        id: PodId,
+        cause: Cause,
+        now: Now,
+        out: &mut Vec<ClusterEvent>,
+    ) -> Option<Arc<Refusal>> {
+        self.records.counters.bind_failures += 1;
+        self.records.counters.errors += 1;
+        let record = self.cluster.pod(id)?;
+        let (pod, node) = (record.pod.clone(), record.node);
+        let profile = self.queue.unit_of(id).and_then(|u| self.queue.unit(u))?.profile;
+        let profile = self.profiles.all[profile].clone();
+        let by = refused_by(&profile, std::iter::once(&cause));
+        let refusal = Arc::new(Refusal::of_pod(cause, self.cluster.present().len(), by));
+        let clear = pod.nominated_node.is_some().then_some(None);
+        self.report_unschedulable(&pod, "SchedulerError", refusal.message(), clear);
+        self.store_verdict(id, Outcome::Refused(refusal.clone()), None, now);
+        if let Some(node) = node {
+            self.break_quorum(id, &pod, now, out);
+            self.give_up(id, now);
+            out.push(ClusterEvent::PodReleased { pod, node });
+        }
+        Some(refusal)
+    }
+}

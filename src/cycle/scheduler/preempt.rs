@@ -1,0 +1,387 @@
+//! Preemption as the engine carries it out: acts on what PostFilter found (`post_filter`), nominates, orders evictions, and keeps the book.
+//!
+//! Who has to go is the plugin's decision (`plugins::default_preemption`). A victim that is not bound yet and
+//! whose Binding was not ordered loses its place here and now; every other one is deleted through the API, off
+//! the scheduling thread. The preemptor waits, nominated, until its victims are gone.
+
+use std::sync::Arc;
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::preemptions::{End, GangPart, Plan, Preemption, Victim, VictimChoice, VictimState};
+use pellucid_cluster::{ClusterEvent, NominatedBy, Nomination, ShapeId, Stage};
+use pellucid_framework::post_filter::PostFiltered;
+use pellucid_framework::{Cause, Code, Reason};
+use pellucid_model::effect::{
+    Effect, EffectId, EventOrder, EventType, EvictOrder, EvictOutcome, StatusOrder,
+};
+use pellucid_model::{Name, NodeIdx, Now, Pod, PodId};
+use pellucid_queue::{RefusedBy, UnitId, WakeupReason};
+use pellucid_recording::flight::What;
+use pellucid_recording::{Outcome, Refusal};
+
+use crate::scheduler::Scheduler;
+use crate::scheduler::report::pod_ref;
+
+impl Scheduler {
+    /// Puts a refused unit away, after what PostFilter found.
+    pub(crate) fn after_post_filter(
+        &mut self,
+        unit: UnitId,
+        (id, pod, shape): (PodId, &Arc<Pod>, ShapeId),
+        refusal: Arc<Refusal>,
+        found: PostFiltered,
+        now: Now,
+    ) -> (Outcome, Option<Arc<Plan>>) {
+        self.cluster.preemptions_mut().count_attempt();
+        match found {
+            PostFiltered::NotEligible { message } => {
+                let refusal = self.noted(refusal, message);
+                (self.refuse(unit, pod, shape, refusal, None, now), None)
+            }
+            PostFiltered::Nothing { message, plan } => {
+                let refusal = self.noted(refusal, message);
+                let clear = self.end_nomination(id, End::NothingFound, now).then_some(None);
+                (self.refuse(unit, pod, shape, refusal, clear, now), Some(plan))
+            }
+            PostFiltered::Nominate(plan) => {
+                let Some(best) = plan.candidates.first() else {
+                    return (self.refuse(unit, pod, shape, refusal, None, now), Some(plan));
+                };
+                let (name, victims) = (best.name.clone(), best.victims.clone());
+                let node = Some(Some(name.clone()));
+                let outcome = self.refuse(unit, pod, shape, refusal, node, now);
+                if self.preempt((id, pod), name, &victims, plan.clone(), None, now) {
+                    self.try_again(id, now);
+                }
+                (outcome, Some(plan))
+            }
+        }
+    }
+
+    /// Returns the refusal with a note; equal ones in a row are one object.
+    pub(crate) fn noted(&mut self, refusal: Arc<Refusal>, note: Arc<str>) -> Arc<Refusal> {
+        if let Some((base, noted)) = &self.records.last_noted
+            && Arc::ptr_eq(base, &refusal)
+            && noted.post_filter.as_ref() == Some(&note)
+        {
+            return noted.clone();
+        }
+        let noted = Arc::new(refusal.with_post_filter(note));
+        self.records.last_noted = Some((refusal, noted.clone()));
+        noted
+    }
+
+    /// Nominates a pod and evicts its victims. Returns whether there is nobody to wait for.
+    pub(crate) fn preempt(
+        &mut self,
+        (id, pod): (PodId, &Arc<Pod>),
+        node: Name,
+        victims: &[VictimChoice],
+        plan: Arc<Plan>,
+        gang: Option<GangPart>,
+        now: Now,
+    ) -> bool {
+        let nominated = self.cluster.nominator().on(&node);
+        let of_group = |p: &Pod| match (&gang, &p.gang) {
+            (Some(part), Some(mark)) => part.group.contains(&mark.gang),
+            _ => false,
+        };
+        let is_lower = |p: &PodId| {
+            self.cluster.pod(*p).is_some_and(|r| r.pod.priority < pod.priority && !of_group(&r.pod))
+        };
+        let lower: Vec<PodId> = nominated.iter().copied().filter(is_lower).collect();
+        let as_gang = gang.is_some();
+        let victims: Vec<Victim> =
+            victims.iter().filter_map(|choice| self.evict(choice, (pod, as_gang), &node, now)).collect();
+        let preemption = Preemption {
+            preemptor: pod.key.clone(),
+            uid: pod.uid.clone(),
+            priority: pod.priority,
+            node: node.clone(),
+            decided: now,
+            cycle: self.cycle,
+            victims,
+            plan,
+            gang,
+            end: None,
+        };
+        let is_clear = preemption.is_clear();
+        self.cluster.preemptions_mut().begin(id, preemption, &lower);
+        for other in lower {
+            self.clear_nomination(other, End::Overtaken, now);
+        }
+        let nomination = Nomination { node, by: NominatedBy::Us, since: now };
+        if let Some(before) = self.cluster.nominator_mut().nominate(id, nomination) {
+            let ended = ClusterEvent::NominationEnded { pod: pod.clone(), node: before.node };
+            self.wake(&ended, now);
+        }
+        is_clear
+    }
+
+    /// Orders an eviction, or takes a placement back that the API server does not know of yet. One that is
+    /// under way already is only waited for.
+    fn evict(
+        &mut self,
+        choice: &VictimChoice,
+        (preemptor, as_gang): (&Pod, bool),
+        node: &Name,
+        now: Now,
+    ) -> Option<Victim> {
+        let record = self.cluster.pod(choice.pod)?;
+        let (pod, stage) = (record.pod.clone(), record.stage);
+        let line = |state, since, is_counted| Victim {
+            pod: choice.pod,
+            key: pod.key.clone(),
+            uid: pod.uid.clone(),
+            priority: pod.priority,
+            violates_budget: choice.violates_budget,
+            state,
+            since,
+            is_counted,
+        };
+        if let Some(known) = self.cluster.preemptions().victim(choice.pod) {
+            return Some(line(known.state.clone(), known.since, false));
+        }
+        if pod.deleting {
+            return Some(line(VictimState::Terminating, now, false));
+        }
+        // Ordered for a preemption that has ended since.
+        if self.in_flight.evicting.get(&choice.pod) == Some(&pod.uid) {
+            return Some(line(VictimState::Ordered, now, false));
+        }
+        let mut note = format!("Preempted by pod {} on node {node}", preemptor.uid);
+        let state = match stage {
+            // It went with another member of its gang that lost its place a moment ago.
+            Stage::Pending => return Some(line(VictimState::Cancelled, now, true)),
+            Stage::Reserved | Stage::Waiting | Stage::PreBinding => {
+                note.push_str(" (in kube-scheduler memory).");
+                self.cancel_placement(choice.pod, node, now);
+                VictimState::Cancelled
+            }
+            _ => {
+                let id = self.in_flight.next_effect_id();
+                let (scheduler, kind) = (&preemptor.scheduler_name, if as_gang { "podgroup" } else { "pod" });
+                let message = format!("{scheduler}: preempting to accommodate a higher priority {kind}");
+                self.in_flight.evictions.insert(id, (choice.pod, pod.uid.clone()));
+                self.in_flight.evicting.insert(choice.pod, pod.uid.clone());
+                let by = Arc::new(preemptor.key.clone());
+                self.record_event((choice.pod, &pod.key), node, What::Evicted(by), now);
+                self.order(Effect::Evict(EvictOrder {
+                    id,
+                    victim: pod_ref(&pod),
+                    preemptor: pod_ref(preemptor),
+                    message: message.into(),
+                }));
+                VictimState::Ordered
+            }
+        };
+        self.order(Effect::Event(EventOrder {
+            pod: pod_ref(&pod),
+            kind: EventType::Normal,
+            reason: "Preempted",
+            action: "Preempting",
+            note: note.into(),
+        }));
+        Some(line(state, now, true))
+    }
+
+    /// Takes the place of a pod back whose Binding was not ordered yet, and tells it. The quorum that it was part
+    /// of goes with it.
+    fn cancel_placement(&mut self, id: PodId, name: &Name, now: Now) {
+        let Some(record) = self.cluster.pod(id) else { return };
+        let (pod, Some(node)) = (record.pod.clone(), record.node) else { return };
+        let mut events = Vec::new();
+        self.break_quorum(id, &pod, now, &mut events);
+        self.give_up(id, now);
+        let reason = Reason::about(ReasonCode::PlacementTakenBack, &**name);
+        let cause = Cause::new("DefaultPreemption", Code::Unschedulable, reason);
+        let refusal = Arc::new(Refusal::of_pod(cause, self.cluster.present().len(), RefusedBy::default()));
+        self.report_if_changed(&pod, "SchedulerError", refusal.message());
+        self.store_verdict(id, Outcome::Refused(refusal), None, now);
+        events.push(ClusterEvent::PodReleased { pod, node });
+        for event in &events {
+            self.wake(event, now);
+        }
+    }
+
+    /// What came of an evict order.
+    pub(crate) fn settle_eviction(&mut self, id: EffectId, uid: &Arc<str>, outcome: EvictOutcome, now: Now) {
+        let Some((victim, of)) = self.in_flight.evictions.remove(&id) else { return };
+        if self.in_flight.evicting.get(&victim) == Some(&of) {
+            self.in_flight.evicting.remove(&victim);
+        }
+        if self.cluster.pod(victim).is_none_or(|r| r.pod.uid != *uid) {
+            return;
+        }
+        let state = match outcome {
+            // Its room is free when the watch says that it is gone.
+            EvictOutcome::Deleted | EvictOutcome::Gone => VictimState::Terminating,
+            EvictOutcome::Refused { status, message } => {
+                VictimState::Refused(format!("{message} (HTTP {status})").into())
+            }
+        };
+        for preemptor in self.cluster.preemptions_mut().note(victim, state, now) {
+            if let Some(unit) = self.queue.unit_of(preemptor).filter(|unit| !self.awaits_victims(*unit)) {
+                self.queue.wake_changed(unit, WakeupReason::Preemption, now.monotonic);
+            }
+        }
+    }
+
+    /// Whether victims of one of a unit's pods are still to go.
+    pub(crate) fn awaits_victims(&self, unit: UnitId) -> bool {
+        let book = self.cluster.preemptions();
+        let pods = self.queue.unit(unit).map(|unit| unit.pods.iter()).into_iter().flatten();
+        pods.filter_map(|id| book.of(*id)).any(|preemption| !preemption.is_clear())
+    }
+
+    /// A pod is out of the state: it may have been somebody's victim.
+    pub(crate) fn victim_gone(&mut self, id: PodId, now: Now) {
+        for preemptor in self.cluster.preemptions_mut().note(id, VictimState::Gone, now) {
+            self.try_again(preemptor, now);
+        }
+    }
+
+    /// A pod is being deleted: as a victim, it is on its way.
+    pub(crate) fn victim_terminates(&mut self, id: PodId, now: Now) {
+        self.cluster.preemptions_mut().note(id, VictimState::Terminating, now);
+    }
+
+    /// A gang is tried again when the victims of all its members are gone.
+    pub(crate) fn try_again(&mut self, preemptor: PodId, now: Now) {
+        if let Some(unit) = self.queue.unit_of(preemptor).filter(|unit| !self.awaits_victims(*unit)) {
+            self.queue.activate(unit, now.monotonic);
+        }
+    }
+
+    /// Takes over what `status.nominatedNodeName` says, unless it is what we had written ourselves: by now
+    /// we may have decided otherwise. One that did not change is not taken over again.
+    pub(crate) fn heed_status(&mut self, id: PodId, old: Option<&Pod>, now: Now) {
+        let Some(pod) = self.cluster.pod(id).filter(|r| r.node.is_none()).map(|r| r.pod.clone()) else {
+            return;
+        };
+        if old.is_some_and(|old| old.nominated_node == pod.nominated_node)
+            || self.cluster.nominator_mut().take_echo(id, pod.nominated_node.as_ref())
+        {
+            return;
+        }
+        match &pod.nominated_node {
+            Some(node) => {
+                let known = self.cluster.nominator().of(id).is_some_and(|n| n.node == *node);
+                if !known {
+                    self.end_nomination(id, End::NominationChanged, now);
+                    let nomination = Nomination { node: node.clone(), by: NominatedBy::Others, since: now };
+                    self.cluster.nominator_mut().nominate(id, nomination);
+                }
+            }
+            None => drop(self.end_nomination(id, End::NominationChanged, now)),
+        }
+    }
+
+    /// Returns what the API server should say of a unit's nomination when it says something else: a write was
+    /// lost.
+    pub(crate) fn untold_nomination(&self, unit: UnitId, pod: &Pod) -> Option<Option<Name>> {
+        let id = self.queue.unit(unit)?.pods[0];
+        let ours = self.cluster.nominator().of(id).map(|n| &n.node);
+        (pod.nominated_node.as_ref() != ours).then(|| ours.cloned())
+    }
+
+    /// A pod that is bound is nominated to nothing. The API server sees to that when it binds; a nomination that
+    /// was written a moment later is taken back here.
+    pub(crate) fn clear_late_nomination(&mut self, pod: &Pod) {
+        let is_late = pod.node_name.is_some() && pod.nominated_node.is_some() && !pod.deleting;
+        if is_late && !pod.phase.is_terminal() && self.cluster.is_ours(&pod.scheduler_name) {
+            let (pod, nomination) = (pod_ref(pod), Some(None));
+            self.order(Effect::Status(StatusOrder { pod, condition: None, nomination }));
+        }
+    }
+
+    /// What we have written comes back with the watch, and is not somebody else's then.
+    pub(crate) fn expect_nomination(&mut self, order: &StatusOrder) {
+        let (Some(nomination), Some(id)) = (&order.nomination, self.cluster.find_pod(&order.pod.key)) else {
+            return;
+        };
+        let known = self.cluster.pod(id).and_then(|r| r.pod.nominated_node.clone());
+        self.cluster.nominator_mut().expect_echo(id, known.as_ref(), nomination.clone());
+    }
+
+    /// Ends a pod's nomination and the preemption behind it; whoever it kept out may try again. Returns
+    /// whether there was one.
+    pub(crate) fn end_nomination(&mut self, id: PodId, end: End, now: Now) -> bool {
+        self.cluster.preemptions_mut().end(id, end, now);
+        let Some(nomination) = self.cluster.nominator_mut().end(id) else { return false };
+        if let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) {
+            self.wake(&ClusterEvent::NominationEnded { pod, node: nomination.node }, now);
+        }
+        true
+    }
+
+    /// The same, told to the API server too; the pod is tried again.
+    pub(crate) fn clear_nomination(&mut self, id: PodId, end: End, now: Now) {
+        if !self.end_nomination(id, end, now) {
+            return;
+        }
+        if let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) {
+            self.order(Effect::Status(StatusOrder {
+                pod: pod_ref(&pod),
+                condition: None,
+                nomination: Some(None),
+            }));
+        }
+        if let Some(unit) = self.queue.unit_of(id) {
+            self.queue.wake_changed(unit, WakeupReason::Preemption, now.monotonic);
+        }
+    }
+
+    /// A pod was placed: the room it was nominated for is its own now, or, when it went elsewhere, free for those
+    /// it was kept from.
+    pub(crate) fn take_up_nomination(&mut self, id: PodId, pod: &Arc<Pod>, node: &Name, now: Now) {
+        let nomination = self.cluster.nominator_mut().end(id);
+        if let Some(nomination) = nomination.filter(|n| n.node != *node) {
+            self.wake(&ClusterEvent::NominationEnded { pod: pod.clone(), node: nomination.node }, now);
+        }
+    }
+
+    /// A pod left a node. Those of higher priority that are nominated there may have been put off because it was
+    /// on its way, whatever the plugins that refused them wait for.
+    pub(crate) fn wake_nominees(&mut self, gone: &Pod, node: NodeIdx, now: Now) {
+        let nominees = self.cluster.nominator().on(&self.cluster.slot(node).name);
+        let is_higher = |id: &&PodId| self.cluster.pod(**id).is_some_and(|r| r.pod.priority > gone.priority);
+        let units: Vec<UnitId> =
+            nominees.iter().filter(is_higher).filter_map(|id| self.queue.unit_of(*id)).collect();
+        for unit in units {
+            let is_gang = self.queue.unit(unit).is_some_and(|u| u.gang.is_some());
+            if is_gang && self.awaits_victims(unit) {
+                continue;
+            }
+            self.queue.wake_changed(unit, WakeupReason::Preemption, now.monotonic);
+        }
+    }
+
+    /// A node is gone: nobody is nominated to it any more.
+    pub(crate) fn end_nominations_to_missing_nodes(&mut self, now: Now) {
+        let cluster = &self.cluster;
+        let is_missing = |name: &Name| cluster.find_node(name).and_then(|node| cluster.node(node)).is_none();
+        let pods = cluster.nominator().nodes().filter(|(name, _)| is_missing(name));
+        let pods: Vec<PodId> = pods.flat_map(|(_, pods)| pods.iter().copied()).collect();
+        for pod in pods {
+            self.clear_nomination(pod, End::NodeGone, now);
+        }
+    }
+
+    /// The pod was placed, or is gone: what it was nominated for is over.
+    pub(crate) fn close_preemption(&mut self, id: PodId, now: Now) {
+        let Some(preemption) = self.cluster.preemptions().of(id) else { return };
+        let node = self.cluster.pod(id).and_then(|r| r.node).map(|n| &self.cluster.slot(n).name);
+        let end = match node {
+            None => End::PreemptorGone,
+            Some(node) if *node == preemption.node => End::Bound,
+            Some(_) => End::PlacedElsewhere,
+        };
+        let is_of_gang = preemption.gang.is_some();
+        self.cluster.preemptions_mut().end(id, end, now);
+        if is_of_gang && end == End::PreemptorGone {
+            // The others may have waited for nothing but its victims.
+            self.try_again(id, now);
+        }
+    }
+}

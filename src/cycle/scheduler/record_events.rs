@@ -1,0 +1,147 @@
+//! What the flight recorder is told: one line at each place where something happens to a pod or a gang.
+
+use std::sync::Arc;
+
+use pellucid_cluster::{ClusterEvent, Input};
+use pellucid_model::{Mirror, Now, Pod, PodId, PodKey};
+use pellucid_recording::GangVerdict;
+use pellucid_recording::flight::{Flight, Gone, Noted, Numbers, What};
+use pellucid_recording::{Outcome, Verdict};
+
+use crate::scheduler::Scheduler;
+use crate::scheduler::last_attempt::LastAttempt;
+
+impl Scheduler {
+    /// An attempt ended, or what had come of one was taken back. Keeps of it what the recorder does not.
+    #[inline(always)]
+    pub(crate) fn record_verdict(&mut self, id: PodId, verdict: &Verdict) {
+        let is_on = self.switches.recorder();
+        match &verdict.outcome {
+            // One comes with each decision: numbers alone. What they are called is written down when they are given up.
+            Outcome::Placed(placement) if is_on => {
+                let numbers = Numbers::of(placement, verdict.attempts, verdict.changes);
+                let (node, at) = (placement.node, (verdict.cycle, verdict.at));
+                let entry = self.records.flight.note_placed(id, node, numbers, at);
+                self.records.last_attempts.set(id.index(), LastAttempt::Placed { node, entry });
+            }
+            _ => self.record_whole(id, verdict, is_on),
+        }
+    }
+
+    #[inline(never)]
+    fn record_whole(&mut self, id: PodId, verdict: &Verdict, is_on: bool) {
+        if self.cluster.pod(id).is_none() {
+            return;
+        }
+        self.keep(id, LastAttempt::Full(Arc::new(verdict.clone())));
+        let what = match &verdict.outcome {
+            Outcome::Refused(refusal) if is_on => What::Refused(refusal.clone()),
+            Outcome::Gated(refusal) if is_on => What::Gated(refusal.clone()),
+            _ => return self.records.flight.leave_out(verdict.at),
+        };
+        if let Some(record) = self.cluster.pod(id) {
+            let noted = Noted { id, key: &record.pod.key, node: "", what };
+            self.records.flight.note(noted, (verdict.cycle, verdict.at));
+        }
+    }
+
+    /// Keeps something else than a placement of the last attempt at a pod.
+    pub(crate) fn keep(&mut self, id: PodId, kept: LastAttempt) {
+        if let Some(record) = self.cluster.pod(id) {
+            name_placed(&self.records.last_attempts, &mut self.records.flight, id, &record.pod.key);
+        }
+        self.records.last_attempts.set(id.index(), kept);
+    }
+
+    /// An attempt at a group ended, or places that it held were given up.
+    pub(crate) fn record_gang(&mut self, verdict: &Arc<GangVerdict>, now: Now) {
+        if !self.switches.recorder() {
+            return self.records.flight.leave_out(now.wall_nanos());
+        }
+        if let Some(first) = verdict.group.first() {
+            self.records.flight.note_gang(first, What::Gang(verdict.clone()), (self.cycle, now.wall_nanos()));
+        }
+    }
+
+    /// Something else happened to a pod.
+    pub(crate) fn record_event(&mut self, (id, key): (PodId, &PodKey), node: &str, what: What, now: Now) {
+        if !self.switches.recorder() {
+            return self.records.flight.leave_out(now.wall_nanos());
+        }
+        self.records.flight.note(Noted { id, key, node, what }, (self.cycle, now.wall_nanos()));
+    }
+
+    /// A pod lost the place it held.
+    pub(crate) fn record_release(&mut self, id: PodId, pod: &Pod, node: &str, now: Now) {
+        self.record_event((id, &pod.key), node, What::Released, now);
+    }
+
+    /// An input changed which pods there are.
+    pub(crate) fn record_changes(&mut self, events: &[ClusterEvent], how: Gone, now: Now) {
+        // A pod that had a place but was not bound is both removed and released.
+        let mut last: Option<&Arc<str>> = None;
+        for event in events {
+            match event {
+                ClusterEvent::PodForgotten { id, pod } => {
+                    name_placed(&self.records.last_attempts, &mut self.records.flight, *id, &pod.key)
+                }
+                ClusterEvent::NodeRemoved(node, name) => self.records.flight.name_node(*node, name),
+                ClusterEvent::PendingAdded(id) => {
+                    if let Some(pod) = self.cluster.pod(*id).map(|r| r.pod.clone()) {
+                        self.record_event((*id, &pod.key), "", What::Added, now);
+                    }
+                }
+                ClusterEvent::PendingRemoved { id, pod } => {
+                    last = Some(&pod.uid);
+                    match self.place_of_same(pod) {
+                        Some(node) => self.record_event((*id, &pod.key), &node, What::Bound, now),
+                        None => self.record_event((*id, &pod.key), "", What::Gone(how), now),
+                    }
+                }
+                ClusterEvent::PodReleased { pod, node }
+                    if self.cluster.is_ours(&pod.scheduler_name)
+                        && last != Some(&pod.uid)
+                        && !self.is_known(pod) =>
+                {
+                    // If it was the last one on a node that was gone, the number of the node is given up too.
+                    let node = pod.node_name.clone().unwrap_or_else(|| self.cluster.slot(*node).name.clone());
+                    self.record_event((NOBODY, &pod.key), &node, What::Gone(how), now);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether a pod is in the state, and not another one of its name.
+    fn is_known(&self, pod: &Pod) -> bool {
+        let record = self.cluster.find_pod(&pod.key).and_then(|id| self.cluster.pod(id));
+        record.is_some_and(|record| record.pod.uid == pod.uid)
+    }
+
+    /// Returns the node of a pod that is still in the state, and placed.
+    fn place_of_same(&self, pod: &Pod) -> Option<pellucid_model::Name> {
+        let record = self.cluster.pod(self.cluster.find_pod(&pod.key)?)?;
+        let node = record.node.filter(|_| record.pod.uid == pod.uid)?;
+        Some(self.cluster.slot(node).name.clone())
+    }
+}
+
+/// The slot of a pod is to be used otherwise. If a placement is in it, those that are recorded of it get their name now.
+fn name_placed(kept: &Mirror<LastAttempt>, flight: &mut Flight, id: PodId, key: &PodKey) {
+    if let Some(LastAttempt::Placed { entry, .. }) = kept.get(id.index()) {
+        flight.name_pod(id, *entry, key);
+    }
+}
+
+/// The slot of a pod that has none any more.
+pub(crate) const NOBODY: PodId = PodId(u32::MAX);
+
+/// Returns how the pods go that an input takes away.
+pub(crate) fn how_gone(input: &Input) -> Gone {
+    match input {
+        Input::PodApplied(pod) if pod.phase.is_terminal() => Gone::Ended,
+        Input::PodApplied(pod) if pod.deleting => Gone::Deleting,
+        Input::Quarantined(_) => Gone::Unreadable,
+        _ => Gone::Deleted,
+    }
+}

@@ -1,0 +1,119 @@
+//! What becomes known of a decision: the stored verdict, and what pods are told, as orders for conditions and events.
+
+use std::sync::Arc;
+
+use pellucid_cluster::ShapeId;
+use pellucid_cluster::preemptions::Plan;
+use pellucid_model::effect::{ConditionText, Effect, EventOrder, EventType, PodRef, StatusOrder};
+use pellucid_model::{Name, Now, Pod, PodId};
+use pellucid_queue::UnitId;
+use pellucid_recording::{Outcome, Refusal, Verdict};
+
+use crate::scheduler::Scheduler;
+
+impl Scheduler {
+    /// Puts a refused unit where its events can wake it, and tells the pod.
+    pub(crate) fn refuse(
+        &mut self,
+        unit: UnitId,
+        pod: &Pod,
+        shape: ShapeId,
+        refusal: Arc<Refusal>,
+        nomination: Option<Option<Name>>,
+        now: Now,
+    ) -> Outcome {
+        self.records.counters.refused += 1;
+        let nomination = nomination.or_else(|| self.untold_nomination(unit, pod));
+        self.queue.refuse(unit, shape, refusal.refused_by, now.monotonic);
+        self.report_unschedulable(pod, "Unschedulable", refusal.message(), nomination);
+        Outcome::Refused(refusal)
+    }
+
+    pub(crate) fn store_verdict(
+        &mut self,
+        pod: PodId,
+        outcome: Outcome,
+        plan: Option<Arc<Plan>>,
+        now: Now,
+    ) -> Verdict {
+        let unit = self.queue.unit_of(pod).and_then(|u| self.queue.unit(u));
+        let attempts = unit.map_or(0, |u| u.attempts);
+        self.store_verdict_of(pod, attempts, outcome, plan, now)
+    }
+
+    /// The same when the number of attempts at the unit is known.
+    pub(crate) fn store_verdict_of(
+        &mut self,
+        pod: PodId,
+        attempts: u32,
+        outcome: Outcome,
+        plan: Option<Arc<Plan>>,
+        now: Now,
+    ) -> Verdict {
+        let verdict = Verdict {
+            cycle: self.cycle,
+            attempts,
+            at: now.wall_nanos(),
+            changes: self.cluster.changes().count(),
+            outcome,
+            plan,
+        };
+        if self.switches.accounts() {
+            self.records.meter.count_verdict();
+            self.record_verdict(pod, &verdict);
+        }
+        verdict
+    }
+
+    /// Tells a pod what its last verdict did not say; what it said is told already.
+    pub(crate) fn report_if_changed(&mut self, pod: &Pod, reason: &'static str, message: Arc<str>) {
+        let id = self.cluster.find_pod(&pod.key);
+        let last = id.and_then(|id| self.last_attempt(id).outcome()).and_then(|outcome| match outcome {
+            Outcome::Refused(refusal) => Some(refusal.message()),
+            // What holds a pod back is told a moment later than it is known.
+            Outcome::Gated(_) | Outcome::Placed(_) => None,
+        });
+        let known = pod.scheduled.as_ref().is_some_and(|c| c.message == message && &*c.reason == reason);
+        if !known && last.as_ref() != Some(&message) {
+            self.report_unschedulable(pod, reason, message, None);
+        }
+    }
+
+    /// Orders the condition and the event of a pod that is not placed, and what becomes of its nomination.
+    pub(crate) fn report_unschedulable(
+        &mut self,
+        pod: &Pod,
+        reason: &'static str,
+        message: Arc<str>,
+        nomination: Option<Option<Name>>,
+    ) {
+        let known = pod.scheduled.as_ref();
+        let is_known = known.is_some_and(|c| !c.is_true && &*c.reason == reason && c.message == message);
+        let condition = (!is_known).then(|| ConditionText { reason, message: message.clone() });
+        if condition.is_some() || nomination.is_some() {
+            self.order(Effect::Status(StatusOrder { pod: pod_ref(pod), condition, nomination }));
+        }
+        self.order(Effect::Event(EventOrder {
+            pod: pod_ref(pod),
+            kind: EventType::Warning,
+            reason: "FailedScheduling",
+            action: "Scheduling",
+            note: message,
+        }));
+    }
+
+    /// Orders an effect, unless shadow mode keeps the door shut.
+    pub(crate) fn order(&mut self, effect: Effect) {
+        if self.shadow.is_none() {
+            if let Effect::Status(order) = &effect {
+                self.expect_nomination(order);
+            }
+            self.in_flight.effects.push(effect);
+        }
+    }
+}
+
+/// Returns the pod as effects name it.
+pub(crate) fn pod_ref(pod: &Pod) -> PodRef {
+    PodRef { key: pod.key.clone(), uid: pod.uid.clone() }
+}

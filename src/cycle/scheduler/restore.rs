@@ -1,0 +1,100 @@
+//! What brings a scheduler to where another one stood, beyond the inputs that it was given, and a decision made again.
+//!
+//! For snapshots, offline: nothing is ordered and nobody is told. A scheduler that runs is never restored.
+
+use std::collections::BTreeMap;
+
+use pellucid_cluster::{Hold, Nomination, Stage};
+use pellucid_framework::View;
+use pellucid_model::time::NoProbe;
+use pellucid_model::{GangKey, Name, Now, PodId, PodKey};
+use pellucid_queue::QueueStage;
+use pellucid_recording::Verdict;
+
+use crate::scheduler::Scheduler;
+
+impl Scheduler {
+    /// Puts a pod into its place. What its plugins held for it is reserved again, as far as the state allows.
+    pub fn restore_place(&mut self, key: &PodKey, node: &Name, stage: Stage) {
+        let Some(id) = self.cluster.find_pod(key) else { return };
+        let Some(record) = self.cluster.pod(id) else { return };
+        let (pod, is_placed) = (record.pod.clone(), record.node.is_some());
+        if is_placed || !stage.is_placed() {
+            return;
+        }
+        if let Some(unit) = self.queue.unit_of(id) {
+            self.end_unit(id, unit);
+        }
+        self.cluster.place_by_name(id, node, stage);
+        let place = self.cluster.pod(id).and_then(|r| r.node);
+        let (Some(node), Some(profile)) = (place, self.profiles.by_name.get(&pod.scheduler_name)) else {
+            return;
+        };
+        if stage == Stage::Bound {
+            return;
+        }
+        let profile = self.profiles.all[*profile].clone();
+        for enabled in &profile.reserve {
+            let Some(plugin) = enabled.plugin.reserve() else { continue };
+            if let Ok(Some(what)) = plugin.reserve(View::new(&self.cluster), &pod, node) {
+                self.cluster.reserve(id, Hold { plugin: enabled.plugin.name(), what });
+            }
+        }
+    }
+
+    /// Makes these the nominations there are.
+    pub fn restore_nominations(&mut self, nominations: BTreeMap<PodKey, Nomination>) {
+        let known: Vec<PodId> = self.cluster.pods().map(|(id, _)| id).collect();
+        for id in known {
+            self.cluster.nominator_mut().end(id);
+        }
+        for (key, nomination) in nominations {
+            if let Some(id) = self.cluster.find_pod(&key) {
+                self.cluster.nominator_mut().nominate(id, nomination);
+            }
+        }
+    }
+
+    /// Makes a gang remember what another scheduler remembered of it.
+    pub fn restore_gang(&mut self, key: &GangKey, once: bool, partial: bool, overdue: bool, had_group: bool) {
+        self.cluster.restore_gang(key, had_group, |history| {
+            history.once_satisfied = once;
+            history.is_partial = partial;
+            history.is_overdue = overdue;
+        });
+    }
+
+    /// Ends the restoration: units and gates follow what was restored.
+    pub fn restore_end(&mut self, starts: Vec<usize>, now: Now) {
+        if starts.len() == self.profiles.starts.len() {
+            self.profiles.starts = starts;
+        }
+        self.review_gangs(now);
+        self.take_effects();
+    }
+
+    /// Decides on a pod that is not placed, as [`step`](Self::step) would when its turn came. The error says why not.
+    pub fn decide_again(&mut self, key: &PodKey, now: Now) -> Result<Verdict, String> {
+        let id = self.cluster.find_pod(key).ok_or_else(|| format!("there is no pod {key}"))?;
+        let unit = self.queue.unit_of(id).ok_or_else(|| format!("pod {key} is not to be placed"))?;
+        let held = self.queue.unit(unit).filter(|u| u.stage == QueueStage::Gated);
+        if let Some(gang) = held.map(|u| u.gang.clone()) {
+            // Members were judged one by one as they joined, and in another order.
+            if let Some(gang) = gang {
+                self.judge_gated(&gang, id, now);
+            }
+        } else {
+            while let Some(next) = self.queue.pop() {
+                if next == unit {
+                    break;
+                }
+            }
+            while self.schedule_one(unit, now, &NoProbe).is_none()
+                && self.queue.unit(unit).is_some_and(|u| u.is_paused)
+            {
+                self.queue.pop_paused();
+            }
+        }
+        self.verdict(id).ok_or_else(|| format!("nothing was decided about pod {key}"))
+    }
+}

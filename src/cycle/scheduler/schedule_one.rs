@@ -1,0 +1,209 @@
+//! One attempt at one unit, from the queue to the Binding, in the order of kube-scheduler's scheduling cycle.
+//!
+//! `schedule_one` takes a unit; a gang goes to [`super::gangs`]. For a pod, `find_node` runs the filters and the scores and
+//! selects a node, or asks PostFilter when none is left; `assume_and_bind` lets the pod take its room, runs Reserve and
+//! Permit, and starts the binding (`pre_bind`). A pod that finds no node is refused (`report`).
+
+use std::sync::Arc;
+
+use pellucid_cluster::preemptions::End;
+use pellucid_cluster::{Hold, ShapeId, Stage};
+use pellucid_framework::post_filter::PostFiltered;
+use pellucid_framework::profile::Profile;
+use pellucid_framework::{Cause, Permitted, View};
+use pellucid_model::time::Probe;
+use pellucid_model::{NodeIdx, Now, Pod, PodId, patience};
+use pellucid_queue::UnitId;
+use pellucid_recording::{Decision, Outcome, Placement, Refusal};
+
+use super::metering::Timer;
+use super::record::Draft;
+use super::{Scheduler, Step};
+use crate::attempt::node_result_cache::CycleContext;
+use crate::attempt::nominations::{AttemptContext, AttemptKind, NominationFilter};
+use crate::attempt::post_filter::post_filter;
+use crate::attempt::search::refused_by;
+use crate::attempt::work;
+
+/// What an attempt came to, before anything is done about it.
+pub(crate) struct Decided {
+    pub(crate) decision: Decision,
+    /// What PostFilter found for a refused pod.
+    pub(crate) found: Option<PostFiltered>,
+    /// What is to be recorded of it when it stands.
+    pub(crate) draft: Option<Arc<Draft>>,
+    /// Whether more than the nodes themselves decided: a plugin that may read anything.
+    pub(crate) reads_others: bool,
+}
+
+impl Scheduler {
+    /// Schedules a unit that was taken from the queue. Returns `None` when the attempt, at a gang, goes on later.
+    pub(crate) fn schedule_one(&mut self, unit_id: UnitId, now: Now, probe: &dyn Probe) -> Option<Step> {
+        let unit = self.queue.unit(unit_id)?;
+        if let Some(rep) = unit.gang.clone() {
+            return self.schedule_gang(unit_id, &rep, now, probe);
+        }
+        let (pod_id, profile, attempts, first_queued_at) =
+            (unit.pods[0], unit.profile, unit.attempts, unit.first_queued_at);
+        let Some(record) = self.cluster.pod(pod_id) else {
+            debug_assert!(false, "unit {unit_id:?} has no pod");
+            self.queue.remove(unit_id);
+            return None;
+        };
+        let (pod, shape) = (record.pod.clone(), record.shape);
+        self.cycle += 1;
+        self.records.counters.attempts += 1;
+        let Decided { decision, found, draft, .. } =
+            self.find_node(pod_id, &pod, profile, shape, AttemptKind::Alone, now, probe);
+        let (table, failure) = self.record(draft.as_ref(), now);
+        let (outcome, plan) = match (decision, found) {
+            (Decision::Place(placement), _) => {
+                (self.assume_and_bind(unit_id, pod_id, &pod, shape, placement, now), None)
+            }
+            (Decision::Refuse(refusal), Some(found)) => {
+                self.after_post_filter(unit_id, (pod_id, &pod, shape), refusal, found, now)
+            }
+            (Decision::Refuse(refusal), None) => {
+                // Without any node there is none to be nominated to, whoever said so.
+                let has_no_node = self.cluster.present().is_empty();
+                let clear = has_no_node && self.end_nomination(pod_id, End::NothingFound, now);
+                (self.refuse(unit_id, &pod, shape, refusal, clear.then_some(None), now), None)
+            }
+        };
+        let verdict = self.metered(probe, |core| core.store_verdict_of(pod_id, attempts, outcome, plan, now));
+        if pod.gang.is_some() {
+            self.review_gangs(now);
+        }
+        let (gang, others) = (None, Vec::new());
+        Some(Step { pod, profile, attempts, first_queued_at, verdict, table, failure, gang, others })
+    }
+
+    /// Selects a node for a pod, or says why there is none; nothing is placed.
+    #[expect(clippy::too_many_arguments, reason = "the subject of an attempt, and how to look at it")]
+    pub(crate) fn find_node(
+        &mut self,
+        id: PodId,
+        pod: &Pod,
+        profile: usize,
+        shape: ShapeId,
+        kind: AttemptKind<'_>,
+        now: Now,
+        probe: &dyn Probe,
+    ) -> Decided {
+        patience::check();
+        let clock = probe;
+        let stands_for = match self.switches.accounts() {
+            true => self.records.meter.times_plugins(self.cycle, now.monotonic.as_secs()),
+            false => 0,
+        };
+        let probe: &dyn Probe = &Timer::new(clock, stands_for);
+        let generation = self.cluster.shapes().generation(shape);
+        let results = self.profiles.results.of((profile, shape), generation, self.cycle);
+        let tally = &mut self.profiles.tally[profile];
+        let start = &mut self.profiles.starts[profile];
+        let profile = &self.profiles.all[profile];
+        let spec = &pod.spec;
+        {
+            let ctx = CycleContext { profile, view: View::new(&self.cluster), spec, probe };
+            results.run_filters(&ctx, self.switches.reuse(), tally);
+            results.run_global_filters(&ctx, tally);
+        }
+        let attempt = AttemptContext { profile, id, pod, kind, probe };
+        let own =
+            NominationFilter::new(attempt, &mut self.cluster, tally).filter_with_nominated_pods(results);
+        let ctx = CycleContext { profile, view: View::new(&self.cluster), spec, probe };
+        let decision = match own {
+            Some(node) => Decision::Place(Placement::nominated(node, ctx.view.nodes().len())),
+            None => results.select_node(&ctx, start, tally),
+        };
+        let draft = match self.switches.is_recording() && kind.is_real() {
+            true => {
+                let (meter, at) = (&mut self.records.meter, (pod, self.cycle, now));
+                let decided = (&decision, own.is_some());
+                Draft::measured(&self.switches, (meter, clock), results, &ctx, at, decided, tally)
+            }
+            false => None,
+        };
+        let found = match &decision {
+            // Without any node there is nobody to evict.
+            Decision::Refuse(_) if kind.may_preempt() && !self.cluster.present().is_empty() => {
+                let filter = NominationFilter::new(attempt, &mut self.cluster, tally);
+                let (found, work) = post_filter(filter, results);
+                results.work += work;
+                found
+            }
+            _ => None,
+        };
+        results.end_attempt();
+        self.turns.work += work::DECISION + std::mem::take(&mut results.work);
+        Decided { decision, found, draft, reads_others: results.reads_others }
+    }
+
+    /// Lets a pod take its place, runs Reserve and Permit, and starts its binding, as one overlay: a refusal leaves nothing
+    /// behind.
+    pub(crate) fn assume_and_bind(
+        &mut self,
+        unit: UnitId,
+        pod_id: PodId,
+        pod: &Arc<Pod>,
+        shape: ShapeId,
+        placement: Placement,
+        now: Now,
+    ) -> Outcome {
+        let profile = self.profiles.all[self.queue.unit(unit).map_or(0, |u| u.profile)].clone();
+        let overlay = self.cluster.begin();
+        self.cluster.place(pod_id, placement.node, Stage::Reserved);
+        let reserved = self.reserve(&profile, (pod_id, pod), placement.node);
+        if let Err(cause) = reserved.and_then(|()| self.permit(&profile, pod, placement.node)) {
+            self.cluster.rollback(overlay);
+            let by = refused_by(&profile, std::iter::once(&cause));
+            let refusal = Refusal::of_pod(cause, placement.total as usize, by);
+            return self.refuse(unit, pod, shape, Arc::new(refusal), None, now);
+        }
+        self.cluster.commit(overlay);
+        let node = self.cluster.slot(placement.node).name.clone();
+        self.take_up_nomination(pod_id, pod, &node, now);
+        self.records.counters.placed += 1;
+        if self.shadow.is_some() {
+            self.hold_in_shadow(pod_id, now);
+            return Outcome::Placed(placement);
+        }
+        let mut events = Vec::new();
+        let failed = self.start_binding(pod_id, unit, now, &mut events);
+        for event in &events {
+            self.wake(event, now);
+        }
+        match failed {
+            Some(refusal) => Outcome::Refused(refusal),
+            None => Outcome::Placed(placement),
+        }
+    }
+
+    /// Runs Reserve: what plugins hold for the pod hangs on it in the state.
+    pub(crate) fn reserve(
+        &mut self,
+        profile: &Profile,
+        (id, pod): (PodId, &Pod),
+        node: NodeIdx,
+    ) -> Result<(), Cause> {
+        for enabled in &profile.reserve {
+            let Some(plugin) = enabled.plugin.reserve() else { continue };
+            if let Some(what) = plugin.reserve(View::new(&self.cluster), pod, node)? {
+                self.cluster.reserve(id, Hold { plugin: enabled.plugin.name(), what });
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs Permit.
+    pub(crate) fn permit(&self, profile: &Profile, pod: &Pod, node: NodeIdx) -> Result<(), Cause> {
+        for enabled in &profile.permit {
+            let view = View::new(&self.cluster);
+            match enabled.plugin.permit().map(|p| p.permit(view, pod, node)) {
+                None | Some(Permitted::Yes) => {}
+                Some(Permitted::No(cause)) => return Err(cause),
+            }
+        }
+        Ok(())
+    }
+}

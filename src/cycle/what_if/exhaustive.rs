@@ -1,0 +1,202 @@
+//! Asks every filter about every node, where a cycle stops at the first that refuses.
+//!
+//! For explanations on a published snapshot: which requirements each node fails, all of them, as one word of bits per
+//! node. Not for decisions.
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::{Cluster, Stage};
+use pellucid_framework::plugin::Nodes;
+use pellucid_framework::profile::Profile;
+use pellucid_framework::{Cause, Code, Reason, View};
+use pellucid_model::cause::{CauseId, Causes};
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::taint::{TaintEffect, tolerated};
+use pellucid_model::time::NoProbe;
+use pellucid_model::{GangKey, NodeIdx, PodId, PodSpec, patience};
+
+use crate::attempt::chain::{PluginTally, places, prepare};
+use crate::attempt::node_result_cache::CycleContext;
+use crate::attempt::nominations::nominees;
+
+/// Requirements told apart. More are lumped into the last.
+const MAX_BITS: usize = 64;
+
+/// A requirement of a pod that some node fails: one reason of one plugin; of taints each is one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Requirement {
+    /// The plugin.
+    pub plugin: &'static str,
+    /// What it says.
+    pub reason: Reason,
+}
+
+/// What every node fails.
+#[derive(Clone, Debug, Default)]
+pub struct Masks {
+    /// The requirements, one per bit.
+    pub requirements: Vec<Requirement>,
+    /// Per node slot, one bit per requirement that the node fails. 0: the pod fits there.
+    pub failed: Vec<u64>,
+    /// Of these, the ones that removing pods could not mend.
+    pub fixed: Vec<u64>,
+    /// Why the pod is refused as a whole; then no node was asked.
+    pub pod: Option<Cause>,
+    /// The pods whose room on a node counts against the pod although they are not there yet.
+    pub promised: FxHashMap<NodeIdx, Vec<PodId>>,
+    /// There were more requirements than bits: the last bit stands for several.
+    pub truncated: bool,
+    bits: FxHashMap<Requirement, usize>,
+}
+
+impl Masks {
+    /// Returns what a node fails.
+    pub fn of(&self, node: NodeIdx) -> u64 {
+        self.failed.get(node.index()).copied().unwrap_or(0)
+    }
+
+    /// Returns what a node fails whichever pods are on it.
+    pub fn fixed_of(&self, node: NodeIdx) -> u64 {
+        self.fixed.get(node.index()).copied().unwrap_or(0)
+    }
+
+    /// Iterates over the requirements in a mask.
+    pub fn requirements(&self, mask: u64) -> impl Iterator<Item = (usize, &Requirement)> {
+        self.requirements.iter().enumerate().filter(move |(bit, _)| mask & (1 << bit) != 0)
+    }
+
+    /// Adds what a node fails when those come to whom its room is promised. They may yet not: none of it is fixed.
+    fn add_promised(&mut self, node: NodeIdx, with: &Self) {
+        let of_pod = with.pod.iter().flat_map(|cause| {
+            cause.reasons.iter().map(|r| Requirement { plugin: cause.plugin, reason: r.clone() })
+        });
+        let of_node = with.requirements(with.of(node)).map(|(_, requirement)| requirement.clone());
+        for requirement in of_pod.chain(of_node) {
+            let bit = self.bit(requirement);
+            self.failed[node.index()] |= bit;
+        }
+    }
+
+    fn bit(&mut self, requirement: Requirement) -> u64 {
+        if let Some(bit) = self.bits.get(&requirement) {
+            return 1 << bit;
+        }
+        if self.requirements.len() == MAX_BITS {
+            self.truncated = true;
+            return 1 << (MAX_BITS - 1);
+        }
+        let bit = self.requirements.len();
+        self.bits.insert(requirement.clone(), bit);
+        self.requirements.push(requirement);
+        1 << bit
+    }
+}
+
+/// Asks all filters about some nodes.
+fn masks_on(ctx: &CycleContext<'_>, asked: &[NodeIdx]) -> Masks {
+    let mut tally = vec![PluginTally::default(); ctx.profile.plugins.len()];
+    let prepared = prepare(&places(ctx.profile, |_| true), ctx.profile, ctx.view, ctx.spec, &mut tally);
+    let n = ctx.view.cluster().n_slots();
+    let mut masks = Masks { failed: vec![0; n], fixed: vec![0; n], ..Masks::default() };
+    if let Some((_, cause)) = prepared.refused {
+        masks.pod = Some(cause);
+        return masks;
+    }
+    let mut mask = vec![CauseId::FEASIBLE; n];
+    let mut nodes: Vec<NodeIdx> = Vec::new();
+    for (at, value) in prepared.values() {
+        let enabled = &ctx.profile.filter[*at];
+        let Some(filter) = enabled.plugin.filter() else { continue };
+        patience::check();
+        let mut causes = Causes::default();
+        mask.fill(CauseId::FEASIBLE);
+        nodes.clear();
+        // Nodes that a PreFilter left out are asked like the others: the filters refuse them by themselves.
+        nodes.extend_from_slice(asked);
+        filter.filter(ctx.view, ctx.spec, value, &mut Nodes::new(&mut nodes, &mut causes, &mut mask));
+        let bits: FxHashMap<CauseId, u64> =
+            causes.iter().map(|(id, cause)| (id, bits_of(&mut masks, cause))).collect();
+        for node in asked {
+            let id = mask[node.index()];
+            let Some(bits) = bits.get(&id) else { continue };
+            let is_taint = |c: &Cause| c.reasons.iter().any(|r| r.code == ReasonCode::UntoleratedTaint);
+            let cause = causes.get(id);
+            let failed = match cause.filter(|cause| is_taint(cause)) {
+                Some(cause) => taint_bits(&mut masks, ctx, *node, cause),
+                None => *bits,
+            };
+            masks.failed[node.index()] |= failed;
+            if cause.is_some_and(|cause| cause.code == Code::UnschedulableAndUnresolvable) {
+                masks.fixed[node.index()] |= failed;
+            }
+        }
+    }
+    masks
+}
+
+fn bits_of(masks: &mut Masks, cause: &Cause) -> u64 {
+    let own = |reason: &&Reason| reason.code != ReasonCode::UntoleratedTaint;
+    cause.reasons.iter().filter(own).fold(0, |bits, reason| {
+        let requirement = Requirement { plugin: cause.plugin, reason: reason.clone() };
+        bits | masks.bit(requirement)
+    })
+}
+
+/// Each taint that is not tolerated is a requirement of its own.
+fn taint_bits(masks: &mut Masks, ctx: &CycleContext<'_>, node: NodeIdx, cause: &Cause) -> u64 {
+    let keeps_away = |effect: TaintEffect| effect != TaintEffect::PreferNoSchedule;
+    let taints = ctx.view.taints(node).iter();
+    let taints = taints.filter(|t| keeps_away(t.effect) && !tolerated(&ctx.spec.tolerations, t));
+    taints.fold(0, |bits, taint| {
+        let value = if taint.value.is_empty() { String::new() } else { format!("={}", taint.value) };
+        let subject = format!("{}{value}:{}", taint.key, taint.effect.as_str());
+        let reason = Reason::about(ReasonCode::UntoleratedTaint, &*subject);
+        bits | masks.bit(Requirement { plugin: cause.plugin, reason })
+    })
+}
+
+/// Asks all filters about all nodes for a pod of the state, both with and without the pods that are nominated to a node
+/// and count against it, as a decision does. `cluster` is a copy that may be changed.
+pub fn masks_of_pod(cluster: &mut Cluster, profile: &Profile, id: PodId, spec: &PodSpec) -> Masks {
+    let all = cluster.present().to_vec();
+    masks_of_pod_on(cluster, profile, (id, spec), &all)
+}
+
+/// The same about some nodes.
+pub fn masks_of_pod_on(
+    cluster: &mut Cluster,
+    profile: &Profile,
+    (id, spec): (PodId, &PodSpec),
+    nodes: &[NodeIdx],
+) -> Masks {
+    let ask = |cluster: &Cluster, nodes: &[NodeIdx]| {
+        masks_on(&CycleContext { profile, view: View::new(cluster), spec, probe: &NoProbe }, nodes)
+    };
+    let mut masks = ask(cluster, nodes);
+    if masks.pod.is_some() {
+        return masks;
+    }
+    for (node, pods) in promised(cluster, id, nodes) {
+        let with = cluster.probe(|cluster| {
+            for pod in &pods {
+                cluster.place(*pod, node, Stage::Reserved);
+            }
+            ask(cluster, &[node])
+        });
+        masks.add_promised(node, &with);
+        masks.promised.insert(node, pods);
+    }
+    masks
+}
+
+/// Returns, of some nodes, those with pods that are nominated to them and count against a pod. What is promised to the
+/// rest of its gang does not: it is planned beside them.
+fn promised(cluster: &Cluster, id: PodId, nodes: &[NodeIdx]) -> Vec<(NodeIdx, Vec<PodId>)> {
+    let Some(record) = cluster.pod(id) else { return Vec::new() };
+    let gang: Vec<GangKey> = record.pod.member_of().cloned().into_iter().collect();
+    let all = cluster.nominator().nodes().filter_map(|(name, _)| {
+        let node = cluster.find_node(name).filter(|node| nodes.contains(node))?;
+        let pods = nominees(cluster, (id, &record.pod), &gang, node);
+        (!pods.is_empty()).then(|| (node, pods.to_vec()))
+    });
+    all.collect()
+}

@@ -1,0 +1,363 @@
+//! What would be decided if: a scheduler of its own on a copy of a published state, with changes.
+//!
+//! The same cycle code as for real: edits go in as what a watch would have said, pods are queued and planned, what
+//! is decided is kept in the copy. Nothing leaves it: orders are read for the victims they name and dropped.
+//! Pages of the state are shared with the published one until they are written.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid_cluster::{Input, PodRecord, Stage};
+use pellucid_framework::profile::Profile;
+use pellucid_model::effect::Effect;
+use pellucid_model::time::NoProbe;
+use pellucid_model::{GangKey, Name, Now, Pod, PodId, PodKey, patience};
+use pellucid_queue::QueueLimits;
+use pellucid_recording::GangVerdict;
+use pellucid_recording::switches::{Setter, Switches};
+
+use super::edit::{self, Edit, EditError, Target};
+use crate::Snapshot;
+use crate::scheduler::gangs::gate::{Block, block};
+use crate::scheduler::last_attempt::LastAttempt;
+use crate::scheduler::{Scheduler, Settings, Step};
+
+/// A plan is cut off after so many attempts per pod that was asked for, and so many more.
+const STEPS_PER_POD: usize = 20;
+const LEAST_STEPS: usize = 1_000;
+/// Beyond every backoff, so that who was woken is tried.
+const ROUND: Duration = Duration::from_secs(60);
+
+/// A pod that would be evicted.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Evicted {
+    /// The victim.
+    pub pod: PodKey,
+    /// Where it is.
+    pub node: Name,
+    /// For whom it goes.
+    pub preemptor: PodKey,
+}
+
+/// A scheduler on a copy of a snapshot.
+pub struct Simulation {
+    scheduler: Scheduler,
+    now: Now,
+    /// Edits of pods may follow each other, so a pod may be queued more than once; it is planned once.
+    asked: BTreeSet<PodKey>,
+    evicted: Vec<Evicted>,
+    steps: Vec<Step>,
+    /// Whether the plan was cut off.
+    pub truncated: bool,
+}
+
+impl Simulation {
+    /// Makes one. Nothing is queued; pods that have places keep them.
+    pub fn of(snapshot: &Snapshot, now: Now) -> Self {
+        patience::check();
+        Self::with_weights(snapshot, &[], now)
+    }
+
+    /// Makes one whose profiles weigh scores as some edits say. The other edits are applied with [`edit`](Self::edit).
+    pub fn with_weights(snapshot: &Snapshot, edits: &[Edit], now: Now) -> Self {
+        let profiles = snapshot.profiles.iter().map(|profile| reweighed(profile, edits)).collect();
+        let settings = Settings {
+            profiles,
+            registry: snapshot.registry.clone(),
+            limits: QueueLimits::default(),
+            seed: snapshot.cluster.seed(),
+            switches: Arc::new(Switches::default()),
+            shadow_of: snapshot.shadow.as_ref().map(|shadow| shadow.of.clone()),
+        };
+        let mut scheduler = Scheduler::new(settings);
+        scheduler.cluster = snapshot.cluster.fork();
+        scheduler.profiles.starts.clone_from(&snapshot.starts);
+        Self {
+            scheduler,
+            now,
+            asked: BTreeSet::new(),
+            evicted: Vec::new(),
+            steps: Vec::new(),
+            truncated: false,
+        }
+    }
+
+    /// Makes one in which a pod has neither a place nor a nomination: as if it had never been tried.
+    pub fn without(snapshot: &Snapshot, id: PodId, now: Now) -> Self {
+        let mut simulation = Self::of(snapshot, now);
+        simulation.scheduler.cluster.release(id);
+        simulation.scheduler.cluster.nominator_mut().end(id);
+        simulation
+    }
+
+    /// Returns the scheduler, for whoever looks at what came of it.
+    pub fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
+    /// Keeps the score tables of the attempts, so many rows of each.
+    pub fn record_scores(&mut self, rows: usize) {
+        self.scheduler.switches().set_top_n_scores(rows, &Setter::default());
+    }
+
+    /// Applies an edit. Pods that it adds or changes are asked for.
+    pub fn edit(&mut self, edit: &Edit) -> Result<(), EditError> {
+        for input in edit.inputs(&self.scheduler.cluster)? {
+            patience::check();
+            if let Input::PodApplied(pod) = &input
+                && pod.node_name.is_none()
+            {
+                self.asked.insert(pod.key.clone());
+            }
+            self.scheduler.apply(input, self.now);
+        }
+        Ok(())
+    }
+
+    /// Asks for a pod of the state. Returns false when there is none that is pending.
+    pub fn ask(&mut self, key: &PodKey) -> bool {
+        let cluster = &self.scheduler.cluster;
+        let Some(id) = cluster.find_pod(key) else { return false };
+        if cluster.pod(id).is_none_or(|r| r.node.is_some()) {
+            return false;
+        }
+        self.asked.insert(key.clone());
+        self.scheduler.enqueue(id, self.now);
+        true
+    }
+
+    /// Asks for the members of a gang that are not placed. Returns how many there are.
+    pub fn ask_gang(&mut self, key: &GangKey) -> usize {
+        let keys: Vec<PodKey> = edit::members(&self.scheduler.cluster, &Target::Gang(key.clone()))
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|id| self.scheduler.cluster.pod(id).map(|r| r.pod.key.clone()))
+            .collect();
+        keys.iter().filter(|key| self.ask(key)).count()
+    }
+
+    /// Returns what keeps a gang from being planned.
+    pub fn block(&self, key: &GangKey) -> Option<Block> {
+        let cluster = &self.scheduler.cluster;
+        let is_ready =
+            |id: &&PodId| cluster.pod(**id).is_some_and(|r| r.node.is_none() && r.pod.gates.is_empty());
+        let ready = |key: &GangKey| {
+            let members = cluster.gangs().get(key).map(|gang| gang.members.keys().filter(is_ready).count());
+            members.unwrap_or(0) as u32
+        };
+        block(cluster.gangs(), key, ready)
+    }
+
+    /// Takes all pods off their nodes and forgets all nominations: the cluster as it would be without pods.
+    pub fn empty_nodes(&mut self) {
+        let cluster = &mut self.scheduler.cluster;
+        let placed: Vec<PodId> = cluster.pods().filter(|(_, r)| r.node.is_some()).map(|(id, _)| id).collect();
+        for id in placed {
+            cluster.release(id);
+        }
+        let nominated: Vec<PodId> = cluster.nominator().nodes().flat_map(|(_, p)| p.to_vec()).collect();
+        for id in nominated {
+            cluster.nominator_mut().end(id);
+        }
+    }
+
+    /// Plans all that was asked for, until nothing moves. With `evict`, victims of preemption go at once and
+    /// their preemptors are planned again.
+    ///
+    /// Time stands still: backoffs are skipped, and no wait of a gang runs out.
+    pub fn plan(&mut self, evict: bool) {
+        self.complete_gangs();
+        let mut still = 0;
+        while still < 2 && !self.truncated {
+            let placed = self.step_all();
+            let victims = self.victims();
+            let gone = evict && !victims.is_empty();
+            for victim in victims {
+                if evict {
+                    self.scheduler.apply(Input::PodDeleted(victim.pod.clone()), self.now);
+                }
+                self.evicted.push(victim);
+            }
+            still = if placed || gone { 0 } else { still + 1 };
+            self.scheduler.queue.flush(self.now.monotonic + ROUND);
+        }
+    }
+
+    /// Returns how many pods are going to be planned: those that were asked for, and the rest of their gangs.
+    pub fn planned_pods(&self) -> usize {
+        let cluster = &self.scheduler.cluster;
+        let members =
+            self.groups().into_iter().filter_map(|key| edit::members(cluster, &Target::Gang(key)).ok());
+        let keys = members.flatten().filter_map(|id| cluster.pod(id).map(|record| &record.pod.key));
+        keys.chain(&self.asked).collect::<BTreeSet<_>>().len()
+    }
+
+    /// Returns the gangs of whoever was asked for, and those that are planned with them.
+    fn groups(&self) -> BTreeSet<GangKey> {
+        let cluster = &self.scheduler.cluster;
+        let record = |key: &PodKey| cluster.pod(cluster.find_pod(key)?).filter(|r| r.node.is_none());
+        let gangs: BTreeSet<GangKey> =
+            self.asked.iter().filter_map(|key| record(key)?.pod.member_of().cloned()).collect();
+        gangs.iter().flat_map(|key| cluster.gangs().group_of(key)).collect()
+    }
+
+    /// A gang is planned whole: the members of the group of whoever was asked for are asked for too.
+    fn complete_gangs(&mut self) {
+        for key in self.groups() {
+            self.ask_gang(&key);
+        }
+        self.scheduler.review_gangs(self.now);
+        // What members were told while the others came one after another does not hold any more.
+        let cluster = &self.scheduler.cluster;
+        let members = self.asked.iter().filter_map(|key| cluster.find_pod(key));
+        let is_held_by_gang = |r: &PodRecord| r.pod.member_of().is_some() && r.pod.gates.is_empty();
+        let members = members.filter(|id| cluster.pod(*id).is_some_and(is_held_by_gang));
+        for id in members.collect::<Vec<_>>() {
+            self.scheduler.keep(id, LastAttempt::Nothing);
+        }
+    }
+
+    /// Plans what is active, within bounds. Returns whether a pod was placed.
+    fn step_all(&mut self) -> bool {
+        let most = self.asked.len() * STEPS_PER_POD + LEAST_STEPS;
+        let mut placed = false;
+        while let Some(step) = self.scheduler.step(self.now, &NoProbe) {
+            patience::check();
+            placed |= step.all().any(|s| s.verdict.placement().is_some());
+            self.steps.push(step);
+            if self.steps.len() >= most {
+                self.truncated = true;
+                break;
+            }
+        }
+        placed
+    }
+
+    /// Takes the orders, and returns who is to be evicted. The rest of the orders is dropped.
+    fn victims(&mut self) -> Vec<Evicted> {
+        let cluster = &self.scheduler.cluster;
+        let node_of = |key: &PodKey| {
+            let node = cluster.find_pod(key).and_then(|id| cluster.pod(id)?.node);
+            node.map(|node| cluster.slot(node).name.clone()).unwrap_or_default()
+        };
+        let orders = self.scheduler.in_flight.effects.iter().filter_map(|effect| match effect {
+            Effect::Evict(order) => Some(Evicted {
+                pod: order.victim.key.clone(),
+                node: node_of(&order.victim.key),
+                preemptor: order.preemptor.key.clone(),
+            }),
+            _ => None,
+        });
+        let victims = orders.collect();
+        self.scheduler.take_effects();
+        victims
+    }
+
+    /// Iterates over the pods that were asked for, by name, with what came of each.
+    pub fn outcomes(&self) -> impl Iterator<Item = (&PodKey, Fate<'_>)> {
+        self.asked.iter().map(|key| (key, self.fate(key)))
+    }
+
+    /// Returns what came of a pod.
+    pub fn fate(&self, key: &PodKey) -> Fate<'_> {
+        let cluster = &self.scheduler.cluster;
+        let Some((id, record)) = cluster.find_pod(key).and_then(|id| Some((id, cluster.pod(id)?))) else {
+            return Fate::Gone;
+        };
+        match (record.node, self.scheduler.last_attempt(id).refusal()) {
+            (Some(node), _) => Fate::Placed {
+                node: &cluster.slot(node).name,
+                stage: record.stage,
+                placement: self.scheduler.verdict(id).and_then(|verdict| verdict.placement()),
+            },
+            (None, Some(refusal)) => Fate::Refused(refusal),
+            (None, None) => Fate::NotTried,
+        }
+    }
+
+    /// Whether a pod has a place.
+    pub fn is_placed(&self, key: &PodKey) -> bool {
+        matches!(self.fate(key), Fate::Placed { .. })
+    }
+
+    /// Returns who was evicted, or would be.
+    pub fn evicted(&self) -> &[Evicted] {
+        &self.evicted
+    }
+
+    /// Returns the attempts, in order.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Returns what became of the last attempt at a gang.
+    pub fn gang_verdict(&self, key: &GangKey) -> Option<Arc<GangVerdict>> {
+        self.scheduler.gangs.verdicts().get(key).cloned()
+    }
+
+    /// Places copies of a pod one after another until one is refused, or there are `most`. Returns how many.
+    pub fn fill(&mut self, pod: &Pod, most: usize) -> usize {
+        (0..most).find(|number| self.place_number(pod, *number).is_none()).unwrap_or(most)
+    }
+
+    /// Places one copy of a pod, a member of a gang by itself. Returns where it went.
+    pub fn place_copy(&mut self, pod: &Pod) -> Option<Name> {
+        self.place_number(pod, 0)
+    }
+
+    fn place_number(&mut self, pod: &Pod, number: usize) -> Option<Name> {
+        // No object of an API server has such a name.
+        let name = format!("\u{1}{}-copy-{number}", pod.key.name);
+        let copy = Pod {
+            key: PodKey { namespace: pod.key.namespace.clone(), name: name.into() },
+            uid: format!("copy-{number}").into(),
+            gang: None,
+            gang_warning: None,
+            node_name: None,
+            nominated_node: None,
+            gates: Box::default(),
+            never_preempts: true,
+            ..pod.clone()
+        };
+        let key = copy.key.clone();
+        self.scheduler.apply(Input::PodApplied(Arc::new(copy)), self.now);
+        self.step_all();
+        self.steps.clear();
+        self.scheduler.take_effects();
+        match self.fate(&key) {
+            Fate::Placed { node, .. } => Some(node.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// What came of a pod that was asked for.
+pub enum Fate<'a> {
+    /// It has a place.
+    Placed {
+        /// Node.
+        node: &'a Name,
+        /// Stage.
+        stage: Stage,
+        /// How it was chosen, when it was.
+        placement: Option<pellucid_recording::Placement>,
+    },
+    /// It was refused, or is held before the queue.
+    Refused(&'a Arc<pellucid_recording::Refusal>),
+    /// It is in a gang that was not planned, or the plan was cut off.
+    NotTried,
+    /// It is not there, or not ours.
+    Gone,
+}
+
+fn reweighed(profile: &Profile, edits: &[Edit]) -> Profile {
+    let mut profile = profile.clone();
+    for edit in edits {
+        let Edit::SetWeight { plugin, weight } = edit else { continue };
+        for enabled in profile.score.iter_mut().filter(|e| e.plugin.name() == &**plugin) {
+            enabled.weight = *weight;
+        }
+    }
+    profile
+}
