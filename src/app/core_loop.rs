@@ -12,7 +12,7 @@ use pellucid_cycle::Scheduler;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::Step;
 use pellucid_cycle::scheduler::turn::Advance;
-use pellucid_diagnosis::score_views::markdown;
+use pellucid_diagnosis::views::score_views::markdown;
 use pellucid_kubernetes::effect_queues::EffectQueues;
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::effect::Effect;

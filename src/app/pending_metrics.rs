@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pellucid_cycle::Snapshot;
-use pellucid_diagnosis::pending::{pods_by_stage, waiting};
+use pellucid_diagnosis::views::pending::{pods_by_stage, waiting};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;

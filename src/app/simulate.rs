@@ -5,7 +5,7 @@
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::simulate::{SimulateRequest, Simulation};
 use pellucid_cycle::Snapshot;
-use pellucid_diagnosis::simulate::simulate;
+use pellucid_diagnosis::what_if::simulate::simulate;
 use pellucid_http::Route;
 use serde_json::json;
 

@@ -10,7 +10,7 @@ use pellucid_api::rest::simulate::{EditBody, PodsOf, SimulateRequest, TaintOf};
 use pellucid_cluster::input::Quarantined;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::{Edit, Target};
-use pellucid_diagnosis::simulate::Question;
+use pellucid_diagnosis::what_if::simulate::Question;
 use pellucid_http::ReadError;
 use pellucid_kubernetes::decode::{node_from_value, object_from_value, pod_from_value};
 use pellucid_model::taint::{Taint, TaintEffect};

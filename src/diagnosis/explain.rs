@@ -18,9 +18,9 @@ use pellucid_recording::rfc3339;
 use pellucid_recording::{Group, GroupMeasure, Outcome};
 use pellucid_recording::{Refusal, Verdict};
 
-use super::meta::{of_snapshot, of_verdict};
-use super::nearest::nearest;
-use super::queue_view::wakes_on;
+use crate::meta::{of_snapshot, of_verdict};
+use crate::views::queue_view::wakes_on;
+use crate::what_if::nearest::nearest;
 
 /// How ties are broken, in a sentence.
 pub const TIE_RULE: &str = "greatest total; equal totals by hash(seed, node name), the greater first";
@@ -84,13 +84,13 @@ pub(super) fn pod(
         _ => add_place(&mut body, snapshot, (id, record), verdict.as_ref()),
     }
     if wanted.refresh {
-        super::refresh::refresh(&mut body, snapshot, (id, record), now);
+        crate::what_if::refresh::refresh(&mut body, snapshot, (id, record), now);
     }
     if wanted.versus.is_some() {
-        body.versus = Some(super::contrast::contrast(snapshot, id, record, wanted.versus, now)?);
+        body.versus = Some(crate::what_if::contrast::contrast(snapshot, id, record, wanted.versus, now)?);
     }
-    body.gang = super::gangs::of_pod(snapshot, record, now);
-    body.warnings = super::gangs::warnings_of_pod(snapshot, record);
+    body.gang = crate::gangs::of_pod(snapshot, record, now);
+    body.warnings = crate::gangs::warnings_of_pod(snapshot, record);
     Ok(body)
 }
 

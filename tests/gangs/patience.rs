@@ -8,7 +8,7 @@ use pellucid::cycle::Snapshot;
 use pellucid::cycle::what_if::edit::Edit;
 use pellucid::diagnosis::dump::{Dump, Source};
 use pellucid::diagnosis::reads::reads;
-use pellucid::diagnosis::simulate::{Question, simulate};
+use pellucid::diagnosis::what_if::simulate::{Question, simulate};
 use pellucid::framework::endpoint::PathParams;
 use pellucid::model::gang::GangTerms;
 use pellucid::model::patience::{GivenUp, Patience, while_patient};

@@ -8,7 +8,7 @@ use pellucid_recording::rfc3339;
 
 use super::judgement::Judgement;
 use super::status::{GangStatus, MemberState, unit_of};
-use crate::queue_view::{is_in_backoff, wakes_on};
+use crate::views::queue_view::{is_in_backoff, wakes_on};
 
 /// Says when a gang is tried again: the unit of its group, or of its first pending member when that is tried on
 /// its own. `None` when nothing of it is pending.

@@ -17,7 +17,7 @@ use pellucid_recording::flight::{Chunk, Entry, FlightLog, Gone, Names, Numbers, 
 use pellucid_recording::rfc3339;
 use pellucid_recording::{GangOutcome, GangVerdict};
 
-use super::meta::of_snapshot;
+use crate::meta::of_snapshot;
 use decision_hash::{hash_of_gang, hash_of_placement, hash_of_refusal};
 
 /// Tells what is recorded of a pod.

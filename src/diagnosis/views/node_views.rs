@@ -9,16 +9,16 @@ use pellucid_framework::endpoint::ReadError;
 use pellucid_model::requests::ResourceList;
 use pellucid_model::{Name, Node, NodeIdx, Now};
 
-use super::meta::of_snapshot;
+use crate::meta::of_snapshot;
 
 /// Lists the nodes.
-pub(super) fn list(snapshot: &Snapshot, now: Now) -> NodeList {
+pub(crate) fn list(snapshot: &Snapshot, now: Now) -> NodeList {
     let nodes: Vec<NodeSummary> = snapshot.cluster.by_name().iter().map(|n| summary(snapshot, *n)).collect();
     NodeList { meta: of_snapshot(snapshot, now), count: nodes.len(), nodes }
 }
 
 /// Returns what is free on a node.
-pub(super) fn free(snapshot: &Snapshot, node: NodeIdx) -> Amounts {
+pub(crate) fn free(snapshot: &Snapshot, node: NodeIdx) -> Amounts {
     let columns = snapshot.cluster.columns();
     amounts(snapshot, node, &|r| columns.free(node, r))
 }
@@ -57,7 +57,7 @@ fn left_out(snapshot: &Snapshot, node: Option<&Node>) -> Vec<String> {
 }
 
 /// Shows one node.
-pub(super) fn detail(snapshot: &Snapshot, name: &str, now: Now) -> Result<NodeDetail, ReadError> {
+pub(crate) fn detail(snapshot: &Snapshot, name: &str, now: Now) -> Result<NodeDetail, ReadError> {
     let Some(idx) = snapshot.cluster.find_node(&Name::new(name)) else {
         return Err(ReadError::NotFound {
             code: "NodeNotFound",
@@ -137,7 +137,7 @@ fn amounts_of(list: &ResourceList) -> Amounts {
 }
 
 /// Lists the objects that cannot be read.
-pub(super) fn quarantine(snapshot: &Snapshot, now: Now) -> Quarantine {
+pub(crate) fn quarantine(snapshot: &Snapshot, now: Now) -> Quarantine {
     let body = |q: &pellucid_cluster::input::Quarantined| QuarantinedBody {
         kind: q.kind.into(),
         namespace: q.namespace.to_string(),

@@ -10,15 +10,15 @@ use pellucid_cycle::what_if::simulation::Simulation;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{Name, NodeIdx, Now, Pod};
 
-use super::meta::of_snapshot;
-use super::requirements::{PodRequirements, asked_by_name, missing};
-use super::suggestions::exact;
+use crate::meta::of_snapshot;
+use crate::what_if::requirements::{PodRequirements, asked_by_name, missing};
+use crate::what_if::suggestions::exact;
 
 /// Copies are counted up to this many.
 const MOST_COPIES: usize = 10_000;
 
 /// Answers for one pod. One that has a place is asked about as if it had none.
-pub(super) fn of_pod(
+pub(crate) fn of_pod(
     snapshot: &Snapshot,
     namespace: &str,
     name: &str,

@@ -3,9 +3,9 @@
 use pellucid_api::rest::{BodySchema, contrast, node_explain};
 use pellucid_framework::endpoint::{Query, QueryKind};
 
-use super::contrast::placement;
-use super::node_explain::{PODS_ASKED, node};
-use super::reads::{SnapshotRead, number, param, text};
+use crate::reads::{SnapshotRead, number, param, text};
+use crate::what_if::contrast::placement;
+use crate::what_if::node_explain::{PODS_ASKED, node};
 
 const LIMIT: &[Query] = &[Query::new(
     "limit",
@@ -17,7 +17,7 @@ const VERSUS: &[Query] =
     &[Query::new("versus", QueryKind::Text, "Name of the other node; without, the one that would be next")];
 
 /// Returns them.
-pub(super) fn view_reads() -> Vec<SnapshotRead> {
+pub(crate) fn view_reads() -> Vec<SnapshotRead> {
     vec![
         SnapshotRead::new(
             "/apis/v1/explain/nodes/:nodeName",

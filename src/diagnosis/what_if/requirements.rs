@@ -18,17 +18,17 @@ use pellucid_model::{Name, NodeIdx, Pod, PodId, PodKey};
 
 /// A pod of a snapshot and what every node fails of its requirements. A pod that has a place is asked about as if it had
 /// none.
-pub(super) struct PodRequirements<'r> {
-    pub(super) id: PodId,
-    pub(super) record: &'r PodRecord,
-    pub(super) profile: &'r Profile,
+pub(crate) struct PodRequirements<'r> {
+    pub(crate) id: PodId,
+    pub(crate) record: &'r PodRecord,
+    pub(crate) profile: &'r Profile,
     /// The state that was asked.
-    pub(super) cluster: Cluster,
-    pub(super) masks: Masks,
+    pub(crate) cluster: Cluster,
+    pub(crate) masks: Masks,
 }
 
 /// Finds a pod of ours and asks about it.
-pub(super) fn asked_by_name<'r>(
+pub(crate) fn asked_by_name<'r>(
     snapshot: &'r Snapshot,
     namespace: &str,
     name: &str,
@@ -42,7 +42,7 @@ pub(super) fn asked_by_name<'r>(
 }
 
 /// Asks about a pod. `None`: there is no such pod, or it is not ours to place.
-pub(super) fn ask(snapshot: &Snapshot, id: PodId) -> Option<PodRequirements<'_>> {
+pub(crate) fn ask(snapshot: &Snapshot, id: PodId) -> Option<PodRequirements<'_>> {
     let record = snapshot.cluster.pod(id)?;
     let (_, profile) = snapshot.profile_of(record)?;
     let mut cluster = without_place(&snapshot.cluster, id);
@@ -51,7 +51,7 @@ pub(super) fn ask(snapshot: &Snapshot, id: PodId) -> Option<PodRequirements<'_>>
 }
 
 /// Returns a requirement as a body.
-pub(super) fn failed(requirement: &Requirement, is_static: bool) -> FailedRequirement {
+pub(crate) fn failed(requirement: &Requirement, is_static: bool) -> FailedRequirement {
     FailedRequirement {
         code: requirement.reason.code.as_str().into(),
         plugin: requirement.plugin.into(),
@@ -62,7 +62,7 @@ pub(super) fn failed(requirement: &Requirement, is_static: bool) -> FailedRequir
 }
 
 /// Returns all of a mask; `fixed` are those that removing pods could not mend.
-pub(super) fn all_failed(masks: &Masks, mask: u64, fixed: u64) -> Vec<FailedRequirement> {
+pub(crate) fn all_failed(masks: &Masks, mask: u64, fixed: u64) -> Vec<FailedRequirement> {
     let mut all: Vec<_> =
         masks.requirements(mask).map(|(bit, r)| failed(r, fixed & (1 << bit) != 0)).collect();
     all.sort();
@@ -70,7 +70,7 @@ pub(super) fn all_failed(masks: &Masks, mask: u64, fixed: u64) -> Vec<FailedRequ
 }
 
 /// Explains every node, the first `listed` by name one by one. `None` when the pod is not ours to place.
-pub(super) fn of_pod(snapshot: &Snapshot, namespace: &str, name: &str, listed: usize) -> Option<Exhaustive> {
+pub(crate) fn of_pod(snapshot: &Snapshot, namespace: &str, name: &str, listed: usize) -> Option<Exhaustive> {
     Some(exhaustive(snapshot, &asked_by_name(snapshot, namespace, name).ok()?, listed))
 }
 
@@ -160,7 +160,7 @@ fn sole_slots(snapshot: &Snapshot, asked: &PodRequirements<'_>, groups: &Groups,
 }
 
 /// Returns requested and available of a resource that a node lacks. What is promised to others there is not available.
-pub(super) fn missing(
+pub(crate) fn missing(
     asked: &PodRequirements<'_>,
     node: NodeIdx,
     requirement: &Requirement,

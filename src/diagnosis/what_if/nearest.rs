@@ -23,17 +23,17 @@ use pellucid_model::{Name, NodeIdx, Now, PodId};
 use pellucid_recording::Refusal;
 use pellucid_recording::{Group, GroupMeasure};
 
-use super::explain::shortfall;
-use super::meta::of_snapshot;
-use super::requirements::{PodRequirements, all_failed, ask, asked_by_name, missing};
-use super::suggestions::victims_on;
+use crate::explain::shortfall;
+use crate::meta::of_snapshot;
+use crate::what_if::requirements::{PodRequirements, all_failed, ask, asked_by_name, missing};
+use crate::what_if::suggestions::victims_on;
 
 /// A node that does not take a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Near {
-    pub(super) node: NodeIdx,
+pub(crate) struct Near {
+    pub(crate) node: NodeIdx,
     /// What it fails.
-    pub(super) mask: u64,
+    pub(crate) mask: u64,
     /// What of it removing pods cannot mend.
     fixed: u64,
     /// In thousandths.
@@ -75,7 +75,7 @@ fn missing_part(asked: &PodRequirements<'_>, node: NodeIdx, requirement: &Requir
 }
 
 /// Returns the nodes that do not take a pod, the nearest first.
-pub(super) fn order(asked: &PodRequirements<'_>) -> Vec<Near> {
+pub(crate) fn order(asked: &PodRequirements<'_>) -> Vec<Near> {
     let refusing = asked.cluster.by_name().iter().filter(|node| asked.masks.of(**node) != 0);
     let mut all: Vec<Near> = refusing.map(|node| Near::of(asked, *node)).collect();
     // Both sorts are stable: among equals the names stay in order.
@@ -136,7 +136,7 @@ fn name<'a>(asked: &'a PodRequirements<'_>, node: NodeIdx) -> &'a Name {
 }
 
 /// Lists the `k` nodes nearest to taking a pod.
-pub(super) fn list(
+pub(crate) fn list(
     snapshot: &Snapshot,
     (namespace, name): (&str, &str),
     k: usize,

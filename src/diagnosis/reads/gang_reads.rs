@@ -5,11 +5,11 @@
 
 use pellucid_api::rest::{BodySchema, gang_explain, gangs as bodies};
 
-use super::gangs::{explain, interference, summary};
-use super::reads::{SnapshotRead, param};
+use crate::gangs::{explain, interference, summary};
+use crate::reads::{SnapshotRead, param};
 
 /// Returns them, in the order of the documentation.
-pub(super) fn gang_reads() -> Vec<SnapshotRead> {
+pub(crate) fn gang_reads() -> Vec<SnapshotRead> {
     vec![
         SnapshotRead::new(
             "/apis/v1/explain/gangs/:namespace/:name",

@@ -3,25 +3,35 @@
 //! Plugins' endpoints are turned into such reads here too, with the four that every plugin has. `http/`
 //! makes routes, OpenAPI, tables and `__services__` of the list.
 
+pub(crate) mod gang_reads;
+pub(crate) mod node_reads;
+mod snapshot_read;
+pub(crate) mod what_if_reads;
+
 use std::sync::Arc;
 
 use pellucid_api::rest::{
     BodySchema, debug, explain, history, nodes, pending, preemption, profiles, queue, scores, shadow, wakeups,
 };
 
-use super::gang_reads::gang_reads;
-pub use super::snapshot_read::{RowSpec, SnapshotFn, SnapshotRead, Spread};
-pub(super) use super::snapshot_read::{is_on, number, param, text};
+use crate::reads::gang_reads::gang_reads;
+pub use crate::reads::snapshot_read::{RowSpec, SnapshotFn, SnapshotRead, Spread};
+pub(crate) use crate::reads::snapshot_read::{is_on, number, param, text};
 use pellucid_framework::PluginFactory;
 use pellucid_framework::endpoint::{Query, QueryKind, ReadContext};
 use pellucid_framework::view::View;
 
-use super::view_reads::view_reads;
-use super::{debug_view, node_views, plugin_views, queue_view, score_views};
-use super::{
-    explain as explaining, history as recorded, pending as pending_views, preemption as preempting,
-    wakeups as waking,
-};
+use crate::explain as explaining;
+use crate::history as recorded;
+use crate::reads::node_reads::view_reads;
+use crate::views::debug_view;
+use crate::views::node_views;
+use crate::views::pending as pending_views;
+use crate::views::plugin_views;
+use crate::views::preemption as preempting;
+use crate::views::queue_view;
+use crate::views::score_views;
+use crate::views::wakeups as waking;
 
 const POSITION: &[Query] = &[Query::new(
     "position",
@@ -58,7 +68,7 @@ pub fn reads(registry: &[Box<dyn PluginFactory>]) -> Vec<SnapshotRead> {
     let mut all = scheduler_reads();
     all.extend(gang_reads());
     all.extend(view_reads());
-    all.extend(super::suggestion_reads::suggestion_reads());
+    all.extend(crate::reads::what_if_reads::suggestion_reads());
     for factory in registry {
         all.extend(plugin_reads(&**factory));
     }
@@ -197,7 +207,7 @@ fn scheduler_reads() -> Vec<SnapshotRead> {
                 let mut body = explaining::pod(snapshot, (namespace, name), wanted, now)?;
                 if params.get("mode").is_some_and(|mode| mode == "exhaustive") {
                     let listed = number(params, "nodes", 100).min(MOST_NODES);
-                    body.exhaustive = super::requirements::of_pod(snapshot, namespace, name, listed);
+                    body.exhaustive = crate::what_if::requirements::of_pod(snapshot, namespace, name, listed);
                 }
                 Ok(body)
             },

@@ -8,10 +8,10 @@ use pellucid_model::{Now, PodKey};
 use pellucid_queue::{QueueStage, Unit, UnitId};
 use pellucid_recording::rfc3339;
 
-use super::meta::of_snapshot;
+use crate::meta::of_snapshot;
 
 /// Lists the queue; `asked` is the unit or pod whose position is wanted.
-pub(super) fn queue(snapshot: &Snapshot, asked: Option<&str>, now: Now) -> Result<Queue, ReadError> {
+pub(crate) fn queue(snapshot: &Snapshot, asked: Option<&str>, now: Now) -> Result<Queue, ReadError> {
     let asked = asked.map(|key| position(snapshot, key, now)).transpose()?.unwrap_or_default();
     let mut units: Vec<(UnitId, &Unit)> =
         snapshot.queue.units().filter(|(_, u)| u.stage != QueueStage::InFlight).collect();
@@ -111,7 +111,7 @@ fn unit_ahead(snapshot: &Snapshot, unit: &Unit) -> UnitAhead {
     }
 }
 
-pub(super) fn is_in_backoff(unit: &Unit) -> bool {
+pub(crate) fn is_in_backoff(unit: &Unit) -> bool {
     matches!(unit.stage, QueueStage::Backoff | QueueStage::ErrorBackoff)
 }
 
@@ -125,7 +125,7 @@ fn row(snapshot: &Snapshot, unit: &Unit, position: usize, now: Now) -> QueuedUni
     let refused_by = profile.plugins.iter().enumerate().filter(|(i, _)| unit.is_refused_by(*i));
     QueuedUnit {
         key: unit.key.to_string(),
-        group: super::gangs::of_unit(snapshot, unit),
+        group: crate::gangs::of_unit(snapshot, unit),
         pods: names,
         stage: unit.stage.as_str().into(),
         position,
@@ -142,7 +142,7 @@ fn row(snapshot: &Snapshot, unit: &Unit, position: usize, now: Now) -> QueuedUni
 }
 
 /// Returns the events that can wake a unit: those of the plugins that refused it.
-pub(super) fn wakes_on(snapshot: &Snapshot, unit: &Unit) -> Vec<String> {
+pub(crate) fn wakes_on(snapshot: &Snapshot, unit: &Unit) -> Vec<String> {
     if !matches!(unit.stage, QueueStage::Unschedulable | QueueStage::Gated) {
         return Vec::new();
     }

@@ -4,10 +4,10 @@ use pellucid_api::rest::debug::{Debug, DiagnosisCost};
 use pellucid_cycle::Snapshot;
 use pellucid_model::Now;
 
-use super::meta::of_snapshot;
+use crate::meta::of_snapshot;
 
 /// Shows what is recorded and who changed what.
-pub(super) fn debug(snapshot: &Snapshot, now: Now) -> Debug {
+pub(crate) fn debug(snapshot: &Snapshot, now: Now) -> Debug {
     let active = snapshot.switches.active(None, now);
     let (audit, audit_dropped) = snapshot.switches.audit(now);
     let seconds = |nanos: u64| nanos as f64 / 1e9;

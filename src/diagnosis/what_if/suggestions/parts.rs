@@ -13,7 +13,7 @@ use pellucid_model::{Name, NodeIdx, PodId, PodKey, PodSpec};
 use serde_json::json;
 
 use super::names_of;
-use crate::requirements::{PodRequirements, missing};
+use crate::what_if::requirements::{PodRequirements, missing};
 
 /// The most pods that a fix takes away.
 const MOST_VICTIMS: usize = 8;

@@ -14,10 +14,10 @@ use pellucid_queue::{
 };
 use pellucid_recording::rfc3339;
 
-use super::meta::{of_snapshot, of_verdict};
+use crate::meta::{of_snapshot, of_verdict};
 
 /// Tells what one pod waits for.
-pub(super) fn of_pod(
+pub(crate) fn of_pod(
     snapshot: &Snapshot,
     namespace: &str,
     name: &str,

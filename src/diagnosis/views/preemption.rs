@@ -15,10 +15,10 @@ use pellucid_recording::Outcome;
 use pellucid_recording::Verdict;
 use pellucid_recording::rfc3339;
 
-use super::meta::{of_snapshot, of_verdict};
+use crate::meta::{of_snapshot, of_verdict};
 
 /// Explains what preemption has to do with a pod.
-pub(super) fn pod(
+pub(crate) fn pod(
     snapshot: &Snapshot,
     namespace: &str,
     name: &str,

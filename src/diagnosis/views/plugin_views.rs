@@ -14,11 +14,11 @@ use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::plugin::Plugin;
 use pellucid_model::Now;
 
-use super::meta::of_snapshot;
-use super::reads::reads;
+use crate::meta::of_snapshot;
+use crate::reads::reads;
 
 /// Lists profiles and plugins.
-pub(super) fn plugins(snapshot: &Snapshot, now: Now) -> Plugins {
+pub(crate) fn plugins(snapshot: &Snapshot, now: Now) -> Plugins {
     let profile = |p: &std::sync::Arc<pellucid_framework::profile::Profile>| ProfileBody {
         scheduler_name: p.scheduler_name.to_string(),
         percentage_of_nodes_to_score: p.percentage_of_nodes_to_score,
@@ -49,7 +49,7 @@ pub(super) fn plugins(snapshot: &Snapshot, now: Now) -> Plugins {
 }
 
 /// Shows a plugin's arguments by profile.
-pub(super) fn config(snapshot: &Snapshot, name: &str, now: Now) -> PluginConfig {
+pub(crate) fn config(snapshot: &Snapshot, name: &str, now: Now) -> PluginConfig {
     let enabled = snapshot.profiles.iter().filter_map(|profile| {
         let plugin = profile.plugins.iter().find(|p| p.name() == name)?;
         Some((profile.scheduler_name.to_string(), plugin.args()))
@@ -58,7 +58,7 @@ pub(super) fn config(snapshot: &Snapshot, name: &str, now: Now) -> PluginConfig 
 }
 
 /// Shows what a plugin did by profile.
-pub(super) fn stats(snapshot: &Snapshot, name: &str, now: Now) -> PluginStats {
+pub(crate) fn stats(snapshot: &Snapshot, name: &str, now: Now) -> PluginStats {
     let mut profiles = BTreeMap::new();
     for (profile, tally) in snapshot.profiles.iter().zip(&snapshot.tally) {
         let Some(at) = profile.plugins.iter().position(|p| p.name() == name) else { continue };
@@ -78,7 +78,7 @@ pub(super) fn stats(snapshot: &Snapshot, name: &str, now: Now) -> PluginStats {
 }
 
 /// Shows a plugin's extension points and arguments.
-pub(super) fn schema(snapshot: &Snapshot, name: &str) -> Result<PluginSchema, ReadError> {
+pub(crate) fn schema(snapshot: &Snapshot, name: &str) -> Result<PluginSchema, ReadError> {
     let unknown = || ReadError::NotFound { code: "PluginNotFound", message: format!("no plugin {name}") };
     let factory = snapshot.registry.iter().find(|f| f.name() == name).ok_or_else(unknown)?;
     let plugin = factory.make(&serde_json::Value::Null).map_err(|_| unknown())?;
@@ -113,7 +113,7 @@ fn example(of: pellucid_api::reason::Example) -> ReasonExample {
 }
 
 /// Lists the reasons.
-pub(super) fn reasons() -> Reasons {
+pub(crate) fn reasons() -> Reasons {
     let body = |e: &pellucid_api::reason::ReasonEntry| ReasonEntryBody {
         code: e.code.as_str().into(),
         plugin: e.plugin.into(),
@@ -133,7 +133,7 @@ pub(super) fn reasons() -> Reasons {
 }
 
 /// Shows how often shadow mode agrees.
-pub(super) fn shadow(snapshot: &Snapshot, now: Now) -> Result<Shadow, ReadError> {
+pub(crate) fn shadow(snapshot: &Snapshot, now: Now) -> Result<Shadow, ReadError> {
     let Some(tally) = &snapshot.shadow else {
         let message = "this scheduler shadows no other; start it with run --shadow-of NAME".into();
         return Err(ReadError::NotFound { code: "NotShadowing", message });

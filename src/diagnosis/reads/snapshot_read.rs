@@ -74,7 +74,7 @@ pub struct SnapshotRead {
 }
 
 impl SnapshotRead {
-    pub(super) fn new<T: serde::Serialize>(
+    pub(crate) fn new<T: serde::Serialize>(
         path: impl Into<String>,
         tag: &'static str,
         summary: impl Into<String>,
@@ -98,7 +98,7 @@ impl SnapshotRead {
         }
     }
 
-    pub(super) fn rows(
+    pub(crate) fn rows(
         mut self,
         array: &'static str,
         columns: &'static [(&'static str, &'static str)],
@@ -107,34 +107,34 @@ impl SnapshotRead {
         self
     }
 
-    pub(super) fn score_rows(mut self, rows: RowSpec) -> Self {
+    pub(crate) fn score_rows(mut self, rows: RowSpec) -> Self {
         self.rows = Some(RowSpec { spread: Some(SHARES), ..rows });
         self
     }
 
-    pub(super) fn not_found(mut self, code: &'static str) -> Self {
+    pub(crate) fn not_found(mut self, code: &'static str) -> Self {
         self.not_found = Some(code);
         self
     }
 
-    pub(super) fn long(mut self) -> Self {
+    pub(crate) fn long(mut self) -> Self {
         self.is_long = true;
         self
     }
 
-    pub(super) fn query(mut self, query: &'static [Query]) -> Self {
+    pub(crate) fn query(mut self, query: &'static [Query]) -> Self {
         self.query = query;
         self
     }
 }
 
 /// Returns a path parameter.
-pub(super) fn param<'p>(params: &'p PathParams, name: &str) -> &'p str {
+pub(crate) fn param<'p>(params: &'p PathParams, name: &str) -> &'p str {
     params.get(name).map_or("", String::as_str)
 }
 
 /// Returns a text of the query. An empty one names nothing and is refused.
-pub(super) fn text<'p>(params: &'p PathParams, name: &str) -> Result<Option<&'p str>, ReadError> {
+pub(crate) fn text<'p>(params: &'p PathParams, name: &str) -> Result<Option<&'p str>, ReadError> {
     match params.get(name).map(String::as_str) {
         Some(text) if text.trim().is_empty() => Err(ReadError::BadRequest {
             code: "InvalidParameter",
@@ -145,11 +145,11 @@ pub(super) fn text<'p>(params: &'p PathParams, name: &str) -> Result<Option<&'p 
 }
 
 /// Whether a boolean query parameter is on. The bare name means yes.
-pub(super) fn is_on(params: &PathParams, name: &str) -> bool {
+pub(crate) fn is_on(params: &PathParams, name: &str) -> bool {
     params.get(name).is_some_and(|value| value != "false" && value != "0")
 }
 
 /// Returns a number of the query, or what it is without one.
-pub(super) fn number(params: &PathParams, name: &str, default: usize) -> usize {
+pub(crate) fn number(params: &PathParams, name: &str, default: usize) -> usize {
     params.get(name).and_then(|value| value.parse().ok()).unwrap_or(default)
 }

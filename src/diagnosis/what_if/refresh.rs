@@ -12,12 +12,12 @@ use pellucid_recording::Decision;
 use pellucid_recording::Placement;
 use pellucid_recording::rfc3339;
 
-use super::explain::{TIE_RULE, add_refusal, group_body};
-use super::meta::of_snapshot;
-use super::nearest::nearest;
+use crate::explain::{TIE_RULE, add_refusal, group_body};
+use crate::meta::of_snapshot;
+use crate::what_if::nearest::nearest;
 
 /// Asks anew and puts the answer in the place of the recorded one.
-pub(super) fn refresh(
+pub(crate) fn refresh(
     body: &mut PodExplanation,
     snapshot: &Snapshot,
     (id, record): (PodId, &PodRecord),

@@ -15,15 +15,15 @@ use pellucid_framework::{Cause, Code, Reason, bodies};
 use pellucid_model::quantity::format_amount;
 use pellucid_model::{Name, NodeIdx, Now, PodId, patience};
 
-use super::meta::of_snapshot;
+use crate::meta::of_snapshot;
 
 /// How many pods are asked about without `?limit=`.
-pub(super) const PODS_ASKED: usize = 1_000;
+pub(crate) const PODS_ASKED: usize = 1_000;
 /// How many at most.
 const PODS_MOST: usize = 10_000;
 
 /// Looks a node up that has an object.
-pub(super) fn find_node(snapshot: &Snapshot, name: &str) -> Result<NodeIdx, ReadError> {
+pub(crate) fn find_node(snapshot: &Snapshot, name: &str) -> Result<NodeIdx, ReadError> {
     let found =
         snapshot.cluster.find_node(&Name::new(name)).filter(|node| snapshot.cluster.node(*node).is_some());
     found.ok_or_else(|| ReadError::NotFound {
@@ -33,7 +33,7 @@ pub(super) fn find_node(snapshot: &Snapshot, name: &str) -> Result<NodeIdx, Read
 }
 
 /// Explains one node.
-pub(super) fn node(
+pub(crate) fn node(
     snapshot: &Snapshot,
     name: &str,
     limit: usize,
@@ -56,7 +56,7 @@ pub(super) fn node(
         pending_considered: 0,
         pending_total,
         truncated,
-        free: super::node_views::free(snapshot, node),
+        free: crate::views::node_views::free(snapshot, node),
         ..NodeExplanation::default()
     };
     let mut idle = Idle::of(snapshot, node);
@@ -78,7 +78,7 @@ pub(super) fn node(
 }
 
 /// Returns why a node does not take a pod; `None`: it does.
-pub(super) fn cause_of(answer: &Answer) -> Option<Cow<'_, Cause>> {
+pub(crate) fn cause_of(answer: &Answer) -> Option<Cow<'_, Cause>> {
     let of_cycle = |code| {
         let cause = Cause::new("Scheduler", Code::UnschedulableAndUnresolvable, Reason::of(code));
         Some(Cow::Owned(cause))

@@ -11,8 +11,8 @@ use pellucid_cycle::what_if::simulation::{Fate, Simulation};
 use pellucid_model::{Name, NodeIdx, Now, PodKey};
 
 use super::parts::{Part, Side, copy_node, relax, remove_gates};
-use crate::nearest::order;
-use crate::requirements::PodRequirements;
+use crate::what_if::nearest::order;
+use crate::what_if::requirements::PodRequirements;
 
 /// Nodes from which candidates are made, each the nearest of those that fail the same.
 const MOST_NODES: usize = 12;

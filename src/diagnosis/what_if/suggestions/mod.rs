@@ -21,12 +21,12 @@ use pellucid_cycle::what_if::edit::Target;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{GangKey, Now};
 
-use super::meta::of_snapshot;
-use super::requirements::asked_by_name;
+use crate::meta::of_snapshot;
+use crate::what_if::requirements::asked_by_name;
 use parts::Part;
 
 /// Suggests changes for a pod.
-pub(super) fn of_pod(
+pub(crate) fn of_pod(
     snapshot: &Snapshot,
     (namespace, name): (&str, &str),
     most: usize,
@@ -67,7 +67,7 @@ pub(super) fn of_pod(
 }
 
 /// Suggests changes for a gang.
-pub(super) fn of_gang(
+pub(crate) fn of_gang(
     snapshot: &Snapshot,
     (namespace, name): (&str, &str),
     most: usize,

@@ -3,8 +3,11 @@
 use pellucid_api::rest::{BodySchema, simulate, suggestions as bodies};
 use pellucid_framework::endpoint::{PathParams, Query, QueryKind};
 
-use super::reads::{SnapshotRead, number, param};
-use super::{feasibility, nearest, simulate as simulating, suggestions};
+use crate::reads::{SnapshotRead, number, param};
+use crate::what_if::feasibility;
+use crate::what_if::nearest;
+use crate::what_if::simulate as simulating;
+use crate::what_if::suggestions;
 
 const MAX: &[Query] =
     &[Query::new("max", QueryKind::Integer, "How many fixes to look for; 5 without it, at most 20")];
@@ -20,7 +23,7 @@ fn namespaced(params: &PathParams) -> (&str, &str) {
 const FIXES: &[(&str, &str)] = &[("Cost", "/cost"), ("Fix", "/text"), ("Node", "/node")];
 
 /// Returns them.
-pub(super) fn suggestion_reads() -> Vec<SnapshotRead> {
+pub(crate) fn suggestion_reads() -> Vec<SnapshotRead> {
     vec![
         SnapshotRead::new(
             "/apis/v1/explain/pods/:namespace/:name/suggestions",

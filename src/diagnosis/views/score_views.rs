@@ -11,11 +11,11 @@ use pellucid_recording::recorder::{RecordedRow, RecordedTable};
 use pellucid_recording::rfc3339;
 use pellucid_recording::switches::Flag;
 
-use super::explain::TIE_RULE;
-use super::meta::of_snapshot;
+use crate::explain::TIE_RULE;
+use crate::meta::of_snapshot;
 
 /// Lists the recorded tables.
-pub(super) fn tables(snapshot: &Snapshot, now: Now) -> ScoreTables {
+pub(crate) fn tables(snapshot: &Snapshot, now: Now) -> ScoreTables {
     ScoreTables {
         meta: of_snapshot(snapshot, now),
         top_n: snapshot.switches.top_n_scores(),
@@ -26,7 +26,7 @@ pub(super) fn tables(snapshot: &Snapshot, now: Now) -> ScoreTables {
 }
 
 /// Shows the newest table of a pod.
-pub(super) fn table(
+pub(crate) fn table(
     snapshot: &Snapshot,
     namespace: &str,
     name: &str,
@@ -44,7 +44,7 @@ pub(super) fn table(
     })
 }
 
-pub(super) fn body(snapshot: &Snapshot, table: &RecordedTable, now: Now) -> ScoreTable {
+pub(crate) fn body(snapshot: &Snapshot, table: &RecordedTable, now: Now) -> ScoreTable {
     let mut meta = of_snapshot(snapshot, now);
     meta.decided_at = Some(rfc3339(table.at.wall));
     meta.cycle_id = Some(table.cycle);
@@ -103,7 +103,7 @@ fn markdown_line(cells: &[String]) -> String {
 }
 
 /// Lists the recorded refused nodes.
-pub(super) fn failures(snapshot: &Snapshot, now: Now) -> FilterFailures {
+pub(crate) fn failures(snapshot: &Snapshot, now: Now) -> FilterFailures {
     let failures = snapshot.recorder.failures().flat_map(|f| {
         f.nodes.iter().map(|(node, cause)| FilterFailure {
             namespace: f.pod.namespace.to_string(),

@@ -20,7 +20,7 @@ use pellucid_recording::GangOutcome;
 use super::conflicts::conflicts;
 use super::parts::{Part, copy_node, of_pod, remove_taint, set_request, uncordon};
 use super::search::{Candidate, changed, cost, edits_of, is_no_better};
-use crate::requirements::{PodRequirements, ask};
+use crate::what_if::requirements::{PodRequirements, ask};
 
 /// The most nodes that a fix adds or opens.
 const MOST_NODES: usize = 64;

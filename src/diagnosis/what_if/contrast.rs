@@ -19,9 +19,9 @@ use pellucid_recording::Decision;
 use pellucid_recording::Placement;
 use pellucid_recording::rfc3339;
 
-use super::explain::TIE_RULE;
-use super::meta::of_snapshot;
-use super::node_explain::{cause_of, find_node};
+use crate::explain::TIE_RULE;
+use crate::meta::of_snapshot;
+use crate::what_if::node_explain::{cause_of, find_node};
 
 /// What is compared.
 struct Sides<'r> {
@@ -35,7 +35,7 @@ struct Sides<'r> {
 }
 
 /// Compares a pod's node with another one; without a name with the one that would be next.
-pub(super) fn placement(
+pub(crate) fn placement(
     snapshot: &Snapshot,
     (namespace, name): (&str, &str),
     versus: Option<&str>,
@@ -50,7 +50,7 @@ pub(super) fn placement(
 }
 
 /// The same for a pod that was looked up.
-pub(super) fn contrast(
+pub(crate) fn contrast(
     snapshot: &Snapshot,
     id: PodId,
     record: &PodRecord,

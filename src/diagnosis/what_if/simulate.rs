@@ -16,10 +16,10 @@ use pellucid_model::{GangKey, Now, PodKey};
 use pellucid_recording::GangOutcome;
 use pellucid_recording::Refusal;
 
-use super::explain::{group_body, summary};
-use super::gangs::judgement::reason;
-use super::meta::of_snapshot;
-use super::score_views;
+use crate::explain::{group_body, summary};
+use crate::gangs::judgement::reason;
+use crate::meta::of_snapshot;
+use crate::views::score_views;
 
 /// A question, decoded.
 #[derive(Clone, Debug, Default)]
@@ -92,7 +92,7 @@ pub fn simulate(snapshot: &Snapshot, question: &Question, now: Now) -> Result<Si
 }
 
 /// Plans a question on a copy of a snapshot.
-pub(super) fn plan(snapshot: &Snapshot, question: &Question, now: Now) -> Result<Simulation, ReadError> {
+pub(crate) fn plan(snapshot: &Snapshot, question: &Question, now: Now) -> Result<Simulation, ReadError> {
     check(snapshot, question)?;
     let mut simulation = Simulation::with_weights(snapshot, &question.edits, now);
     simulation.record_scores(question.scores);

@@ -17,7 +17,7 @@ use pellucid_model::{Now, PodId};
 use pellucid_queue::{QueueStage, UnitId};
 use pellucid_recording::Refusal;
 
-use super::meta::of_snapshot;
+use crate::meta::of_snapshot;
 
 /// A pod that waits, and what keeps it.
 pub struct Waiting<'r> {
@@ -148,7 +148,7 @@ impl Waiting<'_> {
 }
 
 /// Rolls up by a list of dimensions with commas, by `code` when there is none.
-pub(super) fn summary(snapshot: &Snapshot, by: Option<&str>, now: Now) -> Result<PendingSummary, ReadError> {
+pub(crate) fn summary(snapshot: &Snapshot, by: Option<&str>, now: Now) -> Result<PendingSummary, ReadError> {
     let by = dimensions(by.unwrap_or("code"))?;
     let mut rows: BTreeMap<PendingRow, (PendingRow, BTreeSet<UnitId>)> = BTreeMap::new();
     let mut total_pending = 0;
