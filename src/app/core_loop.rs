@@ -13,7 +13,7 @@ use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::Step;
 use pellucid_cycle::scheduler::turn::Advance;
 use pellucid_diagnosis::views::score_views::markdown;
-use pellucid_kubernetes::effect_queues::EffectQueues;
+use pellucid_kubernetes::writes::effect_queues::EffectQueues;
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::effect::Effect;
 use pellucid_model::{GangKey, Name, Now, ObjectKind};
@@ -293,7 +293,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use pellucid_cycle::scheduler::Settings;
-    use pellucid_kubernetes::effect_queues::EffectQueueSizes;
+    use pellucid_kubernetes::writes::effect_queues::EffectQueueSizes;
     use pellucid_model::{Node, Pod, PodKey};
 
     use super::super::health::Health;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use pellucid_http::HealthCheck;
-use pellucid_kubernetes::watch_status::WatchReport;
-use pellucid_kubernetes::watched::Watches;
+use pellucid_kubernetes::watches::inputs::Watches;
+use pellucid_kubernetes::watches::status::WatchReport;
 use pellucid_model::Now;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use pellucid_kubernetes::watch_status::RetryCause;
+use pellucid_kubernetes::watches::status::RetryCause;
 use pellucid_model::Now;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;

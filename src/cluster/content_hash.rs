@@ -6,7 +6,7 @@
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::stable_hash::StableHash;
 
-use super::state::Cluster;
+use crate::state::Cluster;
 
 impl Cluster {
     /// Returns the hash of nodes, of pods with their places, stages and nominations, and the number of pods.

@@ -7,7 +7,7 @@ use std::any::Any;
 
 use pellucid_model::{Node, NodeIdx, Object, Pod, PodId};
 
-use super::stage::Hold;
+use crate::stage::Hold;
 
 /// A plugin's share of the state. One per plugin type, whatever the number of profiles.
 pub trait DerivedState: Any + Send + Sync {

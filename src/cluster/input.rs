@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pellucid_model::effect::EffectReport;
 use pellucid_model::{Name, Node, Object, ObjectKind, Pod, PodKey};
 
-use super::objects::ObjectKey;
+use crate::objects::ObjectKey;
 
 /// An object the API server accepts but we cannot read. It is shown, never guessed at.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,6 @@
 //! nodes and pods hangs on it as [`derived::DerivedState`].
 
 mod apply;
-mod apply_object;
 pub mod changes;
 pub mod columns;
 mod content_hash;
@@ -16,7 +15,6 @@ pub mod input;
 mod nominator;
 pub mod objects;
 pub mod preemptions;
-mod resource_table;
 mod selected_keys;
 pub mod shapes;
 mod stage;

@@ -11,18 +11,18 @@ use pellucid_model::collections::{FxHashMap, FxHashSet};
 use pellucid_model::{CowMap, GangKey, Name, Node, NodeIdx, Pages, Pod, PodId, PodKey, stable_hash};
 use smallvec::SmallVec;
 
-use super::changes::{ChangeLog, Changed};
-use super::columns::Columns;
-use super::derived::DerivedState;
-use super::gangs::{Gangs, Rosters};
-use super::input::Quarantined;
-use super::nominator::Nominator;
-use super::objects::Objects;
-use super::preemptions::Preemptions;
-use super::selected_keys::{KeyCounts, SelectedKeys};
-use super::shapes::{ShapeId, Shapes};
-use super::stage::{Hold, Stage};
-use super::undo::{Undo, UndoLog};
+use crate::changes::{ChangeLog, Changed};
+use crate::columns::Columns;
+use crate::derived::DerivedState;
+use crate::gangs::{Gangs, Rosters};
+use crate::input::Quarantined;
+use crate::nominator::Nominator;
+use crate::objects::Objects;
+use crate::preemptions::Preemptions;
+use crate::selected_keys::{KeyCounts, SelectedKeys};
+use crate::shapes::{ShapeId, Shapes};
+use crate::stage::{Hold, Stage};
+use crate::undo::{Undo, UndoLog};
 
 /// A pod in the state.
 #[derive(Clone, Debug)]
@@ -444,7 +444,7 @@ impl Cluster {
     }
 }
 
-pub use super::undo::Overlay;
+pub use crate::undo::Overlay;
 
 /// An overlay that ends in [`Cluster::end_trial`].
 #[derive(Debug)]

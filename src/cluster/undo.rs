@@ -3,7 +3,7 @@
 use pellucid_model::{NodeIdx, PodId};
 use smallvec::SmallVec;
 
-use super::stage::{Hold, Stage};
+use crate::stage::{Hold, Stage};
 
 /// How to take one change back.
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@ use axum::body::Body;
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
-use super::error::Failure;
-use super::params::shortened;
+use crate::error::Failure;
+use crate::registration::params::shortened;
 
 /// Refuses a body that does not say that it is one of these. The first is what to send.
 ///

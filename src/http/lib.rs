@@ -11,36 +11,24 @@
 //! `read` (and `stream`), `flags`, `health` or `standard`. `page` is what a browser gets at `/`.
 
 mod body;
-mod docs;
-mod endpoint;
+mod connection;
 mod error;
-mod flags;
-mod health;
-mod listen;
-mod middleware;
-mod openapi;
-mod operation;
 mod page;
-mod params;
-mod patient;
-mod pool;
 mod read;
-mod route;
+mod registration;
 mod server;
 mod standard;
 mod stream;
-mod table;
-mod unread;
 
+pub use connection::listen::Bound;
+pub use connection::middleware::{Observation, Observe};
 pub use error::{BuildError, ReadError, ServeError};
-pub use flags::{Refused, Said, Switch};
-pub use health::{Check, HealthCheck};
-pub use listen::Bound;
-pub use middleware::{Observation, Observe};
-pub use openapi::openapi;
-pub use params::{Kind, Location, Param, Params};
 pub use read::Load;
-pub use route::{Answers, Lines, Method, Read, ReadBytes, ReadLines, RequestInfo, Route, Rows};
+pub use registration::openapi::openapi;
+pub use registration::params::{Kind, Location, Param, Params};
+pub use registration::route::{Answers, Lines, Method, Read, ReadBytes, ReadLines, RequestInfo, Route, Rows};
+pub use registration::table::Table;
 pub use server::{Clock, Limits, Parts, Server};
+pub use standard::flags::{Refused, Said, Switch};
+pub use standard::health::{Check, HealthCheck};
 pub use standard::{Configz, OPENMETRICS, Renderer, Version};
-pub use table::Table;

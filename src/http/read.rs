@@ -12,16 +12,16 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use pellucid_model::Published;
 use tokio::sync::{Semaphore, watch};
 
-use super::body;
-use super::endpoint::{Answered, Call, Endpoint, answer};
-use super::error::{Failure, ReadError};
-use super::operation::{FORMAT, MIN_GENERATION, Operation};
-use super::params::Params;
-use super::pool::Pool;
-use super::route::{Answers, Method, Read, ReadBytes, Route};
-use super::stream::{self, Streams};
-use super::table::Format;
-use super::unread::Unread;
+use crate::body;
+use crate::connection::pool::Pool;
+use crate::connection::unread::Unread;
+use crate::error::{Failure, ReadError};
+use crate::registration::endpoint::{Answered, Call, Endpoint, answer};
+use crate::registration::operation::{FORMAT, MIN_GENERATION, Operation};
+use crate::registration::params::Params;
+use crate::registration::route::{Answers, Method, Read, ReadBytes, Route};
+use crate::registration::table::Format;
+use crate::stream::{self, Streams};
 
 /// Returns what is published now.
 pub type Load<S> = Arc<dyn Fn() -> Arc<S> + Send + Sync>;

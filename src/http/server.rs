@@ -17,20 +17,20 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use utoipa::openapi::OpenApi;
 
-use super::endpoint::{Endpoint, PathEntry};
-use super::error::{BuildError, ServeError};
-use super::flags::{self, Flagged, Switch};
-use super::health::{self, HealthCheck};
-use super::listen::Bound;
-use super::middleware::{self, Observe, Observed};
-use super::openapi::describe;
-use super::operation::{self, Operation};
-use super::pool::{Pool, Times};
-use super::read::{self, Load, Reader};
-use super::route::{Method, Route};
-use super::standard::{Configz, Renderer, Standard, Version};
-use super::stream::Streams;
-use super::unread::Unread;
+use crate::connection::listen::Bound;
+use crate::connection::middleware::{self, Observe, Observed};
+use crate::connection::pool::{Pool, Times};
+use crate::connection::unread::Unread;
+use crate::error::{BuildError, ServeError};
+use crate::read::{self, Load, Reader};
+use crate::registration::endpoint::{Endpoint, PathEntry};
+use crate::registration::openapi::describe;
+use crate::registration::operation::{self, Operation};
+use crate::registration::route::{Method, Route};
+use crate::standard::flags::{self, Flagged, Switch};
+use crate::standard::health::{self, HealthCheck};
+use crate::standard::{Configz, Renderer, Standard, Version};
+use crate::stream::Streams;
 
 /// Reads the clock. The server has none of its own.
 pub type Clock = Arc<dyn Fn() -> Now + Send + Sync>;

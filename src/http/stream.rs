@@ -19,12 +19,12 @@ use pellucid_model::Published;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::endpoint::{Answered, Call};
-use super::error::{Failure, ReadError};
-use super::params::{Kind, Param, Params, shortened};
-use super::pool::Pool;
-use super::read::{Reader, respond};
-use super::route::{Lines, ReadLines};
+use crate::connection::pool::Pool;
+use crate::error::{Failure, ReadError};
+use crate::read::{Reader, respond};
+use crate::registration::endpoint::{Answered, Call};
+use crate::registration::params::{Kind, Param, Params, shortened};
+use crate::registration::route::{Lines, ReadLines};
 
 /// Content type of lines.
 pub(super) const NDJSON: &str = "application/x-ndjson";

@@ -8,21 +8,21 @@ use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::api_writer::ApiWriter;
-use super::binder::{Binder, BinderCounters};
-use super::effect_queues::{EffectQueueSizes, EffectQueues};
-use super::events::{EventCounters, EventWriter, Reporter};
-use super::evictor::{EvictCounters, Evictor};
-use super::group_status::GroupStatusWriter;
-use super::limits::WatchLimits;
-use super::reader::Reader;
-use super::served::Served;
-use super::server_probe::{Probe, ServerStatus};
-use super::status::{StatusCounters, StatusWriter};
-use super::volume_writer::{VolumeCounters, VolumeWriter};
-use super::watch::Watching;
-use super::watched::Watches;
-use super::{Clock, Connection};
+use crate::connection::limits::WatchLimits;
+use crate::connection::server_probe::{Probe, ServerStatus};
+use crate::watches::inputs::Watches;
+use crate::watches::reader::Reader;
+use crate::watches::served::Served;
+use crate::watches::watch::Watching;
+use crate::writes::api_writer::ApiWriter;
+use crate::writes::binder::{Binder, BinderCounters};
+use crate::writes::effect_queues::{EffectQueueSizes, EffectQueues};
+use crate::writes::events::{EventCounters, EventWriter, Reporter};
+use crate::writes::evictor::{EvictCounters, Evictor};
+use crate::writes::group_status::GroupStatusWriter;
+use crate::writes::status::{StatusCounters, StatusWriter};
+use crate::writes::volume_writer::{VolumeCounters, VolumeWriter};
+use crate::{Clock, Connection};
 
 /// What the edge is made of.
 #[derive(Clone)]

@@ -6,42 +6,18 @@
 //!
 //! Not here: decisions, and the clock, which comes in as an argument.
 
-pub mod api_writer;
-pub mod binder;
-pub mod client;
 mod cluster_io;
+pub mod connection;
 pub mod decode;
-pub mod effect_queues;
-mod event_book;
-pub mod events;
-pub mod evictor;
-mod exec_plugin;
-mod group_patch;
-mod group_status;
-mod kind;
-mod kubeconfig;
-mod limits;
-mod list_items;
-mod newest_queue;
-mod pod_readback;
-mod reader;
-mod served;
-pub mod server_probe;
-pub mod status;
-mod status_memory;
-mod transport;
-pub mod volume_writer;
-mod watch;
-mod watch_list;
-pub mod watch_status;
-pub mod watched;
+pub mod watches;
+pub mod writes;
 
 use std::sync::Arc;
 
-pub use client::{ConnectError, Connection};
 pub use cluster_io::{ClusterIo, ClusterIoConfig, Drained, stop_requested};
-pub use limits::WatchLimits;
-pub use transport::Pools;
+pub use connection::client::{ConnectError, Connection};
+pub use connection::limits::WatchLimits;
+pub use connection::transport::Pools;
 
 use pellucid_model::Now;
 

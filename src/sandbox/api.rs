@@ -10,15 +10,22 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::clock::{Clock, seconds};
-use super::errors::{ApiError, ApiResult};
-use super::kinds::{Form, Kind, Registry};
-use super::meta::{self, Identities};
-use super::options::{FieldValidation, Options};
-use super::patch::{self, PatchKind};
-use super::render::json_size;
-use super::store::{Key, Object, Store};
-use super::{catalog, crd, events, groups, placement, pods, storage, validate};
+use crate::clock::{Clock, seconds};
+use crate::errors::{ApiError, ApiResult};
+use crate::groups;
+use crate::kinds::catalog;
+use crate::kinds::crd;
+use crate::kinds::events;
+use crate::kinds::meta::{self, Identities};
+use crate::kinds::placement;
+use crate::kinds::pods;
+use crate::kinds::registry::{Form, Kind, Registry};
+use crate::kinds::validate;
+use crate::requests::options::{FieldValidation, Options};
+use crate::requests::patch::{self, PatchKind};
+use crate::requests::render::json_size;
+use crate::storage;
+use crate::store::{Key, Object, Store};
 
 /// The most bytes of an object, which is what etcd takes.
 const MAX_OBJECT: usize = 3 * 1024 * 1024 / 2;

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::api::Api;
-use super::clock::{later, seconds};
-use super::errors::{ApiError, ApiResult};
-use super::kinds::Kind;
-use super::meta;
-use super::options::DeleteOptions;
-use super::pods;
-use super::store::{Key, Object};
+use crate::api::Api;
+use crate::clock::{later, seconds};
+use crate::errors::{ApiError, ApiResult};
+use crate::kinds::meta;
+use crate::kinds::pods;
+use crate::kinds::registry::Kind;
+use crate::requests::options::DeleteOptions;
+use crate::store::{Key, Object};
 
 /// The result of a delete.
 pub(super) struct Deleted {

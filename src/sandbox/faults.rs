@@ -12,8 +12,8 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::clock::{Clock, later};
-use super::store::Object;
+use crate::clock::{Clock, later};
+use crate::store::Object;
 
 /// What goes wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]

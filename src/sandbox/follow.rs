@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::server::Server;
-use super::store::{Event, Next, Object};
+use crate::requests::server::Server;
+use crate::store::{Event, Next, Object};
 
 /// How many changes are read at once.
 const BATCH: usize = 512;

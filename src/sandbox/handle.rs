@@ -10,15 +10,17 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::api::{Api, Part};
-use super::clock::Clock;
-use super::connection::{Connections, Cut, Door};
-use super::errors::ApiError;
-use super::faults::Faults;
-use super::groups::{self, Gangs};
-use super::options::Options;
-use super::server::{Server, handle};
-use super::{controllers, kubelet, meta};
+use crate::api::{Api, Part};
+use crate::clock::Clock;
+use crate::controllers;
+use crate::errors::ApiError;
+use crate::faults::Faults;
+use crate::groups::{self, Gangs};
+use crate::kinds::meta;
+use crate::kubelet;
+use crate::requests::connection::{Connections, Cut, Door};
+use crate::requests::options::Options;
+use crate::requests::server::{Server, handle};
 
 /// How pods live on nodes.
 #[derive(Clone, Copy, Debug)]

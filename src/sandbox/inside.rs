@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::api::Part;
-use super::errors::ApiError;
-use super::handle::{Handle, StartError};
-use super::kinds::Kind;
-use super::options::{DeleteOptions, Options};
-use super::patch::{self, PatchKind};
-use super::pods::NODE_NAME;
-use super::store::Key;
+use crate::api::Part;
+use crate::errors::ApiError;
+use crate::handle::{Handle, StartError};
+use crate::kinds::pods::NODE_NAME;
+use crate::kinds::registry::Kind;
+use crate::requests::options::{DeleteOptions, Options};
+use crate::requests::patch::{self, PatchKind};
+use crate::store::Key;
 
 impl Handle {
     /// Returns an object of a table (`pods`, `jobs.batch`), if it is there. `namespace` is empty for what has none.

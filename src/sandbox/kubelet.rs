@@ -15,17 +15,17 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::api::Part;
-use super::clock::{later, seconds};
-use super::faults::Trouble;
-use super::follow::{Follower, News};
-use super::handle::Kubelet;
-use super::kinds::Kind;
-use super::meta;
-use super::options::Options;
-use super::pods::{self, NODE_NAME, PHASE};
-use super::server::Server;
-use super::store::{Change, Key, Object};
+use crate::api::Part;
+use crate::clock::{later, seconds};
+use crate::faults::Trouble;
+use crate::follow::{Follower, News};
+use crate::handle::Kubelet;
+use crate::kinds::meta;
+use crate::kinds::pods::{self, NODE_NAME, PHASE};
+use crate::kinds::registry::Kind;
+use crate::requests::options::Options;
+use crate::requests::server::Server;
+use crate::store::{Change, Key, Object};
 
 /// Seconds that a pod runs before it succeeds; decimals are allowed.
 pub(super) const RUN_SECONDS: &str = "sandbox.pellucid.dev/run-seconds";

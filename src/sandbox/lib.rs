@@ -9,18 +9,10 @@
 //! `kubelet` are clients of `api` that follow the history of the store, as a watch does.
 
 mod api;
-mod body;
-mod catalog;
 mod clock;
-mod connection;
 mod controllers;
-mod crd;
-mod decode;
-mod defaults;
 mod delete;
-mod discovery;
 mod errors;
-mod events;
 mod faults;
 mod follow;
 mod groups;
@@ -28,27 +20,9 @@ mod handle;
 mod inside;
 mod kinds;
 mod kubelet;
-mod meta;
-mod openapi;
-mod options;
-mod paging;
-mod patch;
-mod placement;
-mod pod_diff;
-mod pods;
-mod ports;
-mod printers;
-mod read;
-mod render;
-mod router;
-mod scale;
-mod schema;
-mod selectors;
-mod server;
+mod requests;
 mod storage;
 mod store;
-mod table;
-mod validate;
 mod watch;
 
 pub use clock::Clock;

@@ -17,9 +17,9 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::clock::Clock;
-use super::kinds::Kind;
-use super::meta;
+use crate::clock::Clock;
+use crate::kinds::meta;
+use crate::kinds::registry::Kind;
 
 /// Namespace and name; the namespace is empty for cluster-scoped objects.
 pub(super) type Key = (Arc<str>, Arc<str>);
@@ -330,7 +330,7 @@ impl Object {
             fields: kind.field_values(value),
             owners: meta::owners(value),
             is_deleting: meta::is_deleting(value),
-            is_ready: super::pods::has_condition(value, "Ready"),
+            is_ready: crate::kinds::pods::has_condition(value, "Ready"),
             body: serde_json::to_vec(value).unwrap_or_default().into(),
         }
     }

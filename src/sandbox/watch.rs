@@ -11,17 +11,17 @@ use futures_util::stream::{self, Stream};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::clock::later;
-use super::connection::Cut;
-use super::errors::{ApiError, ApiResult};
-use super::faults::{Fault, Moment};
-use super::kinds::Kind;
-use super::meta;
-use super::options::{Options, View};
-use super::read::{self, Selection};
-use super::render::{Renderer, to_bytes};
-use super::server::Server;
-use super::store::{Change, Event, Next, Object};
+use crate::clock::later;
+use crate::errors::{ApiError, ApiResult};
+use crate::faults::{Fault, Moment};
+use crate::kinds::meta;
+use crate::kinds::registry::Kind;
+use crate::requests::connection::Cut;
+use crate::requests::options::{Options, View};
+use crate::requests::read::{self, Selection};
+use crate::requests::render::{Renderer, to_bytes};
+use crate::requests::server::Server;
+use crate::store::{Change, Event, Next, Object};
 
 /// How many objects or events one chunk holds at most.
 const CHUNK: usize = 256;

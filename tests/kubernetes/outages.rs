@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use pellucid::cluster::input::Input;
-use pellucid::kubernetes::watch_status::RetryCause;
+use pellucid::kubernetes::watches::status::RetryCause;
 use pellucid::kubernetes::{ClusterIo, ClusterIoConfig, Connection};
 use pellucid::model::effect::{BindOutcome, EffectReport};
 use serde_json::json;

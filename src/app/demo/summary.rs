@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use comfy_table::{ContentArrangement, Table, presets};
 use pellucid_cycle::Snapshot;
-use pellucid_diagnosis::summary;
 use pellucid_diagnosis::nearest;
+use pellucid_diagnosis::summary;
 use pellucid_model::PodKey;
 use serde_json::Value;
 

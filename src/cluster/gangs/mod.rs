@@ -20,8 +20,8 @@ pub(super) use roster::Rosters;
 use pellucid_model::gang::{Dialect, PodGroup};
 use pellucid_model::{CowMap, GangKey, Object, Pod, PodId, PodKey};
 
-use super::objects::Objects;
-use super::{Cluster, Stage};
+use crate::objects::Objects;
+use crate::{Cluster, Stage};
 use definition::Sources;
 use partners::Partners;
 

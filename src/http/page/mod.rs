@@ -11,10 +11,10 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use rustc_hash::FxHasher;
 
-use super::endpoint::{Answered, Endpoint, answer};
-use super::operation::{Answer, Content, Operation};
-use super::params::Param;
-use super::standard::{INDEX, unknown_path};
+use crate::registration::endpoint::{Answered, Endpoint, answer};
+use crate::registration::operation::{Answer, Content, Operation};
+use crate::registration::params::Param;
+use crate::standard::{INDEX, unknown_path};
 
 /// The path of the page's files.
 const FILES: &str = "/ui/:file";

@@ -22,7 +22,7 @@ use super::slim_objects::{
     NamedBody, NamespaceBody, PairsBody, SetBody, VolumeBody,
 };
 use super::{node, pod, quarantined};
-use crate::kind::Kind;
+use crate::watches::kind::Kind;
 
 /// An object of the model.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::containers::normalised;
 use super::*;
-use crate::kind::Kind;
+use crate::watches::kind::Kind;
 
 fn pod_with(spec: Value) -> Value {
     json!({"metadata": {"name": "p", "namespace": "ns", "uid": "u"}, "spec": spec})

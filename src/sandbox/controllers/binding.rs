@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::super::api::{Api, Part};
-use super::super::clock::seconds;
-use super::super::errors::{ApiError, ApiResult};
-use super::super::meta;
-use super::super::options::{DeleteOptions, Options};
-use super::super::storage::{BIND_COMPLETED, BOUND_BY_CONTROLLER, CLAIMS, VOLUMES};
-use super::super::store::{Key, Object};
+use crate::api::{Api, Part};
+use crate::clock::seconds;
+use crate::errors::{ApiError, ApiResult};
+use crate::kinds::meta;
+use crate::requests::options::{DeleteOptions, Options};
+use crate::storage::{BIND_COMPLETED, BOUND_BY_CONTROLLER, CLAIMS, VOLUMES};
+use crate::store::{Key, Object};
 
 /// Binds a volume and a claim to each other. Returns the volume as it is then.
 pub(super) fn bind(api: &Api, volume: &str, key: &Key, claim: &Value) -> Option<Arc<Object>> {

@@ -4,12 +4,12 @@
 
 use serde_json::{Value, json};
 
-use super::super::api::Api;
-use super::super::meta;
-use super::super::pods;
-use super::super::selectors::LabelSelector;
-use super::super::store::Object;
 use super::{BUDGETS, set_status};
+use crate::api::Api;
+use crate::kinds::meta;
+use crate::kinds::pods;
+use crate::requests::selectors::LabelSelector;
+use crate::store::Object;
 
 /// Brings the status of a namespace's budgets up to date.
 pub(super) fn reconcile(api: &Api, namespace: &str) {

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::super::api::Api;
-use super::super::options::Options;
-use super::super::storage::CLAIMS;
-use super::super::store::{Key, Object};
 use super::{living, owner};
+use crate::api::Api;
+use crate::requests::options::Options;
+use crate::storage::CLAIMS;
+use crate::store::{Key, Object};
 
 /// Says whether a pod may have ephemeral volumes; read from its bytes, because most have none.
 pub(super) fn may_have(pod: &Object) -> bool {

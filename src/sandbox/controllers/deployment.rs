@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::super::api::{Api, Part};
-use super::super::clock::seconds;
-use super::super::kinds::Kind;
-use super::super::meta;
-use super::super::options::{DeleteOptions, Options};
-use super::super::store::{Key, Object};
 use super::{DEPLOYMENTS, REPLICA_SETS, hash, living, owner, set_status};
+use crate::api::{Api, Part};
+use crate::clock::seconds;
+use crate::kinds::meta;
+use crate::kinds::registry::Kind;
+use crate::requests::options::{DeleteOptions, Options};
+use crate::store::{Key, Object};
 
 const HASH: &str = "pod-template-hash";
 const REVISION: &str = "deployment.kubernetes.io/revision";

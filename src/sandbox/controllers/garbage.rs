@@ -1,8 +1,8 @@
 //! What goes with others: dependents of owners that are gone, and the contents of namespaces.
 
-use super::super::api::Api;
-use super::super::options::DeleteOptions;
-use super::super::store::Key;
+use crate::api::Api;
+use crate::requests::options::DeleteOptions;
+use crate::store::Key;
 
 /// Deletes the dependents of an owner that is gone, unless another owner keeps them.
 pub(super) fn collect(api: &Api, owner: &str) {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::super::api::Api;
-use super::super::clock::seconds;
-use super::super::options::{DeleteOptions, Options};
-use super::super::pods::{self, PHASE};
-use super::super::store::{Key, Object};
 use super::{BATCH, JOBS, living, pod_of, set_status};
+use crate::api::Api;
+use crate::clock::seconds;
+use crate::kinds::pods::{self, PHASE};
+use crate::requests::options::{DeleteOptions, Options};
+use crate::store::{Key, Object};
 
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 

@@ -23,15 +23,15 @@ use std::sync::Arc;
 use futures_util::future::select_all;
 use serde_json::{Value, json};
 
-use super::api::{Api, Part};
-use super::follow::{Follower, News};
-use super::groups::POD_GROUPS;
-use super::kinds::Kind;
-use super::meta;
-use super::options::Options;
-use super::pods::PHASE;
-use super::server::Server;
-use super::store::{Change, Key, Object};
+use crate::api::{Api, Part};
+use crate::follow::{Follower, News};
+use crate::groups::POD_GROUPS;
+use crate::kinds::meta;
+use crate::kinds::pods::PHASE;
+use crate::kinds::registry::Kind;
+use crate::requests::options::Options;
+use crate::requests::server::Server;
+use crate::store::{Change, Key, Object};
 
 const DEPLOYMENTS: &str = "deployments.apps";
 const REPLICA_SETS: &str = "replicasets.apps";

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::super::api::{Api, Part};
-use super::super::groups;
-use super::super::options::Options;
-use super::super::pods::is_finished;
+use crate::api::{Api, Part};
+use crate::groups;
+use crate::kinds::pods::is_finished;
+use crate::requests::options::Options;
 
 /// Lets go of the PodGroups of a namespace that are deleted and that no pod uses. Returns whether none is left over.
 pub(super) fn release(api: &Api, namespace: &str) -> bool {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::super::api::Api;
-use super::super::options::{DeleteOptions, Options};
-use super::super::pods::{self, NODE_NAME, PHASE};
-use super::super::store::{Key, Object};
 use super::{BATCH, living, pod_of, set_status};
+use crate::api::Api;
+use crate::kinds::pods::{self, NODE_NAME, PHASE};
+use crate::requests::options::{DeleteOptions, Options};
+use crate::store::{Key, Object};
 
 /// Brings a ReplicaSet or ReplicationController closer to its spec.
 pub(super) fn reconcile(api: &Api, table: &str, key: &Key) {

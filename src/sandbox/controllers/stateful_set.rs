@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::super::api::Api;
-use super::super::kinds::Kind;
-use super::super::options::{DeleteOptions, Options};
-use super::super::pods::{self, PHASE};
-use super::super::storage::CLAIMS;
-use super::super::store::{Key, Object};
 use super::{BATCH, STATEFUL_SETS, hash, living, owner, set_status};
+use crate::api::Api;
+use crate::kinds::pods::{self, PHASE};
+use crate::kinds::registry::Kind;
+use crate::requests::options::{DeleteOptions, Options};
+use crate::storage::CLAIMS;
+use crate::store::{Key, Object};
 
 const REVISION: &str = "controller-revision-hash";
 const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use pellucid_model::quantity;
 use serde_json::Value;
 
-use super::super::selectors::LabelSelector;
-use super::super::storage::{BOUND_BY_CONTROLLER, class_of};
-use super::super::store::{Key, Object};
+use crate::requests::selectors::LabelSelector;
+use crate::storage::{BOUND_BY_CONTROLLER, class_of};
+use crate::store::{Key, Object};
 
 /// A volume in short.
 #[derive(Debug)]

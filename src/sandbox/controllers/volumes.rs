@@ -12,19 +12,19 @@ use futures_util::future::select_all;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::super::api::Api;
-use super::super::clock::later;
-use super::super::faults::Trouble;
-use super::super::follow::{Follower, News};
-use super::super::options::Options;
-use super::super::server::Server;
-use super::super::storage::{
+use super::volume_book::{Book, Volume, Wish};
+use super::{binding, living, provisioner};
+use crate::api::Api;
+use crate::clock::later;
+use crate::faults::Trouble;
+use crate::follow::{Follower, News};
+use crate::requests::options::Options;
+use crate::requests::server::Server;
+use crate::storage::{
     BETA_STORAGE_PROVISIONER, BIND_COMPLETED, CLAIMS, CLASSES, NO_PROVISIONER, SELECTED_NODE,
     STORAGE_PROVISIONER, VOLUMES,
 };
-use super::super::store::{Change, Key, Object};
-use super::volume_book::{Book, Volume, Wish};
-use super::{binding, living, provisioner};
+use crate::store::{Change, Key, Object};
 
 /// How long a failed provisioning of a claim that waits for no pod rests.
 const RETRY: Duration = Duration::from_secs(1);

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::super::api::Api;
-use super::super::errors::{ApiError, ApiResult};
-use super::super::kinds::Kind;
-use super::super::meta;
-use super::super::pods;
-use super::super::store::Key;
 use super::{GROUP, POD_GROUPS, VERSION, WORKLOADS};
+use crate::api::Api;
+use crate::errors::{ApiError, ApiResult};
+use crate::kinds::meta;
+use crate::kinds::pods;
+use crate::kinds::registry::Kind;
+use crate::store::Key;
 
 /// Keeps a PodGroup while pods use it.
 const PROTECTION: &str = "scheduling.k8s.io/podgroup-protection";

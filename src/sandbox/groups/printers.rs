@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::printers::{AGE, NAME, Printer, created, name};
+use crate::kinds::printers::{AGE, NAME, Printer, created, name};
 
 /// PodGroups.
 pub(super) const POD_GROUPS: Printer = Printer {

@@ -2,9 +2,9 @@
 
 use k8s_openapi::api::scheduling::v1alpha2 as scheduling;
 
-use super::super::catalog::{BASE, Row, STATUS};
-use super::super::decode;
 use super::{GROUP, VERSION, admission, printers, validate};
+use crate::kinds::catalog::{BASE, Row, STATUS};
+use crate::kinds::decode;
 
 /// PodGroup and Workload.
 pub(in super::super) const ROWS: &[Row] = &[

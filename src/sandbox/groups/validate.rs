@@ -5,8 +5,8 @@
 use pellucid_model::naming::{is_label, is_subdomain};
 use serde_json::Value;
 
-use super::super::errors::FieldError;
-use super::super::validate::{LABEL, SUBDOMAIN};
+use crate::errors::FieldError;
+use crate::kinds::validate::{LABEL, SUBDOMAIN};
 
 const IMMUTABLE: &str = "field is immutable";
 const MODES: [&str; 2] = ["Pod", "PodGroup"];

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::super::api::Api;
-use super::super::kinds::Kind;
-use super::super::meta;
 use super::{CLAIMS, CLASSES, class_of};
+use crate::api::Api;
+use crate::kinds::meta;
+use crate::kinds::registry::Kind;
 
 const IS_DEFAULT: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];

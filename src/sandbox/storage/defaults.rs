@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::defaults::set;
+use crate::kinds::defaults::set;
 
 /// Volumes are kept when their claim goes, and are file systems.
 pub(super) fn volume(object: &mut Value) {

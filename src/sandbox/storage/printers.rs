@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::printers::{AGE, NAME, Printer, created, name, text};
 use super::{admission, class_of};
+use crate::kinds::printers::{AGE, NAME, Printer, created, name, text};
 
 const UNSET: &str = "<unset>";
 const ATTRIBUTES: (&str, &str, i64, &str) =

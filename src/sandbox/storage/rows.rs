@@ -2,9 +2,9 @@
 
 use k8s_openapi::api::{core::v1 as core, storage::v1 as storage};
 
-use super::super::catalog::{BASE, Row, STATUS};
-use super::super::decode;
 use super::{defaults, printers, validate};
+use crate::kinds::catalog::{BASE, Row, STATUS};
+use crate::kinds::decode;
 
 const GROUP: &str = "storage.k8s.io";
 

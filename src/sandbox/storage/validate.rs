@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::super::errors::FieldError;
-use super::super::validate::is_quantity;
+use crate::errors::FieldError;
+use crate::kinds::validate::is_quantity;
 
 const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];

@@ -1,0 +1,393 @@
+//! How watch events change the state: apply, delete, reset, for pods and nodes. Other objects: `apply_object`.
+//!
+//! Every function appends what it changed to a list of [`ClusterEvent`]s. A reset is a difference: equal
+//! objects cost a comparison and cause nothing. Never called while an overlay is open.
+
+mod object;
+
+use std::sync::Arc;
+
+use pellucid_model::collections::{FxHashSet, HashSet};
+use pellucid_model::requests::ResourceList;
+use pellucid_model::{Name, Node, NodeIdx, ObjectKind, Pod, PodId, PodKey};
+use smallvec::SmallVec;
+
+use crate::changes::Changed;
+use crate::columns::ResourceIdx;
+use crate::event::{ClusterEvent, NodeChange};
+use crate::input::Quarantined;
+use crate::stage::Stage;
+use crate::state::{Cluster, PodRecord};
+
+impl Cluster {
+    /// A pod was added or changed.
+    pub fn apply_pod(&mut self, mut pod: Arc<Pod>, out: &mut Vec<ClusterEvent>) {
+        self.forget_quarantined("Pod", &pod.key.namespace, &pod.key.name);
+        self.project(&mut pod, out);
+        let spec = pod.spec.clone();
+        self.apply_projected(pod, out);
+        self.project_end(&spec, out);
+    }
+
+    fn apply_projected(&mut self, pod: Arc<Pod>, out: &mut Vec<ClusterEvent>) {
+        if let Some(id) = self.find_pod(&pod.key) {
+            let same_uid = self.pods[id.index()].as_ref().is_some_and(|r| r.pod.uid == pod.uid);
+            if same_uid && !pod.phase.is_terminal() {
+                return self.update_pod(id, pod, out);
+            }
+            self.remove_pod(id, out);
+        }
+        if pod.phase.is_terminal() {
+            return self.note_ended(&pod);
+        }
+        self.forget_ended(&pod.key);
+        match &pod.node_name {
+            Some(node) => {
+                let node = self.slot_of(node);
+                let id = self.insert_pod(pod);
+                self.place(id, node, Stage::Bound);
+                out.push(ClusterEvent::PodBound { id, node });
+            }
+            None if self.is_ours(&pod.scheduler_name) && !pod.deleting => {
+                let id = self.insert_pod(pod);
+                out.push(ClusterEvent::PendingAdded(id));
+            }
+            None => {}
+        }
+    }
+
+    /// A pod is gone.
+    pub fn delete_pod(&mut self, key: &PodKey, out: &mut Vec<ClusterEvent>) {
+        self.forget_quarantined("Pod", &key.namespace, &key.name);
+        self.forget_ended(key);
+        if let Some(id) = self.find_pod(key) {
+            self.remove_pod(id, out);
+        }
+        self.settle_keys(out);
+    }
+
+    /// These are all pods there are.
+    pub fn reset_pods(&mut self, pods: Vec<Arc<Pod>>, bad: Vec<Quarantined>, out: &mut Vec<ClusterEvent>) {
+        let unreadable = bad.iter().map(|q| PodKey { namespace: q.namespace.clone(), name: q.name.clone() });
+        let live: HashSet<PodKey> = pods.iter().map(|p| p.key.clone()).chain(unreadable).collect();
+        let known = self.pods().map(|(_, r)| r.pod.key.clone()).chain(self.ended.keys().cloned());
+        let mut gone: Vec<PodKey> = known.filter(|key| !live.contains(key)).collect();
+        gone.sort();
+        for key in &gone {
+            self.delete_pod(key, out);
+        }
+        for pod in pods {
+            self.apply_pod(pod, out);
+        }
+        self.reset_quarantined("Pod", bad, out);
+    }
+
+    /// A node was added or changed.
+    pub fn apply_node(&mut self, node: Arc<Node>, out: &mut Vec<ClusterEvent>) {
+        self.forget_quarantined("Node", &Name::default(), &node.name);
+        let idx = self.slot_of(&node.name);
+        let old = self.nodes[idx.index()].node.replace(node.clone());
+        let Some(old) = old else {
+            let at = self.present.partition_point(|n| *n < idx);
+            Arc::make_mut(&mut self.present).insert(at, idx);
+            let at = self.by_name.partition_point(|n| self.nodes[n.index()].name < node.name);
+            Arc::make_mut(&mut self.by_name).insert(at, idx);
+            self.set_allocatable(idx, &ResourceList::default(), &node.allocatable, out);
+            self.node_derived(idx, None, Some(&node));
+            self.changes.push_all();
+            out.push(ClusterEvent::NodeAdded(idx));
+            return;
+        };
+        let change = node_change(&old, &node);
+        if change == NodeChange::default() {
+            return;
+        }
+        let version = self.columns.version();
+        if change.any(NodeChange::ALLOCATABLE) {
+            self.set_allocatable(idx, &old.allocatable, &node.allocatable, out);
+        }
+        self.node_derived(idx, Some(&old), Some(&node));
+        // Images count over all nodes; a column that comes or goes changes what names resolve to.
+        if change.any(NodeChange::IMAGES) || self.columns.version() != version {
+            self.changes.push_all();
+        } else {
+            self.changes.push(idx, Changed::Object);
+        }
+        out.push(ClusterEvent::NodeUpdated { node: idx, change, old });
+    }
+
+    /// Sets what a node offers, which was `old`. When it is the first to offer a resource, what pods request of it is
+    /// counted from now on, on all nodes; when it was the last, its column is given to a resource that had none.
+    fn set_allocatable(
+        &mut self,
+        node: NodeIdx,
+        old: &ResourceList,
+        list: &ResourceList,
+        out: &mut Vec<ClusterEvent>,
+    ) {
+        let mut new = self.columns.set_allocatable(node, old, list);
+        while let Some(name) = self.columns.admit() {
+            new.extend(self.admit_resource(&name, out));
+        }
+        if new.is_empty() {
+            return;
+        }
+        for record in self.pods.iter().flatten() {
+            if let Some(node) = record.node {
+                self.columns.take_new(node, &record.pod.spec.requests, &new);
+            }
+        }
+    }
+
+    /// A resource that was left out gets a column: to pods it is as if its nodes offered it only now.
+    fn admit_resource(&mut self, name: &Name, out: &mut Vec<ClusterEvent>) -> Option<ResourceIdx> {
+        let mut new = None;
+        for node in self.present.iter().copied() {
+            let Some(object) = &self.nodes[node.index()].node else { continue };
+            let amount = object.allocatable.scalar(name);
+            if amount == 0 {
+                continue;
+            }
+            new = self.columns.offer(node, name, amount).or(new);
+            let mut before = Node::clone(object);
+            let others = before.allocatable.scalars.iter().filter(|(offered, _)| offered != name);
+            before.allocatable.scalars = others.cloned().collect();
+            let mut change = NodeChange::default();
+            change.set_if(NodeChange::ALLOCATABLE, true);
+            out.push(ClusterEvent::NodeUpdated { node, change, old: Arc::new(before) });
+        }
+        new
+    }
+
+    /// A node is gone. Pods on it keep their places until they are gone themselves.
+    pub fn delete_node(&mut self, name: &Name, out: &mut Vec<ClusterEvent>) {
+        self.forget_quarantined("Node", &Name::default(), name);
+        let Some(idx) = self.find_node(name) else { return };
+        let Some(old) = self.nodes[idx.index()].node.take() else { return };
+        Arc::make_mut(&mut self.present).retain(|n| *n != idx);
+        Arc::make_mut(&mut self.by_name).retain(|n| *n != idx);
+        self.set_allocatable(idx, &old.allocatable, &ResourceList::default(), out);
+        self.node_derived(idx, Some(&old), None);
+        self.changes.push_all();
+        self.free_ghost(idx);
+        out.push(ClusterEvent::NodeRemoved(idx, name.clone()));
+    }
+
+    /// These are all nodes there are.
+    pub fn reset_nodes(&mut self, nodes: Vec<Arc<Node>>, bad: Vec<Quarantined>, out: &mut Vec<ClusterEvent>) {
+        let live: FxHashSet<Name> = nodes.iter().map(|n| n.name.clone()).collect();
+        let mut gone: Vec<Name> =
+            self.present.iter().map(|n| self.slot(*n).name.clone()).filter(|n| !live.contains(n)).collect();
+        gone.sort();
+        for name in &gone {
+            self.delete_node(name, out);
+        }
+        for node in nodes {
+            self.apply_node(node, out);
+        }
+        self.reset_quarantined("Node", bad, out);
+    }
+
+    /// An object cannot be read: what we knew of it no longer holds. A pod that takes room keeps it, by
+    /// its last readable form, because its containers run on; a waiting pod is not placed; a node takes
+    /// no new pods.
+    pub fn quarantine(&mut self, object: Quarantined, out: &mut Vec<ClusterEvent>) {
+        if object.kind == "Node" {
+            self.delete_node(&Name::new(&object.name), out);
+        } else if let Some(kind) = ObjectKind::ALL.into_iter().find(|k| k.as_str() == object.kind) {
+            self.delete_object(kind, &(object.namespace.clone(), Name::new(&object.name)), out);
+        } else {
+            let key = PodKey { namespace: object.namespace.clone(), name: object.name.clone() };
+            if let Some(id) = self.find_pod(&key) {
+                let bound = self.pod(id).is_some_and(|r| r.stage == Stage::Bound && r.pod.uid == object.uid);
+                if !bound {
+                    self.remove_pod(id, out);
+                }
+            }
+        }
+        let key = (object.kind, object.namespace.clone(), object.name.clone());
+        Arc::make_mut(&mut self.quarantined).insert(key, object);
+    }
+
+    fn update_pod(&mut self, id: PodId, pod: Arc<Pod>, out: &mut Vec<ClusterEvent>) {
+        let Some(record) = self.pod(id).cloned() else { return };
+        let target = pod.node_name.as_ref().map(|name| self.slot_of(name));
+        match (record.node, target) {
+            (None, None) if pod.deleting => self.remove_pod(id, out),
+            (None, None) => {
+                let old = self.replace_object(id, pod);
+                out.push(ClusterEvent::PendingUpdated { id, old });
+            }
+            (None, Some(node)) => {
+                let old = self.replace_object(id, pod);
+                self.place(id, node, Stage::Bound);
+                out.push(ClusterEvent::PendingRemoved { id, pod: old });
+                out.push(ClusterEvent::PodBound { id, node });
+            }
+            // We have assumed it and the API server does not know yet, or never will if it is being
+            // deleted: then nobody may start it any more.
+            (Some(_), None) if pod.deleting => self.remove_pod(id, out),
+            (Some(node), None) => self.replace_placed(id, pod, node, record.stage, out),
+            (Some(node), Some(now)) => {
+                if record.stage != Stage::Bound {
+                    out.push(ClusterEvent::PodBound { id, node: now });
+                }
+                if node == now {
+                    self.replace_placed(id, pod, now, Stage::Bound, out);
+                } else {
+                    self.release(id);
+                    out.push(ClusterEvent::PodReleased { pod: record.pod, node });
+                    self.replace_object(id, pod);
+                    self.place(id, now, Stage::Bound);
+                }
+            }
+        }
+    }
+
+    /// Replaces the object of a pod that stays on its node; what it takes is counted anew if it changed.
+    fn replace_placed(
+        &mut self,
+        id: PodId,
+        pod: Arc<Pod>,
+        node: NodeIdx,
+        stage: Stage,
+        out: &mut Vec<ClusterEvent>,
+    ) {
+        let Some(old) = self.pod(id).map(|r| r.pod.clone()) else { return };
+        if old.spec == pod.spec && old.deleting == pod.deleting {
+            self.replace_object(id, pod);
+            return self.set_stage(id, stage);
+        }
+        let shrunk = shrinks(&old.spec.requests.list, &pod.spec.requests.list);
+        // Within an overlay, so that a slot without a node object is not freed in between.
+        self.replace_in_place(id, node, stage, pod.clone());
+        if shrunk {
+            out.push(ClusterEvent::PodShrunk { pod: old.clone(), node });
+        }
+        if old.spec.labels != pod.spec.labels || old.deleting != pod.deleting {
+            out.push(ClusterEvent::PodChanged { id, old, node });
+        }
+    }
+
+    /// Replaces the object of a placed pod so that everything derived from it is counted anew.
+    pub(crate) fn replace_in_place(&mut self, id: PodId, node: NodeIdx, stage: Stage, pod: Arc<Pod>) {
+        let held = self.pod(id).map(|r| r.reservations.clone()).unwrap_or_default();
+        let overlay = self.begin();
+        self.release(id);
+        self.replace_object(id, pod);
+        self.place(id, node, stage);
+        for what in held {
+            self.reserve(id, what);
+        }
+        self.commit(overlay);
+    }
+
+    fn insert_pod(&mut self, pod: Arc<Pod>) -> PodId {
+        let id = self.free_pods.pop().unwrap_or(PodId(self.pods.len() as u32));
+        let (pod, shape) = self.with_shared_spec(pod);
+        self.count_labels(&pod);
+        self.pod_index.insert(pod.key.clone(), id);
+        self.pods.set(
+            id.index(),
+            Some(PodRecord { pod, shape, node: None, stage: Stage::Pending, reservations: SmallVec::new() }),
+        );
+        self.join_gang(id);
+        id
+    }
+
+    /// Replaces the object of a pod that takes no room at this moment, or whose room does not change.
+    pub(crate) fn replace_object(&mut self, id: PodId, pod: Arc<Pod>) -> Arc<Pod> {
+        let (pod, shape) = self.with_shared_spec(pod);
+        let Some(record) = self.pods[id.index()].as_mut() else { return pod };
+        let old_shape = std::mem::replace(&mut record.shape, shape);
+        let owner_changed = pod.gang.is_some() && record.pod.controller != pod.controller;
+        let (stage, changes_gang) = (record.stage, record.pod.gang != pod.gang || owner_changed);
+        // The status of its PodGroup counts what runs, whatever stage that is in here.
+        let shown_by = pod.member_of().filter(|_| record.pod.phase != pod.phase).cloned();
+        let new = pod.clone();
+        let old = std::mem::replace(&mut record.pod, pod);
+        self.shapes.release(old_shape);
+        if !Arc::ptr_eq(&old.spec, &new.spec) || old.labels != new.labels {
+            self.count_labels(&new);
+            self.uncount_labels(&old);
+        }
+        if changes_gang && self.stays_in_gang(id, &old) {
+            // Defined otherwise; what is known of the member stays.
+        } else if changes_gang {
+            self.leave_gang(id, &old, stage);
+            self.join_gang(id);
+        } else if let Some(gang) = shown_by {
+            self.gangs.note(&gang, |_| ());
+        }
+        old
+    }
+
+    fn with_shared_spec(&mut self, mut pod: Arc<Pod>) -> (Arc<Pod>, crate::shapes::ShapeId) {
+        let (shape, spec) = self.shapes.acquire(&pod.spec);
+        if !Arc::ptr_eq(&spec, &pod.spec) {
+            Arc::make_mut(&mut pod).spec = spec;
+        }
+        (pod, shape)
+    }
+
+    fn remove_pod(&mut self, id: PodId, out: &mut Vec<ClusterEvent>) {
+        let Some(record) = self.pod(id).cloned() else { return };
+        let node = self.release(id);
+        self.pods[id.index()] = None;
+        self.uncount_labels(&record.pod);
+        self.pod_index.remove(&record.pod.key);
+        self.shapes.release(record.shape);
+        self.free_pods.push(id);
+        self.leave_gang(id, &record.pod, Stage::Pending);
+        if record.stage != Stage::Bound {
+            out.push(ClusterEvent::PendingRemoved { id, pod: record.pod.clone() });
+        }
+        if let Some(node) = node {
+            out.push(ClusterEvent::PodReleased { pod: record.pod.clone(), node });
+        }
+        out.push(ClusterEvent::PodForgotten { id, pod: record.pod });
+    }
+
+    fn node_derived(&mut self, idx: NodeIdx, old: Option<&Node>, new: Option<&Node>) {
+        for derived in &mut self.derived {
+            derived.node_changed(idx, old, new);
+        }
+    }
+
+    pub(crate) fn forget_quarantined(&mut self, kind: &'static str, namespace: &Name, name: &str) {
+        if !self.quarantined.is_empty() {
+            Arc::make_mut(&mut self.quarantined).remove(&(kind, namespace.clone(), name.into()));
+        }
+    }
+
+    pub(crate) fn reset_quarantined(
+        &mut self,
+        kind: &'static str,
+        bad: Vec<Quarantined>,
+        out: &mut Vec<ClusterEvent>,
+    ) {
+        if self.quarantined.keys().any(|key| key.0 == kind) {
+            Arc::make_mut(&mut self.quarantined).retain(|key, _| key.0 != kind);
+        }
+        for object in bad {
+            self.quarantine(object, out);
+        }
+    }
+}
+
+fn node_change(old: &Node, new: &Node) -> NodeChange {
+    let mut change = NodeChange::default();
+    change.set_if(NodeChange::ALLOCATABLE, old.allocatable != new.allocatable);
+    change.set_if(NodeChange::LABELS, old.labels != new.labels);
+    change.set_if(NodeChange::TAINTS, old.taints != new.taints || old.unschedulable != new.unschedulable);
+    change.set_if(NodeChange::IMAGES, old.images != new.images);
+    change.set_if(NodeChange::DECLARED_FEATURES, old.declared_features != new.declared_features);
+    change
+}
+
+fn shrinks(old: &ResourceList, new: &ResourceList) -> bool {
+    old.milli_cpu > new.milli_cpu
+        || old.memory > new.memory
+        || old.ephemeral_storage > new.ephemeral_storage
+        || old.scalars.iter().any(|(name, amount)| *amount > new.scalar(name))
+}

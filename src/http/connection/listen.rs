@@ -1,0 +1,153 @@
+//! The socket: where it may listen, how many it serves, and how it stops.
+//!
+//! Plain HTTP/1.1 on loopback. TLS and authentication are not here, so no other address is accepted.
+//!
+//! Nobody keeps a connection by doing nothing: a head must arrive in time ([`Limits::header_patience`]), and
+//! an answer must be read ([`Limits::write_patience`], see `patient`).
+//!
+//! When all [`Limits::connections`] are taken, [`Limits::reserve`] more are accepted, on which only the health
+//! paths are answered; anything else gets a 503. Such a connection serves one request and is closed
+//! after [`Limits::reserve_patience`], whatever it does: it holds little memory, and a crowd of idle ones is
+//! gone before a probe loses its patience. Beyond both bounds connections wait to be accepted.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::connection::middleware::Peer;
+use crate::connection::patient::Patient;
+use crate::error::ServeError;
+use crate::server::{Limits, Routers};
+
+/// A server that has its port and waits to be run.
+pub struct Bound {
+    listener: TcpListener,
+    address: SocketAddr,
+    routers: Routers,
+    limits: Limits,
+    end_feeds: CancellationToken,
+}
+
+impl Bound {
+    pub(crate) async fn bind(
+        address: SocketAddr,
+        routers: Routers,
+        limits: Limits,
+        end_feeds: CancellationToken,
+    ) -> Result<Self, ServeError> {
+        if !address.ip().to_canonical().is_loopback() {
+            return Err(ServeError::NotLoopback { address });
+        }
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::AddrInUse => ServeError::InUse { address },
+            _ => ServeError::Bind { address, source },
+        };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let bound = listener.local_addr().map_err(failed)?;
+        Ok(Self { listener, address: bound, routers, limits, end_feeds })
+    }
+
+    /// Returns the address it has; with port 0 this is where the real port is.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until told to stop, then lets requests under way finish for a bounded time.
+    pub async fn serve(self, stop: CancellationToken) {
+        let limits = self.limits;
+        let connections = TaskTracker::new();
+        let slots = Arc::new(Semaphore::new(limits.connections.max(1)));
+        let places = Arc::new(Semaphore::new(limits.connections.max(1).saturating_add(limits.reserve)));
+        let give_up = CancellationToken::new();
+        let accepting = async {
+            while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+                let (stream, peer) = next(&self.listener).await;
+                let slot = Arc::clone(&slots).try_acquire_owned().ok();
+                let router = if slot.is_some() { &self.routers.all } else { &self.routers.health };
+                let peer = Peer(peer.ip());
+                let serving =
+                    connection((stream, peer), router.clone(), limits, slot.is_none(), stop.clone());
+                let give_up = give_up.clone();
+                connections.spawn(async move {
+                    give_up.run_until_cancelled(serving).await;
+                    // In this order: who has a place finds the slot free, too.
+                    drop(slot);
+                    drop(place);
+                });
+            }
+        };
+        stop.run_until_cancelled(accepting).await;
+        self.end_feeds.cancel();
+        drop(self.listener);
+        connections.close();
+        if tokio::time::timeout(self.limits.stop_patience, connections.wait()).await.is_err() {
+            tracing::warn!(n_connections = connections.len(), "connections cut off at shutdown");
+            give_up.cancel();
+            connections.wait().await;
+        }
+    }
+}
+
+/// Accepts a connection. Errors belong to the connection that failed or pass with time.
+async fn next(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+    loop {
+        match listener.accept().await {
+            Ok(accepted) => return accepted,
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "connection not accepted");
+                // Out of file descriptors: the next attempt fails at once too, until another one closes.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+/// Serves a connection to its end; one of the reserve for one request and not for long.
+async fn connection(
+    (stream, peer): (TcpStream, Peer),
+    router: Router,
+    limits: Limits,
+    of_reserve: bool,
+    stop: CancellationToken,
+) {
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(limits.header_patience).keep_alive(!of_reserve);
+    let stream = TokioIo::new(Patient::new(stream, limits.write_patience));
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        router.call(request)
+    });
+    let serving = builder.serve_connection(stream, service);
+    let mut serving = std::pin::pin!(serving);
+    let too_long = async {
+        if of_reserve {
+            tokio::time::sleep(limits.reserve_patience).await;
+        } else {
+            std::future::pending::<()>().await;
+        }
+    };
+    let ended = tokio::select! {
+        ended = serving.as_mut() => ended,
+        () = too_long => return,
+        () = stop.cancelled() => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::trace!(error = &error as &dyn std::error::Error, "connection ended");
+    }
+}

@@ -1,0 +1,164 @@
+//! Where work that costs CPU runs, so that it cannot stall the threads that serve connections.
+//!
+//! Blocking threads of tokio behind two semaphores: so many jobs run, so many more wait, the rest are
+//! told to come back, and so is who waits for its turn too long. A job is given up when its time is up, or when nobody
+//! waits for it any more (`model::patience`). A pool of our own threads would do the same with more code: tokio keeps
+//! its blocking threads, lets them go when idle, and hands back a panic as a value. The permits travel with the job, so
+//! a job whose caller has gone away still counts until it ends.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use http::{StatusCode, header};
+use pellucid_model::patience::{GivenUp, Patience, while_patient};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout};
+
+use crate::error::Failure;
+
+/// How long a job may take, and how long it may wait for its turn before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) turn: Duration,
+    pub(crate) run: Duration,
+}
+
+pub(crate) struct Pool {
+    admitted: Arc<Semaphore>,
+    running: Arc<Semaphore>,
+    times: Option<Times>,
+}
+
+/// Whether somebody waits for a job, and until when.
+struct Waiting {
+    has_left: Arc<AtomicBool>,
+    until: Instant,
+}
+
+impl Patience for Waiting {
+    fn is_over(&self) -> bool {
+        self.has_left.load(Ordering::Relaxed) || Instant::now() >= self.until
+    }
+}
+
+/// Says that the caller has left when it is dropped.
+struct Leaves(Arc<AtomicBool>);
+
+impl Drop for Leaves {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Pool {
+    pub(crate) fn new(running: usize, waiting: usize) -> Self {
+        let running = running.max(1);
+        Self {
+            admitted: Arc::new(Semaphore::new(running + waiting)),
+            running: Arc::new(Semaphore::new(running)),
+            times: None,
+        }
+    }
+
+    /// Limits how long jobs take and wait, and gives up those whose callers have left.
+    pub(crate) fn within(self, times: Times) -> Self {
+        Self { times: Some(times), ..self }
+    }
+
+    /// Runs a job and returns its value; 429 when too many wait already or its turn does not come, 503 when its time
+    /// is up, 500 when it panicked.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let Ok(place) = Arc::clone(&self.admitted).try_acquire_owned() else {
+            return Err(crowded("too many requests wait for their turn; ask again in a second"));
+        };
+        let turn = Arc::clone(&self.running).acquire_owned();
+        let turn = match self.times {
+            None => turn.await,
+            Some(times) => timeout(times.turn, turn).await.map_err(|_| {
+                let waited = times.turn.as_secs_f64();
+                crowded(&format!("other requests took all of {waited} s; ask again in a second"))
+            })?,
+        };
+        let times = self.times;
+        let leaves = Leaves(Arc::default());
+        let has_left = Arc::clone(&leaves.0);
+        let span = tracing::Span::current();
+        let job = tokio::task::spawn_blocking(move || {
+            let _held = (place, turn);
+            let job = || span.in_scope(job);
+            match times {
+                None => Ok(job()),
+                Some(times) => {
+                    let until = Instant::now() + times.run;
+                    while_patient(Rc::new(Waiting { has_left, until }), job)
+                }
+            }
+        });
+        match job.await {
+            Ok(done) => done.map_err(|GivenUp| overdue(times)),
+            Err(error) => Err(match error.try_into_panic() {
+                Ok(payload) => Failure::panic(&*payload),
+                Err(_) => {
+                    let message = "the server is shutting down";
+                    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "ShuttingDown", message)
+                }
+            }),
+        }
+    }
+}
+
+fn crowded(message: &str) -> Failure {
+    Failure::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message).with(header::RETRY_AFTER, "1")
+}
+
+fn overdue(times: Option<Times>) -> Failure {
+    let message = overdue_message(times.map_or(Duration::MAX, |times| times.run));
+    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "DeadlineExceeded", message)
+}
+
+/// Says that a job was given up after its time.
+pub(crate) fn overdue_message(time: Duration) -> String {
+    format!("this took longer than {} s and was given up; ask for less", time.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn refuses_what_would_wait_too_long_and_recovers() {
+        let pool = Arc::new(Pool::new(1, 0));
+        let (started, has_started) = std::sync::mpsc::channel();
+        let (finish, may_finish) = std::sync::mpsc::channel::<()>();
+        let first = tokio::spawn({
+            let pool = Arc::clone(&pool);
+            async move {
+                pool.run(move || {
+                    started.send(()).unwrap();
+                    may_finish.recv().unwrap();
+                })
+                .await
+            }
+        });
+        tokio::task::spawn_blocking(move || has_started.recv().unwrap()).await.unwrap();
+        let refused = pool.run(|| ()).await.unwrap_err().respond("r");
+        assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+        finish.send(()).unwrap();
+        first.await.unwrap().unwrap();
+        assert_eq!(pool.run(|| 7).await.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn a_panic_gives_its_place_back() {
+        let pool = Pool::new(1, 0);
+        for _ in 0..2 {
+            let failed = pool.run(|| panic!("on purpose")).await.unwrap_err().respond("r");
+            assert_eq!(failed.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        }
+    }
+}

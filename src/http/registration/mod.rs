@@ -1,0 +1,9 @@
+//! From one registered read (`route`) come its parameters (`params`), its operation in the OpenAPI document (`operation`,
+//! `openapi`), its endpoint (`endpoint`) and its tables (`table`).
+
+pub(crate) mod endpoint;
+pub(crate) mod openapi;
+pub(crate) mod operation;
+pub(crate) mod params;
+pub(crate) mod route;
+pub(crate) mod table;

@@ -1,0 +1,194 @@
+//! The OpenAPI document, made from the same registrations that are served.
+//!
+//! Version 3.1. The order is that of the sorted operations and of the declared parameters, so equal
+//! registrations give equal text. No server is needed.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use utoipa::openapi::path::{OperationBuilder, ParameterBuilder, ParameterIn, PathsBuilder};
+use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
+use utoipa::openapi::schema::{KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type};
+use utoipa::openapi::tag::TagBuilder;
+use utoipa::openapi::{
+    ComponentsBuilder, ContentBuilder, HttpMethod, InfoBuilder, OpenApi, OpenApiBuilder, PathItem, RefOr,
+    Required, ResponseBuilder,
+};
+
+use crate::error::BuildError;
+use crate::registration::operation::{self, Answer, Content, Operation, Request};
+use crate::registration::params::{Kind, Location, Param};
+use crate::registration::route::{Method, Route};
+use crate::stream;
+
+/// Describes what a server of these routes answers.
+///
+/// Fails when two different types would stand under one name.
+pub fn openapi<S>(routes: &[Route<S>], version: &str) -> Result<OpenApi, BuildError> {
+    describe(&operation::all(routes), version)
+}
+
+pub(crate) fn describe(operations: &[Operation], version: &str) -> Result<OpenApi, BuildError> {
+    let mut paths = PathsBuilder::new();
+    let mut schemas = BTreeMap::new();
+    let mut tags: Vec<&str> = Vec::new();
+    for operation in operations {
+        paths = paths.path(templated(&operation.path), path_item(operation));
+        collect_schemas(operation, &mut schemas)?;
+        tags.push(&operation.tag);
+    }
+    tags.sort_unstable();
+    tags.dedup();
+    let components = schemas
+        .into_iter()
+        .fold(ComponentsBuilder::new(), |components, (name, schema)| components.schema(name, schema));
+    let info = InfoBuilder::new().title("Pellucid").version(version).description(Some(
+        "A Kubernetes scheduler that explains itself. Everything here is read from published state; \
+         no request makes the scheduling thread wait.",
+    ));
+    Ok(OpenApiBuilder::new()
+        .info(info)
+        .paths(paths)
+        .components(Some(components.build()))
+        .tags(Some(tags.into_iter().map(|tag| TagBuilder::new().name(tag).build())))
+        .build())
+}
+
+fn path_item(operation: &Operation) -> PathItem {
+    let method = match operation.method {
+        Method::Get => HttpMethod::Get,
+        Method::Post => HttpMethod::Post,
+        Method::Put => HttpMethod::Put,
+    };
+    let mut described = OperationBuilder::new()
+        .tag(operation.tag.as_str())
+        .summary(Some(operation.summary.as_str()))
+        .operation_id(Some(operation_id(operation)));
+    if !operation.description.is_empty() {
+        described = described.description(Some(operation.description.as_str()));
+    }
+    for param in &operation.params {
+        described = described.parameter(parameter(&operation.documented(param)));
+    }
+    if let Some(request) = &operation.request {
+        described = described.request_body(Some(request_body(request)));
+    }
+    for answer in &operation.answers {
+        described = described.response(answer.status.to_string(), response(answer));
+    }
+    PathItem::new(method, described)
+}
+
+fn request_body(request: &Request) -> RequestBody {
+    let body = RequestBodyBuilder::new().required(Some(Required::True));
+    let body = match request {
+        Request::Json(schema) => {
+            body.content("application/json", ContentBuilder::new().schema(Some(schema.schema())).build())
+        }
+        Request::Text { example } => {
+            let content = ContentBuilder::new().schema(Some(typed(Type::String)));
+            body.content("text/plain", content.example(Some((*example).into())).build())
+        }
+    };
+    body.build()
+}
+
+fn parameter(param: &Param) -> ParameterBuilder {
+    let (kind, example): (Object, fn(&str) -> Value) = match param.kind {
+        Kind::String => (typed(Type::String), |text| text.into()),
+        Kind::Integer => {
+            let natural = ObjectBuilder::from(typed(Type::Integer)).minimum(Some(0)).build();
+            (natural, |text| text.parse::<u64>().map_or_else(|_| text.into(), Value::from))
+        }
+        Kind::Choice(words) => {
+            let words = words.iter().map(|word| Value::from(*word));
+            (ObjectBuilder::from(typed(Type::String)).enum_values(Some(words)).build(), |text| text.into())
+        }
+        Kind::Boolean => {
+            (typed(Type::Boolean), |text| text.parse::<bool>().map_or_else(|_| text.into(), Value::from))
+        }
+    };
+    ParameterBuilder::new()
+        .name(param.name.as_str())
+        .parameter_in(match param.location {
+            Location::Path => ParameterIn::Path,
+            Location::Query => ParameterIn::Query,
+        })
+        .required(if param.required { Required::True } else { Required::False })
+        .description(Some(param.description.as_str()))
+        .schema(Some(kind))
+        .example(param.example.as_deref().map(example))
+}
+
+fn response(answer: &Answer) -> ResponseBuilder {
+    let response = ResponseBuilder::new().description(answer.description);
+    answer.contents.iter().fold(response, |response, content| match content {
+        Content::Json { schema, example } => {
+            let content = ContentBuilder::new().schema(Some(schema.schema())).example(example.clone());
+            response.content("application/json", content.build())
+        }
+        Content::Text { content_type } => {
+            let content = ContentBuilder::new().schema(Some(typed(Type::String)));
+            response.content(*content_type, content.build())
+        }
+        Content::Lines { line } => {
+            let content = ContentBuilder::new().schema(Some(line.schema()));
+            response.content(stream::NDJSON, content.build())
+        }
+        Content::Bytes { content_type } => {
+            let bytes = ObjectBuilder::from(typed(Type::String))
+                .format(Some(SchemaFormat::KnownFormat(KnownFormat::Binary)));
+            response.content(*content_type, ContentBuilder::new().schema(Some(bytes.build())).build())
+        }
+    })
+}
+
+fn collect_schemas(
+    operation: &Operation,
+    schemas: &mut BTreeMap<String, RefOr<Schema>>,
+) -> Result<(), BuildError> {
+    let contents = operation.answers.iter().flat_map(|answer| &answer.contents);
+    let bodies = contents.filter_map(|content| match content {
+        Content::Json { schema, .. } | Content::Lines { line: schema } => Some(schema),
+        Content::Text { .. } | Content::Bytes { .. } => None,
+    });
+    let bodies = bodies.chain(match &operation.request {
+        Some(Request::Json(schema)) => Some(schema),
+        _ => None,
+    });
+    for (name, schema) in bodies.flat_map(|body| body.components()) {
+        match schemas.get(&name) {
+            Some(known) if *known != schema => return Err(BuildError::SchemaName { name }),
+            Some(_) => {}
+            None => {
+                schemas.insert(name, schema);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn typed(kind: Type) -> Object {
+    ObjectBuilder::new().schema_type(SchemaType::new(kind)).build()
+}
+
+/// Writes `/nodes/:nodeName` as `/nodes/{nodeName}`.
+fn templated(path: &str) -> String {
+    let segments = path.split('/').map(|segment| match segment.strip_prefix(':') {
+        Some(name) => format!("{{{name}}}"),
+        None => segment.to_owned(),
+    });
+    segments.collect::<Vec<String>>().join("/")
+}
+
+/// Makes a name such as `getApisV1NodesNodeName`.
+fn operation_id(operation: &Operation) -> String {
+    let words = operation.path.split(|letter: char| !letter.is_ascii_alphanumeric());
+    let mut id = operation.method.as_str().to_ascii_lowercase();
+    for word in words.filter(|word| !word.is_empty()) {
+        let (first, rest) = word.split_at(1);
+        id.push_str(&first.to_ascii_uppercase());
+        id.push_str(rest);
+    }
+    id
+}

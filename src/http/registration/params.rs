@@ -1,0 +1,303 @@
+//! Parameters of a request: how they are declared, checked and read.
+//!
+//! The server checks a request against the declarations before a read sees it, so a read finds only
+//! declared names with values of the declared kind. Decoding is strict: what is not valid
+//! percent-encoded UTF-8 is refused, never repaired.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::error::ReadError;
+
+/// Where a parameter stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// A `:name` segment of the path template.
+    Path,
+    /// `?name=value`.
+    Query,
+}
+
+/// What a parameter's value looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Any text.
+    String,
+    /// A whole number that is not negative.
+    Integer,
+    /// `true` or `false`; the bare name means `true`.
+    Boolean,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+}
+
+/// Declares one parameter of a route.
+#[derive(Clone, Debug)]
+pub struct Param {
+    /// The name, as in the path template or the query.
+    pub name: String,
+    /// Path or query.
+    pub location: Location,
+    /// One sentence for the OpenAPI document.
+    pub description: String,
+    /// Whether a request without it is refused. Path parameters are always required.
+    pub required: bool,
+    /// What its value looks like.
+    pub kind: Kind,
+    /// A value that would be accepted.
+    pub example: Option<String>,
+}
+
+impl Param {
+    /// Declares a text segment of the path.
+    pub fn path(name: &str, description: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            location: Location::Path,
+            description: description.to_owned(),
+            required: true,
+            kind: Kind::String,
+            example: None,
+        }
+    }
+
+    /// Declares an optional query parameter.
+    pub fn query(name: &str, kind: Kind, description: &str) -> Self {
+        Self { location: Location::Query, required: false, kind, ..Self::path(name, description) }
+    }
+
+    /// Makes a query parameter required.
+    #[must_use]
+    pub fn required(mut self) -> Self {
+        self.required = true;
+        self
+    }
+
+    /// Adds a value that would be accepted.
+    #[must_use]
+    pub fn example(mut self, value: &str) -> Self {
+        self.example = Some(value.to_owned());
+        self
+    }
+}
+
+/// The parameters of one request.
+#[derive(Clone, Debug, Default)]
+pub struct Params {
+    values: Vec<(String, String)>,
+    body: Option<Value>,
+}
+
+impl Params {
+    /// Takes names and decoded values as they are, for calling a read without a server.
+    pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let values = pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        Self { values, body: None }
+    }
+
+    /// Adds the JSON body of a `POST`.
+    #[must_use]
+    pub fn with_body(mut self, body: Value) -> Self {
+        self.body = Some(body);
+        self
+    }
+
+    /// Returns the JSON body of a `POST` as a type; the error says where it does not fit.
+    pub fn body<T: DeserializeOwned>(&self) -> Result<T, ReadError> {
+        T::deserialize(self.body.as_ref().unwrap_or(&Value::Null)).map_err(|error| ReadError::BadRequest {
+            code: "InvalidBody",
+            message: format!("the body is not what is expected here: {}", shortened(&error.to_string())),
+        })
+    }
+
+    /// Returns the text of a parameter, if the request has it.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.values.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Returns the text of a parameter that must be there.
+    pub fn required(&self, name: &str) -> Result<&str, ReadError> {
+        self.text(name).ok_or_else(|| ReadError::BadRequest {
+            code: "MissingParameter",
+            message: format!("parameter `{name}` is required"),
+        })
+    }
+
+    /// Returns a parameter as any type that text can be read as; the error names the parameter and the value.
+    pub fn parsed<T: FromStr<Err: Display>>(&self, name: &str) -> Result<Option<T>, ReadError> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        text.parse().map(Some).map_err(|error: T::Err| invalid(name, text, &error.to_string()))
+    }
+
+    /// Returns a whole number.
+    pub fn integer(&self, name: &str) -> Result<Option<u64>, ReadError> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        // `parse` alone would accept a leading plus sign.
+        let digits_only = text.bytes().all(|byte| byte.is_ascii_digit());
+        match text.parse() {
+            Ok(number) if digits_only => Ok(Some(number)),
+            _ => Err(invalid(name, text, "it must be a whole number from 0 to 18446744073709551615")),
+        }
+    }
+
+    /// Returns a switch. The bare name counts as `true`.
+    pub fn boolean(&self, name: &str) -> Result<Option<bool>, ReadError> {
+        match self.text(name) {
+            None => Ok(None),
+            Some("true" | "1" | "") => Ok(Some(true)),
+            Some("false" | "0") => Ok(Some(false)),
+            Some(text) => Err(invalid(name, text, "it must be `true` or `false`")),
+        }
+    }
+
+    /// Reads a raw path and query against the declarations.
+    ///
+    /// `raw_path` must have matched `template`, so that both have the same number of segments.
+    pub(crate) fn read(
+        template: &str,
+        raw_path: &str,
+        raw_query: &str,
+        declared: &[Param],
+    ) -> Result<Self, ReadError> {
+        let mut params = Self::default();
+        for (pattern, raw) in template.split('/').zip(raw_path.split('/')) {
+            if let Some(name) = pattern.strip_prefix(':') {
+                let value = decode(raw, false).ok_or_else(|| malformed("path", raw))?;
+                params.values.push((name.to_owned(), value));
+            }
+        }
+        for pair in raw_query.split('&').filter(|pair| !pair.is_empty()) {
+            let (raw_name, raw_value) = pair.split_once('=').unwrap_or((pair, ""));
+            let (Some(name), Some(value)) = (decode(raw_name, true), decode(raw_value, true)) else {
+                return Err(malformed("query", pair));
+            };
+            params.add_query(name, value, declared)?;
+        }
+        for param in declared {
+            params.check(param)?;
+        }
+        Ok(params)
+    }
+
+    fn add_query(&mut self, name: String, value: String, declared: &[Param]) -> Result<(), ReadError> {
+        let known = || declared.iter().filter(|param| param.location == Location::Query);
+        if !known().any(|param| param.name == name) {
+            let names: Vec<&str> = known().map(|param| param.name.as_str()).collect();
+            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            return Err(ReadError::BadRequest {
+                code: "UnknownParameter",
+                message: format!("query parameter `{}` is not known here; known: {known}", shortened(&name)),
+            });
+        }
+        if self.text(&name).is_some() {
+            return Err(ReadError::BadRequest {
+                code: "RepeatedParameter",
+                message: format!("query parameter `{name}` is given more than once"),
+            });
+        }
+        self.values.push((name, value));
+        Ok(())
+    }
+
+    fn check(&self, param: &Param) -> Result<(), ReadError> {
+        if param.required {
+            self.required(&param.name)?;
+        }
+        match param.kind {
+            Kind::String => Ok(()),
+            Kind::Integer => self.integer(&param.name).map(drop),
+            Kind::Boolean => self.boolean(&param.name).map(drop),
+            Kind::Choice(words) => match self.text(&param.name) {
+                Some(text) if !words.contains(&text) => {
+                    Err(invalid(&param.name, text, &format!("it must be one of {}", words.join(", "))))
+                }
+                _ => Ok(()),
+            },
+        }
+    }
+}
+
+/// Decodes percent-encoded UTF-8, or returns nothing when it is not that.
+pub(crate) fn decode(text: &str, plus_is_space: bool) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let high = char::from(rest.next()?).to_digit(16)?;
+                let low = char::from(rest.next()?).to_digit(16)?;
+                u8::try_from(high * 16 + low).ok()?
+            }
+            b'+' if plus_is_space => b' ',
+            other => other,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// The refusal of something that is not valid percent-encoded UTF-8.
+pub(crate) fn malformed(place: &str, raw: &str) -> ReadError {
+    ReadError::BadRequest {
+        code: "MalformedUrl",
+        message: format!("the {place} `{}` is not percent-encoded UTF-8", shortened(raw)),
+    }
+}
+
+fn invalid(name: &str, value: &str, why: &str) -> ReadError {
+    ReadError::BadRequest {
+        code: "InvalidParameter",
+        message: format!("parameter `{name}` has the value `{}`: {why}", shortened(value)),
+    }
+}
+
+/// Cuts what a caller sent, so that an answer is never as long as the question.
+pub(crate) fn shortened(text: &str) -> String {
+    const LONGEST: usize = 200;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decodes_strictly() {
+        for (raw, decoded) in [
+            ("a%20b", Some("a b")),
+            ("a+b", Some("a b")),
+            ("%c3%A9", Some("é")),
+            ("%", None),
+            ("%4", None),
+            ("%zz", None),
+            ("%+1", None),
+            ("%ff", None),
+        ] {
+            assert_eq!(decode(raw, true).as_deref(), decoded, "{raw}");
+        }
+        assert_eq!(decode("a+b", false).as_deref(), Some("a+b"));
+    }
+
+    #[test]
+    fn errors_name_the_parameter_and_the_value() {
+        let params = Params::from_pairs([("limit", "-3"), ("detail", "maybe"), ("node", "n1")]);
+        assert_eq!(params.required("node").unwrap(), "n1");
+        for error in [params.integer("limit").unwrap_err(), params.boolean("detail").unwrap_err()] {
+            let text = error.to_string();
+            assert!(
+                text.contains("`limit` has the value `-3`")
+                    || text.contains("`detail` has the value `maybe`"),
+                "{text}"
+            );
+        }
+        assert!(params.required("pod").unwrap_err().to_string().contains("`pod`"));
+        assert!(Params::from_pairs([("n", "+3")]).integer("n").is_err());
+        let small: Result<Option<u8>, ReadError> = Params::from_pairs([("n", "300")]).parsed("n");
+        assert!(small.unwrap_err().to_string().contains("`300`"));
+    }
+}

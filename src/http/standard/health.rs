@@ -1,0 +1,124 @@
+//! `/livez`, `/readyz` and `/healthz`, in the words that people know from Kubernetes.
+//!
+//! Checks run on the thread that serves the connection, so that a full pool cannot make a live process
+//! look dead. They must therefore look at a flag or a clock and nothing slower.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+
+use crate::registration::endpoint::{Answered, Call, Endpoint, answer};
+use crate::registration::operation::{Answer, Content, Operation};
+use crate::registration::params::{Kind, Param};
+
+/// Tells whether one thing is well; the error says what is wrong.
+pub type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+/// A named check.
+#[derive(Clone)]
+pub struct HealthCheck {
+    /// The name that `?verbose` shows.
+    pub name: String,
+    /// Whether its failure means that the process should be restarted (`/livez`, `/healthz`).
+    pub live: bool,
+    /// Whether its failure means that the process should not be relied on now (`/readyz`).
+    pub ready: bool,
+    /// Looks, quickly.
+    pub check: Check,
+}
+
+impl HealthCheck {
+    /// Makes a check that decides about restarts, and thereby about readiness too.
+    pub fn live(name: &str, check: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
+        Self { name: name.to_owned(), live: true, ready: true, check: Arc::new(check) }
+    }
+
+    /// Makes a check that decides about readiness alone.
+    pub fn ready(name: &str, check: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
+        Self { live: false, ..Self::live(name, check) }
+    }
+}
+
+/// Which of the three endpoints.
+#[derive(Clone, Copy)]
+enum Probe {
+    Healthz,
+    Livez,
+    Readyz,
+}
+
+impl Probe {
+    const ALL: [Self; 3] = [Self::Healthz, Self::Livez, Self::Readyz];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Healthz => "healthz",
+            Self::Livez => "livez",
+            Self::Readyz => "readyz",
+        }
+    }
+
+    fn asks(self, check: &HealthCheck) -> bool {
+        match self {
+            Self::Healthz | Self::Livez => check.live,
+            Self::Readyz => check.ready,
+        }
+    }
+
+    fn operation(self) -> Operation {
+        let summary = match self {
+            Self::Healthz => "Whether the process is well (as /livez)",
+            Self::Livez => "Whether the process is alive",
+            Self::Readyz => "Whether the process can be relied on now",
+        };
+        let path = format!("/{}", self.name());
+        let mut operation = Operation::standard(&path, "health", summary, Content::PLAIN);
+        operation.params.push(Param::query("verbose", Kind::Boolean, "List every check").example("true"));
+        operation.add(Answer {
+            status: 503,
+            description: "A check failed; the text lists all",
+            contents: vec![Content::PLAIN],
+        });
+        operation
+    }
+}
+
+pub(crate) fn operations() -> Vec<Operation> {
+    Probe::ALL.map(Probe::operation).to_vec()
+}
+
+pub(crate) fn endpoints(checks: &Arc<[HealthCheck]>) -> Vec<Endpoint> {
+    let endpoint = |probe: Probe| {
+        let checks = Arc::clone(checks);
+        Endpoint::new(probe.operation(), move |call| {
+            let answered = look(probe, &checks, &call);
+            async move { answered }
+        })
+    };
+    Probe::ALL.map(endpoint).into()
+}
+
+fn look(probe: Probe, checks: &[HealthCheck], call: &Call) -> Answered {
+    let verbose = call.params.boolean("verbose")?.unwrap_or(false);
+    let mut lines = String::from("[+]ping ok\n");
+    let mut well = true;
+    for check in checks.iter().filter(|check| probe.asks(check)) {
+        let outcome = (check.check)();
+        well &= outcome.is_ok();
+        lines += &match outcome {
+            Ok(()) => format!("[+]{} ok\n", check.name),
+            // One line per check, whatever the reason contains.
+            Err(why) => format!("[-]{} failed: {}\n", check.name, why.replace(char::is_control, " ")),
+        };
+    }
+    let text = match (well, verbose) {
+        (true, false) => "ok".to_owned(),
+        (true, true) => format!("{lines}{} check passed\n", probe.name()),
+        (false, _) => format!("{lines}{} check failed\n", probe.name()),
+    };
+    let mut response = answer("text/plain; charset=utf-8", text);
+    if !well {
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    }
+    Ok(response)
+}

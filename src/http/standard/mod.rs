@@ -1,0 +1,203 @@
+//! The endpoints that every component of Kubernetes has, and those that list the others.
+//!
+//! `/version`, `/configz`, `/metrics`, `/openapi.json`, `/docs`, `/apis/v1/__services__` and `/`.
+
+pub(crate) mod docs;
+pub(crate) mod flags;
+pub(crate) mod health;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::StatusCode;
+use pellucid_api::rest::{BodySchema, Services};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::connection::pool::Pool;
+use crate::error::Failure;
+use crate::page;
+use crate::registration::endpoint::{Endpoint, answer};
+use crate::registration::operation::{Answer, Content, Operation};
+use crate::registration::params::Location;
+
+/// The content type of what prometheus-client writes.
+pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What was built, in the shape of Kubernetes' own version endpoint.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Version {
+    /// Major version.
+    pub major: String,
+    /// Minor version.
+    pub minor: String,
+    /// The full version with a leading `v`.
+    pub git_version: String,
+    /// The commit it was built from, or empty.
+    pub git_commit: String,
+    /// `clean`, `dirty`, or empty when unknown.
+    pub git_tree_state: String,
+    /// When it was built, RFC 3339, or empty.
+    pub build_date: String,
+    /// Empty: this is not a Go program. Clients of Kubernetes expect the field.
+    pub go_version: String,
+    /// The compiler and its version.
+    pub compiler: String,
+    /// Operating system and architecture, such as `linux/amd64`.
+    pub platform: String,
+}
+
+/// Writes a page of metrics when it is asked for.
+#[derive(Clone)]
+pub struct Renderer {
+    /// The content type of the text.
+    pub content_type: &'static str,
+    /// Makes the text.
+    pub render: Arc<dyn Fn() -> String + Send + Sync>,
+}
+
+impl Renderer {
+    /// Makes a renderer of OpenMetrics text.
+    pub fn openmetrics(render: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        Self { content_type: OPENMETRICS, render: Arc::new(render) }
+    }
+}
+
+/// Returns the configuration in force.
+pub type Configz = Arc<dyn Fn() -> Value + Send + Sync>;
+
+pub(crate) const INDEX: &str = "/";
+pub(crate) const SERVICES: &str = "/apis/v1/__services__";
+const DOCUMENT: &str = "/openapi.json";
+
+pub(crate) fn operations() -> Vec<Operation> {
+    let mut all = page::operations();
+    all.extend([
+        services(),
+        document(),
+        version(),
+        configz(),
+        metrics(),
+        resource_metrics(),
+        docs::page_operation(),
+        docs::file_operation(),
+    ]);
+    all
+}
+
+fn services() -> Operation {
+    let content = Content::json(BodySchema::of::<Services>());
+    Operation::standard(SERVICES, "about", "Every route by method", content)
+}
+
+fn document() -> Operation {
+    let content = Content::json(BodySchema::any());
+    Operation::standard(DOCUMENT, "about", "This API as OpenAPI 3.1", content)
+}
+
+fn version() -> Operation {
+    let content = Content::json(BodySchema::of::<Version>());
+    Operation::standard("/version", "about", "What was built", content)
+}
+
+fn configz() -> Operation {
+    let content = Content::json(BodySchema::any());
+    pooled(Operation::standard("/configz", "about", "The configuration in force", content))
+}
+
+fn metrics() -> Operation {
+    let content = Content::Text { content_type: "application/openmetrics-text" };
+    pooled(Operation::standard("/metrics", "metrics", "Metrics of the scheduler", content))
+}
+
+fn resource_metrics() -> Operation {
+    let content = Content::Text { content_type: "application/openmetrics-text" };
+    let summary = "Requests and limits of pods as the scheduler sees them";
+    pooled(Operation::standard("/metrics/resources", "metrics", summary, content))
+}
+
+fn pooled(mut operation: Operation) -> Operation {
+    operation.add(Answer::refused(429, "Too many requests wait for their turn", None));
+    operation
+}
+
+/// What the standard endpoints serve.
+pub(crate) struct Standard<'a> {
+    pub(crate) operations: &'a [Operation],
+    pub(crate) document: Bytes,
+    pub(crate) services: Bytes,
+    pub(crate) version: Version,
+    pub(crate) configz: Configz,
+    pub(crate) metrics: Renderer,
+    pub(crate) resource_metrics: Renderer,
+    pub(crate) pool: Arc<Pool>,
+}
+
+impl Standard<'_> {
+    pub(crate) fn endpoints(self) -> Vec<Endpoint> {
+        const JSON: &str = "application/json";
+        let list = index_page(self.operations, &self.version.git_version);
+        let version_body = serde_json::to_vec(&self.version).unwrap_or_default();
+        let mut all = page::endpoints(list);
+        all.extend([
+            Endpoint::fixed(services(), JSON, self.services),
+            Endpoint::fixed(document(), JSON, self.document),
+            Endpoint::fixed(version(), JSON, version_body.into()),
+            configz_endpoint(self.configz, Arc::clone(&self.pool)),
+            rendered(metrics(), self.metrics, Arc::clone(&self.pool)),
+            rendered(resource_metrics(), self.resource_metrics, self.pool),
+            docs::page(),
+            docs::file(),
+        ]);
+        all
+    }
+}
+
+fn rendered(operation: Operation, renderer: Renderer, pool: Arc<Pool>) -> Endpoint {
+    Endpoint::new(operation, move |_| {
+        let (pool, render) = (Arc::clone(&pool), Arc::clone(&renderer.render));
+        let content_type = renderer.content_type;
+        async move { Ok(answer(content_type, pool.run(move || render()).await?)) }
+    })
+}
+
+fn configz_endpoint(configz: Configz, pool: Arc<Pool>) -> Endpoint {
+    Endpoint::new(self::configz(), move |_| {
+        let (pool, configz) = (Arc::clone(&pool), Arc::clone(&configz));
+        async move { Ok(answer("application/json", pool.run(move || configz().to_string()).await?)) }
+    })
+}
+
+/// Writes the index: what has no parameters and is not a plugin's, and where to find the rest.
+fn index_page(operations: &[Operation], version: &str) -> String {
+    let is_main = |operation: &&Operation| {
+        let fixed = operation.params.iter().all(|param| param.location == Location::Query);
+        fixed && operation.path != INDEX && !operation.path.starts_with("/apis/v1/plugins/")
+    };
+    let main: Vec<&Operation> = operations.iter().filter(is_main).collect();
+    let width = main.iter().map(|operation| operation.path.len()).max().unwrap_or(0);
+    let mut page =
+        format!("Pellucid {version}: a Kubernetes scheduler whose every decision can be read.\n\n");
+    for operation in &main {
+        page += &format!("{} {:width$}  {}\n", operation.method.as_str(), operation.path, operation.summary);
+    }
+    let rest = operations.len() - main.len();
+    page += &format!("\nand {rest} more, listed by GET {SERVICES} and described under /docs.\n");
+    page
+}
+
+/// The 404 of a path that nothing is registered for.
+pub(crate) fn unknown_path(path: &str) -> Failure {
+    let shown = crate::registration::params::shortened(path);
+    let message = match path.strip_suffix('/') {
+        Some(bare) if !bare.is_empty() => {
+            format!(
+                "nothing is served at {shown}; try it without the slash at the end, or see GET {SERVICES}"
+            )
+        }
+        _ => format!("nothing is served at {shown}; GET {SERVICES} lists what is"),
+    };
+    Failure::new(StatusCode::NOT_FOUND, "UnknownPath", message)
+}

@@ -1,0 +1,214 @@
+//! Connecting to a cluster, and what to make of the errors of requests.
+//!
+//! There are two clients, so that reads and writes do not wait for each other. Neither tries again by itself: a write
+//! needs to know what happened (`writer`), a watch has its own back-off (`watch`), and both are counted and logged.
+
+use std::error::Error as StdError;
+use std::path::Path;
+use std::time::Duration;
+
+use kube::{Client, Config};
+
+use crate::connection::exec_plugin::ExecPlugin;
+use crate::connection::kubeconfig::{Loaded, load, redacted};
+use crate::connection::transport::{self, Pools};
+
+/// A connection to a cluster that was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The kubeconfig cannot be used.
+    #[error("kubeconfig {source_name}: {cause}")]
+    Kubeconfig {
+        /// Which kubeconfig: a path, or what told us of it.
+        source_name: String,
+        /// What is wrong.
+        cause: String,
+    },
+    /// There is no kubeconfig and we are not in a cluster.
+    #[error(
+        "no cluster to talk to: no kubeconfig given, KUBECONFIG is not set, {default_path} does not exist, \
+         and in-cluster credentials cannot be used: {cause}"
+    )]
+    Nowhere {
+        /// Where a kubeconfig was looked for.
+        default_path: String,
+        /// What is wrong with the in-cluster credentials.
+        cause: String,
+    },
+    /// A client cannot be made of the configuration.
+    #[error("cannot make a client for {url}: {cause}")]
+    Client {
+        /// The server.
+        url: String,
+        /// What is wrong.
+        cause: String,
+    },
+    /// The server does not answer, not as an API server, or does not know us.
+    #[error("the API server at {url} (from {source_name}) cannot be used: {cause}")]
+    Unreachable {
+        /// The server.
+        url: String,
+        /// Where its address comes from.
+        source_name: String,
+        /// What happened.
+        cause: String,
+    },
+}
+
+/// Both clients and what they talk to.
+#[derive(Clone)]
+pub struct Connection {
+    /// For lists and watches.
+    pub read: Client,
+    /// For writes, and for the reads that settle them.
+    pub write: Client,
+    /// The idle connections of both.
+    pub pools: Pools,
+    /// URL of the API server.
+    pub url: String,
+    /// Version of the API server, empty if it was not asked.
+    pub version: String,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").field("url", &self.url).field("version", &self.version).finish()
+    }
+}
+
+impl Connection {
+    /// Connects to the cluster of the given kubeconfig, else of `KUBECONFIG` or the default kubeconfig if
+    /// there is one, else with in-cluster credentials. Asks the server for its version, so that a wrong
+    /// address or expired credentials fail here, within `patience`, and not somewhere later.
+    pub async fn open(kubeconfig: Option<&Path>, patience: Duration) -> Result<Self, ConnectError> {
+        let Loaded { config, source_name } = load(kubeconfig).await?;
+        Self::with_config(config, &source_name, patience).await
+    }
+
+    /// As [`Connection::open`], with a configuration. `source_name` says in errors where it comes from.
+    pub async fn with_config(
+        mut config: Config,
+        source_name: &str,
+        patience: Duration,
+    ) -> Result<Self, ConnectError> {
+        let url = redacted(&config.cluster_url.to_string());
+        let plugin = ExecPlugin::start(&mut config.auth_info).await.map_err(|e| {
+            ConnectError::Kubeconfig { source_name: source_name.into(), cause: e.to_string() }
+        })?;
+        let client = || {
+            let failed = |e: kube::Error| ConnectError::Client { url: url.clone(), cause: chain(&e) };
+            transport::client(&config, plugin.clone()).map_err(failed)
+        };
+        let ((read, of_read), (write, of_write)) = (client()?, client()?);
+        let pools = of_read.join(of_write);
+        let unreachable =
+            |cause| ConnectError::Unreachable { url: url.clone(), source_name: source_name.into(), cause };
+        let version = match tokio::time::timeout(patience, write.apiserver_version()).await {
+            Ok(Ok(info)) => info.git_version,
+            // It is there and knows us; it only does not tell.
+            Ok(Err(kube::Error::Api(status))) if status.is_forbidden() => String::new(),
+            Ok(Err(error)) => return Err(unreachable(chain(&error))),
+            Err(_) => return Err(unreachable(format!("no answer within {patience:?}"))),
+        };
+        tracing::info!(server = %url, version = %version, from = source_name, "connected");
+        Ok(Self { read, write, pools, url, version })
+    }
+
+    /// Makes a connection of clients that exist, without asking the server anything.
+    pub fn of_clients(read: Client, write: Client) -> Self {
+        Self { read, write, pools: Pools::default(), url: String::new(), version: String::new() }
+    }
+}
+
+/// Writes an error with its causes, each once: wrappers often repeat what they wrap.
+pub(crate) fn chain(error: &(dyn StdError + 'static)) -> String {
+    let mut text = error.to_string();
+    if let Some(kube::Error::Api(status)) = error.downcast_ref::<kube::Error>() {
+        // Its own text has everything twice, once as a debug dump.
+        return format!("{} {}: {}", status.code, status.reason, status.message);
+    }
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        next = cause.source();
+    }
+    text
+}
+
+/// What to do about an error of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// It was not carried out. Try again later.
+    Retry,
+    /// It met another state than expected. Read the object.
+    Refresh,
+    /// It is refused, and will be again.
+    Refused,
+    /// We made a request that is none.
+    Bug,
+    /// It may or may not have been carried out. Read the object.
+    Unknown,
+}
+
+/// Classifies an HTTP status that is not a success.
+pub fn classify_status(code: u16) -> Class {
+    match code {
+        429 => Class::Retry,
+        404 | 409 | 410 => Class::Refresh,
+        408 | 500.. => Class::Unknown,
+        _ => Class::Refused,
+    }
+}
+
+/// Classifies an error of a kube client.
+pub fn classify(error: &kube::Error) -> Class {
+    match error {
+        kube::Error::Api(status) => classify_status(status.code),
+        // No credentials (an expired plugin, a token file being replaced): nothing was sent.
+        kube::Error::Auth(_) => Class::Retry,
+        kube::Error::HyperError(_)
+        | kube::Error::Service(_)
+        | kube::Error::ReadEvents(_)
+        | kube::Error::SerdeError(_)
+        | kube::Error::FromUtf8(_)
+        | kube::Error::LinesCodecMaxLineLengthExceeded => Class::Unknown,
+        _ => Class::Bug,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_have_classes() {
+        for (code, want) in [
+            (429, Class::Retry),
+            (409, Class::Refresh),
+            (404, Class::Refresh),
+            (410, Class::Refresh),
+            (403, Class::Refused),
+            (422, Class::Refused),
+            (401, Class::Refused),
+            (408, Class::Unknown),
+            (500, Class::Unknown),
+            (503, Class::Unknown),
+            (504, Class::Unknown),
+        ] {
+            assert_eq!(classify_status(code), want, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_chain_says_each_cause_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("outer: {0}")]
+        struct Outer(#[source] std::io::Error);
+        let error = Outer(std::io::Error::other("inner"));
+        assert_eq!(chain(&error), "outer: inner");
+    }
+}

@@ -1,0 +1,255 @@
+//! Credential plugins: the command of `users[].user.exec` in a kubeconfig, which prints a token or a certificate.
+//!
+//! kube runs such a command without a time limit, and cannot stop one. Here it is killed when it takes too long, and
+//! the error names it. Neither its output nor its environment is ever shown. It gets no terminal: a scheduler has
+//! nobody to ask.
+
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use http::header::AUTHORIZATION;
+use http::{HeaderValue, Request};
+use jiff::{SignedDuration, Timestamp};
+use kube::client::Body;
+use kube::config::{AuthInfo, ExecConfig, ExecInteractiveMode};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::process::Command;
+use tokio::sync::Mutex;
+use tower::BoxError;
+use tower::filter::AsyncPredicate;
+
+/// For the command. Less than any request has, so that a request fails with what is the matter.
+pub(crate) const LIMIT: Duration = Duration::from_secs(8);
+/// Before a token ends it is renewed.
+const EARLY: SignedDuration = SignedDuration::from_secs(60);
+
+/// What went wrong with a plugin.
+#[derive(Debug, thiserror::Error)]
+#[error("users[].user.exec: {0}")]
+pub(crate) struct PluginError(String);
+
+#[derive(Deserialize)]
+struct ExecCredential {
+    status: Option<CredentialStatus>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CredentialStatus {
+    expiration_timestamp: Option<String>,
+    token: Option<String>,
+    client_certificate_data: Option<String>,
+    client_key_data: Option<String>,
+}
+
+/// A token and when it ends.
+struct Token {
+    header: HeaderValue,
+    end: Option<Timestamp>,
+}
+
+/// Adds the token of a plugin to requests.
+#[derive(Clone)]
+pub(crate) struct ExecPlugin(Arc<Inner>);
+
+struct Inner {
+    exec: ExecConfig,
+    token: Mutex<Token>,
+}
+
+impl ExecPlugin {
+    /// Runs the plugin of a user, if there is one that decides. A certificate goes to the user, in place of the plugin;
+    /// for a token a plugin is returned that renews it.
+    pub(crate) async fn start(user: &mut AuthInfo) -> Result<Option<Self>, PluginError> {
+        let has_other = user.auth_provider.is_some()
+            || user.token.is_some()
+            || user.token_file.is_some()
+            || (user.username.is_some() && user.password.is_some());
+        let Some(exec) = user.exec.take().filter(|_| !has_other) else { return Ok(None) };
+        let status = run(&exec, LIMIT).await?;
+        let token = status.token.as_deref().map(|token| bearer(token, &status)).transpose()?;
+        if let (Some(certificate), Some(key)) = (status.client_certificate_data, status.client_key_data) {
+            // Base64 of PEM is what a kubeconfig holds.
+            user.client_certificate_data = Some(base64(certificate.as_bytes()));
+            user.client_key_data = Some(base64(key.as_bytes()).into());
+        } else if token.is_none() {
+            return Err(failed(&exec, "printed neither a token nor a certificate with its key"));
+        }
+        Ok(token.map(|token| Self(Arc::new(Inner { exec, token: Mutex::new(token) }))))
+    }
+
+    /// Returns the header, of a new token if the one at hand ends soon.
+    async fn header(&self) -> Result<HeaderValue, PluginError> {
+        let mut token = self.0.token.lock().await;
+        if token.end.is_some_and(|end| now() + EARLY >= end) {
+            let status = run(&self.0.exec, LIMIT).await?;
+            let Some(text) = &status.token else { return Err(failed(&self.0.exec, "printed no token")) };
+            *token = bearer(text, &status)?;
+        }
+        Ok(token.header.clone())
+    }
+}
+
+impl AsyncPredicate<Request<Body>> for ExecPlugin {
+    type Future = BoxFuture<'static, Result<Request<Body>, BoxError>>;
+    type Request = Request<Body>;
+
+    fn check(&mut self, mut request: Request<Body>) -> Self::Future {
+        let plugin = self.clone();
+        Box::pin(async move {
+            let header = plugin.header().await?;
+            request.headers_mut().insert(AUTHORIZATION, header);
+            Ok(request)
+        })
+    }
+}
+
+fn failed(exec: &ExecConfig, what: &str) -> PluginError {
+    PluginError(format!("{:?} {what}", exec.command.as_deref().unwrap_or_default()))
+}
+
+/// Runs the command.
+async fn run(exec: &ExecConfig, limit: Duration) -> Result<CredentialStatus, PluginError> {
+    let Some(program) = exec.command.as_deref().filter(|command| !command.is_empty()) else {
+        return Err(PluginError("command is not set".into()));
+    };
+    if exec.interactive_mode == Some(ExecInteractiveMode::Always) {
+        return Err(PluginError("interactiveMode is Always, and there is no terminal to ask on".into()));
+    }
+    let mut spec = json!({"interactive": false});
+    if let Some(cluster) = exec.cluster.as_ref().filter(|_| exec.provide_cluster_info) {
+        spec["cluster"] = serde_json::to_value(cluster).map_err(|e| failed(exec, &e.to_string()))?;
+    }
+    let info = json!({"apiVersion": exec.api_version, "kind": "ExecCredential", "spec": spec});
+    let mut command = Command::new(program);
+    let pairs = exec.env.iter().flatten().filter_map(|pair| Some((pair.get("name")?, pair.get("value")?)));
+    command
+        .args(exec.args.iter().flatten())
+        .envs(pairs)
+        .env("KUBERNETES_EXEC_INFO", info.to_string())
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .kill_on_drop(true);
+    let output = match tokio::time::timeout(limit, command.output()).await {
+        Ok(Ok(output)) => output,
+        Ok(Err(error)) => return Err(failed(exec, &format!("cannot be run: {error}"))),
+        Err(_) => return Err(failed(exec, &format!("printed no credential within {limit:?}"))),
+    };
+    if !output.status.success() {
+        return Err(failed(exec, &format!("failed: {}", output.status)));
+    }
+    // The error of the parser may quote what it read.
+    serde_saphyr::from_slice::<ExecCredential>(&output.stdout)
+        .ok()
+        .and_then(|credential| credential.status)
+        .ok_or_else(|| failed(exec, "printed no ExecCredential with a status"))
+}
+
+fn bearer(token: &str, status: &CredentialStatus) -> Result<Token, PluginError> {
+    let mut header = HeaderValue::try_from(format!("Bearer {token}"))
+        .map_err(|_| PluginError("the token has characters that no HTTP header may have".into()))?;
+    header.set_sensitive(true);
+    let end = status.expiration_timestamp.as_ref().map(|end| {
+        let wrong = || PluginError(format!("expirationTimestamp {end:?} is no point in time"));
+        end.parse().map_err(|_| wrong())
+    });
+    Ok(Token { header, end: end.transpose()? })
+}
+
+#[expect(clippy::disallowed_methods, reason = "the end of a token is given in wall time")]
+fn now() -> Timestamp {
+    Timestamp::now()
+}
+
+/// Encodes bytes as a kubeconfig holds them.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digit = |bits: u32| char::from(DIGITS[(bits & 63) as usize]);
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let at = |n: usize| u32::from(three.get(n).copied().unwrap_or(0));
+        let bits = at(0) << 16 | at(1) << 8 | at(2);
+        text.push(digit(bits >> 18));
+        text.push(digit(bits >> 12));
+        text.push(if three.len() > 1 { digit(bits >> 6) } else { '=' });
+        text.push(if three.len() > 2 { digit(bits) } else { '=' });
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(script: &str) -> AuthInfo {
+        let exec = ExecConfig {
+            command: Some("sh".into()),
+            args: Some(vec!["-c".into(), script.into()]),
+            ..ExecConfig::default()
+        };
+        AuthInfo { exec: Some(exec), ..AuthInfo::default() }
+    }
+
+    fn printing(status: &str) -> AuthInfo {
+        user(&format!("echo '{{\"kind\":\"ExecCredential\",\"status\":{status}}}'"))
+    }
+
+    #[tokio::test]
+    async fn a_plugin_that_hangs_is_given_up_and_killed() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let path = file.path().display();
+        let exec = user(&format!("echo $$ > {path}; exec sleep 1000")).exec.expect("a plugin");
+        let error = run(&exec, Duration::from_millis(500)).await.err().expect("a limit");
+        assert_eq!(error.to_string(), "users[].user.exec: \"sh\" printed no credential within 500ms");
+        let pid = std::fs::read_to_string(file.path()).expect("a pid");
+        let state = || std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        let begun = tokio::time::Instant::now();
+        // Gone, or a zombie until the runtime reaps it.
+        while !(state().is_empty() || state().contains(") Z ")) {
+            assert!(begun.elapsed() < Duration::from_secs(10), "{}", state());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_token_is_renewed_when_it_ends_and_kept_while_it_does_not() {
+        for (end, is_kept) in [("2020-01-01T00:00:00Z", false), ("2999-01-01T00:00:00Z", true)] {
+            let script = format!(
+                "echo '{{\"status\":{{\"expirationTimestamp\":\"{end}\",\"token\":\"'$(date +%N)'\"}}}}'"
+            );
+            let plugin = ExecPlugin::start(&mut user(&script)).await.expect("a token").expect("a plugin");
+            let (one, two) = (plugin.header().await.expect("one"), plugin.header().await.expect("two"));
+            assert_eq!(one == two, is_kept, "{end}");
+            assert!(one.is_sensitive());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_certificate_goes_to_the_user() {
+        let mut user = printing(r#"{"clientCertificateData":"cert","clientKeyData":"keys"}"#);
+        assert!(ExecPlugin::start(&mut user).await.expect("a certificate").is_none());
+        assert_eq!(user.client_certificate_data.as_deref(), Some("Y2VydA=="));
+        assert!(user.client_key_data.is_some() && user.exec.is_none());
+        assert_eq!([base64(b""), base64(b"a"), base64(b"ab"), base64(b"abc")], ["", "YQ==", "YWI=", "YWJj"]);
+    }
+
+    #[tokio::test]
+    async fn what_is_wrong_with_a_plugin_is_said_without_its_output() {
+        for (mut user, want) in [
+            (user("echo secret; exit 3"), "\"sh\" failed: exit status: 3"),
+            (user("echo '{\"status\": secret'"), "\"sh\" printed no ExecCredential with a status"),
+            (printing("{}"), "\"sh\" printed neither a token nor a certificate with its key"),
+            (
+                printing(r#"{"token":"x","expirationTimestamp":"soon"}"#),
+                "expirationTimestamp \"soon\" is no point in time",
+            ),
+            (AuthInfo { exec: Some(ExecConfig::default()), ..AuthInfo::default() }, "command is not set"),
+        ] {
+            let error = ExecPlugin::start(&mut user).await.err().expect(want).to_string();
+            assert_eq!(error, format!("users[].user.exec: {want}"));
+        }
+    }
+}

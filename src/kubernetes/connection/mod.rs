@@ -1,0 +1,9 @@
+//! How the API server is reached: configuration, credentials, connections, limits on every wait, and a probe that notices
+//! when it is back. Start at [`client`].
+
+pub mod client;
+mod exec_plugin;
+mod kubeconfig;
+pub(crate) mod limits;
+pub mod server_probe;
+pub(crate) mod transport;

@@ -1,0 +1,135 @@
+//! Lists: pages are asked for by the size of what came before, and decoded object by object while they arrive.
+//!
+//! The API bounds a page by a number of objects only, and pods of a megabyte exist. So a list begins with few objects
+//! and asks for more while they are small. What the process holds of a page is one object in any case (`list_items`);
+//! a page of moderate size spares the server, and is there within its time limit.
+
+use kube::core::Request;
+use kube::core::params::ListParams;
+use pellucid_cluster::input::Quarantined;
+use tokio::time::timeout;
+
+use crate::decode::Decoded;
+use crate::watches::list_items::{ListError, ListItems, ListMeta};
+use crate::watches::reader::{ReadError, Reader};
+
+/// The objects of a list, until it is complete.
+#[derive(Default)]
+pub(crate) struct Listing {
+    /// Objects of the pages so far.
+    pub(crate) objects: Vec<Decoded>,
+    /// Objects that cannot be read.
+    pub(crate) quarantined: Vec<Quarantined>,
+    /// Version of the first page, and so of the list.
+    version: String,
+    /// Where the next page begins.
+    token: Option<String>,
+}
+
+/// How many objects the next page has.
+pub(crate) struct PageSize(u32);
+
+impl PageSize {
+    pub(crate) fn new(first: u32) -> Self {
+        Self(first)
+    }
+
+    /// Learns from a page: as many objects as make a page of the wanted size, but no more than twice as many as now.
+    fn learn(&mut self, bytes: usize, count: usize, wanted: usize, most: u32) {
+        if count == 0 {
+            return;
+        }
+        let fitting = wanted / (bytes / count).max(1);
+        let fitting = u32::try_from(fitting).unwrap_or(u32::MAX);
+        self.0 = fitting.clamp(1, most).min(self.0.saturating_mul(2));
+    }
+}
+
+impl Listing {
+    /// Reads the next page. Returns the version once the list is complete. After an error the page can be read again.
+    pub(crate) async fn read_page(
+        &mut self,
+        reader: &Reader,
+        path: &str,
+        size: &mut PageSize,
+        mut take: impl FnMut(&mut Self, &[u8]) -> Result<(), ListError>,
+        heard: impl Fn(),
+    ) -> Result<Option<String>, ReadError> {
+        let (objects, quarantined) = (self.objects.len(), self.quarantined.len());
+        let limits = &reader.limits;
+        let reading = async {
+            let mut items = ListItems::new(limits.object_bytes);
+            let params = ListParams {
+                limit: Some(size.0),
+                continue_token: self.token.clone(),
+                ..ListParams::default()
+            };
+            let mut body = open(reader, path, &params).await?;
+            while let Some(part) = reader.part(&mut body).await? {
+                heard();
+                items.feed(&part, |item| take(self, item))?;
+            }
+            size.learn(items.bytes, items.count, limits.page_bytes, limits.largest_page);
+            Ok(items.finish()?)
+        };
+        let read = timeout(limits.list_answer + limits.page, reading).await;
+        let meta = match read.unwrap_or(Err(ReadError::NoAnswer(limits.page))) {
+            Ok(meta) => meta,
+            Err(error) => {
+                self.objects.truncate(objects);
+                self.quarantined.truncate(quarantined);
+                return Err(error);
+            }
+        };
+        if self.version.is_empty() {
+            self.version = meta.resource_version;
+        }
+        if meta.r#continue.is_empty() {
+            return Ok(Some(std::mem::take(&mut self.version)));
+        }
+        self.token = Some(meta.r#continue);
+        Ok(None)
+    }
+}
+
+/// Returns the newest version of a kind.
+pub(crate) async fn newest_version(reader: &Reader, path: &str) -> Result<String, ReadError> {
+    let params = ListParams { limit: Some(1), ..ListParams::default() };
+    let mut items = ListItems::new(reader.limits.object_bytes);
+    let limit = reader.limits.list_answer;
+    let reading = async {
+        let mut body = open(reader, path, &params).await?;
+        while let Some(part) = reader.part(&mut body).await? {
+            items.feed(&part, |_| Ok(()))?;
+        }
+        Ok(items.finish()?)
+    };
+    let meta: Result<ListMeta, ReadError> =
+        timeout(limit, reading).await.unwrap_or(Err(ReadError::NoAnswer(limit)));
+    meta.map(|meta| meta.resource_version)
+}
+
+async fn open(reader: &Reader, path: &str, params: &ListParams) -> Result<kube::client::Body, ReadError> {
+    let request = Request::new(path).list(params).map_err(|e| ReadError::Unreadable(e.to_string()))?;
+    reader.open(request, reader.limits.list_answer).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_grow_while_objects_are_small_and_shrink_at_once() {
+        let mut size = PageSize::new(50);
+        let mut learn = |bytes, count| {
+            size.learn(bytes, count, 4 << 20, 500);
+            size.0
+        };
+        let small = [learn(50 << 10, 50), learn(100 << 10, 100), learn(200 << 10, 200), learn(0, 0)];
+        assert_eq!(small, [100, 200, 400, 400]);
+        assert_eq!(learn(400 << 10, 400), 500);
+        assert_eq!(learn(500 << 20, 500), 4);
+        assert_eq!(learn(1 << 30, 4), 1);
+        assert_eq!(learn(1 << 10, 1), 2);
+    }
+}

@@ -1,0 +1,94 @@
+//! Which version of Kubernetes' own PodGroups and Workloads the API server serves, by discovery.
+//!
+//! v1alpha2 in Kubernetes 1.36; v1beta1 and v1alpha3 in 1.37. Of several versions the one that the server prefers
+//! is taken; a later one is taken to have the same shape. v1alpha1 (1.35) is another API: its Workload has the
+//! groups inside and pods name it in another field. It is passed over.
+
+use std::sync::Arc;
+
+use kube::core::ApiResource;
+use parking_lot::Mutex;
+use pellucid_model::ObjectKind;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::watches::kind::Kind;
+use crate::watches::reader::{ReadError, Reader};
+
+/// Versions of another shape.
+const UNSUPPORTED: [&str; 1] = ["v1alpha1"];
+
+/// The version of native PodGroups that is watched, for those who write them.
+#[derive(Debug, Default)]
+pub(crate) struct Served(Mutex<Option<Arc<str>>>);
+
+impl Served {
+    /// Returns the version; `None` while native PodGroups are not served.
+    pub(crate) fn version(&self) -> Option<Arc<str>> {
+        self.0.lock().clone()
+    }
+
+    /// Finds out where a native kind is served.
+    pub(crate) async fn locate(
+        &self,
+        reader: &Reader,
+        kind: ObjectKind,
+    ) -> Result<Option<ApiResource>, ReadError> {
+        let found = locate(reader, Kind::Object(kind).resource()).await?;
+        if kind == ObjectKind::PodGroupNative {
+            *self.0.lock() = found.as_ref().map(|resource| resource.version.as_str().into());
+        }
+        if let Some(resource) = &found {
+            tracing::debug!(kind = kind.as_str(), version = %resource.version, "kind is served");
+        }
+        Ok(found)
+    }
+}
+
+#[derive(Deserialize)]
+struct Group {
+    #[serde(default)]
+    versions: Vec<Version>,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    version: String,
+}
+
+#[derive(Deserialize)]
+struct Resources {
+    #[serde(default)]
+    resources: Vec<Named>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+}
+
+/// Looks for the first supported version of the group in which there is such a resource.
+async fn locate(reader: &Reader, known: ApiResource) -> Result<Option<ApiResource>, ReadError> {
+    let path = format!("/apis/{}", known.group);
+    let Some(group) = read::<Group>(reader, &path).await? else { return Ok(None) };
+    for Version { version } in group.versions {
+        if UNSUPPORTED.contains(&version.as_str()) {
+            continue;
+        }
+        let Some(all) = read::<Resources>(reader, &format!("{path}/{version}")).await? else { continue };
+        if all.resources.iter().any(|resource| resource.name == known.plural) {
+            let api_version = format!("{}/{version}", known.group);
+            return Ok(Some(ApiResource { version, api_version, ..known }));
+        }
+    }
+    Ok(None)
+}
+
+/// Reads a page of discovery, when there is one.
+async fn read<T: DeserializeOwned>(reader: &Reader, path: &str) -> Result<Option<T>, ReadError> {
+    match reader.read(path).await {
+        Ok(page) => Ok(Some(page)),
+        Err(error) if error.code() == Some(404) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,467 @@
+//! Watches: objects are decoded off the scheduling thread and sent to it as [`Input`]. The kinds are in `watched`.
+//!
+//! Each kind is listed, and then watched from the version of the list on. A watch that ends or breaks is opened anew
+//! from the last version that was heard of; where the server does not have the changes since any more (410), the kind
+//! is listed again. A list replaces everything (`Reset`), because deletes may have been missed. That is what client-go's
+//! reflector does. Own code instead of kube's `watcher`, which holds a whole page of a list at a time, backs off up to
+//! 30 s, does not back off from watches that end at once, and waits for the head of an answer without a limit.
+//!
+//! The channel is bounded and nothing is dropped: when the scheduling thread falls behind, the watch stops
+//! reading. An object that cannot be decoded is sent as quarantined, and the watch goes on. A kind that the server does
+//! not serve has no objects, until it is served: it is asked for every half minute, so a CustomResourceDefinition may
+//! come and go.
+#![expect(
+    clippy::result_large_err,
+    reason = "unreadable objects are rare, and a readable pod is larger still"
+)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::core::ApiResource;
+use kube::core::params::WatchParams;
+use kube::core::{Request, Status};
+use pellucid_cluster::input::{Input, Quarantined};
+use pellucid_model::Now;
+use tokio::sync::mpsc::Sender;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::Clock;
+use crate::connection::limits::{Growing, WatchLimits, chance};
+use crate::connection::server_probe::Returns;
+use crate::decode::{Event, Item};
+use crate::watches::inputs;
+use crate::watches::kind::{Kind, path};
+use crate::watches::list::{Listing, PageSize, newest_version};
+use crate::watches::list_items::ListError;
+use crate::watches::reader::{Lines, ReadError, Reader};
+use crate::watches::served::Served;
+use crate::watches::status::{RetryCause, WatchStatus};
+
+/// Before a kind is asked for again of which nonsense came, or whose version is no longer served.
+const NONSENSE: Duration = Duration::from_secs(1);
+
+/// What every watch works with.
+#[derive(Clone)]
+pub(crate) struct Watching {
+    pub(crate) reader: Reader,
+    pub(crate) served: Arc<Served>,
+    pub(crate) inputs: Sender<Input>,
+    pub(crate) clock: Clock,
+    pub(crate) stop: CancellationToken,
+}
+
+/// Watches a kind until told to stop or until nobody listens.
+pub(crate) async fn watch(kind: Kind, with: Watching, status: Arc<WatchStatus>) {
+    let stop = with.stop.clone();
+    let limits = with.reader.limits.clone();
+    let watcher = Watcher {
+        resource: kind.resource(),
+        backoff: Growing::new(limits.first_backoff, limits.longest_backoff),
+        listed: None,
+        page_size: PageSize::new(limits.first_page),
+        limits,
+        kind,
+        with,
+        status,
+    };
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => {}
+        () = watcher.run() => {}
+    }
+}
+
+/// Where a watch stands.
+enum Position {
+    /// Where the kind is served is to be found out.
+    Locate,
+    /// A list is under way.
+    List(Listing),
+    /// Everything up to a version is known.
+    Watch {
+        version: String,
+        /// Whether the connection was lost, so that another server, with other versions, may answer now.
+        is_doubtful: bool,
+    },
+}
+
+/// What follows, and after which pause; `None`: nobody listens.
+type Next = Option<(Position, Duration)>;
+
+/// An open watch.
+struct Open {
+    lines: Lines,
+    returns: Returns,
+    /// From when on it counts as working.
+    steady_at: Instant,
+    is_steady: bool,
+    version: String,
+}
+
+/// How a watch ended.
+enum End {
+    /// The server ended it.
+    Ended,
+    /// It sent an error.
+    Error(Box<Status>),
+    /// It broke, was silent, or sent nonsense.
+    Broke(ReadError),
+}
+
+/// Watches one kind.
+struct Watcher {
+    kind: Kind,
+    with: Watching,
+    status: Arc<WatchStatus>,
+    limits: Arc<WatchLimits>,
+    resource: ApiResource,
+    backoff: Growing,
+    /// When the newest list was complete.
+    listed: Option<Instant>,
+    page_size: PageSize,
+}
+
+impl Watcher {
+    /// Goes from position to position until nobody listens.
+    async fn run(mut self) {
+        let mut position = Position::Locate;
+        loop {
+            let next = match position {
+                Position::Locate => self.locate().await,
+                Position::List(listing) => self.list(listing).await,
+                Position::Watch { version, is_doubtful } => self.follow(version, is_doubtful).await,
+            };
+            let Some((next, pause)) = next else { return };
+            position = next;
+            if !pause.is_zero() {
+                self.with.reader.server.pause(pause).await;
+            }
+        }
+    }
+
+    /// Finds out where the kind is served.
+    async fn locate(&mut self) -> Next {
+        let located = match self.kind {
+            Kind::Object(kind) if self.kind.is_discovered() => {
+                self.with.served.locate(&self.with.reader, kind).await
+            }
+            _ => Ok(Some(self.kind.resource())),
+        };
+        match located {
+            Ok(Some(resource)) => {
+                self.resource = resource;
+                Some((Position::List(Listing::default()), Duration::ZERO))
+            }
+            Ok(None) => self.unserved().await,
+            Err(error) => {
+                let text = format!("discovery failed: {error}");
+                Some((Position::Locate, self.failed(&text, (&error).into(), error.retry_after())))
+            }
+        }
+    }
+
+    /// Reads one page of a list, and hands the list over when it was the last.
+    async fn list(&mut self, mut listing: Listing) -> Next {
+        let (kind, status, clock) = (self.kind, &self.status, &self.with.clock);
+        let take = |listing: &mut Listing, item: &[u8]| {
+            let item = Item::read(kind, item).map_err(|e| ListError::Item(e.to_string()))?;
+            match item.object {
+                Ok(object) if inputs::is_listed(&object) => listing.objects.push(object),
+                Ok(_) => {}
+                Err(quarantined) => {
+                    status.quarantined();
+                    log(&quarantined);
+                    listing.quarantined.push(quarantined);
+                }
+            }
+            Ok(())
+        };
+        let path = path(&self.resource);
+        let heard = || status.heard(clock());
+        let read = listing.read_page(&self.with.reader, &path, &mut self.page_size, take, heard).await;
+        let version = match read {
+            Ok(Some(version)) => version,
+            Ok(None) => return Some((Position::List(listing), Duration::ZERO)),
+            Err(error) => return self.list_failed(error, listing).await,
+        };
+        self.status.listed(self.now());
+        tracing::info!(kind = self.kind.as_str(), objects = listing.objects.len(), "list complete");
+        self.send_list(listing).await?;
+        self.listed = Some(Instant::now());
+        Some((Position::Watch { version, is_doubtful: false }, Duration::ZERO))
+    }
+
+    async fn list_failed(&mut self, error: ReadError, listing: Listing) -> Next {
+        if error.code() == Some(404) && self.kind.is_optional() {
+            return self.not_found("list failed", &error).await;
+        }
+        let text = format!("list failed: {error}{}", self.missing_right(&error, "list"));
+        let pause = self.failed(&text, (&error).into(), error.retry_after());
+        // The pages that came stay, unless the server has forgotten the rest.
+        let next = if error.code() == Some(410) { Listing::default() } else { listing };
+        Some((Position::List(next), pause))
+    }
+
+    /// Opens a watch and sends on what comes, until it ends.
+    async fn follow(&mut self, version: String, is_doubtful: bool) -> Next {
+        let path = path(&self.resource);
+        let opened = async {
+            if is_doubtful && is_before(&newest_version(&self.with.reader, &path).await?, &version) {
+                return Ok(None);
+            }
+            let request = Request::new(&path).watch(&self.watch_params(), &version);
+            let request = request.map_err(|e| ReadError::Unreadable(e.to_string()))?;
+            self.with.reader.open(request, self.limits.answer).await.map(Some)
+        };
+        let body = match opened.await {
+            Ok(Some(body)) => body,
+            Ok(None) => {
+                let text = "the server began to count its versions anew, listing again";
+                self.broke(text, RetryCause::Expired, true);
+                return Some((Position::List(Listing::default()), Duration::ZERO));
+            }
+            Err(error) => return self.not_opened(error, version).await,
+        };
+        self.status.opened(self.now());
+        let mut open = Open {
+            lines: Lines::new(body, self.limits.object_bytes),
+            returns: self.with.reader.server.returns(),
+            steady_at: Instant::now() + self.limits.steady,
+            is_steady: false,
+            version,
+        };
+        let end = self.forward(&mut open).await?;
+        self.mark_steady(&mut open);
+        Some(self.ended(end, open.is_steady, open.version))
+    }
+
+    fn watch_params(&self) -> WatchParams {
+        let seconds = self.limits.watch.mul_f64(0.8 + 0.2 * chance()).as_secs();
+        let timeout = u32::try_from(seconds.max(1)).ok();
+        WatchParams { timeout, bookmarks: true, ..WatchParams::default() }
+    }
+
+    async fn not_opened(&mut self, error: ReadError, version: String) -> Next {
+        if error.code() == Some(404) && self.kind.is_optional() {
+            return self.not_found("watch not started", &error).await;
+        }
+        let text = format!("watch not started: {error}{}", self.missing_right(&error, "watch"));
+        let pause = self.failed(&text, (&error).into(), error.retry_after());
+        if error.code() == Some(410) {
+            return Some((Position::List(Listing::default()), self.before_new_list(pause)));
+        }
+        let is_doubtful = error.code().is_none();
+        Some((Position::Watch { version, is_doubtful }, pause))
+    }
+
+    /// Sends on what comes over an open watch; `None`: nobody listens.
+    async fn forward(&self, open: &mut Open) -> Option<End> {
+        loop {
+            let line = match self.hear(open).await {
+                Ok(Some(line)) => line,
+                Ok(None) => return Some(End::Ended),
+                Err(error) => return Some(End::Broke(error)),
+            };
+            let event = match Event::read(self.kind, &line) {
+                Ok(Event::Error(status)) => return Some(End::Error(status)),
+                Ok(Event::Applied(item) | Event::Deleted(item)) if item.name.is_empty() => {
+                    // Quarantined, it would stand for no object, and the change would be lost.
+                    let why = "an event about an object without a readable name";
+                    return Some(End::Broke(ReadError::Unreadable(why.into())));
+                }
+                Ok(event) => event,
+                Err(error) => {
+                    // Some servers send the bare error.
+                    let status = serde_json::from_slice::<Status>(&line).ok().filter(|s| s.code > 0);
+                    let broke = || End::Broke(ReadError::Unreadable(error.to_string()));
+                    return Some(status.map_or_else(broke, |status| End::Error(Box::new(status))));
+                }
+            };
+            if let Some(input) = self.translate(event, &mut open.version) {
+                self.with.inputs.send(input).await.ok()?;
+            }
+        }
+    }
+
+    /// Waits for a line. Silence is an error after its limit, or shortly after the server came back.
+    async fn hear(&self, open: &mut Open) -> Result<Option<bytes::Bytes>, ReadError> {
+        self.mark_steady(open);
+        if let Some(line) = open.lines.arrived() {
+            return Ok(Some(line));
+        }
+        let begun = Instant::now();
+        let mut until = begun + self.limits.silence;
+        loop {
+            tokio::select! {
+                biased;
+                line = open.lines.next() => return line,
+                () = sleep_until(open.steady_at), if !open.is_steady => self.mark_steady(open),
+                () = open.returns.next() => until = until.min(Instant::now() + open.returns.silence()),
+                () = sleep_until(until) => return Err(ReadError::Silent(begun.elapsed())),
+            }
+        }
+    }
+
+    /// Notes that a watch works once it has lasted long enough.
+    fn mark_steady(&self, open: &mut Open) {
+        if !open.is_steady && Instant::now() >= open.steady_at {
+            open.is_steady = true;
+            self.status.well(self.kind.as_str(), self.now());
+        }
+    }
+
+    /// Turns a watch event into an input, when it makes one.
+    fn translate(&self, event: Event, version: &mut String) -> Option<Input> {
+        let mut advance = |to: &str| {
+            if !to.is_empty() {
+                to.clone_into(version);
+            }
+        };
+        let now = self.now();
+        self.status.event(matches!(event, Event::Bookmark(_)), now);
+        match event {
+            Event::Applied(item) => {
+                advance(&item.resource_version);
+                Some(match item.object {
+                    Ok(object) => inputs::applied(object),
+                    Err(quarantined) => {
+                        self.status.quarantined();
+                        log(&quarantined);
+                        Input::Quarantined(quarantined)
+                    }
+                })
+            }
+            Event::Deleted(item) => {
+                advance(&item.resource_version);
+                Some(inputs::deleted(self.kind, &item))
+            }
+            Event::Bookmark(at) => {
+                advance(&at);
+                None
+            }
+            Event::Error(_) => None,
+        }
+    }
+
+    /// Says what follows the end of a watch that was open.
+    fn ended(&mut self, end: End, was_steady: bool, version: String) -> (Position, Duration) {
+        match end {
+            End::Ended if was_steady => {
+                self.backoff.reset();
+                self.status.retried(RetryCause::Ended);
+                (Position::Watch { version, is_doubtful: false }, Duration::ZERO)
+            }
+            End::Ended => {
+                let text = "the server ended the watch at once";
+                let pause = self.broke(text, RetryCause::EndedAtOnce, false);
+                (Position::Watch { version, is_doubtful: false }, pause)
+            }
+            End::Error(status) => {
+                let (code, reason, message) = (status.code, &status.reason, &status.message);
+                let text = format!("watch ended by the server: {code} {reason}: {message}");
+                let is_expired = code == 410;
+                let cause = if is_expired { RetryCause::Expired } else { RetryCause::Status };
+                let pause = self.broke(&text, cause, was_steady);
+                match is_expired {
+                    true => (Position::List(Listing::default()), self.before_new_list(pause)),
+                    false => (Position::Watch { version, is_doubtful: false }, pause),
+                }
+            }
+            End::Broke(error) => {
+                let cause = RetryCause::from(&error);
+                let pause = self.broke(&format!("watch broke: {error}"), cause, was_steady);
+                if cause == RetryCause::Unreadable {
+                    // The watch would go on without this change. A new list has it, or says why not.
+                    return (Position::List(Listing::default()), pause.max(NONSENSE));
+                }
+                (Position::Watch { version, is_doubtful: true }, pause)
+            }
+        }
+    }
+
+    /// Notes that an open watch is no more, and returns how long to wait. One that worked for a while is opened anew
+    /// soon, a little later than others that broke with it. That is a failure only if it cannot be opened.
+    fn broke(&mut self, text: &str, cause: RetryCause, was_steady: bool) -> Duration {
+        if !was_steady {
+            return self.failed(text, cause, None);
+        }
+        self.backoff.reset();
+        self.status.retried(cause);
+        self.status.error(text, self.now());
+        tracing::info!(kind = self.kind.as_str(), error = text, "opening the watch anew");
+        self.limits.reopen.mul_f64(chance())
+    }
+
+    /// Says how long to wait before the kind is listed because the server has lost the changes. A server that says so is
+    /// well, and earlier failures are no reason to wait. One that says so right after a list is backed off from.
+    fn before_new_list(&self, pause: Duration) -> Duration {
+        match self.listed {
+            Some(at) if at.elapsed() < self.limits.longest_backoff => pause,
+            _ => pause.min(self.limits.reopen.mul_f64(chance())),
+        }
+    }
+
+    /// Notes a failure, and returns how long to wait.
+    fn failed(&mut self, text: &str, cause: RetryCause, wish: Option<Duration>) -> Duration {
+        self.status.retried(cause);
+        self.status.failed(self.kind.as_str(), text, self.now(), self.limits.log);
+        self.backoff.after_failure(wish)
+    }
+
+    /// Says what follows when the server does not know the kind where it was asked for.
+    async fn not_found(&mut self, what: &str, error: &ReadError) -> Next {
+        if !self.kind.is_discovered() {
+            return self.unserved().await;
+        }
+        // Perhaps another version is served now.
+        let pause = self.failed(&format!("{what}: {error}"), RetryCause::Status, None);
+        Some((Position::Locate, pause.max(NONSENSE)))
+    }
+
+    /// Goes on without the kind. The first time the scheduler is told that there are no objects.
+    async fn unserved(&mut self) -> Next {
+        let kind = self.kind.as_str();
+        self.backoff.reset();
+        if self.status.unserved(kind, self.now()) {
+            tracing::warn!(kind, "kind is not served, going on as if there were none");
+            self.send_list(Listing::default()).await?;
+        }
+        Some((Position::Locate, self.limits.unserved))
+    }
+
+    /// Sends a complete list; `None`: nobody listens.
+    async fn send_list(&self, listing: Listing) -> Option<()> {
+        let reset = inputs::reset(self.kind, listing.objects, listing.quarantined);
+        self.with.inputs.send(reset).await.ok()?;
+        // Only now: who sees `synced` may count on the list being in the channel.
+        self.status.synced();
+        Some(())
+    }
+
+    /// Names the right that is missing when a request was forbidden.
+    fn missing_right(&self, error: &ReadError, verb: &str) -> String {
+        if error.code() != Some(403) {
+            return String::new();
+        }
+        let (group, plural) = (&self.resource.group, &self.resource.plural);
+        format!("; the missing right: {verb} {plural} in API group {group:?}")
+    }
+
+    fn now(&self) -> Now {
+        (self.with.clock)()
+    }
+}
+
+/// Whether a version is certainly older than another. Versions are numbers that grow, wherever they are comparable.
+fn is_before(version: &str, other: &str) -> bool {
+    matches!((version.parse::<u64>(), other.parse::<u64>()), (Ok(version), Ok(other)) if version < other)
+}
+
+fn log(q: &Quarantined) {
+    tracing::warn!(
+        kind = q.kind, namespace = %q.namespace, name = %q.name, field = %q.field, value = %q.value,
+        problem = %q.problem, "object cannot be read, quarantined"
+    );
+}

@@ -1,0 +1,291 @@
+//! The one writer through which this process writes to the cluster. `--shadow` closes it; losing the lease
+//! will too.
+//!
+//! Every write is a single request with a time limit. What came back is told apart as far as it can be: a
+//! refusal, a wish for later, or an unknown outcome, which the caller settles by reading the object.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, header};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use kube::core::Status;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::connection::client::{Class, chain, classify, classify_status};
+use crate::connection::server_probe::ServerStatus;
+
+/// Before the second try of a write.
+const FIRST_BACKOFF: Duration = Duration::from_millis(100);
+/// Between two tries, at most, whatever `Retry-After` says: a pod must be bound within 5 s of the server's return,
+/// also where only writes were turned away and the probe saw nothing.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(4);
+
+/// A write (or a read that settles one) that did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The writer is closed: nothing was sent.
+    #[error("writes are switched off")]
+    Closed,
+    /// The API server answered with an error.
+    #[error("{code} {reason}: {message}")]
+    Status {
+        /// HTTP status.
+        code: u16,
+        /// `Status.reason`.
+        reason: String,
+        /// `Status.message`, or the body if it was no `Status`.
+        message: String,
+        /// When the server wants to hear of us again.
+        retry_after: Option<Duration>,
+    },
+    /// No answer in time.
+    #[error("no answer within {0:?}")]
+    TimedOut(Duration),
+    /// The server came back and has not answered what it was asked before.
+    #[error("no answer although the server is back")]
+    Lost,
+    /// The connection failed, or the answer could not be read.
+    #[error("{cause}")]
+    Transport {
+        /// What happened.
+        cause: String,
+        /// What to do about it.
+        class: Class,
+    },
+}
+
+impl WriteError {
+    /// Classifies the error.
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Closed => Class::Refused,
+            Self::Status { code, .. } => classify_status(*code),
+            Self::TimedOut(_) | Self::Lost => Class::Unknown,
+            Self::Transport { class, .. } => *class,
+        }
+    }
+
+    /// Whether the object does not exist.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Status { code: 404, .. })
+    }
+
+    /// Returns status and message as reports on effects carry them. Status 0: no answer, or nothing was sent.
+    pub(crate) fn as_refusal(&self) -> (u16, Arc<str>) {
+        match self {
+            Self::Status { code, message, .. } => (*code, message.as_str().into()),
+            _ => (0, self.to_string().into()),
+        }
+    }
+
+    /// How long the server wants us to wait.
+    pub fn retry_after(&self) -> Option<Duration> {
+        if let Self::Status { retry_after, .. } = self { *retry_after } else { None }
+    }
+}
+
+/// What went through the writer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteCounts {
+    /// Writes that were sent.
+    pub sent: u64,
+    /// Writes that met a closed writer.
+    pub refused: u64,
+}
+
+/// The writer.
+pub struct ApiWriter {
+    client: kube::Client,
+    timeout: Duration,
+    is_open: AtomicBool,
+    sent: AtomicU64,
+    refused: AtomicU64,
+    server: Arc<ServerStatus>,
+}
+
+impl ApiWriter {
+    /// Makes a writer, open or closed, that gives each request this long.
+    pub fn new(client: kube::Client, timeout: Duration, is_open: bool, server: Arc<ServerStatus>) -> Self {
+        let is_open = AtomicBool::new(is_open);
+        Self { client, timeout, is_open, sent: AtomicU64::new(0), refused: AtomicU64::new(0), server }
+    }
+
+    /// Begins to back off from errors.
+    pub(crate) fn backoff(&self) -> Backoff {
+        Backoff { next: FIRST_BACKOFF, server: self.server.clone() }
+    }
+
+    /// Whether writes go through.
+    pub fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Acquire)
+    }
+
+    /// Opens or closes the writer. A write that is under way is not called back.
+    pub fn set_open(&self, is_open: bool) {
+        self.is_open.store(is_open, Ordering::Release);
+    }
+
+    /// Returns what went through.
+    pub fn counts(&self) -> WriteCounts {
+        WriteCounts { sent: self.sent.load(Ordering::Relaxed), refused: self.refused.load(Ordering::Relaxed) }
+    }
+
+    /// Creates something.
+    pub(crate) async fn post(&self, path: String, body: &Value) -> Result<Bytes, WriteError> {
+        self.write(Method::POST, path, "application/json", body).await
+    }
+
+    /// Patches an object; lists with merge keys are merged.
+    pub(crate) async fn patch(&self, path: String, body: &Value) -> Result<Bytes, WriteError> {
+        self.write(Method::PATCH, path, "application/strategic-merge-patch+json", body).await
+    }
+
+    /// Patches an object; lists are replaced.
+    pub(crate) async fn merge(&self, path: String, body: &Value) -> Result<Bytes, WriteError> {
+        self.write(Method::PATCH, path, "application/merge-patch+json", body).await
+    }
+
+    /// Deletes an object, with options.
+    pub(crate) async fn delete(&self, path: String, options: &Value) -> Result<Bytes, WriteError> {
+        self.write(Method::DELETE, path, "application/json", options).await
+    }
+
+    /// Reads an object, to learn what came of a write. Reading needs no open writer.
+    pub(crate) async fn get(&self, path: String) -> Result<Bytes, WriteError> {
+        self.send(Method::GET, path, None, Vec::new()).await
+    }
+
+    async fn write(
+        &self,
+        method: Method,
+        path: String,
+        content_type: &'static str,
+        body: &Value,
+    ) -> Result<Bytes, WriteError> {
+        if !self.is_open() {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            return Err(WriteError::Closed);
+        }
+        self.sent.fetch_add(1, Ordering::Relaxed);
+        self.send(method, path, Some(content_type), body.to_string().into_bytes()).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: String,
+        content_type: Option<&'static str>,
+        body: Vec<u8>,
+    ) -> Result<Bytes, WriteError> {
+        let mut request = Request::builder().method(method).uri(path);
+        if let Some(content_type) = content_type {
+            request = request.header(header::CONTENT_TYPE, content_type);
+        }
+        let request = request
+            .header(header::ACCEPT, "application/json")
+            .body(Body::from(body))
+            .map_err(|e| WriteError::Transport { cause: e.to_string(), class: Class::Bug })?;
+        let mut returns = self.server.returns();
+        tokio::select! {
+            biased;
+            answer = self.exchange(request) => answer,
+            () = tokio::time::sleep(self.timeout) => Err(WriteError::TimedOut(self.timeout)),
+            // Sent over a connection that is no more. The caller settles what came of it.
+            () = returns.answer_is_lost() => Err(WriteError::Lost),
+        }
+    }
+
+    async fn exchange(&self, request: Request<Body>) -> Result<Bytes, WriteError> {
+        let failed = |e: kube::Error| WriteError::Transport { cause: chain(&e), class: classify(&e) };
+        let response = self.client.send(request).await.map_err(failed)?;
+        let (head, body) = response.into_parts();
+        let body = body.collect().await.map_err(failed)?.to_bytes();
+        if head.status.is_success() {
+            return Ok(body);
+        }
+        let header_wait = head.headers.get(header::RETRY_AFTER).and_then(|v| v.to_str().ok());
+        Err(status_error(head.status.as_u16(), &body, header_wait.and_then(|v| v.parse().ok())))
+    }
+}
+
+/// Reads an error answer. Proxies and the server's own load shedding do not always send a `Status`.
+fn status_error(code: u16, body: &[u8], header_wait: Option<u64>) -> WriteError {
+    let status = serde_json::from_slice::<Status>(body).ok();
+    let in_body = status.as_ref().and_then(|s| s.details.as_ref()).map(|d| u64::from(d.retry_after_seconds));
+    let wait = header_wait.or(in_body.filter(|seconds| *seconds > 0));
+    let (reason, message) = match status {
+        Some(status) => (status.reason, status.message),
+        None => (String::new(), String::from_utf8_lossy(&body[..body.len().min(256)]).trim().to_owned()),
+    };
+    WriteError::Status { code, reason, message, retry_after: wait.map(Duration::from_secs) }
+}
+
+/// Returns the path of a pod, or of its subresource.
+pub(crate) fn pod_path(namespace: &str, name: &str, subresource: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/pods/{name}{subresource}")
+}
+
+/// How long to wait before the next try: doubling, without chance, up to a bound, and not when the server is back.
+pub(crate) struct Backoff {
+    next: Duration,
+    server: Arc<ServerStatus>,
+}
+
+impl Backoff {
+    /// Waits; longer if the server asked for it (within reason).
+    pub(crate) async fn wait(&mut self, server_wish: Option<Duration>) {
+        let wish = server_wish.unwrap_or_default().min(LONGEST_BACKOFF);
+        self.server.pause(self.next.max(wish)).await;
+        self.next = (self.next * 2).min(LONGEST_BACKOFF);
+    }
+}
+
+/// The tries of an order that may be given up.
+pub(crate) struct Tries<'a> {
+    left: u32,
+    backoff: Backoff,
+    stop: &'a CancellationToken,
+}
+
+impl<'a> Tries<'a> {
+    /// So many of them, unless told to stop.
+    pub(crate) fn new(n: u32, writer: &ApiWriter, stop: &'a CancellationToken) -> Self {
+        Self { left: n, backoff: writer.backoff(), stop }
+    }
+
+    /// After an error: waits, and says whether to try again.
+    pub(crate) async fn again(&mut self, error: &WriteError) -> bool {
+        self.left = self.left.saturating_sub(1);
+        if self.left == 0 || matches!(error.class(), Class::Refused | Class::Bug) {
+            return false;
+        }
+        tokio::select! {
+            () = self.stop.cancelled() => false,
+            () = self.backoff.wait(error.retry_after()) => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_without_a_status_keep_their_text() {
+        let error = status_error(429, b"Too many requests, please try again later.\n", Some(3));
+        assert_eq!(error.to_string(), "429 : Too many requests, please try again later.");
+        assert_eq!((error.class(), error.retry_after()), (Class::Retry, Some(Duration::from_secs(3))));
+        let body = br#"{"kind":"Status","status":"Failure","reason":"Conflict","message":"m","code":409,
+            "details":{"retryAfterSeconds":2}}"#;
+        let error = status_error(409, body, None);
+        assert_eq!(
+            (error.to_string().as_str(), error.retry_after()),
+            ("409 Conflict: m", Some(Duration::from_secs(2)))
+        );
+    }
+}

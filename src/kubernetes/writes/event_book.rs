@@ -1,0 +1,292 @@
+//! Which event is written, as what, and which is not: the memory behind the event writer. No I/O.
+//!
+//! The same note about the same pod is one event whose series counts; a changed note is a new event. While
+//! one event is being written its repeats gather, and go out as one series patch. Each pod has a budget: a
+//! burst, then one write per interval; what exceeds it is counted, and joins the next write of that event.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid_model::collections::HashMap;
+use pellucid_model::effect::{EventOrder, EventType};
+use pellucid_model::{Now, PodKey};
+
+/// Writes per pod before the budget counts.
+pub(crate) const BURST: u32 = 25;
+/// One more write per pod and interval.
+pub(crate) const INTERVAL: Duration = Duration::from_secs(300);
+/// Events that are remembered, and pods with a budget.
+const REMEMBERED: usize = 8192;
+
+/// What makes events the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct EventKey {
+    pub(crate) uid: Arc<str>,
+    pub(crate) kind: EventType,
+    pub(crate) reason: &'static str,
+    pub(crate) action: &'static str,
+    pub(crate) note: Arc<str>,
+}
+
+/// One write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EventWrite {
+    pub(crate) key: EventKey,
+    pub(crate) pod: PodKey,
+    /// Name of the event object.
+    pub(crate) name: String,
+    /// Whether the object is made; else only its series is patched.
+    pub(crate) create: bool,
+    /// How often it happened so far.
+    pub(crate) count: u32,
+    /// When it last happened.
+    pub(crate) last: Now,
+}
+
+/// What came of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// It is there.
+    Yes,
+    /// The object to patch is gone (events expire).
+    Missing,
+    /// Given up.
+    Failed,
+}
+
+struct Entry {
+    pod: PodKey,
+    name: String,
+    created: bool,
+    seen: u32,
+    written: u32,
+    in_flight: bool,
+    last: Now,
+}
+
+/// The memory.
+#[derive(Default)]
+pub(crate) struct EventBook {
+    entries: HashMap<EventKey, Entry>,
+    /// Per pod: the time at which its budget will be whole again.
+    budgets: HashMap<Arc<str>, Duration>,
+    n_named: u64,
+    pub(crate) suppressed: u64,
+    pub(crate) coalesced: u64,
+}
+
+impl EventBook {
+    /// Takes an order; returns the write it leads to now, if any.
+    pub(crate) fn note(&mut self, order: EventOrder, now: Now) -> Option<EventWrite> {
+        let EventOrder { pod, kind, reason, action, note } = order;
+        let key = EventKey { uid: pod.uid, kind, reason, action, note };
+        if !self.entries.contains_key(&key) {
+            self.make_room(now);
+            let name = self.name(&pod.key, now);
+            let (created, seen, written, in_flight) = (false, 0, 0, false);
+            let entry = Entry { pod: pod.key, name, created, seen, written, in_flight, last: now };
+            self.entries.insert(key.clone(), entry);
+        }
+        let entry = self.entries.get_mut(&key)?;
+        entry.seen = entry.seen.saturating_add(1);
+        entry.last = now;
+        if entry.in_flight {
+            self.coalesced += 1;
+            return None;
+        }
+        self.write(key, now)
+    }
+
+    /// Takes what came of a write; returns the next write of the same event, if one is due.
+    pub(crate) fn settle(&mut self, write: EventWrite, outcome: Written, now: Now) -> Option<EventWrite> {
+        let fresh_name = self.name(&write.pod, now);
+        let entry = self.entries.get_mut(&write.key)?;
+        entry.in_flight = false;
+        match outcome {
+            Written::Yes => {
+                entry.created = true;
+                entry.written = write.count;
+            }
+            Written::Missing => {
+                // A new object starts to count anew, with this occurrence.
+                entry.created = false;
+                entry.name = fresh_name;
+                entry.seen = entry.seen.saturating_sub(entry.written);
+                entry.written = 0;
+            }
+            Written::Failed if entry.created => entry.written = write.count,
+            Written::Failed => {
+                self.entries.remove(&write.key);
+                return None;
+            }
+        }
+        if entry.seen > entry.written { self.write(write.key, now) } else { None }
+    }
+
+    /// Number of events remembered.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn write(&mut self, key: EventKey, now: Now) -> Option<EventWrite> {
+        if !spend(&mut self.budgets, &key.uid, now.monotonic) {
+            self.suppressed += 1;
+            return None;
+        }
+        let entry = self.entries.get_mut(&key)?;
+        entry.in_flight = true;
+        Some(EventWrite {
+            pod: entry.pod.clone(),
+            name: entry.name.clone(),
+            create: !entry.created,
+            count: entry.seen,
+            last: entry.last,
+            key,
+        })
+    }
+
+    /// Names an event object: the pod's name, and a number that no other has.
+    fn name(&mut self, pod: &PodKey, now: Now) -> String {
+        self.n_named += 1;
+        let unique = u64::try_from(now.wall.as_nanos()).unwrap_or_default().wrapping_add(self.n_named);
+        // Object names end at 253 characters; pod names are ASCII.
+        let stem = pod.name.get(..pod.name.len().min(230)).unwrap_or_default();
+        format!("{stem}.{unique:x}")
+    }
+
+    /// Forgets the older half when full. What is being written stays.
+    fn make_room(&mut self, now: Now) {
+        if self.entries.len() >= REMEMBERED {
+            let mut ages: Vec<_> = self.entries.values().map(|entry| entry.last).collect();
+            let middle = ages.len() / 2;
+            let median = *ages.select_nth_unstable(middle).1;
+            self.entries.retain(|_, entry| entry.in_flight || entry.last > median);
+        }
+        if self.budgets.len() >= REMEMBERED {
+            self.budgets.retain(|_, whole_at| *whole_at > now.monotonic);
+            if self.budgets.len() >= REMEMBERED {
+                self.budgets.clear();
+            }
+        }
+    }
+}
+
+/// Spends one write of a pod's budget, if there is one left.
+fn spend(budgets: &mut HashMap<Arc<str>, Duration>, uid: &Arc<str>, now: Duration) -> bool {
+    let whole_at = budgets.entry(uid.clone()).or_insert(now);
+    let after = (*whole_at).max(now) + INTERVAL;
+    if after.saturating_sub(now) > INTERVAL * BURST {
+        return false;
+    }
+    *whole_at = after;
+    true
+}
+
+/// Cuts a note to the 1,024 bytes that the API accepts.
+pub(crate) fn cut(note: &str) -> String {
+    const MOST: usize = 1024;
+    const MARK: &str = " ...";
+    if note.len() <= MOST {
+        return note.to_owned();
+    }
+    let mut end = MOST - MARK.len();
+    while !note.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}{MARK}", &note[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use pellucid_model::effect::PodRef;
+
+    use super::*;
+
+    fn at(seconds: u64) -> Now {
+        Now { monotonic: Duration::from_secs(seconds), wall: Duration::from_secs(1_000_000 + seconds) }
+    }
+
+    fn order(pod: &str, note: &str) -> EventOrder {
+        EventOrder {
+            pod: PodRef { key: PodKey::new("ns", pod), uid: pod.into() },
+            kind: EventType::Warning,
+            reason: "FailedScheduling",
+            action: "Scheduling",
+            note: note.into(),
+        }
+    }
+
+    #[test]
+    fn the_same_note_is_a_series_and_a_changed_note_a_new_event() {
+        let mut book = EventBook::default();
+        let first = book.note(order("p", "a"), at(0)).expect("a write");
+        assert!(first.create && first.count == 1 && first.name.starts_with("p."));
+        assert_eq!(book.settle(first.clone(), Written::Yes, at(0)), None);
+        let again = book.note(order("p", "a"), at(1)).expect("a write");
+        assert_eq!((again.create, again.count, &again.name), (false, 2, &first.name));
+        let other = book.note(order("p", "b"), at(1)).expect("a write");
+        assert!(other.create && other.name != first.name);
+    }
+
+    #[test]
+    fn repeats_during_a_write_gather_into_one_patch() {
+        let mut book = EventBook::default();
+        let first = book.note(order("p", "a"), at(0)).expect("a write");
+        assert_eq!(book.note(order("p", "a"), at(1)), None);
+        assert_eq!(book.note(order("p", "a"), at(2)), None);
+        let patch = book.settle(first, Written::Yes, at(3)).expect("a patch");
+        assert_eq!((patch.create, patch.count, patch.last), (false, 3, at(2)));
+        assert_eq!((book.coalesced, book.settle(patch, Written::Yes, at(3))), (2, None));
+    }
+
+    #[test]
+    fn an_expired_event_is_made_anew() {
+        let mut book = EventBook::default();
+        let first = book.note(order("p", "a"), at(0)).expect("a write");
+        book.settle(first.clone(), Written::Yes, at(0));
+        let patch = book.note(order("p", "a"), at(9)).expect("a patch");
+        let anew = book.settle(patch, Written::Missing, at(9)).expect("a write");
+        assert!(anew.create && anew.count == 1 && anew.name != first.name);
+    }
+
+    #[test]
+    fn a_failed_event_is_forgotten() {
+        let mut book = EventBook::default();
+        let first = book.note(order("p", "a"), at(0)).expect("a write");
+        assert_eq!(book.settle(first, Written::Failed, at(0)), None);
+        assert_eq!(book.len(), 0);
+        assert!(book.note(order("p", "a"), at(1)).expect("a write").create);
+    }
+
+    #[test]
+    fn each_pod_has_a_budget_that_refills() {
+        let mut book = EventBook::default();
+        for n in 0..BURST {
+            assert!(book.note(order("p", &n.to_string()), at(0)).is_some());
+        }
+        assert!(book.note(order("p", "over"), at(0)).is_none());
+        assert_eq!(book.suppressed, 1);
+        assert!(book.note(order("q", "a"), at(0)).is_some());
+        assert!(book.note(order("p", "over"), at(299)).is_none());
+        let late = book.note(order("p", "over"), at(300)).expect("a write");
+        assert!(late.create && late.count == 3);
+        assert!(book.note(order("p", "more"), at(301)).is_none());
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut book = EventBook::default();
+        for n in 0..3 * REMEMBERED as u64 {
+            let write = book.note(order(&n.to_string(), "a"), at(n)).expect("a write");
+            book.settle(write, Written::Yes, at(n));
+        }
+        assert!(book.len() <= REMEMBERED && book.budgets.len() <= REMEMBERED);
+    }
+
+    #[test]
+    fn long_notes_are_cut_between_characters() {
+        assert_eq!(cut(&"x".repeat(1024)).len(), 1024);
+        let text = cut(&"é".repeat(600));
+        assert!(text.ends_with("é ...") && text.len() <= 1024 && text.len() > 1020);
+    }
+}

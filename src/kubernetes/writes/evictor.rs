@@ -1,0 +1,196 @@
+//! Evicts victims of preemption: says so in condition `DisruptionTarget`, then deletes the pod.
+//!
+//! Every order ends in exactly one report, unless the process stops first. The condition is a courtesy to
+//! controllers: when it cannot be written the pod is deleted nevertheless. The delete carries the uid and
+//! leaves the grace period to the pod, so sending it again is safe.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use pellucid_cluster::input::Input;
+use pellucid_model::effect::{EffectReport, EvictOrder, EvictOutcome};
+use serde_json::json;
+use tokio::sync::mpsc::Sender;
+use tokio_util::sync::CancellationToken;
+
+use crate::connection::client::Class;
+use crate::writes::api_writer::{ApiWriter, Backoff, WriteError, pod_path};
+use crate::writes::effect_queues::EffectQueues;
+use crate::writes::pod_readback::{PodReadback, read_back};
+use crate::{Clock, timestamp};
+
+/// How often a condition is tried before the pod is deleted without.
+const CONDITION_TRIES: u32 = 3;
+/// How often a delete is tried before the order is reported as refused.
+const TRIES: u32 = 6;
+
+/// What evictors did.
+#[derive(Debug, Default)]
+pub struct EvictCounters {
+    deleted: AtomicU64,
+    gone: AtomicU64,
+    refused: AtomicU64,
+    retries: AtomicU64,
+    without_condition: AtomicU64,
+}
+
+/// What evictors did, at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EvictCounts {
+    /// Orders whose pod was deleted.
+    pub deleted: u64,
+    /// Orders whose pod was gone.
+    pub gone: u64,
+    /// Orders that the API server refused.
+    pub refused: u64,
+    /// Deletes after the first of an order.
+    pub retries: u64,
+    /// Pods deleted although their condition could not be written.
+    pub without_condition: u64,
+}
+
+impl EvictCounters {
+    /// Returns the counts.
+    pub fn counts(&self) -> EvictCounts {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        EvictCounts {
+            deleted: load(&self.deleted),
+            gone: load(&self.gone),
+            refused: load(&self.refused),
+            retries: load(&self.retries),
+            without_condition: load(&self.without_condition),
+        }
+    }
+
+    fn count(&self, outcome: &EvictOutcome) {
+        let counter = match outcome {
+            EvictOutcome::Deleted => &self.deleted,
+            EvictOutcome::Gone => &self.gone,
+            EvictOutcome::Refused { .. } => &self.refused,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// One of several equal workers.
+#[derive(Clone)]
+pub(crate) struct Evictor {
+    pub(crate) writer: Arc<ApiWriter>,
+    pub(crate) queues: Arc<EffectQueues>,
+    pub(crate) reports: Sender<Input>,
+    pub(crate) clock: Clock,
+    pub(crate) counters: Arc<EvictCounters>,
+    pub(crate) stop: CancellationToken,
+}
+
+/// What a condition came to.
+enum Marked {
+    Go,
+    Gone,
+}
+
+impl Evictor {
+    /// Carries out orders until the queue closes.
+    pub(crate) async fn work(self) {
+        while let Some(order) = self.queues.next_eviction().await {
+            let Some(outcome) = self.evict(&order).await else { return };
+            self.counters.count(&outcome);
+            tracing::debug!(pod = %order.victim.key, preemptor = %order.preemptor.key, ?outcome, "eviction settled");
+            let done = EffectReport::EvictDone { id: order.id, uid: order.victim.uid, outcome };
+            if self.reports.send(Input::Report(done)).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Returns what came of an order; `None` when told to stop before that was known.
+    async fn evict(&self, order: &EvictOrder) -> Option<EvictOutcome> {
+        match self.mark(order).await? {
+            Marked::Gone => Some(EvictOutcome::Gone),
+            Marked::Go => self.delete(order).await,
+        }
+    }
+
+    /// Writes the condition. A conflict may be another pod of that name: the delete finds out.
+    async fn mark(&self, order: &EvictOrder) -> Option<Marked> {
+        let key = &order.victim.key;
+        let condition = json!({
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "PreemptionByScheduler",
+            "message": order.message,
+            "lastTransitionTime": Time(timestamp((self.clock)())),
+        });
+        let body = json!({"metadata": {"uid": order.victim.uid}, "status": {"conditions": [condition]}});
+        let mut backoff = self.writer.backoff();
+        for tries in 1.. {
+            let path = pod_path(&key.namespace, &key.name, "/status");
+            let Err(error) = self.writer.patch(path, &body).await else { break };
+            match error.class() {
+                _ if error.is_not_found() => return Some(Marked::Gone),
+                Class::Retry | Class::Unknown if tries < CONDITION_TRIES => {}
+                // The delete meets the closed writer too, and reports it.
+                _ if matches!(error, WriteError::Closed) => break,
+                _ => {
+                    self.counters.without_condition.fetch_add(1, Ordering::Relaxed);
+                    tracing::warn!(pod = %key, error = %error, "condition DisruptionTarget not written, deleting the pod");
+                    break;
+                }
+            }
+            self.pause(&mut backoff, &error).await?;
+        }
+        Some(Marked::Go)
+    }
+
+    async fn delete(&self, order: &EvictOrder) -> Option<EvictOutcome> {
+        let key = &order.victim.key;
+        let body = json!({
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"uid": order.victim.uid},
+        });
+        let mut backoff = self.writer.backoff();
+        // Whether an earlier try may have been carried out.
+        let mut unsure = false;
+        for tries in 1.. {
+            let path = pod_path(&key.namespace, &key.name, "");
+            let Err(error) = self.writer.delete(path, &body).await else {
+                return Some(EvictOutcome::Deleted);
+            };
+            let class = error.class();
+            unsure |= class == Class::Unknown;
+            let gone = if unsure { EvictOutcome::Deleted } else { EvictOutcome::Gone };
+            match class {
+                Class::Refused | Class::Bug => return Some(refused(&error)),
+                Class::Refresh if error.is_not_found() => return Some(gone),
+                Class::Refresh | Class::Unknown => match read_back(&self.writer, &order.victim).await {
+                    Ok(PodReadback::Gone) => return Some(gone),
+                    Ok(PodReadback::There { deleting: true, .. }) => return Some(EvictOutcome::Deleted),
+                    Ok(PodReadback::There { .. }) if class == Class::Refresh => return Some(refused(&error)),
+                    // Not carried out, or not known: it is sent again.
+                    Ok(PodReadback::There { .. }) | Err(_) => {}
+                },
+                Class::Retry => {}
+            }
+            if tries >= TRIES {
+                return Some(refused(&error));
+            }
+            self.counters.retries.fetch_add(1, Ordering::Relaxed);
+            self.pause(&mut backoff, &error).await?;
+        }
+        None
+    }
+
+    async fn pause(&self, backoff: &mut Backoff, error: &WriteError) -> Option<()> {
+        tokio::select! {
+            () = self.stop.cancelled() => None,
+            () = backoff.wait(error.retry_after()) => Some(()),
+        }
+    }
+}
+
+fn refused(error: &WriteError) -> EvictOutcome {
+    let (status, message) = error.as_refusal();
+    EvictOutcome::Refused { status, message }
+}

@@ -1,0 +1,113 @@
+//! Writes the status of PodGroups, the newest order per group.
+//!
+//! Each is a merge patch on `/status` with the uid in it; what it says is `group_patch`. An order that cannot be
+//! written is counted and forgotten: the next one says all of it anew, so nothing is reported back. A PodGroup
+//! whose definition has no status subresource answers 404 and counts as gone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pellucid_model::effect::GroupStatusOrder;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::connection::client::Class;
+use crate::watches::kind::Kind;
+use crate::watches::served::Served;
+use crate::writes::api_writer::{ApiWriter, Tries, WriteError};
+use crate::writes::effect_queues::EffectQueues;
+use crate::writes::group_patch::{needs_read, patch};
+use crate::writes::status::StatusCounters;
+use crate::{Clock, timestamp};
+
+/// How often one patch is tried.
+const TRIES: u32 = 5;
+
+/// One of several equal workers.
+#[derive(Clone)]
+pub(crate) struct GroupStatusWriter {
+    pub(crate) writer: Arc<ApiWriter>,
+    pub(crate) queues: Arc<EffectQueues>,
+    pub(crate) clock: Clock,
+    pub(crate) served: Arc<Served>,
+    pub(crate) counters: Arc<StatusCounters>,
+    pub(crate) stop: CancellationToken,
+}
+
+/// What came of one try.
+enum Done {
+    Written,
+    Unchanged,
+    Gone,
+}
+
+impl GroupStatusWriter {
+    /// Carries out orders until the queue closes.
+    pub(crate) async fn work(self) {
+        while let Some(order) = self.queues.next_group_status().await {
+            let counter = self.carry_out(&order).await;
+            counter.fetch_add(1, Ordering::Relaxed);
+            self.queues.group_status_done(&order.uid);
+        }
+    }
+
+    /// Writes a status; returns the counter of what came of it.
+    async fn carry_out(&self, order: &GroupStatusOrder) -> &AtomicU64 {
+        let Some((path, version)) = self.place(order) else { return &self.counters.gone };
+        let mut tries = Tries::new(TRIES, &self.writer, &self.stop);
+        loop {
+            let error = match self.write(order, &path, &version).await {
+                Ok(Done::Written) => return &self.counters.written,
+                Ok(Done::Unchanged) => return &self.counters.unchanged,
+                Ok(Done::Gone) => return &self.counters.gone,
+                Err(error) => error,
+            };
+            // A conflict: another group has the name, or, where the object was read, it has changed since.
+            if error.is_not_found() || (error.class() == Class::Refresh && !needs_read(order)) {
+                return &self.counters.gone;
+            }
+            if !tries.again(&error).await {
+                if !matches!(error, WriteError::Closed) {
+                    let group = &order.group;
+                    tracing::warn!(%group, kind = order.kind.as_str(), %error, "status of a PodGroup not written");
+                }
+                return &self.counters.failed;
+            }
+            if self.queues.supersede_group(order) {
+                return &self.counters.superseded;
+            }
+        }
+    }
+
+    /// Returns the path of the group and the version that it is written in.
+    fn place(&self, order: &GroupStatusOrder) -> Option<(String, Arc<str>)> {
+        let kind = Kind::Object(order.kind);
+        let resource = kind.resource();
+        let version =
+            if kind.is_discovered() { self.served.version()? } else { resource.version.as_str().into() };
+        let (group, plural) = (&resource.group, &resource.plural);
+        let (namespace, name) = (&order.group.namespace, &order.group.name);
+        Some((format!("/apis/{group}/{version}/namespaces/{namespace}/{plural}/{name}"), version))
+    }
+
+    async fn write(&self, order: &GroupStatusOrder, path: &str, version: &str) -> Result<Done, WriteError> {
+        // Behind a closed writer nothing needs to be read.
+        let held = match needs_read(order) && self.writer.is_open() {
+            true => Some(self.read(path).await?),
+            false => None,
+        };
+        if held.as_ref().is_some_and(|held| held["metadata"]["uid"].as_str() != Some(&*order.uid)) {
+            return Ok(Done::Gone);
+        }
+        let Some(body) = patch(order, version, held.as_ref(), timestamp((self.clock)())) else {
+            return Ok(Done::Unchanged);
+        };
+        self.writer.merge(format!("{path}/status"), &body).await.map(|_| Done::Written)
+    }
+
+    async fn read(&self, path: &str) -> Result<Value, WriteError> {
+        let body = self.writer.get(path.into()).await?;
+        serde_json::from_slice(&body)
+            .map_err(|e| WriteError::Transport { cause: e.to_string(), class: Class::Unknown })
+    }
+}

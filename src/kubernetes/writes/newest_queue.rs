@@ -1,0 +1,116 @@
+//! EffectQueues of status orders: one waiting order per object, which a newer one joins or replaces.
+//!
+//! Bounded: when too many objects wait, the one that waits longest loses its order, and that is counted.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use pellucid_model::collections::{HashMap, HashSet};
+use pellucid_model::effect::{GroupStatusOrder, StatusOrder};
+
+use crate::writes::effect_queues::QueueCounts;
+
+/// An order of which only the newest matters.
+pub(crate) trait Newest: Clone {
+    /// uid of the object that it is about.
+    fn uid(&self) -> &Arc<str>;
+    /// Adds what an older order says and this one does not.
+    fn over(self, older: &Self) -> Self;
+}
+
+/// Condition and nomination are apart: the newest of each.
+impl Newest for StatusOrder {
+    fn uid(&self) -> &Arc<str> {
+        &self.pod.uid
+    }
+    fn over(self, older: &Self) -> Self {
+        Self {
+            condition: self.condition.or_else(|| older.condition.clone()),
+            nomination: self.nomination.or_else(|| older.nomination.clone()),
+            pod: self.pod,
+        }
+    }
+}
+
+/// A status says all there is.
+impl Newest for GroupStatusOrder {
+    fn uid(&self) -> &Arc<str> {
+        &self.uid
+    }
+    fn over(self, _: &Self) -> Self {
+        self
+    }
+}
+
+/// Waiting orders by uid. A uid is in `turn` exactly if it waits and is not being written.
+pub(crate) struct NewestQueue<O> {
+    waiting: HashMap<Arc<str>, O>,
+    turn: VecDeque<Arc<str>>,
+    being_written: HashSet<Arc<str>>,
+    counts: QueueCounts,
+}
+
+impl<O> Default for NewestQueue<O> {
+    fn default() -> Self {
+        let (waiting, turn, being_written) = Default::default();
+        Self { waiting, turn, being_written, counts: QueueCounts::default() }
+    }
+}
+
+impl<O: Newest> NewestQueue<O> {
+    /// Adds an order. Returns whether there is one more to be pulled.
+    pub(crate) fn push(&mut self, order: O, capacity: usize) -> bool {
+        let uid = order.uid().clone();
+        self.counts.into += 1;
+        if let Some(waiting) = self.waiting.get_mut(&uid) {
+            *waiting = order.over(waiting);
+            self.counts.replaced += 1;
+            return false;
+        }
+        self.waiting.insert(uid.clone(), order);
+        let is_free = !self.being_written.contains(&uid);
+        if is_free {
+            self.turn.push_back(uid);
+        }
+        if self.waiting.len() > capacity
+            && let Some(oldest) = self.turn.pop_front()
+        {
+            self.waiting.remove(&oldest);
+            self.counts.dropped += 1;
+        }
+        is_free
+    }
+
+    /// Takes the order whose turn it is, and whether there are more.
+    pub(crate) fn pop(&mut self) -> (Option<O>, bool) {
+        let uid = self.turn.pop_front();
+        let order = uid.and_then(|uid| self.waiting.remove(&uid));
+        if let Some(order) = &order {
+            self.being_written.insert(order.uid().clone());
+            self.counts.out += 1;
+        }
+        (order, !self.turn.is_empty())
+    }
+
+    /// Gives an order up for a newer one, if one waits. What the newer one does not say it takes from this.
+    pub(crate) fn supersede(&mut self, order: &O) -> bool {
+        let Some(newer) = self.waiting.get_mut(order.uid()) else { return false };
+        *newer = newer.clone().over(order);
+        true
+    }
+
+    /// An order was written or given up. Returns whether there is one more to be pulled.
+    pub(crate) fn done(&mut self, uid: &Arc<str>) -> bool {
+        self.being_written.remove(uid);
+        let waits = self.waiting.contains_key(uid);
+        if waits {
+            self.turn.push_back(uid.clone());
+        }
+        waits
+    }
+
+    /// Returns the counters.
+    pub(crate) fn counts(&self) -> QueueCounts {
+        QueueCounts { depth: self.waiting.len() as u64, ..self.counts }
+    }
+}

@@ -1,0 +1,59 @@
+//! Reads how a pod stands, to learn what came of a write whose outcome is not known.
+
+use pellucid_model::Name;
+use pellucid_model::effect::PodRef;
+use serde::Deserialize;
+
+use crate::connection::client::Class;
+use crate::writes::api_writer::{ApiWriter, WriteError, pod_path};
+
+/// How a pod stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PodReadback {
+    /// It is not there, or another pod has its name.
+    Gone,
+    /// It is there.
+    There {
+        /// Where it is placed.
+        node: Option<Name>,
+        /// Whether it is being deleted.
+        deleting: bool,
+    },
+}
+
+#[derive(Deserialize)]
+struct PodRead {
+    metadata: MetaRead,
+    #[serde(default)]
+    spec: SpecRead,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MetaRead {
+    uid: String,
+    deletion_timestamp: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SpecRead {
+    node_name: Option<String>,
+}
+
+/// Reads a pod once.
+pub(crate) async fn read_back(writer: &ApiWriter, pod: &PodRef) -> Result<PodReadback, WriteError> {
+    let body = match writer.get(pod_path(&pod.key.namespace, &pod.key.name, "")).await {
+        Err(error) if error.is_not_found() => return Ok(PodReadback::Gone),
+        read => read?,
+    };
+    let read: PodRead = serde_json::from_slice(&body)
+        .map_err(|e| WriteError::Transport { cause: e.to_string(), class: Class::Unknown })?;
+    if read.metadata.uid != *pod.uid {
+        return Ok(PodReadback::Gone);
+    }
+    Ok(PodReadback::There {
+        node: read.spec.node_name.filter(|node| !node.is_empty()).map(|node| Name::new(&node)),
+        deleting: read.metadata.deletion_timestamp.is_some(),
+    })
+}

@@ -1,0 +1,165 @@
+//! Writes what binding a volume needs: the claim of a volume, or the node of a claim.
+//!
+//! Each is a merge patch with the `resourceVersion` that the decision was made on, so it is carried out once
+//! or not at all. A conflict is reported: the core decides anew. Only when an earlier try of ours may have
+//! been carried out is the object read first.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pellucid_cluster::input::Input;
+use pellucid_model::effect::{EffectReport, VolumeOrder, VolumeOutcome, VolumeWrite};
+use serde_json::{Value, json};
+use tokio::sync::mpsc::Sender;
+use tokio_util::sync::CancellationToken;
+
+use crate::connection::client::Class;
+use crate::writes::api_writer::{ApiWriter, WriteError};
+use crate::writes::effect_queues::EffectQueues;
+
+/// How often one write is tried.
+const TRIES: u32 = 6;
+/// The annotation that says for which node a claim's volume is to be made.
+const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+/// The annotation that says that `claimRef` was not set by a person.
+const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
+
+/// What volume writers did.
+#[derive(Debug, Default)]
+pub struct VolumeCounters {
+    written: AtomicU64,
+    refused: AtomicU64,
+    retries: AtomicU64,
+}
+
+/// What volume writers did, at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VolumeCounts {
+    /// Orders that were written.
+    pub written: u64,
+    /// Orders that the API server refused.
+    pub refused: u64,
+    /// Writes after the first of an order.
+    pub retries: u64,
+}
+
+impl VolumeCounters {
+    /// Returns the counts.
+    pub fn counts(&self) -> VolumeCounts {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        VolumeCounts {
+            written: load(&self.written),
+            refused: load(&self.refused),
+            retries: load(&self.retries),
+        }
+    }
+}
+
+/// One of several equal workers.
+#[derive(Clone)]
+pub(crate) struct VolumeWriter {
+    pub(crate) writer: Arc<ApiWriter>,
+    pub(crate) queues: Arc<EffectQueues>,
+    pub(crate) reports: Sender<Input>,
+    pub(crate) counters: Arc<VolumeCounters>,
+    pub(crate) stop: CancellationToken,
+}
+
+impl VolumeWriter {
+    /// Carries out orders until the queue closes.
+    pub(crate) async fn work(self) {
+        while let Some(order) = self.queues.next_volume().await {
+            let Some(outcome) = self.write(&order.write).await else { return };
+            let counter = match outcome {
+                VolumeOutcome::Written => &self.counters.written,
+                VolumeOutcome::Refused { .. } => &self.counters.refused,
+            };
+            counter.fetch_add(1, Ordering::Relaxed);
+            tracing::debug!(pod = %order.pod.key, write = ?order.write, ?outcome, "volume write settled");
+            let VolumeOrder { id, pod, .. } = order;
+            let done = EffectReport::VolumeDone { id, uid: pod.uid, outcome };
+            if self.reports.send(Input::Report(done)).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Returns what came of an order; `None` when told to stop before that was known.
+    async fn write(&self, write: &VolumeWrite) -> Option<VolumeOutcome> {
+        let (path, body) = (path(write), patch(write));
+        let mut backoff = self.writer.backoff();
+        let mut unsure = false;
+        for tries in 1.. {
+            let Err(error) = self.writer.merge(path.clone(), &body).await else {
+                return Some(VolumeOutcome::Written);
+            };
+            match error.class() {
+                // Either ours came first, or another's.
+                Class::Refresh if unsure && !error.is_not_found() => {
+                    match self.writer.get(path.clone()).await {
+                        Ok(read) if is_written(write, &read) => return Some(VolumeOutcome::Written),
+                        Ok(_) => return Some(refused(&error)),
+                        Err(_) => {}
+                    }
+                }
+                Class::Refused | Class::Bug | Class::Refresh => return Some(refused(&error)),
+                Class::Unknown => unsure = true,
+                Class::Retry => {}
+            }
+            if tries >= TRIES {
+                return Some(refused(&error));
+            }
+            self.counters.retries.fetch_add(1, Ordering::Relaxed);
+            tokio::select! {
+                () = self.stop.cancelled() => return None,
+                () = backoff.wait(error.retry_after()) => {}
+            }
+        }
+        None
+    }
+}
+
+fn path(write: &VolumeWrite) -> String {
+    match write {
+        VolumeWrite::BindVolume { volume, .. } => format!("/api/v1/persistentvolumes/{volume}"),
+        VolumeWrite::SelectNode { namespace, claim, .. } => {
+            format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}")
+        }
+    }
+}
+
+fn patch(write: &VolumeWrite) -> Value {
+    match write {
+        VolumeWrite::BindVolume { resource_version, namespace, claim, claim_uid, .. } => json!({
+            "metadata": {"resourceVersion": resource_version, "annotations": {BOUND_BY_CONTROLLER: "yes"}},
+            "spec": {"claimRef": {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "namespace": namespace.as_str(),
+                "name": claim.as_str(),
+                "uid": claim_uid,
+            }},
+        }),
+        VolumeWrite::SelectNode { resource_version, node, .. } => json!({
+            "metadata": {"resourceVersion": resource_version, "annotations": {SELECTED_NODE: node.as_str()}},
+        }),
+    }
+}
+
+/// Whether an object that was read says what was to be written.
+fn is_written(write: &VolumeWrite, read: &[u8]) -> bool {
+    let Ok(read) = serde_json::from_slice::<Value>(read) else { return false };
+    match write {
+        VolumeWrite::BindVolume { claim_uid, .. } => {
+            read["spec"]["claimRef"]["uid"].as_str() == Some(&**claim_uid)
+        }
+        VolumeWrite::SelectNode { node, .. } => {
+            read["metadata"]["annotations"][SELECTED_NODE].as_str() == Some(node.as_str())
+        }
+    }
+}
+
+fn refused(error: &WriteError) -> VolumeOutcome {
+    let (status, message) = error.as_refusal();
+    VolumeOutcome::Refused { status, message }
+}

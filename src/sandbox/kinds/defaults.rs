@@ -1,0 +1,390 @@
+//! What an API server fills in when a client leaves it out, per kind.
+//!
+//! Pure functions on JSON. Priority, which needs other objects, is resolved in `pods.rs`.
+
+use serde_json::{Map, Value, json};
+
+/// Fills in nothing.
+pub(crate) fn nothing(_object: &mut Value) {}
+
+/// Sets a field that is absent or null.
+pub(crate) fn set(object: &mut Value, key: &str, value: impl Into<Value>) {
+    if let Value::Object(fields) = object {
+        let slot = fields.entry(key).or_insert(Value::Null);
+        if slot.is_null() {
+            *slot = value.into();
+        }
+    }
+}
+
+fn items<'a>(object: &'a mut Value, key: &str) -> impl Iterator<Item = &'a mut Value> {
+    object.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+/// Namespaces carry their name as a label and a finalizer of their own.
+pub(crate) fn namespace(object: &mut Value) {
+    let name = object["metadata"]["name"].clone();
+    set(&mut object["metadata"], "labels", json!({}));
+    object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
+    set(object, "spec", json!({}));
+    set(&mut object["spec"], "finalizers", json!(["kubernetes"]));
+    set(object, "status", json!({}));
+    set(&mut object["status"], "phase", "Active");
+}
+
+/// Nodes have allocatable = capacity, and the empty fields that the API shows; a `NoSchedule` not-ready
+/// taint is left to node controllers.
+pub(crate) fn node(object: &mut Value) {
+    set(object, "spec", json!({}));
+    set(object, "status", json!({}));
+    let status = &mut object["status"];
+    let capacity = status["capacity"].clone();
+    if capacity.is_object() {
+        set(status, "allocatable", capacity);
+    } else if let Some(fields) = status.as_object_mut() {
+        fields.remove("capacity");
+    }
+    set(status, "daemonEndpoints", json!({"kubeletEndpoint": {"Port": 0}}));
+    set(status, "nodeInfo", json!({}));
+    for key in [
+        "machineID",
+        "systemUUID",
+        "bootID",
+        "kernelVersion",
+        "osImage",
+        "containerRuntimeVersion",
+        "kubeletVersion",
+        "kubeProxyVersion",
+        "operatingSystem",
+        "architecture",
+    ] {
+        set(&mut status["nodeInfo"], key, "");
+    }
+    conditions(status, &["lastHeartbeatTime", "lastTransitionTime"]);
+}
+
+/// Conditions show their times, if only as null.
+fn conditions(status: &mut Value, times: &[&str]) {
+    for condition in items(status, "conditions") {
+        if let Some(fields) = condition.as_object_mut() {
+            for time in times {
+                fields.entry(*time).or_insert(Value::Null);
+            }
+        }
+    }
+}
+
+/// Pods: the spec's defaults, the default tolerations, and the status of a new pod.
+pub(crate) fn pod(object: &mut Value) {
+    set(object, "spec", json!({}));
+    set(object, "status", json!({}));
+    pod_spec(&mut object["spec"]);
+    let spec = &mut object["spec"];
+    tolerate_node_trouble(spec);
+    set(spec, "enableServiceLinks", true);
+    if let Some(gates) = spec.get("schedulingGates")
+        && gates.as_array().is_none_or(Vec::is_empty)
+    {
+        spec.as_object_mut().map(|fields| fields.remove("schedulingGates"));
+    }
+    let class = quality_of_service(spec);
+    let status = &mut object["status"];
+    // An empty nomination is none.
+    if status["nominatedNodeName"] == "" {
+        status.as_object_mut().map(|fields| fields.remove("nominatedNodeName"));
+    }
+    set(status, "phase", "Pending");
+    set(status, "qosClass", class);
+    conditions(status, &["lastProbeTime", "lastTransitionTime"]);
+}
+
+/// Fills in a pod's spec or a template's.
+pub(crate) fn pod_spec(spec: &mut Value) {
+    for key in ["containers", "initContainers"] {
+        items(spec, key).for_each(container);
+    }
+    if spec["hostNetwork"] == true {
+        for key in ["containers", "initContainers"] {
+            items(spec, key).for_each(host_ports);
+        }
+    }
+    items(spec, "volumes").for_each(volume);
+    set(spec, "restartPolicy", "Always");
+    set(spec, "terminationGracePeriodSeconds", 30);
+    set(spec, "dnsPolicy", "ClusterFirst");
+    set(spec, "securityContext", json!({}));
+    set(spec, "schedulerName", "default-scheduler");
+    if let Some(name) = spec.get("serviceAccountName").filter(|n| n.is_string()).cloned() {
+        set(spec, "serviceAccount", name);
+    }
+}
+
+fn container(container: &mut Value) {
+    set(container, "resources", json!({}));
+    set(container, "terminationMessagePath", "/dev/termination-log");
+    set(container, "terminationMessagePolicy", "File");
+    let image = container["image"].as_str().unwrap_or_default();
+    let name = image.rsplit('/').next().unwrap_or_default();
+    let is_latest = !name.contains('@') && name.split_once(':').is_none_or(|(_, tag)| tag == "latest");
+    set(container, "imagePullPolicy", if is_latest { "Always" } else { "IfNotPresent" });
+    items(container, "ports").for_each(|port| set(port, "protocol", "TCP"));
+    for variable in items(container, "env") {
+        if let Some(field) = variable.pointer_mut("/valueFrom/fieldRef") {
+            set(field, "apiVersion", "v1");
+        }
+    }
+    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        if let Some(probe) = container.get_mut(probe) {
+            for (key, value) in [
+                ("timeoutSeconds", 1),
+                ("periodSeconds", 10),
+                ("successThreshold", 1),
+                ("failureThreshold", 3),
+            ] {
+                set(probe, key, value);
+            }
+        }
+    }
+    let limits = container["resources"]["limits"].as_object().cloned().unwrap_or_default();
+    if !limits.is_empty() {
+        set(&mut container["resources"], "requests", json!({}));
+        for (resource, amount) in limits {
+            set(&mut container["resources"]["requests"], &resource, amount);
+        }
+    }
+}
+
+/// On the network of the node a port is one of the node's.
+fn host_ports(container: &mut Value) {
+    for port in items(container, "ports") {
+        let number = port["containerPort"].clone();
+        if number.is_number() && port["hostPort"].as_i64().unwrap_or_default() == 0 {
+            port["hostPort"] = number;
+        }
+    }
+}
+
+fn volume(volume: &mut Value) {
+    let names_no_source = volume.as_object().is_some_and(|fields| fields.keys().all(|key| key == "name"));
+    if names_no_source {
+        set(volume, "emptyDir", json!({}));
+    }
+    if let Some(template) = volume.pointer_mut("/ephemeral/volumeClaimTemplate") {
+        set(template, "spec", json!({}));
+        set(&mut template["spec"], "volumeMode", "Filesystem");
+    }
+    for (source, key) in
+        [("configMap", "defaultMode"), ("secret", "defaultMode"), ("projected", "defaultMode")]
+    {
+        if let Some(source) = volume.get_mut(source) {
+            set(source, key, 420);
+        }
+    }
+    if let Some(path) = volume.get_mut("hostPath") {
+        set(path, "type", "");
+    }
+}
+
+fn tolerate_node_trouble(spec: &mut Value) {
+    set(spec, "tolerations", json!([]));
+    let Some(tolerations) = spec["tolerations"].as_array_mut() else { return };
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let is_tolerated = tolerations.iter().any(|t| {
+            let key_fits = t["key"] == key || t.get("key").is_none_or(Value::is_null);
+            let effect_fits = t["effect"] == "NoExecute" || t.get("effect").is_none_or(Value::is_null);
+            key_fits && effect_fits
+        });
+        if !is_tolerated {
+            let toleration =
+                json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300});
+            tolerations.push(toleration);
+        }
+    }
+}
+
+/// Returns the pod's class by its cpu and memory requests and limits.
+fn quality_of_service(spec: &Value) -> &'static str {
+    let containers =
+        ["containers", "initContainers"].into_iter().flat_map(|key| spec[key].as_array()).flatten();
+    let (mut any, mut all_equal) = (false, true);
+    for container in containers {
+        for resource in ["cpu", "memory"] {
+            let request = container.pointer(&format!("/resources/requests/{resource}"));
+            let limit = container.pointer(&format!("/resources/limits/{resource}"));
+            any |= request.is_some() || limit.is_some();
+            all_equal &= limit.is_some() && request == limit;
+        }
+    }
+    match (any, all_equal) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}
+
+fn template(spec: &mut Value) {
+    set(spec, "template", json!({}));
+    set(&mut spec["template"], "metadata", json!({}));
+    set(&mut spec["template"], "spec", json!({}));
+    pod_spec(&mut spec["template"]["spec"]);
+}
+
+/// Deployments: one replica, rolling update.
+pub(crate) fn deployment(object: &mut Value) {
+    set(object, "spec", json!({}));
+    set(object, "status", json!({}));
+    let spec = &mut object["spec"];
+    set(spec, "replicas", 1);
+    template(spec);
+    set(spec, "strategy", json!({}));
+    set(&mut spec["strategy"], "type", "RollingUpdate");
+    if spec["strategy"]["type"] == "RollingUpdate" {
+        set(&mut spec["strategy"], "rollingUpdate", json!({}));
+        set(&mut spec["strategy"]["rollingUpdate"], "maxUnavailable", "25%");
+        set(&mut spec["strategy"]["rollingUpdate"], "maxSurge", "25%");
+    }
+    set(spec, "revisionHistoryLimit", 10);
+    set(spec, "progressDeadlineSeconds", 600);
+}
+
+/// ReplicaSets: one replica.
+pub(crate) fn replica_set(object: &mut Value) {
+    set(object, "spec", json!({}));
+    set(object, "status", json!({}));
+    set(&mut object["spec"], "replicas", 1);
+    template(&mut object["spec"]);
+    set(&mut object["status"], "replicas", 0);
+}
+
+/// ReplicationControllers: one replica, and the labels of the template where their own are missing.
+pub(crate) fn replication_controller(object: &mut Value) {
+    replica_set(object);
+    let labels = object["spec"]["template"]["metadata"]["labels"].clone();
+    if labels.is_object() {
+        set(&mut object["spec"], "selector", labels.clone());
+        set(&mut object["metadata"], "labels", labels);
+    }
+}
+
+/// StatefulSets: one replica, pods in order, claims that stay.
+pub(crate) fn stateful_set(object: &mut Value) {
+    set(object, "spec", json!({}));
+    set(object, "status", json!({}));
+    let spec = &mut object["spec"];
+    set(spec, "replicas", 1);
+    set(spec, "podManagementPolicy", "OrderedReady");
+    set(spec, "revisionHistoryLimit", 10);
+    template(spec);
+    set(spec, "updateStrategy", json!({}));
+    set(&mut spec["updateStrategy"], "type", "RollingUpdate");
+    if spec["updateStrategy"]["type"] == "RollingUpdate" {
+        set(&mut spec["updateStrategy"], "rollingUpdate", json!({}));
+        set(&mut spec["updateStrategy"]["rollingUpdate"], "partition", 0);
+    }
+    set(spec, "persistentVolumeClaimRetentionPolicy", json!({}));
+    for key in ["whenDeleted", "whenScaled"] {
+        set(&mut spec["persistentVolumeClaimRetentionPolicy"], key, "Retain");
+    }
+    for claim in items(spec, "volumeClaimTemplates") {
+        set(claim, "kind", "PersistentVolumeClaim");
+        set(claim, "apiVersion", "v1");
+        crate::storage::claim_defaults(claim);
+    }
+    for key in ["replicas", "availableReplicas"] {
+        set(&mut object["status"], key, 0);
+    }
+}
+
+/// Services: an address inside the cluster, made from the uid.
+pub(crate) fn service(object: &mut Value) {
+    set(object, "spec", json!({}));
+    set(object, "status", json!({}));
+    set(&mut object["status"], "loadBalancer", json!({}));
+    let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+    let hash = uid.bytes().fold(7_u16, |hash, byte| hash.wrapping_mul(31).wrapping_add(u16::from(byte)));
+    let spec = &mut object["spec"];
+    set(spec, "type", "ClusterIP");
+    set(spec, "sessionAffinity", "None");
+    for port in items(spec, "ports") {
+        set(port, "protocol", "TCP");
+        let number = port["port"].clone();
+        set(port, "targetPort", number);
+    }
+    if spec["type"] == "ExternalName" {
+        return;
+    }
+    set(spec, "clusterIP", format!("10.96.{}.{}", hash >> 8, (hash & 0xff).max(1)));
+    let address = spec["clusterIP"].clone();
+    set(spec, "clusterIPs", json!([address]));
+    set(spec, "internalTrafficPolicy", "Cluster");
+    set(spec, "ipFamilies", json!(["IPv4"]));
+    set(spec, "ipFamilyPolicy", "SingleStack");
+}
+
+/// Jobs: one completion, a selector by the job's uid.
+pub(crate) fn job(object: &mut Value) {
+    set(object, "spec", json!({}));
+    set(object, "status", json!({}));
+    let (name, uid) = (object["metadata"]["name"].clone(), object["metadata"]["uid"].clone());
+    let spec = &mut object["spec"];
+    let is_open_ended = spec.get("completions").is_none() && spec.get("parallelism").is_some();
+    if !is_open_ended {
+        set(spec, "completions", 1);
+    }
+    set(spec, "parallelism", 1);
+    set(spec, "backoffLimit", 6);
+    set(spec, "completionMode", "NonIndexed");
+    set(spec, "suspend", false);
+    set(spec, "podReplacementPolicy", "TerminatingOrFailed");
+    set(spec, "manualSelector", Value::Null);
+    if spec["manualSelector"].is_null() {
+        spec.as_object_mut().map(|fields| fields.remove("manualSelector"));
+    }
+    template(spec);
+    if uid.is_string() && spec.get("selector").is_none_or(Value::is_null) {
+        spec["selector"] = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
+        set(&mut spec["template"]["metadata"], "labels", json!({}));
+        let labels = &mut spec["template"]["metadata"]["labels"];
+        for (key, value) in [("controller-uid", &uid), ("job-name", &name)] {
+            labels[format!("batch.kubernetes.io/{key}")] = value.clone();
+            labels[key] = value.clone();
+        }
+    }
+}
+
+/// Disruption budgets: the counters of an empty status.
+pub(crate) fn budget(object: &mut Value) {
+    set(object, "spec", json!({}));
+    set(object, "status", json!({}));
+    for key in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
+        set(&mut object["status"], key, 0);
+    }
+}
+
+/// Priority classes preempt unless they say otherwise.
+pub(crate) fn priority_class(object: &mut Value) {
+    set(object, "preemptionPolicy", "PreemptLowerPriority");
+    set(object, "value", 0);
+}
+
+/// Leases have a spec.
+pub(crate) fn lease(object: &mut Value) {
+    set(object, "spec", json!({}));
+}
+
+/// Events, in the stored (core/v1) form, show fields that they do not have.
+pub(crate) fn event(object: &mut Value) {
+    let Value::Object(fields) = object else { return };
+    let show = |fields: &mut Map<String, Value>, key: &str, value: Value| {
+        fields.entry(key).or_insert(value);
+    };
+    for key in ["involvedObject", "source"] {
+        show(fields, key, json!({}));
+    }
+    for key in ["firstTimestamp", "lastTimestamp", "eventTime"] {
+        show(fields, key, Value::Null);
+    }
+    for key in ["reportingComponent", "reportingInstance"] {
+        show(fields, key, "".into());
+    }
+}

@@ -1,0 +1,92 @@
+//! Object metadata: uids, generated names, labels, owners.
+//!
+//! Identities come from a seeded counter, so a sandbox that is played twice names everything the same.
+
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+
+/// Draws uids and name suffixes.
+#[derive(Debug)]
+pub(crate) struct Identities(Mutex<u64>);
+
+impl Identities {
+    /// Starts the sequence of a seed.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(Mutex::new(seed))
+    }
+
+    fn draw(&self) -> u64 {
+        let mut state = self.0.lock();
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = *state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Returns a version 4 UUID.
+    pub(crate) fn uid(&self) -> String {
+        let (high, low) = (self.draw(), self.draw());
+        format!(
+            "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+            high >> 32,
+            (high >> 16) & 0xffff,
+            high & 0xfff,
+            (low >> 48) & 0x3fff | 0x8000,
+            low & 0xffff_ffff_ffff
+        )
+    }
+
+    /// Returns five characters for a generated name.
+    pub(crate) fn suffix(&self) -> String {
+        const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+        let mut rest = self.draw();
+        let mut letter = || {
+            let at = (rest % LETTERS.len() as u64) as usize;
+            rest /= LETTERS.len() as u64;
+            char::from(LETTERS[at])
+        };
+        (0..5).map(|_| letter()).collect()
+    }
+}
+
+/// Returns the labels of an object.
+pub(crate) fn labels(object: &Value) -> Vec<(Box<str>, Box<str>)> {
+    let labels = object["metadata"]["labels"].as_object();
+    labels
+        .into_iter()
+        .flatten()
+        .map(|(k, v)| (k.as_str().into(), v.as_str().unwrap_or_default().into()))
+        .collect()
+}
+
+/// Returns a text of the metadata, empty when absent.
+pub(crate) fn text<'a>(object: &'a Value, key: &str) -> &'a str {
+    object["metadata"][key].as_str().unwrap_or_default()
+}
+
+/// Returns the metadata for writing.
+pub(crate) fn metadata(object: &mut Value) -> &mut Map<String, Value> {
+    if !object["metadata"].is_object() {
+        object["metadata"] = Value::Object(Map::new());
+    }
+    object["metadata"].as_object_mut().expect("metadata was just made an object")
+}
+
+/// Returns the uids of the owners; the controlling one comes first.
+pub(crate) fn owners(object: &Value) -> Vec<Box<str>> {
+    let references = object["metadata"]["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut references: Vec<&Value> = references.iter().collect();
+    references.sort_by_key(|r| r["controller"] != true);
+    references.into_iter().filter_map(|r| r["uid"].as_str()).map(Into::into).collect()
+}
+
+/// Says whether deletion has begun.
+pub(crate) fn is_deleting(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
+}
+
+/// Says whether something still holds the object back from deletion.
+pub(crate) fn has_finalizers(object: &Value) -> bool {
+    object["metadata"]["finalizers"].as_array().is_some_and(|f| !f.is_empty())
+}

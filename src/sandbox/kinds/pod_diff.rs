@@ -1,0 +1,224 @@
+//! What may change in the spec of a pod, and the answer when something else did.
+//!
+//! An API server shows the refused change as a unified diff of its own, internal form of the spec. That form
+//! has one line per field, in a fixed order, with names of its own; [`FIELDS`] is that order.
+
+use serde_json::{Map, Value};
+
+use crate::errors::FieldError;
+
+const RULE: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
+    `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing \
+    tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+
+/// What an absent field looks like in the internal form.
+#[derive(Clone, Copy)]
+enum Zero {
+    Null,
+    Text,
+    False,
+}
+
+/// (internal name, JSON key, form when absent)
+const FIELDS: &[(&str, &str, Zero)] = &[
+    ("Volumes", "volumes", Zero::Null),
+    ("InitContainers", "initContainers", Zero::Null),
+    ("Containers", "containers", Zero::Null),
+    ("EphemeralContainers", "ephemeralContainers", Zero::Null),
+    ("RestartPolicy", "restartPolicy", Zero::Text),
+    ("TerminationGracePeriodSeconds", "terminationGracePeriodSeconds", Zero::Null),
+    ("ActiveDeadlineSeconds", "activeDeadlineSeconds", Zero::Null),
+    ("DNSPolicy", "dnsPolicy", Zero::Text),
+    ("NodeSelector", "nodeSelector", Zero::Null),
+    ("ServiceAccountName", "serviceAccountName", Zero::Text),
+    ("AutomountServiceAccountToken", "automountServiceAccountToken", Zero::Null),
+    ("NodeName", "nodeName", Zero::Text),
+    ("SecurityContext", "securityContext", Zero::Null),
+    ("ImagePullSecrets", "imagePullSecrets", Zero::Null),
+    ("Hostname", "hostname", Zero::Text),
+    ("Subdomain", "subdomain", Zero::Text),
+    ("SetHostnameAsFQDN", "setHostnameAsFQDN", Zero::Null),
+    ("Affinity", "affinity", Zero::Null),
+    ("SchedulerName", "schedulerName", Zero::Text),
+    ("Tolerations", "tolerations", Zero::Null),
+    ("HostAliases", "hostAliases", Zero::Null),
+    ("PriorityClassName", "priorityClassName", Zero::Text),
+    ("Priority", "priority", Zero::Null),
+    ("PreemptionPolicy", "preemptionPolicy", Zero::Null),
+    ("DNSConfig", "dnsConfig", Zero::Null),
+    ("ReadinessGates", "readinessGates", Zero::Null),
+    ("RuntimeClassName", "runtimeClassName", Zero::Null),
+    ("Overhead", "overhead", Zero::Null),
+    ("EnableServiceLinks", "enableServiceLinks", Zero::Null),
+    ("TopologySpreadConstraints", "topologySpreadConstraints", Zero::Null),
+    ("OS", "os", Zero::Null),
+    ("SchedulingGates", "schedulingGates", Zero::Null),
+    ("ResourceClaims", "resourceClaims", Zero::Null),
+    ("Resources", "resources", Zero::Null),
+    ("HostnameOverride", "hostnameOverride", Zero::Null),
+    ("SchedulingGroup", "schedulingGroup", Zero::Null),
+];
+
+/// The first fields of the internal security context; some stand beside it in the public form.
+const SECURITY: &[(&str, &str, Zero)] = &[
+    ("HostNetwork", "hostNetwork", Zero::False),
+    ("HostPID", "hostPID", Zero::False),
+    ("HostIPC", "hostIPC", Zero::False),
+    ("ShareProcessNamespace", "shareProcessNamespace", Zero::Null),
+    ("HostUsers", "hostUsers", Zero::Null),
+];
+
+/// Returns the refusal of a change that a pod's spec does not allow.
+pub(crate) fn check(new: &Value, old: &Value) -> Option<FieldError> {
+    let mut errors = gates(new, old);
+    let allowed = with_allowed_changes(new, old);
+    if errors.is_none() && *new != allowed {
+        let diff = unified(&lines(&allowed), &lines(new));
+        errors = Some(FieldError::forbidden("spec", &format!("{RULE}\n{diff}")));
+    }
+    errors
+}
+
+/// Scheduling gates may go but not come.
+fn gates(new: &Value, old: &Value) -> Option<FieldError> {
+    let known = old["schedulingGates"].as_array().map_or(&[][..], Vec::as_slice);
+    let is_new = |gate: &&Value| !known.contains(gate);
+    let added = new["schedulingGates"].as_array().into_iter().flatten().find(is_new)?;
+    let why =
+        format!("only deletion is allowed, but found new scheduling gate '{}'", added["name"].as_str()?);
+    Some(FieldError::forbidden("spec.schedulingGates", &why))
+}
+
+/// Returns the old spec with those changes of the new one that are allowed.
+fn with_allowed_changes(new: &Value, old: &Value) -> Value {
+    let mut allowed = old.clone();
+    let is_gated = old["schedulingGates"].as_array().is_some_and(|g| !g.is_empty());
+    take(&mut allowed, new, "activeDeadlineSeconds");
+    take(&mut allowed, new, "schedulingGates");
+    if is_gated {
+        take(&mut allowed, new, "nodeSelector");
+        take(&mut allowed, new, "affinity");
+    }
+    let keeps_tolerations = |list: &Vec<Value>| {
+        let old = old["tolerations"].as_array().map_or(&[][..], Vec::as_slice);
+        old.iter().all(|t| list.contains(t))
+    };
+    if new["tolerations"].as_array().is_some_and(keeps_tolerations) {
+        take(&mut allowed, new, "tolerations");
+    }
+    if new["terminationGracePeriodSeconds"] == 1 && old["terminationGracePeriodSeconds"].as_i64() < Some(0) {
+        take(&mut allowed, new, "terminationGracePeriodSeconds");
+    }
+    for key in ["containers", "initContainers"] {
+        let pairs = allowed.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten();
+        for (container, new) in pairs.zip(new[key].as_array().into_iter().flatten()) {
+            if container["name"] == new["name"] {
+                take(container, new, "image");
+            }
+        }
+    }
+    allowed
+}
+
+fn take(into: &mut Value, from: &Value, key: &str) {
+    let Some(fields) = into.as_object_mut() else { return };
+    match from.get(key) {
+        Some(value) => fields.insert(key.to_owned(), value.clone()),
+        None => fields.remove(key),
+    };
+}
+
+/// Writes a spec in the internal form, one field a line.
+fn lines(spec: &Value) -> Vec<String> {
+    let mut out = vec!["{".to_owned()];
+    for (name, key, zero) in FIELDS {
+        match spec.get(*key) {
+            Some(context) if *name == "SecurityContext" => security(spec, context, &mut out),
+            value => field(name, value.cloned().unwrap_or_else(|| absent(*zero)), 1, &mut out),
+        }
+    }
+    out.push("}".to_owned());
+    out
+}
+
+fn security(spec: &Value, context: &Value, out: &mut Vec<String>) {
+    out.push(" \"SecurityContext\": {".to_owned());
+    for (name, key, zero) in SECURITY {
+        field(name, spec.get(*key).cloned().unwrap_or_else(|| absent(*zero)), 2, out);
+    }
+    for (key, value) in context.as_object().into_iter().flatten() {
+        field(&capital(key), value.clone(), 2, out);
+    }
+    out.push(" },".to_owned());
+}
+
+fn absent(zero: Zero) -> Value {
+    match zero {
+        Zero::Null => Value::Null,
+        Zero::Text => "".into(),
+        Zero::False => false.into(),
+    }
+}
+
+fn capital(key: &str) -> String {
+    let mut chars = key.chars();
+    chars.next().map(|c| c.to_ascii_uppercase()).into_iter().chain(chars).collect()
+}
+
+fn field(name: &str, value: Value, depth: usize, out: &mut Vec<String>) {
+    let named = Map::from_iter([(name.to_owned(), value)]);
+    block(&Value::Object(named), depth, out);
+}
+
+/// Writes the inside of an object or list, with one space per level.
+fn block(value: &Value, depth: usize, out: &mut Vec<String>) {
+    let indent = " ".repeat(depth);
+    let mut entry = |head: String, value: &Value| match value {
+        Value::Object(fields) if !fields.is_empty() => {
+            out.push(format!("{indent}{head}{{"));
+            block(value, depth + 1, out);
+            out.push(format!("{indent}}},"));
+        }
+        Value::Array(items) if !items.is_empty() => {
+            out.push(format!("{indent}{head}["));
+            block(value, depth + 1, out);
+            out.push(format!("{indent}],"));
+        }
+        plain => out.push(format!("{indent}{head}{plain},")),
+    };
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                let name = if depth == 1 { key.clone() } else { capital(key) };
+                entry(format!("\"{name}\": "), value);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| entry(String::new(), item)),
+        _ => {}
+    }
+}
+
+/// Writes the first region in which two texts differ, with three lines around it.
+fn unified(old: &[String], new: &[String]) -> String {
+    const AROUND: usize = 3;
+    let same = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let (old_rest, new_rest) = (&old[same..], &new[same..]);
+    let tail = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(a, b)| a == b).count();
+    let start = same.saturating_sub(AROUND);
+    let (old_end, new_end) = (old.len() - tail, new.len() - tail);
+    let stop = (old_end + AROUND).min(old.len());
+    let added = new_end - same;
+    let length = stop - start;
+    let mut text =
+        format!("@@ -{},{} +{},{} @@\n", start + 1, length, start + 1, length - (old_end - same) + added);
+    let mut push = |mark: &str, lines: &[String]| {
+        for line in lines {
+            text.push_str(&format!("{mark}{line}\n"));
+        }
+    };
+    push(" ", &old[start..same]);
+    push("-", &old[same..old_end]);
+    push("+", &new[same..new_end]);
+    push(" ", &old[old_end..stop]);
+    text
+}

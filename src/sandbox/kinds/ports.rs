@@ -1,0 +1,53 @@
+//! Rules on ports: what an API server refuses in those of containers and Services.
+//!
+//! Numbers and protocols alone. Names of ports, and conflicts between the host ports of one pod, are not looked at.
+
+use serde_json::Value;
+
+use crate::errors::FieldError;
+
+const RANGE: &str = "must be between 1 and 65535, inclusive";
+const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
+
+/// Checks the ports of a container at `path`.
+pub(crate) fn of_container(container: &Value, path: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for (index, port) in container["ports"].as_array().into_iter().flatten().enumerate() {
+        let here = format!("{path}.ports[{index}]");
+        if port["containerPort"].as_i64().unwrap_or(0) == 0 {
+            errors.push(FieldError::required(format!("{here}.containerPort"), ""));
+        } else {
+            errors.extend(in_range(port, &here, "containerPort"));
+        }
+        if port["hostPort"] != 0 {
+            errors.extend(in_range(port, &here, "hostPort"));
+        }
+        errors.extend(protocol(port, &here));
+    }
+    errors
+}
+
+/// Checks the ports of a Service.
+pub(crate) fn of_service(spec: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for (index, port) in spec["ports"].as_array().into_iter().flatten().enumerate() {
+        let here = format!("spec.ports[{index}]");
+        errors.extend(in_range(port, &here, "port"));
+        errors.extend(protocol(port, &here));
+        errors.extend(in_range(port, &here, "targetPort"));
+    }
+    errors
+}
+
+/// Refuses a number that no port has. A target port may also be a name.
+fn in_range(port: &Value, path: &str, key: &str) -> Option<FieldError> {
+    let number = port[key].as_i64()?;
+    let is_port = (1..=65_535).contains(&number);
+    (!is_port).then(|| FieldError::invalid(format!("{path}.{key}"), &port[key], RANGE))
+}
+
+fn protocol(port: &Value, path: &str) -> Option<FieldError> {
+    let protocol = port["protocol"].as_str()?;
+    let is_known = PROTOCOLS.contains(&protocol);
+    (!is_known).then(|| FieldError::unsupported(format!("{path}.protocol"), &port["protocol"], &PROTOCOLS))
+}

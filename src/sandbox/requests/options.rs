@@ -1,0 +1,189 @@
+//! What a request says beside its path: query parameters, media types, delete options.
+
+use serde_json::Value;
+
+use crate::errors::{ApiError, ApiResult};
+
+/// What happens to unknown fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum FieldValidation {
+    /// They are dropped in silence.
+    Ignore,
+    /// They are dropped with a warning.
+    #[default]
+    Warn,
+    /// The request is refused.
+    Strict,
+}
+
+/// The form in which a client wants objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum View {
+    /// As they are.
+    #[default]
+    Full,
+    /// As rows of a table.
+    Table,
+    /// Their metadata alone.
+    Metadata,
+}
+
+/// The query parameters that mean something to the API.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options {
+    /// A watch instead of a list.
+    pub watch: bool,
+    /// `labelSelector`.
+    pub labels: String,
+    /// `fieldSelector`.
+    pub fields: String,
+    /// Page size, 0 for all.
+    pub limit: usize,
+    /// Where a list goes on.
+    pub resume: String,
+    /// `resourceVersion`.
+    pub revision: String,
+    /// `resourceVersionMatch`.
+    pub revision_match: String,
+    /// `timeoutSeconds`.
+    pub timeout: Option<u64>,
+    /// `allowWatchBookmarks`.
+    pub bookmarks: bool,
+    /// `sendInitialEvents`.
+    pub initial_events: bool,
+    /// `dryRun`.
+    pub dry_run: bool,
+    /// `fieldValidation`.
+    pub validation: FieldValidation,
+    /// `gracePeriodSeconds`.
+    pub grace: Option<i64>,
+    /// `propagationPolicy`.
+    pub propagation: String,
+    /// `includeObject` of tables.
+    pub include_object: String,
+    /// The sandbox itself writes: what it builds needs no typed reading.
+    pub is_internal: bool,
+}
+
+impl Options {
+    /// Reads a query string.
+    pub(crate) fn parse(query: &str) -> ApiResult<Self> {
+        let mut options = Self::default();
+        for pair in query.split('&').filter(|p| !p.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            options.set(&decode(key), decode(value))?;
+        }
+        Ok(options)
+    }
+
+    /// Returns the options of a write by the sandbox itself.
+    pub(crate) fn internal() -> Self {
+        Self { is_internal: true, ..Self::default() }
+    }
+
+    fn set(&mut self, key: &str, value: String) -> ApiResult<()> {
+        let is_true = matches!(value.as_str(), "true" | "1" | "True" | "t");
+        let number = || {
+            let why = format!("strconv.ParseInt: parsing \"{value}\": invalid syntax");
+            value.parse::<i64>().map_err(|_| ApiError::bad_request(why))
+        };
+        match key {
+            "watch" => self.watch = is_true,
+            "labelSelector" => self.labels = value,
+            "fieldSelector" => self.fields = value,
+            "limit" => self.limit = number()?.max(0) as usize,
+            "continue" => self.resume = value,
+            "resourceVersion" => self.revision = value,
+            "resourceVersionMatch" => self.revision_match = value,
+            "timeoutSeconds" => self.timeout = Some(number()?.max(0) as u64),
+            "allowWatchBookmarks" => self.bookmarks = is_true,
+            "sendInitialEvents" => self.initial_events = is_true,
+            "dryRun" if value == "All" => self.dry_run = true,
+            "dryRun" if value.is_empty() => {}
+            "dryRun" => return Err(ApiError::bad_request(format!("invalid dryRun value: {value}"))),
+            "fieldValidation" => {
+                self.validation = match value.as_str() {
+                    "Strict" => FieldValidation::Strict,
+                    "Ignore" => FieldValidation::Ignore,
+                    _ => FieldValidation::Warn,
+                }
+            }
+            "gracePeriodSeconds" => self.grace = Some(number()?),
+            "propagationPolicy" => self.propagation = value,
+            "includeObject" => self.include_object = value,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Decodes a part of a query string or path.
+pub(crate) fn decode(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let hex = |from: usize| text.get(from..from + 2).and_then(|h| u8::from_str_radix(h, 16).ok());
+        match (bytes[at], hex(at + 1)) {
+            (b'%', Some(byte)) => {
+                out.push(byte);
+                at += 3;
+            }
+            (b'+', _) => {
+                out.push(b' ');
+                at += 1;
+            }
+            (byte, _) => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Returns the first form of an Accept header that the sandbox can write.
+pub(crate) fn view(accept: &str) -> View {
+    for media in accept.split(',') {
+        let mut parts = media.split(';').map(str::trim);
+        if !matches!(parts.next(), Some("application/json" | "*/*" | "")) {
+            continue;
+        }
+        match parts.find_map(|p| p.strip_prefix("as=")) {
+            Some("Table") => return View::Table,
+            Some("PartialObjectMetadata" | "PartialObjectMetadataList") => return View::Metadata,
+            Some(_) => {}
+            None => return View::Full,
+        }
+    }
+    View::Full
+}
+
+/// What a delete is to take care of.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeleteOptions {
+    /// Seconds that the object has to end.
+    pub grace: Option<i64>,
+    /// The uid that the object must have.
+    pub uid: Option<String>,
+    /// The revision that the object must have.
+    pub revision: Option<String>,
+    /// `Orphan`, `Background` or `Foreground`.
+    pub propagation: String,
+    /// Whether nothing is to be written.
+    pub dry_run: bool,
+}
+
+impl DeleteOptions {
+    /// Joins query parameters and the body of a delete.
+    pub(crate) fn new(options: &Options, body: &Value) -> Self {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        Self {
+            grace: options.grace.or(body["gracePeriodSeconds"].as_i64()),
+            uid: text(&body["preconditions"]["uid"]),
+            revision: text(&body["preconditions"]["resourceVersion"]),
+            propagation: text(&body["propagationPolicy"]).unwrap_or_else(|| options.propagation.clone()),
+            dry_run: options.dry_run || body["dryRun"].as_array().is_some_and(|d| !d.is_empty()),
+        }
+    }
+}

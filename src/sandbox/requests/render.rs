@@ -1,0 +1,176 @@
+//! Objects as bytes: with kind and apiVersion, in lists, as metadata alone, as tables.
+//!
+//! The full form is put together from the bytes of the store; the other forms parse the object.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::kinds::events;
+use crate::kinds::registry::{Form, Kind};
+use crate::requests::options::View;
+use crate::requests::table;
+use crate::store::Object;
+
+/// How objects are to be written for one request.
+pub(crate) struct Renderer<'a> {
+    /// The kind that the client asked for.
+    pub kind: &'a Kind,
+    /// The form that the client wants.
+    pub view: View,
+    /// `includeObject` of tables.
+    pub include_object: &'a str,
+    /// The present time, for ages.
+    pub now: Timestamp,
+    prefix: String,
+}
+
+impl<'a> Renderer<'a> {
+    /// Prepares to write objects of a kind.
+    pub(crate) fn new(kind: &'a Kind, view: View, include_object: &'a str, now: Timestamp) -> Self {
+        Self { kind, view, include_object, now, prefix: kind.prefix() }
+    }
+
+    /// Writes an object with its kind and apiVersion.
+    pub(crate) fn object(&self, object: &Object) -> Bytes {
+        let mut out = BytesMut::with_capacity(object.body.len() + 96);
+        self.write(object, &mut out);
+        out.freeze()
+    }
+
+    /// Appends an object with its kind and apiVersion.
+    pub(crate) fn write(&self, object: &Object, out: &mut BytesMut) {
+        match (self.view, self.kind.form) {
+            (View::Full, Form::Plain) => {
+                out.put_slice(self.prefix.as_bytes());
+                out.put_slice(object.body.get(1..).unwrap_or(b"}"));
+            }
+            (View::Full, Form::Event) => {
+                let mut value = object.value();
+                events::show(&mut value);
+                write_json(out, &typed(self.kind, value));
+            }
+            (View::Metadata, _) => write_json(out, &table::partial(&object.value())),
+            (View::Table, _) => {
+                let row = table::row(self.kind, &object.value(), self.include_object, self.now);
+                write_json(
+                    out,
+                    &table::table(
+                        self.kind,
+                        json!({"resourceVersion": object.revision.to_string()}),
+                        vec![row],
+                    ),
+                );
+            }
+        }
+    }
+
+    /// Writes a list.
+    pub(crate) fn list(&self, items: &[impl AsRef<Object>], metadata: Value) -> Bytes {
+        let items = items.iter().map(AsRef::as_ref);
+        if self.view == View::Table {
+            let rows =
+                items.map(|o| table::row(self.kind, &o.value(), self.include_object, self.now)).collect();
+            return to_bytes(&table::table(self.kind, metadata, rows));
+        }
+        let (kind, version) = match self.view {
+            View::Metadata => ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned()),
+            _ => (self.kind.list_kind(), self.kind.api_version()),
+        };
+        let mut out = BytesMut::with_capacity(4096);
+        let head =
+            format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{version}\",\"metadata\":{metadata},\"items\":[");
+        out.put_slice(head.as_bytes());
+        for (index, object) in items.enumerate() {
+            if index > 0 {
+                out.put_u8(b',');
+            }
+            let is_bare = self.view == View::Full && self.kind.form == Form::Plain && !self.kind.is_custom();
+            if is_bare {
+                out.put_slice(&object.body);
+            } else {
+                self.write(object, &mut out);
+            }
+        }
+        out.put_slice(b"]}");
+        out.freeze()
+    }
+
+    /// Appends a line of a watch.
+    pub(crate) fn line(&self, change: &str, object: &Object, out: &mut BytesMut) {
+        out.put_slice(b"{\"type\":\"");
+        out.put_slice(change.as_bytes());
+        out.put_slice(b"\",\"object\":");
+        self.write(object, out);
+        out.put_slice(b"}\n");
+    }
+
+    /// Appends a line whose object is the given bytes.
+    pub(crate) fn raw_line(change: &str, object: &[u8], out: &mut BytesMut) {
+        out.put_slice(b"{\"type\":\"");
+        out.put_slice(change.as_bytes());
+        out.put_slice(b"\",\"object\":");
+        out.put_slice(object);
+        out.put_slice(b"}\n");
+    }
+
+    /// Appends a bookmark.
+    pub(crate) fn bookmark(&self, revision: u64, is_initial_end: bool, out: &mut BytesMut) {
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
+        if is_initial_end {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let object = match self.view {
+            View::Metadata => {
+                json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+            }
+            View::Table => table::table(self.kind, metadata, Vec::new()),
+            View::Full => {
+                let mut object = typed(self.kind, self.kind.empty.clone());
+                object["metadata"] = metadata;
+                object
+            }
+        };
+        Self::raw_line("BOOKMARK", &to_bytes(&object), out);
+    }
+}
+
+impl AsRef<Object> for Object {
+    fn as_ref(&self) -> &Object {
+        self
+    }
+}
+
+fn typed(kind: &Kind, mut value: Value) -> Value {
+    value["kind"] = json!(kind.kind);
+    value["apiVersion"] = kind.api_version().into();
+    value
+}
+
+fn write_json(out: &mut BytesMut, value: &Value) {
+    out.put_slice(&to_bytes(value));
+}
+
+/// Serialises a value.
+pub(crate) fn to_bytes(value: &Value) -> Bytes {
+    serde_json::to_vec(value).unwrap_or_default().into()
+}
+
+/// Returns how many bytes a value takes as JSON.
+pub(crate) fn json_size(value: &Value) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // A JSON value is always writable, and the writer takes everything.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
+}

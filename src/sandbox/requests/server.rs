@@ -1,0 +1,382 @@
+//! The HTTP face: from a request to an operation of the API, and from its result to a response.
+//!
+//! One handler serves the whole tree; `router.rs` reads the path. Injected faults are met here. What
+//! operations do is in `api.rs`, `delete.rs`, `pods.rs`, `read.rs` and `watch.rs`.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::response::Response;
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, WARNING};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::{Api, Part, Written};
+use crate::clock::later;
+use crate::errors::{ApiError, ApiResult};
+use crate::faults::{Fault, Faults, Moment};
+use crate::kinds::scale;
+use crate::requests::body;
+use crate::requests::connection::{Connections, Cut};
+use crate::requests::discovery;
+use crate::requests::openapi;
+use crate::requests::options::{self, DeleteOptions, Options, View};
+use crate::requests::patch::PatchKind;
+use crate::requests::read::Selection;
+use crate::requests::render::{Renderer, to_bytes};
+use crate::requests::router::{Route, Target, route};
+use crate::store::Key;
+use crate::watch::Watch;
+
+/// The largest request body.
+const BODY_LIMIT: usize = 3 * 1024 * 1024;
+
+/// Everything that requests share.
+pub(crate) struct Server {
+    /// Objects and operations.
+    pub api: Api,
+    /// Misbehaviour in force.
+    pub faults: Faults,
+    /// Where the server listens.
+    pub address: SocketAddr,
+    /// Ends watches and the server.
+    pub shutdown: CancellationToken,
+    /// Cuts connections and closes the listener.
+    pub connections: Connections,
+}
+
+/// A request, taken apart.
+struct Call {
+    method: Method,
+    path: String,
+    options: Options,
+    accept: String,
+    content_type: String,
+    body: Bytes,
+    cut: Cut,
+}
+
+/// Serves any request.
+pub(crate) async fn handle(
+    State(server): State<Arc<Server>>,
+    ConnectInfo(cut): ConnectInfo<Cut>,
+    request: Request,
+) -> Response {
+    let path = request.uri().path_and_query().map_or("", |p| p.as_str()).to_owned();
+    let method = request.method().clone();
+    let met = server.faults.take(method.as_str(), &path, Moment::Request);
+    let (fault, until) = met.map_or((None, None), |met| (Some(met.fault), met.until));
+    match &fault {
+        Some(Fault::Drop) => {
+            cut.close();
+            return plain(StatusCode::OK, "");
+        }
+        Some(Fault::Reset) => {
+            cut.reset();
+            return plain(StatusCode::OK, "");
+        }
+        Some(Fault::BlackHole) => {
+            server.shutdown.cancelled().await;
+            cut.close();
+            return plain(StatusCode::OK, "");
+        }
+        Some(Fault::Status(code)) => return refusal(&ApiError::injected(*code, None)),
+        Some(Fault::RetryAfter(code, seconds)) => {
+            return refusal(&ApiError::injected(*code, Some(*seconds)));
+        }
+        Some(Fault::Delay(time)) => {
+            tokio::select! {
+                () = server.api.clock.wait_until(later(server.api.clock.now(), *time)) => {}
+                () = server.shutdown.cancelled() => {}
+            }
+        }
+        Some(Fault::Hang) => {
+            tokio::select! {
+                () = server.faults.wait(until) => {}
+                () = server.shutdown.cancelled() => {}
+            }
+        }
+        _ => {}
+    }
+    let response = match read(request, path, cut.clone()).await {
+        Ok(call) => server.answer(call).unwrap_or_else(|error| refusal(&error)),
+        Err(error) => refusal(&error),
+    };
+    match fault {
+        Some(Fault::DropAfterCommit) => {
+            cut.close();
+            response
+        }
+        Some(Fault::StatusAfterCommit(code)) => refusal(&ApiError::injected(code, None)),
+        _ => response,
+    }
+}
+
+async fn read(request: Request, path: String, cut: Cut) -> ApiResult<Call> {
+    let (parts, body) = request.into_parts();
+    let text = |name: http::HeaderName| header(&parts.headers, name);
+    let (accept, content_type) = (text(ACCEPT), text(CONTENT_TYPE));
+    let options = Options::parse(parts.uri.query().unwrap_or_default())?;
+    let body = axum::body::to_bytes(body, BODY_LIMIT).await.map_err(|_| ApiError::too_large(BODY_LIMIT))?;
+    let content_type = content_type.split(';').next().unwrap_or_default().trim().to_owned();
+    Ok(Call { method: parts.method, path, options, accept, content_type, body, cut })
+}
+
+fn header(headers: &HeaderMap, name: http::HeaderName) -> String {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+}
+
+impl Server {
+    fn answer(self: &Arc<Self>, call: Call) -> ApiResult<Response> {
+        let kinds = self.api.kinds.load();
+        let bare = call.path.split('?').next().unwrap_or_default();
+        let aggregated = aggregated_version(&call.accept);
+        let found = match route(&kinds, bare) {
+            Route::Objects(target) => return self.objects(target, call),
+            Route::Health => return Ok(plain(StatusCode::OK, "ok")),
+            Route::OpenApi if call.accept.contains("proto") => {
+                return Ok(respond(StatusCode::OK, openapi::PROTOBUF, openapi::protobuf()));
+            }
+            Route::OpenApi => return Ok(json(StatusCode::OK, openapi::json())),
+            Route::UnknownResource => return Err(ApiError::no_resource()),
+            Route::CoreVersions | Route::Groups if aggregated.is_some() => {
+                let version = aggregated.unwrap_or_default();
+                let content =
+                    format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList");
+                let body = to_bytes(&discovery::aggregated(&kinds, bare.trim_matches('/') == "api", version));
+                return Ok(respond(StatusCode::OK, &content, body));
+            }
+            Route::Version => Some(discovery::version()),
+            Route::CoreVersions => Some(discovery::core_versions(&self.address.to_string())),
+            Route::Groups => Some(discovery::groups(&kinds)),
+            Route::Group(group) => discovery::one_group(&kinds, &group),
+            Route::Resources(group, version) => discovery::resources(&kinds, &group, &version),
+            Route::Unknown => None,
+        };
+        if call.method != Method::GET && call.method != Method::HEAD {
+            return Err(ApiError::method_not_allowed());
+        }
+        Ok(match found {
+            Some(body) => json(StatusCode::OK, to_bytes(&body)),
+            None => plain(StatusCode::NOT_FOUND, "404 page not found\n"),
+        })
+    }
+
+    fn objects(self: &Arc<Self>, target: Target, call: Call) -> ApiResult<Response> {
+        match (target.name.is_empty(), target.subresource.as_str()) {
+            (true, _) => self.collection(target, call),
+            (false, "") => self.object(target, call),
+            (false, _) => self.subresource(target, call),
+        }
+    }
+
+    fn collection(self: &Arc<Self>, target: Target, call: Call) -> ApiResult<Response> {
+        let kind = target.kind;
+        let allows = |verb: &str| kind.verbs.contains(&verb);
+        let view = options::view(&call.accept);
+        match call.method {
+            Method::GET if call.options.watch => {
+                let selection = Selection::new(&kind, &target.namespace, &call.options)?;
+                let watch = Watch::open(self, kind, selection, &call.options, view, (call.path, call.cut))?;
+                let body = Body::from_stream(watch.into_stream());
+                Ok(with_type(StatusCode::OK, "application/json", body))
+            }
+            Method::GET => {
+                let selection = Selection::new(&kind, &target.namespace, &call.options)?;
+                let list = self.api.list(&kind, &selection, &call.options)?;
+                let renderer = Renderer::new(&kind, view, &call.options.include_object, self.api.clock.now());
+                Ok(json(StatusCode::OK, renderer.list(&list.items, list.metadata)))
+            }
+            Method::POST if allows("create") => {
+                if kind.namespaced && target.namespace.is_empty() {
+                    return Err(ApiError::bad_request("an empty namespace may not be set during creation"));
+                }
+                let object = body::object(&kind, &call.content_type, &call.body)?;
+                let written = self.api.create(&kind, &target.namespace, object, &call.options)?;
+                Ok(self.written(&kind, view, &call.options, &written))
+            }
+            Method::DELETE if allows("deletecollection") => {
+                let selection = Selection::new(&kind, &target.namespace, &call.options)?;
+                let how = DeleteOptions::new(&call.options, &body::options(&call.body)?);
+                let list = self.api.list(&kind, &selection, &call.options)?;
+                for object in &list.items {
+                    match self.api.delete(&kind, &object.key, &how) {
+                        Err(error) if error.code != 404 => return Err(error),
+                        _ => {}
+                    }
+                }
+                let renderer = Renderer::new(&kind, View::Full, "", self.api.clock.now());
+                Ok(json(StatusCode::OK, renderer.list(&list.items, list.metadata)))
+            }
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+
+    fn object(&self, target: Target, call: Call) -> ApiResult<Response> {
+        let key: Key = (target.namespace.as_str().into(), target.name.as_str().into());
+        let kind = target.kind;
+        let view = options::view(&call.accept);
+        let renderer = Renderer::new(&kind, view, &call.options.include_object, self.api.clock.now());
+        match call.method {
+            Method::GET | Method::HEAD => {
+                let object = self.api.get(&kind, &key)?;
+                Ok(json(StatusCode::OK, renderer.object(&object)))
+            }
+            Method::PUT | Method::PATCH => {
+                let written = self.change(&kind, &key, Part::Main, &call)?;
+                Ok(self.written(&kind, view, &call.options, &written))
+            }
+            Method::DELETE => {
+                let how = DeleteOptions::new(&call.options, &body::options(&call.body)?);
+                let deleted = self.api.delete(&kind, &key, &how)?;
+                if deleted.is_gone && !crate::kinds::pods::is_pod(&kind) {
+                    return Ok(json(StatusCode::OK, to_bytes(&Api::deleted_status(&kind, &deleted.object))));
+                }
+                Ok(json(StatusCode::OK, renderer.object(&deleted.object)))
+            }
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+
+    fn subresource(&self, target: Target, call: Call) -> ApiResult<Response> {
+        let key: Key = (target.namespace.as_str().into(), target.name.as_str().into());
+        let kind = target.kind;
+        let view = options::view(&call.accept);
+        match (target.subresource.as_str(), &call.method) {
+            ("binding", &Method::POST) => {
+                let binding = body::any(&call.content_type, &call.body, "Binding")?;
+                self.api.bind(&kind, &key, &binding, &call.options)?;
+                Ok(json(StatusCode::CREATED, to_bytes(&Api::success(201))))
+            }
+            ("eviction", &Method::POST) => {
+                let eviction = body::any(&call.content_type, &call.body, "Eviction")?;
+                self.api.evict(&kind, &key, &eviction, &call.options)?;
+                Ok(json(StatusCode::CREATED, to_bytes(&Api::success(201))))
+            }
+            ("status", &Method::GET) => {
+                let renderer = Renderer::new(&kind, view, &call.options.include_object, self.api.clock.now());
+                Ok(json(StatusCode::OK, renderer.object(&*self.api.get(&kind, &key)?)))
+            }
+            ("status", &(Method::PUT | Method::PATCH)) => {
+                let written = self.change(&kind, &key, Part::Status, &call)?;
+                Ok(self.written(&kind, view, &call.options, &written))
+            }
+            ("finalize", &Method::PUT) => {
+                let written = self.change(&kind, &key, Part::Main, &call)?;
+                Ok(self.written(&kind, view, &call.options, &written))
+            }
+            ("scale", &Method::GET) => {
+                let object = self.api.get(&kind, &key)?;
+                Ok(json(StatusCode::OK, to_bytes(&scale::show(&object.value()))))
+            }
+            ("scale", &(Method::PUT | Method::PATCH)) => {
+                let written = self.scale(&kind, &key, &call)?;
+                Ok(json(StatusCode::OK, to_bytes(&scale::show(&written.object.value()))))
+            }
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+
+    /// Carries out a PUT or PATCH.
+    fn change(
+        &self,
+        kind: &crate::kinds::registry::Kind,
+        key: &Key,
+        part: Part,
+        call: &Call,
+    ) -> ApiResult<Written> {
+        if call.method == Method::PUT {
+            let object = body::object(kind, &call.content_type, &call.body)?;
+            return self.api.update(kind, key, part, &call.options, |_| Ok(object.clone()));
+        }
+        let (how, patch) = patch_of(kind.is_custom(), call)?;
+        self.api.patch(kind, key, part, (how, &patch), &call.options)
+    }
+
+    fn scale(&self, kind: &crate::kinds::registry::Kind, key: &Key, call: &Call) -> ApiResult<Written> {
+        let is_put = call.method == Method::PUT;
+        let patch = if is_put { None } else { Some(patch_of(false, call)?) };
+        let whole = if is_put { body::any(&call.content_type, &call.body, "Scale")? } else { Value::Null };
+        self.api.update(kind, key, Part::Main, &call.options, |object| {
+            let scaled = match &patch {
+                None => whole.clone(),
+                Some((how, patch)) => {
+                    crate::requests::patch::apply(*how, &scale::show(object), patch, false)?
+                }
+            };
+            scale::apply(object, &scaled)
+        })
+    }
+
+    fn written(
+        &self,
+        kind: &crate::kinds::registry::Kind,
+        view: View,
+        options: &Options,
+        written: &Written,
+    ) -> Response {
+        let renderer = Renderer::new(kind, view, &options.include_object, self.api.clock.now());
+        let code = if written.is_new { StatusCode::CREATED } else { StatusCode::OK };
+        let mut response = json(code, renderer.object(&written.object));
+        for warning in &written.warnings {
+            let text = format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""));
+            if let Ok(value) = HeaderValue::from_str(&text) {
+                response.headers_mut().append(WARNING, value);
+            }
+        }
+        response
+    }
+}
+
+/// Reads the patch of a request.
+fn patch_of(is_custom: bool, call: &Call) -> ApiResult<(PatchKind, Value)> {
+    let how = PatchKind::parse(&call.content_type);
+    match how {
+        Some(PatchKind::Strategic) | None if is_custom => Err(ApiError::media_type_not_accepted(
+            "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+        )),
+        None => Err(ApiError::unsupported_media_type()),
+        Some(how) => Ok((how, body::patch(how, &call.body)?)),
+    }
+}
+
+/// Returns the version of aggregated discovery that a client wants.
+fn aggregated_version(accept: &str) -> Option<&'static str> {
+    let is = |media: &&str| media.contains("as=APIGroupDiscoveryList");
+    let media = accept.split(',').find(is)?;
+    if media.contains("v=v2beta1") { Some("v2beta1") } else { Some("v2") }
+}
+
+fn with_type(status: StatusCode, content_type: &str, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    if let Ok(value) = HeaderValue::from_str(content_type) {
+        response.headers_mut().insert(CONTENT_TYPE, value);
+    }
+    response
+}
+
+fn respond(status: StatusCode, content_type: &str, body: Bytes) -> Response {
+    with_type(status, content_type, Body::from(body))
+}
+
+fn json(status: StatusCode, body: Bytes) -> Response {
+    respond(status, "application/json", body)
+}
+
+fn plain(status: StatusCode, text: &'static str) -> Response {
+    respond(status, "text/plain; charset=utf-8", Bytes::from_static(text.as_bytes()))
+}
+
+fn refusal(error: &ApiError) -> Response {
+    let status = StatusCode::from_u16(error.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = json(status, to_bytes(&error.status()));
+    if let Some(seconds) = error.retry_after() {
+        response.headers_mut().insert(RETRY_AFTER, seconds.into());
+    }
+    response
+}
