@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use pellucid::app::{clock, routes};
+use pellucid::app::clock;
+use pellucid::app::rest::routes;
 use pellucid::http::{Limits, Parts, Renderer, Server};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;

@@ -17,9 +17,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 
-use super::clock::Clock;
-use super::metrics::ClusterIoViews;
-use super::progress::Progress;
+use crate::app::clock::Clock;
+use crate::app::metrics::ClusterIoViews;
+use crate::app::progress::Progress;
 
 /// How long a watch may fail before the scheduler is not to be relied on: what it knows is older than that.
 const FAILS_FOR: Duration = Duration::from_secs(15);

@@ -19,16 +19,17 @@ use pellucid_recording::switches::Switches;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::clock::Clock;
-use super::core_loop::{CoreLoop, Lists};
-use super::flags::Flags;
-use super::health::Health;
-use super::metrics::{ClusterIoViews, Metrics};
-use super::progress::Progress;
-use super::quantiles::Durations;
-use super::telemetry::LogControl;
-use super::traces::{CoreTraces, Traces};
-use super::{resource_metrics, routes};
+use crate::app::clock::Clock;
+use crate::app::core_loop::{CoreLoop, Lists};
+use crate::app::health::Health;
+use crate::app::log::telemetry::LogControl;
+use crate::app::metrics::resources;
+use crate::app::metrics::{ClusterIoViews, Metrics};
+use crate::app::progress::Progress;
+use crate::app::replay::quantiles::Durations;
+use crate::app::rest::flags::Flags;
+use crate::app::rest::routes;
+use crate::app::traces::{CoreTraces, Traces};
 
 /// Inputs that may wait for the scheduling thread before the watches are held back.
 const INPUTS_WAITING: usize = 16_384;
@@ -261,7 +262,7 @@ impl Shared {
             metrics: Renderer::openmetrics(move || {
                 metrics.render(&snapshot, io.get(), log.as_deref(), &health)
             }),
-            resource_metrics: Renderer::openmetrics(move || resource_metrics::render(&resources.load_full())),
+            resource_metrics: Renderer::openmetrics(move || resources::render(&resources.load_full())),
             configz: Arc::new(move || configz.clone()),
             version: version(),
             now: self.clock.clone(),

@@ -8,10 +8,10 @@ use pellucid_config::Configuration;
 use pellucid_cycle::Registry;
 use pellucid_kubernetes::{Connection, stop_requested};
 
-use super::clock;
-use super::instance::{Instance, InstanceConfig};
-use super::telemetry::LogControl;
-use super::traces::Exporter;
+use crate::app::clock;
+use crate::app::instance::{Instance, InstanceConfig};
+use crate::app::log::telemetry::LogControl;
+use crate::app::traces::Exporter;
 
 /// How long the API server may take to answer at the start.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);

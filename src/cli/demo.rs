@@ -8,7 +8,8 @@ use pellucid_sandbox::StartError;
 
 use super::{block_on, sandbox};
 use crate::app::demo::{self, DemoOptions};
-use crate::app::{instance, telemetry};
+use crate::app::instance;
+use crate::app::log::telemetry;
 
 /// Arguments of `demo`.
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ pub struct OpenapiArgs {}
 
 /// Prints the document.
 pub(super) fn run(_args: &OpenapiArgs) -> anyhow::Result<()> {
-    let routes = crate::app::routes::routes(&pellucid_plugins::registry());
+    let routes = crate::app::rest::routes::routes(&pellucid_plugins::registry());
     let document = pellucid_http::openapi(&routes, &crate::app::instance::version().git_version)?;
     out::line(&serde_json::to_string_pretty(&document)?)
 }

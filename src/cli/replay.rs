@@ -10,9 +10,11 @@ use pellucid_replay::{Format, GangJob, Pace, SyntheticNodes, Trace, read_jobs, r
 
 use super::text::count;
 use super::{block_on, out};
+use crate::app::log::telemetry;
+use crate::app::replay::dump as replay_dump;
+use crate::app::replay::gangs::{GangReplayOptions, replay_gangs};
 use crate::app::replay::{ReplayOptions, replay};
-use crate::app::replay_gangs::{GangReplayOptions, replay_gangs};
-use crate::app::{dump, replay_dump, telemetry};
+use crate::app::rest::dump;
 
 /// How to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -12,8 +12,8 @@ use pellucid_config::Configuration;
 use pellucid_framework::PluginFactory;
 
 use super::{block_on, out};
+use crate::app::log::telemetry;
 use crate::app::run::{self, RunOptions};
-use crate::app::telemetry;
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]

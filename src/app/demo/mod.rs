@@ -16,10 +16,10 @@ use pellucid_model::PodKey;
 use pellucid_sandbox::Sandbox;
 use serde_json::{Value, json};
 
-use super::client;
-use super::clock;
-use super::instance::{Instance, InstanceConfig};
-use super::telemetry::LogControl;
+use crate::app::client;
+use crate::app::clock;
+use crate::app::instance::{Instance, InstanceConfig};
+use crate::app::log::telemetry::LogControl;
 
 /// How long the cluster may take to settle.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(60);

@@ -13,7 +13,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::clock::Stopwatch;
+use crate::app::clock::Stopwatch;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct LevelLabels {
@@ -53,7 +53,7 @@ impl Drop for Timed {
     }
 }
 
-pub(super) fn state(snapshot: &Snapshot, explained: &Explained, registry: &mut Registry) {
+pub(in crate::app) fn state(snapshot: &Snapshot, explained: &Explained, registry: &mut Registry) {
     let seconds = |nanos: u64| nanos as f64 / 1e9;
     let levels: Family<LevelLabels, Counter<f64, AtomicU64>> = Family::default();
     let costs = snapshot.costs;

@@ -6,7 +6,7 @@ use kube::api::WatchEvent;
 use serde_json::Value;
 
 /// A change of an object.
-pub(super) struct ObjectEvent {
+pub(in crate::app) struct ObjectEvent {
     /// The object as it now is, or as it was when it was deleted.
     pub object: Value,
     /// Whether it is gone.
@@ -14,7 +14,7 @@ pub(super) struct ObjectEvent {
 }
 
 /// Watches the objects behind a path from the moment it is made, across the ends that watches have.
-pub(super) struct ObjectWatch {
+pub(in crate::app) struct ObjectWatch {
     client: kube::Client,
     path: String,
     revision: String,
@@ -23,14 +23,14 @@ pub(super) struct ObjectWatch {
 
 impl ObjectWatch {
     /// Opens a watch. Objects that are there already come first.
-    pub(super) async fn open(client: kube::Client, path: &str) -> anyhow::Result<Self> {
+    pub(in crate::app) async fn open(client: kube::Client, path: &str) -> anyhow::Result<Self> {
         let mut watch = Self { client, path: path.into(), revision: "0".into(), stream: None };
         watch.connect().await?;
         Ok(watch)
     }
 
     /// Returns the next event. What was read is not lost when the call is abandoned.
-    pub(super) async fn next(&mut self) -> anyhow::Result<ObjectEvent> {
+    pub(in crate::app) async fn next(&mut self) -> anyhow::Result<ObjectEvent> {
         loop {
             let Some(stream) = &mut self.stream else {
                 self.connect().await?;

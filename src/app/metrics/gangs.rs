@@ -32,7 +32,7 @@ struct ResultLabels {
 }
 
 /// What is counted of attempts at gangs as they happen.
-pub(super) struct GangAttempts {
+pub(in crate::app) struct GangAttempts {
     placed: Counter,
     partly: Counter,
     refused: Counter,
@@ -40,7 +40,7 @@ pub(super) struct GangAttempts {
 }
 
 impl GangAttempts {
-    pub(super) fn register(registry: &mut Registry) -> Self {
+    pub(in crate::app) fn register(registry: &mut Registry) -> Self {
         let attempts: Family<ResultLabels, Counter> = Family::default();
         let of = |result| attempts.get_or_create_owned(&ResultLabels { result });
         let made = Self {
@@ -59,7 +59,7 @@ impl GangAttempts {
     }
 
     /// Counts an attempt, when it was one at a gang.
-    pub(super) fn count(&self, step: &Step, now: Duration) {
+    pub(in crate::app) fn count(&self, step: &Step, now: Duration) {
         if step.gang.is_none() {
             return;
         }
@@ -76,7 +76,7 @@ impl GangAttempts {
 }
 
 /// Gauges and counters as the published snapshot has them.
-pub(super) fn state(snapshot: &Snapshot, registry: &mut Registry) {
+pub(in crate::app) fn state(snapshot: &Snapshot, registry: &mut Registry) {
     let tally = tally(snapshot);
     let gangs: Family<StateLabels, Gauge> = Family::default();
     for (state, n) in tally.states {

@@ -13,9 +13,9 @@ use pellucid_http::{Kind, Lines, Param, Params, RequestInfo, Route};
 use pellucid_model::time::Probe;
 use serde_json::{Value, json};
 
-use super::clock::Stopwatch;
-use super::diagnosis_metrics::Explained;
-use super::rows::table;
+use crate::app::clock::Stopwatch;
+use crate::app::metrics::diagnosis::Explained;
+use crate::app::rest::rows::table;
 
 /// Returns the routes of everything that is registered, to be described.
 pub fn routes(registry: &[Box<dyn PluginFactory>]) -> Vec<Route<Snapshot>> {
@@ -31,9 +31,9 @@ pub fn metered(
 ) -> Vec<Route<Snapshot>> {
     let mut all: Vec<Route<Snapshot>> =
         reads(registry).into_iter().map(|read| route(read, explained.clone())).collect();
-    all.push(super::simulate::route(explained.clone()));
+    all.push(crate::app::rest::simulate::route(explained.clone()));
     all.push(events());
-    all.push(super::dump::route(configuration));
+    all.push(crate::app::rest::dump::route(configuration));
     all
 }
 
@@ -83,7 +83,7 @@ fn route(read: SnapshotRead, explained: Explained) -> Route<Snapshot> {
 }
 
 /// Makes a body and notes in its `meta`, when it has one, what that took.
-pub(super) fn costed<E>(make: impl FnOnce() -> Result<Value, E>) -> Result<Value, E> {
+pub(in crate::app) fn costed<E>(make: impl FnOnce() -> Result<Value, E>) -> Result<Value, E> {
     let stopwatch = Stopwatch::start();
     let mut body = make()?;
     if let Some(meta) = body.get_mut("meta").and_then(Value::as_object_mut) {
@@ -110,7 +110,7 @@ fn describe(param: &str) -> String {
     }
 }
 
-pub(super) fn adapt(error: ReadError) -> pellucid_http::ReadError {
+pub(in crate::app) fn adapt(error: ReadError) -> pellucid_http::ReadError {
     match error {
         ReadError::NotFound { code, message } => pellucid_http::ReadError::NotFound { code, message },
         ReadError::BadRequest { code, message } => pellucid_http::ReadError::BadRequest { code, message },

@@ -17,7 +17,7 @@ use tracing_subscriber::fmt::format::Writer;
 const LINES: &str = "table";
 
 /// Writes fields escaped.
-pub(super) struct EscapedFields;
+pub(in crate::app) struct EscapedFields;
 
 impl<'w> FormatFields<'w> for EscapedFields {
     fn format_fields<R: RecordFields>(&self, writer: Writer<'w>, fields: R) -> fmt::Result {

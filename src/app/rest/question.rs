@@ -17,7 +17,7 @@ use pellucid_model::taint::{Taint, TaintEffect};
 use pellucid_model::{GangKey, Name, ObjectKind, Pod, PodKey, patience, quantity};
 use serde_json::{Value, json};
 
-use super::what_if_names::{
+use crate::app::rest::names::{
     container_resources, invalid, label_key, label_value, namespace, node_resources, object_name, resource,
     shown,
 };
@@ -30,7 +30,7 @@ const MAX_EDITS: usize = 1_000;
 const MAX_ROWS: usize = 1_000;
 
 /// Decodes a request; the error names the field and its value.
-pub(super) fn question(snapshot: &Snapshot, request: SimulateRequest) -> Result<Question, ReadError> {
+pub(in crate::app) fn question(snapshot: &Snapshot, request: SimulateRequest) -> Result<Question, ReadError> {
     bound("pods", request.pods.len(), MAX_PODS)?;
     bound("podGroups", request.pod_groups.len(), MAX_PODS)?;
     bound("include", request.include.len(), MAX_PODS)?;

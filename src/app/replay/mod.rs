@@ -3,6 +3,12 @@
 //! Both ways give the same decisions at one seed: pods arrive in file order, and none leaves. The audit at
 //! the end works on API objects, with arithmetic of its own.
 
+pub mod dump;
+pub mod gangs;
+pub mod quantiles;
+mod stage;
+mod watch;
+
 use std::collections::BTreeMap;
 use std::io::BufWriter;
 use std::path::PathBuf;
@@ -27,10 +33,10 @@ use pellucid_replay::{Report, Trace, audit, to_node_json, to_pod_json, write_dec
 use pellucid_sandbox::Kubelet;
 use serde_json::{Value, json};
 
-use super::client;
-use super::clock::{self, Clock, Stopwatch};
-use super::quantiles::Durations;
-use super::replay_stage::Stage;
+use crate::app::client;
+use crate::app::clock::{self, Clock, Stopwatch};
+use crate::app::replay::quantiles::Durations;
+use crate::app::replay::stage::Stage;
 
 const NAMESPACE: &str = "default";
 

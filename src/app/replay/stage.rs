@@ -9,15 +9,15 @@ use pellucid_kubernetes::Connection;
 use pellucid_sandbox::{Kubelet, Sandbox};
 use serde_json::Value;
 
-use super::instance::{Instance, InstanceConfig};
-use super::quantiles::Durations;
-use super::{client, clock};
+use crate::app::instance::{Instance, InstanceConfig};
+use crate::app::replay::quantiles::Durations;
+use crate::app::{client, clock};
 
 /// How long the scheduler may take for the next pod before the replay gives up.
 const STALL_PATIENCE: Duration = Duration::from_secs(60);
 
 /// A sandbox and a scheduler.
-pub(super) struct Stage {
+pub(in crate::app) struct Stage {
     /// The API server.
     sandbox: pellucid_sandbox::Handle,
     /// The scheduler.
@@ -28,7 +28,7 @@ pub(super) struct Stage {
 
 impl Stage {
     /// Starts both, creates the nodes, and waits until the scheduler knows them.
-    pub(super) async fn start(
+    pub(in crate::app) async fn start(
         nodes: &[Value],
         seed: u64,
         kubelet: Kubelet,
@@ -65,7 +65,7 @@ impl Stage {
     }
 
     /// Waits until a snapshot is as wanted; gives up when nothing is published for long.
-    pub(super) async fn wait(&mut self, is_wanted: impl Fn(&Snapshot) -> bool) -> anyhow::Result<()> {
+    pub(in crate::app) async fn wait(&mut self, is_wanted: impl Fn(&Snapshot) -> bool) -> anyhow::Result<()> {
         let mut snapshot = self.instance.snapshot();
         while !is_wanted(&snapshot) {
             let next = tokio::time::timeout(STALL_PATIENCE, self.instance.next_root()).await;
@@ -75,7 +75,7 @@ impl Stage {
     }
 
     /// Stops both.
-    pub(super) async fn stop(self) {
+    pub(in crate::app) async fn stop(self) {
         self.instance.stop().await;
         self.sandbox.stop().await;
     }

@@ -3,6 +3,13 @@
 //! Histograms and counters of attempts are kept as they happen, with handles resolved per profile. Gauges
 //! are read from the published snapshot when somebody scrapes, so they always add up.
 
+pub mod diagnosis;
+mod effects;
+mod gangs;
+mod pending;
+pub mod resources;
+mod watches;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -28,13 +35,12 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-use super::clock::Clock;
-use super::diagnosis_metrics::{self, Explained};
-use super::gang_metrics::{self, GangAttempts};
-use super::health::Health;
-use super::telemetry::LogControl;
-use super::traces::Counts;
-use super::{effect_metrics, pending_metrics, watch_metrics};
+use crate::app::clock::Clock;
+use crate::app::health::Health;
+use crate::app::log::telemetry::LogControl;
+use crate::app::metrics::diagnosis::Explained;
+use crate::app::metrics::gangs::GangAttempts;
+use crate::app::traces::Counts;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct AttemptLabels {
@@ -257,7 +263,7 @@ impl Metrics {
         text.truncate(kept);
         let snapshot = snapshot.load_full();
         let mut gauges = gauges(&snapshot, views, log);
-        diagnosis_metrics::state(&snapshot, &self.explained, &mut gauges);
+        diagnosis::state(&snapshot, &self.explained, &mut gauges);
         health.show(&mut gauges);
         let mut rest = String::new();
         let _ = encode(&mut rest, &gauges);
@@ -268,7 +274,7 @@ impl Metrics {
 /// Gauges and counters as the published snapshot has them.
 fn gauges(snapshot: &Snapshot, views: Option<&ClusterIoViews>, log: Option<&LogControl>) -> Registry {
     let mut registry = Registry::default();
-    pending_metrics::state(snapshot, &mut registry);
+    pending::state(snapshot, &mut registry);
     registry.register(
         "scheduler_cache_size",
         "Nodes, pods and assumed pods in the state",
@@ -287,11 +293,11 @@ fn gauges(snapshot: &Snapshot, views: Option<&ClusterIoViews>, log: Option<&LogC
     plugin_work(snapshot, &mut registry);
     if let Some(views) = views {
         effect_queue_counts(&views.queues, &mut registry);
-        watch_metrics::watches(views, &mut registry);
-        effect_metrics::writers(views, &mut registry);
+        watches::watches(views, &mut registry);
+        effects::writers(views, &mut registry);
     }
-    effect_metrics::state(snapshot, &mut registry);
-    gang_metrics::state(snapshot, &mut registry);
+    effects::state(snapshot, &mut registry);
+    gangs::state(snapshot, &mut registry);
     single(snapshot, log, &mut registry);
     registry
 }

@@ -17,9 +17,9 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
-use super::client;
-use super::replay_stage::Stage;
-use super::replay_watch::ObjectWatch;
+use crate::app::client;
+use crate::app::replay::stage::Stage;
+use crate::app::replay::watch::ObjectWatch;
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const NAMESPACE: &str = "default";

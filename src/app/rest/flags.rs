@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::clock::Clock;
-use super::telemetry::LogControl;
+use crate::app::clock::Clock;
+use crate::app::log::telemetry::LogControl;
 
 /// What the switches share.
 pub struct Flags {

@@ -12,12 +12,12 @@ use serde_json::Value;
 const SHOWN: usize = 100;
 
 /// Refuses a field of the body.
-pub(super) fn invalid(field: &str, problem: &str) -> ReadError {
+pub(in crate::app) fn invalid(field: &str, problem: &str) -> ReadError {
     ReadError::BadRequest { code: "InvalidBody", message: format!("{field}: {problem}") }
 }
 
 /// Quotes what somebody sent, cut.
-pub(super) fn shown(text: &str) -> String {
+pub(in crate::app) fn shown(text: &str) -> String {
     let cut: String = text.chars().take(SHOWN).collect();
     if cut.len() < text.len() { format!("{cut:?}…") } else { format!("{cut:?}") }
 }
@@ -27,32 +27,32 @@ fn must(is: bool, text: &str, field: &str, what: &str) -> Result<(), ReadError> 
 }
 
 /// Checks the name of a node, a pod or a PodGroup.
-pub(super) fn object_name(text: &str, field: &str) -> Result<(), ReadError> {
+pub(in crate::app) fn object_name(text: &str, field: &str) -> Result<(), ReadError> {
     let what = "a DNS subdomain: at most 253 lower case letters, digits, '-' and '.', such as node-1.example";
     must(is_subdomain(text), text, field, what)
 }
 
 /// Checks the name of a namespace.
-pub(super) fn namespace(text: &str, field: &str) -> Result<(), ReadError> {
+pub(in crate::app) fn namespace(text: &str, field: &str) -> Result<(), ReadError> {
     let what = "a namespace: a DNS label of at most 63 lower case letters, digits and '-'";
     must(is_label(text), text, field, what)
 }
 
 /// Reads the key of a label or a taint.
-pub(super) fn label_key(text: &str, field: &str) -> Result<Name, ReadError> {
+pub(in crate::app) fn label_key(text: &str, field: &str) -> Result<Name, ReadError> {
     must(is_qualified_name(text), text, field, "a qualified name, such as example.com/pool")?;
     Ok(Name::new(text))
 }
 
 /// Reads the value of a label or a taint.
-pub(super) fn label_value(text: &str, field: &str) -> Result<Name, ReadError> {
+pub(in crate::app) fn label_value(text: &str, field: &str) -> Result<Name, ReadError> {
     let what = "the value of a label: at most 63 letters, digits, '-', '_' and '.'";
     must(is_label_value(text), text, field, what)?;
     Ok(Name::new(text))
 }
 
 /// Checks a resource that a pod requests. A slot for the pod itself is not requested, it is taken.
-pub(super) fn resource(text: &str, field: &str) -> Result<(), ReadError> {
+pub(in crate::app) fn resource(text: &str, field: &str) -> Result<(), ReadError> {
     must(is_qualified_name(text), text, field, "a qualified name, such as cpu or example.com/gpu")?;
     let is_known = matches!(text, "cpu" | "memory" | "ephemeral-storage") || text.starts_with("hugepages-");
     let what =
@@ -61,7 +61,7 @@ pub(super) fn resource(text: &str, field: &str) -> Result<(), ReadError> {
 }
 
 /// Checks the resources that the containers of a pod, the pod itself and its overhead request.
-pub(super) fn container_resources(spec: &Value, field: &str) -> Result<(), ReadError> {
+pub(in crate::app) fn container_resources(spec: &Value, field: &str) -> Result<(), ReadError> {
     amounts(&spec["overhead"], &format!("{field}.overhead"), resource)?;
     requests(&spec["resources"], &format!("{field}.resources"))?;
     for list in ["containers", "initContainers"] {
@@ -79,7 +79,7 @@ fn requests(resources: &Value, field: &str) -> Result<(), ReadError> {
 }
 
 /// Checks the resources that a node has.
-pub(super) fn node_resources(status: &Value, field: &str) -> Result<(), ReadError> {
+pub(in crate::app) fn node_resources(status: &Value, field: &str) -> Result<(), ReadError> {
     let named = |text: &str, field: &str| {
         must(is_qualified_name(text), text, field, "a qualified name, such as cpu or example.com/gpu")
     };

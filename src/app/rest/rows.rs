@@ -7,7 +7,7 @@ use pellucid_http::Table;
 use serde_json::Value;
 
 /// Lays a body out. Without declared columns the fields of the first object are the columns.
-pub(super) fn table(spec: &RowSpec, body: &Value) -> Table {
+pub(in crate::app) fn table(spec: &RowSpec, body: &Value) -> Table {
     let objects = objects(spec, body);
     let rows: Vec<(&Value, &Value)> = match spec.nested {
         None => objects.iter().map(|object| (*object, *object)).collect(),

@@ -12,7 +12,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::metrics::ClusterIoViews;
+use crate::app::metrics::ClusterIoViews;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct CauseLabels {
@@ -25,7 +25,7 @@ struct OutcomeLabels {
 }
 
 /// What the state knows of preemption and PreBind.
-pub(super) fn state(snapshot: &Snapshot, registry: &mut Registry) {
+pub(in crate::app) fn state(snapshot: &Snapshot, registry: &mut Registry) {
     let (book, counts) = (snapshot.cluster.preemptions(), snapshot.cluster.preemptions().counts());
     for (name, help, n) in [
         ("scheduler_preemption_attempts", "Searches for victims", counts.attempts),
@@ -63,7 +63,7 @@ pub(super) fn state(snapshot: &Snapshot, registry: &mut Registry) {
 }
 
 /// What the writers count.
-pub(super) fn writers(views: &ClusterIoViews, registry: &mut Registry) {
+pub(in crate::app) fn writers(views: &ClusterIoViews, registry: &mut Registry) {
     let (evicted, volumes) = (views.evictor.counts(), views.volumes.counts());
     let outcomes = [("deleted", evicted.deleted), ("gone", evicted.gone), ("refused", evicted.refused)];
     let help = "Evict orders by what came of them";

@@ -12,7 +12,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::metrics::ClusterIoViews;
+use crate::app::metrics::ClusterIoViews;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct WatchLabels {
@@ -26,7 +26,7 @@ struct RetryLabels {
 }
 
 /// What the watches and the probe report.
-pub(super) fn watches(views: &ClusterIoViews, registry: &mut Registry) {
+pub(in crate::app) fn watches(views: &ClusterIoViews, registry: &mut Registry) {
     let now = (views.clock)();
     let [synced, connected]: [Family<WatchLabels, Gauge>; 2] = Default::default();
     let [age, failing]: [Family<WatchLabels, Gauge<f64, AtomicU64>>; 2] = Default::default();

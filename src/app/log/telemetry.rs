@@ -16,7 +16,7 @@ use tracing_subscriber::reload::Handle;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, reload};
 
-use super::log_fields::EscapedFields;
+use crate::app::log::fields::EscapedFields;
 
 /// Lines that may wait to be written.
 const LINES_WAITING: usize = 16_384;
@@ -62,7 +62,7 @@ pub fn init(verbosity: u8) -> Result<(Arc<LogControl>, LogGuard), LogError> {
 }
 
 /// Returns the layer that writes lines.
-pub(super) fn lines<S, W>(writer: W) -> impl Layer<S>
+pub(in crate::app) fn lines<S, W>(writer: W) -> impl Layer<S>
 where
     S: Subscriber + for<'s> LookupSpan<'s>,
     W: for<'w> MakeWriter<'w> + 'static,

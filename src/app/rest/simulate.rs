@@ -9,12 +9,12 @@ use pellucid_diagnosis::what_if::simulate::simulate;
 use pellucid_http::Route;
 use serde_json::json;
 
-use super::diagnosis_metrics::Explained;
-use super::routes::{adapt, costed};
-use super::what_if::question;
+use crate::app::metrics::diagnosis::Explained;
+use crate::app::rest::question::question;
+use crate::app::rest::routes::{adapt, costed};
 
 /// Returns the route.
-pub(super) fn route(explained: Explained) -> Route<Snapshot> {
+pub(in crate::app) fn route(explained: Explained) -> Route<Snapshot> {
     Route::get(
         "/apis/v1/simulate",
         "simulate",

@@ -21,7 +21,7 @@ struct ReasonLabels {
 }
 
 /// Registers them.
-pub(super) fn state(snapshot: &Snapshot, registry: &mut Registry) {
+pub(in crate::app) fn state(snapshot: &Snapshot, registry: &mut Registry) {
     let pending: Family<QueueLabels, Gauge> = Family::default();
     for (queue, n) in pods_by_stage(snapshot) {
         pending.get_or_create_owned(&QueueLabels { queue }).set(n as i64);
