@@ -6,35 +6,23 @@
 //! [`object::Object`]s.
 
 pub mod cause;
-pub mod collections;
-pub mod cow_map;
-pub mod duration;
+mod data;
 pub mod effect;
 pub mod escape;
-pub mod gang;
-pub mod group_status;
-mod mirror;
-pub mod name;
-pub mod naming;
-pub mod node;
-pub mod object;
-pub mod pages;
+mod objects;
 pub mod patience;
-pub mod pod;
 mod published;
-pub mod quantity;
-pub mod relations;
-pub mod requests;
-pub mod selector;
-mod selector_text;
-pub mod stable_hash;
-pub mod storage;
-pub mod taint;
 pub mod time;
 
+pub use data::{collections, cow_map, name, pages, stable_hash};
+pub use objects::{
+    duration, gang, group_status, naming, node, object, pod, quantity, relations, requests, selector,
+    storage, taint,
+};
+
 pub use cow_map::CowMap;
+pub use data::Mirror;
 pub use gang::GangKey;
-pub use mirror::Mirror;
 pub use name::Name;
 pub use node::{Node, NodeIdx};
 pub use object::{Object, ObjectKind};

@@ -41,8 +41,8 @@ const IMPURE_STD: &[&str] = &[
 
 /// Parts of `std` that single pure files may name all the same, each with its reason.
 const IMPURE_STD_EXCEPTIONS: &[(&str, &str)] = &[
-    ("src/model/name.rs", "std::hash::RandomState"), // spreads names over shards, decides nothing
-    ("src/model/cow_map.rs", "std::hash::RandomState"), // spreads keys over shards, decides nothing
+    ("src/model/data/name.rs", "std::hash::RandomState"), // spreads names over shards, decides nothing
+    ("src/model/data/cow_map.rs", "std::hash::RandomState"), // spreads keys over shards, decides nothing
 ];
 
 /// The modules of `pellucid-api` a pure room may name.
@@ -81,12 +81,13 @@ const NARROW: &[(&str, &[&str])] = &[
 const KUBE_FILES: &[&str] = &[
     "src/app/client.rs",     // plain calls of demo and replay, which are ordinary API clients
     "src/app/demo/",         // creates the demo's objects through that client
-    "src/app/replay",        // creates the trace's objects through that client
+    "src/app/replay/",       // creates the trace's objects through that client
     "src/sandbox/handle.rs", // hands out the client configuration that reaches it
 ];
 
 /// Where the clock of the machine may be read. Credential plugins tell the end of a token in wall time.
-const CLOCKS: &[&str] = &["src/app/clock.rs", "src/sandbox/clock.rs", "src/kubernetes/exec_plugin.rs"];
+const CLOCKS: &[&str] =
+    &["src/app/clock.rs", "src/sandbox/clock.rs", "src/kubernetes/connection/exec_plugin.rs"];
 
 fn room_sources() -> Vec<Source> {
     sources(&["src"]).into_iter().filter(|s| !s.is_test_file()).collect()

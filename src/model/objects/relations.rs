@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Name;
-use super::selector::LabelSelector;
+use crate::Name;
+use crate::selector::LabelSelector;
 
 /// One pod affinity term.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -13,7 +13,7 @@ use std::sync::{Arc, LazyLock};
 use parking_lot::Mutex;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::collections::HashSet;
+use crate::collections::HashSet;
 
 /// Shards keep decoders of different watches out of each other's way.
 const SHARDS: usize = 64;

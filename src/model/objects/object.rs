@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::Name;
-use super::gang::{Named, PodGroup};
-use super::relations::OwnerKind;
-use super::selector::{LabelSelector, Labels};
-use super::storage::{
+use crate::Name;
+use crate::gang::{Named, PodGroup};
+use crate::relations::OwnerKind;
+use crate::selector::{LabelSelector, Labels};
+use crate::storage::{
     CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
     VolumeAttachment,
 };
@@ -53,7 +53,7 @@ pub struct Budget {
 
 impl Budget {
     /// Whether it protects a pod. An empty selector protects nobody, as kube-scheduler has it.
-    pub fn protects(&self, pod: &super::Pod) -> bool {
+    pub fn protects(&self, pod: &crate::Pod) -> bool {
         let selects = |s: &LabelSelector| !s.is_empty() && s.matches(&pod.labels);
         self.namespace == pod.key.namespace && self.selector.as_ref().is_some_and(selects)
     }

@@ -3,8 +3,8 @@
 //! Only from text to [`LabelSelector`]. Whether keys and values are valid labels is not checked beyond what
 //! tells a word from a mark: a label that no pod can have selects none.
 
-use super::Name;
-use super::selector::{LabelSelector, Operator, Requirement};
+use crate::Name;
+use crate::selector::{LabelSelector, Operator, Requirement};
 
 /// More than these requirements nobody types.
 const MOST: usize = 32;

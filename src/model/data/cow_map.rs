@@ -7,7 +7,7 @@ use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::Arc;
 
-use super::collections::HashMap;
+use crate::collections::HashMap;
 
 const SHARDS: usize = 128;
 

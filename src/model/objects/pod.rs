@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::gang::{Controller, GangMark, GangProblem};
-use super::relations::{Owner, PodTerms, SpreadConstraint};
-use super::requests::PodRequests;
-use super::selector::{LabelSelector, Labels, NodeAffinity};
-use super::storage::PodVolumes;
-use super::taint::Toleration;
-use super::{GangKey, Name};
+use crate::gang::{Controller, GangMark, GangProblem};
+use crate::relations::{Owner, PodTerms, SpreadConstraint};
+use crate::requests::PodRequests;
+use crate::selector::{LabelSelector, Labels, NodeAffinity};
+use crate::storage::PodVolumes;
+use crate::taint::Toleration;
+use crate::{GangKey, Name};
 
 /// The number of a pod slot in the state. Reused after the pod is gone; it never decides anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::Name;
-use super::requests::ResourceList;
-use super::selector::Labels;
-use super::taint::Taint;
+use crate::Name;
+use crate::requests::ResourceList;
+use crate::selector::Labels;
+use crate::taint::Taint;
 
 /// The stable number of a node slot. Columns are indexed by it; it never decides anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

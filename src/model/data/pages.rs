@@ -69,7 +69,7 @@ impl<T: Clone + Default> Pages<T> {
     }
 
     /// Puts page `p` in place, growing the array when needed. Returns the one that was there.
-    pub(super) fn replace_page(&mut self, p: usize, page: Arc<[T; PAGE]>) -> Arc<[T; PAGE]> {
+    pub(crate) fn replace_page(&mut self, p: usize, page: Arc<[T; PAGE]>) -> Arc<[T; PAGE]> {
         self.grow((p + 1) * PAGE);
         std::mem::replace(&mut self.pages[p], page)
     }

@@ -4,8 +4,8 @@
 //! it leaves of two statuses tells whether there is anything to write. How a status looks on the wire is
 //! `kubernetes::group_patch`.
 
-use super::ObjectKind;
-use super::gang::{GroupPhase, GroupStatus};
+use crate::ObjectKind;
+use crate::gang::{GroupPhase, GroupStatus};
 
 /// The fields that an API group has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::Name;
-use super::requests::ResourceList;
+use crate::Name;
+use crate::requests::ResourceList;
 
 /// Namespace and name of a gang.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -262,7 +262,7 @@ pub struct GroupStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodGroup {
     /// Which API group it is of.
-    pub kind: super::ObjectKind,
+    pub kind: crate::ObjectKind,
     /// Namespace and name.
     pub key: GangKey,
     /// uid.
@@ -292,7 +292,7 @@ pub struct PodGroup {
 impl Default for PodGroup {
     fn default() -> Self {
         Self {
-            kind: super::ObjectKind::PodGroupX,
+            kind: crate::ObjectKind::PodGroupX,
             key: GangKey::default(),
             uid: "".into(),
             created: 0,

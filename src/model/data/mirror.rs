@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::pages::{PAGE, Pages};
+use crate::pages::{PAGE, Pages};
 
 /// See the module.
 #[derive(Debug)]

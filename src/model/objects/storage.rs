@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::Name;
-use super::selector::{LabelSelector, Labels, NodeSelectorTerm, Requirement};
+use crate::Name;
+use crate::selector::{LabelSelector, Labels, NodeSelectorTerm, Requirement};
 
 /// A claim that a pod mounts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Name;
-use super::collections::FxHashMap;
+use crate::Name;
+use crate::collections::FxHashMap;
 
 /// CPU that scoring assumes for a container without a CPU request (kube-scheduler's
 /// `DefaultMilliCPURequest`), in thousandths of a core.
