@@ -1,6 +1,6 @@
-//! `POST /apis/v1/simulate`: the route.
+//! The route `POST /apis/v1/simulate`.
 //!
-//! How a request becomes a question is `what_if`; what is planned, and how, `diagnosis::simulate`.
+//! `what_if` turns a request into a question; `diagnosis::simulate` plans it.
 
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::simulate::{SimulateRequest, Simulation};
@@ -13,7 +13,6 @@ use super::diagnosis_metrics::Explained;
 use super::routes::{adapt, costed};
 use super::what_if::question;
 
-/// Returns the route.
 pub(super) fn route(explained: Explained) -> Route<Snapshot> {
     Route::get(
         "/apis/v1/simulate",
