@@ -81,7 +81,7 @@ fn explained(error: StartError) -> anyhow::Error {
     if taken { other_port(&error, "--listen") } else { error }
 }
 
-/// Tells whether another program has the sandbox's port.
+/// Returns whether another program has the sandbox's port.
 pub(super) fn is_taken(error: &StartError) -> bool {
     matches!(error, StartError::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
 }

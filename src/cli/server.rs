@@ -133,7 +133,7 @@ impl ServerArgs {
         Ok(format!("{namespace}/{}", name.name))
     }
 
-    /// Tells whether an object with this `namespace/name` was asked for.
+    /// Returns whether an object with this `namespace/name` was asked for.
     pub(super) fn wants(&self, key: &str) -> bool {
         let namespace = key.split_once('/').map_or("", |(namespace, _)| namespace);
         self.namespace.as_deref().is_none_or(|asked| asked == namespace)
@@ -149,7 +149,7 @@ pub struct ObjectName {
     pub name: String,
 }
 
-/// Tells whether a text can be a name or a namespace, and stand in a path as it is.
+/// Returns whether a text can be a name or a namespace, and stand in a path as it is.
 fn is_name(text: &str) -> bool {
     let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
     !text.is_empty() && text.chars().all(is_inner) && !text.starts_with('.')
