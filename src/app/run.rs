@@ -1,4 +1,4 @@
-//! `pellucid run`: schedules a cluster until told to stop.
+//! `pellucid run`: schedules a cluster until a signal stops it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use hyper_util::rt::TokioIo;
 use opentelemetry_http::{HttpClient, HttpError};
 use tokio::net::TcpStream;
 
-/// Most bytes of an answer that are read. It tells how many spans were rejected and why.
+/// Most bytes of an answer that are read. It contains how many spans were rejected and why.
 const LONGEST_ANSWER: usize = 64 * 1024;
 
 /// The HTTP client of the exporter. It has no timeout of its own; the caller sets one.
