@@ -80,7 +80,7 @@ pub(super) const BASE: Row = Row {
     empty: "{}",
 };
 
-/// The status subresource, with the verbs of a plain object.
+/// The status subresource, written separately from the rest of the object.
 pub(super) const STATUS: Subresource =
     Subresource { name: "status", body: None, kind: "", verbs: STATUS_VERBS };
 const SCALE: Subresource =

@@ -71,7 +71,7 @@ pub(super) enum Cells {
     Paths(Vec<String>),
 }
 
-/// How the stored form differs from what the kind shows.
+/// How the served form of an object relates to the stored one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// The served form is the stored one.

@@ -124,7 +124,7 @@ fn label_keys(term: &Value, here: &str, errors: &mut Vec<FieldError>) {
         for (index, key) in keys.iter().enumerate() {
             let labels = &term["labelSelector"]["matchLabels"];
             let named = list(&term["labelSelector"]["matchExpressions"]).iter().filter(|e| e["key"] == *key);
-            // One of them is the merged one.
+            // One such expression is the merged one.
             if key.as_str().is_some_and(|key| !labels[key].is_null()) || named.count() > 1 {
                 let why = format!("exists in both {name} and labelSelector");
                 errors.push(FieldError::invalid(format!("{here}.{name}[{index}]"), key, &why));

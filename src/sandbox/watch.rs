@@ -27,7 +27,7 @@ use super::store::{Change, Event, Next, Object};
 const CHUNK: usize = 256;
 /// Duration of a watch in seconds, when the client sets none.
 const DEFAULT_TIMEOUT: u64 = 1800;
-/// Interval of bookmarks.
+/// Interval of bookmarks on a quiet watch.
 const HEARTBEAT: Duration = Duration::from_secs(60);
 /// How long before its end a watch sends a last bookmark.
 const FAREWELL: Duration = Duration::from_secs(2);

@@ -62,7 +62,7 @@ pub enum What {
         attempts: u32,
         /// Time since the unit first entered the queue.
         waited: Duration,
-        /// The verdict on the pod.
+        /// The outcome of the attempt.
         outcome: Outcome,
         /// The chosen node, if any.
         node: Option<Name>,

@@ -56,7 +56,7 @@ impl Exporter {
         Ok((traces, Self { stop, task }))
     }
 
-    /// Sends the remaining spans, for at most [`PATIENCE`], and ends.
+    /// Sends the remaining spans, within the time limit of one batch, and ends.
     pub async fn stop(self) {
         self.stop.cancel();
         // A panic has been logged already; nothing can be saved.
