@@ -1,4 +1,4 @@
-//! Plain API calls of `demo` and `replay`, which are ordinary clients of the API server.
+//! API calls of `demo` and `replay`, which are ordinary clients of the API server.
 
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -18,7 +18,7 @@ pub(super) async fn create(client: &kube::Client, object: &Value) -> Result<(), 
     api.create(&PostParams::default(), &object).await.map(|_| ())
 }
 
-/// Lists the objects behind a path as they stand on the wire.
+/// Lists the objects at a path as raw JSON.
 pub(super) async fn list(client: &kube::Client, path: &str) -> Result<Vec<Value>, kube::Error> {
     let request = http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
     let mut body: Value = client.request(request).await?;
@@ -28,7 +28,7 @@ pub(super) async fn list(client: &kube::Client, path: &str) -> Result<Vec<Value>
     }
 }
 
-/// Deletes the object behind a path at once. One that is gone already is no failure.
+/// Deletes the object at a path without grace. An object that does not exist is no error.
 pub(super) async fn delete(client: &kube::Client, path: &str) -> Result<(), kube::Error> {
     let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0 });
     let request = http::Request::delete(path).header("Content-Type", "application/json");

@@ -1,4 +1,4 @@
-//! The scheduler's clock, read here and nowhere else. The sandbox has one of its own (`sandbox::clock`).
+//! The scheduler's clock. *Invariant:* time is read only here; the sandbox has its own clock (`sandbox::clock`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -6,10 +6,10 @@ use std::time::{Duration, Instant, SystemTime};
 use pellucid_model::Now;
 use pellucid_model::time::Probe;
 
-/// Reads the time.
+/// Returns the current time.
 pub type Clock = Arc<dyn Fn() -> Now + Send + Sync>;
 
-/// Returns the clock of this machine. Its monotonic time starts now.
+/// Returns the clock of this machine. Its monotonic time starts at zero now.
 #[expect(clippy::disallowed_methods, reason = "this is the place where the clock is read")]
 pub fn system() -> Clock {
     let start = Instant::now();
@@ -19,17 +19,17 @@ pub fn system() -> Clock {
     })
 }
 
-/// Returns a wall time in the type of the standard library, for those who ask for that.
+/// Converts a wall time to the type of the standard library.
 #[cfg(feature = "otel")]
 pub(super) fn instant(wall: Duration) -> SystemTime {
     SystemTime::UNIX_EPOCH + wall
 }
 
-/// A stopwatch for plugins and attempts; no decision reads it.
+/// Measures durations for plugins and attempts. No decision depends on it.
 pub struct Stopwatch(Instant);
 
 impl Stopwatch {
-    /// Starts it.
+    /// Starts a stopwatch.
     #[expect(clippy::disallowed_methods, reason = "this is the place where the clock is read")]
     pub fn start() -> Self {
         Self(Instant::now())

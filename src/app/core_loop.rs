@@ -1,7 +1,7 @@
 //! The scheduling thread: takes inputs, plans units, hands out effects, publishes snapshots.
 //!
-//! It alone owns the state. It waits only when nothing is to be done, and then for an input or for the next
-//! deadline. Publishing happens when it goes idle and at least every [`PUBLISH_EVERY`] between units.
+//! *Invariant:* only this thread owns the state. It blocks only when there is nothing to do, until the next input or
+//! deadline. It publishes when it goes idle, and at least every [`PUBLISH_EVERY`] while it has work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,48 +28,47 @@ use crate::app::progress::Progress;
 use crate::app::replay::quantiles::Durations;
 use crate::app::traces::CoreTraces;
 
-/// The longest time between publications while there is work.
+/// Longest time between publications while there is work.
 const PUBLISH_EVERY: Duration = Duration::from_millis(10);
-/// How long units are planned between two looks at the inputs.
+/// How long units are planned before the next check for inputs.
 const ROUND: Duration = Duration::from_millis(2);
-/// Inputs taken between two looks at the queue.
+/// Most inputs taken in one round, before units are planned again.
 const INPUTS_PER_ROUND: usize = 4096;
 
-/// What the thread works with.
+/// The state of the scheduling thread.
 pub struct CoreLoop {
-    /// The core.
+    /// Cluster state, queue and plugins; makes the decisions.
     pub scheduler: Scheduler,
     /// Inputs from the cluster.
     pub inputs: mpsc::Receiver<Input>,
-    /// Where effects go.
+    /// Where effects are handed over to the API writers.
     pub queues: Arc<EffectQueues>,
-    /// The clock.
+    /// The scheduler's clock.
     pub clock: Clock,
-    /// Where snapshots are published.
+    /// The published snapshot.
     pub snapshot: Arc<ArcSwap<Snapshot>>,
-    /// Told the generation after each publication.
+    /// Announces the generation of each published snapshot.
     pub published: watch::Sender<u64>,
-    /// Metrics.
+    /// Counts attempts and their durations.
     pub metrics: Arc<Metrics>,
-    /// Collects how long each decision took, when somebody reports it.
+    /// Collects the duration of every decision, if a report needs them.
     pub decisions: Option<Arc<Durations>>,
-    /// Which complete lists have arrived.
+    /// Which initial lists have arrived.
     pub lists: Lists,
-    /// Texts for people that wait for the next publication.
+    /// Conditions and events held back until the next publication.
     pub texts: Vec<Effect>,
-    /// Tells of attempts and Bindings, when somebody collects traces.
+    /// Traces attempts and Bindings, if traces are exported.
     pub traces: Option<CoreTraces>,
-    /// Where the thread says that it is alive.
+    /// Where the thread reports that it is alive.
     pub progress: Arc<Progress>,
-    /// How long the attempts took so far that go on later.
+    /// Time spent so far on gang attempts that are paused, by gang.
     pub begun: FxHashMap<GangKey, Duration>,
     /// Ends the loop.
     pub stop: CancellationToken,
 }
 
-/// Which complete lists have arrived. Nothing is planned before all have: a pod must not be refused for
-/// want of nodes that are only not listed yet, nor be placed on room that unlisted pods take, nor apart from
-/// a volume that it has.
+/// Which initial lists have arrived. Nothing is planned before all have. Otherwise a pod could be refused for lack of
+/// nodes that are only not listed yet, placed on capacity that unlisted pods use, or placed away from its volume.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lists {
     pods: bool,
@@ -143,8 +142,8 @@ impl CoreLoop {
         self.scheduler.apply(input, now);
     }
 
-    /// Hands effects to the queues. Conditions and events follow the publication: whoever has read one finds
-    /// the verdict behind it.
+    /// Hands effects to the queues. Conditions and events wait for the next publication, so that whoever reads one
+    /// finds the verdict behind it in the snapshot.
     fn hand_over(&mut self) {
         let is_text = |e: &Effect| matches!(e, Effect::Status(_) | Effect::Event(_) | Effect::GroupStatus(_));
         let (texts, others): (Vec<Effect>, Vec<Effect>) =
@@ -184,7 +183,8 @@ impl CoreLoop {
         any
     }
 
-    /// Counts and tells what came of a unit. Of one that was planned in parts, `took` is the last.
+    /// Counts, logs and traces the outcome of a unit. `took` is the time of the last slice, if the unit was planned in
+    /// several.
     fn judged(&mut self, step: &Step, took: Duration, (now, after): (Now, Now)) {
         let earlier = step.gang.as_ref().and_then(|gang| self.begun.remove(gang)).unwrap_or_default();
         let in_all = earlier + took;
@@ -203,7 +203,8 @@ impl CoreLoop {
         self.note_cost(step, in_all, after);
     }
 
-    /// Adds up what the attempt took and, when something of it was recorded and logged, what that did.
+    /// Charges the time of the attempt to the cost meter, and the time of logging if anything was recorded. Warns when
+    /// a recording is turned off for exceeding its budget.
     fn note_cost(&mut self, step: &Step, took: Duration, after: Now) {
         let is_recorded = step.all().any(|s| s.table.is_some() || s.failure.is_some());
         let now = if is_recorded { (self.clock)() } else { after };
@@ -227,11 +228,11 @@ impl CoreLoop {
         }
     }
 
-    /// Waits for an input or for the next deadline. Returns whether to go on.
+    /// Waits for an input or for the next deadline. Returns `false` when the loop should end.
     fn wait(&mut self, runtime: &tokio::runtime::Runtime) -> bool {
         let now = (self.clock)();
         let deadline = self.scheduler.next_deadline();
-        // While a queue is full nothing can be planned: the next report is an input.
+        // While a queue is full, nothing can be planned; the next effect report arrives as an input.
         let until = deadline.map_or(Duration::from_secs(3600), |at| at.saturating_sub(now.monotonic));
         let until = until.max(Duration::from_millis(1));
         self.progress.waiting(now.monotonic);
@@ -299,7 +300,7 @@ mod tests {
     use super::super::health::Health;
     use super::*;
 
-    /// A loop on a clock that goes on by half a millisecond whenever it is read.
+    /// Returns a loop on a clock that advances by half a millisecond per reading.
     fn core_loop() -> CoreLoop {
         let registry = pellucid_plugins::registry();
         let profiles = pellucid_config::default(&registry).expect("the defaults are valid").profiles;

@@ -1,7 +1,7 @@
-//! The checks behind `/livez` and `/readyz`: what is looked at, since when it fails, and who is told.
+//! The health checks behind `/livez` and `/readyz`.
 //!
-//! Each check looks at a flag or a clock. They are looked at when somebody asks and once a second, so that the log says
-//! once that one fails, and once that it is well again. `/metrics` has them under Kubernetes' name for health checks.
+//! Each check reads a flag or a clock. Checks run on every request and once a second, so that the log reports once when
+//! a check starts to fail and once when it recovers. `/metrics` exports them under Kubernetes' name for health checks.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -21,19 +21,19 @@ use crate::app::clock::Clock;
 use crate::app::metrics::ClusterIoViews;
 use crate::app::progress::Progress;
 
-/// How long a watch may fail before the scheduler is not to be relied on: what it knows is older than that.
+/// How long a watch may fail before the scheduler is not ready, because its state is older than that.
 const FAILS_FOR: Duration = Duration::from_secs(15);
-/// How long nothing may be heard of a watch. A server sends a bookmark about once a minute, and a watch that hears
-/// nothing is opened anew before this.
+/// How long a watch may be silent. A server sends a bookmark about once a minute, and a silent watch is reopened before
+/// this time is up.
 const SILENT_FOR: Duration = Duration::from_secs(100);
-/// How long a check fails before the log is told: a start takes a moment.
+/// How long a check must fail before the log reports it. Startup takes a moment.
 const TELL_AFTER: Duration = Duration::from_secs(3);
-/// Between two looks that nobody asked for.
+/// Interval of the checks that no request asked for.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 type Look = Box<dyn Fn(Now) -> Result<(), String> + Send + Sync>;
 
-/// One check.
+/// A named check and since when it fails.
 struct Check {
     name: String,
     is_live: bool,
@@ -53,7 +53,7 @@ pub struct Health {
 }
 
 impl Health {
-    /// Makes the checks: the scheduling thread, and the watch of each kind.
+    /// Creates the checks: one for the scheduling thread, and one for the watch of each kind.
     pub fn new(progress: Arc<Progress>, io: Arc<OnceLock<ClusterIoViews>>, clock: Clock) -> Self {
         let thread = Check::new("scheduling-thread", true, move |now| progress.check(now.monotonic));
         let watch = |(number, (kind, _)): (usize, (&'static str, _))| {
@@ -68,7 +68,7 @@ impl Health {
         Self { checks: checks.collect(), clock }
     }
 
-    /// Returns them for the REST server.
+    /// Returns the checks for the REST server.
     pub fn checks(&self) -> Vec<HealthCheck> {
         let of = |check: &Arc<Check>| {
             let (known, clock) = (check.clone(), self.clock.clone());
@@ -81,7 +81,7 @@ impl Health {
         self.checks.iter().map(of).collect()
     }
 
-    /// Looks at all of them once a second, for the log.
+    /// Runs all checks once a second, for the log, until stopped.
     pub async fn keep(&self, stop: CancellationToken) {
         loop {
             tokio::select! {
@@ -93,7 +93,7 @@ impl Health {
         }
     }
 
-    /// Registers a gauge per check and endpoint: 1 while it is well.
+    /// Registers a gauge per check and endpoint that is 1 while the check passes.
     pub fn show(&self, registry: &mut Registry) {
         let family: Family<Labels, Gauge> = Family::default();
         let now = (self.clock)();
@@ -124,7 +124,7 @@ impl Check {
         Self { name: name.into(), is_live, look: Box::new(look), failing: Mutex::new(None) }
     }
 
-    /// Looks, remembers since when it fails, and tells the log what is new.
+    /// Runs the check, remembers since when it fails, and logs changes.
     fn look(&self, now: Now) -> Result<(), String> {
         let outcome = (self.look)(now);
         let mut failing = self.failing.lock();
@@ -145,7 +145,7 @@ impl Check {
     }
 }
 
-/// Says what is wrong with a watch, if anything is.
+/// Returns what is wrong with a watch as an error.
 fn watch_check(report: &WatchReport, now: Now) -> Result<(), String> {
     let age = |at: Now| now.monotonic.saturating_sub(at.monotonic);
     if !report.synced {

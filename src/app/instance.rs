@@ -1,4 +1,4 @@
-//! A running scheduler: the scheduling thread, the edge to the cluster, the REST server.
+//! A running scheduler: the scheduling thread, the I/O with the cluster, and the REST server.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -31,52 +31,52 @@ use crate::app::rest::flags::Flags;
 use crate::app::rest::routes;
 use crate::app::traces::{CoreTraces, Traces};
 
-/// Inputs that may wait for the scheduling thread before the watches are held back.
+/// Capacity of the input channel. When it is full, the watches stop reading.
 const INPUTS_WAITING: usize = 16_384;
-/// How long writes under way may take at shutdown.
+/// How long shutdown waits for writes in progress.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
-/// What an instance is made of.
+/// Configuration for [`Instance::start`].
 pub struct InstanceConfig {
-    /// The cluster.
+    /// Clients of the API server.
     pub connection: Connection,
     /// Profiles and limits.
     pub configuration: Configuration,
-    /// Plugins.
+    /// Factories of the available plugins.
     pub registry: Registry,
-    /// Where the REST server listens; port 0 takes any free one.
+    /// Address of the REST server; port 0 takes any free one.
     pub listen: SocketAddr,
-    /// Seed of the tie order.
+    /// Seed that orders nodes of equal score.
     pub seed: u64,
-    /// Decides for the pods of this scheduler and writes nothing.
+    /// Shadow mode: the scheduler name whose pods are decided on, without any write to the cluster.
     pub shadow_of: Option<String>,
-    /// The log's settings, when there is a log.
+    /// Runtime settings of the log, if there is one.
     pub log: Option<Arc<LogControl>>,
-    /// The clock.
+    /// The scheduler's clock.
     pub clock: Clock,
-    /// Collects how long each decision took: for a run that ends, since it grows with every decision.
+    /// Collects the duration of every decision. It grows without bound, so it is only for runs that end.
     pub decisions: Option<Arc<Durations>>,
 }
 
 /// Why an instance did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The REST server has no address.
+    /// The REST server cannot listen on its address.
     #[error(transparent)]
     Serve(#[from] ServeError),
-    /// The registrations contradict each other.
+    /// The registered routes contradict each other.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// The system gave no thread.
+    /// The operating system refused to start the thread.
     #[error("cannot start the scheduling thread: {0}")]
     Thread(std::io::Error),
 }
 
 /// A running scheduler.
 pub struct Instance {
-    /// Where the REST server listens.
+    /// Address of the REST server, with the actual port.
     pub address: SocketAddr,
-    /// The edge to the cluster.
+    /// The tasks that read from and write to the cluster.
     pub io: ClusterIo,
     snapshot: Arc<ArcSwap<Snapshot>>,
     published: watch::Receiver<u64>,
@@ -87,12 +87,12 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Starts everything on the present runtime.
+    /// Starts everything on the current runtime, without traces.
     pub async fn start(config: InstanceConfig) -> Result<Self, StartError> {
         Self::start_traced(config, None).await
     }
 
-    /// The same, and tells of attempts, Bindings and requests.
+    /// Starts everything on the current runtime. With `traces`, attempts, Bindings and requests are traced.
     pub async fn start_traced(config: InstanceConfig, traces: Option<Traces>) -> Result<Self, StartError> {
         let InstanceConfig {
             connection,
@@ -134,7 +134,7 @@ impl Instance {
         let health = Arc::new(Health::new(progress.clone(), edge_views.clone(), clock.clone()));
         let (inputs_tx, inputs) = mpsc::channel(INPUTS_WAITING);
 
-        // The address first: one that is taken must not leave watches behind.
+        // Bind the address first: if it is in use, no watches must be left running.
         let parts = Shared {
             snapshot: snapshot.clone(),
             published: published.clone(),
@@ -197,14 +197,14 @@ impl Instance {
         self.snapshot.load_full()
     }
 
-    /// Waits for the next publication.
+    /// Waits for the next publication and returns the newest snapshot.
     pub async fn next_root(&mut self) -> Arc<Snapshot> {
-        // An error means that the scheduling thread ended; `ended` says why.
+        // An error means that the scheduling thread ended; `ended` returns the reason.
         let _ = self.published.changed().await;
         self.snapshot()
     }
 
-    /// Waits until a part ends by itself, which none does. Returns which, and why.
+    /// Waits until a part ends on its own, which happens only on a failure. Returns which part and why.
     pub async fn ended(&mut self) -> String {
         tokio::select! {
             reason = self.io.ended() => reason,
@@ -214,12 +214,12 @@ impl Instance {
         }
     }
 
-    /// Stops in order: server, writes under way, scheduling thread.
+    /// Stops the server, the writes in progress and the scheduling thread, in this order.
     pub async fn stop(self) {
         self.stop_server.cancel();
         self.io.shutdown(STOP_PATIENCE).await;
         self.stop_core.cancel();
-        // When the thread ended by itself, `ended` has heard of it, and there is nothing more to hear.
+        // `ended` has already consumed the message if the thread ended on its own.
         if !self.core_ended.is_terminated() {
             let _ = self.core_ended.await;
         }
@@ -227,7 +227,7 @@ impl Instance {
     }
 }
 
-/// What the server and the loop share.
+/// What the REST server and the scheduling loop share.
 struct Shared {
     snapshot: Arc<ArcSwap<Snapshot>>,
     published: watch::Receiver<u64>,
@@ -236,7 +236,7 @@ struct Shared {
     clock: Clock,
     log: Option<Arc<LogControl>>,
     traces: Option<Traces>,
-    /// Set once the edge runs, which is after the server has its address.
+    /// Set once the I/O tasks run, which is after the server has its address.
     io: Arc<OnceLock<ClusterIoViews>>,
 }
 
@@ -277,7 +277,7 @@ impl Shared {
     }
 }
 
-/// Returns what `/version` says.
+/// Returns the body of `/version`.
 pub fn version() -> Version {
     let number = env!("CARGO_PKG_VERSION");
     let mut parts = number.split('.');
@@ -291,13 +291,13 @@ pub fn version() -> Version {
     }
 }
 
-/// The first id of the event feed: the wall clock in microseconds. Less than one entry per microsecond is recorded, so
-/// ids rise from process to process, and a reader's cursor of an earlier one is known as such.
+/// Returns the first id of the event feed: the wall clock in microseconds. Fewer than one entry per microsecond is
+/// recorded, so ids rise across restarts, and a cursor from an earlier process is recognisable.
 fn first_id(wall: Duration) -> u64 {
     u64::try_from(wall.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Tells this process from others in events: the pod's name in a cluster.
+/// Returns the name of this process in events: the pod's name when it runs in a cluster.
 fn instance_name() -> String {
     std::env::var("HOSTNAME").unwrap_or_else(|_| "pellucid".into())
 }

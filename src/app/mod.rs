@@ -1,8 +1,8 @@
-//! Wiring: threads, the loop, the clock, metrics, logs, shutdown.
+//! Wiring of the process: threads, scheduling loop, clock, metrics, log and shutdown.
 //!
-//! EDGE. Nothing is decided here. [`instance::Instance`] is a running scheduler: a scheduling thread that
-//! owns the state ([`core_loop`]), the edge tasks to the cluster, and the REST server. `run`, `demo` and
-//! `replay` are what the commands of the same names do with it.
+//! An I/O room. Nothing is decided here. Start with [`instance::Instance`], a running scheduler: the scheduling thread
+//! that owns the state ([`core_loop`]), the I/O tasks to the cluster, and the REST server. `run`, `demo` and `replay`
+//! implement the commands of the same names on top of it.
 
 mod client;
 pub mod clock;

@@ -1,42 +1,42 @@
-//! Whether the scheduling thread gets on: what it says of itself, for `/livez` and metrics.
+//! Reports whether the scheduling thread makes progress, for `/livez` and metrics.
 //!
-//! The thread notes the time between two pieces of work, which are meant to take milliseconds. While it waits for inputs
-//! nothing is due.
+//! The thread notes the time between two pieces of work, which should take milliseconds. While it waits for inputs, it
+//! cannot be stuck.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A piece of work that takes longer than this is not expected to end.
+/// A piece of work that takes longer than this is considered stuck.
 pub const STUCK_AFTER: Duration = Duration::from_secs(20);
 
-/// See the module. Written by the scheduling thread alone.
+/// Progress of the scheduling thread, which is its only writer.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// When the last piece of work ended, nanoseconds on the monotonic clock.
+    /// When the last piece of work ended, in nanoseconds of the monotonic clock.
     at: AtomicU64,
     is_working: AtomicBool,
     has_ended: AtomicBool,
 }
 
 impl Progress {
-    /// A piece of work begins.
+    /// Notes that a piece of work begins.
     pub fn working(&self, now: Duration) {
         self.note(now);
         self.is_working.store(true, Ordering::Relaxed);
     }
 
-    /// There is nothing to do.
+    /// Notes that there is nothing to do.
     pub fn waiting(&self, now: Duration) {
         self.note(now);
         self.is_working.store(false, Ordering::Relaxed);
     }
 
-    /// The thread is gone.
+    /// Notes that the thread has ended.
     pub fn ended(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
     }
 
-    /// Returns how long the piece of work under way has taken; zero while there is none.
+    /// Returns how long the current piece of work has taken, or zero while the thread waits.
     pub fn age(&self, now: Duration) -> Duration {
         match self.is_working.load(Ordering::Relaxed) {
             true => now.saturating_sub(Duration::from_nanos(self.at.load(Ordering::Relaxed))),
@@ -44,7 +44,7 @@ impl Progress {
         }
     }
 
-    /// Says what is wrong, if anything is.
+    /// Fails when the thread has ended or is stuck.
     pub fn check(&self, now: Duration) -> Result<(), String> {
         if self.has_ended.load(Ordering::Relaxed) {
             return Err("the scheduling thread has ended".into());

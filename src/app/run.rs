@@ -1,4 +1,4 @@
-//! `pellucid run`: schedules a cluster until told to stop.
+//! `pellucid run`: schedules a cluster until a signal stops it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,35 +13,35 @@ use crate::app::instance::{Instance, InstanceConfig};
 use crate::app::log::telemetry::LogControl;
 use crate::app::traces::Exporter;
 
-/// How long the API server may take to answer at the start.
+/// How long to wait for the API server at startup.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
-/// Seed of the tie order when none is given.
+/// Seed of the order among nodes of equal score, when none is given.
 pub const DEFAULT_SEED: u64 = 0;
 
-/// What the command was told.
+/// Options of `pellucid run`.
 pub struct RunOptions {
-    /// Plugins.
+    /// Factories of the available plugins.
     pub registry: Registry,
     /// Profiles, limits, and how to reach the cluster.
     pub configuration: Configuration,
-    /// Decide for the pods of this scheduler and write nothing.
+    /// Shadow mode for the pods of this scheduler name: decide and write nothing.
     pub shadow_of: Option<String>,
-    /// Decide for the own pods and write nothing.
+    /// Shadow mode for this scheduler's own pods: decide and write nothing.
     pub shadow: bool,
-    /// Where the REST server listens.
+    /// Address of the REST server.
     pub listen: SocketAddr,
-    /// Where a collector takes traces.
+    /// URL of the OTLP collector, if traces are exported.
     pub otlp_endpoint: Option<String>,
 }
 
-/// Runs until SIGTERM or SIGINT.
+/// Runs until SIGTERM, SIGINT or a failure of a part, which it returns as an error.
 pub async fn run(options: RunOptions, log: Arc<LogControl>) -> anyhow::Result<()> {
     let RunOptions { registry, configuration, shadow_of, shadow, listen, otlp_endpoint } = options;
     let (traces, exporter) = otlp_endpoint.map(|url| Exporter::start(&url)).transpose()?.unzip();
     for note in &configuration.notes {
         tracing::warn!(note = %note, "configuration");
     }
-    // Without a scheduler to shadow, its own pods are decided on and left alone.
+    // Without a scheduler name to shadow, `--shadow` covers the pods of our own first profile.
     let own = configuration.profiles.first().map(|p| p.scheduler_name.to_string());
     let shadow_of = shadow_of.or(own.filter(|_| shadow));
     let connection = Connection::open(configuration.client.kubeconfig.as_deref(), CONNECT_PATIENCE).await?;

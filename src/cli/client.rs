@@ -1,5 +1,5 @@
-//! One HTTP request: plain HTTP/1.1 over a connection of its own, with a deadline and errors that say what
-//! to do. No TLS: the scheduler serves plain HTTP on loopback, and `kubectl port-forward` leads there.
+//! A client for one HTTP request: plain HTTP/1.1 on its own connection, with a deadline and errors that suggest what to
+//! do. There is no TLS: the scheduler serves plain HTTP on loopback, which `kubectl port-forward` reaches.
 
 use std::time::Duration;
 
@@ -10,35 +10,32 @@ use hyper_util::rt::TokioIo;
 use pellucid_api::rest::ErrorBody;
 use tokio::net::TcpStream;
 
-/// The longest answer that is read: an explanation is kilobytes, all nodes of a large cluster megabytes.
+/// Most bytes of an answer that are read. An explanation takes kilobytes, all nodes of a large cluster megabytes.
 const LONGEST_ANSWER: usize = 256 << 20;
 
-/// What to ask.
+/// The HTTP method, with its body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Method {
-    /// Read.
     Get,
-    /// Set to this text.
+    /// Sends a plain text.
     Put(String),
-    /// Ask this question, in JSON.
+    /// Sends JSON.
     Post(String),
 }
 
-/// What was answered.
+/// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Answered {
-    /// Status.
     pub status: StatusCode,
-    /// Body.
     pub body: String,
 }
 
-/// Why there is no answer to show.
+/// Why there is no response to show.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ClientError {
     #[error("{url:?} is not an address such as http://127.0.0.1:10251: {problem}")]
     Address { url: String, problem: String },
-    // Not a `source`: that would be printed once more, after the hint.
+    // Not a `source`, which would be printed again after the hint.
     #[error(
         "no scheduler answers at {url}: {cause}\nIs `pellucid run` up there? --server or PELLUCID_SERVER say where \
          else. For one in a cluster, leave this running and ask again: \
@@ -54,7 +51,7 @@ pub(super) enum ClientError {
 }
 
 impl Answered {
-    /// Returns the body of a success; of anything else what the server says is wrong.
+    /// Returns the body of a success, or the server's error.
     pub(super) fn accepted(self) -> Result<String, ClientError> {
         if self.status.is_success() {
             return Ok(self.body);
@@ -75,7 +72,7 @@ impl Answered {
     }
 }
 
-/// Sends one request and waits for the answer. `base` is an address with or without a path.
+/// Sends one request and waits for the response. `base` is an address with or without a path.
 pub(super) fn request(
     method: Method,
     base: &str,
@@ -108,7 +105,7 @@ async fn exchange(method: Method, address: &Address, url: &str) -> Result<Answer
         .map_err(|cause| ClientError::Unreachable { url: url.to_owned(), cause, ports: address.ports() })?;
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| broken(&e))?;
-    // Ends with the sender; its errors also reach the request.
+    // Ends with the sender. Its errors also reach the request.
     let driver = tokio::spawn(connection);
     let (verb, content_type, body) = match method {
         Method::Get => (http::Method::GET, None, String::new()),
@@ -139,21 +136,21 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-/// Where to connect.
+/// A parsed server address.
 #[derive(Debug, PartialEq, Eq)]
 struct Address {
     host: String,
     port: u16,
     authority: String,
-    /// Path before ours, without a slash at the end.
+    /// Path prefix of every request, without a trailing slash.
     prefix: String,
 }
 
-/// The port of the REST API in `deploy/`.
+/// Port of the REST API in `deploy/`.
 const SERVED: u16 = 10251;
 
 impl Address {
-    /// Returns the ports to forward so that the scheduler in a cluster answers here.
+    /// Returns the port argument for `kubectl port-forward` that makes a scheduler in a cluster answer at this address.
     fn ports(&self) -> String {
         let is_here = self.host == "localhost"
             || self.host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());

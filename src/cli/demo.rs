@@ -1,4 +1,4 @@
-//! `pellucid demo`: a sandbox with nodes and pods, and the scheduler on it.
+//! `pellucid demo`: a sandbox with nodes and pods, and a scheduler on it.
 
 use std::net::SocketAddr;
 
@@ -34,7 +34,7 @@ pub struct DemoArgs {
     pub verbosity: u8,
 }
 
-/// Runs until told to stop, or until settled.
+/// Runs until stopped, or until every pod has a verdict.
 pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let (log, _guard) = telemetry::init(args.verbosity)?;
     let options = DemoOptions {
@@ -47,7 +47,7 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     block_on(demo::run(options, log, &mut std::io::stdout()))?.map_err(explained)
 }
 
-/// Says which flag takes another port, if one of the two is taken.
+/// Adds which flag changes the port, if one of the two ports is in use.
 fn explained(error: anyhow::Error) -> anyhow::Error {
     if error.downcast_ref::<StartError>().is_some_and(sandbox::is_taken) {
         return sandbox::other_port(&error, "--api-listen");

@@ -1,4 +1,4 @@
-//! `pellucid explain`: why a pod or a gang is where it is, all pending pods, and a node seen from its side.
+//! `pellucid explain`: explains a pod, a gang, a node, or all pending pods.
 
 use clap::{Args, Subcommand};
 use pellucid_api::rest::explain::{PendingPods, PodExplanation};
@@ -62,7 +62,6 @@ pub enum What {
     },
 }
 
-/// Explains.
 pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     let paint = Paint::for_stdout();
     match (&args.what, &args.pod) {
@@ -90,7 +89,7 @@ fn explain_pod(pod: &ObjectName, server: &ServerArgs, paint: Paint) -> anyhow::R
     server.show(&path, |body: &PodExplanation| explain_text::pod(body, paint))
 }
 
-/// Leaves the pods of the namespace that was asked for.
+/// Removes the pods outside the requested namespace.
 fn narrow(body: &mut Value, server: &ServerArgs) {
     let Some(pods) = body.get_mut("pods").and_then(Value::as_array_mut) else { return };
     pods.retain(|pod| {

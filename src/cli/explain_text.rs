@@ -1,4 +1,4 @@
-//! Explanations as text for people: the verdict first, then the numbers, then what would mend it.
+//! Explanations of pods as text: the verdict first, then the numbers, then the remedies.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::out::{Paint, Style};
 use super::program;
 use super::text::{cell, clean, count, right, table};
 
-/// Lays out the explanation of one pod.
+/// Formats the explanation of a pod.
 pub(super) fn pod(body: &PodExplanation, paint: Paint) -> String {
     let mut out = String::new();
     let style = if body.placement.is_some() { Style::Green } else { Style::Yellow };
@@ -56,7 +56,7 @@ pub(super) fn line(out: &mut String, text: &str) {
     out.push('\n');
 }
 
-/// Lays out groups of nodes with what they lack.
+/// Formats node groups with their reasons and what they lack.
 pub(super) fn node_groups(groups: &[NodeGroup], not_evaluated: usize) -> String {
     let mut table = table(&["NODES", "PLUGIN", "REASON", "LACKING", "REMEDY", "EXAMPLE NODES"]);
     right(&mut table, &[0]);
@@ -92,7 +92,7 @@ fn lacking(group: &NodeGroup) -> Vec<String> {
     group.shortfalls.iter().map(one).collect()
 }
 
-/// Each remedy once, with who can apply it.
+/// Returns each remedy once, with who can apply it.
 fn remedies(reasons: &[ReasonBody]) -> Vec<String> {
     let mut remedies: Vec<String> = Vec::new();
     for reason in reasons.iter().filter(|reason| !reason.remedy.is_empty()) {
@@ -116,7 +116,7 @@ fn adding_up(body: &PodExplanation) -> String {
     text
 }
 
-/// Lays out reasons that concern a pod as a whole.
+/// Formats reasons that concern a pod as a whole.
 pub(super) fn pod_reasons(reasons: &[ReasonBody]) -> String {
     let mut table = table(&["REASON", "MESSAGE", "REMEDY"]);
     for reason in reasons {
@@ -152,7 +152,7 @@ fn queue(body: &PodExplanation) -> String {
     facts.join("; ")
 }
 
-/// Lays out the list of pending pods.
+/// Formats the list of pending pods.
 pub(super) fn pending(body: &PendingPods, paint: Paint) -> String {
     if body.pods.is_empty() {
         return "No pod is pending.".to_owned();

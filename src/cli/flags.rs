@@ -1,4 +1,4 @@
-//! `pellucid flags`: the runtime switches of a running scheduler.
+//! `pellucid flags`: shows and sets the runtime switches of a running scheduler.
 
 use clap::Args;
 use serde::Deserialize;
@@ -41,7 +41,6 @@ struct Flag {
     summary: String,
 }
 
-/// Shows or sets.
 pub(super) fn run(args: &FlagsArgs) -> anyhow::Result<()> {
     let Some(name) = &args.name else { return args.server.show("/debug/flags", list) };
     let path = format!("/debug/flags/{name}");

@@ -1,4 +1,4 @@
-//! Gangs as text for people: the verdict first, then the numbers, the member that stands for it, and the members.
+//! Explanations of gangs as text: the verdict first, then the numbers, the root cause, and the members.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,10 +11,10 @@ use super::out::{Paint, Style};
 use super::program;
 use super::text::{cell, clean, count, right, table};
 
-/// States in which nothing is amiss.
+/// States without a problem.
 const GOOD: [&str; 4] = ["Running", "Placed", "Finished", "Empty"];
 
-/// Lays out the explanation of a gang.
+/// Formats the explanation of a gang.
 pub(super) fn gang(body: &GangExplanation, paint: Paint) -> String {
     let mut out = String::new();
     let style = if GOOD.contains(&body.state.as_str()) { Style::Green } else { Style::Yellow };
@@ -73,7 +73,7 @@ fn numbers(body: &GangExplanation) -> String {
     table.trim_fmt()
 }
 
-/// Lays out the member that stands for a failure; its message only when that was not said.
+/// Formats the member that represents the failure. Its message is omitted if the verdict contains it.
 fn root_cause(cause: &GangRootCause, is_said: bool) -> String {
     let mut out = String::new();
     let headline = match is_said {
@@ -134,7 +134,7 @@ fn members(members: &[GangMember]) -> String {
     let mut table = table(&["POD", "STATE", "NODE", "SINCE", "REASON"]);
     for member in members {
         let until = member.deadline.as_ref().map(|at| format!("waits until {at}"));
-        // What a member that fits is told repeats the verdict.
+        // The reason of a member that fits repeats the verdict.
         let is_own = !matches!(member.state.as_str(), "Evaluated" | "NotEvaluated");
         let reason = member.reason.as_ref().filter(|_| is_own).or(until.as_ref());
         table.add_row([
@@ -177,7 +177,7 @@ fn facts(body: &GangExplanation) -> String {
     facts.join("; ")
 }
 
-/// Lays out the list of gangs.
+/// Formats the list of gangs.
 pub(super) fn list(gangs: &BTreeMap<String, GangSummary>, paint: Paint) -> String {
     if gangs.is_empty() {
         return "There are no gangs.".to_owned();

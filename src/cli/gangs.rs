@@ -1,4 +1,4 @@
-//! `pellucid gangs`: every gang with its members by stage.
+//! `pellucid gangs`: lists all gangs with their members by stage.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,6 @@ pub struct GangsArgs {
     pub server: ServerArgs,
 }
 
-/// Lists them.
 pub(super) fn run(args: &GangsArgs) -> anyhow::Result<()> {
     let paint = Paint::for_stdout();
     let path = "/apis/v1/plugins/Coscheduling/gangs";

@@ -1,25 +1,25 @@
-//! Manifests as people keep them (JSON, YAML, several documents, Lists, workloads) made into the question of a
-//! simulation. Only what the question needs is looked at; whether a pod makes sense is for the scheduler to say.
+//! Turns manifests as users keep them (JSON, YAML, several documents, Lists, workloads) into the question of a
+//! simulation. Only what the question needs is checked; the scheduler validates the pods.
 
 use anyhow::Context as _;
 use serde_json::{Map, Value, json};
 
-/// Pods that one file may ask for; a scheduler takes a quarter of a megabyte.
+/// Most pods of one file: a scheduler accepts a quarter of a megabyte.
 const MOST_PODS: u64 = 1000;
 
-/// Reads all documents of a text that is JSON or YAML. `name` is what to call it in errors.
+/// Parses all documents of a JSON or YAML text. `name` identifies the text in errors.
 pub(super) fn documents(text: &str, name: &str) -> anyhow::Result<Vec<Value>> {
     if let Ok(value) = serde_json::from_str::<Value>(text) {
         return Ok(vec![value]);
     }
-    // In YAML 1.1 a node could not be called `n`.
+    // In YAML 1.1 a node could not have the name `n`.
     let options = serde_saphyr::options! { strict_booleans: true };
     let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options)
         .with_context(|| format!("reading {name} as YAML"))?;
     Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
 }
 
-/// Makes the question: one document without a kind is the question itself, anything else are manifests. Objects
+/// Returns the question: a single document without a kind is the question itself, everything else is manifests. Objects
 /// without a namespace are put into `namespace`.
 pub(super) fn question(documents: Vec<Value>, name: &str, namespace: Option<&str>) -> anyhow::Result<Value> {
     if let [only] = documents.as_slice()
@@ -82,7 +82,7 @@ impl Question {
         Ok(())
     }
 
-    /// Adds the pods that a workload would have.
+    /// Adds the pods that a workload would create.
     fn take_workload(&mut self, object: &Value, kind: &str, replicas: &str) -> anyhow::Result<()> {
         let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         let template = object.pointer("/spec/template");
@@ -132,7 +132,7 @@ impl Question {
         self.pods.is_empty() && self.pod_groups.is_empty() && self.edits.is_empty()
     }
 
-    /// Fields that hold nothing are left out.
+    /// Returns the question, without empty fields.
     fn into_value(self) -> Value {
         let fields = [("pods", self.pods), ("podGroups", self.pod_groups), ("edits", self.edits)];
         let fields = fields.into_iter().filter(|(_, values)| !values.is_empty());
@@ -140,7 +140,7 @@ impl Question {
     }
 }
 
-/// Puts an object that does not say its namespace into this one.
+/// Puts an object without a namespace into `namespace`. Fails if it has another one.
 fn settle(object: &mut Value, namespace: Option<&str>) -> anyhow::Result<()> {
     let Some(namespace) = namespace else { return Ok(()) };
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();

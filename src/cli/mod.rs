@@ -1,9 +1,9 @@
-//! The command line: one file per command, and what they share.
+//! The command line: one file per command, and what the commands share.
 //!
-//! Commands that ask a running scheduler (`explain`, `gangs`, `queue`, `scores`, `simulate`, `flags`, `probe`) are plain
-//! HTTP clients of its REST API and know nothing else of it. Under the name `kubectl-pellucid` the binary is
-//! `kubectl pellucid`, and has those alone. Exit codes: 0 done, 1 failed with a message on stderr, 2 the command line
-//! was not understood.
+//! Commands about a running scheduler (`explain`, `gangs`, `queue`, `scores`, `simulate`, `flags`, `probe`) are plain
+//! HTTP clients of its REST API and know nothing else of it. Under the name `kubectl-pellucid` the binary is `kubectl
+//! pellucid` and has only these commands. Exit codes: 0 success, 1 failure with a message on stderr, 2 invalid command
+//! line.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -89,17 +89,17 @@ struct Plugin {
     ask: Ask,
 }
 
-/// What people type when the binary is a plugin of kubectl.
+/// The command line that users type when the binary is a kubectl plugin.
 const PLUGIN: &str = "kubectl pellucid";
 
-/// Returns what people type to run this, for hints.
+/// Returns the name under which the user started the binary, for hints.
 fn program() -> &'static str {
     let name = std::env::args_os().next();
     let stem = name.as_deref().and_then(|name| Path::new(name).file_stem());
     if stem.is_some_and(|stem| stem == "kubectl-pellucid") { PLUGIN } else { "pellucid" }
 }
 
-/// Reads the command line, does what it says, and returns how it went.
+/// Runs the command of the command line and returns its exit code.
 pub fn main() -> ExitCode {
     let command = if program() == PLUGIN { Command::Ask(Plugin::parse().ask) } else { Cli::parse().command };
     match dispatch(command) {
@@ -129,10 +129,10 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
     }
 }
 
-/// How long what is still computed for readers that are gone may keep the process, once all else has ended.
+/// How long reads of disconnected clients may delay the exit, after everything else has ended.
 const LAST_READS: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Runs a command that serves or talks to a cluster to its end. The scheduling thread is its own.
+/// Runs a command that serves or uses a cluster on a multi-threaded runtime. The scheduling thread is not part of it.
 fn block_on<T>(work: impl Future<Output = T>) -> std::io::Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(work);

@@ -1,6 +1,6 @@
-//! A node seen from its side, as text for people: who would fit, who is refused and why, what lies idle.
+//! The explanation of a node as text: which pods would fit, which are refused and why, and what is idle.
 //!
-//! Fields that are missing count as empty, so that a plugin of one version can ask a scheduler of another.
+//! Missing fields count as empty, because the scheduler may be of another version.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::explain_text::line;
 use super::out::{Paint, Style};
 use super::text::{amount, cell, clean, count, right, table};
 
-/// What `GET /apis/v1/explain/nodes/:nodeName` says, as far as it is shown.
+/// The part of `GET /apis/v1/explain/nodes/:nodeName` that is shown.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct NodeView {
@@ -44,7 +44,7 @@ struct Stranded {
     blocked_by: Option<String>,
 }
 
-/// Lays out a node.
+/// Formats the explanation of a node.
 pub(super) fn node(name: &str, body: &NodeView, paint: Paint) -> String {
     let mut out = String::new();
     let considered = body.pending_considered.unwrap_or(body.accepts.len() + body.refuses.len());

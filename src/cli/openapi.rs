@@ -1,4 +1,4 @@
-//! `pellucid openapi`: the OpenAPI document of the REST API, as a running scheduler serves it.
+//! `pellucid openapi`: prints the OpenAPI document of the REST API, as a running scheduler serves it.
 
 use clap::Args;
 
@@ -8,7 +8,6 @@ use super::out;
 #[derive(Debug, Args)]
 pub struct OpenapiArgs {}
 
-/// Prints the document.
 pub(super) fn run(_args: &OpenapiArgs) -> anyhow::Result<()> {
     let routes = crate::app::rest::routes::routes(&pellucid_plugins::registry());
     let document = pellucid_http::openapi(&routes, &crate::app::instance::version().git_version)?;

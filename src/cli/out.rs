@@ -1,8 +1,8 @@
-//! Writing to the terminal. A reader that goes away (`pellucid explain pods | head`) is no failure.
+//! Output to the terminal. A reader that goes away (`pellucid explain pods | head`) is no error.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-/// Writes a text and a line break to stdout.
+/// Writes a line to stdout.
 pub fn line(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.write_all(b"\n"));
@@ -12,38 +12,38 @@ pub fn line(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Writes a text and a line break to stderr. There is nowhere to complain about a failure to complain.
+/// Writes a line to stderr. A failure cannot be reported anywhere.
 pub fn complain(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// How text stands out.
+/// Emphasis of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// A verdict.
+    /// Headlines and verdicts.
     Bold,
-    /// All is well.
+    /// Success.
     Green,
-    /// Something is in the way.
+    /// A problem.
     Yellow,
-    /// Less important.
+    /// Details of less importance.
     Dim,
 }
 
-/// Colours, or their absence.
+/// Applies styles, or none where colours are off.
 #[derive(Clone, Copy, Debug)]
 pub struct Paint {
     is_on: bool,
 }
 
 impl Paint {
-    /// Colours when stdout is a terminal and `NO_COLOR` is not set.
+    /// Returns colours if stdout is a terminal and `NO_COLOR` is not set.
     pub fn for_stdout() -> Self {
         let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self { is_on: !is_refused && io::stdout().is_terminal() }
     }
 
-    /// No colours.
+    /// Returns plain text without colours.
     pub fn plain() -> Self {
         Self { is_on: false }
     }

@@ -1,4 +1,4 @@
-//! `pellucid probe`: asks a health endpoint. The image has no shell and no curl, so exec probes call this.
+//! `pellucid probe`: requests a health endpoint, for exec probes: the image has no shell and no curl.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub struct ProbeArgs {
     pub timeout: u64,
 }
 
-/// Asks; anything but a success is a failure.
+/// Fails unless the endpoint answers with a success.
 pub(super) fn run(args: &ProbeArgs) -> anyhow::Result<()> {
     let answered = client::request(Method::Get, &args.url, "", Duration::from_secs(args.timeout))?;
     out::line(answered.accepted()?.trim_end())

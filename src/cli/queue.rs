@@ -1,4 +1,4 @@
-//! `pellucid queue`: what waits, in its order, and who is ahead of a pod.
+//! `pellucid queue`: shows the queue in its order, and which units are ahead of a pod or gang.
 
 use clap::Args;
 use pellucid_api::rest::queue::{Queue, QueuedUnit};
@@ -21,7 +21,7 @@ pub struct QueueArgs {
     pub server: ServerArgs,
 }
 
-/// Where a unit stands. Fields that are missing count as empty: the scheduler may be of another version.
+/// The position of a unit. Missing fields count as empty, because the scheduler may be of another version.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Place {
@@ -42,7 +42,7 @@ struct Ahead {
     attempts: u64,
 }
 
-/// Lists the queue, or says who is ahead.
+/// Shows the queue, or the position of one unit.
 pub(super) fn run(args: &QueueArgs) -> anyhow::Result<()> {
     let paint = Paint::for_stdout();
     let server = &args.server;
@@ -60,7 +60,7 @@ pub(super) fn run(args: &QueueArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Leaves the units of the namespace that was asked for. Positions stay those in the whole queue.
+/// Removes the units outside the requested namespace. Positions remain those in the whole queue.
 fn narrow(body: &mut Value, server: &ServerArgs) {
     if let Some(units) = body.get_mut("units").and_then(Value::as_array_mut) {
         units.retain(|unit| unit.get("key").and_then(Value::as_str).is_some_and(|key| server.wants(key)));

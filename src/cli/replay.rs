@@ -1,7 +1,7 @@
-//! `pellucid replay`: schedules a trace and reports.
+//! `pellucid replay`: schedules a trace and reports the result.
 //!
-//! This file reads the command line and the trace; scheduling it is the app's. Formats are so different that
-//! each has options of its own; one that means nothing to the chosen format is refused, not ignored.
+//! This file handles the command line and the trace; `app::replay` schedules it. The formats differ so much that each
+//! has its own options; an option of another format is rejected, not ignored.
 
 use std::path::{Path, PathBuf};
 
@@ -69,7 +69,7 @@ pub struct ReplayArgs {
 
 fn speedup(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| "is not a number".to_owned())?;
-    // Beyond this, a week of the trace is less than a microsecond.
+    // Beyond this, a week of the trace takes less than a microsecond.
     match (1e-6..=1e12).contains(&number) {
         true => Ok(number),
         false if number > 0.0 => Err("must be between 0.000001 and 1000000000000".into()),
@@ -78,7 +78,7 @@ fn speedup(text: &str) -> Result<f64, String> {
 }
 
 impl ReplayArgs {
-    /// Reads a trace of the format `openb`, as far as it is to be replayed. The files are checked whole.
+    /// Reads a trace of the format `openb`. The files are checked completely, even if `--limit` cuts the trace.
     fn trace(&self) -> anyhow::Result<Trace> {
         self.refuse("--synthetic-nodes", self.synthetic_nodes.map(|nodes| nodes.to_string()))?;
         self.refuse("--speedup", self.speedup.map(|speedup| speedup.to_string()))?;
@@ -90,7 +90,7 @@ impl ReplayArgs {
         Ok(trace)
     }
 
-    /// Reads a trace of the format `philly`, as far as it is to be replayed, and how it is to be.
+    /// Reads a trace of the format `philly`, and the options for its replay.
     fn jobs(&self) -> anyhow::Result<(Vec<GangJob>, GangReplayOptions)> {
         self.refuse("--nodes", self.nodes.as_ref().map(|file| file.display().to_string()))?;
         self.refuse("--decisions", self.decisions.as_ref().map(|file| file.display().to_string()))?;
@@ -121,7 +121,7 @@ impl ReplayArgs {
         Ok((jobs, GangReplayOptions { nodes, pace: Pace { speedup }, seed: self.seed }))
     }
 
-    /// The command line has it whenever there is a format.
+    /// Returns the file of pods. The command line requires it with every format.
     fn pods(&self) -> &Path {
         self.pods.as_deref().unwrap_or(Path::new(""))
     }
@@ -149,7 +149,7 @@ fn not_empty(file: &Path, n: usize, what: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Replays.
+/// Replays a trace or a decision. Fails if the result is not good.
 pub(super) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let is_good = match args.format {
         None => return run_dump(args),
@@ -160,7 +160,7 @@ pub(super) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Decides again about one pod; an inequality is a failure.
+/// Repeats the decision about one pod of a dump. Fails if it differs.
 fn run_dump(args: &ReplayArgs) -> anyhow::Result<()> {
     let (Some(file), Some(pod)) = (&args.snapshot, &args.pod) else {
         anyhow::bail!("--snapshot FILE and --pod NS/NAME go together");
@@ -193,7 +193,7 @@ fn run_gangs(args: &ReplayArgs) -> anyhow::Result<bool> {
     Ok(report.is_good())
 }
 
-/// Says what is about to be replayed, and how long that takes at least.
+/// Describes the replay, with the shortest time that it takes.
 fn plan(jobs: &[GangJob], options: GangReplayOptions) -> String {
     let (nodes, pace) = (options.nodes, options.pace);
     let workers: usize = jobs.iter().map(|job| job.workers).sum();

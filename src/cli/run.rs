@@ -1,6 +1,6 @@
 //! `pellucid run`: schedules the pods of a cluster.
 //!
-//! This file reads the command line and the configuration; the rest is the app's.
+//! This file handles the command line and the configuration; `app::run` does the rest.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -53,8 +53,8 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// Returns the configuration in force: the file's or the default one, with what the command line
-    /// overrides, and notes on what has no effect.
+    /// Returns the effective configuration: that of the file or the default, with the overrides of the command line,
+    /// and notes on settings without effect.
     pub fn configuration(&self, registry: &[Box<dyn PluginFactory>]) -> anyhow::Result<Configuration> {
         let mut configuration = match &self.config {
             Some(file) => read_config(file, registry)?,
@@ -76,7 +76,7 @@ impl RunArgs {
     }
 }
 
-/// Writes the configuration in force as a file of its own.
+/// Writes the effective configuration to a file, or to stdout for `-`.
 fn write_config(configuration: &Configuration, file: &Path) -> anyhow::Result<()> {
     let name = file.display();
     let text = configuration.to_yaml().map_err(|e| anyhow::anyhow!("cannot write {name}: {e}"))?;
@@ -93,15 +93,15 @@ fn read_config(file: &Path, registry: &[Box<dyn PluginFactory>]) -> anyhow::Resu
         .map_err(|problems| anyhow::anyhow!("the configuration is not usable:\n{problems}"))
 }
 
-/// Runs until told to stop.
+/// Runs with the built-in plugins until a signal stops it.
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<()> {
     run_with(args, pellucid_plugins::registry())
 }
 
-/// Runs with these plugins until told to stop: the way in for a binary that brings plugins of its own
-/// (`docs/writing-a-plugin.md`). Every plugin of the registry is enabled by default, in its order.
+/// Runs with the given plugins until a signal stops it. This is the entry point for a binary with its own plugins
+/// (`docs/writing-a-plugin.md`). All plugins of the registry are enabled by default, in its order.
 pub fn run_with(args: &RunArgs, registry: Vec<Box<dyn PluginFactory>>) -> anyhow::Result<()> {
-    // Refused only when a provider is installed already, and then there is one.
+    // This fails only if a provider is already installed, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let registry = Arc::new(registry);
     let configuration = args.configuration(&registry)?;

@@ -58,7 +58,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         ..Config::default()
     };
     let handle = Sandbox::start(config).await.map_err(explained)?;
-    // Revisions begin above those of an earlier run, so that its clients are told to list anew.
+    // Revisions start above those of an earlier run, so that its clients have to list again.
     handle.compact(u64::try_from(handle.clock().now().as_millisecond()).unwrap_or(0));
     println!("sandbox API server on {}, {} nodes", handle.url(), handle.count("nodes"));
     println!("try: kubectl --server={} get nodes", handle.url());
@@ -68,7 +68,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says that the sandbox did not start, and what to do if its port is taken.
+/// Adds the context of the failed start, and what to do about a rejected address or a port in use.
 fn explained(error: StartError) -> anyhow::Error {
     let taken = is_taken(&error);
     let is_remote = matches!(error, StartError::NotLoopback { .. });
@@ -81,17 +81,17 @@ fn explained(error: StartError) -> anyhow::Error {
     if taken { other_port(&error, "--listen") } else { error }
 }
 
-/// Tells whether another program has the sandbox's port.
+/// Returns whether the sandbox's port is in use.
 pub(super) fn is_taken(error: &StartError) -> bool {
     matches!(error, StartError::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
 }
 
-/// Adds a last line to an error of a taken port: which flag takes another one.
+/// Adds a line to the error of a port in use, with the flag that changes the port.
 pub(super) fn other_port(error: &anyhow::Error, flag: &str) -> anyhow::Error {
     anyhow::anyhow!("{error:#}\n{flag} 127.0.0.1:0 takes any free port and prints it")
 }
 
-/// Reads all documents of a file.
+/// Parses all documents of a file.
 fn read(file: &Path) -> anyhow::Result<Vec<Value>> {
     let text = std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
     manifests::documents(&text, &file.display().to_string())

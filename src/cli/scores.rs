@@ -1,4 +1,4 @@
-//! `pellucid scores`: the recorded score table of a pod, or the list of recorded tables.
+//! `pellucid scores`: shows the recorded score table of a pod, or the list of recorded tables.
 
 use anyhow::Context as _;
 use clap::Args;
@@ -21,7 +21,7 @@ pub struct ScoresArgs {
     pub server: ServerArgs,
 }
 
-/// Shows the table, or the list.
+/// Shows the table of a pod, or the list.
 pub(super) fn run(args: &ScoresArgs) -> anyhow::Result<()> {
     let paint = Paint::for_stdout();
     let Some(pod) = &args.pod else {
@@ -38,7 +38,7 @@ pub(super) fn run(args: &ScoresArgs) -> anyhow::Result<()> {
     })
 }
 
-/// Leaves the tables of pods of the namespace that was asked for.
+/// Removes the tables of pods outside the requested namespace.
 fn narrow(body: &mut Value, server: &ServerArgs) {
     let Some(tables) = body.get_mut("tables").and_then(Value::as_array_mut) else { return };
     tables.retain(|table| {

@@ -1,4 +1,4 @@
-//! What the commands that ask a running scheduler have in common: where it is and how to print.
+//! What all commands about a running scheduler share: its address and the output format.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub enum Output {
 }
 
 impl ServerArgs {
-    /// Asks for a body and prints it, as the text that `render` makes of it for people.
+    /// Requests a body and prints it; `render` formats it for the output `table`.
     pub(super) fn show<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -47,7 +47,7 @@ impl ServerArgs {
         self.show_narrowed(path, |_| (), render)
     }
 
-    /// Asks for a body, lets `narrow` leave out what was not asked for, and prints the rest.
+    /// Requests a body, lets `narrow` remove parts of it, and prints the rest.
     pub(super) fn show_narrowed<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -60,7 +60,7 @@ impl ServerArgs {
         self.print(path, body, render)
     }
 
-    /// Sends a question in JSON and prints the answer.
+    /// Posts a JSON question and prints the answer.
     pub(super) fn ask<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -87,7 +87,7 @@ impl ServerArgs {
         }
     }
 
-    /// Prints a value for programs.
+    /// Prints a value as JSON or YAML.
     pub(super) fn print_value(&self, value: &Value) -> anyhow::Result<()> {
         match self.output {
             Output::Yaml => out::line(serde_saphyr::to_string(value)?.trim_end()),
@@ -102,12 +102,12 @@ impl ServerArgs {
         )
     }
 
-    /// Asks for text.
+    /// Requests a text.
     pub(super) fn get_text(&self, path: &str) -> anyhow::Result<String> {
         self.send(Method::Get, path)
     }
 
-    /// Sends a text and returns the answer.
+    /// Sends a text and returns the response.
     pub(super) fn put_text(&self, path: &str, body: &str) -> anyhow::Result<String> {
         self.send(Method::Put(body.to_owned()), path)
     }
@@ -117,7 +117,7 @@ impl ServerArgs {
         Ok(client::request(method, &self.server, path, timeout)?.accepted()?)
     }
 
-    /// Returns `namespace/name` of what a person named.
+    /// Returns `namespace/name` for a name. Fails if it is in another namespace than `--namespace`.
     pub(super) fn full(&self, name: &ObjectName) -> anyhow::Result<String> {
         let namespace = match (&name.namespace, &self.namespace) {
             (Some(given), Some(asked)) if given != asked => {
@@ -133,23 +133,23 @@ impl ServerArgs {
         Ok(format!("{namespace}/{}", name.name))
     }
 
-    /// Tells whether an object with this `namespace/name` was asked for.
+    /// Returns whether the namespace of `namespace/name` is the requested one, if any.
     pub(super) fn wants(&self, key: &str) -> bool {
         let namespace = key.split_once('/').map_or("", |(namespace, _)| namespace);
         self.namespace.as_deref().is_none_or(|asked| asked == namespace)
     }
 }
 
-/// A pod, or a gang, as people write it: `namespace/name`, or the name alone.
+/// The name of a pod or gang, with or without its namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectName {
-    /// Namespace, if it is said.
+    /// The namespace, if it is given.
     pub namespace: Option<String>,
-    /// Name.
+    /// The name within the namespace.
     pub name: String,
 }
 
-/// Tells whether a text can be a name or a namespace, and stand in a path as it is.
+/// Returns whether a text can be a name or a namespace and appear in a path without escaping.
 fn is_name(text: &str) -> bool {
     let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
     !text.is_empty() && text.chars().all(is_inner) && !text.starts_with('.')
@@ -159,7 +159,7 @@ fn namespace(text: &str) -> Result<String, String> {
     if is_name(text) { Ok(text.to_owned()) } else { Err("it must be the name of a namespace".to_owned()) }
 }
 
-/// Reads the name of a node.
+/// Parses the name of a node.
 pub(super) fn node_name(text: &str) -> Result<String, String> {
     if is_name(text) { Ok(text.to_owned()) } else { Err("it must be the name of a node".to_owned()) }
 }

@@ -1,4 +1,4 @@
-//! `pellucid simulate`: asks what would become of pods, gangs and changes of the cluster. Nothing changes.
+//! `pellucid simulate`: plans hypothetical pods, gangs and changes of the cluster. Nothing changes.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,6 @@ pub struct SimulateArgs {
     pub server: ServerArgs,
 }
 
-/// Asks.
 pub(super) fn run(args: &SimulateArgs) -> anyhow::Result<()> {
     let (text, name) = read(&args.file)?;
     let documents = manifests::documents(&text, &name)?;
@@ -31,7 +30,7 @@ pub(super) fn run(args: &SimulateArgs) -> anyhow::Result<()> {
     args.server.ask("/apis/v1/simulate", &question, |body| simulate_text::simulation(body, paint))
 }
 
-/// Returns a file's text, and what to call it.
+/// Returns the text of a file or of stdin, and its name for errors.
 fn read(file: &Path) -> anyhow::Result<(String, String)> {
     if file == Path::new("-") {
         let mut text = String::new();

@@ -1,6 +1,6 @@
-//! The outcome of a simulation as text for people: who gets a place, who does not and why, who would have to go.
+//! The outcome of a simulation as text: which pods would be placed, which not and why, and which would be evicted.
 //!
-//! Fields that are missing count as empty, so that a plugin of one version can ask a scheduler of another.
+//! Missing fields count as empty, because the scheduler may be of another version.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use super::explain_text::{line, node_groups};
 use super::out::{Paint, Style};
 use super::text::{cell, clean, count, right, table};
 
-/// What `POST /apis/v1/simulate` says, as far as it is shown.
+/// The part of the answer of `POST /apis/v1/simulate` that is shown.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Outcome {
@@ -67,7 +67,7 @@ struct Victim {
     preemptor: String,
 }
 
-/// Lays out an outcome.
+/// Formats an outcome.
 pub(super) fn simulation(body: &Outcome, paint: Paint) -> String {
     let mut out = String::new();
     let style = if body.refused.is_empty() { Style::Green } else { Style::Yellow };
@@ -139,7 +139,7 @@ fn victims(victims: &[Victim]) -> String {
     table.trim_fmt()
 }
 
-/// Lays out why a pod would not be placed. Node groups of a form that is not known are left out.
+/// Formats why a pod would not be placed. Node groups in an unknown form are omitted.
 fn refused(refusal: &Refusal, paint: Paint) -> String {
     let mut out = String::new();
     let why = if refusal.summary.is_empty() { &refusal.message } else { &refusal.summary };

@@ -1,8 +1,8 @@
-//! The rules of reading and writing objects, shared by HTTP requests and the controllers.
+//! The rules of reading and writing objects, for HTTP requests and controllers alike.
 //!
-//! A write reads the object, computes the new one without a lock, and commits it if the object has not
-//! moved; otherwise it starts again. What a kind demands comes from its [`Kind`]; the special rules of pods
-//! are in `pods.rs`. Deletion is in `delete.rs`. No HTTP here.
+//! A write reads the object, computes the new state without a lock, and commits it if the object's revision is
+//! unchanged; otherwise it starts again. The rules of a kind come from its [`Kind`]; the special rules of pods are in
+//! `pods.rs`, deletion is in `delete.rs`. This module knows nothing of HTTP.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::requests::render::json_size;
 use crate::storage;
 use crate::store::{Key, Object, Store};
 
-/// The most bytes of an object, which is what etcd takes.
+/// Most bytes of an object: the limit of etcd.
 const MAX_OBJECT: usize = 3 * 1024 * 1024 / 2;
 const TOO_LARGE: &str = "etcdserver: request is too large";
 
@@ -37,21 +37,21 @@ pub(super) struct Api {
     pub store: Store,
     /// The kinds served now.
     pub kinds: ArcSwap<Registry>,
-    /// The sandbox's time.
+    /// The sandbox's clock.
     pub clock: Clock,
-    /// Uids and generated names.
+    /// The source of uids and generated names.
     pub identities: Identities,
-    /// Held while the set of kinds changes.
+    /// Held while the set of served kinds changes.
     definitions: Mutex<()>,
 }
 
-/// A write that happened.
+/// The result of a write.
 pub(super) struct Written {
-    /// The object now.
+    /// The object after the write.
     pub object: Arc<Object>,
-    /// Whether it is new.
+    /// Whether the write created the object.
     pub is_new: bool,
-    /// What to tell the client.
+    /// Warnings for the client.
     pub warnings: Vec<String>,
 }
 
@@ -60,9 +60,9 @@ pub(super) struct Written {
 pub(super) enum Part {
     /// Everything but the status.
     Main,
-    /// The status alone.
+    /// Only the status.
     Status,
-    /// Everything; for the sandbox itself.
+    /// Everything; only the sandbox itself writes this way.
     All,
 }
 
@@ -78,18 +78,18 @@ impl Api {
         }
     }
 
-    /// Returns the kind whose objects stand in a table.
+    /// Returns the kind whose objects are stored in a table.
     pub(super) fn kind_of(&self, storage: &str) -> Option<Arc<Kind>> {
         self.kinds.load().find_storage(storage).cloned()
     }
 
-    /// Returns an object or the refusal that says it is missing.
+    /// Returns an object, or the NotFound error.
     pub(super) fn get(&self, kind: &Kind, key: &Key) -> ApiResult<Arc<Object>> {
         let found = self.store.get(&kind.storage, key);
         found.ok_or_else(|| ApiError::not_found(&kind.group, &kind.plural, &key.1))
     }
 
-    /// Creates an object.
+    /// Creates an object in a namespace. Fails as a real server would.
     pub(super) fn create(
         &self,
         kind: &Kind,
@@ -102,7 +102,7 @@ impl Api {
         if kind.form == Form::Event {
             events::store(&mut object);
         }
-        // A status is written through its subresource; a node's may come with the node.
+        // A status is written through its subresource. Only a node may bring its own.
         if kind.subresource("status").is_some() && &*kind.storage != "nodes" {
             object.as_object_mut().map(|fields| fields.remove("status"));
         }
@@ -138,7 +138,7 @@ impl Api {
         Ok(Written { object, is_new: true, warnings })
     }
 
-    /// Changes an object: `change` gets the stored one as the client sees it and returns the wanted one.
+    /// Updates an object. `change` receives the stored object as the client sees it and returns the wanted one.
     pub(super) fn update(
         &self,
         kind: &Kind,
@@ -173,7 +173,7 @@ impl Api {
             } else {
                 self.store.put(kind, Some(current.revision), new)
             };
-            // Moved: start again. A client that named a revision is refused on the way.
+            // The object has moved, so start again. A client that sent a resourceVersion gets a conflict in `prepare`.
             if let Ok(object) = written {
                 self.after_write(kind, &object);
                 return Ok(Written { object, is_new: false, warnings });
@@ -181,7 +181,7 @@ impl Api {
         }
     }
 
-    /// Applies a patch; an apply may create.
+    /// Applies a patch. Server-side apply creates a missing object.
     pub(super) fn patch(
         &self,
         kind: &Kind,
@@ -207,7 +207,7 @@ impl Api {
         }
     }
 
-    /// Reads a client's object: right kind, right types, unknown fields gone.
+    /// Decodes a client's object: checks the kind and the types, and removes unknown fields.
     fn read(&self, kind: &Kind, mut object: Value, options: &Options) -> ApiResult<(Value, Vec<String>)> {
         let refuse = |why: String| {
             let api_version = kind.api_version();
@@ -247,7 +247,7 @@ impl Api {
         }
     }
 
-    /// Gives a new object its name, uid and time.
+    /// Sets the name, uid and creation time of a new object.
     fn identify(&self, kind: &Kind, namespace: &str, object: &mut Value) -> ApiResult<()> {
         let stated = meta::text(object, "namespace");
         if !stated.is_empty() && stated != namespace {
@@ -299,7 +299,7 @@ impl Api {
         if errors.is_empty() {
             return if json_size(object) > MAX_OBJECT { Err(ApiError::internal(TOO_LARGE)) } else { Ok(()) };
         }
-        // Events of both APIs are one internal kind without a group.
+        // Events of both APIs are one internal kind, in the core group.
         let group = if &*kind.storage == "events" { "" } else { &kind.group };
         Err(ApiError::invalid(group, &kind.kind, meta::text(object, "name"), &errors))
     }
@@ -313,7 +313,7 @@ impl Api {
         }
     }
 
-    /// Turns what a client wants into the next state of an object.
+    /// Returns the next state of an object for a client's wanted one, or why the change is refused.
     fn prepare(
         &self,
         kind: &Kind,
@@ -377,14 +377,14 @@ impl Api {
         Ok(new)
     }
 
-    /// Follows up on a committed write.
+    /// Runs the side effects of a committed write.
     fn after_write(&self, kind: &Kind, object: &Object) {
         if &*kind.plural == "customresourcedefinitions" && &*kind.group == "apiextensions.k8s.io" {
             self.serve_definition(kind, &object.key);
         }
     }
 
-    /// Serves the kinds of a definition and says so in its status.
+    /// Serves the kinds of a CustomResourceDefinition and sets its status.
     fn serve_definition(&self, kind: &Kind, key: &Key) {
         let _one_at_a_time = self.definitions.lock();
         let Some(current) = self.store.get(&kind.storage, key) else { return };
@@ -398,12 +398,12 @@ impl Api {
         if definition["status"]["conditions"].is_null() {
             let mut new = definition.clone();
             new["status"] = crd::established(&definition, &seconds(self.clock.now()));
-            // A concurrent change of the definition serves it again.
+            // If the definition has changed meanwhile, that write serves it again.
             let _ = self.store.put(kind, Some(current.revision), new);
         }
     }
 
-    /// Stops serving the kinds of a definition.
+    /// Stops serving the kinds of a CustomResourceDefinition.
     pub(super) fn withdraw_definition(&self, definition: &Value) {
         let _one_at_a_time = self.definitions.lock();
         let mut registry = Registry::clone(&self.kinds.load());
@@ -412,7 +412,7 @@ impl Api {
         self.kinds.store(Arc::new(registry));
     }
 
-    /// Returns the Status of a write that answers with no object.
+    /// Returns the Status for a successful write whose answer carries no object.
     pub(super) fn success(code: u16) -> Value {
         json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code})
     }
@@ -433,7 +433,7 @@ fn copy(from: &Value, to: &mut Value, key: &str) {
     };
 }
 
-/// Metadata never shows empty maps and lists.
+/// Removes absent and empty fields from the metadata, as a real server does.
 fn drop_empty_maps(object: &mut Value) {
     meta::metadata(object).retain(|_, value| match value {
         Value::Null => false,
@@ -443,7 +443,7 @@ fn drop_empty_maps(object: &mut Value) {
     });
 }
 
-/// Compares everything but metadata and status.
+/// Returns whether two objects are equal apart from metadata and status.
 fn same_spec(new: &Value, old: &Value) -> bool {
     let rest = |object: &Value| -> Vec<(String, Value)> {
         let fields = object.as_object().into_iter().flatten();

@@ -1,15 +1,15 @@
-//! The sandbox's clock: the machine's, or one that a test moves by hand.
+//! The sandbox's clock: the machine's, or a manual one for tests.
 //!
-//! Every deadline of the sandbox (pod lifecycle, watch timeouts, bookmarks, injected delays) is a point
-//! on this clock, so a test on a manual clock never waits for real time. This is the one file of the room
-//! that reads the machine's clock.
+//! Every deadline in the sandbox (pod lifecycle, watch timeouts, bookmarks, injected delays) is a point on this clock,
+//! so a test with a manual clock never waits for real time. *Invariant:* only this file of the sandbox reads the
+//! machine's clock.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-/// Tells the time and waits for it. Cheap to clone.
+/// A clock that can be waited for. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Clock(Kind);
 
@@ -20,7 +20,7 @@ enum Kind {
 }
 
 impl Clock {
-    /// Returns a clock that follows the machine's monotonic time from the present wall time on.
+    /// Returns a clock that starts at the current wall time and follows the machine's monotonic clock.
     #[expect(
         clippy::disallowed_methods,
         reason = "the sandbox is a server of its own and reads its clock here"
@@ -29,12 +29,12 @@ impl Clock {
         Self(Kind::Real { base: Timestamp::now(), start: std::time::Instant::now() })
     }
 
-    /// Returns a clock that stands still at `start` until [`Clock::advance`] moves it.
+    /// Returns a clock that stays at `start` until [`Clock::advance`] moves it.
     pub fn manual(start: Timestamp) -> Self {
         Self(Kind::Manual(watch::Sender::new(start)))
     }
 
-    /// Returns the present time.
+    /// Returns the current time.
     pub fn now(&self) -> Timestamp {
         match &self.0 {
             Kind::Real { base, start } => later(*base, start.elapsed()),
@@ -42,14 +42,14 @@ impl Clock {
         }
     }
 
-    /// Moves a manual clock forward. Does nothing to a real one.
+    /// Advances a manual clock. Does nothing on a real one.
     pub fn advance(&self, by: Duration) {
         if let Kind::Manual(time) = &self.0 {
             time.send_modify(|now| *now = later(*now, by));
         }
     }
 
-    /// Waits until the clock shows `deadline` or more.
+    /// Waits until the clock reaches `deadline`.
     pub async fn wait_until(&self, deadline: Timestamp) {
         match &self.0 {
             Kind::Real { .. } => {
@@ -67,7 +67,7 @@ impl Clock {
         }
     }
 
-    /// Waits until the deadline, or for ever when there is none.
+    /// Waits until the clock reaches `deadline`, or forever if there is none.
     pub async fn wait_until_some(&self, deadline: Option<Timestamp>) {
         match deadline {
             Some(deadline) => self.wait_until(deadline).await,
@@ -76,12 +76,12 @@ impl Clock {
     }
 }
 
-/// Returns the time `by` after `time`, or the end of time.
+/// Returns `time` plus `by`, at most the end of time.
 pub(super) fn later(time: Timestamp, by: Duration) -> Timestamp {
     time.checked_add(by).unwrap_or(Timestamp::MAX)
 }
 
-/// Writes a time as `metav1.Time`: whole seconds, UTC.
+/// Formats a time as `metav1.Time`: whole seconds, UTC.
 pub(super) fn seconds(time: Timestamp) -> String {
     let whole = Timestamp::from_second(time.as_second()).unwrap_or(time);
     whole.to_string()

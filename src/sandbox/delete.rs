@@ -1,7 +1,7 @@
-//! Deletion: preconditions, grace, finalizers, and what goes with the object.
+//! Deletion: preconditions, grace periods, finalizers and dependents.
 //!
-//! A pod on a node is only marked; its kubelet removes it (`kubelet.rs`). Dependents are collected by the
-//! garbage collector (`controllers/garbage.rs`), the contents of a namespace likewise.
+//! A pod on a node is only marked for deletion; its kubelet removes it (`kubelet.rs`). The garbage collector removes
+//! dependents and the contents of a namespace (`controllers/garbage.rs`).
 
 use std::sync::Arc;
 
@@ -21,12 +21,12 @@ use crate::store::{Key, Object};
 pub(super) struct Deleted {
     /// The object's last state.
     pub object: Arc<Object>,
-    /// Whether it is gone, and not just on its way.
+    /// Whether the object is gone. If not, its deletion has begun.
     pub is_gone: bool,
 }
 
 impl Api {
-    /// Deletes an object, or begins to.
+    /// Deletes an object, or marks it for deletion if something must happen first.
     pub(super) fn delete(&self, kind: &Kind, key: &Key, options: &DeleteOptions) -> ApiResult<Deleted> {
         loop {
             let current = self.get(kind, key)?;
@@ -63,7 +63,7 @@ impl Api {
         }
     }
 
-    /// Removes an object whose deletion has begun, unless a finalizer holds it.
+    /// Removes an object that is marked for deletion, unless a finalizer holds it.
     pub(super) fn finish(&self, kind: &Kind, key: &Key, uid: &str) {
         while let Some(current) = self.store.get(&kind.storage, key) {
             let mut value = current.value();
@@ -87,7 +87,7 @@ impl Api {
         }
     }
 
-    /// Takes an owner out of everything that it owns.
+    /// Removes an owner from the owner references of its dependents.
     fn orphan(&self, owner: &str) {
         for (table, key) in self.store.dependents(owner) {
             let Some(kind) = self.kind_of(&table) else { continue };
@@ -106,7 +106,7 @@ impl Api {
         }
     }
 
-    /// Removes the objects of a definition that is gone, then its kinds.
+    /// Removes the objects of a deleted definition, then its kinds.
     fn delete_custom(&self, definition: &Value) {
         let storage = meta::text(definition, "name");
         if let Some(kind) = self.kind_of(storage) {
@@ -117,7 +117,7 @@ impl Api {
         self.withdraw_definition(definition);
     }
 
-    /// Returns the Status that answers the delete of an object that is gone.
+    /// Returns the Status for a delete after which the object is gone.
     pub(super) fn deleted_status(kind: &Kind, object: &Object) -> Value {
         let mut details = json!({"name": &*object.key.1, "kind": kind.plural, "uid": object.uid});
         if !kind.group.is_empty() {
@@ -127,7 +127,7 @@ impl Api {
     }
 }
 
-/// Says whether the kind's objects go only after what is in them.
+/// Returns whether objects of the kind are removed only after their contents.
 fn holds_contents(kind: &Kind) -> bool {
     &*kind.storage == "namespaces"
 }
@@ -152,10 +152,10 @@ fn preconditions(kind: &Kind, object: &Object, options: &DeleteOptions) -> ApiRe
     Ok(())
 }
 
-/// Writes into an object that its deletion has begun.
+/// Marks an object for deletion.
 fn mark(api: &Api, value: &mut Value, grace: Option<i64>) {
     let is_first = !meta::is_deleting(value);
-    // A shorter time is counted from when the deletion began.
+    // A shorter grace period counts from the start of the deletion.
     let began = began(value).unwrap_or_else(|| api.clock.now());
     if value["spec"]["finalizers"] == json!(["kubernetes"]) {
         value["status"]["phase"] = "Terminating".into();
@@ -169,7 +169,7 @@ fn mark(api: &Api, value: &mut Value, grace: Option<i64>) {
     }
 }
 
-/// Returns when the deletion of an object began.
+/// Returns when the deletion of an object began, or `None` if it is not being deleted.
 fn began(value: &Value) -> Option<Timestamp> {
     let ends: Timestamp = meta::text(value, "deletionTimestamp").parse().ok()?;
     let grace = value["metadata"]["deletionGracePeriodSeconds"].as_i64()?;

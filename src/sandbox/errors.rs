@@ -1,77 +1,77 @@
-//! Refusals: what a Kubernetes API server answers when it does not do what was asked.
+//! The errors of a Kubernetes API server.
 //!
-//! One type, [`ApiError`], carries the fields of a `metav1.Status`. The constructors hold the texts that
-//! clients match on; they know nothing of stores or requests.
+//! [`ApiError`] has the fields of a `metav1.Status`. The constructors hold the messages that clients match on; they
+//! know nothing of stores or requests.
 
 use serde_json::{Value, json};
 
-/// The answer to a request that was not carried out.
+/// The error response to a request.
 #[derive(Clone, Debug)]
 pub(super) struct ApiError {
     /// The HTTP status code.
     pub code: u16,
-    /// The machine-readable reason, empty when the server has none.
+    /// The machine-readable reason, empty if there is none.
     pub reason: &'static str,
-    /// The text for people.
+    /// The message for people.
     pub message: String,
-    /// `details` of the Status.
+    /// The `details` of the Status.
     pub details: Option<Value>,
-    /// The continue token to go on with after a 410 on a list.
+    /// The continue token with which a client can go on after a 410 on a list.
     pub resume: Option<String>,
 }
 
-/// What a room function returns; the error is boxed because it is large and rare.
+/// Result of an operation. The error is boxed because it is large and rare.
 pub(super) type ApiResult<T> = Result<T, Box<ApiError>>;
 
-/// One field that did not pass validation.
+/// A field that failed validation.
 #[derive(Clone, Debug)]
 pub(super) struct FieldError {
-    /// `FieldValueInvalid`, `FieldValueRequired`, …
+    /// The `reason` of the cause, such as `FieldValueInvalid`.
     pub reason: &'static str,
-    /// The text after the field's path.
+    /// The message, without the field's path.
     pub message: String,
-    /// The field's path.
+    /// The path of the field.
     pub field: String,
 }
 
 impl FieldError {
-    /// A value that breaks a rule.
+    /// Returns the error for a value that breaks a rule.
     pub(super) fn invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
         let message = format!("Invalid value: {value}: {why}");
         Self { reason: "FieldValueInvalid", message, field: field.into() }
     }
 
-    /// A value that is missing.
+    /// Returns the error for a missing value.
     pub(super) fn required(field: impl Into<String>, why: &str) -> Self {
         let message = if why.is_empty() { "Required value".into() } else { format!("Required value: {why}") };
         Self { reason: "FieldValueRequired", message, field: field.into() }
     }
 
-    /// A change that is not allowed.
+    /// Returns the error for a change that is not allowed.
     pub(super) fn forbidden(field: impl Into<String>, why: &str) -> Self {
         Self { reason: "FieldValueForbidden", message: format!("Forbidden: {why}"), field: field.into() }
     }
 
-    /// A value outside the known set.
+    /// Returns the error for a value outside the known set.
     pub(super) fn unsupported(field: impl Into<String>, value: &Value, known: &[&str]) -> Self {
         let known: Vec<String> = known.iter().map(|k| format!("\"{k}\"")).collect();
         let message = format!("Unsupported value: {value}: supported values: {}", known.join(", "));
         Self { reason: "FieldValueNotSupported", message, field: field.into() }
     }
 
-    /// A list that is too long.
+    /// Returns the error for a list with too many items.
     pub(super) fn too_many(field: impl Into<String>, count: usize, most: usize) -> Self {
         let message = format!("Too many: {count}: must have at most {most} items");
         Self { reason: "FieldValueTooMany", message, field: field.into() }
     }
 
-    /// A value with too many bytes.
+    /// Returns the error for a value with too many bytes.
     pub(super) fn too_long(field: impl Into<String>, most: usize) -> Self {
         let message = format!("Too long: may not be more than {most} bytes");
         Self { reason: "FieldValueTooLong", message, field: field.into() }
     }
 
-    /// A value that stands there twice.
+    /// Returns the error for a duplicate value.
     pub(super) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
         Self {
             reason: "FieldValueDuplicate",
@@ -80,7 +80,7 @@ impl FieldError {
         }
     }
 
-    /// A value of the wrong JSON type.
+    /// Returns the error for a value of the wrong JSON type.
     pub(super) fn wrong_type(field: impl Into<String>, value: &Value, why: &str) -> Self {
         let shown = match value {
             Value::String(_) | Value::Number(_) | Value::Bool(_) => value.to_string(),
@@ -106,43 +106,43 @@ impl ApiError {
         self
     }
 
-    /// A request that makes no sense.
+    /// Returns a 400 for a malformed request.
     pub(super) fn bad_request(message: impl Into<String>) -> Box<Self> {
         Self::new(400, "BadRequest", message)
     }
 
-    /// An object that is not there.
+    /// Returns a 404 for an object that does not exist.
     pub(super) fn not_found(group: &str, resource: &str, name: &str) -> Box<Self> {
         let message = format!("{} \"{name}\" not found", qualified(resource, group));
         Self::new(404, "NotFound", message).with(details(name, group, resource))
     }
 
-    /// A resource that the group and version do not have.
+    /// Returns a 404 for a resource that the group and version do not serve.
     pub(super) fn no_resource() -> Box<Self> {
         Self::new(404, "NotFound", "the server could not find the requested resource").with(json!({}))
     }
 
-    /// An object that is already there.
+    /// Returns a 409 for an object that already exists.
     pub(super) fn already_exists(group: &str, resource: &str, name: &str) -> Box<Self> {
         let message = format!("{} \"{name}\" already exists", qualified(resource, group));
         Self::new(409, "AlreadyExists", message).with(details(name, group, resource))
     }
 
-    /// A write that lost against another.
+    /// Returns a 409 for a write that conflicts with the object's state.
     pub(super) fn conflict(group: &str, resource: &str, name: &str, why: &str) -> Box<Self> {
         let message =
             format!("Operation cannot be fulfilled on {} \"{name}\": {why}", qualified(resource, group));
         Self::new(409, "Conflict", message).with(details(name, group, resource))
     }
 
-    /// A write whose resourceVersion is not the object's.
+    /// Returns a 409 for a write with an outdated resourceVersion.
     pub(super) fn stale(group: &str, resource: &str, name: &str) -> Box<Self> {
         let why =
             "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(group, resource, name, why)
     }
 
-    /// An object that does not pass validation.
+    /// Returns a 422 for an object that fails validation.
     pub(super) fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Box<Self> {
         let texts: Vec<String> = errors.iter().map(|e| format!("{}: {}", e.field, e.message)).collect();
         let text = match texts.as_slice() {
@@ -159,13 +159,13 @@ impl ApiError {
         Self::new(422, "Invalid", message).with(about)
     }
 
-    /// A request that admission refuses.
+    /// Returns a 403 for a request that admission rejects.
     pub(super) fn forbidden(group: &str, resource: &str, name: &str, why: &str) -> Box<Self> {
         let message = format!("{} \"{name}\" is forbidden: {why}", qualified(resource, group));
         Self::new(403, "Forbidden", message).with(details(name, group, resource))
     }
 
-    /// A new object in a namespace that is going away.
+    /// Returns a 403 for a new object in a terminating namespace.
     pub(super) fn terminating(namespace: &str) -> Box<Self> {
         let message =
             format!("unable to create new content in namespace {namespace} because it is being terminated");
@@ -173,18 +173,18 @@ impl ApiError {
             .with(json!({"causes": [{"reason": "NamespaceTerminating", "message": message_of(namespace), "field": "metadata.namespace"}]}))
     }
 
-    /// A verb that the resource does not have.
+    /// Returns a 405 for a verb that the resource does not support.
     pub(super) fn method_not_allowed() -> Box<Self> {
         Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
             .with(json!({}))
     }
 
-    /// A body format that the route does not take.
+    /// Returns a 415 for a body format that the route does not accept.
     pub(super) fn unsupported_media_type() -> Box<Self> {
         Self::new(415, "UnsupportedMediaType", "415: Unsupported Media Type").with(json!({}))
     }
 
-    /// A body format that the resource does not take, with those it does.
+    /// Returns a 415 for a body format that the resource does not accept, with the accepted ones.
     pub(super) fn media_type_not_accepted(accepted: &str) -> Box<Self> {
         let message = format!(
             "the body of the request was in an unknown format - accepted media types include: {accepted}"
@@ -192,32 +192,32 @@ impl ApiError {
         Self::new(415, "UnsupportedMediaType", message)
     }
 
-    /// A body that is too long.
+    /// Returns a 413 for a body that is too long.
     pub(super) fn too_large(limit: usize) -> Box<Self> {
         Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {limit}"))
     }
 
-    /// A request that asks for more than is allowed.
+    /// Returns a 413 for a request that exceeds another limit.
     pub(super) fn entity_too_large(why: &str) -> Box<Self> {
         Self::new(413, "RequestEntityTooLarge", format!("Request entity is too large: {why}"))
     }
 
-    /// A server fault that has no reason of its own.
+    /// Returns a 500 without a reason.
     pub(super) fn internal(message: impl Into<String>) -> Box<Self> {
         Self::new(500, "", message)
     }
 
-    /// History that is no longer kept.
+    /// Returns a 410 for history that was dropped.
     pub(super) fn expired(message: impl Into<String>) -> Box<Self> {
         Self::new(410, "Expired", message)
     }
 
-    /// A watch that starts before the kept history.
+    /// Returns a 410 for a watch that starts before the available history.
     pub(super) fn too_old(revision: u64, oldest: u64) -> Box<Self> {
         Self::expired(format!("too old resource version: {revision} ({oldest})"))
     }
 
-    /// A read of a revision that does not exist yet.
+    /// Returns a 504 for a read at a revision that does not exist yet.
     pub(super) fn too_new(revision: u64, current: u64) -> Box<Self> {
         let text = "Too large resource version";
         Self::new(504, "Timeout", format!("Timeout: {text}: {revision}, current: {current}")).with(json!({
@@ -225,7 +225,7 @@ impl ApiError {
         }))
     }
 
-    /// An eviction that a disruption budget does not allow now.
+    /// Returns a 429 for an eviction that a disruption budget does not allow now.
     pub(super) fn budget(cause: Value, retry_after: Option<u32>) -> Box<Self> {
         let mut about = json!({"causes": [cause]});
         if let Some(seconds) = retry_after {
@@ -235,7 +235,7 @@ impl ApiError {
         Self::new(429, "TooManyRequests", message).with(about)
     }
 
-    /// A refusal that a test asked for.
+    /// Returns the error of an injected fault.
     pub(super) fn injected(code: u16, retry_after: Option<u32>) -> Box<Self> {
         let reason = match code {
             409 => "Conflict",
@@ -250,7 +250,7 @@ impl ApiError {
         error
     }
 
-    /// Returns the `metav1.Status` body.
+    /// Returns the error as a `metav1.Status`.
     pub(super) fn status(&self) -> Value {
         let mut metadata = json!({});
         if let Some(token) = &self.resume {
@@ -269,13 +269,13 @@ impl ApiError {
         status
     }
 
-    /// Returns the seconds of the `Retry-After` header, if there is one.
+    /// Returns the seconds of the `Retry-After` header, or `None` if it is not sent.
     pub(super) fn retry_after(&self) -> Option<u64> {
         self.details.as_ref()?.get("retryAfterSeconds")?.as_u64()
     }
 }
 
-/// Returns `resource.group`, or the resource alone in the core group.
+/// Returns `resource.group`, or only the resource in the core group.
 fn qualified(resource: &str, group: &str) -> String {
     if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
 }

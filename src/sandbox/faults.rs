@@ -1,9 +1,9 @@
-//! Misbehaviour on purpose, as data: which requests, which fault, how often.
+//! Fault injection as data: which requests, which fault, how often.
 //!
-//! A test adds rules at start or while the sandbox runs. A rule holds for a number of requests, or for a time on
-//! the sandbox's clock. Some faults concern the answer of any request, others a watch as it opens, others a watch
-//! that is open. Troubles are not of requests: the sandbox's own kubelet and provisioner meet them at certain
-//! objects. A restart of the whole server is [`Handle::restart`](super::Handle::restart).
+//! A test adds rules at the start or while the sandbox runs. A rule holds for a number of requests, or for a time on
+//! the sandbox's clock. A fault affects the response to any request, a watch as it opens, or an open watch. Troubles do
+//! not affect requests: the sandbox's own kubelet and provisioner meet them at certain objects.
+//! [`Handle::restart`](super::Handle::restart) restarts the whole server.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,59 +15,58 @@ use tokio::sync::watch;
 use crate::clock::{Clock, later};
 use crate::store::Object;
 
-/// What goes wrong.
+/// The effect on a request or watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The connection closes before an answer; nothing was done.
+    /// The connection closes before a response; the request is not carried out.
     Drop,
     /// The request is carried out, then the connection closes before the answer.
     DropAfterCommit,
-    /// The request waits on the sandbox's clock, then is carried out.
+    /// The request waits on the sandbox's clock and is then carried out.
     Delay(Duration),
-    /// The request is answered with this status (409, 410, 429, 503, 504, …); nothing was done.
+    /// The response has this status (409, 410, 429, 503, 504, …); the request is not carried out.
     Status(u16),
-    /// The request is answered with this status and a `Retry-After` of so many seconds; nothing was done.
+    /// The response has this status and a `Retry-After` in seconds; the request is not carried out.
     RetryAfter(u16, u32),
-    /// The request is carried out, then answered with this status.
+    /// The request is carried out, and the response has this status.
     StatusAfterCommit(u16),
-    /// The request is accepted and waits while the rule holds; then it is carried out and answered. Open watches go on.
-    /// A counted rule holds until [`Faults::clear`].
+    /// The request waits while the rule holds, then it is carried out and answered. Open watches go on. A counted rule
+    /// holds until [`Faults::clear`].
     Hang,
-    /// Nothing comes back any more, and nothing closes: a request is never carried out and never answered, a watch
-    /// that is open falls silent for good, without bookmark or end. When the rule ends, new requests are served; what
-    /// it has swallowed stays lost.
+    /// Nothing is answered and nothing closes: a request is never carried out, and an open watch falls silent for good,
+    /// without a bookmark or an end. New requests are served once the rule ends; what it swallowed stays lost.
     BlackHole,
-    /// The connection is reset (RST) before an answer; nothing was done. A watch that is open is reset too.
+    /// The connection is reset (RST) before a response; the request is not carried out. An open watch is reset too.
     Reset,
     /// A watch answers 200 and ends at once, without an event.
     EndWatch,
-    /// A watch is accepted and never says anything.
+    /// A watch is accepted and stays silent.
     SilentWatch,
-    /// The next event of a watch comes twice.
+    /// The next event of a watch is sent twice.
     DuplicateEvent,
-    /// The next event of a watch holds an object that does not decode.
+    /// The next event of a watch has an object that cannot be decoded.
     UndecodableEvent,
-    /// The next event of a watch breaks off in the middle of the line, and with it the connection.
+    /// The next event of a watch ends in the middle of the line, and the connection closes.
     DropMidLine,
     /// A watch gets an `ERROR` event with status 410 instead of its next event, and ends.
     GoneEvent,
 }
 
-/// When a fault can be met.
+/// When a fault can take effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moment {
-    /// A request has come.
+    /// A request has arrived.
     Request,
     /// A watch was accepted.
     WatchOpens,
-    /// A watch is open, whether or not it has something to say.
+    /// A watch is open, with or without an event to send.
     WatchOpen,
     /// A watch is about to send an event.
     WatchEvent,
 }
 
 impl Fault {
-    /// Says whether the fault can be met at a moment.
+    /// Returns whether the fault can take effect at a moment.
     pub(super) fn is_met_at(&self, moment: Moment) -> bool {
         match self {
             Self::Drop
@@ -86,41 +85,41 @@ impl Fault {
     }
 }
 
-/// Which requests a rule means. Empty fields match everything.
+/// Which requests a rule matches. Empty fields match everything.
 #[derive(Clone, Debug, Default)]
 pub struct Match {
     /// The HTTP method.
     pub method: Option<String>,
-    /// The resource, with its subresource if it is about one: `pods`, `pods/status`, `persistentvolumes`.
+    /// The resource, with the subresource if the request is for one: `pods`, `pods/status`, `persistentvolumes`.
     pub resource: Option<String>,
-    /// A part of the path and query.
+    /// A substring of path and query.
     pub path_contains: String,
-    /// Watches alone, or everything but watches.
+    /// `Some(true)` matches only watches, `Some(false)` everything else.
     pub is_watch: Option<bool>,
 }
 
 impl Match {
-    /// Means all requests.
+    /// Matches all requests.
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// Means requests of a method whose path and query contain a text.
+    /// Matches requests with a method and a substring of path and query.
     pub fn new(method: &str, path_contains: &str) -> Self {
         Self { method: Some(method.to_owned()), path_contains: path_contains.to_owned(), ..Self::default() }
     }
 
-    /// Means requests of a method on exactly a resource or subresource, such as `PATCH` on `pods/status`.
+    /// Matches requests with a method on exactly one resource or subresource, such as `PATCH` on `pods/status`.
     pub fn on(method: &str, resource: &str) -> Self {
         Self { method: Some(method.to_owned()), resource: Some(resource.to_owned()), ..Self::default() }
     }
 
-    /// Means watches of a resource, such as `pods`.
+    /// Matches watches of a resource, such as `pods`.
     pub fn watches(resource: &str) -> Self {
         Self { is_watch: Some(true), ..Self::on("GET", resource) }
     }
 
-    /// Means lists of a resource and reads of one object.
+    /// Matches lists of a resource and reads of single objects.
     pub fn reads(resource: &str) -> Self {
         Self { is_watch: Some(false), ..Self::on("GET", resource) }
     }
@@ -133,13 +132,13 @@ impl Match {
     }
 }
 
-/// Says whether the query of a path asks for a watch.
+/// Returns whether the query of a path asks for a watch.
 fn is_watch(path: &str) -> bool {
     let query = path.split_once('?').map_or("", |(_, query)| query);
     query.split('&').any(|pair| matches!(pair, "watch=true" | "watch=1"))
 }
 
-/// Returns the resource that a path is about, with the subresource.
+/// Returns the resource of a path, with the subresource.
 fn resource(path: &str) -> String {
     let bare = path.split('?').next().unwrap_or_default();
     let segments: Vec<&str> = bare.split('/').filter(|s| !s.is_empty()).collect();
@@ -160,34 +159,34 @@ fn resource(path: &str) -> String {
 /// What goes wrong in the sandbox's own kubelet and provisioner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// A deleted pod on a node never ends; a delete with grace 0 still removes it.
+    /// A deleted pod on a node never ends. A delete with grace 0 still removes it.
     PodNeverEnds,
-    /// No volume is provisioned for a claim, and nobody says why.
+    /// No volume is provisioned for a claim, and no error is reported.
     ProvisioningHangs,
     /// Provisioning for a claim takes this long.
     ProvisioningTakes(Duration),
-    /// Provisioning for a claim fails: the claim loses its selected node, so a scheduler has to choose again.
+    /// Provisioning for a claim fails: the claim loses its selected node, so that a scheduler has to choose again.
     ProvisioningFails,
 }
 
-/// The objects that meet a trouble.
+/// Which objects a trouble affects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Objects {
-    /// All of the kind.
+    /// All objects of the kind.
     All,
-    /// One, by namespace and name.
+    /// One object, by namespace and name.
     Named(String, String),
-    /// Those with a label.
+    /// The objects with a label, by key and value.
     Labelled(String, String),
 }
 
 impl Objects {
-    /// Means one object.
+    /// Selects one object.
     pub fn named(namespace: &str, name: &str) -> Self {
         Self::Named(namespace.to_owned(), name.to_owned())
     }
 
-    /// Means objects with a label.
+    /// Selects the objects with a label.
     pub fn labelled(key: &str, value: &str) -> Self {
         Self::Labelled(key.to_owned(), value.to_owned())
     }
@@ -204,9 +203,9 @@ impl Objects {
 /// How long a rule holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Term {
-    /// For so many more requests.
+    /// For this many more requests.
     Times(usize),
-    /// Until the clock shows this.
+    /// Until this time of the sandbox's clock.
     Until(Timestamp),
 }
 
@@ -217,32 +216,32 @@ struct Rule {
     term: Term,
 }
 
-/// A fault that a request has met.
+/// A fault that a request met.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Met {
-    /// What goes wrong.
+    /// The effect on the request.
     pub fault: Fault,
     /// When the rule ends, if it holds for a time.
     pub until: Option<Timestamp>,
 }
 
-/// The rules in force, in the order in which they were added.
+/// The fault rules and troubles in force. Rules are matched in the order in which they were added.
 #[derive(Debug)]
 pub struct Faults {
     clock: Clock,
     rules: Mutex<VecDeque<Rule>>,
-    /// Objects, their trouble, and how often they still meet it.
+    /// Objects, their trouble, and how many more times they meet it.
     troubles: Mutex<Vec<(Objects, Trouble, usize)>>,
-    /// Changes when troubles do.
+    /// Fires when troubles change.
     changed: watch::Sender<usize>,
-    /// Changes when rules are added.
+    /// Fires when rules are added.
     added: watch::Sender<usize>,
-    /// Changes when all rules are taken away.
+    /// Fires when all rules are removed.
     cleared: watch::Sender<usize>,
 }
 
 impl Faults {
-    /// Returns no faults; the clock says when rules that hold for a time end.
+    /// Returns an empty set of rules. `clock` determines when timed rules end.
     pub(super) fn new(clock: Clock) -> Self {
         Self {
             clock,
@@ -254,19 +253,19 @@ impl Faults {
         }
     }
 
-    /// Lets the next matching request meet a fault.
+    /// Injects a fault into the next matching request.
     pub fn next(&self, which: Match, fault: Fault) {
         self.times(which, fault, 1);
     }
 
-    /// Lets the next `times` matching requests meet a fault.
+    /// Injects a fault into the next `times` matching requests.
     pub fn times(&self, which: Match, fault: Fault, times: usize) {
         if times > 0 {
             self.add(Rule { which, fault, term: Term::Times(times) });
         }
     }
 
-    /// Lets all matching requests meet a fault for a time on the sandbox's clock, [`Duration::MAX`] until
+    /// Injects a fault into all matching requests for a time on the sandbox's clock; with [`Duration::MAX`], until
     /// [`Faults::clear`].
     pub fn during(&self, which: Match, fault: Fault, time: Duration) {
         let until = later(self.clock.now(), time);
@@ -278,7 +277,7 @@ impl Faults {
         self.added.send_modify(|count| *count += 1);
     }
 
-    /// Takes all rules and troubles away. Requests that hang go on.
+    /// Removes all rules and troubles. Requests that hang go on.
     pub fn clear(&self) {
         self.rules.lock().clear();
         self.troubles.lock().clear();
@@ -286,7 +285,7 @@ impl Faults {
         self.cleared.send_modify(|count| *count += 1);
     }
 
-    /// Returns how many rules are not used up and have not ended.
+    /// Returns the number of rules that are neither used up nor ended.
     pub fn pending(&self) -> usize {
         let mut rules = self.rules.lock();
         self.drop_ended(&mut rules);
@@ -298,7 +297,7 @@ impl Faults {
         rules.retain(|rule| !matches!(rule.term, Term::Until(until) if until <= now));
     }
 
-    /// Returns the first fault that a request meets at a moment, and uses up its rule once.
+    /// Returns the first fault that a request meets at a moment, and counts it against the rule.
     pub(super) fn take(&self, method: &str, path: &str, moment: Moment) -> Option<Met> {
         let mut rules = self.rules.lock();
         self.drop_ended(&mut rules);
@@ -318,7 +317,7 @@ impl Faults {
         }
     }
 
-    /// Waits until a time, or for ever when there is none, but not longer than until the rules are cleared.
+    /// Waits until a time, or forever if there is none, but no longer than until the rules are cleared.
     pub(super) async fn wait(&self, until: Option<Timestamp>) {
         let mut cleared = self.cleared.subscribe();
         tokio::select! {
@@ -327,29 +326,29 @@ impl Faults {
         }
     }
 
-    /// Returns a signal that changes when rules are added.
+    /// Returns a signal that fires when rules are added.
     pub(super) fn additions(&self) -> watch::Receiver<usize> {
         self.added.subscribe()
     }
 
-    /// Lets some objects meet a trouble until it is lifted.
+    /// Puts some objects in trouble until it is lifted.
     pub fn trouble(&self, objects: Objects, trouble: Trouble) {
         self.trouble_times(objects, trouble, usize::MAX);
     }
 
-    /// Lets some objects meet a trouble `times` times, all of them together.
+    /// Puts some objects in trouble; all of them together meet it at most `times` times.
     pub fn trouble_times(&self, objects: Objects, trouble: Trouble, times: usize) {
         self.troubles.lock().push((objects, trouble, times));
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// Lifts the troubles of some objects: what they held up goes on.
+    /// Lifts the troubles of some objects. What the troubles held up goes on.
     pub fn lift(&self, objects: &Objects) {
         self.troubles.lock().retain(|(held, _, _)| held != objects);
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// Returns the first trouble of an object that the caller can carry out, and uses it up once.
+    /// Returns the first trouble of an object that the caller handles, and counts it.
     pub(super) fn meet(&self, object: &Object, wanted: impl Fn(Trouble) -> bool) -> Option<Trouble> {
         let mut troubles = self.troubles.lock();
         let at = troubles.iter().position(|(who, trouble, _)| wanted(*trouble) && who.have(object))?;
@@ -362,7 +361,7 @@ impl Faults {
         Some(trouble)
     }
 
-    /// Returns a signal that changes when troubles do.
+    /// Returns a signal that fires when troubles change.
     pub(super) fn subscribe(&self) -> watch::Receiver<usize> {
         self.changed.subscribe()
     }

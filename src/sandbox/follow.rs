@@ -1,7 +1,6 @@
-//! Following the history of a table from inside, as a watch does from outside.
+//! Follows the history of a table, as a watch does, for the sandbox's own tasks.
 //!
-//! Controllers and the kubelet read changes in order. One that fell behind the history starts again with
-//! everything there is.
+//! Controllers and the kubelet read changes in order. One that falls behind the history starts again with all objects.
 
 use std::sync::Arc;
 
@@ -10,18 +9,18 @@ use tokio::sync::watch;
 use crate::requests::server::Server;
 use crate::store::{Event, Next, Object};
 
-/// How many changes are read at once.
+/// Most changes read at once.
 const BATCH: usize = 512;
 
-/// What happened since the last look.
+/// What is new since the last read.
 pub(super) enum News {
-    /// Nothing is known: these are all objects now.
+    /// All current objects, because there is no usable cursor.
     All(Vec<Arc<Object>>),
-    /// These changes, in order.
+    /// The changes since the cursor, in order.
     Changes(Vec<Arc<Event>>),
 }
 
-/// A cursor in one table.
+/// A cursor in the history of one table.
 pub(super) struct Follower {
     server: Arc<Server>,
     table: &'static str,
@@ -30,13 +29,13 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Returns a follower that begins with all objects of a table.
+    /// Returns a follower that first reads all objects of a table.
     pub(super) fn new(server: &Arc<Server>, table: &'static str) -> Self {
         let (changed, _) = server.api.store.subscribe(table);
         Self { server: server.clone(), table, changed, cursor: None }
     }
 
-    /// Returns what is new; no changes when there are none.
+    /// Returns what is new, which may be no changes.
     pub(super) fn take(&mut self) -> News {
         self.changed.borrow_and_update();
         let store = &self.server.api.store;
@@ -51,7 +50,7 @@ impl Follower {
         News::All(page.items)
     }
 
-    /// Waits until there may be something new.
+    /// Waits until there may be changes.
     pub(super) async fn changed(&mut self) {
         if self.changed.changed().await.is_err() {
             std::future::pending::<()>().await;

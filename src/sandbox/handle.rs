@@ -1,4 +1,4 @@
-//! Starting and stopping a sandbox, and what a program can do to it from inside.
+//! Starts and stops a sandbox, and lets a program control it without HTTP.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use crate::requests::connection::{Connections, Cut, Door};
 use crate::requests::options::Options;
 use crate::requests::server::{Server, handle};
 
-/// How pods live on nodes.
+/// Delays of the pod lifecycle on nodes.
 #[derive(Clone, Copy, Debug)]
 pub struct Kubelet {
-    /// From binding to Running.
+    /// Time from binding to Running.
     pub start_delay: Duration,
-    /// The longest a deleted pod takes to end; a shorter grace of its own counts.
+    /// Longest time that a deleted pod takes to end; a shorter grace period is respected.
     pub stop_delay: Duration,
 }
 
@@ -37,27 +37,28 @@ impl Default for Kubelet {
     }
 }
 
-/// What a sandbox is started with.
+/// Configuration for [`Sandbox::start`].
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where it listens; port 0 takes any free port.
+    /// Address to listen on; port 0 takes any free port.
     pub listen: SocketAddr,
-    /// Whether it may listen on an address that other machines reach. It asks nobody who they are.
+    /// Whether the address may be reachable from other machines. There is no authentication.
     pub beyond_loopback: bool,
-    /// Its time.
+    /// The sandbox's clock.
     pub clock: Clock,
-    /// The lifecycle of pods, or none: bound pods stay Pending, and deleted ones Terminating.
+    /// The pod lifecycle. With `None`, bound pods stay Pending and deleted ones Terminating.
     pub kubelet: Option<Kubelet>,
-    /// Whether workloads, disruption budgets, volumes, garbage collection and the protection of PodGroups work.
-    /// Without them a deleted native PodGroup keeps its finalizer, as on an API server that stands alone.
+    /// Whether the controllers run: workloads, disruption budgets, volumes, garbage collection and the protection of
+    /// PodGroups. Without them a deleted native PodGroup keeps its finalizer, as on an API server without a controller
+    /// manager.
     pub controllers: bool,
-    /// How many changes of a table watches can go back.
+    /// How many changes of each table the history holds for watches.
     pub history: usize,
-    /// Where uids and generated names come from.
+    /// Seed of uids and generated names.
     pub seed: u64,
     /// Which kinds of gangs are served.
     pub gangs: Gangs,
-    /// Objects that are there from the start, in order.
+    /// Objects to create at the start, in this order.
     pub objects: Vec<Value>,
 }
 
@@ -80,7 +81,7 @@ impl Default for Config {
 /// Why a sandbox did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Other machines would reach the address, and nobody said that they may.
+    /// Other machines could reach the address, and `beyond_loopback` is not set.
     #[error(
         "refusing to listen on {address}: whoever reaches this address can change and delete everything, without a \
          password"
@@ -89,33 +90,33 @@ pub enum StartError {
         /// The refused address.
         address: SocketAddr,
     },
-    /// The address cannot be had, for example because another program has it.
+    /// The address cannot be bound, for example because it is in use.
     #[error("cannot listen on {address}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         source: std::io::Error,
     },
-    /// An initial object was refused.
+    /// An initial object was rejected.
     #[error("object {kind} {name:?} was refused: {message}")]
     Object {
-        /// Its kind.
+        /// The object's kind.
         kind: String,
-        /// Its name.
+        /// The object's name.
         name: String,
-        /// Why.
+        /// Why it was rejected.
         message: String,
     },
 }
 
-/// An API server that can be started.
+/// An in-memory API server.
 #[derive(Debug)]
 pub struct Sandbox;
 
 impl Sandbox {
-    /// Starts a sandbox on the present tokio runtime. It stops when the handle is dropped.
+    /// Starts a sandbox on the current tokio runtime. It stops when the handle is dropped.
     pub async fn start(config: Config) -> Result<Handle, StartError> {
         if !config.beyond_loopback && !config.listen.ip().to_canonical().is_loopback() {
             return Err(StartError::NotLoopback { address: config.listen });
@@ -158,21 +159,21 @@ impl Sandbox {
         let serve = axum::serve(Door::new(listener, address, connections), service)
             .with_graceful_shutdown(shutdown.cancelled_owned());
         handle_of_it.tasks.push(tokio::spawn(async move {
-            // An accept loop has no end of its own and reports no errors.
+            // The accept loop does not end by itself and reports no errors.
             let _ = serve.await;
         }));
         Ok(handle_of_it)
     }
 }
 
-/// Says whether an object, or an item of a list, is another form of a definition.
+/// Returns whether an object, or an item of a list, has the kind and name of a definition.
 fn brings(object: &Value, definition: &Value) -> bool {
     let is_same =
         object["kind"] == definition["kind"] && object["metadata"]["name"] == definition["metadata"]["name"];
     is_same || object["items"].as_array().into_iter().flatten().any(|item| brings(item, definition))
 }
 
-/// A running sandbox.
+/// A running sandbox. Dropping it stops the sandbox.
 pub struct Handle {
     pub(super) server: Arc<Server>,
     tasks: Vec<JoinHandle<()>>,
@@ -185,7 +186,7 @@ impl std::fmt::Debug for Handle {
 }
 
 impl Handle {
-    /// Returns where it listens.
+    /// Returns the address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.server.address
     }
@@ -195,24 +196,24 @@ impl Handle {
         format!("http://{}", self.server.address)
     }
 
-    /// Returns the client configuration that reaches it.
+    /// Returns a client configuration for it.
     pub fn kube_config(&self) -> kube::Config {
         kube::Config::new(self.url().parse().expect("a socket address makes a URL"))
     }
 
-    /// Returns its time; a manual clock can be advanced.
+    /// Returns its clock; a manual one can be advanced.
     pub fn clock(&self) -> &Clock {
         &self.server.api.clock
     }
 
-    /// Returns its faults.
+    /// Returns its fault rules.
     pub fn faults(&self) -> &Faults {
         &self.server.faults
     }
 
-    /// Restarts the server as its clients see it: all connections close, for a time on the sandbox's clock connecting is
-    /// refused, then the same data is served on the same port. Its controllers and kubelet go on.
-    /// With [`Handle::compact`], watches cannot go on where they were, as after a restart that lost the watch cache.
+    /// Simulates a restart of the server: all connections close, connecting is refused for `time` on the sandbox's
+    /// clock, then the same data is served on the same port. The controllers and the kubelet keep running. After
+    /// [`Handle::compact`], watches cannot resume, as after a restart that lost the watch cache.
     pub fn restart(&self, time: Duration) {
         self.server.connections.restart(time);
     }
@@ -222,17 +223,17 @@ impl Handle {
         self.server.api.store.revision()
     }
 
-    /// Forgets all history and moves the revision to at least `revision`: older watches and lists get a 410.
+    /// Drops all history and raises the revision to at least `revision`. Older watches and lists get a 410.
     pub fn compact(&self, revision: u64) {
         self.server.api.store.compact(revision);
     }
 
-    /// Returns how many objects of a kind there are, by plural and group: `pods`, `jobs.batch`.
+    /// Returns the number of objects of a kind, named by plural and group: `pods`, `jobs.batch`.
     pub fn count(&self, table: &str) -> usize {
         self.server.api.store.len(table)
     }
 
-    /// Creates an object past HTTP, for seeding. It keeps the status that it states.
+    /// Creates an object without HTTP, as a seed. The object keeps its status. A List creates all of its items.
     pub fn create(&self, object: Value) -> Result<(), StartError> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (version, kind_name) = (text(&object["apiVersion"]), text(&object["kind"]));
@@ -271,11 +272,11 @@ impl Handle {
         Ok(())
     }
 
-    /// Stops the server, its watches and controllers, and waits for them.
+    /// Stops the server, its watches and its controllers, and waits for them.
     pub async fn stop(mut self) {
         self.server.shutdown.cancel();
         for task in self.tasks.drain(..) {
-            // A task that panicked has already said so.
+            // A panic has been logged already.
             let _ = task.await;
         }
     }

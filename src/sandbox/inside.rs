@@ -1,7 +1,7 @@
-//! What a program can do to the objects of a sandbox past HTTP, and so past its faults: read, change and delete them.
+//! Reads, changes and deletes objects without HTTP, and so without faults.
 //!
-//! For drivers of long tests, whose own requests are not to meet the faults that they order. The rules are those of the
-//! requests; only who asks is different. Creating is in `handle.rs`, since a sandbox starts with objects.
+//! This is for drivers of long tests, whose own requests must not meet the faults that they inject. The rules are the
+//! same as for requests. Creating objects is in `handle.rs`, because a sandbox starts with objects.
 
 use std::sync::Arc;
 
@@ -17,25 +17,26 @@ use crate::requests::patch::{self, PatchKind};
 use crate::store::Key;
 
 impl Handle {
-    /// Returns an object of a table (`pods`, `jobs.batch`), if it is there. `namespace` is empty for what has none.
+    /// Returns an object of a table (`pods`, `jobs.batch`), if it exists. `namespace` is empty for cluster-scoped
+    /// objects.
     pub fn read(&self, table: &str, namespace: &str, name: &str) -> Option<Value> {
         self.server.api.store.get(table, &key(namespace, name)).map(|object| object.value())
     }
 
-    /// Returns the node that a pod is bound to, if it is; cheaper than [`Handle::read`].
+    /// Returns the node that a pod is bound to, if any. Cheaper than [`Handle::read`].
     pub fn node_of(&self, namespace: &str, name: &str) -> Option<String> {
         let pod = self.server.api.store.get("pods", &key(namespace, name))?;
         let node = pod.field(NODE_NAME);
         (!node.is_empty()).then(|| node.to_owned())
     }
 
-    /// Returns namespace and name of all objects of a table.
+    /// Returns the namespace and name of all objects of a table.
     pub fn names(&self, table: &str) -> Vec<(String, String)> {
         let items = self.server.api.store.list(table, "").items;
         items.iter().map(|object| (object.key.0.to_string(), object.key.1.to_string())).collect()
     }
 
-    /// Changes an object by a merge patch, and its status too if the patch has one.
+    /// Applies a merge patch to an object, and to its status if the patch has one.
     pub fn merge(&self, table: &str, namespace: &str, name: &str, patch: &Value) -> Result<(), StartError> {
         let kind = self.kind(table, name)?;
         let parts: &[Part] = match (patch.get("status"), kind.subresource("status")) {
@@ -51,7 +52,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Deletes an object, with a grace in seconds or the kind's own.
+    /// Deletes an object with a grace period in seconds, or with the kind's own.
     pub fn delete(
         &self,
         table: &str,

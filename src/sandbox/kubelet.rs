@@ -1,12 +1,10 @@
-//! The life of pods on nodes: started after a delay, ended after their time, gone after their deletion.
+//! The kubelet of all nodes: starts pods after a delay, ends them after their run time, removes them after deletion.
 //!
-//! Each step is due a time after the step before it, whenever this task gets to read of that, so a manual
-//! clock gives the same life every time.
+//! Each step is due at a fixed time after the one before it, no matter when this task learns of that, so that a manual
+//! clock gives the same lifecycle every time. A pod that is in trouble does not end until the trouble is lifted.
 //!
-//! A pod that a test has put in trouble does not end; it goes on when the trouble is lifted.
-//!
-//! One task for all nodes. It runs no containers; a pod says how long it runs with the annotation
-//! [`RUN_SECONDS`]. A node that does not exist runs nothing.
+//! One task serves all nodes. It runs no containers; the annotation [`RUN_SECONDS`] of a pod sets how long it runs. A
+//! node that does not exist runs nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -41,12 +39,12 @@ struct Node {
     server: Arc<Server>,
     kind: Arc<Kind>,
     delays: Kubelet,
-    /// What is due when; the number keeps steps of one moment apart and in order.
+    /// Steps by the time at which they are due; the number keeps steps of the same moment apart and in order.
     plan: BTreeMap<(Timestamp, u64), (Key, Box<str>, Step)>,
     planned: u64,
-    /// Pods that should have ended and refuse to.
+    /// Pods whose end is due and held up by a trouble.
     held: BTreeMap<Key, Box<str>>,
-    /// Pods that this task has set running; the end of their time is already planned.
+    /// Pods that this task has started; their end is already planned.
     started: BTreeSet<Box<str>>,
 }
 
@@ -113,13 +111,13 @@ impl Node {
         self.plan(later(pod.written, after), pod.key.clone(), pod.uid.clone(), step);
     }
 
-    /// Plans what a change of a pod calls for.
+    /// Plans the steps that a change of a pod requires.
     fn notice(&mut self, previous: Option<&Object>, pod: &Object) {
         let previous = previous.filter(|old| old.uid == pod.uid);
         let was = |fact: fn(&Object) -> bool| previous.is_some_and(fact);
         let is_on_node = |pod: &Object| !pod.field(NODE_NAME).is_empty();
         if pod.is_deleting {
-            // A shorter grace may come later: plan anew, the earlier step wins.
+            // A shorter grace period may follow: plan another step, the earlier one wins.
             let grace = pod.value()["metadata"]["deletionGracePeriodSeconds"].as_u64().unwrap_or_default();
             if grace > 0 {
                 self.plan_after(pod, Duration::from_secs(grace).min(self.delays.stop_delay), Step::Remove);
@@ -134,7 +132,7 @@ impl Node {
         }
     }
 
-    /// Does what is due. Returns whether anything was.
+    /// Carries out the steps that are due. Returns whether there were any.
     fn carry_out(&mut self) -> bool {
         let now = self.server.api.clock.now();
         let mut did_something = false;
@@ -158,14 +156,14 @@ impl Node {
         did_something
     }
 
-    /// Says whether a pod does not end, though it should.
+    /// Returns whether a trouble keeps a pod from ending.
     fn refuses(&self, key: &Key) -> bool {
         let pod = self.server.api.store.get(&self.kind.storage, key);
         let never_ends = |trouble| trouble == Trouble::PodNeverEnds;
         pod.is_some_and(|pod| self.server.faults.meet(&pod, never_ends).is_some())
     }
 
-    /// Lets the pods that refused to end try again.
+    /// Retries the pods whose end was held up.
     fn release(&mut self) {
         let now = self.server.api.clock.now();
         for (key, uid) in std::mem::take(&mut self.held) {
@@ -173,7 +171,7 @@ impl Node {
         }
     }
 
-    /// Changes the status of a pod that is still the same and not on its way out.
+    /// Updates the status of a pod, unless it was replaced or is being deleted.
     fn set(&self, key: &Key, uid: &str, change: fn(&mut Value, &str)) -> Option<Arc<Object>> {
         let now = seconds(self.server.api.clock.now());
         let change = |old: &Value| {

@@ -1,12 +1,18 @@
-//! The sandbox: an API server in the binary, for a machine without a cluster.
+//! The sandbox: an in-memory Kubernetes API server, for a machine without a cluster.
 //!
-//! Real HTTP, real watches, small workload controllers and a pod lifecycle. kubectl and kube-rs work against
-//! it unchanged, and the scheduler has no private door. It keeps everything in memory, evaluates no
-//! permissions and no CEL, and runs no containers.
+//! It speaks real HTTP and has real watches, small workload controllers and a pod lifecycle. kubectl and kube-rs work
+//! against it unchanged. It evaluates no permissions and no CEL, and runs no containers. *Invariant:* it knows nothing
+//! of the scheduler, which uses it over HTTP like any other client.
 //!
-//! A request goes `server` → `router` → `api` (`read`, `watch`, `delete`, `pods`) → `store`. What a kind
-//! demands is one row in `catalog`, in `storage` for volumes and claims, in `groups` for gangs. `controllers` and
-//! `kubelet` are clients of `api` that follow the history of the store, as a watch does.
+//! Start with [`Sandbox::start`]. A request goes through `requests`, `api` and `store`. The modules, in reading order:
+//!
+//! - `handle`, `inside`: start and stop a sandbox; read and change objects without HTTP.
+//! - `requests`: from a TCP connection to an operation, and from its result to a response.
+//! - `api`, `delete`, `watch`: the operations on objects.
+//! - `store`, `follow`: objects, revisions and history, and how it is followed from inside.
+//! - `kinds`, `storage`, `groups`: the served kinds, one row per built-in kind, and the rules that rows name.
+//! - `controllers`, `kubelet`: clients of `api` that follow the store's history, as a watch does.
+//! - `clock`, `faults`, `errors`: time and misbehaviour under a test's control; refusals.
 
 mod api;
 mod clock;

@@ -1,11 +1,11 @@
 //! All objects, their revisions, and the history that watches read.
 //!
-//! Invariants: STORE-1 one counter numbers every change of every table, without gaps. STORE-2 an object is
-//! serialised once per revision; lists and watches share the bytes. STORE-3 history is a ring per table;
-//! who asks for more than it holds is told that it expired. STORE-4 no write costs more with more objects,
+//! *Invariants:* STORE-1: one counter numbers every change of every table, without gaps. STORE-2: an object is
+//! serialised once per revision; lists and watches share the bytes. STORE-3: the history is a ring per table; a read
+//! from before its start gets an expired error. STORE-4: the cost of a write does not grow with the number of objects,
 //! apart from the depth of a tree.
 //!
-//! The store knows nothing of HTTP or of what objects mean; kinds tell it how to index them.
+//! The store knows nothing of HTTP or of the meaning of objects; kinds define how objects are indexed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
@@ -31,63 +31,60 @@ pub(super) struct Object {
     pub key: Key,
     /// The object's uid.
     pub uid: Box<str>,
-    /// The revision that wrote it.
+    /// The revision of the change that wrote this state.
     pub revision: u64,
-    /// When that was.
+    /// When this state was written.
     pub written: Timestamp,
     /// Labels, sorted by key.
     pub labels: Vec<(Box<str>, Box<str>)>,
-    /// Values of the kind's selectable fields.
+    /// Values of the kind's selectable fields, in the kind's order.
     pub fields: Box<[Box<str>]>,
     /// Uids of the owners, the controller first.
     pub owners: Vec<Box<str>>,
     /// Whether deletion has begun.
     pub is_deleting: bool,
-    /// Whether its `Ready` condition is true.
+    /// Whether the `Ready` condition is true.
     pub is_ready: bool,
-    /// The JSON without kind and apiVersion.
+    /// The JSON without `kind` and `apiVersion`.
     pub body: Bytes,
 }
 
 impl Object {
-    /// Reads the JSON.
+    /// Parses the JSON.
     pub(super) fn value(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 }
 
-/// What happened to an object.
+/// The type of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// It was created.
     Added,
-    /// It was changed.
     Modified,
-    /// It was removed.
     Deleted,
 }
 
-/// One entry of the history.
+/// One change in the history.
 #[derive(Debug)]
 pub(super) struct Event {
-    /// What happened.
+    /// The type of the change.
     pub change: Change,
-    /// The object after it; for a removal its last state under the revision of the removal.
+    /// The object after the change. For a deletion: its last state, with the revision of the deletion.
     pub object: Arc<Object>,
-    /// The object before it.
+    /// The object before the change.
     pub previous: Option<Arc<Object>>,
 }
 
-/// Why a write did not happen.
+/// Why a write was not committed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refused {
     /// The object is not at the expected revision.
     Moved,
-    /// There is an object of that name.
+    /// An object of that name already exists.
     Exists,
 }
 
-/// A consistent list.
+/// A consistent list of objects.
 pub(super) struct Page {
     /// The objects, in key order.
     pub items: Vec<Arc<Object>>,
@@ -97,13 +94,13 @@ pub(super) struct Page {
 
 /// What a watch reads next.
 pub(super) enum Next {
-    /// Entries after the cursor, oldest first; may be empty. The second is the revision they reach.
+    /// Changes after the cursor, oldest first, possibly none; and the revision up to which the watch has now read.
     Events(Vec<Arc<Event>>, u64),
     /// The cursor is older than the history, which starts after the given revision.
     Expired(u64),
 }
 
-/// The objects and their history.
+/// All objects and their history.
 pub(super) struct Store {
     inner: Mutex<Inner>,
     history: usize,
@@ -112,12 +109,12 @@ pub(super) struct Store {
 
 struct Inner {
     revision: u64,
-    /// Revisions up to this one are gone from every history.
+    /// Revisions up to this one are dropped from the history of every table.
     compacted: u64,
     tables: BTreeMap<Arc<str>, Table>,
-    /// Owner uid → (table, key) of what it owns.
+    /// Owner uid → (table, key) of its dependents.
     owned: BTreeMap<Box<str>, BTreeSet<(Arc<str>, Key)>>,
-    /// Uids of owners that went before what they own; kept only for a collector.
+    /// Uids of deleted owners that still have dependents; recorded only once a collector subscribes.
     garbage: Vec<Box<str>>,
     garbage_wake: Option<watch::Sender<usize>>,
 }
@@ -125,7 +122,7 @@ struct Inner {
 struct Table {
     objects: BTreeMap<Key, Arc<Object>>,
     events: VecDeque<Arc<Event>>,
-    /// The revision of the newest entry that fell out of the ring.
+    /// Revision of the newest event that was dropped from the ring.
     dropped: u64,
     wake: watch::Sender<u64>,
 }
@@ -137,7 +134,7 @@ impl Default for Table {
 }
 
 impl Store {
-    /// Returns an empty store that keeps `history` changes per table.
+    /// Returns an empty store that holds the last `history` changes of each table.
     pub(super) fn new(clock: Clock, history: usize) -> Self {
         let inner = Inner {
             revision: 0,
@@ -160,19 +157,19 @@ impl Store {
         self.inner.lock().tables.get(table)?.objects.get(key).cloned()
     }
 
-    /// Returns how many objects a table has.
+    /// Returns the number of objects in a table.
     pub(super) fn len(&self, table: &str) -> usize {
         self.inner.lock().tables.get(table).map_or(0, |t| t.objects.len())
     }
 
-    /// Returns the objects of a namespace, or of all when it is empty.
+    /// Returns the objects of a namespace, or of all namespaces if it is empty.
     pub(super) fn list(&self, table: &str, namespace: &str) -> Page {
         let inner = self.inner.lock();
         let items = inner.tables.get(table).map_or_else(Vec::new, |t| t.within(namespace).cloned().collect());
         Page { items, revision: inner.revision }
     }
 
-    /// Returns the objects as they were at a revision, or the first revision that is still kept.
+    /// Returns the objects as they were at a revision. Fails with the oldest available revision if that is newer.
     pub(super) fn list_at(&self, table: &str, namespace: &str, revision: u64) -> Result<Page, u64> {
         let inner = self.inner.lock();
         let oldest = inner.oldest(table);
@@ -194,7 +191,7 @@ impl Store {
         Ok(Page { items: objects.into_values().cloned().collect(), revision })
     }
 
-    /// Returns what an object owns in a table.
+    /// Returns the objects of a table that an owner owns.
     pub(super) fn owned(&self, table: &str, owner: &str) -> Vec<Arc<Object>> {
         let inner = self.inner.lock();
         let (Some(keys), Some(objects)) = (inner.owned.get(owner), inner.tables.get(table)) else {
@@ -204,12 +201,12 @@ impl Store {
         here.filter_map(|(_, key)| objects.objects.get(key).cloned()).collect()
     }
 
-    /// Returns the tables and keys of everything that an object owns.
+    /// Returns table and key of everything that an owner owns.
     pub(super) fn dependents(&self, owner: &str) -> Vec<(Arc<str>, Key)> {
         self.inner.lock().owned.get(owner).into_iter().flatten().cloned().collect()
     }
 
-    /// Writes an object: creates it when `expected` is `None`, else replaces that revision.
+    /// Commits an object: creates it if `expected` is `None`, otherwise replaces that revision.
     pub(super) fn put(
         &self,
         kind: &Kind,
@@ -236,7 +233,7 @@ impl Store {
         Ok(object)
     }
 
-    /// Removes the expected revision of an object; `value` is its last state.
+    /// Deletes an object at the expected revision. `value` is its last state.
     pub(super) fn remove(
         &self,
         kind: &Kind,
@@ -264,7 +261,7 @@ impl Store {
         Ok(object)
     }
 
-    /// Returns a signal that changes with every change of a table, and its present revision.
+    /// Returns a signal that fires on every change of a table, and the current revision.
     pub(super) fn subscribe(&self, table: &str) -> (watch::Receiver<u64>, u64) {
         let mut inner = self.inner.lock();
         let revision = inner.revision;
@@ -287,18 +284,18 @@ impl Store {
         Next::Events(events, reached)
     }
 
-    /// Begins to note owners that are gone; the signal changes with each.
+    /// Starts recording deleted owners. The returned signal fires for each.
     pub(super) fn watch_garbage(&self) -> watch::Receiver<usize> {
         let mut inner = self.inner.lock();
         inner.garbage_wake.get_or_insert_with(|| watch::Sender::new(0)).subscribe()
     }
 
-    /// Returns the owners that went since the last call.
+    /// Returns the owners deleted since the last call.
     pub(super) fn take_garbage(&self) -> Vec<Box<str>> {
         std::mem::take(&mut self.inner.lock().garbage)
     }
 
-    /// Drops all history and moves the counter to at least `revision`.
+    /// Drops all history and raises the revision to at least `revision`.
     pub(super) fn compact(&self, revision: u64) {
         let mut inner = self.inner.lock();
         inner.revision = inner.revision.max(revision);
@@ -312,7 +309,7 @@ impl Store {
 }
 
 impl Inner {
-    /// Returns the revision after which a table's history is whole.
+    /// Returns the revision after which a table's history is complete.
     fn oldest(&self, table: &str) -> u64 {
         self.tables.get(table).map_or(0, |t| t.dropped).max(self.compacted)
     }
@@ -335,7 +332,7 @@ impl Object {
         }
     }
 
-    /// Returns an object that was not written, as a dry run shows it.
+    /// Returns an object that is not stored, for dry runs and watches.
     pub(super) fn unstored(kind: &Kind, value: &Value) -> Self {
         let mut copy = value.clone();
         let key = (meta::text(value, "namespace").into(), meta::text(value, "name").into());
@@ -343,14 +340,14 @@ impl Object {
         Self { body, ..Self::new(kind, key, (0, Timestamp::UNIX_EPOCH), &mut copy) }
     }
 
-    /// Returns the value of a selectable field by its position.
+    /// Returns the value of a selectable field by its position, empty if there is none.
     pub(super) fn field(&self, position: usize) -> &str {
         self.fields.get(position).map_or("", |value| value)
     }
 }
 
 impl Table {
-    /// Returns the objects of a namespace, or of all when it is empty, in order.
+    /// Returns the objects of a namespace, or of all namespaces if it is empty, in key order.
     fn within<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Arc<Object>> {
         let start: Bound<Key> = match namespace {
             "" => Bound::Unbounded,
@@ -370,7 +367,7 @@ impl Table {
     }
 }
 
-/// Keeps the index of owners true.
+/// Updates the index of owners for a change of an object.
 fn index(
     owned: &mut BTreeMap<Box<str>, BTreeSet<(Arc<str>, Key)>>,
     table: &str,

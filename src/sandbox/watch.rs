@@ -1,7 +1,7 @@
 //! Watches: a cursor in a table's history, turned into a stream of lines.
 //!
-//! A watch holds no buffer of its own: it reads the history when its client is ready for more. A client that
-//! is slower than the history is long finds its cursor expired and is cut off with a 410.
+//! A watch has no buffer of its own: it reads the history when its client is ready for more. When a client falls behind
+//! the history, its cursor expires and the watch ends with a 410.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,13 +23,13 @@ use crate::requests::render::{Renderer, to_bytes};
 use crate::requests::server::Server;
 use crate::store::{Change, Event, Next, Object};
 
-/// How many objects or events one chunk holds at most.
+/// Most objects or events in one chunk.
 const CHUNK: usize = 256;
-/// How long a watch lasts when the client does not say.
+/// Duration of a watch in seconds, when the client sets none.
 const DEFAULT_TIMEOUT: u64 = 1800;
-/// How often a quiet watch says at which revision it is.
+/// Interval of bookmarks on a quiet watch.
 const HEARTBEAT: Duration = Duration::from_secs(60);
-/// How long before its end a watch sends a bookmark.
+/// How long before its end a watch sends a last bookmark.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// An open watch.
@@ -39,14 +39,14 @@ pub(super) struct Watch {
     selection: Selection,
     view: View,
     include_object: String,
-    /// Path and query, for faults.
+    /// Path and query, to match fault rules.
     path: String,
     cut: Cut,
     changed: watch::Receiver<u64>,
     faults_added: watch::Receiver<usize>,
     cursor: u64,
     initial: Vec<Arc<Object>>,
-    /// Whether the end of the initial events is still to be announced.
+    /// Whether the bookmark that ends the initial events is still to be sent.
     announces_initial_end: bool,
     deadline: Timestamp,
     bookmarks: bool,
@@ -62,13 +62,13 @@ enum State {
     Ended,
 }
 
-/// The connection is to be cut in the middle of the body.
+/// Ends the response in the middle of the body, so that the connection is cut.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection was cut by a sandbox fault")]
 pub(super) struct Broken;
 
 impl Watch {
-    /// Opens a watch, or refuses it before it begins.
+    /// Opens a watch, or refuses the request.
     pub(super) fn open(
         server: &Arc<Server>,
         kind: Arc<Kind>,
@@ -136,7 +136,7 @@ impl Watch {
                     return None;
                 }
                 State::Breaking => {
-                    // Lets the half line reach the client first.
+                    // Let the half line reach the client first.
                     tokio::task::yield_now().await;
                     self.state = State::Ended;
                     return Some(Err(Broken));
@@ -187,7 +187,7 @@ impl Watch {
         Renderer::new(&self.kind, self.view, &self.include_object, self.server.api.clock.now())
     }
 
-    /// Writes what there is to say now. Returns whether there may be more.
+    /// Writes the lines that are ready. Returns whether there may be more.
     fn fill(&mut self, out: &mut BytesMut) -> bool {
         if !self.initial.is_empty() {
             let start = self.initial.len().saturating_sub(CHUNK);
@@ -224,7 +224,7 @@ impl Watch {
         self.state = State::Ended;
     }
 
-    /// Writes an event as this watch sees it: objects come and go with the selection.
+    /// Writes an event as this watch sees it: an object that enters or leaves the selection is added or deleted.
     fn write(&mut self, event: &Event, out: &mut BytesMut) {
         let is_in = event.change != Change::Deleted && self.selection.has(&event.object);
         let previous = event.previous.as_ref().filter(|object| self.selection.has(object));
@@ -235,7 +235,7 @@ impl Watch {
             (Some(_), true) => ("MODIFIED", &*event.object),
             (Some(_), false) if event.change == Change::Deleted => ("DELETED", &*event.object),
             (Some(previous), false) => {
-                // The client gets the object as it last knew it, under the revision of the change.
+                // The client gets the object as it last saw it, with the revision of the change.
                 let mut value = previous.value();
                 let revision = event.object.revision.to_string();
                 meta::metadata(&mut value).insert("resourceVersion".into(), revision.into());

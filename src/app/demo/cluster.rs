@@ -1,12 +1,12 @@
-//! The built-in cluster of `pellucid demo`: thirty nodes of a small company, pods that fit, and pods that
-//! cannot, each for another reason.
+//! The cluster of `pellucid demo`: thirty nodes of a small company, pods that fit, and pods that do not, each for a
+//! different reason.
 
 use serde_json::{Value, json};
 
-/// Namespace of the demo's pods.
+/// Namespace of the demo's objects.
 pub(super) const NAMESPACE: &str = "demo";
 
-/// A kind of node.
+/// A set of equal nodes.
 struct Pool {
     name: &'static str,
     count: usize,
@@ -91,7 +91,6 @@ const POOLS: &[Pool] = &[
     },
 ];
 
-/// Returns the nodes.
 pub(super) fn nodes() -> Vec<Value> {
     POOLS.iter().flat_map(|pool| (1..=pool.count).map(move |n| node(pool, n))).collect()
 }
@@ -133,7 +132,7 @@ fn node(pool: &Pool, n: usize) -> Value {
     })
 }
 
-/// Returns a pod of the demo, to be refined.
+/// Returns a plain pod, for callers to extend.
 pub(super) fn pod(name: &str, cpu: &str, memory: &str) -> Value {
     json!({
         "apiVersion": "v1",
@@ -175,7 +174,7 @@ pub(super) fn with_gpus(pod: Value, n: u32) -> Value {
     with(pod, "/spec/tolerations", json!([{"key": "nvidia.com/gpu", "operator": "Exists"}]))
 }
 
-/// Returns the objects that fit, Deployments among them.
+/// Returns the Deployments and pods that fit.
 pub(super) fn fitting() -> Vec<Value> {
     let mut all = vec![
         deployment("web", 12, "500m", "1Gi"),
@@ -204,7 +203,7 @@ fn deployment(name: &str, replicas: u32, cpu: &str, memory: &str) -> Value {
     })
 }
 
-/// Returns the pods that cannot be placed, each for another reason.
+/// Returns the pods that cannot be placed, each for a different reason.
 pub(super) fn stuck() -> Vec<Value> {
     vec![
         pod("needs-500-cores", "500", "1Gi"),
@@ -222,10 +221,10 @@ pub(super) fn stuck() -> Vec<Value> {
     ]
 }
 
-/// Name of the pod that evicts another one.
+/// Name of the pod that preempts another one.
 pub(super) const URGENT: &str = "urgent";
 
-/// Returns a class of high priority and a pod of it, for whom one of the two on the tiny node has to go.
+/// Returns a PriorityClass of high priority and a pod of it, which must preempt one of the two pods on the tiny node.
 pub(super) fn urgent() -> Vec<Value> {
     let class = json!({
         "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"},
@@ -235,8 +234,8 @@ pub(super) fn urgent() -> Vec<Value> {
     vec![class, with(pod, "/spec/priorityClassName", json!("urgent"))]
 }
 
-/// Returns a pod with a field that this scheduler cannot read: an operator that only a newer API could
-/// mean. It must not guess, and everything else must go on.
+/// Returns a pod that this scheduler cannot read: it uses an operator that only a newer API could define. The scheduler
+/// must not guess, and must go on with everything else.
 pub(super) fn unreadable() -> Value {
     let requirement = json!({"key": "pool", "operator": "Near", "values": ["general"]});
     let terms = json!({"nodeSelectorTerms": [{"matchExpressions": [requirement]}]});
@@ -244,7 +243,7 @@ pub(super) fn unreadable() -> Value {
     with(pod("unreadable", "100m", "64Mi"), "/spec/affinity", affinity)
 }
 
-/// Returns a small job: something to see every few seconds.
+/// Returns a small Job with pods that run for 8 seconds.
 pub(super) fn job(n: u64) -> Value {
     json!({
         "apiVersion": "batch/v1",

@@ -1,5 +1,5 @@
-//! The gangs of the demo: one that runs, one below its quorum, one that cannot fit, one whose members wait for each
-//! other; and a line about each for people.
+//! The gangs of the demo, and the summary line of each: one gang runs, one is below its quorum, one cannot fit, and the
+//! members of one wait for each other.
 
 use std::io::{self, Write};
 
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use super::cluster::{NAMESPACE, in_pool, pod, with, with_gpus};
 
 const POD_GROUP: &str = "scheduling.x-k8s.io/pod-group";
-/// How long the members that wait do so: longer than anybody looks at the demo.
+/// How long waiting members hold their nodes: longer than anybody watches the demo.
 const LONG: &str = "24h";
 
-/// Returns the objects, each gang in another dialect where it can be.
+/// Returns the gangs' objects, in different dialects.
 pub(super) fn objects() -> Vec<Value> {
     let mut all = vec![pod_group("ranks", 4), pod_group("too-many-gpus", 3)];
     all.extend((1..=4).map(|n| of_group("ranks", in_pool(pod(&format!("ranks-{n}"), "1", "2Gi"), "memory"))));
@@ -41,7 +41,7 @@ fn of_group(group: &str, mut pod: Value) -> Value {
     pod
 }
 
-/// One of two where three are wanted.
+/// Returns a member of a gang that has two members and needs three.
 fn short_of_one(name: &str) -> Value {
     let mut pod = pod(name, "500m", "512Mi");
     pod["metadata"]["labels"]["gang.unicore.mcyou.cn/name"] = "crew".into();
@@ -49,7 +49,7 @@ fn short_of_one(name: &str) -> Value {
     pod
 }
 
-/// One of three that keeps its place while the others are tried.
+/// Returns a member of a NonStrict gang of three, which keeps its node while the others are tried.
 fn patient(pod: Value) -> Value {
     let annotations = json!({
         "gang.scheduling.koordinator.sh/name": "render",
@@ -60,12 +60,12 @@ fn patient(pod: Value) -> Value {
     with(pod, "/metadata/annotations", annotations)
 }
 
-/// Returns how many members have a place and wait for the others.
+/// Returns how many members have a node and wait for the others.
 pub(super) fn waiting(snapshot: &Snapshot) -> usize {
     snapshot.cluster.gangs().all().values().map(|gang| gang.counts.waiting as usize).sum()
 }
 
-/// Writes a line per gang.
+/// Writes a table with a row per gang.
 pub(super) fn write(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
@@ -76,7 +76,7 @@ pub(super) fn write(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> 
     writeln!(out, "{table}")
 }
 
-/// Says where the members are, and how many are wanted.
+/// Describes how many members are at each stage and how many make a quorum.
 fn members(gang: &Gang) -> String {
     let counts = gang.counts;
     let named = [

@@ -1,4 +1,4 @@
-//! `pellucid demo`: an embedded cluster and a scheduler on it, with pods that fit and pods that cannot.
+//! `pellucid demo`: a sandbox with a scheduler, with pods that fit and pods that do not.
 
 mod cluster;
 mod gangs;
@@ -21,27 +21,27 @@ use crate::app::clock;
 use crate::app::instance::{Instance, InstanceConfig};
 use crate::app::log::telemetry::LogControl;
 
-/// How long the cluster may take to settle.
+/// How long the cluster may take until every pod has a verdict.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(60);
-/// How often a job is created.
+/// Interval of the small Jobs.
 const JOB_EVERY: Duration = Duration::from_secs(10);
 
-/// What the command was told.
+/// Options of `pellucid demo`.
 #[derive(Clone, Debug)]
 pub struct DemoOptions {
-    /// Where the REST server listens.
+    /// Address of the scheduler's REST server.
     pub listen: SocketAddr,
-    /// Where the embedded API server listens.
+    /// Address of the sandbox's API server.
     pub api_listen: SocketAddr,
-    /// End with a summary when every pod has its verdict.
+    /// End with a summary once every pod has a verdict.
     pub exit_when_settled: bool,
-    /// Create no jobs afterwards.
+    /// Create no Jobs after the start.
     pub still: bool,
-    /// Seed of the tie order.
+    /// Seed that orders nodes of equal score.
     pub seed: u64,
 }
 
-/// Runs the demo; what a person reads goes to `out`.
+/// Runs the demo and writes its output for people to `out`.
 pub async fn run(
     options: DemoOptions,
     log: Arc<LogControl>,
@@ -73,7 +73,7 @@ pub async fn run(
     writeln!(out, "scheduler   {}   (REST)", instance.url())?;
     populate(&client).await?;
     settle(&client, &mut instance).await?;
-    // Last, so that there is somebody to evict.
+    // Created last, so that there are pods to preempt.
     for object in cluster::urgent() {
         create(&client, &object).await?;
     }
@@ -103,7 +103,7 @@ async fn populate(client: &kube::Client) -> anyhow::Result<()> {
     for object in objects {
         create(client, &object).await?;
     }
-    // Those that share a bottleneck come last, so that it is always they who wait.
+    // Created after the fitting pods, so that the pods that compete for scarce capacity are the ones that stay pending.
     wait_for_deployments(client).await?;
     for object in cluster::stuck() {
         create(client, &object).await?;
@@ -121,7 +121,7 @@ async fn create(client: &kube::Client, object: &Value) -> anyhow::Result<()> {
     })
 }
 
-/// Waits until the controllers have made every pod of the Deployments.
+/// Waits until the controllers have created all pods of the Deployments.
 async fn wait_for_deployments(client: &kube::Client) -> anyhow::Result<()> {
     let wanted: u64 = cluster::fitting().iter().map(|o| o["spec"]["replicas"].as_u64().unwrap_or(1)).sum();
     let check = async {
@@ -139,7 +139,7 @@ async fn pods(client: &kube::Client) -> anyhow::Result<Vec<Value>> {
     Ok(client::list(client, &format!("/api/v1/namespaces/{}/pods", cluster::NAMESPACE)).await?)
 }
 
-/// Waits until every pod of the API server has its verdict and nothing is under way. Returns the pods.
+/// Waits until every pod has a verdict and nothing is in progress. Returns the pods.
 async fn settle(client: &kube::Client, instance: &mut Instance) -> anyhow::Result<Vec<Value>> {
     let wait = async {
         loop {
@@ -152,7 +152,7 @@ async fn settle(client: &kube::Client, instance: &mut Instance) -> anyhow::Resul
             }
             tokio::select! {
                 _ = instance.next_root() => {}
-                // The pods on the API server may change without a new snapshot, for example when they end.
+                // Pods can change without a new snapshot, for example when they end.
                 () = tokio::time::sleep(Duration::from_millis(100)) => {}
             }
         }
@@ -166,7 +166,7 @@ async fn settle(client: &kube::Client, instance: &mut Instance) -> anyhow::Resul
 fn is_quiet(snapshot: &Snapshot) -> bool {
     let counts = snapshot.queue.counts();
     let is_preempting = snapshot.cluster.preemptions().open().next().is_some();
-    // Members that wait for their siblings stay in flight.
+    // Gang members that wait for each other stay in flight.
     let is_under_way = counts.in_flight > gangs::waiting(snapshot);
     counts.active == 0 && counts.backoff == 0 && !is_under_way && !is_preempting
 }
@@ -182,7 +182,7 @@ fn is_known(snapshot: &Snapshot, pod: &Value) -> bool {
     quarantined || snapshot.cluster.find_pod(&key).is_some()
 }
 
-/// Goes on until told to stop, with a small job every few seconds unless it is to be still.
+/// Runs until stopped, and creates a small Job every few seconds unless `still` is set.
 async fn serve(
     client: &kube::Client,
     instance: &mut Instance,

@@ -1,4 +1,4 @@
-//! What `pellucid demo` tells a person: where pods went, why others wait, and what to curl next.
+//! The output of `pellucid demo`: where pods went, why others are pending, and which commands to try next.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::gangs;
 
-/// Writes how many pods each pool took, and for each pod that waits its reason in words.
+/// Writes how many pods each pool got, the preemptions, the reason of each pending pod, and the gangs.
 pub(super) fn write(snapshot: &Snapshot, pods: &[Value], out: &mut dyn Write) -> io::Result<()> {
     let mut placed: BTreeMap<String, usize> = BTreeMap::new();
     let mut waiting = Table::new();
@@ -22,7 +22,7 @@ pub(super) fn write(snapshot: &Snapshot, pods: &[Value], out: &mut dyn Write) ->
         let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let key = PodKey::new(text("/metadata/namespace"), text("/metadata/name"));
         match text("/spec/nodeName") {
-            // Gangs have a table of their own.
+            // Gangs have their own table.
             "" if is_member(snapshot, &key) => {}
             "" => _ = waiting.add_row([key.name.to_string(), why(snapshot, &key)]),
             node => {
@@ -48,7 +48,7 @@ fn is_member(snapshot: &Snapshot, key: &PodKey) -> bool {
     record.is_some_and(|record| record.pod.member_of().is_some())
 }
 
-/// Says why a pod waits.
+/// Returns why a pod is pending, in words.
 fn why(snapshot: &Snapshot, key: &PodKey) -> String {
     if let Some(object) = snapshot.find_quarantined(key) {
         return format!("Quarantined: {}.", pellucid_cycle::quarantine_message(object));
@@ -60,7 +60,7 @@ fn why(snapshot: &Snapshot, key: &PodKey) -> String {
     }
 }
 
-/// Writes what to try next.
+/// Writes commands to try next.
 pub(super) fn write_curls(url: &str, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,

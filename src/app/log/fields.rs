@@ -1,8 +1,8 @@
-//! How the fields of log lines are written: as `tracing_subscriber` does, with everything escaped that could end a line or
-//! drive a terminal.
+//! Formats the fields of log lines as `tracing_subscriber` does, and escapes everything that could end a line or
+//! control a terminal.
 //!
-//! Fields often hold what users wrote: names, values that could not be read, messages of the API server. One exception is
-//! text of our own that has lines on purpose, the field [`LINES`]: it comes below the line, and is escaped line by line.
+//! Fields often hold text from outside: names, unreadable values, messages of the API server. The exception is the
+//! field [`LINES`], our own text of several lines: it follows below the line and is escaped line by line.
 
 use std::error::Error;
 use std::fmt::{self, Debug};
@@ -13,10 +13,10 @@ use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::Writer;
 
-/// The field whose text has several lines. Names inside it are escaped by whoever makes it.
+/// The field whose text has several lines. Its producer escapes the names in it.
 const LINES: &str = "table";
 
-/// Writes fields escaped.
+/// Formats fields with their values escaped.
 pub(in crate::app) struct EscapedFields;
 
 impl<'w> FormatFields<'w> for EscapedFields {
@@ -30,7 +30,7 @@ impl<'w> FormatFields<'w> for EscapedFields {
 struct Line<'w> {
     writer: Writer<'w>,
     is_empty: bool,
-    /// What comes below the line.
+    /// The text that follows below the line.
     below: String,
     result: fmt::Result,
 }
@@ -107,7 +107,7 @@ mod tests {
         }
     }
 
-    /// Returns what is logged, without the times.
+    /// Returns the logged lines without their times.
     fn logged(log: impl FnOnce()) -> Vec<String> {
         let written = Written::default();
         let writer = written.clone();

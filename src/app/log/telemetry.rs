@@ -1,7 +1,7 @@
-//! The log: what is written is switched at run time, and writing never holds up the scheduling thread.
+//! The log. Its level can be changed at run time, and writing never blocks the scheduling thread.
 //!
-//! Lines go through a bounded buffer to a thread of their own; what does not fit is dropped and counted. How fields are
-//! written is `log_fields`.
+//! Lines go through a bounded buffer to their own thread; lines that do not fit are dropped and counted. `log_fields`
+//! formats the fields.
 
 use std::io;
 use std::sync::Arc;
@@ -18,15 +18,15 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, reload};
 
 use crate::app::log::fields::EscapedFields;
 
-/// Lines that may wait to be written.
+/// Capacity of the buffer, in lines.
 const LINES_WAITING: usize = 16_384;
 
-/// Why a log setting was not accepted.
+/// Why a log setting was rejected.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct LogError(String);
 
-/// The log's settings, changeable at run time.
+/// The log's settings, which can be changed at run time.
 pub struct LogControl {
     handle: Handle<EnvFilter, Registry>,
     directive: Mutex<Directive>,
@@ -39,12 +39,12 @@ struct Directive {
     text: String,
 }
 
-/// Keeps the log's thread alive; what waits is written when it is dropped.
+/// Keeps the log's thread alive. On drop, buffered lines are written.
 pub struct LogGuard {
     _worker: WorkerGuard,
 }
 
-/// Starts the log at a klog verbosity.
+/// Starts the log at a klog verbosity. Fails when a log is already set up.
 pub fn init(verbosity: u8) -> Result<(Arc<LogControl>, LogGuard), LogError> {
     let text = directive_of(verbosity);
     let filter = parse(&text)?;
@@ -61,7 +61,7 @@ pub fn init(verbosity: u8) -> Result<(Arc<LogControl>, LogGuard), LogError> {
     Ok((Arc::new(LogControl { handle, directive, dropped }), LogGuard { _worker: worker }))
 }
 
-/// Returns the layer that writes lines.
+/// Returns the layer that formats and writes lines.
 pub(in crate::app) fn lines<S, W>(writer: W) -> impl Layer<S>
 where
     S: Subscriber + for<'s> LookupSpan<'s>,
@@ -72,12 +72,12 @@ where
 }
 
 impl LogControl {
-    /// Returns the klog verbosity that was set last.
+    /// Returns the last klog verbosity that was set.
     pub fn verbosity(&self) -> u8 {
         self.directive.lock().verbosity
     }
 
-    /// Returns the directive in force.
+    /// Returns the current directive.
     pub fn directive(&self) -> String {
         self.directive.lock().text.clone()
     }
@@ -98,7 +98,7 @@ impl LogControl {
         self.set(Directive { verbosity, text: text.to_string() })
     }
 
-    /// Puts both back to what they were.
+    /// Restores an earlier verbosity and directive.
     pub fn restore(&self, verbosity: u8, directive: &str) -> Result<(), LogError> {
         self.set(Directive { verbosity, text: directive.to_string() })
     }
@@ -111,10 +111,10 @@ impl LogControl {
     }
 }
 
-/// Returns the directive that a klog verbosity stands for. Other crates stay at warn.
+/// Returns the directive for a klog verbosity. Other crates stay at warn.
 ///
-/// But kube's crates are silent: they log failures without saying of what, and whoever called them logs
-/// these again with context. A full directive can turn them on.
+/// kube's crates are off: they log failures without naming the object, and their callers log the same failures with
+/// context. A full directive can turn them on.
 fn directive_of(verbosity: u8) -> String {
     let level = match verbosity {
         0 => "warn",
@@ -125,7 +125,7 @@ fn directive_of(verbosity: u8) -> String {
     format!("warn,kube_client=off,kube_runtime=off,pellucid={level}")
 }
 
-/// Parses a directive from outside: no regular expressions, nothing is silently left out.
+/// Parses a directive from outside. Regular expressions are off, and every part must be valid.
 fn parse(text: &str) -> Result<EnvFilter, LogError> {
     if text.trim().is_empty() {
         return Err(LogError("the directive is empty; an example is info,pellucid=debug".into()));

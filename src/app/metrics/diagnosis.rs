@@ -1,4 +1,4 @@
-//! What the diagnosis costs, by level, beside the time of attempts: `/metrics`.
+//! Metrics of what diagnosis costs, by level, next to the time of attempts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,18 +25,19 @@ struct FlagLabels {
     flag: &'static str,
 }
 
-/// Time spent on explanations for readers, in their pool.
+/// Total time spent on explanations for readers, in nanoseconds. They run in their own pool, not on the scheduling
+/// thread.
 #[derive(Clone, Debug, Default)]
 pub struct Explained(Arc<AtomicU64>);
 
 impl Explained {
-    /// Adds an explanation.
+    /// Adds the time of one explanation.
     fn add(&self, took: Duration) {
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.0.fetch_add(nanos, Ordering::Relaxed);
     }
 
-    /// Adds the time until the value is dropped: also that of an explanation that is given up.
+    /// Adds the time until the returned value is dropped, which also covers explanations that are abandoned.
     pub fn timed(&self) -> impl Drop + use<> {
         Timed { explained: self.clone(), stopwatch: Stopwatch::start() }
     }

@@ -1,7 +1,7 @@
-//! Metrics of preemption, of PreBind, and of what the evictors and the writers of volumes did.
+//! Metrics of preemption, PreBind, evictions and volume writes.
 //!
-//! Read when somebody scrapes: the book of preemptions is in the snapshot, the writers count for themselves. Every
-//! value of a label is there from the start, so that a rate is right from the first event on.
+//! They are read on each scrape: the record of preemptions is in the snapshot, and the writers have their own counters.
+//! Every label value exists from the start, so that rates are right from the first event on.
 
 use pellucid_cluster::Stage;
 use pellucid_cluster::preemptions::End;
@@ -24,7 +24,7 @@ struct OutcomeLabels {
     outcome: &'static str,
 }
 
-/// What the state knows of preemption and PreBind.
+/// Registers the metrics of preemption and PreBind from the snapshot.
 pub(in crate::app) fn state(snapshot: &Snapshot, registry: &mut Registry) {
     let (book, counts) = (snapshot.cluster.preemptions(), snapshot.cluster.preemptions().counts());
     for (name, help, n) in [
@@ -62,7 +62,7 @@ pub(in crate::app) fn state(snapshot: &Snapshot, registry: &mut Registry) {
     }
 }
 
-/// What the writers count.
+/// Registers the counters of the writers.
 pub(in crate::app) fn writers(views: &ClusterIoViews, registry: &mut Registry) {
     let (evicted, volumes) = (views.evictor.counts(), views.volumes.counts());
     let outcomes = [("deleted", evicted.deleted), ("gone", evicted.gone), ("refused", evicted.refused)];

@@ -1,7 +1,7 @@
-//! Metrics of gangs: how many stand where, attempts, waits that ran out.
+//! Metrics of gangs: gangs by state, members by stage, attempts, and expired waits.
 //!
-//! Gauges are read from the published snapshot when somebody scrapes; attempts are counted as they happen, with how
-//! long a quorum took from the first entry into the queue to its placement.
+//! Gauges are read from the published snapshot on each scrape. Attempts are counted as they end, with the time from the
+//! first entry into the queue to the placement of the quorum.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ struct ResultLabels {
     result: &'static str,
 }
 
-/// What is counted of attempts at gangs as they happen.
+/// Counters of attempts at gangs, updated as attempts end.
 pub(in crate::app) struct GangAttempts {
     placed: Counter,
     partly: Counter,
@@ -58,7 +58,7 @@ impl GangAttempts {
         made
     }
 
-    /// Counts an attempt, when it was one at a gang.
+    /// Counts an attempt if its unit is a gang.
     pub(in crate::app) fn count(&self, step: &Step, now: Duration) {
         if step.gang.is_none() {
             return;
@@ -75,7 +75,7 @@ impl GangAttempts {
     }
 }
 
-/// Gauges and counters as the published snapshot has them.
+/// Registers the gauges and counters that are read from the snapshot.
 pub(in crate::app) fn state(snapshot: &Snapshot, registry: &mut Registry) {
     let tally = tally(snapshot);
     let gangs: Family<StateLabels, Gauge> = Family::default();

@@ -1,7 +1,7 @@
-//! Metrics under kube-scheduler's names where they exist, `pellucid_` for the rest.
+//! Metrics, under kube-scheduler's names where they exist and with the prefix `pellucid_` otherwise.
 //!
-//! Histograms and counters of attempts are kept as they happen, with handles resolved per profile. Gauges
-//! are read from the published snapshot when somebody scrapes, so they always add up.
+//! Histograms and counters of attempts are updated as attempts end, through handles resolved per profile. Gauges are
+//! read from the published snapshot on each scrape, so they are consistent with each other.
 
 pub mod diagnosis;
 mod effects;
@@ -71,27 +71,27 @@ struct EvaluationLabels {
     profile: String,
 }
 
-/// Metrics call an effect queue a lane: the name is public.
+/// Public metrics call an effect queue a lane; the label keeps that name.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct EffectQueueLabels {
     lane: &'static str,
 }
 
-/// What metrics and health checks look at of the I/O with the cluster.
+/// The parts of the I/O rooms that metrics and health checks read.
 pub struct ClusterIoViews {
-    /// Orders under way.
+    /// Depths and counters of the effect queues.
     pub queues: Arc<EffectQueues>,
-    /// The watches.
+    /// State of each watch.
     pub watches: Watches,
-    /// Whether the API server answers.
+    /// Whether the API server answers probes.
     pub server: Arc<ServerStatus>,
-    /// Says how old things are.
+    /// The scheduler's clock, for ages.
     pub clock: Clock,
-    /// What the evictors did.
+    /// Counters of the evictors.
     pub evictor: Arc<EvictCounters>,
-    /// What the writers of volumes did.
+    /// Counters of the volume writers.
     pub volumes: Arc<VolumeCounters>,
-    /// What the writers of PodGroups' statuses did.
+    /// Counters of the writers of PodGroup statuses.
     pub group_statuses: Arc<StatusCounters>,
 }
 
@@ -104,7 +104,8 @@ struct RequestLabels {
 type Durations<L> = Family<L, Histogram, fn() -> Histogram>;
 
 fn attempt_buckets() -> Histogram {
-    // Upstream starts at 1 ms; attempts here take microseconds, so ten more buckets below keep the shape.
+    // kube-scheduler starts at 1 ms. Attempts here take microseconds, so ten buckets are added below and the rest
+    // match.
     Histogram::new(exponential_buckets(0.001 / 1024.0, 2.0, 25))
 }
 
@@ -116,10 +117,10 @@ fn request_buckets() -> Histogram {
     Histogram::new(exponential_buckets(0.000_1, 2.0, 16))
 }
 
-/// What is counted as it happens.
+/// Metrics that are updated as things happen.
 pub struct Metrics {
     registry: Mutex<Registry>,
-    /// Per profile: placed, refused.
+    /// Handles per profile, for placed and refused pods.
     profiles: Vec<[Attempts; 2]>,
     algorithm: Histogram,
     sli: Durations<SliLabels>,
@@ -127,18 +128,18 @@ pub struct Metrics {
     victims: Histogram,
     requests: Durations<RequestLabels>,
     gangs: GangAttempts,
-    /// Time spent on explanations.
+    /// Time spent on explanations for readers.
     pub explained: Explained,
 }
 
-/// Handles of one profile and result.
+/// Handles of the attempt metrics for one profile and result.
 struct Attempts {
     count: Counter,
     seconds: Histogram,
 }
 
 impl Metrics {
-    /// Registers everything; `profiles` are the scheduler names in the core's order.
+    /// Registers all metrics. `profiles` holds the scheduler names, in the order of the core's profiles.
     pub fn new(profiles: Vec<String>) -> Self {
         let mut registry = Registry::default();
         let attempts: Family<AttemptLabels, Counter> = Family::default();
@@ -197,8 +198,8 @@ impl Metrics {
         Self { registry, profiles, algorithm, sli, pod_attempts, victims, requests, gangs, explained }
     }
 
-    /// Counts how long an attempt at a unit took: once, of however many pods it is. That of a gang counts as scheduled
-    /// when all of its members that were judged have a place.
+    /// Records the duration of an attempt at a unit, once per unit and not per pod. An attempt at a gang counts as
+    /// scheduled when all members that were tried have a node.
     pub fn unit(&self, step: &Step, took: Duration) {
         let is_placed = step.all().all(|s| matches!(s.verdict.outcome, Outcome::Placed(_)));
         let seconds = took.as_secs_f64();
@@ -209,7 +210,7 @@ impl Metrics {
         self.algorithm.observe(seconds);
     }
 
-    /// Counts what became of a pod.
+    /// Counts the outcome of an attempt for one pod.
     pub fn pod(&self, step: &Step, now: Duration) {
         let is_placed = matches!(step.verdict.outcome, Outcome::Placed(_));
         if let Some([placed, refused]) = self.profiles.get(step.profile) {
@@ -234,7 +235,7 @@ impl Metrics {
         self.requests.get_or_create_owned(&labels).observe(took.as_secs_f64());
     }
 
-    /// Shows what becomes of spans.
+    /// Registers the counters of exported and dropped spans.
     pub fn show_traces(&self, counts: &Counts) {
         let mut registry = self.registry.lock();
         let (exported, dropped) = (counts.exported.clone(), counts.dropped.clone());
@@ -246,7 +247,7 @@ impl Metrics {
         );
     }
 
-    /// Writes everything as OpenMetrics text.
+    /// Renders all metrics as OpenMetrics text.
     pub fn render(
         &self,
         snapshot: &ArcSwap<Snapshot>,
@@ -258,7 +259,7 @@ impl Metrics {
         if encode(&mut text, &self.registry.lock()).is_err() {
             return String::new();
         }
-        // Both texts end with the end mark; only the last one keeps it.
+        // Both texts end with `# EOF`; only the last may.
         let kept = text.trim_end().trim_end_matches("# EOF").len();
         text.truncate(kept);
         let snapshot = snapshot.load_full();
@@ -271,7 +272,7 @@ impl Metrics {
     }
 }
 
-/// Gauges and counters as the published snapshot has them.
+/// Builds the gauges and counters that are read from the published snapshot.
 fn gauges(snapshot: &Snapshot, views: Option<&ClusterIoViews>, log: Option<&LogControl>) -> Registry {
     let mut registry = Registry::default();
     pending::state(snapshot, &mut registry);

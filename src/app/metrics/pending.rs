@@ -1,4 +1,4 @@
-//! Metrics of what waits: pods by queue stage and by reason, read from the published snapshot when somebody scrapes.
+//! Metrics of pending pods by queue stage and by reason, read from the published snapshot on each scrape.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ struct ReasonLabels {
     profile: String,
 }
 
-/// Registers them.
+/// Registers the metrics.
 pub(in crate::app) fn state(snapshot: &Snapshot, registry: &mut Registry) {
     let pending: Family<QueueLabels, Gauge> = Family::default();
     for (queue, n) in pods_by_stage(snapshot) {

@@ -1,6 +1,6 @@
-//! `/metrics/resources`: what each pod requests, under kube-scheduler's name.
+//! `/metrics/resources`: what each pod requests, under kube-scheduler's metric name.
 //!
-//! `kube_pod_resource_limit` is not served: the state holds no limits, since nothing is decided by them.
+//! `kube_pod_resource_limit` is not served: the state holds no limits, because no decision depends on them.
 
 use pellucid_cycle::Snapshot;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -20,7 +20,7 @@ struct Labels {
     unit: &'static str,
 }
 
-/// Writes the page as OpenMetrics text.
+/// Renders the page as OpenMetrics text.
 pub fn render(snapshot: &Snapshot) -> String {
     let family: Family<Labels, Gauge<f64, std::sync::atomic::AtomicU64>> = Family::default();
     for (_, record) in snapshot.cluster.pods() {

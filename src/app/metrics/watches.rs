@@ -1,6 +1,6 @@
-//! Metrics of the watches and of the API server they talk to, read when somebody scrapes.
+//! Metrics of the watches and of the API server they talk to, read on each scrape.
 //!
-//! Every kind and cause is there from the start, so that a rate is right from the first failure on.
+//! Every kind and cause exists from the start, so that rates are right from the first failure on.
 
 use std::sync::atomic::AtomicU64;
 
@@ -25,7 +25,7 @@ struct RetryLabels {
     cause: &'static str,
 }
 
-/// What the watches and the probe report.
+/// Registers the metrics of the watches and of the API server probe.
 pub(in crate::app) fn watches(views: &ClusterIoViews, registry: &mut Registry) {
     let now = (views.clock)();
     let [synced, connected]: [Family<WatchLabels, Gauge>; 2] = Default::default();
@@ -36,7 +36,7 @@ pub(in crate::app) fn watches(views: &ClusterIoViews, registry: &mut Registry) {
         let (labels, report) = (WatchLabels { kind }, status.report());
         synced.get_or_create_owned(&labels).set(i64::from(report.synced));
         connected.get_or_create_owned(&labels).set(i64::from(report.connected));
-        // What was never heard of has no age: `synced` says so.
+        // A watch that never had contact has no age; `synced` shows that.
         if let Some(contact) = report.last_contact {
             age.get_or_create_owned(&labels).set(seconds(now, contact));
         }

@@ -1,4 +1,4 @@
-//! Decides again about a pod of a dump, and compares with what was decided then.
+//! Repeats the decision about a pod of a dump and compares it with the recorded one.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,40 +9,40 @@ use pellucid_diagnosis::dump::{Dump, PastVerdict, PlacedPod};
 use pellucid_model::PodKey;
 use serde::Serialize;
 
-/// What came of it.
+/// Result of a repeated decision.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Replayed {
     /// The pod, as `namespace/name`.
     pub pod: String,
-    /// Placed, Refused or Gated.
+    /// `Placed`, `Refused` or `Gated`.
     pub outcome: String,
     /// The node of a placed pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// In words.
+    /// The new decision in words.
     pub message: String,
-    /// Hash of the decision that was made now.
+    /// Hash of the new decision.
     pub decision_hash: String,
-    /// Hash of the recorded one.
+    /// Hash of the recorded decision.
     pub recorded_hash: String,
-    /// What was decided then.
+    /// Outcome of the recorded decision.
     pub recorded_outcome: String,
-    /// Where it was placed then.
+    /// The node of the recorded decision, if it placed the pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded_node: Option<String>,
-    /// Whether both are one.
+    /// Whether both hashes are equal.
     pub equal: bool,
-    /// Whether nodes, pods on them, the pod itself, or the pods of its gang changed between the recorded decision and the
-    /// dump.
+    /// Whether nodes, pods on nodes, the pod itself or the pods of its gang changed between the recorded decision and
+    /// the dump.
     pub stale: bool,
-    /// Placements of this attempt and later ones that were taken back first.
+    /// Number of placements, of this attempt and later ones, that were undone before deciding.
     pub rewound: usize,
-    /// What an inequality may come from.
+    /// Possible reasons for a difference.
     pub caveats: Vec<String>,
 }
 
-/// Decides again about the pod `namespace/name`.
+/// Repeats the decision about the pod `namespace/name`. Fails when the dump has no decision about it.
 pub fn replay(dump: &Dump, pod: &str) -> anyhow::Result<Replayed> {
     let (namespace, name) =
         pod.split_once('/').ok_or_else(|| anyhow::anyhow!("--pod {pod}: want NAMESPACE/NAME"))?;
@@ -88,7 +88,7 @@ fn why_not(dump: &Dump, key: &PodKey, is_there: bool) -> String {
     }
 }
 
-/// Says what was different at the decision and is not in the dump.
+/// Lists what differed at the time of the decision and is not in the dump.
 fn caveats(dump: &Dump, recorded: &PastVerdict, is_placed: bool) -> Vec<String> {
     let mut all = Vec::new();
     if is_placed {
@@ -121,7 +121,7 @@ fn caveats(dump: &Dump, recorded: &PastVerdict, is_placed: bool) -> Vec<String> 
     all
 }
 
-/// Names pods on nodes that are not in the dump: those were deleted or could not be read, or the file was edited.
+/// Describes pods on nodes that are missing from the dump: the node was deleted or unreadable, or the file was edited.
 fn ghosts(dump: &Dump) -> Option<String> {
     let state = &dump.state;
     let known: BTreeSet<&str> = state.nodes.iter().map(|node| &*node.name).collect();

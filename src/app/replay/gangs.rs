@@ -1,8 +1,8 @@
-//! `pellucid replay --format philly`: gangs that come, run and go, through the HTTP API of a sandbox.
+//! `pellucid replay --format philly`: gangs that arrive, run and end, through the HTTP API of a sandbox.
 //!
-//! The command is an ordinary client of the API: one task creates the workers of each job when it is due, one
-//! deletes those of finished jobs, and this one reads the watch of the pods and has every event judged. It
-//! knows nothing of the scheduler but what the API server tells.
+//! The command is an ordinary API client. One task creates the workers of each job when it is due, one deletes the
+//! workers of finished jobs, and the main one passes every event of the pod watch to [`GangCheck`]. It knows about the
+//! scheduler only what the API server shows.
 
 use std::time::Duration;
 
@@ -23,27 +23,27 @@ use crate::app::replay::watch::ObjectWatch;
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const NAMESPACE: &str = "default";
-/// How long a strict gang may be bound in part.
+/// How long a strict gang may be partially bound.
 const PARTIAL_LIMIT: Duration = Duration::from_secs(2);
-/// How long nothing may go on, beyond the longest time that a worker runs, before the replay gives up.
+/// How long nothing may happen, beyond the longest run time of a worker, before the replay gives up.
 const STALL_PATIENCE: Duration = Duration::from_secs(60);
-/// Workers of one job that are created at the same time.
+/// Workers of one job that are created concurrently.
 const CREATES_AT_A_TIME: usize = 8;
 
-/// What the command was told.
+/// Options of `pellucid replay` for traces of gangs.
 #[derive(Clone, Copy, Debug)]
 pub struct GangReplayOptions {
-    /// The cluster.
+    /// The nodes of the cluster.
     pub nodes: SyntheticNodes,
-    /// How fast the trace goes by.
+    /// How many seconds of the trace pass per second.
     pub pace: Pace,
-    /// Seed of the tie order.
+    /// Seed that orders nodes of equal score.
     pub seed: u64,
 }
 
-/// Replays jobs, which stand in the order of their submission. The first is due at once.
+/// Replays jobs, which must be in order of submission. The first is due at once.
 pub async fn replay_gangs(jobs: Vec<GangJob>, options: GangReplayOptions) -> anyhow::Result<GangReport> {
-    // At 10,000 trace seconds in a second, a kubelet that takes 100 ms would hold a GPU for 17 minutes.
+    // At 10,000 trace seconds per second, a kubelet delay of 100 ms would hold a GPU for 17 minutes.
     let kubelet = Kubelet { start_delay: Duration::ZERO, stop_delay: Duration::ZERO };
     let stage = Stage::start(&options.nodes.to_json(), options.seed, kubelet, None).await?;
     let report = play(&stage, jobs, options.pace).await;
@@ -101,7 +101,7 @@ async fn play(stage: &Stage, jobs: Vec<GangJob>, pace: Pace) -> anyhow::Result<G
     Ok(GangReport { outcome: check.finish(ended_at), pace, last_due, lag, notes })
 }
 
-/// A task that ends when nobody waits for it any more.
+/// A task that is aborted on drop.
 struct Task<T>(JoinHandle<anyhow::Result<T>>);
 
 impl<T> Task<T> {
@@ -116,7 +116,7 @@ impl<T> Drop for Task<T> {
     }
 }
 
-/// Gives the pods of a finished job to the deleter. There is room for all workers of the trace.
+/// Hands the pods of a finished job to the deleter. The channel has room for all workers of the trace.
 async fn hand_over(finished: &Sender<String>, workers: Vec<String>) -> anyhow::Result<()> {
     for worker in workers {
         finished.send(worker).await.context("nobody deletes finished pods any more")?;
@@ -132,7 +132,7 @@ async fn delete_all(client: kube::Client, mut names: Receiver<String>) -> anyhow
     Ok(())
 }
 
-/// Creates the workers of each job when it is due. Returns how late the last one of a job was at most.
+/// Creates the workers of each job when it is due. Returns the largest delay of a job's last worker.
 async fn submit_all(
     client: kube::Client,
     jobs: Vec<GangJob>,

@@ -1,7 +1,7 @@
-//! `pellucid replay`: schedules a trace, straight to the core or through the HTTP API of a sandbox.
+//! `pellucid replay`: schedules a trace, either directly in the core or through the HTTP API of a sandbox.
 //!
-//! Both ways give the same decisions at one seed: pods arrive in file order, and none leaves. The audit at
-//! the end works on API objects, with arithmetic of its own.
+//! With the same seed, both ways give the same decisions, because pods arrive in file order and none leaves. The final
+//! audit works on API objects with its own arithmetic.
 
 pub mod dump;
 pub mod gangs;
@@ -40,18 +40,18 @@ use crate::app::replay::stage::Stage;
 
 const NAMESPACE: &str = "default";
 
-/// What the command was told.
+/// Options of `pellucid replay` for traces of pods that never leave.
 #[derive(Clone, Debug)]
 pub struct ReplayOptions {
-    /// Through the HTTP API of a sandbox.
+    /// Go through the HTTP API of a sandbox instead of calling the core.
     pub through_api: bool,
-    /// Where to write the decisions.
+    /// File for the decisions, if they are to be written.
     pub decisions: Option<PathBuf>,
-    /// Seed of the tie order.
+    /// Seed that orders nodes of equal score.
     pub seed: u64,
 }
 
-/// What came of a replay, before it is reported.
+/// Result of a replay, from which the report is made.
 struct Replayed {
     nodes: Vec<Value>,
     pods: Vec<Value>,
@@ -61,7 +61,7 @@ struct Replayed {
     note: String,
 }
 
-/// Replays a trace.
+/// Replays a trace and returns its report. Writes the decisions if a file is given.
 pub async fn replay(trace: Trace, options: ReplayOptions) -> anyhow::Result<Report> {
     let nodes: Vec<Value> = trace.nodes.iter().map(to_node_json).collect();
     let pods: Vec<Value> =
@@ -90,7 +90,7 @@ fn write_file(file: &PathBuf, trace: &Trace, pods: &[Value]) -> anyhow::Result<(
         .with_context(|| format!("cannot write {}", file.display()))
 }
 
-// === straight to the core ===
+// === directly in the core ===
 
 fn straight(nodes: Vec<Value>, pods: Vec<Value>, seed: u64) -> anyhow::Result<Replayed> {
     let clock = clock::system();
@@ -139,7 +139,7 @@ fn core(seed: u64) -> anyhow::Result<Scheduler> {
     }))
 }
 
-/// Reports every ordered binding as done.
+/// Confirms every ordered Binding.
 fn confirm(scheduler: &mut Scheduler, clock: &Clock) {
     for effect in scheduler.take_effects() {
         if let Effect::Bind(order) = effect {
@@ -179,7 +179,7 @@ async fn through_api(nodes: Vec<Value>, pods: Vec<Value>, seed: u64) -> anyhow::
     Ok(Replayed { nodes, pods, snapshot, took, decisions, note })
 }
 
-/// Returns how many pods have a verdict or a place.
+/// Returns how many pods have a verdict or a node.
 fn decided(snapshot: &Snapshot) -> usize {
     let counts = snapshot.queue.counts();
     let waiting = counts.active + counts.backoff;
@@ -217,7 +217,7 @@ fn report(replayed: &Replayed) -> Report {
     report.with_audit(&audit(&replayed.nodes, &replayed.pods))
 }
 
-/// Returns the reasons for which a pod is pending, without counts; `None` when it is quarantined.
+/// Returns the reasons why a pod is pending, without node counts, or `None` if the pod is quarantined.
 fn reason(snapshot: &Snapshot, key: &PodKey) -> Option<String> {
     let id = snapshot.cluster.find_pod(key)?;
     match snapshot.refusal(id) {

@@ -1,20 +1,20 @@
-//! How long decisions take, for the report of a replay: exact quantiles of all of them.
+//! Exact quantiles of decision times, for the report of a replay.
 
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
-/// Collects durations. Bounded by the number of decisions of one replay.
+/// Collects durations, in nanoseconds. It grows with every decision of a replay.
 #[derive(Default)]
 pub struct Durations(Mutex<Vec<u64>>);
 
 impl Durations {
-    /// Adds one.
+    /// Adds a duration.
     pub fn add(&self, took: Duration) {
         self.0.lock().push(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// Returns the duration that this share (0 to 1) of them do not exceed; zero when there are none.
+    /// Returns the duration that the given share (0 to 1) of all durations do not exceed, or zero if there are none.
     pub fn quantile(&self, share: f64) -> Duration {
         let mut all = self.0.lock().clone();
         all.sort_unstable();

@@ -1,4 +1,4 @@
-//! Where traces are replayed through the API: a sandbox with the trace's nodes, and a scheduler on it.
+//! The environment of a replay through the API: a sandbox with the trace's nodes, and a scheduler.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,21 +13,20 @@ use crate::app::instance::{Instance, InstanceConfig};
 use crate::app::replay::quantiles::Durations;
 use crate::app::{client, clock};
 
-/// How long the scheduler may take for the next pod before the replay gives up.
+/// How long the scheduler may publish nothing before the replay gives up.
 const STALL_PATIENCE: Duration = Duration::from_secs(60);
 
-/// A sandbox and a scheduler.
+/// A sandbox and a scheduler that runs against it.
 pub(in crate::app) struct Stage {
-    /// The API server.
     sandbox: pellucid_sandbox::Handle,
-    /// The scheduler.
+    /// The scheduler under test.
     pub instance: Instance,
-    /// The client of the replay, which is another user of the API.
+    /// The replay's own client, separate from the scheduler's.
     pub client: kube::Client,
 }
 
 impl Stage {
-    /// Starts both, creates the nodes, and waits until the scheduler knows them.
+    /// Starts the sandbox and the scheduler, creates the nodes, and waits until the scheduler knows them.
     pub(in crate::app) async fn start(
         nodes: &[Value],
         seed: u64,
@@ -64,7 +63,7 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Waits until a snapshot is as wanted; gives up when nothing is published for long.
+    /// Waits until `is_wanted` accepts a snapshot. Fails when nothing is published for [`STALL_PATIENCE`].
     pub(in crate::app) async fn wait(&mut self, is_wanted: impl Fn(&Snapshot) -> bool) -> anyhow::Result<()> {
         let mut snapshot = self.instance.snapshot();
         while !is_wanted(&snapshot) {
@@ -74,7 +73,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Stops both.
+    /// Stops the scheduler, then the sandbox.
     pub(in crate::app) async fn stop(self) {
         self.instance.stop().await;
         self.sandbox.stop().await;

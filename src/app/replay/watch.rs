@@ -1,19 +1,19 @@
-//! A watch that is read event by event: nothing is dropped, nothing is summed up, and a gap is an error.
+//! A watch that delivers every event: none is dropped or merged, and a gap is an error.
 
 use anyhow::Context;
 use futures_util::stream::{BoxStream, StreamExt};
 use kube::api::WatchEvent;
 use serde_json::Value;
 
-/// A change of an object.
+/// A change of one object.
 pub(in crate::app) struct ObjectEvent {
-    /// The object as it now is, or as it was when it was deleted.
+    /// The object after the change, or its last state if it was deleted.
     pub object: Value,
-    /// Whether it is gone.
+    /// Whether the object was deleted.
     pub is_deleted: bool,
 }
 
-/// Watches the objects behind a path from the moment it is made, across the ends that watches have.
+/// Watches the objects at a path from its creation on, and reconnects when the server ends a watch.
 pub(in crate::app) struct ObjectWatch {
     client: kube::Client,
     path: String,
@@ -22,14 +22,14 @@ pub(in crate::app) struct ObjectWatch {
 }
 
 impl ObjectWatch {
-    /// Opens a watch. Objects that are there already come first.
+    /// Opens a watch. Existing objects are delivered first.
     pub(in crate::app) async fn open(client: kube::Client, path: &str) -> anyhow::Result<Self> {
         let mut watch = Self { client, path: path.into(), revision: "0".into(), stream: None };
         watch.connect().await?;
         Ok(watch)
     }
 
-    /// Returns the next event. What was read is not lost when the call is abandoned.
+    /// Returns the next event. Cancel-safe: no event is lost when the call is dropped.
     pub(in crate::app) async fn next(&mut self) -> anyhow::Result<ObjectEvent> {
         loop {
             let Some(stream) = &mut self.stream else {
@@ -61,7 +61,7 @@ impl ObjectWatch {
     }
 
     async fn connect(&mut self) -> anyhow::Result<()> {
-        // Bookmarks keep a quiet connection from looking dead.
+        // Bookmarks keep a quiet connection from being taken for dead.
         let query = format!("watch=true&allowWatchBookmarks=true&resourceVersion={}", self.revision);
         let uri = format!("{}?{query}", self.path);
         let request = http::Request::get(uri).body(Vec::new())?;

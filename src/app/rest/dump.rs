@@ -1,6 +1,6 @@
-//! Dumps as files: what `GET /apis/v1/snapshot` hands out and `pellucid replay --snapshot` reads.
+//! Dumps as files, as `GET /apis/v1/snapshot` returns them and `pellucid replay --snapshot` reads them.
 //!
-//! One gzip file, the same bytes for the same snapshot. What is in it is `diagnosis::dump`.
+//! A dump is one gzip file with the same bytes for the same snapshot. `diagnosis::dump` defines its content.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -13,10 +13,10 @@ use pellucid_http::{Kind, Param, Params, ReadError, Route};
 use pellucid_model::patience;
 use serde_json::Value;
 
-/// The longest document that is read, unpacked.
+/// Most bytes of an unpacked document that are read.
 const LONGEST: u64 = 4 << 30;
 
-/// The read that hands a dump out. `configuration` is the one in force.
+/// Returns the route that serves a dump. `configuration` is the effective one.
 pub fn route(configuration: Value) -> Route<Snapshot> {
     let read = move |snapshot: &Snapshot, params: &Params, _: &_| {
         let redact = params.boolean("redact")?.unwrap_or(true);
@@ -48,9 +48,9 @@ pub fn route(configuration: Value) -> Route<Snapshot> {
     )
 }
 
-/// Writes a dump as a file.
+/// Packs a dump into the bytes of a file.
 pub fn pack(dump: &Dump) -> std::io::Result<Vec<u8>> {
-    // Without a time and a name in its head, the file depends on what is in it alone.
+    // The gzip header carries no time and no name, so that the bytes depend on the dump alone.
     let mut gzip = GzBuilder::new().write(Vec::new(), Compression::fast());
     for piece in dump.to_json()?.chunks(1 << 20) {
         patience::check();
@@ -59,7 +59,7 @@ pub fn pack(dump: &Dump) -> std::io::Result<Vec<u8>> {
     gzip.finish()
 }
 
-/// Reads a file, packed or not.
+/// Reads a dump from a file, gzipped or not.
 pub fn read(path: &Path) -> anyhow::Result<Dump> {
     let name = path.display();
     let bytes = std::fs::read(path).map_err(|error| anyhow::anyhow!("cannot read {name}: {error}"))?;

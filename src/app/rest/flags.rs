@@ -1,7 +1,7 @@
 //! The runtime switches under `/debug/flags`, with Koordinator's names and answers.
 //!
-//! A raw value is for all pods and lasts. A JSON object sets `s` and `f` for some pods and a time, and `v` and
-//! `log` for a time; what it may say is `diagnosis::switches::parse`.
+//! A raw value applies to all pods until it is changed. A JSON object sets `s` and `f` for some pods and a limited
+//! time, and `v` and `log` for a limited time; `recording::switches::parse` defines its fields.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,17 +16,17 @@ use tokio_util::sync::CancellationToken;
 use crate::app::clock::Clock;
 use crate::app::log::telemetry::LogControl;
 
-/// What the switches share.
+/// State shared by all switches.
 pub struct Flags {
     switches: Arc<Switches>,
     log: Option<Arc<LogControl>>,
     clock: Clock,
-    /// Told when something is set that ends by itself.
+    /// Notified when something is set that expires.
     set: Notify,
 }
 
 impl Flags {
-    /// Puts them together.
+    /// Creates the shared state; without `log`, the switches of the log do not exist.
     pub fn new(switches: Arc<Switches>, log: Option<Arc<LogControl>>, clock: Clock) -> Arc<Self> {
         Arc::new(Self { switches, log, clock, set: Notify::new() })
     }
@@ -50,9 +50,9 @@ impl Flags {
         all
     }
 
-    /// Ends what is due, at its time, until stopped.
+    /// Expires what is due, until stopped.
     pub async fn keep(self: Arc<Self>, stop: CancellationToken) {
-        /// A clock that is moved by hand does not come nearer while we sleep.
+        /// Shortest sleep: a manual clock does not advance while we sleep.
         const SHORTEST: Duration = Duration::from_millis(50);
         loop {
             self.settle();
@@ -66,7 +66,7 @@ impl Flags {
         }
     }
 
-    /// Ends what is due, and puts the log back to what it was.
+    /// Expires what is due, and restores the log when its temporary setting ends.
     fn settle(&self) {
         self.switches.expire((self.clock)());
         let (Some(before), Some(log)) = (self.switches.take_log_ended(), &self.log) else { return };
@@ -75,7 +75,7 @@ impl Flags {
         }
     }
 
-    /// Sets or ends what a JSON object asks for.
+    /// Sets or ends what a JSON object requests.
     fn ask(&self, flag: Flag, text: &str, by: &Setter, before: Option<LogBefore>) -> Result<Said, Refused> {
         let ask = switches::parse(flag, text).map_err(Refused::Invalid)?;
         let name = flag.as_str();
@@ -119,7 +119,7 @@ fn is_object(value: &str) -> bool {
     value.starts_with('{')
 }
 
-/// A flag that records attempts.
+/// A switch that records attempts (`s`, `f`).
 struct Recorded {
     flag: Flag,
     flags: Arc<Flags>,
@@ -174,7 +174,7 @@ impl Switch for Recorded {
     }
 }
 
-/// A flag of the log.
+/// A switch of the log (`v`, `log`).
 struct Logged {
     flag: Flag,
     log: Arc<LogControl>,
@@ -182,7 +182,7 @@ struct Logged {
 }
 
 impl Logged {
-    /// Sets the value, for as long as nobody says otherwise.
+    /// Sets the value permanently.
     fn apply(&self, value: &str) -> Result<String, String> {
         if self.flag == Flag::Log {
             self.log.set_directive(value).map_err(|e| format!("failed set log directive: {e}"))?;
@@ -202,7 +202,7 @@ impl Logged {
         }
         let said = self.flags.ask(self.flag, text, by, Some(before.clone()));
         if said.is_err() {
-            // It was set above, and is not to stay.
+            // `apply` above has already set the log: undo it.
             let _ = self.log.restore(before.verbosity, &before.directive);
         }
         self.flags.settle();
@@ -249,7 +249,7 @@ impl Switch for Logged {
     }
 }
 
-/// A switch that takes raw values only; the audit has who set it.
+/// A switch that takes raw values only; changes go to the audit with their author.
 struct Noted {
     inner: Box<dyn Switch>,
     flags: Arc<Flags>,
@@ -339,7 +339,7 @@ impl Switch for Budget {
     }
 }
 
-/// Reads a boolean as Go's `strconv.ParseBool` does, because people bring their scripts.
+/// Parses a boolean as Go's `strconv.ParseBool` does, so that scripts for Koordinator keep working.
 fn boolean(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),

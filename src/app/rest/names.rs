@@ -1,22 +1,22 @@
-//! Names in a question of `POST /apis/v1/simulate`, refused as an API server would refuse them.
+//! Validates names in a question of `POST /apis/v1/simulate` as an API server would.
 //!
-//! A name that no object can have would be planned like any other and answer about a cluster that cannot be. Every
-//! refusal names the field and what stands there.
+//! A name that no object can have would otherwise be planned and give an answer about an impossible cluster. Every
+//! error names the field and its value.
 
 use pellucid_http::ReadError;
 use pellucid_model::Name;
 use pellucid_model::naming::{is_label, is_label_value, is_qualified_name, is_subdomain};
 use serde_json::Value;
 
-/// Shown of what somebody sent.
+/// Most characters of a client's text that an error quotes.
 const SHOWN: usize = 100;
 
-/// Refuses a field of the body.
+/// Returns the error for a field of the body.
 pub(in crate::app) fn invalid(field: &str, problem: &str) -> ReadError {
     ReadError::BadRequest { code: "InvalidBody", message: format!("{field}: {problem}") }
 }
 
-/// Quotes what somebody sent, cut.
+/// Quotes a client's text, cut to [`SHOWN`] characters.
 pub(in crate::app) fn shown(text: &str) -> String {
     let cut: String = text.chars().take(SHOWN).collect();
     if cut.len() < text.len() { format!("{cut:?}…") } else { format!("{cut:?}") }
@@ -38,20 +38,20 @@ pub(in crate::app) fn namespace(text: &str, field: &str) -> Result<(), ReadError
     must(is_label(text), text, field, what)
 }
 
-/// Reads the key of a label or a taint.
+/// Checks and returns the key of a label or a taint.
 pub(in crate::app) fn label_key(text: &str, field: &str) -> Result<Name, ReadError> {
     must(is_qualified_name(text), text, field, "a qualified name, such as example.com/pool")?;
     Ok(Name::new(text))
 }
 
-/// Reads the value of a label or a taint.
+/// Checks and returns the value of a label or a taint.
 pub(in crate::app) fn label_value(text: &str, field: &str) -> Result<Name, ReadError> {
     let what = "the value of a label: at most 63 letters, digits, '-', '_' and '.'";
     must(is_label_value(text), text, field, what)?;
     Ok(Name::new(text))
 }
 
-/// Checks a resource that a pod requests. A slot for the pod itself is not requested, it is taken.
+/// Checks the name of a resource that a pod requests. `pods` is not allowed: a pod takes its slot without a request.
 pub(in crate::app) fn resource(text: &str, field: &str) -> Result<(), ReadError> {
     must(is_qualified_name(text), text, field, "a qualified name, such as cpu or example.com/gpu")?;
     let is_known = matches!(text, "cpu" | "memory" | "ephemeral-storage") || text.starts_with("hugepages-");
@@ -60,7 +60,7 @@ pub(in crate::app) fn resource(text: &str, field: &str) -> Result<(), ReadError>
     must(is_known || text.contains('/'), text, field, what)
 }
 
-/// Checks the resources that the containers of a pod, the pod itself and its overhead request.
+/// Checks the resource names in the requests and limits of a pod, its containers and its overhead.
 pub(in crate::app) fn container_resources(spec: &Value, field: &str) -> Result<(), ReadError> {
     amounts(&spec["overhead"], &format!("{field}.overhead"), resource)?;
     requests(&spec["resources"], &format!("{field}.resources"))?;
@@ -78,7 +78,7 @@ fn requests(resources: &Value, field: &str) -> Result<(), ReadError> {
         .try_for_each(|of| amounts(&resources[of], &format!("{field}.{of}"), resource))
 }
 
-/// Checks the resources that a node has.
+/// Checks the resource names of a node's capacity and allocatable.
 pub(in crate::app) fn node_resources(status: &Value, field: &str) -> Result<(), ReadError> {
     let named = |text: &str, field: &str| {
         must(is_qualified_name(text), text, field, "a qualified name, such as cpu or example.com/gpu")
@@ -121,7 +121,7 @@ mod tests {
         }
         let message = said(container_resources(&json!({"overhead": {"pods": "1"}}), "s"));
         assert!(message.starts_with("s.overhead: \"pods\" "), "{message}");
-        // Nodes do have slots for pods.
+        // `pods` is valid on a node.
         node_resources(&json!({"allocatable": {"pods": "10"}}), "n").expect("fine");
         let message = said(node_resources(&json!({"capacity": {"☃": "1"}}), "n.status"));
         assert!(message.starts_with("n.status.capacity: \"☃\" is not a qualified name"), "{message}");

@@ -1,7 +1,7 @@
-//! Manifests and texts of a `POST /apis/v1/simulate` into a question.
+//! Turns the body of `POST /apis/v1/simulate` into a question.
 //!
-//! Manifests are decoded as those of a watch, and names are what an API server would take. Whether the cluster has what
-//! they name is seen when the question is planned (`diagnosis::simulate`).
+//! Manifests are decoded like those of a watch, and names must be valid for an API server. Whether the named objects
+//! exist is checked when the question is planned (`diagnosis::simulate`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use crate::app::rest::names::{
     shown,
 };
 
-/// The most pods of one question.
+/// Most pods of one question.
 const MAX_PODS: usize = 5_000;
-/// The most changes of one question.
+/// Most edits of one question.
 const MAX_EDITS: usize = 1_000;
-/// The most rows of a score table.
+/// Most rows of a score table.
 const MAX_ROWS: usize = 1_000;
 
-/// Decodes a request; the error names the field and its value.
+/// Decodes a request. An error names the field and its value.
 pub(in crate::app) fn question(snapshot: &Snapshot, request: SimulateRequest) -> Result<Question, ReadError> {
     bound("pods", request.pods.len(), MAX_PODS)?;
     bound("podGroups", request.pod_groups.len(), MAX_PODS)?;
@@ -75,7 +75,7 @@ fn unreadable(field: &str, q: &Quarantined) -> ReadError {
     invalid(&format!("{field}{at}"), &format!("{} ({})", q.problem, q.value))
 }
 
-/// Decodes pods. What an API server or an admission plugin would fill in is filled in here.
+/// Decodes pods, and fills in what an API server or an admission plugin would.
 fn pods(snapshot: &Snapshot, manifests: &[Value]) -> Result<Vec<Edit>, ReadError> {
     let mut seen = BTreeSet::new();
     let mut edits = Vec::with_capacity(manifests.len());
@@ -122,7 +122,7 @@ fn complete(snapshot: &Snapshot, pod: &mut Pod, at: usize, field: &str) -> Resul
     Ok(())
 }
 
-/// Objects without a namespace go to `default`, as kubectl sends them.
+/// Checks the kind of a manifest and puts an object without a namespace into `default`, as kubectl does.
 fn with_namespace(manifest: &Value, field: &str, kind: &str) -> Result<Value, ReadError> {
     let mut manifest = manifest.clone();
     let Some(object) = manifest.as_object_mut() else {
@@ -140,7 +140,7 @@ fn with_namespace(manifest: &Value, field: &str, kind: &str) -> Result<Value, Re
     Ok(manifest)
 }
 
-/// Checks what a namespaced object is called.
+/// Checks the name and namespace of a namespaced object.
 fn names(manifest: &Value, field: &str) -> Result<(), ReadError> {
     let text = |at: &str| manifest["metadata"][at].as_str().unwrap_or_default();
     namespace(text("namespace"), &format!("{field}.metadata.namespace"))?;
@@ -259,7 +259,7 @@ fn pod_key(text: &str, field: &str) -> Result<PodKey, ReadError> {
     Ok(PodKey::new(namespace, name))
 }
 
-/// What a gang is called may stand in an annotation, which takes any text.
+/// Parses a gang key. A gang's name may come from an annotation, which takes any text, so it is not checked.
 fn gang_key(text: &str, field: &str) -> Result<GangKey, ReadError> {
     split(text, field).map(|(namespace, name)| GangKey::new(namespace, name))
 }

@@ -1,4 +1,4 @@
-//! Turns the reads that pure rooms register into routes of the server.
+//! Turns the reads that other rooms and plugins register into routes of the REST server.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use crate::app::clock::Stopwatch;
 use crate::app::metrics::diagnosis::Explained;
 use crate::app::rest::rows::table;
 
-/// Returns the routes of everything that is registered, to be described.
+/// Returns all registered routes, for the OpenAPI document.
 pub fn routes(registry: &[Box<dyn PluginFactory>]) -> Vec<Route<Snapshot>> {
     metered(registry, Value::Null, &Explained::default())
 }
 
-/// The same for a server: `configuration` is the one in force, which dumps carry, and the time of what is worked
-/// out for a reader is added up.
+/// Returns all routes, for a server. Dumps carry `configuration`, which is the effective one; the time spent on
+/// explanations is added to `explained`.
 pub fn metered(
     registry: &[Box<dyn PluginFactory>],
     configuration: Value,
@@ -37,7 +37,7 @@ pub fn metered(
     all
 }
 
-/// The feed of the flight recorder.
+/// Returns the route of the flight recorder's event feed.
 fn events() -> Route<Snapshot> {
     let read = |snapshot: &Snapshot, _: &Params, cursor: u64, at_most: usize| {
         let history::Lines { lines, cursor, is_more } =
@@ -82,7 +82,7 @@ fn route(read: SnapshotRead, explained: Explained) -> Route<Snapshot> {
     route
 }
 
-/// Makes a body and notes in its `meta`, when it has one, what that took.
+/// Makes a body and adds the time that took to its `meta`, if it has one.
 pub(in crate::app) fn costed<E>(make: impl FnOnce() -> Result<Value, E>) -> Result<Value, E> {
     let stopwatch = Stopwatch::start();
     let mut body = make()?;

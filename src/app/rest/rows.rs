@@ -1,12 +1,12 @@
-//! Lays bodies out as rows, by what a read declares of them.
+//! Lays out JSON bodies as tables, as each read declares.
 //!
-//! Made of the JSON body and of nothing else, so a table cannot say something else than the body does.
+//! A table is made from the JSON body alone, so the two cannot disagree.
 
 use pellucid_diagnosis::reads::{RowSpec, Spread};
 use pellucid_http::Table;
 use serde_json::Value;
 
-/// Lays a body out. Without declared columns the fields of the first object are the columns.
+/// Lays out a body as a table. Without declared columns, the fields of the first object are the columns.
 pub(in crate::app) fn table(spec: &RowSpec, body: &Value) -> Table {
     let objects = objects(spec, body);
     let rows: Vec<(&Value, &Value)> = match spec.nested {
@@ -30,8 +30,8 @@ pub(in crate::app) fn table(spec: &RowSpec, body: &Value) -> Table {
     table
 }
 
-/// Adds the columns that come from the data. Rows may have different elements: each gets its columns where its name
-/// comes in their order.
+/// Adds the columns that depend on the data. Rows may have different elements: the columns of all elements are added in
+/// the order of their names, and are empty in rows without that element.
 fn add_spread(table: &mut Table, spread: &Spread, rows: &[(&Value, &Value)]) {
     let name = |element: &Value| cell(element.pointer(spread.name));
     let mut names: Vec<String> =
@@ -49,7 +49,7 @@ fn add_spread(table: &mut Table, spread: &Spread, rows: &[(&Value, &Value)]) {
     }
 }
 
-/// Returns what becomes rows: an array of the body, or the values of a body that is a map.
+/// Returns the objects that become rows: an array of the body, or the values of a body that is a map.
 fn objects<'b>(spec: &RowSpec, body: &'b Value) -> Vec<&'b Value> {
     if spec.array.is_empty() {
         return body.as_object().into_iter().flat_map(|map| map.values()).collect();
@@ -64,7 +64,7 @@ fn elements<'b>(body: &'b Value, pointer: &str) -> impl Iterator<Item = &'b Valu
     body.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// Returns a cell: of the row, or of the object that the row is in.
+/// Returns a cell from the row or, with the prefix `..`, from the object that contains the row.
 fn at(of: &Value, row: &Value, pointer: &str) -> String {
     match pointer.strip_prefix("..") {
         Some(outer) => cell(of.pointer(outer)),

@@ -1,6 +1,6 @@
-//! `POST /apis/v1/simulate`: the route.
+//! The route `POST /apis/v1/simulate`.
 //!
-//! How a request becomes a question is `what_if`; what is planned, and how, `diagnosis::simulate`.
+//! `what_if` turns a request into a question; `diagnosis::simulate` plans it.
 
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::simulate::{SimulateRequest, Simulation};
@@ -13,7 +13,6 @@ use crate::app::metrics::diagnosis::Explained;
 use crate::app::rest::question::question;
 use crate::app::rest::routes::{adapt, costed};
 
-/// Returns the route.
 pub(in crate::app) fn route(explained: Explained) -> Route<Snapshot> {
     Route::get(
         "/apis/v1/simulate",

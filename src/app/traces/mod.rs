@@ -1,8 +1,8 @@
-//! What may become traces: facts about attempts, Bindings and answered requests, on their way to an exporter.
+//! Traces: facts about attempts, Bindings and answered requests, on their way to an exporter.
 //!
-//! A fact is handed over with what is at hand and without waiting: the scheduling thread clones a few pointers, and
-//! what finds the channel full is dropped and counted. Spans are made of facts by the exporter, on a thread of the
-//! runtime: `otlp` with the cargo feature `otel`; without it there is none, and nobody makes a channel.
+//! Sending a fact never waits: the scheduling thread clones a few pointers, and a fact that finds the channel full is
+//! dropped and counted. The exporter turns facts into spans on a thread of the runtime. With the cargo feature `otel`
+//! it is `otlp`; without it there is no exporter, and no channel is created.
 
 #[cfg(feature = "otel")]
 mod otlp;
@@ -29,17 +29,17 @@ use pellucid_model::effect::{BindOrder, BindOutcome, Effect, EffectId, EffectRep
 use pellucid_model::{GangKey, Name, Now, Pod};
 use pellucid_recording::Outcome;
 
-/// Facts that may wait for the exporter: a second or two of the fastest scheduling.
+/// Capacity of the channel: a second or two of facts at the highest scheduling rate.
 const FACTS_WAITING: usize = 65_536;
-/// Bind orders whose end is awaited.
+/// Most bind orders whose outcome is awaited at the same time.
 const ORDERS_OPEN: usize = 65_536;
-/// Paths that probes and scrapers ask again and again: nobody wants them as traces.
+/// Paths that probes and scrapers request all the time, which are not traced.
 const UNTRACED: [&str; 5] = ["/livez", "/readyz", "/healthz", "/metrics", "/metrics/resources"];
 
-/// Something that happened, with when it began (wall time) and how long it took.
+/// Something that happened, which becomes one span.
 #[derive(Clone, Debug)]
 pub struct Fact {
-    /// When it began.
+    /// When it began, in wall time.
     pub began: Duration,
     /// How long it took.
     pub took: Duration,
@@ -47,68 +47,68 @@ pub struct Fact {
     pub what: What,
 }
 
-/// What happened.
+/// What a fact is about.
 #[derive(Clone, Debug)]
 pub enum What {
-    /// A pod was judged.
+    /// An attempt at a pod ended.
     Attempt {
-        /// Pod.
+        /// The pod that was tried.
         pod: Arc<Pod>,
-        /// The first gang of the group, when the unit was one.
+        /// The first gang of the group, if the unit is a gang group.
         gang: Option<GangKey>,
-        /// Number of the attempt.
+        /// Number of the scheduling cycle.
         cycle: u64,
-        /// Attempts at the unit, this one included.
+        /// Attempts at the unit so far, including this one.
         attempts: u32,
-        /// How long it had waited since it first entered the queue.
+        /// Time since the unit first entered the queue.
         waited: Duration,
-        /// What it came to.
+        /// The outcome of the attempt.
         outcome: Outcome,
-        /// The node that was chosen.
+        /// The chosen node, if any.
         node: Option<Name>,
     },
     /// A bind order ended.
     Binding {
-        /// The order.
+        /// The order as it was given.
         order: BindOrder,
-        /// What it came to.
+        /// How it ended.
         outcome: BindOutcome,
     },
-    /// A request was answered.
+    /// A request of the REST API was answered.
     Request {
-        /// Method, one of the usual ones.
+        /// HTTP method, one of the usual ones.
         method: &'static str,
-        /// Path template, or empty when nothing is registered there.
+        /// Path template, or empty if no route matches.
         template: Box<str>,
-        /// Status.
+        /// HTTP status code.
         status: u16,
     },
 }
 
-/// Takes facts. Cheap to clone; never waits.
+/// Sends facts to the exporter. Cheap to clone; never waits.
 #[derive(Clone)]
 pub struct Traces {
     facts: mpsc::Sender<Fact>,
     counts: Counts,
 }
 
-/// What became of spans.
+/// Counts exported and dropped spans.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// Taken by the collector.
+    /// Spans that the collector accepted.
     pub exported: Counter,
-    /// Lost: the channel was full, or the collector did not take them.
+    /// Spans that were lost: the channel was full, or the collector did not accept them.
     pub dropped: Counter,
 }
 
 impl Traces {
-    /// Makes a channel of facts.
+    /// Creates a channel of facts.
     pub fn channel() -> (Self, mpsc::Receiver<Fact>) {
         let (facts, receiver) = mpsc::channel(FACTS_WAITING);
         (Self { facts, counts: Counts::default() }, receiver)
     }
 
-    /// Returns what became of spans so far.
+    /// Returns the counters of spans.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
@@ -119,7 +119,7 @@ impl Traces {
         }
     }
 
-    /// Tells of an answered request.
+    /// Sends a fact about an answered request.
     pub fn request(&self, seen: &Observation<'_>, now: Now) {
         if UNTRACED.contains(&seen.template) {
             return;
@@ -129,19 +129,19 @@ impl Traces {
     }
 }
 
-/// The scheduling thread's side: remembers when bind orders were given until they end.
+/// The part of tracing that the scheduling thread owns. It remembers bind orders until they end.
 pub struct CoreTraces {
     traces: Traces,
     open: FxHashMap<EffectId, (BindOrder, Now)>,
 }
 
 impl CoreTraces {
-    /// Begins with no order open.
+    /// Starts without open orders.
     pub fn new(traces: Traces) -> Self {
         Self { traces, open: FxHashMap::default() }
     }
 
-    /// Tells of a pod that was judged, with its gang, and the node that was chosen.
+    /// Sends a fact about an attempt at a pod, with its gang and the chosen node.
     pub fn attempt(
         &self,
         step: &Step,
@@ -161,7 +161,7 @@ impl CoreTraces {
         self.traces.send(Fact { began: now.wall, took, what });
     }
 
-    /// Remembers orders that are given.
+    /// Remembers new bind orders. At the limit of open orders, the span is dropped and counted.
     pub fn ordered(&mut self, effects: &[Effect], now: Now) {
         for effect in effects {
             let Effect::Bind(order) = effect else { continue };
@@ -173,7 +173,7 @@ impl CoreTraces {
         }
     }
 
-    /// Tells of an order that ended.
+    /// Sends a fact about a bind order that ended.
     pub fn reported(&mut self, input: &Input, now: Now) {
         let Input::Report(EffectReport::BindDone { id, outcome, .. }) = input else { return };
         let Some((order, given)) = self.open.remove(id) else { return };

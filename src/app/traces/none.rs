@@ -1,13 +1,13 @@
-//! The exporter of a binary that was built without the cargo feature `otel`: it cannot be started.
+//! The exporter of a binary without the cargo feature `otel`. It cannot be started.
 
 use super::Traces;
 
-/// There is none.
+/// The missing exporter; it has no values.
 #[derive(Debug)]
 pub enum Exporter {}
 
 impl Exporter {
-    /// Says that there is none, and how to get one.
+    /// Fails with a message on how to build with traces.
     pub fn start(endpoint: &str) -> anyhow::Result<(Traces, Self)> {
         anyhow::bail!(
             "--otlp-endpoint {endpoint}: this binary was built without traces; \
@@ -15,7 +15,7 @@ impl Exporter {
         )
     }
 
-    /// Cannot be called.
+    /// Cannot be called, since no value exists.
     pub async fn stop(self) {
         match self {}
     }

@@ -1,7 +1,7 @@
 //! Sends spans to a collector: OTLP over plain HTTP, in batches, each with a time limit.
 //!
-//! There is no TLS and no retry: a collector on the same machine or in the same cluster takes them, and what it does
-//! not take is dropped and counted. Nobody waits for it but this task.
+//! There is no TLS and no retry. The collector is expected on the same machine or in the same cluster; spans that it
+//! does not accept are dropped and counted. Only this task waits for it.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ use tokio_util::sync::CancellationToken;
 use super::post::Post;
 use super::{Counts, Fact, Traces, spans};
 
-/// Spans of one request.
+/// Most spans of one request.
 const BATCH: usize = 512;
-/// How long a batch may wait to become full.
+/// How long a batch may wait to fill up.
 const LINGER: Duration = Duration::from_millis(500);
-/// How long the collector may take for a batch.
+/// How long the collector may take for a batch, and for all remaining ones at shutdown.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Where collectors take traces.
+/// The standard path of OTLP collectors for traces.
 const PATH: &str = "/v1/traces";
 
 /// A running exporter.
@@ -35,7 +35,7 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Starts on the present runtime.
+    /// Starts an exporter on the current runtime. Fails when `endpoint` is no plain HTTP address.
     pub fn start(endpoint: &str) -> anyhow::Result<(Traces, Self)> {
         let url = url(endpoint)?;
         let mut exporter = SpanExporter::builder()
@@ -56,15 +56,15 @@ impl Exporter {
         Ok((traces, Self { stop, task }))
     }
 
-    /// Sends what waits, for as long as one batch may take, and ends.
+    /// Sends the remaining spans, within the time limit of one batch, and ends.
     pub async fn stop(self) {
         self.stop.cancel();
-        // A task that panicked has said so; there is nothing to save.
+        // A panic has been logged already; nothing can be saved.
         let _ = self.task.await;
     }
 }
 
-/// Returns where to post; a bare address gets the usual path.
+/// Returns the URL to post to. An address without a path gets the standard one.
 fn url(endpoint: &str) -> anyhow::Result<String> {
     let uri: Uri = endpoint.parse().with_context(|| format!("--otlp-endpoint {endpoint:?} is no URL"))?;
     ensure!(
@@ -95,7 +95,7 @@ impl Sender {
             }
             self.send(&mut batch).await;
         }
-        // Nothing more comes in, and what is there is bounded; so is the time.
+        // The channel is closed, so the rest is bounded; the timeout bounds the time too.
         facts.close();
         let last = async {
             loop {
@@ -143,14 +143,14 @@ impl Sender {
     }
 }
 
-/// Waits for a fact and for those that follow it soon. Returns whether more may come.
+/// Waits for a fact and for those that follow soon. Returns `false` when the channel is closed.
 async fn fill(facts: &mut mpsc::Receiver<Fact>, batch: &mut Vec<Fact>) -> bool {
     if facts.recv_many(batch, BATCH).await == 0 {
         return false;
     }
     let more =
         async { while batch.len() < BATCH && facts.recv_many(batch, BATCH - batch.len()).await > 0 {} };
-    // A batch that is not full when the time is up is sent as it is.
+    // A batch that is not full in time is sent as it is.
     let _ = tokio::time::timeout(LINGER, more).await;
     true
 }

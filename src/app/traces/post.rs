@@ -1,4 +1,5 @@
-//! Posts a batch: plain HTTP/1.1, a connection per batch. A pool would keep open what is used twice a second.
+//! Posts a batch over plain HTTP/1.1, with a connection per batch. A pool would keep a connection open for two uses a
+//! second.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,10 +11,10 @@ use hyper_util::rt::TokioIo;
 use opentelemetry_http::{HttpClient, HttpError};
 use tokio::net::TcpStream;
 
-/// The longest answer that is read: it says how many spans were not taken, and why.
+/// Most bytes of an answer that are read. It contains how many spans were rejected and why.
 const LONGEST_ANSWER: usize = 64 * 1024;
 
-/// The client. Whoever calls it limits the time.
+/// The HTTP client of the exporter. It has no timeout of its own; the caller sets one.
 #[derive(Debug)]
 pub(super) struct Post;
 
@@ -36,7 +37,7 @@ async fn send(request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
     let host = authority.host().trim_start_matches('[').trim_end_matches(']');
     let stream = TcpStream::connect((host, authority.port_u16().unwrap_or(80))).await?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    // Its errors also reach the request.
+    // Connection errors also reach the request.
     let driver = tokio::spawn(connection);
     head.headers.insert(header::HOST, HeaderValue::from_str(authority.as_str())?);
     head.uri = head.uri.path_and_query().map_or_else(|| Uri::from_static("/"), |path| path.clone().into());

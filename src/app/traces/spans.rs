@@ -1,5 +1,7 @@
-//! Makes spans of facts. All spans of a pod form one trace: its id is made of the pod's uid, and the id of an attempt
-//! of the attempt's number, so that a Binding finds its parent without anybody remembering it.
+//! Turns facts into spans.
+//!
+//! All spans of a pod form one trace. The trace id is derived from the pod's uid, and the span id of an attempt from
+//! the number of its cycle, so a Binding finds its parent without any stored state.
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -15,7 +17,7 @@ use pellucid_recording::Outcome;
 use super::{Fact, What};
 use crate::app::clock;
 
-/// What is different between spans of different kinds.
+/// The parts of a span that depend on its kind.
 struct Parts {
     name: Cow<'static, str>,
     kind: SpanKind,
@@ -26,7 +28,7 @@ struct Parts {
     status: Status,
 }
 
-/// Makes a span.
+/// Turns a fact into a span.
 pub(super) fn span(fact: Fact) -> SpanData {
     let Fact { began, took, what } = fact;
     let parts = match what {
@@ -60,12 +62,12 @@ pub(super) fn span(fact: Fact) -> SpanData {
     }
 }
 
-/// Hashes in the same way in every process.
+/// Hashes the same way in every process.
 fn hash(parts: &[&str], number: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     parts.hash(&mut hasher);
     number.hash(&mut hasher);
-    // 0 is no id.
+    // 0 is not a valid id.
     hasher.finish().max(1)
 }
 
@@ -122,7 +124,7 @@ fn attempt(
         id: attempt_id(&pod.uid, cycle),
         parent: SpanId::INVALID,
         attributes,
-        // A pod without a place is no failure of the scheduler.
+        // A pod without a node is no failure of the scheduler.
         status: Status::Unset,
     }
 }
@@ -153,7 +155,8 @@ fn binding(order: &BindOrder, outcome: BindOutcome) -> Parts {
     }
 }
 
-/// A request is a trace of its own. Two that are alike in every bit, their nanosecond included, share an id.
+/// Returns the span of a request, which is a trace of its own. Requests that are equal down to the nanosecond share an
+/// id.
 fn request(method: &'static str, template: &str, status: u16, began: Duration) -> Parts {
     let parts = ["request", method, template];
     let began = u64::try_from(began.as_nanos()).unwrap_or(u64::MAX);

@@ -1,7 +1,7 @@
-//! Volumes and claims become one another's, and are parted when the claim goes.
+//! The writes of the volume controller: bind volumes and claims to each other, and undo that when a claim goes.
 //!
-//! The writes of the volume controller. Each reads the object anew and does nothing when it is no longer what
-//! the decision was made on; the change that made it so calls for the next look.
+//! Each write reads the object again and does nothing if it is no longer what the decision was based on; the change
+//! that made it so triggers the next decision.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::requests::options::{DeleteOptions, Options};
 use crate::storage::{BIND_COMPLETED, BOUND_BY_CONTROLLER, CLAIMS, VOLUMES};
 use crate::store::{Key, Object};
 
-/// Binds a volume and a claim to each other. Returns the volume as it is then.
+/// Binds a volume and a claim to each other. Returns the volume after the write.
 pub(super) fn bind(api: &Api, volume: &str, key: &Key, claim: &Value) -> Option<Arc<Object>> {
     let now = seconds(api.clock.now());
     let uid = meta::text(claim, "uid");
@@ -57,7 +57,7 @@ pub(super) fn bind(api: &Api, volume: &str, key: &Key, claim: &Value) -> Option<
     Some(bound)
 }
 
-/// Parts a volume from a claim that was bound to another volume. Returns the volume.
+/// Releases a volume that names a claim which is bound to another volume. Returns the volume after the write.
 pub(super) fn unbind(api: &Api, volume: &str) -> Option<Arc<Object>> {
     let now = seconds(api.clock.now());
     write(api, VOLUMES, &("".into(), volume.into()), |volume| {
@@ -66,7 +66,7 @@ pub(super) fn unbind(api: &Api, volume: &str) -> Option<Arc<Object>> {
         if by_controller {
             volume["spec"].as_object_mut().map(|spec| spec.remove("claimRef"));
         } else if let Some(reference) = volume["spec"]["claimRef"].as_object_mut() {
-            // The user named the claim; it stays named.
+            // The user named the claim, so its name stays.
             reference.remove("uid");
         }
         enter(volume, "Available", &now);
@@ -74,7 +74,7 @@ pub(super) fn unbind(api: &Api, volume: &str) -> Option<Arc<Object>> {
     })
 }
 
-/// Lets a volume enter a phase. Returns the volume.
+/// Sets the phase of a volume. Returns the volume after the write.
 pub(super) fn set_phase(api: &Api, volume: &str, phase: &str) -> Option<Arc<Object>> {
     let now = seconds(api.clock.now());
     write(api, VOLUMES, &("".into(), volume.into()), |volume| {
@@ -83,15 +83,15 @@ pub(super) fn set_phase(api: &Api, volume: &str, phase: &str) -> Option<Arc<Obje
     })
 }
 
-/// Removes a volume whose claim is gone.
+/// Deletes a volume whose claim is gone.
 pub(super) fn remove(api: &Api, volume: &str) {
     if let Some(kind) = api.kind_of(VOLUMES) {
-        // Somebody else may have been faster.
+        // It may be deleted already.
         let _ = api.delete(&kind, &("".into(), volume.into()), &DeleteOptions::default());
     }
 }
 
-/// Says of a claim that its volume is gone.
+/// Marks a claim as lost, because its volume is gone.
 pub(super) fn lose(api: &Api, key: &Key) {
     write(api, CLAIMS, key, |claim| {
         claim["status"]["phase"] = "Lost".into();
@@ -99,7 +99,7 @@ pub(super) fn lose(api: &Api, key: &Key) {
     });
 }
 
-/// Sets or, with `None`, takes away annotations of a claim.
+/// Sets annotations of a claim, or removes those with `None`.
 pub(super) fn annotate_claim(api: &Api, key: &Key, uid: &str, annotations: &[(&str, Option<&str>)]) {
     write(api, CLAIMS, key, |claim| {
         if meta::text(claim, "uid") != uid {
@@ -126,7 +126,7 @@ fn annotate(object: &mut Value, annotation: &str) {
     object["metadata"]["annotations"][annotation] = "yes".into();
 }
 
-/// The answer to a write whose reason is gone; nobody sees it.
+/// Returns the error that ends a write whose basis has changed. Nobody sees it.
 fn moved() -> Box<ApiError> {
     ApiError::stale("", VOLUMES, "")
 }
@@ -143,7 +143,7 @@ fn write(
         change(&mut new)?;
         Ok(new)
     };
-    // What is gone or has moved needs nothing.
+    // Nothing to do if the object is gone or has changed.
     let written = api.update(&kind, key, Part::All, &Options::internal(), change);
     written.ok().map(|written| written.object)
 }

@@ -1,6 +1,6 @@
-//! Disruption budgets: how many pods are healthy, how many must be, how many may go.
+//! Disruption budgets: how many pods are healthy, how many must be, and how many may be evicted.
 //!
-//! The expected number is the number of matching pods; the scale of their owners is not asked.
+//! The expected number is the number of matching pods; the scale of their owners is not considered.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::kinds::pods;
 use crate::requests::selectors::LabelSelector;
 use crate::store::Object;
 
-/// Brings the status of a namespace's budgets up to date.
+/// Updates the status of the budgets of a namespace.
 pub(super) fn reconcile(api: &Api, namespace: &str) {
     let Some(kind) = api.kind_of(BUDGETS) else { return };
     let all = api.store.list("pods", namespace).items;
@@ -37,7 +37,7 @@ fn status(budget: &Value, pods: &[&Object]) -> Value {
         (Value::Null, most) => (expected - part(most)).max(0),
         (least, _) => part(least),
     };
-    // Pods whose eviction was allowed and which are not yet on their way do not count as healthy.
+    // Pods whose eviction was allowed and has not begun do not count as healthy.
     let mut disrupted = budget["status"]["disruptedPods"].clone();
     if let Some(fields) = disrupted.as_object_mut() {
         fields.retain(|name, _| pods.iter().any(|pod| *pod.key.1 == **name && !pod.is_deleting));

@@ -1,4 +1,4 @@
-//! Claims of generic ephemeral volumes: made for a pod, and gone with it.
+//! Claims of generic ephemeral volumes, which a pod owns.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::requests::options::Options;
 use crate::storage::CLAIMS;
 use crate::store::{Key, Object};
 
-/// Says whether a pod may have ephemeral volumes; read from its bytes, because most have none.
+/// Returns whether a pod may have ephemeral volumes. It searches the bytes, because most pods have none.
 pub(super) fn may_have(pod: &Object) -> bool {
     const WORD: &[u8] = b"\"volumeClaimTemplate\"";
     pod.body.windows(WORD.len()).any(|window| window == WORD)
@@ -27,7 +27,7 @@ pub(super) fn reconcile(api: &Api, key: &Key) {
         }
         claim["metadata"]["name"] = format!("{}-{name}", key.1).into();
         claim["metadata"]["ownerReferences"] = owner(&pod_kind, &pod);
-        // One that is there already is this pod's, or a clash that the pod waits out.
+        // An existing claim is this pod's own, or a clash that the pod must wait out.
         let _ = api.create(&kind, &key.0, claim, &Options::internal());
     }
 }

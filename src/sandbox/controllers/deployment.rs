@@ -1,4 +1,4 @@
-//! Deployments: one ReplicaSet per template, rolled over within surge and unavailability.
+//! Deployments: one ReplicaSet per template, with rolling updates within `maxSurge` and `maxUnavailable`.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::store::{Key, Object};
 const HASH: &str = "pod-template-hash";
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
-/// One ReplicaSet of a Deployment, with its numbers.
+/// A ReplicaSet of a Deployment, with its counts.
 struct Set {
     key: Key,
     wanted: i64,
@@ -22,7 +22,7 @@ struct Set {
     revision: i64,
 }
 
-/// Brings a Deployment closer to its spec.
+/// Takes a Deployment one step closer to its spec.
 pub(super) fn reconcile(api: &Api, key: &Key) {
     let Some((kind, object, value)) = living(api, DEPLOYMENTS, key) else { return };
     let Some(set_kind) = api.kind_of(REPLICA_SETS) else { return };
@@ -105,7 +105,7 @@ fn set_revision(api: &Api, kind: &Kind, key: &Key, revision: i64) {
         new["metadata"]["annotations"][REVISION] = revision.to_string().into();
         Ok(new)
     };
-    // The next look repeats what did not work.
+    // On failure, the next reconciliation retries.
     let _ = api.update(kind, key, Part::Main, &Options::internal(), change);
 }
 
@@ -118,11 +118,11 @@ fn scale(api: &Api, kind: &Kind, set: &Set, replicas: i64) {
         new["spec"]["replicas"] = replicas.into();
         Ok(new)
     };
-    // The next look repeats what did not work.
+    // On failure, the next reconciliation retries.
     let _ = api.update(kind, &set.key, Part::Main, &Options::internal(), change);
 }
 
-/// All old pods go before the new ones come.
+/// Scales the old ReplicaSets to zero before the new one is scaled up.
 fn recreate(api: &Api, kind: &Kind, wanted: i64, new: Option<&Set>, old: &[Set]) {
     old.iter().for_each(|set| scale(api, kind, set, 0));
     let is_clear = old.iter().all(|set| set.replicas == 0 && set.wanted == 0);
@@ -131,7 +131,7 @@ fn recreate(api: &Api, kind: &Kind, wanted: i64, new: Option<&Set>, old: &[Set])
     }
 }
 
-/// New pods come within the surge, old ones go while enough are available.
+/// Scales the new ReplicaSet up within the surge, and the old ones down while enough pods are available.
 fn roll(api: &Api, kind: &Kind, deployment: &Value, wanted: i64, new: Option<&Set>, old: &[Set]) {
     let Some(new) = new else { return };
     let strategy = &deployment["spec"]["strategy"]["rollingUpdate"];
@@ -147,7 +147,7 @@ fn roll(api: &Api, kind: &Kind, deployment: &Value, wanted: i64, new: Option<&Se
     let available: i64 = old.iter().chain([new]).map(|set| set.available).sum();
     let mut may_go = available - (wanted - missing);
     for set in old {
-        // Pods that serve nobody may always go.
+        // Pods that are not available may always go.
         let idle = (set.wanted - set.available).max(0);
         let going = idle + may_go.clamp(0, set.wanted - idle);
         may_go -= going - idle;
@@ -160,7 +160,7 @@ enum Rounding {
     Down,
 }
 
-/// Reads a number or a percentage of `whole`.
+/// Returns a number, or a percentage of `whole`.
 fn share(value: &Value, whole: i64, rounding: Rounding) -> i64 {
     let percent = value.as_str().and_then(|text| text.strip_suffix('%')?.parse::<i64>().ok());
     match (percent, rounding) {
@@ -199,7 +199,7 @@ fn status(api: &Api, deployment: &Value, wanted: i64, new: Option<&Set>, old: &[
     status
 }
 
-/// Returns a condition; its times stay as long as it says the same.
+/// Returns a condition. Its times change only with its content.
 fn condition(deployment: &Value, kind: &str, is_true: bool, reason: &str, now: &str) -> Value {
     let word = if is_true { "True" } else { "False" };
     let conditions = deployment["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);

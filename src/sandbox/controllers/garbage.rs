@@ -1,15 +1,15 @@
-//! What goes with others: dependents of owners that are gone, and the contents of namespaces.
+//! Garbage collection: dependents of deleted owners, and the contents of deleted namespaces.
 
 use crate::api::Api;
 use crate::requests::options::DeleteOptions;
 use crate::store::Key;
 
-/// Deletes the dependents of an owner that is gone, unless another owner keeps them.
+/// Deletes the dependents of a deleted owner, except those with another owner.
 pub(super) fn collect(api: &Api, owner: &str) {
     for (table, key) in api.store.dependents(owner) {
         let (Some(kind), Some(object)) = (api.kind_of(&table), api.store.get(&table, &key)) else { continue };
         if object.owners.iter().all(|other| **other == *owner) {
-            // Who was faster has done the work.
+            // It may be deleted already.
             let _ = api.delete(
                 &kind,
                 &key,
@@ -19,7 +19,7 @@ pub(super) fn collect(api: &Api, owner: &str) {
     }
 }
 
-/// Empties a namespace that is going away, then removes it.
+/// Deletes the contents of a deleted namespace, then the namespace.
 pub(super) fn empty(api: &Api, name: &str) {
     let key: Key = ("".into(), name.into());
     let Some(namespace) = api.store.get("namespaces", &key).filter(|n| n.is_deleting) else { return };

@@ -1,4 +1,4 @@
-//! Jobs: pods until enough have succeeded, or too many have failed.
+//! Jobs: run pods until enough have succeeded or too many have failed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::store::{Key, Object};
 
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
-/// Brings a Job closer to its end.
+/// Takes a Job one step closer to completion.
 pub(super) fn reconcile(api: &Api, key: &Key) {
     let Some((kind, job, value)) = living(api, JOBS, key) else { return };
     let Some(pod_kind) = api.kind_of("pods") else { return };
@@ -44,7 +44,7 @@ pub(super) fn reconcile(api: &Api, key: &Key) {
         (None, None) => parallelism,
     };
     for pod in active.drain(wanted.min(active.len())..).take(BATCH) {
-        // A pod that is already gone is no surplus either.
+        // It may be deleted already.
         let _ = api.delete(&pod_kind, &pod.key, &DeleteOptions::default());
     }
     let mut taken = indexes(&all);
@@ -67,7 +67,7 @@ fn is_over(job: &Value) -> bool {
     pods::has_condition(job, "Complete") || pods::has_condition(job, "Failed")
 }
 
-/// Returns the completion indexes that pods have taken and not failed.
+/// Returns the completion indexes of pods that are active or have succeeded.
 fn indexes(pods: &[Arc<Object>]) -> BTreeSet<usize> {
     let pods = pods.iter().filter(|pod| pod.field(PHASE) != "Failed" && !pod.is_deleting);
     let labels = pods.flat_map(|pod| pod.labels.iter());

@@ -1,8 +1,8 @@
-//! The small controllers: workloads get their pods, budgets their counts, garbage is collected.
+//! The controllers: pods for workloads, counts for disruption budgets, garbage collection.
 //!
-//! One task. Changes in the store mark objects as work, and each is brought closer to what it asks for. The
-//! same work found twice is done once. Controllers act through the same operations as HTTP clients. Volumes have
-//! a task of their own (`volumes.rs`).
+//! One task runs them. A change in the store queues the affected objects as work, each at most once, and each is
+//! reconciled with its spec. Controllers use the same operations as HTTP clients. Volumes have their own task
+//! (`volumes.rs`).
 
 mod binding;
 mod budget;
@@ -40,10 +40,10 @@ const STATEFUL_SETS: &str = "statefulsets.apps";
 const JOBS: &str = "jobs.batch";
 const BUDGETS: &str = "poddisruptionbudgets.policy";
 
-/// How many pods one look at a workload creates or deletes; the change that makes calls for the next look.
+/// Most pods that one reconciliation creates or deletes. The resulting changes trigger the next one.
 const BATCH: usize = 500;
 
-/// One object to look at.
+/// An object to reconcile.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Work {
     Deployment(Key),
@@ -51,26 +51,26 @@ enum Work {
     ReplicationController(Key),
     StatefulSet(Key),
     Job(Key),
-    /// The ephemeral volumes of a pod.
+    /// The claims of a pod's ephemeral volumes.
     Claims(Key),
-    /// The budgets of a namespace.
+    /// The disruption budgets of a namespace.
     Budgets(Arc<str>),
-    /// The native PodGroups of a namespace that are going away.
+    /// The deleted native PodGroups of a namespace.
     PodGroups(Arc<str>),
-    /// A namespace that is going away.
+    /// A deleted namespace.
     Namespace(Arc<str>),
 }
 
 struct Controllers {
     server: Arc<Server>,
     work: BTreeSet<Work>,
-    /// Owner uid → the work that a change of its dependents makes.
+    /// Owner uid → the work that a change of its dependents queues.
     owners: BTreeMap<Box<str>, Work>,
-    /// Namespaces with budgets.
+    /// Namespaces with disruption budgets.
     budgeted: BTreeSet<Arc<str>>,
-    /// Namespaces in which native PodGroups are going away.
+    /// Namespaces with deleted native PodGroups that still exist.
     released: BTreeSet<Arc<str>>,
-    /// Namespaces that are going away.
+    /// Deleted namespaces that still exist.
     leaving: BTreeSet<Arc<str>>,
 }
 
@@ -119,7 +119,7 @@ pub(super) async fn run(server: Arc<Server>) {
 }
 
 impl Controllers {
-    /// Marks what the news call for. Returns whether there was no news.
+    /// Queues the work for what is new. Returns whether nothing was new.
     fn read(&mut self, table: &str, news: News) -> bool {
         match news {
             News::All(objects) => {
@@ -193,7 +193,7 @@ impl Controllers {
         self.work.extend(owners);
     }
 
-    /// Looks once at everything that is marked.
+    /// Does all queued work once.
     fn turn(&mut self) {
         let api = &self.server.api;
         for work in std::mem::take(&mut self.work) {
@@ -217,7 +217,7 @@ impl Controllers {
         }
     }
 
-    /// Deletes what lost its owner. Returns whether there was nothing.
+    /// Deletes the dependents of deleted owners. Returns whether there were none.
     fn collect_garbage(&mut self) -> bool {
         let gone = self.server.api.store.take_garbage();
         gone.iter().for_each(|uid| garbage::collect(&self.server.api, uid));
@@ -225,21 +225,21 @@ impl Controllers {
     }
 }
 
-/// Says whether a change of a pod matters to who counts pods.
+/// Returns whether a change of a pod matters to its owners and budgets.
 fn differs(old: &Object, new: &Object) -> bool {
     let facts =
         |pod: &Object| (pod.field(PHASE).to_owned(), pod.is_ready, pod.is_deleting, pod.owners.clone());
     facts(old) != facts(new) || old.labels != new.labels
 }
 
-/// Returns an object that is not on its way out, with its kind.
+/// Returns an object with its kind, unless it is gone or being deleted.
 fn living(api: &Api, table: &str, key: &Key) -> Option<(Arc<Kind>, Arc<Object>, Value)> {
     let object = api.store.get(table, key).filter(|object| !object.is_deleting)?;
     let value = object.value();
     Some((api.kind_of(table)?, object, value))
 }
 
-/// Replaces the status of an object, if it changed.
+/// Replaces the status of an object.
 fn set_status(api: &Api, kind: &Kind, key: &Key, status: &Value) {
     let change = |old: &Value| {
         let mut new = old.clone();
@@ -250,7 +250,7 @@ fn set_status(api: &Api, kind: &Kind, key: &Key, status: &Value) {
     let _ = api.update(kind, key, Part::Status, &Options::internal(), change);
 }
 
-/// Returns a short text that changes with the template.
+/// Returns a short hash of a template.
 fn hash(template: &Value) -> String {
     let bytes = template.to_string();
     let hash = bytes
@@ -260,7 +260,7 @@ fn hash(template: &Value) -> String {
     (0..10).map(|at| char::from(LETTERS[((hash >> (at * 6)) % LETTERS.len() as u64) as usize])).collect()
 }
 
-/// Returns the reference of an owner to itself.
+/// Returns the owner references for the dependents of an object.
 fn owner(kind: &Kind, object: &Value) -> Value {
     json!([{
         "apiVersion": kind.api_version(), "kind": kind.kind, "name": object["metadata"]["name"],
@@ -268,14 +268,14 @@ fn owner(kind: &Kind, object: &Value) -> Value {
     }])
 }
 
-/// Returns a pod of a template, with a name still to be generated.
+/// Returns a pod from a workload's template, with `generateName`.
 fn pod_of(kind: &Kind, workload: &Value) -> Value {
     let template = &workload["spec"]["template"];
     let mut metadata = template["metadata"].clone();
     if !metadata.is_object() {
         metadata = json!({});
     }
-    // A template may have a name, as people write them; pods are named after their workload.
+    // A template may have a name, but pods are named after their workload.
     for field in ["name", "namespace"] {
         metadata.as_object_mut().map(|fields| fields.remove(field));
     }

@@ -1,4 +1,4 @@
-//! PodGroups that are going away: kept while pods use them, then let go.
+//! Protection of native PodGroups: a deleted one stays while pods use it.
 
 use serde_json::Value;
 
@@ -7,7 +7,8 @@ use crate::groups;
 use crate::kinds::pods::is_finished;
 use crate::requests::options::Options;
 
-/// Lets go of the PodGroups of a namespace that are deleted and that no pod uses. Returns whether none is left over.
+/// Removes the finalizer of the deleted PodGroups of a namespace that no unfinished pod uses. Returns whether none
+/// remains.
 pub(super) fn release(api: &Api, namespace: &str) -> bool {
     let Some(kind) = api.kind_of(groups::POD_GROUPS) else { return true };
     let groups = api.store.list(groups::POD_GROUPS, namespace).items;
@@ -24,7 +25,7 @@ pub(super) fn release(api: &Api, namespace: &str) -> bool {
             groups::unprotect(&mut new);
             Ok(new)
         };
-        // One that is gone already needs no release.
+        // It may be gone already.
         let _ = api.update(&kind, &group.key, Part::Main, &Options::internal(), let_go);
     }
     is_done

@@ -1,4 +1,4 @@
-//! The volume that a simulated driver makes for a claim: as large as asked for, where the pod will run.
+//! The volume that a simulated driver provisions for a claim: of the requested size, and where the pod will run.
 
 use serde_json::{Value, json};
 
@@ -35,8 +35,8 @@ pub(super) fn volume(api: &Api, claim: &Value, class: &Value) -> Value {
     volume
 }
 
-/// Returns where the volume can be used: in the domain of the selected node if the driver tells its keys, else
-/// where the class allows it, else everywhere.
+/// Returns where the volume is accessible: in the topology domain of the selected node if the driver reports its keys,
+/// else where the class allows it, else everywhere.
 fn terms(api: &Api, claim: &Value, class: &Value) -> Vec<Value> {
     let node = claim["metadata"]["annotations"][SELECTED_NODE].as_str().unwrap_or_default();
     let get = |table: &str| api.store.get(table, &("".into(), node.into())).map(|object| object.value());
@@ -63,7 +63,7 @@ fn terms(api: &Api, claim: &Value, class: &Value) -> Vec<Value> {
         };
         expressions(term).iter().all(fits)
     };
-    // The node decides which of the allowed domains it is.
+    // The selected node decides which of the allowed domains it is.
     if let Some(term) = allowed.iter().find(has_node).filter(|_| !node.is_empty()) {
         let own = expressions(term).into_iter().filter_map(|e| {
             let key = e["key"].as_str()?;

@@ -1,4 +1,4 @@
-//! ReplicaSets and ReplicationControllers: as many living pods as asked for, and a status that says so.
+//! ReplicaSets and ReplicationControllers: keep the wanted number of pods, and report it in the status.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::kinds::pods::{self, NODE_NAME, PHASE};
 use crate::requests::options::{DeleteOptions, Options};
 use crate::store::{Key, Object};
 
-/// Brings a ReplicaSet or ReplicationController closer to its spec.
+/// Takes a ReplicaSet or ReplicationController one step closer to its spec.
 pub(super) fn reconcile(api: &Api, table: &str, key: &Key) {
     let Some((kind, set, value)) = living(api, table, key) else { return };
     let Some(pod_kind) = api.kind_of("pods") else { return };
@@ -29,14 +29,14 @@ pub(super) fn reconcile(api: &Api, table: &str, key: &Key) {
         living.sort_by_key(|pod| keep_rank(pod));
         let surplus = (living.len() - wanted).min(BATCH);
         for pod in living.drain(..surplus) {
-            // A pod that is already gone is no surplus either.
+            // It may be deleted already.
             let _ = api.delete(&pod_kind, &pod.key, &DeleteOptions::default());
         }
     }
     set_status(api, &kind, key, &status(&value, &living));
 }
 
-/// Orders pods by how little is lost with them: unassigned, pending, not ready, young.
+/// Returns the order in which pods are given up: unassigned, pending, not ready, and young ones first.
 fn keep_rank(pod: &Object) -> (bool, bool, bool, std::cmp::Reverse<u64>) {
     let is_on_node = !pod.field(NODE_NAME).is_empty();
     (is_on_node, pod.field(PHASE) != "Pending", pod.is_ready, std::cmp::Reverse(pod.revision))

@@ -1,6 +1,6 @@
-//! StatefulSets: pods with numbers and claims of their own, one after the other or all at once.
+//! StatefulSets: numbered pods with claims of their own, created one after the other or all at once.
 //!
-//! No history of revisions is kept: a pod of another template is replaced, the highest number first.
+//! There is no history of revisions: pods of an older template are replaced, the highest number first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const REVISION: &str = "controller-revision-hash";
 const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
 
-/// A StatefulSet at one look.
+/// A StatefulSet during one reconciliation.
 struct Set<'a> {
     api: &'a Api,
     kind: Arc<Kind>,
@@ -28,11 +28,11 @@ struct Set<'a> {
     value: Value,
     revision: String,
     is_ordered: bool,
-    /// How many changes this look may still make.
+    /// How many more changes this reconciliation may make.
     left: usize,
 }
 
-/// Brings a StatefulSet closer to its spec.
+/// Takes a StatefulSet one step closer to its spec.
 pub(super) fn reconcile(api: &Api, key: &Key) {
     let Some((kind, object, value)) = living(api, STATEFUL_SETS, key) else { return };
     let Some(pod_kind) = api.kind_of("pods") else { return };
@@ -57,7 +57,7 @@ impl Set<'_> {
         pods.into_iter().filter_map(|pod| Some((number(&pod)?, pod))).collect()
     }
 
-    /// Creates the pods that are missing. Returns whether all are there, and ready where that matters.
+    /// Creates the missing pods. Returns whether all exist, and are ready where that matters.
     fn fill(&mut self, pods: &mut BTreeMap<u64, Arc<Object>>, first: u64, end: u64) -> bool {
         for number in first..end {
             let is_good = match pods.get(&number) {
@@ -82,14 +82,14 @@ impl Set<'_> {
         true
     }
 
-    /// Creates a pod and the claims that it needs.
+    /// Creates a pod and its claims. Returns `None` if that fails or no more changes are allowed.
     fn create(&mut self, number: u64) -> Option<Arc<Object>> {
         self.left = self.left.checked_sub(1)?;
         let name = format!("{}-{number}", self.key.1);
         let pod = self.pod(&name, number);
         self.claims(&name)?;
         let written = self.api.create(&self.pod_kind, &self.key.0, pod, &Options::internal());
-        // A name that somebody else has may become free.
+        // The name may be in use by another pod and become free later.
         written.ok().map(|written| written.object)
     }
 
@@ -123,14 +123,14 @@ impl Set<'_> {
         pod
     }
 
-    /// Returns names of claim templates with those of a pod's claims.
+    /// Returns the names of the claim templates, each with the name of a pod's claim.
     fn claim_names(&self, pod: &str) -> Vec<(String, String)> {
         let templates = self.value["spec"]["volumeClaimTemplates"].as_array().into_iter().flatten();
         let names = templates.filter_map(|template| template["metadata"]["name"].as_str());
         names.map(|name| (name.to_owned(), format!("{name}-{pod}"))).collect()
     }
 
-    /// Creates the claims of a pod that are not there. `None` when one cannot be created.
+    /// Creates the missing claims of a pod. Returns `None` if one cannot be created.
     fn claims(&self, pod: &str) -> Option<()> {
         let kind = self.api.kind_of(CLAIMS)?;
         let templates = self.value["spec"]["volumeClaimTemplates"].as_array().into_iter().flatten();
@@ -150,7 +150,7 @@ impl Set<'_> {
         Some(())
     }
 
-    /// Deletes the pods that are too many. Returns whether there are none.
+    /// Deletes the surplus pods. Returns whether there were none.
     fn shrink(&mut self, pods: &BTreeMap<u64, Arc<Object>>, first: u64, end: u64) -> bool {
         let surplus = pods.iter().rev().filter(|(number, _)| !(first..end).contains(number));
         let mut is_clear = true;
@@ -164,7 +164,8 @@ impl Set<'_> {
         is_clear
     }
 
-    /// Replaces the highest pod of an older template, once all are ready.
+    /// Deletes the highest pod of an older template, to be replaced. Does nothing while a pod is being deleted or a
+    /// higher one is not ready.
     fn roll(&mut self, pods: &BTreeMap<u64, Arc<Object>>, first: u64, end: u64) {
         let strategy = &self.value["spec"]["updateStrategy"];
         if strategy["type"] == "OnDelete" || pods.values().any(|pod| pod.is_deleting) {
@@ -190,7 +191,7 @@ impl Set<'_> {
         if !pod.is_deleting && self.left > 0 {
             self.left -= 1;
             let how = DeleteOptions { uid: Some(pod.uid.to_string()), ..DeleteOptions::default() };
-            // A pod that is already gone is no surplus either.
+            // It may be deleted already.
             let _ = self.api.delete(&self.pod_kind, &pod.key, &how);
         }
     }

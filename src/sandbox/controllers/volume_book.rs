@@ -1,6 +1,7 @@
-//! What the binder knows of volumes, by name, by class and size, and by claim.
+//! The volume controller's index of volumes: by name, by class and size, and by claim.
 //!
-//! Kept from the changes of the store, so a claim finds the smallest volume that fits without reading all.
+//! It is updated from the changes of the store, so that the smallest suitable volume for a claim is found without
+//! reading all.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,22 +13,21 @@ use crate::requests::selectors::LabelSelector;
 use crate::storage::{BOUND_BY_CONTROLLER, class_of};
 use crate::store::{Key, Object};
 
-/// A volume in short.
+/// The properties of a volume that binding depends on.
 #[derive(Debug)]
 pub(super) struct Volume {
-    /// Its name.
     pub name: Arc<str>,
-    /// The name of its class, empty for none.
+    /// The name of its StorageClass, empty for none.
     pub class: String,
-    /// The claim that it names, and the claim's uid, empty when it names none.
+    /// The claim in `spec.claimRef` with its uid, which is empty if the reference has none.
     pub claim: Option<(Key, String)>,
     /// `status.phase`.
     pub phase: String,
     /// Whether deletion has begun.
     pub is_deleting: bool,
-    /// Whether it goes with its claim.
+    /// Whether its reclaim policy is Delete.
     pub goes_with_claim: bool,
-    /// Whether a controller or scheduler named the claim.
+    /// Whether a controller or scheduler, not the user, named the claim.
     pub is_bound_by_controller: bool,
     labels: Vec<(Box<str>, Box<str>)>,
     capacity: i64,
@@ -60,18 +60,18 @@ impl Volume {
         }
     }
 
-    /// Says whether any claim may have it.
+    /// Returns whether any claim may be bound to it.
     pub(super) fn is_free(&self) -> bool {
         self.claim.is_none() && self.phase == "Available" && !self.is_deleting
     }
 
-    /// Says whether the volume names this claim and no other of its name.
+    /// Returns whether the volume names this claim, and not another one of the same name.
     pub(super) fn is_for(&self, key: &Key, uid: &str) -> bool {
         let names = |(own, own_uid): &(Key, String)| own == key && (own_uid.is_empty() || own_uid == uid);
         self.claim.as_ref().is_some_and(names)
     }
 
-    /// Says whether the volume has the size, access modes and mode that a claim asks for.
+    /// Returns whether the volume has the size, access modes and volume mode that a claim requests.
     pub(super) fn is_enough(&self, wish: &Wish) -> bool {
         self.capacity >= wish.size
             && self.mode == wish.mode
@@ -79,9 +79,9 @@ impl Volume {
     }
 }
 
-/// What a claim asks for.
+/// What a claim requests.
 pub(super) struct Wish {
-    /// The name of the class, empty for none.
+    /// The name of the StorageClass, empty for none.
     pub class: String,
     size: i64,
     modes: Vec<String>,
@@ -90,7 +90,7 @@ pub(super) struct Wish {
 }
 
 impl Wish {
-    /// Reads a claim.
+    /// Reads the request of a claim.
     pub(super) fn new(claim: &Value) -> Self {
         let spec = &claim["spec"];
         Self {
@@ -107,24 +107,24 @@ fn texts(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(|v| v.as_str().map(str::to_owned)).collect()
 }
 
-/// Reads an amount of bytes; one that cannot be read is none.
+/// Parses a number of bytes. A malformed one counts as 0.
 fn bytes(amount: &Value) -> i64 {
     let text = amount.as_str().map_or_else(|| amount.to_string(), str::to_owned);
     quantity::units(&text).unwrap_or_default()
 }
 
-/// All volumes.
+/// All volumes, with their indexes.
 #[derive(Default)]
 pub(super) struct Book {
     volumes: BTreeMap<Arc<str>, Volume>,
-    /// Class → free volumes by size.
+    /// Class → free volumes, ordered by size.
     free: BTreeMap<String, BTreeSet<(i64, Arc<str>)>>,
     /// Claim → volumes that name it.
     claimed: BTreeMap<Key, BTreeSet<Arc<str>>>,
 }
 
 impl Book {
-    /// Takes a new state of a volume in.
+    /// Adds or updates a volume.
     pub(super) fn put(&mut self, object: &Object) {
         self.remove(&object.key.1);
         let volume = Volume::new(object);
@@ -138,7 +138,7 @@ impl Book {
         self.volumes.insert(volume.name.clone(), volume);
     }
 
-    /// Strikes a volume out.
+    /// Removes a volume.
     pub(super) fn remove(&mut self, name: &str) {
         let Some(volume) = self.volumes.remove(name) else { return };
         if let Some(free) = self.free.get_mut(&volume.class) {
@@ -154,7 +154,6 @@ impl Book {
         }
     }
 
-    /// Returns a volume.
     pub(super) fn get(&self, name: &str) -> Option<&Volume> {
         self.volumes.get(name)
     }
@@ -165,8 +164,8 @@ impl Book {
         names.filter_map(|name| self.volumes.get(name))
     }
 
-    /// Returns the volume for a claim: one that names it, else, unless binding waits for a pod, the smallest
-    /// free one that fits.
+    /// Returns the volume for a claim: one that names it, else the smallest free one that fits, unless binding waits
+    /// for a pod.
     pub(super) fn find(&self, key: &Key, uid: &str, wish: &Wish, waits: bool) -> Option<&Volume> {
         let is_named = |volume: &&Volume| volume.is_for(key, uid) && !volume.is_deleting;
         let named = self.of_claim(key).filter(is_named).find(|volume| volume.is_enough(wish));

@@ -1,8 +1,8 @@
-//! The volume controller: binds claims to volumes, makes volumes of classes with a driver, releases them.
+//! The volume controller: binds claims to volumes, provisions volumes, and releases them.
 //!
-//! One task, a follower of volumes, claims and classes. A claim of a class with `WaitForFirstConsumer` waits
-//! until a scheduler names a node on it, or names it on a volume. The drivers are simulated: provisioning is
-//! done at once, unless a test has put the claim in trouble.
+//! One task follows volumes, claims and classes. A claim whose class has `WaitForFirstConsumer` waits until a scheduler
+//! sets the selected node on it, or names it on a volume. Drivers are simulated: provisioning is immediate, unless a
+//! test has put the claim in trouble.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,28 +26,28 @@ use crate::storage::{
 };
 use crate::store::{Change, Key, Object};
 
-/// How long a failed provisioning of a claim that waits for no pod rests.
+/// Delay before a failed provisioning is retried, for a claim that waits for no pod.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// A provisioning under way or held up.
+/// A provisioning that is in progress or held up.
 struct Attempt {
     uid: Box<str>,
-    /// When it goes on; `None` when a test has to let it.
+    /// When it goes on; `None` if only a test can let it.
     until: Option<Timestamp>,
-    /// Whether the volume is there then; else it begins anew.
+    /// Whether the volume is then provisioned; if not, the attempt starts again.
     succeeds: bool,
 }
 
 struct Volumes {
     server: Arc<Server>,
     book: Book,
-    /// Claims to look at.
+    /// Claims to reconcile.
     claims: BTreeSet<Key>,
-    /// Volumes to look at.
+    /// Volumes to reconcile.
     volumes: BTreeSet<Arc<str>>,
-    /// Class → claims of it that are not bound.
+    /// Class → its unbound claims.
     waiting: BTreeMap<String, BTreeSet<Key>>,
-    /// Claims whose provisioning is under way or held up.
+    /// Claims whose provisioning is in progress or held up.
     provisioning: BTreeMap<Key, Attempt>,
 }
 
@@ -92,7 +92,7 @@ pub(in super::super) async fn run(server: Arc<Server>) {
 }
 
 impl Volumes {
-    /// Marks what the news call for. Returns whether there was no news.
+    /// Queues what is new. Returns whether nothing was new.
     fn read(&mut self, table: &str, news: News) -> bool {
         match news {
             News::All(objects) => {
@@ -126,7 +126,7 @@ impl Volumes {
         }
     }
 
-    /// Goes on with the provisionings whose time has come.
+    /// Continues the provisionings that are due.
     fn release(&mut self, is_due: impl Fn(&Attempt) -> bool) {
         let due: Vec<Key> = self
             .provisioning
@@ -140,7 +140,7 @@ impl Volumes {
         }
     }
 
-    /// Looks once at everything that is marked; at volumes first, so that claims find those that became free.
+    /// Reconciles everything that is queued; volumes first, so that claims find those that became free.
     fn turn(&mut self) {
         for name in std::mem::take(&mut self.volumes) {
             self.look_at_volume(&name);
@@ -150,7 +150,7 @@ impl Volumes {
         }
     }
 
-    /// Takes a new state of a volume in; one that can be had now is told to the claims that could want it.
+    /// Updates the index with a volume. If it has become free, the claims that may want it are queued.
     fn learn(&mut self, volume: Option<&Object>) {
         let Some(volume) = volume else { return };
         let is_free = |book: &Book| book.get(&volume.key.1).is_some_and(Volume::is_free);
@@ -243,12 +243,12 @@ impl Volumes {
         self.provision(&object, &claim, &class, is_provisioned);
     }
 
-    /// Looks at a claim that names its volume.
+    /// Reconciles a claim that names its volume: binds the two, or marks the claim as lost.
     fn keep_or_lose(&mut self, key: &Key, object: &Object, claim: &Value, named: &str, wish: &Wish) {
         let api = &self.server.api;
         let is_complete = claim["metadata"]["annotations"][BIND_COMPLETED].is_string();
         let Some(volume) = self.book.get(named) else {
-            // It may have been created a moment ago.
+            // The index may lag behind the store: the volume may be new.
             let is_gone = api.store.get(VOLUMES, &("".into(), named.into())).is_none();
             if is_complete && is_gone {
                 binding::lose(api, key);
@@ -262,7 +262,7 @@ impl Volumes {
         }
     }
 
-    /// Provisions a volume, or meets the trouble that the claim is in.
+    /// Provisions a volume, unless the claim is in trouble.
     fn provision(&mut self, object: &Object, claim: &Value, class: &Value, is_provisioned: bool) {
         let (server, key) = (self.server.clone(), &object.key);
         if self.provisioning.get(key).is_some_and(|attempt| attempt.uid == object.uid) {
@@ -298,12 +298,12 @@ impl Volumes {
 fn create(api: &Api, claim: &Value, class: &Value) {
     if let Some(kind) = api.kind_of(VOLUMES) {
         let volume = provisioner::volume(api, claim, class);
-        // Of the same name is only the volume for this very claim.
+        // A volume of this name can only be the one for this claim.
         let _ = api.create(&kind, "", volume, &Options::internal());
     }
 }
 
-/// Returns a class, null when there is none of that name.
+/// Returns a class, or null if it does not exist.
 fn class_named(api: &Api, name: &str) -> Value {
     api.store.get(CLASSES, &("".into(), name.into())).map(|class| class.value()).unwrap_or_default()
 }

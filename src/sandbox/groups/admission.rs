@@ -1,4 +1,4 @@
-//! What a native PodGroup or Workload gets when it is written, and who holds a PodGroup.
+//! Defaults and admission of native PodGroups and Workloads, and the protection of PodGroups in use.
 
 use serde_json::{Value, json};
 
@@ -10,10 +10,10 @@ use crate::kinds::pods;
 use crate::kinds::registry::Kind;
 use crate::store::Key;
 
-/// Keeps a PodGroup while pods use it.
+/// The finalizer of a PodGroup, which stays while pods use it.
 const PROTECTION: &str = "scheduling.k8s.io/podgroup-protection";
 
-/// PodGroups go alone and always show where they come from.
+/// Sets the defaults of a PodGroup: disruption per pod, and a template reference that is always shown.
 pub(super) fn pod_group_defaults(object: &mut Value) {
     set(object, "spec", json!({}));
     let spec = &mut object["spec"];
@@ -23,7 +23,7 @@ pub(super) fn pod_group_defaults(object: &mut Value) {
     set(object, "status", json!({}));
 }
 
-/// Templates of Workloads say whether they are constrained.
+/// Sets the defaults of a Workload's templates, whose constraints are always shown.
 pub(super) fn workload_defaults(object: &mut Value) {
     set(object, "spec", json!({}));
     for template in object["spec"]["podGroupTemplates"].as_array_mut().into_iter().flatten() {
@@ -47,7 +47,7 @@ fn set_text(object: &mut Value, key: &str, value: &str) {
     }
 }
 
-/// Gives a new native PodGroup its finalizer and priority, and refuses one of a Workload that is not there.
+/// Adds the finalizer and the priority to a new native PodGroup. Rejects it if its Workload or template does not exist.
 pub(in super::super) fn admit(api: &Api, kind: &Kind, object: &mut Value) -> ApiResult<()> {
     if &*kind.storage != POD_GROUPS {
         return Ok(());
@@ -63,7 +63,7 @@ pub(in super::super) fn admit(api: &Api, kind: &Kind, object: &mut Value) -> Api
     template(api, object)
 }
 
-/// Gives a changed PodGroup the priority that it had, if the client left it out.
+/// Keeps the priority of an updated PodGroup if the client omits it.
 pub(in super::super) fn keep_priority(kind: &Kind, object: &mut Value, old: &Value) {
     let priority = &old["spec"]["priority"];
     if &*kind.storage == POD_GROUPS && priority.is_i64() && object["spec"].is_object() {
@@ -98,7 +98,7 @@ fn priority(api: &Api, object: &mut Value) -> ApiResult<()> {
 fn template(api: &Api, object: &Value) -> ApiResult<()> {
     let reference = &object["spec"]["podGroupTemplateRef"]["workload"];
     let text = |key: &str| reference[key].as_str().unwrap_or_default();
-    // An empty name is for validation to refuse.
+    // Validation rejects an empty name.
     let (workload, name) = (text("workloadName"), text("podGroupTemplateName"));
     if workload.is_empty() || name.is_empty() {
         return Ok(());
@@ -116,7 +116,7 @@ fn template(api: &Api, object: &Value) -> ApiResult<()> {
     Ok(())
 }
 
-/// Takes out of a new pod what a server without native gangs does not keep.
+/// Removes `schedulingGroup` from a new pod if native gangs are not served.
 pub(in super::super) fn drop_unserved(api: &Api, pod: &mut Value) {
     let Some(spec) = pod["spec"].as_object_mut().filter(|spec| spec.contains_key("schedulingGroup")) else {
         return;
@@ -126,12 +126,12 @@ pub(in super::super) fn drop_unserved(api: &Api, pod: &mut Value) {
     }
 }
 
-/// Says whether a pod belongs to a PodGroup.
+/// Returns whether a pod belongs to a PodGroup.
 pub(in super::super) fn is_user(pod: &Value, group: &str) -> bool {
     pod["spec"]["schedulingGroup"]["podGroupName"] == group
 }
 
-/// Takes the protection off a PodGroup.
+/// Removes the protecting finalizer from a PodGroup.
 pub(in super::super) fn unprotect(group: &mut Value) {
     if let Some(finalizers) = meta::metadata(group).get_mut("finalizers").and_then(Value::as_array_mut) {
         finalizers.retain(|finalizer| finalizer != PROTECTION);

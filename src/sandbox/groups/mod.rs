@@ -1,8 +1,8 @@
 //! The kinds of gangs: the native PodGroup and Workload, and the custom resources of other schedulers.
 //!
-//! Rows of the catalogue with their rules, as `storage` has them for volumes; the custom resources are installed
-//! as definitions at the start. A cluster may serve any of them or none, so either half can be left out. Nothing
-//! here writes a status: that is a scheduler's business. PodGroups that go while pods use them are in
+//! The files hold the rows of the catalogue with their rules, like `storage` for volumes; the custom resources are
+//! installed as definitions at the start. A cluster may serve any of them or none, so either part can be left out.
+//! Nothing here writes a status, which is a scheduler's task. The protection of PodGroups in use is in
 //! `controllers/pod_groups.rs`.
 
 mod admission;
@@ -15,22 +15,22 @@ use serde_json::Value;
 pub(super) use admission::{admit, drop_unserved, is_user, keep_priority, unprotect};
 pub(super) use rows::ROWS;
 
-/// The table of native PodGroups.
+/// The table of native PodGroups in the store.
 pub(super) const POD_GROUPS: &str = "podgroups.scheduling.k8s.io";
-/// The table of native Workloads.
+/// The table of native Workloads in the store.
 const WORKLOADS: &str = "workloads.scheduling.k8s.io";
-/// The group of both.
+/// API group of the native kinds.
 pub(super) const GROUP: &str = "scheduling.k8s.io";
-/// The version of both.
+/// API version of the native kinds.
 pub(super) const VERSION: &str = "v1alpha2";
 
 /// Which kinds of gangs a sandbox serves. Real clusters serve few of them: the native ones are off by default, and
-/// custom resources are there when somebody installed them.
+/// custom resources exist only where they are installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gangs {
-    /// PodGroup and Workload `scheduling.k8s.io/v1alpha2`, and `spec.schedulingGroup` of pods.
+    /// Whether `scheduling.k8s.io/v1alpha2` PodGroups and Workloads are served, and pods keep `spec.schedulingGroup`.
     pub native: bool,
-    /// The definitions of `api/crds`.
+    /// Whether the definitions of `api/crds` are installed.
     pub custom: bool,
 }
 
@@ -40,7 +40,7 @@ impl Default for Gangs {
     }
 }
 
-/// Returns the definitions of the custom resources, as objects.
+/// Returns the definitions of the custom resources.
 pub(super) fn definitions() -> Vec<Value> {
     let definitions = pellucid_api::definitions::DEFINITIONS;
     definitions.map(|text| serde_saphyr::from_str(text).expect("a definition is YAML")).into()

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use crate::kinds::printers::{AGE, NAME, Printer, created, name};
 
-/// PodGroups.
 pub(super) const POD_GROUPS: Printer = Printer {
     columns: &[
         NAME,
@@ -26,7 +25,6 @@ pub(super) const POD_GROUPS: Printer = Printer {
     },
 };
 
-/// Workloads.
 pub(super) const WORKLOADS: Printer = Printer {
     columns: &[NAME, ("Templates", "integer", 0, "Templates of pod groups."), AGE],
     cells: |workload, now| {

@@ -1,4 +1,4 @@
-//! The rows of the catalogue for the native kinds of gangs.
+//! Rows of the catalogue for the native kinds of gangs.
 
 use k8s_openapi::api::scheduling::v1alpha2 as scheduling;
 
@@ -6,7 +6,6 @@ use super::{GROUP, VERSION, admission, printers, validate};
 use crate::kinds::catalog::{BASE, Row, STATUS};
 use crate::kinds::decode;
 
-/// PodGroup and Workload.
 pub(in super::super) const ROWS: &[Row] = &[
     Row {
         group: GROUP,

@@ -1,6 +1,6 @@
-//! What an API server refuses of native PodGroups and Workloads.
+//! Validation of native PodGroups and Workloads, as on an API server with all feature gates of native gangs on.
 //!
-//! As on a server with all gates of native gangs on. A value that did not change is not judged again.
+//! A value that did not change is not validated again.
 
 use pellucid_model::naming::{is_label, is_subdomain};
 use serde_json::Value;
@@ -59,7 +59,7 @@ pub(super) fn workload(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
-/// Checks what a PodGroup and a template have in common.
+/// Checks the fields that PodGroups and templates share.
 fn group(spec: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = policy(&spec["schedulingPolicy"], &format!("{path}.schedulingPolicy"));
     errors.extend(constraints(&spec["schedulingConstraints"], &format!("{path}.schedulingConstraints")));
@@ -97,7 +97,7 @@ fn policy(policy: &Value, path: &str) -> Vec<FieldError> {
     errors
 }
 
-/// Checks that exactly one member of a union is there.
+/// Checks that exactly one member of a union is set.
 fn one_of(union: &Value, path: &str, members: [&str; 2]) -> Vec<FieldError> {
     let all = members.map(|member| format!("`{member}`")).join(", ");
     let given: Vec<&str> = members.into_iter().filter(|member| !union[*member].is_null()).collect();

@@ -1,8 +1,8 @@
-//! The built-in kinds, one row each. To add a kind, add a row.
+//! The catalogue of built-in kinds, one row each. To add a kind, add a row.
 //!
-//! A row says only what differs from an ordinary namespaced resource; the rules that it names live in
-//! `defaults.rs`, `validate.rs` and `printers.rs`. The rows of storage are in
-//! `storage/rows.rs`, those of native gangs in `groups/rows.rs`.
+//! A row states only what differs from [`BASE`], an ordinary namespaced resource. The rules that rows name are in
+//! `defaults.rs`, `validate.rs` and `printers.rs`. The rows of volumes and claims are in `storage/rows.rs`, those of
+//! native gangs in `groups/rows.rs`.
 
 use std::sync::Arc;
 
@@ -25,43 +25,43 @@ use crate::kinds::registry::{
 use crate::kinds::validate;
 use crate::storage;
 
-/// One kind, as a row says it.
+/// One row of the catalogue.
 pub(crate) struct Row {
-    /// API group, empty for core.
+    /// API group, empty for the core group.
     pub group: &'static str,
     /// API version.
     pub version: &'static str,
     /// The kind's name.
     pub kind: &'static str,
-    /// Its name in paths.
+    /// The resource's name in paths.
     pub plural: &'static str,
-    /// One of it.
+    /// The singular name, which kubectl accepts.
     pub singular: &'static str,
-    /// Abbreviations.
+    /// Short names, such as `po`.
     pub short: &'static [&'static str],
-    /// Groups for people.
+    /// Categories, such as `all`.
     pub categories: &'static [&'static str],
-    /// Whether objects stand in namespaces.
+    /// Whether objects are namespaced.
     pub namespaced: bool,
-    /// What can be done with it.
+    /// Supported verbs.
     pub verbs: &'static [&'static str],
-    /// Paths below an object.
+    /// Subresources of an object.
     pub subresources: &'static [Subresource],
-    /// Whether changes of the spec are counted.
+    /// Whether `metadata.generation` counts changes of the spec.
     pub generation: bool,
-    /// How it is shown.
+    /// Whether the served form differs from the stored one.
     pub form: Form,
-    /// The typed reading.
+    /// Decodes an object into its Kubernetes type, to find wrong types and unknown fields.
     pub decode: Option<Decode>,
-    /// Fills in what the client left out.
+    /// Fills in defaults.
     pub defaults: fn(&mut Value),
-    /// Checks an object.
+    /// Validates an object.
     pub validate: Validate,
-    /// (label, JSON pointer, value when absent)
+    /// Selectable fields: label, JSON pointer, and value when absent.
     pub selectable: &'static [(&'static str, &'static str, &'static str)],
     /// Columns of `kubectl get`.
     pub printer: &'static printers::Printer,
-    /// Body of a bookmark beside metadata, as JSON.
+    /// JSON of the object in a bookmark, apart from its metadata.
     pub empty: &'static str,
 }
 
@@ -87,7 +87,7 @@ pub(crate) const BASE: Row = Row {
     empty: "{}",
 };
 
-/// The status of an object, written apart from the rest.
+/// The status subresource, written separately from the rest of the object.
 pub(crate) const STATUS: Subresource =
     Subresource { name: "status", body: None, kind: "", verbs: STATUS_VERBS };
 const SCALE: Subresource =
@@ -363,7 +363,7 @@ const ROWS: &[Row] = &[
     },
 ];
 
-/// Returns a registry with every built-in kind, the native ones of gangs only if they are wanted.
+/// Returns a registry of all built-in kinds, with the native kinds of gangs if `has_gangs` is set.
 pub(crate) fn registry(has_gangs: bool) -> Registry {
     let mut registry = Registry::default();
     let gangs = if has_gangs { groups::ROWS } else { &[] };

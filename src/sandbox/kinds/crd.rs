@@ -1,6 +1,6 @@
-//! CustomResourceDefinitions: their defaults and rules, and the kinds that they bring.
+//! CustomResourceDefinitions: their defaults and validation, and the kinds that they define.
 //!
-//! Conversion between versions is by apiVersion alone (`strategy: None`).
+//! Conversion between versions changes only the apiVersion (`strategy: None`).
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::kinds::registry::{
 };
 use crate::kinds::schema::Schema;
 
-/// Where a definition in a group of the Kubernetes community says who allowed that.
+/// The annotation with which a definition in a protected group of the Kubernetes community links its approval.
 const API_APPROVED: &str = "api-approved.kubernetes.io";
 
 fn is_protected(group: &str) -> bool {
     [".k8s.io", ".kubernetes.io"].iter().any(|suffix| group.ends_with(suffix))
 }
 
-/// Fills in what the author of a definition left out.
+/// Sets the defaults of a definition.
 pub(crate) fn defaults(object: &mut Value) {
     let kind = object["spec"]["names"]["kind"].as_str().unwrap_or_default().to_owned();
     let spec = &mut object["spec"];
@@ -41,7 +41,7 @@ fn set(object: &mut Value, key: &str, value: Value) {
     }
 }
 
-/// Checks a definition.
+/// Validates a definition.
 pub(crate) fn validate(object: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = &object["spec"];
@@ -80,7 +80,7 @@ pub(crate) fn validate(object: &Value, _old: Option<&Value>) -> Vec<FieldError> 
     errors
 }
 
-/// Returns the status of a definition whose names are accepted.
+/// Returns the status of a definition with accepted names.
 pub(crate) fn established(object: &Value, now: &str) -> Value {
     let condition = |kind: &str, reason: &str, message: &str| json!({"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message});
     let mut names = object["spec"]["names"].clone();
@@ -97,7 +97,7 @@ pub(crate) fn established(object: &Value, now: &str) -> Value {
     })
 }
 
-/// Returns the kinds that a definition brings, one per served version.
+/// Returns the kinds of a definition, one per served version.
 pub(crate) fn kinds(object: &Value) -> Vec<Arc<Kind>> {
     let versions = object["spec"]["versions"].as_array().into_iter().flatten();
     versions.filter(|v| v["served"] == true).map(|v| Arc::new(kind(&object["spec"], v))).collect()

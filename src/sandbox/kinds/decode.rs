@@ -1,13 +1,14 @@
-//! The typed reading of a built-in object: wrong types are refused, unknown fields are taken out and named.
+//! Decodes built-in objects into their Kubernetes types: wrong types are rejected, unknown fields are removed and
+//! reported.
 //!
-//! The object is read into the Kubernetes type and written back; what did not survive is unknown. What is
-//! kept stays the client's JSON, so nothing is reformatted.
+//! The object is decoded and serialised again; fields that did not survive are unknown. The remaining JSON stays the
+//! client's, so nothing is reformatted.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Reads `object` as a `T` and prunes it. Returns the paths that `T` does not know, or why it cannot be read.
+/// Decodes `object` as a `T` and removes unknown fields. Returns their paths, or why decoding fails.
 pub(crate) fn typed<T: DeserializeOwned + Serialize>(object: &mut Value) -> Result<Vec<String>, String> {
     let typed: T = serde::Deserialize::deserialize(&*object).map_err(|e| e.to_string())?;
     let known = serde_json::to_value(&typed).map_err(|e| e.to_string())?;
@@ -49,7 +50,7 @@ fn prune(given: &mut Value, known: &Value, path: &mut String, unknown: &mut Vec<
     }
 }
 
-/// Says whether a typed object may leave the value out without losing anything.
+/// Returns whether a type may omit the value without losing anything.
 fn is_vacant(value: &Value) -> bool {
     match value {
         Value::Null => true,

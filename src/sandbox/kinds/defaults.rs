@@ -1,13 +1,13 @@
-//! What an API server fills in when a client leaves it out, per kind.
+//! Defaults that an API server sets when a client omits a field, per kind.
 //!
-//! Pure functions on JSON. Priority, which needs other objects, is resolved in `pods.rs`.
+//! Pure functions on JSON. Priority, which depends on other objects, is resolved in `pods.rs`.
 
 use serde_json::{Map, Value, json};
 
-/// Fills in nothing.
+/// Sets no defaults.
 pub(crate) fn nothing(_object: &mut Value) {}
 
-/// Sets a field that is absent or null.
+/// Sets a field if it is absent or null.
 pub(crate) fn set(object: &mut Value, key: &str, value: impl Into<Value>) {
     if let Value::Object(fields) = object {
         let slot = fields.entry(key).or_insert(Value::Null);
@@ -21,7 +21,7 @@ fn items<'a>(object: &'a mut Value, key: &str) -> impl Iterator<Item = &'a mut V
     object.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten()
 }
 
-/// Namespaces carry their name as a label and a finalizer of their own.
+/// Sets the defaults of a Namespace: the label with its name, and its finalizer.
 pub(crate) fn namespace(object: &mut Value) {
     let name = object["metadata"]["name"].clone();
     set(&mut object["metadata"], "labels", json!({}));
@@ -32,8 +32,8 @@ pub(crate) fn namespace(object: &mut Value) {
     set(&mut object["status"], "phase", "Active");
 }
 
-/// Nodes have allocatable = capacity, and the empty fields that the API shows; a `NoSchedule` not-ready
-/// taint is left to node controllers.
+/// Sets the defaults of a Node: allocatable is the capacity, and empty fields that the API always shows. The not-ready
+/// taint `NoSchedule` is left to node controllers.
 pub(crate) fn node(object: &mut Value) {
     set(object, "spec", json!({}));
     set(object, "status", json!({}));
@@ -63,7 +63,7 @@ pub(crate) fn node(object: &mut Value) {
     conditions(status, &["lastHeartbeatTime", "lastTransitionTime"]);
 }
 
-/// Conditions show their times, if only as null.
+/// Adds the time fields of conditions as null, because the API always shows them.
 fn conditions(status: &mut Value, times: &[&str]) {
     for condition in items(status, "conditions") {
         if let Some(fields) = condition.as_object_mut() {
@@ -74,7 +74,7 @@ fn conditions(status: &mut Value, times: &[&str]) {
     }
 }
 
-/// Pods: the spec's defaults, the default tolerations, and the status of a new pod.
+/// Sets the defaults of a Pod: its spec, the default tolerations, and the initial status.
 pub(crate) fn pod(object: &mut Value) {
     set(object, "spec", json!({}));
     set(object, "status", json!({}));
@@ -89,7 +89,7 @@ pub(crate) fn pod(object: &mut Value) {
     }
     let class = quality_of_service(spec);
     let status = &mut object["status"];
-    // An empty nomination is none.
+    // An empty nomination means none.
     if status["nominatedNodeName"] == "" {
         status.as_object_mut().map(|fields| fields.remove("nominatedNodeName"));
     }
@@ -98,7 +98,7 @@ pub(crate) fn pod(object: &mut Value) {
     conditions(status, &["lastProbeTime", "lastTransitionTime"]);
 }
 
-/// Fills in a pod's spec or a template's.
+/// Sets the defaults of a pod spec, which may be that of a template.
 pub(crate) fn pod_spec(spec: &mut Value) {
     for key in ["containers", "initContainers"] {
         items(spec, key).for_each(container);
@@ -154,7 +154,7 @@ fn container(container: &mut Value) {
     }
 }
 
-/// On the network of the node a port is one of the node's.
+/// Sets the host ports of a container in the node's network, which are its container ports.
 fn host_ports(container: &mut Value) {
     for port in items(container, "ports") {
         let number = port["containerPort"].clone();
@@ -202,7 +202,7 @@ fn tolerate_node_trouble(spec: &mut Value) {
     }
 }
 
-/// Returns the pod's class by its cpu and memory requests and limits.
+/// Returns the QoS class of a pod from its requests and limits of cpu and memory.
 fn quality_of_service(spec: &Value) -> &'static str {
     let containers =
         ["containers", "initContainers"].into_iter().flat_map(|key| spec[key].as_array()).flatten();
@@ -229,7 +229,7 @@ fn template(spec: &mut Value) {
     pod_spec(&mut spec["template"]["spec"]);
 }
 
-/// Deployments: one replica, rolling update.
+/// Sets the defaults of a Deployment: one replica, rolling update.
 pub(crate) fn deployment(object: &mut Value) {
     set(object, "spec", json!({}));
     set(object, "status", json!({}));
@@ -247,7 +247,7 @@ pub(crate) fn deployment(object: &mut Value) {
     set(spec, "progressDeadlineSeconds", 600);
 }
 
-/// ReplicaSets: one replica.
+/// Sets the defaults of a ReplicaSet: one replica.
 pub(crate) fn replica_set(object: &mut Value) {
     set(object, "spec", json!({}));
     set(object, "status", json!({}));
@@ -256,7 +256,7 @@ pub(crate) fn replica_set(object: &mut Value) {
     set(&mut object["status"], "replicas", 0);
 }
 
-/// ReplicationControllers: one replica, and the labels of the template where their own are missing.
+/// Sets the defaults of a ReplicationController: one replica; its selector and labels default to the template's labels.
 pub(crate) fn replication_controller(object: &mut Value) {
     replica_set(object);
     let labels = object["spec"]["template"]["metadata"]["labels"].clone();
@@ -266,7 +266,7 @@ pub(crate) fn replication_controller(object: &mut Value) {
     }
 }
 
-/// StatefulSets: one replica, pods in order, claims that stay.
+/// Sets the defaults of a StatefulSet: one replica, ordered pods, retained claims.
 pub(crate) fn stateful_set(object: &mut Value) {
     set(object, "spec", json!({}));
     set(object, "status", json!({}));
@@ -295,7 +295,7 @@ pub(crate) fn stateful_set(object: &mut Value) {
     }
 }
 
-/// Services: an address inside the cluster, made from the uid.
+/// Sets the defaults of a Service: a cluster IP that is derived from the uid.
 pub(crate) fn service(object: &mut Value) {
     set(object, "spec", json!({}));
     set(object, "status", json!({}));
@@ -321,7 +321,7 @@ pub(crate) fn service(object: &mut Value) {
     set(spec, "ipFamilyPolicy", "SingleStack");
 }
 
-/// Jobs: one completion, a selector by the job's uid.
+/// Sets the defaults of a Job: one completion, and a selector with its uid.
 pub(crate) fn job(object: &mut Value) {
     set(object, "spec", json!({}));
     set(object, "status", json!({}));
@@ -352,7 +352,7 @@ pub(crate) fn job(object: &mut Value) {
     }
 }
 
-/// Disruption budgets: the counters of an empty status.
+/// Sets the defaults of a PodDisruptionBudget: zero counters in the status.
 pub(crate) fn budget(object: &mut Value) {
     set(object, "spec", json!({}));
     set(object, "status", json!({}));
@@ -361,18 +361,18 @@ pub(crate) fn budget(object: &mut Value) {
     }
 }
 
-/// Priority classes preempt unless they say otherwise.
+/// Sets the defaults of a PriorityClass: it preempts, with value 0.
 pub(crate) fn priority_class(object: &mut Value) {
     set(object, "preemptionPolicy", "PreemptLowerPriority");
     set(object, "value", 0);
 }
 
-/// Leases have a spec.
+/// Sets the defaults of a Lease: an empty spec.
 pub(crate) fn lease(object: &mut Value) {
     set(object, "spec", json!({}));
 }
 
-/// Events, in the stored (core/v1) form, show fields that they do not have.
+/// Adds the empty fields that the API always shows to an Event in its stored form (core/v1).
 pub(crate) fn event(object: &mut Value) {
     let Value::Object(fields) = object else { return };
     let show = |fields: &mut Map<String, Value>, key: &str, value: Value| {

@@ -1,12 +1,12 @@
-//! Events: one store, two APIs.
+//! Events: one table, served by two APIs.
 //!
-//! Stored in the core/v1 form. The events.k8s.io/v1 form has other names for the same fields.
+//! They are stored in the core/v1 form. The events.k8s.io/v1 form has other names for the same fields.
 
 use serde_json::{Map, Value};
 
 use crate::errors::FieldError;
 
-/// (events.k8s.io name, core name)
+/// Names of the same field in events.k8s.io/v1 and core/v1.
 const NAMES: &[(&str, &str)] = &[
     ("note", "message"),
     ("regarding", "involvedObject"),
@@ -17,12 +17,12 @@ const NAMES: &[(&str, &str)] = &[
     ("deprecatedCount", "count"),
 ];
 
-/// Turns an events.k8s.io event into the stored form.
+/// Converts an Event from the events.k8s.io form to the stored form.
 pub(crate) fn store(object: &mut Value) {
     rename(object, |name| NAMES.iter().find(|(new, _)| *new == name).map(|(_, core)| *core));
 }
 
-/// Turns a stored event into the events.k8s.io form.
+/// Converts an Event from the stored form to the events.k8s.io form.
 pub(crate) fn show(object: &mut Value) {
     rename(object, |name| NAMES.iter().find(|(_, core)| *core == name).map(|(new, _)| *new));
 }
@@ -36,12 +36,12 @@ fn rename(object: &mut Value, name: impl Fn(&str) -> Option<&'static str>) {
     *fields = renamed;
 }
 
-/// Checks what came through core/v1.
+/// Validates an Event that came through core/v1.
 pub(crate) fn validate_core(object: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     namespace(object).into_iter().collect()
 }
 
-/// Checks what came through events.k8s.io; the object is in the stored form.
+/// Validates an Event that came through events.k8s.io. The object is in the stored form.
 pub(crate) fn validate(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors: Vec<FieldError> = namespace(object).into_iter().collect();
     if old.is_none() {
@@ -67,7 +67,7 @@ pub(crate) fn validate(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
-/// Of an event only the series and the metadata may change.
+/// Checks that an update changes only the series and the metadata.
 fn unchanged(object: &Value, old: &Value) -> Vec<FieldError> {
     const FIXED: [&str; 9] = [
         "involvedObject",

@@ -1,11 +1,11 @@
-//! Object metadata: uids, generated names, labels, owners.
+//! Object metadata: uids, generated names, labels and owners.
 //!
-//! Identities come from a seeded counter, so a sandbox that is played twice names everything the same.
+//! Uids and names come from a seeded counter, so two runs of a sandbox with the same seed produce the same ones.
 
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
-/// Draws uids and name suffixes.
+/// A source of uids and name suffixes.
 #[derive(Debug)]
 pub(crate) struct Identities(Mutex<u64>);
 
@@ -37,7 +37,7 @@ impl Identities {
         )
     }
 
-    /// Returns five characters for a generated name.
+    /// Returns five random characters for a generated name.
     pub(crate) fn suffix(&self) -> String {
         const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
         let mut rest = self.draw();
@@ -60,12 +60,12 @@ pub(crate) fn labels(object: &Value) -> Vec<(Box<str>, Box<str>)> {
         .collect()
 }
 
-/// Returns a text of the metadata, empty when absent.
+/// Returns a string of the metadata, empty if absent.
 pub(crate) fn text<'a>(object: &'a Value, key: &str) -> &'a str {
     object["metadata"][key].as_str().unwrap_or_default()
 }
 
-/// Returns the metadata for writing.
+/// Returns the metadata for modification; creates it if missing.
 pub(crate) fn metadata(object: &mut Value) -> &mut Map<String, Value> {
     if !object["metadata"].is_object() {
         object["metadata"] = Value::Object(Map::new());
@@ -73,7 +73,7 @@ pub(crate) fn metadata(object: &mut Value) -> &mut Map<String, Value> {
     object["metadata"].as_object_mut().expect("metadata was just made an object")
 }
 
-/// Returns the uids of the owners; the controlling one comes first.
+/// Returns the uids of the owners, the controller first.
 pub(crate) fn owners(object: &Value) -> Vec<Box<str>> {
     let references = object["metadata"]["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice);
     let mut references: Vec<&Value> = references.iter().collect();
@@ -81,12 +81,12 @@ pub(crate) fn owners(object: &Value) -> Vec<Box<str>> {
     references.into_iter().filter_map(|r| r["uid"].as_str()).map(Into::into).collect()
 }
 
-/// Says whether deletion has begun.
+/// Returns whether the object is marked for deletion.
 pub(crate) fn is_deleting(object: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_string()
 }
 
-/// Says whether something still holds the object back from deletion.
+/// Returns whether the object has finalizers, which delay its removal.
 pub(crate) fn has_finalizers(object: &Value) -> bool {
     object["metadata"]["finalizers"].as_array().is_some_and(|f| !f.is_empty())
 }

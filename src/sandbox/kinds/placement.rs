@@ -1,7 +1,7 @@
-//! What a pod says about its place: affinity and topology spread constraints.
+//! Placement rules of a pod: affinity and topology spread constraints.
 //!
-//! Checks them as an API server does, and merges label keys of a new pod into the selectors. The server fills
-//! in nothing else here: absent policies of a constraint stay absent.
+//! They are checked as by an API server, and the label keys of a new pod are merged into selectors. The server sets no
+//! other defaults here: absent policies of a constraint stay absent.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const EMPTY: &str = "can not be empty";
 
-/// Checks the affinity and the constraints of a pod's spec or a template's; `path` is where the spec stands.
+/// Checks the affinity and the spread constraints of a pod spec or template; `path` is the path of the spec.
 pub(crate) fn check(spec: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let affinity = &spec["affinity"];
@@ -109,7 +109,7 @@ fn weight(weighted: &Value, here: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Checks `matchLabelKeys` and `mismatchLabelKeys` of a term or constraint after they were merged.
+/// Checks `matchLabelKeys` and `mismatchLabelKeys` of a term or constraint after the merge.
 fn label_keys(term: &Value, here: &str, errors: &mut Vec<FieldError>) {
     let (keys, others) = (list(&term["matchLabelKeys"]), list(&term["mismatchLabelKeys"]));
     for (name, keys) in [("matchLabelKeys", keys), ("mismatchLabelKeys", others)] {
@@ -124,7 +124,7 @@ fn label_keys(term: &Value, here: &str, errors: &mut Vec<FieldError>) {
         for (index, key) in keys.iter().enumerate() {
             let labels = &term["labelSelector"]["matchLabels"];
             let named = list(&term["labelSelector"]["matchExpressions"]).iter().filter(|e| e["key"] == *key);
-            // One of them is the merged one.
+            // One such expression is the merged one.
             if key.as_str().is_some_and(|key| !labels[key].is_null()) || named.count() > 1 {
                 let why = format!("exists in both {name} and labelSelector");
                 errors.push(FieldError::invalid(format!("{here}.{name}[{index}]"), key, &why));
@@ -196,8 +196,8 @@ fn node_term(term: &Value, here: &str, errors: &mut Vec<FieldError>) {
                 let why = "must be specified single value when `operator` is 'Lt' or 'Gt'";
                 errors.push(FieldError::required(format!("{here}.values"), why));
             }
-            // An unknown operator passes, unlike on a real server: a scheduler has to live with objects of newer
-            // servers, and this is how demo and tests show it one.
+            // Unlike on a real server, an unknown operator passes: a scheduler must cope with objects of newer servers,
+            // and this is how demo and tests create one.
             _ => {}
         }
     }
@@ -209,7 +209,7 @@ fn node_term(term: &Value, here: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Merges the label keys of a new pod's terms and constraints, with its own labels, into their selectors.
+/// Merges the label keys of a new pod's terms and constraints into their selectors, with the pod's own labels.
 pub(crate) fn merge_label_keys(pod: &mut Value) {
     let labels = pod["metadata"]["labels"].clone();
     let spec = &mut pod["spec"];
@@ -243,7 +243,7 @@ fn merge(term: &mut Value, labels: &Value) {
         for key in list(&term[keys]) {
             let Some(value) = key.as_str().and_then(|key| labels[key].as_str()) else { continue };
             let expression = json!({"key": key, "operator": operator, "values": [value]});
-            // A pod that was read from a server brings its merged keys along.
+            // A pod that was read from a server already has its merged keys.
             if !expressions.contains(&expression) {
                 expressions.push(expression);
             }

@@ -1,7 +1,7 @@
-//! What may change in the spec of a pod, and the answer when something else did.
+//! Which changes of a pod spec are allowed, and the error for any other.
 //!
-//! An API server shows the refused change as a unified diff of its own, internal form of the spec. That form
-//! has one line per field, in a fixed order, with names of its own; [`FIELDS`] is that order.
+//! An API server shows a rejected change as a unified diff of its internal form of the spec. That form has one line per
+//! field, in a fixed order and with its own names; [`FIELDS`] is that order.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ const RULE: &str = "pod updates may not change fields other than `spec.container
     `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing \
     tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
-/// What an absent field looks like in the internal form.
+/// How an absent field looks in the internal form.
 #[derive(Clone, Copy)]
 enum Zero {
     Null,
@@ -19,7 +19,7 @@ enum Zero {
     False,
 }
 
-/// (internal name, JSON key, form when absent)
+/// Fields of the spec: internal name, JSON key, and form when absent.
 const FIELDS: &[(&str, &str, Zero)] = &[
     ("Volumes", "volumes", Zero::Null),
     ("InitContainers", "initContainers", Zero::Null),
@@ -59,7 +59,7 @@ const FIELDS: &[(&str, &str, Zero)] = &[
     ("SchedulingGroup", "schedulingGroup", Zero::Null),
 ];
 
-/// The first fields of the internal security context; some stand beside it in the public form.
+/// The first fields of the internal security context. Some of them are fields of the spec in the public form.
 const SECURITY: &[(&str, &str, Zero)] = &[
     ("HostNetwork", "hostNetwork", Zero::False),
     ("HostPID", "hostPID", Zero::False),
@@ -68,7 +68,7 @@ const SECURITY: &[(&str, &str, Zero)] = &[
     ("HostUsers", "hostUsers", Zero::Null),
 ];
 
-/// Returns the refusal of a change that a pod's spec does not allow.
+/// Returns the error for a change that is not allowed, or `None`.
 pub(crate) fn check(new: &Value, old: &Value) -> Option<FieldError> {
     let mut errors = gates(new, old);
     let allowed = with_allowed_changes(new, old);
@@ -79,7 +79,7 @@ pub(crate) fn check(new: &Value, old: &Value) -> Option<FieldError> {
     errors
 }
 
-/// Scheduling gates may go but not come.
+/// Rejects new scheduling gates; gates may only be removed.
 fn gates(new: &Value, old: &Value) -> Option<FieldError> {
     let known = old["schedulingGates"].as_array().map_or(&[][..], Vec::as_slice);
     let is_new = |gate: &&Value| !known.contains(gate);
@@ -89,7 +89,7 @@ fn gates(new: &Value, old: &Value) -> Option<FieldError> {
     Some(FieldError::forbidden("spec.schedulingGates", &why))
 }
 
-/// Returns the old spec with those changes of the new one that are allowed.
+/// Returns the old spec with the allowed changes of the new one.
 fn with_allowed_changes(new: &Value, old: &Value) -> Value {
     let mut allowed = old.clone();
     let is_gated = old["schedulingGates"].as_array().is_some_and(|g| !g.is_empty());
@@ -128,7 +128,7 @@ fn take(into: &mut Value, from: &Value, key: &str) {
     };
 }
 
-/// Writes a spec in the internal form, one field a line.
+/// Returns a spec in the internal form, one field per line.
 fn lines(spec: &Value) -> Vec<String> {
     let mut out = vec!["{".to_owned()];
     for (name, key, zero) in FIELDS {
@@ -170,7 +170,7 @@ fn field(name: &str, value: Value, depth: usize, out: &mut Vec<String>) {
     block(&Value::Object(named), depth, out);
 }
 
-/// Writes the inside of an object or list, with one space per level.
+/// Appends the content of an object or list, indented by one space per level.
 fn block(value: &Value, depth: usize, out: &mut Vec<String>) {
     let indent = " ".repeat(depth);
     let mut entry = |head: String, value: &Value| match value {
@@ -198,7 +198,7 @@ fn block(value: &Value, depth: usize, out: &mut Vec<String>) {
     }
 }
 
-/// Writes the first region in which two texts differ, with three lines around it.
+/// Returns a unified diff of the first region in which two texts differ, with three lines of context.
 fn unified(old: &[String], new: &[String]) -> String {
     const AROUND: usize = 3;
     let same = old.iter().zip(new).take_while(|(a, b)| a == b).count();

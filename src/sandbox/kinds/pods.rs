@@ -1,6 +1,6 @@
-//! What is special about pods: priority, binding, eviction, grace.
+//! The special rules of pods: priority, binding, eviction and graceful deletion.
 //!
-//! The scheduler's two writes, `binding` and `eviction`, are here with the refusals of a real server.
+//! `binding` and `eviction`, the scheduler's two writes, are here with the errors of a real server.
 
 use serde_json::{Value, json};
 
@@ -13,37 +13,37 @@ use crate::requests::options::{DeleteOptions, Options};
 use crate::requests::selectors::LabelSelector;
 use crate::store::{Key, Object};
 
-/// Position of `spec.nodeName` in a pod's field values.
+/// Position of `spec.nodeName` in the field values of a pod.
 pub(crate) const NODE_NAME: usize = 2;
-/// Position of `status.phase` in a pod's field values.
+/// Position of `status.phase` in the field values of a pod.
 pub(crate) const PHASE: usize = 3;
 
-/// The table of PriorityClasses.
+/// The table of PriorityClasses in the store.
 pub(crate) const PRIORITY_CLASSES: &str = "priorityclasses.scheduling.k8s.io";
 
-/// Says whether the kind is Pod.
+/// Returns whether the kind is Pod.
 pub(crate) fn is_pod(kind: &Kind) -> bool {
     &*kind.storage == "pods"
 }
 
-/// Says whether a pod has run to its end.
+/// Returns whether a pod has succeeded or failed.
 pub(crate) fn is_finished(pod: &Object) -> bool {
     matches!(pod.field(PHASE), "Succeeded" | "Failed")
 }
 
-/// Says whether a condition of a pod is true.
+/// Returns whether a condition of a pod is true.
 pub(crate) fn has_condition(pod: &Value, kind: &str) -> bool {
     let conditions = pod["status"]["conditions"].as_array();
     conditions.into_iter().flatten().any(|c| c["type"] == kind && c["status"] == "True")
 }
 
-/// Says whether a pod that is being deleted still has time to end on its node.
+/// Returns whether a deleted pod still has time to end on its node.
 pub(crate) fn is_running_out(pod: &Value) -> bool {
     pod["metadata"]["deletionGracePeriodSeconds"].as_i64().is_some_and(|grace| grace > 0)
 }
 
-/// Returns the seconds that a delete gives a pod, `None` for other kinds. A pod on its way out keeps the time it
-/// has, unless a delete names a shorter one; negative times count as one second.
+/// Returns the grace period in seconds for a delete of a pod, or `None` for other kinds. A pod that is being deleted
+/// keeps its period unless a delete names a shorter one. Negative periods count as one second.
 pub(crate) fn grace(kind: &Kind, pod: &Value, wanted: Option<i64>) -> Option<i64> {
     if !is_pod(kind) {
         return None;
@@ -72,19 +72,19 @@ fn builtin_priority(name: &str) -> Option<i64> {
     }
 }
 
-/// Returns the priority that a class stands for, if there is such a class.
+/// Returns the value of a priority class, or `None` if it does not exist.
 pub(crate) fn class_value(api: &Api, name: &str) -> Option<i64> {
     let class = class_of(api, name);
     class.map(|class| class["value"].as_i64().unwrap_or_default()).or_else(|| builtin_priority(name))
 }
 
-/// Resolves the priority of a new pod.
+/// Sets the priority and the preemption policy of a new pod. Fails if its class does not exist.
 pub(crate) fn admit(api: &Api, pod: &mut Value) -> ApiResult<()> {
     let name = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
     let class = if name.is_empty() {
         let classes = api.store.list(PRIORITY_CLASSES, "").items;
         let defaults = classes.iter().map(|c| c.value()).filter(|c| c["globalDefault"] == true);
-        // Two can be there when they came at once; the lower one counts.
+        // Concurrent creates can leave two default classes; the lower one counts.
         defaults.min_by_key(|class| class["value"].as_i64())
     } else {
         class_of(api, &name)
@@ -122,7 +122,7 @@ pub(crate) fn admit(api: &Api, pod: &mut Value) -> ApiResult<()> {
     Ok(())
 }
 
-/// Refuses a second priority class for pods that name none.
+/// Rejects a second default priority class.
 pub(crate) fn only_default(api: &Api, class: &Value) -> ApiResult<()> {
     if class["globalDefault"] != true {
         return Ok(());
@@ -136,7 +136,7 @@ pub(crate) fn only_default(api: &Api, class: &Value) -> ApiResult<()> {
     Err(ApiError::forbidden("scheduling.k8s.io", "priorityclasses", name, &why))
 }
 
-/// Writes into a new pod with gates that they hold it back.
+/// Sets the condition of a new pod with scheduling gates.
 pub(crate) fn gated_condition(pod: &mut Value, now: &str) {
     if pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
         pod["status"]["conditions"] = json!([{
@@ -146,7 +146,7 @@ pub(crate) fn gated_condition(pod: &mut Value, now: &str) {
     }
 }
 
-/// Sets a condition, keeping its time when the status stays.
+/// Sets a condition. Its transition time changes only with its status.
 pub(crate) fn set_condition(pod: &mut Value, mut condition: Value, now: &str) {
     condition["lastProbeTime"] = Value::Null;
     condition["lastTransitionTime"] = now.into();
@@ -166,7 +166,7 @@ pub(crate) fn set_condition(pod: &mut Value, mut condition: Value, now: &str) {
 }
 
 impl Api {
-    /// Carries out a Binding.
+    /// Applies a Binding, or refuses it as a real server does.
     pub(crate) fn bind(&self, kind: &Kind, key: &Key, binding: &Value, options: &Options) -> ApiResult<()> {
         let name = meta::text(binding, "name");
         if !name.is_empty() && name != &*key.1 {
@@ -200,7 +200,7 @@ impl Api {
         }
     }
 
-    /// Carries out an Eviction: asks the disruption budgets, then deletes.
+    /// Applies an Eviction: checks the disruption budget, then deletes the pod.
     pub(crate) fn evict(&self, kind: &Kind, key: &Key, eviction: &Value, options: &Options) -> ApiResult<()> {
         let name = meta::text(eviction, "name");
         if !name.is_empty() && name != &*key.1 {
@@ -220,7 +220,7 @@ impl Api {
         self.delete(kind, key, &delete).map(|_| ())
     }
 
-    /// Writes into a pod that it is being evicted.
+    /// Sets the DisruptionTarget condition on a pod that is being evicted.
     fn note_eviction(&self, kind: &Kind, key: &Key, uid: &str) -> ApiResult<()> {
         let now = seconds(self.clock.now());
         self.update(kind, key, Part::All, &Options::internal(), |pod| {
@@ -238,7 +238,7 @@ impl Api {
         Ok(())
     }
 
-    /// Takes one disruption from the pod's budget, or refuses.
+    /// Uses up one disruption of the pod's budget. Fails if none is allowed.
     fn ask_budget(&self, pod: &Object, dry_run: bool) -> ApiResult<()> {
         let Some(kind) = self.kind_of("poddisruptionbudgets.policy") else { return Ok(()) };
         let budgets = self.store.list(&kind.storage, &pod.key.0).items;
@@ -269,7 +269,8 @@ impl Api {
     }
 }
 
-/// Says whether a budget lets pods that are not ready go without counting them.
+/// Returns whether an eviction needs no allowed disruption: the pod is not ready, and the budget is healthy or its
+/// policy is `AlwaysAllow`.
 fn is_unhealthy_and_free(pod: &Value, budget: &Value) -> bool {
     if has_condition(pod, "Ready") {
         return false;
@@ -302,7 +303,7 @@ fn allowed(budget: &Value) -> ApiResult<()> {
     Ok(())
 }
 
-/// Says why a pod cannot be bound now.
+/// Fails if a pod cannot be bound now.
 fn assignable(current: &Object, pod: &Value, uid: &str) -> ApiResult<()> {
     let (namespace, name) = (&current.key.0, &*current.key.1);
     if !uid.is_empty() && uid != &*current.uid {

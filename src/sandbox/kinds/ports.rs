@@ -1,6 +1,6 @@
-//! Rules on ports: what an API server refuses in those of containers and Services.
+//! Validation of the ports of containers and Services.
 //!
-//! Numbers and protocols alone. Names of ports, and conflicts between the host ports of one pod, are not looked at.
+//! Only numbers and protocols are checked. Port names, and conflicts between the host ports of one pod, are not.
 
 use serde_json::Value;
 
@@ -39,7 +39,7 @@ pub(crate) fn of_service(spec: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Refuses a number that no port has. A target port may also be a name.
+/// Checks that a port number is valid. A target port may also be a name, which is not checked.
 fn in_range(port: &Value, path: &str, key: &str) -> Option<FieldError> {
     let number = port[key].as_i64()?;
     let is_port = (1..=65_535).contains(&number);

@@ -5,24 +5,23 @@ use serde_json::{Value, json};
 
 use crate::kinds::pods;
 
-/// Columns (name, type, priority, what it shows) and the function that fills them.
+/// The columns of a kind, and the function that computes its cells.
 pub(crate) struct Printer {
-    /// The columns.
+    /// Columns: name, type, priority, description.
     pub columns: &'static [(&'static str, &'static str, i64, &'static str)],
-    /// The cells of an object.
+    /// Returns the cells of an object.
     pub cells: fn(&Value, Timestamp) -> Vec<Value>,
 }
 
-/// The first column.
+/// The column that every kind starts with.
 pub(crate) const NAME: (&str, &str, i64, &str) = ("Name", "string", 0, "Name of the object.");
-/// The age of an object.
+/// The column with the time since creation.
 pub(crate) const AGE: (&str, &str, i64, &str) = ("Age", "string", 0, "Time since creation.");
 
-/// Name and age.
+/// The columns of a kind without columns of its own.
 pub(crate) const PLAIN: Printer =
     Printer { columns: &[NAME, AGE], cells: |object, now| vec![name(object), created(object, now)] };
 
-/// Pods.
 pub(crate) const PODS: Printer = Printer {
     columns: &[
         NAME,
@@ -38,7 +37,6 @@ pub(crate) const PODS: Printer = Printer {
     cells: pod,
 };
 
-/// Nodes.
 pub(crate) const NODES: Printer = Printer {
     columns: &[
         NAME,
@@ -55,14 +53,11 @@ pub(crate) const NODES: Printer = Printer {
     cells: node,
 };
 
-/// Namespaces.
-/// The first column.
 pub(crate) const NAMESPACES: Printer = Printer {
     columns: &[NAME, ("Status", "string", 0, "Phase of the namespace."), AGE],
     cells: |o, now| vec![name(o), text(&o["status"]["phase"], ""), created(o, now)],
 };
 
-/// Events.
 pub(crate) const EVENTS: Printer = Printer {
     columns: &[
         ("Last Seen", "string", 0, "Time since it happened last."),
@@ -79,7 +74,6 @@ pub(crate) const EVENTS: Printer = Printer {
     cells: event,
 };
 
-/// Deployments.
 pub(crate) const DEPLOYMENTS: Printer = Printer {
     columns: &[
         NAME,
@@ -106,7 +100,6 @@ pub(crate) const DEPLOYMENTS: Printer = Printer {
     },
 };
 
-/// ReplicaSets.
 pub(crate) const REPLICA_SETS: Printer = Printer {
     columns: &[
         NAME,
@@ -128,7 +121,6 @@ pub(crate) const REPLICA_SETS: Printer = Printer {
     },
 };
 
-/// StatefulSets.
 pub(crate) const STATEFUL_SETS: Printer = Printer {
     columns: &[
         NAME,
@@ -145,7 +137,6 @@ pub(crate) const STATEFUL_SETS: Printer = Printer {
     },
 };
 
-/// Services.
 pub(crate) const SERVICES: Printer = Printer {
     columns: &[
         NAME,
@@ -175,7 +166,6 @@ pub(crate) const SERVICES: Printer = Printer {
     },
 };
 
-/// Jobs.
 pub(crate) const JOBS: Printer = Printer {
     columns: &[
         NAME,
@@ -190,7 +180,6 @@ pub(crate) const JOBS: Printer = Printer {
     cells: job,
 };
 
-/// PodDisruptionBudgets.
 pub(crate) const BUDGETS: Printer = Printer {
     columns: &[
         NAME,
@@ -210,7 +199,6 @@ pub(crate) const BUDGETS: Printer = Printer {
     },
 };
 
-/// PriorityClasses.
 pub(crate) const PRIORITY_CLASSES: Printer = Printer {
     columns: &[
         NAME,
@@ -231,24 +219,21 @@ pub(crate) const PRIORITY_CLASSES: Printer = Printer {
     },
 };
 
-/// Leases.
 pub(crate) const LEASES: Printer = Printer {
     columns: &[NAME, ("Holder", "string", 0, "Who holds it."), AGE],
     cells: |o, now| vec![name(o), text(&o["spec"]["holderIdentity"], ""), created(o, now)],
 };
 
-/// CustomResourceDefinitions.
 pub(crate) const DEFINITIONS: Printer = Printer {
     columns: &[NAME, ("Created At", "date", 0, "Time of creation.")],
     cells: |o, _| vec![name(o), o["metadata"]["creationTimestamp"].clone()],
 };
 
-/// Returns the name of an object.
 pub(crate) fn name(object: &Value) -> Value {
     object["metadata"]["name"].clone()
 }
 
-/// Returns a text, or what stands for an absent one.
+/// Returns a string, or `absent` if it is missing or empty.
 pub(crate) fn text(value: &Value, absent: &str) -> Value {
     value.as_str().filter(|t| !t.is_empty()).unwrap_or(absent).into()
 }
@@ -257,14 +242,14 @@ fn number(value: &Value) -> i64 {
     value.as_i64().unwrap_or_default()
 }
 
-/// Returns the age of an object.
+/// Returns the cell with the age of an object.
 pub(crate) fn created(object: &Value, now: Timestamp) -> Value {
     object["metadata"]["creationTimestamp"]
         .as_str()
         .map_or_else(|| "<unknown>".into(), |time| age(time, now).into())
 }
 
-/// Writes the time since `time` as people read it: `5s`, `3m20s`, `7h`, `12d`.
+/// Formats the time since `time` as kubectl does: `5s`, `3m20s`, `7h`, `12d`.
 pub(crate) fn age(time: &str, now: Timestamp) -> String {
     let Ok(time) = time.parse::<Timestamp>() else { return "<unknown>".into() };
     span(now.duration_since(time).as_secs().max(0))
@@ -400,7 +385,7 @@ fn job(object: &Value, now: Timestamp) -> Vec<Value> {
     cells
 }
 
-/// Returns containers, images and selector of a workload.
+/// Returns the cells with the containers, images and selector of a workload.
 fn template(object: &Value) -> Vec<Value> {
     let containers =
         object["spec"]["template"]["spec"]["containers"].as_array().map_or(&[][..], Vec::as_slice);
@@ -409,12 +394,12 @@ fn template(object: &Value) -> Vec<Value> {
         Value::from(all.join(","))
     };
     let selector = &object["spec"]["selector"];
-    // A ReplicationController has the labels themselves.
+    // The selector of a ReplicationController is the map of labels itself.
     let labels = selector.get("matchLabels").unwrap_or(selector);
     vec![join("name"), join("image"), pairs(labels).into()]
 }
 
-/// Writes labels as a selector.
+/// Formats labels as a selector.
 fn pairs(labels: &Value) -> String {
     let labels = labels.as_object().into_iter().flatten();
     let pairs = labels.filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)));

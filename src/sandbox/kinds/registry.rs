@@ -1,7 +1,7 @@
-//! What the sandbox knows about a kind of object, and the registry that finds kinds by path.
+//! Kinds of objects, and the registry that finds a kind by path.
 //!
-//! A built-in kind is one row in `catalog.rs`; a custom kind is built from its definition by `crd.rs`. After
-//! that nobody asks which of the two it is: rules hang on the fields of [`Kind`].
+//! A built-in kind is one row in `catalog.rs`; a custom kind is built from its definition by `crd.rs`. Nothing else
+//! depends on which of the two it is: all rules are fields of [`Kind`].
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::errors::FieldError;
 use crate::kinds::schema::Schema;
 
-/// A text that is a constant for built-in kinds and owned for custom ones.
+/// A string that is static for built-in kinds and owned for custom ones.
 pub(crate) type Text = Cow<'static, str>;
 
 /// The verbs of an ordinary resource.
@@ -23,27 +23,27 @@ pub(crate) const ALL_VERBS: &[&str] =
 /// The verbs of a status subresource.
 pub(crate) const STATUS_VERBS: &[&str] = &["get", "patch", "update"];
 
-/// A path below an object.
+/// A subresource, served at a path below an object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subresource {
     /// The last segment of the path.
     pub name: &'static str,
-    /// Group and version of the body, when they are not the resource's.
+    /// Group and version of the body, if they differ from the resource's.
     pub body: Option<(&'static str, &'static str)>,
-    /// Kind of the body, empty when it is the resource's.
+    /// Kind of the body, empty if it is the resource's.
     pub kind: &'static str,
-    /// What can be done with it.
+    /// Supported verbs.
     pub verbs: &'static [&'static str],
 }
 
-/// A field that a field selector may name.
+/// A field that field selectors can use.
 #[derive(Clone, Debug)]
 pub(crate) struct Selectable {
-    /// The name in selectors.
+    /// The name of the field in selectors.
     pub label: Text,
-    /// Where the value stands in the object, as a JSON pointer.
+    /// JSON pointer of the value.
     pub pointer: Text,
-    /// The value of an absent field.
+    /// The value if the field is absent.
     pub default: Text,
 }
 
@@ -52,44 +52,44 @@ pub(crate) struct Selectable {
 pub(crate) struct Column {
     /// The heading.
     pub name: Text,
-    /// `string`, `integer`, `date`, …
+    /// The type: `string`, `integer`, `date`, …
     pub kind: Text,
-    /// `name` for the first column.
+    /// The format: `name` for the first column, otherwise empty.
     pub format: Text,
-    /// What it shows.
+    /// The description.
     pub about: Text,
-    /// 0 is always shown, 1 with `-o wide`.
+    /// 0 if the column is always shown, 1 if only with `-o wide`.
     pub priority: i64,
 }
 
 /// Computes the cells of one object.
 #[derive(Clone)]
 pub(crate) enum Cells {
-    /// A function of a built-in kind.
+    /// A function, for built-in kinds.
     Function(fn(&Value, Timestamp) -> Vec<Value>),
-    /// Paths from `additionalPrinterColumns`.
+    /// JSON paths from `additionalPrinterColumns`, for custom kinds.
     Paths(Vec<String>),
 }
 
-/// How the stored form differs from what the kind shows.
+/// How the served form of an object relates to the stored one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Stored as shown.
+    /// The served form is the stored one.
     Plain,
-    /// Stored as a core/v1 Event, shown as an events.k8s.io/v1 Event.
+    /// Stored as a core/v1 Event, served as an events.k8s.io/v1 Event.
     Event,
 }
 
-/// A typed reading of an object: takes out and names what it does not know, or says why it cannot be read.
+/// Decodes an object into its type: removes unknown fields and returns their paths, or why decoding fails.
 pub(crate) type Decode = fn(&mut Value) -> Result<Vec<String>, String>;
 
-/// Validation of an object; the second is the stored one when this is an update.
+/// Validates an object; the second argument is the stored object if this is an update.
 pub(crate) type Validate = fn(&Value, Option<&Value>) -> Vec<FieldError>;
 
-/// Everything the server needs to know about one version of a kind.
+/// One version of a kind, with its rules.
 #[derive(Clone)]
 pub(crate) struct Kind {
-    /// API group, empty for core.
+    /// API group, empty for the core group.
     pub group: Text,
     /// API version.
     pub version: Text,
@@ -97,39 +97,39 @@ pub(crate) struct Kind {
     pub kind: Text,
     /// The resource's name in paths.
     pub plural: Text,
-    /// One of it.
+    /// The singular name, which kubectl accepts.
     pub singular: Text,
-    /// Abbreviations for people.
+    /// Short names, such as `po`.
     pub short_names: Vec<Text>,
-    /// Groups for people, such as `all`.
+    /// Categories, such as `all`.
     pub categories: Vec<Text>,
-    /// Whether objects stand in namespaces.
+    /// Whether objects are namespaced.
     pub namespaced: bool,
-    /// The table in the store; kinds that are views of each other share one.
+    /// The table in the store. Kinds that are views of the same objects share one.
     pub storage: Text,
-    /// What can be done with it.
+    /// Supported verbs.
     pub verbs: &'static [&'static str],
-    /// The paths below an object.
+    /// The subresources of an object.
     pub subresources: Vec<Subresource>,
     /// Whether `metadata.generation` counts changes of the spec.
     pub generation: bool,
-    /// How it is shown.
+    /// Whether the served form differs from the stored one.
     pub form: Form,
-    /// The typed reading, if there is one.
+    /// Decodes an object into its Kubernetes type, if there is one.
     pub decode: Option<Decode>,
-    /// Fills in what the client left out.
+    /// Fills in defaults.
     pub defaults: fn(&mut Value),
-    /// Checks an object.
+    /// Validates an object.
     pub validate: Validate,
-    /// What field selectors may name, after metadata.name and metadata.namespace.
+    /// Fields that field selectors can use, after `metadata.name` and `metadata.namespace`.
     pub selectable: Vec<Selectable>,
     /// Columns of `kubectl get`.
     pub columns: Vec<Column>,
-    /// Values of those columns.
+    /// Computes the cells of those columns.
     pub cells: Cells,
-    /// The body of a bookmark beside its metadata.
+    /// The object in a bookmark, apart from its metadata.
     pub empty: Value,
-    /// The schema, for a custom kind.
+    /// The schema of a custom kind.
     pub schema: Option<Arc<Schema>>,
 }
 
@@ -143,12 +143,12 @@ impl Kind {
         }
     }
 
-    /// Returns the kind of a list of it.
+    /// Returns the kind of its lists.
     pub(crate) fn list_kind(&self) -> String {
         format!("{}List", self.kind)
     }
 
-    /// Says whether the kind came from a CustomResourceDefinition.
+    /// Returns whether the kind comes from a CustomResourceDefinition.
     pub(crate) fn is_custom(&self) -> bool {
         self.schema.is_some()
     }
@@ -167,7 +167,7 @@ impl Kind {
         }
     }
 
-    /// Reads an object's selectable values.
+    /// Returns the values of an object's selectable fields.
     pub(crate) fn field_values(&self, object: &Value) -> Box<[Box<str>]> {
         let text = |pointer: &str, default: &str| -> Box<str> {
             match object.pointer(pointer) {
@@ -180,13 +180,13 @@ impl Kind {
         meta.into_iter().chain(self.selectable.iter().map(|s| text(&s.pointer, &s.default))).collect()
     }
 
-    /// Returns the bytes that turn a stored body into an object with kind and apiVersion.
+    /// Returns the bytes that, put in place of a stored body's `{`, add kind and apiVersion.
     pub(crate) fn prefix(&self) -> String {
         format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", self.kind, self.api_version())
     }
 }
 
-/// All kinds that are served at a moment. Replaced as a whole when a definition changes.
+/// All kinds that are currently served. It is replaced as a whole when a definition changes.
 #[derive(Clone, Default)]
 pub(crate) struct Registry {
     kinds: BTreeMap<(Text, Text, Text), Arc<Kind>>,
@@ -202,8 +202,8 @@ impl Registry {
         self.kinds.insert((kind.group.clone(), kind.version.clone(), kind.plural.clone()), kind);
     }
 
-    /// Puts the versions of a custom resource in the place of those before; clients that have a choice of groups
-    /// go by the order.
+    /// Replaces the versions of a custom resource and keeps their place in the order, by which clients choose between
+    /// groups.
     pub(crate) fn replace(&mut self, group: &str, plural: &str, kinds: Vec<Arc<Kind>>) {
         let is_old = |kind: &Arc<Kind>| kind.group == group && kind.plural == plural;
         let place = self.order.iter().position(is_old).unwrap_or(self.order.len());
@@ -214,35 +214,35 @@ impl Registry {
         }
     }
 
-    /// Takes away all versions of a custom resource.
+    /// Removes all versions of a custom resource.
     pub(crate) fn remove(&mut self, group: &str, plural: &str) {
         self.kinds.retain(|(g, _, p), _| g != group || p != plural);
         self.order.retain(|k| k.group != group || k.plural != plural);
     }
 
-    /// Finds a kind by its path.
+    /// Returns the kind at a path.
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Kind>> {
         let key =
             (Cow::Owned(group.to_owned()), Cow::Owned(version.to_owned()), Cow::Owned(plural.to_owned()));
         self.kinds.get(&key)
     }
 
-    /// Finds a kind by the apiVersion and kind of an object.
+    /// Returns the kind with an object's apiVersion and kind.
     pub(crate) fn find_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Kind>> {
         self.order.iter().find(|k| k.kind == kind && k.api_version() == api_version)
     }
 
-    /// Returns the kind whose objects stand in a table as they are stored.
+    /// Returns the kind that serves a table's objects in their stored form.
     pub(crate) fn find_storage(&self, storage: &str) -> Option<&Arc<Kind>> {
         self.order.iter().find(|k| k.storage == storage && k.form == Form::Plain)
     }
 
-    /// Returns all kinds, in order of registration.
+    /// Returns all kinds in the order of registration.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Kind>> {
         self.order.iter()
     }
 
-    /// Says whether any kind is served at that group and version.
+    /// Returns whether any kind is served in a group and version.
     pub(crate) fn serves(&self, group: &str, version: &str) -> bool {
         self.order.iter().any(|k| k.group == group && k.version == version)
     }

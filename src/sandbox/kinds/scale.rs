@@ -1,4 +1,4 @@
-//! The scale subresource: the number of replicas as an object of its own.
+//! The scale subresource: the replica count of a workload as an object of its own.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::kinds::meta;
 /// Returns the Scale of a workload.
 pub(crate) fn show(object: &Value) -> Value {
     let selector = &object["spec"]["selector"];
-    // A ReplicationController has the labels themselves.
+    // The selector of a ReplicationController is the map of labels itself.
     let labels = selector.get("matchLabels").unwrap_or(selector).as_object().into_iter().flatten();
     let selector: Vec<String> = labels.filter_map(|(k, v)| Some(format!("{k}={}", v.as_str()?))).collect();
     let mut metadata = json!({});
@@ -23,7 +23,7 @@ pub(crate) fn show(object: &Value) -> Value {
     })
 }
 
-/// Returns the workload with the replicas of a Scale.
+/// Returns the workload with the replica count of a Scale.
 pub(crate) fn apply(object: &Value, scale: &Value) -> ApiResult<Value> {
     let mut object = object.clone();
     object["spec"]["replicas"] = scale["spec"]["replicas"].as_i64().unwrap_or_default().into();

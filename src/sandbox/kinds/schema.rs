@@ -1,17 +1,17 @@
 //! Structural schemas of custom resources: defaults, pruning and validation.
 //!
-//! Covers what definitions use in practice: types, properties, items, required, bounds, enums, lengths, and of
-//! patterns the one of quantities. Other patterns and CEL rules (`x-kubernetes-validations`) are not evaluated.
+//! They cover what definitions use in practice: types, properties, items, required, bounds, enums and lengths, and only
+//! the pattern of quantities. Other patterns and CEL rules (`x-kubernetes-validations`) are not evaluated.
 
 use serde_json::{Map, Value};
 
 use crate::errors::FieldError;
 use crate::kinds::validate::is_quantity;
 
-/// The pattern with which definitions describe quantities.
+/// The pattern that definitions use for quantities.
 const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
-/// One node of a schema, kept as the JSON of the definition.
+/// A schema, as the JSON of the definition.
 #[derive(Clone, Debug)]
 pub(crate) struct Schema(Value);
 
@@ -22,19 +22,19 @@ impl Schema {
         Self(schema.cloned().unwrap_or(open))
     }
 
-    /// Fills in defaults.
+    /// Sets missing fields to their defaults.
     pub(crate) fn fill(&self, object: &mut Value) {
         fill(&self.0, object);
     }
 
-    /// Takes out the fields that the schema does not know and returns their paths.
+    /// Removes the fields that the schema does not know, and returns their paths.
     pub(crate) fn prune(&self, object: &mut Value) -> Vec<String> {
         let mut gone = Vec::new();
         prune(&self.0, object, "", &mut gone);
         gone
     }
 
-    /// Returns what is wrong with the object.
+    /// Returns the violations of the schema.
     pub(crate) fn check(&self, object: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
         check(&self.0, object, "", &mut errors);
@@ -205,7 +205,7 @@ fn check_size(
     }
 }
 
-/// Returns the type that the schema wants when the value has another.
+/// Returns the type that the schema requires, if the value has another one.
 fn wrong_type<'a>(schema: &'a Value, value: &Value) -> Option<&'a str> {
     if flag(schema, "x-kubernetes-int-or-string") {
         let fits = value.is_string() || value.is_i64() || value.is_u64();

@@ -1,7 +1,7 @@
-//! Rules on objects: names, quantities, and per kind what an API server refuses.
+//! Validation of objects: names, quantities, and what an API server rejects per kind.
 //!
-//! Pure functions on JSON; the second argument is the stored object when this is an update. The rules are
-//! those that schedulers and their users meet, not all of Kubernetes'.
+//! Pure functions on JSON. The second argument is the stored object if this is an update. The rules are those that
+//! schedulers and their users meet, not all of Kubernetes'.
 
 use pellucid_model::naming::{is_label, is_subdomain};
 use serde_json::Value;
@@ -11,24 +11,24 @@ use crate::kinds::placement;
 use crate::kinds::pod_diff;
 use crate::kinds::ports;
 
-/// The most bytes of all annotations of an object, keys and values together.
+/// Most bytes of all annotations of an object, keys and values together.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 
-/// What the name of an object looks like, in the words of a refusal.
+/// The rule for names of objects, in the words of a real server.
 pub(crate) const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
     and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-/// What a short name looks like, in the words of a refusal.
+/// The rule for DNS labels, in the words of a real server.
 pub(crate) const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', \
     and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
-/// Accepts everything.
+/// Accepts every object.
 pub(crate) fn nothing(_object: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     Vec::new()
 }
 
-/// Checks `metadata` of any kind.
+/// Checks the `metadata` of any kind.
 pub(crate) fn metadata(object: &Value, is_namespace: bool) -> Vec<FieldError> {
     let meta = &object["metadata"];
     let mut errors = Vec::new();
@@ -58,7 +58,7 @@ pub(crate) fn metadata(object: &Value, is_namespace: bool) -> Vec<FieldError> {
     errors
 }
 
-/// Checks the size of the annotations of any kind.
+/// Checks the total size of the annotations of any kind.
 pub(crate) fn annotations(object: &Value) -> Option<FieldError> {
     let annotations = object["metadata"]["annotations"].as_object()?;
     let bytes = |(key, value): (&String, &Value)| key.len() + value.as_str().map_or(0, str::len);
@@ -70,7 +70,7 @@ fn is_label_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_.".contains(c)
 }
 
-/// Says whether a text is a quantity such as `100m` or `8Gi`.
+/// Returns whether a text is a quantity such as `100m` or `8Gi`.
 pub(crate) fn is_quantity(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
@@ -85,7 +85,7 @@ pub(crate) fn is_quantity(text: &str) -> bool {
     is_number && (is_exponent || SUFFIXES.contains(&suffix))
 }
 
-/// Says why a quantity anywhere in the object cannot be read, if one cannot.
+/// Fails with the reason if a quantity anywhere in the object is malformed.
 pub(crate) fn quantities(object: &Value) -> Result<(), String> {
     match object {
         Value::Object(fields) => fields.iter().try_for_each(|(key, value)| {
@@ -107,14 +107,14 @@ fn amount(value: &Value) -> Result<(), String> {
     let is_readable = match value {
         Value::String(text) => is_quantity(text),
         Value::Number(_) | Value::Null => true,
-        // Not a map of amounts after all, such as the requests of a resource claim.
+        // This is no map of quantities, for example the requests of a resource claim.
         _ => return quantities(value),
     };
     let why = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
     if is_readable { Ok(()) } else { Err(why.to_owned()) }
 }
 
-/// Checks a pod, and on an update what may change in it.
+/// Checks a pod and, on an update, that only mutable fields change.
 pub(crate) fn pod(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = pod_spec(&object["spec"], "spec");
     if let Some(old) = old {
@@ -173,7 +173,7 @@ fn requests_within_limits(resources: &Value, path: &str) -> Vec<FieldError> {
     errors
 }
 
-/// Checks a Deployment or ReplicaSet: the selector must be there and match the template.
+/// Checks a Deployment or ReplicaSet: its selector is set and matches the template.
 pub(crate) fn workload(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let spec = &object["spec"];
     let mut errors = pod_spec(&spec["template"]["spec"], "spec.template.spec");
@@ -200,7 +200,7 @@ pub(crate) fn workload(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
-/// Checks a StatefulSet: as other workloads, and what must stay.
+/// Checks a StatefulSet: like other workloads, and its immutable fields.
 pub(crate) fn stateful_set(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = workload(object, old);
     let spec = &object["spec"];
@@ -219,7 +219,7 @@ pub(crate) fn stateful_set(object: &Value, old: Option<&Value>) -> Vec<FieldErro
     errors
 }
 
-/// Checks a ReplicationController, whose selector is a map.
+/// Checks a ReplicationController, whose selector is a plain map.
 pub(crate) fn replication_controller(object: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     let spec = &object["spec"];
     let mut errors = pod_spec(&spec["template"]["spec"], "spec.template.spec");
@@ -236,7 +236,7 @@ pub(crate) fn replication_controller(object: &Value, _old: Option<&Value>) -> Ve
     errors
 }
 
-/// Checks a Service: one with an address has ports.
+/// Checks a Service: unless it has no address, it needs ports.
 pub(crate) fn service(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let spec = &object["spec"];
     let mut errors = Vec::new();

@@ -1,7 +1,7 @@
-//! Request bodies: JSON or YAML into values, and the refusals of those that are neither.
+//! Decodes request bodies from JSON or YAML, with the errors of a real server.
 //!
-//! Kubernetes' protobuf encoding is not read; clients that send it unasked (`kubectl create deployment`) get a
-//! 415, `kubectl apply` and kube-rs send JSON.
+//! Kubernetes' protobuf encoding is not supported: clients that always use it (`kubectl create deployment`) get a 415.
+//! `kubectl apply` and kube-rs send JSON.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::errors::{ApiError, ApiResult};
 use crate::kinds::registry::Kind;
 use crate::requests::patch::PatchKind;
 
-/// Reads an object of a kind for POST and PUT.
+/// Decodes an object of a kind, for POST and PUT.
 pub(crate) fn object(kind: &Kind, content_type: &str, bytes: &[u8]) -> ApiResult<Value> {
     let object = any(content_type, bytes, &kind.kind)?;
     let (given, version) = (object["kind"].as_str(), object["apiVersion"].as_str());
@@ -38,7 +38,7 @@ pub(crate) fn object(kind: &Kind, content_type: &str, bytes: &[u8]) -> ApiResult
     Ok(object)
 }
 
-/// Reads any object; `wanted` names it in a refusal.
+/// Decodes any object; `wanted` is its kind in an error.
 pub(crate) fn any(content_type: &str, bytes: &[u8], wanted: &str) -> ApiResult<Value> {
     match content_type {
         "" | "application/json" | "*/*" => {}
@@ -56,7 +56,7 @@ pub(crate) fn any(content_type: &str, bytes: &[u8], wanted: &str) -> ApiResult<V
     })
 }
 
-/// Reads a patch.
+/// Decodes a patch.
 pub(crate) fn patch(how: PatchKind, bytes: &[u8]) -> ApiResult<Value> {
     if how == PatchKind::Apply {
         return yaml(bytes);
@@ -65,7 +65,7 @@ pub(crate) fn patch(how: PatchKind, bytes: &[u8]) -> ApiResult<Value> {
         .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))
 }
 
-/// Reads delete options; an empty body has none.
+/// Decodes delete options; an empty body means none.
 pub(crate) fn options(bytes: &[u8]) -> ApiResult<Value> {
     if bytes.is_empty() {
         return Ok(json!({}));
@@ -74,7 +74,7 @@ pub(crate) fn options(bytes: &[u8]) -> ApiResult<Value> {
         .map_err(|error| ApiError::bad_request(format!("error decoding delete options: {error}")))
 }
 
-/// Reads YAML; JSON is YAML too.
+/// Decodes YAML, of which JSON is a subset.
 fn yaml(bytes: &[u8]) -> ApiResult<Value> {
     if let Ok(value) = serde_json::from_slice(bytes) {
         return Ok(value);

@@ -1,8 +1,8 @@
-//! TCP connections that a fault can cut, and a listener that can be away for a time.
+//! TCP connections that a fault can cut, and a listener that can close for a while.
 //!
-//! The server sees an ordinary listener; each connection carries a switch that the request handler gets as
-//! connection info. Once it is thrown, nothing more reaches the client and the connection closes. A restart throws
-//! the switches of all connections at once. What the requests are about is not known here.
+//! The server sees an ordinary listener. Each connection has a [`Cut`], which the request handler gets as connection
+//! info; once it is triggered, nothing more reaches the client and the connection closes. A restart triggers the cuts
+//! of all connections at once. This module knows nothing of the requests.
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,12 +23,12 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::clock::{Clock, later};
 
-/// How many connections wait to be accepted.
+/// Most connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
-/// How long the listener waits before it tries again to have its port back.
+/// How long the listener waits before it retries to bind its port.
 const RETRY: Duration = Duration::from_millis(20);
 
-/// Cuts one connection.
+/// Closes or resets one connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Cut {
     thrown: CancellationToken,
@@ -36,44 +36,44 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
-    /// Closes the connection: the answer that is being written will not arrive.
+    /// Closes the connection. The response in progress does not arrive.
     pub(crate) fn close(&self) {
         self.thrown.cancel();
     }
 
-    /// Resets the connection: the client sees a reset instead of an end.
+    /// Resets the connection (RST). The response in progress does not arrive.
     pub(crate) fn reset(&self) {
         self.resets.store(true, Ordering::Release);
         self.thrown.cancel();
     }
 }
 
-/// All connections of a server, and until when it does not listen.
+/// All connections of a server, and until when its listener is closed.
 #[derive(Clone, Debug)]
 pub(crate) struct Connections {
     clock: Clock,
-    /// The parent of the switches of all connections that are open.
+    /// The parent token of the cuts of all open connections.
     open: Arc<Mutex<CancellationToken>>,
     closed_until: watch::Sender<Option<Timestamp>>,
 }
 
 impl Connections {
-    /// Returns no connections, with a listener that is there.
+    /// Returns an empty set of connections with an open listener.
     pub(crate) fn new(clock: Clock) -> Self {
         Self { clock, open: Arc::default(), closed_until: watch::Sender::new(None) }
     }
 
-    /// Closes all connections, and the listener for a time.
+    /// Closes all connections, and closes the listener for `time`.
     pub(crate) fn restart(&self, time: Duration) {
-        // First the listener: a connection accepted in between gets either the old switch or none.
+        // Close the listener first: a connection accepted in between either has the old token or is dropped.
         self.closed_until.send_replace(Some(later(self.clock.now(), time)));
         std::mem::take(&mut *self.open.lock()).cancel();
     }
 }
 
-/// Accepts connections with a switch.
+/// A listener that can close for a while, and whose connections can be cut.
 pub(crate) struct Door {
-    /// None while the server does not listen.
+    /// `None` while the server does not listen.
     listener: Option<TcpListener>,
     address: SocketAddr,
     connections: Connections,
@@ -81,16 +81,17 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// Returns a door that is open.
+    /// Returns an open listener.
     pub(crate) fn new(listener: TcpListener, address: SocketAddr, connections: Connections) -> Self {
         let closed_until = connections.closed_until.subscribe();
         Self { listener: Some(listener), address, connections, closed_until }
     }
 
-    /// Lets go of the listener until the server listens again.
+    /// Closes the listener until the server listens again.
     async fn stay_closed(&mut self, until: Timestamp) {
         self.listener = None;
-        // Bound without listening, the port is kept: connecting to it is refused, and nobody else gets it.
+        // A socket that is bound but does not listen reserves the port: connecting is refused, and no one else can bind
+        // it.
         let mut socket = bind(self.address);
         self.connections.clock.wait_until(until).await;
         self.listener = loop {
@@ -113,7 +114,7 @@ fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
     Ok(socket)
 }
 
-/// A connection with a switch.
+/// A connection that can be cut.
 pub(crate) struct Connection {
     stream: TcpStream,
     cut: Cut,
@@ -126,11 +127,11 @@ impl Connection {
         Self { stream, cut, thrown: Box::pin(thrown.cancelled_owned()) }
     }
 
-    /// Fails once the switch is thrown, and otherwise sees to being woken when it is.
+    /// Fails once the connection is cut. Otherwise registers to be woken when it is.
     fn check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         if self.cut.thrown.is_cancelled() || self.thrown.as_mut().poll(cx).is_ready() {
             if self.cut.resets.load(Ordering::Acquire) {
-                // Without it the client sees an ordinary end; the connection closes either way.
+                // If this fails, the client sees a normal close; the connection ends either way.
                 let _ = self.stream.set_zero_linger();
             }
             return Err(io::ErrorKind::ConnectionReset.into());
@@ -158,7 +159,7 @@ impl Listener for Door {
                     if self.closed_until.has_changed().unwrap_or(false) {
                         continue;
                     }
-                    // Without it small answers wait for acknowledgements; a failure only costs time.
+                    // Without it small responses wait for acknowledgements. A failure costs only time.
                     let _ = stream.set_nodelay(true);
                     return (Connection::new(stream, thrown), address);
                 }

@@ -1,10 +1,10 @@
-//! Discovery: which groups, versions and resources there are, in the plain and the aggregated form.
+//! Discovery of groups, versions and resources, in the plain and the aggregated form.
 
 use serde_json::{Value, json};
 
 use crate::kinds::registry::{Kind, Registry, Subresource};
 
-/// `/version`: the API level that the sandbox follows.
+/// Returns the body of `/version`: the API level that the sandbox follows.
 pub(crate) fn version() -> Value {
     json!({
         "major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "36", "minCompatibilityMajor": "1",
@@ -13,7 +13,7 @@ pub(crate) fn version() -> Value {
     })
 }
 
-/// `/api`.
+/// Returns the body of `/api`.
 pub(crate) fn core_versions(address: &str) -> Value {
     json!({
         "kind": "APIVersions", "versions": ["v1"],
@@ -21,13 +21,13 @@ pub(crate) fn core_versions(address: &str) -> Value {
     })
 }
 
-/// `/apis`.
+/// Returns the body of `/apis`.
 pub(crate) fn groups(kinds: &Registry) -> Value {
     let groups: Vec<Value> = group_names(kinds).into_iter().map(|name| group(kinds, &name)).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-/// `/apis/{group}`, when there is one.
+/// Returns the body of `/apis/{group}`, if the group is served.
 pub(crate) fn one_group(kinds: &Registry, name: &str) -> Option<Value> {
     if !group_names(kinds).iter().any(|g| g == name) {
         return None;
@@ -56,7 +56,7 @@ fn group_names(kinds: &Registry) -> Vec<String> {
     names
 }
 
-/// Returns the versions of a group, the preferred first.
+/// Returns the versions of a group, the preferred one first.
 fn versions(kinds: &Registry, group: &str) -> Vec<String> {
     let mut versions: Vec<String> = Vec::new();
     for kind in kinds.iter().filter(|k| k.group == group) {
@@ -68,7 +68,7 @@ fn versions(kinds: &Registry, group: &str) -> Vec<String> {
     versions
 }
 
-/// Orders versions: v2 before v1, v1 before v1beta1, that before v1alpha1.
+/// Orders versions: v2 > v1 > v1beta1 > v1alpha1.
 fn rank(version: &str) -> (u8, u32, u32) {
     let number = |text: &str| text.parse::<u32>().unwrap_or_default();
     let body = version.strip_prefix('v').unwrap_or(version);
@@ -87,7 +87,7 @@ fn kinds_of<'a>(kinds: &'a Registry, group: &'a str, version: &'a str) -> Vec<&'
     found
 }
 
-/// `/api/v1` and `/apis/{group}/{version}`, when there is such a version.
+/// Returns the body of `/api/v1` or `/apis/{group}/{version}`, if the version is served.
 pub(crate) fn resources(kinds: &Registry, group: &str, version: &str) -> Option<Value> {
     if !kinds.serves(group, version) {
         return None;
@@ -113,7 +113,7 @@ pub(crate) fn resources(kinds: &Registry, group: &str, version: &str) -> Option<
         }
     }
     let mut body = json!({"kind": "APIResourceList", "resources": list});
-    // The core list has no apiVersion, the others have.
+    // The list of the core group has no apiVersion, unlike the others.
     if group.is_empty() {
         body["groupVersion"] = version.into();
     } else {
@@ -136,7 +136,7 @@ fn sub_kind<'a>(kind: &'a Kind, sub: &'a Subresource) -> &'a str {
     if sub.kind.is_empty() { &kind.kind } else { sub.kind }
 }
 
-/// Returns an opaque text that changes with what is stored: here the table's name, hashed.
+/// Returns the storage version hash, an opaque string. Here it is a hash of the table's name.
 fn storage_hash(kind: &Kind) -> String {
     let hash = kind
         .storage
@@ -145,7 +145,7 @@ fn storage_hash(kind: &Kind) -> String {
     format!("{:.11}=", format!("{hash:016x}"))
 }
 
-/// The aggregated form of `/api` or `/apis`.
+/// Returns the aggregated form of `/api` or `/apis`.
 pub(crate) fn aggregated(kinds: &Registry, is_core: bool, version: &str) -> Value {
     let names = if is_core { vec![String::new()] } else { group_names(kinds) };
     let items: Vec<Value> = names
@@ -172,7 +172,7 @@ pub(crate) fn aggregated(kinds: &Registry, is_core: bool, version: &str) -> Valu
 fn aggregated_resource(kind: &Kind) -> Value {
     let body =
         |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
-    // An empty group and version mean those of the list.
+    // An empty group and version stand for those of the list.
     let mut entry = json!({
         "resource": kind.plural, "responseKind": body("", "", &kind.kind), "singularResource": kind.singular,
         "scope": if kind.namespaced { "Namespaced" } else { "Cluster" }, "verbs": kind.verbs,

@@ -1,7 +1,7 @@
-//! `/openapi/v2`: a document without paths or definitions, enough for `kubectl apply`.
+//! `/openapi/v2`: a document without paths or definitions, which is enough for `kubectl apply`.
 //!
-//! kubectl asks for the protobuf form. The few fields are written by hand: field 1 `swagger`, field 2
-//! `info` (1 `title`, 2 `version`), field 8 `paths` (empty).
+//! kubectl requests the protobuf form. Its few fields are encoded by hand: field 1 `swagger`, field 2 `info` (1
+//! `title`, 2 `version`), field 8 `paths` (empty).
 
 use bytes::Bytes;
 use serde_json::json;
@@ -24,7 +24,7 @@ pub(crate) fn protobuf() -> Bytes {
     document.into()
 }
 
-/// Appends a length-delimited field; everything here is shorter than 128 bytes.
+/// Appends a length-delimited field. The content must be shorter than 128 bytes.
 fn field(out: &mut Vec<u8>, number: u8, content: &[u8]) {
     debug_assert!(content.len() < 128, "a longer field would need a longer length");
     out.push(number << 3 | 2);

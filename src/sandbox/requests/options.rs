@@ -1,45 +1,45 @@
-//! What a request says beside its path: query parameters, media types, delete options.
+//! Request options: query parameters, media types and delete options.
 
 use serde_json::Value;
 
 use crate::errors::{ApiError, ApiResult};
 
-/// What happens to unknown fields.
+/// How unknown fields are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum FieldValidation {
-    /// They are dropped in silence.
+    /// They are dropped silently.
     Ignore,
     /// They are dropped with a warning.
     #[default]
     Warn,
-    /// The request is refused.
+    /// The request is rejected.
     Strict,
 }
 
-/// The form in which a client wants objects.
+/// The form of objects in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum View {
-    /// As they are.
+    /// Complete objects.
     #[default]
     Full,
-    /// As rows of a table.
+    /// Rows of a table.
     Table,
-    /// Their metadata alone.
+    /// Only the metadata.
     Metadata,
 }
 
-/// The query parameters that mean something to the API.
+/// The query parameters that the API knows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Options {
-    /// A watch instead of a list.
+    /// `watch`: a watch instead of a list.
     pub watch: bool,
     /// `labelSelector`.
     pub labels: String,
     /// `fieldSelector`.
     pub fields: String,
-    /// Page size, 0 for all.
+    /// `limit`: the page size, 0 for no limit.
     pub limit: usize,
-    /// Where a list goes on.
+    /// `continue`: the token of the next page.
     pub resume: String,
     /// `resourceVersion`.
     pub revision: String,
@@ -61,12 +61,12 @@ pub(crate) struct Options {
     pub propagation: String,
     /// `includeObject` of tables.
     pub include_object: String,
-    /// The sandbox itself writes: what it builds needs no typed reading.
+    /// Set for writes by the sandbox itself, whose objects need no decoding.
     pub is_internal: bool,
 }
 
 impl Options {
-    /// Reads a query string.
+    /// Parses a query string.
     pub(crate) fn parse(query: &str) -> ApiResult<Self> {
         let mut options = Self::default();
         for pair in query.split('&').filter(|p| !p.is_empty()) {
@@ -76,7 +76,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Returns the options of a write by the sandbox itself.
+    /// Returns the options for a write by the sandbox itself.
     pub(crate) fn internal() -> Self {
         Self { is_internal: true, ..Self::default() }
     }
@@ -117,7 +117,7 @@ impl Options {
     }
 }
 
-/// Decodes a part of a query string or path.
+/// Percent-decodes a part of a query string or path.
 pub(crate) fn decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -142,7 +142,7 @@ pub(crate) fn decode(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Returns the first form of an Accept header that the sandbox can write.
+/// Returns the first form in an Accept header that the sandbox supports.
 pub(crate) fn view(accept: &str) -> View {
     for media in accept.split(',') {
         let mut parts = media.split(';').map(str::trim);
@@ -159,23 +159,23 @@ pub(crate) fn view(accept: &str) -> View {
     View::Full
 }
 
-/// What a delete is to take care of.
+/// Options of a delete.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeleteOptions {
-    /// Seconds that the object has to end.
+    /// Grace period in seconds, or `None` for the kind's default.
     pub grace: Option<i64>,
-    /// The uid that the object must have.
+    /// Precondition: the object's uid.
     pub uid: Option<String>,
-    /// The revision that the object must have.
+    /// Precondition: the object's resourceVersion.
     pub revision: Option<String>,
     /// `Orphan`, `Background` or `Foreground`.
     pub propagation: String,
-    /// Whether nothing is to be written.
+    /// Whether nothing is written.
     pub dry_run: bool,
 }
 
 impl DeleteOptions {
-    /// Joins query parameters and the body of a delete.
+    /// Merges the query parameters and the body of a delete.
     pub(crate) fn new(options: &Options, body: &Value) -> Self {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         Self {

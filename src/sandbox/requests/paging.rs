@@ -1,7 +1,7 @@
-//! Continue tokens: where a list goes on, and at which revision.
+//! Continue tokens: the last key of a page, and the revision of the list.
 //!
-//! A token is the base64 of `{"v": …, "rv": revision, "start": key + NUL}`, as a real server writes it. A
-//! revision of -1 means whatever is current.
+//! A token is the base64 of `{"v": …, "rv": revision, "start": key + NUL}`, as on a real server. Revision -1 means the
+//! current one.
 
 use serde_json::{Value, json};
 
@@ -10,17 +10,17 @@ use crate::store::Key;
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// A decoded token.
+/// A decoded continue token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
-    /// The revision of the list, `None` for the current one.
+    /// The revision of the list, or `None` for the current one.
     pub revision: Option<u64>,
-    /// The last key that was sent.
+    /// The last key of the page.
     pub after: Key,
 }
 
 impl Token {
-    /// Writes the token.
+    /// Encodes the token.
     pub(crate) fn encode(&self) -> String {
         let (namespace, name) = &self.after;
         let start =
@@ -29,7 +29,7 @@ impl Token {
         encode(json!({"v": "meta.k8s.io/v1", "rv": revision, "start": start}).to_string().as_bytes())
     }
 
-    /// Reads a token.
+    /// Decodes a token.
     pub(crate) fn decode(text: &str) -> ApiResult<Self> {
         let refuse = |why: String| {
             ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
@@ -62,7 +62,7 @@ fn encode(bytes: &[u8]) -> String {
     out
 }
 
-/// Decodes, or returns the position of the first wrong character.
+/// Decodes base64. Fails with the position of the first invalid character.
 fn decode(text: &str) -> Result<Vec<u8>, usize> {
     let mut out = Vec::new();
     let (mut word, mut bits) = (0_u32, 0);

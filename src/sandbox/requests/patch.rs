@@ -1,8 +1,8 @@
-//! The four kinds of PATCH: json, merge, strategic merge, and apply.
+//! The four forms of PATCH: JSON patch, merge patch, strategic merge patch, and server-side apply.
 //!
-//! Strategic merge knows the merge keys of the lists that the API declares so; other lists are replaced.
-//! Apply is a strategic merge for built-in kinds and a merge for custom ones: field ownership is not kept,
-//! so there are no apply conflicts and nothing is taken away when a manager leaves a field out.
+//! Strategic merge knows the merge keys that the API declares for lists; other lists are replaced. Apply is a strategic
+//! merge for built-in kinds and a merge patch for custom ones. Field ownership is not tracked, so there are no apply
+//! conflicts, and a field that a manager omits is not removed.
 
 use json_patch::PatchOperation;
 use serde_json::{Map, Value};
@@ -10,28 +10,28 @@ use serde_json::{Map, Value};
 use crate::errors::{ApiError, ApiResult};
 use crate::requests::render::json_size;
 
-/// The most operations of a JSON patch.
+/// Most operations of a JSON patch.
 const MAX_OPERATIONS: usize = 10_000;
-/// The most bytes that the operations of a JSON patch copy, together.
+/// Most bytes that all operations of a JSON patch may copy together.
 const MAX_COPIED: usize = 3 * 1024 * 1024;
-/// The deepest nesting that a JSON patch makes, that of request bodies.
+/// Deepest nesting that a JSON patch may create, which is that of request bodies.
 const MAX_DEPTH: usize = 127;
 
-/// The form of a patch, from its content type.
+/// The form of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PatchKind {
-    /// RFC 6902.
+    /// JSON patch, RFC 6902.
     Json,
-    /// RFC 7386.
+    /// JSON merge patch, RFC 7386.
     Merge,
-    /// Kubernetes' strategic merge.
+    /// Strategic merge patch of Kubernetes.
     Strategic,
     /// Server-side apply.
     Apply,
 }
 
 impl PatchKind {
-    /// Reads a content type.
+    /// Returns the form for a content type, or `None` if it is unknown.
     pub(crate) fn parse(content_type: &str) -> Option<Self> {
         match content_type {
             "application/json-patch+json" => Some(Self::Json),
@@ -43,7 +43,7 @@ impl PatchKind {
     }
 }
 
-/// Returns `object` with the patch applied.
+/// Returns `object` with the patch applied, or why the patch is refused.
 pub(crate) fn apply(kind: PatchKind, object: &Value, patch: &Value, is_custom: bool) -> ApiResult<Value> {
     let mut patched = object.clone();
     match kind {
@@ -55,8 +55,8 @@ pub(crate) fn apply(kind: PatchKind, object: &Value, patch: &Value, is_custom: b
     Ok(patched)
 }
 
-/// Applies a JSON patch, within what a real server allows: so many operations, and so many bytes copied by them.
-/// Nested copies could also nest without end, so the depth is bounded as that of a request body is.
+/// Applies a JSON patch within the limits of a real server on operations and copied bytes. The nesting is limited like
+/// that of a request body, because nested copies could nest without end.
 fn json(object: &mut Value, patch: &Value) -> ApiResult<()> {
     let count = patch.as_array().map_or(0, Vec::len);
     if count > MAX_OPERATIONS {
@@ -84,7 +84,8 @@ fn unprocessable(why: &str) -> Box<ApiError> {
     refusal
 }
 
-/// Says why an operation would copy too much, or nest too deep. `copied` counts the bytes of all operations so far.
+/// Fails if an operation would copy too many bytes or nest too deep. `copied` counts the bytes of all operations so
+/// far.
 fn bounded(object: &Value, operation: &PatchOperation, copied: &mut usize) -> Result<(), String> {
     let target = operation.path().count();
     let value = match operation {
@@ -95,7 +96,7 @@ fn bounded(object: &Value, operation: &PatchOperation, copied: &mut usize) -> Re
             *copied += value.map_or(0, json_size);
             value
         }
-        // What moves sideways or up cannot become deeper.
+        // A value that moves sideways or up gets no deeper.
         PatchOperation::Move(from) if from.from.count() < target => {
             let value = object.pointer(from.from.as_str());
             *copied += value.map_or(0, json_size);
@@ -127,7 +128,7 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// Returns the merge key of the list `key` inside `parent`, if it merges at all.
+/// Returns the merge key of the list `key` inside `parent`, or `None` if the list is replaced.
 fn merge_key(parent: &str, key: &str) -> Option<&'static str> {
     Some(match key {
         "containers"
@@ -194,7 +195,7 @@ fn strategic(target: &mut Value, patch: &Value, parent: &str) -> ApiResult<()> {
     Ok(())
 }
 
-/// Adds the items that a list of plain values does not have.
+/// Adds the missing items to a list of plain values.
 fn union(slot: &mut Value, change: &Value) {
     let (Some(items), Some(changes)) = (slot.as_array_mut(), change.as_array()) else { return };
     for item in changes {
@@ -204,7 +205,7 @@ fn union(slot: &mut Value, change: &Value) {
     }
 }
 
-/// Merges a list of objects by key. New items come first, as a real server puts them.
+/// Merges a list of objects by key. New items come first, as on a real server.
 fn list(slot: &mut Value, changes: &[Value], merge: &str, key: &str) -> ApiResult<()> {
     if !slot.is_array() {
         *slot = Value::Array(Vec::new());
@@ -290,7 +291,7 @@ mod tests {
 
     #[test]
     fn copies_cannot_double_without_end() {
-        // Each copy doubles the object: 25 of them made 34 million annotations.
+        // Each copy doubles the object: 25 copies made 34 million annotations.
         let copies =
             (0..25).map(|n| json!({"op": "copy", "from": "/metadata", "path": format!("/metadata/c{n}")}));
         let (code, message) = refused(copies.collect());

@@ -1,4 +1,4 @@
-//! Reading: which objects a list holds, at which revision, and what a client selected.
+//! Lists: which objects they contain, at which revision, and what a client selected.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use crate::requests::paging::Token;
 use crate::requests::selectors::{FieldSelector, LabelSelector};
 use crate::store::{Object, Page};
 
-/// The objects that a request is about.
+/// The objects that a request selects.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selection {
-    /// The namespace, empty for all.
+    /// The namespace, empty for all namespaces.
     pub namespace: Arc<str>,
     labels: LabelSelector,
     fields: FieldSelector,
 }
 
 impl Selection {
-    /// Reads namespace and selectors of a request.
+    /// Parses the selectors of a request.
     pub(crate) fn new(kind: &Kind, namespace: &str, options: &Options) -> ApiResult<Self> {
         Ok(Self {
             namespace: namespace.into(),
@@ -31,28 +31,28 @@ impl Selection {
         })
     }
 
-    /// Says whether selectors leave everything in.
+    /// Returns whether there are no label or field selectors.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Says whether an object is selected.
+    /// Returns whether an object is selected.
     pub(crate) fn has(&self, object: &Object) -> bool {
         let is_here = self.namespace.is_empty() || object.key.0 == self.namespace;
         is_here && self.labels.matches(&object.labels) && self.fields.matches(&object.fields)
     }
 }
 
-/// A list with its metadata.
+/// A list of objects with its metadata.
 pub(crate) struct Listed {
     /// The objects.
     pub items: Vec<Arc<Object>>,
-    /// `metadata` of the list.
+    /// The `metadata` of the list.
     pub metadata: serde_json::Value,
 }
 
 impl Api {
-    /// Lists what is selected, one page of it when the client asked for pages.
+    /// Lists the selected objects, or one page of them if the client requested pages.
     pub(crate) fn list(&self, kind: &Kind, selection: &Selection, options: &Options) -> ApiResult<Listed> {
         let token = match options.resume.as_str() {
             "" => None,
@@ -63,7 +63,7 @@ impl Api {
         let mut items: Vec<Arc<Object>> =
             page.items.into_iter().filter(|object| is_after(object) && selection.has(object)).collect();
         let mut metadata = json!({"resourceVersion": page.revision.to_string()});
-        // A read from the cache is never paged.
+        // A list from the cache (`resourceVersion=0`) is never paged.
         let limit = if options.revision == "0" && token.is_none() { 0 } else { options.limit };
         if limit > 0 && items.len() > limit {
             let left = items.len() - limit;
@@ -116,7 +116,7 @@ impl Api {
     }
 }
 
-/// Reads a resourceVersion of a query; 0 when there is none.
+/// Parses a `resourceVersion` parameter; an empty one is 0.
 pub(crate) fn revision(text: &str) -> ApiResult<u64> {
     if text.is_empty() {
         return Ok(0);

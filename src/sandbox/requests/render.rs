@@ -1,6 +1,6 @@
-//! Objects as bytes: with kind and apiVersion, in lists, as metadata alone, as tables.
+//! Renders objects as bytes: in full, as metadata only, as tables, in lists and in watch events.
 //!
-//! The full form is put together from the bytes of the store; the other forms parse the object.
+//! The full form is assembled from the bytes in the store; the other forms parse the object.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use jiff::Timestamp;
@@ -12,33 +12,33 @@ use crate::requests::options::View;
 use crate::requests::table;
 use crate::store::Object;
 
-/// How objects are to be written for one request.
+/// Renders objects for one request.
 pub(crate) struct Renderer<'a> {
-    /// The kind that the client asked for.
+    /// The kind that the client requested.
     pub kind: &'a Kind,
-    /// The form that the client wants.
+    /// The form that the client requested.
     pub view: View,
-    /// `includeObject` of tables.
+    /// The query parameter `includeObject`, for tables.
     pub include_object: &'a str,
-    /// The present time, for ages.
+    /// The current time, for ages.
     pub now: Timestamp,
     prefix: String,
 }
 
 impl<'a> Renderer<'a> {
-    /// Prepares to write objects of a kind.
+    /// Creates a renderer for objects of a kind.
     pub(crate) fn new(kind: &'a Kind, view: View, include_object: &'a str, now: Timestamp) -> Self {
         Self { kind, view, include_object, now, prefix: kind.prefix() }
     }
 
-    /// Writes an object with its kind and apiVersion.
+    /// Returns an object in the requested form.
     pub(crate) fn object(&self, object: &Object) -> Bytes {
         let mut out = BytesMut::with_capacity(object.body.len() + 96);
         self.write(object, &mut out);
         out.freeze()
     }
 
-    /// Appends an object with its kind and apiVersion.
+    /// Appends an object in the requested form.
     pub(crate) fn write(&self, object: &Object, out: &mut BytesMut) {
         match (self.view, self.kind.form) {
             (View::Full, Form::Plain) => {
@@ -65,7 +65,7 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Writes a list.
+    /// Returns a list in the requested form.
     pub(crate) fn list(&self, items: &[impl AsRef<Object>], metadata: Value) -> Bytes {
         let items = items.iter().map(AsRef::as_ref);
         if self.view == View::Table {
@@ -105,7 +105,7 @@ impl<'a> Renderer<'a> {
         out.put_slice(b"}\n");
     }
 
-    /// Appends a line whose object is the given bytes.
+    /// Appends a line of a watch with the given bytes as its object.
     pub(crate) fn raw_line(change: &str, object: &[u8], out: &mut BytesMut) {
         out.put_slice(b"{\"type\":\"");
         out.put_slice(change.as_bytes());
@@ -114,7 +114,7 @@ impl<'a> Renderer<'a> {
         out.put_slice(b"}\n");
     }
 
-    /// Appends a bookmark.
+    /// Appends a bookmark line.
     pub(crate) fn bookmark(&self, revision: u64, is_initial_end: bool, out: &mut BytesMut) {
         let mut metadata = json!({"resourceVersion": revision.to_string()});
         if is_initial_end {
@@ -156,7 +156,7 @@ pub(crate) fn to_bytes(value: &Value) -> Bytes {
     serde_json::to_vec(value).unwrap_or_default().into()
 }
 
-/// Returns how many bytes a value takes as JSON.
+/// Returns the size of a value as JSON, in bytes.
 pub(crate) fn json_size(value: &Value) -> usize {
     struct Count(usize);
     impl std::io::Write for Count {
@@ -170,7 +170,7 @@ pub(crate) fn json_size(value: &Value) -> usize {
         }
     }
     let mut count = Count(0);
-    // A JSON value is always writable, and the writer takes everything.
+    // A JSON value always serialises, and this writer never fails.
     let _ = serde_json::to_writer(&mut count, value);
     count.0
 }

@@ -1,6 +1,6 @@
-//! Paths: what a request is about.
+//! Parses request paths.
 //!
-//! The tree is regular, so it is read by hand: `/api/v1/…` and `/apis/{group}/{version}/…`, then
+//! The paths are regular, so they are parsed by hand: `/api/v1/…` and `/apis/{group}/{version}/…`, followed by
 //! `[namespaces/{namespace}/]{resource}[/{name}[/{subresource}]]`.
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::kinds::registry::{Kind, Registry};
 use crate::requests::options::decode;
 
-/// What a path names.
+/// What a path refers to.
 pub(crate) enum Route {
     /// `/version`.
     Version,
@@ -24,27 +24,26 @@ pub(crate) enum Route {
     Group(String),
     /// `/api/v1` and `/apis/{group}/{version}`.
     Resources(String, String),
-    /// Objects, one object, or a part of one.
+    /// A collection, one object, or a subresource.
     Objects(Target),
-    /// A resource that the served group and version do not have.
+    /// A resource that the group and version do not serve.
     UnknownResource,
-    /// Nothing.
+    /// No known path.
     Unknown,
 }
 
-/// The objects that a path names.
+/// The objects that a path refers to.
 pub(crate) struct Target {
-    /// Their kind.
     pub kind: Arc<Kind>,
-    /// Their namespace, empty for all or none.
+    /// The namespace, empty for all namespaces or a cluster-scoped object.
     pub namespace: String,
     /// The object's name, empty for a collection.
     pub name: String,
-    /// The part of the object, empty for the object itself.
+    /// The subresource, empty for the object itself.
     pub subresource: String,
 }
 
-/// Reads a path.
+/// Parses a path. Only served kinds are found.
 pub(crate) fn route(kinds: &Registry, path: &str) -> Route {
     let segments: Vec<String> = path.split('/').filter(|s| !s.is_empty()).map(decode).collect();
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();

@@ -1,11 +1,11 @@
-//! Label and field selectors as they stand in a query string.
+//! Label and field selectors.
 //!
-//! Parses and matches; knows labels and field values as slices of pairs and nothing of objects or kinds.
-//! The messages for bad selectors are those that clients show to people.
+//! They are parsed from query strings or JSON and matched against labels and field values as slices; nothing here
+//! depends on objects or kinds. The errors for malformed selectors are those that clients show to people.
 
 use crate::errors::{ApiError, ApiResult};
 
-/// A parsed `labelSelector`: all requirements must hold.
+/// A parsed label selector; all requirements must hold.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LabelSelector(Vec<Requirement>);
 
@@ -26,13 +26,13 @@ enum Test {
 }
 
 impl LabelSelector {
-    /// Parses the text of the query parameter.
+    /// Parses the query parameter `labelSelector`.
     pub(crate) fn parse(text: &str) -> ApiResult<Self> {
         let mut parser = Parser { tokens: tokenize(text), at: 0 };
         parser.selector().map(Self).map_err(ApiError::bad_request)
     }
 
-    /// Parses `matchLabels` and `matchExpressions`. `None` when the selector is absent: nothing matches.
+    /// Parses `matchLabels` and `matchExpressions`. Returns `None` if the selector is absent, which matches nothing.
     pub(crate) fn from_object(selector: &serde_json::Value) -> Option<Self> {
         let selector = selector.as_object()?;
         let mut all = Vec::new();
@@ -57,12 +57,12 @@ impl LabelSelector {
         Some(Self(all))
     }
 
-    /// Says whether there is nothing to test.
+    /// Returns whether there are no requirements, so that everything matches.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Says whether the labels meet every requirement.
+    /// Returns whether the labels meet all requirements.
     pub(crate) fn matches(&self, labels: &[(Box<str>, Box<str>)]) -> bool {
         self.0.iter().all(|requirement| {
             let found = labels.iter().find(|(k, _)| **k == *requirement.key).map(|(_, v)| v.as_ref());
@@ -213,12 +213,12 @@ impl Parser {
     }
 }
 
-/// A parsed `fieldSelector`: (position in the kind's list of selectable fields, wanted value, equal or not).
+/// A parsed field selector. A term is (position in the kind's selectable fields, value, whether it must be equal).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FieldSelector(Vec<(usize, String, bool)>);
 
 impl FieldSelector {
-    /// Parses the text; `position` finds a field among those the kind can be selected by.
+    /// Parses the query parameter `fieldSelector`; `position` finds the position of a selectable field.
     pub(crate) fn parse(text: &str, position: impl Fn(&str) -> Option<usize>) -> ApiResult<Self> {
         let mut all = Vec::new();
         for term in text.split(',').filter(|t| !t.is_empty()) {
@@ -237,12 +237,12 @@ impl FieldSelector {
         Ok(Self(all))
     }
 
-    /// Says whether there is nothing to test.
+    /// Returns whether there are no terms, so that everything matches.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Says whether the field values meet every term.
+    /// Returns whether the field values meet all terms.
     pub(crate) fn matches(&self, fields: &[Box<str>]) -> bool {
         let value = |position: usize| fields.get(position).map_or("", |v| v.as_ref());
         self.0.iter().all(|(position, wanted, equal)| (value(*position) == wanted) == *equal)

@@ -1,7 +1,7 @@
-//! The HTTP face: from a request to an operation of the API, and from its result to a response.
+//! The HTTP layer: turns a request into an operation, and its result into a response.
 //!
-//! One handler serves the whole tree; `router.rs` reads the path. Injected faults are met here. What
-//! operations do is in `api.rs`, `delete.rs`, `pods.rs`, `read.rs` and `watch.rs`.
+//! One handler serves all paths; `router.rs` parses them. Injected faults take effect here. The operations are in
+//! `api.rs`, `delete.rs`, `pods.rs`, `read.rs` and `watch.rs`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -32,24 +32,24 @@ use crate::requests::router::{Route, Target, route};
 use crate::store::Key;
 use crate::watch::Watch;
 
-/// The largest request body.
+/// Most bytes of a request body.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
-/// Everything that requests share.
+/// State shared by all requests.
 pub(crate) struct Server {
-    /// Objects and operations.
+    /// The objects and the operations on them.
     pub api: Api,
-    /// Misbehaviour in force.
+    /// The fault rules in force.
     pub faults: Faults,
     /// Where the server listens.
     pub address: SocketAddr,
-    /// Ends watches and the server.
+    /// Cancelled to end the watches and the server.
     pub shutdown: CancellationToken,
-    /// Cuts connections and closes the listener.
+    /// Closes connections and the listener.
     pub connections: Connections,
 }
 
-/// A request, taken apart.
+/// A parsed request.
 struct Call {
     method: Method,
     path: String,
@@ -60,7 +60,7 @@ struct Call {
     cut: Cut,
 }
 
-/// Serves any request.
+/// Serves any request, and injects the fault that it meets.
 pub(crate) async fn handle(
     State(server): State<Arc<Server>>,
     ConnectInfo(cut): ConnectInfo<Cut>,
@@ -332,7 +332,7 @@ impl Server {
     }
 }
 
-/// Reads the patch of a request.
+/// Returns the form and the body of a patch. Refuses forms that the kind does not accept.
 fn patch_of(is_custom: bool, call: &Call) -> ApiResult<(PatchKind, Value)> {
     let how = PatchKind::parse(&call.content_type);
     match how {
@@ -344,7 +344,7 @@ fn patch_of(is_custom: bool, call: &Call) -> ApiResult<(PatchKind, Value)> {
     }
 }
 
-/// Returns the version of aggregated discovery that a client wants.
+/// Returns the version of aggregated discovery that a client accepts, or `None` if it wants the plain form.
 fn aggregated_version(accept: &str) -> Option<&'static str> {
     let is = |media: &&str| media.contains("as=APIGroupDiscoveryList");
     let media = accept.split(',').find(is)?;

@@ -1,4 +1,4 @@
-//! Tables: what `kubectl get` shows.
+//! Tables for `kubectl get`.
 //!
 //! Columns and cells come from the kind; the cells of built-in kinds are in `printers.rs`.
 
@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use crate::kinds::printers;
 use crate::kinds::registry::{Cells, Kind};
 
-/// Returns an object's metadata as an object of its own.
+/// Returns an object's metadata as a PartialObjectMetadata.
 pub(crate) fn partial(object: &Value) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
 }
 
-/// Returns the row of an object.
+/// Returns the table row of an object.
 pub(crate) fn row(kind: &Kind, object: &Value, include: &str, now: Timestamp) -> Value {
     let cells = match &kind.cells {
         Cells::Function(cells) => cells(object, now),
@@ -34,7 +34,7 @@ pub(crate) fn row(kind: &Kind, object: &Value, include: &str, now: Timestamp) ->
     }
 }
 
-/// Returns a table of rows.
+/// Returns a table with the columns of a kind.
 pub(crate) fn table(kind: &Kind, metadata: Value, rows: Vec<Value>) -> Value {
     let columns: Vec<Value> = kind
         .columns
@@ -49,7 +49,7 @@ pub(crate) fn table(kind: &Kind, metadata: Value, rows: Vec<Value>) -> Value {
     })
 }
 
-/// Reads a simple JSON path such as `.status.phase` or `.spec.items[0].name`.
+/// Evaluates a simple JSON path such as `.status.phase` or `.spec.items[0].name`.
 fn custom_cell(object: &Value, kind: &str, path: &str, now: Timestamp) -> Value {
     let pointer: String =
         path.replace("\\.", "\u{0}").replace(['.', '['], "/").replace(']', "").replace('\u{0}', ".");

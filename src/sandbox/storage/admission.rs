@@ -1,4 +1,4 @@
-//! What a new claim gets from other objects: the default class.
+//! Admission of claims: the default StorageClass.
 
 use serde_json::Value;
 
@@ -10,12 +10,12 @@ use crate::kinds::registry::Kind;
 const IS_DEFAULT: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
 
-/// Says whether a class is for claims that name none.
+/// Returns whether a class is the default for claims without one.
 pub(super) fn is_default(class: &Value) -> bool {
     IS_DEFAULT.iter().any(|key| class["metadata"]["annotations"][*key] == "true")
 }
 
-/// Gives a new claim without a class the default one; of several the youngest, then the first by name.
+/// Sets the default class on a new claim without one. Of several, the youngest counts, then the first by name.
 pub(in super::super) fn admit(api: &Api, kind: &Kind, object: &mut Value) {
     if &*kind.storage != CLAIMS || class_of(object).is_some() || !object["spec"].is_object() {
         return;

@@ -1,10 +1,10 @@
-//! What an API server fills in for the kinds of storage.
+//! Defaults that an API server sets for the kinds of storage.
 
 use serde_json::{Value, json};
 
 use crate::kinds::defaults::set;
 
-/// Volumes are kept when their claim goes, and are file systems.
+/// Sets the defaults of a PersistentVolume: policy Retain, mode Filesystem.
 pub(super) fn volume(object: &mut Value) {
     set(object, "spec", json!({}));
     set(object, "status", json!({}));
@@ -17,7 +17,7 @@ pub(super) fn volume(object: &mut Value) {
     set(&mut object["status"], "phase", "Pending");
 }
 
-/// Claims ask for file systems.
+/// Sets the defaults of a PersistentVolumeClaim: mode Filesystem.
 pub(in super::super) fn claim(object: &mut Value) {
     set(object, "spec", json!({}));
     set(object, "status", json!({}));
@@ -26,19 +26,19 @@ pub(in super::super) fn claim(object: &mut Value) {
     set(&mut object["status"], "phase", "Pending");
 }
 
-/// Classes bind at once and delete what they made.
+/// Sets the defaults of a StorageClass: policy Delete, immediate binding.
 pub(super) fn class(object: &mut Value) {
     set(object, "reclaimPolicy", "Delete");
     set(object, "volumeBindingMode", "Immediate");
 }
 
-/// CSINodes have a list of drivers.
+/// Sets the defaults of a CSINode: an empty list of drivers.
 pub(super) fn csi_node(object: &mut Value) {
     set(object, "spec", json!({}));
     set(&mut object["spec"], "drivers", json!([]));
 }
 
-/// Drivers attach, and tell no capacity.
+/// Sets the defaults of a CSIDriver: it attaches volumes and reports no capacity.
 pub(super) fn csi_driver(object: &mut Value) {
     set(object, "spec", json!({}));
     let spec = &mut object["spec"];
@@ -50,7 +50,7 @@ pub(super) fn csi_driver(object: &mut Value) {
     }
 }
 
-/// Attachments begin unattached.
+/// Sets the defaults of a VolumeAttachment: not attached.
 pub(super) fn attachment(object: &mut Value) {
     set(object, "spec", json!({}));
     set(object, "status", json!({}));

@@ -10,7 +10,6 @@ const ATTRIBUTES: (&str, &str, i64, &str) =
     ("VolumeAttributesClass", "string", 0, "Class of changeable attributes.");
 const MODE: (&str, &str, i64, &str) = ("VolumeMode", "string", 1, "File system or block device.");
 
-/// PersistentVolumes.
 pub(super) const VOLUMES: Printer = Printer {
     columns: &[
         NAME,
@@ -47,7 +46,6 @@ pub(super) const VOLUMES: Printer = Printer {
     },
 };
 
-/// PersistentVolumeClaims.
 pub(super) const CLAIMS: Printer = Printer {
     columns: &[
         NAME,
@@ -78,7 +76,6 @@ pub(super) const CLAIMS: Printer = Printer {
     },
 };
 
-/// StorageClasses.
 pub(super) const CLASSES: Printer = Printer {
     columns: &[
         NAME,
@@ -104,7 +101,6 @@ pub(super) const CLASSES: Printer = Printer {
     },
 };
 
-/// CSINodes.
 pub(super) const CSI_NODES: Printer = Printer {
     columns: &[NAME, ("Drivers", "integer", 0, "Drivers on the node."), AGE],
     cells: |o, now| {
@@ -113,7 +109,6 @@ pub(super) const CSI_NODES: Printer = Printer {
     },
 };
 
-/// CSIDrivers.
 pub(super) const CSI_DRIVERS: Printer = Printer {
     columns: &[
         NAME,
@@ -144,7 +139,6 @@ pub(super) const CSI_DRIVERS: Printer = Printer {
     },
 };
 
-/// CSIStorageCapacities.
 pub(super) const CAPACITIES: Printer = Printer {
     columns: &[
         NAME,
@@ -154,7 +148,6 @@ pub(super) const CAPACITIES: Printer = Printer {
     cells: |o, _| vec![name(o), text(&o["storageClassName"], ""), text(&o["capacity"], UNSET)],
 };
 
-/// VolumeAttachments.
 pub(super) const ATTACHMENTS: Printer = Printer {
     columns: &[
         NAME,
@@ -187,7 +180,7 @@ fn words(list: &Value) -> Vec<&str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// Writes access modes as kubectl does: `RWO,ROX`.
+/// Formats access modes as kubectl does: `RWO,ROX`.
 fn modes(list: &Value) -> Value {
     const SHORT: [(&str, &str); 4] = [
         ("ReadWriteOnce", "RWO"),

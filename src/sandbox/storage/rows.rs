@@ -1,4 +1,4 @@
-//! The rows of the catalogue for the kinds of storage.
+//! Rows of the catalogue for the kinds of storage.
 
 use k8s_openapi::api::{core::v1 as core, storage::v1 as storage};
 
@@ -8,7 +8,6 @@ use crate::kinds::decode;
 
 const GROUP: &str = "storage.k8s.io";
 
-/// The built-in kinds of storage.
 pub(in super::super) const ROWS: &[Row] = &[
     Row {
         kind: "PersistentVolume",

@@ -1,4 +1,4 @@
-//! What an API server refuses of the kinds of storage.
+//! Validation of the kinds of storage, as an API server does it.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "Rea
 const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
 const IMMUTABLE: &str = "field is immutable";
 
-/// What a volume's spec holds beside its source.
+/// Fields of a volume's spec that are not its source.
 const NOT_A_SOURCE: [&str; 9] = [
     "accessModes",
     "capacity",
@@ -66,7 +66,7 @@ fn sources(spec: &Value) -> Vec<(&str, &Value)> {
     fields.map(|(key, value)| (key.as_str(), value)).collect()
 }
 
-/// Checks a PersistentVolumeClaim.
+/// Checks a PersistentVolumeClaim and, on an update, that only mutable fields change.
 pub(super) fn claim(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let spec = &object["spec"];
     let mut errors = access_modes(spec);
@@ -84,7 +84,7 @@ pub(super) fn claim(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
-/// Says whether a claim asks for the same but for what may change.
+/// Returns whether two specs of a claim are equal, apart from the fields that may change.
 fn same_claim(new: &Value, old: &Value, status: &Value) -> bool {
     let is_bound = status["phase"] == "Bound";
     let mut old = old.clone();
@@ -92,7 +92,7 @@ fn same_claim(new: &Value, old: &Value, status: &Value) -> bool {
         Some(value) => old[key] = value.clone(),
         None => _ = old.as_object_mut().map(|fields| fields.remove(key)),
     };
-    // The binder names the volume, once; a class may come later to a claim that had none.
+    // The binder sets the volume once; a claim without a class may get one later.
     let is_open = |spec: &Value, key: &str| spec[key].as_str().is_none_or(str::is_empty);
     if is_bound {
         take("resources");
@@ -170,7 +170,7 @@ pub(super) fn class(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
-/// Checks a CSINode: every driver once, with the node's id.
+/// Checks a CSINode: each driver is listed once, with the node's id.
 pub(super) fn csi_node(object: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let drivers = object["spec"]["drivers"].as_array().map_or(&[][..], Vec::as_slice);
