@@ -1,4 +1,4 @@
-//! The endpoints that every component of Kubernetes has, and those that list the others.
+//! The endpoints of every Kubernetes component, and those that list the others:
 //!
 //! `/version`, `/configz`, `/metrics`, `/openapi.json`, `/docs`, `/apis/v1/__services__` and `/`.
 
@@ -19,7 +19,7 @@ use super::page;
 use super::params::Location;
 use super::pool::Pool;
 
-/// The content type of what prometheus-client writes.
+/// Content type of the text that prometheus-client writes.
 pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// What was built, in the shape of Kubernetes' own version endpoint.
@@ -46,23 +46,23 @@ pub struct Version {
     pub platform: String,
 }
 
-/// Writes a page of metrics when it is asked for.
+/// Renders a metrics page on request.
 #[derive(Clone)]
 pub struct Renderer {
-    /// The content type of the text.
+    /// Content type of the text.
     pub content_type: &'static str,
-    /// Makes the text.
+    /// Renders the text. Called once per request.
     pub render: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
 impl Renderer {
-    /// Makes a renderer of OpenMetrics text.
+    /// Creates a renderer of OpenMetrics text.
     pub fn openmetrics(render: impl Fn() -> String + Send + Sync + 'static) -> Self {
         Self { content_type: OPENMETRICS, render: Arc::new(render) }
     }
 }
 
-/// Returns the configuration in force.
+/// Returns the configuration in force, as JSON.
 pub type Configz = Arc<dyn Fn() -> Value + Send + Sync>;
 
 pub(super) const INDEX: &str = "/";
@@ -120,7 +120,7 @@ fn pooled(mut operation: Operation) -> Operation {
     operation
 }
 
-/// What the standard endpoints serve.
+/// The content of the standard endpoints.
 pub(super) struct Standard<'a> {
     pub(super) operations: &'a [Operation],
     pub(super) document: Bytes,
@@ -167,7 +167,7 @@ fn configz_endpoint(configz: Configz, pool: Arc<Pool>) -> Endpoint {
     })
 }
 
-/// Writes the index: what has no parameters and is not a plugin's, and where to find the rest.
+/// Renders the index: all endpoints without path parameters, except plugins', and where to find the rest.
 fn index_page(operations: &[Operation], version: &str) -> String {
     let is_main = |operation: &&Operation| {
         let fixed = operation.params.iter().all(|param| param.location == Location::Query);
@@ -185,7 +185,7 @@ fn index_page(operations: &[Operation], version: &str) -> String {
     page
 }
 
-/// The 404 of a path that nothing is registered for.
+/// Returns the 404 for an unknown path.
 pub(super) fn unknown_path(path: &str) -> Failure {
     let shown = super::params::shortened(path);
     let message = match path.strip_suffix('/') {
