@@ -92,7 +92,7 @@ impl<S> Clone for Answers<S> {
     }
 }
 
-/// One registered read.
+/// A registered read: its function, and everything that the documentation says about it.
 pub struct Route<S> {
     /// `Get`, or `Post` when the read takes a JSON body.
     pub(super) method: Method,

@@ -35,7 +35,7 @@ pub struct BinderCounters {
 /// Values of [`BinderCounters`] at one moment, in orders unless a field says otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BinderCounts {
-    /// Orders that ended bound.
+    /// Orders whose pod was bound to the ordered node.
     pub bound: u64,
     /// Orders whose pod was already bound to another node.
     pub elsewhere: u64,
@@ -43,7 +43,7 @@ pub struct BinderCounts {
     pub gone: u64,
     /// Orders that were refused or given up.
     pub refused: u64,
-    /// Posts after the first of an order.
+    /// Posts repeated after an error.
     pub retries: u64,
     /// Pod reads to resolve an unknown outcome.
     pub reads: u64,

@@ -21,7 +21,7 @@ pub enum ConnectError {
     Kubeconfig {
         /// Path of the kubeconfig, or the variable that names it.
         source_name: String,
-        /// What is wrong.
+        /// What is wrong with it.
         cause: String,
     },
     /// There is no kubeconfig, and the in-cluster credentials cannot be used.
@@ -40,7 +40,7 @@ pub enum ConnectError {
     Client {
         /// URL of the API server.
         url: String,
-        /// What is wrong.
+        /// Error of the client builder.
         cause: String,
     },
     /// The server does not answer, is no API server, or rejects the credentials.

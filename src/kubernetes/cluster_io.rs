@@ -232,7 +232,7 @@ impl ClusterIo {
         }
     }
 
-    /// Whether every watch has delivered a complete list.
+    /// Returns whether every watch has delivered a complete list.
     pub fn is_synced(&self) -> bool {
         self.watches.are_synced()
     }

@@ -155,7 +155,7 @@ impl EventBook {
         format!("{stem}.{unique:x}")
     }
 
-    /// Makes room when full: forgets the older half of the events that are not in flight, and the budgets that are
+    /// Makes room when full: forgets the older half of the events except those in flight, and the budgets that are
     /// full again, or all budgets if that is not enough.
     fn make_room(&mut self, now: Now) {
         if self.entries.len() >= REMEMBERED {

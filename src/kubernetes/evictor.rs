@@ -44,7 +44,7 @@ pub struct EvictCounts {
     pub gone: u64,
     /// Orders that were refused or given up.
     pub refused: u64,
-    /// Deletes after the first of an order.
+    /// Deletes repeated after an error.
     pub retries: u64,
     /// Pods deleted although their condition could not be written.
     pub without_condition: u64,

@@ -1,6 +1,7 @@
 //! The Kubernetes client: watches objects into the scheduler and writes its effects back.
 //!
-//! Decides nothing and reads no clock: decisions arrive as effects, the time through [`Clock`].
+//! Decides nothing: decisions arrive as effects. Reads no wall clock, except in `exec_plugin` for the expiry of tokens:
+//! the time comes through [`Clock`].
 //!
 //! Start with [`ClusterIo`], which starts the watches and writers and stops them in order. Modules in reading order:
 //! - In: `watch` lists and watches one kind, with `watch_list` and `list_items` (pages of a list), `reader` (reads

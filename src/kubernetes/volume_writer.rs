@@ -39,7 +39,7 @@ pub struct VolumeCounts {
     pub written: u64,
     /// Orders that were refused or given up.
     pub refused: u64,
-    /// Tries after the first of an order.
+    /// Writes repeated after an error.
     pub retries: u64,
 }
 

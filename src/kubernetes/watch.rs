@@ -90,7 +90,7 @@ enum Position {
 /// The next position and the pause before it; `None` when the input channel is closed.
 type Next = Option<(Position, Duration)>;
 
-/// An open watch.
+/// State of an open watch.
 struct Open {
     lines: Lines,
     returns: Returns,
@@ -100,7 +100,7 @@ struct Open {
     version: String,
 }
 
-/// How a watch ended.
+/// Why an open watch ended.
 enum End {
     /// The server closed the connection in the regular way.
     Ended,

@@ -58,7 +58,7 @@ impl Watches {
     }
 }
 
-/// Returns whether an object is kept in a list. The scheduler treats an object that is missing from a list as deleted.
+/// Returns whether an object belongs in a list. The scheduler treats an object that is missing from a list as deleted.
 pub(super) fn is_listed(object: &Decoded) -> bool {
     match object {
         // There may be many long-finished pods, and they hold no resources.

@@ -231,7 +231,7 @@ slim_types! {
         container_statuses: List<ContainerStatus>,
         init_container_statuses: List<ContainerStatus>,
     }
-    /// A condition of a Pod or Node.
+    /// An entry of `conditions` of a Pod, Node or PodGroup.
     struct Condition {
         r#type: Lenient<Name>,
         status: Lenient<Name>,
@@ -267,7 +267,7 @@ slim_types! {
         images: List<Image>,
         declared_features: List<Name>,
     }
-    /// An image on a Node.
+    /// An entry of `images` of a Node.
     struct Image {
         names: List<Name>,
         size_bytes: Lenient<i64>,

@@ -204,7 +204,6 @@ slim_types! {
         key: Lenient<Name>,
         values: List<Name>,
     }
-    /// A CSINode.
     struct CsiNodeBody {
         metadata: Lenient<Meta>,
         spec: Lenient<CsiNodeSpec>,
@@ -222,7 +221,6 @@ slim_types! {
     struct NodeDriverRoom {
         count: Lenient<i64>,
     }
-    /// A CSIDriver.
     struct CsiDriverBody {
         metadata: Lenient<Meta>,
         spec: Lenient<CsiDriverSpec>,
