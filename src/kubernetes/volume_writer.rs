@@ -146,7 +146,7 @@ fn patch(write: &VolumeWrite) -> Value {
     }
 }
 
-/// Whether an object already has the values of a write.
+/// Returns whether an object already has the values of a write.
 fn is_written(write: &VolumeWrite, read: &[u8]) -> bool {
     let Ok(read) = serde_json::from_slice::<Value>(read) else { return false };
     match write {

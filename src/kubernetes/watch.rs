@@ -75,7 +75,7 @@ pub(super) async fn watch(kind: Kind, with: Watching, status: Arc<WatchStatus>) 
 
 /// State of a watch.
 enum Position {
-    /// Discovery must find out where the kind is served.
+    /// The version and path that serve the kind must be determined.
     Locate,
     /// The pages of a list are being read.
     List(Listing),
@@ -456,7 +456,7 @@ impl Watcher {
     }
 }
 
-/// Whether a version is certainly older than another. Only numeric versions can be compared.
+/// Returns whether a version is certainly older than another. Only numeric versions can be compared.
 fn is_before(version: &str, other: &str) -> bool {
     matches!((version.parse::<u64>(), other.parse::<u64>()), (Ok(version), Ok(other)) if version < other)
 }
