@@ -1,4 +1,4 @@
-//! Bodies of requests: their type is checked, their length and their time to arrive are bounded.
+//! Reads request bodies: checks their type, and limits their length and their time to arrive.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use crate::error::Failure;
 use crate::registration::params::shortened;
 
-/// Refuses a body that does not say that it is one of these. The first is what to send.
+/// Fails unless the body declares one of the accepted types. The error suggests the first one.
 ///
 /// A body without a type could come from any page: browsers send it without asking the server first.
 pub(super) fn check_type(headers: &HeaderMap, accepted: &[&str]) -> Result<(), Failure> {
@@ -37,7 +37,8 @@ fn has_body(headers: &HeaderMap) -> bool {
         || (headers.contains_key(header::CONTENT_LENGTH) && !is_empty)
 }
 
-/// Reads a short text body. What announces itself as too long is refused unread.
+/// Reads a text body. Fails when it is too long, late, incomplete or no UTF-8. A body that declares too great a length
+/// is not read.
 pub(super) async fn read_text(
     headers: &HeaderMap,
     body: Body,

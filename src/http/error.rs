@@ -1,7 +1,7 @@
-//! What can go wrong, at three doors: reading a route, answering a request, and building a server.
+//! Errors of three kinds: of a read, of building a server, and of listening.
 //!
-//! A read knows nothing of HTTP and says what kind of failure it met; the status is chosen here. What
-//! only the operator should see goes to the log, not into a body.
+//! A read knows nothing of HTTP and states the kind of its failure; this module chooses the status. Details for the
+//! operator go to the log, not into the response.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -11,52 +11,52 @@ use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
 use pellucid_api::rest::ErrorBody;
 
-/// Why a read gave no value. The code is a stable word that programs may match on.
+/// Why a read failed. The code is a stable identifier that programs may match on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// There is no such object. 404.
+    /// The object does not exist. 404.
     #[error("{message}")]
     NotFound {
-        /// The stable word.
+        /// Stable identifier.
         code: &'static str,
-        /// The sentence for people.
+        /// Message for people.
         message: String,
     },
-    /// The request makes no sense as it stands. 400.
+    /// The request is malformed. 400.
     #[error("{message}")]
     BadRequest {
-        /// The stable word.
+        /// Stable identifier.
         code: &'static str,
-        /// The sentence for people.
+        /// Message for people.
         message: String,
     },
-    /// The request is well formed but asks for something contradictory. 422.
+    /// The request is well formed but contradicts itself. 422.
     #[error("{message}")]
     Unprocessable {
-        /// The stable word.
+        /// Stable identifier.
         code: &'static str,
-        /// The sentence for people.
+        /// Message for people.
         message: String,
     },
-    /// Too much is being asked at once; asking again later may work. 429.
+    /// There are too many requests at once; a later one may succeed. 429.
     #[error("{message}")]
     TooMany {
-        /// The stable word.
+        /// Stable identifier.
         code: &'static str,
-        /// The sentence for people.
+        /// Message for people.
         message: String,
     },
-    /// It cannot be answered now; asking again later may work. 503.
+    /// The read cannot be answered now; a later request may succeed. 503.
     #[error("{message}")]
     Unavailable {
-        /// The stable word.
+        /// Stable identifier.
         code: &'static str,
-        /// The sentence for people.
+        /// Message for people.
         message: String,
     },
 }
 
-/// Why a set of registrations cannot be served. All are mistakes in this program, found at start.
+/// Why a set of registrations cannot be served. Each is a bug in this program, found at start.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// A path template is not of the form `/literal/:parameter`.
@@ -67,7 +67,7 @@ pub enum BuildError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// Two registrations answer the same requests.
+    /// Two registrations have the same method and colliding paths.
     #[error("{method} `{path}` is registered twice (as `{other}`)")]
     Duplicate {
         /// The HTTP method.
@@ -77,36 +77,36 @@ pub enum BuildError {
         /// The first template.
         other: String,
     },
-    /// The declared parameters do not fit the template or the server's own.
+    /// The declared parameters do not match the template, or collide with the server's own.
     #[error("path template `{path}`: parameter `{name}` {why}")]
     Parameter {
         /// The template.
         path: String,
-        /// The parameter.
+        /// Name of the parameter.
         name: String,
         /// What is wrong with it.
         why: &'static str,
     },
-    /// Two body types share a name but not a shape, so one would be described wrongly.
+    /// Two body types share a name but not a schema, so one would be documented wrongly.
     #[error("two different body types are named `{name}`")]
     SchemaName {
-        /// The name.
+        /// The shared schema name.
         name: String,
     },
     /// Two switches or health checks share a name.
     #[error("two {what} are named `{name}`")]
     Name {
-        /// What they are.
+        /// What shares the name: switches or health checks.
         what: &'static str,
-        /// The name.
+        /// The shared name.
         name: String,
     },
 }
 
-/// Why a server does not listen.
+/// Why a server cannot listen.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The address can be reached from other machines.
+    /// The address is reachable from other machines.
     #[error(
         "refusing to listen on {address}: an address that other machines can reach needs TLS and authentication, \
          which this version does not have; listen on 127.0.0.1 and use kubectl port-forward"
@@ -115,24 +115,24 @@ pub enum ServeError {
         /// The refused address.
         address: SocketAddr,
     },
-    /// Another process has the port.
+    /// Another process uses the port.
     #[error("cannot listen on {address}: the address is in use by another process")]
     InUse {
-        /// The address.
+        /// The requested address.
         address: SocketAddr,
     },
-    /// Anything else that the operating system said.
+    /// Any other error of the operating system.
     #[error("cannot listen on {address}")]
     Bind {
-        /// The address.
+        /// The requested address.
         address: SocketAddr,
-        /// What the operating system said.
+        /// Error of the operating system.
         #[source]
         source: std::io::Error,
     },
 }
 
-/// A refused request, on its way to becoming a response.
+/// A failed request before it becomes a response.
 #[derive(Debug)]
 pub(super) struct Failure {
     status: StatusCode,
@@ -151,7 +151,7 @@ impl Failure {
         self
     }
 
-    /// Logs what a handler's panic said and hides it from the caller.
+    /// Logs the message of a handler's panic, and hides it from the client.
     pub(super) fn panic(payload: &(dyn std::any::Any + Send)) -> Self {
         let said = payload.downcast_ref::<String>().map(String::as_str);
         let said = said.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("(no text)");
@@ -166,7 +166,7 @@ impl Failure {
             message: self.message,
             request_id: request_id.to_owned(),
         };
-        // Three strings always serialise; an empty body would still carry the status.
+        // Three strings always serialise; an empty body would still have the status.
         let mut response = Response::new(Body::from(serde_json::to_vec(&body).unwrap_or_default()));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();

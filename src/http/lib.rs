@@ -1,14 +1,20 @@
-//! The REST server, generic over what it serves.
+//! The REST server, generic over the published state that it serves.
 //!
-//! Rooms register reads as data ([`Route`]); from that one registration come the GET route, its OpenAPI
-//! description, its line in `/apis/v1/__services__` and its tables. The server adds what every component
-//! of Kubernetes has: health, metrics, version, configuration, runtime switches.
+//! Crates register reads as data ([`Route`]). From that registration come the GET route, its OpenAPI description, its
+//! line in `/apis/v1/__services__` and its tables. The server adds what every Kubernetes component has: health,
+//! metrics, version, configuration, runtime switches.
 //!
-//! Reads see one published snapshot each and never make the scheduling thread wait. There is no TLS and no
-//! authentication, therefore no address but loopback.
+//! Knows nothing of pods and nodes. Each read sees one published snapshot and never makes the scheduling thread wait.
+//! There is no TLS and no authentication, so the server listens on loopback addresses only.
 //!
-//! A request passes `listen` (socket) → `edge` (id, panics, log) → `endpoint` (method, parameters) →
-//! `read` (and `stream`), `flags`, `health` or `standard`. `page` is what a browser gets at `/`.
+//! Start with [`Server`] in `server`, which checks the registrations and builds the router. Modules in the order in
+//! which a request passes them:
+//! - `listen` (with `patient`): accepts connections; `middleware`: request id, panics, log line.
+//! - `endpoint`: method and parameters (`params`), then one of the handlers below. `error`: refusals.
+//! - `read` and `stream`: registered reads (`route`), run on a `pool`; `body`, `table` and `unread`: request bodies,
+//!   table formats, responses in flight.
+//! - `flags`, `health`, `standard`, `docs`, `page`: the server's own endpoints; `page` is the web page at `/`.
+//! - `operation`, `openapi`: descriptions of all of these.
 
 mod body;
 mod connection;

@@ -1,7 +1,7 @@
-//! How a registered read is answered: wait for the generation, take one snapshot, read, render.
+//! Responds to registered reads: waits for the generation, takes one snapshot, reads, renders.
 //!
-//! The snapshot is loaded, read and let go on a thread of the pool. A request never holds a snapshot while it
-//! waits for its turn, so a queue of slow readers does not keep old states alive.
+//! A pool thread loads the snapshot, reads it and drops it. A request never holds a snapshot while it waits for its
+//! turn, so a queue of slow reads does not keep old snapshots alive.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,20 +23,20 @@ use crate::registration::route::{Answers, Method, Read, ReadBytes, Route};
 use crate::registration::table::Format;
 use crate::stream::{self, Streams};
 
-/// Returns what is published now.
+/// Returns the current snapshot.
 pub type Load<S> = Arc<dyn Fn() -> Arc<S> + Send + Sync>;
 
-/// Tells the generation of the state that was read.
+/// Response header with the generation of the snapshot that was read.
 pub(super) const GENERATION: HeaderName = HeaderName::from_static("x-snapshot-generation");
 
 pub(super) struct Reader<S> {
     pub(super) load: Load<S>,
-    /// Changes after each publication; the value is not looked at.
+    /// Changes after each publication; the value is ignored.
     pub(super) published: watch::Receiver<u64>,
     pub(super) pool: Pool,
-    /// Where those that compute for long run.
+    /// Pool of long reads.
     pub(super) long: Pool,
-    /// Where those of them run whose cost is up to who asks.
+    /// Pool of long reads with a body, whose cost the client decides.
     pub(super) questions: Pool,
     pub(super) waiters: Semaphore,
     pub(super) patience: Duration,
@@ -93,7 +93,7 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
         Ok(response)
     }
 
-    /// Answers with bytes, which are many.
+    /// Responds with bytes. They run as long reads, because there may be many bytes.
     async fn hand_out(
         self: Arc<Self>,
         content_type: &'static str,
@@ -111,7 +111,7 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
         Ok(respond(content_type, generation, bytes))
     }
 
-    /// Waits when the request asks for a generation.
+    /// Waits for the generation that the request asks for, if any.
     pub(super) async fn heed_generation(&self, params: &Params) -> Result<(), Failure> {
         match params.integer(MIN_GENERATION)? {
             Some(wanted) => self.wait(wanted).await,
@@ -119,13 +119,14 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
         }
     }
 
-    /// Reads the body of a `POST`.
+    /// Reads the body of a `POST`. Fails unless its type is JSON and it is short enough.
     async fn question(&self, headers: &HeaderMap, body: Body) -> Result<String, Failure> {
         body::check_type(headers, &["application/json"])?;
         body::read_text(headers, body, self.body_limit, self.body_patience).await
     }
 
-    /// Waits until the published state is at least of this generation.
+    /// Waits until a snapshot of at least this generation is published. Fails with 429 when too many requests wait,
+    /// and with 503 after the time limit.
     async fn wait(&self, wanted: u64) -> Result<(), Failure> {
         let unavailable = |code, message: String| Failure::from(ReadError::Unavailable { code, message });
         let mut published = self.published.clone();
@@ -172,7 +173,7 @@ fn render<S>(value: &serde_json::Value, format: Format, route: &Route<S>) -> Res
     match (format, &route.rows) {
         (Format::Table, Some(rows)) => Ok(rows(value).to_markdown().into_bytes()),
         (Format::Csv, Some(rows)) => rows(value).to_csv().map_err(|error| broken(&error)),
-        // `Format::choose` refuses tables where there are no rows.
+        // `Format::choose` rejects tables for bodies without rows.
         (Format::Json | Format::Table | Format::Csv, _) => {
             serde_json::to_vec(value).map_err(|error| broken(&error))
         }

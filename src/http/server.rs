@@ -1,6 +1,6 @@
-//! The server: registrations in, a router and a listening socket out.
+//! Builds the server: checks the registrations, and makes a router and a listening socket of them.
 //!
-//! It knows nothing of pods and nodes. What it serves is a `S` behind a function, and routes that read it.
+//! It is generic: it serves a state `S` behind a function, and the routes that read it.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -32,51 +32,51 @@ use crate::standard::health::{self, HealthCheck};
 use crate::standard::{Configz, Renderer, Standard, Version};
 use crate::stream::Streams;
 
-/// Reads the clock. The server has none of its own.
+/// Returns the current time. The server reads no clock of its own.
 pub type Clock = Arc<dyn Fn() -> Now + Send + Sync>;
 
-/// How long a read may take, as the documentation says.
+/// Default time limit of a read; the OpenAPI document states it.
 pub(super) const READ_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How much of everything. None of it is unbounded.
+/// Limits of the server. Every resource has one.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Reads that run at once.
+    /// Number of reads that run at once.
     pub reads: usize,
-    /// Reads that wait for their turn; beyond it 429.
+    /// Number of reads that wait for their turn; further ones get 429.
     pub reads_waiting: usize,
-    /// Reads that compute for long and wait for their turn, one running at a time; beyond it 429. Questions with a body
-    /// have as many places again and a thread of their own, because what they cost is up to who asks.
+    /// Number of long reads that wait for their turn, while one runs; further ones get 429. Long reads with a request
+    /// body have as many places and a thread of their own, because the client decides what they cost.
     pub long_reads_waiting: usize,
-    /// How long a read waits for its turn before 429.
+    /// Time that a read waits for its turn before it gets 429.
     pub turn_patience: Duration,
-    /// How long a read may take before it is given up with 503.
+    /// Time that a read may run before it is given up with 503.
     pub read_patience: Duration,
-    /// Requests that wait for a generation; beyond it 429.
+    /// Number of requests that wait for a generation; further ones get 429.
     pub generation_waiting: usize,
-    /// How long a request waits for a generation before 503.
+    /// Time that a request waits for a generation before it gets 503.
     pub generation_patience: Duration,
-    /// The longest body of a switch, in bytes.
+    /// Maximum body size of a switch request, in bytes.
     pub flag_body: usize,
-    /// The longest JSON body of a question, in bytes. As many may be held as reads wait.
+    /// Maximum JSON body size of a read, in bytes. Every waiting read may hold one.
     pub question_body: usize,
-    /// How long a body may take to arrive.
+    /// Time limit for a request body to arrive.
     pub body_patience: Duration,
-    /// How long a request head may take to arrive; idle connections are closed after it.
+    /// Time limit for a request head to arrive; idle connections are closed after it, too.
     pub header_patience: Duration,
-    /// How long an answer under way may stand still because the peer does not read it.
+    /// Time that a response may stall because the peer does not read it.
     pub write_patience: Duration,
-    /// The most bytes of all answers to reads that peers have not taken yet; beyond it 503.
+    /// Maximum size of all read responses that peers have not taken yet, in bytes; further ones get 503.
     pub answer_bytes: usize,
-    /// Connections open at once.
+    /// Number of ordinary connections open at once.
     pub connections: usize,
-    /// Connections beyond these on which only health paths are answered; more wait to be accepted.
+    /// Number of further connections, which serve only health paths. Others wait to be accepted.
     pub reserve: usize,
-    /// How long a connection of the reserve may stay open.
+    /// Time that a connection of the reserve may stay open.
     pub reserve_patience: Duration,
-    /// Feeds that may be followed at once; beyond it 429.
+    /// Number of feeds followed at once; further ones get 429.
     pub followers: usize,
-    /// How long requests under way may take to finish at shutdown.
+    /// Time that requests in flight may take to finish at shutdown.
     pub stop_patience: Duration,
 }
 
@@ -98,7 +98,7 @@ impl Default for Limits {
             answer_bytes: 64 << 20,
             connections: 128,
             reserve: 256,
-            // Half of the usual timeout of a probe, which may wait behind one reserve full of idle connections.
+            // Half of the usual probe timeout: a probe may wait behind one reserve full of idle connections.
             reserve_patience: Duration::from_millis(500),
             followers: 32,
             stop_patience: Duration::from_secs(6),
@@ -106,54 +106,54 @@ impl Default for Limits {
     }
 }
 
-/// Everything a server is made of.
+/// Configuration for [`Server::new`].
 pub struct Parts<S> {
-    /// The reads.
+    /// All registered reads.
     pub routes: Vec<Route<S>>,
-    /// Returns what is published now. Called once per request that reads, more often only while it waits.
+    /// Returns the current snapshot. Called once per read request, and more often only while it waits.
     pub load: Load<S>,
-    /// Sent to after each publication, once `load` returns it; the value is the generation.
+    /// Receives the generation after each publication, once `load` returns that snapshot.
     pub published: watch::Receiver<u64>,
-    /// The runtime switches.
+    /// Runtime switches under `/debug/flags`.
     pub switches: Vec<Arc<dyn Switch>>,
-    /// The health checks, in the order in which they are listed.
+    /// Health checks, in the order in which they are listed.
     pub health: Vec<HealthCheck>,
-    /// `/metrics`.
+    /// Renders `/metrics`.
     pub metrics: Renderer,
-    /// `/metrics/resources`.
+    /// Renders `/metrics/resources`.
     pub resource_metrics: Renderer,
-    /// `/configz`.
+    /// Returns the body of `/configz`.
     pub configz: Configz,
-    /// `/version`.
+    /// Body of `/version`.
     pub version: Version,
-    /// The clock.
+    /// Clock for request times.
     pub now: Clock,
-    /// Told of every answer, for metrics.
+    /// Called for every response, for metrics.
     pub observe: Observe,
-    /// The bounds.
+    /// Limits of the server.
     pub limits: Limits,
 }
 
-/// What is served where.
+/// The routers of the two kinds of connections.
 #[derive(Clone)]
 pub(super) struct Routers {
-    /// On an ordinary connection.
+    /// For ordinary connections: all paths.
     pub(super) all: Router,
-    /// On a connection of the reserve: the health paths.
+    /// For connections of the reserve: the health paths.
     pub(super) health: Router,
 }
 
-/// A server whose registrations have been checked.
+/// A server with valid registrations, ready to bind.
 pub struct Server {
     routers: Routers,
     document: OpenApi,
     limits: Limits,
-    /// Ends the feeds that are followed.
+    /// Ends the feeds that are being followed.
     end_feeds: CancellationToken,
 }
 
 impl Server {
-    /// Checks the registrations and builds the router.
+    /// Checks the registrations and builds the router. Fails when registrations are invalid or collide.
     pub fn new<S>(parts: Parts<S>) -> Result<Self, BuildError>
     where
         S: Published + Send + Sync + 'static,
@@ -174,23 +174,23 @@ impl Server {
         Ok(Self { routers: Routers { all, health }, document, limits, end_feeds })
     }
 
-    /// Returns the OpenAPI document that it serves.
+    /// Returns the OpenAPI document that this server serves.
     pub fn document(&self) -> &OpenApi {
         &self.document
     }
 
-    /// Returns the router, to be called without a socket.
+    /// Returns the router, for calls without a socket.
     pub fn router(&self) -> Router {
         self.routers.all.clone()
     }
 
-    /// Takes a port on a loopback address; port 0 takes any free one.
+    /// Binds a loopback address; port 0 takes any free one. Fails for other addresses, and when the port is taken.
     pub async fn bind(&self, address: SocketAddr) -> Result<Bound, ServeError> {
         Bound::bind(address, self.routers.clone(), self.limits, self.end_feeds.clone()).await
     }
 }
 
-/// Returns all endpoints but those of the health checks.
+/// Returns all endpoints except the health checks.
 fn endpoints<S>(
     parts: Parts<S>,
     operations: &[Operation],
@@ -201,8 +201,8 @@ where
     S: Published + Send + Sync + 'static,
 {
     let limits = parts.limits;
-    // Metrics, configuration and switches have a pool of their own: a rush of reads must not blind the
-    // monitoring, nor keep anybody from turning a costly switch off.
+    // Metrics, configuration and switches have their own pool: a rush of reads must not block monitoring, or keep
+    // anyone from turning off a costly switch.
     let chores = Arc::new(Pool::new(2, 16));
     let times = Times { turn: limits.turn_patience, run: limits.read_patience };
     let reader = Arc::new(Reader {
@@ -217,7 +217,7 @@ where
         body_patience: limits.body_patience,
         streams: Streams {
             followers: Arc::new(Semaphore::new(limits.followers)),
-            // No more wait than there are connections: none is sent away.
+            // As many places as connections, so no feed is turned away.
             pool: Pool::new(1, limits.connections),
             stop: end_feeds.clone(),
         },
@@ -248,7 +248,7 @@ where
     endpoints
 }
 
-/// Serialises plain data of our own, which cannot fail.
+/// Serialises plain data, which cannot fail.
 fn json(value: &impl serde::Serialize) -> Bytes {
     serde_json::to_vec(value).unwrap_or_default().into()
 }
@@ -273,7 +273,7 @@ fn route(endpoints: Vec<Endpoint>) -> Router {
     router
 }
 
-/// Refuses what the router would panic on, and what two registrations would fight over.
+/// Rejects operations that the router would panic on, or that collide with another.
 fn check(operations: &[Operation]) -> Result<(), BuildError> {
     let mut seen: BTreeMap<(Method, String), &Operation> = BTreeMap::new();
     for operation in operations {

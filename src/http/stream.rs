@@ -1,12 +1,12 @@
-//! Feeds: lines behind a cursor, sent as they come.
+//! Feeds: lines after a cursor, sent as they appear.
 //!
-//! A feed is read a few hundred lines at a time, from whatever is published by then, and only as fast as the peer
-//! takes them: a slow reader holds one batch in memory and no snapshot. Who falls behind what the source keeps is told so
-//! by the source's own marks; who does not read at all is cut off like any other (see `patient`). A feed that is
-//! followed waits for the next publication; there is a bound on how many do, and all end when the server stops.
+//! A feed reads a few hundred lines at a time from the current snapshot, only as fast as the peer takes them. A slow
+//! reader holds one batch in memory and no snapshot. A reader that falls behind what the source retains gets a gap
+//! marker from the source; one that does not read at all is cut off by `patient`. A followed feed waits for the next
+//! publication. The number of followed feeds is limited, and all end when the server stops.
 //!
-//! NDJSON unless the request accepts `text/event-stream`. An event carries its cursor as its id, so a browser that lost
-//! the connection goes on where it was.
+//! Lines are NDJSON unless the request accepts `text/event-stream`. An event has its cursor as its id, so a browser
+//! that lost the connection resumes where it was.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,9 +26,9 @@ use crate::registration::endpoint::{Answered, Call};
 use crate::registration::params::{Kind, Param, Params, shortened};
 use crate::registration::route::{Lines, ReadLines};
 
-/// Content type of lines.
+/// Content type of lines, one JSON document each.
 pub(super) const NDJSON: &str = "application/x-ndjson";
-/// Content type of events.
+/// Content type of server-sent events.
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
 
 const SINCE: &str = "since";
@@ -36,22 +36,22 @@ const LIMIT: &str = "limit";
 const FOLLOW: &str = "follow";
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Lines that are read at once.
+/// Number of lines read at once.
 const AT_ONCE: usize = 256;
-/// How often a silent event stream says that it is alive. Proxies drop connections that are silent for long.
+/// Interval of keep-alive comments on a silent event stream. Proxies drop connections that are silent for long.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
-/// What feeds share.
+/// State that all feeds share.
 pub(super) struct Streams {
-    /// Feeds that may be followed at once.
+    /// Permits for followed feeds.
     pub(super) followers: Arc<Semaphore>,
-    /// Where lines are made. Apart from other reads: many small batches must not keep those waiting.
+    /// Pool that reads lines. Separate from other reads, which must not wait for many small batches.
     pub(super) pool: Pool,
     /// Ends all feeds.
     pub(super) stop: CancellationToken,
 }
 
-/// Returns the parameters that every feed has.
+/// Returns the parameters that the server adds to every feed.
 pub(super) fn own_params() -> [Param; 3] {
     let since = "Begin behind this id: the last one that was read. Without it, or with 0, the feed begins with the oldest there is";
     let limit = "End after so many lines";
@@ -63,7 +63,7 @@ pub(super) fn own_params() -> [Param; 3] {
     ]
 }
 
-/// A feed under way.
+/// A feed being sent.
 struct Feed<S> {
     reader: Arc<Reader<S>>,
     read: ReadLines<S>,
@@ -71,12 +71,12 @@ struct Feed<S> {
     cursor: u64,
     left: u64,
     is_events: bool,
-    /// Held while it is followed.
+    /// Held while the feed is followed.
     follower: Option<OwnedSemaphorePermit>,
     published: watch::Receiver<u64>,
 }
 
-/// Answers a request for a feed.
+/// Responds to a request for a feed. Fails with 429 when too many feeds are followed.
 pub(super) async fn answer<S>(reader: Arc<Reader<S>>, read: ReadLines<S>, call: Call) -> Answered
 where
     S: Published + Send + Sync + 'static,
@@ -102,13 +102,13 @@ where
     Ok(response)
 }
 
-/// Makes the next piece of the body; `None` ends it.
+/// Returns the next chunk of the body; `None` ends it.
 async fn next<S>(mut feed: Feed<S>) -> Option<(Result<Bytes, std::io::Error>, Feed<S>)>
 where
     S: Published + Send + Sync + 'static,
 {
     loop {
-        // Before reading, so that a publication in between is not slept through.
+        // Before reading, so that a publication in between is noticed.
         feed.published.mark_unchanged();
         if feed.left == 0 || feed.reader.streams.stop.is_cancelled() {
             return None;
@@ -142,12 +142,12 @@ impl<S: Published + Send + Sync + 'static> Feed<S> {
         self.reader.streams.pool.run(move || read(&(reader.load)(), &params, cursor, at_most)).await
     }
 
-    /// Waits for the next publication. Returns `false` when it is time for a sign of life, `None` at the end.
+    /// Waits for the next publication. Returns `false` when a keep-alive is due, `None` at the end.
     async fn wait(&mut self) -> Option<bool> {
         let sign = async {
             match self.is_events {
                 true => tokio::time::sleep(SIGN_OF_LIFE).await,
-                // Every line is a JSON document, so there is nothing to say.
+                // NDJSON has no comments for a keep-alive.
                 false => std::future::pending().await,
             }
         };

@@ -1,4 +1,4 @@
-//! Starts the tasks of the edge and stops them in order.
+//! Starts the watch, bind and status tasks, and stops them in order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,39 +24,40 @@ use crate::writes::status::{StatusCounters, StatusWriter};
 use crate::writes::volume_writer::{VolumeCounters, VolumeWriter};
 use crate::{Clock, Connection};
 
-/// What the edge is made of.
+/// Configuration for [`ClusterIo::start`].
 #[derive(Clone)]
 pub struct ClusterIoConfig {
-    /// Clients.
+    /// Clients of the API server.
     pub connection: Connection,
-    /// Clock.
+    /// Clock for timestamps in writes and reports.
     pub clock: Clock,
-    /// Whether writes go through from the start (`--shadow`: no).
+    /// Whether the API writer is open from the start; false with `--shadow`.
     pub writes: bool,
     /// Time limit of one write.
     pub write_timeout: Duration,
-    /// Bindings under way at once.
+    /// Number of bindings in flight at once.
     pub binders: usize,
-    /// Evictions under way at once.
+    /// Number of evictions in flight at once.
     pub evictors: usize,
-    /// Volume writes under way at once.
+    /// Number of volume writes in flight at once.
     pub volume_writers: usize,
-    /// Status patches under way at once.
+    /// Number of pod status patches in flight at once.
     pub status_writers: usize,
-    /// Status patches of PodGroups under way at once.
+    /// Number of PodGroup status patches in flight at once.
     pub group_status_writers: usize,
-    /// Event writes under way at once.
+    /// Number of event writes in flight at once.
     pub event_writers: usize,
-    /// Sizes of the queues.
+    /// Capacities of the effect queues.
     pub queues: EffectQueueSizes,
-    /// Who reports events.
+    /// Reporting controller and instance of events.
     pub reporter: Reporter,
-    /// Time and size limits of what is read.
+    /// Time and size limits of lists, watches and probes.
     pub limits: WatchLimits,
 }
 
 impl ClusterIoConfig {
-    /// Makes a configuration with defaults. `instance` tells this process from others, such as a pod name.
+    /// Creates a configuration with defaults. `instance` distinguishes this process from others, for example by its
+    /// pod name.
     pub fn new(connection: Connection, clock: Clock, instance: &str) -> Self {
         Self {
             connection,
@@ -76,36 +77,36 @@ impl ClusterIoConfig {
     }
 }
 
-/// The running io. Everything shared is an `Arc` to be cloned before [`ClusterIo::shutdown`].
+/// The running watches and writers. Callers clone the `Arc`s they need before [`ClusterIo::shutdown`].
 pub struct ClusterIo {
-    /// Where the scheduling thread puts effects.
+    /// Effect queues, filled by the scheduling thread.
     pub queues: Arc<EffectQueues>,
-    /// The writer for writes.
+    /// The API writer that all writes go through.
     pub writer: Arc<ApiWriter>,
-    /// The watches.
+    /// Status of every watch.
     pub watches: Watches,
-    /// Whether the API server answers.
+    /// Whether the API server answers, as the probe sees it.
     pub server: Arc<ServerStatus>,
-    /// What the binders did.
+    /// Counters of the binders.
     pub binder: Arc<BinderCounters>,
-    /// What the evictors did.
+    /// Counters of the evictors.
     pub evictor: Arc<EvictCounters>,
-    /// What the volume writers did.
+    /// Counters of the volume writers.
     pub volumes: Arc<VolumeCounters>,
-    /// What the status writers did.
+    /// Counters of the pod status writers.
     pub statuses: Arc<StatusCounters>,
-    /// What the writers of PodGroups' statuses did.
+    /// Counters of the PodGroup status writers.
     pub group_statuses: Arc<StatusCounters>,
-    /// What the event writer did.
+    /// Counters of the event writer.
     pub events: Arc<EventCounters>,
     stop: CancellationToken,
     tasks: JoinSet<&'static str>,
 }
 
-/// What a shutdown left behind.
+/// Work that a shutdown left undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drained {
-    /// Tasks that did not finish in time and were cut off.
+    /// Tasks that did not finish in time and were aborted.
     pub aborted: usize,
     /// Bind orders that were never sent.
     pub unsent_binds: u64,
@@ -116,7 +117,7 @@ pub struct Drained {
 }
 
 impl ClusterIo {
-    /// Starts watches and writers on the current runtime. Inputs go to `inputs`, reports on effects too.
+    /// Starts watches and writers on the current runtime. Watched objects and effect reports go to `inputs`.
     pub fn start(config: ClusterIoConfig, inputs: Sender<Input>) -> Self {
         let ClusterIoConfig { connection, clock, writes, write_timeout, .. } = config;
         let queues = Arc::new(EffectQueues::new(config.queues));
@@ -231,13 +232,13 @@ impl ClusterIo {
         }
     }
 
-    /// Whether every watch has delivered a complete list.
+    /// Returns whether every watch has delivered a complete list.
     pub fn is_synced(&self) -> bool {
         self.watches.are_synced()
     }
 
-    /// Waits until a task ends, which none does by itself while somebody takes the inputs. Returns its name,
-    /// or what it panicked with.
+    /// Waits until a task ends, and returns its name or why it failed. No task ends by itself while the receiver of
+    /// the inputs is alive.
     pub async fn ended(&mut self) -> String {
         match self.tasks.join_next().await {
             Some(Ok(name)) => format!("the {name} ended"),
@@ -246,8 +247,8 @@ impl ClusterIo {
         }
     }
 
-    /// Stops: watches at once, writers after the write they are at; whoever needs longer is cut off. Somebody
-    /// must go on taking inputs meanwhile, or have dropped the receiver.
+    /// Stops the watches at once and the writers after their current write; aborts tasks that take longer than
+    /// `patience`. Meanwhile the caller must keep receiving inputs, or have dropped the receiver.
     pub async fn shutdown(mut self, patience: Duration) -> Drained {
         self.stop.cancel();
         self.queues.close();
@@ -284,8 +285,8 @@ fn spawn(
     });
 }
 
-/// Waits for SIGTERM, SIGINT or SIGHUP. There is nothing that could be read anew, so a hang-up, as of a terminal that is
-/// closed, is a stop like any other.
+/// Waits for SIGTERM, SIGINT or SIGHUP. SIGHUP, which a closed terminal sends, stops the process like the others,
+/// because there is nothing to reload. Fails when a signal handler cannot be installed.
 pub async fn stop_requested() -> std::io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;

@@ -1,14 +1,14 @@
-//! The socket: where it may listen, how many it serves, and how it stops.
+//! The listening socket: allowed addresses, number of connections, shutdown.
 //!
-//! Plain HTTP/1.1 on loopback. TLS and authentication are not here, so no other address is accepted.
+//! Plain HTTP/1.1 on loopback. There is no TLS and no authentication, so no other address is accepted.
 //!
-//! Nobody keeps a connection by doing nothing: a head must arrive in time ([`Limits::header_patience`]), and
-//! an answer must be read ([`Limits::write_patience`], see `patient`).
+//! No connection stays open idle: a request head must arrive in time ([`Limits::header_patience`]), and a response
+//! must be read ([`Limits::write_patience`], see `patient`).
 //!
-//! When all [`Limits::connections`] are taken, [`Limits::reserve`] more are accepted, on which only the health
-//! paths are answered; anything else gets a 503. Such a connection serves one request and is closed
-//! after [`Limits::reserve_patience`], whatever it does: it holds little memory, and a crowd of idle ones is
-//! gone before a probe loses its patience. Beyond both bounds connections wait to be accepted.
+//! When all [`Limits::connections`] are in use, [`Limits::reserve`] more are accepted, which serve only the health
+//! paths; anything else gets a 503. Such a connection serves one request and is closed after
+//! [`Limits::reserve_patience`], whatever it does: it holds little memory, and a crowd of idle ones is gone before a
+//! probe times out. Beyond both limits, connections wait to be accepted.
 
 use std::io;
 use std::net::SocketAddr;
@@ -31,7 +31,7 @@ use crate::connection::patient::Patient;
 use crate::error::ServeError;
 use crate::server::{Limits, Routers};
 
-/// A server that has its port and waits to be run.
+/// A server that is bound to its address, ready to serve.
 pub struct Bound {
     listener: TcpListener,
     address: SocketAddr,
@@ -59,12 +59,12 @@ impl Bound {
         Ok(Self { listener, address: bound, routers, limits, end_feeds })
     }
 
-    /// Returns the address it has; with port 0 this is where the real port is.
+    /// Returns the bound address, with the real port if port 0 was requested.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves until told to stop, then lets requests under way finish for a bounded time.
+    /// Serves until `stop` is cancelled, then lets requests in flight finish within [`Limits::stop_patience`].
     pub async fn serve(self, stop: CancellationToken) {
         let limits = self.limits;
         let connections = TaskTracker::new();
@@ -82,7 +82,7 @@ impl Bound {
                 let give_up = give_up.clone();
                 connections.spawn(async move {
                     give_up.run_until_cancelled(serving).await;
-                    // In this order: who has a place finds the slot free, too.
+                    // In this order, so that whoever gets the place finds the slot free, too.
                     drop(slot);
                     drop(place);
                 });
@@ -100,21 +100,21 @@ impl Bound {
     }
 }
 
-/// Accepts a connection. Errors belong to the connection that failed or pass with time.
+/// Accepts a connection. Retries on errors: they concern one connection, or pass with time.
 async fn next(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
             Ok(accepted) => return accepted,
             Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "connection not accepted");
-                // Out of file descriptors: the next attempt fails at once too, until another one closes.
+                // Out of file descriptors: the next attempt fails at once, until another descriptor is closed.
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
     }
 }
 
-/// Serves a connection to its end; one of the reserve for one request and not for long.
+/// Serves a connection to its end. A connection of the reserve gets one request and little time.
 async fn connection(
     (stream, peer): (TcpStream, Peer),
     router: Router,

@@ -1,4 +1,4 @@
-//! What happens around every request: an id, a look at the URL, a net under panics, a log line.
+//! Wraps every request: request id, URL, host and origin checks, panic handling, log line.
 
 use std::any::Any;
 use std::net::IpAddr;
@@ -22,23 +22,23 @@ use crate::registration::route::RequestInfo;
 use crate::server::Clock;
 use crate::standard::unknown_path;
 
-/// One answered request, for metrics. Every field comes from a bounded set but the time.
+/// One request with its response, for metrics. Invariant: every field except the time is from a bounded set.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
-    /// The method, or `_OTHER` for those that nobody uses.
+    /// The method, or `_OTHER` for unusual ones.
     pub method: &'static str,
-    /// The path template, or empty when nothing is registered there.
+    /// The path template; empty for unknown paths.
     pub template: &'a str,
-    /// The status.
+    /// HTTP status of the response.
     pub status: u16,
-    /// From the head of the request to the head of the answer.
+    /// Time from the head of the request to the head of the response.
     pub took: Duration,
 }
 
-/// Is told of every answer, on the thread that serves the connection.
+/// Called for every response, on the thread that serves the connection.
 pub type Observe = Arc<dyn Fn(Observation<'_>) + Send + Sync>;
 
-/// The other end of a connection.
+/// IP address of the client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) IpAddr);
 
@@ -58,7 +58,8 @@ impl Observed {
         Self { now, observe, started, count: AtomicU64::new(0) }
     }
 
-    /// Takes the caller's request id if it is a plain word, else makes one that is new in this cluster's logs.
+    /// Returns the client's request id if it is a plain word of at most 64 characters. Otherwise creates one from the
+    /// start time of the process and a counter.
     fn request_id(&self, headers: &HeaderMap) -> String {
         const LONGEST: usize = 64;
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
@@ -70,18 +71,18 @@ impl Observed {
     }
 }
 
-/// Puts the router inside all of this.
+/// Wraps a router in this middleware.
 pub(crate) fn layered(router: Router, observed: Arc<Observed>) -> Router {
     router.layer(middleware::from_fn_with_state(observed, around))
 }
 
-/// Answers where nothing is registered.
+/// Responds to unknown paths.
 pub(crate) async fn unknown(request: Request) -> Response {
     let info = request.extensions().get::<RequestInfo>().cloned().unwrap_or_default();
     unknown_path(request.uri().path()).respond(&info.request_id)
 }
 
-/// Answers on a connection of the reserve where it is not a health path.
+/// Responds to all but health paths on a connection of the reserve.
 pub(crate) async fn crowded(request: Request) -> Response {
     let info = request.extensions().get::<RequestInfo>().cloned().unwrap_or_default();
     let message = "all connections are taken; close some or ask again (health checks are answered)";
@@ -92,7 +93,7 @@ pub(crate) async fn crowded(request: Request) -> Response {
 async fn around(State(observed): State<Arc<Observed>>, mut request: Request, next: Next) -> Response {
     let now = (observed.now)();
     let request_id = observed.request_id(request.headers());
-    // A span of the highest level, so that no verbosity hides the request id of a failure.
+    // An error-level span, so that no verbosity hides the request id of a failure.
     let span =
         tracing::error_span!("http", method = %request.method(), path = request.uri().path(), request_id);
     let method = usual(request.method());
@@ -114,7 +115,7 @@ async fn around(State(observed): State<Arc<Observed>>, mut request: Request, nex
     };
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // What an answer says of itself holds: the files of the page may be kept.
+    // A response's own header takes precedence: the files of the page may be cached.
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     if let Ok(value) = HeaderValue::from_str(&request_id) {
         headers.insert(REQUEST_ID, value);
@@ -127,13 +128,13 @@ async fn around(State(observed): State<Arc<Observed>>, mut request: Request, nex
     response
 }
 
-/// Returns a method as one of a bounded set.
+/// Maps a method to one of a bounded set of names.
 fn usual(method: &http::Method) -> &'static str {
     const USUAL: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     USUAL.into_iter().find(|usual| method.as_str() == *usual).unwrap_or("_OTHER")
 }
 
-/// Says who asks. The user agent is the client's own word and shortened.
+/// Returns address and user agent of the client. The user agent is not trusted, and shortened.
 fn from(request: &Request) -> String {
     let peer = request.extensions().get::<Peer>().map(|peer| peer.0.to_string());
     let agent = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok());
@@ -149,11 +150,11 @@ fn check_url(request: &Request) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses what a page of another origin sends, unless it only reads.
+/// Refuses requests of pages of another origin, unless they only read.
 ///
-/// A browser sends some requests for any page without asking the server first. The page cannot read the answer, but
-/// the request would have been carried out. Browsers say where such a request comes from; other clients say nothing.
-/// A page on another port of this machine is another origin too.
+/// A browser sends some requests for any page without asking the server first. The page cannot read the response, but
+/// the request would take effect. Browsers state the origin of such a request; other clients send no such header. A
+/// page on another port of this machine is another origin, too.
 fn check_origin(method: &http::Method, headers: &HeaderMap) -> Result<(), Failure> {
     if matches!(*method, http::Method::GET | http::Method::HEAD) {
         return Ok(());
@@ -179,8 +180,8 @@ fn check_origin(method: &http::Method, headers: &HeaderMap) -> Result<(), Failur
 
 /// Refuses host names that are not this machine's own.
 ///
-/// A web page could point a name of its own at the loopback address and then read everything here
-/// through a visitor's browser. Addresses and `localhost` cannot be used for that.
+/// A web page could point its own name at the loopback address, and then read everything here through a visitor's
+/// browser (DNS rebinding). IP addresses and `localhost` cannot be used for that.
 fn check_host(headers: &HeaderMap) -> Result<(), Failure> {
     let Some(host) = headers.get(header::HOST) else { return Ok(()) };
     let host = host.to_str().unwrap_or_default();

@@ -1,8 +1,8 @@
-//! A socket that does not wait for ever for a peer that does not read.
+//! A socket whose writes fail when the peer does not read.
 //!
-//! An answer under way holds its body in memory. When for some time not one byte of it could be handed to
-//! the system, the write fails and the connection is reset, so that the system's own buffer goes as well.
-//! The system reports room only when a good part of that buffer is free, so reading byte by byte does not help.
+//! A response in flight holds its body in memory. When the system accepts no byte of it for some time, the write fails
+//! and the connection is reset, which frees the system's own buffer as well. The system reports room only when a good
+//! part of that buffer is free, so reading byte by byte does not help.
 
 use std::io;
 use std::pin::Pin;
@@ -13,21 +13,21 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-/// A connection whose writes must get on.
+/// A connection whose writes must make progress.
 pub(crate) struct Patient {
     stream: TcpStream,
     patience: Duration,
-    /// Runs while a write waits.
+    /// Timer, set while a write waits.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl Patient {
-    /// Wraps a connection; a write may stand still for `patience`.
+    /// Wraps a connection. A write may stall for `patience`.
     pub(crate) fn new(stream: TcpStream, patience: Duration) -> Self {
         Self { stream, patience, deadline: None }
     }
 
-    /// Passes on what the stream said, unless it has been saying "not yet" for too long.
+    /// Returns the stream's result, or an error when it has been pending for too long.
     fn judge<T>(&mut self, cx: &mut Context<'_>, said: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if said.is_ready() {
             self.deadline = None;
@@ -38,7 +38,7 @@ impl Patient {
         if deadline.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }
-        // Without it the system would go on offering the rest; a failure leaves it at that.
+        // Zero linger discards the unsent rest. If it cannot be set, the system keeps sending that.
         let _ = self.stream.set_zero_linger();
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer does not read its answer")))
     }

@@ -1,10 +1,10 @@
-//! Where work that costs CPU runs, so that it cannot stall the threads that serve connections.
+//! Runs CPU-bound work away from the threads that serve connections.
 //!
-//! Blocking threads of tokio behind two semaphores: so many jobs run, so many more wait, the rest are
-//! told to come back, and so is who waits for its turn too long. A job is given up when its time is up, or when nobody
-//! waits for it any more (`model::patience`). A pool of our own threads would do the same with more code: tokio keeps
-//! its blocking threads, lets them go when idle, and hands back a panic as a value. The permits travel with the job, so
-//! a job whose caller has gone away still counts until it ends.
+//! Uses tokio's blocking threads behind two semaphores: a number of jobs run, a number wait, and further ones are
+//! refused, as are those that wait too long for their turn. A job is given up when its time is up, or when its caller
+//! has gone away (`model::patience`). Own threads would need more code for the same: tokio reuses its blocking
+//! threads, ends idle ones, and returns a panic as a value. The permits belong to the job, so a job whose caller has
+//! gone away counts until it ends.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::error::Failure;
 
-/// How long a job may take, and how long it may wait for its turn before.
+/// Time limits of a job: waiting for its turn, and running.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) turn: Duration,
@@ -31,7 +31,7 @@ pub(crate) struct Pool {
     times: Option<Times>,
 }
 
-/// Whether somebody waits for a job, and until when.
+/// Patience of a job: ends when the caller has left or the time is up.
 struct Waiting {
     has_left: Arc<AtomicBool>,
     until: Instant,
@@ -43,7 +43,7 @@ impl Patience for Waiting {
     }
 }
 
-/// Says that the caller has left when it is dropped.
+/// Sets the flag on drop, which is when the caller leaves.
 struct Leaves(Arc<AtomicBool>);
 
 impl Drop for Leaves {
@@ -62,13 +62,13 @@ impl Pool {
         }
     }
 
-    /// Limits how long jobs take and wait, and gives up those whose callers have left.
+    /// Sets time limits, and gives up jobs whose callers have left.
     pub(crate) fn within(self, times: Times) -> Self {
         Self { times: Some(times), ..self }
     }
 
-    /// Runs a job and returns its value; 429 when too many wait already or its turn does not come, 503 when its time
-    /// is up, 500 when it panicked.
+    /// Runs a job and returns its value. Fails with 429 when too many jobs wait or its turn does not come, with 503
+    /// when its time is up, and with 500 when it panics.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,
@@ -121,7 +121,7 @@ fn overdue(times: Option<Times>) -> Failure {
     Failure::new(StatusCode::SERVICE_UNAVAILABLE, "DeadlineExceeded", message)
 }
 
-/// Says that a job was given up after its time.
+/// Returns the message for a job that exceeded its time.
 pub(crate) fn overdue_message(time: Duration) -> String {
     format!("this took longer than {} s and was given up; ask for less", time.as_secs_f64())
 }

@@ -1,9 +1,9 @@
-//! Answers under way: how many bytes of them there may be, and how long each may take to be read.
+//! Limits responses in flight: their total size in bytes, and the time that each may take.
 //!
-//! An answer holds its body in memory until the peer has taken it. All of them together have one bound in bytes;
-//! beyond it a request is refused, so that readers who do not read cost no more than that. A body is handed on piece by
-//! piece and breaks off when it is read too slowly; one that is not read at all is cut off by `patient`. Feeds are not
-//! counted: they hold one batch of lines each.
+//! A response holds its body in memory until the peer has taken it. All of them share one limit in bytes; beyond it,
+//! requests are refused, so that clients that do not read cost no more than that. A body is sent in pieces and ends
+//! early when it is read too slowly; `patient` cuts off one that is not read at all. Feeds are not counted: each holds
+//! one batch of lines.
 
 use std::io;
 use std::pin::Pin;
@@ -20,19 +20,19 @@ use tokio::time::Instant;
 
 use crate::error::Failure;
 
-/// What is handed on at once.
+/// Size of one piece, in bytes.
 const PIECE: usize = 64 * 1024;
-/// The slowest reader, in bytes per second; it has the patience of a write in addition.
+/// Minimum reading speed, in bytes per second. A reader has the patience of a write in addition.
 const SLOWEST: u64 = 64 * 1024;
 
-/// The room for answers under way.
+/// Holds the room for responses in flight, in bytes.
 pub(crate) struct Unread {
     room: Arc<Semaphore>,
     most: usize,
     patience: Duration,
 }
 
-/// A body and the room it takes, which is given back when the last piece of it is dropped.
+/// A body and the room it takes. Dropping its last piece returns the room.
 struct Held {
     bytes: Vec<u8>,
     _room: OwnedSemaphorePermit,
@@ -45,14 +45,14 @@ impl AsRef<[u8]> for Held {
 }
 
 impl Unread {
-    /// Returns room for so many bytes; a reader may fall behind by `patience`.
+    /// Creates room for `most` bytes. A reader may fall behind by `patience`.
     pub(crate) fn new(most: usize, patience: Duration) -> Self {
         let most = most.clamp(1, u32::MAX as usize);
         Self { room: Arc::new(Semaphore::new(most)), most, patience }
     }
 
-    /// Makes the body of an answer. Refuses when too much is under way; an answer larger than all the room is let
-    /// through when it is the only one.
+    /// Creates the body of a response. Fails when too many bytes are in flight; a response larger than all the room is
+    /// accepted when it is the only one.
     pub(crate) fn body(&self, mut bytes: Vec<u8>) -> Result<Body, Failure> {
         // A buffer that grew by doubling may be half empty.
         if bytes.capacity() > bytes.len() + bytes.len() / 4 {
@@ -74,10 +74,10 @@ impl Unread {
     }
 }
 
-/// A body that is handed on in pieces until it is read too slowly.
+/// A body that is sent in pieces, until its deadline.
 struct Paced {
     rest: Bytes,
-    /// `None`: there is no such time.
+    /// Deadline; `None` when it is too far ahead to represent.
     until: Option<Instant>,
 }
 

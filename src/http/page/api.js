@@ -1,9 +1,9 @@
-// Reads the REST API, gently: one request in flight per path, none while the tab is hidden, less often when an
-// answer is costly, and with growing pauses when the scheduler is busy or gone.
+// Polls the REST API with little load: one request in flight per watcher, none while the tab is hidden, fewer when a
+// response is costly, and with growing pauses when the scheduler is busy or unreachable.
 
 const PATIENCE = 15_000;
 const LONGEST_PAUSE = 30_000;
-/** The share of the scheduler's time for reads that one path of this page may take. */
+/** Maximum share of time that requests for one path of this page may take. */
 const SHARE = 1 / 25;
 
 const watchers = new Set();
@@ -13,10 +13,10 @@ let offset = 0;
 let lastHeard = 0;
 let generation = 0;
 
-/** The scheduler's time in milliseconds, as far as its answers tell. */
+/** Returns the scheduler's time in milliseconds, estimated from its responses. */
 export const now = () => Date.now() + offset;
 
-/** Calls `listener` with the state of the connection whenever it changes. */
+/** Calls `listener` with the state of the connection after every response. */
 export function onHealth(listener) {
   listeners.add(listener);
 }
@@ -26,10 +26,10 @@ function tellHealth() {
   for (const listener of listeners) listener({ trouble: worst, lastHeard, generation });
 }
 
-/** Encodes the parts of a path. */
+/** Joins and encodes the parts of a path. */
 export const path = (...parts) => "/" + parts.flatMap((part) => part.split("/")).map(encodeURIComponent).join("/");
 
-/** Asks once. Answers `{ok, status, body, code, message}`; it never throws but for an abort by the caller. */
+/** Sends one request. Resolves to `{ok, status, body, code, message}`; throws only when the caller aborts it. */
 export async function read(target, { signal, method = "GET", data, type = "application/json" } = {}) {
   const limit = AbortSignal.timeout(PATIENCE);
   const headers = data === undefined ? { accept: type } : { "content-type": "text/plain" };
@@ -55,14 +55,14 @@ export async function read(target, { signal, method = "GET", data, type = "appli
 function heard(body) {
   lastHeard = Date.now();
   const at = Date.parse(body?.meta?.generatedAt);
-  // Of two clocks that agree to a fraction of a second nothing needs to be said.
+  // Ignore clock differences of half a second or less.
   if (!Number.isNaN(at) && Math.abs(at - lastHeard - offset) > 500) offset = at - lastHeard;
   generation = Math.max(generation, body?.meta?.snapshotGeneration ?? 0);
 }
 
 let services;
 
-/** Whether this scheduler serves a path template. Older ones do not have all that this page can show. */
+/** Returns whether this scheduler serves a path template; older versions lack some. True when that is unknown. */
 export async function serves(template) {
   services ??= read("/apis/v1/__services__");
   const answer = await services;
@@ -70,7 +70,7 @@ export async function serves(template) {
   return !answer.ok || (answer.body.GET ?? []).includes(template);
 }
 
-/** Asks again and again. `target` may be a function. Returns `{stop, again}`. */
+/** Polls `target`, which may be a function, and passes each response to `tell`. Returns `{stop, again}`. */
 export function watch(target, every, tell) {
   const watcher = { timer: 0, running: false, stopped: false, failures: 0, abort: new AbortController() };
   const name = () => (typeof target === "function" ? target() : target);
@@ -107,12 +107,12 @@ export function watch(target, every, tell) {
   };
 }
 
-/** Books how an answer went and returns how long to wait before the next question. */
+/** Records the outcome of a response, and returns the pause before the next request in milliseconds. */
 function judge(watcher, answer, every, took) {
   if (answer.ok || (answer.status >= 400 && answer.status < 429)) {
     watcher.failures = 0;
     troubles.delete(watcher);
-    // What this scheduler does not serve will not be there soon.
+    // An unknown path will not be served soon.
     return answer.code === "UnknownPath" ? 60_000 : Math.max(every, took / SHARE);
   }
   watcher.failures += 1;
@@ -126,7 +126,7 @@ document.addEventListener("visibilitychange", () => {
   if (!document.hidden) for (const watcher of watchers) watcher.ask();
 });
 
-/** Asks everything again at once. */
+/** Polls everything at once. */
 export function askAll() {
   for (const watcher of watchers) watcher.ask();
 }

@@ -1,4 +1,5 @@
-// The page: wires its parts, chooses the view by the address, and keeps clocks and the state of the connection up.
+// Entry point of the page: connects its parts, chooses the view by the address, and updates clocks and connection
+// state.
 
 import { askAll, onHealth, read, watch } from "./api.js";
 import { h, put, say, whenChanged } from "./dom.js";
@@ -25,7 +26,7 @@ let shown = null;
 let nodes = [];
 let health = { trouble: null, lastHeard: 0, generation: 0 };
 
-/** The view and the name that the address asks for. */
+/** Returns the view and the name in the address. */
 function route() {
   const [kind = "", ...rest] = location.hash.replace(/^#\/?/, "").split("/");
   const [module, parts] = VIEWS[kind] ?? [overview, 0];
@@ -76,7 +77,7 @@ function facts() {
   whenChanged(byId("facts"), items, () => put(byId("facts"), items.map(([n, what]) => h("div", {}, h("dt", {}, what), h("dd", {}, n)))));
 }
 
-/** Says how the connection is. What changes every second is not read out. */
+/** Shows the state of the connection. Screen readers do not read out the part that changes every second. */
 function showHealth() {
   const { trouble, lastHeard, generation } = health;
   const state = byId("state");
@@ -117,7 +118,7 @@ function keys(event) {
   event.preventDefault();
 }
 
-/** Marks on the strip the nodes that a part of the view speaks of. */
+/** Marks the nodes on the strip that a part of the view refers to. */
 function pointAt(event) {
   const part = event.target.closest("[data-node], [data-nodes]");
   const names = part ? part.dataset.node ?? part.dataset.nodes : "";
@@ -163,7 +164,7 @@ view.addEventListener("pointerover", pointAt);
 view.addEventListener("focusin", pointAt);
 view.addEventListener("pointerleave", () => strip.mark([]));
 byId("skip").addEventListener("click", (event) => {
-  // The address says which view is shown, so it must not become that of an anchor.
+  // The address selects the view, so it must not become that of an anchor.
   event.preventDefault();
   view.focus();
 });

@@ -1,6 +1,6 @@
-// Makes elements. What the cluster says goes in as text nodes only, so that nothing of it can become markup.
+// Creates elements. Text from the cluster is inserted as text nodes only, so it cannot become markup.
 
-/** Makes an element: attributes, handlers as `onclick`, then children (texts, elements, lists; null is left out). */
+/** Creates an element with attributes, handlers (`onclick`) and children (texts, elements, lists; null is skipped). */
 export function h(tag, attributes, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
@@ -17,7 +17,7 @@ function flat(children) {
   return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
 }
 
-/** Replaces what is in an element. The focus stays on the same `data-key`. */
+/** Replaces the content of an element. The focus stays on the same `data-key`. */
 export function put(parent, ...children) {
   const focused = parent.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
   parent.replaceChildren(...flat(children));
@@ -26,7 +26,7 @@ export function put(parent, ...children) {
   }
 }
 
-/** Calls `draw` only when `value` is not what it was at the last call with the same element. */
+/** Calls `draw` only when `value` differs from that of the last call for the same element. */
 const drawn = new WeakMap();
 export function whenChanged(element, value, draw) {
   const text = typeof value === "string" ? value : JSON.stringify(value);
@@ -35,12 +35,12 @@ export function whenChanged(element, value, draw) {
   draw();
 }
 
-/** Sets a text, and only when it differs. */
+/** Sets a text if it differs. */
 export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Arrow keys walk over the visible `selector` elements of a container, of which one is in the tab order. */
+/** Lets arrow keys move over the visible `selector` elements of a container. One of them is in the tab order. */
 export function arrows(container, selector) {
   const all = () => [...container.querySelectorAll(selector)].filter((e) => e.checkVisibility());
   container.addEventListener("keydown", (event) => {
@@ -57,7 +57,7 @@ export function arrows(container, selector) {
   });
 }
 
-/** Leaves one of the elements in the tab order: the given one, else the one that was, else the first. */
+/** Puts one element in the tab order: the given one, else the focused one, else the previous one, else the first. */
 export function rove(container, selector, chosen) {
   const items = [...container.querySelectorAll(selector)];
   const one = chosen ?? items.find((e) => e === document.activeElement) ?? items.find((e) => e.tabIndex === 0 && e.dataset.roving) ?? items[0];

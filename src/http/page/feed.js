@@ -1,4 +1,4 @@
-// The live feed of events. It asks for what came since the last id it saw, in one request at a time.
+// The live feed of events. Requests the events since the last id, one request at a time.
 
 import { serves, watch } from "./api.js";
 import { h, put, rove, arrows, say } from "./dom.js";
@@ -15,7 +15,7 @@ let last = 0;
 let paused = false;
 let feed = null;
 
-/** Puts the feed together inside its section, and begins. */
+/** Sets up the feed inside its section, and starts it. */
 export function start(section) {
   const at = (name) => section.querySelector(`[data-part=${name}]`);
   parts = { list: at("list"), pause: at("pause"), note: at("note") };
@@ -45,14 +45,14 @@ function take(answer) {
   }
   const fresh = lines(answer.body);
   add(fresh);
-  // A full answer means that there is more: it is fetched first, and drawn once.
+  // After a full page there is more: fetch it first, then draw once.
   if (fresh.length >= PAGE) return queueMicrotask(() => feed.again());
   say(parts.note, events.length ? "" : "Nothing has happened yet.");
   parts.pause.hidden = events.length === 0;
   if (fresh.length && !paused) draw();
 }
 
-/** Reads NDJSON; a line that is cut off comes again with the next answer. */
+/** Parses NDJSON. An incomplete line is skipped; it comes again with the next response. */
 function lines(body) {
   if (typeof body !== "string") return body && typeof body === "object" ? [body] : [];
   return body.split("\n").flatMap((line) => {
@@ -64,7 +64,7 @@ function lines(body) {
   });
 }
 
-/** Adds lines to what is kept. An entry that happened again takes the place of the one before. */
+/** Adds events to the list. A repeated event replaces its earlier entry. */
 function add(fresh) {
   for (const event of fresh) {
     if (event.kind === "Restarted") [events, last] = [[], event.to ?? 0];
@@ -85,7 +85,7 @@ function draw() {
 }
 
 const MARKS = {
-  // How many is not said: among the ids of a gap are those of events that happened again and are shown further on.
+  // Without a number: some ids in a gap belong to repeated events, which are shown further on.
   Gap: () => "events were pushed out before they were read",
   Restarted: () => "the scheduler began anew; what happened meanwhile is not known here",
   NotRecorded: () => "not recorded for a while",

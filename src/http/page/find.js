@@ -1,4 +1,4 @@
-// The find box: names of nodes, pending pods and gangs, and any namespace/name that is typed.
+// The find box: suggests nodes, pending pods and gangs, and accepts any namespace/name.
 
 import { h, put } from "./dom.js";
 import { link } from "./parts.js";
@@ -11,7 +11,7 @@ let options = [];
 let at = -1;
 let known = () => [];
 
-/** Puts the box together. `names` returns `[kind, name]` pairs. */
+/** Sets up the box. `names` returns `[kind, name]` pairs. */
 export function start(form, names) {
   known = names;
   input = form.querySelector("input");
@@ -26,7 +26,7 @@ export function start(form, names) {
   });
 }
 
-/** Puts the focus into the box. */
+/** Focuses the box. */
 export function focus() {
   input.focus();
   input.select();

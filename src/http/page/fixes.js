@@ -1,5 +1,6 @@
-// What would mend it: fixes that the scheduler tried out on a copy of its state, the requirements that no node meets
-// together, and whether it is never or not now. Each is worked out anew when asked for, so it is asked for seldom.
+// What would help a pod or gang: fixes that the scheduler tried on a copy of its state, the requirements that no node
+// meets together, and whether the pod fits never or just not now. The server computes each on request, so the page
+// polls seldom.
 
 import { serves, watch } from "./api.js";
 import { h, put, whenChanged } from "./dom.js";
@@ -13,7 +14,7 @@ const SHOWN = 6;
 const TONES = { FitsNow: "good", FitsAfterPreemption: "wait", NotNow: "wait", NeverFits: "bad" };
 const TITLES = { FitsNow: "fits now", FitsAfterPreemption: "fits after evictions", NotNow: "not now", NeverFits: "never, as the nodes are" };
 
-/** Shows in `element` what would help a pod or gang (`kind`) whose explanation is at `explain`. Returns how to stop. */
+/** Shows in `element` what would help a pod or gang (`kind`), explained at `explain`. Returns a stop function. */
 export function fixes(element, kind, explain) {
   const advice = h("div");
   const chances = h("div");
@@ -54,7 +55,7 @@ function suggested({ fitsNow, fixes: list = [], conflicts = [], note }, path) {
 }
 
 function fix(one) {
-  // A node that the fix adds is not there to be looked at.
+  // A node that the fix would add has no view yet.
   const isNew = (one.edits ?? []).some((edit) => edit.copyNode?.name === one.node);
   return h("li", {},
     h("div", {}, (one.parts ?? []).map((part) => h("div", { class: "fix-part" },
@@ -73,5 +74,5 @@ function feasible(body, path) {
     source(path));
 }
 
-/** An amount as in a manifest, with a plain number of bytes made readable. */
+/** Formats an amount as in a manifest; makes a plain number of bytes readable. */
 const asked = (name, text) => (name === "memory" && /^\d+$/.test(text) ? amount(name, Number(text)) : name === "cpu" ? `${text} CPU` : text);

@@ -1,19 +1,19 @@
-// Amounts, times and words for people. No element is made here.
+// Formats amounts, times and words for people. Creates no elements.
 
 const BYTES = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 const fine = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 const coarse = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const number = { format: (n) => (Math.abs(n) < 100 ? fine : coarse).format(n) };
 
-/** 10000 as `10,000`. */
+/** Formats 10000 as `10,000`. */
 export const count = (n) => number.format(n);
 
-/** One or many. */
+/** Formats a count with its noun in the singular or plural. */
 export const plural = (n, one, many = one + "s") => `${count(n)} ${n === 1 ? one : many}`;
 
 const isBytes = (resource) => /memory|storage|^hugepages-/.test(resource);
 
-/** An amount in base units (thousandths of a core, bytes, pieces), with its unit. */
+/** Formats an amount in base units (thousandths of a core, bytes, pieces), with its unit. */
 export function amount(resource, n) {
   if (resource === "cpu") return `${number.format(n / 1000)} ${Math.abs(n) === 1000 ? "core" : "cores"}`;
   if (!isBytes(resource)) return count(n);
@@ -23,13 +23,13 @@ export function amount(resource, n) {
   return `${number.format(rest)} ${BYTES[at]}`;
 }
 
-/** A resource's name for people. */
+/** Returns the display name of a resource. */
 export const resourceName = (name) => ({ cpu: "CPU", memory: "Memory", pods: "Pods", "ephemeral-storage": "Disk" })[name] ?? name;
 
-/** 0.234 as `23 %`, on one line. */
+/** Formats 0.234 as `23 %`, without a line break inside. */
 export const percent = (share) => `${Math.round(share * 100)}\u00a0%`;
 
-/** A span of milliseconds in its two greatest units. */
+/** Formats a duration in milliseconds in its two largest units. */
 export function span(milliseconds) {
   const seconds = Math.max(0, Math.round(milliseconds / 1000));
   const units = [["d", 86_400], ["h", 3600], ["min", 60], ["s", 1]];
@@ -42,13 +42,13 @@ export function span(milliseconds) {
   return rest > 0 ? `${whole} ${unit} ${rest} ${next[0]}` : `${whole} ${unit}`;
 }
 
-/** `InsufficientResource` as `Insufficient resource`. */
+/** Formats `InsufficientResource` as `Insufficient resource`. */
 export function words(code) {
   const spaced = code.replace(/([a-z0-9])([A-Z])/g, "$1 $2").toLowerCase();
   return spaced.charAt(0).toUpperCase() + spaced.slice(1);
 }
 
-/** The hours, minutes and seconds of a time. */
+/** Formats a timestamp as hours, minutes and seconds. */
 export const clockTime = (text) => {
   const at = new Date(text);
   return Number.isNaN(at.getTime()) ? "" : at.toLocaleTimeString("en-GB");

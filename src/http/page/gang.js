@@ -1,4 +1,4 @@
-// A gang: how far its quorum is, who of it is in which set since when and until when, and what keeps the rest.
+// View of a gang: its quorum, its members by set with their times, and what keeps the rest from being placed.
 
 import { path, watch } from "./api.js";
 import { h, put, whenChanged } from "./dom.js";
@@ -7,7 +7,7 @@ import { fixes } from "./fixes.js";
 import { nodeGroups, shortfall, who } from "./groups.js";
 import { chip, clock, facts, failure, head, link, nodeLink, podLink, section, source, tone } from "./parts.js";
 
-/** The sets in the order of a member's way, with what they mean. A member is in exactly one. */
+/** The sets in the order that a member passes them, with their meaning. A member is in exactly one. */
 const SETS = [
   ["gated", "held before the queue"],
   ["pending", "without a place"],
@@ -18,7 +18,7 @@ const SETS = [
 ];
 const LONGEST = 100;
 
-/** The counts of a gang as one bar with a mark at its quorum, and as text. */
+/** Draws the counts of a gang as a bar with a mark at its quorum, and as text. */
 export function quorum(counts, min) {
   const all = Math.max(counts.created ?? 0, min, 1);
   const given = SETS.map(([name]) => [name, counts[name] ?? 0]).filter(([, n]) => n > 0).reverse();
@@ -30,7 +30,7 @@ export function quorum(counts, min) {
     h("p", { class: "quiet" }, text));
 }
 
-/** Shows the gang `namespace/name` in `view` until the returned function is called. */
+/** Shows the gang `namespace/name` in `view`. Returns a function that ends the view. */
 export function show(view, name) {
   const explain = path("apis", "v1", "explain", "gangs", name);
   const body = h("div");
@@ -85,7 +85,7 @@ const sentence = (text) => {
   return /[.!?]$/.test(full) ? full : `${full}.`;
 };
 
-/** Which set a member is in, as the counts of the gang have it. */
+/** Returns the set of a member, consistent with the counts of the gang. */
 const setOf = ({ state, stage }) => ({
   Gated: "gated", Queued: "pending", Failed: "pending", Evaluated: "pending", NotEvaluated: "pending",
   Waiting: "waiting", Permitted: "permitted", Bound: "bound", Finished: "finished",

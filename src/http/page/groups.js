@@ -1,17 +1,17 @@
-// Node groups: the bar in which the counts of all groups and of the nodes that were not asked add up to all nodes,
-// and the list that says for each group why, by how much, and what would help.
+// Node groups: a bar in which the counts of all groups and of the nodes not evaluated add up to all nodes, and a list
+// that says for each group why it was refused, by how much, and what would help.
 
 import { h } from "./dom.js";
 import { amount, count, plural, words } from "./format.js";
 import { chip, nodeLink } from "./parts.js";
 
 const HUES = 8;
-/** Groups beyond these share the last segment of the bar; each still has its entry in the list. */
+/** Number of groups with their own segment. The others share one more; all have an entry in the list. */
 const SEGMENTS = 12;
 
 const letter = (at) => (at < 26 ? String.fromCharCode(65 + at) : `${at + 1}`);
 
-/** Draws the groups of a verdict or of a gang's root cause; null when there is nothing to add up. */
+/** Draws the node groups of a verdict or of a gang's root cause; null when there are no nodes. */
 export function nodeGroups({ nodeGroups: groups = [], notEvaluated = 0, totalNodes = 0 }) {
   if (!totalNodes) return null;
   return [bar(groups, notEvaluated, totalNodes), h("ol", { class: "groups" }, groups.map(group))];
@@ -50,7 +50,7 @@ function group(one, at) {
 
 const spaced = (items) => items.flatMap((item, at) => (at ? [", ", item] : [item]));
 
-/** Reasons: what each says; then what would help, and who can do that, once for all that share it. */
+/** Draws reasons: each message, then each remedy with who can apply it, once for all reasons that share it. */
 export function reasons(list = []) {
   const remedies = new Map(list.filter((one) => one.remedy).map((one) => [`${one.remedy} ${one.resolver}`, one]));
   return h("div", { class: "reason" },
@@ -58,10 +58,10 @@ export function reasons(list = []) {
     [...remedies.values()].map((one) => h("p", { class: "remedy" }, one.remedy, " ", one.resolver && chip(who(one.resolver)))));
 }
 
-/** Who can resolve a reason, as a sentence. */
+/** Returns a sentence about who can resolve a reason. */
 export const who = (resolver) => (resolver === "time" ? "time may resolve it" : `${words(resolver)} can resolve it`);
 
-/** How much of a resource was requested, and the most that one of the nodes had. */
+/** Draws how much of a resource was requested, and the most that any of the nodes had free. */
 export function shortfall(one) {
   const has = Math.max(0, one.available);
   const share = one.requested > 0 ? Math.min(1, has / one.requested) : 0;

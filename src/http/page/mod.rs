@@ -1,8 +1,8 @@
-//! The page at `/`: a few files inside the binary, which read the REST API as any other client does.
+//! The web page at `/`: a few files in the binary, which use the REST API like any other client.
 //!
-//! A browser gets the page, everybody else the plain list of endpoints (`Accept` decides). Nothing is built, and
-//! nothing is loaded from elsewhere: the content security policy allows this origin alone, no script in the
-//! markup, and no text that becomes markup. The page knows nothing of this program but its paths.
+//! `Accept` decides: browsers get the page, other clients a plain list of endpoints. There is no build step, and
+//! nothing is loaded from elsewhere: the content security policy allows only this origin, no script in the markup, and
+//! no text that becomes markup. The page knows nothing of this program but its paths.
 
 use std::hash::Hasher;
 
@@ -16,7 +16,7 @@ use crate::registration::operation::{Answer, Content, Operation};
 use crate::registration::params::Param;
 use crate::standard::{INDEX, unknown_path};
 
-/// The path of the page's files.
+/// Path template of the page's files.
 const FILES: &str = "/ui/:file";
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -25,7 +25,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const ICON: &str = "image/svg+xml";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// What a browser may do for the page: read this origin, and nothing else.
+/// Content security policy: the page may load and read this origin only.
 const POLICY: &str = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
                       object-src 'none'; require-trusted-types-for 'script'";
 
@@ -92,7 +92,7 @@ fn unchanged() -> Answer {
     }
 }
 
-/// Serves the page and its files; `list` is what is answered at `/` to those who do not ask for HTML.
+/// Creates the endpoints of the page and its files. `list` is the response at `/` to clients that do not accept HTML.
 pub(super) fn endpoints(list: String) -> Vec<Endpoint> {
     let list = Bytes::from(list);
     let root = Endpoint::new(index(), move |call| {
@@ -117,8 +117,8 @@ fn find(name: &str, headers: &HeaderMap) -> Answered {
     }
 }
 
-/// Answers with a file, or with 304 when the browser has it. It asks each time, so that a new version of the
-/// program behind the same address is seen at once.
+/// Responds with a file, or with 304 when the browser has it. The browser revalidates each time, so that a new version
+/// of the program at the same address is seen at once.
 fn asset(headers: &HeaderMap, content_type: &'static str, text: &'static str) -> Response {
     let tag = tag(text);
     let is_known = headers.get_all(header::IF_NONE_MATCH).iter().any(|value| {
@@ -144,7 +144,7 @@ fn asset(headers: &HeaderMap, content_type: &'static str, text: &'static str) ->
     with(with(response, headers), tag)
 }
 
-/// A word that is another one for another text.
+/// Returns the entity tag of a text: its length and hash.
 fn tag(text: &str) -> String {
     let mut hasher = FxHasher::default();
     hasher.write(text.as_bytes());
@@ -158,7 +158,7 @@ fn with(mut response: Response, headers: impl IntoIterator<Item = (HeaderName, H
     response
 }
 
-/// Whether a request names HTML among what it accepts. `*/*`, which curl sends, does not name it.
+/// Returns whether a request accepts HTML by name. `*/*`, which curl sends, does not count.
 fn prefers_html(headers: &HeaderMap) -> bool {
     let named = |range: &str| {
         let mut parts = range.split(';').map(str::trim);

@@ -1,4 +1,4 @@
-// One node: what it offers and what is taken, who is on it, and which pending pods it would refuse.
+// View of a node: its resources and their use, its pods, and the pending pods that it would refuse.
 
 import { path, serves, watch } from "./api.js";
 import { h, put, whenChanged } from "./dom.js";
@@ -8,7 +8,7 @@ import { chip, facts, failure, head, meter, podLink, section, source } from "./p
 const LONGEST = 200;
 const REFUSALS = 40;
 
-/** Shows a node in `view` until the returned function is called. */
+/** Shows a node in `view`. Returns a function that ends the view. */
 export function show(view, name) {
   const target = path("apis", "v1", "nodes", name);
   const body = h("div");
@@ -82,7 +82,7 @@ function table(pods) {
     pods.length > LONGEST && h("p", { class: "quiet" }, `and ${count(pods.length - LONGEST)} more`));
 }
 
-/** Which pending pods this node takes and refuses, and what of it nobody can use. */
+/** Draws which pending pods this node takes and refuses, and which free resources none of them can use. */
 function reverse({ accepts = [], refuses = [], stranded = [], pendingTotal = 0, pendingConsidered = 0 }, explain) {
   const asked = pendingConsidered < pendingTotal ? `Of the first ${count(pendingConsidered)} of ${plural(pendingTotal, "pod")} that wait` : `Of ${plural(pendingTotal, "pod")} that wait`;
   return [

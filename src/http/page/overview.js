@@ -1,4 +1,4 @@
-// What is shown when nothing is chosen: the capacity of the cluster, and its gangs.
+// The overview, shown when nothing is selected: the capacity of the cluster, and its gangs.
 
 import { serves, watch } from "./api.js";
 import { h, put, whenChanged } from "./dom.js";
@@ -11,7 +11,7 @@ const GANGS = "/apis/v1/plugins/Coscheduling/gangs";
 const INTERFERENCE = "/apis/v1/gangs/interference";
 const SUMMARY = "/apis/v1/summary/pending";
 const LONGEST = 60;
-/** Gangs that need a look come first. */
+/** Order of gang states: those that need attention come first. */
 const ORDER = ["Waiting", "Released", "Unschedulable", "PartiallyBound", "Queued", "Gated", "Placed", "Running", "Finished", "Empty"];
 
 let nodes = [];
@@ -19,10 +19,10 @@ let capacity;
 let lead;
 let known = [];
 
-/** The gangs of the last answer, as `namespace/name`. */
+/** Returns the gangs of the last response, as `namespace/name`. */
 export const gangNames = () => known;
 
-/** Takes the nodes of an answer, if given, and draws what is made of nodes and of pods that wait. */
+/** Stores the nodes of a response, if given, and redraws what depends on nodes and pending pods. */
 export function update(list) {
   nodes = list ?? nodes;
   if (!capacity?.isConnected || !nodes.length) return;
@@ -30,7 +30,7 @@ export function update(list) {
   drawLead();
 }
 
-/** Shows the overview in `view` until the returned function is called. */
+/** Shows the overview in `view`. Returns a function that ends the view. */
 export function show(view) {
   capacity = h("div", { class: "meters" });
   lead = h("p", { class: "lead" });

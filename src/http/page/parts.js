@@ -1,19 +1,19 @@
-// Small pieces that several views share: chips, live clocks, the line that names a view's source, failures.
+// Elements that several views share: chips, live clocks, the source of a view, failures.
 
 import { now } from "./api.js";
 import { h, say } from "./dom.js";
 import { span } from "./format.js";
 
-/** The link of a pod, node or gang in this page. Names of pods and gangs are `namespace/name`. */
+/** Returns the link to a pod, node or gang in this page. Names of pods and gangs are `namespace/name`. */
 export const link = (kind, name) => `#/${kind}/${name.split("/").map(encodeURIComponent).join("/")}`;
 
-/** A link to a pod's verdict. */
+/** Creates a link to a pod's verdict. */
 export const podLink = (name, attributes) => h("a", { href: link("pods", name), "data-key": `pod ${name}`, ...attributes }, name);
 
-/** A link to a node. */
+/** Creates a link to a node. */
 export const nodeLink = (name) => h("a", { href: link("nodes", name), "data-key": `node ${name}`, "data-node": name }, name);
 
-/** A word in a frame. The tone chooses its colour and its sign; the word says the same. */
+/** Creates a framed word. The tone sets colour and sign; the word alone has the full meaning. */
 export function chip(text, tone = "plain") {
   const sign = { good: "●", bad: "▲", wait: "◐", plain: "" }[tone] ?? "";
   return h("span", { class: `chip ${tone}` }, sign && h("i", { "aria-hidden": "true" }, sign), text);
@@ -25,10 +25,10 @@ const TONES = {
   gated: "wait", waiting: "wait", permitted: "wait", partiallybound: "wait", queued: "wait",
 };
 
-/** The tone of a verdict or a state. */
+/** Returns the tone of a verdict or state. */
 export const tone = (state) => TONES[String(state).toLowerCase()] ?? "plain";
 
-/** A time that is kept up: `since` counts up, `until` counts down. */
+/** Creates a live clock: `since` counts up, `until` counts down. */
 export function clock(at, kind = "since") {
   const time = h("time", { datetime: at, "data-clock": kind, title: new Date(at).toLocaleString() });
   turn(time);
@@ -42,24 +42,24 @@ function turn(time) {
   say(time, over ? "now" : span(counting));
 }
 
-/** Moves all clocks on. */
+/** Updates all live clocks. */
 export function turnClocks() {
   for (const time of document.querySelectorAll("time[data-clock]")) turn(time);
 }
 
-/** Says where a view comes from, as a request that anybody can make. */
+/** Creates the line that names the request behind a view, which anyone can repeat. */
 export function source(path) {
   return h("p", { class: "source" }, "GET ", h("a", { href: path, target: "_blank", rel: "noopener", "data-key": `source ${path}` }, path));
 }
 
-/** What stands in place of a view that could not be read. */
+/** Creates the message shown instead of a view that could not be read. */
 export function failure(answer, what) {
   const { status, code, message } = answer;
   const title = { 0: "No answer", 404: `There is no such ${what}`, 429: "The scheduler is busy", 503: "The scheduler cannot answer now" }[status] ?? `This could not be read (${code})`;
   return h("div", { class: "empty" }, h("strong", {}, title), `: ${message}`);
 }
 
-/** A head for a view: what it is about, its name, its state. */
+/** Creates the head of a view: kind, name, state. */
 export function head(kind, name, ...chips) {
   return h("header", { class: "view-head" },
     h("p", { class: "eyebrow" }, h("a", { href: "#/", "data-key": "back" }, "Overview"), h("span", { "aria-hidden": "true" }, " / "), kind),
@@ -67,16 +67,16 @@ export function head(kind, name, ...chips) {
     h("p", { class: "chips" }, chips));
 }
 
-/** A heading with a list of facts under a thin line. */
+/** Creates a section with a heading. */
 export const section = (title, ...children) => h("section", { class: "part" }, h("h3", {}, title), children);
 
-/** Pairs of a word and a value; pairs without a value are left out. */
+/** Creates a list of names and values. Pairs without a value are skipped. */
 export function facts(pairs) {
   const given = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
   return h("dl", { class: "facts" }, given.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
-/** A bar of one share, with its text beside it. */
+/** Creates a bar of a share, with its text. */
 export function meter(name, share, text) {
   const part = Math.max(0, Math.min(1, share));
   return h("div", { class: "meter" },

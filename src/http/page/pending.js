@@ -1,10 +1,10 @@
-// The pods that wait, grouped by the reason that refused most nodes. At 10,000 pods a group shows its first ones.
+// The pending pods, grouped by the reason that refused most nodes. A long group shows its first pods only.
 
 import { arrows, h, put, rove, say, whenChanged } from "./dom.js";
 import { count, plural, words } from "./format.js";
 import { failure, link } from "./parts.js";
 
-/** Rows of a group at first: all that a small cluster has, and few where the groups would hide each other. */
+/** Initial rows per group: all in a small cluster, few where long groups would hide each other. */
 const first = () => (pods.length > 200 ? 8 : 30);
 const MORE = 200;
 
@@ -17,7 +17,7 @@ let chosen = "";
 const limits = new Map();
 const closed = new Set();
 
-/** Puts the list together inside its section. */
+/** Sets up the list inside its section. */
 export function start(section) {
   const at = (name) => section.querySelector(`[data-part=${name}]`);
   parts = { list: at("list"), filter: at("filter"), summary: at("summary") };
@@ -34,13 +34,13 @@ export function start(section) {
   arrows(parts.list, "summary, a, button");
 }
 
-/** Takes the registry of reasons, whose words title the groups. */
+/** Stores the registry of reasons, which supplies the groups' tooltips and remedies. */
 export function explainReasons(list) {
   reasons = new Map(list.map((one) => [one.code, one]));
   draw();
 }
 
-/** Takes an answer of `/apis/v1/explain/pods`. */
+/** Stores a response of `/apis/v1/explain/pods`. */
 export function update(answer) {
   if (!answer.ok) {
     if (answer.status === 404 || !pods.length) put(parts.list, failure(answer, "list of pending pods"));
@@ -51,13 +51,13 @@ export function update(answer) {
   draw();
 }
 
-/** All pods that wait, as `namespace/name`. */
+/** Returns all pending pods, as `namespace/name`. */
 export const names = () => pods.map((pod) => `${pod.namespace}/${pod.name}`);
 
-/** How many wait. */
+/** Returns the number of pending pods. */
 export const size = () => total;
 
-/** The reason that most of them wait for: its words and how many, or null. */
+/** Returns the most common first reason with its remedy and number of pods, or null. */
 export function commonest() {
   const counts = new Map();
   for (const pod of pods) counts.set(pod.reasons?.[0] ?? "", (counts.get(pod.reasons?.[0] ?? "") ?? 0) + 1);
@@ -119,7 +119,7 @@ function group(code, list) {
 function more(code, limit) {
   limits.set(code, limit + MORE);
   draw();
-  // The focus goes on with the first of the new rows, as its button has moved away.
+  // Focus the first new row, because the button has moved.
   parts.list.querySelectorAll(`[data-code="${CSS.escape(code)}"] a`)[limit]?.focus();
 }
 

@@ -1,4 +1,4 @@
-// A pod's verdict: the sentence, the node groups that add up, what comes nearest, what could wake it, its scores.
+// View of a pod: its verdict, the node groups that add up, the nodes nearest to fitting, its wake-ups and its scores.
 
 import { path, read, serves, watch } from "./api.js";
 import { h, put, whenChanged } from "./dom.js";
@@ -8,10 +8,10 @@ import { nodeGroups, reasons, shortfall } from "./groups.js";
 import { chip, clock, facts, failure, head, link, nodeLink, section, source, tone } from "./parts.js";
 import { scores } from "./scores.js";
 
-/** Entries of its history that are shown. */
+/** Maximum number of history entries shown. */
 const LATEST = 20;
 
-/** Shows the pod `namespace/name` in `view` until the returned function is called. */
+/** Shows the pod `namespace/name` in `view`. Returns a function that ends the view. */
 export function show(view, name) {
   const explain = path("apis", "v1", "explain", "pods", name);
   const body = h("div");
@@ -19,7 +19,7 @@ export function show(view, name) {
   const tail = h("div");
   const more = h("div");
   put(view, body, mending, tail, more);
-  // What else there is of a pod is asked for once it is known that there is such a pod.
+  // Request the rest once the pod is known to exist.
   let leave = null;
   let mend = null;
   const watched = watch(explain, 3000, (answer) => {
@@ -53,7 +53,7 @@ function showMore(element, explain, name) {
   };
 }
 
-/** Leaves out what differs at every read of the same verdict. */
+/** Omits the fields that differ at every read of the same verdict. */
 const lasting = ({ decidedAt, cycleId, stale, inheritedFrom } = {}) => ({ decidedAt, cycleId, stale, inheritedFrom });
 
 function verdict(pod) {
@@ -73,7 +73,7 @@ function verdict(pod) {
   ];
 }
 
-/** When it was tried and will be again, and its message. */
+/** Draws past and next attempts, warnings and kube-scheduler's message. */
 function circumstances(pod, explain) {
   const { meta = {} } = pod;
   return [
@@ -123,7 +123,7 @@ async function readPreemption(element, explain) {
   }
 }
 
-/** What the flight recorder has of the pod, the newest first. */
+/** Shows the pod's entries in the flight recorder, newest first. */
 function history(element, name) {
   const target = path("apis", "v1", "history", "pods", name);
   let watched = null;

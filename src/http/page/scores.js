@@ -1,4 +1,4 @@
-// A pod's score table, and the switch that records such tables, with what it costs.
+// A pod's score table, and the switch that records such tables, with its cost.
 
 import { path, read, serves, watch } from "./api.js";
 import { h, put, whenChanged } from "./dom.js";
@@ -11,7 +11,7 @@ const ROWS = 10;
 const MINUTES = 10;
 const RECORDS = 1000;
 
-/** Makes the part of a pod's view that shows its scores. */
+/** Creates the part of a pod's view that shows its scores. */
 export function scores(name) {
   const target = path("apis", "v1", "scores", name);
   const body = h("div");
@@ -52,13 +52,13 @@ export function scores(name) {
   };
 }
 
-/** What the value of the flag says, of a scheduler that has nothing but values. */
+/** Returns the recording state of a scheduler whose flag has only a value. */
 function plain(text) {
   const rows = Number.parseInt(text, 10) || 0;
   return { rows, until: null, on: String(ROWS), off: ["0"], all: true };
 }
 
-/** What is recorded, of a scheduler whose recordings end by themselves. */
+/** Returns the recording state of a scheduler whose recordings expire. */
 function recordings({ active = [] }) {
   const own = active.filter((one) => one.flag === "s" && one.active && one.value !== "0");
   const widest = own.sort((a, b) => Number(b.value) - Number(a.value))[0];

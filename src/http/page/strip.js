@@ -1,6 +1,6 @@
-// The heat strip: one cell per node, on one canvas. 5,000 cells are drawn in a few milliseconds.
+// The heat strip: one cell per node, on one canvas. It draws 5,000 cells in a few milliseconds.
 //
-// For people who do not see the canvas it is a list box of nodes, of which the current one is spelled out.
+// For assistive technology it is a list box of nodes, of which the current one is spelled out.
 
 import { h, say } from "./dom.js";
 import { count, percent, plural, resourceName } from "./format.js";
@@ -10,7 +10,7 @@ const RAMPS = {
   light: ["#e3ece9", "#b7dbd1", "#7cc0b3", "#3f9c94", "#1d7176", "#12474f", "#0a2b33"],
   dark: ["#1c2a2e", "#1d4247", "#1f6265", "#2b8a82", "#55b69b", "#9cdcb6", "#e0f7dc"],
 };
-/** Lines without a meaning of their own, frames of marked cells, and frames of overcommitted ones. */
+/** Colours of plain lines, of frames around marked cells, and of frames around overcommitted ones. */
 const INKS = {
   light: { line: "#b9c8c6", mark: "#b4530a", over: "#c02846" },
   dark: { line: "#3b4d51", mark: "#ffb454", over: "#ff6b81" },
@@ -29,11 +29,11 @@ let chosen = "";
 let marked = new Set();
 let grid = { columns: 1, width: 1, height: 1, gap: 1, labels: false };
 let parts;
-/** Colours by use, and for each whether writing on it must be light. */
+/** Colours by utilisation, and for each whether text on it must be light. */
 let shades = [];
 let deep = [];
 
-/** Puts the strip together inside its section. */
+/** Sets up the strip inside its section. */
 export function start(section) {
   const at = (name) => section.querySelector(`[data-part=${name}]`);
   parts = { box: at("box"), canvas: at("canvas"), option: at("option"), readout: at("readout"), metric: at("metric"), order: at("order"), legend: at("legend"), summary: at("summary") };
@@ -48,7 +48,7 @@ export function start(section) {
   recolour();
 }
 
-/** Takes new colours after the theme changed. */
+/** Recomputes the colours after the theme changed. */
 export function recolour() {
   const ramp = RAMPS[isDark() ? "dark" : "light"];
   const mixed = Array.from({ length: SHADES + 1 }, (_, at) => mix(ramp, at / SHADES));
@@ -75,7 +75,7 @@ function mix(ramp, share) {
   return [0, 1, 2].map((at) => Math.round(channel(ramp[from], at) * (1 - part) + channel(ramp[from + 1], at) * part));
 }
 
-/** How bright a colour is to the eye, as WCAG reckons it. */
+/** Returns the relative luminance of a colour, as defined by WCAG. */
 function luminance(channels) {
   const [red, green, blue] = channels.map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
@@ -85,7 +85,7 @@ const step = (share) => Math.round(Math.max(0, Math.min(1, share)) * SHADES);
 const shade = (share) => shades[step(share)];
 const isDeep = (used, dark) => (used === null ? dark : deep[step(used)]);
 
-/** Takes the nodes of an answer. */
+/** Stores the nodes of a response. */
 export function update(list) {
   nodes = list;
   const names = new Set(["cpu", "memory", "pods"]);
@@ -99,7 +99,7 @@ export function update(list) {
   arrange();
 }
 
-/** How much of a resource is requested: 1 is all, null when the node has none. */
+/** Returns the requested share of a resource: 1 is all, null when the node has none. */
 function share(node, resource) {
   if (resource !== FULLEST) {
     const all = node.allocatable[resource] ?? 0;
@@ -136,7 +136,7 @@ function summarise() {
   say(parts.summary, notes.filter(Boolean).join(" · "));
 }
 
-/** Chooses the cell size: labelled tiles for few nodes, else the greatest square that fits. */
+/** Chooses the cell size: labelled tiles for few nodes, else the largest square that fits. */
 function layout(width, n) {
   if (n <= LABELLED && (width >= 700 || n <= 8)) {
     const columns = Math.max(1, Math.min(n, Math.floor(width / 86)));
@@ -200,7 +200,7 @@ function paint(context, cell, { x, y, w, h: height }, ink) {
   if (grid.labels) label(context, cell, x, y, w, ink);
 }
 
-/** A cell too small to be hatched: half of one that is cordoned, a cross for one that is not ready. */
+/** Draws a cell too small for hatching: half a cell for a cordoned node, a cross for one that is not ready. */
 function sign(context, node, used, { x, y, w, h: height }, ink) {
   context.beginPath();
   if (node.ready) {
@@ -258,7 +258,7 @@ function fitting(context, text, width) {
   return `…${text.slice(-end)}`;
 }
 
-/** Frames the cells that a view points at, the chosen one, and the current one while the strip has the focus. */
+/** Frames the cells that a view points at, the selected one, and the current one while the strip has the focus. */
 function frame(context, ink) {
   const ring = (at, out, thick) => {
     const { x, y, w, h: height } = box(at);
@@ -281,7 +281,7 @@ export function choose(name) {
   draw();
 }
 
-/** Marks nodes that something else speaks of. */
+/** Marks the nodes that another part of the page refers to. */
 export function mark(names) {
   marked = new Set(names);
   draw();

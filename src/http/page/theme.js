@@ -1,4 +1,4 @@
-// Light and dark: as the system has it, or as the reader chose. Loaded before the rest, so that nothing flashes.
+// Light or dark theme: the system's, or the reader's choice. Loaded before the rest, so that nothing flashes.
 
 const KEY = "pellucid-theme";
 const NEXT = { auto: "light", light: "dark", dark: "auto" };
@@ -19,7 +19,7 @@ function apply() {
   else document.documentElement.dataset.theme = theme;
 }
 
-/** Lets a button go through the themes, and calls `changed` whenever the colours are others. */
+/** Lets a button cycle through the themes. Calls `changed` whenever the colours change. */
 export function start(button, changed) {
   const label = () => {
     button.querySelector("span").textContent = theme;
@@ -30,7 +30,7 @@ export function start(button, changed) {
     try {
       localStorage.setItem(KEY, theme);
     } catch {
-      // Without storage the choice lasts as long as the page.
+      // Without storage, the choice lasts as long as the page.
     }
     apply();
     label();

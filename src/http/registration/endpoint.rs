@@ -1,4 +1,4 @@
-//! From a matched path to an answer: method, parameters, handler.
+//! From a matched path to a response: method, parameters, handler.
 //!
 //! All methods of a path arrive at one [`PathEntry`], which alone decides about 405 and `Allow`.
 
@@ -16,7 +16,7 @@ use crate::registration::operation::Operation;
 use crate::registration::params::Params;
 use crate::registration::route::{Method, RequestInfo};
 
-/// A request after its parameters were checked.
+/// A request with checked parameters.
 pub(crate) struct Call {
     pub(crate) params: Params,
     pub(crate) headers: HeaderMap,
@@ -28,13 +28,13 @@ pub(crate) type Answered = Result<Response, Failure>;
 
 pub(crate) type Handler = Arc<dyn Fn(Call) -> BoxFuture<'static, Answered> + Send + Sync>;
 
-/// An operation and what carries it out.
+/// An operation and its handler.
 pub(crate) struct Endpoint {
     pub(crate) operation: Operation,
     pub(crate) handler: Handler,
 }
 
-/// The path template of a response, for the observer.
+/// The path template, attached to a response for [`super::middleware::Observation`].
 #[derive(Clone)]
 pub(crate) struct Template(pub(crate) Arc<str>);
 
@@ -46,7 +46,7 @@ impl Endpoint {
         Self { operation, handler: Arc::new(move |call| Box::pin(handler(call))) }
     }
 
-    /// Answers every request with the same bytes.
+    /// Creates an endpoint that always returns the same bytes.
     pub(crate) fn fixed(operation: Operation, content_type: &'static str, body: Bytes) -> Self {
         Self::new(operation, move |_| {
             let response = answer(content_type, body.clone());
@@ -55,7 +55,7 @@ impl Endpoint {
     }
 }
 
-/// Makes a 200.
+/// Creates a response with status 200.
 pub(crate) fn answer(content_type: &'static str, body: impl Into<Body>) -> Response {
     let mut response = Response::new(body.into());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
@@ -85,7 +85,7 @@ impl PathEntry {
 
     pub(crate) async fn answer(&self, request: Request) -> Response {
         let (parts, body) = request.into_parts();
-        // The outermost layer puts it there; without it (a router used on its own) the id is empty.
+        // The middleware inserts it. Without it (a router used on its own), the id is empty.
         let info = parts.extensions.get::<RequestInfo>().cloned().unwrap_or_default();
         let request_id = info.request_id.clone();
         let answered = match self.endpoint(&parts.method) {

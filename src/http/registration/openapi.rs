@@ -1,7 +1,7 @@
-//! The OpenAPI document, made from the same registrations that are served.
+//! Builds the OpenAPI document from the same registrations that are served.
 //!
-//! Version 3.1. The order is that of the sorted operations and of the declared parameters, so equal
-//! registrations give equal text. No server is needed.
+//! The version is 3.1. The order is that of the sorted operations and of the declared parameters, so equal
+//! registrations give equal text. No running server is needed.
 
 use std::collections::BTreeMap;
 
@@ -21,9 +21,9 @@ use crate::registration::params::{Kind, Location, Param};
 use crate::registration::route::{Method, Route};
 use crate::stream;
 
-/// Describes what a server of these routes answers.
+/// Returns the OpenAPI document of a server with these routes.
 ///
-/// Fails when two different types would stand under one name.
+/// Fails when two different types have the same schema name.
 pub fn openapi<S>(routes: &[Route<S>], version: &str) -> Result<OpenApi, BuildError> {
     describe(&operation::all(routes), version)
 }
@@ -172,7 +172,7 @@ fn typed(kind: Type) -> Object {
     ObjectBuilder::new().schema_type(SchemaType::new(kind)).build()
 }
 
-/// Writes `/nodes/:nodeName` as `/nodes/{nodeName}`.
+/// Converts `/nodes/:nodeName` to `/nodes/{nodeName}`.
 fn templated(path: &str) -> String {
     let segments = path.split('/').map(|segment| match segment.strip_prefix(':') {
         Some(name) => format!("{{{name}}}"),
@@ -181,7 +181,7 @@ fn templated(path: &str) -> String {
     segments.collect::<Vec<String>>().join("/")
 }
 
-/// Makes a name such as `getApisV1NodesNodeName`.
+/// Returns an operation id such as `getApisV1NodesNodeName`.
 fn operation_id(operation: &Operation) -> String {
     let words = operation.path.split(|letter: char| !letter.is_ascii_alphanumeric());
     let mut id = operation.method.as_str().to_ascii_lowercase();

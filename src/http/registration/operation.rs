@@ -1,6 +1,6 @@
-//! One method on one path, described: the common form of routes and of the server's own endpoints.
+//! Describes one method on one path: the common form of routes and of the server's own endpoints.
 //!
-//! The OpenAPI document, the list of services and the index page are made from these and from nothing else.
+//! The OpenAPI document, the list of services and the index page are made from operations alone.
 
 use pellucid_api::rest::{BodySchema, ErrorBody, Services};
 use serde_json::{Value, json};
@@ -12,9 +12,9 @@ use crate::registration::route::{Answers, Method, Route};
 use crate::server::READ_PATIENCE;
 use crate::stream;
 
-/// The query parameter that chooses the form of an answer.
+/// The query parameter that chooses the format of a response.
 pub(crate) const FORMAT: &str = "format";
-/// The query parameter that asks for a generation.
+/// The query parameter that waits for a generation.
 pub(crate) const MIN_GENERATION: &str = "minGeneration";
 
 #[derive(Clone, Debug)]
@@ -25,19 +25,19 @@ pub(crate) struct Operation {
     pub(crate) summary: String,
     pub(crate) description: String,
     pub(crate) params: Vec<Param>,
-    /// What a request carries.
+    /// Body of the request, if it has one.
     pub(crate) request: Option<Request>,
     pub(crate) answers: Vec<Answer>,
 }
 
-/// The body of a request.
+/// Kind of a request body.
 #[derive(Clone, Debug)]
 pub(crate) enum Request {
     Json(BodySchema),
     Text { example: &'static str },
 }
 
-/// What may come back with one status.
+/// Documented response for one status.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -54,7 +54,7 @@ pub(crate) enum Content {
     Text {
         content_type: &'static str,
     },
-    /// Lines, each of this type.
+    /// Lines, each with this schema.
     Lines {
         line: BodySchema,
     },
@@ -64,7 +64,7 @@ pub(crate) enum Content {
 }
 
 impl Operation {
-    /// Describes one of the server's own reads.
+    /// Describes one of the server's own endpoints.
     pub(crate) fn standard(path: &str, tag: &str, summary: &str, content: Content) -> Self {
         Self {
             method: Method::Get,
@@ -82,7 +82,7 @@ impl Operation {
         }
     }
 
-    /// Describes a route, with the parameters and refusals that the server adds to each.
+    /// Describes a route, with the parameters and refusals that the server adds.
     pub(crate) fn of<S>(route: &Route<S>) -> Self {
         let mut contents = match &route.answers {
             Answers::Json(_) => vec![Content::Json { schema: route.body, example: None }],
@@ -139,8 +139,8 @@ impl Operation {
         self.answers.sort_by_key(|answer| answer.status);
     }
 
-    /// Returns a parameter as the document shows it. Every endpoint knows the words of `format`, to refuse those
-    /// it has no rows for with a sentence of its own; only what it answers is promised.
+    /// Returns a parameter as it is documented. Every endpoint accepts all values of `format`, so that it can reject a
+    /// table with a clear message when it has no rows; only the supported ones are documented.
     pub(crate) fn documented(&self, param: &Param) -> Param {
         let is_text = |content: &Content| matches!(content, Content::Text { .. });
         let has_tables = self.answers.iter().any(|answer| answer.contents.iter().any(is_text));
@@ -151,7 +151,7 @@ impl Operation {
         param
     }
 
-    /// Checks the template against its declared parameters.
+    /// Checks the path template and its declared parameters.
     pub(crate) fn check(&self) -> Result<(), BuildError> {
         let path_error = |why| BuildError::Path { path: self.path.clone(), why };
         let segments = self.path.strip_prefix('/').ok_or_else(|| path_error("must begin with /"))?;
@@ -189,7 +189,7 @@ impl Operation {
         }
     }
 
-    /// Returns the template with every parameter replaced by its position: equal for paths that collide.
+    /// Returns the template with every parameter replaced by its position, which is equal for colliding paths.
     pub(crate) fn positional(&self) -> String {
         let segments = self.path.split('/').enumerate();
         let segments = segments.map(|(index, segment)| match segment.strip_prefix(':') {
@@ -221,7 +221,7 @@ impl Content {
     pub(crate) const PLAIN: Self = Self::Text { content_type: "text/plain" };
 }
 
-/// The parameter that every route with a JSON body has.
+/// Returns the parameter `format`, which every route with a JSON body has.
 fn format_param(has_rows: bool) -> Param {
     let forms = if has_rows {
         "`json` (default), `table` (Markdown) or `csv`"
@@ -231,7 +231,7 @@ fn format_param(has_rows: bool) -> Param {
     Param::query(FORMAT, Kind::Choice(&["json", "table", "csv"]), forms).example("json")
 }
 
-/// The parameter that every route has.
+/// Returns the parameter `minGeneration`, which every route has.
 fn min_generation() -> Param {
     Param::query(
         MIN_GENERATION,
@@ -241,7 +241,7 @@ fn min_generation() -> Param {
     .example("1")
 }
 
-/// Returns every operation a server of these routes has, sorted by path and method.
+/// Returns every operation of a server with these routes, sorted by path and method.
 pub(crate) fn all<S>(routes: &[Route<S>]) -> Vec<Operation> {
     let mut all: Vec<Operation> = routes.iter().map(Operation::of).collect();
     all.extend(crate::standard::operations());
@@ -251,7 +251,7 @@ pub(crate) fn all<S>(routes: &[Route<S>]) -> Vec<Operation> {
     all
 }
 
-/// Returns the path templates by method.
+/// Returns the path templates of each method.
 pub(crate) fn services(operations: &[Operation]) -> Services {
     let mut services = Services::default();
     for operation in operations {

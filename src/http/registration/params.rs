@@ -1,8 +1,7 @@
-//! Parameters of a request: how they are declared, checked and read.
+//! Request parameters: their declaration, validation and access.
 //!
-//! The server checks a request against the declarations before a read sees it, so a read finds only
-//! declared names with values of the declared kind. Decoding is strict: what is not valid
-//! percent-encoded UTF-8 is refused, never repaired.
+//! The server validates a request against the declarations before a read sees it, so a read finds only declared names
+//! with values of the declared kind. Decoding is strict: invalid percent-encoded UTF-8 is rejected, never repaired.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -12,21 +11,21 @@ use serde_json::Value;
 
 use crate::error::ReadError;
 
-/// Where a parameter stands.
+/// Part of the URL that contains a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Location {
     /// A `:name` segment of the path template.
     Path,
-    /// `?name=value`.
+    /// `?name=value` in the query.
     Query,
 }
 
-/// What a parameter's value looks like.
+/// Type of a parameter's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Any text.
     String,
-    /// A whole number that is not negative.
+    /// A non-negative integer.
     Integer,
     /// `true` or `false`; the bare name means `true`.
     Boolean,
@@ -34,25 +33,25 @@ pub enum Kind {
     Choice(&'static [&'static str]),
 }
 
-/// Declares one parameter of a route.
+/// Declaration of one parameter of a route.
 #[derive(Clone, Debug)]
 pub struct Param {
-    /// The name, as in the path template or the query.
+    /// Name, as in the path template or the query.
     pub name: String,
-    /// Path or query.
+    /// Part of the URL that contains the parameter.
     pub location: Location,
-    /// One sentence for the OpenAPI document.
+    /// Description in the OpenAPI document, in one sentence.
     pub description: String,
-    /// Whether a request without it is refused. Path parameters are always required.
+    /// Whether a request without the parameter is rejected. Path parameters are always required.
     pub required: bool,
-    /// What its value looks like.
+    /// Type of the value.
     pub kind: Kind,
-    /// A value that would be accepted.
+    /// A valid value, for the documentation.
     pub example: Option<String>,
 }
 
 impl Param {
-    /// Declares a text segment of the path.
+    /// Declares a path segment with any text.
     pub fn path(name: &str, description: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -76,7 +75,7 @@ impl Param {
         self
     }
 
-    /// Adds a value that would be accepted.
+    /// Sets a valid value for the documentation.
     #[must_use]
     pub fn example(mut self, value: &str) -> Self {
         self.example = Some(value.to_owned());
@@ -84,7 +83,7 @@ impl Param {
     }
 }
 
-/// The parameters of one request.
+/// Validated parameters and body of one request.
 #[derive(Clone, Debug, Default)]
 pub struct Params {
     values: Vec<(String, String)>,
@@ -92,20 +91,20 @@ pub struct Params {
 }
 
 impl Params {
-    /// Takes names and decoded values as they are, for calling a read without a server.
+    /// Creates parameters from names and decoded values without validation, to call a read without a server.
     pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let values = pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         Self { values, body: None }
     }
 
-    /// Adds the JSON body of a `POST`.
+    /// Sets the JSON body of a `POST`.
     #[must_use]
     pub fn with_body(mut self, body: Value) -> Self {
         self.body = Some(body);
         self
     }
 
-    /// Returns the JSON body of a `POST` as a type; the error says where it does not fit.
+    /// Deserialises the JSON body of a `POST`. The error says where it does not match.
     pub fn body<T: DeserializeOwned>(&self) -> Result<T, ReadError> {
         T::deserialize(self.body.as_ref().unwrap_or(&Value::Null)).map_err(|error| ReadError::BadRequest {
             code: "InvalidBody",
@@ -113,12 +112,12 @@ impl Params {
         })
     }
 
-    /// Returns the text of a parameter, if the request has it.
+    /// Returns the value of a parameter, if the request has it.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.values.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns the text of a parameter that must be there.
+    /// Returns the value of a required parameter.
     pub fn required(&self, name: &str) -> Result<&str, ReadError> {
         self.text(name).ok_or_else(|| ReadError::BadRequest {
             code: "MissingParameter",
@@ -126,13 +125,13 @@ impl Params {
         })
     }
 
-    /// Returns a parameter as any type that text can be read as; the error names the parameter and the value.
+    /// Parses the value of a parameter. The error names the parameter and the value.
     pub fn parsed<T: FromStr<Err: Display>>(&self, name: &str) -> Result<Option<T>, ReadError> {
         let Some(text) = self.text(name) else { return Ok(None) };
         text.parse().map(Some).map_err(|error: T::Err| invalid(name, text, &error.to_string()))
     }
 
-    /// Returns a whole number.
+    /// Returns the value of an integer parameter.
     pub fn integer(&self, name: &str) -> Result<Option<u64>, ReadError> {
         let Some(text) = self.text(name) else { return Ok(None) };
         // `parse` alone would accept a leading plus sign.
@@ -143,7 +142,7 @@ impl Params {
         }
     }
 
-    /// Returns a switch. The bare name counts as `true`.
+    /// Returns the value of a boolean parameter. The bare name means `true`.
     pub fn boolean(&self, name: &str) -> Result<Option<bool>, ReadError> {
         match self.text(name) {
             None => Ok(None),
@@ -153,9 +152,9 @@ impl Params {
         }
     }
 
-    /// Reads a raw path and query against the declarations.
+    /// Parses and validates a raw path and query.
     ///
-    /// `raw_path` must have matched `template`, so that both have the same number of segments.
+    /// Invariant: `raw_path` has matched `template`, so both have the same number of segments.
     pub(crate) fn read(
         template: &str,
         raw_path: &str,
@@ -220,7 +219,7 @@ impl Params {
     }
 }
 
-/// Decodes percent-encoded UTF-8, or returns nothing when it is not that.
+/// Decodes percent-encoded UTF-8; `None` when it is invalid.
 pub(crate) fn decode(text: &str, plus_is_space: bool) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -238,7 +237,7 @@ pub(crate) fn decode(text: &str, plus_is_space: bool) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The refusal of something that is not valid percent-encoded UTF-8.
+/// Returns the error for invalid percent-encoded UTF-8.
 pub(crate) fn malformed(place: &str, raw: &str) -> ReadError {
     ReadError::BadRequest {
         code: "MalformedUrl",
@@ -253,7 +252,7 @@ fn invalid(name: &str, value: &str, why: &str) -> ReadError {
     }
 }
 
-/// Cuts what a caller sent, so that an answer is never as long as the question.
+/// Shortens a client's text, so that a response does not repeat a long request.
 pub(crate) fn shortened(text: &str) -> String {
     const LONGEST: usize = 200;
     match text.char_indices().nth(LONGEST) {

@@ -1,10 +1,10 @@
-//! A read as data: what a room registers to be served, and what its read is given.
+//! A read as data: what a crate registers to be served, and the types of its function.
 //!
-//! Most answer with one JSON body. Some hand out bytes of a type of their own, and some are feeds: lines behind a
-//! cursor, which the server may go on sending as new states are published.
+//! Most reads return one JSON body. Some return bytes of a given content type, and some are feeds: lines after a
+//! cursor, which the server may keep sending as new snapshots are published.
 //!
-//! Everything about a route that people or programs can see (paths, OpenAPI, the list of services, the
-//! index page, tables) is made from this one registration. Nothing here touches the web framework.
+//! Everything visible about a route (paths, OpenAPI, the list of services, the index page, tables) comes from this one
+//! registration. Nothing here depends on the web framework.
 
 use std::sync::Arc;
 
@@ -16,30 +16,30 @@ use crate::error::ReadError;
 use crate::registration::params::{Param, Params};
 use crate::registration::table::Table;
 
-/// What a read is told about the request beside its parameters.
+/// Facts about a request besides its parameters.
 #[derive(Clone, Debug, Default)]
 pub struct RequestInfo {
-    /// When the request came in.
+    /// Time at which the request arrived.
     pub now: Now,
-    /// The id that the log and the response carry.
+    /// The id in the log and in the response.
     pub request_id: String,
-    /// Who asks: address and user agent, as far as they are known.
+    /// Address and user agent of the client, as far as known.
     pub from: String,
 }
 
-/// The HTTP method of a registration. A `GET` also answers `HEAD`.
+/// The HTTP method of a registration. `Get` also answers `HEAD`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Method {
-    /// Reads; changes nothing.
+    /// Reads without a body. Changes nothing.
     Get,
-    /// Reads with a question too long for a URL; changes nothing either.
+    /// Reads with a body that is too long for a URL. Changes nothing either.
     Post,
-    /// Sets a value; doing it twice is doing it once.
+    /// Sets a value. Idempotent.
     Put,
 }
 
 impl Method {
-    /// Returns the name as it stands in a request.
+    /// Returns the method's name in HTTP.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -49,36 +49,36 @@ impl Method {
     }
 }
 
-/// The function that makes a body.
+/// Returns the JSON body of a response.
 pub type Read<S> = Arc<dyn Fn(&S, &Params, &RequestInfo) -> Result<Value, ReadError> + Send + Sync>;
 
-/// The function that makes a table of a body.
+/// Builds a table from a JSON body.
 pub type Rows = Arc<dyn Fn(&Value) -> Table + Send + Sync>;
 
-/// The function that makes bytes.
+/// Returns the bytes of a response.
 pub type ReadBytes<S> = Arc<dyn Fn(&S, &Params, &RequestInfo) -> Result<Vec<u8>, ReadError> + Send + Sync>;
 
-/// Lines of a feed.
+/// A batch of lines of a feed.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
-    /// Each a JSON document without a line break, with the cursor of a reader who has read it.
+    /// Cursor after each line, and the line: a JSON document without line breaks.
     pub lines: Vec<(u64, String)>,
-    /// The cursor behind all of them.
+    /// Cursor after all of these lines.
     pub cursor: u64,
-    /// Whether this state has more.
+    /// Whether the snapshot has more lines after the cursor.
     pub is_more: bool,
 }
 
-/// The function that returns the lines behind a cursor, no more than so many.
+/// Returns the lines after a cursor, up to a number of lines.
 pub type ReadLines<S> = Arc<dyn Fn(&S, &Params, u64, usize) -> Lines + Send + Sync>;
 
-/// How a route answers.
+/// Kind of response of a route, and the function that makes it.
 pub enum Answers<S> {
-    /// With a JSON body, or a table of it.
+    /// A JSON body, or a table of it.
     Json(Read<S>),
-    /// With bytes of this content type.
+    /// Bytes of this content type.
     Bytes(&'static str, ReadBytes<S>),
-    /// With lines, as NDJSON or as an event stream.
+    /// Lines, as NDJSON or as an event stream.
     Lines(ReadLines<S>),
 }
 
@@ -92,36 +92,36 @@ impl<S> Clone for Answers<S> {
     }
 }
 
-/// One registered read.
+/// A registered read: its function, and everything that the documentation says about it.
 pub struct Route<S> {
-    /// `Get`, or `Post` when the question is a JSON body.
+    /// `Get`, or `Post` when the read takes a JSON body.
     pub(crate) method: Method,
     /// The path template: literal segments and `:parameter` segments.
     pub path: String,
-    /// The heading under which the documentation lists it.
+    /// Tag under which the documentation lists the route.
     pub tag: String,
-    /// What it answers, in a few words without a full stop.
+    /// Summary in a few words, without a full stop.
     pub summary: String,
-    /// The rest of what a reader should know.
+    /// Text of the documentation below the summary.
     pub description: String,
-    /// Path and query parameters. `format` and `minGeneration` are the server's own and not listed.
+    /// Path and query parameters. The server adds `format` and `minGeneration` itself.
     pub params: Vec<Param>,
-    /// The shape of the JSON body of a `Post`; the read gets it from [`Params::body`].
+    /// Schema of the JSON body of a `Post`; the read gets the body from [`Params::body`].
     pub request: Option<BodySchema>,
-    /// The shape of a successful body, or of a line of a feed.
+    /// Schema of a successful body, or of one line of a feed.
     pub body: BodySchema,
-    /// How to make a table of it, if it has rows.
+    /// Builds a table from the body, if it has rows.
     pub rows: Option<Rows>,
     /// Code and message of a typical 404, for the documentation.
     pub not_found_example: Option<(&'static str, String)>,
-    /// It computes for long: it waits for the others of its kind, and the short ones do not wait for it.
+    /// Whether the read is slow: it queues with other slow reads, and fast ones do not wait for it.
     pub is_long: bool,
-    /// Makes the answer. It runs outside the threads that serve connections, and may take its time.
+    /// Makes the response. It runs outside the threads that serve connections, so it may block.
     pub answers: Answers<S>,
 }
 
 impl<S> Route<S> {
-    /// Registers a read without parameters or rows; the fields are public, fill in the rest.
+    /// Creates a read without parameters or rows. The fields are public; set the others as needed.
     pub fn get(
         path: impl Into<String>,
         tag: &str,
@@ -145,7 +145,7 @@ impl<S> Route<S> {
         }
     }
 
-    /// Registers a read that answers with bytes of a content type.
+    /// Creates a read that returns bytes of a content type.
     pub fn bytes(
         path: impl Into<String>,
         tag: &str,
@@ -158,7 +158,7 @@ impl<S> Route<S> {
         Self { answers: Answers::Bytes(content_type, Arc::new(read)), ..route }
     }
 
-    /// Registers a feed of lines of a type. Its parameters `since`, `limit` and `follow` are the server's own.
+    /// Creates a feed of lines of a type. The server adds the parameters `since`, `limit` and `follow` itself.
     pub fn lines(
         path: impl Into<String>,
         tag: &str,
@@ -171,7 +171,7 @@ impl<S> Route<S> {
         Self { answers: Answers::Lines(Arc::new(read)), ..route }
     }
 
-    /// Turns it into a `POST` whose question is a JSON body of this shape.
+    /// Turns the read into a `POST` with a JSON body of this schema.
     #[must_use]
     pub fn asked_with(mut self, request: BodySchema) -> Self {
         self.method = Method::Post;
@@ -179,35 +179,35 @@ impl<S> Route<S> {
         self
     }
 
-    /// Adds the text below the summary.
+    /// Sets the text below the summary.
     #[must_use]
     pub fn described(mut self, description: &str) -> Self {
         self.description = description.to_owned();
         self
     }
 
-    /// Adds a parameter.
+    /// Adds a path or query parameter.
     #[must_use]
     pub fn param(mut self, param: Param) -> Self {
         self.params.push(param);
         self
     }
 
-    /// Adds the way to make a table.
+    /// Sets the function that builds a table.
     #[must_use]
     pub fn rows(mut self, rows: impl Fn(&Value) -> Table + Send + Sync + 'static) -> Self {
         self.rows = Some(Arc::new(rows));
         self
     }
 
-    /// Says that it computes for long.
+    /// Marks the read as slow.
     #[must_use]
     pub fn long(mut self) -> Self {
         self.is_long = true;
         self
     }
 
-    /// Adds a typical 404 for the documentation.
+    /// Sets a typical 404 for the documentation.
     #[must_use]
     pub fn not_found(mut self, code: &'static str, message: &str) -> Self {
         self.not_found_example = Some((code, message.to_owned()));

@@ -1,6 +1,6 @@
-//! The forms a body can be asked for in, and how a table becomes Markdown or CSV.
+//! Formats of a response body: its choice, and tables as Markdown or CSV.
 //!
-//! A table is made from the JSON body, so it can never say something else than the body does.
+//! A table is built from the JSON body, so it never contradicts it.
 
 use comfy_table::{ContentArrangement, presets};
 use http::HeaderMap;
@@ -9,27 +9,27 @@ use http::header::ACCEPT;
 use crate::error::ReadError;
 use crate::registration::params::shortened;
 
-/// Cells under headings.
+/// A table of text cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// The headings.
+    /// Column headings.
     pub header: Vec<String>,
-    /// The rows. Short ones are filled up with empty cells, long ones are cut.
+    /// Rows of cells. Output pads short rows with empty cells, and truncates long ones.
     pub rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// Starts a table with these headings.
+    /// Creates an empty table with these headings.
     pub fn new<const N: usize>(header: [&str; N]) -> Self {
         Self { header: header.map(str::to_owned).to_vec(), rows: Vec::new() }
     }
 
-    /// Adds a row.
+    /// Appends a row.
     pub fn push<const N: usize>(&mut self, row: [String; N]) {
         self.rows.push(row.to_vec());
     }
 
-    /// Returns the table as Markdown. A cell cannot break out of its row or column.
+    /// Returns the table as Markdown. Cells are escaped, so they cannot break out of their row or column.
     pub fn to_markdown(&self) -> String {
         let mut table = comfy_table::Table::new();
         table.load_style(presets::ASCII_MARKDOWN).set_content_arrangement(ContentArrangement::Disabled);
@@ -54,7 +54,7 @@ impl Table {
         writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))
     }
 
-    /// Every row with exactly as many cells as there are headings.
+    /// Returns every row with exactly one cell per heading.
     fn even_rows(&self) -> impl Iterator<Item = impl Iterator<Item = &str>> {
         self.rows.iter().map(|row| {
             let filled = row.iter().map(String::as_str).chain(std::iter::repeat(""));
@@ -68,7 +68,7 @@ fn markdown_cell(cell: &str) -> String {
     one_line.replace('|', "\\|")
 }
 
-/// The form of an answer.
+/// Format of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Json,
@@ -77,7 +77,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// Returns the content type that goes with it.
+    /// Returns the content type of the format.
     pub(crate) fn content_type(self) -> &'static str {
         match self {
             Self::Json => "application/json",
@@ -86,7 +86,8 @@ impl Format {
         }
     }
 
-    /// Chooses the form: `?format=` decides, else the `Accept` header, else JSON.
+    /// Chooses the format: by `?format=`, else by the `Accept` header, else JSON. Fails when the chosen one is unknown
+    /// or needs rows that the body lacks.
     pub(crate) fn choose(
         asked: Option<&str>,
         headers: &HeaderMap,
@@ -123,7 +124,7 @@ impl Format {
         if asked.trim().is_empty() {
             return Ok(Self::Json);
         }
-        // Highest quality first; the order of the header among equals, because the sort is stable.
+        // Highest quality first. The sort is stable, so equal ones keep the order of the header.
         accepted.sort_by_key(|(quality, _)| std::cmp::Reverse(*quality));
         let chosen = accepted.iter().find_map(|(_, range)| Self::for_range(range, has_rows));
         chosen.ok_or_else(|| not_acceptable(&asked))
@@ -139,7 +140,8 @@ impl Format {
     }
 }
 
-/// Reads one item of an `Accept` header as quality in thousandths and media range; none if it is unwanted.
+/// Parses one item of an `Accept` header into its quality in thousandths and its media range; `None` when it is empty
+/// or unwanted (quality 0).
 fn media_range(item: &str) -> Option<(u16, String)> {
     let mut parts = item.split(';').map(str::trim);
     let range = parts.next().filter(|range| !range.is_empty())?.to_ascii_lowercase();

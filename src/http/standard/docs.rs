@@ -1,4 +1,4 @@
-//! Swagger UI, from the binary: no page of it loads anything from elsewhere.
+//! Serves Swagger UI from the binary: its pages load nothing from elsewhere.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(crate) fn file_operation() -> Operation {
 pub(crate) fn page() -> Endpoint {
     let config = config();
     Endpoint::new(page_operation(), move |_| {
-        // The page names its parts relative to a directory; `/docs` is not one.
+        // The page refers to its files relative to a directory, which `/docs` is not.
         let page = part("index.html", &config).map(|(content_type, bytes)| {
             let page = String::from_utf8_lossy(&bytes).replacen("<head>", "<head><base href=\"/docs/\">", 1);
             respond(&content_type, Bytes::from(page))

@@ -1,7 +1,7 @@
 //! Runtime switches under `/debug/flags`.
 //!
-//! A switch is set with its raw value (`curl -X PUT --data 5 …/debug/flags/v`) and answers in its own
-//! words. What a value means, and which scoped forms it takes, is the switch's business.
+//! A switch is set with its raw value (`curl -X PUT --data 5 …/debug/flags/v`) and writes its own response. The switch
+//! alone decides what a value means, and which scoped forms it takes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,41 +20,41 @@ use crate::registration::operation::{Answer, Content, Operation, Request};
 use crate::registration::params::{Param, shortened};
 use crate::registration::route::{Method, RequestInfo};
 
-/// What a switch answers when it was set.
+/// Response of a switch that was set.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
-    /// To a raw value: a line.
+    /// One line of text, after a raw value.
     Text(String),
-    /// To a JSON value: what is in force now.
+    /// The settings now in force, after a JSON value.
     Json(Value),
 }
 
 /// Why a switch was not set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// The value cannot be used.
+    /// The value is invalid. 400.
     Invalid(String),
-    /// The value names something that is not there.
+    /// The value names something that does not exist. 404.
     NotFound(String),
-    /// Too much is set already.
+    /// Too many settings are in force already. 429.
     TooMany(String),
 }
 
-/// A setting that can be read and changed while the program runs.
+/// A setting that can be read and changed at run time.
 pub trait Switch: Send + Sync {
     /// Returns the last segment of its path, such as `v`.
     fn name(&self) -> &str;
-    /// Says in one sentence what it does.
+    /// Returns what the switch does, in one sentence.
     fn summary(&self) -> &str;
-    /// Returns the present value as text.
+    /// Returns the current value as text.
     fn get(&self) -> String;
-    /// Sets the value and returns the message of success, or says what is wrong and changes nothing.
+    /// Sets the value and returns a success message. Otherwise returns what is wrong and changes nothing.
     fn set(&self, value: &str) -> Result<String, String>;
-    /// The same for a known request, with what the switch takes besides raw values.
+    /// Sets the value for a request. Switches that take more than raw values override this.
     fn set_as(&self, value: &str, _by: &RequestInfo) -> Result<Said, Refused> {
         self.set(value).map(Said::Text).map_err(Refused::Invalid)
     }
-    /// Returns its entry in the list of switches: at least `name`, `summary` and `value`.
+    /// Returns the entry in the list of switches: at least `name`, `summary` and `value`.
     fn as_json(&self) -> Value {
         json!({"name": self.name(), "summary": self.summary(), "value": self.get()})
     }
@@ -187,6 +187,6 @@ impl Flagged {
     }
 }
 
-/// What clients call a plain value; curl's default for `--data` is that of a form.
+/// Content types that clients send for a plain value; curl's default for `--data` is that of a form.
 const TEXT: [&str; 4] =
     ["text/plain", "application/x-www-form-urlencoded", "application/json", "application/octet-stream"];

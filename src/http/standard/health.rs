@@ -1,7 +1,7 @@
-//! `/livez`, `/readyz` and `/healthz`, in the words that people know from Kubernetes.
+//! `/livez`, `/readyz` and `/healthz`, with the text format of Kubernetes.
 //!
-//! Checks run on the thread that serves the connection, so that a full pool cannot make a live process
-//! look dead. They must therefore look at a flag or a clock and nothing slower.
+//! Checks run on the thread that serves the connection, so that a full pool does not make a live process look dead. So
+//! they must be fast: look at a flag or a clock.
 
 use std::sync::Arc;
 
@@ -11,35 +11,35 @@ use crate::registration::endpoint::{Answered, Call, Endpoint, answer};
 use crate::registration::operation::{Answer, Content, Operation};
 use crate::registration::params::{Kind, Param};
 
-/// Tells whether one thing is well; the error says what is wrong.
+/// Returns whether a component is healthy; the error says what is wrong.
 pub type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
-/// A named check.
+/// A named health check and the endpoints that include it.
 #[derive(Clone)]
 pub struct HealthCheck {
-    /// The name that `?verbose` shows.
+    /// Name in the response, such as with `?verbose`.
     pub name: String,
     /// Whether its failure means that the process should be restarted (`/livez`, `/healthz`).
     pub live: bool,
     /// Whether its failure means that the process should not be relied on now (`/readyz`).
     pub ready: bool,
-    /// Looks, quickly.
+    /// The check itself. It must not block.
     pub check: Check,
 }
 
 impl HealthCheck {
-    /// Makes a check that decides about restarts, and thereby about readiness too.
+    /// Creates a check for liveness, which also counts for readiness.
     pub fn live(name: &str, check: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self { name: name.to_owned(), live: true, ready: true, check: Arc::new(check) }
     }
 
-    /// Makes a check that decides about readiness alone.
+    /// Creates a check for readiness only.
     pub fn ready(name: &str, check: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self { live: false, ..Self::live(name, check) }
     }
 }
 
-/// Which of the three endpoints.
+/// One of the three endpoints.
 #[derive(Clone, Copy)]
 enum Probe {
     Healthz,

@@ -1,4 +1,4 @@
-//! The endpoints that every component of Kubernetes has, and those that list the others.
+//! The endpoints of every Kubernetes component, and those that list the others:
 //!
 //! `/version`, `/configz`, `/metrics`, `/openapi.json`, `/docs`, `/apis/v1/__services__` and `/`.
 
@@ -22,7 +22,7 @@ use crate::registration::endpoint::{Endpoint, answer};
 use crate::registration::operation::{Answer, Content, Operation};
 use crate::registration::params::Location;
 
-/// The content type of what prometheus-client writes.
+/// Content type of the text that prometheus-client writes.
 pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// What was built, in the shape of Kubernetes' own version endpoint.
@@ -49,23 +49,23 @@ pub struct Version {
     pub platform: String,
 }
 
-/// Writes a page of metrics when it is asked for.
+/// Renders a metrics page on request.
 #[derive(Clone)]
 pub struct Renderer {
-    /// The content type of the text.
+    /// Content type of the text.
     pub content_type: &'static str,
-    /// Makes the text.
+    /// Renders the text. Called once per request.
     pub render: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
 impl Renderer {
-    /// Makes a renderer of OpenMetrics text.
+    /// Creates a renderer of OpenMetrics text.
     pub fn openmetrics(render: impl Fn() -> String + Send + Sync + 'static) -> Self {
         Self { content_type: OPENMETRICS, render: Arc::new(render) }
     }
 }
 
-/// Returns the configuration in force.
+/// Returns the configuration in force, as JSON.
 pub type Configz = Arc<dyn Fn() -> Value + Send + Sync>;
 
 pub(crate) const INDEX: &str = "/";
@@ -123,7 +123,7 @@ fn pooled(mut operation: Operation) -> Operation {
     operation
 }
 
-/// What the standard endpoints serve.
+/// The content of the standard endpoints.
 pub(crate) struct Standard<'a> {
     pub(crate) operations: &'a [Operation],
     pub(crate) document: Bytes,
@@ -170,7 +170,7 @@ fn configz_endpoint(configz: Configz, pool: Arc<Pool>) -> Endpoint {
     })
 }
 
-/// Writes the index: what has no parameters and is not a plugin's, and where to find the rest.
+/// Renders the index: all endpoints without path parameters, except plugins', and where to find the rest.
 fn index_page(operations: &[Operation], version: &str) -> String {
     let is_main = |operation: &&Operation| {
         let fixed = operation.params.iter().all(|param| param.location == Location::Query);
@@ -188,7 +188,7 @@ fn index_page(operations: &[Operation], version: &str) -> String {
     page
 }
 
-/// The 404 of a path that nothing is registered for.
+/// Returns the 404 for an unknown path.
 pub(crate) fn unknown_path(path: &str) -> Failure {
     let shown = crate::registration::params::shortened(path);
     let message = match path.strip_suffix('/') {

@@ -1,7 +1,7 @@
-//! Connecting to a cluster, and what to make of the errors of requests.
+//! Connects to a cluster, and classifies the errors of requests.
 //!
-//! There are two clients, so that reads and writes do not wait for each other. Neither tries again by itself: a write
-//! needs to know what happened (`writer`), a watch has its own back-off (`watch`), and both are counted and logged.
+//! There are two clients, so that reads and writes do not wait for each other. Neither retries by itself: a write must
+//! know its outcome (`api_writer`), a watch has its own back-off (`watch`), and both count and log errors.
 
 use std::error::Error as StdError;
 use std::path::Path;
@@ -13,60 +13,60 @@ use crate::connection::exec_plugin::ExecPlugin;
 use crate::connection::kubeconfig::{Loaded, load, redacted};
 use crate::connection::transport::{self, Pools};
 
-/// A connection to a cluster that was not made.
+/// Why no connection to a cluster was made.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The kubeconfig cannot be used.
     #[error("kubeconfig {source_name}: {cause}")]
     Kubeconfig {
-        /// Which kubeconfig: a path, or what told us of it.
+        /// Path of the kubeconfig, or the variable that names it.
         source_name: String,
-        /// What is wrong.
+        /// What is wrong with it.
         cause: String,
     },
-    /// There is no kubeconfig and we are not in a cluster.
+    /// There is no kubeconfig, and the in-cluster credentials cannot be used.
     #[error(
         "no cluster to talk to: no kubeconfig given, KUBECONFIG is not set, {default_path} does not exist, \
          and in-cluster credentials cannot be used: {cause}"
     )]
     Nowhere {
-        /// Where a kubeconfig was looked for.
+        /// Path of the default kubeconfig.
         default_path: String,
         /// What is wrong with the in-cluster credentials.
         cause: String,
     },
-    /// A client cannot be made of the configuration.
+    /// The configuration does not make a valid client.
     #[error("cannot make a client for {url}: {cause}")]
     Client {
-        /// The server.
+        /// URL of the API server.
         url: String,
-        /// What is wrong.
+        /// Error of the client builder.
         cause: String,
     },
-    /// The server does not answer, not as an API server, or does not know us.
+    /// The server does not answer, is no API server, or rejects the credentials.
     #[error("the API server at {url} (from {source_name}) cannot be used: {cause}")]
     Unreachable {
-        /// The server.
+        /// URL of the API server.
         url: String,
-        /// Where its address comes from.
+        /// Source of the configuration.
         source_name: String,
-        /// What happened.
+        /// Error of the version request.
         cause: String,
     },
 }
 
-/// Both clients and what they talk to.
+/// The read and write clients of one API server.
 #[derive(Clone)]
 pub struct Connection {
     /// For lists and watches.
     pub read: Client,
-    /// For writes, and for the reads that settle them.
+    /// For writes, and for the reads that resolve them.
     pub write: Client,
-    /// The idle connections of both.
+    /// Connection pools of both clients.
     pub pools: Pools,
-    /// URL of the API server.
+    /// URL of the API server, without credentials.
     pub url: String,
-    /// Version of the API server, empty if it was not asked.
+    /// Version of the API server; empty if it was not asked or refused to say.
     pub version: String,
 }
 
@@ -77,15 +77,15 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Connects to the cluster of the given kubeconfig, else of `KUBECONFIG` or the default kubeconfig if
-    /// there is one, else with in-cluster credentials. Asks the server for its version, so that a wrong
-    /// address or expired credentials fail here, within `patience`, and not somewhere later.
+    /// Connects with the given kubeconfig, else with that of `KUBECONFIG` or the default kubeconfig, else with
+    /// in-cluster credentials. Asks the server for its version, so that a wrong address or expired credentials fail
+    /// here, within `patience`, and not later.
     pub async fn open(kubeconfig: Option<&Path>, patience: Duration) -> Result<Self, ConnectError> {
         let Loaded { config, source_name } = load(kubeconfig).await?;
         Self::with_config(config, &source_name, patience).await
     }
 
-    /// As [`Connection::open`], with a configuration. `source_name` says in errors where it comes from.
+    /// Connects with a configuration; otherwise as [`Connection::open`]. `source_name` names its source in errors.
     pub async fn with_config(
         mut config: Config,
         source_name: &str,
@@ -105,7 +105,7 @@ impl Connection {
             |cause| ConnectError::Unreachable { url: url.clone(), source_name: source_name.into(), cause };
         let version = match tokio::time::timeout(patience, write.apiserver_version()).await {
             Ok(Ok(info)) => info.git_version,
-            // It is there and knows us; it only does not tell.
+            // The server is reachable and knows the user, who may not read the version.
             Ok(Err(kube::Error::Api(status))) if status.is_forbidden() => String::new(),
             Ok(Err(error)) => return Err(unreachable(chain(&error))),
             Err(_) => return Err(unreachable(format!("no answer within {patience:?}"))),
@@ -114,17 +114,17 @@ impl Connection {
         Ok(Self { read, write, pools, url, version })
     }
 
-    /// Makes a connection of clients that exist, without asking the server anything.
+    /// Wraps existing clients, without contacting the server.
     pub fn of_clients(read: Client, write: Client) -> Self {
         Self { read, write, pools: Pools::default(), url: String::new(), version: String::new() }
     }
 }
 
-/// Writes an error with its causes, each once: wrappers often repeat what they wrap.
+/// Formats an error with its causes, each once: wrappers often repeat what they wrap.
 pub(crate) fn chain(error: &(dyn StdError + 'static)) -> String {
     let mut text = error.to_string();
     if let Some(kube::Error::Api(status)) = error.downcast_ref::<kube::Error>() {
-        // Its own text has everything twice, once as a debug dump.
+        // Its `Display` repeats everything as a debug dump.
         return format!("{} {}: {}", status.code, status.reason, status.message);
     }
     let mut next = error.source();
@@ -139,18 +139,18 @@ pub(crate) fn chain(error: &(dyn StdError + 'static)) -> String {
     text
 }
 
-/// What to do about an error of a request.
+/// How to handle the error of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// It was not carried out. Try again later.
+    /// The request had no effect. Try again later.
     Retry,
-    /// It met another state than expected. Read the object.
+    /// The object is not in the expected state. Read it.
     Refresh,
-    /// It is refused, and will be again.
+    /// The server rejected the request, and would again.
     Refused,
-    /// We made a request that is none.
+    /// This process built an invalid request.
     Bug,
-    /// It may or may not have been carried out. Read the object.
+    /// The request may or may not have taken effect. Read the object.
     Unknown,
 }
 
@@ -168,7 +168,7 @@ pub fn classify_status(code: u16) -> Class {
 pub fn classify(error: &kube::Error) -> Class {
     match error {
         kube::Error::Api(status) => classify_status(status.code),
-        // No credentials (an expired plugin, a token file being replaced): nothing was sent.
+        // No credentials (an expired plugin token, a token file being replaced): nothing was sent.
         kube::Error::Auth(_) => Class::Retry,
         kube::Error::HyperError(_)
         | kube::Error::Service(_)

@@ -1,8 +1,8 @@
 //! Credential plugins: the command of `users[].user.exec` in a kubeconfig, which prints a token or a certificate.
 //!
-//! kube runs such a command without a time limit, and cannot stop one. Here it is killed when it takes too long, and
-//! the error names it. Neither its output nor its environment is ever shown. It gets no terminal: a scheduler has
-//! nobody to ask.
+//! kube runs such a command without a time limit and cannot stop one. This module kills a command that takes too long,
+//! and the error names it. Neither its output nor its environment is ever shown. The command gets no terminal, because
+//! a scheduler has no user to ask.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use tokio::sync::Mutex;
 use tower::BoxError;
 use tower::filter::AsyncPredicate;
 
-/// For the command. Less than any request has, so that a request fails with what is the matter.
+/// Time limit of the command. It is shorter than any request's, so that a request fails with the plugin's error.
 pub(crate) const LIMIT: Duration = Duration::from_secs(8);
-/// Before a token ends it is renewed.
+/// How long before its expiry a token is renewed.
 const EARLY: SignedDuration = SignedDuration::from_secs(60);
 
-/// What went wrong with a plugin.
+/// Why a plugin gave no credential. Never contains its output.
 #[derive(Debug, thiserror::Error)]
 #[error("users[].user.exec: {0}")]
 pub(crate) struct PluginError(String);
@@ -45,13 +45,13 @@ struct CredentialStatus {
     client_key_data: Option<String>,
 }
 
-/// A token and when it ends.
+/// A token as a header, and its expiry if it has one.
 struct Token {
     header: HeaderValue,
     end: Option<Timestamp>,
 }
 
-/// Adds the token of a plugin to requests.
+/// Adds the token of a plugin to requests, and renews it.
 #[derive(Clone)]
 pub(crate) struct ExecPlugin(Arc<Inner>);
 
@@ -61,8 +61,9 @@ struct Inner {
 }
 
 impl ExecPlugin {
-    /// Runs the plugin of a user, if there is one that decides. A certificate goes to the user, in place of the plugin;
-    /// for a token a plugin is returned that renews it.
+    /// Runs the plugin of a user, unless there is none or other credentials take precedence. Moves a certificate into
+    /// the user. For a token, returns the plugin, which renews it. Fails when the command fails or prints no usable
+    /// credential.
     pub(crate) async fn start(user: &mut AuthInfo) -> Result<Option<Self>, PluginError> {
         let has_other = user.auth_provider.is_some()
             || user.token.is_some()
@@ -72,7 +73,7 @@ impl ExecPlugin {
         let status = run(&exec, LIMIT).await?;
         let token = status.token.as_deref().map(|token| bearer(token, &status)).transpose()?;
         if let (Some(certificate), Some(key)) = (status.client_certificate_data, status.client_key_data) {
-            // Base64 of PEM is what a kubeconfig holds.
+            // A kubeconfig holds PEM data in base64.
             user.client_certificate_data = Some(base64(certificate.as_bytes()));
             user.client_key_data = Some(base64(key.as_bytes()).into());
         } else if token.is_none() {
@@ -81,7 +82,7 @@ impl ExecPlugin {
         Ok(token.map(|token| Self(Arc::new(Inner { exec, token: Mutex::new(token) }))))
     }
 
-    /// Returns the header, of a new token if the one at hand ends soon.
+    /// Returns the header, with a new token when the current one is about to expire.
     async fn header(&self) -> Result<HeaderValue, PluginError> {
         let mut token = self.0.token.lock().await;
         if token.end.is_some_and(|end| now() + EARLY >= end) {
@@ -111,7 +112,7 @@ fn failed(exec: &ExecConfig, what: &str) -> PluginError {
     PluginError(format!("{:?} {what}", exec.command.as_deref().unwrap_or_default()))
 }
 
-/// Runs the command.
+/// Runs the command and parses its output.
 async fn run(exec: &ExecConfig, limit: Duration) -> Result<CredentialStatus, PluginError> {
     let Some(program) = exec.command.as_deref().filter(|command| !command.is_empty()) else {
         return Err(PluginError("command is not set".into()));
@@ -141,7 +142,7 @@ async fn run(exec: &ExecConfig, limit: Duration) -> Result<CredentialStatus, Plu
     if !output.status.success() {
         return Err(failed(exec, &format!("failed: {}", output.status)));
     }
-    // The error of the parser may quote what it read.
+    // The parser's error is dropped, because it may quote the input.
     serde_saphyr::from_slice::<ExecCredential>(&output.stdout)
         .ok()
         .and_then(|credential| credential.status)
@@ -164,7 +165,7 @@ fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// Encodes bytes as a kubeconfig holds them.
+/// Encodes bytes in base64.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digit = |bits: u32| char::from(DIGITS[(bits & 63) as usize]);
@@ -207,7 +208,7 @@ mod tests {
         let pid = std::fs::read_to_string(file.path()).expect("a pid");
         let state = || std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
         let begun = tokio::time::Instant::now();
-        // Gone, or a zombie until the runtime reaps it.
+        // The process is gone, or a zombie until the runtime reaps it.
         while !(state().is_empty() || state().contains(") Z ")) {
             assert!(begun.elapsed() < Duration::from_secs(10), "{}", state());
             tokio::time::sleep(Duration::from_millis(5)).await;

@@ -1,7 +1,7 @@
-//! Finds and reads the configuration of a cluster, and says what is wrong with it by file and field.
+//! Finds and reads the configuration of a cluster, and reports errors by file and field.
 //!
-//! kube reads the file; what it takes and only fails on later, or shows with secrets in it, is refused here. No secret
-//! gets into an error: of what may hold one the place is named and not the text.
+//! kube parses the file. What kube accepts and only fails on later, or would show with secrets in it, is rejected
+//! here. Errors contain no secrets: for a field that may hold one, they name the field and not its value.
 
 use std::path::{Path, PathBuf};
 
@@ -11,14 +11,15 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use crate::connection::client::{ConnectError, chain};
 
-/// A configuration and where it comes from.
+/// A configuration and its source.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) config: Config,
     pub(crate) source_name: String,
 }
 
-/// Loads the kubeconfig that is given, else that of `KUBECONFIG` or the default one, else in-cluster credentials.
+/// Loads the given kubeconfig, else that of `KUBECONFIG` or the default one, else in-cluster credentials. Fails when
+/// the chosen source cannot be used.
 pub(crate) async fn load(path: Option<&Path>) -> Result<Loaded, ConnectError> {
     let default_path = std::env::home_dir().map(|home| home.join(".kube").join("config"));
     let source_name = match (path, std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty())) {
@@ -46,7 +47,7 @@ pub(crate) async fn load(path: Option<&Path>) -> Result<Loaded, ConnectError> {
     Ok(Loaded { config: config.map_err(|e| bad(describe(&e)))?, source_name })
 }
 
-/// Writes an error of kube's reader. Its text of a parse error quotes the lines around, which may hold a token.
+/// Formats an error of kube's parser, whose text quotes the surrounding lines, which may hold a token.
 fn describe(error: &KubeconfigError) -> String {
     match error {
         KubeconfigError::Parse(parse) => {
@@ -57,13 +58,13 @@ fn describe(error: &KubeconfigError) -> String {
     }
 }
 
-/// Leaves out what stands between quotes: a value of the file.
+/// Replaces text between quotes, which is a value of the file.
 fn without_quotes(text: &str) -> String {
     let parts = text.split('"').enumerate();
     parts.map(|(n, part)| if n % 2 == 0 { part } else { "(a value)" }).collect()
 }
 
-/// Looks at what the current context refers to.
+/// Checks the context and cluster that `current-context` refers to. The error names the field.
 fn check(file: &Kubeconfig) -> Result<(), String> {
     let Some(current) = &file.current_context else {
         return Err("current-context is not set".into());
@@ -90,12 +91,12 @@ fn check(file: &Kubeconfig) -> Result<(), String> {
     Ok(())
 }
 
-/// Says what is wrong with the address of a server.
+/// Checks the URL of a server. The error says what is wrong.
 fn check_server(server: &str) -> Result<(), String> {
     let wanted = "must be a URL such as https://example.com:6443";
     let Ok(uri) = server.parse::<Uri>() else { return Err(format!("{wanted}, got {:?}", redacted(server))) };
     if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-        // kube would leave them out of its requests without a word.
+        // kube would silently omit them from its requests.
         return Err("must not have a user or password in it; they belong to users[].user".into());
     }
     let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
@@ -105,11 +106,11 @@ fn check_server(server: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes a URL without the user and password in it.
+/// Returns a URL with user and password redacted.
 pub(crate) fn redacted(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    // A password may hold a slash that should have been escaped: what comes before any `@` is not shown.
+    // A password may contain an unescaped slash, so everything before any `@` is hidden.
     let end = if rest.contains('@') { rest.len() } else { end };
     let authority = &rest[..end];
     let shown = match authority.rsplit_once('@') {

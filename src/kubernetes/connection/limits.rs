@@ -1,58 +1,58 @@
-//! Time and size limits of everything that is read from the API server. No wait on the network is without one.
+//! Time and size limits for reads from the API server. Every wait on the network has one.
 //!
-//! Why these numbers. A server that is back must be noticed within 15 s whatever it did before, so no back-off, no
-//! answer that is waited for and no probe may take longer than that. An API server sends a bookmark about once a
-//! minute on a quiet watch, so silence means something only after that.
+//! Why these numbers: a returned server must be noticed within 15 s, whatever it did before, so no back-off, response
+//! wait or probe may take longer. An API server sends a bookmark about once a minute on a quiet watch, so silence
+//! means something only after that.
 
 use std::time::Duration;
 
 /// Limits of lists, watches and probes.
 #[derive(Clone, Debug)]
 pub struct WatchLimits {
-    /// From a request to the head of its answer: opening a watch, discovery, errors.
+    /// Time from a request to its response head: opening a watch, discovery, errors.
     pub answer: Duration,
-    /// The same for a page of a list, which the server makes before it answers.
+    /// Time from a request to the response head of a list page, which the server builds first.
     pub list_answer: Duration,
-    /// Between two parts of a page.
+    /// Time between two parts of a page.
     pub page_silence: Duration,
-    /// For a whole page.
+    /// Time for a whole page, in addition to `list_answer`.
     pub page: Duration,
-    /// Between two events or bookmarks of a watch. Afterwards it is opened anew from where it was.
+    /// Time between two events or bookmarks of a watch. After it, the watch is reopened at its last version.
     pub silence: Duration,
-    /// How long the server is asked to keep a watch, at most; watches ask for up to a fifth less, so that they do
-    /// not all end together.
+    /// Maximum duration of a watch that the server is asked for. Each watch asks for up to a fifth less, so that they
+    /// do not all end together.
     pub watch: Duration,
-    /// How long a watch must last to count as working. One that ends sooner is backed off from.
+    /// Time after which an open watch counts as working. If it ends sooner, the back-off applies.
     pub steady: Duration,
-    /// The longest wait before a watch that worked and broke is opened anew. It is that short because a single broken
-    /// connection is all that is known, and new pods are not seen meanwhile.
+    /// Longest wait before a watch that worked and broke is reopened. It is short, because only one connection is
+    /// known to be broken, and no new pods arrive meanwhile.
     pub reopen: Duration,
     /// First wait after a failure.
     pub first_backoff: Duration,
-    /// Longest wait after a failure, also when the server asks for more: a `Retry-After` of an hour must not
-    /// blind the scheduler for an hour. The last quarter to half of each wait is random.
+    /// Longest wait after a failure, even when the server asks for more: a `Retry-After` of an hour must not blind the
+    /// scheduler for an hour. Each wait is shortened at random by up to half.
     pub longest_backoff: Duration,
-    /// Before a kind is asked for again that the server does not serve.
+    /// Pause before looking again for a kind that the server does not serve.
     pub unserved: Duration,
-    /// Between two probes of the server while it answers.
+    /// Pause between two probes while the server answers.
     pub probe: Duration,
-    /// Between two probes while it does not.
+    /// Pause between two probes while the server does not answer.
     pub probe_away: Duration,
-    /// For the answer to a probe.
+    /// Time limit of a probe.
     pub probe_answer: Duration,
-    /// For answers that were asked for before the server came back: it probably forgot them.
+    /// Time for responses to requests sent before the server came back: it probably forgot them.
     pub grace: Duration,
-    /// The time over which requests are spread once the server is back.
+    /// Time over which requests are spread when the server is back.
     pub spread: Duration,
-    /// Between two lines of the log about a watch that goes on failing.
+    /// Time between two log lines about a watch that keeps failing.
     pub log: Duration,
-    /// Objects asked for in the first page of a list.
+    /// Number of objects in the first page of a list.
     pub first_page: u32,
-    /// Objects asked for in a page, at most.
+    /// Maximum number of objects in a page.
     pub largest_page: u32,
-    /// Bytes that a page should have. Later pages are asked for accordingly.
+    /// Target size of a page, in bytes. Later pages are adapted to it.
     pub page_bytes: usize,
-    /// Bytes of one object, at most. etcd takes 1.5 MiB unless configured otherwise.
+    /// Maximum size of one object, in bytes. etcd accepts 1.5 MiB unless configured otherwise.
     pub object_bytes: usize,
 }
 
@@ -85,7 +85,7 @@ impl Default for WatchLimits {
     }
 }
 
-/// Waits that double after each failure, up to a bound, with chance in them.
+/// Exponential back-off with jitter and a bound.
 pub(crate) struct Growing {
     first: Duration,
     most: Duration,
@@ -97,7 +97,7 @@ impl Growing {
         Self { first, most, next: first }
     }
 
-    /// Returns how long to wait after one more failure; longer if the server asked for it, within the bound.
+    /// Returns how long to wait after a failure: the next pause, or `server_wish` if it is longer, within the bound.
     pub(crate) fn after_failure(&mut self, server_wish: Option<Duration>) -> Duration {
         let wish = server_wish.unwrap_or_default().min(self.most);
         let wait = self.next.mul_f64(0.5 + 0.5 * chance());
@@ -105,16 +105,16 @@ impl Growing {
         wait.max(wish)
     }
 
-    /// Begins anew, after a success.
+    /// Resets the back-off after a success.
     pub(crate) fn reset(&mut self) {
         self.next = self.first;
     }
 }
 
-/// Returns a number from 0 to 1 by chance, so that clients do not come all at once.
+/// Returns a random number from 0 to 1, used as jitter so that clients do not act all at once.
 pub(crate) fn chance() -> f64 {
     use std::hash::{BuildHasher, RandomState};
-    // The upper 53 bits make a fraction.
+    // The upper 53 bits form the fraction.
     (RandomState::new().hash_one(0_u8) >> 11) as f64 / (1_u64 << 53) as f64
 }
 

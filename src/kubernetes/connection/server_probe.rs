@@ -1,12 +1,12 @@
-//! Probes the API server, so that everything that waits for it learns at once when it is back.
+//! Probes the API server, so that everything that waits for it notices at once when it is back.
 //!
-//! Why this exists: a server that hangs with open sockets answers TCP keepalives, an established watch on it is
-//! silent as a quiet one is, and a request on a connection that a load balancer forgot waits for its time limit.
-//! One small request every few seconds tells these apart for all watches and writers together. Its failure does
-//! nothing but show. When it succeeds again, waits are cut short, requests that were sent before get a short grace,
-//! and watches that stay silent are opened anew from where they were.
+//! Other signals do not suffice: a hanging server with open sockets answers TCP keepalives, a watch on it is as silent
+//! as a quiet one, and a request on a connection that a load balancer forgot waits for its time limit. One small
+//! request every few seconds replaces these signals for all watches and writers. A failed probe is only reported. When
+//! a probe succeeds again, waits end early, requests sent before get a short grace period, and watches that stay
+//! silent are reopened at their last version.
 //!
-//! Not here: whether this process is healthy; the report is read by those who judge that.
+//! Does not decide whether this process is healthy; health checks read the report.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,29 +26,29 @@ use crate::connection::client::chain;
 use crate::connection::limits::{WatchLimits, chance};
 use crate::connection::transport::Pools;
 
-/// What everybody who is authenticated may read, and what needs nothing behind the server.
+/// Every authenticated user may read this path, and the server needs no backend to answer it.
 const PATH: &str = "/version";
-/// Bytes of an answer, at most.
+/// Maximum size of a response, in bytes.
 const ANSWER_BYTES: usize = 1 << 16;
 
-/// What the probes found.
+/// Result of the probes so far.
 #[derive(Clone, Debug, Default)]
 pub struct ServerReport {
-    /// When the server last answered a probe.
+    /// Time of the last successful probe.
     pub last_answer: Option<Now>,
-    /// Since when it does not answer, and how the last probe failed.
+    /// Time of the first failed probe of the current outage, and the error of the last one.
     pub away: Option<(Now, Arc<str>)>,
-    /// How often it was away, counting the present time.
+    /// Outages so far, the current one included.
     pub outages: u64,
     /// Probes that failed.
     pub failed_probes: u64,
 }
 
-/// How the API server is doing.
+/// Availability of the API server. The probe writes it; watches and writers wait on it.
 #[derive(Debug)]
 pub struct ServerStatus {
     report: Mutex<ServerReport>,
-    /// How often the server came back.
+    /// Number of times the server came back.
     returns: watch::Sender<u64>,
     grace: Duration,
     spread: Duration,
@@ -60,17 +60,17 @@ impl ServerStatus {
         Self { report: Mutex::default(), returns: watch::Sender::new(0), grace, spread }
     }
 
-    /// Returns what the probes found.
+    /// Returns the result of the probes so far.
     pub fn report(&self) -> ServerReport {
         self.report.lock().clone()
     }
 
-    /// Returns a handle that sees the server come back from now on.
+    /// Returns a handle that notices returns of the server from now on.
     pub(crate) fn returns(&self) -> Returns {
         Returns { seen: self.returns.subscribe(), grace: self.grace, spread: self.spread }
     }
 
-    /// Waits so long, or until shortly after the server has come back.
+    /// Waits for `time`, or until shortly after the server came back.
     pub(crate) async fn pause(&self, time: Duration) {
         let mut returns = self.returns();
         tokio::select! {
@@ -79,7 +79,7 @@ impl ServerStatus {
         }
     }
 
-    /// Notes what came of a probe.
+    /// Records the outcome of a probe.
     fn note(&self, outcome: Result<(), String>, now: Now) {
         let mut report = self.report.lock();
         match outcome {
@@ -105,7 +105,7 @@ impl ServerStatus {
     }
 }
 
-/// Sees the server come back.
+/// Notices each time the server comes back.
 pub(crate) struct Returns {
     seen: watch::Receiver<u64>,
     grace: Duration,
@@ -113,15 +113,15 @@ pub(crate) struct Returns {
 }
 
 impl Returns {
-    /// Waits until the server has come back.
+    /// Waits until the server comes back.
     pub(crate) async fn next(&mut self) {
         if self.seen.changed().await.is_err() {
-            // Nobody probes any more.
+            // The probe has ended.
             std::future::pending::<()>().await;
         }
     }
 
-    /// Waits until the server has come back and could have answered what it was asked before.
+    /// Waits until the server came back and had time to answer earlier requests.
     pub(crate) async fn answer_is_lost(&mut self) {
         self.next().await;
         sleep(self.grace).await;
@@ -133,7 +133,7 @@ impl Returns {
     }
 }
 
-/// Asks the server again and again whether it is there.
+/// The task that probes the server.
 pub(crate) struct Probe {
     pub(crate) client: Client,
     pub(crate) pools: Pools,
@@ -144,7 +144,7 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// Probes until told to stop.
+    /// Probes until `stop` is cancelled.
     pub(crate) async fn work(self) {
         let limits = &self.limits;
         loop {
@@ -167,11 +167,11 @@ impl Probe {
     }
 }
 
-/// Asks once. Any answer will do, but for those of a server, or of what stands before it, that turns everybody away.
+/// Probes once. Any response counts, except those of a server or proxy that turns every request away.
 async fn ask(client: &Client) -> Result<(), String> {
     let request = Request::get(PATH).body(Body::empty()).map_err(|e| e.to_string())?;
     let (head, body) = client.send(request).await.map_err(|e| chain(&e))?.into_parts();
-    // Read to its end, so that the connection can be used again.
+    // Read the body to its end, so that the connection can be reused.
     Limited::new(body, ANSWER_BYTES).collect().await.map_err(|e| format!("{PATH}: {e}"))?;
     match head.status {
         status @ (StatusCode::TOO_MANY_REQUESTS

@@ -1,9 +1,9 @@
-//! HTTP clients of the API server whose connections notice that the other side is gone.
+//! HTTP clients for the API server that detect dead connections.
 //!
-//! kube speaks HTTP/1.1, so each watch has a connection of its own and a dead one takes nothing else with it. But kube
-//! leaves the sockets as they are, and then a peer that vanished shows after a quarter of an hour. Keepalive shows it
-//! after about ten seconds, on connections that idle in the pool too. Requests are not tried again in here: kube's
-//! policy waits as long as any `Retry-After` says, unseen.
+//! kube uses HTTP/1.1, so each watch has its own connection and a dead one affects nothing else. But kube sets no
+//! socket options, and then it takes a quarter of an hour to detect a vanished peer. TCP keepalive detects it after
+//! about ten seconds, on idle pooled connections, too. Requests are not retried here: kube's retry policy would
+//! silently wait as long as any `Retry-After` says.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -21,26 +21,26 @@ use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
 
 use crate::connection::exec_plugin::ExecPlugin;
 
-/// For the connection to be made.
+/// Time limit for establishing a connection.
 const CONNECT: Duration = Duration::from_secs(5);
-/// Idle before the first keepalive.
+/// Idle time before the first keepalive.
 const KEEPALIVE: Duration = Duration::from_secs(5);
-/// Between two keepalives that are not answered.
+/// Pause between two unanswered keepalives.
 const KEEPALIVE_AGAIN: Duration = Duration::from_secs(2);
-/// Unanswered keepalives before the connection counts as dead.
+/// Unanswered keepalives after which a connection counts as dead.
 const KEEPALIVE_TRIES: u32 = 3;
-/// For the other side to confirm what was sent.
+/// Time limit for the peer to acknowledge sent data.
 const CONFIRM: Duration = Duration::from_secs(10);
-/// Before an idle connection is closed.
+/// Idle time after which a connection is closed.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// Forgets the idle connections of clients.
+/// Handle to the connection pools of clients.
 #[derive(Clone, Default)]
 pub struct Pools(Vec<Arc<dyn Fn() + Send + Sync>>);
 
 impl Pools {
-    /// Lets what is under way go on, and makes new connections for everything else. Idle connections that something
-    /// on the way forgot cannot be told from good ones, and there may be dozens, each of which would cost a time-out.
+    /// Discards idle connections; requests in flight continue. Idle connections that something on the way has
+    /// forgotten look like good ones. There may be dozens, and each would cost a time-out.
     pub(crate) fn renew(&self) {
         for renew in &self.0 {
             renew();
@@ -53,7 +53,7 @@ impl Pools {
     }
 }
 
-/// A service that can be replaced by a new one of the same make.
+/// A service that can be replaced by a new instance.
 struct Renewable<S>(Arc<ArcSwap<S>>);
 
 impl<S> Clone for Renewable<S> {
@@ -76,10 +76,10 @@ impl<R, S: Service<R> + Clone> Service<R> for Renewable<S> {
     }
 }
 
-/// Makes a client and the handle of its connections. `plugin` adds its token to requests.
+/// Creates a client and the handle to its pool. `plugin` adds its token to requests.
 pub(crate) fn client(config: &Config, plugin: Option<ExecPlugin>) -> Result<(Client, Pools), kube::Error> {
     let mut connector = HttpConnector::new();
-    // The layer above makes TLS of it where the URL says so.
+    // The layer above adds TLS where the URL asks for it.
     connector.enforce_http(false);
     connector.set_nodelay(true);
     connector.set_connect_timeout(Some(CONNECT));

@@ -1,4 +1,4 @@
-//! What the containers of a pod need of a node beside amounts: ports, images, features.
+//! Decodes what containers need from a node besides resources: ports, images, features.
 
 use pellucid_model::Name;
 use pellucid_model::pod::{HostPort, Protocol};
@@ -7,7 +7,7 @@ use super::fields::{filled, flag, name};
 use super::lenient::Fault;
 use super::slim;
 
-/// Host ports of containers and sidecars, sorted, each once.
+/// Returns the host ports of containers and sidecars, sorted and without duplicates.
 pub(super) fn host_ports(spec: &slim::PodSpec) -> Result<Box<[HostPort]>, Fault> {
     let on_host = flag(&spec.host_network, "hostNetwork")?;
     let ports = |container: &slim::Container| container.ports.each("ports", |p| host_port(p, on_host));
@@ -21,7 +21,7 @@ pub(super) fn host_ports(spec: &slim::PodSpec) -> Result<Box<[HostPort]>, Fault>
     Ok(all.into())
 }
 
-/// Whether an init container stays: `restartPolicy: Always`.
+/// Returns whether an init container is a sidecar (`restartPolicy: Always`).
 pub(super) fn is_sidecar(container: &slim::Container) -> Result<bool, Fault> {
     Ok(container.restart_policy.read("restartPolicy")?.is_some_and(|p| p.as_str() == "Always"))
 }
@@ -47,7 +47,7 @@ fn host_port(port: &slim::Port, on_host: bool) -> Result<Option<HostPort>, Fault
     Ok(Some(HostPort { protocol, ip, port: number }))
 }
 
-/// Images of init containers, containers and image volumes.
+/// Returns the images of init containers, containers and image volumes.
 pub(super) fn images(spec: &slim::PodSpec) -> Result<Box<[Name]>, Fault> {
     let image = |container: &slim::Container| Ok(normalised(&name(&container.image, "image")?));
     let mut all = spec.init_containers.each("initContainers", image)?;
@@ -60,12 +60,12 @@ pub(super) fn images(spec: &slim::PodSpec) -> Result<Box<[Name]>, Fault> {
     Ok(all.into())
 }
 
-/// Appends `:latest` to an image without tag or digest. A colon before the last slash is a registry's port.
+/// Appends `:latest` to an image without tag or digest. A colon before the last slash belongs to a registry's port.
 pub(super) fn normalised(image: &Name) -> Name {
     if image.rfind(':') <= image.rfind('/') { Name::new(&format!("{image}:latest")) } else { image.clone() }
 }
 
-/// Node features that the pod cannot run without: those that kube-scheduler 1.36 infers from new pods.
+/// Returns the node features that the pod requires: those that kube-scheduler 1.36 infers for new pods.
 pub(super) fn required_features(spec: &slim::PodSpec) -> Result<Box<[Name]>, Fault> {
     let restarts_all = |container: &slim::Container| {
         let rules = container.restart_policy_rules.each("restartPolicyRules", |rule| {

@@ -1,4 +1,4 @@
-//! How single fields are read, whatever kind they belong to.
+//! Readers of fields that several kinds share.
 
 use std::sync::Arc;
 
@@ -8,32 +8,32 @@ use pellucid_model::selector::{LabelSelector, Labels, NodeSelectorTerm, Operator
 use super::lenient::{Fault, Lenient, Shape};
 use super::slim;
 
-/// Reads a field that every object has.
+/// Reads a required field.
 pub(super) fn required<T: Shape + Clone>(value: &Lenient<T>, field: &str) -> Result<T, Fault> {
     value.read(field)?.cloned().ok_or_else(|| Fault::new(field, "", "missing"))
 }
 
-/// Reads a text, empty when absent.
+/// Reads an interned text; empty when absent.
 pub(super) fn name(value: &Lenient<Name>, field: &str) -> Result<Name, Fault> {
     Ok(value.read(field)?.cloned().unwrap_or_default())
 }
 
-/// Reads a text, `None` when absent or empty.
+/// Reads an interned text; `None` when absent or empty.
 pub(super) fn filled(value: &Lenient<Name>, field: &str) -> Result<Option<Name>, Fault> {
     Ok(value.read(field)?.filter(|n| !n.is_empty()).cloned())
 }
 
-/// Reads a text that no other has, empty when absent.
+/// Reads a text that is not interned because it rarely repeats; empty when absent.
 pub(super) fn text(value: &Lenient<Arc<str>>, field: &str) -> Result<Arc<str>, Fault> {
     Ok(value.read(field)?.cloned().unwrap_or_else(|| "".into()))
 }
 
-/// Reads a truth value, false when absent.
+/// Reads a boolean; false when absent.
 pub(super) fn flag(value: &Lenient<bool>, field: &str) -> Result<bool, Fault> {
     Ok(value.read(field)?.copied().unwrap_or(false))
 }
 
-/// Reads a 32-bit integer.
+/// Reads a 32-bit integer; `when_absent` when absent.
 pub(super) fn int32(value: &Lenient<i64>, field: &str, when_absent: i32) -> Result<i32, Fault> {
     let Some(&value) = value.read(field)? else { return Ok(when_absent) };
     i32::try_from(value).map_err(|_| Fault::new(field, &value.to_string(), "not a 32-bit integer"))
@@ -75,7 +75,7 @@ fn set_operator(word: &str, problem: &str) -> Result<Operator, Fault> {
     })
 }
 
-/// Reads a label selector, `None` when absent.
+/// Reads a label selector; `None` when absent.
 pub(super) fn selector(
     value: &Lenient<slim::LabelSelector>,
     field: &str,
@@ -83,7 +83,7 @@ pub(super) fn selector(
     requirements(value, field).map(|all| all.map(LabelSelector::new))
 }
 
-/// Reads the requirements of a label selector, `None` when it is absent.
+/// Reads the requirements of a label selector; `None` when it is absent.
 pub(super) fn requirements(
     value: &Lenient<slim::LabelSelector>,
     field: &str,
@@ -98,7 +98,7 @@ pub(super) fn requirements(
     read().map_err(|fault: Fault| fault.under(field))
 }
 
-/// The label is there and has this value.
+/// Returns the requirement that a label has this value.
 pub(super) fn exactly(key: Name, value: Name) -> Requirement {
     Requirement { key, operator: Operator::In, values: Box::new([value]) }
 }

@@ -1,9 +1,9 @@
-//! What a pod says about its gang, in five dialects.
+//! Decodes the gang of a pod from its labels, annotations and fields, in five dialects.
 //!
-//! Several keys may name the gang. Coscheduling's labels and Koordinator's annotation are one family: Koordinator
-//! reads both, in the order used here, and they may stand side by side when they name the same gang. Any other
-//! two keys contradict each other, and the mark says so; it never picks one in silence. What the gang comes to,
-//! with its PodGroup and its other members, is `cluster::gangs`.
+//! Several keys may name the gang. Coscheduling's labels and Koordinator's annotation form one family: Koordinator
+//! reads both, in the order used here, and they may appear together when they name the same gang. Any other two keys
+//! contradict each other; this is recorded as a fatal problem and never resolved silently. `cluster::gangs` combines
+//! the result with the PodGroup and the other members.
 
 use std::sync::{Arc, LazyLock};
 
@@ -17,11 +17,11 @@ use super::gang_terms::{self, Annotations, At, fatal, warning};
 use super::lenient::Fault;
 use super::slim;
 
-/// The scheduler whose pods are each a gang of their own when they name none.
+/// The scheduler name whose pods get a shadow gang when they name no gang.
 const KUBE_BATCH: &str = "kube-batch";
 const POD_GROUP_NAME: &str = "spec.schedulingGroup.podGroupName";
 
-/// The labels that speak of a gang, interned once, so that those of a pod are compared by pointer.
+/// The labels about gangs, interned once so that a pod's labels are compared by pointer.
 static LABELS: LazyLock<[(Name, &'static str); 6]> = LazyLock::new(|| {
     [
         coscheduling::POD_GROUP,
@@ -34,7 +34,7 @@ static LABELS: LazyLock<[(Name, &'static str); 6]> = LazyLock::new(|| {
     .map(|key| (Name::new(key), key))
 });
 
-/// A key that names a gang.
+/// One key of a pod that names a gang.
 #[derive(Clone, Copy, Debug)]
 struct Claim<'a> {
     dialect: Dialect,
@@ -47,7 +47,7 @@ impl Claim<'_> {
         matches!(self.dialect, Dialect::Coscheduling | Dialect::Koordinator)
     }
 
-    /// Says what is wrong when another key names a gang too.
+    /// Returns the problem when another key names a gang, too; `None` if both may appear together.
     fn contradiction(self, other: Self) -> Option<GangProblem> {
         let is_one_family = self.is_in_family() && other.is_in_family();
         let problem = match (self.name == other.name, is_one_family) {
@@ -59,7 +59,7 @@ impl Claim<'_> {
     }
 }
 
-/// Everything on a pod that speaks of a gang.
+/// Everything on a pod about gangs.
 struct Words<'a> {
     labels: [Option<&'a str>; LABELS_COUNT],
     annotations: Annotations<'a>,
@@ -68,7 +68,7 @@ struct Words<'a> {
 
 const LABELS_COUNT: usize = 6;
 
-/// Adds gang and warning to a pod that is otherwise complete. Faults carry the whole path.
+/// Adds gang and gang warning to a pod that is otherwise complete. Faults have the whole path.
 pub(super) fn add_gang(pod: &mut Pod, meta: &slim::Meta, spec: &slim::PodSpec) -> Result<(), Fault> {
     let annotations = Annotations::of(meta)?;
     let scheduling_group = spec
@@ -87,7 +87,7 @@ pub(super) fn add_gang(pod: &mut Pod, meta: &slim::Meta, spec: &slim::PodSpec) -
     Ok(())
 }
 
-/// The values of the labels that speak of a gang, in the order of [`LABELS`].
+/// Returns the values of the labels about gangs, in the order of [`LABELS`].
 fn texts(labels: &Labels) -> [Option<&str>; LABELS_COUNT] {
     std::array::from_fn(|n| labels.get(&LABELS[n].0).map(Name::as_str))
 }
@@ -101,7 +101,7 @@ impl<'a> Words<'a> {
         self.annotations.get(key).map(|text| &**text)
     }
 
-    /// All keys that name a gang, the one that counts first. An empty name names nothing.
+    /// Returns all keys that name a gang, in order of precedence. Empty names are skipped.
     fn claims(&self) -> impl Iterator<Item = Claim<'a>> {
         use Dialect::{Coscheduling, Koordinator, KubeBatch, Native, Unicore};
         let label = |dialect, key| (dialect, At::Label(key), self.label(key));
@@ -136,7 +136,8 @@ impl<'a> Words<'a> {
         Some(GangMark { gang, dialect, needs_group, is_shadow: false, names_two, terms, problems })
     }
 
-    /// Labels of scheduler-plugins and annotations of Koordinator. Returns whether a PodGroup is needed, too.
+    /// Reads the labels of scheduler-plugins and the annotations of Koordinator. Also returns whether a PodGroup is
+    /// needed.
     fn family(&self, first: Claim<'_>, gang: &GangKey, problems: &mut Vec<GangProblem>) -> (bool, GangTerms) {
         let is_by_label = |key| matches!(first.at, At::Label(known) if known == key);
         let is_oldest = is_by_label(coscheduling::NAME);
@@ -147,7 +148,7 @@ impl<'a> Words<'a> {
             At::Annotation(koordinator::MIN_AVAILABLE)
         };
         let text = in_label.or_else(|| self.annotation(koordinator::MIN_AVAILABLE));
-        // The oldest form is one by the label that tells the quorum; without it a PodGroup must.
+        // A gang named by the oldest label has its quorum on the pod; without one, a PodGroup must have it.
         let needs_group = first.dialect == Dialect::Coscheduling && (!is_oldest || text.is_none());
         let min = text.and_then(|text| text.parse::<u32>().ok());
         match (text, min, needs_group) {
@@ -174,7 +175,8 @@ impl<'a> Words<'a> {
         GangTerms { min, ..GangTerms::default() }
     }
 
-    /// Only one of unicore's two labels, or an empty name: no gang pod, which may be a mistake.
+    /// Returns a warning for a pod with only one of unicore's two labels, or an empty name: it is in no gang, perhaps
+    /// by mistake.
     fn half_a_unicore_gang(&self) -> Option<GangProblem> {
         let missing = |key, problem: &str| Some(warning(At::Label(key), "", problem));
         match (self.label(unicore::NAME), self.label(unicore::AVAILABLE_COUNT)) {
@@ -185,7 +187,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// The gang that a pod of kube-batch has with the other pods of its controller, or alone.
+    /// Returns the shadow gang of a kube-batch pod: with the other pods of its controller, or alone.
     fn shadow(&self, pod: &Pod) -> GangMark {
         let owner = pod.controller.as_ref().map(|c| &c.uid).filter(|uid| !uid.is_empty());
         let gang =

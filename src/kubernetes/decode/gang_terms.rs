@@ -1,6 +1,6 @@
-//! Koordinator's annotations of a gang, on a pod or on a PodGroup.
+//! Decodes Koordinator's gang annotations, on a pod or on a PodGroup.
 //!
-//! What cannot be used is no fault of the object: it becomes a problem of the gang, and a default stands in.
+//! An unusable value does not quarantine the object: it becomes a problem of the gang, and a default is used.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use pellucid_model::{GangKey, duration};
 use super::lenient::{Fault, Lenient};
 use super::slim;
 
-/// Where a word about a gang stands.
+/// Where on an object a gang value was found. Its `Display` is the field path.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum At {
-    /// In a label.
+    /// In the label with this key.
     Label(&'static str),
-    /// In an annotation.
+    /// In the annotation with this key.
     Annotation(&'static str),
-    /// In a field.
+    /// In the field with this path.
     Field(&'static str),
 }
 
@@ -34,22 +34,23 @@ impl fmt::Display for At {
     }
 }
 
-/// The gang cannot be scheduled because of this.
+/// Creates a problem that keeps the gang from being scheduled.
 pub(super) fn fatal(at: At, value: &str, problem: impl Into<Arc<str>>) -> GangProblem {
     GangProblem { field: at.to_string().into(), value: value.into(), problem: problem.into(), is_fatal: true }
 }
 
-/// A default stands in for this.
+/// Creates a problem for which a default is used.
 pub(super) fn warning(at: At, value: &str, problem: impl Into<Arc<str>>) -> GangProblem {
     GangProblem { is_fatal: false, ..fatal(at, value, problem) }
 }
 
-/// The annotations that speak of a gang.
+/// The gang annotations of one object.
 #[derive(Clone, Copy)]
 pub(super) struct Annotations<'a>(&'a [(&'static str, Lenient<Arc<str>>)]);
 
 impl<'a> Annotations<'a> {
-    /// Takes those of an object. One that is no text is a fault of the object, as a label is.
+    /// Returns the gang annotations of an object. An annotation that is no text is a fault of the object, as for
+    /// labels.
     pub(super) fn of(meta: &'a slim::Meta) -> Result<Self, Fault> {
         let known = meta.annotations.read("metadata.annotations")?;
         let all = known.map_or(&[][..], |known| &known.gang);
@@ -59,18 +60,18 @@ impl<'a> Annotations<'a> {
         Ok(Self(all))
     }
 
-    /// Whether there are none.
+    /// Returns whether the object has no gang annotation.
     pub(super) fn is_empty(self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the value of one.
+    /// Returns the value of an annotation.
     pub(super) fn get(self, key: &str) -> Option<&'a Arc<str>> {
         self.0.iter().find(|(known, _)| *known == key).and_then(|(_, value)| value.good())
     }
 }
 
-/// Reads what Koordinator's annotations say of a gang beside its name and quorum; `min` is its quorum, if known.
+/// Reads the terms of a gang from Koordinator's annotations, except name and quorum; `min` is the quorum, if known.
 pub(super) fn koordinator(
     all: Annotations<'_>,
     own: &GangKey,
@@ -100,7 +101,7 @@ struct Reader<'a, 'p> {
 }
 
 impl Reader<'_, '_> {
-    /// Reads a value; where it says nothing that is known, the default stands in.
+    /// Parses a value. Records a warning and returns `None`, for the default, when it is unknown.
     fn word<T>(&mut self, key: &'static str, read: fn(&str) -> Option<T>, problem: &str) -> Option<T> {
         let text = self.all.get(key)?;
         let value = read(text);
@@ -110,7 +111,7 @@ impl Reader<'_, '_> {
         value
     }
 
-    /// The number of all members: at least the quorum.
+    /// Reads the number of all members, which is at least the quorum.
     fn total(&mut self, min: Option<u32>) -> Option<u32> {
         let text = self.all.get(key::TOTAL_NUMBER)?;
         let problem = match (text.parse::<u32>(), min) {
@@ -122,7 +123,7 @@ impl Reader<'_, '_> {
         min
     }
 
-    /// The gangs that reach their quorum together, this one among them; empty when it stands alone.
+    /// Reads the gangs that reach their quorum together, including this one; empty when it is alone.
     fn groups(&mut self, own: &GangKey) -> Arc<[GangKey]> {
         let problem = "not a JSON list of \"namespace/name\", the gang stands alone";
         let Some(mut groups) = self.word(key::GROUPS, groups, problem) else { return Arc::default() };

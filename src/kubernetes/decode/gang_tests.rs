@@ -33,7 +33,7 @@ fn mark(labels: Pairs<'_>, annotations: Pairs<'_>) -> GangMark {
     GangMark::clone(&pod.gang.expect("a gang"))
 }
 
-/// Field, value, problem, and whether it is fatal, in one line.
+/// Formats each problem as one line: severity, field, value and problem.
 pub(super) fn lines(problems: &[GangProblem]) -> Vec<String> {
     problems.iter().map(|p| format!("{}{p}", if p.is_fatal { "" } else { "warning: " })).collect()
 }
@@ -130,7 +130,7 @@ fn half_a_unicore_gang_is_a_warning() {
         assert_eq!((&*warning.field, &*warning.problem, warning.is_fatal), (field, problem, false));
         assert_eq!(pod.gang, None);
     }
-    // It does not stand in the way of a gang that is whole.
+    // Another, complete gang on the pod stays usable.
     let both = pod(&[(unicore::NAME, "g"), (X, "h")], &[], json!({}));
     assert!(both.gang_warning.is_some());
     assert_eq!(both.gang.expect("a gang").problems.len(), 0);

@@ -1,13 +1,12 @@
-//! PodGroups of every API group, kube-batch's Queues, native Workloads.
+//! Decodes PodGroups of every API group, kube-batch's Queues and native Workloads.
 //!
-//! A PodGroup that cannot be used as it is written is still a PodGroup: what is wrong with its spec becomes a
-//! problem of the gang, so that the gang says why its pods wait. Only what makes it unknown which group it is
-//! (`metadata`) quarantines the object.
+//! A PodGroup with an unusable spec is still a PodGroup: the error becomes a problem of the gang, so that the gang
+//! says why its pods wait. The object is quarantined only when its identity (`metadata`) cannot be read.
 //!
-//! Native PodGroups are read as Kubernetes 1.36 (v1alpha2) and 1.37 (v1alpha3, v1beta1) write them; the Workload
-//! of 1.35 (v1alpha1) has its groups inside and is not supported. kube-batch's `priorityClassName` is not read:
-//! PriorityClasses are not watched, and such a gang has the highest priority of its members, which the API
-//! server filled in.
+//! Native PodGroups are read as Kubernetes 1.36 (v1alpha2) and 1.37 (v1alpha3, v1beta1) write them. The Workload of
+//! 1.35 (v1alpha1) contains its groups and is not supported. kube-batch's `priorityClassName` is not read:
+//! PriorityClasses are not watched, and such a gang has the highest priority of its members, which the API server
+//! filled in.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,9 +26,9 @@ use super::slim::Meta;
 use super::slim_objects::{GroupBody, GroupSpec, GroupStatus as SlimStatus, NamedBody, WorkloadReference};
 use super::workloads::own_key;
 
-/// The condition of a native PodGroup, in whatever version.
+/// The names of a native PodGroup's condition in all versions.
 const SCHEDULED: [&str; 2] = ["PodGroupScheduled", "PodGroupInitiallyScheduled"];
-/// The condition of kube-batch.
+/// The condition of a kube-batch PodGroup.
 const UNSCHEDULABLE: &str = "Unschedulable";
 
 impl ObjectBody for NamedBody {
@@ -77,17 +76,17 @@ fn identify(group: &mut PodGroup, meta: &Meta) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Koordinator's annotations. They say nothing to the native scheduler, and nothing here.
+/// Applies Koordinator's annotations. The native scheduler ignores them, so native PodGroups ignore them here, too.
 fn add_annotations(group: &mut PodGroup, all: Annotations<'_>, problems: &mut Vec<GangProblem>) {
     if all.is_empty() || group.kind == ObjectKind::PodGroupNative {
         return;
     }
     let said = gang_terms::koordinator(all, &group.key, group.terms.min, problems);
-    // `scheduleTimeoutSeconds` stands above the annotation.
+    // `scheduleTimeoutSeconds` takes precedence over the annotation.
     group.terms = GangTerms { wait: group.terms.wait.or(said.wait), ..said };
 }
 
-/// Makes a fatal problem of a fault with the whole path.
+/// Turns a fault with its whole path into a fatal problem.
 fn of_fault(fault: Fault) -> GangProblem {
     let Fault { field, value, problem } = fault;
     GangProblem { field: field.into(), value: value.into(), problem: problem.into(), is_fatal: true }
@@ -136,7 +135,7 @@ impl SpecReader<'_> {
         self.note_what_is_not_looked_at(spec);
     }
 
-    /// Reads a number of members that must be there.
+    /// Reads a required number of members. Otherwise records a fatal problem.
     fn members(&mut self, value: &Lenient<i64>, path: &'static str, least: u32) -> Option<u32> {
         let (text, problem) = match value {
             Lenient::Absent => (String::new(), "missing".to_owned()),
@@ -179,8 +178,8 @@ impl SpecReader<'_> {
         self.good(i32::try_from(priority).map_err(|_| fault()))
     }
 
-    /// The Workload it was made from: `podGroupTemplateRef.workload` in 1.36, `workloadRef` in 1.37. It is shown
-    /// to people and decides nothing, so what cannot be read of it is left out.
+    /// Returns the Workload that the group was made from: `podGroupTemplateRef.workload` in 1.36, `workloadRef` in
+    /// 1.37. It is shown to people and decides nothing, so an unreadable reference is ignored.
     fn workload(&mut self, spec: &GroupSpec) -> Option<Name> {
         let name = |reference: &WorkloadReference| reference.workload_name.good().cloned();
         let template = spec.pod_group_template_ref.good().and_then(|of| of.workload.good());
@@ -200,13 +199,13 @@ impl SpecReader<'_> {
         }
     }
 
-    /// Takes a value of `spec`, or notes its fault.
+    /// Returns a value of `spec`, or records its fault as a problem.
     fn good<T>(&mut self, read: Result<T, Fault>) -> Option<T> {
         read.map_err(|fault| self.problems.push(of_fault(fault.under("spec")))).ok()
     }
 }
 
-/// Reads a status back. Nobody but a scheduler writes it, and what cannot be read is written anew.
+/// Reads the status. Only a scheduler writes it, so unreadable fields are ignored and written again.
 fn status(kind: ObjectKind, status: &SlimStatus) -> GroupStatus {
     let read = GroupStatus {
         phase: status.phase.good().and_then(|word| phase(word)),
@@ -233,7 +232,7 @@ fn phase(word: &str) -> Option<GroupPhase> {
     GroupPhase::ALL.into_iter().find(|phase| phase.as_str() == word)
 }
 
-/// The condition that is ours to write, under the name that it has in the state.
+/// Returns the condition that this scheduler writes, under its name in the model.
 fn condition(kind: ObjectKind, status: &SlimStatus) -> Option<GroupCondition> {
     let (known, own) = match kind {
         ObjectKind::PodGroupNative => (&SCHEDULED[..], SCHEDULED[0]),

@@ -1,8 +1,8 @@
-//! One object of a list or of a watch event: which one it is, and what could be made of it.
+//! Decodes one object of a list or of a watch event.
 //!
-//! The text of an object is always read by one and the same deserialiser: every type of the wire is compiled once for
-//! each deserialiser that it meets. So values that are not text are written as text first, and the frames around objects
-//! (lists, watch events) are taken off before.
+//! One deserialiser reads the text of every object, because each wire type is compiled once per deserialiser it is
+//! used with. So values that are not text are first serialised, and the frames around objects (lists, watch events)
+//! are removed before.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -24,24 +24,21 @@ use super::slim_objects::{
 use super::{node, pod, quarantined};
 use crate::watches::kind::Kind;
 
-/// An object of the model.
+/// A decoded object of any kind.
 #[derive(Clone, Debug)]
 pub(crate) enum Decoded {
-    /// A Pod.
     Pod(Arc<Pod>),
-    /// A Node.
     Node(Arc<Node>),
-    /// An object of another kind.
     Object(Arc<Object>),
 }
 
-/// What came of one object. Texts that are absent or unreadable are empty.
+/// One decoded object with its identity. Texts that are absent or unreadable are empty.
 #[derive(Clone, Debug)]
 pub(crate) struct Item<T = Decoded> {
     pub(crate) namespace: Name,
     pub(crate) name: Arc<str>,
     pub(crate) resource_version: Arc<str>,
-    /// What it is in the model, or which field cannot be read.
+    /// The object in the model, or the field that cannot be read.
     pub(crate) object: Result<T, Quarantined>,
 }
 
@@ -115,19 +112,19 @@ fn read<B: Shape, T>(
     })
 }
 
-/// A line of a watch.
+/// One event of a watch.
 pub(crate) enum Event {
     /// An object was added or changed.
     Applied(Item),
-    /// It is gone; this is how it was.
+    /// An object was deleted; this is its last state.
     Deleted(Item),
-    /// Everything up to this version has been told.
+    /// All changes up to this version were sent.
     Bookmark(String),
-    /// The watch ends.
+    /// The watch failed and ends.
     Error(Box<Status>),
 }
 
-/// The frame of an event.
+/// A watch event before its object is decoded.
 #[derive(Deserialize)]
 struct Frame<'a> {
     #[serde(borrow)]
@@ -148,7 +145,7 @@ struct BookmarkMeta {
 }
 
 impl Event {
-    /// Reads a line of a watch.
+    /// Reads one line of a watch. Fails when it is no JSON, or the event type is unknown.
     pub(crate) fn read(kind: Kind, line: &[u8]) -> serde_json::Result<Self> {
         let Frame { r#type, object } = serde_json::from_slice(line)?;
         let text = object.get().as_bytes();
@@ -175,17 +172,17 @@ fn from_value<T>(
     item.map_err(unread)?.object
 }
 
-/// Decodes a Pod manifest.
+/// Decodes a Pod manifest. Fails with the field that cannot be read.
 pub fn pod_from_value(value: &Value) -> Result<Pod, Quarantined> {
     from_value("Pod", value, pod_item)
 }
 
-/// Decodes a Node manifest.
+/// Decodes a Node manifest. Fails with the field that cannot be read.
 pub fn node_from_value(value: &Value) -> Result<Node, Quarantined> {
     from_value("Node", value, node_item)
 }
 
-/// Decodes a manifest of a kind.
+/// Decodes a manifest of another kind. Fails with the field that cannot be read.
 pub fn object_from_value(kind: ObjectKind, value: &Value) -> Result<Object, Quarantined> {
     from_value(kind.as_str(), value, |text| object_item(kind, text))
 }

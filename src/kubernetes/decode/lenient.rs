@@ -1,8 +1,8 @@
-//! Values that cannot fail to deserialise: what does not have the wanted shape is kept as [`Lenient::Bad`].
+//! Values whose deserialisation cannot fail: a value of the wrong shape becomes [`Lenient::Bad`].
 //!
-//! A list page or a watch event is one JSON document. If one field of one object had another type than we
-//! expect, plain serde would refuse the whole document and all the other objects with it. Types made of
-//! `Lenient` refuse nothing but broken JSON; `decode` walks them afterwards and names the exact field.
+//! A list item or a watch event is one JSON document. With plain serde, one field of an unexpected type would reject
+//! the whole document, without naming the object or the field. Types made of `Lenient` reject only malformed JSON;
+//! `decode` validates them afterwards and names the exact field.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,26 +12,26 @@ use pellucid_api::keys::{koordinator, kube_batch};
 use pellucid_model::Name;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// A field that was absent (or null), has the wanted shape, or has another.
+/// A field that is absent (or null), has the expected shape, or has another one.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Lenient<T> {
-    /// Absent or null.
+    /// The field is absent or null.
     #[default]
     Absent,
-    /// As wanted.
+    /// The value has the expected shape.
     Good(T),
-    /// Something else: its text, or `(object)` or `(list)`.
+    /// The value has another shape. Holds its text, or `(object)` or `(list)`.
     Bad(Box<str>),
 }
 
-/// What is wrong with one field.
+/// A problem with one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
-    /// Path from where the fault was found; callers put theirs in front.
+    /// Path relative to where the fault was found; callers prepend theirs.
     pub(super) field: String,
-    /// The value.
+    /// The value as text; empty if there is none.
     pub(super) value: String,
-    /// The problem.
+    /// What is wrong, such as `missing` or `not an integer`.
     pub(super) problem: String,
 }
 
@@ -40,7 +40,7 @@ impl Fault {
         Self { field: field.into(), value: value.into(), problem: problem.into() }
     }
 
-    /// Puts the path of the enclosing field in front.
+    /// Prepends the path of the enclosing field.
     pub(super) fn under(mut self, prefix: &str) -> Self {
         let dot = if self.field.is_empty() || self.field.starts_with('[') { "" } else { "." };
         self.field = format!("{prefix}{dot}{}", self.field);
@@ -49,7 +49,7 @@ impl Fault {
 }
 
 impl<T: Shape> Lenient<T> {
-    /// Returns the value, `None` when absent.
+    /// Returns the value, or `None` when absent. Fails on a value of another shape.
     pub(super) fn read(&self, field: &str) -> Result<Option<&T>, Fault> {
         match self {
             Self::Absent => Ok(None),
@@ -58,7 +58,7 @@ impl<T: Shape> Lenient<T> {
         }
     }
 
-    /// Reads what is inside; an absent value is one without fields. Faults carry the field.
+    /// Applies `read` to the value, or to the default when absent. Faults get the path of the field.
     pub(super) fn within<U>(&self, field: &str, read: impl FnOnce(&T) -> Result<U, Fault>) -> Result<U, Fault>
     where
         T: Default,
@@ -70,19 +70,19 @@ impl<T: Shape> Lenient<T> {
         read.map_err(|fault| fault.under(field))
     }
 
-    /// Returns the value if it is there and readable.
+    /// Returns the value if it is present and has the expected shape.
     pub(super) fn good(&self) -> Option<&T> {
         if let Self::Good(value) = self { Some(value) } else { None }
     }
 }
 
-/// A list whose items are lenient too.
+/// A list of lenient items.
 pub(super) type List<T> = Lenient<Vec<Lenient<T>>>;
-/// An object used as a map.
+/// An object used as a map, in the order of the document.
 pub(super) type Map<T> = Lenient<Vec<(Name, Lenient<T>)>>;
 
 impl<T: Shape> Lenient<Vec<Lenient<T>>> {
-    /// Converts every item; a fault carries the item's index.
+    /// Converts every item. Faults contain the index of the item.
     pub(super) fn each<'a, U>(
         &'a self,
         field: &str,
@@ -103,7 +103,7 @@ impl<T: Shape> Lenient<Vec<Lenient<T>>> {
 }
 
 impl<T: Shape> Lenient<Vec<(Name, Lenient<T>)>> {
-    /// Converts every present entry; a fault carries the key.
+    /// Converts every non-null entry. Faults contain the key.
     pub(super) fn entries<U>(
         &self,
         field: &str,
@@ -123,31 +123,31 @@ impl<T: Shape> Lenient<Vec<(Name, Lenient<T>)>> {
     }
 }
 
-/// What a lenient value can be made of. Each kind of JSON value is refused unless the method is there.
+/// A type that JSON values convert to. A kind of JSON value is rejected unless its method is overridden.
 pub(crate) trait Shape: Sized {
-    /// What was wanted, for people: `a text`.
+    /// Name of the expected shape for error messages, such as `a text`.
     const WANTED: &'static str;
-    /// Makes it of a string.
+    /// Converts a string.
     fn text(_: &str) -> Option<Self> {
         None
     }
-    /// Makes it of an integer.
+    /// Converts an integer.
     fn integer(_: i64) -> Option<Self> {
         None
     }
-    /// Makes it of a number that is no 64-bit integer, as it would be printed.
+    /// Converts the printed form of a number that is no signed 64-bit integer.
     fn number(_: &str) -> Option<Self> {
         None
     }
-    /// Makes it of a boolean.
+    /// Converts a boolean.
     fn boolean(_: bool) -> Option<Self> {
         None
     }
-    /// Makes it of an object, which must be read to its end.
+    /// Converts an object. Implementations must read it to its end.
     fn map<'de, A: MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
         drain_map(map).map(|()| None)
     }
-    /// Makes it of a list, which must be read to its end.
+    /// Converts a list. Implementations must read it to its end.
     fn seq<'de, A: SeqAccess<'de>>(mut seq: A) -> Result<Option<Self>, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
         Ok(None)
@@ -242,7 +242,7 @@ impl Shape for bool {
     }
 }
 
-/// The text of a quantity; a bare number is one too.
+/// The text of a quantity. A bare number is accepted as well.
 #[derive(Clone, Debug)]
 pub(super) struct QuantityText(pub(super) Name);
 
@@ -259,7 +259,7 @@ impl Shape for QuantityText {
     }
 }
 
-/// A point in time, in seconds since 1970.
+/// A point in time, in seconds since the Unix epoch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment(pub(super) i64);
 
@@ -292,25 +292,25 @@ impl<T: Shape> Shape for Vec<(Name, Lenient<T>)> {
     }
 }
 
-/// Those annotations that say something to a scheduler.
+/// The annotations that the scheduler reads. All others are skipped.
 #[derive(Clone, Debug)]
 pub(super) struct KnownAnnotations {
-    /// Whether there is `kubernetes.io/config.mirror`: a kubelet made the pod from a file.
+    /// Whether `kubernetes.io/config.mirror` is present: the kubelet created the pod from a file.
     pub(super) is_mirror: bool,
-    /// `volume.kubernetes.io/selected-node`.
+    /// Value of `volume.kubernetes.io/selected-node`.
     pub(super) selected_node: Lenient<Name>,
-    /// Whether there is `pv.kubernetes.io/bind-completed`.
+    /// Whether `pv.kubernetes.io/bind-completed` is present.
     pub(super) bind_completed: bool,
-    /// `volume.beta.kubernetes.io/storage-class`.
+    /// Value of `volume.beta.kubernetes.io/storage-class`.
     pub(super) class: Lenient<Name>,
-    /// `storage.alpha.kubernetes.io/migrated-plugins`.
+    /// Value of `storage.alpha.kubernetes.io/migrated-plugins`.
     pub(super) migrated_plugins: Lenient<Name>,
-    /// Those that speak of a gang.
+    /// Annotations about gangs ([`GANG_KEYS`]), with their keys.
     pub(super) gang: Vec<(&'static str, Lenient<Arc<str>>)>,
 }
 
 impl KnownAnnotations {
-    /// No annotations.
+    /// The value for an object without annotations.
     pub(super) const NONE: Self = Self {
         is_mirror: false,
         selected_node: Lenient::Absent,
@@ -353,10 +353,10 @@ impl Shape for KnownAnnotations {
     }
 }
 
-/// A key, interned without a copy.
+/// A map key, interned without an intermediate copy.
 struct Key(Name);
 
-/// Which annotation a key is.
+/// The annotation that a key names.
 enum KnownAnnotation {
     Mirror,
     SelectedNode,
@@ -367,7 +367,7 @@ enum KnownAnnotation {
     Other,
 }
 
-/// The annotations that speak of a gang.
+/// The annotations about gangs.
 const GANG_KEYS: [&str; 10] = [
     koordinator::NAME,
     koordinator::MIN_AVAILABLE,

@@ -1,9 +1,10 @@
-//! Objects from the wire to the model. What cannot be read is quarantined with the exact field, never guessed.
+//! Decodes objects from JSON into the model. An object that cannot be read is quarantined with the exact field, never
+//! guessed.
 //!
-//! `slim` types take from the wire only what is read here, and refuse nothing (`lenient`); the readers judge.
-//! Defaults that an API server fills in (a request that only has a limit, host ports of pods on the host
-//! network, protocols, policies) are filled in here as well, because simulate, replay and tests decode
-//! manifests that no API server has seen.
+//! `slim` and `slim_objects` declare the fields that are read; they reject no value (`lenient`). The readers validate
+//! them: start with `item`, then `pod`, `node` and `objects`. Defaults that an API server fills in (a request that
+//! only has a limit, host ports of pods on the host network, protocols, policies) are filled in here too, because
+//! simulate, replay and tests decode manifests that no API server has seen.
 #![expect(
     clippy::result_large_err,
     reason = "unreadable objects are rare, and a readable pod is larger still"
@@ -38,7 +39,7 @@ use pellucid_model::Name;
 
 use self::lenient::{Fault, Lenient};
 
-/// Makes the record of an object that cannot be read, with as much of its identity as can be.
+/// Creates the record of an unreadable object, with as much of its identity as can be read.
 fn quarantined(
     kind: &'static str,
     meta: Option<&slim::Meta>,

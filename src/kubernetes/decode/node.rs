@@ -1,4 +1,4 @@
-//! Nodes.
+//! Decodes Nodes.
 
 use pellucid_cluster::input::Quarantined;
 use pellucid_model::node::NodeImage;
@@ -12,7 +12,7 @@ use super::pod::taint_effect;
 use super::requests::{amounts, resource_list};
 use super::{quarantined, slim};
 
-/// Decodes a Node.
+/// Decodes a Node. Fails with its identity and the first field that cannot be read.
 pub(super) fn node(body: &Lenient<slim::NodeBody>) -> Result<Node, Quarantined> {
     read_node(body).map_err(|fault| {
         let meta = body.good().and_then(|b| b.metadata.good());
@@ -53,7 +53,7 @@ fn taint(taint: &slim::Taint) -> Result<Taint, Fault> {
     })
 }
 
-/// `status.allocatable`, or `status.capacity` when that is absent, as an API server fills it in.
+/// Returns `status.allocatable`, or `status.capacity` when that is absent, which is the API server's default.
 fn allocatable(status: &slim::NodeStatus) -> Result<ResourceList, Fault> {
     let amounts = match status.allocatable {
         Lenient::Absent => amounts(&status.capacity, "capacity")?,

@@ -1,4 +1,5 @@
-//! The kinds beside Pods and Nodes: what is common to their readers.
+//! The shared part of decoding kinds other than Pods and Nodes. The readers are in `workloads`, `storage`,
+//! `persistent_volume` and `gangs`.
 
 use pellucid_cluster::input::Quarantined;
 use pellucid_model::{Object, ObjectKind};
@@ -6,15 +7,15 @@ use pellucid_model::{Object, ObjectKind};
 use super::lenient::{Fault, Lenient, Shape};
 use super::{quarantined, slim};
 
-/// What is read of a kind (or of two that look alike), and how an object is made of it.
+/// The fields that are read of a kind, or of several kinds with the same shape.
 pub(super) trait ObjectBody: Shape {
     /// Returns `metadata`.
     fn meta(&self) -> &Lenient<slim::Meta>;
-    /// Makes an object of this kind.
+    /// Builds an object of this kind. Fails with the first field that cannot be read.
     fn object(&self, kind: ObjectKind, meta: &slim::Meta) -> Result<Object, Fault>;
 }
 
-/// Decodes an object of a kind.
+/// Decodes an object of a kind. Fails with its identity and the first field that cannot be read.
 pub(super) fn object<B: ObjectBody>(kind: ObjectKind, body: &Lenient<B>) -> Result<Object, Quarantined> {
     let read = || {
         let Some(body) = body.read("")? else { return Err(Fault::new("", "null", "not an object")) };

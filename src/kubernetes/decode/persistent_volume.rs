@@ -1,7 +1,7 @@
-//! PersistentVolumes, and the CSI volumes that in-tree ones have become.
+//! Decodes PersistentVolumes, and translates in-tree volumes into CSI volumes.
 //!
-//! Kubernetes serves in-tree volumes of clouds through CSI drivers. A volume limit counts them by the handle
-//! the driver knows them under, so the handle is made here as the translation of Kubernetes makes it.
+//! Kubernetes serves the in-tree volumes of clouds through CSI drivers. Volume limits count them by the driver's
+//! volume handle, so the handle is built as in Kubernetes' translation library.
 
 use pellucid_model::selector::{Labels, NodeSelectorTerm};
 use pellucid_model::storage::{ClaimRef, CsiVolume, PersistentVolume};
@@ -33,7 +33,7 @@ impl ObjectBody for VolumeBody {
     }
 }
 
-/// What `metadata` says.
+/// Starts a volume from `metadata`.
 fn identity(meta: &Meta) -> Result<PersistentVolume, Fault> {
     Ok(PersistentVolume {
         name: own_name(meta)?,
@@ -114,7 +114,7 @@ fn in_tree(spec: &VolumeSpec, own_name: &Name, labels: &Labels) -> Result<Option
         return migrated("kubernetes.io/azure-disk", "disk.csi.azure.com", uri);
     }
     if spec.azure_file.read("azureFile")?.is_some() {
-        // Each of them is a volume of its own, whatever share it is on.
+        // Each counts as its own volume, whatever share it is on.
         return migrated("kubernetes.io/azure-file", "file.csi.azure.com", own_name.clone());
     }
     if let Some(id) = id(&spec.cinder, "cinder")? {
@@ -135,7 +135,7 @@ fn id(source: &Lenient<IdSource>, field: &str) -> Result<Option<Name>, Fault> {
     required(&source.volume_id, "volumeID").map(Some).map_err(|f| f.under(field))
 }
 
-/// `aws://<zone>/<id>` is the same volume as `<id>`.
+/// Returns the volume id: `aws://<zone>/<id>` is the same volume as `<id>`.
 fn ebs_handle(id: &Name) -> Name {
     match id.strip_prefix("aws://").and_then(|rest| rest.rsplit('/').next()) {
         Some(own) => Name::new(own),
@@ -143,7 +143,7 @@ fn ebs_handle(id: &Name) -> Name {
     }
 }
 
-/// A disk of one zone, or of the region of several; the label of the volume says which.
+/// Returns the handle of a zonal disk, or of a regional one if the volume's zone label names several zones.
 fn gce_handle(disk: &Name, labels: &Labels) -> Name {
     let label = |key: &str| labels.get(&key.into()).cloned();
     let zones = label("topology.kubernetes.io/zone")

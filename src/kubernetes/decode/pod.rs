@@ -1,4 +1,4 @@
-//! Pods.
+//! Decodes Pods.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::requests::requests;
 use super::volumes::volumes;
 use super::{quarantined, slim};
 
-/// Decodes a Pod.
+/// Decodes a Pod. Fails with its identity and the first field that cannot be read.
 pub(super) fn pod(body: &Lenient<slim::PodBody>) -> Result<Pod, Quarantined> {
     read_pod(body).map_err(|fault| {
         let body = body.good();
@@ -52,7 +52,7 @@ fn read_pod(body: &Lenient<slim::PodBody>) -> Result<Pod, Fault> {
     Ok(pod)
 }
 
-/// What `metadata` says.
+/// Starts a pod from `metadata`.
 fn identity(meta: &slim::Meta) -> Result<Pod, Fault> {
     Ok(Pod {
         key: PodKey { namespace: name(&meta.namespace, "namespace")?, name: required(&meta.name, "name")? },
@@ -90,7 +90,7 @@ fn add_condition(pod: &mut Pod, condition: &slim::Condition) -> Result<(), Fault
     Ok(())
 }
 
-/// Adds what `spec` says; `own` has what comes from elsewhere.
+/// Adds the fields of `spec`. `own` is a spec with the fields that come from `metadata` and `status`.
 fn add_spec(pod: &mut Pod, spec: &slim::PodSpec, own: PodSpec) -> Result<(), Fault> {
     pod.priority = int32(&spec.priority, "priority", 0)?;
     pod.never_preempts = match name(&spec.preemption_policy, "preemptionPolicy")?.as_str() {
@@ -174,7 +174,7 @@ fn node_affinity(spec: &slim::PodSpec) -> Result<NodeAffinity, Fault> {
     Ok(read)
 }
 
-/// Reads a taint effect, `None` when absent or empty.
+/// Reads a taint effect; `None` when absent or empty.
 pub(super) fn taint_effect(value: &Lenient<Name>) -> Result<Option<TaintEffect>, Fault> {
     Ok(match value.read("effect")?.map_or("", Name::as_str) {
         "" => None,

@@ -1,7 +1,7 @@
-//! How a pod relates to other pods: its controller, inter-pod affinity, topology spread constraints.
+//! Decodes a pod's relations to other pods: its controller, inter-pod affinity, topology spread constraints.
 //!
-//! `matchLabelKeys` are merged into the selectors unless the API server has done so: then the selector has a
-//! requirement on the key, with the value the label had when the pod was made.
+//! `matchLabelKeys` are merged into the selectors unless the API server has already done so. Then the selector has a
+//! requirement on the key, with the value that the label had when the pod was created.
 
 use pellucid_model::Name;
 use pellucid_model::gang::Controller;
@@ -14,7 +14,7 @@ use super::fields::{exactly, flag, int32, name, required, requirements, selector
 use super::lenient::{Fault, Lenient, List};
 use super::slim;
 
-/// Reads the controller of a pod, when it is of a kind that default spread constraints know.
+/// Reads the controller of a pod if default spread constraints know its kind.
 pub(super) fn owner(meta: &slim::Meta) -> Result<Option<Owner>, Fault> {
     let found = meta.owner_references.each("ownerReferences", |reference| {
         if !flag(&reference.controller, "controller")? {
@@ -32,7 +32,7 @@ pub(super) fn owner(meta: &slim::Meta) -> Result<Option<Owner>, Fault> {
     Ok(found.into_iter().flatten().next())
 }
 
-/// Reads the controller of a pod, whatever its kind.
+/// Reads the controller of a pod, of any kind.
 pub(super) fn controller(meta: &slim::Meta) -> Result<Option<Controller>, Fault> {
     let mut found = None;
     meta.owner_references.each("ownerReferences", |reference| {
@@ -87,8 +87,8 @@ fn term(term: &slim::PodTerm, labels: &Labels) -> Result<PodAffinityTerm, Fault>
     })
 }
 
-/// Adds the pod's own values of some labels to a selector. A label that the pod lacks is passed over, and
-/// where there is no selector there is nothing to add to.
+/// Adds the pod's own values of some labels to a selector. A label that the pod lacks is skipped, and an absent
+/// selector stays absent.
 fn merge(
     selector: &mut Option<Vec<Requirement>>,
     keys: &List<Name>,

@@ -81,7 +81,7 @@ fn label_keys_are_merged_once_and_only_if_the_pod_has_the_label() {
     let want =
         |rev: &str| Some(selector(&[("rev", Operator::In, &[rev]), ("app", Operator::NotIn, &["web"])]));
     assert_eq!(terms(json!({})), want("3"));
-    // The API server did it when the label still had another value.
+    // The API server merged the keys when the label had another value.
     let merged = json!({"matchExpressions": [{"key": "rev", "operator": "In", "values": ["2"]},
         {"key": "app", "operator": "NotIn", "values": ["web"]}]});
     assert_eq!(terms(merged), want("2"));

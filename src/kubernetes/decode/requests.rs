@@ -1,4 +1,4 @@
-//! What a pod requests, from the wire: containers, sidecars, pod level, overhead, in-place resize.
+//! Decodes the requests of a pod: containers, sidecars, pod level, overhead, in-place resize.
 
 use pellucid_model::requests::{ContainerRequests, PodRequests, RequestInputs, ResourceList};
 use pellucid_model::{Name, quantity};
@@ -10,7 +10,7 @@ use super::slim;
 
 type Amounts = Vec<(Name, i64)>;
 
-/// Reads the requests of a pod. Faults carry the whole path.
+/// Reads the requests of a pod. Faults have the whole path.
 pub(super) fn requests(spec: &slim::PodSpec, status: &slim::PodStatus) -> Result<PodRequests, Fault> {
     let under_status = |fault: Fault| fault.under("status");
     let infeasible = resize_is_infeasible(status).map_err(under_status)?;
@@ -22,7 +22,7 @@ pub(super) fn requests(spec: &slim::PodSpec, status: &slim::PodStatus) -> Result
             containers: spec.containers.each("containers", |c| container(c, &running, infeasible, false))?,
             init_containers: spec.init_containers.each("initContainers", |c| {
                 let sidecar = is_sidecar(c)?;
-                // A plain init container is not resized.
+                // A plain init container cannot be resized.
                 container(c, if sidecar { &running_init } else { &[] }, infeasible, sidecar)
             })?,
             overhead: amounts(&spec.overhead, "overhead")?,
@@ -35,7 +35,7 @@ pub(super) fn requests(spec: &slim::PodSpec, status: &slim::PodStatus) -> Result
     read().map(|inputs| PodRequests::compute(&inputs)).map_err(|fault: Fault| fault.under("spec"))
 }
 
-/// What a running container was given and what it has.
+/// Name of a running container and the larger of its allocated and actual requests, if it reports any.
 struct Running {
     name: Name,
     amounts: Option<Amounts>,
@@ -55,7 +55,7 @@ fn statuses(list: &List<slim::ContainerStatus>, field: &str) -> Result<Vec<Runni
     })
 }
 
-/// Whether the kubelet said that the wanted size never fits: then what is wanted does not count.
+/// Returns whether the kubelet reported a pending resize as infeasible: then the desired requests do not count.
 fn resize_is_infeasible(status: &slim::PodStatus) -> Result<bool, Fault> {
     let infeasible = status.conditions.each("conditions", |condition| {
         let pending = name(&condition.r#type, "type")?.as_str() == "PodResizePending";
@@ -81,7 +81,7 @@ fn container(
     Ok(ContainerRequests { amounts, is_sidecar })
 }
 
-/// Requests as written; a resource that only has a limit requests the limit.
+/// Returns the requests in the spec. A resource that only has a limit requests the limit.
 fn wanted(container: &slim::Container) -> Result<Amounts, Fault> {
     let Some(resources) = container.resources.read("resources")? else { return Ok(Vec::new()) };
     let under = |fault: Fault| fault.under("resources");
@@ -94,7 +94,7 @@ fn wanted(container: &slim::Container) -> Result<Amounts, Fault> {
     Ok(wanted)
 }
 
-/// The larger amount per resource.
+/// Returns the larger amount of each resource.
 fn maximum(mut one: Amounts, other: Amounts) -> Amounts {
     for (resource, amount) in other {
         match one.iter_mut().find(|(known, _)| *known == resource) {
@@ -105,7 +105,7 @@ fn maximum(mut one: Amounts, other: Amounts) -> Amounts {
     one
 }
 
-/// Reads a list of resources in the units of the model: thousandths of `cpu`, units of the rest.
+/// Reads a resource list in the model's units: thousandths for `cpu`, whole units for the rest.
 pub(super) fn amounts(map: &Map<QuantityText>, field: &str) -> Result<Amounts, Fault> {
     if matches!(map, Lenient::Absent) {
         return Ok(Vec::new());
@@ -116,7 +116,7 @@ pub(super) fn amounts(map: &Map<QuantityText>, field: &str) -> Result<Amounts, F
     })
 }
 
-/// Sorts amounts into a list of resources.
+/// Builds a resource list from amounts.
 pub(super) fn resource_list(amounts: Amounts) -> ResourceList {
     let mut list = ResourceList::default();
     let mut scalars = Vec::new();

@@ -1,6 +1,6 @@
-//! The parts of Pods and Nodes we read from the wire. Every other field is skipped without allocation.
+//! The fields of Pods and Nodes that are read. All others are skipped without allocation.
 //!
-//! No type here refuses anything (see `lenient`); the readers judge.
+//! These types reject no value (see `lenient`); the readers validate.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde::de::{Deserialize, MapAccess};
 
 use super::lenient::{KnownAnnotations, Lenient, List, Map, Moment, QuantityText, Shape};
 
-/// Declares structs of lenient fields in the API's spelling.
+/// Declares structs of lenient fields, named as in the API.
 macro_rules! slim_types {
     ($($(#[$doc:meta])* struct $name:ident { $($(#[$attr:meta])* $field:ident: $type:ty,)* })*) => {$(
         $(#[$doc])*
@@ -29,7 +29,7 @@ macro_rules! slim_types {
 pub(super) use slim_types;
 
 slim_types! {
-    /// `metadata`.
+    /// `metadata` of any object.
     struct Meta {
         name: Lenient<Arc<str>>,
         namespace: Lenient<Name>,
@@ -41,7 +41,7 @@ slim_types! {
         annotations: Lenient<KnownAnnotations>,
         owner_references: List<OwnerReference>,
     }
-    /// An owner.
+    /// An entry of `metadata.ownerReferences`.
     struct OwnerReference {
         api_version: Lenient<Name>,
         kind: Lenient<Name>,
@@ -49,12 +49,10 @@ slim_types! {
         uid: Lenient<Arc<str>>,
         controller: Lenient<bool>,
     }
-    /// A label selector.
     struct LabelSelector {
         match_labels: Map<Name>,
         match_expressions: List<Requirement>,
     }
-    /// A Pod.
     struct PodBody {
         metadata: Lenient<Meta>,
         spec: Lenient<PodSpec>,
@@ -102,7 +100,6 @@ slim_types! {
         #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution")]
         preferred: List<WeightedPodTerm>,
     }
-    /// A pod affinity term.
     struct PodTerm {
         label_selector: Lenient<LabelSelector>,
         match_label_keys: List<Name>,
@@ -111,7 +108,6 @@ slim_types! {
         namespace_selector: Lenient<LabelSelector>,
         topology_key: Lenient<Name>,
     }
-    /// A preferred pod affinity term.
     struct WeightedPodTerm {
         weight: Lenient<i64>,
         pod_affinity_term: Lenient<PodTerm>,
@@ -134,11 +130,11 @@ slim_types! {
         #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution")]
         preferred: List<PreferredTerm>,
     }
-    /// A node selector.
+    /// `required` node affinity.
     struct NodeSelector {
         node_selector_terms: List<SelectorTerm>,
     }
-    /// A preferred term.
+    /// An entry of `preferred` node affinity.
     struct PreferredTerm {
         weight: Lenient<i64>,
         preference: Lenient<SelectorTerm>,
@@ -148,13 +144,12 @@ slim_types! {
         match_expressions: List<Requirement>,
         match_fields: List<Requirement>,
     }
-    /// One requirement of a node selector term or label selector.
+    /// A requirement of a node selector term or label selector.
     struct Requirement {
         key: Lenient<Name>,
         operator: Lenient<Name>,
         values: List<Name>,
     }
-    /// A toleration.
     struct Toleration {
         key: Lenient<Name>,
         operator: Lenient<Name>,
@@ -170,16 +165,16 @@ slim_types! {
         resources: Lenient<Resources>,
         ports: List<Port>,
     }
-    /// What follows when a container exits.
+    /// An entry of `restartPolicyRules`.
     struct RestartRule {
         action: Lenient<Name>,
     }
-    /// Requests and limits.
+    /// `resources` of a pod, a container or a container status.
     struct Resources {
         requests: Map<QuantityText>,
         limits: Map<QuantityText>,
     }
-    /// A port of a container.
+    /// An entry of a container's `ports`.
     struct Port {
         container_port: Lenient<i64>,
         host_port: Lenient<i64>,
@@ -187,7 +182,7 @@ slim_types! {
         host_ip: Lenient<Name>,
         protocol: Lenient<Name>,
     }
-    /// A volume.
+    /// An entry of `spec.volumes`.
     struct Volume {
         name: Lenient<Name>,
         image: Lenient<VolumeImage>,
@@ -198,32 +193,29 @@ slim_types! {
         iscsi: Lenient<IscsiDisk>,
         rbd: Lenient<RbdImage>,
     }
-    /// The image of an image volume.
+    /// The source of an image volume.
     struct VolumeImage {
         reference: Lenient<Name>,
     }
-    /// A claim that is mounted.
+    /// The source of a volume that mounts a claim.
     struct ClaimSource {
         claim_name: Lenient<Name>,
     }
-    /// A claim that is made for the pod. Its template is the volume controller's business.
+    /// Marks a volume for which the volume controller makes a claim. The template is not read.
     struct EphemeralSource {}
-    /// A GCE disk.
     struct GceDisk {
         pd_name: Lenient<Name>,
         read_only: Lenient<bool>,
     }
-    /// An EBS volume.
     struct EbsVolume {
         #[serde(rename = "volumeID")]
         volume_id: Lenient<Name>,
     }
-    /// An iSCSI disk.
     struct IscsiDisk {
         iqn: Lenient<Name>,
         read_only: Lenient<bool>,
     }
-    /// A Ceph image.
+    /// An image in a Ceph pool.
     struct RbdImage {
         monitors: List<Name>,
         pool: Lenient<Name>,
@@ -239,20 +231,19 @@ slim_types! {
         container_statuses: List<ContainerStatus>,
         init_container_statuses: List<ContainerStatus>,
     }
-    /// A condition of a Pod or Node.
+    /// An entry of `conditions` of a Pod, Node or PodGroup.
     struct Condition {
         r#type: Lenient<Name>,
         status: Lenient<Name>,
         reason: Lenient<Arc<str>>,
         message: Lenient<Arc<str>>,
     }
-    /// What the kubelet says of a container.
+    /// A container's status, as the kubelet reports it.
     struct ContainerStatus {
         name: Lenient<Name>,
         allocated_resources: Map<QuantityText>,
         resources: Lenient<Resources>,
     }
-    /// A Node.
     struct NodeBody {
         metadata: Lenient<Meta>,
         spec: Lenient<NodeSpec>,
@@ -263,7 +254,6 @@ slim_types! {
         unschedulable: Lenient<bool>,
         taints: List<Taint>,
     }
-    /// A taint.
     struct Taint {
         key: Lenient<Name>,
         value: Lenient<Name>,
@@ -277,7 +267,7 @@ slim_types! {
         images: List<Image>,
         declared_features: List<Name>,
     }
-    /// An image on a Node.
+    /// An entry of `images` of a Node.
     struct Image {
         names: List<Name>,
         size_bytes: Lenient<i64>,

@@ -1,4 +1,4 @@
-//! The parts we read of the objects beside Pods and Nodes. Of controllers and Services that is the selector.
+//! The fields that are read of kinds other than Pods and Nodes.
 
 use std::sync::Arc;
 
@@ -10,11 +10,10 @@ use super::lenient::{Lenient, List, Map, Moment, QuantityText, Shape};
 use super::slim::{Condition, LabelSelector, Meta, SelectorTerm, slim_types};
 
 slim_types! {
-    /// A Namespace.
     struct NamespaceBody {
         metadata: Lenient<Meta>,
     }
-    /// A Queue or a Workload.
+    /// A kube-batch Queue or a native Workload.
     struct NamedBody {
         metadata: Lenient<Meta>,
     }
@@ -42,11 +41,11 @@ slim_types! {
         basic: Lenient<EmptySource>,
         gang: Lenient<GangPolicy>,
     }
-    /// `gang` of that.
+    /// `spec.schedulingPolicy.gang` of a native PodGroup.
     struct GangPolicy {
         min_count: Lenient<i64>,
     }
-    /// `spec.schedulingConstraints` of a native PodGroup, of which it only matters whether there are any.
+    /// `spec.schedulingConstraints` of a native PodGroup; only their presence matters.
     struct GroupConstraints {
         topology: List<EmptySource>,
     }
@@ -54,7 +53,7 @@ slim_types! {
     struct GroupTemplate {
         workload: Lenient<WorkloadReference>,
     }
-    /// The Workload that a native PodGroup was made from.
+    /// A reference to the Workload that a native PodGroup was made from.
     struct WorkloadReference {
         workload_name: Lenient<Name>,
     }
@@ -69,22 +68,22 @@ slim_types! {
         schedule_start_time: Lenient<Moment>,
         conditions: List<Condition>,
     }
-    /// A Service or a ReplicationController: they select by pairs.
+    /// A Service or a ReplicationController, which select pods by a map of labels.
     struct PairsBody {
         metadata: Lenient<Meta>,
         spec: Lenient<PairsSpec>,
     }
-    /// `spec` of such.
+    /// `spec` of a Service or a ReplicationController.
     struct PairsSpec {
         selector: Map<Name>,
         replicas: Lenient<i64>,
     }
-    /// A ReplicaSet or a StatefulSet.
+    /// A ReplicaSet or a StatefulSet, which select pods by a label selector.
     struct SetBody {
         metadata: Lenient<Meta>,
         spec: Lenient<SetSpec>,
     }
-    /// `spec` of such.
+    /// `spec` of a ReplicaSet, a StatefulSet or a PodDisruptionBudget.
     struct SetSpec {
         selector: Lenient<LabelSelector>,
         replicas: Lenient<i64>,
@@ -127,46 +126,46 @@ slim_types! {
         vsphere_volume: Lenient<VsphereSource>,
         portworx_volume: Lenient<IdSource>,
     }
-    /// Amounts, of which only `storage` counts.
+    /// A resource list; only `storage` is read.
     struct Storage {
         storage: Lenient<QuantityText>,
     }
-    /// `spec.claimRef`.
+    /// `spec.claimRef` of a PersistentVolume.
     struct ClaimReference {
         namespace: Lenient<Name>,
         name: Lenient<Name>,
         uid: Lenient<Arc<str>>,
     }
-    /// `spec.nodeAffinity`.
+    /// `spec.nodeAffinity` of a PersistentVolume.
     struct VolumeAffinity {
         required: Lenient<VolumeNodes>,
     }
-    /// A node selector.
+    /// `spec.nodeAffinity.required` of a PersistentVolume.
     struct VolumeNodes {
         node_selector_terms: List<SelectorTerm>,
     }
-    /// A CSI volume.
+    /// The source of a CSI volume.
     struct CsiSource {
         driver: Lenient<Name>,
         volume_handle: Lenient<Name>,
     }
-    /// An in-tree volume named by an id.
+    /// The source of an in-tree volume that has an id.
     struct IdSource {
         #[serde(rename = "volumeID")]
         volume_id: Lenient<Name>,
     }
-    /// A GCE disk.
+    /// The source of a GCE disk.
     struct GceSource {
         pd_name: Lenient<Name>,
     }
-    /// An Azure disk.
+    /// The source of an Azure disk.
     struct AzureDiskSource {
         #[serde(rename = "diskURI")]
         disk_uri: Lenient<Name>,
     }
-    /// A source of which it only matters that it is there.
+    /// An object of which only the presence matters.
     struct EmptySource {}
-    /// A vSphere volume.
+    /// The source of a vSphere volume.
     struct VsphereSource {
         volume_path: Lenient<Name>,
     }
@@ -200,12 +199,11 @@ slim_types! {
     struct TopologyTerm {
         match_label_expressions: List<TopologyRequirement>,
     }
-    /// The label has one of these values.
+    /// An entry of `matchLabelExpressions`: the label has one of these values.
     struct TopologyRequirement {
         key: Lenient<Name>,
         values: List<Name>,
     }
-    /// A CSINode.
     struct CsiNodeBody {
         metadata: Lenient<Meta>,
         spec: Lenient<CsiNodeSpec>,
@@ -214,7 +212,7 @@ slim_types! {
     struct CsiNodeSpec {
         drivers: List<NodeDriver>,
     }
-    /// A driver on a node.
+    /// An entry of `drivers` of a CSINode.
     struct NodeDriver {
         name: Lenient<Name>,
         allocatable: Lenient<NodeDriverRoom>,
@@ -223,7 +221,6 @@ slim_types! {
     struct NodeDriverRoom {
         count: Lenient<i64>,
     }
-    /// A CSIDriver.
     struct CsiDriverBody {
         metadata: Lenient<Meta>,
         spec: Lenient<CsiDriverSpec>,

@@ -1,4 +1,5 @@
-//! Claims, classes, and what drivers say of nodes. Volumes are in `persistent_volume`.
+//! Decodes storage kinds: claims, classes, CSI drivers, nodes and capacities, attachments. Volumes are in
+//! `persistent_volume`.
 
 use pellucid_model::selector::Requirement;
 use pellucid_model::storage::{
@@ -35,7 +36,7 @@ impl ObjectBody for ClaimBody {
     }
 }
 
-/// What `metadata` says.
+/// Starts a claim from `metadata`.
 fn claim(meta: &Meta) -> Result<PersistentVolumeClaim, Fault> {
     let known = known(meta)?;
     let owners = meta.owner_references.each("ownerReferences", |owner| {
@@ -76,18 +77,18 @@ fn with_spec(claim: PersistentVolumeClaim, spec: &ClaimSpec) -> Result<Persisten
     })
 }
 
-/// The annotations; none when there are none.
+/// Returns the known annotations of an object.
 pub(super) fn known(meta: &Meta) -> Result<&KnownAnnotations, Fault> {
     static NONE: KnownAnnotations = KnownAnnotations::NONE;
     Ok(meta.annotations.read("annotations")?.unwrap_or(&NONE))
 }
 
-/// The older way to name a class, which goes before the newer one.
+/// Returns the class from the older annotation, which takes precedence over the field.
 pub(super) fn class_mark(known: &KnownAnnotations) -> Result<Option<Name>, Fault> {
     Ok(known.class.read("annotations.volume.beta.kubernetes.io/storage-class")?.cloned())
 }
 
-/// Reads a quantity in bytes, rounded up.
+/// Reads a quantity in bytes, rounded up; `None` when absent.
 pub(super) fn bytes(value: &Lenient<QuantityText>, field: &str) -> Result<Option<i64>, Fault> {
     let Some(QuantityText(text)) = value.read(field)? else { return Ok(None) };
     let parsed = quantity::units(text);

@@ -1,4 +1,4 @@
-//! What a pod mounts, as far as it decides where the pod fits.
+//! Decodes the volumes of a pod that decide where it fits.
 
 use std::sync::Arc;
 

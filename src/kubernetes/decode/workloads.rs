@@ -1,4 +1,4 @@
-//! Namespaces, and what selects pods: Services, controllers, disruption budgets.
+//! Decodes Namespaces and the kinds that select pods: Services, controllers, disruption budgets.
 
 use pellucid_model::object::{Budget, Namespace, Workload};
 use pellucid_model::selector::LabelSelector;
@@ -29,7 +29,7 @@ impl ObjectBody for PairsBody {
             let pairs = spec.selector.entries("selector", |_, value| Ok(value.clone()))?;
             Ok((pairs, int32(&spec.replicas, "replicas", 1)?))
         })?;
-        // No pairs select no pods, other than an empty label selector.
+        // An empty map selects no pods, unlike an empty label selector.
         let all = (!pairs.is_empty()).then_some(pairs);
         let selector = all.map(|all| LabelSelector::new(all.into_iter().map(|(k, v)| exactly(k, v))));
         workload(kind, meta, selector, replicas)
@@ -81,12 +81,12 @@ impl ObjectBody for BudgetBody {
     }
 }
 
-/// Reads the name of an object of a cluster-wide kind, without the path to it.
+/// Reads `metadata.name`. Faults lack the prefix `metadata`.
 pub(super) fn own_name(meta: &Meta) -> Result<Name, Fault> {
     required(&meta.name, "name").map(|name| Name::new(&name))
 }
 
-/// Reads namespace and name.
+/// Reads namespace and name of an object; the namespace is empty for cluster-wide kinds. Faults have the whole path.
 pub(super) fn own_key(meta: &Meta) -> Result<(Name, Name), Fault> {
     let read = || Ok((name(&meta.namespace, "namespace")?, own_name(meta)?));
     read().map_err(|f: Fault| f.under("metadata"))

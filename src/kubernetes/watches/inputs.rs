@@ -1,6 +1,7 @@
-//! All watches, and what they tell the scheduling thread.
+//! Starts all watches, and turns their objects into inputs of the scheduling thread.
 //!
-//! Pods that have ended are watched too, because a gang counts them; those in no gang do not get beyond a list.
+//! Terminal pods are watched too, because a gang counts its finished members. Terminal pods without a gang are left
+//! out of lists.
 
 use std::sync::Arc;
 
@@ -13,34 +14,34 @@ use crate::watches::kind::Kind;
 use crate::watches::status::WatchStatus;
 use crate::watches::watch::{Watching, watch};
 
-/// How each watch is doing.
+/// Holds the status of every watch.
 #[derive(Clone, Debug, Default)]
 pub struct Watches {
-    /// The watch of Pods.
+    /// Status of the watch of Pods.
     pub pods: Arc<WatchStatus>,
-    /// The watch of Nodes.
+    /// Status of the watch of Nodes.
     pub nodes: Arc<WatchStatus>,
     objects: [Arc<WatchStatus>; ObjectKind::ALL.len()],
 }
 
 impl Watches {
-    /// Returns the watch of a kind.
+    /// Returns the status of the watch of another kind.
     pub fn of(&self, kind: ObjectKind) -> &Arc<WatchStatus> {
         &self.objects[kind as usize]
     }
 
-    /// Iterates over all of them with the names of the kinds.
+    /// Iterates over all statuses with the names of their kinds.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Arc<WatchStatus>)> {
         let others = ObjectKind::ALL.into_iter().map(|kind| (kind.as_str(), self.of(kind)));
         [("Pod", &self.pods), ("Node", &self.nodes)].into_iter().chain(others)
     }
 
-    /// Whether every watch has delivered a complete list.
+    /// Returns whether every watch has delivered a complete list.
     pub fn are_synced(&self) -> bool {
         self.iter().all(|(_, status)| status.is_synced())
     }
 
-    /// Starts them all; each task returns its name when it ends.
+    /// Starts all watches. Each task returns its name when it ends.
     pub(crate) fn start(&self, tasks: &mut JoinSet<&'static str>, with: &Watching) {
         let mut start = |kind, status: &Arc<WatchStatus>, name| {
             let running = watch(kind, with.clone(), status.clone());
@@ -57,16 +58,16 @@ impl Watches {
     }
 }
 
-/// Whether an object belongs into a list. What is not in a list is gone.
+/// Returns whether an object belongs in a list. The scheduler treats an object that is missing from a list as deleted.
 pub(crate) fn is_listed(object: &Decoded) -> bool {
     match object {
-        // There may be many that ended long ago, and they hold nothing.
+        // There may be many long-finished pods, and they hold no resources.
         Decoded::Pod(pod) => !pod.phase.is_terminal() || pod.gang.is_some(),
         Decoded::Node(_) | Decoded::Object(_) => true,
     }
 }
 
-/// An object was added or changed.
+/// Returns the input for an added or changed object.
 pub(crate) fn applied(object: Decoded) -> Input {
     match object {
         Decoded::Pod(pod) => Input::PodApplied(pod),
@@ -75,7 +76,7 @@ pub(crate) fn applied(object: Decoded) -> Input {
     }
 }
 
-/// An object is gone.
+/// Returns the input for a deleted object.
 pub(crate) fn deleted(kind: Kind, item: &Item) -> Input {
     match kind {
         Kind::Pod => Input::PodDeleted(PodKey::new(&item.namespace, &item.name)),
@@ -84,7 +85,7 @@ pub(crate) fn deleted(kind: Kind, item: &Item) -> Input {
     }
 }
 
-/// These are all objects of a kind.
+/// Returns the input for a complete list.
 pub(crate) fn reset(kind: Kind, objects: Vec<Decoded>, quarantined: Vec<Quarantined>) -> Input {
     let objects = objects.into_iter();
     match kind {

@@ -1,22 +1,19 @@
-//! The kinds that are watched: Pods, Nodes, and every kind of [`ObjectKind`]. Where each is served, and what a watch of it
-//! may expect. How objects are read: `decode`.
+//! The watched kinds (Pods, Nodes and every [`ObjectKind`]): where each is served and what its watch may expect.
+//! `decode` reads the objects.
 
 use kube::core::{ApiResource, DynamicObject};
 use pellucid_model::ObjectKind;
 
-/// A kind that is watched.
+/// A watched kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Pods.
     Pod,
-    /// Nodes.
     Node,
-    /// Another one.
     Object(ObjectKind),
 }
 
 impl Kind {
-    /// Returns its name.
+    /// Returns the name of the kind, as in logs and metrics.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Pod => "Pod",
@@ -25,17 +22,17 @@ impl Kind {
         }
     }
 
-    /// Whether a server that does not serve it simply has none.
+    /// Returns whether the server may lack the kind, which then has no objects.
     pub(crate) fn is_optional(self) -> bool {
         matches!(self, Self::Object(_))
     }
 
-    /// Whether its version is found by discovery (`served`).
+    /// Returns whether the version is found by discovery (`served`).
     pub(crate) fn is_discovered(self) -> bool {
         matches!(self, Self::Object(ObjectKind::PodGroupNative | ObjectKind::WorkloadNative))
     }
 
-    /// Returns where it is served. Native PodGroups and Workloads: in Kubernetes 1.36.
+    /// Returns where the kind is served. For native PodGroups and Workloads, that is the version of Kubernetes 1.36.
     pub(crate) fn resource(self) -> ApiResource {
         let (group, plural, version) = match self {
             Self::Pod => ("", "pods", "v1"),
@@ -53,7 +50,7 @@ impl Kind {
     }
 }
 
-/// Returns group, plural and version.
+/// Returns API group, plural name and version.
 fn served_at(kind: ObjectKind) -> (&'static str, &'static str, &'static str) {
     match kind {
         ObjectKind::PodGroupX => ("scheduling.x-k8s.io", "podgroups", "v1alpha1"),
@@ -80,7 +77,7 @@ fn served_at(kind: ObjectKind) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-/// Returns the path of all objects of a kind.
+/// Returns the path of a kind across all namespaces.
 pub(crate) fn path(resource: &ApiResource) -> String {
     <DynamicObject as kube::Resource>::url_path(resource, None)
 }

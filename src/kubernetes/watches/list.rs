@@ -1,8 +1,8 @@
-//! Lists: pages are asked for by the size of what came before, and decoded object by object while they arrive.
+//! Reads lists in pages. Page sizes follow the size of earlier objects; objects are decoded one by one as they arrive.
 //!
-//! The API bounds a page by a number of objects only, and pods of a megabyte exist. So a list begins with few objects
-//! and asks for more while they are small. What the process holds of a page is one object in any case (`list_items`);
-//! a page of moderate size spares the server, and is there within its time limit.
+//! The API limits a page only by its number of objects, and there are pods of a megabyte. So a list begins with few
+//! objects per page and asks for more while they are small. This process holds one raw object at a time in any case
+//! (`list_items`); moderate pages spare the server and arrive within the time limit.
 
 use kube::core::Request;
 use kube::core::params::ListParams;
@@ -13,20 +13,20 @@ use crate::decode::Decoded;
 use crate::watches::list_items::{ListError, ListItems, ListMeta};
 use crate::watches::reader::{ReadError, Reader};
 
-/// The objects of a list, until it is complete.
+/// The objects of the pages read so far.
 #[derive(Default)]
 pub(crate) struct Listing {
-    /// Objects of the pages so far.
+    /// Readable objects.
     pub(crate) objects: Vec<Decoded>,
-    /// Objects that cannot be read.
+    /// Objects that cannot be decoded.
     pub(crate) quarantined: Vec<Quarantined>,
-    /// Version of the first page, and so of the list.
+    /// `resourceVersion` of the first page, which is that of the list.
     version: String,
-    /// Where the next page begins.
+    /// `continue` token of the next page.
     token: Option<String>,
 }
 
-/// How many objects the next page has.
+/// Number of objects to ask for in the next page. Adapts to the size of objects.
 pub(crate) struct PageSize(u32);
 
 impl PageSize {
@@ -34,7 +34,7 @@ impl PageSize {
         Self(first)
     }
 
-    /// Learns from a page: as many objects as make a page of the wanted size, but no more than twice as many as now.
+    /// Adapts to a page: aims at `wanted` bytes, but at most doubles the number of objects.
     fn learn(&mut self, bytes: usize, count: usize, wanted: usize, most: u32) {
         if count == 0 {
             return;
@@ -46,7 +46,8 @@ impl PageSize {
 }
 
 impl Listing {
-    /// Reads the next page. Returns the version once the list is complete. After an error the page can be read again.
+    /// Reads the next page. Returns the version once the list is complete. After an error, the same page can be read
+    /// again.
     pub(crate) async fn read_page(
         &mut self,
         reader: &Reader,
@@ -92,7 +93,7 @@ impl Listing {
     }
 }
 
-/// Returns the newest version of a kind.
+/// Returns the current `resourceVersion` of a kind.
 pub(crate) async fn newest_version(reader: &Reader, path: &str) -> Result<String, ReadError> {
     let params = ListParams { limit: Some(1), ..ListParams::default() };
     let mut items = ListItems::new(reader.limits.object_bytes);

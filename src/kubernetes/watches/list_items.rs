@@ -1,63 +1,63 @@
-//! Takes a list apart while it arrives: hands out the raw text of one item after the other.
+//! Splits a JSON list into its items while it arrives, and hands out the raw text of each.
 //!
-//! A page of a list can be hundreds of megabytes. Of it never more is held here than one item and what stands around
-//! the items. The text is not validated: whoever reads an item does that.
+//! A page of a list can have hundreds of megabytes. Only one item and the text around the items are held at a time.
+//! The text is not validated: the reader of an item does that.
 
 use serde::Deserialize;
 
-/// Bytes around the items, at most.
+/// Maximum size of the text around the items, in bytes.
 const HEAD_BYTES: usize = 1 << 20;
 
-/// Why a text is no list.
+/// Why a list cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ListError {
-    /// An item is too large.
+    /// An item, or the text around the items, is larger than this many bytes.
     #[error("an object has more than {0} bytes")]
     TooLarge(usize),
     /// The text ended early.
     #[error("the list broke off")]
     BrokeOff,
-    /// Something else.
+    /// The text is no list, for this reason.
     #[error("not a list: {0}")]
     NoList(String),
-    /// An item cannot be read.
+    /// An item cannot be parsed.
     #[error("an object in the list is no JSON: {0}")]
     Item(String),
 }
 
-/// What stands around the items.
+/// `metadata` of a list.
 #[derive(Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ListMeta {
-    /// The version of the list.
+    /// `resourceVersion` of the list.
     pub(crate) resource_version: String,
-    /// Where the next page begins; empty at the end.
+    /// `continue` token of the next page; empty on the last page.
     pub(crate) r#continue: String,
 }
 
-/// A list of which a part has arrived.
+/// A list that has arrived in part.
 pub(crate) struct ListItems {
-    /// Everything but the items.
+    /// The text around the items.
     head: Vec<u8>,
-    /// The beginning of an item whose end has not arrived.
+    /// The start of an item whose end has not arrived.
     item: Vec<u8>,
     most: usize,
     depth: usize,
     in_string: bool,
     is_escaped: bool,
     in_items: bool,
-    /// The last text at the top, as far as it matters.
+    /// The start of the last string at the top level.
     key: Vec<u8>,
-    /// Whether the value that follows is that of `items`.
+    /// Whether the next value is that of `items`.
     is_items: bool,
-    /// Bytes so far.
+    /// Bytes received so far.
     pub(crate) bytes: usize,
-    /// Items so far.
+    /// Items handed out so far.
     pub(crate) count: usize,
 }
 
 impl ListItems {
-    /// Begins a list whose items have at most so many bytes.
+    /// Starts a list whose items have at most `most` bytes.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             head: Vec::new(),
@@ -74,14 +74,15 @@ impl ListItems {
         }
     }
 
-    /// Takes the next part of the text. Calls `each` with every item that is complete now.
+    /// Processes the next part of the text. Calls `each` with every item that is now complete. Fails when the text is
+    /// no list, an item is too large, or `each` fails.
     pub(crate) fn feed(
         &mut self,
         part: &[u8],
         mut each: impl FnMut(&[u8]) -> Result<(), ListError>,
     ) -> Result<(), ListError> {
         self.bytes += part.len();
-        // What lies before `from` is dealt with, what lies before `at` is looked at.
+        // Everything before `from` is processed, everything before `at` is scanned.
         let (mut from, mut at) = (0, 0);
         while at < part.len() {
             if self.in_string {
@@ -121,7 +122,7 @@ impl ListItems {
         self.keep(&part[from..])
     }
 
-    /// Ends the list and returns what stood around the items.
+    /// Ends the list and returns its metadata. Fails when the text is incomplete or has no version.
     pub(crate) fn finish(self) -> Result<ListMeta, ListError> {
         #[derive(Deserialize)]
         struct Head {
@@ -142,7 +143,7 @@ impl ListItems {
         ListError::NoList(why.into())
     }
 
-    /// Returns where to go on inside of a text, or behind it.
+    /// Skips a string, or its part that has arrived. Returns where to continue.
     fn skip_string(&mut self, part: &[u8], at: usize) -> usize {
         if self.is_escaped {
             self.is_escaped = false;
@@ -152,7 +153,7 @@ impl ListItems {
         let end = rest.iter().position(|byte| matches!(byte, b'"' | b'\\'));
         if self.depth == 1 {
             let seen = &rest[..end.unwrap_or(rest.len())];
-            // One byte more than `items` is enough to tell.
+            // One byte more than `items` has is enough to tell them apart.
             let room = 6_usize.saturating_sub(self.key.len());
             self.key.extend_from_slice(&seen[..seen.len().min(room)]);
         }
@@ -164,7 +165,7 @@ impl ListItems {
         at + end + 1
     }
 
-    /// Keeps what belongs to an item that is not complete, or to no item.
+    /// Stores text of an incomplete item, or text around the items.
     fn keep(&mut self, text: &[u8]) -> Result<(), ListError> {
         let (buffer, most) =
             if self.in_items { (&mut self.item, self.most) } else { (&mut self.head, HEAD_BYTES) };
@@ -175,14 +176,14 @@ impl ListItems {
         Ok(())
     }
 
-    /// Hands out an item, of which this is the last part.
+    /// Hands out an item; `text` is its last part.
     fn end_item(
         &mut self,
         text: &[u8],
         each: &mut impl FnMut(&[u8]) -> Result<(), ListError>,
     ) -> Result<(), ListError> {
         let mut give = |item: &[u8]| match item.trim_ascii() {
-            // Between the brackets of an empty list.
+            // An empty list has nothing between its brackets.
             [] => Ok(0),
             item => each(item).map(|()| 1),
         };

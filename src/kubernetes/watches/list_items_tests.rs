@@ -1,11 +1,11 @@
-//! Lists in parts: whatever the parts, the items are those of the whole.
+//! Tests of lists in parts: however a list is split, its items are those of the whole.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
 
-/// Feeds a text in parts of the given sizes, over and over.
+/// Feeds a text in parts of the given sizes, which repeat.
 fn read(text: &str, sizes: &[usize], most: usize) -> Result<(Vec<Value>, ListMeta), ListError> {
     let (mut list, mut items, mut rest) = (ListItems::new(most), Vec::new(), text.as_bytes());
     for size in sizes.iter().cycle() {

@@ -1,6 +1,7 @@
-//! Reads from the API server with a limit on every wait: for the head of an answer, between its parts, on its size.
+//! Reads from the API server with limits on every wait and every size: for the response head, between two parts of the
+//! body, and on the number of bytes.
 //!
-//! Not here: trying again. Every caller has its own idea of what to do about an error.
+//! Does not retry: each caller handles errors in its own way.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,44 +20,44 @@ use crate::connection::limits::WatchLimits;
 use crate::connection::server_probe::ServerStatus;
 use crate::watches::list_items::ListError;
 
-/// Bytes of an error or of a page of discovery, at most.
+/// Maximum size of an error or a discovery document, in bytes.
 const SMALL_BYTES: usize = 4 << 20;
 
-/// A read that failed.
+/// Why a read failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
     /// The server answered with an error.
     #[error("{} {}: {}", status.code, status.reason, status.message)]
     Status {
-        /// What it said.
+        /// Status of the response, completed from the HTTP status if the body had none.
         status: Box<Status>,
-        /// When it wants to hear of us again.
+        /// Delay that the server asked for.
         retry_after: Option<Duration>,
     },
-    /// No answer in time.
+    /// The server did not answer within the time limit.
     #[error("no answer within {0:?}")]
     NoAnswer(Duration),
-    /// The server came back and has not answered what it was asked before.
+    /// The server was away and came back, but did not answer this request.
     #[error("no answer although the server is back")]
     Lost,
-    /// An answer that began did not go on.
+    /// A response began, and then nothing came for this long.
     #[error("nothing came for {0:?}")]
     Silent(Duration),
-    /// The connection was not made, or broke.
+    /// The connection failed or broke.
     #[error("{0}")]
     Connection(String),
-    /// What came is not what was asked for.
+    /// The response cannot be parsed, or is too large.
     #[error("{0}")]
     Unreadable(String),
 }
 
 impl ReadError {
-    /// Returns the HTTP status, if there is one.
+    /// Returns the HTTP status, if the server sent one.
     pub(crate) fn code(&self) -> Option<u16> {
         if let Self::Status { status, .. } = self { Some(status.code) } else { None }
     }
 
-    /// Returns how long the server wants us to wait.
+    /// Returns the delay that the server asked for.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         if let Self::Status { retry_after, .. } = self { *retry_after } else { None }
     }
@@ -77,7 +78,7 @@ impl From<ListError> for ReadError {
     }
 }
 
-/// Reads for watches and discovery.
+/// Sends the requests of watches, lists and discovery.
 #[derive(Clone)]
 pub(crate) struct Reader {
     pub(crate) client: Client,
@@ -86,13 +87,14 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Sends a request and returns the body of a success. Waits so long for its head.
+    /// Sends a request and returns the body of a successful response. Fails on any other status, and when the head
+    /// takes longer than `limit`.
     pub(crate) async fn open(
         &self,
         mut request: Request<Vec<u8>>,
         limit: Duration,
     ) -> Result<Body, ReadError> {
-        // A server that compresses a watch does so event by event, which few decompressors can read.
+        // A server compresses a watch event by event, which few decompressors can read.
         let plain = header::HeaderValue::from_static("identity");
         request.headers_mut().insert(header::ACCEPT_ENCODING, plain);
         let mut returns = self.server.returns();
@@ -112,7 +114,7 @@ impl Reader {
         Err(status_error(head.status, &text, wish))
     }
 
-    /// Reads a small document.
+    /// Reads and parses a small JSON document.
     pub(crate) async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, ReadError> {
         let request =
             Request::get(path).body(Vec::new()).map_err(|e| ReadError::Unreadable(e.to_string()))?;
@@ -122,7 +124,7 @@ impl Reader {
         serde_json::from_slice(&text).map_err(|e| ReadError::Unreadable(format!("{path}: {e}")))
     }
 
-    /// Returns the next part of a page; `None` at its end.
+    /// Returns the next part of a page, or `None` at its end. Fails after `limits.page_silence` without one.
     pub(crate) async fn part(&self, body: &mut Body) -> Result<Option<Bytes>, ReadError> {
         let limit = self.limits.page_silence;
         timeout(limit, next_part(body)).await.map_err(|_| ReadError::Silent(limit))?
@@ -140,7 +142,7 @@ impl Reader {
     }
 }
 
-/// Makes the error of an answer. Proxies and the server's own load shedding do not always send a `Status`.
+/// Parses an error response. Proxies and the server's own load shedding do not always send a `Status`.
 fn status_error(code: http::StatusCode, text: &[u8], header_wish: Option<Duration>) -> ReadError {
     let mut status = serde_json::from_slice::<Status>(text).unwrap_or_default();
     if status.code == 0 {
@@ -155,22 +157,22 @@ fn status_error(code: http::StatusCode, text: &[u8], header_wish: Option<Duratio
     ReadError::Status { status: Box::new(status), retry_after }
 }
 
-/// The lines of a watch.
+/// Splits the body of a watch into lines.
 pub(crate) struct Lines {
     body: Body,
     buffer: BytesMut,
-    /// Bytes of the buffer that have no end of a line in them.
+    /// Length of the start of `buffer` that contains no line end.
     searched: usize,
     most: usize,
 }
 
 impl Lines {
-    /// Takes lines of at most so many bytes out of a body.
+    /// Reads lines of at most `most` bytes from a body.
     pub(crate) fn new(body: Body, most: usize) -> Self {
         Self { body, buffer: BytesMut::new(), searched: 0, most }
     }
 
-    /// Returns a line that has arrived.
+    /// Returns the next complete, non-empty line in the buffer.
     pub(crate) fn arrived(&mut self) -> Option<Bytes> {
         loop {
             let Some(end) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') else {
@@ -185,7 +187,7 @@ impl Lines {
         }
     }
 
-    /// Waits for a line; `None` at the end. What was read stays when this is given up.
+    /// Waits for a line; `None` at the end of the body. Cancel safe: the buffer stays when the future is dropped.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, ReadError> {
         loop {
             if let Some(line) = self.arrived() {
@@ -195,7 +197,7 @@ impl Lines {
                 return Err(ReadError::Unreadable(format!("an event of more than {} bytes", self.most)));
             }
             let Some(part) = next_part(&mut self.body).await? else {
-                // A line that broke off is none.
+                // An incomplete last line is dropped.
                 return Ok(None);
             };
             self.buffer.extend_from_slice(&part);
@@ -203,11 +205,11 @@ impl Lines {
     }
 }
 
-/// Returns the next part of a body; `None` at its end.
+/// Returns the next data frame of a body, or `None` at its end.
 async fn next_part(body: &mut Body) -> Result<Option<Bytes>, ReadError> {
     loop {
         let Some(frame) = body.frame().await else { return Ok(None) };
-        // Trailers are no data.
+        // Skip trailers.
         if let Ok(data) = frame?.into_data() {
             return Ok(Some(data));
         }

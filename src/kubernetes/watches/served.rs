@@ -1,8 +1,8 @@
-//! Which version of Kubernetes' own PodGroups and Workloads the API server serves, by discovery.
+//! Finds the version in which the API server serves native PodGroups and Workloads, by discovery.
 //!
-//! v1alpha2 in Kubernetes 1.36; v1beta1 and v1alpha3 in 1.37. Of several versions the one that the server prefers
-//! is taken; a later one is taken to have the same shape. v1alpha1 (1.35) is another API: its Workload has the
-//! groups inside and pods name it in another field. It is passed over.
+//! Kubernetes 1.36 serves v1alpha2; 1.37 serves v1beta1 and v1alpha3. The first supported version in the server's
+//! order of preference is used; unknown later versions are assumed to have the same shape. v1alpha1 (1.35) is another
+//! API: its Workload contains the groups, and pods name it in another field. It is skipped.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use serde::de::DeserializeOwned;
 use crate::watches::kind::Kind;
 use crate::watches::reader::{ReadError, Reader};
 
-/// Versions of another shape.
+/// Versions with an incompatible shape.
 const UNSUPPORTED: [&str; 1] = ["v1alpha1"];
 
-/// The version of native PodGroups that is watched, for those who write them.
+/// Holds the served version of native PodGroups. Set by their watch, read by the writer of their status.
 #[derive(Debug, Default)]
 pub(crate) struct Served(Mutex<Option<Arc<str>>>);
 
@@ -28,7 +28,7 @@ impl Served {
         self.0.lock().clone()
     }
 
-    /// Finds out where a native kind is served.
+    /// Finds out where a native kind is served; `None` if it is not.
     pub(crate) async fn locate(
         &self,
         reader: &Reader,
@@ -67,7 +67,7 @@ struct Named {
     name: String,
 }
 
-/// Looks for the first supported version of the group in which there is such a resource.
+/// Returns the first supported version of the group that has the resource.
 async fn locate(reader: &Reader, known: ApiResource) -> Result<Option<ApiResource>, ReadError> {
     let path = format!("/apis/{}", known.group);
     let Some(group) = read::<Group>(reader, &path).await? else { return Ok(None) };
@@ -84,7 +84,7 @@ async fn locate(reader: &Reader, known: ApiResource) -> Result<Option<ApiResourc
     Ok(None)
 }
 
-/// Reads a page of discovery, when there is one.
+/// Reads a discovery document; `None` on a 404.
 async fn read<T: DeserializeOwned>(reader: &Reader, path: &str) -> Result<Option<T>, ReadError> {
     match reader.read(path).await {
         Ok(page) => Ok(Some(page)),

@@ -1,7 +1,7 @@
-//! How a watch is doing: what it heard last, whether it fails and since when, why it was opened anew.
+//! Status of a watch: its last contact, since when it fails, and why it was reopened.
 //!
-//! The log is written here: a line when a watch begins to fail, one now and then while it goes on, one when it is
-//! well again.
+//! Also writes the log lines about failing watches: one when a watch begins to fail, one now and then while it keeps
+//! failing, and one when it recovers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,29 +11,29 @@ use pellucid_model::Now;
 
 use crate::watches::reader::ReadError;
 
-/// Why a list or watch is made again.
+/// Why a list or watch is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryCause {
-    /// The server ended a watch in time. Nothing is wrong.
+    /// The server ended a watch that had worked. This is normal.
     Ended,
-    /// The server ended a watch that had hardly begun.
+    /// The server ended a watch right after it was opened.
     EndedAtOnce,
-    /// The server does not have the changes any more, or began to count anew.
+    /// The server no longer has the changes (410), or its versions started over.
     Expired,
     /// The server answered with an error, such as 429, 503 or 403.
     Status,
     /// The server did not answer in time.
     NoAnswer,
-    /// Nothing came over an open watch, not even a bookmark.
+    /// An open watch delivered nothing, not even a bookmark.
     Silent,
-    /// The connection was not made, or broke.
+    /// The connection failed or broke.
     Connection,
-    /// What came could not be read.
+    /// The response could not be parsed.
     Unreadable,
 }
 
 impl RetryCause {
-    /// All of them.
+    /// All causes, in declaration order.
     pub const ALL: [Self; 8] = [
         Self::Ended,
         Self::EndedAtOnce,
@@ -45,7 +45,7 @@ impl RetryCause {
         Self::Unreadable,
     ];
 
-    /// Returns the name in metrics.
+    /// Returns the value of the metric label.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ended => "ended",
@@ -73,73 +73,75 @@ impl From<&ReadError> for RetryCause {
     }
 }
 
-/// A watch that fails.
+/// A run of failures without a success in between.
 #[derive(Clone, Debug)]
 pub struct Failing {
-    /// Since when.
+    /// Time of the first failure.
     pub since: Now,
-    /// Failures since then.
+    /// Failures so far, the first included.
     pub retries: u64,
-    /// The last one.
+    /// Text of the last failure.
     pub error: Arc<str>,
-    /// When the log was last told.
+    /// When a log line was last written.
     logged: Now,
 }
 
-/// How a watch is doing.
+/// Status of a watch at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct WatchReport {
-    /// Whether a complete list has arrived; it stays so, a broken watch shows in `failing` and `last_contact`.
+    /// Whether a complete list was ever sent to the scheduler. Never reset; a broken watch shows in `failing` and
+    /// `last_contact`.
     pub synced: bool,
-    /// Whether the server said that it does not know the kind. Then there are no objects of it.
+    /// Whether the server does not serve the kind, so that it has no objects.
     pub unserved: bool,
-    /// Whether a watch is open now, as far as is known: see `last_contact`.
+    /// Whether a watch is open, as far as this side knows; see `last_contact`.
     pub connected: bool,
-    /// When anything was last heard: an event, a bookmark, a part of a list, the opening of a watch. A server says
-    /// something about once a minute even when nothing happens.
+    /// Time of the last event, bookmark, list part or opening of a watch. Even a quiet server sends a bookmark about
+    /// once a minute.
     pub last_contact: Option<Now>,
-    /// Since when it fails; `None` while all is well. A watch that is opened anew at once does not fail.
+    /// Current run of failures; `None` while the watch works. A watch that is reopened at once does not count as
+    /// failing.
     pub failing: Option<Failing>,
-    /// Complete lists that arrived; all but the first are restarts.
+    /// Complete lists received; all but the first are relists.
     pub lists: u64,
-    /// Objects that arrived after the lists.
+    /// Watch events received, without bookmarks.
     pub events: u64,
-    /// Objects that could not be decoded, repeats counted.
+    /// Objects that could not be decoded; each occurrence counts.
     pub quarantined: u64,
-    /// Errors.
+    /// Errors of lists, watches and discovery.
     pub errors: u64,
-    /// How often a list or watch was made again, in the order of [`RetryCause::ALL`].
+    /// Repeated lists and watches by cause, in the order of [`RetryCause::ALL`].
     pub retries: [u64; RetryCause::ALL.len()],
-    /// The last error and its time. Not cleared by a later success.
+    /// Text and time of the last error. A later success does not clear it.
     pub last_error: Option<(Arc<str>, Now)>,
 }
 
-/// Shared state of a watch.
+/// Shared status of one watch: the watch writes it, metrics and health checks read it.
 #[derive(Debug, Default)]
 pub struct WatchStatus(Mutex<WatchReport>);
 
 impl WatchStatus {
-    /// Returns how the watch is doing.
+    /// Returns the current status.
     pub fn report(&self) -> WatchReport {
         self.0.lock().clone()
     }
 
-    /// Whether a complete list has arrived.
+    /// Returns whether a complete list was ever sent to the scheduler.
     pub fn is_synced(&self) -> bool {
         self.0.lock().synced
     }
 
-    /// Notes that a complete list is on its way to the scheduler.
+    /// Records that a complete list was sent to the scheduler.
     pub(crate) fn synced(&self) {
         self.0.lock().synced = true;
     }
 
-    /// Notes a part of a list.
+    /// Records a part of a list.
     pub(crate) fn heard(&self, now: Now) {
         self.0.lock().last_contact = Some(now);
     }
 
-    /// Notes a complete list.
+    /// Records a complete list.
     pub(crate) fn listed(&self, now: Now) {
         let mut report = self.0.lock();
         report.last_contact = Some(now);
@@ -147,7 +149,7 @@ impl WatchStatus {
         report.unserved = false;
     }
 
-    /// Notes that the server does not know the kind. Returns whether that is news.
+    /// Records that the server does not serve the kind. Returns whether it was not known before.
     pub(crate) fn unserved(&self, kind: &str, now: Now) -> bool {
         self.well(kind, now);
         let mut report = self.0.lock();
@@ -155,40 +157,40 @@ impl WatchStatus {
         !std::mem::replace(&mut report.unserved, true)
     }
 
-    /// Notes that a watch is open.
+    /// Records that a watch was opened.
     pub(crate) fn opened(&self, now: Now) {
         let mut report = self.0.lock();
         report.last_contact = Some(now);
         report.connected = true;
     }
 
-    /// Notes an event of an open watch, or a bookmark.
+    /// Records an event or bookmark.
     pub(crate) fn event(&self, is_bookmark: bool, now: Now) {
         let mut report = self.0.lock();
         report.last_contact = Some(now);
         report.events += u64::from(!is_bookmark);
     }
 
-    /// Notes an object that cannot be read.
+    /// Records an object that cannot be decoded.
     pub(crate) fn quarantined(&self) {
         self.0.lock().quarantined += 1;
     }
 
-    /// Notes that a list or watch has to be made again.
+    /// Records that a list or watch must be repeated.
     pub(crate) fn retried(&self, cause: RetryCause) {
         let mut report = self.0.lock();
         report.connected = false;
         report.retries[cause as usize] += 1;
     }
 
-    /// Notes an error, after which things go on.
+    /// Records an error that does not stop the watch from working.
     pub(crate) fn error(&self, text: &str, now: Now) {
         let mut report = self.0.lock();
         report.errors += 1;
         report.last_error = Some((text.into(), now));
     }
 
-    /// Notes an error that keeps the watch from working. The log is told at first and then so often.
+    /// Records an error that stops the watch from working. Logs the first one, then at most one per `log`.
     pub(crate) fn failed(&self, kind: &str, text: &str, now: Now, log: Duration) {
         self.error(text, now);
         let mut report = self.0.lock();
@@ -206,7 +208,7 @@ impl WatchStatus {
         }
     }
 
-    /// Notes that the watch works.
+    /// Records that the watch works, and logs the recovery.
     pub(crate) fn well(&self, kind: &str, now: Now) {
         let Some(failing) = self.0.lock().failing.take() else { return };
         let after = now.monotonic.saturating_sub(failing.since.monotonic);

@@ -1,15 +1,15 @@
-//! Watches: objects are decoded off the scheduling thread and sent to it as [`Input`]. The kinds are in `watched`.
+//! List and watch of one kind: decodes objects off the scheduling thread and sends them to it as [`Input`]. `watched`
+//! starts one watch per kind.
 //!
-//! Each kind is listed, and then watched from the version of the list on. A watch that ends or breaks is opened anew
-//! from the last version that was heard of; where the server does not have the changes since any more (410), the kind
-//! is listed again. A list replaces everything (`Reset`), because deletes may have been missed. That is what client-go's
-//! reflector does. Own code instead of kube's `watcher`, which holds a whole page of a list at a time, backs off up to
-//! 30 s, does not back off from watches that end at once, and waits for the head of an answer without a limit.
+//! A watch lists its kind, then watches from the version of the list. When a watch ends or breaks, it resumes from the
+//! last version it received. When the server no longer has the changes since then (410), the watch lists again. A list
+//! replaces everything (`Reset`), because deletes may have been missed. client-go's reflector works the same way.
+//! kube's `watcher` is not used: it holds a whole page of a list at a time, backs off up to 30 s, does not back off
+//! from watches that end at once, and waits for a response head without a limit.
 //!
-//! The channel is bounded and nothing is dropped: when the scheduling thread falls behind, the watch stops
-//! reading. An object that cannot be decoded is sent as quarantined, and the watch goes on. A kind that the server does
-//! not serve has no objects, until it is served: it is asked for every half minute, so a CustomResourceDefinition may
-//! come and go.
+//! The channel is bounded and nothing is dropped: when the scheduling thread falls behind, the watch stops reading. An
+//! object that cannot be decoded is sent as quarantined, and the watch continues. A kind that the server does not
+//! serve has no objects. The watch looks for it every half minute, so a CustomResourceDefinition may come and go.
 #![expect(
     clippy::result_large_err,
     reason = "unreadable objects are rare, and a readable pod is larger still"
@@ -39,10 +39,10 @@ use crate::watches::reader::{Lines, ReadError, Reader};
 use crate::watches::served::Served;
 use crate::watches::status::{RetryCause, WatchStatus};
 
-/// Before a kind is asked for again of which nonsense came, or whose version is no longer served.
+/// Minimum pause before listing again after unreadable data, and before repeating discovery after a 404.
 const NONSENSE: Duration = Duration::from_secs(1);
 
-/// What every watch works with.
+/// Dependencies that all watches share.
 #[derive(Clone)]
 pub(crate) struct Watching {
     pub(crate) reader: Reader,
@@ -52,7 +52,7 @@ pub(crate) struct Watching {
     pub(crate) stop: CancellationToken,
 }
 
-/// Watches a kind until told to stop or until nobody listens.
+/// Watches a kind until `stop` is cancelled or the input channel is closed.
 pub(crate) async fn watch(kind: Kind, with: Watching, status: Arc<WatchStatus>) {
     let stop = with.stop.clone();
     let limits = with.reader.limits.clone();
@@ -73,44 +73,44 @@ pub(crate) async fn watch(kind: Kind, with: Watching, status: Arc<WatchStatus>) 
     }
 }
 
-/// Where a watch stands.
+/// State of a watch.
 enum Position {
-    /// Where the kind is served is to be found out.
+    /// The version and path that serve the kind must be determined.
     Locate,
-    /// A list is under way.
+    /// The pages of a list are being read.
     List(Listing),
-    /// Everything up to a version is known.
+    /// All changes up to `version` were received.
     Watch {
         version: String,
-        /// Whether the connection was lost, so that another server, with other versions, may answer now.
+        /// Whether the connection was lost: a server with other versions may answer next.
         is_doubtful: bool,
     },
 }
 
-/// What follows, and after which pause; `None`: nobody listens.
+/// The next position and the pause before it; `None` when the input channel is closed.
 type Next = Option<(Position, Duration)>;
 
-/// An open watch.
+/// State of an open watch.
 struct Open {
     lines: Lines,
     returns: Returns,
-    /// From when on it counts as working.
+    /// When the watch starts to count as working.
     steady_at: Instant,
     is_steady: bool,
     version: String,
 }
 
-/// How a watch ended.
+/// Why an open watch ended.
 enum End {
-    /// The server ended it.
+    /// The server closed the connection in the regular way.
     Ended,
-    /// It sent an error.
+    /// The server sent an error.
     Error(Box<Status>),
-    /// It broke, was silent, or sent nonsense.
+    /// The connection broke, fell silent or delivered unreadable data.
     Broke(ReadError),
 }
 
-/// Watches one kind.
+/// State machine that watches one kind. [`Watcher::run`] holds its position.
 struct Watcher {
     kind: Kind,
     with: Watching,
@@ -118,13 +118,13 @@ struct Watcher {
     limits: Arc<WatchLimits>,
     resource: ApiResource,
     backoff: Growing,
-    /// When the newest list was complete.
+    /// When the last list was completed.
     listed: Option<Instant>,
     page_size: PageSize,
 }
 
 impl Watcher {
-    /// Goes from position to position until nobody listens.
+    /// Moves from position to position until the input channel is closed.
     async fn run(mut self) {
         let mut position = Position::Locate;
         loop {
@@ -162,7 +162,7 @@ impl Watcher {
         }
     }
 
-    /// Reads one page of a list, and hands the list over when it was the last.
+    /// Reads one page of a list. After the last page, sends the complete list.
     async fn list(&mut self, mut listing: Listing) -> Next {
         let (kind, status, clock) = (self.kind, &self.status, &self.with.clock);
         let take = |listing: &mut Listing, item: &[u8]| {
@@ -199,12 +199,12 @@ impl Watcher {
         }
         let text = format!("list failed: {error}{}", self.missing_right(&error, "list"));
         let pause = self.failed(&text, (&error).into(), error.retry_after());
-        // The pages that came stay, unless the server has forgotten the rest.
+        // Keep the pages read so far, unless the list has expired on the server.
         let next = if error.code() == Some(410) { Listing::default() } else { listing };
         Some((Position::List(next), pause))
     }
 
-    /// Opens a watch and sends on what comes, until it ends.
+    /// Opens a watch and forwards its events until it ends.
     async fn follow(&mut self, version: String, is_doubtful: bool) -> Next {
         let path = path(&self.resource);
         let opened = async {
@@ -256,7 +256,7 @@ impl Watcher {
         Some((Position::Watch { version, is_doubtful }, pause))
     }
 
-    /// Sends on what comes over an open watch; `None`: nobody listens.
+    /// Forwards the events of an open watch. Returns how it ended, or `None` when the input channel is closed.
     async fn forward(&self, open: &mut Open) -> Option<End> {
         loop {
             let line = match self.hear(open).await {
@@ -267,13 +267,13 @@ impl Watcher {
             let event = match Event::read(self.kind, &line) {
                 Ok(Event::Error(status)) => return Some(End::Error(status)),
                 Ok(Event::Applied(item) | Event::Deleted(item)) if item.name.is_empty() => {
-                    // Quarantined, it would stand for no object, and the change would be lost.
+                    // A quarantine record without a name identifies no object, so the change would be lost.
                     let why = "an event about an object without a readable name";
                     return Some(End::Broke(ReadError::Unreadable(why.into())));
                 }
                 Ok(event) => event,
                 Err(error) => {
-                    // Some servers send the bare error.
+                    // Some servers send a bare `Status` instead of an ERROR event.
                     let status = serde_json::from_slice::<Status>(&line).ok().filter(|s| s.code > 0);
                     let broke = || End::Broke(ReadError::Unreadable(error.to_string()));
                     return Some(status.map_or_else(broke, |status| End::Error(Box::new(status))));
@@ -285,7 +285,8 @@ impl Watcher {
         }
     }
 
-    /// Waits for a line. Silence is an error after its limit, or shortly after the server came back.
+    /// Returns the next line, or `None` at the end of the watch. Fails when the watch stays silent beyond its limit,
+    /// or is still silent shortly after the server came back.
     async fn hear(&self, open: &mut Open) -> Result<Option<bytes::Bytes>, ReadError> {
         self.mark_steady(open);
         if let Some(line) = open.lines.arrived() {
@@ -304,7 +305,7 @@ impl Watcher {
         }
     }
 
-    /// Notes that a watch works once it has lasted long enough.
+    /// Marks the watch as working once it has been open long enough.
     fn mark_steady(&self, open: &mut Open) {
         if !open.is_steady && Instant::now() >= open.steady_at {
             open.is_steady = true;
@@ -312,7 +313,7 @@ impl Watcher {
         }
     }
 
-    /// Turns a watch event into an input, when it makes one.
+    /// Turns a watch event into an input. Bookmarks only advance the version.
     fn translate(&self, event: Event, version: &mut String) -> Option<Input> {
         let mut advance = |to: &str| {
             if !to.is_empty() {
@@ -345,7 +346,7 @@ impl Watcher {
         }
     }
 
-    /// Says what follows the end of a watch that was open.
+    /// Returns the next position after an open watch ended, and the pause before it.
     fn ended(&mut self, end: End, was_steady: bool, version: String) -> (Position, Duration) {
         match end {
             End::Ended if was_steady => {
@@ -373,7 +374,7 @@ impl Watcher {
                 let cause = RetryCause::from(&error);
                 let pause = self.broke(&format!("watch broke: {error}"), cause, was_steady);
                 if cause == RetryCause::Unreadable {
-                    // The watch would go on without this change. A new list has it, or says why not.
+                    // A resumed watch would skip this change. A new list contains it, or quarantines the object.
                     return (Position::List(Listing::default()), pause.max(NONSENSE));
                 }
                 (Position::Watch { version, is_doubtful: true }, pause)
@@ -381,8 +382,9 @@ impl Watcher {
         }
     }
 
-    /// Notes that an open watch is no more, and returns how long to wait. One that worked for a while is opened anew
-    /// soon, a little later than others that broke with it. That is a failure only if it cannot be opened.
+    /// Records that an open watch ended, and returns how long to wait. A watch that worked is reopened after a short
+    /// random pause, so that watches that broke together do not reopen together. It counts as failing only if it
+    /// cannot be reopened.
     fn broke(&mut self, text: &str, cause: RetryCause, was_steady: bool) -> Duration {
         if !was_steady {
             return self.failed(text, cause, None);
@@ -394,8 +396,8 @@ impl Watcher {
         self.limits.reopen.mul_f64(chance())
     }
 
-    /// Says how long to wait before the kind is listed because the server has lost the changes. A server that says so is
-    /// well, and earlier failures are no reason to wait. One that says so right after a list is backed off from.
+    /// Returns how long to wait before listing again after a 410. Such a server is healthy, so earlier failures do not
+    /// delay the list. If the 410 follows soon after a list, the back-off applies.
     fn before_new_list(&self, pause: Duration) -> Duration {
         match self.listed {
             Some(at) if at.elapsed() < self.limits.longest_backoff => pause,
@@ -403,24 +405,24 @@ impl Watcher {
         }
     }
 
-    /// Notes a failure, and returns how long to wait.
+    /// Records a failure, and returns how long to wait.
     fn failed(&mut self, text: &str, cause: RetryCause, wish: Option<Duration>) -> Duration {
         self.status.retried(cause);
         self.status.failed(self.kind.as_str(), text, self.now(), self.limits.log);
         self.backoff.after_failure(wish)
     }
 
-    /// Says what follows when the server does not know the kind where it was asked for.
+    /// Returns the next position after a 404.
     async fn not_found(&mut self, what: &str, error: &ReadError) -> Next {
         if !self.kind.is_discovered() {
             return self.unserved().await;
         }
-        // Perhaps another version is served now.
+        // Another version may be served now.
         let pause = self.failed(&format!("{what}: {error}"), RetryCause::Status, None);
         Some((Position::Locate, pause.max(NONSENSE)))
     }
 
-    /// Goes on without the kind. The first time the scheduler is told that there are no objects.
+    /// Continues without the kind. The first time, sends an empty list.
     async fn unserved(&mut self) -> Next {
         let kind = self.kind.as_str();
         self.backoff.reset();
@@ -431,16 +433,16 @@ impl Watcher {
         Some((Position::Locate, self.limits.unserved))
     }
 
-    /// Sends a complete list; `None`: nobody listens.
+    /// Sends a complete list; `None` when the input channel is closed.
     async fn send_list(&self, listing: Listing) -> Option<()> {
         let reset = inputs::reset(self.kind, listing.objects, listing.quarantined);
         self.with.inputs.send(reset).await.ok()?;
-        // Only now: who sees `synced` may count on the list being in the channel.
+        // Not earlier: readers of `synced` rely on the list being in the channel.
         self.status.synced();
         Some(())
     }
 
-    /// Names the right that is missing when a request was forbidden.
+    /// Names the missing RBAC permission when a request was forbidden; empty for other errors.
     fn missing_right(&self, error: &ReadError, verb: &str) -> String {
         if error.code() != Some(403) {
             return String::new();
@@ -454,7 +456,7 @@ impl Watcher {
     }
 }
 
-/// Whether a version is certainly older than another. Versions are numbers that grow, wherever they are comparable.
+/// Returns whether a version is certainly older than another. Only numeric versions can be compared.
 fn is_before(version: &str, other: &str) -> bool {
     matches!((version.parse::<u64>(), other.parse::<u64>()), (Ok(version), Ok(other)) if version < other)
 }

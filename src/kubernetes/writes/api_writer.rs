@@ -1,8 +1,7 @@
-//! The one writer through which this process writes to the cluster. `--shadow` closes it; losing the lease
-//! will too.
+//! All API writes go through [`ApiWriter`]. `--shadow` closes it; losing the lease will, too.
 //!
-//! Every write is a single request with a time limit. What came back is told apart as far as it can be: a
-//! refusal, a wish for later, or an unknown outcome, which the caller settles by reading the object.
+//! Each write is a single request with a time limit. Responses are classified as rejected, retry later, or unknown
+//! ([`Class`]). The caller resolves unknown outcomes by reading the object.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,16 +18,16 @@ use tokio_util::sync::CancellationToken;
 use crate::connection::client::{Class, chain, classify, classify_status};
 use crate::connection::server_probe::ServerStatus;
 
-/// Before the second try of a write.
+/// Pause before the second try of a write.
 const FIRST_BACKOFF: Duration = Duration::from_millis(100);
-/// Between two tries, at most, whatever `Retry-After` says: a pod must be bound within 5 s of the server's return,
-/// also where only writes were turned away and the probe saw nothing.
+/// Longest pause between two tries, whatever `Retry-After` says: a pod must be bound within 5 s of the server's
+/// return, even when the server rejected only writes and the probe saw no outage.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(4);
 
-/// A write (or a read that settles one) that did not succeed.
+/// Why a write, or the read that resolves it, failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The writer is closed: nothing was sent.
+    /// The writer is closed; nothing was sent.
     #[error("writes are switched off")]
     Closed,
     /// The API server answered with an error.
@@ -38,29 +37,29 @@ pub enum WriteError {
         code: u16,
         /// `Status.reason`.
         reason: String,
-        /// `Status.message`, or the body if it was no `Status`.
+        /// `Status.message`, or the start of the body if it was no `Status`.
         message: String,
-        /// When the server wants to hear of us again.
+        /// Delay that the server asked for.
         retry_after: Option<Duration>,
     },
-    /// No answer in time.
+    /// The server did not answer within the time limit.
     #[error("no answer within {0:?}")]
     TimedOut(Duration),
-    /// The server came back and has not answered what it was asked before.
+    /// The server was away and came back, but did not answer this request.
     #[error("no answer although the server is back")]
     Lost,
-    /// The connection failed, or the answer could not be read.
+    /// The connection failed, or the response could not be read.
     #[error("{cause}")]
     Transport {
-        /// What happened.
+        /// Error text with all its causes.
         cause: String,
-        /// What to do about it.
+        /// How to handle the error.
         class: Class,
     },
 }
 
 impl WriteError {
-    /// Classifies the error.
+    /// Returns how to handle the error.
     pub fn class(&self) -> Class {
         match self {
             Self::Closed => Class::Refused,
@@ -70,12 +69,12 @@ impl WriteError {
         }
     }
 
-    /// Whether the object does not exist.
+    /// Returns whether the object does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Status { code: 404, .. })
     }
 
-    /// Returns status and message as reports on effects carry them. Status 0: no answer, or nothing was sent.
+    /// Returns the HTTP status and message for an effect report. Status 0: no response, or nothing was sent.
     pub(crate) fn as_refusal(&self) -> (u16, Arc<str>) {
         match self {
             Self::Status { code, message, .. } => (*code, message.as_str().into()),
@@ -83,22 +82,22 @@ impl WriteError {
         }
     }
 
-    /// How long the server wants us to wait.
+    /// Returns the delay that the server asked for.
     pub fn retry_after(&self) -> Option<Duration> {
         if let Self::Status { retry_after, .. } = self { *retry_after } else { None }
     }
 }
 
-/// What went through the writer.
+/// Counters of the writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteCounts {
     /// Writes that were sent.
     pub sent: u64,
-    /// Writes that met a closed writer.
+    /// Writes rejected because the writer was closed.
     pub refused: u64,
 }
 
-/// The writer.
+/// Sends all writes to the API server, unless it is closed. Shared by all writer tasks.
 pub struct ApiWriter {
     client: kube::Client,
     timeout: Duration,
@@ -109,53 +108,53 @@ pub struct ApiWriter {
 }
 
 impl ApiWriter {
-    /// Makes a writer, open or closed, that gives each request this long.
+    /// Creates a writer. `timeout` limits each request.
     pub fn new(client: kube::Client, timeout: Duration, is_open: bool, server: Arc<ServerStatus>) -> Self {
         let is_open = AtomicBool::new(is_open);
         Self { client, timeout, is_open, sent: AtomicU64::new(0), refused: AtomicU64::new(0), server }
     }
 
-    /// Begins to back off from errors.
+    /// Returns a fresh back-off for one order.
     pub(crate) fn backoff(&self) -> Backoff {
         Backoff { next: FIRST_BACKOFF, server: self.server.clone() }
     }
 
-    /// Whether writes go through.
+    /// Returns whether writes are sent.
     pub fn is_open(&self) -> bool {
         self.is_open.load(Ordering::Acquire)
     }
 
-    /// Opens or closes the writer. A write that is under way is not called back.
+    /// Opens or closes the writer. Writes in flight are not cancelled.
     pub fn set_open(&self, is_open: bool) {
         self.is_open.store(is_open, Ordering::Release);
     }
 
-    /// Returns what went through.
+    /// Returns the counters.
     pub fn counts(&self) -> WriteCounts {
         WriteCounts { sent: self.sent.load(Ordering::Relaxed), refused: self.refused.load(Ordering::Relaxed) }
     }
 
-    /// Creates something.
+    /// Posts an object, or a subresource such as a Binding.
     pub(crate) async fn post(&self, path: String, body: &Value) -> Result<Bytes, WriteError> {
         self.write(Method::POST, path, "application/json", body).await
     }
 
-    /// Patches an object; lists with merge keys are merged.
+    /// Applies a strategic merge patch: lists with merge keys are merged.
     pub(crate) async fn patch(&self, path: String, body: &Value) -> Result<Bytes, WriteError> {
         self.write(Method::PATCH, path, "application/strategic-merge-patch+json", body).await
     }
 
-    /// Patches an object; lists are replaced.
+    /// Applies a JSON merge patch: lists are replaced.
     pub(crate) async fn merge(&self, path: String, body: &Value) -> Result<Bytes, WriteError> {
         self.write(Method::PATCH, path, "application/merge-patch+json", body).await
     }
 
-    /// Deletes an object, with options.
+    /// Deletes an object, with `DeleteOptions`.
     pub(crate) async fn delete(&self, path: String, options: &Value) -> Result<Bytes, WriteError> {
         self.write(Method::DELETE, path, "application/json", options).await
     }
 
-    /// Reads an object, to learn what came of a write. Reading needs no open writer.
+    /// Reads an object. Works even when the writer is closed.
     pub(crate) async fn get(&self, path: String) -> Result<Bytes, WriteError> {
         self.send(Method::GET, path, None, Vec::new()).await
     }
@@ -195,7 +194,7 @@ impl ApiWriter {
             biased;
             answer = self.exchange(request) => answer,
             () = tokio::time::sleep(self.timeout) => Err(WriteError::TimedOut(self.timeout)),
-            // Sent over a connection that is no more. The caller settles what came of it.
+            // The request was sent over a connection that is gone. The caller resolves its outcome.
             () = returns.answer_is_lost() => Err(WriteError::Lost),
         }
     }
@@ -213,7 +212,7 @@ impl ApiWriter {
     }
 }
 
-/// Reads an error answer. Proxies and the server's own load shedding do not always send a `Status`.
+/// Parses an error response. Proxies and the server's own load shedding do not always send a `Status`.
 fn status_error(code: u16, body: &[u8], header_wait: Option<u64>) -> WriteError {
     let status = serde_json::from_slice::<Status>(body).ok();
     let in_body = status.as_ref().and_then(|s| s.details.as_ref()).map(|d| u64::from(d.retry_after_seconds));
@@ -230,14 +229,14 @@ pub(crate) fn pod_path(namespace: &str, name: &str, subresource: &str) -> String
     format!("/api/v1/namespaces/{namespace}/pods/{name}{subresource}")
 }
 
-/// How long to wait before the next try: doubling, without chance, up to a bound, and not when the server is back.
+/// Back-off of one order: doubles up to a bound, without jitter, and ends early when the server comes back.
 pub(crate) struct Backoff {
     next: Duration,
     server: Arc<ServerStatus>,
 }
 
 impl Backoff {
-    /// Waits; longer if the server asked for it (within reason).
+    /// Waits for the next pause, or for the server's `Retry-After` if that is longer, up to the bound.
     pub(crate) async fn wait(&mut self, server_wish: Option<Duration>) {
         let wish = server_wish.unwrap_or_default().min(LONGEST_BACKOFF);
         self.server.pause(self.next.max(wish)).await;
@@ -245,7 +244,7 @@ impl Backoff {
     }
 }
 
-/// The tries of an order that may be given up.
+/// Counts the remaining tries of an order that may be given up.
 pub(crate) struct Tries<'a> {
     left: u32,
     backoff: Backoff,
@@ -253,12 +252,13 @@ pub(crate) struct Tries<'a> {
 }
 
 impl<'a> Tries<'a> {
-    /// So many of them, unless told to stop.
+    /// Allows `n` tries in total, until `stop` is cancelled.
     pub(crate) fn new(n: u32, writer: &ApiWriter, stop: &'a CancellationToken) -> Self {
         Self { left: n, backoff: writer.backoff(), stop }
     }
 
-    /// After an error: waits, and says whether to try again.
+    /// Waits after an error and returns true, or returns false when the order must be given up: no tries are left, the
+    /// error is permanent, or `stop` is cancelled.
     pub(crate) async fn again(&mut self, error: &WriteError) -> bool {
         self.left = self.left.saturating_sub(1);
         if self.left == 0 || matches!(error.class(), Class::Refused | Class::Bug) {

@@ -1,8 +1,8 @@
-//! Binds pods: pulls orders, posts Bindings, reports what came of them.
+//! Binds pods: pulls bind orders, posts Bindings and reports the outcomes.
 //!
-//! Every order ends in exactly one report, unless the process stops first. An outcome that is not known (no
-//! answer in time, a 5xx, a broken connection: the server may have committed) is settled by reading the pod
-//! until it answers. Posting again is safe: the uid is a precondition, and a pod is bound at most once.
+//! Each order ends in exactly one report, unless the process stops first. When the outcome is unknown (no response in
+//! time, a 5xx, a broken connection: the server may have committed), the binder reads the pod until the server
+//! answers. Posting again is safe: the uid is a precondition, and a pod is bound at most once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,10 +18,10 @@ use crate::writes::api_writer::{ApiWriter, Backoff, WriteError, pod_path};
 use crate::writes::effect_queues::EffectQueues;
 use crate::writes::pod_readback::{PodReadback, read_back};
 
-/// How often one order is posted before it is reported as refused.
+/// Times one order is posted before it is reported as refused.
 const TRIES: u32 = 6;
 
-/// What binders did.
+/// Counters shared by all binders.
 #[derive(Debug, Default)]
 pub struct BinderCounters {
     bound: AtomicU64,
@@ -32,20 +32,20 @@ pub struct BinderCounters {
     reads: AtomicU64,
 }
 
-/// What binders did, at one moment.
+/// Values of [`BinderCounters`] at one moment, in orders unless a field says otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BinderCounts {
-    /// Orders that ended bound.
+    /// Orders whose pod was bound to the ordered node.
     pub bound: u64,
-    /// Orders whose pod somebody else had placed elsewhere.
+    /// Orders whose pod was already bound to another node.
     pub elsewhere: u64,
     /// Orders whose pod was gone.
     pub gone: u64,
-    /// Orders that the API server refused.
+    /// Orders that were refused or given up.
     pub refused: u64,
-    /// Posts after the first of an order.
+    /// Posts repeated after an error.
     pub retries: u64,
-    /// Reads to settle an outcome.
+    /// Pod reads to resolve an unknown outcome.
     pub reads: u64,
 }
 
@@ -74,7 +74,7 @@ impl BinderCounters {
     }
 }
 
-/// One of several equal workers.
+/// One of several identical workers. The clones share everything.
 #[derive(Clone)]
 pub(crate) struct Binder {
     pub(crate) writer: Arc<ApiWriter>,
@@ -85,7 +85,7 @@ pub(crate) struct Binder {
 }
 
 impl Binder {
-    /// Carries out orders until the queue closes.
+    /// Processes orders until the queue closes.
     pub(crate) async fn work(self) {
         while let Some(order) = self.queues.next_bind().await {
             let Some(outcome) = self.bind(&order).await else { return };
@@ -98,7 +98,8 @@ impl Binder {
         }
     }
 
-    /// Returns what came of an order; `None` when told to stop before that was known.
+    /// Returns the outcome of an order; `None` when `stop` is cancelled or the report channel closes before it is
+    /// known.
     async fn bind(&self, order: &BindOrder) -> Option<BindOutcome> {
         if self.writer.is_open() {
             let sent = EffectReport::BindSent { id: order.id, uid: order.pod.uid.clone() };
@@ -118,7 +119,7 @@ impl Binder {
                     PodReadback::There { node: Some(node), .. } => {
                         return Some(BindOutcome::BoundElsewhere { node });
                     }
-                    // A conflict that the pod's own state is the reason of, such as a gate: it will stay one.
+                    // The conflict comes from the pod's own state, such as a scheduling gate, and would repeat.
                     PodReadback::There { deleting, .. } if deleting || class == Class::Refresh => {
                         return Some(refused(&error));
                     }
@@ -146,8 +147,8 @@ impl Binder {
         self.writer.post(pod_path(&key.namespace, &key.name, "/binding"), &body).await.map(|_| ())
     }
 
-    /// Reads the pod until the server says how it stands. There is no bound but the end of the process: a
-    /// wrong guess here would be a pod that runs twice in our books, or nowhere.
+    /// Reads the pod until the server answers, or `stop` is cancelled. There is no other bound: after a wrong guess
+    /// the state would hold the pod on two nodes, or on none.
     async fn settle(&self, order: &BindOrder, cause: &WriteError) -> Option<PodReadback> {
         let key = &order.pod.key;
         tracing::debug!(pod = %key, node = %order.node, error = %cause, "bind outcome unknown, reading the pod");
@@ -171,7 +172,7 @@ impl Binder {
     }
 }
 
-/// Reports an error as a refusal.
+/// Turns an error into a refusal.
 fn refused(error: &WriteError) -> BindOutcome {
     let (status, message) = error.as_refusal();
     let reason = match error {

@@ -1,11 +1,13 @@
-//! EffectQueues: bounded queues from the scheduling thread to the writers.
+//! Bounded queues from the scheduling thread to the writers.
 //!
 //! The scheduling thread pushes a batch under one lock and never waits. Writers pull.
-//! - binds, evictions, volumes: first in, first out, never dropped. The loop asks for [`EffectQueues::room`] before
-//!   it plans, so a queue exceeds its size by what one round of planning orders, at most;
-//! - statuses: one order per pod, the newest of each part; one pod's are written one after the other;
-//! - statuses of PodGroups: likewise, the newest;
-//! - events: the oldest are dropped, and counted.
+//! - Binds, evictions, volumes: first in, first out, never dropped. The scheduling thread checks
+//!   [`EffectQueues::room`] before it plans, so a queue exceeds its capacity by at most the orders of one planning
+//!   round.
+//! - Statuses of pods: one waiting order per pod with the newest condition and nomination. At most one order per pod
+//!   is in flight.
+//! - Statuses of PodGroups: the same, with the newest status.
+//! - Events: when the queue is full, the oldest is dropped and counted.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,20 +20,20 @@ use tokio::sync::Notify;
 
 use crate::writes::newest_queue::NewestQueue;
 
-/// How much the queues hold.
+/// Capacity of each queue, in orders unless a field says otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct EffectQueueSizes {
-    /// Bind orders.
+    /// Bind orders, never dropped.
     pub binds: usize,
-    /// Evict orders.
+    /// Evict orders, never dropped.
     pub evictions: usize,
-    /// Volume orders.
+    /// Volume orders, never dropped.
     pub volumes: usize,
-    /// Pods with a status to write.
+    /// Pods with a waiting status order.
     pub statuses: usize,
-    /// PodGroups with a status to write.
+    /// PodGroups with a waiting status order.
     pub group_statuses: usize,
-    /// Events.
+    /// Events; the oldest is dropped when the queue is full.
     pub events: usize,
 }
 
@@ -48,39 +50,39 @@ impl Default for EffectQueueSizes {
     }
 }
 
-/// Counters of one queue. `into` = `out` + `dropped` + `replaced` + `depth`.
+/// Counters of one queue, in orders. Invariant: `into` = `out` + `dropped` + `replaced` + `depth`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounts {
     /// Orders pushed.
     pub into: u64,
     /// Orders pulled.
     pub out: u64,
-    /// Orders dropped for want of room.
+    /// Orders dropped because the queue was full.
     pub dropped: u64,
-    /// Orders that joined one that waited already.
+    /// Orders merged into one that was already waiting.
     pub replaced: u64,
-    /// Orders in the queue.
+    /// Orders waiting now.
     pub depth: u64,
 }
 
 /// Counters of all queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EffectQueueCounts {
-    /// Bind orders.
+    /// Counters of bind orders.
     pub binds: QueueCounts,
-    /// Evict orders.
+    /// Counters of evict orders.
     pub evictions: QueueCounts,
-    /// Volume orders.
+    /// Counters of volume orders.
     pub volumes: QueueCounts,
-    /// Status orders.
+    /// Counters of pod status orders.
     pub statuses: QueueCounts,
-    /// Status orders of PodGroups.
+    /// Counters of PodGroup status orders.
     pub group_statuses: QueueCounts,
-    /// Events.
+    /// Counters of events.
     pub events: QueueCounts,
 }
 
-/// The queues.
+/// Holds all effects that wait for a writer. Shared by the scheduling thread and the writers.
 pub struct EffectQueues {
     sizes: EffectQueueSizes,
     inner: Mutex<Inner>,
@@ -104,7 +106,7 @@ struct Inner {
 }
 
 impl EffectQueues {
-    /// Makes empty queues.
+    /// Creates empty queues.
     pub fn new(sizes: EffectQueueSizes) -> Self {
         Self {
             sizes,
@@ -118,7 +120,7 @@ impl EffectQueues {
         }
     }
 
-    /// Puts orders into their queues. Never waits.
+    /// Pushes effects into their queues. Never waits.
     pub fn push_all(&self, effects: impl IntoIterator<Item = Effect>) {
         let [mut binds, mut evictions, mut volumes, mut statuses, mut groups, mut events] = [false; 6];
         let mut inner = self.inner.lock();
@@ -135,7 +137,7 @@ impl EffectQueues {
             }
         }
         drop(inner);
-        // One permit wakes one puller, and each puller that leaves something behind wakes the next.
+        // One permit wakes one puller; a puller that leaves orders behind wakes the next.
         let grown = [binds, evictions, volumes, statuses, groups, events];
         for (grew, notify) in grown.into_iter().zip(self.notifies()) {
             if grew {
@@ -148,7 +150,7 @@ impl EffectQueues {
         [&self.binds, &self.evictions, &self.volumes, &self.statuses, &self.group_statuses, &self.events]
     }
 
-    /// Returns how many more orders there is room for in each queue from which nothing is dropped.
+    /// Returns how many more orders fit into the fullest of the queues that never drop.
     pub fn room(&self) -> usize {
         let (inner, sizes) = (self.inner.lock(), &self.sizes);
         let room = |size: usize, used: usize| size.saturating_sub(used);
@@ -170,7 +172,7 @@ impl EffectQueues {
         }
     }
 
-    /// Ends all pulls: what still waits stays where it is.
+    /// Ends all pulls. Waiting orders stay in the queues.
     pub fn close(&self) {
         self.inner.lock().closed = true;
         for notify in self.notifies() {
@@ -179,45 +181,45 @@ impl EffectQueues {
         }
     }
 
-    /// Waits for a bind order; `None` when closed.
+    /// Waits for a bind order; `None` when the queues are closed.
     pub async fn next_bind(&self) -> Option<BindOrder> {
         self.next(&self.binds, |inner| inner.binds.pop()).await
     }
 
-    /// Waits for an evict order; `None` when closed.
+    /// Waits for an evict order; `None` when the queues are closed.
     pub async fn next_eviction(&self) -> Option<EvictOrder> {
         self.next(&self.evictions, |inner| inner.evictions.pop()).await
     }
 
-    /// Waits for a volume order; `None` when closed.
+    /// Waits for a volume order; `None` when the queues are closed.
     pub async fn next_volume(&self) -> Option<VolumeOrder> {
         self.next(&self.volumes, |inner| inner.volumes.pop()).await
     }
 
-    /// Waits for a status order; `None` when closed. The caller says [`EffectQueues::status_done`] afterwards; until
-    /// then no other order of that pod is handed out.
+    /// Waits for a status order; `None` when the queues are closed. No other order for the pod is returned until the
+    /// caller calls [`EffectQueues::status_done`].
     pub async fn next_status(&self) -> Option<StatusOrder> {
         self.next(&self.statuses, |inner| inner.statuses.pop()).await
     }
 
-    /// Waits for a status order of a PodGroup; `None` when closed. The caller says
-    /// [`EffectQueues::group_status_done`] afterwards; until then no other order of that group is handed out.
+    /// Waits for a PodGroup status order; `None` when the queues are closed. No other order for the group is returned
+    /// until the caller calls [`EffectQueues::group_status_done`].
     pub async fn next_group_status(&self) -> Option<GroupStatusOrder> {
         self.next(&self.group_statuses, |inner| inner.group_statuses.pop()).await
     }
 
-    /// Waits for an event; `None` when closed.
+    /// Waits for an event; `None` when the queues are closed.
     pub async fn next_event(&self) -> Option<EventOrder> {
         self.next(&self.events, |inner| inner.events.pop()).await
     }
 
-    /// Gives an order that is being written up for a newer one of the same pod, if one waits. What the newer
-    /// one does not say it takes from this.
+    /// Drops an order in flight in favour of a newer one for the same pod, if one waits, and returns whether it did.
+    /// The newer order takes over the parts it lacks.
     pub fn supersede(&self, order: &StatusOrder) -> bool {
         self.inner.lock().statuses.supersede(order)
     }
 
-    /// Says that the order pulled for this pod was written, or given up.
+    /// Marks the order pulled for this pod as written or given up.
     pub fn status_done(&self, uid: &Arc<str>) {
         let waits = self.inner.lock().statuses.done(uid);
         if waits {
@@ -225,12 +227,12 @@ impl EffectQueues {
         }
     }
 
-    /// Gives an order that is being written up for a newer one of the same PodGroup, if one waits.
+    /// Drops an order in flight in favour of a newer one for the same PodGroup, if one waits; returns whether it did.
     pub fn supersede_group(&self, order: &GroupStatusOrder) -> bool {
         self.inner.lock().group_statuses.supersede(order)
     }
 
-    /// Says that the order pulled for this PodGroup was written, or given up.
+    /// Marks the order pulled for this PodGroup as written or given up.
     pub fn group_status_done(&self, uid: &Arc<str>) {
         let waits = self.inner.lock().group_statuses.done(uid);
         if waits {
@@ -238,13 +240,13 @@ impl EffectQueues {
         }
     }
 
-    /// Pulls with `pop`, which returns an order and whether there are more.
+    /// Waits until `pop` returns an order; `pop` also returns whether there are more.
     async fn next<T>(&self, notify: &Notify, pop: impl Fn(&mut Inner) -> (Option<T>, bool)) -> Option<T> {
         loop {
             let (order, more) = {
                 let mut inner = self.inner.lock();
                 if inner.closed {
-                    // Pass the wake-up on: others wait too.
+                    // Pass the wake-up on to the other waiting pullers.
                     notify.notify_one();
                     return None;
                 }
@@ -261,7 +263,7 @@ impl EffectQueues {
     }
 }
 
-/// First in, first out.
+/// A queue in order of arrival, with its counters.
 struct Fifo<T> {
     orders: VecDeque<T>,
     counts: QueueCounts,
@@ -274,14 +276,14 @@ impl<T> Default for Fifo<T> {
 }
 
 impl<T> Fifo<T> {
-    /// Adds an order; says that there is one more to be pulled.
+    /// Adds an order. Returns true: there is one more to pull.
     fn push(&mut self, order: T) -> bool {
         self.counts.into += 1;
         self.orders.push_back(order);
         true
     }
 
-    /// Adds an order, for which the oldest has to go when the queue is full.
+    /// Adds an order. When the queue is full, drops the oldest first.
     fn push_dropping(&mut self, order: T, capacity: usize) -> bool {
         if self.orders.len() >= capacity && self.orders.pop_front().is_some() {
             self.counts.dropped += 1;
@@ -289,7 +291,7 @@ impl<T> Fifo<T> {
         self.push(order)
     }
 
-    /// Takes the oldest, and whether there are more.
+    /// Removes the oldest order; also returns whether there are more.
     fn pop(&mut self) -> (Option<T>, bool) {
         let order = self.orders.pop_front();
         self.counts.out += u64::from(order.is_some());

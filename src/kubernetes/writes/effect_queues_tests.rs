@@ -92,7 +92,7 @@ fn parts_of_a_status_gather_and_none_is_lost() {
     let written = next().expect("an order");
     assert_eq!((&*written.pod.uid, &written.nomination), ("a", &Some(None)));
     assert_eq!(&*written.condition.clone().expect("a condition").message, "1");
-    // While it is being written a newer nomination comes; the write is given up for it.
+    // A newer nomination arrives during the write, which is dropped in its favour.
     assert!(!queues.supersede(&written), "nothing newer waits");
     queues.push_all([Effect::Status(nomination("a", Some("m")))]);
     assert!(queues.supersede(&written));
@@ -119,7 +119,7 @@ fn the_newest_status_of_a_pod_group_replaces_the_others() {
     };
     queues.push_all([order("a", 1), order("a", 2)]);
     assert_eq!(next(), Some(("a".into(), 2)));
-    // While it is written a newer one comes, for which it is given up.
+    // A newer order arrives during the write, which is dropped in its favour.
     queues.push_all([order("a", 3), order("b", 1)]);
     assert_eq!(next(), Some(("b".into(), 1)));
     let (Effect::GroupStatus(old), Effect::GroupStatus(other)) = (order("a", 2), order("c", 1)) else {

@@ -1,8 +1,9 @@
-//! Which event is written, as what, and which is not: the memory behind the event writer. No I/O.
+//! Decides which events are written, and as what: the state behind the event writer. Does no I/O.
 //!
-//! The same note about the same pod is one event whose series counts; a changed note is a new event. While
-//! one event is being written its repeats gather, and go out as one series patch. Each pod has a budget: a
-//! burst, then one write per interval; what exceeds it is counted, and joins the next write of that event.
+//! Repeats of the same note about the same pod form one event with a series count; a changed note is a new event.
+//! Repeats that arrive while the event is being written are sent together as one series patch. Each pod has a budget:
+//! a burst, then one write per interval. Occurrences beyond the budget are counted, and join the next write of their
+//! event.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +12,14 @@ use pellucid_model::collections::HashMap;
 use pellucid_model::effect::{EventOrder, EventType};
 use pellucid_model::{Now, PodKey};
 
-/// Writes per pod before the budget counts.
+/// Writes that a pod's full budget allows at once.
 pub(crate) const BURST: u32 = 25;
-/// One more write per pod and interval.
+/// Time in which a pod's budget regains one write.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(300);
-/// Events that are remembered, and pods with a budget.
+/// Limit on remembered events, and on pods with a budget.
 const REMEMBERED: usize = 8192;
 
-/// What makes events the same.
+/// Identity of an event: occurrences with equal keys form a series.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct EventKey {
     pub(crate) uid: Arc<str>,
@@ -28,29 +29,29 @@ pub(crate) struct EventKey {
     pub(crate) note: Arc<str>,
 }
 
-/// One write.
+/// One write of an event: a create or a series patch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EventWrite {
     pub(crate) key: EventKey,
     pub(crate) pod: PodKey,
     /// Name of the event object.
     pub(crate) name: String,
-    /// Whether the object is made; else only its series is patched.
+    /// Whether to create the object; otherwise only its series is patched.
     pub(crate) create: bool,
-    /// How often it happened so far.
+    /// Occurrences so far.
     pub(crate) count: u32,
-    /// When it last happened.
+    /// Time of the last occurrence.
     pub(crate) last: Now,
 }
 
-/// What came of a write.
+/// Outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
-    /// It is there.
+    /// The API server has the event.
     Yes,
-    /// The object to patch is gone (events expire).
+    /// The event to patch no longer exists (events expire).
     Missing,
-    /// Given up.
+    /// The write was given up.
     Failed,
 }
 
@@ -64,11 +65,11 @@ struct Entry {
     last: Now,
 }
 
-/// The memory.
+/// Holds the remembered events and the budgets of pods. Owned by the event writer.
 #[derive(Default)]
 pub(crate) struct EventBook {
     entries: HashMap<EventKey, Entry>,
-    /// Per pod: the time at which its budget will be whole again.
+    /// Monotonic time at which each pod's budget is full again, by uid.
     budgets: HashMap<Arc<str>, Duration>,
     n_named: u64,
     pub(crate) suppressed: u64,
@@ -76,7 +77,7 @@ pub(crate) struct EventBook {
 }
 
 impl EventBook {
-    /// Takes an order; returns the write it leads to now, if any.
+    /// Records an occurrence. Returns the write that is due now, if any.
     pub(crate) fn note(&mut self, order: EventOrder, now: Now) -> Option<EventWrite> {
         let EventOrder { pod, kind, reason, action, note } = order;
         let key = EventKey { uid: pod.uid, kind, reason, action, note };
@@ -97,7 +98,7 @@ impl EventBook {
         self.write(key, now)
     }
 
-    /// Takes what came of a write; returns the next write of the same event, if one is due.
+    /// Records the outcome of a write. Returns the next write of the same event, if one is due.
     pub(crate) fn settle(&mut self, write: EventWrite, outcome: Written, now: Now) -> Option<EventWrite> {
         let fresh_name = self.name(&write.pod, now);
         let entry = self.entries.get_mut(&write.key)?;
@@ -108,7 +109,7 @@ impl EventBook {
                 entry.written = write.count;
             }
             Written::Missing => {
-                // A new object starts to count anew, with this occurrence.
+                // The new object counts only the occurrences that were not written yet.
                 entry.created = false;
                 entry.name = fresh_name;
                 entry.seen = entry.seen.saturating_sub(entry.written);
@@ -123,7 +124,7 @@ impl EventBook {
         if entry.seen > entry.written { self.write(write.key, now) } else { None }
     }
 
-    /// Number of events remembered.
+    /// Returns the number of remembered events.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -145,16 +146,17 @@ impl EventBook {
         })
     }
 
-    /// Names an event object: the pod's name, and a number that no other has.
+    /// Returns a unique name for an event object: the pod's name and a number.
     fn name(&mut self, pod: &PodKey, now: Now) -> String {
         self.n_named += 1;
         let unique = u64::try_from(now.wall.as_nanos()).unwrap_or_default().wrapping_add(self.n_named);
-        // Object names end at 253 characters; pod names are ASCII.
+        // Object names have at most 253 characters; pod names are ASCII.
         let stem = pod.name.get(..pod.name.len().min(230)).unwrap_or_default();
         format!("{stem}.{unique:x}")
     }
 
-    /// Forgets the older half when full. What is being written stays.
+    /// Makes room when full: forgets the older half of the events except those in flight, and the budgets that are
+    /// full again, or all budgets if that is not enough.
     fn make_room(&mut self, now: Now) {
         if self.entries.len() >= REMEMBERED {
             let mut ages: Vec<_> = self.entries.values().map(|entry| entry.last).collect();
@@ -171,7 +173,7 @@ impl EventBook {
     }
 }
 
-/// Spends one write of a pod's budget, if there is one left.
+/// Spends one write of a pod's budget. Returns false when the budget is exhausted.
 fn spend(budgets: &mut HashMap<Arc<str>, Duration>, uid: &Arc<str>, now: Duration) -> bool {
     let whole_at = budgets.entry(uid.clone()).or_insert(now);
     let after = (*whole_at).max(now) + INTERVAL;

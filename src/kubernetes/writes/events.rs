@@ -1,4 +1,4 @@
-//! Writes events (`events.k8s.io/v1`). What is written is decided by `event_book`; this is the I/O.
+//! Writes events (`events.k8s.io/v1`). `event_book` decides what is written; this module does the I/O.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,10 +16,10 @@ use crate::writes::effect_queues::EffectQueues;
 use crate::writes::event_book::{EventBook, EventWrite, Written, cut};
 use crate::{Clock, timestamp};
 
-/// How often one write is tried.
+/// Times one write is tried.
 const TRIES: u32 = 3;
 
-/// What the event writer did.
+/// Counters of the event writer.
 #[derive(Debug, Default)]
 pub struct EventCounters {
     created: AtomicU64,
@@ -30,20 +30,20 @@ pub struct EventCounters {
     remembered: AtomicU64,
 }
 
-/// What the event writer did, at one moment.
+/// Values of [`EventCounters`] at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventCounts {
     /// Events created.
     pub created: u64,
-    /// Series patched.
+    /// Series patches written.
     pub series: u64,
     /// Writes given up.
     pub failed: u64,
-    /// Events beyond their pod's budget.
+    /// Occurrences beyond the budget of their pod.
     pub suppressed: u64,
-    /// Repeats that joined a write under way.
+    /// Occurrences that arrived during a write of the same event.
     pub coalesced: u64,
-    /// Events remembered, so that a repeat is a series.
+    /// Events remembered now; a repeat of one becomes a series.
     pub remembered: u64,
 }
 
@@ -62,7 +62,7 @@ impl EventCounters {
     }
 }
 
-/// Who reports.
+/// The reporter named in every event.
 #[derive(Clone, Debug)]
 pub struct Reporter {
     /// `reportingController`.
@@ -71,7 +71,7 @@ pub struct Reporter {
     pub instance: Arc<str>,
 }
 
-/// The writer.
+/// Writes events, several at once.
 pub(crate) struct EventWriter {
     pub(crate) writer: Arc<ApiWriter>,
     pub(crate) queues: Arc<EffectQueues>,
@@ -83,7 +83,7 @@ pub(crate) struct EventWriter {
 }
 
 impl EventWriter {
-    /// Carries out orders until the queue closes, then finishes what is under way.
+    /// Processes orders until the queue closes, then finishes the writes in flight.
     pub(crate) async fn work(self) {
         let mut book = EventBook::default();
         let mut writes = FuturesUnordered::new();
@@ -127,7 +127,7 @@ impl EventWriter {
             };
             match error.class() {
                 Class::Refresh if !write.create && error.is_not_found() => return (write, Written::Missing),
-                // Our first try was committed after all: nobody else makes this name.
+                // An earlier try succeeded after all: nobody else uses this name.
                 Class::Refresh if write.create && tries > 1 && !error.is_not_found() => {
                     return (write, Written::Yes);
                 }
@@ -189,7 +189,7 @@ impl EventWriter {
     }
 }
 
-/// A series; the API accepts one from the second occurrence on.
+/// Returns a series, which the API accepts from the second occurrence on.
 fn series(write: &EventWrite) -> Value {
     json!({"count": write.count, "lastObservedTime": MicroTime(timestamp(write.last))})
 }

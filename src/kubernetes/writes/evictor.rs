@@ -1,8 +1,8 @@
-//! Evicts victims of preemption: says so in condition `DisruptionTarget`, then deletes the pod.
+//! Evicts preemption victims: sets condition `DisruptionTarget`, then deletes the pod.
 //!
-//! Every order ends in exactly one report, unless the process stops first. The condition is a courtesy to
-//! controllers: when it cannot be written the pod is deleted nevertheless. The delete carries the uid and
-//! leaves the grace period to the pod, so sending it again is safe.
+//! Each order ends in exactly one report, unless the process stops first. The condition only informs controllers: when
+//! it cannot be written, the pod is deleted without it. The delete has the uid as a precondition and uses the pod's
+//! own grace period, so sending it again is safe.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,12 +20,12 @@ use crate::writes::effect_queues::EffectQueues;
 use crate::writes::pod_readback::{PodReadback, read_back};
 use crate::{Clock, timestamp};
 
-/// How often a condition is tried before the pod is deleted without.
+/// Times the condition is tried before the pod is deleted without it.
 const CONDITION_TRIES: u32 = 3;
-/// How often a delete is tried before the order is reported as refused.
+/// Times a delete is tried before the order is reported as refused.
 const TRIES: u32 = 6;
 
-/// What evictors did.
+/// Counters shared by all evictors.
 #[derive(Debug, Default)]
 pub struct EvictCounters {
     deleted: AtomicU64,
@@ -35,16 +35,16 @@ pub struct EvictCounters {
     without_condition: AtomicU64,
 }
 
-/// What evictors did, at one moment.
+/// Values of [`EvictCounters`] at one moment, in orders unless a field says otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EvictCounts {
     /// Orders whose pod was deleted.
     pub deleted: u64,
-    /// Orders whose pod was gone.
+    /// Orders whose pod was already gone.
     pub gone: u64,
-    /// Orders that the API server refused.
+    /// Orders that were refused or given up.
     pub refused: u64,
-    /// Deletes after the first of an order.
+    /// Deletes repeated after an error.
     pub retries: u64,
     /// Pods deleted although their condition could not be written.
     pub without_condition: u64,
@@ -73,7 +73,7 @@ impl EvictCounters {
     }
 }
 
-/// One of several equal workers.
+/// One of several identical workers. The clones share everything.
 #[derive(Clone)]
 pub(crate) struct Evictor {
     pub(crate) writer: Arc<ApiWriter>,
@@ -84,14 +84,14 @@ pub(crate) struct Evictor {
     pub(crate) stop: CancellationToken,
 }
 
-/// What a condition came to.
+/// Whether to go on to the delete after writing the condition.
 enum Marked {
     Go,
     Gone,
 }
 
 impl Evictor {
-    /// Carries out orders until the queue closes.
+    /// Processes orders until the queue closes.
     pub(crate) async fn work(self) {
         while let Some(order) = self.queues.next_eviction().await {
             let Some(outcome) = self.evict(&order).await else { return };
@@ -104,7 +104,7 @@ impl Evictor {
         }
     }
 
-    /// Returns what came of an order; `None` when told to stop before that was known.
+    /// Returns the outcome of an order; `None` when `stop` is cancelled before it is known.
     async fn evict(&self, order: &EvictOrder) -> Option<EvictOutcome> {
         match self.mark(order).await? {
             Marked::Gone => Some(EvictOutcome::Gone),
@@ -112,7 +112,7 @@ impl Evictor {
         }
     }
 
-    /// Writes the condition. A conflict may be another pod of that name: the delete finds out.
+    /// Writes the condition. A conflict may mean that another pod has the name; the delete finds out.
     async fn mark(&self, order: &EvictOrder) -> Option<Marked> {
         let key = &order.victim.key;
         let condition = json!({
@@ -130,7 +130,7 @@ impl Evictor {
             match error.class() {
                 _ if error.is_not_found() => return Some(Marked::Gone),
                 Class::Retry | Class::Unknown if tries < CONDITION_TRIES => {}
-                // The delete meets the closed writer too, and reports it.
+                // The delete is rejected by the closed writer, too, and reports it.
                 _ if matches!(error, WriteError::Closed) => break,
                 _ => {
                     self.counters.without_condition.fetch_add(1, Ordering::Relaxed);
@@ -151,7 +151,7 @@ impl Evictor {
             "preconditions": {"uid": order.victim.uid},
         });
         let mut backoff = self.writer.backoff();
-        // Whether an earlier try may have been carried out.
+        // Whether an earlier try may have succeeded.
         let mut unsure = false;
         for tries in 1.. {
             let path = pod_path(&key.namespace, &key.name, "");
@@ -168,7 +168,7 @@ impl Evictor {
                     Ok(PodReadback::Gone) => return Some(gone),
                     Ok(PodReadback::There { deleting: true, .. }) => return Some(EvictOutcome::Deleted),
                     Ok(PodReadback::There { .. }) if class == Class::Refresh => return Some(refused(&error)),
-                    // Not carried out, or not known: it is sent again.
+                    // The delete failed, or its outcome is unknown: send it again.
                     Ok(PodReadback::There { .. }) | Err(_) => {}
                 },
                 Class::Retry => {}

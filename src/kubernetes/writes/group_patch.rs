@@ -1,8 +1,8 @@
-//! How the status of a PodGroup is written: the fields of its API group, as a merge patch.
+//! Builds the status of a PodGroup as a merge patch with the fields of its API group.
 //!
-//! A merge patch replaces lists, and other people write conditions too. So an order with a condition is put
-//! together with what the API server holds, and carries the `resourceVersion` of that; the time of transition
-//! stays as long as the condition does. Without a condition nothing needs to be read.
+//! A merge patch replaces lists, and other clients write conditions, too. So an order with a condition is merged with
+//! the object that the API server holds, and the patch carries its `resourceVersion`. The transition time stays while
+//! the condition's status stays. An order without a condition needs no read.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use pellucid_model::ObjectKind;
@@ -11,16 +11,16 @@ use pellucid_model::gang::{GroupCondition, GroupStatus};
 use pellucid_model::group_status::GroupFields;
 use serde_json::{Map, Value, json};
 
-/// The version of native PodGroups (Kubernetes 1.36) whose condition follows the state both ways.
+/// The version of native PodGroups (Kubernetes 1.36) whose condition may become false again.
 const ALPHA2: &str = "v1alpha2";
 
-/// Whether the object must be read before an order for it is written.
+/// Returns whether the object must be read before an order for it is written.
 pub(crate) fn needs_read(order: &GroupStatusOrder) -> bool {
     GroupFields::of(order.kind).condition && order.status.condition.is_some()
 }
 
-/// Puts the patch together. `held` is the object as the API server has it, if it was read; then `None` says that
-/// there is nothing to write.
+/// Builds the patch. `held` is the object as the API server holds it, if it was read. Returns `None` when `held`
+/// already has everything.
 pub(crate) fn patch(
     order: &GroupStatusOrder,
     version: &str,
@@ -45,7 +45,7 @@ pub(crate) fn patch(
     Some(json!({"metadata": metadata, "status": fields}))
 }
 
-/// The fields beside the conditions.
+/// Returns all status fields except the conditions.
 fn plain(kind: ObjectKind, status: &GroupStatus) -> Map<String, Value> {
     let has = GroupFields::of(kind);
     let mut fields = Map::new();
@@ -71,7 +71,7 @@ fn plain(kind: ObjectKind, status: &GroupStatus) -> Map<String, Value> {
     fields
 }
 
-/// The name of the condition: the native one was renamed in Kubernetes 1.37.
+/// Returns the name of the condition: the native one was renamed in Kubernetes 1.37.
 fn condition_type<'a>(kind: &'a str, version: &str) -> &'a str {
     match kind {
         "PodGroupScheduled" if version != ALPHA2 => "PodGroupInitiallyScheduled",
@@ -79,7 +79,7 @@ fn condition_type<'a>(kind: &'a str, version: &str) -> &'a str {
     }
 }
 
-/// The conditions that the API server holds, ours among them.
+/// Returns the conditions that the API server holds, with ours added or replaced.
 fn conditions(ours: &GroupCondition, kind: &str, held: &Value, now: jiff::Timestamp) -> Value {
     let mut all = held.as_array().cloned().unwrap_or_default();
     let known = all.iter_mut().find(|condition| condition["type"] == kind);
@@ -92,7 +92,7 @@ fn conditions(ours: &GroupCondition, kind: &str, held: &Value, now: jiff::Timest
         "lastTransitionTime": Time(now),
     });
     match known {
-        // By its definition it says that the group was scheduled once, and stays.
+        // By definition, it says that the group was scheduled once, and stays true.
         Some(known) if kind == "PodGroupInitiallyScheduled" && known["status"] == "True" => {}
         Some(known) => {
             if known["status"] == word && known["lastTransitionTime"].is_string() {
@@ -105,7 +105,7 @@ fn conditions(ours: &GroupCondition, kind: &str, held: &Value, now: jiff::Timest
     Value::Array(all)
 }
 
-/// Whether the API server holds this; what is zero or empty may as well be left out.
+/// Returns whether the API server holds a value. An absent field equals null and zero.
 fn is_same(new: &Value, held: &Value) -> bool {
     new == held || (held.is_null() && (new.is_null() || *new == json!(0)))
 }

@@ -1,8 +1,8 @@
-//! Writes the status of PodGroups, the newest order per group.
+//! Writes the status of PodGroups, with the newest order per group.
 //!
-//! Each is a merge patch on `/status` with the uid in it; what it says is `group_patch`. An order that cannot be
-//! written is counted and forgotten: the next one says all of it anew, so nothing is reported back. A PodGroup
-//! whose definition has no status subresource answers 404 and counts as gone.
+//! Each write is a merge patch on `/status` with the uid in it; `group_patch` builds it. An order that cannot be
+//! written is counted and forgotten: the next order carries the complete status, so nothing is reported back. A
+//! PodGroup whose definition has no status subresource answers 404 and counts as gone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,10 +20,10 @@ use crate::writes::group_patch::{needs_read, patch};
 use crate::writes::status::StatusCounters;
 use crate::{Clock, timestamp};
 
-/// How often one patch is tried.
+/// Times one patch is tried.
 const TRIES: u32 = 5;
 
-/// One of several equal workers.
+/// One of several identical workers. The clones share everything.
 #[derive(Clone)]
 pub(crate) struct GroupStatusWriter {
     pub(crate) writer: Arc<ApiWriter>,
@@ -34,7 +34,7 @@ pub(crate) struct GroupStatusWriter {
     pub(crate) stop: CancellationToken,
 }
 
-/// What came of one try.
+/// Outcome of one try that did not fail.
 enum Done {
     Written,
     Unchanged,
@@ -42,7 +42,7 @@ enum Done {
 }
 
 impl GroupStatusWriter {
-    /// Carries out orders until the queue closes.
+    /// Processes orders until the queue closes.
     pub(crate) async fn work(self) {
         while let Some(order) = self.queues.next_group_status().await {
             let counter = self.carry_out(&order).await;
@@ -51,7 +51,7 @@ impl GroupStatusWriter {
         }
     }
 
-    /// Writes a status; returns the counter of what came of it.
+    /// Writes a status. Returns the counter of its outcome.
     async fn carry_out(&self, order: &GroupStatusOrder) -> &AtomicU64 {
         let Some((path, version)) = self.place(order) else { return &self.counters.gone };
         let mut tries = Tries::new(TRIES, &self.writer, &self.stop);
@@ -62,7 +62,7 @@ impl GroupStatusWriter {
                 Ok(Done::Gone) => return &self.counters.gone,
                 Err(error) => error,
             };
-            // A conflict: another group has the name, or, where the object was read, it has changed since.
+            // A conflict means that another group has the name or, if the object was read, that it changed since.
             if error.is_not_found() || (error.class() == Class::Refresh && !needs_read(order)) {
                 return &self.counters.gone;
             }
@@ -79,7 +79,7 @@ impl GroupStatusWriter {
         }
     }
 
-    /// Returns the path of the group and the version that it is written in.
+    /// Returns the path and API version of the group; `None` when its kind is not served.
     fn place(&self, order: &GroupStatusOrder) -> Option<(String, Arc<str>)> {
         let kind = Kind::Object(order.kind);
         let resource = kind.resource();
@@ -91,7 +91,7 @@ impl GroupStatusWriter {
     }
 
     async fn write(&self, order: &GroupStatusOrder, path: &str, version: &str) -> Result<Done, WriteError> {
-        // Behind a closed writer nothing needs to be read.
+        // When the writer is closed, skip the read.
         let held = match needs_read(order) && self.writer.is_open() {
             true => Some(self.read(path).await?),
             false => None,

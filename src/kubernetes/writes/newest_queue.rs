@@ -1,6 +1,6 @@
-//! EffectQueues of status orders: one waiting order per object, which a newer one joins or replaces.
+//! Queue of status orders: one waiting order per object, which a newer one merges into or replaces.
 //!
-//! Bounded: when too many objects wait, the one that waits longest loses its order, and that is counted.
+//! The queue is bounded: when too many objects wait, the oldest waiting order is dropped and counted.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use pellucid_model::effect::{GroupStatusOrder, StatusOrder};
 
 use crate::writes::effect_queues::QueueCounts;
 
-/// An order of which only the newest matters.
+/// An order that a newer one for the same object supersedes.
 pub(crate) trait Newest: Clone {
-    /// uid of the object that it is about.
+    /// Returns the uid of the object.
     fn uid(&self) -> &Arc<str>;
-    /// Adds what an older order says and this one does not.
+    /// Merges an older order into this one: takes over the parts that this one lacks.
     fn over(self, older: &Self) -> Self;
 }
 
-/// Condition and nomination are apart: the newest of each.
+/// Condition and nomination are merged separately; the newest of each wins.
 impl Newest for StatusOrder {
     fn uid(&self) -> &Arc<str> {
         &self.pod.uid
@@ -32,7 +32,7 @@ impl Newest for StatusOrder {
     }
 }
 
-/// A status says all there is.
+/// A group status is complete, so nothing is merged.
 impl Newest for GroupStatusOrder {
     fn uid(&self) -> &Arc<str> {
         &self.uid
@@ -42,7 +42,7 @@ impl Newest for GroupStatusOrder {
     }
 }
 
-/// Waiting orders by uid. A uid is in `turn` exactly if it waits and is not being written.
+/// Holds the waiting orders by uid. Invariant: a uid is in `turn` exactly if it waits and is not being written.
 pub(crate) struct NewestQueue<O> {
     waiting: HashMap<Arc<str>, O>,
     turn: VecDeque<Arc<str>>,
@@ -58,7 +58,7 @@ impl<O> Default for NewestQueue<O> {
 }
 
 impl<O: Newest> NewestQueue<O> {
-    /// Adds an order. Returns whether there is one more to be pulled.
+    /// Adds an order. Returns whether there is one more to pull.
     pub(crate) fn push(&mut self, order: O, capacity: usize) -> bool {
         let uid = order.uid().clone();
         self.counts.into += 1;
@@ -81,7 +81,7 @@ impl<O: Newest> NewestQueue<O> {
         is_free
     }
 
-    /// Takes the order whose turn it is, and whether there are more.
+    /// Removes the order whose turn it is; also returns whether there are more.
     pub(crate) fn pop(&mut self) -> (Option<O>, bool) {
         let uid = self.turn.pop_front();
         let order = uid.and_then(|uid| self.waiting.remove(&uid));
@@ -92,14 +92,15 @@ impl<O: Newest> NewestQueue<O> {
         (order, !self.turn.is_empty())
     }
 
-    /// Gives an order up for a newer one, if one waits. What the newer one does not say it takes from this.
+    /// Drops an order in flight in favour of a newer one, if one waits, and returns whether it did. The newer order
+    /// takes over the parts it lacks.
     pub(crate) fn supersede(&mut self, order: &O) -> bool {
         let Some(newer) = self.waiting.get_mut(order.uid()) else { return false };
         *newer = newer.clone().over(order);
         true
     }
 
-    /// An order was written or given up. Returns whether there is one more to be pulled.
+    /// Marks an order as written or given up. Returns whether there is one more to pull.
     pub(crate) fn done(&mut self, uid: &Arc<str>) -> bool {
         self.being_written.remove(uid);
         let waits = self.waiting.contains_key(uid);

@@ -1,4 +1,4 @@
-//! Reads how a pod stands, to learn what came of a write whose outcome is not known.
+//! Reads a pod back to resolve a write with an unknown outcome.
 
 use pellucid_model::Name;
 use pellucid_model::effect::PodRef;
@@ -7,14 +7,14 @@ use serde::Deserialize;
 use crate::connection::client::Class;
 use crate::writes::api_writer::{ApiWriter, WriteError, pod_path};
 
-/// How a pod stands.
+/// State of a pod after a write with an unknown outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PodReadback {
-    /// It is not there, or another pod has its name.
+    /// The pod does not exist, or another pod has its name.
     Gone,
-    /// It is there.
+    /// The pod exists.
     There {
-        /// Where it is placed.
+        /// The node it is bound to.
         node: Option<Name>,
         /// Whether it is being deleted.
         deleting: bool,
@@ -41,7 +41,7 @@ struct SpecRead {
     node_name: Option<String>,
 }
 
-/// Reads a pod once.
+/// Reads a pod once. Fails when the server does not answer, or answers with any error but 404.
 pub(crate) async fn read_back(writer: &ApiWriter, pod: &PodRef) -> Result<PodReadback, WriteError> {
     let body = match writer.get(pod_path(&pod.key.namespace, &pod.key.name, "")).await {
         Err(error) if error.is_not_found() => return Ok(PodReadback::Gone),

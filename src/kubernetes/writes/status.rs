@@ -1,9 +1,9 @@
-//! Writes condition `PodScheduled=False` and the nomination of a pod, both in one request. The newest of each
-//! per pod wins; an equal one is not written twice.
+//! Writes condition `PodScheduled=False` and the nomination of a pod, both in one request. The newest of each per pod
+//! wins; an equal one is not written twice.
 //!
-//! A patch that merges by condition type, with the uid in it: a pod that was made anew under the same name
-//! is not touched. The core leaves out what the API server already holds; here only what this process wrote a
-//! moment ago, and the watch has perhaps not shown yet, is left out.
+//! Each write is a strategic merge patch, which merges conditions by type. It contains the uid, so a recreated pod of
+//! the same name is not touched. The scheduling thread leaves out what the API server already holds; this module
+//! leaves out only recent writes of this process that the watch may not have delivered yet.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,10 +20,10 @@ use crate::writes::effect_queues::EffectQueues;
 use crate::writes::status_memory::{Recalled, StatusMemory};
 use crate::{Clock, timestamp};
 
-/// How often one patch is tried.
+/// Times one patch is tried.
 const TRIES: u32 = 5;
 
-/// What the writers of pods' statuses did; those of PodGroups count the same.
+/// Counters of pod status writers; PodGroup status writers have their own instance.
 #[derive(Debug, Default)]
 pub struct StatusCounters {
     pub(crate) written: AtomicU64,
@@ -33,18 +33,18 @@ pub struct StatusCounters {
     pub(crate) failed: AtomicU64,
 }
 
-/// What the status writers did, at one moment.
+/// Values of [`StatusCounters`] at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatusCounts {
     /// Orders written.
     pub written: u64,
-    /// Orders that said only what the API server held.
+    /// Orders that changed nothing on the API server.
     pub unchanged: u64,
-    /// Orders given up between tries because a newer one came.
+    /// Orders dropped between tries because a newer one came.
     pub superseded: u64,
     /// Orders whose object was gone.
     pub gone: u64,
-    /// Orders given up.
+    /// Orders given up after errors.
     pub failed: u64,
 }
 
@@ -62,7 +62,7 @@ impl StatusCounters {
     }
 }
 
-/// One of several equal workers.
+/// One of several identical workers. The clones share everything.
 #[derive(Clone)]
 pub(crate) struct StatusWriter {
     pub(crate) writer: Arc<ApiWriter>,
@@ -74,7 +74,7 @@ pub(crate) struct StatusWriter {
 }
 
 impl StatusWriter {
-    /// Carries out orders until the queue closes.
+    /// Processes orders until the queue closes.
     pub(crate) async fn work(self) {
         while let Some(order) = self.queues.next_status().await {
             let counter = self.carry_out(&order).await;
@@ -83,7 +83,7 @@ impl StatusWriter {
         }
     }
 
-    /// Writes a status; returns the counter of what came of it.
+    /// Writes a status. Returns the counter of its outcome.
     async fn carry_out(&self, order: &StatusOrder) -> &AtomicU64 {
         let now = (self.clock)();
         let recalled = self.memory.recall(order, now);
@@ -103,7 +103,7 @@ impl StatusWriter {
                 Err(error) => error,
             };
             match error.class() {
-                // Not found, or a conflict: another pod has the name.
+                // The pod is gone, or another pod has the name (conflict).
                 Class::Refresh => return &self.counters.gone,
                 Class::Unknown => self.memory.doubt(&recalled.order),
                 _ => {}
@@ -125,8 +125,8 @@ impl StatusWriter {
     }
 }
 
-/// The status. The condition's transition time is set by our first write and then left alone: `False` stays
-/// `False`. A null clears the nomination.
+/// Builds the status patch. Only the first write sets the condition's transition time: `False` stays `False`. A null
+/// clears the nomination.
 fn patch(recalled: &Recalled, now: Now) -> Value {
     let order = &recalled.order;
     let mut status = json!({});

@@ -1,6 +1,6 @@
-//! What was lately written to the status of pods, so that it is not written again before the watch shows it.
+//! Remembers recent writes to pod statuses, so that they are not repeated before the watch delivers them.
 //!
-//! Condition and nomination are remembered apart: an order may carry one or both.
+//! Condition and nomination are remembered separately, because an order may carry either or both.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use pellucid_model::collections::HashMap;
 use pellucid_model::effect::{ConditionText, StatusOrder};
 use pellucid_model::{Name, Now};
 
-/// How long what was written is not written again: the watch has shown it by then.
+/// How long a write is not repeated. By then the watch has delivered it.
 const ECHO: Duration = Duration::from_secs(5);
-/// How many pods are remembered. When it is reached everything is forgotten, at the price of a few writes.
+/// Maximum number of remembered pods. When it is reached, everything is forgotten, which costs a few repeated writes.
 const REMEMBERED: usize = 65_536;
 
-/// The memory that the workers share.
+/// Last write per pod uid. Shared by the status writers.
 #[derive(Default)]
 pub(crate) struct StatusMemory(Mutex<HashMap<Arc<str>, Written>>);
 
-/// What was last written to a pod.
+/// The last condition and nomination written to a pod, with monotonic times.
 #[derive(Default)]
 struct Written {
     has_condition: bool,
@@ -27,17 +27,17 @@ struct Written {
     nomination: Option<(Option<Name>, Duration)>,
 }
 
-/// What is left of an order.
+/// The part of an order that still has to be written.
 #[derive(Debug)]
 pub(crate) struct Recalled {
-    /// The order, without what the server holds already.
+    /// The order, without the parts that were just written.
     pub(crate) order: StatusOrder,
-    /// Whether no condition was written to this pod before.
+    /// Whether this process remembers no condition written to the pod.
     pub(crate) is_first_condition: bool,
 }
 
 impl StatusMemory {
-    /// Takes out of an order what was written a moment ago.
+    /// Removes from an order the parts that were written within [`ECHO`].
     pub(crate) fn recall(&self, order: &StatusOrder, now: Now) -> Recalled {
         let memory = self.0.lock();
         let mut order = order.clone();
@@ -58,7 +58,7 @@ impl StatusMemory {
         Recalled { order, is_first_condition: !written.has_condition }
     }
 
-    /// Keeps what was written.
+    /// Remembers a successful write.
     pub(crate) fn remember(&self, order: &StatusOrder, now: Now) {
         let mut memory = self.0.lock();
         if memory.len() >= REMEMBERED {
@@ -74,7 +74,7 @@ impl StatusMemory {
         }
     }
 
-    /// These may or may not have been written: what was remembered holds no longer.
+    /// Forgets the parts of an order whose write has an unknown outcome.
     pub(crate) fn doubt(&self, order: &StatusOrder) {
         let mut memory = self.0.lock();
         let Some(written) = memory.get_mut(&order.pod.uid) else { return };

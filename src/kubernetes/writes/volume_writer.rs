@@ -1,8 +1,8 @@
-//! Writes what binding a volume needs: the claim of a volume, or the node of a claim.
+//! Writes what binding a volume needs: the `claimRef` of a volume, or the selected node of a claim.
 //!
-//! Each is a merge patch with the `resourceVersion` that the decision was made on, so it is carried out once
-//! or not at all. A conflict is reported: the core decides anew. Only when an earlier try of ours may have
-//! been carried out is the object read first.
+//! Each write is a merge patch with the `resourceVersion` that the decision was based on, so it takes effect at most
+//! once. A conflict is reported, and the scheduler decides again. The object is read first only when an earlier try of
+//! this order may have succeeded.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,14 +17,14 @@ use crate::connection::client::Class;
 use crate::writes::api_writer::{ApiWriter, WriteError};
 use crate::writes::effect_queues::EffectQueues;
 
-/// How often one write is tried.
+/// Times one write is tried.
 const TRIES: u32 = 6;
-/// The annotation that says for which node a claim's volume is to be made.
+/// The annotation that names the node for which a provisioner makes the claim's volume.
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
-/// The annotation that says that `claimRef` was not set by a person.
+/// The annotation that says that a controller, not a person, set `claimRef`.
 const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 
-/// What volume writers did.
+/// Counters shared by all volume writers.
 #[derive(Debug, Default)]
 pub struct VolumeCounters {
     written: AtomicU64,
@@ -32,14 +32,14 @@ pub struct VolumeCounters {
     retries: AtomicU64,
 }
 
-/// What volume writers did, at one moment.
+/// Values of [`VolumeCounters`] at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VolumeCounts {
     /// Orders that were written.
     pub written: u64,
-    /// Orders that the API server refused.
+    /// Orders that were refused or given up.
     pub refused: u64,
-    /// Writes after the first of an order.
+    /// Writes repeated after an error.
     pub retries: u64,
 }
 
@@ -55,7 +55,7 @@ impl VolumeCounters {
     }
 }
 
-/// One of several equal workers.
+/// One of several identical workers. The clones share everything.
 #[derive(Clone)]
 pub(crate) struct VolumeWriter {
     pub(crate) writer: Arc<ApiWriter>,
@@ -66,7 +66,7 @@ pub(crate) struct VolumeWriter {
 }
 
 impl VolumeWriter {
-    /// Carries out orders until the queue closes.
+    /// Processes orders until the queue closes.
     pub(crate) async fn work(self) {
         while let Some(order) = self.queues.next_volume().await {
             let Some(outcome) = self.write(&order.write).await else { return };
@@ -84,7 +84,7 @@ impl VolumeWriter {
         }
     }
 
-    /// Returns what came of an order; `None` when told to stop before that was known.
+    /// Returns the outcome of an order; `None` when `stop` is cancelled before it is known.
     async fn write(&self, write: &VolumeWrite) -> Option<VolumeOutcome> {
         let (path, body) = (path(write), patch(write));
         let mut backoff = self.writer.backoff();
@@ -94,7 +94,7 @@ impl VolumeWriter {
                 return Some(VolumeOutcome::Written);
             };
             match error.class() {
-                // Either ours came first, or another's.
+                // Either an earlier try succeeded, or someone else changed the object.
                 Class::Refresh if unsure && !error.is_not_found() => {
                     match self.writer.get(path.clone()).await {
                         Ok(read) if is_written(write, &read) => return Some(VolumeOutcome::Written),
@@ -146,7 +146,7 @@ fn patch(write: &VolumeWrite) -> Value {
     }
 }
 
-/// Whether an object that was read says what was to be written.
+/// Returns whether an object already has the values of a write.
 fn is_written(write: &VolumeWrite, read: &[u8]) -> bool {
     let Ok(read) = serde_json::from_slice::<Value>(read) else { return false };
     match write {
