@@ -22,10 +22,10 @@ use super::listing::{MAX_ROWS, cut, pending};
 
 mod args;
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "DynamicResources";
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {

@@ -21,7 +21,7 @@ mod tests;
 
 pub use images::Images;
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "ImageLocality";
 
 const MIB: i64 = 1 << 20;
@@ -32,7 +32,7 @@ const HIGH: i64 = 1000 * MIB;
 /// The longest list of `state`.
 const MAX_SPREAD: usize = 20;
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {

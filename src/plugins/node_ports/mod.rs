@@ -23,13 +23,13 @@ use super::listing::{MAX_ROWS, cut, node_of};
 #[cfg(test)]
 mod tests;
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "NodePorts";
 
 /// Stands for every IP of the host.
 static ALL_IPS: LazyLock<Name> = LazyLock::new(|| Name::new("0.0.0.0"));
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {

@@ -29,12 +29,12 @@ mod tests;
 
 use balance::{balance, balance_of_two, combine, fraction};
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "NodeResourcesBalancedAllocation";
 /// The longest list of unbalanced nodes.
 const MAX_UNBALANCED: usize = 20;
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {

@@ -82,7 +82,7 @@ impl FitArgs {
         self.ignored_resources.iter().any(|r| r == name) || self.ignored_groups.iter().any(|g| g == group)
     }
 
-    /// Returns them as they stand in a configuration.
+    /// Returns the arguments in the form of the configuration file.
     pub(super) fn show(&self) -> Value {
         let mut strategy = json!({
             "type": self.strategy.as_str(),

@@ -32,10 +32,10 @@ mod wants;
 use args::FitArgs;
 use wants::{Lacking, Wants};
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "NodeResourcesFit";
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {

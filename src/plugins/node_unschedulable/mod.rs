@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::node_mask::NodeMask;
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "NodeUnschedulable";
 
 /// What `kubectl cordon` amounts to.
@@ -29,7 +29,7 @@ static CORDON: LazyLock<Taint> = LazyLock::new(|| Taint {
     effect: TaintEffect::NoSchedule,
 });
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {

@@ -30,10 +30,10 @@ mod volumes;
 use volume_id::VolumeId;
 pub use volumes::VolumesOnNodes;
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "NodeVolumeLimits";
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {

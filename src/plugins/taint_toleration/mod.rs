@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 use super::listing::{Examples, MAX_ROWS, cut};
 use super::node_mask::NodeMask;
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "TaintToleration";
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {

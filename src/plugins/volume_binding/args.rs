@@ -38,7 +38,7 @@ impl Args {
         problems.into_result().map(|()| Self { bind_timeout })
     }
 
-    /// Returns them as they stand in a configuration.
+    /// Returns the arguments in the form of the configuration file.
     pub(super) fn show(self) -> Value {
         json!({"bindTimeoutSeconds": self.bind_timeout.as_secs()})
     }

@@ -33,10 +33,10 @@ use find::Conflicts;
 use pod_claims::PodClaims;
 use progress::Progress;
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "VolumeBinding";
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use super::claims;
 use super::listing::{MAX_ROWS, cut};
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "VolumeZone";
 
 /// A label that places volumes and nodes, and the one that took its place (itself when it is current).
@@ -45,7 +45,7 @@ static TOPOLOGIES: LazyLock<[Topology; 4]> = LazyLock::new(|| {
     .map(|(key, current)| Topology { key: key.into(), current: current.into() })
 });
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {
