@@ -1,6 +1,6 @@
-//! NodeDeclaredFeatures: keeps pods off nodes that lack a feature the pod cannot run without.
+//! NodeDeclaredFeatures: keeps pods off nodes that lack a feature the pod requires.
 //!
-//! Which features a pod requires is inferred from its spec where the pod is decoded; nodes list theirs in
+//! The required features are inferred from the pod's spec when the pod is decoded; nodes list theirs in
 //! `status.declaredFeatures`.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! NodeName: a pod that names a node goes nowhere else.
+//! NodeName: keeps a pod that names a node off all other nodes.
 
 use std::sync::Arc;
 
@@ -95,7 +95,7 @@ impl Hints for NodeName {
     }
 }
 
-/// Returns the node the pod asks for; an empty name asks for none.
+/// Returns the node that the pod names; an empty name counts as none.
 fn asked(spec: &PodSpec) -> Option<&Name> {
     spec.node_name.as_ref().filter(|name| !name.is_empty())
 }

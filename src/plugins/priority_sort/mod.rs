@@ -1,4 +1,4 @@
-//! PrioritySort: the pod with the higher priority goes first.
+//! PrioritySort: orders the queue by pod priority, highest first.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
