@@ -2,7 +2,7 @@
 //!
 //! Prints a table with the floors and aims of the design. It is a plain program, because it reports rates and not
 //! distributions:
-//! - `cargo bench --bench decision` runs everything except the three comparisons below;
+//! - `cargo bench --bench decision` runs everything except `hostile`, `explain` and `l0`;
 //! - `-- gangs` runs only gangs;
 //! - `-- relations` runs only affinity and spread, compared with basic pods without reuse;
 //! - `-- hostile` measures the wait of plain pods next to gangs that take long;

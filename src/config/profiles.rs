@@ -231,7 +231,8 @@ fn note_gangs(profile: &Profile, file: &FileProfile<'_>, registry: &Registry, fo
     }
 }
 
-/// Checks invariants of the whole profile: one queue sort plugin, a bind plugin, and preparation points.
+/// Checks the profile as a whole: one queue sort plugin, a bind plugin, preparation points, and weights that cannot
+/// overflow a total score.
 fn check(profile: &Profile, file: &FileProfile<'_>, is_whole: impl Fn(&str) -> bool, found: &mut Found) {
     let at = |point: &str| file.at.below("plugins").below(point);
     if profile.queue_sort.len() != 1 && is_whole("queueSort") {

@@ -165,7 +165,8 @@ pub(super) fn is_extended(name: &str) -> bool {
     name.contains('/') && !name.contains("kubernetes.io/") && !name.starts_with("requests.")
 }
 
-/// Returns whether the resource is a scalar resource, that is, none of CPU, memory, ephemeral storage and pods.
+/// Returns whether the name is that of a scalar resource: extended, in a `kubernetes.io` domain, huge pages, or attachable
+/// volumes.
 pub(super) fn is_scalar(name: &str) -> bool {
     is_extended(name)
         || name.contains("kubernetes.io/")

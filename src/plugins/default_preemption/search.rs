@@ -1,6 +1,7 @@
 //! Searches for victims: finds nodes that would accept the pod if pods of lower priority were evicted.
 //!
-//! Follows kube-scheduler's steps, but walks the nodes in a fixed order instead of a random one (README.md).
+//! Follows kube-scheduler's steps, but walks the nodes by name from an offset derived from the pod's name,
+//! instead of a random one.
 
 use std::sync::Arc;
 

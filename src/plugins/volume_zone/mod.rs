@@ -121,7 +121,8 @@ fn is_placed(labels: &Labels) -> bool {
     TOPOLOGIES.iter().any(|t| labels.get(&t.key).is_some())
 }
 
-/// Returns the demands of the volume behind one claim. Fails with the reason when the claim or its volume is missing.
+/// Returns the demands of the volume behind one claim. Fails with the reason when the claim, its volume or its class does
+/// not exist, or when the claim has no volume and does not wait for a consumer.
 fn demands_of(view: View<'_>, spec: &PodSpec, mounted: &ClaimUse) -> Result<Vec<Demand>, Reason> {
     let objects = view.cluster().objects();
     let claim = claims::find(view, spec, mounted).ok_or_else(|| claims::not_found(mounted))?;
