@@ -1,10 +1,12 @@
-//! How fast the core decides, without I/O: 5,000 nodes, the default profile.
+//! Measures the decision rate of the core without I/O: 5,000 nodes, the default profile.
 //!
-//! Prints a table against the floors and aims of the design. A plain program, because a table of rates is
-//! wanted and not a distribution: `cargo bench --bench decision`, or `-- gangs` after it for gangs alone.
-//! `-- relations`: affinity and spread alone, against basic pods without reuse.
-//! `-- hostile`: what a plain pod waits beside gangs that take long.
-//! `-- explain` and `-- l0` compare: with readers and without, with what is always diagnosed and without.
+//! Prints a table with the floors and aims of the design. It is a plain program, because it reports rates and not
+//! distributions:
+//! - `cargo bench --bench decision` runs everything except `hostile`, `explain` and `l0`;
+//! - `-- gangs` runs only gangs;
+//! - `-- relations` runs only affinity and spread, compared with basic pods without reuse;
+//! - `-- hostile` measures the wait of plain pods next to gangs that take long;
+//! - `-- explain` compares runs with and without readers, `-- l0` with and without always-on diagnosis.
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a bench measures time and prints")]
 
 #[path = "decision/explain.rs"]
@@ -32,7 +34,7 @@ use pellucid::model::time::{NoProbe, Probe};
 use pellucid::recording::Outcome;
 use world::{NODES, PODS, add_pods, bare_scan, big_pod, now, resident, scheduler};
 
-/// A probe that reads the clock, as the scheduling thread's does.
+/// A probe that reads the clock, like the probe of the scheduling thread.
 struct Clock(Instant);
 
 impl Probe for Clock {
@@ -41,7 +43,7 @@ impl Probe for Clock {
     }
 }
 
-/// Plans all that is active and returns pods per second. Orders are taken as the loop takes them.
+/// Schedules all active pods and returns pods per second. Takes effects as often as the scheduling loop does.
 fn rate(scheduler: &mut Scheduler, probe: &dyn Probe, publish_every: usize) -> f64 {
     let start = Instant::now();
     let mut placed = 0;
@@ -59,7 +61,7 @@ fn rate(scheduler: &mut Scheduler, probe: &dyn Probe, publish_every: usize) -> f
     placed as f64 / start.elapsed().as_secs_f64()
 }
 
-/// The best of three runs: what the code can do when the machine lets it.
+/// Returns the best rate of three runs, to exclude disturbances by the machine.
 fn best(shapes: usize, probe: &dyn Probe, publish_every: usize, reuse: bool) -> f64 {
     let run = || {
         let mut scheduler = scheduler(reuse);
@@ -101,7 +103,7 @@ fn main() {
     if std::env::args().any(|arg| arg == "relations") {
         return relations::print();
     }
-    // Memory first, before other runs leave their traces.
+    // Measure memory first, before other runs affect it.
     let before = resident();
     let mut full = scheduler(true);
     add_pods(&mut full, PODS, 150);

@@ -1,9 +1,9 @@
-//! The long test: random hostile objects, faults and readers for as long as asked, and what may never happen meanwhile.
+//! Soak test: random hostile objects, faults and readers for a given time, while invariants are checked.
 //!
-//! `cargo bench --bench soak -- --minutes 60 --seed 1`. The sandbox is in this process, with its faults; the scheduler is
-//! `pellucid run` as a child, so that its memory is its own. Prints a line a minute and a verdict per demand, and exits with
-//! 1 when one is not met. It is no part of CI: `tests/chaos.rs` is the short test of the same faults.
-//! docs/operations.md says what is demanded and what it printed last.
+//! `cargo bench --bench soak -- --minutes 60 --seed 1`. The sandbox with its faults runs in this process; the scheduler
+//! runs as a child process, `pellucid run`, so that its memory is measured separately. Prints one line per minute and a
+//! verdict per requirement, and exits with 1 when one is not met. The test is not part of CI: `tests/chaos.rs` is the
+//! short test of the same faults. docs/operations.md lists the requirements and the latest output.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -54,7 +54,7 @@ use pellucid::sandbox::{Config, Handle, Kubelet, Sandbox};
 use scheduler::Scheduler;
 use state::Soak;
 
-/// How long a scheduler may take to be ready, and what waits to be settled at the end.
+/// Maximum time for the scheduler to become ready, and for pending pods to settle at the end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the whole test. Returns whether every demand was met.
+/// Runs the whole test. Returns whether every requirement was met.
 fn run(options: Options) -> anyhow::Result<bool> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let sandbox = runtime.block_on(start_sandbox(&options))?;

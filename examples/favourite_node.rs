@@ -1,8 +1,8 @@
-//! A scheduler with a plugin of its own: everything Pellucid has, and `FavouriteNode`.
+//! A custom scheduler: all of Pellucid plus the plugin `FavouriteNode`.
 //!
-//! The plugin reads how much a node is favoured, 0 to 100, from its label `example.com/favour`. It prefers
-//! favoured nodes, keeps pods off nodes below a bound, and lets people read what it knows. `docs/writing-a-plugin.md`
-//! walks through this file, and a test runs it against a sandbox.
+//! The plugin reads a node's favour, 0 to 100, from its label `example.com/favour`. It prefers favoured nodes, keeps
+//! pods off nodes below a limit, and serves its state at an endpoint. `docs/writing-a-plugin.md` walks through this
+//! file, and a test runs it against a sandbox.
 
 use std::sync::Arc;
 
@@ -22,20 +22,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 const NAME: &str = "FavouriteNode";
-/// The label that says how much a node is favoured.
+/// The label with a node's favour.
 const LABEL: &str = "example.com/favour";
 
 // === arguments ===
 
-/// `FavouriteNodeArgs`.
+/// Arguments (`FavouriteNodeArgs`).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct Args {
-    /// What a node without the label counts as.
+    /// Favour of a node without the label, 0 to 100.
     unlabelled: i64,
-    /// Nodes below are refused.
+    /// Nodes with a favour below this are refused, 0 to 100.
     least: i64,
 }
 
@@ -65,7 +65,7 @@ impl Args {
     }
 }
 
-// === the registry's entry ===
+// === registration ===
 
 struct Factory;
 
@@ -104,7 +104,7 @@ impl PluginFactory for Factory {
     }
 }
 
-// === decisions ===
+// === scheduling ===
 
 struct FavouriteNode {
     args: Args,
@@ -117,7 +117,7 @@ impl FavouriteNode {
     }
 }
 
-/// Returns what the label says; `None` without a label, or when it is no number from 0 to 100.
+/// Returns the favour of a node; `None` if the label is absent or not a number from 0 to 100.
 fn favour(view: View<'_>, label: &Name, node: NodeIdx) -> Option<i64> {
     let value = view.labels(node)?.get(label)?;
     value.parse().ok().filter(|n| (0..=MAX_SCORE).contains(n))
@@ -190,7 +190,7 @@ impl Hints for FavouriteNode {
     }
 }
 
-// === what people can read ===
+// === endpoint ===
 
 /// `FavouriteNode/state`.
 #[derive(Serialize, ToSchema)]

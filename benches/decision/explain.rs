@@ -1,7 +1,7 @@
-//! What readers cost: 50 explanations a second over HTTP while the decision bench runs.
+//! Measures the cost of readers: 50 explanations per second over HTTP while the decision bench runs.
 //!
-//! The server is the real one, on loopback, with the routes of the scheduler; requests come at fixed times,
-//! each on a connection of its own as curl makes them, and their time counts from when they were due.
+//! The server is the real one on loopback, with the scheduler's routes. Requests are sent at fixed times, each on its
+//! own connection as with curl, and latency counts from the time a request was due.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -17,15 +17,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::steady::{Steady, compare};
 
-/// How long each run places pods.
+/// Duration of each run.
 const RUN: Duration = Duration::from_millis(2_500);
 /// Pods per batch.
 const BATCH: usize = 20_000;
-/// Requests a second.
+/// Requests per second.
 const RATE: u32 = 50;
-/// Pods that wait, of which each is asked about in turn.
+/// Number of pending pods; requests cycle through them.
 const REFUSED: usize = 200;
-/// What it may cost, percent; and how long an answer may take, milliseconds.
+/// Maximum loss of throughput in percent, followed by the floor and the aim for the p99 latency in milliseconds.
 const BUDGET: f64 = 5.0;
 const FLOOR_MS: f64 = 20.0;
 const AIM_MS: f64 = 5.0;
@@ -70,7 +70,7 @@ pub(crate) fn print() {
     }
 }
 
-/// Starts the server on what the bench publishes.
+/// Starts the server on the snapshots that the bench publishes.
 fn serve(steady: &Steady, runtime: &tokio::runtime::Runtime, stop: &CancellationToken) -> SocketAddr {
     let snapshot = steady.snapshot.clone();
     let (_, published) = watch::channel(0);
@@ -95,7 +95,7 @@ fn serve(steady: &Steady, runtime: &tokio::runtime::Runtime, stop: &Cancellation
     address
 }
 
-/// Asks at fixed times until told to end. Returns how long after its time each answer was there.
+/// Sends requests at fixed times until `end` is set. Returns the latency of each response, counted from its due time.
 fn ask(address: SocketAddr, end: &AtomicBool) -> Vec<Duration> {
     let start = Instant::now();
     let mut took = Vec::new();

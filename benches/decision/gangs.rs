@@ -1,5 +1,5 @@
-//! Gangs: one of 1,000 equal members on 5,000 nodes, 500 of 20 on 1,000 nodes, and 10,000 pending members that are
-//! there when the scheduler starts.
+//! Gangs: one of 1,000 equal members on 5,000 nodes, 500 of 20 on 1,000 nodes, and 10,000 members that are pending when
+//! the scheduler starts.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn member(gang: &str, i: usize, min: u32) -> Arc<Pod> {
 }
 
 fn members(gangs: usize, size: usize) -> Vec<Arc<Pod>> {
-    // Created one of each gang at a time, as many jobs at once do.
+    // Interleaved, as when many jobs are created at once.
     let all = (0..size).flat_map(|i| (0..gangs).map(move |g| (g, i)));
     all.map(|(g, i)| member(&format!("gang-{g:03}"), i, size as u32)).collect()
 }
@@ -34,7 +34,7 @@ fn on_nodes(n: usize) -> Scheduler {
     scheduler
 }
 
-/// Plans until nothing is active; returns the members that were placed.
+/// Schedules until nothing is active. Returns the number of placed members.
 fn plan(scheduler: &mut Scheduler) -> usize {
     let mut placed = 0;
     while let Some(step) = scheduler.step(now(), &NoProbe) {
@@ -44,7 +44,7 @@ fn plan(scheduler: &mut Scheduler) -> usize {
     placed
 }
 
-/// Returns the milliseconds in which one gang of so many equal members is planned.
+/// Returns the milliseconds to plan one gang of `size` equal members.
 fn large(size: usize) -> f64 {
     let run = || {
         let mut scheduler = on_nodes(NODES);
@@ -58,7 +58,7 @@ fn large(size: usize) -> f64 {
     (0..5).map(|_| run()).fold(f64::MAX, f64::min)
 }
 
-/// Returns the pods per second with which 500 gangs of 20 are planned.
+/// Returns the pods per second when planning 500 gangs of 20.
 fn many() -> f64 {
     let run = || {
         let mut scheduler = on_nodes(1_000);
@@ -72,7 +72,7 @@ fn many() -> f64 {
     (0..3).map(|_| run()).fold(0.0, f64::max)
 }
 
-/// Returns the milliseconds from the first list to the first bind order when 10,000 members are pending.
+/// Returns the milliseconds from the first list to the first bind order with 10,000 pending members.
 fn at_start() -> f64 {
     let run = || {
         let pods = members(500, 20);
@@ -91,7 +91,7 @@ fn at_start() -> f64 {
     (0..3).map(|_| run()).fold(f64::MAX, f64::min)
 }
 
-/// Returns the milliseconds in which a gang is refused that lacks room for its last member.
+/// Returns the milliseconds to refuse a gang that lacks room for its last members.
 fn refused(size: usize) -> f64 {
     let mut scheduler = on_nodes(10);
     let mut pods = members(1, size);
@@ -105,8 +105,8 @@ fn refused(size: usize) -> f64 {
     start.elapsed().as_secs_f64() * 1e3
 }
 
-/// Returns the milliseconds in which a gang finds a victim for each of its members, on nodes that pods of lower
-/// priority fill.
+/// Returns the milliseconds in which a gang finds a victim for each of its members, on nodes filled by pods of lower
+/// priority.
 fn preempting(size: usize) -> f64 {
     let mut scheduler = on_nodes(NODES);
     for i in 0..NODES {
@@ -128,7 +128,7 @@ fn preempting(size: usize) -> f64 {
     took
 }
 
-/// Prints the rows.
+/// Prints the rows of the table.
 pub(crate) fn print() {
     line("a gang of 1,000 equal members, planned", large(1_000), "ms", "50", "5");
     line("500 gangs of 20 on 1,000 nodes", many(), "pods/s", "-", "-");

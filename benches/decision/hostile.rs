@@ -1,7 +1,8 @@
-//! Plain pods beside gangs that take long: how long a small pod for a node of its own waits for its place.
+//! Measures how long a small pod with its own node waits to be placed next to gangs that take long.
 //!
-//! Runs the core on the real clock for a few seconds a case, as the scheduling thread does: inputs between two pieces of
-//! work, Bindings and evictions confirmed at once, a plain pod every 10 ms, and each of them deleted a second later.
+//! Runs the core on the real clock for a few seconds per case, like the scheduling thread: inputs are applied between
+//! two pieces of work, Bindings and evictions are confirmed immediately, and a plain pod is created every 10 ms and
+//! deleted one second after it was placed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -27,11 +28,11 @@ const CASE: Duration = Duration::from_secs(6);
 struct Case {
     scheduler: Scheduler,
     start: Instant,
-    /// Pods by key, as they were created.
+    /// Pods by key, as created.
     pods: BTreeMap<PodKey, Arc<Pod>>,
     waiting: BTreeMap<PodKey, Duration>,
     living: VecDeque<(Duration, PodKey)>,
-    /// Pods that come while the case runs.
+    /// Pods that are created while the case runs.
     coming: VecDeque<Arc<Pod>>,
     waits: Vec<Duration>,
     longest: Duration,
@@ -41,12 +42,12 @@ struct Case {
 }
 
 impl Case {
-    /// A cluster of so many nodes with 16 cores, and one for plain pods.
+    /// Creates a cluster of `nodes` nodes with 16 cores, and one node for plain pods.
     fn new(nodes: usize) -> Self {
         Self::of(nodes, empty_scheduler(true))
     }
 
-    /// The same when so many gangs may form a group.
+    /// Like [`Self::new`], with a maximum of `gangs` gangs per group.
     fn with_groups_of(nodes: usize, gangs: usize) -> Self {
         let registry = pellucid::plugins::registry();
         let text = format!(
@@ -95,7 +96,7 @@ impl Case {
         self.scheduler.apply(Input::PodApplied(pod), now);
     }
 
-    /// Pods of priority 0 on every node, so many of so many thousandths of a core.
+    /// Adds `each` pods of priority 0 with `milli_cpu` to every node.
     fn fill(&mut self, nodes: usize, each: usize, milli_cpu: i64) {
         for i in 0..nodes * each {
             let mut made = pod(&format!("victim-{i:05}"), requesting(milli_cpu));
@@ -185,7 +186,7 @@ impl Case {
     }
 
     fn print(mut self, what: &str) {
-        // Those that still wait have waited that long at least.
+        // Pods that still wait count with their wait so far.
         let now = self.start.elapsed();
         self.waits.extend(self.waiting.values().map(|since| now.saturating_sub(*since)));
         self.waits.sort();
@@ -218,7 +219,7 @@ fn plain(n: usize) -> Arc<Pod> {
     pod(&format!("plain-{n:05}"), spec)
 }
 
-/// How gangs name each other.
+/// Which gangs a gang names as its partners.
 #[derive(Clone, Copy)]
 enum Naming {
     Ring,
@@ -226,7 +227,7 @@ enum Naming {
     Clique,
 }
 
-/// 500 gangs of three that must be placed together.
+/// Returns 500 gangs of three members that must be placed together.
 fn named(naming: Naming) -> Vec<Arc<Pod>> {
     const GANGS: usize = 500;
     let key = |g: usize| GangKey::new("default", &format!("named-{:03}", g % GANGS));
@@ -262,7 +263,7 @@ fn member(gang: &str, i: usize, milli_cpu: i64, min: u32, memory: i64) -> Arc<Po
     made
 }
 
-/// Prints the table.
+/// Prints the table of cases.
 pub(crate) fn print() {
     println!(
         "| {:<52} | {:>8} | {:>8} | {:>8} | {:>10} | {:>10} | {:>8} | {:>8} |",
@@ -284,7 +285,7 @@ pub(crate) fn print() {
         let mut case = Case::new(400);
         case.fill(400, 20, 800);
         for g in 0..gangs {
-            // 5 fit on a node: 2,000 in all; 900 of 9 cores do not.
+            // 5 members fit on a node, 2,000 in total; 900 members of 9 cores do not fit.
             (0..900).for_each(|i| case.see(member(&format!("equal-{g}"), i, 9_000, 900, 0)));
         }
         case.run(&format!("{gangs} x 900 equal members, 8,000 victims, none fits"));
@@ -295,7 +296,7 @@ pub(crate) fn print() {
         let mut case = Case::new(400);
         for g in 0..gangs {
             for i in 0..5_000 {
-                // On average 600 thousandths more: 3,500 cores, or far more than the 6,400 there are.
+                // On average 600 thousandths more: 3,500 cores, or far more than the 6,400 available.
                 case.see(member(
                     &format!("different-{g}"),
                     i,

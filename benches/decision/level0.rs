@@ -1,7 +1,8 @@
-//! What the diagnosis that is always on costs: batches of decisions with and without it in turn, and what the meter says.
+//! Measures the cost of always-on diagnosis (L0): alternating batches of decisions with and without it, and the
+//! scheduler's own cost meter.
 //!
-//! "Without" stores no verdicts, records no placements and measures no plugins. Causes of
-//! nodes and counters of calls stay: decisions and the message in a pod's condition are made of them.
+//! "Without" stores no verdicts, records no placements and measures no plugins. Causes of nodes and call counters stay
+//! on, because decisions and the message in a pod's condition depend on them.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -14,13 +15,14 @@ use super::steady::{Steady, in_turn};
 use super::world::{PODS, now};
 use super::{line, micros};
 
-/// How long batches are placed for each line, with and without together.
+/// Total duration of the batches per line, with and without together.
 const LONG: Duration = Duration::from_secs(12);
-/// Pods per batch: few, so that both sides see the same machine, and fewer changes than make all rows anew.
+/// Pods per batch: few, so that both sides run under equal conditions, and fewer changes than would invalidate all
+/// rows.
 const BATCH: usize = 2_000;
-/// What it may cost, percent.
+/// Maximum loss in percent.
 const BUDGET: f64 = 2.0;
-/// Entries that are written one after the other: several times what the recorder holds.
+/// Number of entries written in a row: several times the capacity of the recorder.
 const ENTRIES: u32 = 1_000_000;
 
 pub(crate) fn print() {
@@ -46,7 +48,7 @@ pub(crate) fn print() {
     entries();
 }
 
-/// One entry by itself, again and again.
+/// Measures writing a single entry, repeatedly.
 fn entries() {
     let mut flight = Flight::new(DEFAULT_BYTES);
     let (mut i, wall) = (0, now().wall_nanos());

@@ -1,5 +1,5 @@
-//! scheduler_perf's workloads with relations between pods, at 5,000 nodes, each against its basic workload with
-//! reuse switched off: what affinity and spread cost on top of a decision made from nothing.
+//! scheduler_perf's workloads with relations between pods, at 5,000 nodes. Each is compared with the basic workload
+//! with reuse switched off, to show what affinity and spread add to an uncached decision.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,7 +19,7 @@ use super::world::{NODES, empty_scheduler, now};
 const ZONE: &str = "topology.kubernetes.io/zone";
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// A workload: pods that are there, pods that are measured.
+/// A workload: initial pods, and measured pods.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     zones: &'static [&'static str],
@@ -214,7 +214,7 @@ impl Case {
     }
 }
 
-/// Prints the table.
+/// Prints the table of workloads.
 pub(crate) fn print() {
     println!(
         "\n| {:<36} | {:>16} | {:>16} | {:>22} |",

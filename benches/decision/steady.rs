@@ -1,7 +1,7 @@
-//! The decision bench over seconds instead of milliseconds: what runs beside it can be compared.
+//! The decision bench over seconds instead of milliseconds, to compare runs under different conditions.
 //!
-//! Pods are placed in batches and taken away again. Only placing is timed, with a publication every ten
-//! milliseconds, as in the scheduling thread.
+//! Pods are placed in batches and deleted again. Only placing is timed, with a publication every ten milliseconds as in
+//! the scheduling thread.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use pellucid::recording::switches::Switches;
 use super::Clock;
 use super::world::{NODES, empty_scheduler, node, now, pod, spec};
 
-/// The longest time between publications.
+/// Maximum time between publications.
 const PUBLISH_EVERY: Duration = Duration::from_millis(10);
-/// How often each side runs.
+/// Number of runs per side.
 const ROUNDS: usize = 5;
 
-/// A scheduler that places and takes away.
+/// A scheduler that places and deletes batches of pods.
 pub(crate) struct Steady {
     pub(crate) scheduler: Scheduler,
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
@@ -33,7 +33,7 @@ pub(crate) struct Steady {
     clock: Clock,
 }
 
-/// What a stretch of work came to.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stretch {
     pub(crate) pods: usize,
@@ -47,8 +47,8 @@ impl Stretch {
 }
 
 impl Steady {
-    /// A scheduler that knows the nodes and pods that no node takes, each of a shape of its own, and that places so many
-    /// pods at a time.
+    /// Creates a scheduler with all nodes and `refused` pods that fit on no node, each with a unique shape. `batch` is
+    /// the number of pods placed at a time.
     pub(crate) fn new(shapes: usize, refused: usize, batch: usize) -> Self {
         let mut scheduler = empty_scheduler(true);
         let nodes = (0..NODES).map(|i| Arc::new(node(i))).collect();
@@ -68,7 +68,7 @@ impl Steady {
         self.snapshot.load().switches.clone()
     }
 
-    /// Places batches, one at least, until placing took so long.
+    /// Places batches, at least one, until placing took `long` in total.
     pub(crate) fn work(&mut self, long: Duration) -> Stretch {
         let mut all = Stretch::default();
         while all.pods == 0 || all.took < long {
@@ -99,7 +99,7 @@ impl Steady {
         let mut published = start;
         let mut count = 0;
         loop {
-            // The clock is read around each attempt, as the scheduling thread does.
+            // The clock is read around each attempt, as in the scheduling thread.
             let before = self.clock.elapsed();
             if self.scheduler.step(now(), &self.clock).is_none() {
                 break;
@@ -125,7 +125,7 @@ impl Steady {
 pub(crate) fn compare(what: &str, names: [&str; 2], mut run: impl FnMut(bool) -> Stretch) -> f64 {
     let mut rates = [Vec::new(), Vec::new()];
     for round in 0..ROUNDS {
-        // Whoever goes first in one round goes second in the next.
+        // The side that runs first alternates between rounds.
         for side in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
             rates[side].push(run(side == 1).rate());
         }
@@ -144,8 +144,8 @@ pub(crate) fn compare(what: &str, names: [&str; 2], mut run: impl FnMut(bool) ->
     loss
 }
 
-/// Runs two sides in turn, pair by pair, until they took so long, and prints and returns the loss of the median pair in
-/// percent. Both runs of a pair are short and see the same machine: what disturbs it disturbs few pairs.
+/// Runs pairs of both sides until they took `long` in total. Prints and returns the loss of the median pair in percent.
+/// The runs of a pair are short and see equal conditions, so a disturbance affects few pairs.
 pub(crate) fn in_turn(what: &str, long: Duration, mut run: impl FnMut(bool) -> Stretch) -> f64 {
     let mut losses = Vec::new();
     let mut took = Duration::ZERO;
@@ -157,7 +157,7 @@ pub(crate) fn in_turn(what: &str, long: Duration, mut run: impl FnMut(bool) -> S
         losses.push(100.0 * (1.0 - on.rate() / off.rate()));
     }
     losses.sort_by(f64::total_cmp);
-    // The ranks between which the true median lies, by the binomial distribution.
+    // The ranks of a 95 % confidence interval for the median, by the binomial distribution.
     let (n, half) = (losses.len(), losses.len() / 2);
     let off = (0.98 * (n as f64).sqrt()).ceil() as usize;
     let (low, high) = (losses[half.saturating_sub(off)], losses[(half + off).min(n - 1)]);

@@ -1,4 +1,4 @@
-//! A wake storm: many refused pods, each of a shape of its own, and many pods that are deleted.
+//! Wake storm: many refused pods, each with a unique shape, and many deleted pods.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,10 +10,11 @@ use pellucid::model::{Name, Pod, PodSpec};
 
 use super::world::{NODES, now, pod, scheduler, spec};
 
-/// Refused pods, as many wake groups.
+/// Number of refused pods, which is also the number of wake groups.
 pub(crate) const GROUPS: usize = 10_000;
 
-/// A scheduler with a pod on every node and refused pods that `lacks` makes of a spec that fits.
+/// Returns a scheduler with a pod on every node and [`GROUPS`] refused pods. `lacks` turns a spec that fits into one
+/// that does not.
 fn stormy(lacks: impl Fn(&mut PodSpec, usize)) -> (Scheduler, Vec<Arc<Pod>>) {
     let mut scheduler = scheduler(true);
     let running: Vec<Arc<Pod>> = (0..NODES)
@@ -37,7 +38,7 @@ fn stormy(lacks: impl Fn(&mut PodSpec, usize)) -> (Scheduler, Vec<Arc<Pod>>) {
     (scheduler, running)
 }
 
-/// Deletes the running pods. Returns the milliseconds it took and how many refused pods were woken.
+/// Deletes the running pods. Returns the milliseconds and the number of refused pods that were woken.
 fn storm((mut scheduler, running): (Scheduler, Vec<Arc<Pod>>)) -> (f64, usize) {
     let start = Instant::now();
     for pod in running {
@@ -47,7 +48,7 @@ fn storm((mut scheduler, running): (Scheduler, Vec<Arc<Pod>>)) -> (f64, usize) {
     (took, GROUPS - scheduler.queue().counts().unschedulable)
 }
 
-/// The refused pods ask for a label that no node has.
+/// Runs a storm with refused pods that select a label no node has.
 pub(crate) fn of_selectors() -> (f64, usize) {
     storm(stormy(|spec, i| {
         let label = (Name::new("rack"), Name::new(&format!("r{i}")));
@@ -55,7 +56,7 @@ pub(crate) fn of_selectors() -> (f64, usize) {
     }))
 }
 
-/// The refused pods ask for more CPU than any node has.
+/// Runs a storm with refused pods that request more CPU than any node has.
 pub(crate) fn of_requests() -> (f64, usize) {
     storm(stormy(|spec, i| spec.requests.list.milli_cpu = 1_000_000 + i as i64))
 }

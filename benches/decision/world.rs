@@ -1,4 +1,4 @@
-//! The cluster the bench runs on, and the scan it is compared with.
+//! The cluster of the bench, and a bare scan as the baseline.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +54,7 @@ pub(crate) fn node(i: usize) -> Node {
     }
 }
 
-/// A scheduler with the default profile that knows the nodes.
+/// Returns a scheduler with the default profile and all nodes.
 pub(crate) fn scheduler(reuse: bool) -> Scheduler {
     let mut scheduler = empty_scheduler(reuse);
     let nodes = (0..NODES).map(|i| Arc::new(node(i))).collect();
@@ -62,13 +62,13 @@ pub(crate) fn scheduler(reuse: bool) -> Scheduler {
     scheduler
 }
 
-/// A scheduler with the default profile.
+/// Returns a scheduler with the default profile and no nodes.
 pub(crate) fn empty_scheduler(reuse: bool) -> Scheduler {
     let registry = pellucid::plugins::registry();
     scheduler_of(pellucid::config::default(&registry).expect("the defaults are valid").profiles, reuse)
 }
 
-/// A scheduler with some profiles.
+/// Returns a scheduler with these profiles and no nodes.
 pub(crate) fn scheduler_of(profiles: Vec<Profile>, reuse: bool) -> Scheduler {
     let switches = Arc::new(Switches::default());
     switches.set_reuse(reuse);
@@ -107,7 +107,7 @@ pub(crate) fn pod(name: &str, spec: PodSpec) -> Arc<Pod> {
     })
 }
 
-/// What a member of a gang in Koordinator's dialect says.
+/// Returns the gang declaration of a member in Koordinator's dialect.
 pub(crate) fn mark(gang: &str, min: u32) -> GangMark {
     GangMark {
         gang: GangKey::new("default", gang),
@@ -120,14 +120,14 @@ pub(crate) fn mark(gang: &str, min: u32) -> GangMark {
     }
 }
 
-/// Adds waiting pods; neighbours are of different shapes.
+/// Adds pending pods; consecutive pods have different shapes.
 pub(crate) fn add_pods(scheduler: &mut Scheduler, n: usize, shapes: usize) {
     for i in 0..n {
         scheduler.apply(Input::PodApplied(pod(&format!("pod-{i:05}"), spec(i % shapes))), now());
     }
 }
 
-/// Adds a pod that fits nowhere, of a shape of its own.
+/// Adds a pod with a unique shape that fits on no node.
 pub(crate) fn big_pod(scheduler: &mut Scheduler) {
     let n = scheduler.cluster().n_pod_slots() as i64;
     let mut spec = spec(0);
@@ -135,8 +135,8 @@ pub(crate) fn big_pod(scheduler: &mut Scheduler) {
     scheduler.apply(Input::PodApplied(pod(&format!("big-{n}"), spec)), now());
 }
 
-/// What a decision costs at least when nothing is remembered: one walk over the columns that checks CPU,
-/// memory and pods, scores least-allocated and balance, and keeps the best.
+/// The minimum work of a decision without cached results: one walk over the columns that checks CPU, memory and pods,
+/// scores least-allocated and balance, and tracks the best node.
 pub(crate) fn bare_scan(cluster: &Cluster, cpu: i64, memory: i64) -> (i64, usize) {
     let mut best = (-1, 0);
     for (p, page) in cluster.columns().pages().iter().enumerate() {
@@ -158,7 +158,7 @@ pub(crate) fn bare_scan(cluster: &Cluster, cpu: i64, memory: i64) -> (i64, usize
     best
 }
 
-/// Returns the resident memory of this process, MB; 0 where the system does not tell.
+/// Returns the resident memory of this process in MB; 0 if the system does not report it.
 pub(crate) fn resident() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|l| l.starts_with("VmRSS:")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Gangs that fit: on nodes of their own, over pods of low priority that have to go first. Each has to be placed.
+//! Gangs that fit on their own nodes after preempting pods of low priority. Each gang must be placed.
 
 use std::time::Duration;
 
@@ -11,18 +11,18 @@ use super::pods::requesting;
 use super::state::Soak;
 
 const EVERY: Duration = Duration::from_secs(15);
-/// How long a gang may take, without the time of outages. Its victims take a second to end.
+/// Maximum time for a gang, excluding outages. Its victims take one second to end.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Victims by now, of one core each: they take all that there is.
+/// Number of victims with one core each: they use all cores of the nodes.
 const VICTIMS: usize = GANG_NODES * CORES;
 
-/// How long gangs took, by when they were created.
+/// Creation time and duration of each placed gang.
 #[derive(Default)]
 pub(crate) struct Fitting(Mutex<Vec<(Duration, Duration)>>);
 
 impl Fitting {
-    /// Returns how many were placed between two times, and how long the slowest took.
+    /// Returns the number of gangs placed that were created between two times, and the longest duration.
     pub(crate) fn between(&self, from: Duration, to: Duration) -> (usize, Duration) {
         let took = self.0.lock();
         let within = took.iter().filter(|(created, _)| from <= *created && *created < to);
@@ -30,7 +30,7 @@ impl Fitting {
     }
 }
 
-/// Puts a pod on the nodes of gangs that fit.
+/// Restricts a pod to the nodes for fitting gangs.
 fn there(mut pod: Value) -> Value {
     pod["spec"]["nodeSelector"] = json!({"own": GANGS});
     pod["spec"]["tolerations"] =
@@ -39,7 +39,8 @@ fn there(mut pod: Value) -> Value {
     pod
 }
 
-/// Creates a gang over a full set of victims, waits until it is placed, and takes it away, until the load is over.
+/// Repeats until the load is over: fills the nodes with victims, creates a gang, waits until it is placed, and deletes
+/// all pods.
 pub(crate) fn keep_creating(soak: &Soak) {
     let mut rng = soak.rng(4);
     let mut number = 0;
@@ -66,13 +67,13 @@ pub(crate) fn keep_creating(soak: &Soak) {
             )),
         }
         for name in names.iter().chain(&victims) {
-            // Those that were evicted are gone.
+            // Evicted pods are already gone.
             let _ = soak.sandbox.delete("pods", "default", name, Some(0));
         }
     }
 }
 
-/// Waits until all of some pods are bound. Returns how many are not when that takes too long.
+/// Waits until all of the pods are bound. Returns the number of unbound pods on timeout.
 fn wait(soak: &Soak, names: &[String]) -> Option<usize> {
     let mut left = PATIENCE;
     let mut before = soak.now();

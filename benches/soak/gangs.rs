@@ -1,4 +1,4 @@
-//! Hostile gangs: rings, stars and cliques, gangs of hundreds, and definitions that contradict themselves.
+//! Hostile gangs: rings, stars and cliques, gangs of hundreds, and contradictory definitions.
 
 use serde_json::{Value, json};
 
@@ -13,17 +13,18 @@ const MODE: &str = "gang.scheduling.koordinator.sh/mode";
 const POLICY: &str = "gang.scheduling.koordinator.sh/match-policy";
 const WAIT: &str = "gang.scheduling.koordinator.sh/waiting-time";
 const GROUPS: &str = "gang.scheduling.koordinator.sh/groups";
-/// Gangs that readers may know by name.
+/// Maximum number of gang names stored for readers.
 const REMEMBERED: usize = 200;
 
-/// A member of a gang that needs no PodGroup.
+/// Turns a pod into a member of a gang that needs no PodGroup.
 pub(crate) fn member(mut pod: Value, gang: &str, min: usize) -> Value {
     pod["metadata"]["annotations"][NAME] = gang.into();
     pod["metadata"]["annotations"][MIN] = min.to_string().into();
     pod
 }
 
-/// Gangs that name each other in a ring, a star or a clique, some of them themselves, or somebody who is not there.
+/// Returns gangs that name each other in a ring, a star or a clique, that name only themselves, or that name an unknown
+/// gang.
 pub(crate) fn related(rng: &mut Rng, number: usize) -> Vec<Value> {
     let gangs = if rng.chance(10) { 20 + rng.below(20) } else { 2 + rng.below(8) };
     let (form, class) = (rng.below(5), rng.pick(&["", "", "middle", "high"]).copied().unwrap_or_default());
@@ -37,7 +38,7 @@ pub(crate) fn related(rng: &mut Rng, number: usize) -> Vec<Value> {
             3 => vec![key(i)],
             _ => vec![key(i), key((i + 1) % gangs), "default/nobody".into()],
         };
-        // Some do not fit anywhere, and with them nobody of the group.
+        // Some members fit nowhere, and with them no gang of the group.
         let milli_cpu = if rng.chance(5) { 100_000 } else { 100 + rng.below(2_000) };
         let members = 1 + rng.below(3);
         for m in 0..members {
@@ -53,7 +54,7 @@ pub(crate) fn related(rng: &mut Rng, number: usize) -> Vec<Value> {
     pods
 }
 
-/// Hundreds of equal members, which fit or do not, and preempt or do not.
+/// Returns a gang of 50 to 299 equal members, which may or may not fit and preempt.
 pub(crate) fn equal(rng: &mut Rng, number: usize) -> Vec<Value> {
     let (members, milli_cpu) = (50 + rng.below(250), 200 + rng.below(3_000));
     let class = rng.pick(&["", "middle", "high"]).copied().unwrap_or_default();
@@ -63,7 +64,7 @@ pub(crate) fn equal(rng: &mut Rng, number: usize) -> Vec<Value> {
         .collect()
 }
 
-/// As many members of which no two are alike.
+/// Returns a gang of 30 to 179 members with different specs.
 pub(crate) fn different(rng: &mut Rng, number: usize) -> Vec<Value> {
     let members = 30 + rng.below(150);
     let class = rng.pick(&["", "middle", "high"]).copied().unwrap_or_default();
@@ -85,7 +86,7 @@ pub(crate) fn different(rng: &mut Rng, number: usize) -> Vec<Value> {
     (0..members).map(pod).collect()
 }
 
-/// Definitions of gangs that mean nothing, contradict each other or are at their limits, and objects around them.
+/// Returns gang definitions that are meaningless, contradictory or extreme, with related objects.
 pub(crate) fn nonsense(rng: &mut Rng, number: usize) -> Vec<(&'static str, Value)> {
     let name = format!("nonsense-{number}");
     let object = |version: &str, kind: &str, spec: Value| json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec});
@@ -161,7 +162,7 @@ pub(crate) fn nonsense(rng: &mut Rng, number: usize) -> Vec<(&'static str, Value
     vec![("pods", pod)]
 }
 
-/// Lets readers know the gang of some pods.
+/// Stores the gang name of some pods for readers.
 pub(crate) fn remember(soak: &Soak, pods: &[Value]) {
     let named = pods.first().and_then(|pod| pod["metadata"]["annotations"][NAME].as_str());
     let Some(name) = named else { return };

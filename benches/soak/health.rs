@@ -1,4 +1,4 @@
-//! What the scheduler says of its health each second, and how much memory it has.
+//! Polls the scheduler's health and memory every second.
 
 use std::time::Duration;
 
@@ -10,33 +10,33 @@ use super::scheduler::resident;
 use super::state::Soak;
 use super::wire;
 
-/// An answer that takes longer is none. The kubelet of a real node waits one second by default.
+/// Response timeout. The kubelet of a real node waits one second by default.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What was seen.
+/// Health observations so far.
 #[derive(Default)]
 pub(crate) struct Health {
-    /// When, and KiB.
+    /// Time, and resident memory in KiB.
     memory: Mutex<Vec<(Duration, u64)>>,
     slowest: Mutex<Duration>,
 }
 
 impl Health {
-    /// Returns the least and the most memory between two times, in KiB. What grows in the least is kept; peaks may be
-    /// answers to readers.
+    /// Returns the minimum and maximum memory between two times, in KiB. Growth of the minimum indicates a leak; peaks
+    /// may be responses to readers.
     pub(crate) fn memory(&self, from: Duration, to: Duration) -> (u64, u64) {
         let samples = self.memory.lock();
         let within = samples.iter().filter(|(at, _)| from <= *at && *at < to).map(|(_, kib)| *kib);
         (within.clone().min().unwrap_or_default(), within.max().unwrap_or_default())
     }
 
-    /// Returns how long the slowest answer took.
+    /// Returns the latency of the slowest response.
     pub(crate) fn slowest(&self) -> Duration {
         *self.slowest.lock()
     }
 }
 
-/// Waits until the scheduler is ready for the first time.
+/// Waits until the scheduler is ready for the first time. Fails after `patience`.
 pub(crate) fn wait_until_ready(soak: &Soak, patience: Duration) -> anyhow::Result<()> {
     let until = soak.now() + patience;
     loop {
@@ -52,7 +52,7 @@ pub(crate) fn wait_until_ready(soak: &Soak, patience: Duration) -> anyhow::Resul
     }
 }
 
-/// Asks each second until the end.
+/// Polls every second until the end of the test.
 pub(crate) fn keep_asking(soak: &Soak) {
     let mut next = soak.now();
     while !soak.is_over() {
@@ -69,10 +69,10 @@ pub(crate) fn keep_asking(soak: &Soak) {
     }
 }
 
-/// Asks once. What may not be said is a complaint with the words of the scheduler.
+/// Polls one health endpoint once. Records an unexpected response as a complaint with the scheduler's text.
 fn look(soak: &Soak, path: &str) {
     let asked = soak.now();
-    // The body is that of the same look: asked again it might say that all is well.
+    // Use the body of this response: another request might report that all is well.
     let said = wire::get(soak.address, &format!("{path}?verbose"), PATIENCE);
     let now = soak.now();
     let mut slowest = soak.health.slowest.lock();

@@ -1,4 +1,4 @@
-//! Makes hostile objects at a steady rate, and deletes old ones.
+//! Creates hostile objects at a steady rate, and deletes old ones.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use super::rng::Rng;
 use super::state::Soak;
 use super::{gangs, nodes, pods};
 
-/// Between two acts.
+/// Interval between two actions.
 const EVERY: Duration = Duration::from_millis(200);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Pods of low priority that fill the cluster, at most.
+/// Maximum number of low-priority pods that fill the cluster.
 const VICTIMS: usize = 700;
 
-/// Goes on until the load is over.
+/// Runs until the load is over.
 pub(crate) fn keep_creating(soak: &Soak) {
     let mut rng = soak.rng(3);
     let (mut population, mut next, mut number) = (Population::default(), soak.now(), 0);
@@ -33,7 +33,7 @@ fn seconds(rng: &mut Rng, least: i64, most: i64) -> Duration {
     rng.millis(least * 1_000, most * 1_000)
 }
 
-/// Does one thing.
+/// Performs one random action.
 fn act(soak: &Soak, rng: &mut Rng, population: &mut Population, number: usize) {
     match rng.below(100) {
         0..50 => {
@@ -41,7 +41,7 @@ fn act(soak: &Soak, rng: &mut Rng, population: &mut Population, number: usize) {
             population.put(soak, "pods", pods::odd(rng, number), lives);
         }
         50..56 => {
-            // Gone while it is being bound, most likely.
+            // The pod is most likely deleted while it is being bound.
             let lives = rng.millis(0, 30);
             population.put(soak, "pods", pods::small(&format!("brief-{number}")), lives);
         }

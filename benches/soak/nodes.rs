@@ -1,23 +1,23 @@
-//! The cluster of the long test, and nodes that change: names of resources that come and go, taints and labels that flip.
+//! The nodes of the soak test, and their changes: resource names that come and go, taints and labels that flip.
 
 use serde_json::{Value, json};
 
 use super::rng::Rng;
 
-/// The node of plain pods, by name and by its label `own`.
+/// The node of plain pods: its name, and the value of its label `own`.
 pub(crate) const PLAIN: &str = "plain";
-/// The nodes of gangs that fit, by their label `own`.
+/// Value of the label `own` of the nodes for fitting gangs.
 pub(crate) const GANGS: &str = "gangs";
-/// Nodes of gangs that fit.
+/// Number of nodes for fitting gangs.
 pub(crate) const GANG_NODES: usize = 4;
-/// Nodes for everybody else.
+/// Number of nodes for all other pods.
 pub(crate) const COMMON: usize = 48;
-/// Nodes that come and go, at most.
+/// Maximum number of nodes that come and go.
 pub(crate) const PASSING: usize = 8;
-/// Cores of a node.
+/// Cores per node.
 pub(crate) const CORES: usize = 16;
 
-/// Returns everything that is there from the start.
+/// Returns the initial objects of the cluster.
 pub(crate) fn at_the_start() -> Vec<Value> {
     let mut objects: Vec<Value> = [("low", -10), ("middle", 100), ("high", 100_000)]
         .map(|(name, value)| {
@@ -45,14 +45,14 @@ fn node(name: &str, cores: usize, labels: Value) -> Value {
     })
 }
 
-/// A node that takes only pods that tolerate whose it is.
+/// Returns a node that accepts only pods that tolerate its owner taint.
 fn owned(name: &str, owner: &str, cores: usize) -> Value {
     let mut made = node(name, cores, json!({"kubernetes.io/hostname": name, "own": owner}));
     made["spec"]["taints"] = json!([{"key": "own", "value": owner, "effect": "NoSchedule"}]);
     made
 }
 
-/// Returns the name of a node for everybody.
+/// Returns the name of a common node.
 pub(crate) fn common_name(n: usize) -> String {
     format!("node-{n:02}")
 }
@@ -63,9 +63,9 @@ fn common(n: usize) -> Value {
     node(&name, CORES, json!({"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone}))
 }
 
-/// A node that passes, with resources, labels and taints that nobody has heard of.
+/// Returns a temporary node with made-up resources, labels and taints.
 pub(crate) fn passing(rng: &mut Rng, number: usize) -> Value {
-    // A name at its longest, now and then.
+    // Some names have nearly the maximum length.
     let name = match rng.below(4) {
         0 => format!("passing-{number}.{}", ["x".repeat(63), "y".repeat(63), "z".repeat(63)].join(".")),
         _ => format!("passing-{number}"),
@@ -92,12 +92,12 @@ pub(crate) fn passing(rng: &mut Rng, number: usize) -> Value {
     made
 }
 
-/// The name of a resource that is made up.
+/// Returns a made-up resource name.
 pub(crate) fn unheard_of(rng: &mut Rng) -> String {
     format!("r{}.example/card-{}", rng.below(100_000), rng.below(100_000))
 }
 
-/// A change of a node for everybody, as a merge patch. Half of them put it back to what it was.
+/// Returns a random change of a common node, as a merge patch. Half of the changes restore the original state.
 pub(crate) fn change(rng: &mut Rng, n: usize) -> Value {
     let key = format!("flips.example/{}", rng.below(8));
     let back = rng.chance(50);
@@ -115,7 +115,7 @@ pub(crate) fn change(rng: &mut Rng, n: usize) -> Value {
             json!({"status": {"allocatable": {"cpu": cores.to_string()}}})
         }
         5 => {
-            // Resources of earlier changes go with the next one of this kind.
+            // A later change of this kind may remove resources of earlier ones.
             let resource = format!("flips.example/card-{}", rng.below(4));
             let amount = if back { Value::Null } else { rng.below(100).to_string().into() };
             json!({"status": {"allocatable": {resource: amount}}})

@@ -1,20 +1,20 @@
-//! The command line of the long test.
+//! The command line of the soak test.
 
 use std::time::Duration;
 
 pub(crate) const USAGE: &str = "cargo bench --bench soak -- [--minutes N] [--seed N]";
 
-/// What was asked for.
+/// The command line options.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
-    /// How long the load lasts.
+    /// Duration of the load.
     pub(crate) length: Duration,
-    /// What random choices begin with.
+    /// Seed of all random choices.
     pub(crate) seed: u64,
 }
 
 impl Options {
-    /// Reads the arguments. cargo adds `--bench`.
+    /// Parses the arguments. Accepts `--bench`, which cargo adds.
     pub(crate) fn read(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut options = Self { length: Duration::from_secs(60 * 60), seed: 1 };
         while let Some(argument) = arguments.next() {
@@ -40,7 +40,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Says whether there is time for long outages, and for memory to level off.
+    /// Returns whether the test is long enough for long outages and for memory to level off.
     pub(crate) fn is_long(&self) -> bool {
         self.length >= Duration::from_secs(600)
     }

@@ -1,7 +1,7 @@
-//! What goes wrong between scheduler and API server: single faults all the time, and outages of the whole server.
+//! Faults between the scheduler and the API server: single faults all the time, and outages of the whole server.
 //!
-//! An outage is known by its end, which is set when it begins, so that what happened beside it can be told apart from what
-//! happened because of it. The sandbox's own clients, which make the load, do not meet the faults.
+//! The end of an outage is set when it begins, so that effects of an outage can be separated from other problems. The
+//! sandbox's own clients, which create the load, are not affected by faults.
 
 use std::time::Duration;
 
@@ -10,30 +10,30 @@ use pellucid::sandbox::{Fault, Match};
 
 use super::state::Soak;
 
-/// What happened within so long after an outage is judged as its recovery.
+/// Time after an outage during which problems count as part of its recovery.
 pub(crate) const RECOVERY: Duration = Duration::from_secs(15);
-/// Readiness may be denied so long after an outage.
+/// Time after an outage during which the scheduler may be unready.
 pub(crate) const READY_AGAIN: Duration = Duration::from_secs(20);
 
-/// One outage, in time since the beginning of the load.
+/// One outage. Times count from the start of the load.
 #[derive(Clone, Debug)]
 pub(crate) struct Outage {
     pub(crate) kind: &'static str,
-    /// Whether all connections were closed at its beginning.
+    /// Whether all connections were closed at the start.
     pub(crate) cuts: bool,
     pub(crate) from: Duration,
     pub(crate) to: Duration,
-    /// From its end until the first pod was bound.
+    /// Time from the end of the outage until the first pod was bound.
     pub(crate) first_bound: Option<Duration>,
-    /// From its end until the last pod was bound that was created before the end.
+    /// Time from the end until the last pod that was created during the outage was bound.
     pub(crate) backlog_bound: Option<Duration>,
-    /// How long readiness was denied after the end.
+    /// Time after the end at which readiness was last denied.
     pub(crate) unready: Duration,
     /// Whether readiness was denied at all.
     pub(crate) was_unready: bool,
 }
 
-/// All outages so far.
+/// All outages so far, in order.
 #[derive(Default)]
 pub(crate) struct Outages(Mutex<Vec<Outage>>);
 
@@ -42,12 +42,12 @@ impl Outages {
         self.0.lock().clone()
     }
 
-    /// Says whether an outage, or the time of recovery after one, was at some time between two.
+    /// Returns whether an outage, including its recovery time, overlaps with a period.
     pub(crate) fn touch(&self, from: Duration, to: Duration, recovery: Duration) -> bool {
         self.0.lock().iter().any(|outage| outage.from <= to && from <= outage.to + recovery)
     }
 
-    /// A plain pod was bound.
+    /// Records that a plain pod was bound.
     pub(crate) fn note_bound(&self, created: Duration, bound: Duration) {
         for outage in self.0.lock().iter_mut().filter(|outage| outage.to <= bound) {
             let after = bound - outage.to;
@@ -58,7 +58,7 @@ impl Outages {
         }
     }
 
-    /// Readiness was denied.
+    /// Records that readiness was denied.
     pub(crate) fn note_unready(&self, at: Duration) {
         if let Some(outage) = self.0.lock().last_mut() {
             outage.was_unready = true;
@@ -110,7 +110,7 @@ impl Kind {
         }
     }
 
-    /// Lets it happen.
+    /// Starts the fault for a duration.
     fn begin(self, soak: &Soak, length: Duration, cuts: bool) {
         let faults = soak.sandbox.faults();
         let during = |which, fault| faults.during(which, fault, length);
@@ -136,7 +136,7 @@ impl Kind {
     }
 }
 
-/// Lets one outage after the other happen, each kind once before one comes again.
+/// Causes outages one after another; each kind occurs once before any kind repeats.
 pub(crate) fn keep_failing(soak: &Soak) {
     let mut rng = soak.rng(1);
     let is_long = soak.options.is_long();
@@ -152,13 +152,13 @@ pub(crate) fn keep_failing(soak: &Soak) {
         let kind = bag.swap_remove(rng.below(bag.len()));
         let length = match kind {
             Kind::LongUnavailable => Duration::from_secs(90),
-            // A probe comes every 5 s. What is swallowed and not noticed by one is noticed after 80 s of silence.
+            // A probe is sent every 5 s. A black hole that no probe detects is detected after 80 s of silence.
             Kind::BlackHole if !is_long => rng.millis(7_000, 10_000),
             Kind::BlackHole => rng.millis(7_000, 30_000),
             _ if is_long => rng.millis(5_000, 30_000),
             _ => rng.millis(3_000, 8_000),
         };
-        // Watches that stay open hear of everything; others have to come back.
+        // Watches that stay open receive all events; closed ones have to reconnect.
         let can_cut =
             !matches!(kind, Kind::BlackHole | Kind::Reset | Kind::Restart | Kind::RestartWithoutHistory);
         let cuts = can_cut && (kind == Kind::EndWatch || rng.chance(50));
@@ -183,12 +183,12 @@ pub(crate) fn keep_failing(soak: &Soak) {
     }
 }
 
-/// Lets single requests and watches go wrong, one every few seconds.
+/// Causes faults of single requests and watches, one every few seconds.
 pub(crate) fn keep_stumbling(soak: &Soak) {
     let mut rng = soak.rng(2);
     let faults = soak.sandbox.faults();
     while soak.pause(rng.millis(1_000, 5_000)) {
-        // What nothing has met yet is enough.
+        // Do not add more while many faults are still pending.
         if faults.pending() > 20 {
             continue;
         }
@@ -213,7 +213,7 @@ pub(crate) fn keep_stumbling(soak: &Soak) {
             4 => ("dropped", write(&mut rng), Fault::Drop),
             5 => ("broken off in a line", watch, Fault::DropMidLine),
             6 => ("event twice", watch, Fault::DuplicateEvent),
-            // What no server sends. The kind is listed again after a second, so it is not that of plain pods.
+            // No real server sends this. The kind is relisted after one second, so do not use the kind of plain pods.
             7 => ("event not readable", Match::watches("podgroups"), Fault::UndecodableEvent),
             8 => ("reset", write(&mut rng), Fault::Reset),
             9 => ("500", write(&mut rng), Fault::Status(500)),

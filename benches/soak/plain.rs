@@ -1,7 +1,8 @@
-//! Plain pods: one every 100 ms for a node of its own, and how long each takes from its creation to its Binding.
+//! Plain pods: one every 100 ms with its own node, and the time from creation to Binding of each.
 //!
-//! The sandbox's store is looked at from inside every few milliseconds, so nothing but the scheduler and its requests is
-//! measured. A pod whose wait touches an outage, or the time of recovery behind one, is left out of the percentiles.
+//! The sandbox's store is polled in-process every few milliseconds, so that only the scheduler and its requests are
+//! measured. A pod whose wait overlaps with an outage, or with the recovery after one, is excluded from the
+//! percentiles.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,16 +15,16 @@ use super::outages::RECOVERY;
 use super::state::Soak;
 
 const EVERY: Duration = Duration::from_millis(100);
-/// How long one lives once it is bound.
+/// Lifetime of a pod after it is bound.
 const LIVES: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// A wait, by when the pod was created.
+/// The wait of one pod.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wait {
     pub(crate) created: Duration,
     pub(crate) took: Duration,
-    /// Whether it counts, or touches an outage.
+    /// Whether the wait overlaps with no outage, so that it counts.
     pub(crate) is_calm: bool,
 }
 
@@ -34,7 +35,7 @@ pub(crate) struct Plain {
     pending: Mutex<VecDeque<(Duration, String)>>,
 }
 
-/// What a minute was like.
+/// Statistics of a period, usually one minute.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Minute {
     pub(crate) pods: usize,
@@ -45,14 +46,14 @@ pub(crate) struct Minute {
 }
 
 impl Plain {
-    /// Sums up the pods that were created between two times.
+    /// Returns the statistics of the pods created between two times.
     pub(crate) fn between(&self, from: Duration, to: Duration) -> Minute {
         let waits = self.waits.lock();
         let all = waits.iter().filter(|wait| from <= wait.created && wait.created < to);
         let (calm, others): (Vec<&Wait>, Vec<&Wait>) = all.partition(|wait| wait.is_calm);
         let mut took: Vec<Duration> = calm.iter().map(|wait| wait.took).collect();
         took.sort_unstable();
-        // The nearest rank: at least so many of a hundred took no longer.
+        // Nearest rank: at least `percent` of a hundred took no longer.
         let at = |percent: usize| took.get((took.len() * percent).div_ceil(100).saturating_sub(1)).copied();
         Minute {
             pods: took.len(),
@@ -63,7 +64,7 @@ impl Plain {
         }
     }
 
-    /// Returns the pods that have no node, by creation.
+    /// Returns the pods without a node, ordered by creation.
     pub(crate) fn unbound(&self) -> Vec<(Duration, String)> {
         self.pending.lock().iter().cloned().collect()
     }
@@ -81,7 +82,7 @@ fn pod(name: &str) -> Value {
     })
 }
 
-/// Creates them until the load is over, and looks at them until everything is.
+/// Creates pods until the load is over, and observes them until the end of the test.
 pub(crate) fn keep_creating(soak: &Soak) {
     let (mut next, mut number) = (soak.now(), 0);
     let mut living: VecDeque<(Duration, String)> = VecDeque::new();
@@ -89,7 +90,7 @@ pub(crate) fn keep_creating(soak: &Soak) {
     while !soak.is_over() {
         let now = soak.now();
         if now >= next && !soak.is_load_over() {
-            // After a long pause of the machine there is no crowd.
+            // After a long pause of the machine, do not create all missed pods at once.
             next = (next + EVERY).max(now.saturating_sub(EVERY));
             number += 1;
             let name = format!("plain-{number}");
@@ -115,7 +116,7 @@ pub(crate) fn keep_creating(soak: &Soak) {
     }
 }
 
-/// Takes note of the pods that are bound now.
+/// Records the pods that have been bound.
 fn look(soak: &Soak, living: &mut VecDeque<(Duration, String)>) {
     soak.plain.pending.lock().retain(|(created, name)| {
         let Some(node) = soak.sandbox.node_of("default", name) else { return true };
@@ -131,7 +132,7 @@ fn look(soak: &Soak, living: &mut VecDeque<(Duration, String)>) {
     });
 }
 
-/// Waits, after the load, until every plain pod is bound.
+/// Waits after the load until every plain pod is bound. Complains about the others after `patience`.
 pub(crate) fn settle(soak: &Soak, patience: Duration) {
     let until = soak.now() + patience;
     while soak.now() < until && !soak.plain.pending.lock().is_empty() {

@@ -1,4 +1,4 @@
-//! Hostile pods: what may stand in a manifest and hardly ever does.
+//! Hostile pods: manifests that are valid but rare.
 
 use serde_json::{Value, json};
 
@@ -6,12 +6,12 @@ use super::nodes;
 use super::rng::Rng;
 use super::state::Soak;
 
-/// How long a pod runs, for the sandbox's kubelet.
+/// Annotation with the run time of a pod, read by the sandbox's kubelet.
 const RUN_SECONDS: &str = "sandbox.pellucid.dev/run-seconds";
-/// Control characters, marks of direction, and what JSON escapes.
+/// Control characters, direction marks, and characters that JSON escapes.
 const ODD: &str = "\u{202e}\u{200f}ereh\u{202c}\u{7}\u{1b}[2J\u{0}\r\n\t\u{feff}\u{2028}\"\\</script>|\u{85}";
 
-/// A pod that requests little and may run anywhere for everybody.
+/// Returns a pod with small requests that any node may run.
 pub(crate) fn small(name: &str) -> Value {
     let requests = json!({"cpu": "50m", "memory": "32Mi"});
     json!({
@@ -24,7 +24,7 @@ pub(crate) fn small(name: &str) -> Value {
     })
 }
 
-/// A small pod with other requests, of a class.
+/// Returns a small pod with another CPU request and, unless empty, a priority class.
 pub(crate) fn requesting(name: &str, milli_cpu: usize, class: &str) -> Value {
     let mut pod = small(name);
     set_request(&mut pod, "cpu", &format!("{milli_cpu}m"));
@@ -34,7 +34,7 @@ pub(crate) fn requesting(name: &str, milli_cpu: usize, class: &str) -> Value {
     pod
 }
 
-/// A pod that others may evict.
+/// Returns a pod of low priority, as a victim for preemption.
 pub(crate) fn victim(rng: &mut Rng, name: &str) -> Value {
     let mut pod = requesting(name, 500 + 100 * rng.below(15), "low");
     pod["metadata"]["labels"]["role"] = format!("victim-{}", rng.below(4)).into();
@@ -45,13 +45,13 @@ fn set_request(pod: &mut Value, resource: &str, amount: &str) {
     pod["spec"]["containers"][0]["resources"]["requests"][resource] = amount.into();
 }
 
-/// Returns the name of some pod that may be there.
+/// Returns the name of a random pod, or an empty name if there is none.
 pub(crate) fn random_name(soak: &Soak, rng: &mut Rng) -> String {
     let names = soak.sandbox.names("pods");
     rng.pick(&names).map(|(_, name)| name.clone()).unwrap_or_default()
 }
 
-/// A change of a pod, as a merge patch.
+/// Returns a random change of a pod, as a merge patch.
 pub(crate) fn change(rng: &mut Rng) -> Value {
     match rng.below(4) {
         0 => json!({"metadata": {"labels": {"app": format!("changed-{}", rng.below(1_000))}}}),
@@ -62,7 +62,7 @@ pub(crate) fn change(rng: &mut Rng) -> Value {
     }
 }
 
-/// A pod that is odd in one way out of many.
+/// Returns a pod that is unusual in one of many ways.
 pub(crate) fn odd(rng: &mut Rng, number: usize) -> Value {
     let mut pod = small(&format!("odd-{number}"));
     if rng.chance(50) {
@@ -123,7 +123,7 @@ pub(crate) fn odd(rng: &mut Rng, number: usize) -> Value {
     pod
 }
 
-/// A name of 253 characters.
+/// Returns a name of up to 253 characters.
 fn long_name(number: usize) -> String {
     let name =
         format!("{number}.{}", ["a".repeat(63), "b".repeat(63), "c".repeat(63), "d".repeat(63)].join("."));

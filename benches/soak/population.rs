@@ -1,4 +1,4 @@
-//! The hostile objects that are there: each with its end, and a bound on their number, so that memory can be flat.
+//! The living hostile objects: each has an end of life, and their number is bounded so that memory can be flat.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::state::Soak;
 
-/// The most hostile objects at a time.
+/// Maximum number of hostile objects.
 const MOST: usize = 2_500;
 
 struct Member {
@@ -17,16 +17,16 @@ struct Member {
     has_finalizers: bool,
 }
 
-/// Everything hostile that lives.
+/// All living hostile objects.
 #[derive(Default)]
 pub(crate) struct Population {
-    /// By its end; the number keeps those of one moment apart.
+    /// By end of life; the number separates objects with the same end.
     living: BTreeMap<(Duration, u64), Member>,
     made: u64,
 }
 
 impl Population {
-    /// Creates an object that goes after a time. Returns whether the sandbox took it.
+    /// Creates an object that is deleted after `lives`. Returns whether the sandbox accepted it.
     pub(crate) fn put(&mut self, soak: &Soak, table: &'static str, object: Value, lives: Duration) -> bool {
         let is_cluster_wide = table == "nodes" || table.starts_with("queues.");
         let member = Member {
@@ -43,7 +43,7 @@ impl Population {
         is_there
     }
 
-    /// Deletes what is due, and the next ones beyond the bound.
+    /// Deletes objects that are due, and the next ones while there are more than [`MOST`].
     pub(crate) fn thin(&mut self, soak: &Soak) {
         while let Some(entry) = self.living.first_entry() {
             if entry.key().0 > soak.now() && self.living.len() <= MOST {
@@ -58,13 +58,13 @@ impl Population {
 
 fn remove(soak: &Soak, member: &Member) {
     let Member { table, namespace, name, has_finalizers } = member;
-    // Preemption, or an end of its own, may have been first.
+    // Preemption or the pod's own end may have deleted it first.
     if soak.sandbox.delete(table, namespace, name, None).is_ok() {
         soak.count("deleted");
     }
     if *has_finalizers {
         let free = json!({"metadata": {"finalizers": null}});
-        // Gone already when it was never on its way.
+        // Fails if the object is already gone.
         let _ = soak.sandbox.merge(table, namespace, name, &free);
     }
 }

@@ -1,4 +1,4 @@
-//! Readers who behave: everything that is served, explanations, suggestions, simulations, feeds that stay open, switches.
+//! Well-behaved readers: all endpoints, explanations, suggestions, simulations, open feeds, and switches.
 
 use std::io::Read;
 use std::thread::Scope;
@@ -10,14 +10,14 @@ use super::rng::Rng;
 use super::state::Soak;
 use super::{gangs, nodes, pods, wire};
 
-/// Readers of anything, of simulations, and of feeds.
+/// Number of readers of all endpoints, of simulations, and of feeds.
 const ANYTHING: u64 = 8;
 const SIMULATIONS: u64 = 2;
 const FEEDS: u64 = 2;
-/// Longer than the server works on an answer and lets it wait for its turn.
+/// Longer than the server's time limits for queueing and answering a request together.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// Starts them all.
+/// Starts all readers.
 pub(crate) fn start<'a>(scope: &'a Scope<'a, '_>, soak: &'a Soak) {
     for n in 0..ANYTHING {
         scope.spawn(move || read_anything(soak, soak.rng(100 + n)));
@@ -31,7 +31,7 @@ pub(crate) fn start<'a>(scope: &'a Scope<'a, '_>, soak: &'a Soak) {
     scope.spawn(move || switch(soak, soak.rng(400)));
 }
 
-/// Counts what came back. A 500 is what a handler that panicked answers.
+/// Counts a response. Status 500 is a complaint, because it means that a handler panicked.
 fn note(soak: &Soak, target: &str, answer: std::io::Result<(u16, Vec<u8>)>) -> Option<Vec<u8>> {
     match answer {
         Ok((status, body)) => {
@@ -52,7 +52,7 @@ fn note(soak: &Soak, target: &str, answer: std::io::Result<(u16, Vec<u8>)>) -> O
     }
 }
 
-/// Returns the path templates of all `GET`s.
+/// Returns the path templates of all `GET` endpoints.
 fn served(soak: &Soak) -> Vec<String> {
     let answer = wire::get(soak.address, "/apis/v1/__services__", PATIENCE);
     let services: Value =
@@ -65,7 +65,7 @@ fn served(soak: &Soak) -> Vec<String> {
     paths
 }
 
-/// Fills in a path template with names of what is there, mostly.
+/// Fills in a path template, mostly with existing names.
 fn fill(soak: &Soak, rng: &mut Rng, template: &str) -> String {
     let gang = || soak.gangs.lock().clone();
     let names = if template.contains(":name") { pods_and_nobody(soak) } else { Vec::new() };
@@ -108,7 +108,7 @@ fn read_anything(soak: &Soak, mut rng: Rng) {
     }
 }
 
-/// Asks what would be if: odd pods, rings of gangs, nodes that go, and what waits.
+/// Sends simulations: odd pods, rings of gangs, removed nodes, and pending gangs.
 fn simulate(soak: &Soak, mut rng: Rng) {
     let mut number = 0;
     while soak.pause(rng.millis(500, 2_000)) {
@@ -130,7 +130,7 @@ fn simulate(soak: &Soak, mut rng: Rng) {
     }
 }
 
-/// Reads the feed for up to a minute, and begins anew.
+/// Reads the event feed for up to a minute, and reconnects.
 fn follow(soak: &Soak, mut rng: Rng) {
     while soak.pause(rng.millis(100, 1_000)) {
         let since = if rng.chance(50) { "?since=0" } else { "" };
@@ -157,14 +157,14 @@ fn follow(soak: &Soak, mut rng: Rng) {
     }
 }
 
-/// Turns switches on and off again, for a while and for some pods, and sets them to what they cannot be.
+/// Turns switches on and off again, some for limited pods or time, and sends invalid values.
 fn switch(soak: &Soak, mut rng: Rng) {
     let put = |flag: &str, value: &str| {
         let target = format!("/debug/flags/{flag}");
         note(soak, &target, wire::ask(soak.address, "PUT", &target, Some(value), PATIENCE));
     };
     while soak.pause(rng.millis(1_000, 5_000)) {
-        // Not all of it is nonsense to `log`: a number is the name of a module to it.
+        // Some of these values are valid for `log`, which takes a number as a module name.
         match rng.below(8) {
             0 => put("s", "100"),
             1 => put("f", "true"),

@@ -1,4 +1,4 @@
-//! The line of each minute, and the verdict at the end.
+//! Prints one line per minute, and the verdict at the end.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use super::scheduler::Log;
 use super::state::Soak;
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// What plain pods may take, in every minute with so many of them.
+/// Maximum p99 wait of plain pods, in every minute with at least [`ENOUGH`] of them.
 const P99: Duration = Duration::from_millis(250);
 const ENOUGH: usize = 20;
-/// Memory may grow by so much, in percent and in KiB.
+/// Maximum memory growth, in percent and in KiB.
 const GROWTH_PERCENT: u64 = 15;
 const GROWTH_KIB: u64 = 30 << 10;
 
@@ -25,7 +25,7 @@ fn minutes(soak: &Soak) -> Vec<(Duration, Duration)> {
     begins.map(|from| (from, (from + MINUTE).min(soak.options.length))).collect()
 }
 
-/// Prints a line a minute until the time is over.
+/// Prints one line per minute until the time is over.
 pub(crate) fn every_minute(soak: &Soak) {
     println!(
         "Plain pods whose wait touches an outage, or the {} s behind one, are left out and judged by recovery.\n",
@@ -38,7 +38,7 @@ pub(crate) fn every_minute(soak: &Soak) {
         "|-----:|------:|-------:|-------:|-------:|---------:|--------:|-----:|------:|----------------------:|-----:|---------|"
     );
     for (from, to) in minutes(soak) {
-        // A pod that was created in this minute gets a moment to be bound.
+        // Allow pods created in this minute to be bound.
         soak.pause((to + Duration::from_millis(300)).saturating_sub(soak.now()));
         let Minute { pods, left_out, p50, p99, max } = soak.plain.between(from, to);
         let outages = soak.outages.all();
@@ -71,7 +71,7 @@ fn name(outage: &Outage) -> String {
     format!("{}{cuts} {:.0} s", outage.kind, (outage.to - outage.from).as_secs_f64())
 }
 
-/// Prints what was demanded and what came of it. Returns whether all of it was met.
+/// Prints the requirements with their results. Returns whether all are met.
 pub(crate) fn verdict(soak: &Soak, log: Log) -> bool {
     recoveries(soak);
     let mut is_well = true;
@@ -153,7 +153,7 @@ pub(crate) fn verdict(soak: &Soak, log: Log) -> bool {
     let (minutes, seed) = (soak.options.length.as_secs_f64() / 60.0, soak.options.seed);
     println!("\nAgain: cargo bench --bench soak -- --minutes {minutes} --seed {seed}");
     if is_well {
-        // What is left is a file in the folder for such files.
+        // Failing to remove the log leaves only a temporary file.
         let _ = std::fs::remove_file(&log.path);
         println!("PASS");
     } else {
@@ -181,7 +181,7 @@ fn recoveries(soak: &Soak) {
     }
 }
 
-/// Compares the last quarter with the second one: the first fills caches and rings that are bounded.
+/// Compares the last quarter with the second: in the first, bounded caches and rings fill up.
 fn memory(soak: &Soak) -> (String, bool) {
     let quarter = soak.options.length / 4;
     let (second, last) =

@@ -1,4 +1,4 @@
-//! Readers who do not behave: who never read their answer, leave in the middle, or send what is no request.
+//! Misbehaving readers: they never read their response, disconnect in the middle, or send invalid requests.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ const DEAF: u64 = 3;
 const GARBLED: u64 = 2;
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Answers that are large, or take long.
+/// Paths with large or slow responses.
 const DEAR: [&str; 6] = [
     "/apis/v1/snapshot",
     "/apis/v1/events?since=0",
@@ -24,7 +24,7 @@ const DEAR: [&str; 6] = [
     "/apis/v1/queue",
 ];
 
-/// Starts them all.
+/// Starts all rude readers.
 pub(crate) fn start<'a>(scope: &'a Scope<'a, '_>, soak: &'a Soak) {
     for n in 0..LEAVERS {
         scope.spawn(move || leave(soak, soak.rng(500 + n)));
@@ -44,18 +44,18 @@ fn ask_for_much(soak: &Soak, rng: &mut Rng) -> Option<TcpStream> {
     stream
 }
 
-/// Asks, reads a little or nothing, and closes.
+/// Sends requests, reads little or nothing, and closes the connection.
 fn leave(soak: &Soak, mut rng: Rng) {
     while soak.pause(rng.millis(100, 1_500)) {
         let Some(mut stream) = ask_for_much(soak, &mut rng) else { continue };
         if rng.chance(50) {
-            // Whatever comes is enough.
+            // Any amount of data is enough.
             let _ = stream.read(&mut vec![0; 1 + rng.below(1_000)]);
         }
     }
 }
 
-/// Asks and holds the connection without reading.
+/// Sends requests and holds the connection without reading.
 fn never_read(soak: &Soak, mut rng: Rng) {
     while soak.pause(rng.millis(100, 5_000)) {
         let _held = ask_for_much(soak, &mut rng);
@@ -65,7 +65,7 @@ fn never_read(soak: &Soak, mut rng: Rng) {
     }
 }
 
-/// Sends what is no request, or only the beginning of one.
+/// Sends invalid or incomplete requests.
 fn garble(soak: &Soak, mut rng: Rng) {
     while soak.pause(rng.millis(100, 2_000)) {
         let Ok(mut stream) = wire::open(soak.address, PATIENCE) else { continue };
@@ -85,7 +85,7 @@ fn garble(soak: &Soak, mut rng: Rng) {
             6 => b"GET /apis/v1/explain/pods/%00/%ff%fe?minGeneration=-1&format=%0a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".to_vec(),
             _ => b"BREW /coffee HTCPCP/1.0\r\n\r\n".to_vec(),
         };
-        // The server may have closed already.
+        // The server may have closed the connection already.
         let _ = stream.write_all(&text);
         let _ = stream.read(&mut [0; 1_000]);
         soak.count("garbled requests");

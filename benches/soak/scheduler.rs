@@ -1,4 +1,4 @@
-//! The scheduler as a child process: its log, its memory, its end.
+//! The scheduler as a child process: its log, memory and exit.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 
 use super::options::Options;
 
-/// Bytes of the log that are kept; what comes later is looked at and not kept.
+/// Maximum size of the stored log in bytes; later lines are examined but not stored.
 const LOG_BYTES: usize = 256 << 20;
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The default of `gangExpirationSeconds`.
+/// Default of `gangExpirationSeconds`.
 const GANG_EXPIRATION: Duration = Duration::from_secs(600);
 
 /// A running `pellucid run`. Killed when dropped.
@@ -28,23 +28,23 @@ pub(crate) struct Scheduler {
     _folder: tempfile::TempDir,
 }
 
-/// What the log of a scheduler held.
+/// Summary of a scheduler's log.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
-    /// Where it is.
+    /// Path of the log file.
     pub(crate) path: PathBuf,
-    /// Lines of panics.
+    /// Lines that report panics.
     pub(crate) panics: Vec<String>,
-    /// Lines by level; the word is `other` for lines without one.
+    /// Number of warnings.
     pub(crate) warnings: u64,
     pub(crate) errors: Vec<String>,
     pub(crate) lines: u64,
-    /// Whether it ended when asked, with 0.
+    /// Whether the scheduler exited with 0 when asked to stop.
     pub(crate) ended_well: bool,
 }
 
 impl Scheduler {
-    /// Starts it on an API server and waits until it says where it listens.
+    /// Starts the scheduler for an API server and waits until it logs its listen address.
     pub(crate) fn start(server: &str, options: &Options) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         let kubeconfig = folder.path().join("kubeconfig");
@@ -68,7 +68,7 @@ impl Scheduler {
         let log = std::thread::spawn(move || follow(stderr, path, &found));
         let address = address.recv_timeout(PATIENCE).context("the scheduler does not say where it listens");
         if address.is_err() {
-            // It may have ended already, which is as good.
+            // The process may already have ended.
             let _ = child.kill();
         }
         Ok(Self { child, address: address?, log: Some(log), _folder: folder })
@@ -78,7 +78,7 @@ impl Scheduler {
         self.child.id()
     }
 
-    /// Asks it to stop as Kubernetes does, and returns its log.
+    /// Stops the scheduler with SIGTERM, as Kubernetes does, and returns its log.
     pub(crate) fn end(mut self) -> Log {
         let asked = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status();
         let status = match asked {
@@ -92,14 +92,14 @@ impl Scheduler {
 
 impl Drop for Scheduler {
     fn drop(&mut self) {
-        // Both fail when it has ended already.
+        // Both calls fail if the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The default configuration, but that gangs without pods are forgotten within the first eighth of the time: memory can
-/// be flat only when as many are forgotten as come.
+/// Returns the default configuration, except that gangs without pods expire after at most an eighth of the test: memory
+/// can be flat only if gangs are forgotten as fast as they are created.
 fn configured(options: &Options) -> Value {
     let seconds = (options.length / 8).min(GANG_EXPIRATION).as_secs();
     let arguments = json!({"gangExpirationSeconds": seconds});
@@ -112,7 +112,7 @@ fn configured(options: &Options) -> Value {
     })
 }
 
-/// Writes the log to a file until it ends, without what flags made it say in detail, and looks for panics.
+/// Writes the log to a file until it ends, without debug and trace lines, and looks for panics.
 fn follow(pipe: ChildStderr, path: PathBuf, found: &SyncSender<SocketAddr>) -> std::io::Result<Log> {
     let mut file = File::create(&path)?;
     let mut log = Log { path, ..Log::default() };
@@ -123,7 +123,7 @@ fn follow(pipe: ChildStderr, path: PathBuf, found: &SyncSender<SocketAddr>) -> s
         log.lines += 1;
         if let Some(rest) = text.split("scheduling rest=http://").nth(1) {
             let address = rest.split_whitespace().next().and_then(|address| address.parse().ok());
-            // Nobody waits for a second one.
+            // No receiver waits for a second address.
             address.map(|address| found.try_send(address));
         }
         if text.contains("panicked at") {
@@ -143,7 +143,7 @@ fn follow(pipe: ChildStderr, path: PathBuf, found: &SyncSender<SocketAddr>) -> s
     Ok(log)
 }
 
-/// Returns the resident memory of a process, in KiB.
+/// Returns the resident memory of a process in KiB.
 pub(crate) fn resident(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;

@@ -1,4 +1,4 @@
-//! What the threads of the long test share: the sandbox, where the scheduler is, the time, and what was counted.
+//! State shared by the threads of the soak test: the sandbox, the scheduler's address, the time, and counters.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,16 +16,16 @@ use super::outages::Outages;
 use super::plain::Plain;
 use super::rng::Rng;
 
-/// The longest sleep between two looks at whether the test is over.
+/// Maximum sleep between two checks for the end of the test.
 const NAP: Duration = Duration::from_millis(100);
 
-/// The test under way.
+/// The running test.
 pub(crate) struct Soak {
     pub(crate) options: Options,
     pub(crate) sandbox: Handle,
-    /// The scheduler's REST API.
+    /// Address of the scheduler's REST API.
     pub(crate) address: SocketAddr,
-    /// The scheduler's process.
+    /// Process id of the scheduler.
     pub(crate) pid: u32,
     started: Instant,
     begun: OnceLock<Duration>,
@@ -35,11 +35,11 @@ pub(crate) struct Soak {
     pub(crate) plain: Plain,
     pub(crate) fitting: Fitting,
     pub(crate) health: Health,
-    /// Names of gangs that are or were there, for readers.
+    /// Names of current or past gangs, used by readers.
     pub(crate) gangs: Mutex<Vec<String>>,
-    /// How often what was done or answered.
+    /// Counters by name of an action or response.
     counts: Mutex<BTreeMap<String, u64>>,
-    /// What must never happen, in words.
+    /// Violations, as text.
     complaints: Mutex<Vec<String>>,
 }
 
@@ -64,7 +64,7 @@ impl Soak {
         }
     }
 
-    /// The load begins now: times count from here.
+    /// Starts the load. Times count from here.
     pub(crate) fn begin(&self) {
         self.begun.get_or_init(|| self.started.elapsed());
     }
@@ -74,17 +74,17 @@ impl Soak {
         self.started.elapsed().saturating_sub(self.begun.get().copied().unwrap_or_default())
     }
 
-    /// Returns random numbers of their own for a part of the test.
+    /// Returns a random number generator with its own seed for a part of the test.
     pub(crate) fn rng(&self, part: u64) -> Rng {
         Rng::new(self.options.seed.wrapping_mul(1_000_003).wrapping_add(part))
     }
 
-    /// No more hostile objects, faults and readers.
+    /// Stops creating hostile objects, faults and readers.
     pub(crate) fn stop_load(&self) {
         self.load_over.store(true, Ordering::Relaxed);
     }
 
-    /// Everything ends.
+    /// Stops the whole test.
     pub(crate) fn stop(&self) {
         self.stop_load();
         self.over.store(true, Ordering::Relaxed);
@@ -98,7 +98,7 @@ impl Soak {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Sleeps, but not beyond the end of the load. Returns whether the load goes on.
+    /// Sleeps, but not beyond the end of the load. Returns whether the load continues.
     pub(crate) fn pause(&self, time: Duration) -> bool {
         let until = self.started.elapsed() + time;
         loop {
@@ -118,14 +118,14 @@ impl Soak {
         self.counts.lock().get(what).copied().unwrap_or_default()
     }
 
-    /// Returns all counts whose names begin so, without that beginning.
+    /// Returns all counters whose names start with a prefix, without the prefix.
     pub(crate) fn counted_below(&self, beginning: &str) -> Vec<(String, u64)> {
         let counts = self.counts.lock();
         let below = counts.iter().filter_map(|(name, n)| Some((name.strip_prefix(beginning)?, *n)));
         below.map(|(name, n)| (name.to_owned(), n)).collect()
     }
 
-    /// Notes something that must not happen, and says it at once.
+    /// Records a violation and prints it immediately.
     pub(crate) fn complain(&self, what: String) {
         println!("!! {:>6.1} s  {what}", self.now().as_secs_f64());
         self.complaints.lock().push(what);
@@ -135,7 +135,7 @@ impl Soak {
         self.complaints.lock().clone()
     }
 
-    /// Creates an object past HTTP. What is refused is counted by kind and reason.
+    /// Creates an object in the sandbox without HTTP. Rejections are counted by kind and reason.
     pub(crate) fn create(&self, object: serde_json::Value) -> bool {
         let kind = object["kind"].as_str().unwrap_or_default().to_owned();
         match self.sandbox.create(object) {

@@ -1,13 +1,13 @@
-//! HTTP/1.1 over a socket, a request per connection: for readers who read, and for those who do not.
+//! HTTP/1.1 over a socket with one request per connection, for well-behaved and for rude readers.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// The largest answer that is read; the rest is left, as by a reader who leaves.
+/// Maximum number of bytes read of a response; the rest is left unread.
 const MOST: u64 = 256 << 20;
 
-/// Opens a connection and sends a request without waiting for the answer.
+/// Opens a connection and sends a request without waiting for the response.
 pub(crate) fn send(
     address: SocketAddr,
     method: &str,
@@ -28,7 +28,7 @@ pub(crate) fn send(
     Ok(stream)
 }
 
-/// Opens a connection.
+/// Opens a connection with timeouts.
 pub(crate) fn open(address: SocketAddr, patience: Duration) -> io::Result<TcpStream> {
     let stream = TcpStream::connect_timeout(&address, patience)?;
     stream.set_read_timeout(Some(patience))?;
@@ -36,7 +36,7 @@ pub(crate) fn open(address: SocketAddr, patience: Duration) -> io::Result<TcpStr
     Ok(stream)
 }
 
-/// Sends a request and reads all of the answer: its status, and its text from behind the headers.
+/// Sends a request and reads the whole response. Returns its status and body.
 pub(crate) fn ask(
     address: SocketAddr,
     method: &str,
@@ -53,7 +53,7 @@ pub(crate) fn ask(
     Ok((status, all.split_off(end)))
 }
 
-/// Sends a `GET` and reads all of the answer.
+/// Sends a `GET` and reads the whole response.
 pub(crate) fn get(address: SocketAddr, target: &str, patience: Duration) -> io::Result<(u16, Vec<u8>)> {
     ask(address, "GET", target, None, patience)
 }

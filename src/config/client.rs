@@ -1,7 +1,7 @@
-//! `clientConnection`: how to reach the API server.
+//! `clientConnection`: the connection to the API server.
 //!
-//! The kubeconfig is used. The rest is kept and shown but has nothing to act on: requests are JSON, and
-//! their rate is bounded by how many are under way, not by a count per second.
+//! Only the kubeconfig is used. The other fields are stored and shown without effect: requests are JSON, and the number
+//! of requests in flight is limited instead of their rate.
 
 use std::path::{Path, PathBuf};
 
@@ -11,21 +11,21 @@ use super::reader::{Cursor, Found};
 
 const FIELDS: &[&str] = &["kubeconfig", "acceptContentTypes", "contentType", "qps", "burst"];
 
-/// What is spoken.
+/// The only content type that requests use.
 const JSON: &str = "application/json";
 
-/// How to reach the API server.
+/// Connection to the API server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientConnection {
-    /// The kubeconfig, when the file or the command line names one.
+    /// Path of the kubeconfig, if the file or the command line names one.
     pub kubeconfig: Option<PathBuf>,
-    /// `acceptContentTypes`; not used.
+    /// `acceptContentTypes`; without effect.
     pub accept_content_types: String,
-    /// `contentType`; not used.
+    /// `contentType`; without effect.
     pub content_type: String,
-    /// Requests per second, below 0 for no limit; not used.
+    /// Requests per second, below 0 for no limit; without effect.
     pub qps: f64,
-    /// Requests at once; not used.
+    /// Requests in a burst; without effect.
     pub burst: u32,
 }
 
@@ -71,7 +71,7 @@ impl ClientConnection {
         }
     }
 
-    /// Renders the object.
+    /// Renders the object for the effective document.
     pub(super) fn document(&self) -> Value {
         json!({
             "kubeconfig": self.kubeconfig.as_deref().map(Path::to_string_lossy).unwrap_or_default(),

@@ -1,7 +1,7 @@
-//! The configuration in force as a document of the public form, for `/configz` and as a file.
+//! Renders the effective configuration in the public format, for `/configz` and as a file.
 //!
-//! Every plugin stands explicitly at its points and `multiPoint` is empty, so reading the document again
-//! gives the same configuration whatever the defaults of that day are.
+//! Every plugin is listed explicitly at its extension points and `multiPoint` is empty, so reading the document again
+//! yields the same configuration even when the defaults change.
 
 use pellucid_framework::profile::{Enabled, Profile};
 use serde_json::{Map, Value, json};
@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 use super::file::{File, KIND, MULTI_POINT};
 use super::version::Version;
 
-/// `parallelism` when the file does not say. Nothing depends on it.
+/// Default of `parallelism`. The value has no effect.
 const DEFAULT_PARALLELISM: i64 = 16;
 
-/// Renders the configuration.
+/// Renders the configuration as a document.
 pub(super) fn document(file: &File<'_>, profiles: &[Profile]) -> Value {
     json!({
         "apiVersion": Version::V1.api_version(),
@@ -30,11 +30,11 @@ pub(super) fn document(file: &File<'_>, profiles: &[Profile]) -> Value {
     })
 }
 
-/// Writes the document as YAML below the notes.
+/// Renders the document as YAML, preceded by the notes as comments.
 pub(super) fn yaml(document: &Value, notes: &[String]) -> Result<String, String> {
     let mut text = String::new();
     for note in notes {
-        // A name in a note may hold a line break, which would end the comment.
+        // A name in a note may contain a line break, which would end the comment.
         let note: String = note.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         text.push_str(&format!("# {note}\n"));
     }

@@ -1,5 +1,4 @@
-//! The file as written, whatever its version: which fields there are, their types and bounds. Defaults and
-//! merging come after.
+//! The file as written, for all versions: its fields, their types and bounds. Defaults and merging are applied later.
 
 use super::client::ClientConnection;
 use super::leader::LeaderElection;
@@ -8,16 +7,16 @@ use super::reader::{Cursor, Fields, Found, Place, shown};
 use super::tree::{Kind, Tree};
 use super::version::{Object, Version};
 
-/// The one kind that is read.
+/// The only accepted `kind`.
 pub(super) const KIND: &str = "KubeSchedulerConfiguration";
 
-/// Seconds of the first and of the longest wait, when the file does not say.
+/// Defaults of the first and of the longest backoff, in seconds.
 const INITIAL_BACKOFF: i64 = 1;
 const MAX_BACKOFF: i64 = 10;
-/// A year: beyond it a wait is a mistake, and times stay far from overflow.
+/// One year, in seconds. A longer backoff is a mistake, and the limit keeps times far from overflow.
 const LONGEST_BACKOFF: i64 = 365 * 24 * 3600;
 
-/// What [`super::Configuration::configz`] adds to the document; ignored when it is read again.
+/// Key that [`super::Configuration::configz`] adds to the document; ignored when the document is read again.
 pub(super) const NOTES: &str = "notes";
 
 /// Fields of the document in any version.
@@ -39,7 +38,7 @@ const TOP: &[&str] = &[
     "delayCacheUntilActive",
     NOTES,
 ];
-/// The extension points a plugin set can name, in the order of the documentation, multiPoint last.
+/// The extension points that a plugin set can name, in the order of the documentation, `multiPoint` last.
 pub(super) const POINTS: [&str; 15] = [
     "preEnqueue",
     "queueSort",
@@ -57,10 +56,10 @@ pub(super) const POINTS: [&str; 15] = [
     "placementScore",
     MULTI_POINT,
 ];
-/// Stands for every point a plugin works at.
+/// Stands for every extension point that a plugin implements.
 pub(super) const MULTI_POINT: &str = "multiPoint";
 
-/// What a file says; `None` where it says nothing.
+/// The contents of a file; `None` for absent fields.
 #[derive(Default)]
 pub(super) struct File<'a> {
     pub version: Version,
@@ -82,20 +81,20 @@ pub(super) struct FileProfile<'a> {
     pub at: Place,
     pub scheduler_name: Option<String>,
     pub percentage_of_nodes_to_score: Option<i64>,
-    /// By index of [`POINTS`].
+    /// Indexed like [`POINTS`].
     pub points: [PluginSet; POINTS.len()],
     pub args: Vec<FileArgs<'a>>,
 }
 
 impl FileProfile<'_> {
-    /// Returns what the file says for a point.
+    /// Returns the plugin set of an extension point. `point` must be one of [`POINTS`].
     pub(super) fn set(&self, point: &str) -> &PluginSet {
         let index = POINTS.iter().position(|name| *name == point);
         &self.points[index.expect("only names of POINTS are asked for")]
     }
 }
 
-/// What is enabled and disabled at a point.
+/// The plugins enabled and disabled at an extension point.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PluginSet {
     pub enabled: Vec<Entry>,
@@ -103,13 +102,13 @@ pub(super) struct PluginSet {
 }
 
 impl PluginSet {
-    /// Says whether a plugin is disabled by name or by `*`.
+    /// Returns whether a plugin is disabled by name or by `*`.
     pub(super) fn disables(&self, name: &str) -> bool {
         self.disabled.iter().any(|entry| entry.name == name || entry.name == "*")
     }
 }
 
-/// A plugin in a set.
+/// An entry of a plugin set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Entry {
     pub name: String,
@@ -124,8 +123,8 @@ pub(super) struct FileArgs<'a> {
     pub args: Option<Cursor<'a>>,
 }
 
-/// Returns the version of a document of the kind that is read. Of any other nothing more is said: its
-/// fields mean something else.
+/// Returns the version of a document. Reports a problem and returns `None` if `kind` or `apiVersion` is not supported;
+/// the other fields are not checked then, because they have another meaning.
 pub(super) fn version(tree: &Tree, found: &mut Found) -> Option<Version> {
     let Kind::Map(fields) = &tree.kind else {
         found.add(&Place::default(), format!("must be a {KIND} object, got {}", shown(tree)));
@@ -154,7 +153,7 @@ pub(super) fn version(tree: &Tree, found: &mut Found) -> Option<Version> {
 }
 
 impl<'a> File<'a> {
-    /// Reads a document.
+    /// Reads a document and reports every problem to `found`.
     pub(super) fn read(tree: &'a Tree, version: Version, found: &mut Found) -> Self {
         let top = Cursor::top(tree).object_of(TOP, |field| version.lacks(Object::Top, field), found);
         if let Some(cursor) = top.get("apiVersion")
@@ -207,17 +206,17 @@ impl<'a> File<'a> {
         }
     }
 
-    /// Returns the wait after the first failed attempt, in seconds.
+    /// Returns the backoff after the first failed attempt, in seconds.
     pub(super) fn initial_backoff(&self) -> i64 {
         self.initial_backoff.unwrap_or(INITIAL_BACKOFF)
     }
 
-    /// Returns the longest wait after a failed attempt, in seconds.
+    /// Returns the maximum backoff after a failed attempt, in seconds.
     pub(super) fn max_backoff(&self) -> i64 {
         self.max_backoff.unwrap_or(MAX_BACKOFF)
     }
 
-    /// Reads what is accepted and has nothing to act on.
+    /// Reads fields that are accepted without effect.
     fn read_switches(&mut self, top: &Fields<'a>, found: &mut Found) {
         let mut boolean = |name| top.get(name).and_then(|c| c.boolean(found));
         self.enable_profiling = boolean("enableProfiling");
@@ -299,7 +298,7 @@ impl<'a> FileArgs<'a> {
     }
 }
 
-/// Returns the name of a plugin; that of another scheduler's as ours, with one word about it.
+/// Reads the name of a plugin. Translates another scheduler's name to ours and notes that once.
 fn plugin_name(cursor: &Cursor<'_>, found: &mut Found) -> Option<String> {
     let name = cursor.name(found)?;
     let Some(ours) = our_name(name) else { return Some(name.to_owned()) };

@@ -1,5 +1,5 @@
-//! Looks plugin names up in the registry. A name that is not there gets a message that fits what it is: a
-//! plugin we lack, one that was removed, a misspelt one.
+//! Looks plugin names up in the registry. The message for an unknown name says whether the plugin is unsupported,
+//! removed or misspelt.
 
 use pellucid_framework::PluginFactory;
 
@@ -8,14 +8,14 @@ use super::names::{Foreign, foreign};
 use super::nearest::nearest;
 use super::reader::Found;
 
-/// The plugins to choose from.
+/// The available plugins.
 pub(super) type Registry = [Box<dyn PluginFactory>];
 
 fn is_known(name: &str, registry: &Registry) -> bool {
     registry.iter().any(|factory| factory.name() == name)
 }
 
-/// Says what is wrong with a name that is not in the registry.
+/// Returns the message for a name that is not in the registry.
 fn refusal(name: &str, registry: &Registry) -> String {
     match foreign(name) {
         Foreign::NotYet => format!(
@@ -37,7 +37,7 @@ fn refusal(name: &str, registry: &Registry) -> String {
     }
 }
 
-/// Returns the set without the entries that name nothing or name it twice.
+/// Returns the set without entries that are unknown or repeated, which are reported.
 pub(super) fn entries(set: &PluginSet, registry: &Registry, found: &mut Found) -> PluginSet {
     let mut kept = PluginSet::default();
     for entry in &set.enabled {
@@ -62,7 +62,7 @@ pub(super) fn entries(set: &PluginSet, registry: &Registry, found: &mut Found) -
     kept
 }
 
-/// Returns the arguments without those of plugins that are not there or come twice.
+/// Returns the arguments without those of unknown or repeated plugins, which are reported.
 pub(super) fn args<'f, 'a>(
     file: &'f FileProfile<'a>,
     registry: &Registry,

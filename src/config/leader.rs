@@ -1,6 +1,6 @@
 //! `leaderElection`: which of several instances schedules.
 //!
-//! Read and checked as kube-scheduler does. Nothing carries it out yet, and a note says so.
+//! Read and validated like in kube-scheduler, but not implemented yet; a note reports that.
 
 use std::time::Duration;
 
@@ -19,21 +19,21 @@ const FIELDS: &[&str] = &[
     "resourceNamespace",
 ];
 
-/// The one kind of lock that Kubernetes still has.
+/// The only kind of lock object that Kubernetes still supports.
 const LEASES: &str = "leases";
 
-/// How a leader is elected.
+/// Parameters of leader election.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaderElection {
-    /// Schedule only while holding the lease.
+    /// Whether to schedule only while holding the lease. Without effect yet.
     pub leader_elect: bool,
-    /// How long others wait after the last renewal before they take the lease.
+    /// Time after the last renewal before other candidates take the lease.
     pub lease_duration: Duration,
-    /// How long the holder tries to renew before it gives up.
+    /// Time for which the holder tries to renew before it gives up the lease.
     pub renew_deadline: Duration,
-    /// Wait between two tries.
+    /// Wait between two attempts to acquire or renew.
     pub retry_period: Duration,
-    /// Kind of the lock object.
+    /// Kind of the lock object; must be `leases` unless election is turned off.
     pub resource_lock: String,
     /// Name of the lock object.
     pub resource_name: String,
@@ -56,7 +56,7 @@ impl Default for LeaderElection {
 }
 
 impl LeaderElection {
-    /// Reads the object. Durations that do not fit together are refused unless election is turned off.
+    /// Reads the object. Reports durations that do not fit together unless election is turned off explicitly.
     pub(super) fn read(cursor: &Cursor<'_>, found: &mut Found) -> Self {
         let fields = cursor.object(FIELDS, found);
         let default = Self::default();
@@ -106,7 +106,7 @@ impl LeaderElection {
             let message = format!("must be longer than renewDeadline, {renew}, got {lease}");
             found.add(&place("leaseDuration"), message);
         }
-        // Waits between tries are spread by a fifth, and the last one must end before the deadline.
+        // Waits between attempts are jittered by a fifth, and the last wait must end before the deadline.
         if renew_deadline.as_nanos() * 5 <= retry_period.as_nanos() * 6 {
             let (renew, retry) = (show(renew_deadline), show(retry_period));
             let message = format!("must be longer than 1.2 times retryPeriod, {retry}, got {renew}");
@@ -114,7 +114,8 @@ impl LeaderElection {
         }
     }
 
-    /// Renders the object. Election is not in force yet, whatever was asked for.
+    /// Renders the object for the effective document. `leaderElect` is always false because election is not
+    /// implemented.
     pub(super) fn document(&self) -> Value {
         json!({
             "leaderElect": false,

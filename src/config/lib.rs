@@ -1,12 +1,24 @@
-//! Reads `KubeSchedulerConfiguration` files and makes profiles of them.
+//! Parses `KubeSchedulerConfiguration` files and builds profiles from them. Start with [`parse`].
 //!
-//! kube-scheduler's public file format `kubescheduler.config.k8s.io/v1`, and the older v1beta3 and v1beta2,
-//! which are converted; YAML or JSON, with kube-scheduler's merge rules and bounds. Reading is strict and
-//! complete: an unknown field is an error, and all errors are reported at once, each with its line, path and
-//! value. The one different default: without a name a profile is called [`DEFAULT_SCHEDULER_NAME`], so that a
-//! cluster's own scheduler is not disturbed. Pure: the text comes in as an argument and what is worth telling
-//! a person goes out as notes.
-//! Reading order: `tree`, `reader`, `version`, `file`, `merge`, `names`, `known`, `build`, `effective`.
+//! Reads kube-scheduler's public format `kubescheduler.config.k8s.io/v1`, and the older v1beta3 and v1beta2, which are
+//! converted; YAML or JSON, with kube-scheduler's merge rules and bounds. Parsing is strict and complete: an unknown
+//! field is an error, and all errors are reported at once, each with its line, path and value. One default differs from
+//! kube-scheduler: an unnamed profile is called [`DEFAULT_SCHEDULER_NAME`], so that a cluster's own scheduler is not
+//! disturbed.
+//!
+//! PURE: the text is an argument, and everything worth telling the user is returned as notes. The crate does not open
+//! files.
+//!
+//! Modules in reading order:
+//! - `tree` parses a document into a tree with line numbers;
+//! - `reader` reads typed values from the tree and collects problems (`problem`);
+//! - `version` knows the versions of the format and their differences;
+//! - `file` reads all fields, with `client` and `leader` for two of the objects;
+//! - `merge` implements the merge rules for plugin sets;
+//! - `names` knows the plugin names of other schedulers, `nearest` suggests corrections;
+//! - `known` looks plugin names up in the registry;
+//! - `profiles` builds and checks profiles;
+//! - `effective` renders the effective configuration.
 
 use std::path::Path;
 use std::time::Duration;
@@ -37,41 +49,41 @@ pub use client::ClientConnection;
 pub use leader::LeaderElection;
 pub use problem::{Problem, Problems};
 
-/// Scheduler name of a profile that gives none.
+/// Scheduler name of a profile without a name.
 pub const DEFAULT_SCHEDULER_NAME: &str = "pellucid";
 
-/// A configuration in force.
+/// A complete configuration with all defaults applied.
 #[derive(Clone)]
 pub struct Configuration {
-    /// The profiles, with different scheduler names; one or more.
+    /// The profiles: one or more, with unique scheduler names.
     pub profiles: Vec<Profile>,
-    /// Wait after the first failed attempt.
+    /// Backoff after the first failed attempt.
     pub initial_backoff: Duration,
-    /// The longest wait after a failed attempt.
+    /// Maximum backoff after a failed attempt.
     pub max_backoff: Duration,
-    /// How to reach the API server.
+    /// Connection to the API server.
     pub client: ClientConnection,
-    /// Which of several instances schedules. Not carried out yet.
+    /// Leader election among several instances. Not implemented yet.
     pub leader_election: LeaderElection,
-    /// What was accepted but has no effect, and other things a person should know.
+    /// Fields that were accepted without effect, and other information for the user.
     pub notes: Vec<String>,
-    /// The configuration in force as a document of v1 with nothing left to the defaults.
+    /// The effective configuration as a v1 document in which every default is explicit.
     pub effective: Value,
-    /// Bytes that the flight recorder may take. Not of the file: the command line sets it.
+    /// Maximum size of the flight recorder in bytes. The command line sets it, not the file.
     pub recorder_bytes: usize,
 }
 
-/// Bytes that the flight recorder may take unless told otherwise.
+/// Default maximum size of the flight recorder, in bytes.
 pub const DEFAULT_RECORDER_BYTES: usize = 16 << 20;
 
 impl Configuration {
-    /// Takes another kubeconfig than the file's.
+    /// Replaces the kubeconfig path from the file.
     pub fn set_kubeconfig(&mut self, path: &Path) {
         self.client.kubeconfig = Some(path.to_owned());
         self.effective["clientConnection"] = self.client.document();
     }
 
-    /// Returns what `/configz` shows: the effective document with the notes, when there are any.
+    /// Returns what `/configz` shows: the effective document, with the notes if there are any.
     pub fn configz(&self) -> Value {
         let mut shown = self.effective.clone();
         if !self.notes.is_empty() {
@@ -80,13 +92,14 @@ impl Configuration {
         shown
     }
 
-    /// Returns the effective document as a file: YAML, with the notes as comments.
+    /// Returns the effective document as YAML, with the notes as comments.
     pub fn to_yaml(&self) -> Result<String, String> {
         effective::yaml(&self.effective, &self.notes)
     }
 }
 
-/// Reads a configuration. `source_name` stands before each problem, as a file name does.
+/// Parses a configuration. `source_name`, for example a file name, prefixes each problem. Fails with every problem
+/// found.
 pub fn parse(
     text: &str,
     source_name: &str,
@@ -158,7 +171,7 @@ fn configure(file: &File<'_>, registry: &known::Registry, mut found: Found) -> R
     })
 }
 
-/// A field that stands twice has two values, and nobody knows which was meant.
+/// Reports fields that occur twice in an object: it is unclear which value was meant.
 fn check_repeated(tree: &Tree, found: &mut Found) {
     tree.repeated("", &mut |path, name, value| {
         let at = Place { path: tree::join(path, name), line: (value.line > 0).then_some(value.line) };
@@ -180,7 +193,7 @@ fn check_names(profiles: &[FileProfile<'_>], found: &mut Found) {
     }
 }
 
-/// All pods wait in one queue, so it is sorted in one way.
+/// Checks that all profiles sort the queue alike, because they share one queue.
 fn check_queue_sort(profiles: &[Profile], listed: &[FileProfile<'_>], found: &mut Found) {
     let sorts = |profile: &Profile| match profile.queue_sort.as_slice() {
         [one] => Some((one.plugin.name(), one.plugin.args())),

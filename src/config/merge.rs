@@ -1,15 +1,16 @@
-//! Which plugins are enabled at a point, in which order: kube-scheduler's merge rules, over names alone.
+//! Computes the enabled plugins of an extension point and their order: kube-scheduler's merge rules, applied to names.
 //!
-//! Two steps. The file's `multiPoint` is merged into the defaults: a default plugin that is enabled again
-//! keeps its place and takes the file's entry, one that is disabled goes, new ones come last. Then each
-//! point takes the plugins named there explicitly and fills up with those of `multiPoint` that work there
-//! and are not disabled there. An explicit entry always beats `multiPoint`, and enabled beats disabled.
+//! There are two steps. First, the file's `multiPoint` is merged into the defaults: a default plugin that is enabled
+//! again stays in its position and uses the file's entry, a disabled plugin is removed, and new plugins are appended.
+//! Second, each extension point takes the plugins named there explicitly, followed by the `multiPoint` plugins that
+//! implement the point and are not disabled there. An explicit entry always overrides `multiPoint`, and enabled
+//! overrides disabled.
 //!
-//! v1beta2 has no `multiPoint`: there each point's set is merged into the point's defaults, the first step.
+//! v1beta2 has no `multiPoint`: there, only the first step applies, to each point's set and the point's defaults.
 
 use super::file::{Entry, PluginSet};
 
-/// Merges a set into the default plugins.
+/// Merges a plugin set into the default plugins.
 pub(super) fn into_defaults(defaults: &[Entry], set: &PluginSet) -> Vec<Entry> {
     let enabled_again = |name: &str| set.enabled.iter().find(|entry| entry.name == name);
     let kept = defaults.iter().filter(|entry| !set.disables(&entry.name));
@@ -23,8 +24,8 @@ pub(super) fn into_defaults(defaults: &[Entry], set: &PluginSet) -> Vec<Entry> {
     merged
 }
 
-/// Returns the plugins at one point, in the order in which they run: those that are in `multi` too but
-/// were named explicitly, in the explicit order; the rest of `multi`; the rest of the explicit ones.
+/// Returns the plugins at one point in the order in which they run: first explicit plugins that are also in `multi`, in
+/// the explicit order; then the rest of `multi`; then the other explicit ones.
 pub(super) fn at_point(
     explicit: &PluginSet,
     multi: &[Entry],

@@ -1,6 +1,7 @@
-//! Plugin names of other schedulers and other times, so that a name we lack is told from a misspelt one.
+//! Plugin names of other schedulers and older versions, so that an unsupported plugin is distinguished from a misspelt
+//! one.
 //!
-//! Asked only for names that are not in the registry: a plugin that comes to us needs no change here.
+//! Consulted only for names that are not in the registry; adding a plugin to the registry needs no change here.
 
 /// Every plugin in the registry of kube-scheduler 1.36.
 const KUBE_SCHEDULER: [&str; 23] = [
@@ -29,7 +30,7 @@ const KUBE_SCHEDULER: [&str; 23] = [
     "PodGroupPodsCount",
 ];
 
-/// Plugins of the scheduler-plugins project, which people build into schedulers of their own.
+/// Plugins of the scheduler-plugins project, which users build into their own schedulers.
 const SCHEDULER_PLUGINS: [&str; 11] = [
     "CapacityScheduling",
     "CrossNodePreemption",
@@ -44,7 +45,7 @@ const SCHEDULER_PLUGINS: [&str; 11] = [
     "TopologicalSort",
 ];
 
-/// Plugins that kube-scheduler had once, with what does their work now.
+/// Plugins removed from kube-scheduler, with their replacement.
 const REMOVED: [(&str, &str); 13] = [
     ("AzureDiskLimits", "NodeVolumeLimits does its work"),
     ("CinderLimits", "NodeVolumeLimits does its work"),
@@ -65,8 +66,7 @@ const REMOVED: [(&str, &str); 13] = [
 ];
 const SPREAD: &str = "PodTopologySpread does its work, by default or with defaultConstraints";
 
-/// Points at which a plugin worked in other schedulers and may not here. A file from there says nothing
-/// wrong by naming them.
+/// Extension points that a plugin implements in other schedulers but perhaps not here. Naming them is not an error.
 const WORKED_ELSEWHERE: [(&str, &str); 4] = [
     ("Coscheduling", "preFilter"),
     ("Coscheduling", "postFilter"),
@@ -74,33 +74,33 @@ const WORKED_ELSEWHERE: [(&str, &str); 4] = [
     ("Coscheduling", "postBind"),
 ];
 
-/// Names under which other schedulers have a plugin of ours.
+/// Names that other schedulers use for one of our plugins.
 const ALIASES: [(&str, &str); 1] = [("unicore-gang-scheduler", GANGS)];
 
-/// The plugin without which a gang is nothing but its pods.
+/// Name of the plugin that schedules gangs.
 pub(super) const GANGS: &str = "Coscheduling";
 
-/// Arguments that a plugin takes and that have no effect, with why.
+/// Plugin, argument and reason for arguments that are accepted without effect.
 const UNUSED_ARGS: [(&str, &str, &str); 1] = [(
     GANGS,
     "deniedPGExpirationTimeSeconds",
     "a refused gang waits for its backoff and for what could help it",
 )];
 
-/// What a name is, when no plugin of ours has it.
+/// Classification of a name that is not in the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Foreign {
-    /// kube-scheduler has it, this version does not.
+    /// A kube-scheduler plugin that this version does not support yet.
     NotYet,
-    /// People build it into schedulers of their own.
+    /// A plugin of the scheduler-plugins project.
     SchedulerPlugins,
-    /// kube-scheduler had it once; what to do instead.
+    /// A plugin removed from kube-scheduler, with its replacement.
     Removed(&'static str),
-    /// Nobody knows it.
+    /// Not a known plugin name.
     Unknown,
 }
 
-/// Judges a name that is not in the registry.
+/// Classifies a name that is not in the registry.
 pub(super) fn foreign(name: &str) -> Foreign {
     if KUBE_SCHEDULER.contains(&name) {
         Foreign::NotYet
@@ -113,17 +113,17 @@ pub(super) fn foreign(name: &str) -> Foreign {
     }
 }
 
-/// Returns our name of a plugin that others call by this one.
+/// Returns our name for a plugin that other schedulers call `name`.
 pub(super) fn our_name(name: &str) -> Option<&'static str> {
     ALIASES.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours)
 }
 
-/// Says whether a plugin that does not work at a point here did so elsewhere.
+/// Returns whether a plugin implements an extension point in another scheduler.
 pub(super) fn worked_elsewhere(plugin: &str, point: &str) -> bool {
     WORKED_ELSEWHERE.contains(&(plugin, point))
 }
 
-/// Returns the arguments of a plugin that have no effect, with why.
+/// Returns the arguments of a plugin that have no effect, with the reason.
 pub(super) fn unused_args(plugin: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     UNUSED_ARGS.into_iter().filter(move |(of, ..)| *of == plugin).map(|(_, field, why)| (field, why))
 }

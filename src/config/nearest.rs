@@ -1,9 +1,10 @@
-//! The known name that a misspelt one is nearest to, for "did you mean".
+//! Finds the known name closest to a misspelt one, for "did you mean".
 
-/// Longer names are not compared: nobody misspells them, and comparing costs the product of the lengths.
+/// Maximum length of compared names. Longer names are never typos, and comparing costs the product of the lengths.
 const LONGEST: usize = 64;
 
-/// Returns the known name that a person most likely meant: equal but for case, or with few letters wrong.
+/// Returns the most similar known name: equal except for case, or within a small edit distance. Returns `None` if no
+/// name is close.
 pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = folded(name)?;
     let tolerated = (name.len() / 3).min(3);
@@ -18,7 +19,7 @@ fn folded(name: &str) -> Option<Vec<char>> {
     (name.len() <= LONGEST).then(|| name.chars().flat_map(char::to_lowercase).collect())
 }
 
-/// Counts the letters to insert, delete or replace until the names are equal.
+/// Returns the number of characters to insert, delete or replace until the names are equal (Levenshtein distance).
 fn distance(from: &[char], to: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (i, a) in from.iter().enumerate() {

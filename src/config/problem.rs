@@ -1,15 +1,15 @@
-//! What is wrong with a configuration: all of it at once, each with its place.
+//! Configuration errors: all problems of a file, each with its location.
 
 use std::fmt;
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Line in the file, from 1; `None` when it is about the whole or a default.
+    /// Line in the file, counted from 1; `None` when the problem concerns the whole file or a default.
     pub line: Option<u64>,
-    /// Path in the file, such as `profiles[0].plugins.score.enabled[1].name`; empty for the whole.
+    /// Path in the file, such as `profiles[0].plugins.score.enabled[1].name`; empty for the whole file.
     pub path: String,
-    /// What is wrong, with the value that was given.
+    /// Description of the problem, with the given value.
     pub message: String,
 }
 
@@ -22,12 +22,12 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Why a configuration was not accepted. Never empty when it is an error.
+/// All problems of a rejected configuration. Invariant: never empty when returned as an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problems {
-    /// The file, or another name of where the text came from.
+    /// Name of the source, usually the file name.
     pub source: String,
-    /// In the order of the file, as far as it goes.
+    /// The problems, ordered by line where known.
     pub problems: Vec<Problem>,
 }
 

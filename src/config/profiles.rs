@@ -1,5 +1,5 @@
-//! From what a file says about a profile to the profile: arguments are handed to their plugins, points are
-//! filled, and what cannot work together is refused.
+//! Builds profiles from their entries in the file: creates plugins with their arguments, fills the extension points,
+//! and rejects invalid combinations.
 
 use std::sync::Arc;
 
@@ -17,17 +17,17 @@ use super::version::Version;
 use super::{known, merge};
 
 const QUEUE_SORT: &str = "queueSort";
-/// The one point with weights.
+/// The only extension point with weights.
 const SCORE: &str = "score";
 
-/// A point that this scheduler runs.
+/// An extension point that this scheduler runs.
 struct Point {
     name: &'static str,
     works: fn(&dyn Plugin) -> bool,
     list: fn(&mut Profile) -> &mut Vec<Enabled>,
 }
 
-/// The points that this scheduler runs. Plugins for the others of [`POINTS`] come with those points.
+/// The extension points that this scheduler runs. A file can name the other [`POINTS`], but they are not run.
 static RUN: &[Point] = &[
     Point { name: "preEnqueue", works: |p| p.pre_enqueue().is_some(), list: |p| &mut p.pre_enqueue },
     Point { name: QUEUE_SORT, works: |p| p.queue_sort().is_some(), list: |p| &mut p.queue_sort },
@@ -42,7 +42,7 @@ static RUN: &[Point] = &[
     Point { name: "bind", works: |p| p.bind().is_some(), list: |p| &mut p.bind },
 ];
 
-/// Builds one profile. What is wrong goes to `found`; the profile is then not to be used.
+/// Builds one profile. Adds problems to `found`; if there are any, the caller must discard the profile.
 pub(super) fn profile(
     file: &FileProfile<'_>,
     version: Version,
@@ -69,7 +69,7 @@ pub(super) fn profile(
         let is_named = |name: &str| set(point.name).enabled.iter().any(|e| e.name == name);
         let works = |name: &str| {
             plugin(name).is_some_and(|p| {
-                // Of the plugins that could sort the queue one does by default.
+                // Of the plugins that can sort the queue, only one is enabled by default.
                 let sorts = point.name != QUEUE_SORT || !p.sorts_when_named() || is_named(name);
                 sorts && (point.works)(p.as_ref())
             })
@@ -101,13 +101,13 @@ pub(super) fn profile(
     }
     note_weights(&enabled, &defaults, found);
     note_gangs(&profile, file, registry, found);
-    // A point whose own entries were refused is not judged by what is left of it.
+    // A point with rejected entries is not checked, because its remaining entries are incomplete.
     let is_whole = |point: &str| set(point).enabled.len() == file.set(point).enabled.len();
     check(&profile, file, is_whole, found);
     profile
 }
 
-/// Every plugin of the registry, with the default weight of the file's version.
+/// Returns every plugin of the registry with its default weight in the file's version.
 fn defaults(registry: &Registry, version: Version) -> Vec<Entry> {
     let entries = registry.iter().map(|factory| Entry {
         name: factory.name().to_owned(),
@@ -117,7 +117,7 @@ fn defaults(registry: &Registry, version: Version) -> Vec<Entry> {
     entries.collect()
 }
 
-/// Makes a plugin with its arguments.
+/// Creates a plugin with its arguments from the file. Returns `None` if even the default arguments are invalid.
 fn make(
     factory: &dyn PluginFactory,
     file: &FileProfile<'_>,
@@ -152,12 +152,12 @@ fn make(
             }
         }
     }
-    // The defaults stand in, so that the points are checked all the same.
+    // Fall back to the default arguments, so that the extension points are still checked.
     given.and_then(|_| factory.make(&Value::Null).ok())
 }
 
-/// Arguments may name their own kind; then it must be the right one. As in kube-scheduler their version may
-/// be another than the file's: arguments are the same in all.
+/// Checks `kind` and `apiVersion` of plugin arguments, which are optional. As in kube-scheduler, the version may differ
+/// from the file's, because arguments are the same in all versions.
 fn check_kind(plugin: &str, tree: &super::tree::Tree, at: &Place, found: &mut Found) {
     let value = tree.to_value();
     let mut check = |field: &str, wanted: String, is_right: &dyn Fn(&str) -> bool| {
@@ -205,7 +205,7 @@ fn place(entry: &Entry, point: &Point, plugins: &[Arc<dyn Plugin>]) -> Option<En
     Some(Enabled { plugin: plugins[index].clone(), weight, index })
 }
 
-/// Naming a plugin again without a weight makes its weight 1, not the default: worth a word.
+/// Notes plugins that are enabled without a weight: their weight becomes 1 instead of the default.
 fn note_weights(enabled: &[(&Point, Vec<Entry>)], defaults: &[Entry], found: &mut Found) {
     let scoring = enabled.iter().filter(|(point, _)| point.name == SCORE);
     for entry in scoring.flat_map(|(_, entries)| entries) {
@@ -219,8 +219,8 @@ fn note_weights(enabled: &[(&Point, Vec<Entry>)], defaults: &[Entry], found: &mu
     }
 }
 
-/// Gangs are planned where the plugin for them is asked at Permit. Without it their pods are scheduled as if they
-/// had nothing to do with each other, which nobody sees in a pod.
+/// Notes a profile without the gang plugin at Permit. Its gangs are then scheduled as independent pods, which is not
+/// visible on the pods.
 fn note_gangs(profile: &Profile, file: &FileProfile<'_>, registry: &Registry, found: &mut Found) {
     let is_there = registry.iter().any(|factory| factory.name() == GANGS);
     let is_asked = profile.permit.iter().any(|enabled| enabled.plugin.name() == GANGS);
@@ -231,7 +231,8 @@ fn note_gangs(profile: &Profile, file: &FileProfile<'_>, registry: &Registry, fo
     }
 }
 
-/// What must hold of a profile as a whole.
+/// Checks the profile as a whole: one queue sort plugin, a bind plugin, preparation points, and weights that cannot
+/// overflow a total score.
 fn check(profile: &Profile, file: &FileProfile<'_>, is_whole: impl Fn(&str) -> bool, found: &mut Found) {
     let at = |point: &str| file.at.below("plugins").below(point);
     if profile.queue_sort.len() != 1 && is_whole("queueSort") {
@@ -272,7 +273,7 @@ fn names(list: &[Enabled]) -> String {
     }
 }
 
-/// Sets what does not come from plugins.
+/// Sets the fields that do not come from plugins.
 pub(super) fn finish(mut profile: Profile, name: &str, percentage: i64) -> Profile {
     profile.scheduler_name = Name::new(name);
     profile.percentage_of_nodes_to_score = u8::try_from(percentage).unwrap_or(0);

@@ -1,7 +1,7 @@
-//! Takes typed values out of a [`Tree`] and collects what is wrong on the way.
+//! Reads typed values from a [`Tree`] and collects problems on the way.
 //!
-//! Every reading function returns what it could make of the value and puts the rest into [`Found`]; the
-//! caller goes on with the default, and refuses the whole at the end when a problem was found.
+//! Every reading function returns what it could read and adds problems to [`Found`]. The caller continues with the
+//! default and rejects the configuration at the end if a problem was found.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use super::nearest::nearest;
 use super::problem::Problem;
 use super::tree::{self, Kind, Tree};
 
-/// What was found so far.
+/// Problems and notes found so far.
 #[derive(Default)]
 pub(super) struct Found {
-    /// What is wrong.
+    /// Errors; a single one rejects the configuration.
     pub problems: Vec<Problem>,
-    /// What is not wrong but worth a word.
+    /// Information for the user that is not an error.
     pub notes: Vec<String>,
 }
 
@@ -28,18 +28,18 @@ impl Found {
         self.problems.push(Problem { line: at.line, path: at.path.clone(), message: message.into() });
     }
 
-    /// Adds a note on a place.
+    /// Adds a note about a place.
     pub(super) fn note(&mut self, at: &Place, text: impl std::fmt::Display) {
         self.notes.push(format!("{}: {text}", at.path));
     }
 }
 
-/// Where something stands in the file.
+/// A location in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
     /// Path, such as `profiles[0].plugins`.
     pub path: String,
-    /// Line, from 1.
+    /// Line, counted from 1; `None` if unknown.
     pub line: Option<u64>,
 }
 
@@ -50,17 +50,15 @@ impl Place {
     }
 }
 
-/// A value and its place.
+/// A value together with its place.
 #[derive(Clone)]
 pub(super) struct Cursor<'a> {
-    /// Place.
     pub at: Place,
-    /// Value.
     pub tree: &'a Tree,
 }
 
 impl<'a> Cursor<'a> {
-    /// Starts at the top of a document.
+    /// Returns a cursor at the top of a document.
     pub(super) fn top(tree: &'a Tree) -> Self {
         Self { at: Place { path: String::new(), line: line(tree) }, tree }
     }
@@ -73,12 +71,12 @@ impl<'a> Cursor<'a> {
         found.add(&self.at, format!("must be {wanted}, got {}", shown(self.tree)));
     }
 
-    /// Reads an object that may have the given fields and no others.
+    /// Reads an object. Reports fields that are not in `known`.
     pub(super) fn object(&self, known: &[&str], found: &mut Found) -> Fields<'a> {
         self.object_of(known, |_| None, found)
     }
 
-    /// As [`Cursor::object`], where some of the known fields are not of this version: `lacks` says why.
+    /// Like [`Cursor::object`], but also reports fields that this version lacks: `lacks` returns the reason.
     pub(super) fn object_of(
         &self,
         known: &[&str],
@@ -140,7 +138,7 @@ impl<'a> Cursor<'a> {
         number
     }
 
-    /// Reads a duration above zero, as Go writes them.
+    /// Reads a duration above zero in Go's notation.
     pub(super) fn duration(&self, found: &mut Found) -> Option<Duration> {
         let read = match &self.tree.kind {
             Kind::Scalar(value) => value.as_str().and_then(duration::parse).filter(|read| !read.is_zero()),
@@ -176,7 +174,7 @@ impl<'a> Cursor<'a> {
         read
     }
 
-    /// Reads a string that is not empty.
+    /// Reads a non-empty string.
     pub(super) fn name(&self, found: &mut Found) -> Option<&'a str> {
         let read = self.string(found)?;
         if read.is_empty() {
@@ -193,7 +191,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Returns a field that is present.
+    /// Returns a field if it is present and not `null`.
     pub(super) fn get(&self, name: &str) -> Option<&Cursor<'a>> {
         let (_, cursor) = self.fields.iter().find(|(field, _)| *field == name)?;
         (cursor.tree.kind != Kind::Null).then_some(cursor)
@@ -204,7 +202,7 @@ fn line(tree: &Tree) -> Option<u64> {
     (tree.line > 0).then_some(tree.line)
 }
 
-/// Shows a value as JSON, cut when it is long.
+/// Formats a value as JSON, truncated when it is long.
 pub(super) fn shown(tree: &Tree) -> String {
     shorten(&tree.to_value())
 }

@@ -1,7 +1,7 @@
-//! A YAML or JSON document as a tree that remembers lines.
+//! A YAML or JSON document as a tree with line numbers.
 //!
-//! Typed decoding stops at the first mistake. A person with a configuration file wants all of them, each
-//! with its line, so the file becomes this tree first and [`super::reader`] takes typed values out of it.
+//! Typed decoding stops at the first mistake, but the user should see all of them with their lines. The file is
+//! therefore parsed into this tree first, and [`super::reader`] reads typed values from it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,46 +11,46 @@ use serde_json::{Map, Number, Value};
 use serde_saphyr::options::DuplicateKeyPolicy;
 use serde_saphyr::{Error, Spanned};
 
-/// Objects and lists within each other. Real files have a dozen; reading is recursive, and the stack ends.
+/// Maximum nesting of objects and lists. Real files have about a dozen levels; parsing is recursive, and the stack is
+/// finite.
 const DEEPEST: usize = 32;
 
-/// A value with the line it starts on.
+/// A value with the line on which it starts.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tree {
-    /// Line, from 1; 0 when the source has none.
+    /// Line, counted from 1; 0 when the source has no lines.
     pub line: u64,
-    /// The value.
     pub kind: Kind,
 }
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
-    /// Absent or `null`: both mean the default.
+    /// Absent or `null`; both mean the default.
     Null,
     /// A boolean, a number or a string.
     Scalar(Value),
-    /// A sequence.
     List(Vec<Tree>),
-    /// A mapping, in the order of the file.
+    /// A mapping, in the order of the file. May contain repeated keys.
     Map(Vec<(String, Tree)>),
 }
 
 impl Tree {
-    /// Reads one document. Several documents, nesting beyond any file and unreadable syntax are errors.
+    /// Parses one document. Fails on several documents, excessive nesting and invalid syntax.
     pub(super) fn parse(text: &str) -> Result<Self, Error> {
         let options = serde_saphyr::options! {
             budget: serde_saphyr::budget! { max_depth: DEEPEST, flow_nesting_limit: DEEPEST },
-            // Only `true` and `false` are: the tree has no type to tell `no` the word from `no` the answer.
+            // Only `true` and `false` are booleans: the tree has no type to distinguish the word `no` from the answer
+            // `no`.
             strict_booleans: true,
-            // Repeated fields are kept, to be reported with everything else.
+            // Repeated fields stay in the tree, so that they are reported with all other problems.
             duplicate_keys: DuplicateKeyPolicy::LastWins,
             with_snippet: false,
         };
         serde_saphyr::from_str_with_options(text, options)
     }
 
-    /// Calls back for every field that repeats an earlier one of its object, with the path of the object.
+    /// Calls `report` for every field that repeats an earlier field of its object, with the path of the object.
     pub(super) fn repeated(&self, path: &str, report: &mut impl FnMut(&str, &str, &Self)) {
         match &self.kind {
             Kind::Null | Kind::Scalar(_) => {}
@@ -71,7 +71,7 @@ impl Tree {
         }
     }
 
-    /// Returns the value without lines.
+    /// Returns the value without line numbers.
     pub(super) fn to_value(&self) -> Value {
         match &self.kind {
             Kind::Null => Value::Null,
@@ -84,7 +84,7 @@ impl Tree {
         }
     }
 
-    /// Returns the value at a path such as `scoringStrategy.resources[0].name`, or the nearest above it.
+    /// Returns the value at a path such as `scoringStrategy.resources[0].name`, or its nearest existing ancestor.
     pub(super) fn nearest(&self, path: &str) -> &Self {
         let mut at = self;
         for step in path.split(['.', '[']).filter(|step| !step.is_empty()) {
@@ -104,7 +104,7 @@ impl Tree {
     }
 }
 
-/// Returns the path of a field or, with brackets, of an item.
+/// Returns the path of a field or, with brackets, of a list item.
 pub(super) fn join(path: &str, step: &str) -> String {
     let dot = if path.is_empty() || step.starts_with('[') { "" } else { "." };
     format!("{path}{dot}{step}")

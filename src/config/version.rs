@@ -1,10 +1,10 @@
-//! The versions of the file format that are read, and how they differ.
+//! The supported versions of the file format and their differences.
 //!
-//! All of them become the same [`super::file::File`]. What differs between them is little and stands here:
-//! fields that came or went, the default weights, and that v1beta2 has its defaults at the extension points
-//! where later versions have them at `multiPoint`.
+//! All versions are read into the same [`super::file::File`]. The few differences are defined here: fields that were
+//! added or removed, the default weights, and that v1beta2 has its defaults at the extension points where later
+//! versions have them at `multiPoint`.
 
-/// A version of the file format, the oldest first.
+/// A version of the file format, ordered from the oldest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Version {
     /// Served by kube-scheduler 1.22 to 1.27.
@@ -16,10 +16,10 @@ pub(super) enum Version {
     V1,
 }
 
-/// An object of the file that not all versions give the same fields.
+/// An object whose fields differ between versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Object {
-    /// The document.
+    /// The document itself.
     Top,
     /// An entry of `profiles`.
     Profile,
@@ -29,7 +29,7 @@ pub(super) enum Object {
 
 use Version::{V1, V1Beta2, V1Beta3};
 
-/// Fields that some version lacks, with the first and the last version that has them.
+/// Fields that not all versions have, with the first and the last version that has them.
 const NOT_EVERYWHERE: &[(Object, &str, Version, Version)] = &[
     (Object::Top, "healthzBindAddress", V1Beta2, V1Beta2),
     (Object::Top, "metricsBindAddress", V1Beta2, V1Beta2),
@@ -40,19 +40,19 @@ const NOT_EVERYWHERE: &[(Object, &str, Version, Version)] = &[
     (Object::Plugins, "placementScore", V1, V1),
 ];
 
-/// Plugins whose scores weighed 1 in v1beta2 and more since.
+/// Plugins whose default score weight was 1 in v1beta2 and is higher since.
 const LIGHTER_IN_V1BETA2: [&str; 3] = ["TaintToleration", "NodeAffinity", "InterPodAffinity"];
 
 impl Version {
-    /// Every version that is read, the newest first.
+    /// Every supported version, newest first.
     pub(super) const ALL: [Self; 3] = [V1, V1Beta3, V1Beta2];
 
-    /// Returns the version of an `apiVersion`, if it is read.
+    /// Returns the version with this `apiVersion`, if it is supported.
     pub(super) fn of(api_version: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|version| version.api_version() == api_version)
     }
 
-    /// Returns what stands under `apiVersion`.
+    /// Returns the value of `apiVersion`.
     pub(super) const fn api_version(self) -> &'static str {
         match self {
             V1Beta2 => "kubescheduler.config.k8s.io/v1beta2",
@@ -69,7 +69,7 @@ impl Version {
         }
     }
 
-    /// Says why a field that another version has is not one of this version.
+    /// Returns why this version lacks a field that another version has, or `None` if it has the field.
     pub(super) fn lacks(self, object: Object, field: &str) -> Option<String> {
         let (.., first, last) =
             NOT_EVERYWHERE.iter().find(|(of, name, ..)| (*of, *name) == (object, field))?;
@@ -83,12 +83,12 @@ impl Version {
         }
     }
 
-    /// Whether plugins can be enabled at all their points at once, and the defaults are.
+    /// Returns whether the version has `multiPoint`, which enables plugins at all their points and holds the defaults.
     pub(super) fn has_multi_point(self) -> bool {
         self.lacks(Object::Plugins, "multiPoint").is_none()
     }
 
-    /// Returns the weight of a plugin that a file of this version leaves to the defaults.
+    /// Returns the default weight of a plugin in this version; `today` is the default weight in v1.
     pub(super) fn default_weight(self, plugin: &str, today: i64) -> i64 {
         if self == V1Beta2 && LIGHTER_IN_V1BETA2.contains(&plugin) { today.min(1) } else { today }
     }

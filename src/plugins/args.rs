@@ -1,26 +1,26 @@
-//! Reads plugin arguments strictly and collects every problem at once.
+//! Parses plugin arguments strictly and collects all problems instead of stopping at the first.
 
 use pellucid_framework::plugin::ArgsError;
 pub(super) use pellucid_model::naming::is_qualified_name;
 use serde_json::{Map, Value};
 
-/// The problems found so far.
+/// Problems found so far, in the order of discovery.
 #[derive(Debug, Default)]
 pub(super) struct Problems(Vec<ArgsError>);
 
 impl Problems {
-    /// Records a problem with a value.
+    /// Records a problem with the value of a field.
     pub(super) fn add(&mut self, field: impl Into<String>, problem: impl Into<String>, value: &Value) {
         self.0.push(ArgsError { field: field.into(), problem: problem.into(), value: value.to_string() });
     }
 
-    /// Succeeds when there is no problem.
+    /// Returns `Err` with all problems if there is at least one.
     pub(super) fn into_result(self) -> Result<(), Vec<ArgsError>> {
         if self.0.is_empty() { Ok(()) } else { Err(self.0) }
     }
 
-    /// Returns an object with these fields at most; `None` when absent or not an object. At the top
-    /// (`path` is empty) `apiVersion` and `kind` are accepted too.
+    /// Returns an object and records every field not in `known`; `None` when the value is absent or not an object. At
+    /// the top level (`path` is empty) `apiVersion` and `kind` are also accepted.
     pub(super) fn object<'a>(
         &mut self,
         path: &str,
@@ -44,7 +44,7 @@ impl Problems {
         Some(fields)
     }
 
-    /// Returns the elements of a list; none when absent or not a list.
+    /// Returns the elements of a list; empty when absent or not a list.
     pub(super) fn list<'a>(&mut self, path: &str, value: &'a Value) -> &'a [Value] {
         match value {
             Value::Null => &[],
@@ -68,7 +68,7 @@ impl Problems {
         }
     }
 
-    /// Returns the strings of a list.
+    /// Returns the strings of a list, skipping elements that are not strings.
     pub(super) fn texts<'a>(&mut self, path: &str, value: &'a Value) -> Vec<&'a str> {
         let mut all = Vec::new();
         for (i, element) in self.list(path, value).iter().enumerate() {
@@ -93,12 +93,12 @@ impl Problems {
     }
 }
 
-/// Returns the path of a field.
+/// Returns the path of a field within the object at `path`.
 pub(super) fn join(path: &str, field: &str) -> String {
     if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") }
 }
 
-/// Returns a field, `Null` when absent.
+/// Returns the value of a field, `Null` when absent.
 pub(super) fn field<'a>(fields: &'a Map<String, Value>, name: &str) -> &'a Value {
     fields.get(name).unwrap_or(&Value::Null)
 }

@@ -1,4 +1,4 @@
-//! What the volume plugins share: the claims of a pod, whose they are, and what events say about them.
+//! Helpers shared by the volume plugins: a pod's claims, their ownership, and claims in cluster events.
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::ClusterEvent;
@@ -10,7 +10,7 @@ use pellucid_model::{Name, Object, Pod, PodSpec};
 /// Namespace and name of a claim.
 pub(super) type ClaimKey = (Name, Name);
 
-/// Returns the claim that a pod mounts.
+/// Returns the claim that a pod mounts, if it exists.
 pub(super) fn find<'a>(
     view: View<'a>,
     spec: &PodSpec,
@@ -19,24 +19,24 @@ pub(super) fn find<'a>(
     view.cluster().objects().claim(&spec.namespace, &mounted.claim)
 }
 
-/// Iterates over the claims that a pod names. Those of its generic ephemeral volumes are not among them:
-/// kube-scheduler's VolumeRestrictions and VolumeZone look at named claims alone.
+/// Iterates over the claims that a pod names explicitly. Claims of generic ephemeral volumes are excluded, because
+/// kube-scheduler's VolumeRestrictions and VolumeZone consider only named claims.
 pub(super) fn named(spec: &PodSpec) -> impl Iterator<Item = &ClaimUse> {
     spec.volumes.claims.iter().filter(|c| c.owner.is_none())
 }
 
-/// Whether a claim may stand for the volume of a pod: that of a generic ephemeral volume must be the pod's.
+/// Returns whether a pod may use a claim. The claim of a generic ephemeral volume must be owned by the pod.
 pub(super) fn is_for_pod(claim: &PersistentVolumeClaim, mounted: &ClaimUse) -> bool {
     mounted.owner.is_none() || claim.owner_pod == mounted.owner
 }
 
-/// The reason when the claim does not exist.
+/// Returns the reason for a claim that does not exist.
 pub(super) fn not_found(mounted: &ClaimUse) -> Reason {
     Reason::about(ReasonCode::ClaimNotFound, mounted.claim.clone())
 }
 
-/// The reason when a claim is another one's. The pod is looked up by its uid, since a spec does not hold
-/// its name; one that is only simulated goes by the uid.
+/// Returns the reason for a claim that belongs to another pod. The pod is looked up by uid, because a spec does not
+/// hold the pod's name; a simulated pod is not found and is named by its uid.
 pub(super) fn not_for_pod(view: View<'_>, spec: &PodSpec, mounted: &ClaimUse) -> Reason {
     let owner = mounted.owner.as_deref().unwrap_or_default();
     let pod = view.cluster().pods().find(|(_, record)| &*record.pod.uid == owner);
@@ -45,7 +45,7 @@ pub(super) fn not_for_pod(view: View<'_>, spec: &PodSpec, mounted: &ClaimUse) ->
     Reason::about(ReasonCode::ClaimNotForPod, text.as_str())
 }
 
-/// Whether one of these is a claim of that name.
+/// Returns whether one of the claims of `pod` is `claim`.
 pub(super) fn mounts<'a>(
     pod: &Pod,
     claim: &PersistentVolumeClaim,
@@ -54,14 +54,14 @@ pub(super) fn mounts<'a>(
     pod.spec.namespace == claim.namespace && claims.any(|mounted| mounted.claim == claim.name)
 }
 
-/// The claim that an event adds or changes.
+/// Returns the claim that an event adds or changes.
 pub(super) fn of_event(event: &ClusterEvent) -> Option<&PersistentVolumeClaim> {
     let ClusterEvent::ObjectChanged { new: Some(new), .. } = event else { return None };
     if let Object::PersistentVolumeClaim(claim) = &**new { Some(claim) } else { None }
 }
 
-/// Whether a volume with this node affinity can be reached from a node with these labels. As in Kubernetes
-/// the name of the node does not count: a term over `metadata.name` compares with an empty one.
+/// Returns whether a volume with this node affinity is reachable from a node with these labels. As in Kubernetes, the
+/// node name is not considered: a term over `metadata.name` is matched against an empty name.
 pub(super) fn reaches(affinity: Option<&[NodeSelectorTerm]>, labels: &Labels) -> bool {
     affinity.is_none_or(|terms| {
         let nameless = Name::default();

@@ -1,4 +1,4 @@
-//! What the plugins' endpoints answer about a small cluster.
+//! Tests the responses of the plugins' endpoints for a small cluster.
 
 use std::sync::Arc;
 

@@ -1,9 +1,15 @@
-//! The plugins, one folder each, in the default order of kube-scheduler.
+//! The plugins, one folder each. [`registry`] lists them in kube-scheduler's default order; start there.
 //!
-//! PURE. Adding one is a folder and a line in [`registry`]. What several plugins share stands beside
-//! them: `args` reads arguments, `claims` a pod's volume claims, `listing` bounds endpoints, `node_mask` is a
-//! set of nodes as bits, `relations` counts pods by what selectors see of them, `scored` reads amounts for
-//! scores.
+//! PURE: plugins read a `View` and return values, and perform no I/O. To add a plugin, add a folder and a line in
+//! [`registry`].
+//!
+//! Modules shared by several plugins:
+//! - `args` parses plugin arguments;
+//! - `claims` looks up a pod's volume claims;
+//! - `listing` bounds the lists in endpoint responses;
+//! - `node_mask` stores a set of nodes as bits;
+//! - `relations` counts placed pods by label class and node, and maps nodes to topology domains;
+//! - `scored` selects the resources and amounts that the resource scores use.
 
 use pellucid_framework::PluginFactory;
 use pellucid_framework::plugin::ArgsError;
@@ -41,8 +47,8 @@ pub mod volume_binding;
 pub mod volume_restrictions;
 pub mod volume_zone;
 
-/// Returns every plugin this binary knows, in the order of the default configuration: filters run, and
-/// causes are found, in this order.
+/// Returns every plugin in this binary, in the order of the default configuration. Filters run in this order, which
+/// also orders causes.
 pub fn registry() -> Vec<Box<dyn PluginFactory>> {
     vec![
         Box::new(scheduling_gates::Factory),
@@ -69,7 +75,7 @@ pub fn registry() -> Vec<Box<dyn PluginFactory>> {
     ]
 }
 
-/// Accepts the arguments of a plugin that has none: absent, null or an empty object.
+/// Validates the arguments of a plugin without arguments: accepts absent, null or an empty object.
 pub(crate) fn no_args(args: &serde_json::Value) -> Result<(), Vec<ArgsError>> {
     let mut problems = args::Problems::default();
     let _ = problems.object("", args, &[]);

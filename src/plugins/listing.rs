@@ -1,4 +1,4 @@
-//! What the endpoints of several plugins share: bounds, examples, and looking up a node by name.
+//! Helpers shared by the endpoints of several plugins: list bounds, examples, and lookup of nodes and pods by name.
 
 use std::collections::BTreeSet;
 
@@ -7,19 +7,19 @@ use pellucid_framework::View;
 use pellucid_framework::endpoint::{ReadContext, ReadError};
 use pellucid_model::{Name, NodeIdx, PodKey};
 
-/// The longest list of an endpoint.
+/// Maximum number of rows in an endpoint's list.
 pub(super) const MAX_ROWS: usize = 1000;
-/// The most examples of a row.
+/// Maximum number of examples per row.
 pub(super) const MAX_EXAMPLES: usize = 5;
 
-/// Cuts a list and says whether something was left out.
+/// Truncates a list to `at` rows and returns whether rows were dropped.
 pub(super) fn cut<T>(mut rows: Vec<T>, at: usize) -> (Vec<T>, bool) {
     let truncated = rows.len() > at;
     rows.truncate(at);
     (rows, truncated)
 }
 
-/// Counts members and keeps the first few in order.
+/// Counts members and keeps the alphabetically first [`MAX_EXAMPLES`] as examples.
 #[derive(Default)]
 pub(super) struct Examples {
     count: usize,
@@ -27,7 +27,7 @@ pub(super) struct Examples {
 }
 
 impl Examples {
-    /// Counts one.
+    /// Counts one member.
     pub(super) fn add(&mut self, text: &str) {
         self.count += 1;
         let last = self.first.last();
@@ -39,18 +39,18 @@ impl Examples {
         }
     }
 
-    /// Returns the number and the examples.
+    /// Returns the count and the examples.
     pub(super) fn finish(self) -> (usize, Vec<String>) {
         (self.count, self.first.into_iter().collect())
     }
 }
 
-/// Iterates over the pods that wait to be placed, in no order.
+/// Iterates over pending pods, in no particular order.
 pub(super) fn pending<'a>(view: View<'a>) -> impl Iterator<Item = &'a PodRecord> {
     view.cluster().pods().map(|(_, record)| record).filter(|record| record.stage == Stage::Pending)
 }
 
-/// Returns the node that the path parameter `nodeName` names.
+/// Returns the node named by the path parameter `nodeName`. Fails with `NodeNotFound` if it does not exist.
 pub(super) fn node_of(cx: &ReadContext<'_>) -> Result<NodeIdx, ReadError> {
     let text = cx.params.get("nodeName").map_or("", String::as_str);
     let node = cx.view.cluster().find_node(&Name::new(text));
@@ -60,7 +60,8 @@ pub(super) fn node_of(cx: &ReadContext<'_>) -> Result<NodeIdx, ReadError> {
     })
 }
 
-/// Returns the pod that the path parameters `namespace` and `podName` name.
+/// Returns the pod named by the path parameters `namespace` and `podName`. Fails with `PodNotFound` if it does not
+/// exist.
 pub(super) fn pod_of<'a>(cx: &ReadContext<'a>) -> Result<&'a PodRecord, ReadError> {
     let param = |name: &str| cx.params.get(name).map_or("", String::as_str);
     let key = PodKey::new(param("namespace"), param("name"));

@@ -1,11 +1,11 @@
-//! A set of nodes as bits. Copied when written while a published snapshot still reads it: 8 bytes for 64
-//! nodes, so at 5,000 nodes a copy is 632 bytes.
+//! A set of nodes as bits. Writing copies the bits if a published snapshot still shares them: 8 bytes per 64 nodes, so
+//! 632 bytes at 5,000 nodes.
 
 use std::sync::Arc;
 
 use pellucid_model::NodeIdx;
 
-/// A set of node slots.
+/// A copy-on-write set of node slots.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NodeMask {
     words: Arc<Vec<u64>>,
@@ -13,7 +13,7 @@ pub(super) struct NodeMask {
 }
 
 impl NodeMask {
-    /// Puts a node in or out.
+    /// Adds (`member`) or removes a node.
     pub(super) fn set(&mut self, node: NodeIdx, member: bool) {
         if self.contains(node) == member {
             return;
@@ -31,24 +31,23 @@ impl NodeMask {
         }
     }
 
-    /// Whether a node is in the set.
+    /// Returns whether a node is in the set.
     #[inline]
     pub(super) fn contains(&self, node: NodeIdx) -> bool {
         let word = self.words.get(node.index() / 64).copied().unwrap_or(0);
         word >> (node.index() % 64) & 1 != 0
     }
 
-    /// Returns the number of members.
+    /// Returns the number of nodes in the set.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no member.
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Iterates over the members, ascending.
+    /// Iterates over the nodes in ascending order.
     pub(super) fn iter(&self) -> impl Iterator<Item = NodeIdx> {
         self.words.iter().enumerate().flat_map(|(i, word)| {
             (0..64).filter(move |bit| word >> bit & 1 != 0).map(move |bit| NodeIdx((i * 64 + bit) as u32))

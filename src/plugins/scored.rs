@@ -1,4 +1,4 @@
-//! Amounts as scores see them: which resources count, how much of each a pod and a node's pods take.
+//! Resource amounts for scoring: the resources that count, and how much of each a pod and the pods of a node request.
 
 use pellucid_cluster::ResourceIdx;
 use pellucid_cluster::columns::{CPU, ColumnPage, EPHEMERAL_STORAGE, MEMORY};
@@ -11,12 +11,11 @@ use smallvec::SmallVec;
 
 use super::args::{Problems, field, is_qualified_name};
 
-/// A resource that a score looks at.
+/// A resource considered by a score.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ScoredResource {
-    /// Name.
     pub(super) name: Name,
-    /// Weight among the resources.
+    /// Weight relative to the other resources.
     pub(super) weight: i64,
 }
 
@@ -25,7 +24,8 @@ pub(super) fn cpu_and_memory() -> Vec<ScoredResource> {
     ["cpu", "memory"].map(|name| ScoredResource { name: name.into(), weight: 1 }).to_vec()
 }
 
-/// Reads `resources: [{name, weight}]`; CPU and memory when absent or empty. A weight of 0 or none is 1.
+/// Parses `resources: [{name, weight}]`; returns CPU and memory when the list is absent or empty. A weight of 0 or an
+/// absent weight means 1.
 pub(super) fn read_resources(problems: &mut Problems, path: &str, value: &Value) -> Vec<ScoredResource> {
     let mut all = Vec::new();
     for (i, element) in problems.list(path, value).iter().enumerate() {
@@ -46,17 +46,17 @@ pub(super) fn read_resources(problems: &mut Problems, path: &str, value: &Value)
     if all.is_empty() { cpu_and_memory() } else { all }
 }
 
-/// Returns the resources as they stand in arguments.
+/// Returns the resources in the form of the plugin arguments.
 pub(super) fn show_resources(resources: &[ScoredResource]) -> Value {
     resources.iter().map(|r| json!({"name": r.name.as_str(), "weight": r.weight})).collect()
 }
 
-/// How CPU and memory are counted.
+/// How CPU and memory requests are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counting {
     /// A container without a request counts as 100m CPU and 200 MiB.
     WithDefaults,
-    /// As requested.
+    /// Requests count as declared.
     Real,
 }
 
@@ -72,14 +72,14 @@ enum Used {
 pub(super) struct Scored {
     resource: ResourceIdx,
     used: Used,
-    /// What the pod adds.
+    /// Amount the pod requests.
     pub(super) pod: i64,
-    /// Weight among the resources.
+    /// Weight relative to the other resources.
     pub(super) weight: i64,
 }
 
 impl Scored {
-    /// Returns what the nodes of a page offer and what is taken there.
+    /// Returns the allocatable and the requested amounts of the nodes of a page.
     pub(super) fn amounts<'a>(&self, page: &'a ColumnPage) -> (&'a [i64; PAGE], &'a [i64; PAGE]) {
         let column = page.resource(self.resource);
         let used = match self.used {
@@ -95,12 +95,12 @@ impl Scored {
 #[derive(Clone, Debug)]
 pub(super) struct ScoredSet {
     all: SmallVec<[Scored; 4]>,
-    /// Whether a name was unknown: it may be known by the next call.
+    /// Whether a resource name was unknown. It may become known before the next call.
     has_unknown: bool,
 }
 
 impl ScoredSet {
-    /// Resolves names. A scalar resource that the pod does not request does not count.
+    /// Resolves resource names to columns. Skips scalar resources that the pod does not request.
     pub(super) fn resolve(
         view: View<'_>,
         resources: &[ScoredResource],
@@ -130,18 +130,17 @@ impl ScoredSet {
         set
     }
 
-    /// Returns the resources.
     pub(super) fn all(&self) -> &[Scored] {
         &self.all
     }
 
-    /// Whether a name was unknown when the set was resolved.
+    /// Returns whether a resource name was unknown when the set was resolved.
     pub(super) fn has_unknown(&self) -> bool {
         self.has_unknown
     }
 }
 
-/// Returns what a pod adds of a resource.
+/// Returns how much of a resource a pod requests.
 pub(super) fn pod_amount(requests: &PodRequests, name: &Name, counting: Counting) -> i64 {
     match (&**name, counting) {
         ("cpu", Counting::WithDefaults) => requests.non_zero_milli_cpu,
@@ -161,12 +160,13 @@ pub(super) fn amount(list: &ResourceList, name: &Name) -> i64 {
     }
 }
 
-/// Whether the name is that of an extended resource: qualified, and not one of Kubernetes' own.
+/// Returns whether the name is that of an extended resource: qualified and outside Kubernetes' own domain.
 pub(super) fn is_extended(name: &str) -> bool {
     name.contains('/') && !name.contains("kubernetes.io/") && !name.starts_with("requests.")
 }
 
-/// Whether the name is that of a resource kept beside CPU, memory, storage and pods.
+/// Returns whether the name is that of a scalar resource: extended, in a `kubernetes.io` domain, huge pages, or attachable
+/// volumes.
 pub(super) fn is_scalar(name: &str) -> bool {
     is_extended(name)
         || name.contains("kubernetes.io/")
@@ -184,7 +184,7 @@ pub(super) fn unit(name: &str) -> &'static str {
     }
 }
 
-/// Splits nodes into runs on the same page, with the page and the run's scores.
+/// Splits nodes into runs on the same page. Yields each run with its page and its slice of `out`.
 pub(super) fn by_page<'a>(
     view: View<'a>,
     nodes: &'a [NodeIdx],

@@ -1,4 +1,4 @@
-//! What the unit tests of plugins share: a small cluster, and a plugin's answers by node name.
+//! Helpers shared by the unit tests of plugins: a small cluster, and a plugin's answers by node name.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl TestCluster {
         events
     }
 
-    /// Puts a pod on a node.
+    /// Adds a pod that is bound to a node.
     pub(super) fn place(&mut self, spec: PodSpec, node: &str) -> Arc<Pod> {
         self.n_pods += 1;
         let name = format!("p{}", self.n_pods);
@@ -57,7 +57,7 @@ impl TestCluster {
     }
 }
 
-/// A node with room for 110 pods, 4 cores and 8 GiB.
+/// Returns a node with room for 110 pods, 4 cores and 8 GiB.
 pub(super) fn node(name: &str) -> Node {
     Node {
         name: name.into(),
@@ -70,10 +70,10 @@ pub(super) fn pod_with(spec: PodSpec) -> Pod {
     Pod { scheduler_name: "s".into(), spec: Arc::new(spec), ..Pod::default() }
 }
 
-/// The value for Filter, and the candidates when there are fewer than all.
+/// The value for Filter, and the candidate nodes if PreFilter narrowed them.
 type Prepared = (CycleValue, Option<Vec<NodeIdx>>);
 
-/// What PreFilter says, `Err` with its message when it refuses, `Ok(None)` when it skips.
+/// Runs PreFilter. Returns `Err` with the message when it refuses the pod and `Ok(None)` when it skips.
 pub(super) fn pre_filter(
     plugin: &dyn Plugin,
     cluster: &TestCluster,
@@ -87,7 +87,7 @@ pub(super) fn pre_filter(
     }
 }
 
-/// Returns the message of every node that is refused.
+/// Returns the message for every refused node, by node name.
 pub(super) fn filter_all(
     plugin: &dyn Plugin,
     cluster: &TestCluster,
@@ -97,7 +97,7 @@ pub(super) fn filter_all(
     causes.into_iter().map(|(name, cause)| (name, cause.message())).collect()
 }
 
-/// Returns the cause of every node that is refused.
+/// Returns the cause for every refused node, by node name.
 pub(super) fn filter_causes(
     plugin: &dyn Plugin,
     cluster: &TestCluster,
@@ -119,8 +119,8 @@ pub(super) fn filter_causes(
         .collect()
 }
 
-/// Returns the numbers behind the causes of refused nodes: what is counted, how much, how much there may be, and on
-/// which node.
+/// Returns the measures behind the causes of refused nodes: resource, requested amount, available amount, and best
+/// node.
 pub(super) fn measures(
     plugin: &dyn Plugin,
     cluster: &TestCluster,
@@ -153,7 +153,6 @@ pub(super) fn raw_scores(plugin: &dyn Plugin, cluster: &TestCluster, spec: &PodS
     Some(out)
 }
 
-/// Makes names of texts.
 pub(super) fn names(texts: &[&str]) -> Box<[Name]> {
     texts.iter().map(|t| Name::new(t)).collect()
 }

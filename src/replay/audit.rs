@@ -1,7 +1,7 @@
-//! Checks from API objects that no node holds more than it can: the last word on a replay.
+//! Checks from API objects that no node holds more than its allocatable: the final check of a replay.
 //!
-//! Independent on purpose. It reads plain JSON, has its own quantities ([`super::quantity`]) and its own sum
-//! over containers, and shares no line with the scheduler it checks.
+//! The audit is independent on purpose. It reads plain JSON, has its own quantities ([`super::quantity`]) and its own
+//! sum over containers, and shares no code with the scheduler that it checks.
 
 use std::collections::BTreeMap;
 
@@ -10,34 +10,33 @@ use serde_json::Value;
 use super::quantity::{ONE, parse};
 use super::{Allocated, GPU, GPU_CORE};
 
-/// The resources that are checked.
+/// The checked resources.
 pub(super) const CHECKED: [&str; 5] = ["cpu", "memory", GPU_CORE, GPU, "pods"];
 
-/// A node that holds more than it can.
+/// A node that holds more than its allocatable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overcommitted {
-    /// Node.
+    /// Name of the node.
     pub node: String,
-    /// Resource.
+    /// Name of the resource.
     pub resource: String,
-    /// What it can hold, in billionths.
+    /// Allocatable amount of the node, in billionths.
     pub allocatable: i128,
-    /// What its pods request, in billionths.
+    /// Amount requested by the node's pods, in billionths.
     pub requested: i128,
 }
 
-/// A resource over all nodes, in billionths.
+/// Amounts of a resource over all nodes, in billionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Total {
-    /// What the pods on nodes request.
+    /// Amount requested by pods on nodes.
     pub requested: i128,
-    /// What the nodes can hold.
+    /// Allocatable amount of the nodes.
     pub allocatable: i128,
 }
 
 impl Total {
-    /// Returns both in parts, of which there are `per_one` in one: what is requested rounded up, what there
-    /// is rounded down.
+    /// Converts both amounts to units of `1/per_one`. Rounds the requested amount up and the allocatable amount down.
     pub fn in_parts(self, per_one: i128) -> Allocated {
         let clamp = |value: i128| i64::try_from(value).unwrap_or(i64::MAX);
         let part = ONE / per_one;
@@ -48,25 +47,25 @@ impl Total {
     }
 }
 
-/// What the audit found.
+/// The findings of an audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditResult {
     /// Number of nodes.
     pub nodes: usize,
-    /// Number of pods that have a node and hold room on it.
+    /// Number of pods that have a node and have not finished.
     pub bound: usize,
     /// Number of pods without a node.
     pub unbound: usize,
-    /// Nodes that hold too much, by node and resource.
+    /// Overcommitted nodes, ordered by node and resource.
     pub overcommitted: Vec<Overcommitted>,
-    /// Pods whose node does not exist, and amounts that cannot be read, in words.
+    /// Descriptions of pods whose node does not exist and of amounts that cannot be parsed.
     pub unclear: Vec<String>,
-    /// Sums by resource.
+    /// Total amounts by resource.
     pub totals: BTreeMap<String, Total>,
 }
 
 impl AuditResult {
-    /// Whether every node holds what it can and nothing was unclear.
+    /// Returns whether no node is overcommitted and nothing was unclear.
     pub fn is_clean(&self) -> bool {
         self.overcommitted.is_empty() && self.unclear.is_empty()
     }
@@ -75,7 +74,7 @@ impl AuditResult {
 /// Amounts by resource, in billionths.
 pub(super) type Amounts = BTreeMap<&'static str, i128>;
 
-/// Checks that the pods on each node request no more than the node has.
+/// Checks that the pods on each node request no more than the node's allocatable.
 pub fn audit(nodes: &[Value], pods: &[Value]) -> AuditResult {
     let mut result = AuditResult { nodes: nodes.len(), ..AuditResult::default() };
     let mut books: BTreeMap<&str, (Amounts, Amounts)> = BTreeMap::new();
@@ -115,7 +114,7 @@ pub fn audit(nodes: &[Value], pods: &[Value]) -> AuditResult {
     result
 }
 
-/// Returns a text of an object, empty when it is not there.
+/// Returns a string of an object, empty when absent.
 pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or("")
 }
@@ -137,7 +136,7 @@ fn raise(to: &mut Amounts, at_least: &Amounts) {
     }
 }
 
-/// Reads the checked amounts of a resource list.
+/// Parses the checked amounts of a resource list. Adds amounts that cannot be parsed to `unclear`.
 pub(super) fn amounts(list: Option<&Value>, owner: &str, unclear: &mut Vec<String>) -> Amounts {
     let mut read = Amounts::new();
     for resource in CHECKED {
@@ -153,7 +152,8 @@ pub(super) fn amounts(list: Option<&Value>, owner: &str, unclear: &mut Vec<Strin
     read
 }
 
-/// What a pod holds: its containers and sidecars together, or its hungriest moment before they start.
+/// Returns the requests of a pod: the sum of its containers and sidecars or, if greater, the peak of its init
+/// containers, plus the overhead.
 pub(super) fn requests(pod: &Value, unclear: &mut Vec<String>) -> Amounts {
     let owner = key(pod);
     let list = |field: &str| pod["spec"][field].as_array().map(Vec::as_slice).unwrap_or_default();

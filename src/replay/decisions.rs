@@ -1,8 +1,8 @@
-//! The file that says where each pod went: two runs decided alike exactly when these files are equal.
+//! Writes the node of each pod to a file. Two runs made the same decisions exactly when their files are equal.
 
 use std::io::{self, Write};
 
-/// Writes one line per pod in the order given: its name, a tab, and its node or `-`.
+/// Writes one line per pod in the given order: name, tab, and node or `-`.
 pub fn write_decisions<'a>(
     out: &mut impl Write,
     decisions: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,

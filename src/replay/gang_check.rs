@@ -1,9 +1,9 @@
-//! Judges a replay of strict gangs from the watch events of its pods: no node over its allocatable, no gang
-//! below its quorum, no worker lost.
+//! Checks a replay of strict gangs from the watch events of its pods: no node exceeds its allocatable, no gang stays
+//! below its quorum, no worker is lost.
 //!
-//! Independent on purpose: it reads API objects, with their own annotations, and shares no line with the
-//! scheduler. It asks nobody for the time: an event happened when the caller read it. A worker that has
-//! ended counts as bound: short jobs end before the last of their Bindings is seen.
+//! The check is independent on purpose: it reads API objects with their own annotations and shares no code with the
+//! scheduler. It has no clock; the caller passes the time at which it read an event. A worker that has ended counts as
+//! bound, because short jobs end before the last of their Bindings is observed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,51 +14,51 @@ use super::audit::text;
 use super::node_ledger::NodeLedger;
 use super::{Fault, GANG_MIN, GANG_NAME, GANG_TOTAL, GangJob};
 
-/// Faults that are kept to be shown; all are counted.
+/// Maximum number of faults that are stored for the report; all are counted.
 const SHOWN: usize = 50;
 
-/// What became of a job.
+/// The outcome of one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobResult {
-    /// Job.
+    /// Name of the job.
     pub job: String,
-    /// How many workers it should have.
+    /// Number of workers that the job should have.
     pub workers: usize,
-    /// From the creation of its last worker to the Binding that made the quorum; none without a quorum.
+    /// Time from the creation of the last worker to the Binding that completed the quorum; `None` without a quorum.
     pub wait: Option<Duration>,
-    /// From its first Binding to the one that made the quorum; none without a quorum.
+    /// Time from the first Binding to the one that completed the quorum; `None` without a quorum.
     pub to_quorum: Option<Duration>,
-    /// The time that its workers were bound before the quorum was, summed over them.
+    /// Time for which workers were bound before the quorum was, summed over the workers.
     pub held: Duration,
-    /// When the last worker had succeeded; none if not all have.
+    /// Time at which the last worker succeeded; `None` if not all have succeeded.
     pub finished_at: Option<Duration>,
 }
 
 /// What a watch event meant for the replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// Nothing went on by it.
+    /// The event changed nothing that the replay waits for.
     Nothing,
-    /// A worker was created, bound, or ended.
+    /// A worker was created, was bound, or ended.
     Progress,
-    /// All workers of a job have succeeded. The names are theirs.
+    /// All workers of a job have succeeded. Holds their names.
     Finished(Vec<String>),
 }
 
 /// The outcome of all checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GangOutcome {
-    /// What became of each job, in the order of their names.
+    /// Outcome of each job, ordered by name.
     pub results: Vec<JobResult>,
-    /// The first violations.
+    /// The first violations, up to a limit.
     pub faults: Vec<Fault>,
-    /// How many violations there were.
+    /// Number of violations, including those not stored.
     pub fault_count: usize,
-    /// Watch events that were judged.
+    /// Number of judged watch events.
     pub events: u64,
-    /// The most pods that were there at a time.
+    /// Maximum number of pods that existed at the same time.
     pub most_pods: usize,
-    /// How long a gang may be bound in part.
+    /// Maximum time for which a gang may be partially bound.
     pub limit: Duration,
 }
 
@@ -74,28 +74,29 @@ struct Member {
 struct Gang {
     workers: usize,
     quorum: usize,
-    /// By uid.
+    /// By pod uid.
     members: BTreeMap<String, Member>,
     succeeded: usize,
     quorum_at: Option<Duration>,
-    /// A worker is lost, so it will not finish.
+    /// Whether a worker is lost, so that the gang will not finish.
     is_broken: bool,
     result: Option<JobResult>,
 }
 
-/// The check, from event to event.
+/// Checks a replay, event by event.
 #[derive(Debug)]
 pub struct GangCheck {
     ledger: NodeLedger,
     gangs: BTreeMap<String, Gang>,
-    /// Uids of the pods that are there.
+    /// Uids of the existing pods.
     present: BTreeSet<String>,
     settled: usize,
     outcome: GangOutcome,
 }
 
 impl GangCheck {
-    /// Begins a check of these jobs on these nodes. A gang may be bound in part for as long as `limit`.
+    /// Starts a check of these jobs on these nodes. `limit` is the maximum time for which a gang may be partially
+    /// bound.
     pub fn new(nodes: &[Value], jobs: &[GangJob], limit: Duration) -> Self {
         let (ledger, unclear) = NodeLedger::new(nodes);
         let gang = |job: &GangJob| Gang { workers: job.workers, quorum: job.workers, ..Gang::default() };
@@ -106,7 +107,8 @@ impl GangCheck {
         check
     }
 
-    /// Judges a pod as it now is, or as it was when it was deleted; `at` is the time since the replay began.
+    /// Judges the current state of a pod, or its last state if `is_deleted`; `at` is the time since the start of the
+    /// replay.
     pub fn observe(&mut self, pod: &Value, is_deleted: bool, at: Duration) -> Seen {
         self.outcome.events += 1;
         self.count(pod, is_deleted);
@@ -129,17 +131,17 @@ impl GangCheck {
         seen
     }
 
-    /// Whether no job is left that could still finish.
+    /// Returns whether no job can still finish.
     pub fn is_settled(&self) -> bool {
         self.settled == self.gangs.len()
     }
 
-    /// Returns how many jobs have come to an end, good or bad.
+    /// Returns the number of jobs that have finished or failed.
     pub fn settled(&self) -> usize {
         self.settled
     }
 
-    /// Ends the check and returns the outcome.
+    /// Ends the check at time `at` and returns the outcome.
     pub fn finish(mut self, at: Duration) -> GangOutcome {
         for (job, mut gang) in self.gangs {
             let result = gang.result.take().unwrap_or_else(|| {
@@ -227,7 +229,7 @@ impl Gang {
         if is_new || is_bound_now || has_succeeded { Seen::Progress } else { Seen::Nothing }
     }
 
-    /// Notes the quorum when the last Binding made it.
+    /// Records the quorum when the latest Binding completed it.
     fn judge_quorum(&mut self, job: &str, at: Duration, outcome: &mut GangOutcome) {
         if self.quorum_at.is_some() || self.bound().count() < self.quorum {
             return;
@@ -242,12 +244,13 @@ impl Gang {
         }
     }
 
-    /// Returns when its members were bound.
+    /// Returns the times at which members were bound.
     fn bound(&self) -> impl Iterator<Item = Duration> {
         self.members.values().filter_map(|member| member.bound)
     }
 
-    /// Says what is wrong with a gang at the end of the replay. A lost worker has been told of.
+    /// Returns the fault of a gang that has not finished by the end of the replay; `None` if a lost worker was already
+    /// reported.
     fn unfinished(&self, job: &str, at: Duration) -> Option<Fault> {
         let (job, bound) = (job.to_owned(), self.bound().count());
         match self.bound().min() {
@@ -285,7 +288,7 @@ fn annotation<'a>(pod: &'a Value, key: &str) -> &'a str {
     pod["metadata"]["annotations"][key].as_str().unwrap_or("")
 }
 
-/// Reads from a worker's annotations how many of its gang must be bound together.
+/// Reads the gang's quorum from a worker's annotations. Fails if they contradict the number of workers.
 fn quorum(pod: &Value, workers: usize) -> Result<usize, String> {
     let number = |key: &str| {
         let value = annotation(pod, key);

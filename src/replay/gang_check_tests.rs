@@ -1,4 +1,4 @@
-//! The check of gangs on synthetic watch events: a clean run, and one violation of each kind.
+//! Tests the gang check with synthetic watch events: a clean run, and one violation of each kind.
 
 use serde_json::json;
 
@@ -39,7 +39,7 @@ impl Play {
         })
     }
 
-    /// Shows a worker as it is after some milliseconds.
+    /// Observes a worker in its current state, a number of milliseconds after the start.
     fn at(&mut self, ms: u64, index: usize, node: &str, phase: &str) -> Seen {
         let pod = self.pod(index, node, phase);
         self.check.observe(&pod, false, Duration::from_millis(ms))
@@ -50,7 +50,7 @@ impl Play {
         self.check.observe(&pod, true, Duration::from_millis(ms))
     }
 
-    /// Ends the replay after some milliseconds and returns the only job's result and the faults as text.
+    /// Ends the replay after a number of milliseconds. Returns the only job's result and the faults as text.
     fn end(self, ms: u64) -> (JobResult, Vec<String>) {
         let mut outcome = self.check.finish(Duration::from_millis(ms));
         assert_eq!(outcome.fault_count, outcome.faults.len());

@@ -1,4 +1,4 @@
-//! What a replay of gangs must never see, each with its job, node and numbers.
+//! Violations that a replay of gangs must never produce, with job, node and numbers.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,69 +7,69 @@ use super::Overcommitted;
 use super::quantity::ONE;
 use super::words::span;
 
-/// A violation.
+/// A violation found by the gang check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A node holds more than is allocatable.
+    /// A node holds more than its allocatable.
     Overcommitted {
-        /// When, after the replay began.
+        /// Time since the start of the replay.
         at: Duration,
-        /// The job of the worker with which it happened.
+        /// Job of the worker whose event revealed it.
         job: String,
-        /// That worker.
+        /// Name of that worker.
         worker: String,
         /// Node and amounts.
         over: Overcommitted,
     },
-    /// A gang was bound in part for longer than may be.
+    /// A gang was partially bound for longer than the limit.
     LateQuorum {
-        /// Job.
+        /// Name of the job.
         job: String,
-        /// Workers that must be bound.
+        /// Number of workers that must be bound together.
         quorum: usize,
-        /// How many were bound when the time was up.
+        /// Number of workers bound within the limit.
         in_time: usize,
-        /// How long it may take.
+        /// Maximum time from the first Binding to the quorum.
         limit: Duration,
-        /// How long it took.
+        /// Actual time from the first Binding to the quorum.
         took: Duration,
     },
-    /// A gang was bound in part and stayed so.
+    /// A gang was still partially bound at the end of the replay.
     NoQuorum {
-        /// Job.
+        /// Name of the job.
         job: String,
-        /// Workers that must be bound.
+        /// Number of workers that must be bound together.
         quorum: usize,
-        /// How many were.
+        /// Number of bound workers.
         bound: usize,
-        /// How long after the first Binding the replay ended.
+        /// Time from the first Binding to the end of the replay.
         since_first: Duration,
     },
-    /// A worker ended otherwise than it should have.
+    /// A worker failed, or was deleted before it succeeded.
     LostWorker {
-        /// Job.
+        /// Name of the job.
         job: String,
-        /// Worker.
+        /// Name of the worker.
         worker: String,
-        /// Its node; empty when it had none.
+        /// Node of the worker; empty without one.
         node: String,
-        /// What became of it, in words.
+        /// Description of the worker's end.
         how: &'static str,
     },
-    /// A job did not come to its end.
+    /// A job did not finish.
     NotFinished {
-        /// Job.
+        /// Name of the job.
         job: String,
-        /// Workers that it should have.
+        /// Number of workers that the job should have.
         workers: usize,
-        /// How many were seen.
+        /// Number of created workers.
         created: usize,
-        /// How many were bound.
+        /// Number of bound workers.
         bound: usize,
-        /// How many succeeded.
+        /// Number of workers that succeeded.
         succeeded: usize,
     },
-    /// Something cannot be judged.
+    /// Something cannot be judged; holds a description.
     Unclear(String),
 }
 
@@ -110,7 +110,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Writes billionths of one as a number.
+/// Formats an amount in billionths as a decimal number.
 fn amount(billionths: i128) -> String {
     let (whole, rest) = (billionths / ONE, billionths % ONE);
     match rest {

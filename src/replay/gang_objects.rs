@@ -1,7 +1,7 @@
-//! Nodes and workers of gangs as Kubernetes objects.
+//! Creates nodes and gang workers as Kubernetes objects.
 //!
-//! Gangs are declared with Koordinator's annotations alone, so no custom resource has to be there. A gang that
-//! says no more than its name and its numbers is strict.
+//! Gangs are declared with Koordinator's annotations only, so no custom resource is needed. A gang that declares only
+//! its name and its numbers is strict.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,23 +18,23 @@ pub const GPU: &str = "nvidia.com/gpu";
 pub const GANG_NAME: &str = "gang.scheduling.koordinator.sh/name";
 /// The annotation with the number of members that must be placed together.
 pub const GANG_MIN: &str = "gang.scheduling.koordinator.sh/min-available";
-/// The annotation with the number of members that there will be.
+/// The annotation with the total number of members.
 pub const GANG_TOTAL: &str = "gang.scheduling.koordinator.sh/total-number";
-/// The annotation with what a job trains.
+/// The annotation with the model that a job trains.
 const MODEL: &str = "pellucid.dev/model";
-/// The annotation that tells the sandbox how long a pod runs.
+/// The annotation with the run time of a pod in the sandbox.
 const RUN_SECONDS: &str = "sandbox.pellucid.dev/run-seconds";
-/// More nodes than this are a mistake.
+/// Maximum number of nodes; more is a mistake.
 const MOST_NODES: u64 = 10_000;
-/// Pods that a node takes beside those that use its GPUs.
+/// Pod capacity of a node in addition to the pods that use its GPUs.
 const OTHER_PODS: u64 = 110;
 
-/// Equal nodes that stand in no file: `64x8gpu` are 64 nodes with 8 GPUs each.
+/// Equal nodes that are not read from a file: `64x8gpu` means 64 nodes with 8 GPUs each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyntheticNodes {
-    /// How many nodes.
+    /// Number of nodes.
     pub nodes: u64,
-    /// GPUs of each.
+    /// Number of GPUs per node.
     pub gpus: u64,
 }
 
@@ -65,12 +65,12 @@ impl fmt::Display for SyntheticNodes {
 }
 
 impl SyntheticNodes {
-    /// Returns how many GPUs they have together.
+    /// Returns the total number of GPUs.
     pub fn all_gpus(self) -> u64 {
         self.nodes * self.gpus
     }
 
-    /// Returns the nodes as objects to create. GPUs run out before anything else does.
+    /// Returns the nodes as API objects to create. Their CPU, memory and pods suffice, so that GPUs are the limit.
     pub fn to_json(self) -> Vec<Value> {
         let width = (self.nodes - 1).to_string().len();
         (0..self.nodes).map(|index| self.node(&format!("gpu-{index:0width$}"))).collect()
@@ -97,7 +97,7 @@ impl SyntheticNodes {
     }
 }
 
-/// Returns a worker of a job as an object to create. It runs for `runs_for`, not for the job's time.
+/// Returns a worker of a job as an API object to create. The worker runs for `runs_for`, not for the job's run time.
 pub fn to_worker_json(
     job: &GangJob,
     index: usize,
@@ -117,7 +117,7 @@ pub fn to_worker_json(
     let container = json!({
         "name": "worker",
         "image": "registry.k8s.io/pause",
-        // Extended resources cannot be overcommitted: the API demands equal limits.
+        // Extended resources cannot be overcommitted: the API requires limits equal to requests.
         "resources": { "requests": one_gpu, "limits": one_gpu },
     });
     json!({

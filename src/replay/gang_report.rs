@@ -1,4 +1,4 @@
-//! What a person reads at the end of a replay of gangs.
+//! Formats the result of a replay of gangs for the user.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,26 +9,26 @@ use comfy_table::CellAlignment;
 use super::gang_check::{GangOutcome, JobResult};
 use super::words::{columns, grouped, span};
 
-/// How fast a trace is replayed.
+/// Speed of a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
-    /// Seconds of the trace in a second of the replay.
+    /// Seconds of the trace per second of the replay.
     pub speedup: f64,
 }
 
 impl Pace {
-    /// Returns how long the replay takes for a time of the trace.
+    /// Returns the replay time for a duration of the trace.
     pub fn wall(self, trace: Duration) -> Duration {
         let seconds = trace.as_secs_f64() / self.speedup;
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 
-    /// Returns which time of the trace goes by in a time of the replay.
+    /// Returns the trace time for a duration of the replay.
     pub fn trace(self, wall: Duration) -> Duration {
         Duration::try_from_secs_f64(wall.as_secs_f64() * self.speedup).unwrap_or(Duration::MAX)
     }
 
-    /// Writes a time of the replay with what it is in the trace.
+    /// Formats a replay time, followed by the trace time if it differs.
     fn both(self, wall: Duration) -> String {
         match self.speedup {
             1.0 => span(wall),
@@ -37,35 +37,35 @@ impl Pace {
     }
 }
 
-/// The outcome of a replay of gangs. Times are those of the replay, not of the trace.
+/// The result of a replay of gangs. Times are replay times, not trace times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GangReport {
-    /// What the checks found.
+    /// The results of the checks.
     pub outcome: GangOutcome,
-    /// How fast the trace was replayed.
+    /// Speed of the replay.
     pub pace: Pace,
-    /// When the last job was due, after the first.
+    /// Time at which the last job was due, counted from the first.
     pub last_due: Duration,
-    /// The longest that the creation of a job's workers ended after the job was due.
+    /// Maximum delay from the time a job was due until its last worker was created.
     pub lag: Duration,
-    /// What else is worth knowing.
+    /// Additional lines for the report.
     pub notes: Vec<String>,
 }
 
 impl GangReport {
-    /// Whether the replay was as it must be: every job finished and nothing was violated.
+    /// Returns whether every job finished without any violation.
     pub fn is_good(&self) -> bool {
         self.outcome.fault_count == 0 && self.finished() == self.outcome.results.len()
     }
 
-    /// Returns how many jobs finished.
+    /// Returns the number of finished jobs.
     pub fn finished(&self) -> usize {
         self.outcome.results.iter().filter(|result| result.finished_at.is_some()).count()
     }
 
     fn slowest(&self) -> Option<(&JobResult, Duration)> {
         let times = self.outcome.results.iter().filter_map(|result| Some((result, result.to_quorum?)));
-        // Of equals the first.
+        // The first of several equal times wins.
         times.reduce(|best, next| if next.1 > best.1 { next } else { best })
     }
 
@@ -128,7 +128,7 @@ impl GangReport {
     }
 }
 
-/// Returns the waits that half of the gangs, and all but one percent of them, did not exceed.
+/// Returns the median and the 99th percentile of the waits.
 fn waits<'a>(results: impl Iterator<Item = &'a JobResult>) -> (Option<Duration>, Option<Duration>) {
     let mut waits: Vec<Duration> = results.filter_map(|result| result.wait).collect();
     waits.sort_unstable();

@@ -1,13 +1,18 @@
-//! Traces of real clusters: read from files, turned into Kubernetes objects, and the report on what became
-//! of them.
+//! Replays traces of real clusters: reads trace files, turns them into Kubernetes objects, checks the outcome and
+//! reports it. Start with [`read_openb`] or [`read_jobs`].
 //!
-//! Nothing here schedules or talks to a server. `openb` reads one format, `objects` makes nodes and pods
-//! of a trace, `decisions` writes where each pod went, `audit` checks the outcome from API objects with
-//! arithmetic of its own, and `report` is what a person reads at the end. Traces are read where they are
-//! and belong to whoever published them.
+//! Nothing here schedules or talks to a server. Traces are read in place and belong to their publishers.
 //!
-//! In the format `philly` pods come and go, in gangs: `philly` reads it, `gang_objects` makes workers of its
-//! jobs, `gang_check` judges every watch event (`node_ledger` keeps its books), and `gang_report` tells.
+//! Modules for replays of single pods, in reading order:
+//! - `rows` reads CSV files, `openb` the format of Alibaba's trace;
+//! - `objects` makes nodes and pods of a trace;
+//! - `decisions` writes the node of each pod;
+//! - `audit` checks the outcome from API objects with its own arithmetic (`quantity`);
+//! - `report` formats the result for the user, with `words`.
+//!
+//! In the format `philly`, pods come and go in gangs: `philly` reads it, `gang_objects` makes workers of its jobs,
+//! `gang_check` judges every watch event (`node_ledger` tracks what nodes hold, `gang_faults` defines the violations),
+//! and `gang_report` formats the result.
 
 use std::fmt;
 use std::path::Path;
@@ -41,7 +46,7 @@ pub use words::span;
 /// A node of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceNode {
-    /// Name.
+    /// Name, unique in the trace and valid for a Kubernetes object.
     pub name: String,
     /// CPU in thousandths of a core.
     pub cpu_milli: u64,
@@ -49,56 +54,56 @@ pub struct TraceNode {
     pub memory_mib: u64,
     /// Number of GPUs.
     pub gpus: u64,
-    /// Their model; empty without GPUs.
+    /// GPU model; empty without GPUs.
     pub model: String,
 }
 
 /// A pod of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracePod {
-    /// Name.
+    /// Name, unique in the trace and valid for a Kubernetes object.
     pub name: String,
-    /// CPU it requests, in thousandths of a core.
+    /// Requested CPU, in thousandths of a core.
     pub cpu_milli: u64,
-    /// Memory it requests, in MiB.
+    /// Requested memory, in MiB.
     pub memory_mib: u64,
-    /// Number of GPUs it uses.
+    /// Number of GPUs that the pod uses.
     pub gpus: u64,
-    /// Thousandths of each GPU: 1,000 but for a share of a single one; 0 without GPUs.
+    /// Thousandths of each GPU: 1,000 except for a share of a single GPU; 0 without GPUs.
     pub gpu_milli: u64,
-    /// The GPU models it accepts; empty for any.
+    /// Accepted GPU models; empty for any.
     pub models: Vec<String>,
-    /// Its class of service, in the trace's words.
+    /// Class of service, as named in the trace.
     pub qos: String,
-    /// When it was created, seconds since the trace began.
+    /// Creation time, in seconds since the start of the trace.
     pub created_at: i64,
-    /// When it was deleted.
+    /// Deletion time, in seconds since the start of the trace.
     pub deleted_at: i64,
 }
 
 /// A cluster and its pods, in the order of the files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// Nodes.
+    /// The nodes of the cluster, in the order of their file.
     pub nodes: Vec<TraceNode>,
-    /// Pods.
+    /// The pods of the cluster, in the order of their file.
     pub pods: Vec<TracePod>,
 }
 
-/// A trace format that can be read.
+/// A supported trace format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// The lists of nodes and pods of Alibaba's GPU cluster trace of 2023.
+    /// Node and pod lists of Alibaba's GPU cluster trace of 2023.
     Openb,
-    /// A list of training jobs, as Gavel released Microsoft's Philly trace.
+    /// List of training jobs from Microsoft's Philly trace, as released with Gavel.
     Philly,
 }
 
 impl Format {
-    /// Every format.
+    /// Every supported format.
     pub const ALL: [Self; 2] = [Self::Openb, Self::Philly];
 
-    /// Returns the name on the command line.
+    /// Returns the name used on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Openb => "openb",
@@ -117,23 +122,23 @@ impl std::str::FromStr for Format {
     }
 }
 
-/// Why a trace could not be read. Nothing of it is used then.
+/// Why a trace could not be read. Reading is all or nothing.
 #[derive(Debug)]
 pub enum TraceError {
     /// The file cannot be opened or read.
     Io {
-        /// File.
+        /// Path of the file.
         file: String,
-        /// Cause.
+        /// The I/O error.
         source: std::io::Error,
     },
-    /// A line is not as the format demands.
+    /// A line violates the format.
     Line {
-        /// File.
+        /// Path of the file.
         file: String,
-        /// Line, from 1.
+        /// Line, counted from 1.
         line: u64,
-        /// What is wrong, with column and value.
+        /// The problem, with column and value if it concerns a column.
         problem: LineProblem,
     },
 }
@@ -147,22 +152,22 @@ impl fmt::Display for TraceError {
     }
 }
 
-/// The text has the cause in it, so there is no `source`: a chain would say it twice.
+/// The message contains the cause, so `source` returns `None`: an error chain would print it twice.
 impl std::error::Error for TraceError {}
 
-/// What is wrong with a line.
+/// A problem with a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LineProblem {
-    /// A value.
+    /// The value of one column is invalid.
     Column {
-        /// Column.
+        /// Name of the column.
         column: &'static str,
-        /// What the file says.
+        /// The value in the file.
         value: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: String,
     },
-    /// The line as a whole.
+    /// The line as a whole is invalid; holds the description.
     Whole(String),
 }
 

@@ -1,8 +1,7 @@
-//! What each node holds, kept from one watch event to the next: the audit of a replay in which pods come
-//! and go.
+//! Tracks what each node holds across watch events: the audit for replays in which pods come and go.
 //!
-//! It reads API objects with the arithmetic of [`super::audit`], which it shares with nobody else, and judges
-//! the node that an event is about after every event. It keeps a few numbers per pod, not the objects.
+//! The ledger reads API objects with the arithmetic of [`super::audit`] and shares nothing else. After every event it
+//! judges the node of the event. It stores a few numbers per pod, not the objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +15,7 @@ use super::quantity::ONE;
 struct Room {
     allocatable: Amounts,
     requested: Amounts,
-    /// Resources of which it held too much after the last event.
+    /// Resources that were overcommitted after the last event.
     over: BTreeSet<&'static str>,
 }
 
@@ -26,25 +25,25 @@ struct Held {
     amounts: Amounts,
 }
 
-/// What the watch event has changed about nodes.
+/// What a watch event changed about nodes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Judgement {
-    /// Resources of which a node holds too much since this event.
+    /// Resources overcommitted since this event.
     pub overcommitted: Vec<Overcommitted>,
-    /// What could not be judged, in words.
+    /// Descriptions of what could not be judged.
     pub unclear: Vec<String>,
 }
 
-/// The books of all nodes.
+/// What all nodes hold.
 #[derive(Debug, Default)]
 pub(super) struct NodeLedger {
     rooms: BTreeMap<String, Room>,
-    /// By uid.
+    /// By pod uid.
     held: BTreeMap<String, Held>,
 }
 
 impl NodeLedger {
-    /// Opens the books. What cannot be read is said.
+    /// Creates a ledger for these nodes. Also returns descriptions of amounts that cannot be parsed.
     pub(super) fn new(nodes: &[Value]) -> (Self, Vec<String>) {
         let mut unclear = Vec::new();
         let mut ledger = Self::default();
@@ -56,7 +55,7 @@ impl NodeLedger {
         (ledger, unclear)
     }
 
-    /// Books a pod as it now is, or its end.
+    /// Records the current state of a pod, or its deletion.
     pub(super) fn book(&mut self, pod: &Value, is_deleted: bool) -> Judgement {
         let mut judgement = Judgement::default();
         let uid = text(pod, "/metadata/uid");
@@ -75,7 +74,7 @@ impl NodeLedger {
             judgement.unclear.push(format!("{name} is on {node}, which does not exist"));
             return judgement;
         };
-        // A pod is booked anew at every event: in-place resize changes what it requests.
+        // A known pod is recorded again at every event, because in-place resize changes its requests.
         if let Some(old) = self.held.remove(uid) {
             room.change(&old.amounts, -1);
         }
@@ -91,7 +90,7 @@ impl NodeLedger {
         let Some(held) = self.held.remove(uid) else { return };
         if let Some(room) = self.rooms.get_mut(&held.node) {
             room.change(&held.amounts, -1);
-            // It may be over in the same resource again later, which is another fault.
+            // Update `over`, so that a later overcommit of the same resource counts as a new fault.
             room.newly_over(&held.node);
         }
     }

@@ -1,28 +1,28 @@
-//! Nodes and pods of a trace as Kubernetes objects.
+//! Converts nodes and pods of a trace to Kubernetes objects.
 
 use serde_json::{Value, json};
 
 use super::{TraceNode, TracePod};
 
-/// GPUs are counted in hundredths, as Koordinator does: 100 are one GPU, so that shares can be requested.
+/// GPUs in hundredths, as in Koordinator: 100 are one GPU, so that shares can be requested.
 pub const GPU_CORE: &str = "koordinator.sh/gpu-core";
-/// The label with a node's GPU model. It is ours: the names under Alibaba's domains are set by Alibaba's
-/// cloud, and a value taken from a trace must not look like one of those.
+/// The label with a node's GPU model. It uses our own domain: labels under Alibaba's domains are set by Alibaba's
+/// cloud, and a value from a trace must not look like one of those.
 pub const GPU_MODEL_LABEL: &str = "pellucid.dev/gpu-model";
 /// The label with a pod's class of service.
 pub const QOS_LABEL: &str = "pellucid.dev/qos";
-/// How many pods a node takes: more than the usual 110, so that the trace's resources are what counts.
+/// Pod capacity of a node: more than the usual 110, so that the trace's resources are the limit.
 pub const PODS_PER_NODE: u64 = 1001;
 
 impl TraceNode {
-    /// Returns its GPUs in hundredths.
+    /// Returns the node's GPUs in hundredths.
     pub fn gpu_core(&self) -> u64 {
         100 * self.gpus
     }
 }
 
 impl TracePod {
-    /// Returns the GPUs it requests in hundredths: whole ones, or a share of one rounded up.
+    /// Returns the requested GPUs in hundredths: whole GPUs, or a share of one rounded up.
     pub fn gpu_core(&self) -> u64 {
         match self.gpus {
             1 => self.gpu_milli.div_ceil(10),
@@ -31,7 +31,7 @@ impl TracePod {
     }
 }
 
-/// Returns the node as an object to create.
+/// Returns the node as an API object to create.
 pub fn to_node_json(node: &TraceNode) -> Value {
     let mut labels = json!({ "kubernetes.io/hostname": node.name });
     let mut amounts = json!({
@@ -56,7 +56,7 @@ pub fn to_node_json(node: &TraceNode) -> Value {
     })
 }
 
-/// Returns the pod as an object to create.
+/// Returns the pod as an API object to create.
 pub fn to_pod_json(pod: &TracePod, namespace: &str, scheduler_name: &str) -> Value {
     let mut requests = json!({
         "cpu": format!("{}m", pod.cpu_milli),
@@ -64,7 +64,7 @@ pub fn to_pod_json(pod: &TracePod, namespace: &str, scheduler_name: &str) -> Val
     });
     let mut container = json!({ "name": "task", "image": "registry.k8s.io/pause" });
     if pod.gpus > 0 {
-        // Extended resources cannot be overcommitted: the API demands equal limits.
+        // Extended resources cannot be overcommitted: the API requires limits equal to requests.
         let gpu_core = pod.gpu_core().to_string();
         requests[GPU_CORE] = gpu_core.as_str().into();
         container["resources"]["limits"][GPU_CORE] = gpu_core.into();

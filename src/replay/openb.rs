@@ -1,7 +1,7 @@
-//! Reads the lists of nodes and pods of Alibaba's GPU cluster trace of 2023 ("openb").
+//! Reads the node and pod lists of Alibaba's GPU cluster trace of 2023 ("openb").
 //!
-//! The header must be the known one and every value must make sense, down to GPU shares that fit the number
-//! of GPUs; the first that does not is reported with file, line, column and value.
+//! The header must match and every value must be valid, including GPU shares that fit the number of GPUs. The first
+//! invalid value is reported with file, line, column and value.
 
 use std::path::Path;
 
@@ -23,7 +23,6 @@ const POD_COLUMNS: [&str; 11] = [
     "scheduled_time",
 ];
 
-/// Reads the list of nodes.
 pub(super) fn read_nodes(file: &Path) -> Result<Vec<TraceNode>, TraceError> {
     read(file, &NODE_COLUMNS, |row| {
         let node = TraceNode {
@@ -41,7 +40,6 @@ pub(super) fn read_nodes(file: &Path) -> Result<Vec<TraceNode>, TraceError> {
     })
 }
 
-/// Reads the list of pods.
 pub(super) fn read_pods(file: &Path) -> Result<Vec<TracePod>, TraceError> {
     read(file, &POD_COLUMNS, |row| {
         row.label_value("qos")?;
@@ -79,7 +77,7 @@ mod tests {
         file
     }
 
-    /// The error without the file's name.
+    /// Returns the error without the file name.
     fn problem<T: std::fmt::Debug>(read: fn(&Path) -> Result<Vec<T>, TraceError>, text: &str) -> String {
         let file = file(text);
         let error = read(file.path()).unwrap_err().to_string();
@@ -162,8 +160,8 @@ mod tests {
         assert!(error.starts_with("/nonexistent/nodes.csv: "), "{error}");
     }
 
-    /// The published trace, where it is at hand: `PELLUCID_TRACES` names its directory or the one above,
-    /// by default `../shared/traces`.
+    /// Reads the published trace if it is available: `PELLUCID_TRACES` names its directory or the parent directory, by
+    /// default `../shared/traces`.
     #[test]
     fn the_published_trace_is_readable() {
         let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");

@@ -1,7 +1,7 @@
-//! Reads a list of training jobs: arrivals and sizes of Microsoft's Philly trace as released with Gavel.
+//! Reads a list of training jobs: arrivals and sizes from Microsoft's Philly trace, as released with Gavel.
 //!
-//! A row is a gang: `gpus` workers with one GPU each, which train `steps` steps together. How fast a step is
-//! depends on the model in truth; here it is [`STEP`] for all, and nobody trains for more than [`LONGEST`].
+//! A row is a gang: `gpus` workers with one GPU each, which train `steps` steps together. In reality the time per step
+//! depends on the model; here it is [`STEP`] for all, and no job runs for longer than [`LONGEST`].
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,30 +10,30 @@ use super::TraceError;
 use super::rows::{MOST, MOST_GPUS, read};
 
 const COLUMNS: [&str; 5] = ["job", "submit_seconds", "gpus", "steps", "model"];
-/// How long one step takes.
+/// Time per step.
 const STEP: Duration = Duration::from_millis(100);
-/// How long a job runs at most: 7 days.
+/// Maximum run time of a job: 7 days.
 const LONGEST: Duration = Duration::from_hours(7 * 24);
-/// The longest name of a job, so that the names of its workers are names, too.
+/// Maximum length of a job name, so that the names of its workers are valid too.
 const LONGEST_NAME: usize = 200;
 
-/// A training job, which is a gang.
+/// A training job, scheduled as one gang.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GangJob {
-    /// Its name.
+    /// Name, unique in the trace; prefix of the workers' names.
     pub name: String,
-    /// When it was submitted, after the trace began.
+    /// Submission time, counted from the start of the trace.
     pub submitted_at: Duration,
-    /// How many workers it has, each with one GPU.
+    /// Number of workers, each with one GPU.
     pub workers: usize,
-    /// How long its workers run.
+    /// Run time of the workers.
     pub runs_for: Duration,
-    /// What it trains.
+    /// The trained model.
     pub model: String,
 }
 
-/// Reads the list of jobs, all or nothing. They come back in the order in which they were submitted; those of
-/// one second stay in the order of the file.
+/// Reads the list of jobs, all or nothing. Returns them in the order of submission; jobs with equal times stay in the
+/// order of the file.
 pub fn read_jobs(file: &Path) -> Result<Vec<GangJob>, TraceError> {
     let mut jobs = read(file, &COLUMNS, |row| {
         let name = row.object_name("job")?;

@@ -1,10 +1,10 @@
-//! Kubernetes quantities for the audit, read independently of the scheduler's own so that one mistake does
-//! not hide the other. Exact: a quantity is a whole number of billionths, the finest suffix there is.
+//! Parses Kubernetes quantities for the audit, independently of the scheduler's parser so that one bug does not hide
+//! the other. Values are exact: a quantity is an integer number of billionths, the finest suffix of the format.
 
-/// Billionths of one.
+/// One, in billionths.
 pub(super) const ONE: i128 = 1_000_000_000;
 
-/// Reads a quantity such as `1500m`, `2Gi`, `1e3` or `0.5`; `None` when it is none.
+/// Parses a quantity such as `1500m`, `2Gi`, `1e3` or `0.5` into billionths; `None` if it is invalid.
 pub(super) fn parse(text: &str) -> Option<i128> {
     let number_end = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '+' | '-')));
     let (number, suffix) = text.split_at(number_end.unwrap_or(text.len()));
@@ -37,13 +37,13 @@ pub(super) fn parse(text: &str) -> Option<i128> {
         return None;
     }
     let scale = 10i128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
-    // Finer than a billionth: away from zero, as the API does.
+    // Amounts finer than a billionth are rounded away from zero, as in the Kubernetes API.
     let product = mantissa.checked_mul(factor)?;
     let value = product / scale + i128::from(product % scale != 0);
     Some(if negative { -value } else { value })
 }
 
-/// Billionths in ten to the power of a text.
+/// Returns ten to the power of `exponent`, in billionths.
 fn power(exponent: &str) -> Option<i128> {
     let exponent: i32 = exponent.parse().ok()?;
     10i128.checked_pow(u32::try_from(exponent + 9).ok()?)

@@ -1,4 +1,4 @@
-//! What a person reads at the end of a replay.
+//! Formats the result of a replay for the user.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,38 +9,38 @@ use comfy_table::Table;
 use super::words::{columns, grouped};
 use super::{AuditResult, GPU_CORE};
 
-/// How much of a resource was given away.
+/// Allocated part of a resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allocated {
-    /// Requested by placed pods, in the unit of the field.
+    /// Amount requested by placed pods, in the unit of the field.
     pub allocated: i64,
-    /// What the nodes have together.
+    /// Total capacity of the nodes, in the unit of the field.
     pub capacity: i64,
 }
 
 impl Allocated {
-    /// Returns the share in percent; 0 of nothing.
+    /// Returns the allocated share in percent; 0 without capacity.
     pub fn percent(self) -> f64 {
         if self.capacity == 0 { 0.0 } else { self.allocated as f64 * 100.0 / self.capacity as f64 }
     }
 }
 
-/// The outcome of a replay.
+/// The result of a replay.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Number of pods in the trace, or of its part that was replayed.
+    /// Number of pods in the trace, or in the part of it that was replayed.
     pub pods: usize,
-    /// Pods that have a node.
+    /// Number of pods that have a node.
     pub bound: usize,
-    /// Pods that stay pending, by the message or words of their reason.
+    /// Number of pending pods by the message of their reason.
     pub pending_by_reason: BTreeMap<String, usize>,
-    /// Pods that could not be read.
+    /// Number of pods that could not be decoded.
     pub quarantined: usize,
-    /// Decided pods per second, wall time.
+    /// Decided pods per second of wall time.
     pub pods_per_second: f64,
-    /// Half of the decisions took at most this long.
+    /// Median decision time.
     pub decision_p50: Duration,
-    /// All but one percent of the decisions took at most this long.
+    /// 99th percentile of the decision time.
     pub decision_p99: Duration,
     /// CPU in thousandths of a core.
     pub cpu: Allocated,
@@ -48,16 +48,16 @@ pub struct Report {
     pub memory: Allocated,
     /// GPUs in hundredths.
     pub gpu: Allocated,
-    /// Nodes that hold more than they can, by the audit; empty is as it must be.
+    /// Nodes that the audit found overcommitted, with the resource; must be empty.
     pub overcommitted: Vec<String>,
-    /// What the audit could not judge; empty is as it must be.
+    /// What the audit could not judge; must be empty.
     pub unclear: Vec<String>,
-    /// What else is worth knowing.
+    /// Additional lines for the report.
     pub notes: Vec<String>,
 }
 
 impl Report {
-    /// Takes over what an audit of the API objects found.
+    /// Adds the findings of an audit of the API objects.
     pub fn with_audit(mut self, audit: &AuditResult) -> Self {
         let total = |resource: &str| audit.totals.get(resource).copied().unwrap_or_default();
         self.cpu = total("cpu").in_parts(1000);
@@ -69,17 +69,17 @@ impl Report {
         self
     }
 
-    /// Whether every pod is bound, pending for a reason, or quarantined.
+    /// Returns whether every pod is bound, pending with a reason, or quarantined.
     pub fn adds_up(&self) -> bool {
         self.bound + self.pending() + self.quarantined == self.pods
     }
 
-    /// Whether the replay was as it must be: all pods accounted for, no node overcommitted, nothing unclear.
+    /// Returns whether all pods are accounted for, no node is overcommitted, and nothing is unclear.
     pub fn is_good(&self) -> bool {
         self.adds_up() && self.overcommitted.is_empty() && self.unclear.is_empty()
     }
 
-    /// Returns the number of pods that stay pending.
+    /// Returns the number of pending pods.
     pub fn pending(&self) -> usize {
         self.pending_by_reason.values().sum()
     }

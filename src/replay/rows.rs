@@ -1,6 +1,6 @@
-//! Reads CSV files whose header must be the known one, row by row, and says exactly what is wrong with one.
+//! Reads CSV files with a fixed header row by row, and reports the exact problem of an invalid row.
 //!
-//! The formats ([`super::openb`], [`super::philly`]) say which columns there are and what a row means.
+//! The formats ([`super::openb`], [`super::philly`]) define the columns and their meaning.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,12 +10,13 @@ use pellucid_model::collections::HashMap;
 
 use super::{LineProblem, TraceError};
 
-/// A million terabytes, or a thousand million cores: more is a mistake, and sums stay far from overflow.
+/// Upper limit of amounts: a million terabytes, or a thousand million cores. More is a mistake, and the limit keeps
+/// sums far from overflow.
 pub(super) const MOST: u64 = 1 << 40;
-/// Nobody has more GPUs than this in a node.
+/// Upper limit for the number of GPUs per node.
 pub(super) const MOST_GPUS: u64 = 1024;
 
-/// Reads a file, all or nothing. The first column is the row's name and stands once.
+/// Reads a file, all or nothing. The first column is the row's name and must be unique.
 pub(super) fn read<T>(
     path: &Path,
     columns: &'static [&'static str],
@@ -74,7 +75,7 @@ fn check_header(record: &StringRecord, columns: &[&str]) -> Result<(), LineProbl
     Err(LineProblem::Whole(format!("the header is {given:?}, expected {wanted:?}")))
 }
 
-/// A line by column.
+/// A line with access by column name.
 pub(super) struct Row<'a> {
     columns: &'static [&'static str],
     record: &'a StringRecord,
@@ -87,12 +88,12 @@ impl Row<'_> {
         index.and_then(|index| self.record.get(index)).unwrap_or("")
     }
 
-    /// Says what is wrong with a column.
+    /// Returns a problem with the value of a column.
     pub(super) fn wrong(&self, column: &'static str, problem: &str) -> LineProblem {
         LineProblem::Column { column, value: self.text(column).to_owned(), problem: problem.to_owned() }
     }
 
-    /// Reads an integer from 0 to `most`.
+    /// Parses an integer from 0 to `most`.
     pub(super) fn amount(&self, column: &'static str, most: u64) -> Result<u64, LineProblem> {
         match self.integer(column)? {
             ..0 => Err(self.wrong(column, "is below 0")),
@@ -101,7 +102,7 @@ impl Row<'_> {
         }
     }
 
-    /// Reads a time; an empty one, as of pods that never ran, is 0.
+    /// Parses a time in seconds; an empty one, as for pods that never ran, is 0.
     pub(super) fn seconds(&self, column: &'static str) -> Result<i64, LineProblem> {
         if self.text(column).is_empty() { Ok(0) } else { self.integer(column) }
     }
@@ -115,7 +116,7 @@ impl Row<'_> {
         })
     }
 
-    /// Reads a name that a Kubernetes object can have.
+    /// Returns the text if it is a valid name for a Kubernetes object.
     pub(super) fn object_name(&self, column: &'static str) -> Result<String, LineProblem> {
         let name = self.text(column);
         let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
@@ -132,7 +133,7 @@ impl Row<'_> {
         }
     }
 
-    /// Checks that the text can be the value of a label.
+    /// Checks that the text is a valid label value.
     pub(super) fn label_value(&self, column: &'static str) -> Result<(), LineProblem> {
         match is_label_value(self.text(column)) {
             true => Ok(()),
@@ -140,7 +141,7 @@ impl Row<'_> {
         }
     }
 
-    /// Reads models separated by bars.
+    /// Parses GPU models separated by `|`.
     pub(super) fn models(&self, column: &'static str) -> Result<Vec<String>, LineProblem> {
         let text = self.text(column);
         if text.is_empty() {

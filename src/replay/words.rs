@@ -1,10 +1,10 @@
-//! Numbers, times and tables as the reports show them.
+//! Formats numbers, times and tables for the reports.
 
 use std::time::Duration;
 
 use comfy_table::{CellAlignment, Table, presets};
 
-/// Makes a table without lines whose last column is text and whose other columns are numbers.
+/// Creates a table without borders, with a text column last and right-aligned number columns before it.
 pub(super) fn columns<const N: usize>(header: [&str; N]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header);
@@ -14,7 +14,7 @@ pub(super) fn columns<const N: usize>(header: [&str; N]) -> Table {
     table
 }
 
-/// Writes a number with commas.
+/// Formats a number with thousands separators.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let first = digits.len() % 3;
@@ -28,7 +28,7 @@ pub(super) fn grouped(number: u64) -> String {
     out
 }
 
-/// Writes a time in the two units that fit its size: `3.1 ms`, `8 min 31 s`, `52 d 4 h`.
+/// Formats a duration in the units that fit its size: `3.1 ms`, `8 min 31 s`, `52 d 4 h`.
 pub fn span(time: Duration) -> String {
     const MINUTE: u64 = 60;
     const HOUR: u64 = 60 * MINUTE;

@@ -1,4 +1,4 @@
-//! Arguments (`CoschedulingArgs`): scheduler-plugins' fields, Koordinator's worker count, and some of our own.
+//! Arguments (`CoschedulingArgs`): the fields of scheduler-plugins, Koordinator's worker count, and our own additions.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::args::Problems;
 
-/// Fields, defaults, least and greatest values.
+/// Name, default, minimum and maximum of each field.
 const FIELDS: [(&str, i64, i64, i64); 7] = [
     ("permitWaitingTimeSeconds", 60, 0, MOST),
     ("podGroupBackoffSeconds", 0, 0, MOST),
@@ -18,12 +18,12 @@ const FIELDS: [(&str, i64, i64, i64); 7] = [
     ("maxGroupGangs", 100, 1, 10_000),
     ("maxGroupMembers", 10_000, 1, 1_000_000),
 ];
-/// About thirty years, in seconds.
+/// Upper limit for durations: about thirty years, in seconds.
 const MOST: i64 = 1_000_000_000;
-/// Accepted and without effect, as in the releases that know it last.
+/// Accepted without effect, as in the last scheduler-plugins releases that know the field.
 const UNUSED: [&str; 1] = ["deniedPGExpirationTimeSeconds"];
 
-/// Arguments.
+/// Values of [`FIELDS`], in the same order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Args {
     values: [i64; FIELDS.len()],
@@ -63,7 +63,7 @@ impl Args {
             permit_wait: seconds(wait),
             backoff: seconds(backoff),
             reject_percentage: u8::try_from(percentage).unwrap_or(100),
-            // What is forgotten at once would be looked at without end.
+            // An expiration of 0 would make the sweep run continuously.
             expiration: seconds(expiration.max(1)),
             max_group_gangs: number(gangs),
             max_group_members: number(members),

@@ -1,6 +1,6 @@
-//! What the plugin shows by itself: all gangs in numbers.
+//! The `state` endpoint: totals over all gangs.
 //!
-//! The gangs one by one tell of queue stages and verdicts too, which a plugin does not see: `diagnosis` has them.
+//! Views of single gangs also need queue stages and verdicts, which plugins cannot read; see `diagnosis`.
 
 use pellucid_api::rest::gangs::CoschedulingState;
 use pellucid_framework::endpoint::{ReadContext, ReadError};

@@ -1,9 +1,9 @@
-//! Coscheduling: gangs are placed together or not at all.
+//! Coscheduling: places the pods of a gang together or not at all.
 //!
-//! Members of a gang are one unit of the queue, so what scheduler-plugins and Koordinator do at PreFilter, Permit
-//! and PostFilter of single pods is done for the gang as a whole, in the cycle (`cycle::gangs`), wherever a
-//! profile asks this plugin at Permit. The plugin holds the arguments, may sort the queue, and shows the gangs.
-//! Its README says what is guaranteed.
+//! Members of a gang are one unit in the queue. What scheduler-plugins and Koordinator do for single pods at PreFilter,
+//! Permit and PostFilter, the cycle (`cycle::gangs`) does for the gang as a whole in every profile that enables this
+//! plugin at Permit. The plugin itself holds the arguments, can sort the queue, and exposes the state of gangs. The
+//! README beside this file states the guarantees.
 
 mod args;
 mod endpoints;
@@ -24,10 +24,10 @@ use serde_json::Value;
 
 use self::args::Args;
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "Coscheduling";
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {
@@ -89,21 +89,21 @@ impl Plugin for Coscheduling {
 }
 
 impl PreEnqueue for Coscheduling {
-    /// Gangs are held back as units; of a single pod nothing is asked.
+    /// Accepts every pod: the queue holds gangs back as units, not pod by pod.
     fn pre_enqueue(&self, _pod: &Pod) -> Result<(), Cause> {
         Ok(())
     }
 }
 
 impl QueueSort for Coscheduling {
-    /// The same as PrioritySort: the queue keeps gangs whole by itself.
+    /// Ranks by priority like PrioritySort; the queue itself keeps gangs together.
     fn rank(&self, pod: &Pod) -> i64 {
         i64::from(pod.priority)
     }
 }
 
 impl Permit for Coscheduling {
-    /// A pod that comes here alone belongs to no gang that is short of its quorum.
+    /// Permits every pod: a pod that reaches Permit on its own belongs to no gang that lacks its quorum.
     fn permit(&self, _view: View<'_>, _pod: &Pod, _node: NodeIdx) -> Permitted {
         Permitted::Yes
     }

@@ -1,6 +1,6 @@
 //! DefaultBinder: binds pods by creating their `binding` at the API server.
 //!
-//! The effect itself is the framework's; the plugin only says that it takes the pod.
+//! The framework emits the bind effect; the plugin only accepts the pod.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 
 use super::listing::{MAX_ROWS, cut};
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "DefaultBinder";
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {

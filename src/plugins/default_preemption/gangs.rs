@@ -1,5 +1,5 @@
-//! Victims that are members of gangs: a gang that loses its quorum is worth little, so rather one gang goes whole
-//! than several lose a member each. Looked at only where kube-scheduler's criteria see no difference.
+//! Victims that belong to gangs. A gang that loses its quorum is worth little, so evicting one whole gang is better
+//! than evicting one member each of several gangs. This matters only where kube-scheduler's criteria are equal.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,19 @@ use pellucid_model::{GangKey, Pod};
 
 use super::search::Target;
 
-/// Returns how many members of a gang do their work, or have done it.
+/// Returns how many members of a gang are placed or have finished.
 fn standing(gang: &Gang) -> u32 {
     gang.counts.placed() + gang.ended().0
 }
 
-/// Returns the gang of a pod and how many members it can spare; `None`: there is none, or one member is a quorum.
+/// Returns the gang of a pod and how many members it can spare; `None` if the pod has no gang or one member is a
+/// quorum.
 fn spare<'c>(cluster: &'c Cluster, pod: &Pod) -> Option<(&'c GangKey, i64)> {
     let gang = cluster.gangs().of(pod).filter(|gang| gang.definition.min > 1 && !gang.definition.is_basic)?;
     Some((&gang.key, i64::from(standing(gang)) - i64::from(gang.definition.min)))
 }
 
-/// Counts the gangs that have their quorum and lose it by the victims.
+/// Returns how many gangs have their quorum and would lose it with these victims.
 pub(super) fn broken(cluster: &Cluster, victims: &[Target]) -> usize {
     let mut left: BTreeMap<&GangKey, i64> = BTreeMap::new();
     for (gang, spare) in victims.iter().filter_map(|v| spare(cluster, &v.pod)).filter(|(_, s)| *s >= 0) {
@@ -29,7 +30,7 @@ pub(super) fn broken(cluster: &Cluster, victims: &[Target]) -> usize {
     left.values().filter(|spare| **spare < 0).count()
 }
 
-/// Marks the members of gangs, so that those of one gang stand together.
+/// Sets the gang fields of the targets, so that pods of one gang sort next to each other.
 pub(super) fn keep_together(cluster: &Cluster, pool: &mut [Target]) {
     let mut since: BTreeMap<GangKey, i64> = BTreeMap::new();
     for target in pool.iter_mut() {

@@ -1,7 +1,7 @@
-//! DefaultPreemption: when no node fits, finds pods of lower priority whose going would make one fit.
+//! DefaultPreemption: when no node fits, finds pods of lower priority whose eviction would make a node fit.
 //!
-//! It decides and accounts; evicting, waiting and nominating are the engine's (`cycle::preempt`), and what
-//! comes of it is in the state's book of preemptions. README.md tells the algorithm.
+//! The plugin only plans. The engine (`cycle::preempt`) evicts victims, waits and nominates; outcomes are recorded in
+//! `cluster::preemptions`. Start with `search`; `pick` ranks the candidates.
 
 use std::sync::Arc;
 
@@ -26,10 +26,10 @@ mod tests;
 
 pub use priorities::Priorities;
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "DefaultPreemption";
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {
@@ -95,7 +95,7 @@ impl Args {
         Ok(Self { percentage, absolute })
     }
 
-    /// Returns how many candidates are enough.
+    /// Returns how many candidates are enough, given the number of potential nodes.
     fn wanted(self, potential: usize) -> usize {
         (potential * self.percentage / 100).max(self.absolute).min(potential)
     }
@@ -140,7 +140,7 @@ impl PostFilter for DefaultPreemption {
     }
 }
 
-/// Says why a pod may not preempt at all.
+/// Returns why the pod may not preempt at all, or `None` if it may.
 fn ineligible(evaluator: &dyn Evaluator, id: PodId, pod: &Pod) -> Option<ReasonCode> {
     if pod.never_preempts {
         return Some(ReasonCode::PreemptionPolicyNever);
@@ -159,7 +159,7 @@ fn ineligible(evaluator: &dyn Evaluator, id: PodId, pod: &Pod) -> Option<ReasonC
     cluster.slot(node).pods.iter().any(is_going).then_some(ReasonCode::PreemptionUnderWay)
 }
 
-/// Returns why nothing was found, in kube-scheduler's grammar.
+/// Returns why no candidate was found, in kube-scheduler's message format.
 fn message(plan: &Plan) -> String {
     let reasons =
         plan.rejected.iter().flat_map(|r| r.cause.reasons.iter().map(|why| (why.message(), r.count)));
@@ -171,7 +171,7 @@ impl Hints for DefaultPreemption {
         EventKinds::POD_DELETE
     }
 
-    /// That a pod is gone is judged by the plugins that refused nodes.
+    /// Always skips: the plugins that refused nodes judge the deletion of a pod.
     fn hint(&self, _view: View<'_>, _pod: &Pod, _event: &ClusterEvent) -> Hint {
         Hint::Skip
     }

@@ -1,5 +1,5 @@
-//! Which candidate: kube-scheduler's criteria in their order, one about gangs before its last, and a last tie that is
-//! always the same.
+//! Ranks candidates by kube-scheduler's criteria in their order, with a criterion for gangs before the last one and a
+//! deterministic tie break.
 
 use std::cmp::Ordering;
 
@@ -8,11 +8,11 @@ use pellucid_cluster::preemptions::{Candidate, Cost};
 
 use super::search::Target;
 
-/// Returns what the victims, the most important first, cost.
+/// Returns the cost of the victims, which are ordered by importance, most important first.
 pub(super) fn cost(cluster: &Cluster, victims: &[Target]) -> Cost {
     let highest_priority = victims.first().map_or(i32::MIN, |v| v.pod.priority);
     let top = victims.iter().filter(|v| v.pod.priority == highest_priority);
-    // One that has not started counts as starting now, which is later than all others.
+    // A pod that has not started counts as starting now, which is later than all others.
     let earliest_start = top.map(|v| v.pod.started.unwrap_or(i64::MAX)).min();
     Cost {
         budget_violations: victims.iter().filter(|v| v.violates_budget).count(),
@@ -24,7 +24,7 @@ pub(super) fn cost(cluster: &Cluster, victims: &[Target]) -> Cost {
     }
 }
 
-/// The criteria, in order: name, and which of two is better.
+/// Name of a criterion, and a comparison that orders the better cost first.
 type Criterion = (&'static str, fn(&Cost, &Cost) -> Ordering);
 const CRITERIA: [Criterion; 6] = [
     ("fewest budget violations", |a, b| a.budget_violations.cmp(&b.budget_violations)),
@@ -36,15 +36,15 @@ const CRITERIA: [Criterion; 6] = [
         b.earliest_start.unwrap_or(i64::MAX).cmp(&a.earliest_start.unwrap_or(i64::MAX))
     }),
 ];
-/// What decides when all criteria are equal.
+/// Name of the tie break used when all criteria are equal.
 const TIE: &str = "all equal: hash(seed, node name), the greater first";
 
-/// The cheaper first.
+/// Orders the lower cost first.
 pub(super) fn by_cost(a: &Cost, b: &Cost) -> Ordering {
     CRITERIA.iter().map(|(_, compare)| compare(a, b)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
 }
 
-/// The better candidate first.
+/// Orders the better candidate first.
 pub(super) fn compare(cluster: &Cluster, a: &Candidate, b: &Candidate) -> Ordering {
     by_cost(&a.cost, &b.cost).then_with(|| {
         let tie = |c: &Candidate| cluster.slot(c.node).tie;
@@ -52,7 +52,7 @@ pub(super) fn compare(cluster: &Cluster, a: &Candidate, b: &Candidate) -> Orderi
     })
 }
 
-/// Returns the first criterion by which two differ.
+/// Returns the name of the first criterion in which two costs differ.
 pub(super) fn decided_by(a: &Cost, b: &Cost) -> &'static str {
     CRITERIA.iter().find(|(_, compare)| compare(a, b).is_ne()).map_or(TIE, |(name, _)| name)
 }

@@ -1,4 +1,4 @@
-//! How many placed pods there are of each priority: most searches for victims end here.
+//! Counts placed pods per priority. Most searches for victims end here, because no placed pod has a lower priority.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use pellucid_cluster::DerivedState;
 use pellucid_framework::View;
 use pellucid_model::{NodeIdx, Pod};
 
-/// The counts.
+/// Number of placed pods per priority. Owned by the cluster state as derived state.
 #[derive(Clone, Debug, Default)]
 pub struct Priorities(Arc<BTreeMap<i32, usize>>);
 

@@ -1,6 +1,7 @@
-//! The search for victims: which nodes would take the pod if pods of lower priority were gone, and whose.
+//! Searches for victims: finds nodes that would accept the pod if pods of lower priority were evicted.
 //!
-//! kube-scheduler's steps, in a fixed order of nodes instead of a random one (README.md).
+//! Follows kube-scheduler's steps, but walks the nodes by name from an offset derived from the pod's name,
+//! instead of a random one.
 
 use std::sync::Arc;
 
@@ -15,12 +16,12 @@ use pellucid_model::{GangKey, Name, NodeIdx, Pod, PodId, patience};
 use super::gangs;
 use super::{Args, NAME};
 
-/// Candidates that are remembered for explanations.
+/// Maximum number of candidates stored for explanations.
 const REMEMBERED: usize = 10;
-/// Example nodes per cause.
+/// Maximum number of example nodes per cause.
 const EXAMPLES: usize = 3;
 
-/// Searches. The plan's first candidate, if there is one, is the choice.
+/// Returns the plan. Its first candidate, if any, is the one to use.
 pub(super) fn search(args: &Args, evaluator: &mut dyn Evaluator, pod: &Pod) -> Plan {
     let mut rejected = Groups::default();
     let potential = potential(evaluator, &mut rejected);
@@ -60,7 +61,7 @@ pub(super) fn search(args: &Args, evaluator: &mut dyn Evaluator, pod: &Pod) -> P
     plan
 }
 
-/// Returns the nodes on which removing pods might help, by name. The others are rejected.
+/// Returns the nodes where removing pods might help, in name order. Adds the others to `rejected`.
 fn potential(evaluator: &dyn Evaluator, rejected: &mut Groups) -> Vec<NodeIdx> {
     let (view, mut potential) = (evaluator.view(), Vec::new());
     let mut others = (0, Vec::new());
@@ -89,7 +90,8 @@ fn no_victims() -> Cause {
     of(Code::UnschedulableAndUnresolvable, ReasonCode::NoPreemptionVictims)
 }
 
-/// Where the walk over the nodes begins: spread by the pod's name, so that pods do not all try the same few.
+/// Returns the index where the walk over the nodes starts. The hash of the pod's name spreads it, so that pods do not
+/// all try the same nodes.
 fn start_of(pod: &Pod, n: usize) -> usize {
     if n == 0 { 0 } else { (tie_hash(0, &pod.key.to_string()) % n as u64) as usize }
 }
@@ -111,7 +113,7 @@ impl Groups {
     }
 }
 
-/// Tries one node: everybody of lower priority away, then back one by one, the most important first.
+/// Evaluates one node: removes all pods of lower priority, then restores them one by one, the most important first.
 fn try_node(evaluator: &mut dyn Evaluator, budgets: &Budgets, node: NodeIdx) -> Found {
     let (cluster, below) = (evaluator.view().cluster(), evaluator.below());
     let on_node = cluster.slot(node).pods.iter().filter_map(|id| Some((*id, cluster.pod(*id)?)));
@@ -126,7 +128,7 @@ fn try_node(evaluator: &mut dyn Evaluator, budgets: &Budgets, node: NodeIdx) -> 
     pool.sort_by(importance);
     let violated = budgets.violated(pool.iter().map(|t| &*t.pod));
     pool.iter_mut().zip(violated).for_each(|(target, violates)| target.violates_budget = violates);
-    // What becomes of a budget or of another gang is decided elsewhere too.
+    // Disruption budgets and gangs depend on pods on other nodes, so such a result is not cached per node.
     let is_local = pool.iter().all(|t| t.gang.is_none()) && !budgets.concern(pool.iter().map(|t| &*t.pod));
     evaluator.try_out();
     for target in &pool {
@@ -151,7 +153,7 @@ fn candidate(view: View<'_>, node: NodeIdx, victims: &[Target]) -> Candidate {
     Candidate { node, name: view.name(node).clone(), victims: victims.iter().map(choice).collect(), cost }
 }
 
-/// Puts back whoever can stay, those first whose budget would be violated. Returns the others.
+/// Restores every pod that can stay, pods with a violated budget first. Returns the others, which are the victims.
 fn reprieve(evaluator: &mut dyn Evaluator, pool: Vec<Target>, node: NodeIdx) -> Vec<Target> {
     let (violating, others): (Vec<_>, Vec<_>) = pool.into_iter().partition(|t| t.violates_budget);
     let mut victims = Vec::new();
@@ -167,16 +169,16 @@ fn reprieve(evaluator: &mut dyn Evaluator, pool: Vec<Target>, node: NodeIdx) -> 
     victims
 }
 
-/// A pod that might have to go.
+/// A pod that might be evicted.
 pub(super) struct Target {
     id: PodId,
     pub(super) pod: Arc<Pod>,
     pub(super) violates_budget: bool,
-    /// Its gang, when it may lose its quorum; see `gangs`.
+    /// Gang of the pod, if the gang could lose its quorum; see `gangs`.
     pub(super) gang: Option<GangKey>,
-    /// Whether that gang is short of its quorum already.
+    /// Whether the gang already lacks its quorum.
     pub(super) is_broken: bool,
-    /// When it started, or the first of its gang on this node.
+    /// Start time of the pod, or of the first pod of its gang on this node.
     pub(super) since: i64,
 }
 
@@ -187,14 +189,15 @@ impl Target {
     }
 }
 
-/// A pod that has not started counts as starting last.
+/// Returns the start time. A pod that has not started counts as starting last.
 fn started(pod: &Pod) -> i64 {
     pod.started.unwrap_or(i64::MAX)
 }
 
-/// The more important first: higher priority, then earlier start; a pod that has not started is the least
-/// important. Equal ones by name, the last first, so that the choice is always the same. Of a gang all are as
-/// important as the first of them, or less than anybody else when their gang is broken: they go together.
+/// Orders the most important pod first: higher priority, then earlier start. A pod that has not started is the least
+/// important. Ties are broken by name, last name first, so that the choice is deterministic. At equal priority, all
+/// pods of a gang rank like the earliest of them, because they go together, and pods of a gang that lacks its quorum
+/// rank below all others.
 fn importance(a: &Target, b: &Target) -> std::cmp::Ordering {
     let by_name = |a: &Target, b: &Target| {
         (&a.pod.key.name, &a.pod.key.namespace).cmp(&(&b.pod.key.name, &b.pod.key.namespace))

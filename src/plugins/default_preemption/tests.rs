@@ -1,4 +1,4 @@
-//! Tests of the pieces; whole searches are judged by `tests/oracle`.
+//! Tests of the parts; `tests/oracle` checks whole searches.
 
 use pellucid_cluster::preemptions::Cost;
 use serde_json::json;

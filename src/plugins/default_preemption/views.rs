@@ -1,4 +1,4 @@
-//! What people can read of preemption: `state`.
+//! The `state` endpoint of DefaultPreemption.
 
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::preemption::DefaultPreemptionState;
@@ -6,7 +6,7 @@ use pellucid_framework::bodies;
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
 use serde_json::{Value, json};
 
-/// Preemptions of each kind that are listed.
+/// Maximum number of listed preemptions, and of listed nominations.
 const MOST: usize = 1000;
 
 pub(super) fn endpoints() -> Vec<Endpoint> {

@@ -1,4 +1,4 @@
-//! DynamicResourcesArgs: read and shown, so that a configuration loads; nothing acts on them yet.
+//! DynamicResourcesArgs: parsed and shown so that configurations load; the values have no effect yet.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::args::{Problems, field};
 
-/// The arguments, as they were given or by default.
+/// The arguments, as given or by default.
 pub(super) struct Args {
     filter_timeout: Duration,
     binding_timeout: Duration,
@@ -21,7 +21,7 @@ impl Args {
     }
 }
 
-/// Reads the arguments.
+/// Parses the arguments. Fails with every problem found.
 pub(super) fn read(args: &Value) -> Result<Args, Vec<ArgsError>> {
     let mut problems = Problems::default();
     let mut made =

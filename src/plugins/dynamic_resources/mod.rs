@@ -1,8 +1,8 @@
 //! DynamicResources: refuses pods that use resource claims.
 //!
-//! This scheduler does not allocate devices to ResourceClaims. A pod that lists some must not be placed as if
-//! it listed none, so it is refused with a reason of its own. The plugin has kube-scheduler's name, so that
-//! configurations that name it can be read.
+//! This scheduler does not allocate devices to ResourceClaims. A pod that lists some must not be placed as if it listed
+//! none, so it is refused with its own reason. The plugin uses kube-scheduler's name so that existing configurations
+//! load.
 
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ use super::listing::{MAX_ROWS, cut, pending};
 
 mod args;
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "DynamicResources";
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {

@@ -1,8 +1,8 @@
-//! Which images there are, how big they are, and which nodes have them.
+//! Image sizes, and the nodes that have each image.
 //!
-//! Nodes may report different sizes for one name. One size counts everywhere, as in kube-scheduler,
-//! which keeps the first it hears of; here it is that of the oldest node with the image (by creation,
-//! then by arrival), so that the answer does not depend on the order of later updates.
+//! Nodes may report different sizes for one name, but one size applies everywhere. kube-scheduler uses the first that
+//! it observes; this state uses that of the oldest node with the image (by creation, then by arrival), so that the
+//! result does not depend on the order of later updates.
 
 use std::sync::Arc;
 
@@ -12,41 +12,41 @@ use pellucid_model::{CowMap, Name, Node, NodeIdx, Pages};
 
 use super::super::node_mask::NodeMask;
 
-/// An image.
+/// An image that at least one node has.
 #[derive(Clone, Debug)]
 pub struct Image {
     size: i64,
-    /// The node whose size counts.
+    /// The node that determines the size.
     from: NodeIdx,
     nodes: NodeMask,
 }
 
 impl Image {
-    /// Returns the size that counts, bytes.
+    /// Returns the size in bytes.
     pub fn size(&self) -> i64 {
         self.size
     }
 
-    /// Returns how many nodes have it.
+    /// Returns the number of nodes with the image.
     pub fn n_nodes(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether a node has it.
+    /// Returns whether a node has the image.
     pub fn is_on(&self, node: NodeIdx) -> bool {
         self.nodes.contains(node)
     }
 }
 
-/// What a node has, and its age.
+/// The images of a node, and its age.
 #[derive(Clone, Debug, Default)]
 struct OnNode {
     images: Arc<[NodeImage]>,
-    /// Creation, then arrival.
+    /// Creation time, then arrival number.
     age: (i64, u64),
 }
 
-/// The images on all nodes.
+/// Holds the images of all nodes, as derived state of the cluster.
 #[derive(Clone, Default)]
 pub struct Images {
     by_name: CowMap<Name, Arc<Image>>,
@@ -60,7 +60,7 @@ impl Images {
         self.by_name.get(name).map(|image| &**image)
     }
 
-    /// Iterates over all images, in no order.
+    /// Iterates over all images, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (&Name, &Image)> {
         self.by_name.iter().map(|(name, image)| (name, &**image))
     }
@@ -69,7 +69,7 @@ impl Images {
         self.nodes.get(node.index()).and_then(Option::as_ref).map_or((i64::MAX, u64::MAX), |n| n.age)
     }
 
-    /// The size a node reports for a name: that of the first entry with it.
+    /// Returns the size that a node reports for a name, from the first entry with it.
     fn size_on(&self, node: NodeIdx, name: &Name) -> i64 {
         let images = self.nodes.get(node.index()).and_then(Option::as_ref).map_or(&[][..], |n| &n.images);
         images.iter().find(|i| i.names.contains(name)).map_or(0, |i| i.size)
@@ -77,7 +77,7 @@ impl Images {
 
     fn add(&mut self, node: NodeIdx, name: &Name) {
         let size = self.size_on(node, name);
-        // Taken out and put back: then it is copied only when a published snapshot still holds it.
+        // Remove and reinsert the entry, so that it is copied only when a published snapshot still shares it.
         let mut image = self
             .by_name
             .remove(name)
@@ -120,7 +120,7 @@ impl DerivedState for Images {
         if before.is_some() && before == after {
             return;
         }
-        // With the node's images still known: another image's size may have to be found anew.
+        // Remove names while the node's old images are still stored, because sizes may be determined anew.
         for name in before.into_iter().flat_map(|images| names(images)) {
             self.remove(node, name);
         }

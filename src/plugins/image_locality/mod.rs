@@ -1,5 +1,5 @@
-//! ImageLocality: prefers nodes that have the pod's images already, big ones above all, and those that
-//! many nodes have above those that few have, so that pods do not pile up where an image came first.
+//! ImageLocality: prefers nodes that already have the pod's images. Large images count more, and so do images that many
+//! nodes have, so that pods do not pile up on the first node with an image.
 
 use std::sync::Arc;
 
@@ -21,18 +21,18 @@ mod tests;
 
 pub use images::Images;
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "ImageLocality";
 
 const MIB: i64 = 1 << 20;
-/// Up to here the images on a node count for nothing.
+/// Images on a node that add up to less than this count for nothing.
 const LOW: i64 = 23 * MIB;
-/// From here, times the number of containers, more images count for nothing more.
+/// The score is capped at this size times the number of containers.
 const HIGH: i64 = 1000 * MIB;
-/// The longest list of `state`.
+/// Maximum number of images listed by `state`.
 const MAX_SPREAD: usize = 20;
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {
@@ -92,13 +92,13 @@ impl Plugin for ImageLocality {
     }
 }
 
-/// Returns what an image adds to a node that has it: its size, scaled by the share of nodes that have it.
+/// Returns what an image adds to a node that has it: its size times the share of nodes that have it.
 fn scaled(size: i64, nodes: usize, total: usize) -> i64 {
     let spread = nodes as f64 / total as f64;
     (size as f64 * spread) as i64
 }
 
-/// Returns the score of a node whose images add up to `sum`, for a pod with this many containers.
+/// Returns the score of a node with images of `sum` bytes for a pod with `n_containers` containers.
 fn of_sum(sum: i64, n_containers: i64) -> i64 {
     let high = HIGH * n_containers;
     let within = if sum < LOW { LOW } else { sum.min(high) };

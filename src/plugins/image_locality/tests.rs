@@ -1,4 +1,4 @@
-//! How sizes and spread become scores, and whose size counts.
+//! Tests scores by size and spread, and which node's size applies.
 
 use pellucid_model::node::NodeImage;
 use pellucid_model::{Name, Node};

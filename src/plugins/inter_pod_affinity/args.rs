@@ -8,12 +8,12 @@ use super::super::args::{Problems, field};
 const HARD_WEIGHT: &str = "hardPodAffinityWeight";
 const IGNORE: &str = "ignorePreferredTermsOfExistingPods";
 
-/// The arguments in force.
+/// The effective arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Args {
-    /// What a required affinity term of a placed pod is worth to a pod that matches it, 0 to 100.
+    /// Weight of a placed pod's required affinity term for a pod that matches it, 0 to 100.
     pub(super) hard_weight: i64,
-    /// Whether terms of placed pods count only for pods that have preferred terms themselves.
+    /// Whether pods without preferred terms of their own ignore the terms of placed pods.
     pub(super) ignore_preferred_of_existing: bool,
 }
 
@@ -24,13 +24,13 @@ impl Default for Args {
 }
 
 impl Args {
-    /// Returns them as they stand in a configuration.
+    /// Returns the arguments in the form of the configuration file.
     pub(super) fn show(self) -> Value {
         json!({HARD_WEIGHT: self.hard_weight, IGNORE: self.ignore_preferred_of_existing})
     }
 }
 
-/// Reads the arguments; all problems at once.
+/// Parses the arguments. Fails with every problem found, not only the first.
 pub(super) fn read(args: &Value) -> Result<Args, Vec<ArgsError>> {
     let mut problems = Problems::default();
     let mut made = Args::default();

@@ -1,4 +1,5 @@
-//! Filter: the pod's required affinity, its required anti-affinity, and that of the pods there are.
+//! Filter: checks the pod's required affinity, its required anti-affinity, and the required anti-affinity of placed
+//! pods.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -14,15 +15,15 @@ use super::sums::{Sums, for_each_about};
 use super::terms::{Terms, Use, is_about};
 use super::{InterPodAffinity, NAME};
 
-/// Pods per domain.
+/// Pod counts per domain.
 struct Prepared {
-    /// Those that match every required affinity term of the pod.
+    /// Pods that match every required affinity term of the pod.
     affinity: Sums,
-    /// There is none, and the pod matches its own terms: it may be the first.
+    /// Whether no pod matches and the pod matches its own terms: it may then be the first of its kind.
     is_first: bool,
-    /// Those that match some required anti-affinity term of the pod.
+    /// Pods that match at least one required anti-affinity term of the pod.
     anti_affinity: Sums,
-    /// Those with a required anti-affinity term that the pod matches.
+    /// Pods with a required anti-affinity term that matches the pod.
     existing: Sums,
 }
 
@@ -50,7 +51,7 @@ impl PreFilter for InterPodAffinity {
     }
 }
 
-/// Counts the placed pods with a required anti-affinity term that the pod matches, once per term.
+/// Counts the placed pods with a required anti-affinity term that matches the pod, once per term.
 fn existing(view: View<'_>, relations: &Relations, terms: &Terms, spec: &PodSpec) -> Sums {
     let mut sums = Sums::default();
     terms.about(view, spec, Use::Refusing, |group| {
@@ -70,7 +71,7 @@ fn avoided(view: View<'_>, relations: &Relations, spec: &PodSpec) -> Sums {
     sums
 }
 
-/// Counts the pods that match every term, per domain of each term's key.
+/// Counts the placed pods that match every term, per domain of each term's key.
 fn matching_all(view: View<'_>, relations: &Relations, spec: &PodSpec, terms: &[PodAffinityTerm]) -> Sums {
     let mut sums = Sums::default();
     let Some((first, rest)) = terms.split_first() else { return sums };
@@ -119,7 +120,7 @@ impl Filter for InterPodAffinity {
         });
     }
 
-    /// How many pods are in the way in the domain that has the fewest, per key of their terms.
+    /// Returns, per topology key, the domain with the fewest conflicting pods and their number.
     fn measure(&self, view: View<'_>, spec: &PodSpec, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {
         let (Some(relations), Some(terms)) = (view.state::<Relations>(), view.state::<Terms>()) else {
             return Vec::new();

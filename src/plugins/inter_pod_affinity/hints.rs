@@ -1,4 +1,4 @@
-//! Hints: which events could bring a pod near those it needs, or away from those it must avoid.
+//! Queueing hints: events that could bring a pod near pods it requires or away from pods it must avoid.
 
 use pellucid_cluster::{ClusterEvent, EventKinds, NodeChange};
 use pellucid_framework::View;
@@ -41,7 +41,7 @@ impl Hints for InterPodAffinity {
                 (before != after && (after || is_no_longer_wanted()))
                     || waiting.is_freed_of(&old.spec, &now.pod.spec)
             }),
-            // The pods on it do not count any more, on whichever nodes of their domains.
+            // Pods on a removed node no longer count, which can help on any other node of their domains.
             ClusterEvent::NodeRemoved(..) => waiting.may_gain_by_fewer_pods(),
             ClusterEvent::PendingUpdated { old, .. } => own_change_helps(old, pod),
             ClusterEvent::NodeAdded(node) => {
@@ -61,54 +61,54 @@ impl Hints for InterPodAffinity {
     }
 }
 
-/// The pod that waits.
+/// The pending pod.
 struct Waiting<'a> {
     view: View<'a>,
     spec: &'a PodSpec,
 }
 
 impl Waiting<'_> {
-    /// Whether a term of a pod with one spec is about a pod with another.
+    /// Returns whether a term of a pod with spec `of` matches a pod with spec `other`.
     fn about(&self, term: &PodAffinityTerm, of: &PodSpec, other: &PodSpec) -> bool {
         is_about(self.view, term, &of.namespace, (&other.namespace, &other.labels))
     }
 
-    /// Whether the other pod matches all of the pod's required affinity, of which there is some.
+    /// Returns whether the other pod matches all of the pod's required affinity terms, and there is at least one.
     fn wants(&self, other: &PodSpec) -> bool {
         let near = &self.spec.pod_affinity.required;
         !near.is_empty() && near.iter().all(|t| self.about(t, self.spec, other))
     }
 
-    /// Whether the pod matches all of its own required affinity: without the last pod that it wants to be near, it
+    /// Returns whether the pod matches all of its own required affinity: once the last pod that it requires is gone, it
     /// may be the first of its kind.
     fn may_be_first(&self) -> bool {
         self.wants(self.spec)
     }
 
-    /// Whether it may help that some pods do not count any more, whatever they are.
+    /// Returns whether the removal of some pods, whichever they are, may help.
     fn may_gain_by_fewer_pods(&self) -> bool {
         let has_terms = !self.spec.pod_anti_affinity.required.is_empty();
         has_terms || self.may_be_first() || !self.existing_keys().is_empty()
     }
 
-    /// Whether the other pod matches some of the pod's required anti-affinity.
+    /// Returns whether the other pod matches at least one of the pod's required anti-affinity terms.
     fn avoids(&self, other: &PodSpec) -> bool {
         self.spec.pod_anti_affinity.required.iter().any(|t| self.about(t, self.spec, other))
     }
 
-    /// Whether a term of the pod's required anti-affinity was about another pod and is not any more. Others may still
-    /// be: they keep it away from other nodes.
+    /// Returns whether one of the pod's required anti-affinity terms matched another pod and no longer does. Other
+    /// terms may still match and keep the pod away from other nodes.
     fn is_freed_of(&self, old: &PodSpec, new: &PodSpec) -> bool {
         let about = |term, other| self.about(term, self.spec, other);
         self.spec.pod_anti_affinity.required.iter().any(|t| about(t, old) && !about(t, new))
     }
 
-    /// Whether the pod matches some required anti-affinity of the other.
+    /// Returns whether the pod matches at least one required anti-affinity term of the other pod.
     fn is_avoided_by(&self, other: &PodSpec) -> bool {
         other.pod_anti_affinity.required.iter().any(|t| self.about(t, other, self.spec))
     }
 
-    /// Whether new labels of a node bring it into another domain that matters.
+    /// Returns whether new labels of a node move it into another domain of a relevant key.
     fn gains_by_labels(&self, old: &Labels, new: &Labels) -> bool {
         let moved = |key: &Name| old.get(key) != new.get(key);
         let near = self.spec.pod_affinity.required.iter();
@@ -119,7 +119,7 @@ impl Waiting<'_> {
             || self.existing_keys().iter().any(moved)
     }
 
-    /// Returns the keys of the anti-affinity of placed pods that keeps the pod away.
+    /// Returns the topology keys of the required anti-affinity of placed pods that matches the pod.
     fn existing_keys(&self) -> Vec<Name> {
         let mut keys = Vec::new();
         if let Some(terms) = self.view.state::<Terms>() {
@@ -128,7 +128,7 @@ impl Waiting<'_> {
         keys
     }
 
-    /// Whether other labels of a namespace could make terms match, or no longer match.
+    /// Returns whether new labels of a namespace could change which terms match.
     fn may_read(&self, namespace: &Name) -> bool {
         let terms = &self.spec.pod_affinity.required;
         let mut own = terms.iter().chain(&self.spec.pod_anti_affinity.required);

@@ -1,8 +1,8 @@
-//! InterPodAffinity: places pods near pods they want and away from pods they must avoid, and honours what
-//! the pods there are ask of newcomers.
+//! InterPodAffinity: places pods near pods they require and away from pods they must avoid, and enforces the
+//! anti-affinity of pods already placed.
 //!
-//! "Near" is the same domain: nodes with one value of a term's `topologyKey`. The rules are in the README
-//! beside this file.
+//! "Near" means in the same domain: on nodes with the same value of a term's `topologyKey`. The README beside this file
+//! states the rules.
 
 use std::sync::Arc;
 
@@ -25,10 +25,10 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "InterPodAffinity";
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {

@@ -1,4 +1,4 @@
-//! The endpoints: the terms of placed pods, and those of them that reach one node.
+//! The endpoints: the terms of all placed pods, and those that apply to one node.
 
 use pellucid_api::rest::relations::{InterPodAffinityOfNode, InterPodAffinityState, TermUse};
 use pellucid_framework::View;
@@ -27,7 +27,7 @@ pub(super) fn read_node(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
     Ok(json!(InterPodAffinityOfNode { node_name, terms, truncated }))
 }
 
-/// Returns one row per term with pods on nodes: all, or those of one domain per key.
+/// Returns one row per term of placed pods: over all domains, or over one domain per key.
 fn rows(view: View<'_>, domain: impl Fn(&Column) -> Option<ValueId>) -> Vec<TermUse> {
     let (Some(relations), Some(terms)) = (view.state::<Relations>(), view.state::<Terms>()) else {
         return Vec::new();

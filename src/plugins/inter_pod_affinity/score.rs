@@ -1,4 +1,4 @@
-//! Score: the weights of preferred terms, the pod's own and those of the pods there are, per domain.
+//! Score: adds up, per domain, the weights of the pod's preferred terms and of those of placed pods.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ impl PreScore for InterPodAffinity {
                 Kind::PreferFar => -i64::from(group.term.weight),
                 Kind::RequireFar => return,
             };
-            // A required term that weighs nothing is as if it were not there.
+            // A required term with weight 0 is ignored.
             if group.term.kind != Kind::RequireNear || weight > 0 {
                 let key = sums.key(relations, &group.term.term.topology_key);
                 sums.add(key, &group.counts, weight);

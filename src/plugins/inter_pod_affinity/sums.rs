@@ -1,4 +1,4 @@
-//! Sums per domain: a column of a topology key, and a number for each of its values.
+//! Sums per domain: a topology column and a sum for each of its values.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use pellucid_model::{Name, NodeIdx};
 use super::super::relations::{Class, Column, NO_VALUE, NodeCounts, Relations};
 use super::terms::reaches;
 
-/// The numbers of one key.
+/// The sums of one topology key.
 pub(super) struct SumsOfKey {
     key: Name,
     column: Arc<Column>,
@@ -17,12 +17,12 @@ pub(super) struct SumsOfKey {
 }
 
 impl SumsOfKey {
-    /// Returns the key.
+    /// Returns the topology key.
     pub(super) fn name(&self) -> &Name {
         &self.key
     }
 
-    /// Returns the number of a node's domain; `None` when the node lacks the key.
+    /// Returns the sum of a node's domain; `None` when the node lacks the key.
     #[inline]
     pub(super) fn on(&self, node: NodeIdx) -> Option<i64> {
         let value = self.column.of(node);
@@ -30,16 +30,16 @@ impl SumsOfKey {
     }
 }
 
-/// Numbers per key and value.
+/// Sums per topology key and value.
 #[derive(Default)]
 pub(super) struct Sums {
     keys: Vec<SumsOfKey>,
-    /// Whether anything was added, were it 0 together.
+    /// Whether anything was added, even if the sums are 0.
     any: bool,
 }
 
 impl Sums {
-    /// Makes room for a key and returns its place.
+    /// Adds a topology key if it is new and returns its index.
     pub(super) fn key(&mut self, relations: &Relations, key: &Name) -> usize {
         self.keys.iter().position(|k| k.key == *key).unwrap_or_else(|| {
             let column = relations.topology.column(key);
@@ -49,7 +49,7 @@ impl Sums {
         })
     }
 
-    /// Adds a weight for every pod counted, in the domain of its node.
+    /// Adds `weight` for every counted pod to the domain of its node.
     pub(super) fn add(&mut self, at: usize, counts: &NodeCounts, weight: i64) {
         let SumsOfKey { column, sums, .. } = &mut self.keys[at];
         let mut any = self.any;
@@ -63,18 +63,18 @@ impl Sums {
         self.any = any;
     }
 
-    /// Whether no pod was counted on a node with a key.
+    /// Returns whether no pod was counted on a node with one of the keys.
     pub(super) fn is_empty(&self) -> bool {
         !self.any
     }
 
-    /// Returns the keys, in the order in which they came.
+    /// Returns the sums in the order in which their keys were added.
     pub(super) fn keys(&self) -> &[SumsOfKey] {
         &self.keys
     }
 }
 
-/// Calls back for every class of placed pods that a term of a pod in namespace `home` is about.
+/// Calls `with` for every class of placed pods that matches a term of a pod in namespace `home`.
 pub(super) fn for_each_about<'a>(
     view: View<'a>,
     relations: &'a Relations,

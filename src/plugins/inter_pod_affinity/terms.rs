@@ -1,7 +1,7 @@
-//! The affinity terms of placed pods: each distinct one once, with the number of its pods per node.
+//! The affinity terms of placed pods: each distinct term once, with its number of pods per node.
 //!
-//! Which terms a pod matches is found by its labels, so a pod to which no term applies costs a look-up per
-//! label, however many terms there are.
+//! An index by label finds the terms that match a pod, so a pod that no term matches costs one look-up per label,
+//! however many terms exist.
 
 use std::sync::Arc;
 
@@ -16,21 +16,21 @@ use super::super::relations::{NodeCounts, insert, remove};
 
 type GroupId = u32;
 
-/// What a term asks of the pods that match it.
+/// What a term demands of the pods that match it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// They must be near.
+    /// Matching pods must be in the same domain.
     RequireNear,
-    /// They must be elsewhere.
+    /// Matching pods must be in another domain.
     RequireFar,
-    /// They should be near.
+    /// Matching pods should be in the same domain.
     PreferNear,
-    /// They should be elsewhere.
+    /// Matching pods should be in another domain.
     PreferFar,
 }
 
 impl Kind {
-    /// Returns the word used in bodies.
+    /// Returns the text used in response bodies.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::RequireNear => "required affinity",
@@ -41,27 +41,25 @@ impl Kind {
     }
 }
 
-/// A term with the namespaces it means.
+/// A term of a placed pod, with its namespaces resolved.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Term {
-    /// What it asks.
     pub(super) kind: Kind,
-    /// Its weight, 0 when it is required.
+    /// Weight of a preferred term; 0 for a required one.
     pub(super) weight: i32,
-    /// The term; its own namespace is listed when it names none.
+    /// The term. If it named no namespaces, it lists the namespace of its pod.
     pub(super) term: PodAffinityTerm,
 }
 
 /// Placed pods with the same term.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
-    /// The term.
     pub(super) term: Term,
-    /// How many pods have it, per node slot.
+    /// Number of pods with the term, per node slot.
     pub(super) counts: NodeCounts,
 }
 
-/// Returns a term that names the namespace of its pod where it names none.
+/// Returns the term with the namespace of its pod filled in when it names no namespaces.
 pub(super) fn resolved(term: &PodAffinityTerm, namespace: &Name) -> PodAffinityTerm {
     let mut term = term.clone();
     if term.namespaces.is_empty() && term.namespace_selector.is_none() {
@@ -70,7 +68,7 @@ pub(super) fn resolved(term: &PodAffinityTerm, namespace: &Name) -> PodAffinityT
     term
 }
 
-/// Whether a term of a pod in namespace `home` is about a pod with these labels in a namespace.
+/// Returns whether a term of a pod in namespace `home` matches a pod with these labels in `namespace`.
 pub(super) fn is_about(
     view: View<'_>,
     term: &PodAffinityTerm,
@@ -80,7 +78,7 @@ pub(super) fn is_about(
     term.selector.as_ref().is_some_and(|s| s.matches(labels)) && reaches(view, term, home, namespace)
 }
 
-/// Whether a term of a pod in namespace `home` is about pods of a namespace.
+/// Returns whether a term of a pod in namespace `home` covers `namespace`.
 pub(super) fn reaches(view: View<'_>, term: &PodAffinityTerm, home: &Name, namespace: &Name) -> bool {
     if term.namespaces.is_empty() && term.namespace_selector.is_none() {
         return home == namespace;
@@ -91,17 +89,17 @@ pub(super) fn reaches(view: View<'_>, term: &PodAffinityTerm, home: &Name, names
         })
 }
 
-/// Finds terms by a label that a pod must have to match: one of the values that some `In` lists.
+/// Index of terms by a label that a pod must have to match: any value listed by one of the term's `In` requirements.
 #[derive(Clone, Debug, Default)]
 struct ByLabel {
     listed: CowMap<(Name, Name), Arc<Vec<GroupId>>>,
-    /// Terms without such a list.
+    /// Terms without an `In` requirement.
     others: CowMap<(), Arc<Vec<GroupId>>>,
     len: usize,
 }
 
 impl ByLabel {
-    /// Returns the labels under which a selector is found.
+    /// Returns the labels under which a selector is indexed: those of its shortest `In` list.
     fn keys(selector: &LabelSelector) -> Vec<(Name, Name)> {
         let listed = selector.requirements().iter().filter(|r| r.operator == Operator::In);
         let Some(shortest) = listed.min_by_key(|r| r.values.len()) else { return Vec::new() };
@@ -136,31 +134,31 @@ impl ByLabel {
     }
 }
 
-/// The terms of all placed pods.
+/// Holds the terms of all placed pods, indexed by label.
 #[derive(Clone, Default)]
 pub(super) struct Terms {
     all: Pages<Option<Arc<Group>>>,
     free: Vec<GroupId>,
     ids: CowMap<Term, GroupId>,
-    /// Required anti-affinity, which refuses nodes.
+    /// Required anti-affinity terms, which refuse nodes.
     refusing: ByLabel,
-    /// The others, which are scored.
+    /// All other terms, which are scored.
     scoring: ByLabel,
-    /// The spec asked for last: equal pods often come one after another.
+    /// The last spec looked up: equal pods often arrive in a row.
     last: Option<(Arc<PodSpec>, SmallVec<[GroupId; 4]>)>,
 }
 
-/// Which terms.
+/// Selects one of the two indexes of terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     /// Required anti-affinity.
     Refusing,
-    /// All others.
+    /// All other terms.
     Scoring,
 }
 
 impl Terms {
-    /// Calls back for every group whose term is about a pod with this spec, in no order.
+    /// Calls `with` for every group whose term matches a pod with this spec, in no particular order.
     pub(super) fn about<'a>(
         &'a self,
         view: View<'_>,
@@ -174,14 +172,14 @@ impl Terms {
         }
         for id in index.candidates(&spec.labels) {
             let Some(group) = &self.all[id as usize] else { continue };
-            // Its own namespace is listed, so there is none to fall back to.
+            // Group terms list their namespaces, so the `home` argument is never used.
             if is_about(view, &group.term.term, &spec.namespace, (&spec.namespace, &spec.labels)) {
                 with(group);
             }
         }
     }
 
-    /// Iterates over all groups, in no order.
+    /// Iterates over all groups, in no particular order.
     pub(super) fn groups(&self) -> impl Iterator<Item = &Group> {
         self.all.iter().flatten().map(|group| &**group)
     }
@@ -190,7 +188,7 @@ impl Terms {
         if kind == Kind::RequireFar { &mut self.refusing } else { &mut self.scoring }
     }
 
-    /// Returns the groups of a spec's terms; makes those that there are not.
+    /// Returns the groups of a spec's terms, creating missing ones.
     fn ids_of(&mut self, spec: &Arc<PodSpec>) -> SmallVec<[GroupId; 4]> {
         if let Some((known, ids)) = &self.last
             && Arc::ptr_eq(known, spec)
@@ -225,7 +223,7 @@ impl Terms {
     }
 }
 
-/// Returns the terms of a pod that can match anything.
+/// Returns the terms of a pod that can match any pod, that is, those with a selector.
 fn terms_of(spec: &PodSpec) -> Vec<Term> {
     let required = [
         (Kind::RequireNear, &spec.pod_affinity.required),

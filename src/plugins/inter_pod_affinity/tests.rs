@@ -1,4 +1,4 @@
-//! The three rules and their order, who is meant by a term, weights, and what wakes a refused pod.
+//! Tests the three filter rules and their order, the namespaces of terms, weights, and wake-ups of refused pods.
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::ClusterEvent;
@@ -51,12 +51,12 @@ fn on(node: &str, pod: Pod) -> Pod {
     Pod { node_name: Some(node.into()), ..pod }
 }
 
-/// Zones za (a1, a2) and zb (b1), and a node without a zone.
+/// Returns a cluster with zones za (a1, a2) and zb (b1), and a node without a zone.
 fn zones() -> TestCluster {
     TestCluster::of([in_zone("a1", "za"), in_zone("a2", "za"), in_zone("b1", "zb"), in_zone("none", "")])
 }
 
-/// Returns the nodes that are refused and the only message.
+/// Returns the refused nodes and their distinct messages.
 fn refused(cluster: &mut TestCluster, pod: Pod) -> (Vec<String>, String) {
     let pod = cluster.see(pod);
     let all = filter_all(&by_default(), cluster, &pod.spec);
@@ -125,7 +125,7 @@ fn a_refusal_says_how_many_pods_are_in_the_way_at_the_least() {
     let in_the_way = (format!("pods to avoid in {zone}"), 2, 0, "b".to_owned());
     let unwelcome = (format!("pods that avoid it in {zone}"), 1, 0, "c".to_owned());
     assert_eq!(measures(&by_default(), &cluster, &pod.spec), [in_the_way, unwelcome]);
-    // That nobody it wants is near is no number.
+    // Missing required affinity has no number to report.
     let pod = cluster.see(app("q", "x", near(required(&[zone_term("app", "cache")]))));
     assert_eq!(measures(&by_default(), &cluster, &pod.spec), []);
 }
@@ -136,12 +136,12 @@ fn the_first_of_its_kind_may_go_anywhere_with_the_keys() {
     let mut cluster = zones();
     assert_eq!(refused(&mut cluster, app("p", "web", me())).0, ["none"]);
     assert_eq!(refused(&mut cluster, app("p", "db", me())).0.len(), 4, "it is not of the kind it wants");
-    // A pod on a node without the key is in no domain; one in a zone is.
+    // A pod on a node without the key is in no domain; a pod in a zone is.
     cluster.put(("app", "web"), &["none"]);
     assert_eq!(refused(&mut cluster, app("p", "web", me())).0, ["none"]);
     cluster.put(("app", "web"), &["b1"]);
     assert_eq!(refused(&mut cluster, app("p", "web", me())).0, ["a1", "a2", "none"]);
-    // One that is being deleted counts still; one whose node is gone does not.
+    // A pod that is being deleted still counts; a pod whose node is gone does not.
     let last = cluster.cluster.slot(cluster.idx("b1")).pods[0];
     let last = (*cluster.cluster.pod(last).expect("it is there").pod).clone();
     cluster.see(Pod { deleting: true, ..last });
@@ -159,7 +159,7 @@ fn only_pods_that_match_every_term_are_near() {
     cluster.see(on("a1", labelled("one", &[("app", "web")], PodSpec::default())));
     cluster.see(on("b1", labelled("two", &[("app", "web"), ("tier", "fe")], PodSpec::default())));
     assert_eq!(refused(&mut cluster, app("p", "db", both)).0, ["a1", "a2", "none"]);
-    // Of anti-affinity, any term is enough.
+    // For anti-affinity, matching any term is enough.
     let both = far(required(&[zone_term("app", "web"), zone_term("tier", "fe")]));
     assert_eq!(refused(&mut cluster, app("p", "db", both)).0, ["a1", "a2", "b1"]);
 }
@@ -189,7 +189,7 @@ fn which_namespaces_a_term_is_about() {
         cluster.see(on("a1", elsewhere(app("e", "web", PodSpec::default()))));
         let got = refused(&mut cluster, app("p", "db", far(required(std::slice::from_ref(&term)))));
         assert_eq!(!got.0.is_empty(), is_about, "own term {term:?}");
-        // The same the other way round.
+        // The same with the roles exchanged.
         let mut cluster = zones();
         let labels = pairs(&[("team", "x")]);
         cluster.object(Object::Namespace(Namespace { name: "other".into(), labels }));
@@ -245,7 +245,7 @@ fn what_pods_there_are_ask_of_a_newcomer_counts() {
         let stranger = cluster.see(app("q", "db", PodSpec::default()));
         assert_eq!(cluster.scores(&plugin(args), &stranger.spec), None);
     }
-    // Terms that cancel each other are there all the same.
+    // Terms that cancel each other out still count as present.
     let mut cluster = zones();
     cluster.see(on("a1", app("e", "db", near(preferred(9, web())))));
     cluster.see(on("a1", app("f", "db", far(preferred(9, web())))));
@@ -314,19 +314,19 @@ fn events_wake_a_pod_only_when_they_could_help() {
     assert!(wakes(&cluster, &wants, &seen) && !wakes(&cluster, &avoids, &seen), "it matches now");
     let seen = bound(&mut cluster, app("x", "other", PodSpec::default()));
     assert!(!wakes(&cluster, &wants, &seen) && wakes(&cluster, &avoids, &seen), "it no longer does");
-    // What goes wakes those who avoid it, and those it avoids.
+    // A deleted pod wakes the pods that avoid it and the pods it avoids.
     let gone = |pod: &Pod| [ClusterEvent::PodReleased { pod: Arc::new(pod.clone()), node: NodeIdx(0) }];
     let was_web = cluster.see(app("y", "web", PodSpec::default()));
     assert!(wakes(&cluster, &avoids, &gone(&was_web)) && !wakes(&cluster, &plain, &gone(&was_web)));
     let was_hostile = cluster.see(app("y", "x", far(required(&[zone_term("app", "db")]))));
     assert!(wakes(&cluster, &plain, &gone(&was_hostile)) && !wakes(&cluster, &wants, &gone(&avoids)));
-    // Nodes: those with the keys, and moves into other domains.
+    // Nodes: new ones with the keys, and moves into other domains.
     let came = cluster.apply(in_zone("new", ""));
     assert!(!wakes(&cluster, &wants, &came) && wakes(&cluster, &avoids, &came));
     let moved = cluster.apply(in_zone("new", "zc"));
     assert!(wakes(&cluster, &wants, &moved) && wakes(&cluster, &avoids, &moved));
     assert!(!wakes(&cluster, &plain, &moved), "nothing that keeps it away goes by zones");
-    // Namespaces matter to those who select them.
+    // A namespace matters to pods whose terms select namespaces.
     let namespace = Object::Namespace(Namespace { name: "n".into(), labels: pairs(&[("team", "x")]) });
     let seen = [ClusterEvent::ObjectChanged { old: None, new: Some(Arc::new(namespace)) }];
     let term = PodAffinityTerm { namespace_selector: Some(selecting("team", "x")), ..web() };
@@ -334,14 +334,14 @@ fn events_wake_a_pod_only_when_they_could_help() {
     assert!(wakes(&cluster, &selects, &seen) && !wakes(&cluster, &wants, &seen));
 }
 
-/// Each was found by the law in `tests/laws.rs`.
+/// Each case was found by the law in `tests/laws.rs`.
 #[test]
 fn what_ceases_to_count_wakes_those_it_kept_out() {
     let hint = |cluster: &TestCluster, pod: &Pod, events: &[ClusterEvent]| {
         let heard = |e: &&ClusterEvent| by_default().events().any(e.kinds());
         events.iter().filter(heard).any(|e| by_default().hint(cluster.view(), pod, e) == Hint::Queue)
     };
-    // Pods on a node that is gone do not count, for other nodes of their zone either.
+    // Pods on a removed node no longer count, which also matters for other nodes of their zone.
     let mut cluster = zones();
     cluster.see(on("a2", app("e", "web", far(required(&[zone_term("app", "cache")])))));
     let web = || zone_term("app", "web");
@@ -359,7 +359,7 @@ fn what_ceases_to_count_wakes_those_it_kept_out() {
     {
         assert_eq!(hint(&cluster, pod, &gone), want, "{}", pod.key);
     }
-    // The last pod it wants to be near is of another kind now, or its node is in no domain any more.
+    // The last pod that it requires becomes another kind, or that pod's node leaves all domains.
     let mut cluster = zones();
     let first = cluster.see(app("first", "web", near(required(&[web()]))));
     cluster.see(on("a1", app("e", "web", PodSpec::default())));
@@ -368,7 +368,7 @@ fn what_ceases_to_count_wakes_those_it_kept_out() {
     let mut changed = Vec::new();
     cluster.cluster.apply_pod(Arc::new(on("a1", app("e", "db", PodSpec::default()))), &mut changed);
     assert!(hint(&cluster, &first, &changed));
-    // Of two terms the pod matches one still, which keeps it away from other nodes.
+    // The pod still matches one of two terms, which keeps it away from other nodes.
     let everybody = PodAffinityTerm { selector: Some(Default::default()), ..web() };
     let host = PodAffinityTerm { topology_key: "kubernetes.io/hostname".into(), ..web() };
     let avoids = cluster.see(app("avoids", "x", far(required(&[everybody, host]))));
@@ -376,7 +376,7 @@ fn what_ceases_to_count_wakes_those_it_kept_out() {
     let mut changed = Vec::new();
     cluster.cluster.apply_pod(Arc::new(on("none", app("f", "db", PodSpec::default()))), &mut changed);
     assert!(hint(&cluster, &avoids, &changed));
-    // A namespace that is gone has no labels.
+    // A deleted namespace has no labels.
     let namespace = Object::Namespace(Namespace { name: "n".into(), labels: pairs(&[("team", "x")]) });
     let gone = [ClusterEvent::ObjectChanged { old: Some(Arc::new(namespace)), new: None }];
     let term = PodAffinityTerm { namespace_selector: Some(selecting("team", "x")), ..web() };

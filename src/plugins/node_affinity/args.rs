@@ -1,4 +1,4 @@
-//! The arguments of NodeAffinity: `addedAffinity`, in the shape of a pod's `affinity.nodeAffinity`.
+//! The arguments of NodeAffinity: `addedAffinity`, in the format of a pod's `affinity.nodeAffinity`.
 
 use pellucid_framework::plugin::ArgsError;
 use pellucid_model::Name;
@@ -10,7 +10,7 @@ use super::super::args::{Problems, field, is_qualified_name, join};
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-/// Reads the affinity and returns it with the text it was read from; all problems at once.
+/// Parses the affinity and returns it with the given JSON value. Fails with every problem found, not only the first.
 pub(super) fn read(args: &Value) -> Result<(NodeAffinity, Value), Vec<ArgsError>> {
     let mut problems = Problems::default();
     let mut added = NodeAffinity::default();

@@ -1,7 +1,7 @@
-//! NodeAffinity: keeps pods off nodes that their `nodeSelector` or node affinity does not accept, and
-//! prefers nodes by the weights of the preferred terms that match.
+//! NodeAffinity: keeps pods off nodes that do not match their `nodeSelector` or node affinity, and prefers nodes by the
+//! weights of matching preferred terms.
 //!
-//! A profile may add an affinity of its own (`addedAffinity`), which every pod must satisfy too.
+//! A profile may add its own affinity (`addedAffinity`), which every pod must satisfy as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,10 +26,10 @@ mod args;
 #[cfg(test)]
 mod tests;
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "NodeAffinity";
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {
@@ -62,9 +62,9 @@ impl PluginFactory for Factory {
 }
 
 struct NodeAffinity {
-    /// What the profile adds to every pod.
+    /// The profile's own affinity, added to that of every pod.
     added: Affinity,
-    /// The same as it stood in the configuration.
+    /// `addedAffinity` as given in the configuration.
     given: Value,
 }
 
@@ -116,8 +116,8 @@ impl PreFilter for NodeAffinity {
     }
 }
 
-/// Returns the nodes that terms name, when every term names some: a term takes the names that all of its
-/// `metadata.name In` requirements list, and the terms are alternatives.
+/// Returns the nodes named by the terms, or `None` unless every term names nodes. A term names the nodes listed by all
+/// of its `metadata.name In` requirements; the terms are alternatives.
 fn named_nodes(terms: &[NodeSelectorTerm]) -> Option<BTreeSet<Name>> {
     let mut all = BTreeSet::new();
     for term in terms {

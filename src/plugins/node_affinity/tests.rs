@@ -1,4 +1,4 @@
-//! What is accepted and preferred, candidates by name, the profile's own affinity, and wake-ups.
+//! Tests required and preferred affinity, candidates by name, the profile's own affinity, and wake-ups.
 
 use pellucid_model::selector::{Labels, PreferredTerm, Requirement};
 

@@ -1,6 +1,6 @@
-//! NodeDeclaredFeatures: keeps pods off nodes that lack a feature the pod cannot run without.
+//! NodeDeclaredFeatures: keeps pods off nodes that lack a feature the pod requires.
 //!
-//! Which features a pod requires is inferred from its spec where the pod is decoded; nodes list theirs in
+//! The required features are inferred from the pod's spec when the pod is decoded; nodes list theirs in
 //! `status.declaredFeatures`.
 
 use std::collections::BTreeMap;
@@ -20,10 +20,10 @@ use serde_json::{Value, json};
 
 use super::listing::{MAX_ROWS, cut, pending};
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "NodeDeclaredFeatures";
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {

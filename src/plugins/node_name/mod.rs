@@ -1,4 +1,4 @@
-//! NodeName: a pod that names a node goes nowhere else.
+//! NodeName: keeps a pod that names a node off all other nodes.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 
 use super::listing::{MAX_ROWS, cut, pending};
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "NodeName";
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {
@@ -95,7 +95,7 @@ impl Hints for NodeName {
     }
 }
 
-/// Returns the node the pod asks for; an empty name asks for none.
+/// Returns the node that the pod names; an empty name counts as none.
 fn asked(spec: &PodSpec) -> Option<&Name> {
     spec.node_name.as_ref().filter(|name| !name.is_empty())
 }

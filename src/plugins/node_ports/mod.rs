@@ -1,7 +1,6 @@
-//! NodePorts: keeps pods off nodes where a host port they ask for is taken.
+//! NodePorts: keeps pods off nodes where a requested host port is in use.
 //!
-//! Which ports are taken is derived state: per node the ports of its pods, sorted, one entry per pod
-//! that holds one.
+//! The ports in use are derived state: per node the sorted ports of its pods, with one entry per pod that uses a port.
 
 use std::sync::{Arc, LazyLock};
 
@@ -23,13 +22,13 @@ use super::listing::{MAX_ROWS, cut, node_of};
 #[cfg(test)]
 mod tests;
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "NodePorts";
 
-/// Stands for every IP of the host.
+/// The wildcard address that stands for every IP of the host.
 static ALL_IPS: LazyLock<Name> = LazyLock::new(|| Name::new("0.0.0.0"));
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {
@@ -74,14 +73,14 @@ impl PluginFactory for Factory {
     }
 }
 
-/// The host ports that are taken, per node.
+/// Holds the host ports in use per node, as derived state of the cluster.
 #[derive(Clone, Default)]
 pub struct TakenPorts {
     nodes: Pages<Option<Arc<Vec<HostPort>>>>,
 }
 
 impl TakenPorts {
-    /// Returns the ports taken on a node, sorted; a port that several pods hold stands there as often.
+    /// Returns the ports in use on a node, sorted. A port used by several pods occurs once per pod.
     pub fn on(&self, node: NodeIdx) -> &[HostPort] {
         self.nodes.get(node.index()).and_then(Option::as_ref).map_or(&[], |ports| ports)
     }
@@ -143,7 +142,7 @@ impl Plugin for NodePorts {
     }
 }
 
-/// Whether two pods cannot hold their ports on the same node.
+/// Returns whether two pods cannot use their ports on the same node.
 fn conflict(a: &[HostPort], b: &[HostPort]) -> bool {
     a.iter().any(|a| {
         b.iter().any(|b| {

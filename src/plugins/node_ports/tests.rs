@@ -1,4 +1,4 @@
-//! Which ports conflict, and what frees one.
+//! Tests conflicts between ports, and the events that free a port.
 
 use pellucid_model::pod::Protocol::{self, Tcp, Udp};
 

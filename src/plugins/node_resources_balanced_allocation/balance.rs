@@ -1,9 +1,9 @@
-//! How evenly resources are used, 0 to 100. The order of the floating-point operations is part of the
-//! contract: scores must equal those of kube-scheduler, bit for bit before they are truncated.
+//! Balance of resource utilisation, 0 to 100. Invariant: the order of the floating-point operations is
+//! kube-scheduler's, so that scores are equal bit for bit before truncation.
 
 use pellucid_framework::plugin::MAX_SCORE;
 
-/// Returns how far a resource is used, at most 1. `allocatable` is not 0.
+/// Returns the utilised fraction of a resource, at most 1. `allocatable` must not be 0.
 #[inline]
 pub(super) fn fraction(used: i64, allocatable: i64) -> f64 {
     let fraction = used as f64 / allocatable as f64;
@@ -41,7 +41,7 @@ pub(super) fn balance(fractions: &[f64]) -> i64 {
     }
 }
 
-/// Returns the score for the balance with the pod and without it: 75 when nothing changes.
+/// Returns the score from the balance with and without the pod; 75 when nothing changes.
 #[inline]
 pub(super) fn combine(with: i64, without: i64) -> i64 {
     const HALF: i64 = MAX_SCORE / 2;

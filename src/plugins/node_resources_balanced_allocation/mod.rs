@@ -1,5 +1,5 @@
-//! NodeResourcesBalancedAllocation: prefers nodes on which the pod evens out how far the resources are
-//! used. See README.md for the formula; `balance` holds the arithmetic.
+//! NodeResourcesBalancedAllocation: prefers nodes where the pod evens out the utilisation of resources. README.md has
+//! the formula; `balance` implements it.
 
 use std::sync::Arc;
 
@@ -29,12 +29,12 @@ mod tests;
 
 use balance::{balance, balance_of_two, combine, fraction};
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "NodeResourcesBalancedAllocation";
-/// The longest list of unbalanced nodes.
+/// Maximum number of unbalanced nodes listed by `state`.
 const MAX_UNBALANCED: usize = 20;
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {
@@ -137,7 +137,7 @@ impl Score for BalancedAllocation {
     fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
         match value.downcast_ref::<ScoredSet>() {
             Some(set) if !set.has_unknown() => score(view, set.all(), nodes, out),
-            // PreScore did not run: then a pod without requests gets 0, as from kube-scheduler.
+            // PreScore did not run, so a pod without requests gets 0, as in kube-scheduler.
             None if self.is_best_effort(spec) => out.fill(0),
             _ => score(view, self.scored(view, spec).all(), nodes, out),
         }
@@ -151,7 +151,7 @@ fn score(view: View<'_>, scored: &[Scored], nodes: &[NodeIdx], out: &mut [i64]) 
     }
 }
 
-/// Two resources, the default. A resource that the node does not offer leaves one, which is balanced.
+/// Scores two resources, the default. If the node lacks one of them, the other alone is balanced.
 fn score_two(view: View<'_>, scored: [&Scored; 2], nodes: &[NodeIdx], out: &mut [i64]) {
     for (page, run, scores) in by_page(view, nodes, out) {
         let [(alloc_a, used_a), (alloc_b, used_b)] = scored.map(|s| s.amounts(page));

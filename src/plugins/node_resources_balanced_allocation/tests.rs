@@ -1,4 +1,4 @@
-//! The formula, on numbers worked out by hand, and the points at which it says nothing.
+//! Tests the formula against values computed by hand, and the pods that are not scored.
 
 use pellucid_model::requests::{PodRequests, ResourceList};
 

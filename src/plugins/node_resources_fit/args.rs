@@ -7,19 +7,19 @@ use super::super::args::{Problems, field, is_qualified_name, join};
 use super::super::scored::{ScoredResource, cpu_and_memory, is_extended, read_resources, show_resources};
 use super::strategy::{MAX_SHAPE_SCORE, ShapePoint, Strategy};
 
-/// The arguments.
+/// The arguments of NodeResourcesFit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FitArgs {
     ignored_resources: Vec<String>,
     ignored_groups: Vec<String>,
-    /// How nodes are scored.
+    /// The scoring strategy.
     pub(super) strategy: Strategy,
-    /// Which resources are scored.
+    /// The scored resources, with weights of 1 to 100.
     pub(super) resources: Vec<ScoredResource>,
 }
 
 impl FitArgs {
-    /// Reads them; all problems at once.
+    /// Parses the arguments. Fails with every problem found, not only the first.
     pub(super) fn read(args: &Value) -> Result<Self, Vec<ArgsError>> {
         let mut problems = Problems::default();
         let mut made = Self {
@@ -73,7 +73,7 @@ impl FitArgs {
         }
     }
 
-    /// Whether the filter passes over a resource. Only extended resources can be ignored.
+    /// Returns whether the filter ignores a resource. Only extended resources can be ignored.
     pub(super) fn ignores(&self, name: &str) -> bool {
         if self.ignored_resources.is_empty() && self.ignored_groups.is_empty() || !is_extended(name) {
             return false;
@@ -82,7 +82,7 @@ impl FitArgs {
         self.ignored_resources.iter().any(|r| r == name) || self.ignored_groups.iter().any(|g| g == group)
     }
 
-    /// Returns them as they stand in a configuration.
+    /// Returns the arguments in the form of the configuration file.
     pub(super) fn show(&self) -> Value {
         let mut strategy = json!({
             "type": self.strategy.as_str(),

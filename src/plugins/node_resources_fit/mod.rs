@@ -1,7 +1,7 @@
-//! NodeResourcesFit: keeps pods off nodes that lack a requested resource, and scores what is left.
+//! NodeResourcesFit: keeps pods off nodes that lack a requested resource, and scores nodes by their free resources.
 //!
-//! See README.md for the rules. `args` reads the arguments, `wants` is what a pod requests by column,
-//! `strategy` scores, `state` answers reads.
+//! See README.md for the rules. `args` parses the arguments, `wants` resolves a pod's requests to columns, `strategy`
+//! scores, `state` serves the endpoints.
 
 use std::sync::Arc;
 
@@ -32,10 +32,10 @@ mod wants;
 use args::FitArgs;
 use wants::{Lacking, Wants};
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "NodeResourcesFit";
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {
@@ -101,7 +101,7 @@ impl NodeResourcesFit {
         ScoredSet::resolve(view, &self.args.resources, spec, Counting::WithDefaults)
     }
 
-    /// Whether the pod would fit on the node if it were empty.
+    /// Returns whether the pod would fit on the node if the node were empty.
     fn fits_empty(&self, node: &Node, spec: &PodSpec) -> bool {
         let (wanted, offered) = (&spec.requests.list, &node.allocatable);
         let fits = |wanted: i64, offered: i64| wanted <= 0 || wanted <= offered;
@@ -112,7 +112,7 @@ impl NodeResourcesFit {
             && self.scalars(spec).all(|(name, wanted)| wanted <= offered.scalar(name))
     }
 
-    /// Whether there is room for the pod on the node as it is: what the filter would say.
+    /// Returns whether the pod fits on the node with its current pods, like the filter.
     fn fits_now(&self, view: View<'_>, node: NodeIdx, spec: &PodSpec) -> bool {
         let (columns, wanted) = (view.columns(), &spec.requests.list);
         let fits = |resource, wanted: i64| wanted <= 0 || wanted <= columns.free(node, resource);
@@ -124,7 +124,7 @@ impl NodeResourcesFit {
             && self.scalars(spec).all(|(name, wanted)| columns.find(name).is_some_and(|r| fits(r, wanted)))
     }
 
-    /// Iterates over what the pod requests beside CPU, memory and storage, without what is ignored.
+    /// Iterates over the requested resources other than CPU, memory and ephemeral storage, without ignored ones.
     fn scalars<'a>(&'a self, spec: &'a PodSpec) -> impl Iterator<Item = (&'a Name, i64)> {
         let scalars = spec.requests.list.scalars.iter().map(|(name, wanted)| (name, *wanted));
         scalars.filter(|(name, wanted)| *wanted > 0 && !self.args.ignores(name))
@@ -228,7 +228,7 @@ impl Filter for NodeResourcesFit {
     }
 }
 
-/// Returns the most that one of the nodes has left, and the node. Equal nodes go by the tie order.
+/// Returns the greatest free amount among the nodes, and its node. The tie order decides between equal nodes.
 fn best(view: View<'_>, resource: Option<ResourceIdx>, nodes: &[NodeIdx]) -> Option<(i64, NodeIdx)> {
     let free = |n: &NodeIdx| resource.map_or(0, |r| view.columns().free(*n, r));
     nodes.iter().map(|n| (free(n), *n)).max_by_key(|(free, n)| (*free, view.cluster().slot(*n).tie))
@@ -269,7 +269,7 @@ impl Hints for NodeResourcesFit {
         let spec = &pod.spec;
         let fits = |node: NodeIdx| view.cluster().node(node).is_some_and(|n| self.fits_empty(n, spec));
         let helps = match event {
-            // The pod waits because no node had room, and none but this one has more than before.
+            // The pod is pending because no node had room, and only this node has more room than before.
             ClusterEvent::PodReleased { node, .. } => self.fits_now(view, *node, spec),
             ClusterEvent::PodShrunk { pod: old, node } => {
                 let now = view.cluster().find_pod(&old.key).and_then(|id| view.cluster().pod(id));
@@ -296,13 +296,13 @@ impl Hints for NodeResourcesFit {
     }
 }
 
-/// Whether a node offers more pods, or more of what the pod requests, than before.
+/// Returns whether a node offers more pods, or more of a requested resource, than before.
 fn offers_more(old: &Node, now: &Node, spec: &PodSpec) -> bool {
     let (old, now) = (&old.allocatable, &now.allocatable);
     now.pods > old.pods || any_grew(old, now, &spec.requests.list)
 }
 
-/// Whether a list has more than another of something that is wanted.
+/// Returns whether `now` exceeds `old` in a wanted resource.
 fn any_grew(old: &ResourceList, now: &ResourceList, wanted: &ResourceList) -> bool {
     let more = |wanted: i64, old: i64, now: i64| wanted > 0 && now > old;
     more(wanted.milli_cpu, old.milli_cpu, now.milli_cpu)

@@ -1,4 +1,4 @@
-//! What people can read: totals per resource, and one node.
+//! The endpoints: totals per resource, and the resources of one node.
 
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::plugins::{
@@ -16,7 +16,6 @@ use super::super::listing::node_of;
 use super::super::scored::unit;
 use super::best;
 
-/// Returns the plugin's endpoints.
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         Endpoint::new(
@@ -36,7 +35,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     ]
 }
 
-/// Returns the columns: the four fixed ones, then the others by name.
+/// Returns the columns: the four fixed ones first, then the others by name.
 fn columns(view: View<'_>) -> Vec<(Name, ResourceIdx)> {
     let mut named: Vec<_> = view.columns().offered().map(|r| (view.columns().name(r), r)).collect();
     named.sort_by(|(a, i), (b, j)| {

@@ -1,4 +1,4 @@
-//! The three ways to score what a node has left.
+//! The three strategies for scoring nodes by their resources.
 
 use pellucid_framework::View;
 use pellucid_framework::plugin::MAX_SCORE;
@@ -10,28 +10,28 @@ use super::super::scored::{Scored, by_page};
 /// A point of `requestedToCapacityRatio.shape`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ShapePoint {
-    /// Utilisation, percent.
+    /// Utilisation in percent, 0 to 100.
     pub(super) utilization: i64,
-    /// Score, 0 to 10.
+    /// Score, 0 to [`MAX_SHAPE_SCORE`].
     pub(super) score: i64,
 }
 
-/// The greatest score of a shape's point.
+/// The greatest score of a point of a shape.
 pub(super) const MAX_SHAPE_SCORE: i64 = 10;
 
-/// How nodes are scored.
+/// Scoring strategy (`scoringStrategy.type`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Strategy {
-    /// The emptier, the better.
+    /// Prefers nodes with more free resources.
     LeastAllocated,
-    /// The fuller, the better.
+    /// Prefers nodes with fewer free resources.
     MostAllocated,
-    /// By a curve over utilisation.
+    /// Scores by a piecewise linear curve over utilisation.
     RequestedToCapacityRatio(Vec<ShapePoint>),
 }
 
 impl Strategy {
-    /// Returns its name in the configuration.
+    /// Returns the strategy's name in the configuration.
     pub(super) fn as_str(&self) -> &'static str {
         match self {
             Self::LeastAllocated => "LeastAllocated",
@@ -40,7 +40,7 @@ impl Strategy {
         }
     }
 
-    /// Fills one score per node.
+    /// Writes one score per node to `out`.
     pub(super) fn score(&self, view: View<'_>, scored: &[Scored], nodes: &[NodeIdx], out: &mut [i64]) {
         match self {
             Self::LeastAllocated => weighted(view, scored, nodes, out, true, least, truncated),
@@ -65,10 +65,10 @@ fn utilization(requested: i64, allocatable: i64) -> i64 {
     if requested > allocatable { 100 } else { percent(requested, allocatable) }
 }
 
-/// Returns `part * 100 / whole`, truncated; `0 <= part <= whole`. The division is done in floating point
-/// where that is exact, because it is several times faster: below 2^46 the product has at most 53 bits,
-/// and a quotient of at most 100 that is no integer is at least 1/whole away from one, which is more
-/// than the rounding error of 2^-46.
+/// Returns `part * 100 / whole`, truncated; `0 <= part <= whole`. Divides in floating point where that is exact,
+/// because it is several times faster: for `whole` below 2^46 the product has at most 53 bits, and a non-integer
+/// quotient of at most 100 differs from every integer by at least 1/whole, which is more than the rounding error of
+/// 2^-46.
 #[inline]
 fn percent(part: i64, whole: i64) -> i64 {
     if whole < 1 << 46 {
@@ -78,7 +78,7 @@ fn percent(part: i64, whole: i64) -> i64 {
     }
 }
 
-/// Below so many nodes of a page they are scored one by one: the sums of a page cost more to clear.
+/// Runs shorter than this are scored node by node, because clearing the sums of a page would cost more.
 const SHORT: usize = 8;
 
 fn truncated(sum: i64, weights: i64) -> i64 {
@@ -89,7 +89,7 @@ fn rounded(sum: i64, weights: i64) -> i64 {
     (sum as f64 / weights as f64).round() as i64
 }
 
-/// Returns the value of a broken line: flat before its first and after its last point.
+/// Returns the value of the piecewise linear curve: flat before its first and after its last point.
 fn on_curve(shape: &[ShapePoint], at: i64) -> i64 {
     let scale = MAX_SCORE / MAX_SHAPE_SCORE;
     let after = shape.partition_point(|p| p.utilization < at);
@@ -103,8 +103,8 @@ fn on_curve(shape: &[ShapePoint], at: i64) -> i64 {
     }
 }
 
-/// Fills the weighted mean over the resources that a node offers; where `zeros` is false only scores
-/// above 0 count. A node that offers none of them gets 0.
+/// Writes the weighted mean over the resources that a node offers. If `zeros` is false, only scores above 0 count. A
+/// node that offers none of the resources gets 0.
 fn weighted(
     view: View<'_>,
     scored: &[Scored],
@@ -116,7 +116,7 @@ fn weighted(
 ) {
     let finish = |sum: i64, weight: i64| match weight {
         0 => 0,
-        // The default: two resources of weight 1. A shift costs less than a division.
+        // The default is two resources of weight 1. A shift is cheaper than a division.
         2 if zeros => sum >> 1,
         weight => mean(sum, weight),
     };

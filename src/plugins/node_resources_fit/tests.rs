@@ -1,4 +1,4 @@
-//! What is refused and why, how the strategies score, arguments, numbers behind a refusal, wake-ups.
+//! Tests refusals and their reasons, the scoring strategies, arguments, measures, and wake-ups.
 
 use pellucid_framework::Code;
 use pellucid_model::requests::{PodRequests, ResourceList};
@@ -102,7 +102,7 @@ fn strategies() {
     assert_eq!(with("MostAllocated", json!([{"name": "memory"}]), Value::Null), [25, 25]);
     assert_eq!(with("LeastAllocated", gpu.clone(), Value::Null), [50, 50]);
     let shape = json!({"shape": [{"utilization": 25, "score": 0}, {"utilization": 100, "score": 10}]});
-    // At 50 % the curve is at 33, at 25 % at 0, which does not count.
+    // At 50 % the curve is at 33; at 25 % it is at 0, which does not count.
     assert_eq!(with("RequestedToCapacityRatio", json!([]), shape.clone()), [33, 33]);
     assert_eq!(with("RequestedToCapacityRatio", gpu, shape), [33, 33]);
 }

@@ -1,4 +1,4 @@
-//! What a pod requests, by column, and which of it a node lacks.
+//! A pod's requests by column, and which of them a node lacks.
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::ResourceIdx;
@@ -8,20 +8,20 @@ use smallvec::SmallVec;
 
 use super::NAME;
 
-/// The column of a resource that has none: no node offers it, or it is left out.
+/// Marks a resource without a column: no node offers it, or the cluster has too many resources to keep a column for it.
 const UNKNOWN: ResourceIdx = ResourceIdx(u16::MAX);
 
-/// What a pod requests, resolved to columns.
+/// A pod's requests, resolved to columns.
 #[derive(Debug)]
 pub(super) struct Wants {
     columns: SmallVec<[(ResourceIdx, i64); 4]>,
     names: Vec<Name>,
-    /// What is said of resources that nodes offer and that are left out, by their place.
+    /// Message texts for resources that nodes offer but that have no column, by index into `names`.
     left_out: SmallVec<[(usize, Name); 0]>,
 }
 
 impl Wants {
-    /// Resolves what a spec requests, without what is ignored.
+    /// Resolves the requests of a spec, without ignored resources.
     pub(super) fn of(view: View<'_>, spec: &PodSpec, ignores: impl Fn(&str) -> bool) -> Self {
         let mut wants = Self { columns: SmallVec::new(), names: Vec::new(), left_out: SmallVec::new() };
         for (name, amount) in spec.requests.list.named().filter(|(name, _)| !ignores(name)) {
@@ -36,12 +36,12 @@ impl Wants {
         wants
     }
 
-    /// Whether a resource was unknown: it may be known by the next call.
+    /// Returns whether a resource had no column. It may have one by the next call.
     pub(super) fn has_unknown(&self) -> bool {
         self.columns.iter().any(|(resource, _)| *resource == UNKNOWN)
     }
 
-    /// Whether the i-th resource has no column, and the node offers it.
+    /// Returns whether the i-th resource has no column although the node offers it.
     pub(super) fn is_left_out(&self, i: usize, node: Option<&Node>) -> bool {
         let has_no_column = || self.left_out.iter().any(|(at, _)| *at == i);
         !self.left_out.is_empty()
@@ -49,7 +49,7 @@ impl Wants {
             && node.is_some_and(|node| node.allocatable.scalar(&self.names[i]) != 0)
     }
 
-    /// Iterates over columns and amounts.
+    /// Iterates over columns and requested amounts.
     pub(super) fn iter(&self) -> impl Iterator<Item = (ResourceIdx, i64)> {
         self.columns.iter().copied()
     }
@@ -77,33 +77,33 @@ impl Wants {
 
 const PODS_BIT: u64 = 1;
 
-/// The bit of the i-th resource. A pod that requests more than 63 resources shares the last bit among
-/// the surplus: the node is refused all the same, the message then names all of them.
+/// Returns the bit of the i-th resource. Resources beyond the 63rd share the last bit: the node is still refused, and
+/// the message names all of them.
 fn bit(i: usize) -> u64 {
     1 << (i + 1).min(63)
 }
 
-/// Which of a pod's wants a node lacks.
+/// The set of requests that a node cannot satisfy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lacking {
     mask: u64,
-    /// Those of them that the node offers and that have no column.
+    /// The subset of resources that the node offers but that have no column.
     left_out: u64,
     unresolvable: bool,
 }
 
 impl Lacking {
-    /// The node takes no more pods.
+    /// Records that the node accepts no more pods.
     pub(super) fn pods(&mut self) {
         self.mask |= PODS_BIT;
     }
 
-    /// The node offers the i-th resource, which has no column.
+    /// Records that the node offers the i-th resource, which has no column.
     pub(super) fn left_out(&mut self, i: usize) {
         self.left_out |= bit(i);
     }
 
-    /// The node lacks the i-th resource; `even_empty` when it would lack it without any pods.
+    /// Records that the node lacks the i-th resource; `even_empty` if it would lack it without any pods.
     pub(super) fn resource(&mut self, i: usize, even_empty: bool) {
         self.mask |= bit(i);
         self.unresolvable |= even_empty;

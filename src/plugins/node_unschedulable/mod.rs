@@ -1,6 +1,6 @@
-//! NodeUnschedulable: keeps pods off cordoned nodes, unless they tolerate the taint that stands for it.
+//! NodeUnschedulable: keeps pods off cordoned nodes, unless they tolerate the corresponding taint.
 //!
-//! Which nodes are cordoned is derived state: one bit per node instead of a look at every object.
+//! The set of cordoned nodes is derived state: the filter reads one bit per node instead of the node object.
 
 use std::sync::{Arc, LazyLock};
 
@@ -19,17 +19,17 @@ use serde_json::{Value, json};
 
 use super::node_mask::NodeMask;
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "NodeUnschedulable";
 
-/// What `kubectl cordon` amounts to.
+/// The taint that corresponds to `kubectl cordon`.
 static CORDON: LazyLock<Taint> = LazyLock::new(|| Taint {
     key: Name::new("node.kubernetes.io/unschedulable"),
     value: Name::default(),
     effect: TaintEffect::NoSchedule,
 });
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {
@@ -64,7 +64,7 @@ impl PluginFactory for Factory {
     }
 }
 
-/// Which nodes are cordoned.
+/// Holds the cordoned nodes, as derived state of the cluster.
 #[derive(Clone, Default)]
 struct CordonedNodes(NodeMask);
 

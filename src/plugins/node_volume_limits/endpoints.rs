@@ -1,4 +1,4 @@
-//! What people can read: volumes per node and driver.
+//! The endpoints: volumes per node and driver.
 
 use pellucid_api::rest::volumes::{NodeVolumeLimitsOfNode, NodeVolumeLimitsState, VolumeLimit};
 use pellucid_framework::View;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::super::listing::{MAX_ROWS, cut, node_of};
 use super::{VolumesOnNodes, limit};
 
-/// The drivers of a node: those it has, and those of which there are volumes on it.
+/// Returns one row per driver that the node has or that has volumes on the node.
 fn rows(view: View<'_>, node: NodeIdx) -> Vec<VolumeLimit> {
     let name = view.name(node);
     let csi_node = view.cluster().objects().csi_node(name);

@@ -1,7 +1,7 @@
-//! NodeVolumeLimits: keeps a pod off nodes to which no more volumes of a CSI driver can be attached.
+//! NodeVolumeLimits: keeps pods off nodes that cannot attach more volumes of a CSI driver.
 //!
-//! A node says in its CSINode how many volumes of each driver it takes. Counted are the volumes that its pods
-//! use, those that are attached besides, and those that the pod would add; see README.md.
+//! A node's CSINode states the limit of each driver. Volumes used by the node's pods, other attached volumes, and the
+//! volumes that the pod would add count towards it; see README.md.
 
 use std::sync::Arc;
 
@@ -30,10 +30,10 @@ mod volumes;
 use volume_id::VolumeId;
 pub use volumes::VolumesOnNodes;
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "NodeVolumeLimits";
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {
@@ -96,14 +96,15 @@ impl Plugin for NodeVolumeLimits {
     }
 }
 
-/// A volume of the pod.
+/// A volume that the pod mounts.
 struct Wanted {
     id: VolumeId,
-    /// Whether a node without the driver must not take the pod.
+    /// Whether the pod must not run on a node without the driver.
     needs_driver: bool,
 }
 
-/// What the pod mounts, each volume once, sorted; or why that cannot be said.
+/// Returns the volumes that the pod mounts, sorted and without duplicates. Fails with the reason when a claim is
+/// missing or belongs to another pod.
 fn wanted(view: View<'_>, spec: &PodSpec) -> Result<Vec<Wanted>, Reason> {
     let mut ids: Vec<VolumeId> = Vec::new();
     for mounted in &spec.volumes.claims {
@@ -136,12 +137,12 @@ impl PreFilter for NodeVolumeLimits {
     }
 }
 
-/// What a node has to say to a pod's volumes.
+/// Whether a pod's volumes fit on a node.
 enum Answer<'a> {
     Fits,
-    /// The driver is not on the node.
+    /// The node lacks the driver.
     Missing(&'a Name),
-    /// `new` more volumes of the driver are too many: `left` are possible.
+    /// The pod adds `new` volumes of the driver, but only `left` more can be attached.
     Full {
         driver: &'a Name,
         new: i64,
@@ -149,7 +150,7 @@ enum Answer<'a> {
     },
 }
 
-/// The count of a driver's volumes that a node takes.
+/// Returns the maximum number of a driver's volumes on a node; `None` means no limit.
 fn limit(csi_node: Option<&CsiNode>, driver: &Name) -> Option<i64> {
     csi_node?.drivers.iter().find(|d| d.name == *driver)?.count
 }
@@ -166,7 +167,7 @@ fn answer<'a>(view: View<'_>, volumes: &VolumesOnNodes, wanted: &'a [Wanted], n:
     while let Some(first) = rest.next() {
         let driver = &first.id.driver;
         let Some(limit) = limit(csi_node, driver) else { continue };
-        // Sorted by driver, then handle: the volumes of a driver stand side by side, equal ones too.
+        // Volumes are sorted by driver, then handle, so those of a driver are adjacent, duplicates included.
         let on_node = volumes.driver((n, name), driver, csi_node);
         let is_new = |w: &Wanted| !on_node.is_used(&w.id.handle);
         let mut new = i64::from(is_new(first));
@@ -237,7 +238,7 @@ impl Filter for NodeVolumeLimits {
     }
 }
 
-/// Whether there is more left, or as much on a node with an earlier name.
+/// Returns whether `a` has more volumes left than `b`, or as many on a node with an earlier name.
 fn is_better(view: View<'_>, a: &Measure, b: &Measure) -> bool {
     (a.available, view.name(b.best_node)) > (b.available, view.name(a.best_node))
 }
@@ -283,8 +284,8 @@ fn opens(view: View<'_>, pod: &Pod, old: Option<&Object>, new: Option<&Object>) 
         (None, Some(Object::PersistentVolumeClaim(claim))) => {
             claims::mounts(pod, claim, pod.spec.volumes.claims.iter())
         }
-        // It may be bound to a volume that the node has already, or be the pod's own at last. kube-scheduler waits for
-        // the next flush of the queue.
+        // The claim may now be bound to a volume that the node already has, or be owned by the pod. kube-scheduler
+        // waits for the next flush of the queue.
         (Some(Object::PersistentVolumeClaim(old)), Some(Object::PersistentVolumeClaim(claim))) => {
             (old.volume != claim.volume || old.owner_pod != claim.owner_pod)
                 && claims::mounts(pod, claim, pod.spec.volumes.claims.iter())
@@ -297,8 +298,8 @@ fn opens(view: View<'_>, pod: &Pod, old: Option<&Object>, new: Option<&Object>) 
     }
 }
 
-/// Whether a node takes more volumes of some driver than before, has one that it did not have, or no longer limits one
-/// because it is gone.
+/// Returns whether a node accepts more volumes of some driver than before, has a new driver, or no longer limits a
+/// driver because the driver was removed.
 fn raises(old: &CsiNode, new: &CsiNode) -> bool {
     let is_gone = |name: &Name| new.drivers.iter().all(|driver| driver.name != *name);
     let limit_is_gone = old.drivers.iter().any(|driver| driver.count.is_some() && is_gone(&driver.name));

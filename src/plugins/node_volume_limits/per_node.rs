@@ -1,4 +1,4 @@
-//! The volumes on one node, by driver, with how many pods use each.
+//! The volumes on one node by driver, with the number of pods that use each.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use pellucid_model::storage::CsiNode;
 
 use super::volume_id::{Handle, VolumeId, is_migrated};
 
-/// Handles of a driver with the number of users.
+/// Number of users per handle of a driver.
 pub(super) type Handles = FxHashMap<Handle, u32>;
 
-/// The volumes of a driver that pods use.
+/// The volumes of a driver that pods on a node use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OfDriver {
-    /// CSI volumes, and claims that will become such.
+    /// CSI volumes, and claims that will become such volumes.
     native: Handles,
     /// In-tree volumes, by plugin and handle.
     migrated: FxHashMap<(Name, Handle), u32>,
@@ -26,7 +26,7 @@ pub(super) struct OnNode {
     drivers: BTreeMap<Name, OfDriver>,
 }
 
-/// Adds to a count and forgets it at 0.
+/// Adds `by` to a count and removes the entry at 0.
 pub(super) fn count<K: Eq + std::hash::Hash>(counts: &mut FxHashMap<K, u32>, key: K, by: i64) {
     let new = i64::from(counts.get(&key).copied().unwrap_or(0)) + by;
     match u32::try_from(new) {
@@ -36,7 +36,7 @@ pub(super) fn count<K: Eq + std::hash::Hash>(counts: &mut FxHashMap<K, u32>, key
 }
 
 impl OnNode {
-    /// Counts pods that use a volume.
+    /// Adds `by` to the number of pods that use a volume.
     pub(super) fn change(&mut self, id: VolumeId, by: i64) {
         let of = self.drivers.entry(id.driver.clone()).or_default();
         match id.migrated_from {
@@ -48,7 +48,7 @@ impl OnNode {
         }
     }
 
-    /// Whether no pod on the node uses a volume.
+    /// Returns whether no pod on the node uses a volume.
     pub(super) fn is_empty(&self) -> bool {
         self.drivers.is_empty()
     }
@@ -59,16 +59,16 @@ impl OnNode {
     }
 }
 
-/// How full a driver is on a node.
+/// The number of a driver's volumes on a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fill {
     /// Volumes that pods use.
     pub(super) used: usize,
-    /// Volumes that are attached and that no pod uses.
+    /// Volumes that are attached but used by no pod.
     pub(super) attached_only: usize,
 }
 
-/// The volumes of a driver on a node, as its CSINode has them count.
+/// The volumes of a driver on a node, counted as the node's CSINode requires.
 #[derive(Clone, Copy)]
 pub(super) struct DriverView<'a> {
     of: Option<&'a OfDriver>,
@@ -86,7 +86,7 @@ impl<'a> DriverView<'a> {
         Self { of: on.and_then(|on| on.drivers.get(driver)), attached, csi_node }
     }
 
-    /// Whether a pod uses the volume, by whatever plugin it came.
+    /// Returns whether a pod uses the volume, natively or migrated.
     pub(super) fn is_used(self, handle: &Handle) -> bool {
         self.of.is_some_and(|of| of.native.contains_key(handle) || self.is_migrated(of, handle))
     }
@@ -102,7 +102,7 @@ impl<'a> DriverView<'a> {
         Fill { used, attached_only: attached.filter(|handle| !self.is_used(handle)).count() }
     }
 
-    /// Migrated volumes that are not also mounted as what they became.
+    /// Counts migrated volumes that are not also mounted natively.
     fn extra(self, of: &OfDriver) -> usize {
         let counts = |(plugin, handle): &&(Name, Handle)| {
             is_migrated(plugin, self.csi_node) && !of.native.contains_key(handle)

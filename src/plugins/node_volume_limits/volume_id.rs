@@ -1,30 +1,29 @@
-//! What makes two volumes one: the CSI driver and the handle, and how in-tree volumes translate to them.
+//! Identity of a volume: its CSI driver and handle, and the translation of in-tree volumes to them.
 
 use pellucid_model::Name;
 use pellucid_model::storage::{CsiNode, CsiVolume, Disk};
 
-/// A volume's name at its driver.
+/// Identifies a volume within its driver.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Handle {
-    /// The handle of a volume that exists.
+    /// The handle of an existing volume.
     Volume(Name),
-    /// Namespace and name of a claim for which there is no volume yet. It counts as one that nobody else uses.
+    /// Namespace and name of a claim without a volume yet. It counts as a volume of its own.
     Claim(Name, Name),
 }
 
-/// A volume as it counts against a driver's limit.
+/// A volume as it counts towards a driver's limit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct VolumeId {
-    /// CSI driver.
+    /// Name of the CSI driver.
     pub(super) driver: Name,
-    /// Handle.
     pub(super) handle: Handle,
-    /// The in-tree plugin it was made for. It counts only where a node's CSINode says that CSI serves it.
+    /// The in-tree plugin of the volume. It counts only on nodes whose CSINode shows that CSI serves that plugin.
     pub(super) migrated_from: Option<Name>,
 }
 
 impl VolumeId {
-    /// A volume that exists; `None` when driver or handle are empty.
+    /// Returns the id of an existing volume; `None` when driver or handle are empty.
     pub(super) fn of_volume(csi: &CsiVolume) -> Option<Self> {
         let is_named = !csi.driver.is_empty() && !csi.handle.is_empty();
         is_named.then(|| Self {
@@ -34,7 +33,7 @@ impl VolumeId {
         })
     }
 
-    /// The volume that a provisioner will make for a claim.
+    /// Returns the id of the volume that a provisioner will create for a claim; `None` without a provisioner.
     pub(super) fn of_claim(provisioner: &Name, namespace: &Name, claim: &Name) -> Option<Self> {
         let handle = Handle::Claim(namespace.clone(), claim.clone());
         match driver_of(provisioner) {
@@ -47,11 +46,11 @@ impl VolumeId {
         }
     }
 
-    /// A disk that a pod names itself, when CSI may serve it.
+    /// Returns the id of a disk in a pod spec; `None` when no CSI driver serves its kind.
     pub(super) fn of_disk(disk: &Disk) -> Option<Self> {
         let (plugin, handle) = match disk {
             Disk::GcePersistentDisk { name, .. } => {
-                // Nothing in the pod says in which project and zone the disk is.
+                // The pod does not state the project and zone of the disk.
                 let path = format!("projects/UNSPECIFIED/zones/UNSPECIFIED/disks/{name}");
                 ("kubernetes.io/gce-pd", Name::new(&path))
             }
@@ -66,13 +65,13 @@ impl VolumeId {
         Some(Self { driver, handle, migrated_from: Some(plugin.into()) })
     }
 
-    /// Whether it counts on a node.
+    /// Returns whether the volume counts on a node.
     pub(super) fn counts_on(&self, node: Option<&CsiNode>) -> bool {
         self.migrated_from.as_ref().is_none_or(|plugin| is_migrated(plugin, node))
     }
 }
 
-/// The CSI driver that took the place of an in-tree plugin.
+/// Returns the CSI driver that replaces an in-tree plugin.
 fn driver_of(plugin: &str) -> Option<&'static str> {
     Some(match plugin {
         "kubernetes.io/aws-ebs" => "ebs.csi.aws.com",
@@ -86,8 +85,8 @@ fn driver_of(plugin: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether CSI serves an in-tree plugin's volumes on a node. For most it is so wherever there is a CSINode;
-/// volumes of Azure Files and vSphere are not counted at all.
+/// Returns whether CSI serves an in-tree plugin's volumes on a node. Most plugins count as migrated on every node with
+/// a CSINode; volumes of Azure Files and vSphere never count.
 pub(super) fn is_migrated(plugin: &str, node: Option<&CsiNode>) -> bool {
     let Some(node) = node else { return false };
     match plugin {

@@ -1,8 +1,8 @@
-//! Which CSI volumes are on which node: derived from pods, claims, volumes, classes and attachments.
+//! CSI volumes per node, derived from pods, claims, volumes, storage classes and attachments.
 //!
-//! A pod names a claim, the claim a volume or a class, the volume a driver and a handle, and each of them may
-//! come, change or go at its own time. So the links are kept here too, and when one changes, the pods that
-//! depend on it are counted anew: asking about a node costs a few lookups, whatever is on it.
+//! A pod names a claim, the claim a volume or a class, the volume a driver and a handle, and each object may appear,
+//! change or disappear independently. This state therefore stores the links too; when one changes, the dependent pods
+//! are recounted. A query about a node costs a few lookups, however many volumes the node has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::super::claims::ClaimKey;
 use super::per_node::{DriverView, Handles, OnNode, count};
 use super::volume_id::{Handle, VolumeId};
 
-/// What counts of a claim.
+/// The parts of a claim that determine its volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ClaimFacts {
     volume: Name,
@@ -31,21 +31,21 @@ impl ClaimFacts {
     }
 }
 
-/// Who mounts a claim: node, and for a generic ephemeral volume the uid of the pod; with a number of pods.
+/// Number of pods that mount a claim, by node and, for a generic ephemeral volume, the uid of its pod.
 type Users = BTreeMap<(NodeIdx, Option<Arc<str>>), u32>;
 
-/// Who depends on a volume: claims that name it, and attachments.
+/// Dependants of a volume: claims that name it, and attachments.
 #[derive(Clone, Debug, Default)]
 struct Dependants {
     claims: BTreeSet<ClaimKey>,
     attachments: BTreeSet<Name>,
 }
 
-/// The volumes on all nodes.
+/// Holds the volumes on all nodes, as derived state of the cluster.
 #[derive(Clone, Default)]
 pub struct VolumesOnNodes {
     nodes: Pages<Option<Arc<OnNode>>>,
-    /// By name of the node: an attachment may be known before the node is.
+    /// By node name: an attachment may be observed before its node.
     attached: CowMap<Name, Arc<FxHashMap<Name, Handles>>>,
     users: CowMap<ClaimKey, Arc<Users>>,
     claims: CowMap<ClaimKey, ClaimFacts>,
@@ -56,7 +56,6 @@ pub struct VolumesOnNodes {
 }
 
 impl VolumesOnNodes {
-    /// Returns the volumes of a driver on a node.
     pub(super) fn driver<'a>(
         &'a self,
         (node, name): (NodeIdx, &Name),
@@ -67,7 +66,7 @@ impl VolumesOnNodes {
         DriverView::new(self.on(node), attached, csi_node, driver)
     }
 
-    /// Returns the drivers of which there are volumes on a node, sorted.
+    /// Returns the drivers that have volumes on a node, sorted.
     pub(super) fn drivers(&self, node: NodeIdx, name: &Name) -> BTreeSet<Name> {
         let used = self.on(node).into_iter().flat_map(OnNode::drivers);
         let attached = self.attached.get(name).into_iter().flat_map(|drivers| drivers.keys());
@@ -78,7 +77,7 @@ impl VolumesOnNodes {
         self.nodes.get(node.index()).and_then(Option::as_deref)
     }
 
-    /// Returns the volume behind a claim that a pod mounts, as far as it counts.
+    /// Returns the volume behind a claim that a pod mounts; `None` if the claim counts for nothing.
     pub(super) fn resolve(&self, namespace: &Name, mounted: &ClaimUse) -> Option<VolumeId> {
         self.volume_of(&(namespace.clone(), mounted.claim.clone()), mounted.owner.as_ref())
     }
@@ -88,7 +87,7 @@ impl VolumesOnNodes {
         if owner.is_some() && owner != claim.owner_pod.as_ref() {
             return None;
         }
-        // A volume that is not there yet counts by the class, like a claim without one.
+        // A volume that is not known yet counts by the class, like a claim without a volume.
         let volume = Some(&claim.volume).filter(|v| !v.is_empty());
         if let Some(csi) = volume.and_then(|v| self.volumes.get(v)) {
             return VolumeId::of_volume(csi);
@@ -112,7 +111,7 @@ impl VolumesOnNodes {
             if let Some(id) = self.volume_of(&key, mounted.owner.as_ref()) {
                 self.change_on(node, id, by);
             }
-            // Taken out and put back: then it is copied only when a published snapshot still holds it.
+            // Remove and reinsert the entry, so that it is copied only when a published snapshot still shares it.
             let mut users = self.users.remove(&key).unwrap_or_default();
             let all = Arc::make_mut(&mut users);
             let user = (node, mounted.owner.clone());
@@ -130,7 +129,7 @@ impl VolumesOnNodes {
         }
     }
 
-    /// Makes a change on which what these claims stand for depends.
+    /// Applies a change that may affect the volumes behind these claims, and recounts their users.
     fn with_claims(&mut self, keys: &[ClaimKey], change: impl FnOnce(&mut Self)) {
         let stand_for = |this: &Self| -> Vec<(NodeIdx, VolumeId, i64)> {
             let users = keys.iter().filter_map(|key| Some((key, this.users.get(key)?)));
@@ -184,7 +183,7 @@ impl VolumesOnNodes {
     }
 
     fn volume_changed(&mut self, name: &Name, known: bool, new: Option<&CsiVolume>) {
-        // A volume without CSI counts as nothing, but is there: the claim does not fall back to its class.
+        // A volume without CSI counts as nothing but exists, so the claim does not fall back to its class.
         let nothing = || CsiVolume { driver: "".into(), handle: "".into(), migrated_from: None };
         let new = known.then(|| new.cloned().unwrap_or_else(nothing));
         if self.volumes.get(name) == new.as_ref() {
@@ -229,8 +228,8 @@ impl VolumesOnNodes {
         self.attach(name, 1);
     }
 
-    /// Counts an attachment on its node, or takes it out. One of an in-tree volume does not count: what its
-    /// handle would be depends on the node. (kube-scheduler looks at CSI volumes alone here, too.)
+    /// Counts an attachment on its node, or removes it. Attachments of in-tree volumes do not count, because their
+    /// handle depends on the node. (kube-scheduler also considers only CSI volumes here.)
     fn attach(&mut self, name: &Name, by: i64) {
         let Some(attachment) = self.attachments.get(name) else { return };
         let Some(csi) = self.volumes.get(&attachment.volume) else { return };

@@ -1,4 +1,4 @@
-//! The arguments of PodTopologySpread: which constraints hold for pods that have none.
+//! The arguments of PodTopologySpread: the default constraints for pods that have none.
 
 use std::sync::LazyLock;
 
@@ -30,19 +30,19 @@ pub(super) static SYSTEM: LazyLock<Defaults> = LazyLock::new(|| {
     Defaults { constraints: constraints.into(), is_system: true, given: json!([]) }
 });
 
-/// What holds for pods without constraints of their own.
+/// The constraints for pods without constraints of their own.
 #[derive(Clone, Debug)]
 pub(super) struct Defaults {
-    /// Constraints without selectors: those are found per pod.
+    /// Constraints without selectors; a selector is built for each pod.
     pub(super) constraints: Box<[SpreadConstraint]>,
-    /// Whether nodes without a zone are scored all the same (`defaultingType: System`).
+    /// Whether nodes without a zone are scored too (`defaultingType: System`).
     pub(super) is_system: bool,
-    /// `defaultConstraints` as it stood in the configuration.
+    /// `defaultConstraints` as given in the configuration.
     given: Value,
 }
 
 impl Defaults {
-    /// Returns the arguments in force.
+    /// Returns the arguments in the form of the configuration file.
     pub(super) fn show(&self) -> Value {
         json!({CONSTRAINTS: self.given, TYPE: if self.is_system { "System" } else { "List" }})
     }
@@ -60,7 +60,7 @@ fn constraint(topology_key: Name, is_hard: bool) -> SpreadConstraint {
     }
 }
 
-/// Reads the arguments; all problems at once.
+/// Parses the arguments. Fails with every problem found, not only the first.
 pub(super) fn read(args: &Value) -> Result<Defaults, Vec<ArgsError>> {
     let mut problems = Problems::default();
     let mut made = SYSTEM.clone();
@@ -139,7 +139,7 @@ fn read_constraint(
         let rule = "must be absent: the selector is found for each pod";
         problems.add(at("labelSelector"), rule, field(fields, "labelSelector"));
     }
-    // Without effect here, because the selector is that of the pod's Services and owner.
+    // Validated but without effect, because the selector comes from the pod's Services and owner.
     let _ = problems.texts(&at("matchLabelKeys"), field(fields, "matchLabelKeys"));
     for (name, policy) in [
         ("nodeAffinityPolicy", &mut made.node_affinity_policy),

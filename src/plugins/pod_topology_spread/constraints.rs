@@ -1,5 +1,5 @@
-//! Which constraints hold for a pod: its own, else the default ones with a selector made from the Services
-//! that select the pod and from its owner.
+//! Selects the constraints of a pod: its own, or else the default ones with a selector built from the Services that
+//! select the pod and from its owner.
 
 use std::borrow::Cow;
 
@@ -11,23 +11,23 @@ use pellucid_model::{ObjectKind, PodSpec};
 use super::super::relations::Relations;
 use super::args::Defaults;
 
-/// A constraint in force for a pod.
+/// A constraint that applies to a pod.
 #[derive(Clone)]
 pub(super) struct Constraint<'a> {
-    /// The rule; its selector counts only through `selector`.
+    /// The rule. Ignore its own selector; use `selector`.
     pub(super) rule: &'a SpreadConstraint,
-    /// Pods counted; `None` counts none.
+    /// Selects the counted pods; `None` counts none.
     pub(super) selector: Option<Cow<'a, LabelSelector>>,
 }
 
 impl Constraint<'_> {
-    /// Whether a pod of the same namespace with these labels is counted.
+    /// Returns whether a pod of the same namespace with these labels is counted.
     pub(super) fn counts(&self, labels: &Labels) -> bool {
         self.selector.as_ref().is_some_and(|s| s.matches(labels))
     }
 }
 
-/// Returns the hard (`DoNotSchedule`) or the soft constraints in force for a pod.
+/// Returns the hard (`DoNotSchedule`) or the soft constraints that apply to a pod.
 pub(super) fn constraints<'a>(
     view: View<'_>,
     spec: &'a PodSpec,
@@ -50,8 +50,8 @@ pub(super) fn constraints<'a>(
     wanted.map(|rule| Constraint { rule, selector: Some(Cow::Owned(selector.clone())) }).collect()
 }
 
-/// Returns what the Services that select a pod and its owner select together; `None` when that is nothing in
-/// particular.
+/// Returns the combined selector of the Services that select a pod and of its owner; `None` when there is no
+/// requirement.
 fn default_selector(view: View<'_>, spec: &PodSpec) -> Option<LabelSelector> {
     let services = view.state::<Relations>().map_or(&[][..], |r| r.services(&spec.namespace));
     if services.is_empty() && spec.owner.is_none() {
@@ -64,7 +64,7 @@ fn default_selector(view: View<'_>, spec: &PodSpec) -> Option<LabelSelector> {
         let key = (spec.namespace.clone(), owner.name.clone());
         let object = view.cluster().objects().get(kind, &key);
         if let Some(selector) = object.and_then(|o| o.pod_selector()) {
-            // A ReplicationController's pairs replace those of Services, the others' are added.
+            // A ReplicationController's pairs replace those of Services; the requirements of other owners are added.
             if kind == ObjectKind::ReplicationController {
                 all.retain(|r| selector.keys().all(|key| *key != r.key));
             }

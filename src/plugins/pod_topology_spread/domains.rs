@@ -1,4 +1,4 @@
-//! How many matching pods each domain of a constraint holds, over the nodes that count for a pod.
+//! Counts the matching pods in each domain of a constraint, over the nodes that are eligible for a pod.
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use pellucid_model::{NodeIdx, PodSpec};
 use super::super::relations::{Class, Column, NO_VALUE, Relations, ValueId};
 use super::constraints::Constraint;
 
-/// The value is no domain: no node with it counts.
+/// Marks a value that is not a domain because no eligible node has it.
 const NO_DOMAIN: u32 = u32::MAX;
 
 /// The domains of a hard constraint.
 pub(super) struct Domains {
-    /// Which node lies in which.
+    /// Maps nodes to domains.
     pub(super) column: Arc<Column>,
-    /// Matching pods per value.
+    /// Matching pods per value id; [`NO_DOMAIN`] where the value is not a domain.
     counts: Vec<u32>,
-    /// How many domains there are.
+    /// Number of domains.
     pub(super) n_domains: usize,
-    /// What the skew is measured against.
+    /// The fewest matching pods in a domain; 0 with fewer than `minDomains` domains.
     pub(super) minimum: i64,
     self_match: i64,
 }
 
 impl Domains {
-    /// Counts, for every hard constraint of a pod.
+    /// Counts pods per domain for every hard constraint of a pod.
     pub(super) fn count(view: View<'_>, spec: &PodSpec, all: &[Constraint<'_>]) -> Vec<Self> {
         let Some(relations) = view.state::<Relations>() else { return Vec::new() };
         let columns: Vec<_> = all.iter().map(|c| relations.topology.column(&c.rule.topology_key)).collect();
@@ -53,17 +53,17 @@ impl Domains {
         Self { column, counts, n_domains, minimum, self_match }
     }
 
-    /// Returns the matching pods of a value, `None` where it is no domain.
+    /// Returns the number of matching pods of a value; `None` if the value is not a domain.
     pub(super) fn matching(&self, value: ValueId) -> Option<u32> {
         self.counts.get(value as usize).copied().filter(|count| *count != NO_DOMAIN)
     }
 
-    /// Returns the skew with one pod more on a node with this value.
+    /// Returns the skew with the pod placed on a node with this value.
     pub(super) fn skew(&self, value: ValueId) -> i64 {
         i64::from(self.matching(value).unwrap_or(0)) + self.self_match - self.minimum
     }
 
-    /// Returns the domains' values, by number.
+    /// Iterates over the values that are domains, in ascending order.
     pub(super) fn values(&self) -> impl Iterator<Item = ValueId> {
         (0..self.counts.len() as ValueId).filter(|v| self.matching(*v).is_some())
     }
@@ -96,7 +96,7 @@ fn count(
     counts
 }
 
-/// Calls back for every class of pods that a constraint of a pod counts: in its namespace, not being deleted.
+/// Calls `with` for every class that a constraint counts: in the pod's namespace and not being deleted.
 pub(super) fn for_each_matching<'a>(
     relations: &'a Relations,
     spec: &PodSpec,
@@ -113,18 +113,18 @@ pub(super) fn for_each_matching<'a>(
 
 /// The nodes that count for a constraint.
 pub(super) enum Eligible {
-    /// All that have its key.
+    /// All nodes that have the constraint's key.
     All,
-    /// Those, by slot.
+    /// The nodes whose slot is `true`.
     Some(Vec<bool>),
 }
 
 impl Eligible {
-    /// Finds them: they have every key, and pass the constraint's policies.
+    /// Returns the nodes that have every key and pass the constraint's policies.
     fn find(view: View<'_>, spec: &PodSpec, constraint: &Constraint<'_>, columns: &[Arc<Column>]) -> Self {
         let policies = Policies::of(spec, constraint);
         let all_keys_everywhere = columns.iter().all(|c| c.n_nodes() == view.nodes().len());
-        // With one key, the nodes that lack it lie in no domain.
+        // With a single key, nodes that lack it are in no domain anyway.
         if policies.pass_all() && (columns.len() == 1 || all_keys_everywhere) {
             return Self::All;
         }
@@ -145,7 +145,7 @@ impl Eligible {
     }
 }
 
-/// What a constraint's policies make of nodes.
+/// The node inclusion policies of a constraint (`nodeAffinityPolicy`, `nodeTaintsPolicy`).
 pub(super) struct Policies<'a> {
     spec: &'a PodSpec,
     honors_affinity: bool,
@@ -163,12 +163,12 @@ impl<'a> Policies<'a> {
         }
     }
 
-    /// Whether every node passes, without a look at any.
+    /// Returns whether every node passes, without inspecting nodes.
     pub(super) fn pass_all(&self) -> bool {
         !self.honors_affinity && !self.honors_taints
     }
 
-    /// Whether a node passes.
+    /// Returns whether a node passes the policies.
     pub(super) fn pass(&self, view: View<'_>, node: NodeIdx) -> bool {
         let Some(object) = view.cluster().node(node) else { return false };
         let accepted = !self.honors_affinity || self.spec.affinity.accepts(&object.name, &object.labels);

@@ -1,4 +1,4 @@
-//! Filter: no domain may hold over `maxSkew` more matching pods than the one with the fewest.
+//! Filter: no domain may hold over `maxSkew` more matching pods than the domain with the fewest.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use super::constraints::{Constraint, constraints};
 use super::domains::Domains;
 use super::{NAME, PodTopologySpread};
 
-/// What a hard constraint says about nodes.
+/// The result of a hard constraint for all nodes.
 struct Checked {
     column: Arc<Column>,
-    /// By value: the skew would be too large.
+    /// Indexed by value id: whether the skew would be too large.
     refused: Vec<bool>,
 }
 
@@ -67,7 +67,7 @@ impl Filter for PodTopologySpread {
         });
     }
 
-    /// The least skew that the pod would make on one of the nodes, per constraint that refuses some.
+    /// Returns, per constraint that refuses some of the nodes, the least skew that the pod would cause on one of them.
     fn measure(&self, view: View<'_>, spec: &PodSpec, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {
         if cause.reasons.first().is_none_or(|r| r.code != ReasonCode::SpreadSkewTooLarge) {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! Hints: which events could bring the skew of some node within bounds.
+//! Queueing hints: events that could bring the skew of some node within bounds.
 
 use pellucid_cluster::{ClusterEvent, EventKinds, NodeChange};
 use pellucid_framework::View;
@@ -12,8 +12,8 @@ use super::constraints::{Constraint, constraints};
 
 impl Hints for PodTopologySpread {
     fn events(&self) -> EventKinds {
-        // Default constraints that refuse nodes take their selectors from Services and owners. kube-scheduler has no
-        // such event: there, the next flush of the queue finds those pods.
+        // Hard default constraints take their selectors from Services and owners. kube-scheduler has no such event:
+        // there, the next flush of the queue retries those pods.
         let by_default = if self.defaults_refuse() { EventKinds::WORKLOAD } else { EventKinds::NONE };
         [
             by_default,
@@ -32,7 +32,7 @@ impl Hints for PodTopologySpread {
     fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {
         let hard = constraints(view, &pod.spec, &self.defaults, true);
         let helps = match event {
-            // More pods in the emptiest domain raise the minimum, fewer in a full one lower its count.
+            // More pods in the emptiest domain raise the minimum; fewer pods in a full domain lower its count.
             ClusterEvent::PodBound { id, .. } => {
                 view.cluster().pod(*id).is_some_and(|r| is_counted(&hard, pod, &r.pod))
             }
@@ -45,7 +45,7 @@ impl Hints for PodTopologySpread {
                 .is_some_and(|now| hard.iter().any(|c| counts(c, pod, old) != counts(c, pod, &now.pod))),
             ClusterEvent::PendingUpdated { old, .. } => own_change_helps(&hard, &old.spec, &pod.spec),
             ClusterEvent::NodeAdded(node) => view.labels(*node).is_some_and(|l| has_keys(l, &hard)),
-            // What labels it had is not known any more.
+            // The labels of a removed node are no longer known.
             ClusterEvent::NodeRemoved(..) => true,
             ClusterEvent::NodeUpdated { node, change, old } => {
                 change.any(NodeChange(NodeChange::LABELS.0 | NodeChange::TAINTS.0))
@@ -71,7 +71,7 @@ impl PodTopologySpread {
     }
 }
 
-/// Whether a constraint of `pod` counts another pod.
+/// Returns whether a constraint of `pod` counts another pod.
 fn counts(constraint: &Constraint<'_>, pod: &Pod, other: &Pod) -> bool {
     other.key.namespace == pod.key.namespace && !other.deleting && constraint.counts(&other.spec.labels)
 }
@@ -92,7 +92,7 @@ fn has_keys(labels: &Labels, hard: &[Constraint<'_>]) -> bool {
     hard.iter().all(|c| labels.get(&c.rule.topology_key).is_some())
 }
 
-/// Whether the node came into a domain, left one, or began or ceased to count.
+/// Returns whether the node joined or left a domain, or started or stopped counting.
 fn node_change_helps(hard: &[Constraint<'_>], spec: &PodSpec, old: &Node, new: &Node) -> bool {
     let (had_keys, has_keys) = (has_keys(&old.labels, hard), has_keys(&new.labels, hard));
     if had_keys != has_keys {

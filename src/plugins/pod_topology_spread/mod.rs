@@ -1,7 +1,7 @@
-//! PodTopologySpread: keeps pods that belong together evenly spread over domains, such as zones or nodes.
+//! PodTopologySpread: spreads pods that belong together evenly over domains, such as zones or nodes.
 //!
-//! Hard constraints refuse nodes in domains that would get too far ahead of the emptiest one; soft ones
-//! prefer nodes in emptier domains. The arithmetic is in the README beside this file.
+//! Hard constraints refuse nodes in domains that would exceed the emptiest one by more than `maxSkew`; soft constraints
+//! prefer nodes in emptier domains. The README beside this file has the formulas.
 
 use std::sync::Arc;
 
@@ -26,10 +26,10 @@ mod score;
 #[cfg(test)]
 mod tests;
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "PodTopologySpread";
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {
@@ -79,7 +79,7 @@ impl PluginFactory for Factory {
 }
 
 struct PodTopologySpread {
-    /// What holds for pods without constraints of their own.
+    /// Constraints for pods without constraints of their own.
     defaults: args::Defaults,
 }
 

@@ -1,5 +1,4 @@
-//! The endpoints: which constraints there are and how their pods are spread, and what each domain would mean
-//! for one pod.
+//! The endpoints: all constraints with the spread of their pods, and the skew that one pod would cause in each domain.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +22,7 @@ fn when_unsatisfiable(rule: &SpreadConstraint) -> String {
 }
 
 pub(super) fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
-    // By what the row shows, so that rows are distinct and their order follows from them.
+    // Keyed by what a row shows, so that rows are distinct and sorted.
     let mut all: BTreeMap<_, (SpreadUse, &PodSpec, &SpreadConstraint)> = BTreeMap::new();
     for (_, record) in cx.view.cluster().pods() {
         let spec = &*record.pod.spec;
@@ -49,7 +48,7 @@ pub(super) fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
     Ok(json!(PodTopologySpreadState { constraints, total_constraints, truncated }))
 }
 
-/// Fills in a row that has its pods counted.
+/// Completes a row whose pods are counted.
 fn describe(view: View<'_>, row: SpreadUse, spec: &PodSpec, rule: &SpreadConstraint) -> SpreadUse {
     let selector = selector_text(rule.selector.as_ref());
     let mut domains = counts_by_value(view, spec, rule);
@@ -76,7 +75,7 @@ fn describe(view: View<'_>, row: SpreadUse, spec: &PodSpec, rule: &SpreadConstra
     }
 }
 
-/// Counts pods per value over all nodes with the label.
+/// Counts matching pods per value, over all nodes with the label.
 fn counts_by_value(view: View<'_>, spec: &PodSpec, rule: &SpreadConstraint) -> Vec<DomainCount> {
     let Some(relations) = view.state::<Relations>() else { return Vec::new() };
     let column = relations.topology.column(&rule.topology_key);

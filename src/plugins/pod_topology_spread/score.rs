@@ -1,4 +1,4 @@
-//! Score: the fewer matching pods in a node's domains, the better.
+//! Score: nodes whose domains hold fewer matching pods score higher.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use super::PodTopologySpread;
 use super::constraints::{Constraint, constraints};
 use super::domains::{Policies, for_each_matching};
 
-/// What the soft constraints say about nodes.
+/// The soft constraints, evaluated for all nodes.
 struct Prepared {
     parts: Vec<Part>,
-    /// A node that lacks a key is not scored, and there are such nodes.
+    /// Whether nodes that lack a key are ignored, and such nodes exist.
     ignores_some: bool,
 }
 
@@ -25,10 +25,10 @@ impl Prepared {
     }
 }
 
-/// One constraint's share.
+/// The contribution of one constraint to the score.
 struct Part {
     column: Arc<Column>,
-    /// By value, or by node slot when the domains are the nodes themselves.
+    /// Indexed by value id, or by node slot when the domains are the nodes themselves.
     shares: Vec<f64>,
     is_by_node: bool,
 }
@@ -44,18 +44,18 @@ impl Part {
     }
 }
 
-/// Returns what a constraint adds for so many matching pods. Domains of which there are many hold few pods
-/// each, so a pod weighs more there; `maxSkew - 1` waters differences down.
+/// Returns what a constraint contributes for `pods` matching pods. Many domains hold few pods each, so a pod weighs
+/// more there; `maxSkew - 1` dampens differences.
 fn share(pods: u32, weight: f64, max_skew: i32) -> f64 {
     f64::from(pods) * weight + f64::from(max_skew - 1)
 }
 
-/// Returns the weight of a pod in one of so many domains.
+/// Returns the weight of a pod when there are `domains` domains.
 fn weight(domains: usize) -> f64 {
     ((domains + 2) as f64).ln()
 }
 
-/// What a part is made from.
+/// Context for building the parts.
 struct Maker<'a> {
     view: View<'a>,
     relations: &'a Relations,
@@ -69,7 +69,7 @@ impl Maker<'_> {
         !self.needs_all_keys || self.columns.iter().all(|c| c.of(node) != NO_VALUE)
     }
 
-    /// The domains are nodes: pods are counted per node, whatever the policies say about it.
+    /// Builds a part whose domains are the nodes: pods are counted per node, regardless of the policies.
     fn by_node(&self, column: Arc<Column>, constraint: &Constraint<'_>, n_scored: usize) -> Part {
         let mut counts = vec![0u32; self.view.cluster().n_slots()];
         for_each_matching(self.relations, self.spec, constraint, |class| {
@@ -80,13 +80,14 @@ impl Maker<'_> {
         Part { column, shares, is_by_node: true }
     }
 
-    /// Pods are counted on all nodes that count, feasible or not; domains are those of the scored nodes.
+    /// Builds a part by value. Pods are counted on all eligible nodes, feasible or not; domains are those of the scored
+    /// nodes.
     fn by_value(&self, column: Arc<Column>, constraint: &Constraint<'_>, scored: &[NodeIdx]) -> Part {
         let mut is_domain = vec![false; column.len()];
         for node in scored {
             is_domain[column.of(*node) as usize] = true;
         }
-        // Nodes without the label are one domain together, as far as its weight goes.
+        // For the weight, the nodes without the label count as one domain.
         let weight = weight(is_domain.iter().filter(|is| **is).count());
         let policies = Policies::of(self.spec, constraint);
         let mut counts = vec![0u32; column.len()];
@@ -149,7 +150,7 @@ impl Score for PodTopologySpread {
     fn score(&self, _: View<'_>, _: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
         let Some(prepared) = value.downcast_ref::<Prepared>() else { return };
         for (node, score) in nodes.iter().zip(out) {
-            // The order of the sum is the order of the constraints, so that rounding is the same everywhere.
+            // Shares are summed in the order of the constraints, so that rounding is the same everywhere.
             *score = if prepared.ignores(*node) {
                 0
             } else {

@@ -1,4 +1,4 @@
-//! Skew, domains and weights by hand, what defaults are made of, and what wakes a refused pod.
+//! Tests skew, domains and weights against values computed by hand, default constraints, and wake-ups of refused pods.
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::ClusterEvent;
@@ -43,7 +43,7 @@ fn web(name: &str, spread: &[SpreadConstraint]) -> Pod {
     labelled(name, &[("app", "web")], PodSpec { spread: spread.into(), ..PodSpec::default() })
 }
 
-/// Zones za (a1, a2) and zb (b1), and a node without a zone.
+/// Returns a cluster with zones za (a1, a2) and zb (b1), and a node without a zone.
 fn zones() -> TestCluster {
     TestCluster::of([in_zone("a1", "za"), in_zone("a2", "za"), in_zone("b1", "zb"), in_zone("none", "")])
 }
@@ -94,7 +94,7 @@ fn a_refusal_says_how_large_the_skew_would_be_at_the_least() {
     let pod = cluster.see(web("p", &[constraint(ZONE, 1, true), constraint(HOST, 5, true)]));
     let want = [(format!("skew of {ZONE}"), 3, 1, "b".to_owned())];
     assert_eq!(measures(&by_default(), &cluster, &pod.spec), want, "c would take it, b is nearest");
-    // A node is counted for the constraint that refuses it, and one without the label for none.
+    // A node is counted for the constraint that refuses it; a node without the label is counted for none.
     let mut cluster = zones();
     cluster.put(("app", "web"), &["a1", "a1", "a2"]);
     let pod = cluster.see(web("p", &[constraint(ZONE, 3, true), constraint(HOST, 2, true)]));
@@ -107,27 +107,27 @@ fn a_refusal_says_how_large_the_skew_would_be_at_the_least() {
 #[test]
 fn who_is_counted() {
     let other = || labelled("other", &[("app", "db")], PodSpec::default());
-    // A pod that its own selector does not match adds nothing where it goes.
+    // A pod that does not match its own selector adds nothing to its domain.
     let mut cluster = zones();
     cluster.put(("app", "web"), &["a1"]);
     let spread = [constraint(ZONE, 1, true)];
     let spec = PodSpec { spread: spread.clone().into(), ..PodSpec::default() };
     assert!(refused(&mut cluster, Pod { spec: spec.into(), ..other() }).is_empty());
-    // Neither pods of other namespaces nor such as are being deleted count.
+    // Pods of other namespaces and pods that are being deleted do not count.
     let mut cluster = zones();
     let elsewhere = Pod { key: pellucid_model::PodKey::new("e", "x"), ..web("x", &[]) };
     for pod in [elsewhere, Pod { deleting: true, ..web("y", &[]) }] {
         cluster.see(Pod { node_name: Some("a1".into()), ..pod });
     }
     assert!(refused(&mut cluster, web("p", &spread)).is_empty());
-    // Nor do pods on a node that is gone, until it is back.
+    // Pods on a removed node do not count until the node is back.
     cluster.put(("app", "web"), &["a1"]);
     assert_eq!(refused(&mut cluster, web("p", &spread)), ["a1", "a2"]);
     cluster.cluster.delete_node(&"a1".into(), &mut Vec::new());
     assert!(refused(&mut cluster, web("p", &spread)).is_empty());
     cluster.apply(in_zone("a1", "za"));
     assert_eq!(refused(&mut cluster, web("p", &spread)), ["a1", "a2"]);
-    // A selector that is absent counts nothing.
+    // An absent selector counts nothing.
     let none = SpreadConstraint { selector: None, ..constraint(ZONE, 1, true) };
     assert!(refused(&mut cluster, web("p", &[none])).is_empty());
 }
@@ -145,7 +145,7 @@ fn with_too_few_domains_the_minimum_is_zero() {
 #[test]
 fn policies_say_which_nodes_count() {
     use NodeInclusion::{Honor, Ignore};
-    // zb is empty, but the pod cannot go there.
+    // zb is empty, but the pod cannot run there.
     for (affinity, taints, is_tainted, want) in [
         (Honor, Ignore, false, 0),
         (Ignore, Ignore, false, 2),
@@ -166,7 +166,7 @@ fn policies_say_which_nodes_count() {
         let mut spec = (*pod.spec).clone();
         spec.affinity.selector = Box::new([(ZONE.into(), "za".into())]);
         pod.spec = spec.into();
-        // One pod in za, minimum 1 when zb does not count: one more is a skew of 1.
+        // One pod in za, minimum 1 when zb does not count: another pod makes a skew of 1.
         let got = refused(&mut cluster, pod);
         assert_eq!(got.len(), want, "{affinity:?} {taints:?} {is_tainted}: {got:?}");
     }
@@ -191,14 +191,14 @@ fn scores_by_hand() {
         let pod = cluster.see(pod);
         cluster.scores(plugin, &pod.spec)
     };
-    // Two zones: ln 4 = 1.386. za has 2 pods: 2.77 -> 3; zb 1: 1.39 -> 1. The node without a zone is left out.
+    // Two zones: ln 4 = 1.386. za has 2 pods: 2.77 -> 3; zb 1: 1.39 -> 1. The node without a zone is ignored.
     let by_zone = scores(&mut cluster, &by_default(), web("p", &[constraint(ZONE, 1, false)]));
     assert_eq!(by_zone, Some([vec![3, 3, 1, 0], vec![33, 33, 100, 0]]));
     // Three such nodes: ln 5 = 1.609; a1 3.22 + 2.77 = 5.99, a2 2.77, b1 1.61 + 1.39 = 3.00.
     let both = [constraint(HOST, 1, false), constraint(ZONE, 1, false)];
     let by_both = scores(&mut cluster, &by_default(), web("p", &both));
     assert_eq!(by_both, Some([vec![6, 3, 3, 0], vec![50, 100, 100, 0]]));
-    // Nothing is there: every node is as good.
+    // No pod matches: all nodes score the same.
     let nobody = SpreadConstraint { selector: Some(selecting("app", "x")), ..constraint(ZONE, 1, false) };
     let of_nobody = scores(&mut cluster, &by_default(), web("p", &[nobody]));
     assert_eq!(of_nobody, Some([vec![0; 4], vec![100, 100, 100, 0]]));
@@ -228,7 +228,7 @@ fn defaults_take_their_selector_from_services_and_the_owner() {
     let plain = spec(&mut cluster, None);
     let want = Some([vec![13, 9, 9, 4], vec![30, 61, 61, 100]]);
     assert_eq!(cluster.scores(&by_default(), &plain), want);
-    // The owner's requirements are added: no pod has the other label.
+    // The owner's requirements are added, and no pod has the other label.
     let owner = Workload {
         namespace: "d".into(),
         name: "o".into(),
@@ -243,7 +243,7 @@ fn defaults_take_their_selector_from_services_and_the_owner() {
     cluster.object(Object::ReplicationController(Workload { selector, ..owner }));
     let own = spec(&mut cluster, Some(OwnerKind::ReplicationController));
     assert_eq!(cluster.scores(&by_default(), &own).map(|[raw, _]| raw), Some(vec![6, 6, 6, 2]));
-    // A list may be hard, and leaves nodes out that lack a key.
+    // A list may contain hard constraints, and ignores nodes that lack a key.
     let list = plugin(json!({"defaultingType": "List", "defaultConstraints": [
         {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"},
         {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "ScheduleAnyway"},
@@ -251,7 +251,7 @@ fn defaults_take_their_selector_from_services_and_the_owner() {
     let plain = spec(&mut cluster, None);
     assert_eq!(filter_all(&list, &cluster, &plain).keys().collect::<Vec<_>>(), ["a1", "a2", "none"]);
     assert_eq!(cluster.scores(&list, &plain).map(|[_, normalised]| normalised[3]), Some(0));
-    // Its own constraints are all that a pod with some has.
+    // A pod with constraints of its own has only those.
     let own = cluster.see(web("p", &[constraint(HOST, 9, true)])).spec.clone();
     assert!(filter_all(&list, &cluster, &own).is_empty() && cluster.scores(&list, &own).is_none());
 }
@@ -344,7 +344,7 @@ fn events_wake_a_pod_only_when_they_could_help() {
     let counted = (*cluster.see(web("y", &[]))).clone();
     assert!(hint(&cluster, &[gone(counted.clone())]));
     assert!(!hint(&cluster, &[gone(Pod { deleting: true, ..counted })]), "it did not count before");
-    // Nodes: other domains, not other amounts or taints that nobody honours.
+    // Nodes: other domains wake; other amounts, and taints that no policy honours, do not.
     let taint = Taint { key: "k".into(), value: "v".into(), effect: TaintEffect::NoSchedule };
     for (node, want) in [
         (in_zone("none", "zc"), true),

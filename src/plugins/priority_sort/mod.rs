@@ -1,4 +1,4 @@
-//! PrioritySort: the pod with the higher priority goes first.
+//! PrioritySort: orders the queue by pod priority, highest first.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use super::listing::{MAX_ROWS, cut, pending};
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "PrioritySort";
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {

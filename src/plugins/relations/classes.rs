@@ -1,7 +1,7 @@
-//! Label classes: pods that no selector can tell apart, with their number per node.
+//! Label classes: groups of pods that no selector can distinguish, with their number per node.
 //!
-//! A class is a namespace, the labels that selectors read, and whether its pods are being deleted. What
-//! matches a selector is found by label, so a question costs the classes that match, not the pods.
+//! A class is a namespace, the labels that selectors read, and whether its pods are being deleted. An index by label
+//! finds the classes for a selector, so a query costs the number of candidate classes, not the number of pods.
 
 use std::sync::Arc;
 
@@ -12,22 +12,22 @@ use super::counts::NodeCounts;
 
 type ClassId = u32;
 
-/// Pods that are alike to every selector.
+/// Pods that every selector treats alike.
 #[derive(Clone, Debug)]
 pub(crate) struct Class {
-    /// Namespace.
+    /// Namespace of the pods.
     pub(crate) namespace: Name,
-    /// The labels that some selector reads.
+    /// The labels that at least one selector reads.
     pub(crate) labels: Labels,
     /// Whether the pods are being deleted.
     pub(crate) terminating: bool,
-    /// How many there are, per node slot.
+    /// Number of pods per node slot.
     pub(crate) counts: NodeCounts,
 }
 
 type ClassKey = (Name, Labels, bool);
 
-/// All classes that have pods.
+/// Holds all classes that have pods, with their indexes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Classes {
     all: Pages<Option<Arc<Class>>>,
@@ -35,12 +35,12 @@ pub(crate) struct Classes {
     ids: CowMap<ClassKey, ClassId>,
     by_namespace: CowMap<Name, Arc<Vec<ClassId>>>,
     by_label: CowMap<(Name, Name, Name), Arc<Vec<ClassId>>>,
-    /// The class asked for last: equal pods often come one after another.
+    /// The last class looked up: equal pods often arrive in a row.
     last: Option<(ClassKey, ClassId)>,
 }
 
 impl Classes {
-    /// A pod takes room on a node.
+    /// Counts a pod that was placed on a node, creating its class if needed.
     pub(super) fn add(&mut self, node: NodeIdx, pod: &Pod) {
         let id = self.find(pod).unwrap_or_else(|| self.make(pod));
         if let Some(class) = &mut self.all[id as usize] {
@@ -48,7 +48,7 @@ impl Classes {
         }
     }
 
-    /// It no longer does.
+    /// Stops counting a pod on a node. Removes its class when no pod is left.
     pub(super) fn remove(&mut self, node: NodeIdx, pod: &Pod) {
         let Some(id) = self.find(pod) else { return };
         let Some(class) = &mut self.all[id as usize] else { return };
@@ -100,12 +100,12 @@ impl Classes {
         self.free.push(id);
     }
 
-    /// Iterates over the namespaces that have pods on nodes, in no order.
+    /// Iterates over the namespaces that have placed pods, in no particular order.
     pub(crate) fn namespaces(&self) -> impl Iterator<Item = &Name> {
         self.by_namespace.iter().map(|(namespace, _)| namespace)
     }
 
-    /// Calls back for every class of a namespace that a selector matches, in no order.
+    /// Calls `with` for every class of a namespace that matches a selector, in no particular order.
     pub(crate) fn matching<'a>(
         &'a self,
         namespace: &Name,
@@ -125,7 +125,7 @@ impl Classes {
         match listed.min_by_key(|r| r.values.len()) {
             Some(requirement) => {
                 for (at, value) in requirement.values.iter().enumerate() {
-                    // A class has one value, so it is met once, unless the list repeats itself.
+                    // A class has one value per key, so it is visited once unless the list contains duplicates.
                     if !requirement.values[..at].contains(value) {
                         let key = (namespace.clone(), requirement.key.clone(), value.clone());
                         visit(self.by_label.get(&key));
@@ -137,14 +137,14 @@ impl Classes {
     }
 }
 
-/// Adds a number to a list of an index.
+/// Adds an id to the list of a key in an index.
 pub(crate) fn insert<K: Eq + std::hash::Hash + Clone>(index: &mut CowMap<K, Arc<Vec<u32>>>, key: K, id: u32) {
     let mut ids = index.remove(&key).unwrap_or_default();
     Arc::make_mut(&mut ids).push(id);
     index.insert(key, ids);
 }
 
-/// Takes a number out of a list of an index.
+/// Removes an id from the list of a key in an index, and the key when its list becomes empty.
 pub(crate) fn remove<K: Eq + std::hash::Hash + Clone>(
     index: &mut CowMap<K, Arc<Vec<u32>>>,
     key: &K,

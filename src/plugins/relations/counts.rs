@@ -1,14 +1,13 @@
-//! How many of something there are per node: numbers in pages of 64 nodes, of which only those exist that
-//! were ever written.
+//! Counts per node, in pages of 64 nodes. A page is allocated when it is first written.
 //!
-//! A class of pods that runs on one node costs one page; one that runs everywhere is walked as an array.
+//! A class of pods that runs on one node costs one page; a class that runs everywhere is walked as an array.
 
 use std::sync::Arc;
 
 use pellucid_model::NodeIdx;
 use pellucid_model::pages::PAGE;
 
-/// A number per node, 0 where nothing was counted. A copy shares the pages that do not change.
+/// A count per node, 0 by default. Clones share the pages that do not change.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NodeCounts {
     pages: Vec<Option<Arc<[u32; PAGE]>>>,
@@ -16,7 +15,7 @@ pub(crate) struct NodeCounts {
 }
 
 impl NodeCounts {
-    /// Counts one more.
+    /// Increments the count of a node.
     pub(crate) fn add(&mut self, node: NodeIdx) {
         let page = node.index() / PAGE;
         if self.pages.len() <= page {
@@ -27,7 +26,7 @@ impl NodeCounts {
         self.total += 1;
     }
 
-    /// Counts one less, where there is one.
+    /// Decrements the count of a node unless it is 0.
     pub(crate) fn remove(&mut self, node: NodeIdx) {
         let Some(Some(page)) = self.pages.get_mut(node.index() / PAGE) else { return };
         let count = &mut Arc::make_mut(page)[node.index() % PAGE];
@@ -42,7 +41,7 @@ impl NodeCounts {
         self.total
     }
 
-    /// Calls back for every node with a number above 0, ascending.
+    /// Calls `with` for every node with a count above 0, in ascending order.
     #[inline]
     pub(crate) fn for_each(&self, mut with: impl FnMut(NodeIdx, u32)) {
         for (at, page) in self.pages.iter().enumerate() {

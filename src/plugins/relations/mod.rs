@@ -1,8 +1,7 @@
-//! What relations among pods are decided on: which pods there are per label class and node, and which
-//! domains nodes lie in.
+//! Derived state for relations among pods: placed pods per label class and node, and the topology domains of nodes.
 //!
-//! One derived state for PodTopologySpread and InterPodAffinity. It is made by the factory of the former,
-//! which is registered whether or not a profile enables it.
+//! PodTopologySpread and InterPodAffinity share this state. The factory of PodTopologySpread creates it; that plugin is
+//! always registered, even when no profile enables it.
 
 use std::sync::Arc;
 
@@ -22,10 +21,10 @@ pub(super) use counts::NodeCounts;
 pub(super) use text::selector_text;
 pub(super) use topology::{Column, HOSTNAME, NO_VALUE, Topology, ValueId, ZONE};
 
-/// The Services of one namespace with their selectors, by name.
+/// The Services of one namespace that have a selector, sorted by name.
 type Services = Arc<Vec<(Name, LabelSelector)>>;
 
-/// The state. See the module.
+/// Holds the derived state; see the module documentation.
 #[derive(Clone, Default)]
 pub(super) struct Relations {
     pub(super) classes: Classes,
@@ -34,7 +33,7 @@ pub(super) struct Relations {
 }
 
 impl Relations {
-    /// Returns the Services of a namespace that select pods.
+    /// Returns the Services of a namespace that have a selector, sorted by name.
     pub(super) fn services(&self, namespace: &Name) -> &[(Name, LabelSelector)] {
         self.services.get(namespace).map_or(&[], |services| services)
     }

@@ -1,4 +1,4 @@
-//! What the unit tests of spread and affinity share: labelled pods on labelled nodes.
+//! Helpers shared by the unit tests of spread and affinity: labelled pods on labelled nodes.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use pellucid_model::{Name, Node, Object, Pod, PodKey, PodSpec};
 
 use super::super::testing::{TestCluster, node};
 
-/// A pod with labels in namespace `d`.
+/// Returns a pod with labels in namespace `d`.
 pub(crate) fn labelled(name: &str, labels: &[(&str, &str)], spec: PodSpec) -> Pod {
     Pod {
         key: PodKey::new("d", name),
@@ -25,19 +25,19 @@ pub(crate) fn pairs(labels: &[(&str, &str)]) -> Labels {
     Labels::new(labels.iter().map(|(k, v)| (Name::new(k), Name::new(v))))
 }
 
-/// A node in a zone; none for an empty text.
+/// Returns a node with hostname and zone labels; an empty text leaves the zone out.
 pub(crate) fn in_zone(name: &str, zone: &str) -> Node {
     let labels = [("kubernetes.io/hostname", name), ("topology.kubernetes.io/zone", zone)];
     let labels: Vec<_> = labels.into_iter().filter(|(_, value)| !value.is_empty()).collect();
     Node { labels: pairs(&labels), ..node(name) }
 }
 
-/// Selects pods by one label.
+/// Returns a selector for one label value.
 pub(crate) fn selecting(key: &str, value: &str) -> LabelSelector {
     LabelSelector::of_pairs(&[(key.into(), value.into())])
 }
 
-/// A term about pods with one label, by zone.
+/// Returns a term by zone for pods with one label value.
 pub(crate) fn zone_term(key: &str, value: &str) -> PodAffinityTerm {
     PodAffinityTerm {
         topology_key: "topology.kubernetes.io/zone".into(),
@@ -47,7 +47,7 @@ pub(crate) fn zone_term(key: &str, value: &str) -> PodAffinityTerm {
 }
 
 impl TestCluster {
-    /// Shows the state a pod, on a node if it names one. Returns it as the state has it.
+    /// Adds a pod to the cluster, on a node if it names one. Returns the pod as the cluster stores it.
     pub(crate) fn see(&mut self, pod: Pod) -> Arc<Pod> {
         let key = pod.key.clone();
         self.cluster.apply_pod(Arc::new(pod), &mut Vec::new());
@@ -55,7 +55,7 @@ impl TestCluster {
         self.cluster.pod(id).expect("it is there").pod.clone()
     }
 
-    /// Puts pods with one label on nodes.
+    /// Adds one pod with a label on each of the nodes.
     pub(crate) fn put(&mut self, (key, value): (&str, &str), nodes: &[&str]) {
         for node in nodes {
             let name = format!("{value}-{}", self.cluster.pods().count());
@@ -70,7 +70,7 @@ impl TestCluster {
         self.cluster.apply_object(Arc::new(object), &mut Vec::new());
     }
 
-    /// Returns the scores over all nodes in the order of their numbers, raw and normalised; `None` when PreScore
+    /// Returns the raw and the normalised scores of all nodes, in the order of their numbers; `None` when PreScore
     /// skips.
     pub(crate) fn scores(&self, plugin: &dyn Plugin, spec: &PodSpec) -> Option<[Vec<i64>; 2]> {
         let (view, nodes) = (self.view(), self.view().nodes());

@@ -1,8 +1,8 @@
-//! Selectors as people write them: `app=web,tier in (a,b),!canary`.
+//! Formats selectors as users write them: `app=web,tier in (a,b),!canary`.
 
 use pellucid_model::selector::{LabelSelector, Operator, Requirement};
 
-/// Returns a selector in kubectl's notation; `<none>` selects nothing, `<all>` everything.
+/// Returns a selector in kubectl's notation; `<none>` for a selector that selects nothing, `<all>` for an empty one.
 pub(crate) fn selector_text(selector: Option<&LabelSelector>) -> String {
     match selector {
         None => "<none>".to_owned(),

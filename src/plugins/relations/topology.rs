@@ -1,8 +1,8 @@
-//! Topology keys as columns: for each node the number of its value of a label.
+//! Topology keys as columns: for each node, the numeric id of its value of a label.
 //!
-//! Constraints and terms ask "how many in this zone" for all nodes at once. With values as small numbers that
-//! is an array over values and a walk over nodes. Columns are kept for the keys in use; any other key gets
-//! one made for the occasion, with the same answers.
+//! Constraints and terms count pods per domain for all nodes at once. With values as small integers, that is an array
+//! over values and one walk over the nodes. Columns of keys in use are maintained; for any other key a column is built
+//! on demand, with the same result.
 
 use std::sync::{Arc, LazyLock};
 
@@ -10,20 +10,20 @@ use pellucid_model::collections::FxHashMap;
 use pellucid_model::selector::Labels;
 use pellucid_model::{CowMap, Name, NodeIdx, Pages, PodSpec};
 
-/// The key whose values are the nodes themselves.
+/// The label key whose values are the nodes themselves.
 pub(crate) static HOSTNAME: LazyLock<Name> = LazyLock::new(|| Name::new("kubernetes.io/hostname"));
-/// The key of zones.
+/// The label key of zones.
 pub(crate) static ZONE: LazyLock<Name> = LazyLock::new(|| Name::new("topology.kubernetes.io/zone"));
 
-/// The most columns that are kept: nobody should be able to make us keep one per pod.
+/// Maximum number of maintained columns, so that users cannot force one per pod.
 const MOST: usize = 32;
 
-/// The number of a value; [`NO_VALUE`] where the node has no such label, or there is no node.
+/// Id of a label value; [`NO_VALUE`] where the node lacks the label or does not exist.
 pub(crate) type ValueId = u32;
 /// The node does not have the label.
 pub(crate) const NO_VALUE: ValueId = 0;
 
-/// A value and the nodes that have it.
+/// A label value and the number of nodes that have it.
 #[derive(Clone, Debug, Default)]
 struct Value {
     name: Option<Name>,
@@ -39,28 +39,28 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    /// Returns the value of a node.
+    /// Returns the value id of a node.
     #[inline]
     pub(crate) fn of(&self, node: NodeIdx) -> ValueId {
         self.of_node.get(node.index()).copied().unwrap_or(NO_VALUE)
     }
 
-    /// Returns how long an array over values is.
+    /// Returns the length of an array indexed by value id.
     pub(crate) fn len(&self) -> usize {
         self.values.len().max(1)
     }
 
-    /// Returns the text of a value.
+    /// Returns the text of a value; `None` if no node has it.
     pub(crate) fn name(&self, value: ValueId) -> Option<&Name> {
         self.values.get(value as usize).and_then(|v| v.name.as_ref())
     }
 
-    /// Returns how many nodes have the label.
+    /// Returns the number of nodes with the label.
     pub(crate) fn n_nodes(&self) -> usize {
         self.n_nodes
     }
 
-    /// Iterates over the values that nodes have.
+    /// Iterates over the values that at least one node has.
     pub(crate) fn values(&self) -> impl Iterator<Item = ValueId> {
         self.values.iter().enumerate().filter(|(_, v)| v.nodes > 0).map(|(i, _)| i as ValueId)
     }
@@ -81,14 +81,14 @@ impl Column {
     }
 }
 
-/// A column that is kept in step with the nodes.
+/// A column that is updated with every node change.
 #[derive(Clone, Debug)]
 struct Kept {
     key: Name,
     column: Arc<Column>,
     ids: CowMap<Name, ValueId>,
     free: Vec<ValueId>,
-    /// Constraints and terms of placed pods that use it.
+    /// Number of constraints and terms of placed pods that use the key.
     users: usize,
 }
 
@@ -118,7 +118,7 @@ impl Kept {
     }
 }
 
-/// The labels of all nodes, and columns of some of them.
+/// The labels of all nodes, and the maintained columns.
 #[derive(Clone, Debug)]
 pub(crate) struct Topology {
     labels: Pages<Option<Labels>>,
@@ -128,7 +128,7 @@ pub(crate) struct Topology {
 impl Default for Topology {
     fn default() -> Self {
         let mut made = Self { labels: Pages::default(), kept: Vec::new() };
-        // Spread by default is over these, so they are never given up.
+        // The default spread constraints use these keys, so their columns are never evicted.
         for key in [&HOSTNAME, &ZONE] {
             made.keep(key);
             made.count_user(key, 1);
@@ -138,7 +138,7 @@ impl Default for Topology {
 }
 
 impl Topology {
-    /// Returns the column of a key.
+    /// Returns the column of a key, building it if it is not maintained.
     pub(crate) fn column(&self, key: &Name) -> Arc<Column> {
         match self.kept.iter().find(|kept| kept.key == *key) {
             Some(kept) => kept.column.clone(),
@@ -146,7 +146,7 @@ impl Topology {
         }
     }
 
-    /// A node's labels changed; `None` when there is no node.
+    /// Updates a node's labels; `None` when the node is gone.
     pub(super) fn set(&mut self, node: NodeIdx, labels: Option<&Labels>) {
         self.labels.set(node.index(), labels.cloned());
         for kept in &mut self.kept {
@@ -157,7 +157,7 @@ impl Topology {
         }
     }
 
-    /// A placed pod with these relations came (1) or went (-1).
+    /// Counts the topology keys of a placed pod that was added (`delta` 1) or removed (-1).
     pub(super) fn count_users(&mut self, spec: &PodSpec, delta: isize) {
         let terms = spec.pod_affinity.iter().chain(spec.pod_anti_affinity.iter()).map(|t| &t.topology_key);
         for key in terms.chain(spec.spread.iter().map(|c| &c.topology_key)) {
@@ -175,7 +175,7 @@ impl Topology {
         }
     }
 
-    /// Keeps a column from now on, in the place of one that nobody uses when there are many.
+    /// Starts maintaining a column. At the limit it replaces an unused column; if all are used, it does nothing.
     fn keep(&mut self, key: &Name) {
         if self.kept.len() >= MOST {
             let Some(unused) = self.kept.iter().position(|kept| kept.users == 0) else { return };
@@ -240,7 +240,7 @@ mod tests {
         for (node, rack) in steps {
             let seen = topology.clone();
             let before = texts(&seen, "rack", 80);
-            // An empty text: a node without the label.
+            // An empty text means a node without the label.
             let on_it = |rack: &str| if rack.is_empty() { labels(&[]) } else { labels(&[("rack", rack)]) };
             topology.set(NodeIdx(node), rack.map(on_it).as_ref());
             let (kept, made) = (topology.column(&key), topology.make(&key));

@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 
 use super::listing::{Examples, MAX_ROWS, cut, pending};
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "SchedulingGates";
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {

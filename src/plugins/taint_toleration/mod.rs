@@ -1,7 +1,7 @@
-//! TaintToleration: keeps pods off nodes with taints they do not tolerate, and prefers nodes with fewer
-//! `PreferNoSchedule` taints that they do not tolerate.
+//! TaintToleration: keeps pods off nodes with taints they do not tolerate, and prefers nodes with fewer untolerated
+//! `PreferNoSchedule` taints.
 //!
-//! Which nodes are tainted at all is derived state: most nodes are not, and for those one bit is read.
+//! The set of tainted nodes is derived state: most nodes have no taints, and for those only one bit is read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 use super::listing::{Examples, MAX_ROWS, cut};
 use super::node_mask::NodeMask;
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "TaintToleration";
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {
@@ -61,12 +61,12 @@ impl PluginFactory for Factory {
     }
 }
 
-/// Which nodes have taints, by what those do.
+/// Holds the nodes with taints by effect, as derived state of the cluster.
 #[derive(Clone, Default)]
 pub struct TaintedNodes {
-    /// `NoSchedule` or `NoExecute`.
+    /// Nodes with a `NoSchedule` or `NoExecute` taint.
     refusing: NodeMask,
-    /// `PreferNoSchedule`.
+    /// Nodes with a `PreferNoSchedule` taint.
     discouraging: NodeMask,
 }
 
@@ -110,7 +110,7 @@ impl Plugin for TaintToleration {
     }
 }
 
-/// Whether the pod tolerates every taint that would keep it away.
+/// Returns whether the pod tolerates every `NoSchedule` and `NoExecute` taint.
 fn accepts(tolerations: &[Toleration], taints: &[Taint]) -> bool {
     taints.iter().all(|t| !refuses(t) || tolerated(tolerations, t))
 }

@@ -1,4 +1,4 @@
-//! Which taints keep pods away, how the others count, and what wakes a refused pod.
+//! Tests refusing and discouraging taints, and wake-ups of refused pods.
 
 use pellucid_model::taint::TolerationOperator;
 

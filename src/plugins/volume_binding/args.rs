@@ -7,19 +7,19 @@ use serde_json::{Value, json};
 
 use super::super::args::{Problems, field};
 
-/// How long binding may take when nothing else is said, seconds.
+/// Default of `bindTimeoutSeconds`, in seconds.
 const DEFAULT_TIMEOUT: i64 = 600;
 
-/// The arguments.
+/// The arguments of VolumeBinding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Args {
-    /// How long a pod's volumes may take to be bound, from the decision.
+    /// Maximum time for binding a pod's volumes, counted from the decision.
     pub(super) bind_timeout: Duration,
 }
 
 impl Args {
-    /// Reads them; all problems at once. `shape` is refused as in kube-scheduler without feature gate
-    /// StorageCapacityScoring: it would have no effect.
+    /// Parses the arguments. Fails with every problem found. Refuses `shape`, like kube-scheduler without feature gate
+    /// StorageCapacityScoring, because it would have no effect.
     pub(super) fn read(args: &Value) -> Result<Self, Vec<ArgsError>> {
         let mut problems = Problems::default();
         let mut seconds = DEFAULT_TIMEOUT;
@@ -38,7 +38,7 @@ impl Args {
         problems.into_result().map(|()| Self { bind_timeout })
     }
 
-    /// Returns them as they stand in a configuration.
+    /// Returns the arguments in the form of the configuration file.
     pub(super) fn show(self) -> Value {
         json!({"bindTimeoutSeconds": self.bind_timeout.as_secs()})
     }

@@ -1,8 +1,8 @@
-//! What is held for pods that have a node and whose volumes are not bound yet, and who else may see it.
+//! Volumes and claims held for pods that have a node but whose volumes are not bound yet.
 //!
-//! Between the decision and the moment at which the watch shows what was written, the objects still say that
-//! a volume is free and a claim has no node. Here stands what they will say, so that no other pod is promised
-//! the same volume. The cluster's word goes first: what an object says itself is not overruled.
+//! Between the decision and the moment when the watch delivers our writes, the objects still show a volume as free and
+//! a claim without a node. This state records what they will show, so that no other pod gets the same volume. The
+//! objects take precedence: what an object states is never overridden.
 
 use std::sync::Arc;
 
@@ -13,27 +13,27 @@ use pellucid_model::{CowMap, Name, PodId};
 use super::super::claims::ClaimKey;
 use super::NAME;
 
-/// A volume that is held for a claim.
+/// A volume held for a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldBinding {
     /// Name of the claim, in the pod's namespace.
     pub claim: Name,
-    /// Its uid.
+    /// Uid of the claim.
     pub claim_uid: Arc<str>,
     /// Name of the volume.
     pub volume: Name,
-    /// `resourceVersion` of the volume at the decision: the write is made on this version or not at all.
+    /// `resourceVersion` of the volume at the decision: the write succeeds only on this version.
     pub volume_version: Arc<str>,
 }
 
-/// A claim for which a volume is to be provisioned.
+/// A claim whose volume is to be provisioned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldProvision {
     /// Name of the claim, in the pod's namespace.
     pub claim: Name,
-    /// Its uid.
+    /// Uid of the claim.
     pub claim_uid: Arc<str>,
-    /// `resourceVersion` of the claim at the decision: the write is made on this version or not at all.
+    /// `resourceVersion` of the claim at the decision: the write succeeds only on this version.
     pub claim_version: Arc<str>,
 }
 
@@ -42,30 +42,30 @@ pub struct HeldProvision {
 pub struct Held {
     /// Namespace of the pod and its claims.
     pub namespace: Name,
-    /// The node it was given.
+    /// Name of the node chosen for the pod.
     pub node: Name,
-    /// Volumes that are there, in order of the claims' sizes.
+    /// Bindings to existing volumes, ordered by the requested size of the claims.
     pub bindings: Vec<HeldBinding>,
-    /// Volumes that are to be made.
+    /// Volumes to be provisioned.
     pub provisions: Vec<HeldProvision>,
 }
 
-/// Holders of the same thing are counted: pods may share a claim.
+/// Values with their number of holders, because pods may share a claim.
 type Counted<T> = Arc<Vec<(T, u32)>>;
 
-/// A claim by name and uid.
+/// Namespace, name and uid of a claim.
 pub(super) type ClaimId = (ClaimKey, Arc<str>);
 
-/// What is held for all pods.
+/// Holds the volumes and claims held for all pods, as derived state of the cluster.
 #[derive(Clone, Default)]
 pub struct Assumed {
-    /// Claims by volume.
+    /// Claims by the volume held for them.
     volumes: CowMap<Name, Counted<ClaimId>>,
-    /// Nodes by claim.
+    /// Selected node and uid by claim.
     claims: CowMap<ClaimKey, Counted<(Name, Arc<str>)>>,
 }
 
-/// Adds a holder to what is held under a key, or takes one away.
+/// Adds a holder of `what` under a key, or removes one.
 fn change<K, T>(all: &mut CowMap<K, Counted<T>>, key: K, what: T, add: bool)
 where
     K: Eq + std::hash::Hash + Clone,
@@ -90,18 +90,18 @@ where
 }
 
 impl Assumed {
-    /// Returns the claim for which a volume is held.
+    /// Returns the claim that a volume is held for.
     pub(super) fn claim_of(&self, volume: &Name) -> Option<&ClaimId> {
         self.volumes.get(volume).and_then(|holders| holders.first()).map(|(claim, _)| claim)
     }
 
-    /// Returns the node at which a claim is to be provisioned.
+    /// Returns the node for which a claim is to be provisioned, according to the holds.
     fn node_of(&self, claim: &PersistentVolumeClaim) -> Option<&Name> {
         let holders = self.claims.get(&(claim.namespace.clone(), claim.name.clone()))?;
         holders.iter().map(|(held, _)| held).find(|(_, uid)| *uid == claim.uid).map(|(node, _)| node)
     }
 
-    /// Whose a volume is, by the cluster's word or ours.
+    /// Returns the ownership of a volume, according to the object or, if it states none, to the holds.
     pub(super) fn ownership(&self, volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> Ownership {
         let is_same = |namespace: &Name, name: &Name| *namespace == claim.namespace && *name == claim.name;
         let is_ours = match (&volume.claim, self.claim_of(&volume.name)) {
@@ -112,7 +112,7 @@ impl Assumed {
         if is_ours { Ownership::Ours } else { Ownership::Anothers }
     }
 
-    /// Returns the node for which a claim's volume is to be made, by the cluster's word or ours.
+    /// Returns the node for which a claim's volume is provisioned, according to the object or else to the holds.
     pub(super) fn selected_node<'a>(&'a self, claim: &'a PersistentVolumeClaim) -> Option<&'a Name> {
         claim.selected_node.as_ref().or_else(|| self.node_of(claim))
     }
@@ -133,14 +133,14 @@ impl Assumed {
     }
 }
 
-/// Whose a volume is, as one claim sees it.
+/// Ownership of a volume from the point of view of one claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ownership {
-    /// It is bound to the claim, or set aside for it.
+    /// The volume is bound to the claim or reserved for it.
     Ours,
-    /// It belongs to another claim.
+    /// The volume belongs to another claim.
     Anothers,
-    /// It belongs to none.
+    /// The volume belongs to no claim.
     Nobodys,
 }
 

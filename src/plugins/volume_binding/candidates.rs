@@ -1,8 +1,8 @@
-//! The volumes that would do for a claim, sorted so that the best one for a node is found quickly.
+//! The volumes that fit a claim, indexed so that the best one for a node is found quickly.
 //!
-//! What does not depend on the node is asked once: size, class, modes, selector, whose it is. What is left is
-//! looked up by node: local volumes name their node by one label, so they are kept by its value, and a cluster
-//! with a disk per node costs one lookup per node instead of a look at every disk.
+//! Node-independent conditions (size, class, modes, selector, ownership) are checked once. The rest is looked up per
+//! node: local volumes name their node by one label, so they are indexed by its value, and a cluster with a disk per
+//! node costs one lookup per node instead of a scan of all disks.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use pellucid_model::{Name, Object, ObjectKind};
 use super::super::claims::reaches;
 use super::assumed::{Assumed, Ownership};
 
-/// A volume, kept alive together with the object it is in.
+/// A volume, kept alive by its shared object.
 #[derive(Clone, Debug)]
 pub(super) struct Volume(Arc<Object>);
 
@@ -32,29 +32,29 @@ impl Volume {
         self.get().map(|v| &v.name)
     }
 
-    /// Whether nodes with these labels reach it.
+    /// Returns whether nodes with these labels can reach the volume.
     pub(super) fn is_reached(&self, labels: &Labels) -> bool {
         self.get().is_some_and(|v| reaches(v.node_affinity.as_deref(), labels))
     }
 }
 
-/// The order of preference: the smallest, then by name.
+/// Order of preference: smallest first, then by name.
 fn rank(volume: &Volume) -> Option<(i64, &Name)> {
     volume.get().map(|v| (v.capacity, &v.name))
 }
 
-/// The volumes that would do for a claim.
+/// The volumes that fit a claim.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
-    /// Set aside for this very claim: no other one will do then.
+    /// Volumes reserved for this claim. If there is one, no other volume may be used.
     own: Vec<Volume>,
-    /// Free ones without a simple affinity, the smallest first.
+    /// Free volumes without a simple affinity, smallest first.
     others: Vec<Volume>,
-    /// Free ones that ask for one of some values of one label, by label and value, the smallest first.
+    /// Free volumes with a simple affinity, by label key and value, smallest first.
     by_label: FxHashMap<Name, FxHashMap<Name, Vec<Volume>>>,
 }
 
-/// The one requirement of an affinity that asks for values of a label and for nothing else.
+/// Returns the only requirement of an affinity that consists of one `In` requirement.
 fn simple(volume: &PersistentVolume) -> Option<&Requirement> {
     let [term] = volume.node_affinity.as_deref()? else { return None };
     let [only] = &*term.expressions else { return None };
@@ -62,7 +62,7 @@ fn simple(volume: &PersistentVolume) -> Option<&Requirement> {
 }
 
 impl Candidates {
-    /// Collects them. A look at every volume there is, once per attempt at a pod with such a claim.
+    /// Collects the volumes that fit a claim. Scans all volumes, once per attempt at a pod with such a claim.
     pub(super) fn collect(view: View<'_>, claim: &PersistentVolumeClaim) -> Self {
         let mut made = Self::default();
         let nothing = Assumed::default();
@@ -95,7 +95,7 @@ impl Candidates {
         made
     }
 
-    /// Returns the best one for a node that is not among those chosen for the pod's other claims.
+    /// Returns the best volume for a node that is not in `chosen`, the volumes of the pod's other claims.
     pub(super) fn best(&self, labels: &Labels, chosen: &[&Volume]) -> Option<&Volume> {
         let is_left = |volume: &&Volume| chosen.iter().all(|c| c.name() != volume.name());
         if let Some(own) = self.own.iter().find(is_left) {
@@ -109,7 +109,7 @@ impl Candidates {
     }
 }
 
-/// What even a volume that was set aside for the claim must satisfy.
+/// Conditions for every volume, even one reserved for the claim.
 fn fits(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
     claim.class.as_ref().is_some_and(|class| *class == volume.class)
         && volume.capacity >= claim.requested
@@ -117,7 +117,7 @@ fn fits(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
         && !volume.deleting
 }
 
-/// What a volume that belongs to nobody must satisfy besides.
+/// Additional conditions for a volume that belongs to no claim.
 fn may_take(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
     volume.is_free
         && volume.access_modes.contains(claim.access_modes)

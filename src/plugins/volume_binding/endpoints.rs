@@ -1,4 +1,4 @@
-//! What people can read: what is held for whom, and the volumes.
+//! The endpoints: what is held for which pod, and all volumes.
 
 use pellucid_api::rest::volumes::{HeldClaim, VolumeBindingState, VolumeBindingVolumes, VolumeView};
 use pellucid_cluster::PodRecord;

@@ -1,4 +1,4 @@
-//! Whether a pod's claims can be satisfied on a node, and with which volumes.
+//! Decides whether a pod's claims can be satisfied on a node, and with which volumes.
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_framework::{Cause, Code, Reason};
@@ -11,11 +11,11 @@ use super::assumed::{Held, HeldBinding, HeldProvision};
 use super::candidates::Volume;
 use super::pod_claims::{PodClaims, ToBind};
 
-/// Why a node cannot take the pod, as bits: one per reason, in the order in which they are told.
+/// A set of reasons against a node as bits, in the order of [`REASONS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Conflicts(u8);
 
-/// The reasons behind the bits.
+/// The reason of each bit, in the order in which reasons are reported.
 const REASONS: [ReasonCode; 4] = [
     ReasonCode::VolumeNodeAffinityConflict,
     ReasonCode::NoVolumeToBind,
@@ -24,7 +24,7 @@ const REASONS: [ReasonCode; 4] = [
 ];
 
 impl Conflicts {
-    /// How many different sets there are.
+    /// Number of different sets.
     pub(super) const SETS: usize = 1 << REASONS.len();
     const AFFINITY: Self = Self(1);
     const NO_VOLUME: Self = Self(2);
@@ -40,7 +40,7 @@ impl Conflicts {
         usize::from(self.0)
     }
 
-    /// Returns the cause.
+    /// Returns the cause with all reasons in the set.
     pub(super) fn cause(self) -> Cause {
         let set = REASONS.iter().enumerate().filter(|(bit, _)| self.0 >> bit & 1 != 0);
         let reasons: SmallVec<[Reason; 2]> = set.map(|(_, code)| Reason::of(*code)).collect();
@@ -48,14 +48,14 @@ impl Conflicts {
     }
 }
 
-/// How a pod's claims are satisfied on a node.
+/// The volumes and provisions that satisfy a pod's claims on a node.
 #[derive(Default)]
 pub(super) struct Found<'a> {
     bindings: Vec<(&'a ToBind, &'a Volume)>,
     provisions: Vec<&'a ToBind>,
 }
 
-/// Looks for a way on a node.
+/// Finds volumes and provisions for all claims on a node. Fails with the conflicts.
 pub(super) fn find<'a>(claims: &'a PodClaims, node: &Node) -> Result<Found<'a>, Conflicts> {
     let bound = check_bound(claims, &node.labels);
     match (find_unbound(&claims.to_bind, node), bound == Conflicts::default()) {
@@ -65,7 +65,7 @@ pub(super) fn find<'a>(claims: &'a PodClaims, node: &Node) -> Result<Found<'a>, 
     }
 }
 
-/// The first bound claim that has a conflict decides.
+/// Returns the conflict of the first bound claim that has one.
 fn check_bound(claims: &PodClaims, labels: &Labels) -> Conflicts {
     let conflict = |volume: &Option<Volume>| match volume {
         None => Some(Conflicts::GONE),
@@ -103,7 +103,7 @@ fn find_unbound<'a>(to_bind: &'a [ToBind], node: &Node) -> Result<Found<'a>, Con
 }
 
 impl Found<'_> {
-    /// Returns what is to be held for the pod; `None` when there is nothing left to do.
+    /// Returns what to hold for the pod; `None` when all claims are bound.
     pub(super) fn held(&self, namespace: &Name, node: &Name) -> Option<Held> {
         let binding = |(to_bind, volume): &(&ToBind, &Volume)| {
             let (claim, volume) = (to_bind.claim()?, volume.get()?);

@@ -1,4 +1,4 @@
-//! What could make a pod fit that was refused for its volumes.
+//! Queueing hints: events that could make room for a pod that was refused for its volumes.
 
 use pellucid_cluster::{ClusterEvent, EventKinds, NodeChange};
 use pellucid_framework::View;
@@ -35,8 +35,8 @@ impl Hints for VolumeBinding {
         let opens = match event {
             ClusterEvent::NodeAdded(_) => true,
             ClusterEvent::NodeUpdated { change, .. } => change.any(NodeChange::LABELS),
-            // A pod whose place was given up before it was bound held volumes that are free now. kube-scheduler
-            // has no such event: there, the next flush of the queue finds them.
+            // A pod that is released before it was bound held volumes that are now free. kube-scheduler has no such
+            // event: there, the next flush of the queue retries the waiting pods.
             ClusterEvent::PodReleased { pod: gone, .. } => {
                 gone.node_name.is_none() && !gone.spec.volumes.claims.is_empty()
             }
@@ -67,12 +67,12 @@ fn opens(view: View<'_>, pod: &Pod, old: Option<&Object>, new: Option<&Object>) 
     }
 }
 
-/// Whether larger volumes can be made than before.
+/// Returns whether larger volumes can be provisioned than before.
 fn grows(old: &CsiStorageCapacity, new: &CsiStorageCapacity) -> bool {
     new.largest.is_some_and(|now| old.largest.is_none_or(|before| now > before))
 }
 
-/// Whether a volume could be that of one of the pod's claims: it has the class, or one names the other.
+/// Returns whether a volume could serve one of the pod's claims: it has the claim's class, or one names the other.
 fn concerns(view: View<'_>, pod: &Pod, volume: &PersistentVolume) -> bool {
     let mut claims = pod.spec.volumes.claims.iter().filter_map(|m| claims::find(view, &pod.spec, m));
     claims.any(|claim| {

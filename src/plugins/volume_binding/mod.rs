@@ -1,8 +1,7 @@
-//! VolumeBinding: finds a node on which a pod's claims can be had, and sees to it that they are bound before
-//! the pod is.
+//! VolumeBinding: finds nodes where a pod's claims can be satisfied, and binds the claims before the pod is bound.
 //!
-//! PreFilter sorts the claims out, Filter asks each node for volumes, Reserve holds what was found, and
-//! PreBind orders the writes and waits. README.md tells the whole way.
+//! PreFilter classifies the claims, Filter looks for volumes on each node, Reserve holds what was found, and PreBind
+//! orders the writes and waits. README.md describes the whole procedure.
 
 use std::sync::Arc;
 
@@ -33,10 +32,10 @@ use find::Conflicts;
 use pod_claims::PodClaims;
 use progress::Progress;
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "VolumeBinding";
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {
@@ -163,7 +162,7 @@ impl Reserve for VolumeBinding {
 
 impl PreBind for VolumeBinding {
     fn pre_bind(&self, view: View<'_>, _pod: &Pod, node: NodeIdx, held: Option<&CycleValue>) -> PreBound {
-        // Nothing is held: all claims were bound at the decision.
+        // Nothing is held because all claims were bound at the decision.
         let Some(held) = held.and_then(|held| held.downcast_ref::<Held>()) else { return PreBound::Ready };
         let node = view.cluster().node(node).map(|node| &**node);
         let (mut writes, mut is_done) = (Vec::new(), true);

@@ -1,4 +1,4 @@
-//! A pod's claims, sorted out: refused, bound, or to be bound on the node that is chosen.
+//! Classifies a pod's claims: refused, bound, or to be bound on the chosen node.
 
 use std::sync::Arc;
 
@@ -12,35 +12,35 @@ use super::super::claims;
 use super::assumed::Assumed;
 use super::candidates::{Candidates, Volume};
 
-/// The provisioner of classes that make nothing.
+/// The provisioner of classes without dynamic provisioning.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
-/// What Filter needs to know of a pod's claims. Each claim once, however often the pod mounts it.
+/// What Filter needs of a pod's claims. Each claim occurs once, however often the pod mounts it.
 pub(super) struct PodClaims {
-    /// The volumes of bound claims; `None` where the volume is gone.
+    /// Volumes of bound claims; `None` where the volume does not exist.
     pub(super) bound: Vec<Option<Volume>>,
-    /// Claims that wait for a node, the smallest first, then by name.
+    /// Unbound claims with `WaitForFirstConsumer`, smallest first, then by name.
     pub(super) to_bind: Vec<ToBind>,
 }
 
-/// A claim that waits for a node.
+/// An unbound claim with `WaitForFirstConsumer`.
 pub(super) struct ToBind {
     claim: Arc<Object>,
-    /// The node for which a volume is being made.
+    /// The node for which a volume is already being provisioned.
     pub(super) selected: Option<Name>,
-    /// Volumes that are there; none when one is being made.
+    /// Existing volumes that fit; empty when a volume is being provisioned.
     pub(super) candidates: Candidates,
     class: Arc<Object>,
-    /// Where a new volume has room; `None`: nobody says.
+    /// Storage capacities with room for a new volume; `None` when the driver does not track capacity.
     room: Option<Vec<Arc<Object>>>,
 }
 
-/// Whether a claim and its volume know of each other.
+/// Returns whether the claim names a volume and the binding is completed.
 pub(super) fn is_fully_bound(claim: &PersistentVolumeClaim) -> bool {
     !claim.volume.is_empty() && claim.bind_completed
 }
 
-/// Sorts out the claims of a pod, or says why it cannot be placed anywhere.
+/// Classifies the claims of a pod. Fails with the reason when the pod cannot be placed on any node.
 pub(super) fn sort_out(view: View<'_>, spec: &PodSpec) -> Result<PodClaims, Reason> {
     let mut all: Vec<&PersistentVolumeClaim> = Vec::new();
     for mounted in &spec.volumes.claims {
@@ -80,7 +80,7 @@ pub(super) fn sort_out(view: View<'_>, spec: &PodSpec) -> Result<PodClaims, Reas
             class_of(object).filter(|class| class.waits_for_consumer && claim.volume.is_empty())?;
             Some(object.clone())
         });
-        // One that names a volume already is its volume controller's to bind, whatever its class.
+        // The volume controller binds a claim that already names a volume, whatever its class.
         let immediate = || Reason::of(ReasonCode::UnboundImmediateClaims);
         made.to_bind.push(ToBind::of(view, claim, class.ok_or_else(immediate)?).ok_or_else(immediate)?);
     }
@@ -112,7 +112,6 @@ impl ToBind {
         Some(Self { claim: object, selected, candidates, class, room })
     }
 
-    /// Returns the claim.
     pub(super) fn claim(&self) -> Option<&PersistentVolumeClaim> {
         if let Object::PersistentVolumeClaim(claim) = &*self.claim { Some(claim) } else { None }
     }
@@ -121,7 +120,7 @@ impl ToBind {
         self.claim().map(|c| (c.requested, &c.name))
     }
 
-    /// Whether the class makes volumes for nodes with these labels.
+    /// Returns whether the class can provision a volume for nodes with these labels.
     pub(super) fn can_be_made(&self, labels: &Labels) -> bool {
         class_of(&self.class).is_some_and(|class| {
             let makes = !class.provisioner.is_empty() && &*class.provisioner != NO_PROVISIONER;
@@ -129,7 +128,7 @@ impl ToBind {
         })
     }
 
-    /// Whether there is room for a new volume that such nodes reach.
+    /// Returns whether a storage capacity reachable from nodes with these labels has room for a new volume.
     pub(super) fn has_room(&self, labels: &Labels) -> bool {
         let Some(room) = &self.room else { return true };
         let reached = |c: &CsiStorageCapacity| c.nodes.as_ref().is_some_and(|s| s.matches(labels));
@@ -137,7 +136,8 @@ impl ToBind {
     }
 }
 
-/// Whether one of the terms of `allowedTopologies` holds. None at all: anywhere. An empty term: nowhere.
+/// Returns whether at least one term of `allowedTopologies` matches. No terms match every node; an empty term matches
+/// none.
 fn suits(terms: &[Box<[pellucid_model::selector::Requirement]>], labels: &Labels) -> bool {
     let holds = |term: &[pellucid_model::selector::Requirement]| {
         !term.is_empty() && term.iter().all(|r| r.matches(labels.get(&r.key)))
@@ -145,7 +145,7 @@ fn suits(terms: &[Box<[pellucid_model::selector::Requirement]>], labels: &Labels
     terms.is_empty() || terms.iter().any(|term| holds(term))
 }
 
-/// Where there is room for a claim's volume, when its driver says so.
+/// Returns the storage capacities with room for a claim's volume; `None` when the driver does not track capacity.
 fn room(view: View<'_>, claim: &PersistentVolumeClaim, class: &StorageClass) -> Option<Vec<Arc<Object>>> {
     let objects = view.cluster().objects();
     let tracks = objects.csi_driver(&class.provisioner).is_some_and(|driver| driver.tracks_capacity);

@@ -1,9 +1,9 @@
-//! How far binding a pod's volumes has come: from what was held at the decision and what the objects say now.
+//! Progress of binding a pod's volumes, computed from what was held at the decision and the current objects.
 //!
-//! A pure function, asked again whenever something may have changed. What tells "not yet written" from
-//! "written, and taken back since" is the `resourceVersion` at the decision: our write is made on that version
-//! or not at all. While the object still has it, nobody has written. Once it has another one without showing
-//! what we want, either our write was taken back or somebody else was faster, and the pod is planned anew.
+//! A pure function, evaluated again whenever something may have changed. The `resourceVersion` at the decision
+//! distinguishes "not yet written" from "written and since reverted": our write succeeds only on that version. While
+//! the object has that version, nobody has written. Once it has another version without the expected content, either
+//! our write was reverted or somebody else was faster, and the pod is planned anew.
 
 use pellucid_cluster::Objects;
 use pellucid_framework::View;
@@ -15,20 +15,20 @@ use super::super::claims::reaches;
 use super::assumed::{Held, HeldBinding, HeldProvision};
 use super::pod_claims::is_fully_bound;
 
-/// How far one claim is.
+/// Progress of one claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// Something must be written.
+    /// The write must still be made.
     Write(VolumeWrite),
-    /// It is written; others have to do their part.
+    /// Our write is visible; the volume controller or provisioner must complete the binding.
     Wait,
     /// The claim is bound.
     Done,
-    /// It cannot be bound any more.
+    /// The claim can no longer be bound as planned.
     Failed(String),
 }
 
-/// Returns how far the claims are, by name, in the order of `held`.
+/// Returns the progress of each claim by name, in the order of `held`.
 pub(super) fn of(view: View<'_>, node: Option<&Node>, held: &Held) -> Vec<(Name, Progress)> {
     let objects = view.cluster().objects();
     let Some(node) = node else {
@@ -46,7 +46,7 @@ pub(super) fn of(view: View<'_>, node: Option<&Node>, held: &Held) -> Vec<(Name,
         .collect()
 }
 
-/// Returns the claim, when it is still the same one.
+/// Returns the claim if its uid is unchanged.
 fn claim_of<'a>(
     objects: &'a Objects,
     namespace: &Name,
@@ -64,7 +64,7 @@ fn check_reached(volume: &PersistentVolume, node: &Node) -> Result<(), String> {
     Err(format!("pv \"{}\" node affinity doesn't match node \"{}\"", volume.name, node.name))
 }
 
-/// What is left when our part is written.
+/// Returns the progress of a claim for which our write is visible.
 fn rest(claim: &PersistentVolumeClaim) -> Result<Progress, String> {
     if is_fully_bound(claim) {
         return Ok(Progress::Done);
@@ -88,7 +88,7 @@ fn of_binding(
         let (claim, other, ours) = (&claim.name, &claim.volume, &volume.name);
         return Err(format!("PVC \"{claim}\" was bound to pv \"{other}\" instead of \"{ours}\""));
     }
-    // A volume that was set aside for the claim by its maker shows no uid until it is bound.
+    // A volume that its creator pre-bound to the claim has no uid in `claimRef` until it is bound.
     let is_ours = volume.claim.as_ref().is_some_and(|by| {
         let is_same = by.namespace == *namespace && by.name == held.claim;
         is_same && (by.uid.is_empty() || by.uid == held.claim_uid)
@@ -131,7 +131,7 @@ fn of_provision(
         });
     }
     if !claim.volume.is_empty() {
-        // The claim may be known before its volume.
+        // The claim may be observed before its volume.
         let Some(volume) = objects.volume(&claim.volume) else { return Ok(Progress::Wait) };
         check_reached(volume, node)?;
     }

@@ -1,4 +1,4 @@
-//! Which claims pods on nodes use, with the number of pods per node.
+//! The claims used by pods on nodes, with the number of pods per node.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,22 +8,23 @@ use pellucid_model::{CowMap, NodeIdx, Pod};
 
 use super::super::claims::{ClaimKey, named};
 
-/// Number of pods per node.
+/// Number of pods per node that use a claim.
 pub(super) type PerNode = BTreeMap<NodeIdx, u32>;
 
-/// The claims in use. Those of generic ephemeral volumes do not count: nobody else can name them.
+/// Holds the claims in use, as derived state of the cluster. Claims of generic ephemeral volumes are excluded, because
+/// no other pod can name them.
 #[derive(Clone, Default)]
 pub struct ClaimsInUse {
     claims: CowMap<ClaimKey, Arc<PerNode>>,
 }
 
 impl ClaimsInUse {
-    /// Whether a pod on a node uses a claim.
+    /// Returns whether a placed pod uses a claim.
     pub(super) fn is_used(&self, claim: &ClaimKey) -> bool {
         self.claims.get(claim).is_some()
     }
 
-    /// Iterates over the claims in use, in no order.
+    /// Iterates over the claims in use, in no particular order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&ClaimKey, &PerNode)> {
         self.claims.iter().map(|(claim, nodes)| (claim, &**nodes))
     }
@@ -31,7 +32,7 @@ impl ClaimsInUse {
     fn change(&mut self, node: NodeIdx, pod: &Pod, change: impl Fn(&mut u32)) {
         for mounted in named(&pod.spec) {
             let key = (pod.spec.namespace.clone(), mounted.claim.clone());
-            // Taken out and put back: then it is copied only when a published snapshot still holds it.
+            // Remove and reinsert the entry, so that it is copied only when a published snapshot still shares it.
             let mut nodes = self.claims.remove(&key).unwrap_or_default();
             let counts = Arc::make_mut(&mut nodes);
             let count = counts.entry(node).or_default();

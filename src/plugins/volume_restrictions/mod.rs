@@ -1,8 +1,8 @@
-//! VolumeRestrictions: keeps a pod off nodes where a pod mounts the same disk in a way that excludes it, and
-//! keeps a second pod from using a claim with access mode ReadWriteOncePod.
+//! VolumeRestrictions: keeps a pod off nodes where another pod mounts the same disk in a conflicting way, and prevents
+//! a second pod from using a claim with access mode ReadWriteOncePod.
 //!
-//! Which claims are in use is derived state. Both refusals can be lifted by removing pods, so preemption may
-//! try: PreFilter is asked again when pods were removed.
+//! The claims in use are derived state. Removing pods can lift both refusals, so preemption may try: PreFilter runs
+//! again after pods were removed.
 
 use std::sync::Arc;
 
@@ -26,10 +26,10 @@ mod in_use;
 
 pub use in_use::ClaimsInUse;
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "VolumeRestrictions";
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {
@@ -78,7 +78,7 @@ impl Plugin for VolumeRestrictions {
     }
 }
 
-/// What PreFilter found: whether another pod uses a claim that only one may use.
+/// Result of PreFilter: whether another pod uses one of the pod's ReadWriteOncePod claims.
 struct Found {
     is_in_use: bool,
 }
@@ -107,7 +107,7 @@ impl PreFilter for VolumeRestrictions {
     }
 }
 
-/// Whether pods cannot mount the two on one node.
+/// Returns whether two disks cannot be mounted on one node by different pods.
 fn disks_conflict(a: &Disk, b: &Disk) -> bool {
     use Disk::{AwsElasticBlockStore, GcePersistentDisk, Iscsi, Rbd};
     match (a, b) {
@@ -132,7 +132,7 @@ fn disks_conflict(a: &Disk, b: &Disk) -> bool {
     }
 }
 
-/// Whether the pods cannot be on one node.
+/// Returns whether two pods have conflicting disks.
 fn conflict(a: &PodSpec, b: &PodSpec) -> bool {
     a.volumes.disks.iter().any(|a| b.volumes.disks.iter().any(|b| disks_conflict(a, b)))
 }
@@ -158,7 +158,7 @@ impl Filter for VolumeRestrictions {
     }
 }
 
-/// Whether a pod on the node excludes this one.
+/// Returns whether a pod on the node conflicts with this one.
 fn has_conflict(view: View<'_>, spec: &PodSpec, node: NodeIdx) -> bool {
     let cluster = view.cluster();
     let pods = cluster.slot(node).pods.iter().filter_map(|id| cluster.pod(*id));
@@ -174,11 +174,11 @@ impl Hints for VolumeRestrictions {
     fn hint(&self, _view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {
         let opens = match event {
             ClusterEvent::NodeAdded(_) => true,
-            // A pod of another namespace may hold the disk too: kube-scheduler overlooks that.
+            // A pod of another namespace may use the disk too; kube-scheduler overlooks that.
             ClusterEvent::PodReleased { pod: gone, .. } | ClusterEvent::NominationEnded { pod: gone, .. } => {
                 conflict(&pod.spec, &gone.spec) || shares_claim(pod, gone)
             }
-            // Access modes do not change, but a relist may find another claim of the same name.
+            // Access modes do not change, but a relist may deliver another claim with the same name.
             ClusterEvent::ObjectChanged { old, .. } => claims::of_event(event).is_some_and(|claim| {
                 let is_opened = old.as_deref().is_none_or(is_exclusive)
                     && (old.is_none() || !claim.access_modes.contains(AccessModes::RWOP));
@@ -194,7 +194,7 @@ fn is_exclusive(object: &Object) -> bool {
     matches!(object, Object::PersistentVolumeClaim(claim) if claim.access_modes.contains(AccessModes::RWOP))
 }
 
-/// Whether both name the same claim.
+/// Returns whether both pods name the same claim.
 fn shares_claim(a: &Pod, b: &Pod) -> bool {
     a.spec.namespace == b.spec.namespace
         && claims::named(&a.spec).any(|a| claims::named(&b.spec).any(|b| a.claim == b.claim))

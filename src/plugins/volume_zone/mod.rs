@@ -1,8 +1,8 @@
 //! VolumeZone: keeps pods off nodes in another zone or region than their volumes.
 //!
-//! A volume says by labels where it is; a value may list several zones. Only claims that a pod names and that
-//! are bound count; a claim that waits for its first consumer has no volume yet. A node without any zone or
-//! region label suits every volume: there, zones are not in use.
+//! Labels of a volume state its location; a value may list several zones. Only claims that a pod names explicitly
+//! count, and only those with a volume; a claim that waits for its first consumer has none yet. A node without any zone
+//! or region label suits every volume, because such a cluster does not use zones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
@@ -24,16 +24,16 @@ use serde_json::{Value, json};
 use super::claims;
 use super::listing::{MAX_ROWS, cut};
 
-/// Name in the configuration.
+/// Plugin name in the scheduler configuration.
 pub const NAME: &str = "VolumeZone";
 
-/// A label that places volumes and nodes, and the one that took its place (itself when it is current).
+/// A label that locates volumes and nodes, and the label that replaces it (itself if it is current).
 struct Topology {
     key: Name,
     current: Name,
 }
 
-/// In the order in which they are looked at.
+/// The location labels, in the order in which they are checked.
 static TOPOLOGIES: LazyLock<[Topology; 4]> = LazyLock::new(|| {
     let (zone, region) = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region");
     [
@@ -45,7 +45,7 @@ static TOPOLOGIES: LazyLock<[Topology; 4]> = LazyLock::new(|| {
     .map(|(key, current)| Topology { key: key.into(), current: current.into() })
 });
 
-/// The registry's entry.
+/// Creates the plugin; listed in [`crate::registry`].
 pub struct Factory;
 
 impl PluginFactory for Factory {
@@ -90,12 +90,12 @@ impl Plugin for VolumeZone {
     }
 }
 
-/// What a label of a volume demands of a node.
+/// What a label of a volume requires of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Demand {
-    /// Place in [`TOPOLOGIES`].
+    /// Index into [`TOPOLOGIES`].
     topology: usize,
-    /// The values that suit.
+    /// The accepted values.
     values: BTreeSet<Name>,
 }
 
@@ -107,7 +107,7 @@ impl Demand {
     }
 }
 
-/// What a volume demands. A label with an empty zone in its list is ignored, as in kube-scheduler.
+/// Returns the demands of a volume. A label whose list contains an empty zone is ignored, as in kube-scheduler.
 fn demands(volume: &PersistentVolume) -> Vec<Demand> {
     let demand = |(topology, label): (usize, &Topology)| {
         let values: Vec<&str> = volume.labels.get(&label.key)?.split("__").map(str::trim).collect();
@@ -121,7 +121,8 @@ fn is_placed(labels: &Labels) -> bool {
     TOPOLOGIES.iter().any(|t| labels.get(&t.key).is_some())
 }
 
-/// What the volume behind one claim demands.
+/// Returns the demands of the volume behind one claim. Fails with the reason when the claim, its volume or its class does
+/// not exist, or when the claim has no volume and does not wait for a consumer.
 fn demands_of(view: View<'_>, spec: &PodSpec, mounted: &ClaimUse) -> Result<Vec<Demand>, Reason> {
     let objects = view.cluster().objects();
     let claim = claims::find(view, spec, mounted).ok_or_else(|| claims::not_found(mounted))?;
