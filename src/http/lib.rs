@@ -7,14 +7,12 @@
 //! Knows nothing of pods and nodes. Each read sees one published snapshot and never makes the scheduling thread wait.
 //! There is no TLS and no authentication, so the server listens on loopback addresses only.
 //!
-//! Start with [`Server`] in `server`, which checks the registrations and builds the router. Modules in the order in
-//! which a request passes them:
-//! - `listen` (with `patient`): accepts connections; `middleware`: request id, panics, log line.
-//! - `endpoint`: method and parameters (`params`), then one of the handlers below. `error`: refusals.
-//! - `read` and `stream`: registered reads (`route`), run on a `pool`; `body`, `table` and `unread`: request bodies,
-//!   table formats, responses in flight.
-//! - `flags`, `health`, `standard`, `docs`, `page`: the server's own endpoints; `page` is the web page at `/`.
-//! - `operation`, `openapi`: descriptions of all of these.
+//! Start with [`Server`] in `server`, which checks the registrations and builds the router. Modules in the order in which a
+//! request passes them:
+//! - `connection`: sockets, bounds, the pool in which reads run, request ids and log lines.
+//! - `registration`: what a registered read becomes: endpoint, parameters, OpenAPI operation, tables.
+//! - `read` and `stream`: answer registered reads; `body`: request bodies; `error`: refusals.
+//! - `standard` and `page`: the server's own endpoints; `page` is the web page at `/`.
 
 mod body;
 mod connection;

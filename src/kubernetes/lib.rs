@@ -4,16 +4,9 @@
 //! the time comes through [`Clock`].
 //!
 //! Start with [`ClusterIo`], which starts the watches and writers and stops them in order. Modules in reading order:
-//! - In: `watch` lists and watches one kind, with `watch_list` and `list_items` (pages of a list), `reader` (reads
-//!   with time limits), `kind` and `served` (where a kind is served). [`decode`] turns JSON into the model.
-//!   [`watched`] builds the inputs, [`watch_status`] records the state of each watch, `limits` holds time and size
-//!   limits.
-//! - Out: the scheduling thread pushes effects into [`effect_queues`] (`newest_queue` for statuses). [`binder`],
-//!   [`evictor`], [`volume_writer`], [`status`] (with `status_memory`), `group_status` (with `group_patch`) and
-//!   [`events`] (with `event_book`) pull them. All writes go through [`api_writer`]; `pod_readback` resolves unknown
-//!   outcomes.
-//! - Connection: [`client`] connects, with `kubeconfig`, `exec_plugin` and `transport`. [`server_probe`] detects when
-//!   the API server comes back.
+//! - [`connection`]: finds and reads the kubeconfig, connects, limits every wait, and detects when the server comes back.
+//! - [`watches`]: lists and watches each kind and builds the inputs; [`decode`] turns JSON into the model.
+//! - [`writes`]: the effect queues, the writers that pull them, and the API writer through which all of them write.
 
 mod cluster_io;
 pub mod connection;
