@@ -278,7 +278,7 @@ impl Cluster {
         self.ours.contains(scheduler_name)
     }
 
-    // === changing what takes room ===
+    // === placing and releasing pods ===
 
     /// Places a pod on a node, in a stage. The pod must not be placed yet.
     pub fn place(&mut self, id: PodId, node: NodeIdx, stage: Stage) {

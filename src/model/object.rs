@@ -14,7 +14,7 @@ use super::storage::{
     VolumeAttachment,
 };
 
-/// A Namespace.
+/// A namespace with the labels that selectors read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Namespace {
     /// `metadata.name`.
@@ -36,7 +36,7 @@ pub struct Workload {
     pub replicas: Option<u32>,
 }
 
-/// A PodDisruptionBudget.
+/// A PodDisruptionBudget, which limits evictions of the pods it protects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     /// Namespace of the budget and its pods.

@@ -27,7 +27,7 @@ impl PodId {
 /// Namespace and name of a pod.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PodKey {
-    /// Namespace.
+    /// Namespace of the pod.
     pub namespace: Name,
     /// Name. Not interned, because pod names rarely repeat.
     pub name: Arc<str>,
@@ -51,9 +51,9 @@ impl fmt::Display for PodKey {
 pub enum Protocol {
     /// TCP, the default.
     Tcp,
-    /// UDP.
+    /// User Datagram Protocol.
     Udp,
-    /// SCTP.
+    /// Stream Control Transmission Protocol.
     Sctp,
 }
 
@@ -83,7 +83,7 @@ pub struct HostPort {
 /// them holds for the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PodSpec {
-    /// Namespace.
+    /// Namespace of the pod, in which its selectors apply by default.
     pub namespace: Name,
     /// Labels. In the state only those that some selector reads (see `cluster::SelectedKeys`), so a label that nobody
     /// selects by does not make another shape. Derived from the pod's own labels, and therefore not serialised.
@@ -136,13 +136,13 @@ pub enum PodPhase {
     /// Pending, also when absent.
     #[default]
     Pending,
-    /// Running.
+    /// At least one container runs or starts.
     Running,
     /// Succeeded: terminal.
     Succeeded,
     /// Failed: terminal.
     Failed,
-    /// Unknown.
+    /// The kubelet does not report the pod's state.
     Unknown,
 }
 

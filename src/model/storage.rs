@@ -115,7 +115,7 @@ pub struct CsiVolume {
     pub migrated_from: Option<Name>,
 }
 
-/// A PersistentVolume.
+/// The parts of a PersistentVolume that scheduling reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PersistentVolume {
     /// `metadata.name`.
@@ -152,13 +152,13 @@ pub enum ClaimPhase {
     /// Pending, also when absent.
     #[default]
     Pending,
-    /// Bound.
+    /// Bound to a volume.
     Bound,
     /// Lost: its volume is gone.
     Lost,
 }
 
-/// A PersistentVolumeClaim.
+/// The parts of a PersistentVolumeClaim that scheduling reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PersistentVolumeClaim {
     /// Namespace of the claim and its pods.
@@ -193,7 +193,7 @@ pub struct PersistentVolumeClaim {
     pub deleting: bool,
 }
 
-/// A StorageClass.
+/// The parts of a StorageClass that scheduling reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StorageClass {
     /// `metadata.name`.
@@ -215,7 +215,7 @@ pub struct CsiNodeDriver {
     pub count: Option<i64>,
 }
 
-/// A CSINode.
+/// The CSI drivers of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CsiNode {
     /// Name, equal to the Node's.
@@ -226,7 +226,7 @@ pub struct CsiNode {
     pub migrated: Box<[Name]>,
 }
 
-/// A CSIDriver.
+/// The parts of a CSIDriver that scheduling reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CsiDriver {
     /// Name of the driver.
@@ -237,7 +237,7 @@ pub struct CsiDriver {
     pub required_on_node: bool,
 }
 
-/// A CSIStorageCapacity.
+/// How much storage a class can still provision on some nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CsiStorageCapacity {
     /// Namespace of the object.
@@ -252,7 +252,7 @@ pub struct CsiStorageCapacity {
     pub nodes: Option<LabelSelector>,
 }
 
-/// A VolumeAttachment.
+/// A volume that is attached to a node, or being attached.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeAttachment {
     /// `metadata.name`.

@@ -22,9 +22,9 @@ const KINDS: usize = 64;
 /// The object of an event, by the name it had when the event happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventObject {
-    /// A node.
+    /// A node, by name.
     Node(Name),
-    /// A pod.
+    /// A pod, by namespace and name.
     Pod(PodKey),
     /// Another object: kind, namespace (empty for cluster-scoped kinds), name.
     Other(ObjectKind, Name, Name),

@@ -238,7 +238,7 @@ impl Queue {
         }
     }
 
-    // === inside ===
+    // === private ===
 
     pub(super) fn unit_mut(&mut self, id: UnitId) -> Option<&mut Unit> {
         self.units.get_mut(id.index()).and_then(Option::as_mut)

@@ -12,7 +12,7 @@ use super::decision::Refusal;
 /// How many members of one gang an attempt needed and could place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GangShare {
-    /// The gang.
+    /// Namespace and name of the gang.
     pub gang: GangKey,
     /// Members that its quorum still needs.
     pub wanted: u32,
@@ -56,7 +56,7 @@ pub enum GangOutcome {
         /// Why the others were not placed.
         refusal: Arc<GangRefusal>,
     },
-    /// Nothing was placed.
+    /// No member was placed.
     Refused(Arc<GangRefusal>),
     /// Members that waited lost their places.
     Released {

@@ -109,7 +109,7 @@ pub enum End {
     NominationChanged,
     /// A later attempt of the preemptor found no candidate node.
     NothingFound,
-    /// A later attempt of the preemptor chose another node, or evicted a victim again.
+    /// A later attempt of the preemptor chose again.
     ChosenAgain,
 }
 

@@ -68,7 +68,7 @@ impl Wanted {
     }
 }
 
-/// The switches, shared by all threads. At start only the flight recorder and the accounts are on.
+/// The switches, shared by all threads. At start, only the flight recorder records.
 #[derive(Debug)]
 pub struct Switches {
     /// Number of active recordings of attempts.
