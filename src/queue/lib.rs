@@ -71,7 +71,7 @@ pub struct QueueStages {
     pub error_backoff: usize,
     /// Refused units waiting for an event.
     pub unschedulable: usize,
-    /// Units held back by PreEnqueue.
+    /// Units held back until their gates open.
     pub gated: usize,
     /// Units being scheduled, or placed and not confirmed yet.
     pub in_flight: usize,

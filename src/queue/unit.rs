@@ -58,7 +58,7 @@ pub enum QueueStage {
     ErrorBackoff,
     /// Refused, and waiting for an event.
     Unschedulable,
-    /// Held back by PreEnqueue.
+    /// Held back until its gates open.
     Gated,
     /// Being scheduled, or placed and not confirmed yet; not waiting in the queue.
     InFlight,

@@ -191,7 +191,7 @@ pub enum Outcome {
     Placed(Placement),
     /// The pod was refused, by nodes or as a whole, or its binding was refused.
     Refused(Arc<Refusal>),
-    /// PreEnqueue holds the pod back from the queue.
+    /// The pod is held back from the queue until its gates, or those of its gang, open.
     Gated(Arc<Refusal>),
 }
 

@@ -27,7 +27,7 @@ pub enum Gone {
 pub enum What {
     /// A pod for this scheduler was added, and waits to be placed.
     Added,
-    /// PreEnqueue holds the pod back from the queue.
+    /// The pod is held back from the queue until its gates, or those of its gang, open.
     Gated(Arc<Refusal>),
     /// An attempt failed, or its placement was undone.
     Refused(Arc<Refusal>),
