@@ -1,6 +1,6 @@
-//! The definitions of the custom resources of gangs, as YAML that a cluster installs.
+//! The definitions of the gang custom resources, as YAML to install in a cluster.
 
-/// All of them, the most usual first. `api/crds/` has the same files.
+/// All definitions, the most common first. `api/crds/` has the same files.
 pub const DEFINITIONS: [&str; 6] = [
     include_str!("../crds/scheduling.x-k8s.io_podgroups.yaml"),
     include_str!("../crds/scheduling.sigs.k8s.io_podgroups.yaml"),

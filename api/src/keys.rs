@@ -1,29 +1,28 @@
-//! The label and annotation keys that declare a gang, in all five dialects.
+//! The label and annotation keys that declare a gang, for the dialects that use keys.
 //!
-//! Text only: who reads a key, from where and with which default is the business of whoever parses pods. Keys of
-//! other people's APIs are kept to the letter. The native dialect has no key: a pod names its PodGroup in
+//! Only the text of the keys; the code that parses pods knows who reads a key, from where and with which default. Keys
+//! of other APIs are reproduced exactly. The native dialect has no key: a pod names its PodGroup in
 //! `spec.schedulingGroup.podGroupName`.
 
 /// The unicore dialect: two labels on the pod, no group object.
 pub mod unicore {
     /// Label: the gang's name in the pod's namespace.
     pub const NAME: &str = "gang.unicore.mcyou.cn/name";
-    /// Label: how many members make a quorum, a decimal number. A pod with only one of the two labels is no gang
-    /// pod.
+    /// Label: number of members that make a quorum, in decimal. A pod with only one of the two labels is in no gang.
     pub const AVAILABLE_COUNT: &str = "gang.unicore.mcyou.cn/available-count";
 }
 
 /// The Coscheduling dialect of scheduler-plugins: a label that names a PodGroup, or two labels without one.
 pub mod coscheduling {
-    /// Label: the PodGroup `scheduling.x-k8s.io/v1alpha1` in the pod's namespace.
+    /// Label: name of the PodGroup `scheduling.x-k8s.io/v1alpha1` in the pod's namespace.
     pub const POD_GROUP: &str = "scheduling.x-k8s.io/pod-group";
-    /// Label: the PodGroup `scheduling.sigs.k8s.io/v1alpha1` in the pod's namespace. Releases up to 1.24, and
-    /// Koordinator.
+    /// Label: name of the PodGroup `scheduling.sigs.k8s.io/v1alpha1` in the pod's namespace. Used by scheduler-plugins
+    /// up to 1.24 and by Koordinator.
     pub const POD_GROUP_SIGS: &str = "pod-group.scheduling.sigs.k8s.io";
     /// Label of the oldest form, without a group object: the gang's name. Koordinator reads it as a synonym of
     /// [`POD_GROUP_SIGS`].
     pub const NAME: &str = "pod-group.scheduling.sigs.k8s.io/name";
-    /// Label of the oldest form: how many members make a quorum, a decimal number.
+    /// Label of the oldest form: number of members that make a quorum, in decimal.
     pub const MIN_AVAILABLE: &str = "pod-group.scheduling.sigs.k8s.io/min-available";
 }
 
@@ -31,9 +30,9 @@ pub mod coscheduling {
 pub mod koordinator {
     /// Annotation of a pod: the gang's name in the pod's namespace. Needs no PodGroup.
     pub const NAME: &str = "gang.scheduling.koordinator.sh/name";
-    /// Annotation: how many members make a quorum, a decimal number.
+    /// Annotation: number of members that make a quorum, in decimal.
     pub const MIN_AVAILABLE: &str = "gang.scheduling.koordinator.sh/min-available";
-    /// Annotation: how many members the gang has in all, a decimal number; not below the quorum.
+    /// Annotation: total number of members of the gang, in decimal; not below the quorum.
     pub const TOTAL_NUMBER: &str = "gang.scheduling.koordinator.sh/total-number";
     /// Annotation: [`STRICT`] or [`NON_STRICT`].
     pub const MODE: &str = "gang.scheduling.koordinator.sh/mode";
@@ -65,6 +64,6 @@ pub mod kube_batch {
     /// Annotation: the PodGroup `scheduling.incubator.k8s.io/v1alpha1` or `scheduling.sigs.dev/v1alpha2` in the
     /// pod's namespace.
     pub const GROUP_NAME: &str = "scheduling.k8s.io/group-name";
-    /// Annotation of a pod without a group: the quorum of the group that is made up for it, a decimal number.
+    /// Annotation of a pod without a PodGroup: quorum of the group that is created implicitly for it, in decimal.
     pub const GROUP_MIN_MEMBER: &str = "scheduling.k8s.io/group-min-member";
 }

@@ -1,8 +1,8 @@
 //! The closed registry of reasons: why a pod is not placed.
 //!
-//! One entry per code: what it means, what mends it, who can mend it, and the message in
-//! kube-scheduler's grammar. `GET /apis/v1/reasons` serves this table and `docs/reasons.md` is made of
-//! it. Adding a way to refuse a pod starts here; an example of it goes into `examples`.
+//! One entry per code: what it means, what resolves it, who can do that, and the message in kube-scheduler's grammar.
+//! `GET /apis/v1/reasons` serves this table, and `docs/reasons.md` is generated from it. A new way to refuse a pod
+//! starts with an entry here and an example in `examples`.
 
 mod examples;
 mod states;
@@ -13,18 +13,18 @@ pub use states::{STATES, StateEntry};
 /// Who can usually resolve a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolver {
-    /// Whoever wrote the pod.
+    /// The author of the pod.
     PodOwner,
-    /// Whoever runs the cluster.
+    /// The administrator of the cluster.
     ClusterAdmin,
-    /// Time: running pods end, nodes join.
+    /// Nobody needs to act: pods end and nodes join over time.
     Time,
-    /// Whoever configured the scheduler.
+    /// The person who configures the scheduler.
     SchedulerAdmin,
 }
 
 impl Resolver {
-    /// Returns the word used in bodies.
+    /// Returns the name used in the REST API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::PodOwner => "pod owner",
@@ -38,17 +38,17 @@ impl Resolver {
 /// One entry of the registry.
 #[derive(Clone, Copy, Debug)]
 pub struct ReasonEntry {
-    /// Code.
+    /// The code that the entry describes.
     pub code: ReasonCode,
-    /// The plugin (or `Scheduler`) that gives it.
+    /// The plugin (or `Scheduler`) that gives the reason.
     pub plugin: &'static str,
-    /// What it means.
+    /// What the reason means.
     pub meaning: &'static str,
-    /// What would mend it.
+    /// What would resolve it.
     pub remedy: &'static str,
-    /// Who can usually do that.
+    /// Who can usually apply the remedy.
     pub resolver: Resolver,
-    /// The message; `{}` stands for the subject (a resource, a list of gates, ...).
+    /// The message; `{}` is replaced by the subject (a resource, a list of gates, ...).
     pub message: &'static str,
 }
 
@@ -62,7 +62,7 @@ macro_rules! reasons {
             $(#[doc = $meaning] $code,)*
         }
 
-        /// Every reason there is, in the order of the documentation.
+        /// All reasons, in the order of the documentation.
         pub const REGISTRY: &[ReasonEntry] = &[
             $(ReasonEntry {
                 code: ReasonCode::$code, plugin: $plugin, meaning: $meaning, remedy: $remedy,
@@ -71,7 +71,7 @@ macro_rules! reasons {
         ];
 
         impl ReasonCode {
-            /// Returns the code as it stands in bodies and metrics.
+            /// Returns the code as it appears in bodies and metrics.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$code => stringify!($code),)* }
             }
@@ -449,12 +449,12 @@ reasons! {
 }
 
 impl ReasonCode {
-    /// Returns the registry's entry.
+    /// Returns the code's entry in the registry.
     pub fn entry(self) -> &'static ReasonEntry {
         &REGISTRY[self as usize]
     }
 
-    /// Returns the message about a subject.
+    /// Returns the message with a subject filled in.
     pub fn message(self, subject: &str) -> String {
         self.entry().message.replacen("{}", subject, 1)
     }

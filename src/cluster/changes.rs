@@ -1,10 +1,10 @@
-//! The log of changed nodes, from which caches of rows per node catch up.
+//! The log of changed nodes, from which caches of results per node catch up.
 
 use std::collections::VecDeque;
 
 use pellucid_model::NodeIdx;
 
-/// What of a node changed.
+/// What changed about a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changed {
     /// The pods on it.
@@ -13,21 +13,21 @@ pub enum Changed {
     Object,
 }
 
-/// A ring of changes. A reader that fell behind its start must look at everything anew.
+/// A ring buffer of node changes. A reader that fell behind its start must recompute everything.
 #[derive(Debug, Default)]
 pub struct ChangeLog {
     ring: VecDeque<(NodeIdx, Changed)>,
     start: u64,
-    /// Counts changes that touch every row: nodes that come or go, images.
+    /// Counts changes that affect every node's results: nodes that come or go, images.
     epoch: u64,
     paused: bool,
 }
 
-/// How many changes are kept. Catching up with more costs as much as starting over at 5,000 nodes.
+/// Changes kept. Catching up with more than that costs as much as starting over at 5,000 nodes.
 const KEPT: usize = 4096;
 
 impl ChangeLog {
-    /// Records a change.
+    /// Records a change of one node.
     pub fn push(&mut self, node: NodeIdx, changed: Changed) {
         if self.paused {
             return;
@@ -39,34 +39,34 @@ impl ChangeLog {
         }
     }
 
-    /// Records nothing until [`resume`](Self::resume): what follows is going to be undone. Returns how it
-    /// was, because questions nest.
+    /// Stops recording until [`resume`](Self::resume), for changes that are going to be undone. Returns whether the
+    /// log was paused already, because trials nest.
     pub(super) fn pause(&mut self) -> bool {
         std::mem::replace(&mut self.paused, true)
     }
 
-    /// Ends a pause.
+    /// Ends a pause; `was_paused` is what [`pause`](Self::pause) returned.
     pub(super) fn resume(&mut self, was_paused: bool) {
         self.paused = was_paused;
     }
 
-    /// Records a change that touches every row.
+    /// Records a change that affects the results of every node.
     pub fn push_all(&mut self) {
         self.epoch += 1;
     }
 
-    /// Returns how many changes there have been: as long as it stands, nothing changed.
+    /// Returns the number of changes so far; while it is the same, nothing changed.
     pub fn count(&self) -> u64 {
         let (at, epoch) = self.head();
         at + epoch
     }
 
-    /// Returns the position after the newest change, and the epoch.
+    /// Returns the position after the newest change, and the epoch, to pass to [`since`](Self::since).
     pub fn head(&self) -> (u64, u64) {
         (self.start + self.ring.len() as u64, self.epoch)
     }
 
-    /// Iterates over the changes since a position; `None` when some of them are forgotten.
+    /// Iterates over the changes since a position; `None` when some of them are no longer in the log.
     pub fn since(&self, position: (u64, u64)) -> Option<impl Iterator<Item = (NodeIdx, Changed)>> {
         let (at, epoch) = position;
         if epoch != self.epoch || at < self.start {

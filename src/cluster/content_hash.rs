@@ -1,7 +1,7 @@
-//! One number for what the state says: equal for equal states, whatever the process, the order of events, or the
-//! numbers of slots.
+//! A hash of the state's content: equal for equal states, in any process and independent of the order of events and
+//! of slot numbers.
 //!
-//! Plugins' derived states follow from nodes, pods and objects and are not in it.
+//! Derived states of plugins are left out, because they follow from nodes, pods and objects.
 
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::stable_hash::StableHash;
@@ -9,7 +9,7 @@ use pellucid_model::stable_hash::StableHash;
 use crate::state::Cluster;
 
 impl Cluster {
-    /// Returns the hash of nodes, of pods with their places, stages and nominations, and the number of pods.
+    /// Returns a hash over nodes and pods (with node, stage and nomination), and the number of pods.
     pub fn content_hash(&self) -> (u64, usize) {
         let mut hash = StableHash::default();
         for idx in self.by_name() {
@@ -17,7 +17,7 @@ impl Cluster {
         }
         let mut pods: Vec<_> = self.pods().collect();
         pods.sort_by(|(_, a), (_, b)| a.pod.key.cmp(&b.pod.key));
-        // Pods of one shape share a spec, which is the long part.
+        // Pods of one shape share a spec, so its hash, the expensive part, is computed once.
         let mut specs: FxHashMap<_, u64> = FxHashMap::default();
         for (id, record) in &pods {
             let pod = &record.pod;

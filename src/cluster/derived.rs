@@ -1,7 +1,7 @@
-//! State that plugins derive from nodes and pods and that must be undone together with them.
+//! State that plugins derive from nodes and pods, and that is undone together with them.
 //!
-//! It changes only through these hooks, which come in inverse pairs, so an overlay undoes it by calling
-//! the inverse in reverse order. Not for caches of one cycle: those are `framework::CycleValue`.
+//! It changes only through the hooks of [`DerivedState`], which come in inverse pairs: an overlay undoes it by calling
+//! the inverse hooks in reverse order. Not for caches of one cycle; `framework::CycleValue` is.
 
 use std::any::Any;
 
@@ -9,42 +9,42 @@ use pellucid_model::{Node, NodeIdx, Object, Pod, PodId};
 
 use crate::stage::Hold;
 
-/// A plugin's share of the state. One per plugin type, whatever the number of profiles.
+/// One plugin's derived state. There is one per plugin type, however many profiles use it.
 pub trait DerivedState: Any + Send + Sync {
-    /// Returns a copy that shares what did not change, for a published snapshot.
+    /// Returns a copy for a published snapshot, which shares what did not change.
     fn fork(&self) -> Box<dyn DerivedState>;
 
-    /// A pod takes room on a node.
+    /// Handles a pod that was placed on a node.
     fn pod_added(&mut self, node: NodeIdx, pod: &Pod) {
         let _ = (node, pod);
     }
 
-    /// The inverse of [`pod_added`](Self::pod_added).
+    /// Inverse of [`pod_added`](Self::pod_added).
     fn pod_removed(&mut self, node: NodeIdx, pod: &Pod) {
         let _ = (node, pod);
     }
 
-    /// A node object appeared (`old` is `None`), changed, or went (`new` is `None`).
+    /// Handles a node object that was added (`old` is `None`), changed, or deleted (`new` is `None`).
     fn node_changed(&mut self, node: NodeIdx, old: Option<&Node>, new: Option<&Node>) {
         let _ = (node, old, new);
     }
 
-    /// An object of another kind was added (`old` is `None`), changed, or is gone (`new` is `None`).
+    /// Handles an object of another kind that was added (`old` is `None`), changed, or deleted (`new` is `None`).
     fn object_changed(&mut self, old: Option<&Object>, new: Option<&Object>) {
         let _ = (old, new);
     }
 
-    /// A plugin's Reserve holds something for a placed pod. Every derived state is told; one that does not
-    /// know the plugin looks away.
+    /// Handles a plugin's Reserve that holds something for a placed pod. Every derived state is called; it ignores the
+    /// holds of plugins that it does not know.
     fn reserved(&mut self, pod: PodId, reservation: &Hold) {
         let _ = (pod, reservation);
     }
 
-    /// The inverse of [`reserved`](Self::reserved).
+    /// Inverse of [`reserved`](Self::reserved).
     fn unreserved(&mut self, pod: PodId, reservation: &Hold) {
         let _ = (pod, reservation);
     }
 
-    /// For the typed access of [`View::state`](pellucid_framework::View::state).
+    /// Returns `self` for the typed access of `View::state`.
     fn as_any(&self) -> &dyn Any;
 }

@@ -1,26 +1,26 @@
-//! What an input changed, for the queue's wake-up hints and for the engine.
+//! What an input changed in the state, for the queue's wake-up hints and the scheduling cycle.
 
 use std::sync::Arc;
 
 use pellucid_model::{Name, NodeIdx, Object, ObjectKind, Pod, PodId};
 
-/// What changed about a node, as a set of bits.
+/// What changed about a node, as a bit set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeChange(pub u8);
 
 impl NodeChange {
-    /// Allocatable amounts.
+    /// `status.allocatable`.
     pub const ALLOCATABLE: Self = Self(1);
-    /// Labels.
+    /// `metadata.labels`.
     pub const LABELS: Self = Self(2);
-    /// Taints, or `spec.unschedulable`.
+    /// `spec.taints` or `spec.unschedulable`.
     pub const TAINTS: Self = Self(4);
-    /// Images.
+    /// `status.images`.
     pub const IMAGES: Self = Self(8);
     /// `status.declaredFeatures`.
     pub const DECLARED_FEATURES: Self = Self(16);
 
-    /// Whether any of the bits of `other` is set.
+    /// Returns whether the sets have a bit in common.
     pub fn any(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
@@ -33,11 +33,11 @@ impl NodeChange {
     }
 }
 
-/// A set of kinds of events, as plugins register for them and as an event has them.
+/// A set of event kinds: what a plugin registers for, and what an event is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct EventKinds(pub u64);
 
-/// Declares the kinds: constant, kube-scheduler's name.
+/// Declares the kinds, each with kube-scheduler's name.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $bit:literal, $text:literal;)*) => {
         impl EventKinds {
@@ -52,32 +52,32 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// A node appeared.
+    /// A node was added.
     NODE_ADD = 0, "Node/Add";
-    /// A node offers other amounts.
+    /// A node's allocatable amounts changed.
     NODE_ALLOCATABLE = 1, "Node/UpdateNodeAllocatable";
-    /// A node has other labels.
+    /// A node's labels changed.
     NODE_LABEL = 2, "Node/UpdateNodeLabel";
-    /// A node has other taints, or became schedulable.
+    /// A node's taints or `spec.unschedulable` changed.
     NODE_TAINT = 3, "Node/UpdateNodeTaint";
-    /// A node declares other features.
+    /// A node's declared features changed.
     NODE_DECLARED_FEATURES = 4, "Node/UpdateNodeDeclaredFeature";
-    /// A node is gone.
+    /// A node was deleted.
     NODE_DELETE = 5, "Node/Delete";
     /// A pod was confirmed on a node.
     POD_ADD = 6, "Pod/Add";
     /// A pod left its node, or a nomination ended.
     POD_DELETE = 7, "Pod/Delete";
-    /// A pod on a node requests less.
+    /// The requests of a pod on a node shrank.
     POD_SCALE_DOWN = 8, "Pod/UpdatePodScaleDown";
-    /// A pod on a node changed: labels, or it is being deleted.
+    /// The labels of a pod on a node changed, or its deletion began.
     POD_LABEL = 9, "Pod/UpdatePodLabel";
-    /// The waiting pod itself changed.
+    /// The pending pod itself changed.
     POD_SELF = 10, "Pod/Update";
-    /// A Namespace was added, changed, or is gone.
+    /// A Namespace was added, changed or deleted.
     NAMESPACE = 11, "Namespace/Add,Update,Delete";
-    /// A Service, ReplicationController, ReplicaSet or StatefulSet changed: what default spread constraints select
-    /// by. kube-scheduler has no such event.
+    /// A Service, ReplicationController, ReplicaSet or StatefulSet changed; default spread constraints take their
+    /// selectors from these. kube-scheduler has no such event.
     WORKLOAD = 12, "Workload/Add,Update,Delete";
     /// A PersistentVolume was added.
     VOLUME_ADD = 13, "PersistentVolume/Add";
@@ -87,7 +87,7 @@ kinds! {
     CLAIM_ADD = 15, "PersistentVolumeClaim/Add";
     /// A PersistentVolumeClaim changed.
     CLAIM_UPDATE = 16, "PersistentVolumeClaim/Update";
-    /// A PersistentVolumeClaim is gone.
+    /// A PersistentVolumeClaim was deleted.
     CLAIM_DELETE = 17, "PersistentVolumeClaim/Delete";
     /// A StorageClass was added.
     CLASS_ADD = 18, "StorageClass/Add";
@@ -101,34 +101,34 @@ kinds! {
     CSI_DRIVER_ADD = 22, "CSIDriver/Add";
     /// A CSIDriver changed.
     CSI_DRIVER_UPDATE = 23, "CSIDriver/Update";
-    /// A CSIDriver is gone.
+    /// A CSIDriver was deleted.
     CSI_DRIVER_DELETE = 24, "CSIDriver/Delete";
     /// A CSIStorageCapacity was added.
     CAPACITY_ADD = 25, "CSIStorageCapacity/Add";
     /// A CSIStorageCapacity changed.
     CAPACITY_UPDATE = 26, "CSIStorageCapacity/Update";
-    /// A VolumeAttachment is gone.
+    /// A VolumeAttachment was deleted.
     ATTACHMENT_DELETE = 27, "VolumeAttachment/Delete";
-    /// A PodDisruptionBudget changed.
+    /// A PodDisruptionBudget was added, changed or deleted.
     BUDGET = 28, "PodDisruptionBudget/Add,Update,Delete";
-    /// A PersistentVolume is gone.
+    /// A PersistentVolume was deleted.
     VOLUME_DELETE = 29, "PersistentVolume/Delete";
-    /// Something that no plugin waits for.
+    /// A change that no plugin waits for.
     OTHER = 30, "Other";
-    /// A PodGroup was added, changed, or is gone.
+    /// A PodGroup was added, changed or deleted.
     POD_GROUP = 31, "PodGroup/Add,Update,Delete";
 }
 
 impl EventKinds {
-    /// No kind.
+    /// The empty set.
     pub const NONE: Self = Self(0);
 
-    /// Whether the sets have a kind in common.
+    /// Returns whether the sets have a kind in common.
     pub const fn any(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Returns the union.
+    /// Returns the union of both sets.
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -145,7 +145,7 @@ impl EventKinds {
         .fold(Self::NONE, |all, (_, kind)| all.with(kind))
     }
 
-    /// The kinds of a change of an object: added, changed, gone.
+    /// Returns the kinds of adding, changing and deleting an object.
     fn of_object(kind: ObjectKind) -> [Self; 3] {
         match kind {
             ObjectKind::Namespace => [Self::NAMESPACE; 3],
@@ -173,86 +173,86 @@ impl EventKinds {
     }
 }
 
-/// One change of the cluster.
+/// One change of the state.
 #[derive(Clone, Debug)]
 pub enum ClusterEvent {
-    /// A node appeared.
+    /// A node was added.
     NodeAdded(NodeIdx),
     /// A node changed.
     NodeUpdated {
-        /// Which.
+        /// Slot of the node.
         node: NodeIdx,
-        /// What about it.
+        /// What changed; never empty.
         change: NodeChange,
-        /// What it was before.
+        /// The node before the change.
         old: Arc<pellucid_model::Node>,
     },
-    /// A node is gone; it had this name.
+    /// A node with this name was deleted.
     NodeRemoved(NodeIdx, Name),
     /// A pod is confirmed on a node.
     PodBound {
-        /// The pod.
+        /// Id of the pod.
         id: PodId,
-        /// The node.
+        /// The node it is bound to.
         node: NodeIdx,
     },
-    /// A pod no longer takes room on a node: deleted, ended, moved, or its placement was given up.
+    /// A pod no longer uses a node: it was deleted, ended or moved, or its placement was given up.
     PodReleased {
         /// The pod as it was.
         pod: Arc<Pod>,
-        /// Its node.
+        /// The node it was on.
         node: NodeIdx,
     },
     /// A pod on a node requests less than before.
     PodShrunk {
-        /// The pod as it was.
+        /// The pod before the change.
         pod: Arc<Pod>,
-        /// Its node.
+        /// The node it is on.
         node: NodeIdx,
     },
-    /// A pod on a node changed in what other pods see of it: labels, or it is being deleted.
+    /// A pod on a node changed in what other pods see of it: its labels, or its deletion began.
     PodChanged {
-        /// Which.
+        /// Id of the pod.
         id: PodId,
-        /// What it was before.
+        /// The pod before the change.
         old: Arc<Pod>,
-        /// Its node.
+        /// The node it is on.
         node: NodeIdx,
     },
-    /// A pod is no longer nominated to a node: room that was kept for it is free for others of no higher
-    /// priority.
+    /// A pod is no longer nominated to a node: pods of the same or lower priority may use the room again.
     NominationEnded {
-        /// The pod.
+        /// The pod that was nominated.
         pod: Arc<Pod>,
-        /// The node; it may be gone.
+        /// Name of the node, which may be deleted.
         node: Name,
     },
-    /// An object of another kind was added (`old` is `None`), changed, or is gone (`new` is `None`).
+    /// An object of another kind was added (`old` is `None`), changed, or deleted (`new` is `None`).
     ObjectChanged {
-        /// What it was.
+        /// The object before the change.
         old: Option<Arc<Object>>,
-        /// What it is.
+        /// The object after the change.
         new: Option<Arc<Object>>,
     },
-    /// A pod of ours waits to be placed.
+    /// A pod for this scheduler waits to be placed.
     PendingAdded(PodId),
-    /// A waiting pod changed.
+    /// A pending pod changed.
     PendingUpdated {
-        /// Which.
+        /// Id of the pod.
         id: PodId,
-        /// What it was before.
+        /// The pod before the change.
         old: Arc<Pod>,
     },
-    /// A waiting or reserved pod is no longer ours to place: gone, ended, deleting, or placed by others.
+    /// A pending or assumed pod is no longer ours to place: it was deleted, ended, is terminating, or was placed by
+    /// others.
     PendingRemoved {
-        /// Which; the slot may be empty by now.
+        /// Id of the pod; its slot may be free by now.
         id: PodId,
         /// The pod as it was.
         pod: Arc<Pod>,
     },
-    /// A pod is no longer in the state; its number may have been given to another one by now.
+    /// A pod left the state; its id may belong to another pod by now.
     PodForgotten {
-        /// The number it had.
+        /// The id it had.
         id: PodId,
         /// The pod as it was.
         pod: Arc<Pod>,
@@ -260,7 +260,7 @@ pub enum ClusterEvent {
 }
 
 impl ClusterEvent {
-    /// Returns what plugins register for, [`EventKinds::OTHER`] when nobody could.
+    /// Returns the kinds of this event, [`EventKinds::OTHER`] when no plugin can register for it.
     pub fn kinds(&self) -> EventKinds {
         match self {
             Self::NodeAdded(_) => EventKinds::NODE_ADD,

@@ -1,6 +1,6 @@
-//! What the edge tells the core: decoded objects, in the three shapes of a watch, and reports.
+//! Inputs of the scheduling thread: decoded objects as a watch delivers them, and reports on effects.
 //!
-//! `Reset` carries a complete list and is applied as a difference, so a relist costs what changed.
+//! A `Reset` carries a complete list and is applied as a difference, so a relist costs only what changed.
 
 use std::sync::Arc;
 
@@ -9,69 +9,69 @@ use pellucid_model::{Name, Node, Object, ObjectKind, Pod, PodKey};
 
 use crate::objects::ObjectKey;
 
-/// An object the API server accepts but we cannot read. It is shown, never guessed at.
+/// An object that the API server accepts but we cannot read. It is reported, never guessed at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quarantined {
     /// `Pod`, `Node`, or the name of an [`ObjectKind`].
     pub kind: &'static str,
-    /// Namespace, empty for kinds without.
+    /// Namespace; empty for cluster-scoped kinds.
     pub namespace: Name,
-    /// Name.
+    /// Name of the object.
     pub name: Arc<str>,
-    /// uid, when that could be read.
+    /// The uid, or empty when it could not be read.
     pub uid: Arc<str>,
-    /// `spec.schedulerName` of a pod, when that could be read: only our pods get a condition.
+    /// `spec.schedulerName` of a pod, when it could be read; only pods of this scheduler get a condition.
     pub scheduler_name: Option<Name>,
-    /// Whether it is a pod with a `spec.nodeName`: then it waits for nothing.
+    /// Whether the object is a pod with `spec.nodeName`, which no longer waits to be placed.
     pub is_bound: bool,
-    /// Path of the field that cannot be read, such as `spec.containers[0].resources.requests.cpu`.
+    /// Path of the unreadable field, such as `spec.containers[0].resources.requests.cpu`.
     pub field: Arc<str>,
-    /// Its value.
+    /// Value of that field.
     pub value: Arc<str>,
-    /// What is wrong with it.
+    /// What is wrong with the value.
     pub problem: Arc<str>,
 }
 
-/// One thing that happened outside.
+/// One event from outside: a change that a watch reports, or the outcome of an effect.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A pod was added or changed. Terminal pods come too, unless the watch leaves them out.
+    /// A pod was added or changed. Includes terminal pods, unless the watch leaves them out.
     PodApplied(Arc<Pod>),
-    /// A pod is gone.
+    /// A pod was deleted.
     PodDeleted(PodKey),
-    /// All pods there are.
+    /// The complete list of pods.
     PodsReset {
-        /// The readable ones.
+        /// Pods that were read.
         pods: Vec<Arc<Pod>>,
-        /// The others.
+        /// Pods that could not be read.
         quarantined: Vec<Quarantined>,
     },
     /// A node was added or changed.
     NodeApplied(Arc<Node>),
-    /// A node is gone.
+    /// A node was deleted.
     NodeDeleted(Name),
-    /// All nodes there are.
+    /// The complete list of nodes.
     NodesReset {
-        /// The readable ones.
+        /// Nodes that were read.
         nodes: Vec<Arc<Node>>,
-        /// The others.
+        /// Nodes that could not be read.
         quarantined: Vec<Quarantined>,
     },
     /// An object of another kind was added or changed.
     ObjectApplied(Arc<Object>),
-    /// One is gone.
+    /// An object of another kind was deleted.
     ObjectDeleted(ObjectKind, ObjectKey),
-    /// All objects of a kind there are.
+    /// The complete list of objects of one kind.
     ObjectsReset {
-        /// Kind.
+        /// The kind of every object in the list.
         kind: ObjectKind,
-        /// The readable ones.
+        /// Objects that were read.
         objects: Vec<Arc<Object>>,
-        /// The others.
+        /// Objects that could not be read.
         quarantined: Vec<Quarantined>,
     },
     /// An object changed into something we cannot read. What we knew of it no longer holds.
     Quarantined(Quarantined),
-    /// What came of an effect.
+    /// The outcome of an effect.
     Report(EffectReport),
 }

@@ -1,8 +1,19 @@
-//! The state of the cluster: nodes and pods in all stages, as columns and pages.
+//! The state of the cluster: nodes, the pods on them and the pods that wait, gangs, nominations and preemptions.
 //!
-//! PURE, one writer. [`state::Cluster`] holds it, `apply` turns watch events into changes, `undo` takes
-//! changes back, [`Cluster::fork`](state::Cluster::fork) makes what readers see. What plugins derive from
-//! nodes and pods hangs on it as [`derived::DerivedState`].
+//! PURE, and written by one thread. The crate knows neither plugins nor the queue. Start at [`state::Cluster`]: watch
+//! events change it, overlays undo changes, and [`Cluster::fork`](state::Cluster::fork) makes the copy that readers
+//! see.
+//!
+//! - [`state`]: the state itself, and `place` and `release`, through which every change of node usage goes;
+//! - `stage`: how far a pod is between the queue and its node, and what plugins hold for it;
+//! - [`input`], `apply`, `apply_object`, [`event`]: what the API server reports, how it changes the state, and what
+//!   changed;
+//! - [`columns`], `resource_table`: allocatable and requested amounts per node, in pages;
+//! - [`shapes`], `selected_keys`: which pods count as equal;
+//! - `undo`, [`changes`]: the undo log of overlays, and the log of changed nodes for caches;
+//! - [`derived`]: state that plugins derive from nodes and pods;
+//! - [`objects`], `nominator`, [`preemptions`], [`gangs`]: the rest of the state;
+//! - `content_hash`: one hash of the state, to compare two of them.
 
 mod apply;
 pub mod changes;

@@ -1,12 +1,12 @@
 //! The nominator: which pending pods are nominated to which nodes.
 //!
-//! A nomination keeps room on a node for a pod that is not there yet: preemption makes it, or somebody else
-//! by `status.nominatedNodeName`. What the pod requests is looked up in the state, so a nominee counts in
-//! full, in whatever stage of the queue it is. Nodes are known by name: a nomination may name a node that
-//! is not there.
+//! A nomination reserves room on a node for a pod that is not there yet. Preemption makes nominations, and so does
+//! anybody who writes `status.nominatedNodeName`. The nominated pod's requests are looked up in the state, so it counts
+//! in full in every stage of the queue. Nodes are keyed by name, because a nomination may name a node that does not
+//! exist.
 //!
-//! What we write to `status.nominatedNodeName` comes back through the watch, perhaps after we have decided
-//! anew. So what was ordered to be written is kept until it comes back.
+//! What we write to `status.nominatedNodeName` comes back through the watch, possibly after we have decided anew. The
+//! nominator therefore remembers each ordered value until the watch shows it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use smallvec::SmallVec;
 /// Who made a nomination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NominatedBy {
-    /// Our preemption.
+    /// Our own preemption.
     Us,
-    /// `status.nominatedNodeName` as somebody else wrote it.
+    /// Somebody else, by writing `status.nominatedNodeName`.
     Others,
 }
 
 impl NominatedBy {
-    /// Returns the word used in bodies.
+    /// Returns the name used in the REST API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Us => "preemption",
@@ -34,24 +34,24 @@ impl NominatedBy {
     }
 }
 
-/// A nomination.
+/// A pod's nomination to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nomination {
-    /// Node.
+    /// Name of the node, which need not exist.
     pub node: Name,
     /// Who made it.
     pub by: NominatedBy,
-    /// Since when.
+    /// When it was made.
     pub since: Now,
 }
 
-/// Values of a pod that were ordered to be written, the newest last.
+/// Values ordered for one pod's `status.nominatedNodeName` that the watch has not shown yet, newest last.
 type Echoes = SmallVec<[Option<Name>; 2]>;
 
-/// How many of them are kept per pod: writes are merged while they wait, so there are hardly ever more.
+/// Echoes remembered per pod. Waiting writes are merged, so there are hardly ever more.
 const MOST_ECHOES: usize = 4;
 
-/// All nominations. Cheap to copy.
+/// All nominations, part of [`Cluster`](super::Cluster). Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Nominator {
     echoes: Arc<FxHashMap<PodId, Echoes>>,
@@ -60,7 +60,7 @@ pub struct Nominator {
 }
 
 impl Nominator {
-    /// Nominates a pod. Returns what this replaces, unless it is the same node.
+    /// Nominates a pod. Returns the nomination that this replaces; changes nothing when the node is the same.
     pub fn nominate(&mut self, pod: PodId, nomination: Nomination) -> Option<Nomination> {
         if self.of(pod).is_some_and(|known| known.node == nomination.node) {
             return None;
@@ -71,7 +71,7 @@ impl Nominator {
         before
     }
 
-    /// Ends a pod's nomination and returns it.
+    /// Ends a pod's nomination and returns it, or `None` when the pod is not nominated.
     pub fn end(&mut self, pod: PodId) -> Option<Nomination> {
         self.of(pod)?;
         let nomination = Arc::make_mut(&mut self.by_pod).remove(&pod)?;
@@ -85,7 +85,7 @@ impl Nominator {
         Some(nomination)
     }
 
-    /// Expects that the watch shows this value of a pod, which has `known` now: it was ordered to be written.
+    /// Records that `value` was ordered to be written for a pod whose object shows `known` now.
     pub fn expect_echo(&mut self, pod: PodId, known: Option<&Name>, value: Option<Name>) {
         let last = self.echoes.get(&pod).and_then(|echoes| echoes.last());
         if last.map_or(known, Option::as_ref) == value.as_ref() {
@@ -98,8 +98,8 @@ impl Nominator {
         echoes.push(value);
     }
 
-    /// Says whether a new value of a pod is what was ordered to be written. Writes are carried out in order,
-    /// and some are merged: what was ordered before it is not expected any more.
+    /// Returns whether `value`, which the watch now shows for a pod, is one that we ordered. Writes are carried out in
+    /// order and some are merged, so values ordered before it are no longer expected either.
     pub fn take_echo(&mut self, pod: PodId, value: Option<&Name>) -> bool {
         let expected = self.echoes.get(&pod).and_then(|e| e.iter().position(|e| e.as_ref() == value));
         let Some(at) = expected else { return false };
@@ -113,14 +113,14 @@ impl Nominator {
         true
     }
 
-    /// Expects nothing more of a pod, which is gone.
+    /// Forgets the values ordered for a pod that left the state.
     pub fn forget_echoes(&mut self, pod: PodId) {
         if self.echoes.contains_key(&pod) {
             Arc::make_mut(&mut self.echoes).remove(&pod);
         }
     }
 
-    /// Returns a pod's nomination.
+    /// Returns a pod's nomination, or `None` when the pod is not nominated.
     pub fn of(&self, pod: PodId) -> Option<&Nomination> {
         self.by_pod.get(&pod)
     }
@@ -130,17 +130,17 @@ impl Nominator {
         self.by_node.get(node).map_or(&[], |pods| pods)
     }
 
-    /// Iterates over nodes with nominations, by name.
+    /// Iterates over nodes with nominated pods, sorted by node name.
     pub fn nodes(&self) -> impl Iterator<Item = (&Name, &[PodId])> {
         self.by_node.iter().map(|(node, pods)| (node, pods.as_slice()))
     }
 
-    /// Returns how many pods are nominated.
+    /// Returns the number of nominated pods.
     pub fn len(&self) -> usize {
         self.by_pod.len()
     }
 
-    /// Whether no pod is nominated.
+    /// Returns whether no pod is nominated.
     pub fn is_empty(&self) -> bool {
         self.by_pod.is_empty()
     }

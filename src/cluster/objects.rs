@@ -1,4 +1,4 @@
-//! The objects beside pods and nodes, by kind and name.
+//! The objects other than pods and nodes, by kind and name.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use pellucid_model::selector::Labels;
 use pellucid_model::storage::{CsiDriver, CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass};
 use pellucid_model::{CowMap, Name, Object, ObjectKind};
 
-/// Namespace (empty for cluster-wide kinds) and name.
+/// Namespace (empty for cluster-scoped kinds) and name.
 pub type ObjectKey = (Name, Name);
 
-/// All of them. Cheap to copy: what did not change is shared.
+/// All objects, by kind. Cheap to clone: clones share what did not change.
 #[derive(Clone)]
 pub struct Objects {
     by_kind: [CowMap<ObjectKey, Arc<Object>>; ObjectKind::ALL.len()],
@@ -22,7 +22,7 @@ impl Default for Objects {
     }
 }
 
-/// Makes a lookup that returns the object inside.
+/// Defines a typed lookup by name.
 macro_rules! lookup {
     ($(#[$doc:meta])* $name:ident($($key:ident),*) -> $kind:ident($type:ty)) => {
         $(#[$doc])*
@@ -38,52 +38,52 @@ macro_rules! lookup {
 }
 
 impl Objects {
-    /// Returns an object.
+    /// Returns an object of a kind by its key.
     pub fn get(&self, kind: ObjectKind, key: &ObjectKey) -> Option<&Arc<Object>> {
         self.by_kind[kind as usize].get(key)
     }
 
-    /// Iterates over the objects of a kind, in no order: whoever shows or decides sorts first.
+    /// Iterates over the objects of a kind in no particular order; callers that show or decide must sort.
     pub fn iter(&self, kind: ObjectKind) -> impl Iterator<Item = &Arc<Object>> {
         self.by_kind[kind as usize].iter().map(|(_, object)| object)
     }
 
-    /// Returns how many objects of a kind there are.
+    /// Returns the number of objects of a kind.
     pub fn len(&self, kind: ObjectKind) -> usize {
         self.by_kind[kind as usize].iter().count()
     }
 
     lookup! {
-        /// Returns a namespace.
+        /// Returns a Namespace.
         namespace(name) -> Namespace(Namespace)
     }
     lookup! {
-        /// Returns a volume.
+        /// Returns a PersistentVolume.
         volume(name) -> PersistentVolume(PersistentVolume)
     }
     lookup! {
-        /// Returns a claim.
+        /// Returns a PersistentVolumeClaim.
         claim(namespace, name) -> PersistentVolumeClaim(PersistentVolumeClaim)
     }
     lookup! {
-        /// Returns a storage class.
+        /// Returns a StorageClass.
         class(name) -> StorageClass(StorageClass)
     }
     lookup! {
-        /// Returns what drivers a node has.
+        /// Returns a node's CSINode, which lists its CSI drivers.
         csi_node(name) -> CsiNode(CsiNode)
     }
     lookup! {
-        /// Returns a CSI driver.
+        /// Returns a CSIDriver.
         csi_driver(name) -> CsiDriver(CsiDriver)
     }
 
-    /// Returns the labels of a namespace, none when it is not known.
+    /// Returns the labels of a namespace, or no labels when the namespace is unknown.
     pub fn namespace_labels(&self, name: &Name) -> Labels {
         self.namespace(name).map_or_else(Labels::default, |n| n.labels.clone())
     }
 
-    /// Returns all budgets, by namespace and name.
+    /// Returns all PodDisruptionBudgets, sorted by namespace and name.
     pub fn all_budgets(&self) -> Vec<&Budget> {
         let mut budgets: Vec<&Budget> = self
             .iter(ObjectKind::PodDisruptionBudget)

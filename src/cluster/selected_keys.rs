@@ -1,10 +1,10 @@
-//! The label keys that some selector over pods reads.
+//! The label keys that some pod selector reads.
 //!
-//! Two pods that differ only in labels nobody selects by are alike to every plugin. So a pod's spec holds these labels
-//! alone, and the thousand workers of a job, each with its index in a label, are one shape. A key is counted by the
-//! selectors that name it. One that is new costs a walk over all pods, if any carries it. One that nobody names any more
-//! stays until as many pods and objects have come, changed or gone as there are pods: then the walk that takes such keys
-//! out costs each of them next to nothing, and nobody can have us walk at will.
+//! Two pods that differ only in labels that nobody selects by look the same to every plugin. So a pod's spec holds only
+//! selected labels, and the thousand workers of a job, each with its index in a label, share one shape. Each key counts
+//! the selectors that name it. A new key costs a walk over all pods, if any pod carries it. A key that is no longer
+//! named stays until as many pods and objects have been added, changed or deleted as there are pods. The walk that
+//! removes such keys then costs each of these changes next to nothing, and nobody can trigger walks at will.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ use pellucid_model::collections::FxHashMap;
 use pellucid_model::selector::{LabelSelector, Labels};
 use pellucid_model::{Name, Pod};
 
-/// With more keys than this that pods carry all labels count, until there are fewer: each new one costs a walk.
+/// Maximum number of keys that pods carry. Beyond it all labels count as selected, because each new key costs a walk.
 const MOST: usize = 4096;
 
-/// The keys.
+/// The selected label keys, shared with readers.
 #[derive(Clone, Debug, Default)]
 pub struct SelectedKeys {
-    /// Keys by the selectors that name them. Shared with readers.
+    /// Number of selectors that name each key; a key that nobody names any more stays with zero until the next walk.
     users: Arc<FxHashMap<Name, u32>>,
-    /// Keys in the table that nobody names.
+    /// Number of keys in `users` that no selector names any more.
     unused: usize,
 }
 
 impl SelectedKeys {
-    /// Whether a label with this key is kept.
+    /// Returns whether a pod's spec includes labels with this key.
     pub fn contains(&self, key: &Name) -> bool {
         self.users.contains_key(key) || self.keeps_all()
     }
@@ -35,12 +35,12 @@ impl SelectedKeys {
         self.users.len() - self.unused
     }
 
-    /// Whether no selector reads any label.
+    /// Returns whether no selector reads any label.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the labels that some selector reads.
+    /// Returns the subset of `labels` that some selector reads.
     pub fn project(&self, labels: &Labels) -> Labels {
         if labels.iter().all(|(key, _)| self.contains(key)) {
             return labels.clone();
@@ -52,13 +52,13 @@ impl SelectedKeys {
         self.users.len() > MOST
     }
 
-    /// Whether a pod's spec holds what it should of the pod.
+    /// Returns whether a pod's spec holds the right labels, namespace and priority.
     fn fits(&self, pod: &Pod) -> bool {
         let (spec, labels) = (&pod.spec, pod.labels.iter().filter(|(key, _)| self.contains(key)));
         spec.namespace == pod.key.namespace && spec.priority == pod.priority && spec.labels.iter().eq(labels)
     }
 
-    /// Makes a pod's spec hold that. Returns whether it did not.
+    /// Corrects a pod's spec so that [`Self::fits`] holds. Returns whether it changed.
     pub(super) fn fit(&self, pod: &mut Arc<Pod>) -> bool {
         if self.fits(pod) {
             return false;
@@ -73,17 +73,17 @@ impl SelectedKeys {
     }
 }
 
-/// Counts what makes keys come and go. The writer's own: a copy for readers starts anew.
+/// Counts what makes keys come and go. Owned by the writer; a copy for readers starts empty.
 #[derive(Debug, Default)]
 pub(super) struct KeyCounts {
-    /// Pods by the label keys that they carry; `None`: not known, so any key may be carried.
+    /// Number of pods that carry each label key; `None` when unknown, so any key may be carried.
     carried: Option<FxHashMap<Name, u32>>,
-    /// Pods and objects that came, changed or went since the last walk over all pods.
+    /// Pods and objects added, changed or deleted since the last walk over all pods.
     since: usize,
 }
 
 impl KeyCounts {
-    /// Counts from the start.
+    /// Makes counts for an empty state, which will see every pod.
     pub(super) fn complete() -> Self {
         Self { carried: Some(FxHashMap::default()), since: 0 }
     }
@@ -92,7 +92,7 @@ impl KeyCounts {
         self.carried.as_ref().is_none_or(|carried| carried.contains_key(key))
     }
 
-    /// A pod is in the state, or (`false`) is not any more.
+    /// Counts the labels of a pod that enters (`is_there`) or leaves the state.
     pub(super) fn carry(&mut self, labels: &Labels, is_there: bool) {
         let Some(carried) = &mut self.carried else { return };
         for (key, _) in labels.iter() {
@@ -107,7 +107,7 @@ impl KeyCounts {
         }
     }
 
-    /// Selectors come. Returns whether pods must be projected anew.
+    /// Adds the keys of selectors. Returns whether all pods must be projected anew.
     pub(super) fn add<'a>(
         &mut self,
         to: &mut SelectedKeys,
@@ -134,7 +134,7 @@ impl KeyCounts {
         must
     }
 
-    /// Selectors go. Keys that nobody names any more stay until the next walk over the pods.
+    /// Removes selectors. Keys that nobody names any more stay until [`Self::settle`] removes them.
     pub(super) fn remove<'a>(to: &mut SelectedKeys, selectors: impl Iterator<Item = &'a LabelSelector>) {
         for key in selectors.flat_map(LabelSelector::keys) {
             if let Some(n) = Arc::make_mut(&mut to.users).get_mut(key).filter(|n| **n > 0) {
@@ -144,8 +144,8 @@ impl KeyCounts {
         }
     }
 
-    /// Something came, changed or went. Lets unused keys go when it is time. Returns whether pods must be projected
-    /// anew.
+    /// Counts one change, and removes unused keys when enough changes have been seen. Returns whether all pods must be
+    /// projected anew.
     pub(super) fn settle(&mut self, of: &mut SelectedKeys, n_pods: usize) -> bool {
         self.since += 1;
         if of.unused == 0 || self.since < n_pods {

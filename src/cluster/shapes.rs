@@ -1,14 +1,14 @@
 //! Shapes: one number for all pods with equal specs.
 //!
-//! What a plugin finds out about one pod of a shape holds for the others, because a spec holds every
-//! field a plugin reads.
+//! A spec holds every pod field that a plugin reads, so what a plugin finds out about one pod of a shape holds for the
+//! others.
 
 use std::sync::Arc;
 
 use pellucid_model::collections::HashMap;
 use pellucid_model::{Pages, PodSpec};
 
-/// The number of a shape. Reused after its last pod is gone.
+/// Number of a shape. Reused after the shape's last pod is gone; [`Shapes::generation`] tells the uses apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ShapeId(pub u32);
 
@@ -16,11 +16,11 @@ pub struct ShapeId(pub u32);
 struct Entry {
     spec: Option<Arc<PodSpec>>,
     pods: u32,
-    /// Tells users of the number apart over time.
+    /// Counts how often the number was given out.
     generation: u32,
 }
 
-/// The table of shapes in use.
+/// The table of shapes in use, part of [`Cluster`](super::Cluster).
 #[derive(Debug, Default)]
 pub struct Shapes {
     entries: Pages<Entry>,
@@ -29,14 +29,14 @@ pub struct Shapes {
 }
 
 impl Clone for Shapes {
-    /// Copies what readers need; a copy cannot take new pods.
+    /// Copies what readers need. The copy has no index, so it cannot take new pods.
     fn clone(&self) -> Self {
         Self { entries: self.entries.clone(), index: HashMap::default(), free: Vec::new() }
     }
 }
 
 impl Shapes {
-    /// Counts one more pod with this spec.
+    /// Counts one more pod with this spec. Returns its shape, and the spec that the shape's pods share.
     pub(super) fn acquire(&mut self, spec: &Arc<PodSpec>) -> (ShapeId, Arc<PodSpec>) {
         if let Some(&shape) = self.index.get(spec) {
             let entry = &mut self.entries[shape.0 as usize];
@@ -52,7 +52,7 @@ impl Shapes {
         (shape, spec.clone())
     }
 
-    /// Counts one pod less.
+    /// Counts one pod fewer of a shape.
     pub(super) fn release(&mut self, shape: ShapeId) {
         let entry = &mut self.entries[shape.0 as usize];
         entry.pods -= 1;
@@ -64,22 +64,22 @@ impl Shapes {
         }
     }
 
-    /// Returns the spec of a shape.
+    /// Returns the spec of a shape, or `None` when the number is free.
     pub fn spec(&self, shape: ShapeId) -> Option<&Arc<PodSpec>> {
         self.entries.get(shape.0 as usize).and_then(|e| e.spec.as_ref())
     }
 
-    /// Returns how often the number was given out: caches keyed by it compare this.
+    /// Returns how often the number was given out; caches keyed by shape compare it.
     pub fn generation(&self, shape: ShapeId) -> u32 {
         self.entries.get(shape.0 as usize).map_or(0, |e| e.generation)
     }
 
-    /// Returns how many shapes are in use.
+    /// Returns the number of shapes in use.
     pub fn len(&self) -> usize {
         self.entries.iter().filter(|e| e.spec.is_some()).count()
     }
 
-    /// Whether no shape is in use.
+    /// Returns whether no shape is in use.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

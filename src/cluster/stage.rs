@@ -1,9 +1,9 @@
-//! Where a pod stands between the queue and the node, and what plugins hold for it on the way.
+//! How far a pod is between the queue and its node, and what plugins hold for it meanwhile.
 
 use std::any::Any;
 use std::sync::Arc;
 
-/// Where a pod stands between the queue and the node.
+/// How far a pod is between the queue and its node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Stage {
     /// Not placed.
@@ -13,28 +13,28 @@ pub enum Stage {
     Reserved,
     /// Held at Permit with a deadline.
     Waiting,
-    /// Released by Permit; its bind order waits to be pulled.
+    /// Released by Permit; its bind order waits to be taken from the effect queue.
     Permitted,
-    /// PreBind effects are under way.
+    /// Its PreBind effects are under way.
     PreBinding,
     /// The Binding was sent.
     Binding,
-    /// The API server says so.
+    /// Confirmed by the API server.
     Bound,
 }
 
 impl Stage {
-    /// Whether the pod takes room on a node.
+    /// Returns whether the pod uses resources of a node.
     pub fn is_placed(self) -> bool {
         self != Self::Pending
     }
 
-    /// Whether we placed it and the API server has not yet confirmed it.
+    /// Returns whether we placed the pod and the API server has not confirmed it yet.
     pub fn is_assumed(self) -> bool {
         self.is_placed() && self != Self::Bound
     }
 
-    /// Returns the word used in bodies.
+    /// Returns the name used in the REST API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -48,12 +48,12 @@ impl Stage {
     }
 }
 
-/// What a plugin's Reserve holds for a pod besides its room on the node, such as volumes.
+/// What a plugin's Reserve gave a pod on its node besides the node's resources, such as volumes.
 #[derive(Clone)]
 pub struct Hold {
-    /// The plugin.
+    /// Name of the plugin.
     pub plugin: &'static str,
-    /// What it holds, of a type that the plugin knows.
+    /// The plugin's value, of a type that only the plugin knows.
     pub what: Arc<dyn Any + Send + Sync>,
 }
 

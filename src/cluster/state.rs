@@ -1,8 +1,8 @@
-//! The state: which nodes there are, which pods take room on them, and in which stage.
+//! The state: which nodes exist, which pods use them, and in which stage each pod is.
 //!
-//! One writer. Reading is plain field access; every change of what takes room goes through
+//! Invariant: one writer. Readers access fields directly; every change of node usage goes through
 //! [`Cluster::place`] and [`Cluster::release`], which keep columns, pod lists, derived states, the change
-//! log and the undo log in step. How watch events become such changes is in `apply`.
+//! log and the undo log in step. `apply` turns watch events into such changes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,47 +24,47 @@ use crate::shapes::{ShapeId, Shapes};
 use crate::stage::{Hold, Stage};
 use crate::undo::{Undo, UndoLog};
 
-/// A pod in the state.
+/// A pod in the state, pending or placed.
 #[derive(Clone, Debug)]
 pub struct PodRecord {
-    /// The object.
+    /// The pod object as last applied.
     pub pod: Arc<Pod>,
-    /// Its shape.
+    /// The shape of its spec.
     pub shape: ShapeId,
-    /// Where it takes room.
+    /// The node whose resources it uses; `None` while it is pending.
     pub node: Option<NodeIdx>,
-    /// Stage.
+    /// How far the pod is; [`Stage::Pending`] exactly when `node` is `None`.
     pub stage: Stage,
-    /// What plugins hold for it, in the order of their Reserve.
+    /// What plugins hold for the pod, in the order of their Reserve.
     pub reservations: SmallVec<[Hold; 1]>,
 }
 
-/// A node slot. A node that went while pods are on it keeps its slot, without an object.
+/// A node slot. A node that is deleted while pods are on it keeps its slot, without an object.
 #[derive(Clone, Debug, Default)]
 pub struct NodeSlot {
-    /// Name; empty when the slot is free.
+    /// Name of the node; empty when the slot is free.
     pub name: Name,
-    /// The object, when there is one.
+    /// The node object; `None` when the node does not exist or cannot be read.
     pub node: Option<Arc<Node>>,
-    /// Pods that take room on it, in no order.
+    /// Pods that use the node, in no particular order.
     pub pods: Arc<Vec<PodId>>,
-    /// hash(seed, name): the order in which equal nodes are taken, the greatest first.
+    /// hash(seed, name): breaks ties between nodes of equal score; the greatest wins.
     pub tie: u64,
 }
 
 /// Kind, namespace and name.
 type QuarantineKey = (&'static str, Name, Arc<str>);
 
-/// The state. See the module.
+/// The state of the cluster, owned by the scheduling thread; readers get a [`fork`](Self::fork).
 pub struct Cluster {
     pub(super) nodes: Pages<NodeSlot>,
     pub(super) node_index: CowMap<Name, NodeIdx>,
     pub(super) free_nodes: Vec<NodeIdx>,
-    /// The tie order of each slot (`NodeSlot::tie`), side by side for whoever compares many.
+    /// `NodeSlot::tie` of every slot in one array, for code that compares many.
     pub(super) ties: Arc<Vec<u64>>,
     /// Slots with a node object, ascending.
     pub(super) present: Arc<Vec<NodeIdx>>,
-    /// The same slots by name, for whoever shows some of them.
+    /// The same slots sorted by name, for output.
     pub(super) by_name: Arc<Vec<NodeIdx>>,
     pub(super) columns: Columns,
     pub(super) pods: Pages<Option<PodRecord>>,
@@ -78,22 +78,22 @@ pub struct Cluster {
     nominator: Nominator,
     preemptions: Preemptions,
     pub(super) gangs: Gangs,
-    /// What the members of each gang say. Not copied for readers.
+    /// What the members of each gang declare. Not copied for readers.
     pub(super) rosters: Rosters,
-    /// Members of gangs whose pods ended, by the pod. Not copied for readers: a gang lists its own.
+    /// Gangs of pods that ended while their objects still exist. Not copied for readers: each gang lists its own.
     pub(super) ended: FxHashMap<PodKey, GangKey>,
-    /// Label keys that some selector over pods reads.
+    /// Label keys that some pod selector reads.
     pub(super) selected: SelectedKeys,
     pub(super) key_counts: KeyCounts,
-    /// Scheduler names whose pods we place.
+    /// Scheduler names whose pods this scheduler places.
     pub(super) ours: Arc<FxHashSet<Name>>,
-    /// Objects we cannot read, by kind, namespace and name.
+    /// Objects that could not be read, by kind, namespace and name.
     pub(super) quarantined: Arc<BTreeMap<QuarantineKey, Quarantined>>,
     seed: u64,
 }
 
 impl Cluster {
-    /// Makes an empty state that places the pods of the schedulers named in `ours`.
+    /// Makes an empty state that holds pending pods of the schedulers named in `ours`.
     pub fn new(seed: u64, ours: impl IntoIterator<Item = Name>, derived: Vec<Box<dyn DerivedState>>) -> Self {
         Self {
             nodes: Pages::default(),
@@ -124,7 +124,7 @@ impl Cluster {
         }
     }
 
-    /// Returns a copy for readers (or for planning aside): it shares every page that did not change.
+    /// Returns a copy for readers or for simulations, which shares every page that is unchanged since.
     /// Its change log and undo log are empty.
     pub fn fork(&self) -> Self {
         Self {
@@ -158,62 +158,62 @@ impl Cluster {
 
     // === reading ===
 
-    /// Returns the slots that have a node object, ascending.
+    /// Returns the slots that have a node object, in ascending order.
     pub fn present(&self) -> &[NodeIdx] {
         &self.present
     }
 
-    /// Returns the slots that have a node object, by name.
+    /// Returns the slots that have a node object, sorted by node name.
     pub fn by_name(&self) -> &[NodeIdx] {
         &self.by_name
     }
 
-    /// Returns the number of slots, used or not: masks over nodes are this long.
+    /// Returns the number of slots, used or free; masks over nodes have this length.
     pub fn n_slots(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Returns a slot.
+    /// Returns a slot. Panics when `node` was never given out.
     pub fn slot(&self, node: NodeIdx) -> &NodeSlot {
         &self.nodes[node.index()]
     }
 
-    /// Returns `NodeSlot::tie` of every slot.
+    /// Returns `NodeSlot::tie` of every slot, by slot number.
     pub fn ties(&self) -> &[u64] {
         &self.ties
     }
 
-    /// Returns the object of a present node.
+    /// Returns the node object of a slot, or `None` when it has none.
     pub fn node(&self, node: NodeIdx) -> Option<&Arc<Node>> {
         self.nodes.get(node.index()).and_then(|slot| slot.node.as_ref())
     }
 
-    /// Returns the slot of a name, whether or not it has an object.
+    /// Returns the slot of a node name, whether or not the node has an object.
     pub fn find_node(&self, name: &Name) -> Option<NodeIdx> {
         self.node_index.get(name).copied()
     }
 
-    /// Returns the columns.
+    /// Returns the resource columns of all nodes.
     pub fn columns(&self) -> &Columns {
         &self.columns
     }
 
-    /// Returns a pod's record.
+    /// Returns a pod's record, or `None` when the slot is free.
     pub fn pod(&self, id: PodId) -> Option<&PodRecord> {
         self.pods.get(id.index()).and_then(Option::as_ref)
     }
 
-    /// Returns the number of a pod.
+    /// Returns the id of the pod with this namespace and name.
     pub fn find_pod(&self, key: &PodKey) -> Option<PodId> {
         self.pod_index.get(key).copied()
     }
 
-    /// Iterates over all pods in the state, in no order that means anything.
+    /// Iterates over all pods in the state, in no meaningful order.
     pub fn pods(&self) -> impl Iterator<Item = (PodId, &PodRecord)> {
         self.pods.iter().enumerate().filter_map(|(i, r)| r.as_ref().map(|r| (PodId(i as u32), r)))
     }
 
-    /// Returns the number of pod slots: arrays over pods are this long.
+    /// Returns the number of pod slots, used or free; arrays over pods have this length.
     pub fn n_pod_slots(&self) -> usize {
         self.pods.len()
     }
@@ -223,64 +223,64 @@ impl Cluster {
         &self.shapes
     }
 
-    /// Returns the log of changed nodes.
+    /// Returns the log of changed nodes, for caches that catch up.
     pub fn changes(&self) -> &ChangeLog {
         &self.changes
     }
 
-    /// Returns a plugin's derived state.
+    /// Returns the derived state of type `S`, or `None` when no plugin registered it.
     pub fn derived<S: DerivedState>(&self) -> Option<&S> {
         self.derived.iter().find_map(|d| d.as_any().downcast_ref())
     }
 
-    /// Returns the objects beside pods and nodes.
+    /// Returns the objects other than pods and nodes.
     pub fn objects(&self) -> &Objects {
         &self.objects
     }
 
-    /// Returns which pending pods are nominated to which nodes.
+    /// Returns the nominator, which knows the pods nominated to each node.
     pub fn nominator(&self) -> &Nominator {
         &self.nominator
     }
 
-    /// The same, to be changed. Not undone by overlays: nominations change between attempts only.
+    /// Returns the nominator for writing. Overlays do not undo it: nominations change only between attempts.
     pub fn nominator_mut(&mut self) -> &mut Nominator {
         &mut self.nominator
     }
 
-    /// Returns the book of preemptions.
+    /// Returns the record of preemptions.
     pub fn preemptions(&self) -> &Preemptions {
         &self.preemptions
     }
 
-    /// The same, to be written. Not undone by overlays.
+    /// Returns the record of preemptions for writing. Overlays do not undo it.
     pub fn preemptions_mut(&mut self) -> &mut Preemptions {
         &mut self.preemptions
     }
 
-    /// Returns the seed of the tie order.
+    /// Returns the seed of [`NodeSlot::tie`].
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// Returns the label keys that some selector over pods reads.
+    /// Returns the label keys that some pod selector reads.
     pub fn selected_keys(&self) -> &SelectedKeys {
         &self.selected
     }
 
-    /// Iterates over the objects that cannot be read.
+    /// Iterates over the objects that could not be read.
     pub fn quarantined(&self) -> impl Iterator<Item = &Quarantined> {
         self.quarantined.values()
     }
 
-    /// Whether pods with this scheduler name are ours to place.
+    /// Returns whether this scheduler places pods with this scheduler name.
     pub fn is_ours(&self, scheduler_name: &Name) -> bool {
         self.ours.contains(scheduler_name)
     }
 
-    // === changing what takes room ===
+    // === placing and releasing pods ===
 
-    /// Makes a pod take room on a node, in a stage. The pod must not be placed.
+    /// Places a pod on a node, in a stage. The pod must not be placed yet.
     pub fn place(&mut self, id: PodId, node: NodeIdx, stage: Stage) {
         let Some(record) = &mut self.pods[id.index()] else { return };
         debug_assert!(record.node.is_none(), "{} is placed already", record.pod.key);
@@ -297,13 +297,13 @@ impl Cluster {
         self.changes.push(node, Changed::Usage);
     }
 
-    /// The same on a node by name, which may have no object.
+    /// Places a pod on the node with this name, which need not have an object.
     pub fn place_by_name(&mut self, id: PodId, node: &Name, stage: Stage) {
         let node = self.slot_of(node);
         self.place(id, node, stage);
     }
 
-    /// Holds something for a placed pod, on behalf of a plugin.
+    /// Records that a plugin holds something for a placed pod.
     pub fn reserve(&mut self, id: PodId, what: Hold) {
         let Some(record) = self.pods.get_mut(id.index()).and_then(Option::as_mut) else { return };
         record.reservations.push(what.clone());
@@ -313,7 +313,7 @@ impl Cluster {
         }
     }
 
-    /// Gives up what is held for a pod, the newest first.
+    /// Gives up everything that is held for a pod, newest first.
     pub fn unreserve_all(&mut self, id: PodId) {
         while self.unreserve_last(id) {}
     }
@@ -332,7 +332,7 @@ impl Cluster {
         true
     }
 
-    /// Makes a pod take no more room; it is pending again, and nothing is held for it. Returns where it was.
+    /// Removes a pod from its node: the pod is pending again, and nothing is held for it. Returns the node it was on.
     pub fn release(&mut self, id: PodId) -> Option<NodeIdx> {
         self.unreserve_all(id);
         let record = self.pods.get_mut(id.index())?.as_mut()?;
@@ -363,19 +363,19 @@ impl Cluster {
         self.gangs.stage_changed(&record.pod, from, stage);
     }
 
-    /// Starts an overlay: what changes from here on can be undone. Overlays nest.
+    /// Starts an overlay: changes from here on can be undone. Overlays nest.
     pub fn begin(&mut self) -> Overlay {
         self.undo.begin()
     }
 
-    /// Keeps the changes of an overlay.
+    /// Keeps the changes of an overlay, and ends it.
     pub fn commit(&mut self, overlay: Overlay) {
         for node in self.undo.commit(overlay) {
             self.free_ghost(node);
         }
     }
 
-    /// Changes the state, asks something about it, and undoes the change: as if nothing had happened.
+    /// Changes the state, evaluates something on it, and undoes the change, leaving no trace.
     pub fn probe<T>(&mut self, ask: impl FnOnce(&mut Self) -> T) -> T {
         let trial = self.begin_trial();
         let answer = ask(self);
@@ -383,13 +383,13 @@ impl Cluster {
         answer
     }
 
-    /// Begins an overlay that is going to be undone. The change log is spared, so no row that is kept becomes
-    /// stale by a question.
+    /// Begins an overlay that is always undone. The change log records nothing meanwhile, so no cached result
+    /// becomes stale.
     pub fn begin_trial(&mut self) -> TrialOverlay {
         TrialOverlay { paused: self.changes.pause(), overlay: self.begin() }
     }
 
-    /// Undoes all since.
+    /// Undoes all changes since [`begin_trial`](Self::begin_trial).
     pub fn end_trial(&mut self, trial: TrialOverlay) {
         self.rollback(trial.overlay);
         self.changes.resume(trial.paused);
@@ -432,8 +432,8 @@ impl Cluster {
         node
     }
 
-    /// Frees the slot of a node that has neither an object nor pods. Not within an overlay: its undo
-    /// log may still name the slot.
+    /// Frees the slot of a node that has neither an object nor pods. Does nothing within an overlay, because the
+    /// undo log may still name the slot.
     pub(super) fn free_ghost(&mut self, node: NodeIdx) {
         let slot = &self.nodes[node.index()];
         if slot.node.is_none() && slot.pods.is_empty() && !slot.name.is_empty() && !self.undo.is_open() {
@@ -446,7 +446,7 @@ impl Cluster {
 
 pub use crate::undo::Overlay;
 
-/// An overlay that ends in [`Cluster::end_trial`].
+/// An overlay that [`Cluster::end_trial`] undoes.
 #[derive(Debug)]
 #[must_use = "a trial is undone in end_trial"]
 pub struct TrialOverlay {
@@ -454,7 +454,7 @@ pub struct TrialOverlay {
     paused: bool,
 }
 
-/// The order among equal nodes. Stable across machines and versions, because decisions depend on it.
+/// Returns the tie-break value of a node. Stable across machines and versions, because decisions depend on it.
 pub fn tie_hash(seed: u64, name: &str) -> u64 {
     stable_hash::seeded(seed, name)
 }

@@ -5,35 +5,35 @@ use smallvec::SmallVec;
 
 use crate::stage::{Hold, Stage};
 
-/// How to take one change back.
+/// The inverse of one change.
 #[derive(Clone, Debug)]
 pub(super) enum Undo {
-    /// The pod was placed; before, it was in `stage`.
+    /// Undoes a placement: releases the pod, which was in `stage` before.
     Release { id: PodId, stage: Stage },
-    /// The pod was released from `node`.
+    /// Undoes a release: places the pod on `node` again.
     Place { id: PodId, node: NodeIdx, stage: Stage },
-    /// Something was reserved for the pod.
+    /// Undoes a reserve.
     Unreserve { id: PodId },
-    /// Something was given up that was reserved for the pod.
+    /// Undoes an unreserve: `what` was held before.
     Reserve { id: PodId, what: Hold },
-    /// The pod's stage was changed.
+    /// Undoes a change of stage: the pod was in `stage` before.
     Stage { id: PodId, stage: Stage },
 }
 
-/// A mark in the undo log. Ends in `commit` or `rollback`.
+/// An open overlay, as a position in the undo log. Ends in `commit` or `rollback`.
 #[derive(Debug)]
 #[must_use = "an overlay ends in commit or rollback"]
 pub struct Overlay {
     at: usize,
 }
 
-/// The log. Empty and free of cost while no overlay is open.
+/// The log. Invariant: empty while no overlay is open.
 #[derive(Debug, Default)]
 pub(super) struct UndoLog {
     entries: Vec<Undo>,
     open: usize,
-    /// Set while entries are carried out: the net change of an overlay that is undone is none, so an
-    /// outer overlay must not learn of it.
+    /// Set while entries are undone. An overlay that is rolled back has no net change, so an outer overlay must
+    /// not record the inverse changes.
     undoing: bool,
 }
 
@@ -53,7 +53,7 @@ impl UndoLog {
         Overlay { at: self.entries.len() }
     }
 
-    /// Ends an overlay. Returns the nodes that lost pods when it was the outermost one.
+    /// Ends an overlay. Returns the nodes that lost pods if it was the outermost overlay, else none.
     pub(super) fn commit(&mut self, overlay: Overlay) -> SmallVec<[NodeIdx; 4]> {
         let Overlay { at: _ } = overlay;
         self.open -= 1;
@@ -68,7 +68,7 @@ impl UndoLog {
         left
     }
 
-    /// Returns the entries of an overlay, newest first, to be carried out before [`Self::end_undo`].
+    /// Returns the entries of an overlay, newest first. The caller carries them out, then calls [`Self::end_undo`].
     pub(super) fn take_back(&mut self, overlay: Overlay) -> Vec<Undo> {
         let mut entries = self.entries.split_off(overlay.at);
         entries.reverse();

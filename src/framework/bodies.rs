@@ -1,4 +1,4 @@
-//! Bodies that several reads share: reasons, and preemptions.
+//! REST bodies that several endpoints share: reasons, victims, preemptions, nominations.
 
 use pellucid_api::rest::explain::ReasonBody;
 use pellucid_api::rest::preemption::{NominationBody, PreemptionBody, VictimBody};
@@ -7,7 +7,7 @@ use pellucid_cluster::{Nomination, PodRecord};
 use pellucid_model::Now;
 use pellucid_model::cause::Reason;
 
-/// Returns a reason with what the registry says of it.
+/// Returns the body of a reason, with its entry in the registry.
 pub fn reason(reason: &Reason) -> ReasonBody {
     let entry = reason.code.entry();
     ReasonBody {
@@ -23,7 +23,7 @@ fn seconds(since: Now, now: Now) -> f64 {
     now.monotonic.saturating_sub(since.monotonic).as_secs_f64()
 }
 
-/// Returns a victim's line.
+/// Returns the body of a victim.
 pub fn victim(victim: &Victim, now: Now) -> VictimBody {
     VictimBody {
         namespace: victim.key.namespace.to_string(),
@@ -41,7 +41,7 @@ pub fn victim(victim: &Victim, now: Now) -> VictimBody {
     }
 }
 
-/// Returns a preemption.
+/// Returns the body of a preemption.
 pub fn preemption(preemption: &Preemption, now: Now) -> PreemptionBody {
     PreemptionBody {
         namespace: preemption.preemptor.namespace.to_string(),
@@ -58,12 +58,12 @@ pub fn preemption(preemption: &Preemption, now: Now) -> PreemptionBody {
     }
 }
 
-/// Returns the names of the gangs that preempt as one.
+/// Returns the keys of the gangs that preempt as one.
 pub fn gangs(part: &GangPart) -> Vec<String> {
     part.group.iter().map(ToString::to_string).collect()
 }
 
-/// Returns a nomination of a pod.
+/// Returns the body of a pod's nomination.
 pub fn nomination(record: &PodRecord, nomination: &Nomination, now: Now) -> NominationBody {
     NominationBody {
         node: nomination.node.to_string(),

@@ -1,7 +1,7 @@
-//! Registered endpoints: what a plugin lets people read, as data.
+//! Endpoints: what a plugin lets people read, registered as data.
 //!
-//! `http/` makes the GET route, its OpenAPI entry, its place in `__services__` and its table from one
-//! registration. Reading happens on a published snapshot, never on the scheduling thread's state.
+//! From one registration, `http/` makes the GET route, its OpenAPI entry, its place in `__services__` and its table.
+//! Endpoints read a published snapshot, never the scheduling thread's state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,32 +15,32 @@ use super::view::View;
 /// Path and query parameters of a request, by name. The server has checked them against their declarations.
 pub type PathParams = BTreeMap<String, String>;
 
-/// What the value of a query parameter looks like.
+/// The type of a query parameter's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueryKind {
     /// Any text.
     Text,
-    /// A whole number that is not negative.
+    /// A non-negative integer.
     Integer,
     /// `true` or `false`; the bare name means `true`.
     Boolean,
-    /// One of these words.
+    /// One of these values.
     Choice(&'static [&'static str]),
 }
 
-/// Declares a query parameter of a read. None is required.
+/// Declares a query parameter of a read. All query parameters are optional.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// Name.
+    /// Name of the parameter in the URL.
     pub name: &'static str,
-    /// What its value looks like.
+    /// Type of its value.
     pub kind: QueryKind,
-    /// One sentence.
+    /// What the parameter does, in one sentence.
     pub description: &'static str,
 }
 
 impl Query {
-    /// Declares one.
+    /// Declares a query parameter.
     pub const fn new(name: &'static str, kind: QueryKind, description: &'static str) -> Self {
         Self { name, kind, description }
     }
@@ -49,14 +49,14 @@ impl Query {
 /// Why a read has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadError {
-    /// There is no such object: 404.
+    /// The named object does not exist: 404.
     NotFound {
         /// Stable code, such as `NodeNotFound`.
         code: &'static str,
         /// Message that names the object.
         message: String,
     },
-    /// The request cannot be understood: 400.
+    /// A parameter cannot be used: 400.
     BadRequest {
         /// Stable code.
         code: &'static str,
@@ -69,32 +69,32 @@ pub enum ReadError {
 pub struct ReadContext<'a> {
     /// The published state.
     pub view: View<'a>,
-    /// Path parameters.
+    /// Path and query parameters.
     pub params: &'a PathParams,
-    /// When the request came.
+    /// When the request arrived.
     pub now: Now,
 }
 
-/// Answers a read.
+/// Answers a read with a JSON body.
 pub type Read = Arc<dyn for<'a> Fn(&ReadContext<'a>) -> Result<Value, ReadError> + Send + Sync>;
 
-/// One registered read.
+/// One registered endpoint.
 #[derive(Clone)]
 pub struct Endpoint {
     /// Path below `/apis/v1/plugins/<Plugin>/`, with `:name` parameters.
     pub path: &'static str,
-    /// One sentence.
+    /// What the endpoint returns, in one sentence.
     pub summary: &'static str,
-    /// Type of the body.
+    /// Schema of the body.
     pub body: BodySchema,
     /// Name of the body's array that `?format=csv` and `?format=table` lay out as rows.
     pub rows: Option<&'static str>,
-    /// Answers.
+    /// Computes the body.
     pub read: Read,
 }
 
 impl Endpoint {
-    /// Registers the plugin's `state`, or any other read without a table.
+    /// Registers an endpoint without a table, such as the plugin's `state`.
     pub fn new(
         path: &'static str,
         summary: &'static str,
@@ -104,7 +104,7 @@ impl Endpoint {
         Self { path, summary, body, rows: None, read: Arc::new(read) }
     }
 
-    /// Names the array whose objects are rows.
+    /// Names the array of the body whose objects are table rows.
     pub fn with_rows(mut self, field: &'static str) -> Self {
         self.rows = Some(field);
         self

@@ -1,23 +1,24 @@
-//! How a profile schedules gangs: what the plugin that is asked at Permit says about them.
+//! How a profile schedules gangs, as configured by the plugin that is asked at Permit.
 
 use std::time::Duration;
 
-/// The rules. Units are in the names.
+/// The gang scheduling rules of a profile. The configuration's field names are given in parentheses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GangRules {
-    /// How long members wait, or a gang may be short of pods, where neither gang nor dialect says
+    /// How long members wait, or a gang may have too few pods, when neither gang nor dialect says
     /// (`permitWaitingTimeSeconds`).
     pub permit_wait: Duration,
-    /// The least backoff of a gang that was refused or released (`podGroupBackoffSeconds`).
+    /// Minimum backoff of a gang that was refused or released (`podGroupBackoffSeconds`).
     pub backoff: Duration,
-    /// A failed member of a NonStrict gang rejects the waiting ones when more than this share of the quorum is
-    /// missing (`podGroupRejectPercentage`), in percent.
+    /// Percentage of the quorum (`podGroupRejectPercentage`): when more than this is missing, a failed member of a
+    /// NonStrict gang rejects the waiting ones.
     pub reject_percentage: u8,
-    /// A gang whose pods are all gone is forgotten after this long (`gangExpirationSeconds`).
+    /// How long a gang is remembered after its last pod is gone (`gangExpirationSeconds`).
     pub expiration: Duration,
-    /// Gangs that may form a group (`maxGroupGangs`). A group is planned whole between two inputs, so it is bounded.
+    /// Maximum number of gangs in a group (`maxGroupGangs`). A group is planned whole between two inputs, so it is
+    /// bounded.
     pub max_group_gangs: u32,
-    /// Pods that a group, or a gang alone, may have while it is short of its quorum (`maxGroupMembers`).
+    /// Maximum number of pods of a group, or of a single gang, while it is short of its quorum (`maxGroupMembers`).
     pub max_group_members: u32,
     /// Whether the status of PodGroups is written (`controllerWorkers` above 0).
     pub writes_status: bool,

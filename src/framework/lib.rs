@@ -1,9 +1,15 @@
-//! The framework: extension points, what a plugin sees, and what it may say.
+//! The plugin framework: extension points, what a plugin sees, and what it returns.
 //!
-//! PURE. A plugin sees all nodes at once: [`Filter`](plugin::Filter) removes nodes from a set, one cause
-//! each, and [`Score`](plugin::Score) fills one integer per node. Two laws hold for every plugin and are
-//! tested: filtering a set is the union of filtering its members, and so are raw scores. Reading order:
-//! `view`, `plugin`, `endpoint`, `profile`; what a plugin says is made of [`Cause`]s.
+//! PURE. The crate knows no plugin by name. A plugin sees all nodes at once: [`Filter`](plugin::Filter) removes nodes
+//! from a set, each with a [`Cause`], and [`Score`](plugin::Score) fills one integer per node. Invariant, tested for
+//! every plugin: filtering a set is the union of filtering its members, and so are raw scores. Start at
+//! [`Plugin`](plugin::Plugin). In reading order:
+//!
+//! - [`view`]: what a plugin sees of the cluster;
+//! - [`plugin`]: the traits, one per extension point;
+//! - [`post_filter`]: what PostFilter returns, and disruption budgets;
+//! - [`endpoint`], [`bodies`]: what a plugin lets people read;
+//! - [`profile`], [`gangs`]: the enabled plugins of a scheduler name, and its gang rules.
 
 pub mod bodies;
 pub mod endpoint;

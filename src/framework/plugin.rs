@@ -1,8 +1,8 @@
-//! The traits a plugin implements: one per extension point of kube-scheduler, and two around them.
+//! The traits that a plugin implements, one per extension point of kube-scheduler.
 //!
-//! [`PluginFactory`] is the registry's entry: it knows the plugin's name, arguments, derived state and
-//! endpoints, and makes one [`Plugin`] per profile. A plugin says at which points it works by returning
-//! itself there; everything else is absent by default. A plugin does no I/O and keeps no state of its own.
+//! [`PluginFactory`] is the registry's entry: it knows the plugin's name, arguments, derived state and endpoints, and
+//! makes one [`Plugin`] per profile. A plugin takes part at an extension point by returning itself from that point's
+//! accessor; all accessors default to `None`. A plugin does no I/O and keeps no state of its own.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -20,23 +20,23 @@ use super::gangs::GangRules;
 use super::post_filter::PostFiltered;
 use super::view::View;
 
-/// What a plugin made in PreFilter or PreScore for the rest of a cycle. Kept per shape while it is local.
+/// What a plugin computed in PreFilter or PreScore for the rest of a cycle. Cached per shape when [`Reads`] allows it.
 pub type CycleValue = Arc<dyn Any + Send + Sync>;
 
-/// What an answer per node depends on, apart from the pod. Decides when a cached row is stale.
+/// What a plugin's result for a node depends on, apart from the pod. Decides when a cached result is stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reads {
-    /// The node object alone.
+    /// Only the node object.
     Node,
-    /// Also the pods on that node.
+    /// The node object and the pods on that node.
     Usage,
     /// Also the set of all nodes and their images.
     NodeSet,
-    /// Anything: pods on other nodes, volumes, workloads. Never kept from one attempt to the next.
+    /// Anything: pods on other nodes, volumes, workloads. Never cached from one attempt to the next.
     Everything,
 }
 
-/// A set of nodes on which a plugin has not yet refused the pod, ascending.
+/// The nodes that no plugin has refused for the pod so far, ascending.
 pub struct Nodes<'a> {
     nodes: &'a mut Vec<NodeIdx>,
     causes: &'a mut Causes,
@@ -49,17 +49,17 @@ impl<'a> Nodes<'a> {
         Self { nodes, causes, mask }
     }
 
-    /// Returns the id of a cause, to be given for nodes in [`refuse`](Self::refuse).
+    /// Returns the id of a cause, for use in [`refuse`](Self::refuse).
     pub fn cause(&mut self, cause: Cause) -> CauseId {
         self.causes.id(cause)
     }
 
-    /// Returns the members.
+    /// Returns the nodes in the set.
     pub fn members(&self) -> &[NodeIdx] {
         self.nodes
     }
 
-    /// Asks about every member; one with a cause other than [`CauseId::FEASIBLE`] leaves the set.
+    /// Calls `cause_of` for every node and removes those with a cause other than [`CauseId::FEASIBLE`].
     pub fn refuse(&mut self, mut cause_of: impl FnMut(NodeIdx) -> CauseId) {
         let mask = &mut *self.mask;
         self.nodes.retain(|node| {
@@ -69,7 +69,7 @@ impl<'a> Nodes<'a> {
         });
     }
 
-    /// Like [`refuse`](Self::refuse), with the table at hand for causes that are only known per node.
+    /// Like [`refuse`](Self::refuse), with access to the table for causes that are known only per node.
     pub fn refuse_with(&mut self, mut cause_of: impl FnMut(&mut Causes, NodeIdx) -> CauseId) {
         let (mask, causes) = (&mut *self.mask, &mut *self.causes);
         self.nodes.retain(|node| {
@@ -80,96 +80,96 @@ impl<'a> Nodes<'a> {
     }
 }
 
-/// PreEnqueue: may the pod enter the queue at all?
+/// PreEnqueue: decides whether a pod may enter the queue.
 pub trait PreEnqueue: Send + Sync {
-    /// Returns why not.
+    /// Returns why the pod may not enter the queue, if so.
     fn pre_enqueue(&self, pod: &Pod) -> Result<(), Cause>;
 }
 
-/// QueueSort: the order of the active queue.
+/// QueueSort: orders the active queue.
 pub trait QueueSort: Send + Sync {
-    /// Returns the primary key: greater goes first. Equal keys go by the queue's own order (last entry,
-    /// then creation, then key).
+    /// Returns the rank, the primary sort key; the greater is taken first. Pods of equal rank are ordered by last entry
+    /// into the queue, then creation, then key.
     fn rank(&self, pod: &Pod) -> i64;
 }
 
-/// What PreFilter says.
+/// The result of PreFilter.
 pub enum PreFiltered {
-    /// This plugin's Filter has nothing to say about the pod.
+    /// The plugin's Filter would accept every node, so it is skipped.
     Skip,
-    /// Go on. `nodes`, when given, are the only ones worth looking at, ascending.
+    /// The plugin's Filter is called. `nodes`, when given, are the only candidates, ascending.
     Ready {
-        /// For Filter.
+        /// The value to pass to Filter.
         value: CycleValue,
-        /// The candidates, when there are fewer than all.
+        /// The candidates, when there are fewer than all nodes.
         nodes: Option<Vec<NodeIdx>>,
     },
     /// No node can take the pod.
     Refused(Cause),
 }
 
-/// PreFilter: once per cycle, before nodes are looked at.
+/// PreFilter: prepares the Filter calls of a cycle.
 pub trait PreFilter: Send + Sync {
-    /// What the answer depends on apart from the pod's spec.
+    /// Returns what the result depends on apart from the pod's spec.
     fn reads(&self) -> Reads;
-    /// Prepares.
+    /// Prepares Filter for pods with this spec, or refuses them.
     fn pre_filter(&self, view: View<'_>, spec: &PodSpec) -> PreFiltered;
 }
 
-/// Numbers behind a refusal for something countable, of which there is too little, or too much.
+/// The numbers behind a refusal for something countable, of which there is too little or too much.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measure {
-    /// What is counted: a resource name; or words, where there is too much of it, such as `skew of zone`.
+    /// What is counted: a resource name, or a phrase such as `skew of zone` where there is too much.
     pub resource: pellucid_model::Name,
-    /// What the pod requests, in the resource's base unit; or how much there is at the least.
+    /// What the pod requests, in the resource's base unit; where there is too much, the least amount on any node.
     pub requested: i64,
-    /// The most that one of the asked nodes has left, negative when all are overcommitted; or how much there
-    /// may be.
+    /// The most that any of the nodes has left, negative when all are overcommitted; where there is too much, the
+    /// allowed amount.
     pub available: i64,
-    /// The node that has it.
+    /// The node with that amount.
     pub best_node: NodeIdx,
 }
 
-/// Filter: which nodes can take the pod.
+/// Filter: decides which nodes can take the pod.
 pub trait Filter: Send + Sync {
-    /// What the answer about a node depends on.
+    /// Returns what the result for a node depends on.
     fn reads(&self) -> Reads;
-    /// Removes nodes from the set. `value` is what PreFilter made.
+    /// Removes nodes from the set. `value` is what PreFilter returned.
     fn filter(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &mut Nodes<'_>);
-    /// Returns how many pods with this spec a node takes at most once pods with these requests, in sum and number, are
-    /// gone from it, as far as this plugin goes. May be too many, never too few.
+    /// Returns an upper bound of the number of pods with this spec that the node takes once pods with the total
+    /// requests `gone` have left it, as far as this plugin is concerned. Invariant: never too low.
     fn at_most(&self, view: View<'_>, spec: &PodSpec, node: NodeIdx, gone: &ResourceList) -> u64 {
         let _ = (view, spec, node, gone);
         u64::MAX
     }
-    /// Returns the numbers behind one of this plugin's causes over the nodes it refused for it.
+    /// Returns the numbers behind one of this plugin's causes, over the nodes refused with it.
     fn measure(&self, view: View<'_>, spec: &PodSpec, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {
         let _ = (view, spec, cause, nodes);
         Vec::new()
     }
 }
 
-/// What PreScore says.
+/// The result of PreScore.
 pub enum PreScored {
-    /// This plugin's Score has nothing to say about the pod.
+    /// The plugin's Score has nothing to add for this pod, so it is skipped.
     Skip,
-    /// Go on.
+    /// The plugin's Score is called with this value.
     Ready(CycleValue),
 }
 
-/// PreScore: once per cycle, before nodes are scored.
+/// PreScore: prepares the Score call of a cycle.
 pub trait PreScore: Send + Sync {
-    /// What the answer depends on apart from the pod's spec.
+    /// Returns what the result depends on apart from the pod's spec.
     fn reads(&self) -> Reads;
-    /// Prepares. `nodes` are the feasible nodes, ascending; only a plugin that reads [`Reads::Everything`]
-    /// may look at them, because what others prepare is kept.
+    /// Prepares Score. `nodes` are the feasible nodes, ascending. Only a plugin that reads [`Reads::Everything`] may
+    /// look at them, because the values of the others are cached.
     fn pre_score(&self, view: View<'_>, spec: &PodSpec, nodes: &[NodeIdx]) -> PreScored;
 }
 
-/// How raw scores become 0 to 100.
+/// How raw scores are normalised to 0 to 100.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Normalize {
-    /// They are that already.
+    /// Raw scores are in that range already.
     Identity,
     /// `100 * raw / max`; 0 for all when the maximum is 0.
     Proportional,
@@ -177,11 +177,11 @@ pub enum Normalize {
     ProportionalReversed,
 }
 
-/// The greatest score a plugin gives a node.
+/// The greatest score that a plugin gives a node.
 pub const MAX_SCORE: i64 = 100;
 
 impl Normalize {
-    /// Normalises one raw score, given the greatest over the feasible nodes
+    /// Normalises one raw score, given the greatest raw score of the feasible nodes
     /// (kube-scheduler's `DefaultNormalizeScore`).
     pub fn apply(self, raw: i64, max: i64) -> i64 {
         match self {
@@ -194,18 +194,18 @@ impl Normalize {
     }
 }
 
-/// Score: how much the pod likes each node.
+/// Score: rates the nodes for the pod.
 pub trait Score: Send + Sync {
-    /// What the answer about a node depends on.
+    /// Returns what the result for a node depends on.
     fn reads(&self) -> Reads;
-    /// Fills one raw score per node, in the order of `nodes`. `value` is what PreScore made.
+    /// Fills one raw score per node, in the order of `nodes`. `value` is what PreScore returned.
     fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]);
-    /// How raw scores become 0 to 100.
+    /// Returns how raw scores are normalised.
     fn normalize(&self) -> Normalize {
         Normalize::Identity
     }
-    /// Normalises the raw scores of all feasible nodes together. Only asked of a plugin that reads
-    /// [`Reads::Everything`]; others are normalised one by one.
+    /// Normalises the raw scores of all feasible nodes together. Called only for plugins that read
+    /// [`Reads::Everything`]; the scores of others are normalised one by one.
     fn normalize_all(&self, view: View<'_>, value: &CycleValue, nodes: &[NodeIdx], scores: &mut [i64]) {
         let _ = (view, value, nodes);
         let max = scores.iter().copied().max().unwrap_or(0);
@@ -215,124 +215,124 @@ pub trait Score: Send + Sync {
     }
 }
 
-/// Reserve: what a plugin holds for a pod that was given a node, besides the room on it.
+/// Reserve: chooses what a plugin holds for a pod on its node, besides the node's resources.
 ///
-/// What a plugin derives from placed pods changes with the placement itself ([`DerivedState`]); this point
-/// is for what must be chosen, such as volumes. There is no Unreserve: what is returned hangs on the pod
-/// ([`DerivedState::reserved`]), and goes when the place is given up.
+/// What a plugin derives from placed pods changes with the placement itself ([`DerivedState`]); Reserve is for
+/// what must be chosen, such as volumes. There is no Unreserve: the state stores the returned value with the pod
+/// ([`DerivedState::reserved`]) and drops it when the pod loses its place.
 pub trait Reserve: Send + Sync {
-    /// Chooses what to hold. `None`: nothing. A cause: the pod cannot have the node after all.
+    /// Chooses what to hold, `None` for nothing. Fails with a cause when the pod cannot have the node after all.
     fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Result<Option<CycleValue>, Cause>;
 }
 
-/// What PreBind says.
+/// The result of PreBind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PreBound {
-    /// The pod may be bound as far as this plugin goes.
+    /// As far as this plugin is concerned, the pod may be bound.
     Ready,
-    /// Not yet. Asked again when one of the writes is settled and when an object changes.
+    /// The pod cannot be bound yet. PreBind is called again when one of the writes is settled or an object changes.
     Wait {
-        /// Writes that are needed. One that was ordered for this attempt already is not sent twice.
+        /// Writes that are needed. A write already ordered for this attempt is not sent again.
         writes: Vec<VolumeWrite>,
-        /// How long to wait altogether, from the decision.
+        /// How long to wait altogether, counted from the decision.
         at_most: Duration,
     },
-    /// It cannot be bound; the place is given up.
+    /// The pod cannot be bound, and loses its place.
     Failed(Cause),
 }
 
-/// PreBind: what must be done in the cluster before the pod is bound.
+/// PreBind: prepares the cluster for the pod's binding.
 pub trait PreBind: Send + Sync {
-    /// Looks at how far things are. `held` is what this plugin's Reserve returned.
+    /// Checks how far the preparation is. `held` is what this plugin's Reserve returned.
     fn pre_bind(&self, view: View<'_>, pod: &Pod, node: NodeIdx, held: Option<&CycleValue>) -> PreBound;
 }
 
-/// What Permit says.
+/// The result of Permit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Permitted {
-    /// Go on to binding.
+    /// The pod goes on to binding.
     Yes,
-    /// Give the place up.
+    /// The pod loses its place.
     No(Cause),
 }
 
-/// What PostFilter may ask. The state is that of the attempt.
+/// What PostFilter can ask and try. The state is that of the attempt.
 pub trait Evaluator {
-    /// Returns the state with what was removed so far.
+    /// Returns the state, without the pods removed so far.
     fn view(&self) -> View<'_>;
-    /// Returns the pod's number.
+    /// Returns the id of the pod.
     fn pod(&self) -> PodId;
-    /// Returns the code with which each node of [`View::nodes`] was refused, by node slot; `None`: it was
-    /// not looked at, or not refused.
+    /// Returns the code with which a node of [`View::nodes`] was refused, or `None` when the node was not evaluated or
+    /// not refused.
     fn refused(&self, node: NodeIdx) -> Option<Code>;
-    /// Begins to try something out; ends with [`give_back`](Self::give_back).
+    /// Begins a trial, which ends with [`give_back`](Self::give_back).
     fn try_out(&mut self);
-    /// Undoes what was removed since.
+    /// Ends a trial and undoes what was removed in it.
     fn give_back(&mut self);
-    /// Takes a placed pod off its node.
+    /// Removes a placed pod from its node.
     fn remove(&mut self, pod: PodId);
     /// Puts a removed pod back on its node.
     fn restore(&mut self, pod: PodId, node: NodeIdx);
-    /// Returns why the pod does not pass all filters on a node as things stand, with and without the pods that
-    /// are nominated to it.
+    /// Returns why the pod does not pass all filters on a node in the current state, with and without the pods
+    /// nominated to it, or `None` when it passes.
     fn refusal(&mut self, node: NodeIdx) -> Option<Cause>;
-    /// Returns the priority below which victims must be: the pod's own, or, when its gang preempts as one, that
-    /// of the gang's lowest member.
+    /// Returns the priority that victims must be below: the pod's own or, when its gang preempts as one, that of the
+    /// gang's lowest member.
     fn below(&self) -> i32;
-    /// Returns what [`remember`](Self::remember) was told of a node for an equal pod, while nothing that it depends on
-    /// has changed.
+    /// Returns what [`remember`](Self::remember) stored for an equal pod on a node, or `None` once something that it
+    /// depends on has changed.
     fn known(&self, node: NodeIdx) -> Option<Found> {
         let _ = node;
         None
     }
-    /// What the search came to on a node, and will for an equal pod while the pods on the node are the same. Not to be
-    /// told of what depends on anything else, such as a budget or another node.
+    /// Stores the result of the search on a node, for equal pods and while the pods on the node are the same. Must not
+    /// be called for a result that depends on anything else, such as a budget or another node.
     fn remember(&mut self, node: NodeIdx, found: &Found) {
         let _ = (node, found);
     }
-    /// Returns the pods that go already for other members of the pod's gang. They are off their nodes.
+    /// Returns the pods that are evicted already for other members of the pod's gang. They are off their nodes.
     fn earlier(&self) -> &[PodId];
 }
 
-/// PostFilter: what to do when no node fits.
+/// PostFilter: looks for a way to place a pod that no node can take.
 pub trait PostFilter: Send + Sync {
-    /// Looks for a way.
+    /// Searches for a node and the pods to evict from it.
     fn post_filter(&self, evaluator: &mut dyn Evaluator) -> PostFiltered;
 }
 
-/// Permit: may a reserved pod be bound now?
+/// Permit: decides whether a reserved pod may be bound now.
 pub trait Permit: Send + Sync {
-    /// Decides.
+    /// Decides whether the pod may be bound to the node now.
     fn permit(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Permitted;
 }
 
-/// Bind: whether this plugin binds the pod. The first enabled one that does wins.
+/// Bind: decides whether this plugin binds the pod. The first enabled plugin that does wins.
 pub trait Bind: Send + Sync {
-    /// Whether this plugin takes the pod. The effect itself is the framework's.
+    /// Returns whether this plugin binds the pod. The framework orders the effect.
     fn binds(&self, pod: &Pod) -> bool;
 }
 
-/// Whether an event could make a refused pod fit.
+/// Whether an event could make a refused pod fit, as kube-scheduler's QueueingHint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hint {
-    /// It could.
+    /// The pod could fit now.
     Queue,
-    /// It cannot.
+    /// The event does not help the pod.
     Skip,
 }
 
-/// Which events wake the pods that this plugin refused.
+/// Hints: decides which events wake the pods that this plugin refused.
 pub trait Hints: Send + Sync {
-    /// Returns the kinds of events it listens to.
+    /// Returns the kinds of events that the plugin listens to.
     fn events(&self) -> EventKinds;
-    /// Judges one event of these kinds. Called only for pods this plugin refused.
+    /// Judges one event of these kinds. Called only for pods that this plugin refused.
     fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint;
 }
 
 /// A plugin with its arguments, as one profile uses it.
 #[expect(missing_docs, reason = "one accessor per extension point, documented by its trait")]
 pub trait Plugin: Send + Sync {
-    /// Returns the name, as in the configuration.
+    /// Returns the plugin's name in the configuration.
     fn name(&self) -> &'static str;
     /// Returns the arguments in force, for the `config` endpoint.
     fn args(&self) -> serde_json::Value {
@@ -374,47 +374,47 @@ pub trait Plugin: Send + Sync {
     fn hints(&self) -> Option<&dyn Hints> {
         None
     }
-    /// Returns how gangs are scheduled. Heeded in profiles that ask the plugin at Permit.
+    /// Returns the gang rules. Used by profiles that enable the plugin at Permit.
     fn gang_rules(&self) -> Option<GangRules> {
         None
     }
-    /// Whether it sorts the queue only where the configuration names it at that point.
+    /// Returns whether the plugin sorts the queue only where the configuration names it at QueueSort.
     fn sorts_when_named(&self) -> bool {
         false
     }
 }
 
-/// Why arguments were not accepted.
+/// Why an argument of a plugin was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}, got {value}")]
 pub struct ArgsError {
     /// Path within the arguments, such as `scoringStrategy.type`.
     pub field: String,
-    /// What is wrong.
+    /// What is wrong with the value.
     pub problem: String,
-    /// The value that was given.
+    /// The value as given.
     pub value: String,
 }
 
-/// The registry's entry of a plugin.
+/// A plugin's entry in the registry.
 pub trait PluginFactory: Send + Sync {
-    /// Returns the name, as in the configuration.
+    /// Returns the plugin's name in the configuration.
     fn name(&self) -> &'static str;
-    /// Returns one sentence on what the plugin decides.
+    /// Returns what the plugin decides, in one sentence.
     fn summary(&self) -> &'static str;
-    /// Returns the weight of its scores in the default configuration; 0 when it does not score.
+    /// Returns the weight of its scores in the default configuration, 0 when it does not score.
     fn default_weight(&self) -> i64 {
         0
     }
-    /// Makes the plugin of a profile. `args` is the profile's `pluginConfig` entry; `Null` when absent.
-    /// Returns all problems of the arguments at once.
+    /// Makes the plugin for a profile. `args` is the profile's `pluginConfig` entry, `Null` when absent. Fails with all
+    /// problems of the arguments at once.
     fn make(&self, args: &serde_json::Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>>;
     /// Returns the JSON schema of the arguments, for the `schema` endpoint.
     fn args_schema(&self) -> serde_json::Value;
-    /// Makes the empty derived state, when the plugin has one.
+    /// Makes the empty derived state, if the plugin has one.
     fn derived_state(&self) -> Option<Box<dyn DerivedState>> {
         None
     }
-    /// Returns the endpoints besides `config`, `stats` and `schema`; `state` is among them.
+    /// Returns the endpoints besides `config`, `stats` and `schema`, including `state`.
     fn endpoints(&self) -> Vec<Endpoint>;
 }

@@ -1,4 +1,4 @@
-//! What PostFilter says, and what the PodDisruptionBudgets still allow while it searches.
+//! The result of PostFilter, and the disruptions that PodDisruptionBudgets still allow during its search.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use pellucid_cluster::preemptions::Plan;
 use pellucid_model::object::Budget;
 use pellucid_model::{Pod, PodId};
 
-/// What the PodDisruptionBudgets still allow.
+/// The PodDisruptionBudgets with the number of disruptions that each still allows.
 pub struct Budgets(Vec<(Budget, i32)>);
 
 impl Budgets {
-    /// Returns the budgets there are, when some pods go already.
+    /// Returns the budgets of a state in which the `earlier` pods are being evicted already.
     pub fn beside(cluster: &Cluster, earlier: &[PodId]) -> Self {
         let all = cluster.objects().all_budgets().into_iter();
         let mut budgets = Self(all.map(|budget| (budget.clone(), budget.allowed)).collect());
@@ -21,8 +21,8 @@ impl Budgets {
         budgets
     }
 
-    /// Takes one more pod away. Returns whether that goes beyond what a budget allows. A pod that is disrupted
-    /// already is free.
+    /// Counts the eviction of a pod. Returns whether it goes beyond what a budget allows. A pod that a budget counts as
+    /// disrupted already costs nothing.
     fn take(&mut self, pod: &Pod) -> bool {
         let mut violates = false;
         for (budget, allowed) in &mut self.0 {
@@ -34,33 +34,33 @@ impl Budgets {
         violates
     }
 
-    /// Whether a budget protects one of some pods.
+    /// Returns whether a budget protects one of the pods.
     pub fn concern<'p>(&self, pods: impl IntoIterator<Item = &'p Pod>) -> bool {
         !self.0.is_empty() && pods.into_iter().any(|pod| self.0.iter().any(|(b, _)| b.protects(pod)))
     }
 
-    /// Says of each pod whether its eviction, after those before it, goes beyond what its budgets allow.
+    /// Returns for each pod whether its eviction, after those before it, goes beyond what its budgets allow.
     pub fn violated<'p>(&self, pods: impl IntoIterator<Item = &'p Pod>) -> Vec<bool> {
         let mut left = Self(self.0.clone());
         pods.into_iter().map(|pod| left.take(pod)).collect()
     }
 }
 
-/// What PostFilter says.
+/// The result of PostFilter.
 #[derive(Clone, Debug)]
 pub enum PostFiltered {
-    /// Nothing helps. A nomination from before is cleared.
+    /// No eviction helps. An existing nomination is cleared.
     Nothing {
-        /// What goes into the pod's message.
+        /// What is appended to the pod's message.
         message: Arc<str>,
-        /// The account.
+        /// How the search went.
         plan: Arc<Plan>,
     },
-    /// Nothing is tried; a nomination from before stays.
+    /// The pod may not preempt now. An existing nomination stays.
     NotEligible {
-        /// What goes into the pod's message.
+        /// What is appended to the pod's message.
         message: Arc<str>,
     },
-    /// With the victims of the first candidate gone, the pod fits there.
+    /// The pod fits on the first candidate's node once its victims are gone.
     Nominate(Arc<Plan>),
 }

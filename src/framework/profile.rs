@@ -7,57 +7,57 @@ use pellucid_model::Name;
 use super::gangs::GangRules;
 use super::plugin::Plugin;
 
-/// A plugin at an extension point.
+/// A plugin enabled at an extension point.
 #[derive(Clone)]
 pub struct Enabled {
-    /// The plugin.
+    /// The plugin, as made for this profile.
     pub plugin: Arc<dyn Plugin>,
     /// Weight of its scores, 1 or more; 0 at points that do not score.
     pub weight: i64,
-    /// Its place in [`Profile::plugins`]: statistics are kept by it.
+    /// Index in [`Profile::plugins`], by which statistics are stored.
     pub index: usize,
 }
 
 /// A scheduler name and how its pods are scheduled. Immutable.
 #[derive(Clone, Default)]
 pub struct Profile {
-    /// `spec.schedulerName` of its pods.
+    /// The `spec.schedulerName` of its pods.
     pub scheduler_name: Name,
-    /// 0 means all nodes are scored; 1 to 100 as upstream.
+    /// As in kube-scheduler, 1 to 100; 0 scores all nodes.
     pub percentage_of_nodes_to_score: u8,
-    /// Every plugin that is enabled at some point.
+    /// Every plugin that is enabled at some extension point.
     pub plugins: Vec<Arc<dyn Plugin>>,
-    /// PreEnqueue.
+    /// Plugins at PreEnqueue.
     pub pre_enqueue: Vec<Enabled>,
-    /// QueueSort; exactly one.
+    /// The plugin at QueueSort; exactly one.
     pub queue_sort: Vec<Enabled>,
-    /// PreFilter.
+    /// Plugins at PreFilter.
     pub pre_filter: Vec<Enabled>,
-    /// Filter, in the order in which causes are found.
+    /// Plugins at Filter, in the order in which they run.
     pub filter: Vec<Enabled>,
-    /// PostFilter.
+    /// Plugins at PostFilter.
     pub post_filter: Vec<Enabled>,
-    /// PreScore.
+    /// Plugins at PreScore.
     pub pre_score: Vec<Enabled>,
-    /// Score.
+    /// Plugins at Score.
     pub score: Vec<Enabled>,
-    /// Reserve.
+    /// Plugins at Reserve.
     pub reserve: Vec<Enabled>,
-    /// Permit.
+    /// Plugins at Permit.
     pub permit: Vec<Enabled>,
-    /// PreBind.
+    /// Plugins at PreBind.
     pub pre_bind: Vec<Enabled>,
-    /// Bind.
+    /// Plugins at Bind.
     pub bind: Vec<Enabled>,
 }
 
 impl Profile {
-    /// Returns how its gangs are scheduled; `None`: their pods are scheduled one by one.
+    /// Returns the rules for its gangs, or `None` when their pods are scheduled one by one.
     pub fn gang_rules(&self) -> Option<GangRules> {
         self.permit.iter().find_map(|enabled| enabled.plugin.gang_rules())
     }
 
-    /// Returns the points with their plugins and weights, under kube-scheduler's names.
+    /// Returns the extension points under kube-scheduler's names, with their plugins and weights.
     pub fn points(&self) -> [(&'static str, &[Enabled]); 11] {
         [
             ("preEnqueue", &self.pre_enqueue),

@@ -1,8 +1,8 @@
-//! What a plugin sees of the cluster.
+//! The view of the cluster that a plugin sees.
 //!
-//! The state with whatever deltas are in force. Deltas (nominees, removed victims, reserved siblings) are
-//! carried out on the state itself within an overlay and undone afterwards, so the columns a plugin walks
-//! through are always the truth and no loop asks for exceptions.
+//! A view shows the state with all assumed changes (nominated pods, removed victims, reserved gang members). These are
+//! made on the state itself within an overlay and undone afterwards, so the columns that a plugin walks through are
+//! always right and no loop handles exceptions.
 
 use pellucid_cluster::{Cluster, Columns, DerivedState};
 use pellucid_model::selector::Labels;
@@ -26,12 +26,12 @@ impl<'a> View<'a> {
         self.cluster
     }
 
-    /// Returns the nodes there are, ascending.
+    /// Returns the nodes that exist, ascending.
     pub fn nodes(self) -> &'a [NodeIdx] {
         self.cluster.present()
     }
 
-    /// Returns the amounts columns.
+    /// Returns the resource columns of all nodes.
     pub fn columns(self) -> &'a Columns {
         self.cluster.columns()
     }
@@ -41,17 +41,17 @@ impl<'a> View<'a> {
         &self.cluster.slot(node).name
     }
 
-    /// Returns the labels of a present node.
+    /// Returns a node's labels, or `None` when the slot has no node object.
     pub fn labels(self, node: NodeIdx) -> Option<&'a Labels> {
         self.cluster.node(node).map(|n| &n.labels)
     }
 
-    /// Returns the taints of a node, none for a slot without an object.
+    /// Returns a node's taints, or none when the slot has no node object.
     pub fn taints(self, node: NodeIdx) -> &'a [Taint] {
         self.cluster.node(node).map_or(&[], |n| &n.taints)
     }
 
-    /// Returns a plugin's derived state.
+    /// Returns the derived state of type `S`, or `None` when no plugin registered it.
     pub fn state<S: DerivedState>(self) -> Option<&'a S> {
         self.cluster.derived()
     }

@@ -1,14 +1,14 @@
-//! Effects: the writes that a pure room asks for, as data, and what came of them.
+//! Effects: the writes that pure rooms order, as data, and their outcomes.
 //!
-//! The core never writes to the cluster. It orders an effect; `kubernetes/` carries it out, once, and
-//! reports an [`EffectReport`] on a lane of its own. A report for a closed attempt is only an observation.
+//! The scheduling thread never writes to the cluster. It orders an effect; `kubernetes/` carries it out once and sends
+//! an [`EffectReport`] back as an input. A report for an attempt that has ended changes nothing.
 
 use std::sync::Arc;
 
 use crate::gang::GroupStatus;
 use crate::{GangKey, Name, ObjectKind, PodKey};
 
-/// Number of an effect, unique while the process lives.
+/// Number of an effect, unique within the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EffectId(pub u64);
 
@@ -17,7 +17,7 @@ pub struct EffectId(pub u64);
 pub struct PodRef {
     /// Namespace and name.
     pub key: PodKey,
-    /// uid.
+    /// The pod's uid.
     pub uid: Arc<str>,
 }
 
@@ -26,28 +26,28 @@ pub struct PodRef {
 pub struct BindOrder {
     /// Number of this effect.
     pub id: EffectId,
-    /// Pod.
+    /// The pod to bind.
     pub pod: PodRef,
-    /// Node.
+    /// Name of the node to bind it to.
     pub node: Name,
-    /// The attempt (scheduling cycle) that decided it.
+    /// Number of the attempt (scheduling cycle) that decided it.
     pub attempt: u64,
 }
 
-/// What came of a bind order. An outcome that was unknown at first (time-out, 503 after commit, dropped
-/// connection) has been settled by reading the pod before it is reported.
+/// The outcome of a bind order. When the outcome was unknown at first (time-out, 503 after commit, dropped connection),
+/// the pod was read back to resolve it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BindOutcome {
     /// The pod is bound to the node we asked for.
     Bound,
-    /// The pod is bound, but to another node: somebody else placed it.
+    /// The pod is bound to another node: somebody else placed it.
     BoundElsewhere {
-        /// Where it is.
+        /// Name of the node that the pod is bound to.
         node: Name,
     },
     /// The pod, or the pod with our uid, is gone.
     Gone,
-    /// The API server refused.
+    /// The API server refused the binding.
     Refused {
         /// HTTP status.
         status: u16,
@@ -58,51 +58,51 @@ pub enum BindOutcome {
     },
 }
 
-/// Writes to a pod's status what we know of it: condition `PodScheduled=False`, `nominatedNodeName`, or
-/// both in one request. Of several for one pod only the newest of each part matters.
+/// An order to write to a pod's status: condition `PodScheduled=False`, `nominatedNodeName`, or both in one request. Of
+/// several orders for one pod only the newest of each part matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusOrder {
-    /// Pod.
+    /// The pod to write to.
     pub pod: PodRef,
-    /// The condition; `None` leaves it.
+    /// The condition; `None` leaves it unchanged.
     pub condition: Option<ConditionText>,
-    /// The nomination; `None` leaves it, `Some(None)` clears it.
+    /// The nomination; `None` leaves it unchanged, `Some(None)` clears it.
     pub nomination: Option<Option<Name>>,
 }
 
-/// What condition `PodScheduled=False` says.
+/// Reason and message of condition `PodScheduled=False`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionText {
     /// `Unschedulable`, `SchedulingGated` or `SchedulerError`.
     pub reason: &'static str,
-    /// Message for people, in kube-scheduler's grammar.
+    /// Message in kube-scheduler's grammar.
     pub message: Arc<str>,
 }
 
-/// An order to evict a victim of preemption: condition `DisruptionTarget`, then a delete with the uid as a
-/// precondition and the pod's own grace period.
+/// An order to evict a victim of preemption: sets condition `DisruptionTarget`, then deletes the pod with its uid as a
+/// precondition and its own grace period.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvictOrder {
     /// Number of this effect.
     pub id: EffectId,
-    /// The victim.
+    /// The pod to evict.
     pub victim: PodRef,
-    /// The pod it makes room for.
+    /// The pod that needs the room.
     pub preemptor: PodRef,
     /// Message of condition `DisruptionTarget`.
     pub message: Arc<str>,
 }
 
-/// What came of an evict order.
+/// The outcome of an evict order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EvictOutcome {
-    /// The API server accepted the delete; the pod may take its time to end.
+    /// The API server accepted the delete; the pod may take time to terminate.
     Deleted,
     /// The victim, or the pod with that uid, was gone already.
     Gone,
-    /// The API server refused, or could not be reached.
+    /// The API server refused the delete, or could not be reached.
     Refused {
-        /// HTTP status, 0 when there was no answer.
+        /// HTTP status; 0 when there was no response.
         status: u16,
         /// `Status.message`.
         message: Arc<str>,
@@ -113,11 +113,11 @@ pub enum EvictOutcome {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum VolumeWrite {
     /// Sets `spec.claimRef` of a volume and annotation `pv.kubernetes.io/bound-by-controller`, so that the
-    /// volume controller binds the two.
+    /// volume controller binds volume and claim.
     BindVolume {
-        /// Volume.
+        /// Name of the PersistentVolume.
         volume: Name,
-        /// Its `resourceVersion`, a precondition.
+        /// The volume's `resourceVersion`, a precondition.
         resource_version: Arc<str>,
         /// Namespace of the claim.
         namespace: Name,
@@ -126,54 +126,54 @@ pub enum VolumeWrite {
         /// uid of the claim.
         claim_uid: Arc<str>,
     },
-    /// Sets annotation `volume.kubernetes.io/selected-node` of a claim, so that its provisioner makes a volume.
+    /// Sets annotation `volume.kubernetes.io/selected-node` of a claim, so that its provisioner creates a volume.
     SelectNode {
         /// Namespace of the claim.
         namespace: Name,
         /// Name of the claim.
         claim: Name,
-        /// Its `resourceVersion`, a precondition.
+        /// The claim's `resourceVersion`, a precondition.
         resource_version: Arc<str>,
-        /// Node.
+        /// Name of the selected node.
         node: Name,
     },
 }
 
-/// An order for such a write.
+/// An order for a [`VolumeWrite`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeOrder {
     /// Number of this effect.
     pub id: EffectId,
-    /// The pod it is for.
+    /// The pod that needs the volume.
     pub pod: PodRef,
-    /// What to write.
+    /// The write to make.
     pub write: VolumeWrite,
 }
 
-/// What came of a volume order.
+/// The outcome of a volume order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VolumeOutcome {
-    /// It is written. The watch brings the object.
+    /// The write succeeded. The watch delivers the changed object.
     Written,
-    /// The API server refused (409: the object changed meanwhile), or could not be reached.
+    /// The API server refused the write (409: the object has changed), or could not be reached.
     Refused {
-        /// HTTP status, 0 when there was no answer.
+        /// HTTP status; 0 when there was no response.
         status: u16,
         /// `Status.message`.
         message: Arc<str>,
     },
 }
 
-/// Writes the status of a PodGroup. Of several for one group only the newest matters.
+/// An order to write the status of a PodGroup. Of several orders for one group only the newest matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupStatusOrder {
-    /// API group.
+    /// The PodGroup's kind, which names its API group.
     pub kind: ObjectKind,
-    /// Namespace and name.
+    /// Namespace and name of the PodGroup.
     pub group: GangKey,
-    /// uid; a precondition.
+    /// uid of the PodGroup, a precondition.
     pub uid: Arc<str>,
-    /// What to write.
+    /// The status to write.
     pub status: GroupStatus,
 }
 
@@ -186,42 +186,42 @@ pub enum EventType {
     Warning,
 }
 
-/// An event (`events.k8s.io/v1`) about a pod.
+/// An order to write an event (`events.k8s.io/v1`) about a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventOrder {
-    /// Pod it regards.
+    /// The pod that the event regards.
     pub pod: PodRef,
-    /// Severity.
+    /// `Normal` or `Warning`.
     pub kind: EventType,
     /// `Scheduled`, `FailedScheduling`, ...
     pub reason: &'static str,
     /// `Binding`, `Scheduling`, ...
     pub action: &'static str,
-    /// Note for people; cut to 1,024 characters when written.
+    /// The event's note; truncated to 1,024 characters when written.
     pub note: Arc<str>,
 }
 
-/// A write or a wait that a pure room asks for.
+/// A write that a pure room orders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Bind a pod.
+    /// Binds a pod.
     Bind(BindOrder),
-    /// Write to a pod's status.
+    /// Writes to a pod's status.
     Status(StatusOrder),
-    /// Evict a victim.
+    /// Evicts a victim.
     Evict(EvictOrder),
-    /// Write what binding a volume needs.
+    /// Makes a write that binding a volume needs.
     Volume(VolumeOrder),
-    /// Write the status of a PodGroup.
+    /// Writes the status of a PodGroup.
     GroupStatus(GroupStatusOrder),
-    /// Write an event.
+    /// Writes an event.
     Event(EventOrder),
 }
 
-/// The report on an effect.
+/// A report on an effect, which the scheduling thread receives as an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EffectReport {
-    /// The request of a bind order left for the API server.
+    /// The request of a bind order was sent to the API server.
     BindSent {
         /// Number of the order.
         id: EffectId,
@@ -234,7 +234,7 @@ pub enum EffectReport {
         id: EffectId,
         /// uid of the pod.
         uid: Arc<str>,
-        /// What came of it.
+        /// Its outcome.
         outcome: BindOutcome,
     },
     /// An evict order is settled.
@@ -243,7 +243,7 @@ pub enum EffectReport {
         id: EffectId,
         /// uid of the victim.
         uid: Arc<str>,
-        /// What came of it.
+        /// Its outcome.
         outcome: EvictOutcome,
     },
     /// A volume order is settled.
@@ -252,7 +252,7 @@ pub enum EffectReport {
         id: EffectId,
         /// uid of the pod.
         uid: Arc<str>,
-        /// What came of it.
+        /// Its outcome.
         outcome: VolumeOutcome,
     },
 }

@@ -1,11 +1,11 @@
-//! Text that may have come from anybody, on its way to a line of a log or table.
+//! Escapes untrusted text for a line of a log or table.
 //!
-//! Control characters end lines and drive terminals, and some invisible ones turn the order of what is shown. They are
-//! written as Rust writes them in a literal. Text without them is left as it is, backslashes included.
+//! Control characters end lines and control terminals, and some invisible characters reorder the displayed text. They
+//! are written as in a Rust literal. Other text is unchanged, backslashes included.
 
 use std::borrow::Cow;
 
-/// Returns a text with control characters, line separators and characters of direction escaped.
+/// Returns a text with control characters, line separators and directional characters escaped.
 pub fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unsafe) {
         return Cow::Borrowed(text);
@@ -17,7 +17,7 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Says whether a character could end a line, drive a terminal, or change how its neighbours are shown.
+/// Returns whether a character could end a line, control a terminal, or change how its neighbours are displayed.
 fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,

@@ -1,9 +1,16 @@
-//! Pods, nodes and what they are made of: compact, integer, without wire types.
+//! Kubernetes objects as the scheduler sees them: compact, with integer amounts, without wire types.
 //!
-//! PURE. Nothing here knows how an object looked on the wire (that is `kubernetes::decode`) or what
-//! the cluster currently holds (that is `cluster`). Reading order: names and collections, quantities
-//! and requests, selectors, taints, relations, volumes, then [`pod::Pod`], [`node::Node`] and the other
-//! [`object::Object`]s.
+//! PURE. This crate knows neither the wire format of an object (`kubernetes::decode` does) nor the contents of the
+//! cluster (`cluster` has them). Start at [`pod::Pod`] and [`node::Node`]. In reading order:
+//!
+//! - [`name`], [`naming`], [`collections`], [`time`], [`duration`]: interned names, valid names, maps, clocks;
+//! - [`quantity`], [`requests`]: amounts of resources, and what pods request;
+//! - [`selector`], `selector_text`, [`taint`], [`relations`], [`storage`]: what decides where a pod fits;
+//! - [`pod`], [`node`], [`object`]: the objects;
+//! - [`gang`], [`group_status`]: gangs as declared, and the status of PodGroups;
+//! - [`cause`], [`effect`]: why a node was refused, and the writes that a decision orders;
+//! - [`pages`], [`cow_map`], `mirror`, `published`: containers that are cheap to publish;
+//! - [`patience`], [`stable_hash`], [`escape`]: cancelling reads, a fixed hash, untrusted text.
 
 pub mod cause;
 mod data;

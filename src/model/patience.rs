@@ -1,24 +1,25 @@
-//! Whether anybody still waits for what is being worked out.
+//! Cancels work that nobody waits for any more.
 //!
-//! Work for a reader runs on a copy of the state and may cost more than anybody foresaw. The edge wraps it in
-//! [`while_patient`] and says when its reader has left or time is up; long loops call [`check`], however deep they are,
-//! and the work is left from there by unwinding, as Salsa does with cancelled queries. What it worked on goes with it.
+//! Work for a reader runs on a copy of the state and may cost more than anybody foresaw. The server wraps it in
+//! [`while_patient`], whose [`Patience`] says when the reader has left or time is up. Long loops call [`check`],
+//! however deep they are; it cancels the work by unwinding, as Salsa does with cancelled queries, and drops what the
+//! work owned.
 //!
-//! The patience belongs to the thread, because a loop that is worth checking is often far below whoever answers.
-//! The scheduling thread has none, so nothing it does can be given up and no decision depends on this; there a check is
-//! a look at a flag. *Invariant:* `check` is never called while a lock is held or shared data is half written.
+//! Patience belongs to the thread, because a loop worth checking is often far below the code that answers. The
+//! scheduling thread has none, so nothing it does can be cancelled and no decision depends on patience; there a check
+//! only reads a flag. *Invariant:* `check` is never called while a lock is held or shared data is half written.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
-/// Says when work is not worth going on with. The edge implements it.
+/// Decides when work is no longer worth doing. The HTTP server implements it.
 pub trait Patience {
-    /// Whether nobody waits any more, or time is up.
+    /// Returns whether nobody waits any more, or time is up.
     fn is_over(&self) -> bool;
 }
 
-/// The work was given up.
+/// The work was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GivenUp;
 
@@ -27,11 +28,11 @@ thread_local! {
     static CURRENT: RefCell<Option<Rc<dyn Patience>>> = const { RefCell::new(None) };
 }
 
-/// Does work that ends early when patience is over. Panics of the work pass through. Not to be nested.
+/// Runs work and cancels it when patience is over. Other panics of the work pass through. Must not be nested.
 pub fn while_patient<T>(patience: Rc<dyn Patience>, work: impl FnOnce() -> T) -> Result<T, GivenUp> {
     CURRENT.set(Some(patience));
     IS_LIMITED.set(true);
-    // The work owns or shares immutably whatever it touches: nothing half changed can be seen afterwards.
+    // The work owns what it changes and shares the rest immutably, so nothing half-changed is visible afterwards.
     let done = catch_unwind(AssertUnwindSafe(work));
     IS_LIMITED.set(false);
     CURRENT.set(None);
@@ -41,8 +42,8 @@ pub fn while_patient<T>(patience: Rc<dyn Patience>, work: impl FnOnce() -> T) ->
     })
 }
 
-/// Leaves the work of [`while_patient`] when its patience is over; else returns. To be called once per step of every
-/// loop whose length or cost users choose, a step being at least some microseconds.
+/// Cancels the work of [`while_patient`] when its patience is over, else returns. Call it once per step of every loop
+/// whose length or cost users choose, where a step takes at least some microseconds.
 #[inline]
 pub fn check() {
     if IS_LIMITED.get() {
@@ -54,7 +55,7 @@ pub fn check() {
 fn look() {
     let is_over = CURRENT.with_borrow(|patience| patience.as_ref().is_some_and(|p| p.is_over()));
     if is_over {
-        // What is dropped on the way may check too, and must not unwind again.
+        // Destructors may check too while the stack unwinds, and must not unwind again.
         IS_LIMITED.set(false);
         resume_unwind(Box::new(GivenUp));
     }
@@ -73,7 +74,7 @@ mod tests {
         }
     }
 
-    /// Checks once more while it is unwound.
+    /// Checks once more while the stack unwinds.
     struct Checks;
 
     impl Drop for Checks {
@@ -94,7 +95,7 @@ mod tests {
         };
         assert_eq!(while_patient::<()>(steps(5), endless), Err(GivenUp));
         assert_eq!(done, 2, "each step checks twice");
-        // Afterwards there is no patience, and nothing ends.
+        // Afterwards there is no patience, so a check cancels nothing.
         check();
     }
 

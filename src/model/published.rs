@@ -1,8 +1,8 @@
-//! What readers get: a state at one generation. The trait stands here because the server of reads does not know what it
-//! serves, and what is served does not know the server.
+//! The trait of published states. It is defined here because the HTTP server does not know what it serves, and what is
+//! served does not know the server.
 
-/// Something published in generations, of which readers may ask for one not older than theirs.
+/// A state published in generations. Readers may ask for one at least as new as theirs.
 pub trait Published {
-    /// Returns the number of this publication. It never goes back.
+    /// Returns the number of this publication. Invariant: it never decreases.
     fn generation(&self) -> u64;
 }

@@ -1,23 +1,23 @@
-//! Time as a value. The clock is read at the edge (`app::clock`); pure rooms are told what time it is.
+//! Time as a value. The I/O rooms read the clock (`app::clock`) and pass the time to the pure rooms.
 
 use std::time::Duration;
 
-/// One instant on both clocks.
+/// One instant on the monotonic and the wall clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Now {
-    /// Time since the process started, never going back. Deadlines and ages are made of it.
+    /// Time since the process started; never decreases. Deadlines and ages use it.
     pub monotonic: Duration,
-    /// Time since 1970-01-01 00:00 UTC. Only for people and for the API.
+    /// Time since 1970-01-01 00:00 UTC. Only for display and for the API.
     pub wall: Duration,
 }
 
 impl Now {
-    /// Returns the wall time of another monotonic instant, as seen from here.
+    /// Returns the wall time of another monotonic instant, computed from this one.
     pub fn wall_at(self, monotonic: Duration) -> Duration {
         (self.wall + monotonic).saturating_sub(self.monotonic)
     }
 
-    /// Returns the wall time in nanoseconds since 1970: what is kept of it where many are kept.
+    /// Returns the wall time in nanoseconds since 1970, a compact form for places that store many.
     #[inline]
     pub fn wall_nanos(self) -> u64 {
         let whole = self.wall.as_secs().wrapping_mul(1_000_000_000);
@@ -25,7 +25,7 @@ impl Now {
     }
 }
 
-/// Measures how long something took. The edge implements it; no decision reads it.
+/// Measures how long something took. The I/O rooms implement it; no decision reads it.
 pub trait Probe {
     /// Returns the time since some fixed point.
     fn elapsed(&self) -> Duration;

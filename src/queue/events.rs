@@ -1,8 +1,8 @@
-//! The events that waiting units were asked about.
+//! The events about which the plugins of waiting units were asked.
 //!
-//! A group leaves as soon as one plugin says Queue, so about a group that still waits every plugin has said
-//! Skip, to every event it listens to since it was refused. What has to be kept is therefore the newest
-//! events of each kind, once for everybody, and for each unit where it began to wait and what woke it: asking
+//! Invariant: about a wake-up group that still waits, every plugin has answered Skip to every event that it listens to
+//! since the refusal, because a group leaves as soon as one plugin answers Queue. It is therefore enough to keep the
+//! newest events of each kind once for all units, and for each unit when it began to wait and what woke it: asking
 //! costs no memory, and a snapshot shares all of it.
 
 use std::collections::VecDeque;
@@ -15,75 +15,75 @@ use pellucid_model::{Name, ObjectKind, PodKey};
 use super::RefusedBy;
 use super::groups::bits;
 
-/// Events kept of each kind.
+/// Number of events kept of each kind.
 pub const EVENTS_KEPT: usize = 16;
 const KINDS: usize = 64;
 
-/// What an event is about, by the name it had when it happened.
+/// The object of an event, by the name it had when the event happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventObject {
-    /// A node.
+    /// A node, by name.
     Node(Name),
-    /// A pod.
+    /// A pod, by namespace and name.
     Pod(PodKey),
-    /// Something else: kind, namespace (empty for cluster-wide kinds), name.
+    /// Another object: kind, namespace (empty for cluster-scoped kinds), name.
     Other(ObjectKind, Name, Name),
-    /// Nothing in particular, such as time.
+    /// No object, such as when time has passed.
     Nothing,
 }
 
-/// An event as it was seen.
+/// An event as the queue saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenEvent {
-    /// Counts events from 1.
+    /// Number of the event, counted from 1.
     pub number: u64,
-    /// When, on the monotonic clock.
+    /// When it happened, on the monotonic clock.
     pub at: Duration,
     /// Its kinds; a node may change in several ways at once.
     pub kinds: EventKinds,
-    /// What it is about.
+    /// The object that changed.
     pub object: EventObject,
 }
 
 /// Why a unit was woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WakeupReason {
-    /// Plugins were asked, and some said Queue; no plugin was when none had refused it.
+    /// Plugins answered Queue. Both sets are empty when no plugin had refused the unit.
     Hints {
-        /// Those who were asked.
+        /// Plugins that were asked.
         asked: RefusedBy,
-        /// Those who said Queue.
+        /// Plugins that answered Queue.
         queue: RefusedBy,
     },
-    /// The pod itself changed in what decides where it fits.
+    /// The pod itself changed in a field that decides where it fits.
     Changed,
-    /// Something happened while it was planned, in several goes, that its plugins listen to: what they had seen by then
+    /// While the attempt was paused, an event happened that the plugins of the unit listen to: what they saw before it
     /// may be different now.
     Meanwhile,
-    /// It had waited for as long as a unit may.
+    /// The unit had waited for [`max_unschedulable`](super::QueueLimits::max_unschedulable).
     Timeout,
-    /// A plugin asked for it.
+    /// A plugin activated it.
     Activated,
-    /// Its nomination was taken away, or an eviction for it was refused.
+    /// Its nomination ended, or an eviction for it was refused.
     Preemption,
 }
 
-/// What woke a unit.
+/// A wake-up of a unit: the event, and why it woke the unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wakeup {
-    /// The event.
+    /// The event that happened.
     pub event: SeenEvent,
-    /// Why.
+    /// Why the event woke the unit.
     pub reason: WakeupReason,
 }
 
-/// The newest events of each kind, and counts.
+/// The newest events of each kind, with counts. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct EventLog {
     number: u64,
-    /// Number of the newest event per kind.
+    /// Number of the newest event, by kind.
     newest: [u64; KINDS],
-    /// Events per kind that nobody waited for.
+    /// Number of events that no group listened to, by kind.
     unheard: [u64; KINDS],
     recent: Arc<Vec<Arc<VecDeque<Arc<SeenEvent>>>>>,
 }
@@ -96,7 +96,7 @@ impl Default for EventLog {
 }
 
 impl EventLog {
-    /// Counts an event; it is kept when somebody listens to it.
+    /// Counts an event, and keeps it when some group listens to it. Returns the event if it was kept.
     pub(super) fn push(
         &mut self,
         kinds: EventKinds,
@@ -129,12 +129,12 @@ impl EventLog {
         self.number
     }
 
-    /// Whether there was an event of some kinds after the numbered one.
+    /// Returns whether an event of one of these kinds happened after event `number`.
     pub(super) fn has_any_since(&self, kinds: EventKinds, number: u64) -> bool {
         bits(kinds.0).any(|kind| self.newest.get(kind).is_some_and(|newest| *newest > number))
     }
 
-    /// Returns the kept events of some kinds after the numbered one, the newest first.
+    /// Returns the kept events of these kinds after event `number`, newest first.
     pub fn since(&self, kinds: EventKinds, number: u64) -> Vec<&Arc<SeenEvent>> {
         let mut all: Vec<&Arc<SeenEvent>> =
             bits(kinds.0).flat_map(|kind| self.recent[kind].iter()).filter(|e| e.number > number).collect();
@@ -143,7 +143,7 @@ impl EventLog {
         all
     }
 
-    /// Iterates over the kinds of which events came while nobody waited for them, with how many.
+    /// Iterates over the kinds with events that no group listened to, and their number.
     pub fn unheard(&self) -> impl Iterator<Item = (EventKinds, u64)> {
         let counts = self.unheard.iter().enumerate().filter(|(_, n)| **n > 0);
         counts.map(|(kind, n)| (EventKinds(1 << kind), *n))

@@ -1,5 +1,5 @@
-//! What is particular to units of many pods: members come and go, placed ones are in flight on their own, and
-//! a refused unit waits for whatever could help one of its members.
+//! The queue's moves for units of many pods: members join and leave, placed members are in flight on their own, and a
+//! refused unit waits for any event that could help one of its members.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use super::{
     EventObject, Queue, QueueStage, RefusedBy, SeenEvent, Unit, UnitId, WakeGroup, Wakeup, WakeupReason,
 };
 
-/// Ways of being refused that a gang keeps apart. One that was refused in more ways is woken by the kinds of event
-/// that its plugins listen to, without asking them about each of its pods.
+/// Maximum number of wake-up groups of one gang. A gang whose members were refused in more ways is woken by event kind,
+/// without asking the plugins about each of its pods.
 const MAX_WAYS: usize = 32;
 
 impl Queue {
-    /// Adds a unit for a placed pod, in flight.
+    /// Adds a unit for a pod that is placed already, in flight.
     pub fn add_in_flight(&mut self, unit: Unit) -> UnitId {
         let id = self.insert(unit);
         self.set_stage(id, QueueStage::InFlight);
@@ -32,8 +32,8 @@ impl Queue {
         self.unit_of.set(pod.index(), Some(id));
     }
 
-    /// Takes a pod out of a unit of several; one that is left without pods is removed. What it waits for is no
-    /// longer asked about that pod.
+    /// Removes a pod from its unit, and the unit too if no pod is left. The pod's wake-up groups no longer count for
+    /// the unit.
     pub fn detach(&mut self, pod: PodId) {
         let Some(id) = self.unit_of(pod) else { return };
         self.unit_of.set(pod.index(), None);
@@ -56,7 +56,7 @@ impl Queue {
         }
     }
 
-    /// A gang group has other gangs than before: its unit has the name and the age of the group; it keeps its stage.
+    /// Gives a unit the name and age of its gang group, whose gangs have changed. The unit keeps its stage.
     pub fn rename(&mut self, id: UnitId, gang: GangKey, created: i64) {
         let Some(unit) = self.unit_mut(id) else { return };
         let (before, until) = (unit.order_key(), unit.backoff_until);
@@ -66,8 +66,8 @@ impl Queue {
         self.put_in_order(id, until, &before, &now);
     }
 
-    /// A gang was refused: it waits for an event that could help one of its members, each with how it was
-    /// refused, then for its backoff, which takes at least so long.
+    /// Records that a gang was refused: it waits for an event that could help one of its members (`ways` holds how each
+    /// was refused), then for its backoff, which lasts `at_least` or longer.
     pub fn refuse_gang(
         &mut self,
         id: UnitId,
@@ -91,8 +91,8 @@ impl Queue {
         }
     }
 
-    /// A unit was planned in several goes: an event that came between them, after the numbered one, found it in no group
-    /// that could be asked.
+    /// Wakes a unit whose attempt was paused if its plugins listen to an event after `number`. While paused, the unit
+    /// was in no wake-up group that the event could have woken.
     fn wake_for_what_happened(&mut self, id: UnitId, number: u64, now: Duration) {
         let Some(unit) = self.unit(id) else { return };
         let listens = |way: &WakeGroup| self.listening.of_any(way.profile, way.refused_by);
@@ -104,7 +104,7 @@ impl Queue {
         }
     }
 
-    /// A unit may be tried again once a backoff is over that began before: nothing else need happen.
+    /// Puts a unit into backoff until `until`, for a backoff that began earlier. No event is needed to wake it.
     pub fn hold_back(&mut self, id: UnitId, refusals: u32, until: Duration, now: Duration) {
         self.leave_stage(id);
         if let Some(unit) = self.unit_mut(id) {
@@ -114,13 +114,13 @@ impl Queue {
         self.enter_backoff(id, now);
     }
 
-    /// A unit failed after it had a place: tried again after a backoff, before others of its rank. `was`: what a
-    /// unit of its own had come to. A gang's gate holds all the same.
+    /// Records that a placed unit failed: it is tried again after a backoff, before others of its rank. `was` holds
+    /// attempts, first queue time and errors of the pod's own unit. A gated gang stays gated.
     pub fn fail_in_front(&mut self, id: UnitId, was: Option<(u32, Duration, u32)>, now: Duration) {
         let (attempts, first, errors) = was.unwrap_or((0, now, 0));
         let Some(unit) = self.unit_mut(id) else { return };
         let is_gang = unit.gang.is_some();
-        // A sibling that came back with it has counted the failure.
+        // Another member that came back with it may have counted the failure already.
         let is_counted = unit.stage == QueueStage::ErrorBackoff && unit.errors > errors;
         if unit.stage == QueueStage::Gated || is_counted {
             return;
@@ -138,8 +138,8 @@ impl Queue {
         self.enter_again(id, stage);
     }
 
-    /// Places that a gang held were given up: it is tried again after a backoff, which takes at least so long. Others
-    /// have the time until then, also when nobody wants it: else it would take its places again at once.
+    /// Puts a gang that gave its places up into backoff, for `at_least` or longer. The queue does not take it early,
+    /// even when idle: others have the room until then, and the gang would take its places again at once.
     pub fn back_off(&mut self, id: UnitId, at_least: Duration, now: Duration) {
         let Some(unit) = self.unit(id).filter(|u| u.stage != QueueStage::Gated) else { return };
         let shape = unit.shape;
@@ -155,7 +155,7 @@ impl Queue {
 
 type Ways = SmallVec<[(WakeGroup, PodId); 0]>;
 
-/// Returns each way once, in few groups.
+/// Removes duplicate ways, and merges ways when there are more than [`MAX_WAYS`].
 fn apart(ways: impl IntoIterator<Item = (WakeGroup, PodId)>) -> Ways {
     let ways = each_once(ways);
     if ways.len() <= MAX_WAYS {
@@ -167,7 +167,7 @@ fn apart(ways: impl IntoIterator<Item = (WakeGroup, PodId)>) -> Ways {
         return by_kind;
     }
     let (mut all, pod) = by_kind[0];
-    // A way that no plugin stands for is woken by anything.
+    // A way without plugins is woken by any event.
     let is_any = by_kind.iter().any(|(way, _)| way.refused_by.is_empty() || way.profile != all.profile);
     let plugins = by_kind.iter().fold(0, |plugins, (way, _)| plugins | way.refused_by.0);
     all.refused_by = RefusedBy(if is_any { 0 } else { plugins });

@@ -1,5 +1,5 @@
-//! Refused units by what they wait for: units that were refused alike are one group, and an event finds the
-//! groups that listen to it without looking at the others.
+//! Wake-up groups: refused units by what they wait for. Units that were refused alike form one group, and an event
+//! finds the groups that listen to it without visiting the others.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use pellucid_model::collections::FxHashMap;
 
 use super::{RefusedBy, UnitId};
 
-/// Units that were refused alike: the same events wake them.
+/// Identifies units that were refused alike, which the same events wake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WakeGroup {
-    /// Shape of their pods.
+    /// Shape of the units' pods.
     pub shape: ShapeId,
-    /// Profile.
+    /// Index of the units' profile.
     pub profile: usize,
-    /// Plugins that refused them.
+    /// Plugins that refused the units.
     pub refused_by: RefusedBy,
-    /// Whether they are too many kinds of pods to be asked about: an event of a kind that the plugins listen to wakes
-    /// them.
+    /// Whether any event of a kind that the plugins listen to wakes the units, because they have too many kinds of pods
+    /// to ask the plugins about.
     pub is_by_kind: bool,
 }
 
@@ -29,25 +29,25 @@ impl WakeGroup {
         Self { shape, profile, refused_by, is_by_kind: false }
     }
 
-    /// The same for pods of any shape.
+    /// Returns the group that covers pods of every shape and is woken by event kind.
     pub(super) fn by_kind(self) -> Self {
         Self { shape: ShapeId::default(), is_by_kind: true, ..self }
     }
 }
 
-/// A group and its units.
+/// A wake-up group with its units.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) group: WakeGroup,
     kinds: EventKinds,
     /// Its units, each with its first pod.
     pub(super) units: BTreeMap<UnitId, PodId>,
-    /// The first of them: one pod is asked for all, and most events get no further than to it.
+    /// The first unit and its pod. One pod is asked about for the whole group, so most events need nothing else.
     first: (UnitId, PodId),
 }
 
 impl Entry {
-    /// Returns the pod that is asked for the group, one of another unit than `own`.
+    /// Returns the pod that plugins are asked about for the group, from a unit other than `own`.
     pub(super) fn asked(&self, own: Option<UnitId>) -> Option<PodId> {
         if Some(self.first.0) != own {
             return Some(self.first.1);
@@ -56,7 +56,7 @@ impl Entry {
     }
 }
 
-/// All groups. A kind of event has a set of bits, one per group that listens to it.
+/// All wake-up groups. Each event kind has a bit set with one bit per group that listens to it.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     entries: Vec<Option<Entry>>,
@@ -67,7 +67,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Adds a unit to its group. `kinds` is asked when the group is new.
+    /// Adds a unit to its group. `kinds` is called when the group is new.
     pub(super) fn insert(
         &mut self,
         group: WakeGroup,
@@ -84,7 +84,7 @@ impl Groups {
         }
     }
 
-    /// Takes a unit out of its group.
+    /// Removes a unit from its group, and the group with its last unit.
     pub(super) fn remove(&mut self, group: &WakeGroup, unit: UnitId) {
         let Some(&at) = self.index.get(group) else { return };
         let Some(entry) = &mut self.entries[at] else { return };
@@ -100,12 +100,12 @@ impl Groups {
         }
     }
 
-    /// Whether some group listens to one of the kinds.
+    /// Returns whether some group listens to one of the kinds.
     pub(super) fn hear(&self, kinds: EventKinds) -> bool {
         bits(kinds.0).any(|kind| self.n_listening.get(kind).is_some_and(|n| *n > 0))
     }
 
-    /// Iterates over the groups that listen to one of the kinds.
+    /// Iterates over the groups that listen to one of the kinds, each once.
     pub(super) fn listening(&self, kinds: EventKinds) -> impl Iterator<Item = &Entry> {
         let sets: Vec<&[u64]> =
             bits(kinds.0).filter_map(|kind| self.listening.get(kind)).map(Vec::as_slice).collect();
@@ -116,7 +116,7 @@ impl Groups {
         })
     }
 
-    /// Whether there is no group.
+    /// Returns whether there is no group.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.index.is_empty() && self.n_listening.iter().all(|n| *n == 0)
@@ -154,7 +154,7 @@ impl Groups {
     }
 }
 
-/// Iterates over the places of the bits that are set, ascending.
+/// Iterates over the positions of the set bits, in ascending order.
 pub(super) fn bits(mut word: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let at = word.trailing_zeros() as usize;

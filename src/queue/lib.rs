@@ -1,11 +1,17 @@
-//! The scheduling queue: every pending unit in exactly one stage.
+//! The scheduling queue, as kube-scheduler's SchedulingQueue.
 //!
-//! PURE. Active units are taken in order; a refused one waits for an event that could help it, and for its
-//! backoff; a gated one waits for its gates. The queue knows nothing of plugins: which events they listen to
-//! is a table ([`Listening`]), and what they say about one is asked through a closure ([`Queue::wake`]).
+//! PURE. Invariant: every pending unit is in exactly one stage. Active units are taken in order; a refused unit waits
+//! for an event that could help it and for its backoff; a gated unit waits for its gates. The queue does not know
+//! plugins: the [`Listening`] table says which events each one listens to, and [`Queue::wake`] asks about an event
+//! through a closure. Start at [`Queue::add`], [`Queue::pop`] and [`Queue::refuse`].
 //!
-//! `moves` has what moves a unit, `gangs` what is particular to units of many pods, `groups` finds refused units by event, `events` remembers what they were
-//! asked about, `limits` says how long a backoff takes, `line` who is ahead of whom.
+//! - `unit`, `order`: what the queue holds, and in which order units are taken;
+//! - `moves`: the moves of a unit between stages;
+//! - `gangs`: the moves of units of many pods;
+//! - `groups`, `listening`: refused units by the events that may wake them;
+//! - `events`: the newest events;
+//! - `limits`: how long a backoff takes;
+//! - `line`: which units are ahead of one.
 
 mod events;
 mod gangs;
@@ -33,7 +39,7 @@ use pellucid_model::{Pages, PodId};
 
 use groups::Groups;
 
-/// The queue. See the module.
+/// The scheduling queue, owned by the scheduling thread; readers get a [`fork`](Self::fork).
 #[derive(Default)]
 pub struct Queue {
     limits: QueueLimits,
@@ -42,13 +48,13 @@ pub struct Queue {
     unit_of: Pages<Option<UnitId>>,
     free: Vec<UnitId>,
     active: BTreeSet<(OrderKey, UnitId)>,
-    /// Active too, but for a unit whose attempt is under way: it goes on between the others.
+    /// Active units with a paused attempt, which goes on between the attempts of others.
     paused: BTreeSet<(OrderKey, UnitId)>,
     backoff: BTreeSet<(Duration, OrderKey, UnitId)>,
-    /// Those whose last attempt failed for a reason that is nobody's verdict. They sit their backoff out.
+    /// Units that failed with an error, or are held back. Their backoff always runs its full time.
     error_backoff: BTreeSet<(Duration, OrderKey, UnitId)>,
     unschedulable: Groups,
-    /// When each unschedulable unit is tried again in any case.
+    /// When each unschedulable unit is tried again even if no event woke it.
     expiries: BTreeSet<(Duration, UnitId)>,
     events: EventLog,
     counts: QueueStages,
@@ -57,17 +63,17 @@ pub struct Queue {
 /// Number of units per stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueStages {
-    /// Ready to be tried.
+    /// Units that are ready to be tried.
     pub active: usize,
-    /// Waiting for their backoff to end, after a refusal or an error.
+    /// Units waiting for their backoff to end, after a refusal or an error.
     pub backoff: usize,
-    /// Those of them whose last attempt failed with an error.
+    /// The part of `backoff` whose last attempt failed with an error, or that is held back.
     pub error_backoff: usize,
-    /// Waiting for an event.
+    /// Refused units waiting for an event.
     pub unschedulable: usize,
-    /// Held before the queue.
+    /// Units held back until their gates open.
     pub gated: usize,
-    /// Being planned, or placed and not yet confirmed.
+    /// Units being scheduled, or placed and not confirmed yet.
     pub in_flight: usize,
 }
 
@@ -77,7 +83,7 @@ impl Queue {
         Self { limits, listening, ..Self::default() }
     }
 
-    /// Returns a copy for readers: units, counts and events, without the orders.
+    /// Returns a copy for readers: units, counts and events, without the ordered sets.
     pub fn fork(&self) -> Self {
         Self {
             limits: self.limits,
@@ -90,38 +96,38 @@ impl Queue {
         }
     }
 
-    /// Returns a unit.
+    /// Returns a unit, or `None` when the slot is free.
     pub fn unit(&self, id: UnitId) -> Option<&Unit> {
         self.units.get(id.index()).and_then(Option::as_ref)
     }
 
-    /// Returns the unit of a pod.
+    /// Returns the id of a pod's unit, or `None` when the pod is not queued.
     pub fn unit_of(&self, pod: PodId) -> Option<UnitId> {
         self.unit_of.get(pod.index()).copied().flatten()
     }
 
-    /// Iterates over all units, in no order that means anything.
+    /// Iterates over all units, in no meaningful order.
     pub fn units(&self) -> impl Iterator<Item = (UnitId, &Unit)> {
         self.units.iter().enumerate().filter_map(|(i, u)| u.as_ref().map(|u| (UnitId(i as u32), u)))
     }
 
-    /// Returns how many units are in each stage.
+    /// Returns the number of units in each stage.
     pub fn counts(&self) -> QueueStages {
         self.counts
     }
 
-    /// Returns the events that units were asked about.
+    /// Returns the newest events and counts.
     pub fn events(&self) -> &EventLog {
         &self.events
     }
 
-    /// Returns who listens to what.
+    /// Returns the table of the events that each plugin listens to.
     pub fn listening(&self) -> &Listening {
         &self.listening
     }
 
-    /// Returns when something falls due: the end of a backoff or an expiry. The loop may sleep until then,
-    /// unless there is a unit to take ([`can_pop`](Self::can_pop)).
+    /// Returns when the next backoff or expiry is due. The loop may sleep until then, unless there is a unit to take
+    /// ([`can_pop`](Self::can_pop)).
     pub fn next_deadline(&self) -> Option<Duration> {
         let backoff = self.backoff.first().map(|(until, ..)| *until);
         let errors = self.error_backoff.first().map(|(until, ..)| *until);
@@ -129,13 +135,13 @@ impl Queue {
         backoff.into_iter().chain(errors).chain(expiry).min()
     }
 
-    /// Whether [`pop`](Self::pop) would return a unit.
+    /// Returns whether [`pop`](Self::pop) would return a unit.
     pub fn can_pop(&self) -> bool {
         let is_ready = !self.active.is_empty() || !self.paused.is_empty();
         is_ready || self.limits.pop_from_backoff && !self.backoff.is_empty()
     }
 
-    /// Whether an attempt at some unit goes on later.
+    /// Returns whether the attempt of some unit is paused.
     pub fn has_paused(&self) -> bool {
         !self.paused.is_empty()
     }

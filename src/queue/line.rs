@@ -1,16 +1,16 @@
-//! Who is ahead of whom: the order in which units would be taken if nothing else happened.
+//! Which units are ahead of one: the order in which units would be taken if nothing else happened.
 //!
-//! Worked out from the units alone, so that a reader's copy can answer, which has no orders. That it is the order in which
-//! [`Queue::pop`] takes active units is tested against the orders themselves.
+//! Computed from the units alone, because a reader's copy has no ordered sets. A test compares the result with the
+//! order in which [`Queue::pop`] takes active units.
 
 use std::time::Duration;
 
 use super::{OrderKey, Queue, QueueStage, Unit, UnitId};
 
-/// A unit's place in the line. Smaller is taken earlier; no two units have equal places.
+/// A unit's place in the line. The smaller place is taken earlier; no two units have equal places.
 ///
-/// First whoever is active, by order. Then those in backoff, by its end: an idle queue takes them early. Then those that
-/// sit their backoff out, by its end.
+/// Active units come first, in queue order. Units in backoff come next, by when it ends: an idle queue takes them
+/// early. Units whose backoff must run its full time come last, by when it ends.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Turn {
     lane: u8,
@@ -19,8 +19,8 @@ pub struct Turn {
 }
 
 impl Queue {
-    /// Returns when a unit is taken. One that waits for an event or for its gates has no turn of its own: it gets the one it
-    /// would have if it were woken now. `None`: it is in flight.
+    /// Returns a unit's place in the line, or `None` when it is in flight. A unit that waits for an event or for its
+    /// gates gets the place that it would have if it were woken now.
     pub fn turn(unit: &Unit, now: Duration) -> Option<Turn> {
         let (lane, order) = match unit.stage {
             QueueStage::Active => (0, unit.order_key()),
@@ -29,7 +29,7 @@ impl Queue {
             QueueStage::Unschedulable if unit.backoff_until <= now => (0, unit.order_key()),
             QueueStage::Unschedulable if unit.held_until > now => (2, unit.order_key()),
             QueueStage::Unschedulable => (1, unit.order_key()),
-            // Whoever leaves the gates stands behind those that entered before.
+            // A unit that leaves its gates queues behind those that entered before.
             QueueStage::Gated => (0, OrderKey { queued_at: now, ..unit.order_key() }),
             QueueStage::InFlight | QueueStage::New => return None,
         };
@@ -37,8 +37,8 @@ impl Queue {
         Some(Turn { lane, until, order })
     }
 
-    /// Returns the units that are taken before one, in their order. Units that wait for an event or for their gates are
-    /// ahead of nobody.
+    /// Returns the units that are taken before one, in order. Units that wait for an event or for their gates are ahead
+    /// of none.
     pub fn ahead(&self, of: UnitId, now: Duration) -> Vec<UnitId> {
         let Some(turn) = self.unit(of).and_then(|unit| Self::turn(unit, now)) else { return Vec::new() };
         let waits_its_turn =
@@ -66,7 +66,7 @@ mod tests {
         Unit::single(PodId(number), key, 0, rank, i64::from(number % 3), at)
     }
 
-    /// Numbers that look random and are the same everywhere.
+    /// Pseudo-random numbers, the same on every machine.
     fn numbers(mut seed: u64) -> impl FnMut(u64) -> u64 {
         move |below| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -84,7 +84,7 @@ mod tests {
                 let at = SECOND * random(4) as u32;
                 ids.push(queue.add(unit(n, random(3) as i64, at), at));
             }
-            // Some are taken and come back in every stage that there is.
+            // Some units are taken and come back in various stages.
             for _ in 0..random(15) {
                 let Some(id) = queue.pop() else { break };
                 match random(4) {

@@ -1,4 +1,4 @@
-//! Which events each plugin listens to, as a table: the queue looks plugins up here and asks none.
+//! The table of the events that each plugin listens to, which the queue reads instead of asking plugins.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use pellucid_cluster::EventKinds;
 
 use super::RefusedBy;
 
-/// Per profile and plugin the kinds of events it listens to. Cheap to copy.
+/// The event kinds that each plugin listens to, by profile and plugin. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Listening(Arc<[Vec<EventKinds>]>);
 
 impl Listening {
-    /// Every kind that somebody could listen to. A plugin that registers nothing listens to all of them, as
-    /// with kube-scheduler, and so does a unit that no plugin refused.
+    /// Every kind that a plugin can listen to. As in kube-scheduler, a plugin that registers nothing listens to all of
+    /// them, and so does a unit that no plugin refused.
     pub const ALL: EventKinds = EventKinds(!EventKinds::OTHER.0);
 
-    /// Makes the table: per profile, in the order of its plugins, what each listens to.
+    /// Makes the table from the kinds of each plugin, per profile and in the order of its plugins.
     pub fn new(profiles: impl IntoIterator<Item = Vec<EventKinds>>) -> Self {
         let table = profiles.into_iter().map(|plugins| {
             // Plugins beyond the 63rd share a bit, hence an entry.
@@ -28,12 +28,12 @@ impl Listening {
         Self(table.collect())
     }
 
-    /// Returns what a plugin listens to.
+    /// Returns the kinds that a plugin listens to; an unknown plugin listens to all.
     pub fn of(&self, profile: usize, plugin: usize) -> EventKinds {
         self.0.get(profile).and_then(|plugins| plugins.get(plugin.min(63))).copied().unwrap_or(Self::ALL)
     }
 
-    /// Returns what some of the plugins listen to.
+    /// Returns the kinds that at least one of the plugins listens to; without plugins, all.
     pub fn of_any(&self, profile: usize, plugins: RefusedBy) -> EventKinds {
         if plugins.is_empty() {
             return Self::ALL;
@@ -41,7 +41,7 @@ impl Listening {
         plugins.iter().fold(EventKinds::NONE, |all, plugin| all.with(self.of(profile, plugin)))
     }
 
-    /// Returns those of the plugins that listen to one of the kinds.
+    /// Returns the plugins of the set that listen to one of the kinds.
     pub fn asked(&self, profile: usize, plugins: RefusedBy, kinds: EventKinds) -> RefusedBy {
         let mut asked = RefusedBy::default();
         for plugin in plugins.iter().filter(|plugin| self.of(profile, *plugin).any(kinds)) {

@@ -1,8 +1,8 @@
-//! What moves a unit from stage to stage.
+//! The moves of a unit between stages.
 //!
-//! A decision is taken between two inputs, so no event falls between [`Queue::pop`] and [`Queue::refuse`]: what
-//! the plugins saw is what there is. A placed unit that comes back later is tried again after a backoff,
-//! whatever happened meanwhile. What is particular to gangs is in `gangs`.
+//! A decision is made between two inputs, so no event can fall between [`Queue::pop`] and [`Queue::refuse`]: what
+//! the plugins saw is current. A placed unit that comes back later is tried again after a backoff, whatever happened
+//! meanwhile. `gangs` has the moves that only units of many pods make.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,21 +13,21 @@ use pellucid_model::PodId;
 use super::{EventObject, OrderKey, Queue, QueueStage, RefusedBy, SeenEvent, Unit, UnitId, WakeGroup};
 use super::{Wakeup, WakeupReason};
 
-/// An event, for [`Queue::wake`].
+/// An event, as passed to [`Queue::wake`].
 #[derive(Clone, Copy)]
 pub struct Happened<'a> {
-    /// Its kinds.
+    /// Kinds of the event.
     pub kinds: EventKinds,
-    /// When.
+    /// When it happened, on the monotonic clock.
     pub at: Duration,
-    /// Names what it is about; called when it is kept.
+    /// Names the object of the event; called only when the event is kept.
     pub object: &'a dyn Fn() -> EventObject,
-    /// The unit whose own doing it is, such as giving up its place: it is not woken by that.
+    /// The unit that caused the event, for example by giving its place up; the event does not wake it.
     pub own: Option<UnitId>,
 }
 
 impl Queue {
-    /// Adds a unit, active.
+    /// Adds a unit to the active stage.
     pub fn add(&mut self, unit: Unit, now: Duration) -> UnitId {
         let id = self.insert(unit);
         self.queue_up(id, now);
@@ -35,7 +35,7 @@ impl Queue {
         id
     }
 
-    /// Adds a unit, gated.
+    /// Adds a unit to the gated stage.
     pub fn add_gated(&mut self, unit: Unit, now: Duration) -> UnitId {
         let id = self.insert(unit);
         self.queue_up(id, now);
@@ -43,7 +43,7 @@ impl Queue {
         id
     }
 
-    /// Removes a unit, in whatever stage it is.
+    /// Removes a unit, whatever its stage, and returns it.
     pub fn remove(&mut self, id: UnitId) -> Option<Unit> {
         self.leave_stage(id);
         let unit = self.units.get_mut(id.index())?.take()?;
@@ -54,9 +54,9 @@ impl Queue {
         Some(unit)
     }
 
-    /// Takes the first active unit. When there is none, takes the first paused one, else the one whose backoff
-    /// ends first: nothing else wants the time. Units that failed with an error are left to their backoff. The
-    /// unit is in flight until one of the calls below.
+    /// Takes the first active unit. When there is none, takes the first paused unit, else (if the limits allow it) the
+    /// unit whose backoff ends first, because the time would be idle otherwise. Units that failed with an error keep
+    /// their backoff. The unit is in flight until one of the methods below moves it.
     pub fn pop(&mut self) -> Option<UnitId> {
         let id = if let Some((_, id)) = self.active.pop_first() {
             self.count(QueueStage::Active, -1);
@@ -81,7 +81,7 @@ impl Queue {
         Some(id)
     }
 
-    /// Takes the first paused unit, whose attempt goes on.
+    /// Takes the first paused unit, to continue its attempt.
     pub fn pop_paused(&mut self) -> Option<UnitId> {
         let (_, id) = self.paused.pop_first()?;
         self.count(QueueStage::Active, -1);
@@ -92,7 +92,7 @@ impl Queue {
         Some(id)
     }
 
-    /// The attempt at a unit goes on later, from where it is: others have their turn.
+    /// Pauses the attempt of a unit, so that other units have their turn before it continues.
     pub fn pause(&mut self, id: UnitId) {
         self.leave_stage(id);
         self.set_stage(id, QueueStage::Active);
@@ -102,16 +102,15 @@ impl Queue {
         self.paused.insert((key, id));
     }
 
-    /// A unit was refused by plugins at the decision: it waits for an event that could help, then for its
-    /// backoff.
+    /// Records that plugins refused a unit: it waits for an event that could help, then for its backoff.
     pub fn refuse(&mut self, id: UnitId, shape: ShapeId, refused_by: RefusedBy, now: Duration) {
         self.leave_stage(id);
         self.count_refusal(id, shape, refused_by, now);
         self.enter_unschedulable(id, now);
     }
 
-    /// A unit failed for a reason that is nobody's verdict (a binding was refused, a plugin broke): it is
-    /// tried again after a backoff.
+    /// Records that a unit failed with an error, not by the verdict of a plugin (the binding was refused, a plugin
+    /// panicked): it is tried again after a backoff.
     pub fn fail(&mut self, id: UnitId, now: Duration) {
         self.leave_stage(id);
         let limits = self.limits;
@@ -129,8 +128,8 @@ impl Queue {
         self.error_backoff.insert(entry);
     }
 
-    /// A plugin wants a unit tried at once, whatever it waits for; gates hold all the same. One in flight is
-    /// tried at once should it come back.
+    /// Activates a unit on behalf of a plugin, whatever it waits for; a gated unit stays gated. A unit in flight is
+    /// tried at once if it comes back.
     pub fn activate(&mut self, id: UnitId, now: Duration) {
         let newest = self.events.number();
         let Some(unit) = self.unit_mut(id) else { return };
@@ -146,7 +145,7 @@ impl Queue {
         }
     }
 
-    /// A gated unit may enter the queue.
+    /// Moves a gated unit to the active stage.
     pub fn ungate(&mut self, id: UnitId, now: Duration) {
         if self.unit(id).is_some_and(|u| u.stage == QueueStage::Gated) {
             self.leave_stage(id);
@@ -155,13 +154,13 @@ impl Queue {
         }
     }
 
-    /// A waiting unit may no longer enter the queue.
+    /// Moves a unit to the gated stage.
     pub fn gate(&mut self, id: UnitId) {
         self.leave_stage(id);
         self.set_stage(id, QueueStage::Gated);
     }
 
-    /// Changes what orders a unit; it keeps its stage.
+    /// Changes the rank of a unit, which keeps its stage.
     pub fn reorder(&mut self, id: UnitId, rank: i64) {
         let Some(unit) = self.unit(id).filter(|unit| unit.rank != rank) else { return };
         let (key, until) = (unit.order_key(), unit.backoff_until);
@@ -172,7 +171,7 @@ impl Queue {
         }
     }
 
-    /// What orders a unit has changed: it stands elsewhere in its stage.
+    /// Moves a unit within its stage after its order key changed.
     pub(super) fn put_in_order(&mut self, id: UnitId, until: Duration, before: &OrderKey, now: &OrderKey) {
         for set in [&mut self.active, &mut self.paused] {
             if set.remove(&(before.clone(), id)) {
@@ -186,9 +185,9 @@ impl Queue {
         }
     }
 
-    /// Asks about every group of refused units that listens to an event whether it wakes them, and moves those
-    /// it wakes to backoff, or to active when their backoff is over. `ask` is told a group, a pod of it and
-    /// the plugins to ask, and returns those that say Queue; units that no plugin refused are woken unasked.
+    /// Wakes the refused units that an event could help: they move to backoff, or to active when their backoff is over.
+    /// `ask` gets a group that listens to the event, one of its pods and the plugins to ask, and returns the plugins
+    /// that answer Queue. Units that no plugin refused are woken without asking.
     pub fn wake(
         &mut self,
         event: Happened<'_>,
@@ -215,7 +214,7 @@ impl Queue {
         }
     }
 
-    /// Wakes a refused unit because its pod changed.
+    /// Wakes a refused unit because of a change to its own pod; `reason` says which change.
     pub fn wake_changed(&mut self, id: UnitId, reason: WakeupReason, now: Duration) {
         let Some(unit) = self.unit(id) else { return };
         let object = EventObject::Pod(unit.key.clone());
@@ -223,7 +222,7 @@ impl Queue {
         self.wake_unit(id, Arc::new(Wakeup { event, reason }), now);
     }
 
-    /// Moves units whose backoff or expiry is due.
+    /// Moves the units whose backoff or expiry is due.
     pub fn flush(&mut self, now: Duration) {
         while let Some((at, id)) = self.expiries.first().copied().filter(|(at, _)| *at <= now) {
             let event = by_itself(self.events.number(), now);
@@ -239,7 +238,7 @@ impl Queue {
         }
     }
 
-    // === inside ===
+    // === private ===
 
     pub(super) fn unit_mut(&mut self, id: UnitId) -> Option<&mut Unit> {
         self.units.get_mut(id.index()).and_then(Option::as_mut)
@@ -254,8 +253,8 @@ impl Queue {
         id
     }
 
-    /// The unit enters the queue: among equals it stands behind those that did before. Called while it is in
-    /// no stage, because it changes the order.
+    /// Sets when a unit entered the queue, so that it queues behind its equals. Called while the unit is in no stage,
+    /// because this changes its order key.
     pub(super) fn queue_up(&mut self, id: UnitId, now: Duration) {
         if let Some(unit) = self.unit_mut(id) {
             unit.queued_at = now;
@@ -293,7 +292,7 @@ impl Queue {
         }
     }
 
-    /// To the stage it has just left.
+    /// Returns a unit to the stage that it just left: error backoff, else active.
     pub(super) fn enter_again(&mut self, id: UnitId, stage: QueueStage) {
         if stage == QueueStage::ErrorBackoff {
             let Some((until, key)) = self.unit(id).map(|u| (u.backoff_until, u.order_key())) else { return };
@@ -304,7 +303,7 @@ impl Queue {
         }
     }
 
-    /// To backoff, or to active when the backoff is over.
+    /// Moves a unit to backoff, or to active when its backoff is over.
     pub(super) fn enter_backoff(&mut self, id: UnitId, now: Duration) {
         let Some(unit) = self.unit(id) else { return };
         let (until, held, key) = (unit.backoff_until, unit.held_until, unit.order_key());
@@ -382,7 +381,7 @@ impl Queue {
     }
 }
 
-/// An event that is about nothing in the cluster.
+/// Makes an event that is about no object.
 fn by_itself(number: u64, at: Duration) -> SeenEvent {
     SeenEvent { number, at, kinds: EventKinds::NONE, object: EventObject::Nothing }
 }

@@ -1,4 +1,4 @@
-//! The queue's behaviour, on a clock of plain numbers.
+//! Tests the queue with fixed times.
 
 use pellucid_cluster::{EventKinds, ShapeId};
 use pellucid_model::PodKey;
@@ -11,7 +11,7 @@ fn unit(n: u32, rank: i64) -> Unit {
     Unit::single(PodId(n), PodKey::new("default", &format!("p{n}")), 0, rank, 0, Duration::ZERO)
 }
 
-/// Something that happens to a node.
+/// Sends the queue an event about a node.
 fn happen(queue: &mut Queue, at: Duration, ask: impl FnMut(&WakeGroup, PodId, RefusedBy) -> RefusedBy) {
     queue.wake(of(EventKinds::NODE_ADD, at), ask);
 }
@@ -44,7 +44,7 @@ fn backoff_doubles_to_its_limit() {
     let seconds: Vec<u64> = (1..7).map(|n| limits.backoff(n).as_secs()).collect();
     assert_eq!(seconds, [1, 2, 4, 8, 10, 10]);
     assert_eq!(limits.backoff(u32::MAX), limits.max_backoff);
-    // They end with the second in which they would.
+    // Backoffs end at the start of the second in which they would end.
     let end = |milliseconds| limits.backoff_end(1, Duration::from_millis(milliseconds)).as_millis();
     assert_eq!((end(0), end(1), end(999), end(1000)), (1000, 1000, 1000, 2000));
     let exact = QueueLimits { pop_from_backoff: false, ..limits };
@@ -111,7 +111,7 @@ fn an_idle_queue_gives_the_backoff_that_ends_first_and_leaves_errors_alone() {
         queue.pop();
     }
     queue.fail(ids[3], Duration::ZERO);
-    // The first two end their backoff in the same second, whatever the milliseconds: rank decides.
+    // The first two backoffs end in the same second, whatever the milliseconds, so rank decides.
     refuse(&mut queue, ids[0], 0, Duration::from_millis(100));
     refuse(&mut queue, ids[1], 0, Duration::from_millis(900));
     refuse(&mut queue, ids[2], 0, Duration::from_millis(1100));
@@ -125,7 +125,7 @@ fn an_idle_queue_gives_the_backoff_that_ends_first_and_leaves_errors_alone() {
     assert_eq!((queue.next_deadline(), queue.counts().error_backoff), (Some(SECOND), 1));
     queue.flush(SECOND);
     assert_eq!(queue.pop(), Some(ids[3]));
-    // An active unit goes first in any case.
+    // An active unit is always taken first.
     refuse(&mut queue, ids[3], 0, SECOND);
     happen(&mut queue, SECOND, |_, _, asked| asked);
     let fresh = queue.add(unit(9, -5), SECOND);

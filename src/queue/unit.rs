@@ -1,4 +1,4 @@
-//! A unit: what the queue holds and the cycle plans.
+//! A unit: a single pod or the unplaced members of a gang group, queued and scheduled as one.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use smallvec::SmallVec;
 
 use super::{OrderKey, WakeGroup, Wakeup};
 
-/// The number of a unit slot. Reused; it never decides anything.
+/// The number of a unit slot, reused after the unit is gone. Its value never decides anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UnitId(pub u32);
 
 impl UnitId {
-    /// Returns it as an index.
+    /// Returns the number as an array index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A set of plugins, by their place in the profile's list.
+/// A set of plugins, by their index in the profile's list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RefusedBy(pub u64);
 
@@ -31,44 +31,44 @@ impl RefusedBy {
         self.0 |= 1 << plugin.min(63);
     }
 
-    /// Whether the plugin is in the set.
+    /// Returns whether the plugin is in the set.
     pub fn contains(self, plugin: usize) -> bool {
         self.0 & (1 << plugin.min(63)) != 0
     }
 
-    /// Whether no plugin is in the set.
+    /// Returns whether no plugin is in the set.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Iterates over the places of the plugins in the set, ascending.
+    /// Iterates over the indexes of the plugins in the set, in ascending order.
     pub fn iter(self) -> impl Iterator<Item = usize> {
         super::groups::bits(self.0)
     }
 }
 
-/// Where a unit is.
+/// The stage of a unit in the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum QueueStage {
-    /// Being tried next.
+    /// Ready to be tried.
     Active,
     /// Waiting for its backoff to end, after a refusal.
     Backoff,
-    /// The same after an error, or of a gang that is held: it is not taken earlier.
+    /// Waiting for its backoff to end, after an error or as a gang that is held back; not taken early.
     ErrorBackoff,
-    /// Waiting for an event.
+    /// Refused, and waiting for an event.
     Unschedulable,
-    /// Held before the queue.
+    /// Held back until its gates open.
     Gated,
-    /// Being planned, or placed and not yet confirmed: not waiting in the queue.
+    /// Being scheduled, or placed and not confirmed yet; not waiting in the queue.
     InFlight,
-    /// Not yet in any stage.
+    /// Not in any stage yet.
     #[default]
     New,
 }
 
 impl QueueStage {
-    /// Returns the word used in bodies.
+    /// Returns the name used in the REST API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -80,24 +80,24 @@ impl QueueStage {
     }
 }
 
-/// A unit.
+/// A single pod or a gang group in the queue.
 #[derive(Clone, Debug)]
 pub struct Unit {
-    /// Its pods: one, or the members of a gang group that are not placed, in no order.
+    /// Its pods in no particular order: one, or the members of a gang group that are not placed.
     pub pods: SmallVec<[PodId; 1]>,
-    /// The first gang of the group, by key.
+    /// The first gang of the group, by key; `None` for a single pod.
     pub gang: Option<GangKey>,
     /// Key of its pod, or of that gang.
     pub key: PodKey,
     /// Index of its profile.
     pub profile: usize,
-    /// Shape of its pods when they were last refused.
+    /// Shape of its pod when it was last refused.
     pub shape: ShapeId,
-    /// What QueueSort gave.
+    /// The rank that QueueSort gave.
     pub rank: i64,
-    /// Creation of its first pod, seconds since 1970.
+    /// Creation of its first pod, in seconds since 1970.
     pub created: i64,
-    /// Stage.
+    /// Its stage, set by the queue alone.
     pub stage: QueueStage,
     /// Attempts so far.
     pub attempts: u32,
@@ -105,29 +105,29 @@ pub struct Unit {
     pub refusals: u32,
     /// Errors since the last verdict.
     pub errors: u32,
-    /// When it last entered the queue: at first, after its gates, or after an attempt.
+    /// When it last entered the queue: when it was added, left its gates, or came back from an attempt.
     pub queued_at: Duration,
-    /// When it first entered.
+    /// When it first entered the queue.
     pub first_queued_at: Duration,
     /// When its backoff ends.
     pub backoff_until: Duration,
-    /// Until when it is not taken early either: a gang that was rejected or gave its places up.
+    /// Until when even an idle queue does not take it, as a gang that was rejected or gave its places up.
     pub held_until: Duration,
-    /// When it is tried again in any case, while unschedulable.
+    /// When it is tried again even if no event wakes it, while unschedulable.
     pub expires_at: Duration,
-    /// The plugins that refused it last.
+    /// The plugins that last refused it.
     pub refused_by: RefusedBy,
-    /// For a gang: how its members were refused, one pod for each way. Empty for a single pod.
+    /// For a gang, the distinct ways in which its members were refused, with one pod for each. Empty for a single pod.
     pub waits: SmallVec<[(WakeGroup, PodId); 0]>,
-    /// Number of the newest event when it was taken last.
+    /// Number of the newest event when it was last taken.
     pub popped_at_event: u64,
     /// Number of the newest event when it began to wait for one.
     pub refused_at_event: u64,
-    /// What led to its last or next attempt, when something woke it.
+    /// What woke it before its last or next attempt, if something did.
     pub wakeup: Option<Arc<Wakeup>>,
-    /// Whether it is to be tried at once when it comes back from flight.
+    /// Whether it is tried at once when it comes back from flight.
     pub activate_on_return: bool,
-    /// Whether an attempt at it is under way that was paused, or goes on.
+    /// Whether its current attempt was paused, even if it continues now.
     pub is_paused: bool,
 }
 
@@ -161,7 +161,7 @@ impl Unit {
         }
     }
 
-    /// Returns what orders it.
+    /// Returns the key by which units are ordered.
     pub fn order_key(&self) -> OrderKey {
         OrderKey {
             rank: Reverse(self.rank),
@@ -171,12 +171,12 @@ impl Unit {
         }
     }
 
-    /// Whether a plugin refused it, or a member of it.
+    /// Returns whether a plugin refused the unit or one of its members.
     pub fn is_refused_by(&self, plugin: usize) -> bool {
         self.refused_by.contains(plugin) || self.waits.iter().any(|(way, _)| way.refused_by.contains(plugin))
     }
 
-    /// Returns the groups it waits in while unschedulable, and the pod that is asked about in each.
+    /// Returns the wake-up groups that it waits in while unschedulable, each with the pod that plugins are asked about.
     pub(super) fn wake_groups(&self) -> SmallVec<[(WakeGroup, PodId); 1]> {
         if self.waits.is_empty() {
             let group = WakeGroup::new(self.shape, self.profile, self.refused_by);

@@ -1,4 +1,4 @@
-//! What an attempt came to: a placement, or a refusal that accounts for every node.
+//! The result of an attempt: a placement, or a refusal that accounts for every node.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,83 +9,83 @@ use pellucid_model::{Name, NodeIdx};
 use pellucid_queue::RefusedBy;
 use smallvec::SmallVec;
 
-/// Where a pod goes.
+/// The node chosen for a pod, with the numbers of the choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// Node.
+    /// The chosen node.
     pub node: NodeIdx,
-    /// Sum of the weighted scores; `None` when only one node was feasible and nothing was scored.
+    /// Sum of the weighted scores; `None` when nothing was scored because only one node was feasible.
     pub score: Option<i64>,
     /// Number of feasible nodes found.
     pub feasible: u32,
-    /// Number of nodes looked at.
+    /// Number of nodes evaluated.
     pub evaluated: u32,
-    /// Number of nodes there are.
+    /// Number of nodes in the cluster.
     pub total: u32,
 }
 
 impl Placement {
-    /// The pod's nominated node took it: no other one was looked at.
+    /// Makes the placement of a pod on its nominated node, the only one evaluated.
     pub fn nominated(node: NodeIdx, total: usize) -> Self {
         Self { node, score: None, feasible: 1, evaluated: 1, total: total as u32 }
     }
 }
 
-/// What an attempt came to.
+/// The result of planning a pod.
 #[derive(Clone, Debug)]
 pub enum Decision {
-    /// The pod fits.
+    /// A node was chosen for the pod.
     Place(Placement),
-    /// It does not.
+    /// No node can take the pod, or the pod is refused as a whole.
     Refuse(Arc<Refusal>),
 }
 
-/// What the nodes of a group lack of one resource, at the decision.
+/// What the nodes of a group lack of one resource at decision time, in the resource's base unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupMeasure {
-    /// Resource.
+    /// Name of the resource, or what else is counted.
     pub resource: Name,
-    /// What the pod requests, base units.
+    /// The amount that the pod requests.
     pub requested: i64,
-    /// The most a node of the group had left.
+    /// The most that a node of the group had left.
     pub available: i64,
-    /// Which one.
+    /// Name of the node that had the most left.
     pub best_node: Name,
 }
 
-/// The nodes that share one cause.
+/// The nodes that were refused for the same cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// The cause.
+    /// Why the nodes were refused.
     pub cause: Cause,
     /// Number of nodes.
     pub count: usize,
     /// The first of them by name.
     pub examples: SmallVec<[Name; 3]>,
-    /// Numbers, where something countable is lacking.
+    /// The numbers behind the cause, where something countable is lacking.
     pub measures: Vec<GroupMeasure>,
 }
 
-/// Why no node takes the pod. Counts of the groups and `not_evaluated` add up to `total_nodes`.
+/// Why no node takes the pod. Invariant: the counts of the groups and `not_evaluated` add up to `total_nodes`.
 #[derive(Debug, Default)]
 pub struct Refusal {
-    /// Number of nodes at the decision.
+    /// Number of nodes at decision time.
     pub total_nodes: usize,
-    /// Nodes nobody looked at.
+    /// Number of nodes that were not evaluated.
     pub not_evaluated: usize,
-    /// The others, by cause; the largest group first, equal ones by message.
+    /// The other nodes by cause, the largest group first; equal groups are ordered by plugin and message.
     pub groups: Arc<[Group]>,
-    /// Why the pod is refused as a whole; then no node was looked at.
+    /// Why the pod is refused as a whole, in which case no node was evaluated.
     pub pod_cause: Option<Cause>,
-    /// The plugins that refused it: their events wake it.
+    /// The plugins that refused the pod; the events they listen to wake it.
     pub refused_by: RefusedBy,
-    /// What PostFilter said, when it found nothing.
+    /// The message of PostFilter, when it found nothing.
     pub post_filter: Option<Arc<str>>,
     message: OnceLock<Arc<str>>,
 }
 
 impl Refusal {
-    /// A refusal of the pod as a whole.
+    /// Makes a refusal of the pod as a whole.
     pub fn of_pod(cause: Cause, total_nodes: usize, refused_by: RefusedBy) -> Self {
         Self {
             total_nodes,
@@ -96,7 +96,7 @@ impl Refusal {
         }
     }
 
-    /// A refusal by node groups, in whatever order they come.
+    /// Makes a refusal from groups of nodes in any order.
     pub fn of_nodes(mut groups: Vec<Group>, total_nodes: usize, refused_by: RefusedBy) -> Self {
         groups.sort_by_cached_key(|g| {
             (std::cmp::Reverse(g.count), g.cause.plugin, g.cause.message(), g.cause.code)
@@ -106,13 +106,13 @@ impl Refusal {
         Self { total_nodes, not_evaluated, groups, refused_by, ..Self::default() }
     }
 
-    /// Returns the message in kube-scheduler's grammar. It counts reasons, several per node, so its
-    /// numbers may exceed the number of nodes. Made once, shared by all pods that were refused alike.
+    /// Returns the message in kube-scheduler's grammar. It counts reasons, several per node, so its numbers may add up
+    /// to more than the number of nodes. Rendered once, and shared by all pods that were refused alike.
     pub fn message(&self) -> Arc<str> {
         self.message.get_or_init(|| self.render().into()).clone()
     }
 
-    /// Returns this refusal with what PostFilter said at the end of its message.
+    /// Returns this refusal with a PostFilter message at the end of its own.
     pub fn with_post_filter(&self, note: Arc<str>) -> Self {
         Self {
             total_nodes: self.total_nodes,
@@ -148,14 +148,14 @@ impl Refusal {
         }
     }
 
-    /// Iterates over all reasons with the number of nodes each concerns (0: the pod as a whole).
+    /// Iterates over all reasons with the number of nodes that each concerns (0 for the pod as a whole).
     pub fn reasons(&self) -> impl Iterator<Item = (&Reason, usize)> {
         let of_pod = self.pod_cause.iter().flat_map(|c| c.reasons.iter().map(|r| (r, 0)));
         of_pod.chain(self.groups.iter().flat_map(|g| g.cause.reasons.iter().map(|r| (r, g.count))))
     }
 }
 
-/// Reasons whose message stands alone, without a count of nodes.
+/// Returns whether the reason's message stands alone, without a count of nodes.
 fn is_about_the_pod(code: ReasonCode) -> bool {
     matches!(
         code,
@@ -184,36 +184,37 @@ fn is_about_the_pod(code: ReasonCode) -> bool {
     )
 }
 
-/// What became of the last attempt at a pod.
+/// The outcome of the last attempt at a pod.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// It was given a node.
+    /// The pod was given a node.
     Placed(Placement),
-    /// It was refused, by nodes or as a whole, or its binding was.
+    /// The pod was refused, by nodes or as a whole, or its binding was refused.
     Refused(Arc<Refusal>),
-    /// It is held before the queue.
+    /// The pod is held back from the queue until its gates, or those of its gang, open.
     Gated(Arc<Refusal>),
 }
 
-/// The stored outcome of one attempt. One is written per decision, so it is small, and of a placement it is plain numbers.
+/// The stored outcome of one attempt. One is written per decision, so it is small; that of a placement is plain
+/// numbers.
 #[derive(Clone, Debug)]
 pub struct Verdict {
-    /// Number of the attempt.
+    /// Number of the attempt (scheduling cycle).
     pub cycle: u64,
     /// Attempts at the unit so far, this one included.
     pub attempts: u32,
-    /// When it was decided: wall time, nanoseconds since 1970.
+    /// Wall time of the decision, in nanoseconds since 1970.
     pub at: u64,
-    /// How many changes of nodes there had been: later ones may change the verdict.
+    /// Node-change counter at decision time; a larger current value means that the verdict may be stale.
     pub changes: u64,
-    /// What it came to.
+    /// How the attempt ended.
     pub outcome: Outcome,
-    /// The account of the search for victims, when there was one.
+    /// How the search for victims went, if there was one.
     pub plan: Option<Arc<Plan>>,
 }
 
 impl Verdict {
-    /// Returns where the pod was placed.
+    /// Returns the placement, or `None` when the pod was not placed.
     pub fn placement(&self) -> Option<Placement> {
         match self.outcome {
             Outcome::Placed(placement) => Some(placement),

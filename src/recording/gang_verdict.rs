@@ -1,4 +1,4 @@
-//! What became of an attempt at a gang.
+//! The verdict of an attempt at a gang.
 
 use std::sync::Arc;
 
@@ -9,92 +9,92 @@ use pellucid_queue::RefusedBy;
 
 use super::decision::Refusal;
 
-/// How many members of one gang were wanted and could be placed.
+/// How many members of one gang an attempt needed and could place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GangShare {
-    /// The gang.
+    /// Namespace and name of the gang.
     pub gang: GangKey,
-    /// Members wanted for its quorum besides those that count already.
+    /// Members that its quorum still needs.
     pub wanted: u32,
-    /// How many of them could be placed together.
+    /// How many of them could be placed together with the rest of the group.
     pub placeable: u32,
 }
 
-/// Why a group was not placed.
+/// Why a gang group was not placed.
 #[derive(Clone, Debug)]
 pub struct GangRefusal {
-    /// Code.
+    /// Reason code of the refusal.
     pub code: ReasonCode,
-    /// In words.
+    /// Message for people.
     pub message: Arc<str>,
-    /// The member that stands for the failure, with why it was refused beside the others.
+    /// The member that caused the failure, with its refusal while the other members were placed.
     pub root_cause: Option<(PodKey, Arc<Refusal>)>,
-    /// Per gang of the group.
+    /// Wanted and placeable members of each gang of the group.
     pub shares: Vec<GangShare>,
-    /// Members that were not asked: an equal one had been refused.
+    /// Members that were not evaluated because an equal one had been refused.
     pub not_evaluated: u32,
-    /// The orders in which members were tried; the first found the most places, or as many as any.
+    /// The orders in which members were tried; the first placed the most members, or as many as any other.
     pub orders: Vec<&'static str>,
-    /// Whether more could have been tried, and was not because of what it costs.
+    /// Whether further orders were not tried because of their cost.
     pub is_truncated: bool,
 }
 
-/// What an attempt at a group came to.
+/// The outcome of an attempt at a gang group.
 #[derive(Clone, Debug)]
 pub enum GangOutcome {
     /// The quorum was placed.
     Placed {
-        /// How many members.
+        /// Number of members placed.
         members: u32,
-        /// In which order.
+        /// The order in which the members were tried.
         order: &'static str,
     },
     /// Some members were placed and wait for the others (NonStrict).
     Waiting {
-        /// How many were placed in this attempt.
+        /// Number of members placed in this attempt.
         placed: u32,
-        /// What keeps the others.
+        /// Why the others were not placed.
         refusal: Arc<GangRefusal>,
     },
-    /// Nothing was placed.
+    /// No member was placed.
     Refused(Arc<GangRefusal>),
-    /// Places that were held were given up.
+    /// Members that waited lost their places.
     Released {
-        /// Why.
+        /// Reason code of the release.
         code: ReasonCode,
-        /// In words.
+        /// Message for people.
         message: Arc<str>,
-        /// How many.
+        /// Number of members released.
         members: u32,
     },
 }
 
-/// The stored outcome of the last attempt at a group, shared by its gangs.
+/// The stored outcome of the last attempt at a gang group, shared by its gangs.
 #[derive(Clone, Debug)]
 pub struct GangVerdict {
-    /// Number of the attempt.
+    /// Number of the attempt (scheduling cycle).
     pub cycle: u64,
     /// Attempts at the unit so far.
     pub attempts: u32,
-    /// When.
+    /// When it was decided.
     pub at: Now,
-    /// How many changes of nodes there had been.
+    /// Node-change counter at decision time; a larger current value means that the verdict may be stale.
     pub changes: u64,
     /// The gangs of the group.
     pub group: Arc<[GangKey]>,
-    /// What it came to.
+    /// How the attempt ended.
     pub outcome: GangOutcome,
 }
 
-/// The plugin behind verdicts about gangs.
+/// Name of the plugin that verdicts about gangs name.
 pub const PLUGIN: &str = "Coscheduling";
 
-/// A refusal of a member for what became of its gang.
+/// Makes the refusal of a member because of its gang.
 pub fn member_refusal(code: ReasonCode, subject: &str, total_nodes: usize) -> Refusal {
     Refusal::of_pod(member_cause(code, subject), total_nodes, RefusedBy::default())
 }
 
-/// Why that is, without the number of nodes.
+/// Makes the cause of such a refusal, which has no number of nodes.
 pub fn member_cause(code: ReasonCode, subject: &str) -> Cause {
     Cause::new(PLUGIN, Code::UnschedulableAndUnresolvable, Reason::about(code, subject))
 }

@@ -1,8 +1,13 @@
 //! What is recorded of decisions, and the switches that say how much.
 //!
-//! PURE. Below the cycle, which writes here: verdicts ([`decision`], [`gang_verdict`]), the flight recorder ([`flight`]),
-//! score tables and refused nodes while a switch is on ([`recorder`], [`switches`]), and what recording costs ([`meter`]).
-//! Numbers, names and shared values only: what people read is made by `diagnosis`, from a published state.
+//! PURE, and below the cycle, which writes here. Stores only numbers, names and shared values; `diagnosis` renders text
+//! from a published snapshot. Start at [`Verdict`]. In reading order:
+//!
+//! - [`decision`], [`gang_verdict`]: verdicts about pods and gangs;
+//! - [`flight`]: the flight recorder, which is always on;
+//! - [`switches`]: run-time switches, by which more is recorded;
+//! - [`recorder`]: score tables and refused nodes, while a switch is on;
+//! - [`meter`]: what recording costs.
 
 pub mod decision;
 pub mod flight;

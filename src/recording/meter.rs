@@ -1,39 +1,39 @@
-//! What the diagnosis costs, and when recording costs too much.
+//! Measures what the diagnosis costs, and decides when recording costs too much.
 //!
-//! Durations come from the edge; no decision reads them. Three levels: L0 is always on and measured at every
-//! 1021st attempt, so that the meter itself costs nothing. L1, what the flags record, is measured at every attempt
-//! that records. L2, explanations made for a reader, is measured where the reader is served.
+//! Durations come from the I/O rooms; no decision reads them. There are three levels. L0 is always on and is measured
+//! at every 1021st attempt, so that the meter itself costs nothing. L1, what the flags record, is measured at every
+//! attempt that records. L2, explanations made for a reader, is measured where the reader is served.
 //!
-//! Recording is too dear when it takes more than its budget of the time of attempts within the last ten
-//! seconds. An idle scheduler has time for it: up to a hundredth of these seconds nothing is turned off.
+//! Recording costs too much when, within the last ten seconds, it took more than its budget, a share of the time of
+//! attempts. An idle scheduler has time to record: up to a hundredth of these seconds nothing is turned off.
 
 use std::time::Duration;
 
-/// One in so many attempts is measured for L0. A prime: what is done every so many attempts, such as closing a chunk of
-/// the recorder every 128 entries, must not always fall on a sample.
+/// One attempt in this many is measured for L0. A prime, so that work done at regular intervals, such as closing a
+/// chunk of the recorder every 128 entries, does not always coincide with a sample.
 const SAMPLED: u64 = 1021;
-/// So many attempts are all measured, at the beginning.
+/// The number of attempts at the start that are all measured.
 const FIRST: u64 = 251;
-/// The seconds over which shares are taken.
+/// Seconds over which shares are computed.
 pub const WINDOW: usize = 10;
-/// Recording that takes no more than this within the window is never too dear.
+/// Recording that takes no more than this within the window never costs too much.
 pub const FREE: Duration = Duration::from_millis(10 * WINDOW as u64);
 
-/// Nanoseconds since the start.
+/// Time spent since the start, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Costs {
-    /// Attempts, the diagnosis in them and the log of it included.
+    /// All attempts, including the diagnosis and its logging.
     pub cycle: u64,
-    /// What is always on: storing verdicts. Each that is measured counts for all since the one before.
+    /// Storing verdicts, which is always on. Extrapolated: each sample counts for all verdicts since the previous one.
     pub l0: u64,
-    /// What the flags record and log.
+    /// Recording and logging what the flags ask for.
     pub l1: u64,
 }
 
-/// Time spent per second, of the last seconds.
+/// Time spent in each of the last [`WINDOW`] seconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
-    /// Second and nanoseconds.
+    /// Second, and nanoseconds spent in it.
     slots: [(u64, u64); WINDOW],
 }
 
@@ -52,33 +52,33 @@ impl Window {
     }
 }
 
-/// What is told apart in the account of L1: the flag and the number of a recording.
+/// Who spends L1 time: a flag and the number of a recording.
 pub type Spender = (&'static str, u64);
 
-/// See the module.
+/// Sums up the costs. Owned by the scheduling thread.
 #[derive(Clone, Debug, Default)]
 pub struct Meter {
     cycle_nanos: u64,
     recording_nanos: u64,
-    /// The last attempt whose plugins were timed, its second, and for how many it stands.
+    /// The last attempt whose plugins were timed: its number, its second, and how many attempts it stands for.
     timed: (u64, u64, u32),
     l0_nanos: u64,
-    /// Verdicts that were stored since one was measured.
+    /// Number of verdicts stored since the last sample.
     unmeasured: u64,
     cycle: Window,
     recording: Window,
-    /// Who spent how much, since recording was last found too dear.
+    /// Time of each spender, since recording last cost too much.
     spent: Vec<(Spender, Window)>,
 }
 
 impl Meter {
-    /// Returns the sums.
+    /// Returns the time spent since the start.
     pub fn costs(&self) -> Costs {
         Costs { cycle: self.cycle_nanos, l0: self.l0_nanos, l1: self.recording_nanos }
     }
 
-    /// Returns for how many attempts, this one and those before it, the plugins of one are timed; 0: they are not. They
-    /// are at one in so many attempts, and at the first of each second.
+    /// Returns how many attempts the timed plugins of this attempt stand for, itself included, or 0 when they are not
+    /// timed. They are timed at one attempt in `SAMPLED` and at the first attempt of each second.
     pub fn times_plugins(&mut self, cycle: u64, second: u64) -> u32 {
         let (before, then, stands_for) = self.timed;
         if cycle == before {
@@ -92,27 +92,27 @@ impl Meter {
         self.timed.2
     }
 
-    /// Whether it is measured what storing the verdict of an attempt takes: not where plugins were timed right before,
-    /// which leaves the processor's caches as they are at no other attempt.
+    /// Returns whether storing this attempt's verdict is measured. Not where plugins were timed right before, because
+    /// timing leaves the processor's caches in a state that no other attempt has.
     pub fn times_verdict(&self, cycle: u64) -> bool {
         cycle < FIRST || cycle % SAMPLED == SAMPLED / 2 && self.timed.0 != cycle
     }
 
-    /// Counts a verdict that is stored.
+    /// Counts a stored verdict.
     pub fn count_verdict(&mut self) {
         self.unmeasured += 1;
     }
 
-    /// Adds what storing the verdict of an attempt of the sample took. It stands for those since the sample before.
+    /// Adds the time that storing a sampled verdict took. It counts for all verdicts since the previous sample.
     pub fn add_sample(&mut self, took: Duration) {
         self.l0_nanos += nanos(took).saturating_mul(std::mem::take(&mut self.unmeasured));
     }
 
-    /// Adds what recording an attempt took, for each of those for whom it was done.
+    /// Adds the time that recording an attempt took, to each spender that it was recorded for.
     pub fn add_l1(&mut self, took: Duration, spenders: impl IntoIterator<Item = Spender>, second: u64) {
         self.recording_nanos += nanos(took);
         self.recording.add(second, nanos(took));
-        // Recordings that ended a while ago have spent nothing lately.
+        // Recordings that ended a while ago have no recent costs.
         self.spent.retain(|(_, window)| window.sum(second) > 0);
         for spender in spenders {
             let at = self.spent.iter().position(|(known, _)| *known == spender).unwrap_or_else(|| {
@@ -123,13 +123,13 @@ impl Meter {
         }
     }
 
-    /// Adds what it took to log what was recorded.
+    /// Adds the time that logging the recorded data took.
     pub fn add_log(&mut self, took: Duration, second: u64) {
         self.recording_nanos += nanos(took);
         self.recording.add(second, nanos(took));
     }
 
-    /// Adds the time of an attempt. `is_recording`: it is needed for a share.
+    /// Adds the time of an attempt. `is_recording` says whether the budget needs it.
     pub fn add_cycle(&mut self, took: Duration, is_recording: bool, second: u64) {
         self.cycle_nanos += nanos(took);
         if is_recording {
@@ -137,8 +137,8 @@ impl Meter {
         }
     }
 
-    /// Returns who is to stop recording: whoever spent most, when all together are beyond the budget. The others
-    /// are judged anew from then on.
+    /// Returns the spender that must stop recording, the one that spent the most, when all together exceed the budget.
+    /// The costs of the others are then counted from zero.
     pub fn too_dear(&mut self, budget_percent: u32, second: u64) -> Option<Spender> {
         let spent = self.recording.sum(second);
         if budget_percent >= 100 || spent <= nanos(FREE) {
@@ -208,7 +208,7 @@ mod tests {
                 meter.add_sample(Duration::from_nanos(cycle));
             }
         }
-        // Each of the first stands for itself, what the last one does not stand for is not counted yet.
+        // Each of the first attempts stands for itself; verdicts after the last sample are not counted yet.
         let first: u64 = (1..FIRST).sum();
         assert_eq!(meter.costs().l0, first + 510 * (510 - 250) + 1531 * 1021 + 2552 * 1021);
     }
@@ -217,7 +217,7 @@ mod tests {
     fn timed_attempts_stand_for_all_and_no_verdict_is_measured_at_one() {
         let (mut meter, mut all) = (Meter::default(), 0);
         for cycle in 1..=10_000 {
-            // A thousand attempts in each of the first seconds, then all in one.
+            // A thousand attempts in each of the first seconds, then all in one second.
             let second = (cycle / 1000).min(5);
             let timed = meter.times_plugins(cycle, second);
             let again = meter.times_plugins(cycle, second);

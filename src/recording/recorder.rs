@@ -1,6 +1,6 @@
 //! What flags `s` and `f` record: score tables and refused nodes of recent attempts, in bounded rings.
 //!
-//! Cheap to copy for a published snapshot. What is pushed out is counted.
+//! Cheap to clone for a published snapshot. Counts what the bounds push out.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,42 +8,42 @@ use std::sync::Arc;
 use pellucid_framework::Cause;
 use pellucid_model::{Name, Now, PodKey};
 
-/// Score tables kept.
+/// Maximum number of score tables.
 pub const TABLES_KEPT: usize = 256;
-/// Rows kept of all tables together; a single table may have more.
+/// Maximum number of rows of all tables together; the newest table is kept even if it has more.
 pub const ROWS_KEPT: usize = 65_536;
-/// Attempts whose refused nodes are kept.
+/// Maximum number of attempts with refused nodes.
 pub const FAILURES_KEPT: usize = 64;
-/// Refused nodes kept per attempt.
+/// Maximum number of refused nodes per attempt.
 pub const NODES_PER_FAILURE: usize = 1_000;
 
 /// A plugin's share in a node's score: raw, normalised, weighted.
 pub type Share = (i64, i64, i64);
 
-/// A line of a recorded score table.
+/// One node's row of a recorded score table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedRow {
-    /// Node.
+    /// Name of the node.
     pub node: Name,
     /// Sum of the weighted scores.
     pub total: i64,
-    /// Per plugin of the table, in its order; `None` when it skipped.
+    /// The share of each plugin of the table, in its order; `None` when the plugin skipped.
     pub shares: Vec<Option<Share>>,
 }
 
-/// How a node was chosen.
+/// How the node of a recorded table was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// By its score among several.
+    /// By its score, among several feasible nodes.
     Best,
-    /// It was the only feasible one.
+    /// As the only feasible node.
     Only,
-    /// The pod was nominated to it; no other one was looked at.
+    /// As the pod's nominated node; no other node was evaluated.
     Nominated,
 }
 
 impl Choice {
-    /// Returns the word used in bodies.
+    /// Returns the phrase used in the REST API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Best => "best score",
@@ -53,41 +53,41 @@ impl Choice {
     }
 }
 
-/// A recorded score table.
+/// A recorded score table of one attempt.
 #[derive(Clone, Debug)]
 pub struct RecordedTable {
-    /// Pod.
+    /// Namespace and name of the pod.
     pub pod: PodKey,
-    /// Attempt.
+    /// Number of the attempt (scheduling cycle).
     pub cycle: u64,
-    /// When.
+    /// When the attempt was made.
     pub at: Now,
-    /// The node that was chosen.
+    /// Name of the chosen node.
     pub chosen: Name,
-    /// How it was.
+    /// How the node was chosen.
     pub choice: Choice,
     /// Number of feasible nodes.
     pub feasible: usize,
     /// Score plugins and their weights, in the profile's order.
     pub plugins: Vec<(&'static str, i64)>,
-    /// The best nodes.
+    /// The rows of the best nodes.
     pub rows: Vec<RecordedRow>,
 }
 
 /// The recorded refused nodes of one attempt.
 #[derive(Clone, Debug)]
 pub struct RecordedFailure {
-    /// Pod.
+    /// Namespace and name of the pod.
     pub pod: PodKey,
-    /// Attempt.
+    /// Number of the attempt (scheduling cycle).
     pub cycle: u64,
-    /// When.
+    /// When the attempt was made.
     pub at: Now,
-    /// Refused nodes by name, each with its cause.
+    /// Names of the refused nodes, each with its cause.
     pub nodes: Vec<(Name, Arc<Cause>)>,
 }
 
-/// The rings.
+/// The rings of recorded tables and failures. The scheduling thread writes them; readers get a clone.
 #[derive(Clone, Debug, Default)]
 pub struct Recorder {
     tables: Arc<VecDeque<Arc<RecordedTable>>>,
@@ -98,7 +98,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Records a table.
+    /// Records a score table and returns it.
     pub fn push_table(&mut self, table: RecordedTable) -> Arc<RecordedTable> {
         let table = Arc::new(table);
         let tables = Arc::make_mut(&mut self.tables);
@@ -111,7 +111,7 @@ impl Recorder {
         table
     }
 
-    /// Records refused nodes; those beyond [`NODES_PER_FAILURE`] are counted as dropped.
+    /// Records refused nodes and returns them; those beyond [`NODES_PER_FAILURE`] are counted as dropped.
     pub fn push_failure(&mut self, mut failure: RecordedFailure) -> Arc<RecordedFailure> {
         self.failures_dropped += failure.nodes.len().saturating_sub(NODES_PER_FAILURE) as u64;
         failure.nodes.truncate(NODES_PER_FAILURE);
@@ -124,22 +124,22 @@ impl Recorder {
         failure
     }
 
-    /// Iterates over recorded tables, the newest first.
+    /// Iterates over recorded tables, newest first.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<RecordedTable>> {
         self.tables.iter().rev()
     }
 
-    /// Iterates over recorded failures, the newest first.
+    /// Iterates over recorded failures, newest first.
     pub fn failures(&self) -> impl Iterator<Item = &Arc<RecordedFailure>> {
         self.failures.iter().rev()
     }
 
-    /// Returns how many tables were pushed out.
+    /// Returns the number of tables that were pushed out.
     pub fn tables_dropped(&self) -> u64 {
         self.tables_dropped
     }
 
-    /// Returns how many refused nodes were pushed out or left out.
+    /// Returns the number of refused nodes that were pushed out or left out.
     pub fn failures_dropped(&self) -> u64 {
         self.failures_dropped
     }

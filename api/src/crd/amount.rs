@@ -1,6 +1,6 @@
-//! Amounts of resources as YAML has them: `4` and `"4"` are the same.
+//! Resource amounts as YAML has them: `4` and `"4"` mean the same.
 //!
-//! Text and number are kept as they came; reading them as quantities is the reader's business.
+//! Keeps text and number as they came; the reader parses them as quantities.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

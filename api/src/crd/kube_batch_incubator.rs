@@ -1,7 +1,7 @@
 //! PodGroup and Queue `scheduling.incubator.k8s.io/v1alpha1`: kube-batch.
 //!
-//! kube-batch's definition of this version had no status subresource; this one has. A Queue is an object
-//! here and no more: nothing is shared out between queues.
+//! kube-batch's definition of this version has no status subresource; this one has. A Queue exists only by name:
+//! nothing is shared out between queues.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;

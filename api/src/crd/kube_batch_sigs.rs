@@ -1,7 +1,7 @@
 //! PodGroup and Queue `scheduling.sigs.dev/v1alpha2`: kube-batch.
 //!
-//! With a status subresource, as kube-batch's definition of this version. A Queue is an object here and no
-//! more: nothing is shared out between queues.
+//! Has a status subresource, as kube-batch's definition of this version. A Queue exists only by name: nothing is shared
+//! out between queues.
 
 use kube::CustomResource;
 use schemars::JsonSchema;

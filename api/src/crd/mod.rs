@@ -1,9 +1,9 @@
-//! The custom resources of gangs, as Rust types.
+//! The gang custom resources, as Rust types.
 //!
-//! Groups, names and fields are those of scheduler-plugins, Koordinator and kube-batch, so that objects made for
-//! them are understood as they are. `api/crds/*.yaml` is made of [`definitions`]; [`crate::definitions`] has it as text. No
-//! rules beyond what a schema can say: who schedules a group, and when, is not decided here. The native PodGroup is not a
-//! custom resource and not here either.
+//! Groups, names and fields are those of scheduler-plugins, Koordinator and kube-batch, so that objects made for them
+//! work unchanged. `api/crds/*.yaml` is generated from [`definitions`]; [`crate::definitions`] has it as text. Only
+//! what a schema can say is here, not who schedules a group and when. The native PodGroup is not a custom resource, so
+//! it is not here.
 
 mod amount;
 pub mod kube_batch_incubator;
@@ -16,14 +16,14 @@ use kube::CustomResourceExt;
 
 pub use amount::{Amount, ResourceList};
 
-/// Where a definition in a group that ends in `.k8s.io` says who allowed that; an API server demands it.
+/// Annotation that says who approved a definition in a group that ends in `.k8s.io`; an API server requires it.
 const API_APPROVED: &str = "api-approved.kubernetes.io";
 /// The approval of both PodGroups of scheduler-plugins.
 const APPROVAL: &str = "https://github.com/kubernetes-sigs/scheduler-plugins/pull/50";
-/// The group of kube-batch is older than the rule.
+/// For kube-batch's group, which is older than the rule.
 const UNAPPROVED: &str = "unapproved, older than the policy";
 
-/// Returns the definitions of all custom resources, the most usual first.
+/// Returns the definitions of all custom resources, the most common first.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
     vec![
         pod_group::PodGroup::crd(),
@@ -61,7 +61,7 @@ mod tests {
         assert_eq!(names, wanted);
     }
 
-    /// What an API server demands of a schema: a type at every node, and nothing it refuses.
+    /// Lists where a schema breaks the rules of an API server: a type at every node, and nothing that it refuses.
     fn complaints(schema: &Value, path: &str, out: &mut Vec<String>) {
         let is_amount = schema["x-kubernetes-int-or-string"] == true;
         if schema["type"].is_string() == is_amount {

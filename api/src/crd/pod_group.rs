@@ -1,6 +1,6 @@
 //! PodGroup `scheduling.x-k8s.io/v1alpha1`: the Coscheduling of scheduler-plugins since 1.25.
 //!
-//! Releases since 1.26 have no `scheduled`; the field stays here, and older objects keep it.
+//! Releases since 1.26 have no `scheduled`; the field stays here, so that older objects keep it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;

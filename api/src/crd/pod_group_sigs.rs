@@ -1,7 +1,7 @@
 //! PodGroup `scheduling.sigs.k8s.io/v1alpha1`: scheduler-plugins up to 1.24, and Koordinator.
 //!
-//! Koordinator's own definition has no status subresource: where that one is installed, a status is written with
-//! the object. No minimum of 1 either, because Koordinator knows groups of 0.
+//! Koordinator's own definition has no status subresource: where it is installed, the status is written with the
+//! object. There is no minimum of 1 either, because Koordinator has groups of 0.
 
 use kube::CustomResource;
 use schemars::JsonSchema;

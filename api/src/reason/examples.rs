@@ -1,24 +1,24 @@
-//! What each reason looks like in life: a subject, the message as it is rendered, and the numbers behind it.
+//! An example of each reason: a subject, the rendered message, and the situation behind it with numbers.
 //!
 //! One line per code. A code without a line does not compile, and a test renders every message.
 
 use super::ReasonCode;
 
-/// For what a reason is the last word, until something changes.
+/// What a reason settles until something changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TerminalFor {
-    /// One node; others may take the pod.
+    /// Refuses one node; others may take the pod.
     Node,
-    /// The pod as a whole.
+    /// Refuses the pod as a whole.
     Pod,
-    /// All members of the gang.
+    /// Refuses all members of the gang.
     Gang,
-    /// Nothing is refused: it says how far the pod is.
+    /// Refuses nothing: the code only says how far the pod is.
     Nothing,
 }
 
 impl TerminalFor {
-    /// Returns the word used in bodies.
+    /// Returns the name used in the REST API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Node => "node",
@@ -29,28 +29,28 @@ impl TerminalFor {
     }
 }
 
-/// A reason in life.
+/// An example of a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Example {
-    /// What the message is about; empty when it names nothing.
+    /// The subject of the message; empty when it has none.
     pub subject: &'static str,
-    /// The message.
+    /// The rendered message.
     pub message: &'static str,
-    /// What was the case, with numbers.
+    /// The situation that led to it, with numbers.
     pub situation: &'static str,
 }
 
 macro_rules! examples {
     ($($code:ident: $terminal:ident, $subject:literal => $message:literal, $situation:literal;)*) => {
         impl ReasonCode {
-            /// Returns an example of it.
+            /// Returns an example of the reason.
             pub fn example(self) -> Example {
                 match self {
                     $(Self::$code => Example { subject: $subject, message: $message, situation: $situation },)*
                 }
             }
 
-            /// Returns for what it is the last word.
+            /// Returns what the reason settles.
             pub fn terminal_for(self) -> TerminalFor {
                 match self {
                     $(Self::$code => TerminalFor::$terminal,)*

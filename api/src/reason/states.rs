@@ -1,17 +1,17 @@
-//! Codes that say how something stands, rather than why a pod is not placed: verdicts of gangs, kinds of causes, answers of
+//! Codes that describe a state, not why a pod is not placed: verdicts of gangs, kinds of causes, answers of
 //! feasibility, and the codes of refused requests.
 //!
-//! `GET /apis/v1/reasons` serves this table as `states`, beside the registry of reasons, so that every `code` in any body is
-//! in one of the two. A code that is not here fails the conformance check.
+//! `GET /apis/v1/reasons` serves this table as `states`, beside the registry of reasons. Invariant: every `code` in any
+//! body is in one of the two tables; the conformance check fails on any other.
 
-/// One code.
+/// A code that describes a state, with its meaning.
 #[derive(Clone, Copy, Debug)]
 pub struct StateEntry {
-    /// The code.
+    /// The code as it appears in bodies.
     pub code: &'static str,
-    /// In which bodies it stands.
+    /// The kind of body that contains it.
     pub where_seen: &'static str,
-    /// What it means.
+    /// What the code means.
     pub meaning: &'static str,
 }
 
@@ -24,7 +24,7 @@ const fn of(where_seen: &'static str, code: &'static str, meaning: &'static str)
     StateEntry { code, where_seen, meaning }
 }
 
-/// Every such code.
+/// All codes that describe a state.
 pub const STATES: &[StateEntry] = &[
     of(GANG, "GangQueued", "It can be planned and waits for its turn."),
     of(GANG, "GangWaiting", "Members have places and wait for the others."),

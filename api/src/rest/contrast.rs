@@ -1,4 +1,4 @@
-//! `/apis/v1/explain/placements/:namespace/:name?versus=NODE`: why one node rather than another.
+//! `/apis/v1/explain/placements/:namespace/:name?versus=NODE`: why a pod is on one node rather than another.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

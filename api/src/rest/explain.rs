@@ -1,4 +1,4 @@
-//! `/apis/v1/explain/pods/:namespace/:name`: why a pod is where it is, or nowhere.
+//! `/apis/v1/explain/pods/:namespace/:name`: why a pod is on its node, or on none.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -1,4 +1,4 @@
-//! Gangs explained: `/apis/v1/explain/gangs/:namespace/:name` and `/apis/v1/gangs/interference`.
+//! Explanations of gangs: `/apis/v1/explain/gangs/:namespace/:name` and `/apis/v1/gangs/interference`.
 
 use std::collections::BTreeMap;
 

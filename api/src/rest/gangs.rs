@@ -1,7 +1,7 @@
 //! Gangs: `/apis/v1/plugins/Coscheduling/gangs`, `…/gang/:namespace/:name`, and `…/state`.
 //!
-//! Names of fields are Koordinator's where it has them, those of release 0.7 and today's. What it serialises as
-//! a set, `{"ns/pod": {}}`, has the same keys here, and the details as values.
+//! Field names are Koordinator's where it has them, both those of release 0.7 and the current ones. A set, which
+//! Koordinator serialises as `{"ns/pod": {}}`, has the same keys here, with the details as values.
 
 use std::collections::BTreeMap;
 

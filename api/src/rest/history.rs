@@ -1,4 +1,4 @@
-//! `/apis/v1/history` and `/apis/v1/events`: what the flight recorder holds.
+//! `/apis/v1/history` and `/apis/v1/events`: the contents of the flight recorder.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

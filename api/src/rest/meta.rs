@@ -1,4 +1,4 @@
-//! Where an explanation comes from and how much to trust its age. It does not say what was explained.
+//! Which state an explanation comes from, and how old it is; not what was explained.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

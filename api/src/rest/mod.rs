@@ -1,7 +1,7 @@
 //! The bodies of the REST API: plain data that serialises to JSON and describes itself as a schema.
 //!
-//! No I/O and no rendering here; a type says what a body holds, the rooms that own the facts fill it in,
-//! and the HTTP edge serves it. Field names are camelCase and, where they exist, Kubernetes' own or Koordinator's.
+//! No I/O and no rendering: a type says what a body holds, the rooms that own the facts fill it in, and the HTTP server
+//! serves it. Field names are camelCase and, where they exist, those of Kubernetes or Koordinator.
 
 pub mod contrast;
 pub mod debug;

@@ -1,4 +1,5 @@
-//! `/apis/v1/explain/nodes/:nodeName`: which pending pods a node takes or refuses, and what of it nobody can use.
+//! `/apis/v1/explain/nodes/:nodeName`: which pending pods a node takes or refuses, and which of its resources nobody
+//! can use.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -1,4 +1,4 @@
-//! `/apis/v1/summary/pending`: how many pods wait, by what keeps them.
+//! `/apis/v1/summary/pending`: the number of pending pods, by what keeps them from being placed.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

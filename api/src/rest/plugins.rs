@@ -1,8 +1,8 @@
 //! Bodies of the plugins' own endpoints: `/apis/v1/plugins/<Plugin>/state` and the like.
 //!
-//! Amounts carry their unit in the name or stand beside the resource's name: `cpu` in thousandths of a
-//! core, `memory` and `ephemeral-storage` in bytes, `pods` and extended resources in pieces. Lists are
-//! sorted; one that is cut says so in `truncated`.
+//! The unit of an amount is in its name or follows from the resource beside it: `cpu` in thousandths of a core,
+//! `memory` and `ephemeral-storage` in bytes, `pods` and extended resources in pieces. Lists are sorted; a truncated
+//! list sets `truncated`.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -1,4 +1,4 @@
-//! `/apis/v1/plugins`, `/apis/v1/reasons`, and the endpoints every plugin has.
+//! `/apis/v1/plugins`, `/apis/v1/reasons`, and the endpoints that every plugin has.
 
 use std::collections::BTreeMap;
 

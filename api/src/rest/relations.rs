@@ -1,8 +1,8 @@
-//! Bodies of the endpoints of PodTopologySpread and InterPodAffinity: how pods lie in domains, and which
-//! terms of theirs keep others away.
+//! Bodies of the endpoints of PodTopologySpread and InterPodAffinity: how pods are distributed over domains, and which
+//! of their terms keep other pods away.
 //!
-//! A domain is the set of nodes with one value of a label. Selectors stand in kubectl's notation: `<none>`
-//! selects nothing, `<all>` everything.
+//! A domain is the set of nodes with one value of a label. Selectors are in kubectl's notation: `<none>` selects
+//! nothing, `<all>` everything.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -1,8 +1,8 @@
-//! A handle on the schema of a body, without the type.
+//! A reference to the schema of a body, without its type.
 //!
-//! Pure rooms declare what their endpoints answer with `BodySchema::of::<T>()` and never name the schema
-//! library. It holds function pointers only: declaring costs nothing, and the schema is made when
-//! somebody writes the OpenAPI document.
+//! Pure rooms declare the bodies of their endpoints with `BodySchema::of::<T>()` and never name the schema library. A
+//! reference holds only function pointers: declaring costs nothing, and the schema is made when the OpenAPI document is
+//! written.
 
 use std::borrow::Cow;
 

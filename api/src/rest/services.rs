@@ -1,4 +1,4 @@
-//! The list of what a server answers. Descriptions are in the OpenAPI document, not here.
+//! The list of the paths that a server serves. Descriptions are in the OpenAPI document, not here.
 
 use std::collections::BTreeMap;
 

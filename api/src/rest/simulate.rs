@@ -1,4 +1,4 @@
-//! `POST /apis/v1/simulate`: what would be decided if. Nothing in the live state changes.
+//! `POST /apis/v1/simulate`: what would be decided after hypothetical edits. The live state does not change.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! What is in a pod's way, and what would mend it: all failed requirements per node, minimal conflicts, fixes that
-//! were tried out, the nearest nodes, and how many copies would fit.
+//! What prevents a pod from being placed, and what would help: all failed requirements per node, minimal conflicts,
+//! fixes that were tried out, the nearest nodes, and how many copies would fit.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! Bodies of the endpoints of the plugins around volumes, devices and features:
-//! `/apis/v1/plugins/VolumeBinding/state` and the like.
+//! Bodies of the endpoints of the volume, device and feature plugins: `/apis/v1/plugins/VolumeBinding/state` and the
+//! like.
 //!
-//! Sizes are bytes. Lists are sorted; one that is cut says so in `truncated`.
+//! Sizes are in bytes. Lists are sorted; a truncated list sets `truncated`.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

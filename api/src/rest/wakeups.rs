@@ -1,4 +1,5 @@
-//! `/apis/v1/explain/pods/:namespace/:name/wakeups`: what a pod waits for, and what it was asked about.
+//! `/apis/v1/explain/pods/:namespace/:name/wakeups`: which events a pod waits for, and which its plugins were asked
+//! about.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -1,7 +1,7 @@
-//! How watch events change the state: apply, delete, reset, for pods and nodes. Other objects: `apply_object`.
+//! Applies watch events (apply, delete, reset) for pods and nodes to the state; `apply_object` does the other kinds.
 //!
-//! Every function appends what it changed to a list of [`ClusterEvent`]s. A reset is a difference: equal
-//! objects cost a comparison and cause nothing. Never called while an overlay is open.
+//! Every function appends what changed to a list of [`ClusterEvent`]s. A reset is applied as a difference: an equal
+//! object costs one comparison and causes no event. Never called while an overlay is open.
 
 mod object;
 
@@ -20,7 +20,7 @@ use crate::stage::Stage;
 use crate::state::{Cluster, PodRecord};
 
 impl Cluster {
-    /// A pod was added or changed.
+    /// Applies a pod that was added or changed.
     pub fn apply_pod(&mut self, mut pod: Arc<Pod>, out: &mut Vec<ClusterEvent>) {
         self.forget_quarantined("Pod", &pod.key.namespace, &pod.key.name);
         self.project(&mut pod, out);
@@ -56,7 +56,7 @@ impl Cluster {
         }
     }
 
-    /// A pod is gone.
+    /// Applies the deletion of a pod.
     pub fn delete_pod(&mut self, key: &PodKey, out: &mut Vec<ClusterEvent>) {
         self.forget_quarantined("Pod", &key.namespace, &key.name);
         self.forget_ended(key);
@@ -66,7 +66,7 @@ impl Cluster {
         self.settle_keys(out);
     }
 
-    /// These are all pods there are.
+    /// Applies a complete list of pods: pods that are not in it are deleted.
     pub fn reset_pods(&mut self, pods: Vec<Arc<Pod>>, bad: Vec<Quarantined>, out: &mut Vec<ClusterEvent>) {
         let unreadable = bad.iter().map(|q| PodKey { namespace: q.namespace.clone(), name: q.name.clone() });
         let live: HashSet<PodKey> = pods.iter().map(|p| p.key.clone()).chain(unreadable).collect();
@@ -82,7 +82,7 @@ impl Cluster {
         self.reset_quarantined("Pod", bad, out);
     }
 
-    /// A node was added or changed.
+    /// Applies a node that was added or changed.
     pub fn apply_node(&mut self, node: Arc<Node>, out: &mut Vec<ClusterEvent>) {
         self.forget_quarantined("Node", &Name::default(), &node.name);
         let idx = self.slot_of(&node.name);
@@ -107,7 +107,7 @@ impl Cluster {
             self.set_allocatable(idx, &old.allocatable, &node.allocatable, out);
         }
         self.node_derived(idx, Some(&old), Some(&node));
-        // Images count over all nodes; a column that comes or goes changes what names resolve to.
+        // Image scores depend on all nodes; a column that comes or goes changes what resource names resolve to.
         if change.any(NodeChange::IMAGES) || self.columns.version() != version {
             self.changes.push_all();
         } else {
@@ -116,8 +116,9 @@ impl Cluster {
         out.push(ClusterEvent::NodeUpdated { node: idx, change, old });
     }
 
-    /// Sets what a node offers, which was `old`. When it is the first to offer a resource, what pods request of it is
-    /// counted from now on, on all nodes; when it was the last, its column is given to a resource that had none.
+    /// Changes a node's offer from `old` to `list`. When a resource gets its first offer, the requests for it are
+    /// counted from now on, on all nodes. When a resource loses its last offer, its column goes to a resource that had
+    /// none.
     fn set_allocatable(
         &mut self,
         node: NodeIdx,
@@ -139,7 +140,7 @@ impl Cluster {
         }
     }
 
-    /// A resource that was left out gets a column: to pods it is as if its nodes offered it only now.
+    /// Gives a column to a resource that was left out. To pods it looks as if its nodes offered it only now.
     fn admit_resource(&mut self, name: &Name, out: &mut Vec<ClusterEvent>) -> Option<ResourceIdx> {
         let mut new = None;
         for node in self.present.iter().copied() {
@@ -159,7 +160,7 @@ impl Cluster {
         new
     }
 
-    /// A node is gone. Pods on it keep their places until they are gone themselves.
+    /// Applies the deletion of a node. Pods on it stay placed until they are deleted themselves.
     pub fn delete_node(&mut self, name: &Name, out: &mut Vec<ClusterEvent>) {
         self.forget_quarantined("Node", &Name::default(), name);
         let Some(idx) = self.find_node(name) else { return };
@@ -173,7 +174,7 @@ impl Cluster {
         out.push(ClusterEvent::NodeRemoved(idx, name.clone()));
     }
 
-    /// These are all nodes there are.
+    /// Applies a complete list of nodes: nodes that are not in it are deleted.
     pub fn reset_nodes(&mut self, nodes: Vec<Arc<Node>>, bad: Vec<Quarantined>, out: &mut Vec<ClusterEvent>) {
         let live: FxHashSet<Name> = nodes.iter().map(|n| n.name.clone()).collect();
         let mut gone: Vec<Name> =
@@ -188,9 +189,9 @@ impl Cluster {
         self.reset_quarantined("Node", bad, out);
     }
 
-    /// An object cannot be read: what we knew of it no longer holds. A pod that takes room keeps it, by
-    /// its last readable form, because its containers run on; a waiting pod is not placed; a node takes
-    /// no new pods.
+    /// Applies an object that cannot be read: what we knew of it no longer holds. A bound pod stays placed with
+    /// its last readable form, because its containers run on; a pod that is not bound is not placed any more; a
+    /// node takes no new pods.
     pub fn quarantine(&mut self, object: Quarantined, out: &mut Vec<ClusterEvent>) {
         if object.kind == "Node" {
             self.delete_node(&Name::new(&object.name), out);
@@ -224,8 +225,8 @@ impl Cluster {
                 out.push(ClusterEvent::PendingRemoved { id, pod: old });
                 out.push(ClusterEvent::PodBound { id, node });
             }
-            // We have assumed it and the API server does not know yet, or never will if it is being
-            // deleted: then nobody may start it any more.
+            // We assumed the pod and the API server does not know yet. When the pod is being deleted, it never will:
+            // nobody may start it any more.
             (Some(_), None) if pod.deleting => self.remove_pod(id, out),
             (Some(node), None) => self.replace_placed(id, pod, node, record.stage, out),
             (Some(node), Some(now)) => {
@@ -244,7 +245,7 @@ impl Cluster {
         }
     }
 
-    /// Replaces the object of a pod that stays on its node; what it takes is counted anew if it changed.
+    /// Replaces the object of a pod that stays on its node, and recounts its usage if the spec changed.
     fn replace_placed(
         &mut self,
         id: PodId,
@@ -259,7 +260,7 @@ impl Cluster {
             return self.set_stage(id, stage);
         }
         let shrunk = shrinks(&old.spec.requests.list, &pod.spec.requests.list);
-        // Within an overlay, so that a slot without a node object is not freed in between.
+        // In an overlay, so that a slot without a node object is not freed in between.
         self.replace_in_place(id, node, stage, pod.clone());
         if shrunk {
             out.push(ClusterEvent::PodShrunk { pod: old.clone(), node });
@@ -269,7 +270,7 @@ impl Cluster {
         }
     }
 
-    /// Replaces the object of a placed pod so that everything derived from it is counted anew.
+    /// Replaces the object of a placed pod and recounts everything derived from it.
     pub(crate) fn replace_in_place(&mut self, id: PodId, node: NodeIdx, stage: Stage, pod: Arc<Pod>) {
         let held = self.pod(id).map(|r| r.reservations.clone()).unwrap_or_default();
         let overlay = self.begin();
@@ -295,14 +296,14 @@ impl Cluster {
         id
     }
 
-    /// Replaces the object of a pod that takes no room at this moment, or whose room does not change.
+    /// Replaces the object of a pod that is not placed, or whose usage does not change. Returns the old object.
     pub(crate) fn replace_object(&mut self, id: PodId, pod: Arc<Pod>) -> Arc<Pod> {
         let (pod, shape) = self.with_shared_spec(pod);
         let Some(record) = self.pods[id.index()].as_mut() else { return pod };
         let old_shape = std::mem::replace(&mut record.shape, shape);
         let owner_changed = pod.gang.is_some() && record.pod.controller != pod.controller;
         let (stage, changes_gang) = (record.stage, record.pod.gang != pod.gang || owner_changed);
-        // The status of its PodGroup counts what runs, whatever stage that is in here.
+        // The status of the PodGroup counts running pods, whatever their stage in the state.
         let shown_by = pod.member_of().filter(|_| record.pod.phase != pod.phase).cloned();
         let new = pod.clone();
         let old = std::mem::replace(&mut record.pod, pod);
@@ -312,7 +313,7 @@ impl Cluster {
             self.uncount_labels(&old);
         }
         if changes_gang && self.stays_in_gang(id, &old) {
-            // Defined otherwise; what is known of the member stays.
+            // The gang is defined anew; what is known of the member stays.
         } else if changes_gang {
             self.leave_gang(id, &old, stage);
             self.join_gang(id);

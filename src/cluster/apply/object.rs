@@ -1,4 +1,4 @@
-//! How watch events change the objects beside pods and nodes, and what new selectors mean for pods.
+//! Applies watch events for kinds other than pods and nodes, and re-projects pods when the selectors change.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::selected_keys::KeyCounts;
 use crate::state::Cluster;
 
 impl Cluster {
-    /// An object was added or changed.
+    /// Applies an object that was added or changed.
     pub fn apply_object(&mut self, object: Arc<Object>, out: &mut Vec<ClusterEvent>) {
         let (namespace, name) = object.key();
         self.forget_quarantined(object.kind().as_str(), &namespace, &name);
@@ -33,7 +33,7 @@ impl Cluster {
         out.push(ClusterEvent::ObjectChanged { old, new: Some(object) });
     }
 
-    /// An object is gone.
+    /// Applies the deletion of an object.
     pub fn delete_object(&mut self, kind: ObjectKind, key: &ObjectKey, out: &mut Vec<ClusterEvent>) {
         self.forget_quarantined(kind.as_str(), &key.0, &key.1);
         let Some(old) = self.objects.remove(kind, key) else { return };
@@ -46,7 +46,7 @@ impl Cluster {
         out.push(ClusterEvent::ObjectChanged { old: Some(old), new: None });
     }
 
-    /// These are all objects of a kind there are.
+    /// Applies a complete list of objects of one kind: objects that are not in it are deleted.
     pub fn reset_objects(
         &mut self,
         kind: ObjectKind,
@@ -67,8 +67,8 @@ impl Cluster {
         self.reset_quarantined(kind.as_str(), bad, out);
     }
 
-    /// Leaves the labels in a pod's spec that some selector reads, its own selectors included. These count as used until
-    /// [`Self::project_end`].
+    /// Removes the labels that no selector reads from a pod's spec; the pod's own selectors count as well, until
+    /// [`Self::project_end`] is called.
     pub(crate) fn project(&mut self, pod: &mut Arc<Pod>, out: &mut Vec<ClusterEvent>) {
         if self.key_counts.add(&mut self.selected, pod.spec.pod_selectors()) {
             self.project_all(out);
@@ -76,13 +76,13 @@ impl Cluster {
         self.selected.fit(pod);
     }
 
-    /// A pod that was projected is in the state now, or is not going to be.
+    /// Ends what [`Self::project`] began: the projected pod is in the state now, or never will be.
     pub(crate) fn project_end(&mut self, spec: &PodSpec, out: &mut Vec<ClusterEvent>) {
         KeyCounts::remove(&mut self.selected, spec.pod_selectors());
         self.settle_keys(out);
     }
 
-    /// Counts the labels and selectors of a pod that is in the state from now on.
+    /// Counts the labels and selectors of a pod that enters the state.
     pub(crate) fn count_labels(&mut self, pod: &Pod) {
         self.key_counts.carry(&pod.labels, true);
         self.key_counts.add(&mut self.selected, pod.spec.pod_selectors());
@@ -94,7 +94,7 @@ impl Cluster {
         KeyCounts::remove(&mut self.selected, pod.spec.pod_selectors());
     }
 
-    /// Lets label keys go that no selector reads any more, when it is time.
+    /// Drops the label keys that no selector reads any more, once enough has changed to pay for the walk.
     pub(crate) fn settle_keys(&mut self, out: &mut Vec<ClusterEvent>) {
         let n_pods = self.pods.len() - self.free_pods.len().min(self.pods.len());
         if self.key_counts.settle(&mut self.selected, n_pods) {
@@ -102,8 +102,8 @@ impl Cluster {
         }
     }
 
-    /// A selector reads a key that none read before, or none reads one any more: shapes are made anew where the label
-    /// is there.
+    /// Recomputes the spec and shape of every pod whose labels are affected, after the set of selected label keys
+    /// changed.
     fn project_all(&mut self, out: &mut Vec<ClusterEvent>) {
         let all: Vec<PodId> = self.pods().map(|(id, _)| id).collect();
         for id in all {

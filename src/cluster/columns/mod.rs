@@ -1,8 +1,8 @@
-//! Node columns: what nodes offer and what is taken, as dense integers indexed by node number.
+//! Node columns: allocatable and requested amounts of all nodes, as dense integers indexed by node number.
 //!
-//! Columns live in pages of 64 nodes, one array per resource and amount, so a scan is a walk through
-//! memory and a published snapshot shares every page that did not change. Amounts taken may exceed the
-//! allocatable (others may overcommit, nodes may shrink), so free amounts are signed.
+//! Columns live in pages of 64 nodes, one array per resource and amount, so a scan walks through memory in
+//! order and a published snapshot shares every page that did not change. Requested amounts may exceed
+//! allocatable ones (others may overcommit, nodes may shrink), so free amounts are signed.
 
 mod resource_table;
 
@@ -14,26 +14,26 @@ use pellucid_model::{Name, NodeIdx};
 
 use crate::columns::resource_table::ResourceTable;
 
-/// The number of a resource column.
+/// Index of a resource column; valid for one [`Columns::version`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ResourceIdx(pub u16);
 
-/// CPU, thousandths of a core.
+/// CPU, in thousandths of a core.
 pub const CPU: ResourceIdx = ResourceIdx(0);
-/// Memory, bytes.
+/// Memory, in bytes.
 pub const MEMORY: ResourceIdx = ResourceIdx(1);
-/// Ephemeral storage, bytes.
+/// Ephemeral storage, in bytes.
 pub const EPHEMERAL_STORAGE: ResourceIdx = ResourceIdx(2);
-/// Pods.
+/// Number of pods.
 pub const PODS: ResourceIdx = ResourceIdx(3);
 const FIXED: usize = 4;
 
-/// One resource on the nodes of a page.
+/// The amounts of one resource on the nodes of a page.
 #[derive(Clone, Debug)]
 pub struct ResourceColumn {
     /// Allocatable amount per node.
     pub allocatable: [i64; PAGE],
-    /// Amount requested by the pods on the node, in every stage.
+    /// Sum of the requests of the pods on each node, in every stage.
     pub requested: [i64; PAGE],
 }
 
@@ -48,9 +48,9 @@ impl Default for ResourceColumn {
 pub struct ColumnPage {
     fixed: [ResourceColumn; FIXED],
     scalars: Vec<ResourceColumn>,
-    /// CPU as scoring counts it: a container without a request as 100m.
+    /// CPU requested as scoring counts it, in thousandths of a core: a container without a request counts as 100m.
     pub non_zero_cpu: [i64; PAGE],
-    /// Memory as scoring counts it: a container without a request as 200 MiB.
+    /// Memory requested as scoring counts it, in bytes: a container without a request counts as 200 MiB.
     pub non_zero_memory: [i64; PAGE],
 }
 
@@ -65,15 +65,15 @@ impl Default for ColumnPage {
     }
 }
 
-/// The most that counts of one amount: 2^53, nine petabytes. A node offers no more and a pod takes no more,
-/// so that the sum over a thousand pods is exact, whatever somebody wrote into a manifest. A pod that
-/// requests more fits nowhere.
+/// Upper bound of one amount: 2^53, nine petabytes. Larger allocatable amounts and requests count as this much, so that
+/// the sum over a thousand pods stays exact, whatever somebody wrote into a manifest. A pod that requests more fits
+/// nowhere.
 const MOST: i64 = 1 << 53;
 
 static EMPTY: ResourceColumn = ResourceColumn { allocatable: [0; PAGE], requested: [0; PAGE] };
 
 impl ColumnPage {
-    /// Returns the column of a resource; one that no node of the page has is all zero.
+    /// Returns the column of a resource, all zero when no node of the page offers it.
     pub fn resource(&self, resource: ResourceIdx) -> &ResourceColumn {
         let i = usize::from(resource.0);
         if i < FIXED { &self.fixed[i] } else { self.scalars.get(i - FIXED).unwrap_or(&EMPTY) }
@@ -95,22 +95,22 @@ fn scalar(number: usize) -> ResourceIdx {
     ResourceIdx((number + FIXED) as u16)
 }
 
-/// Iterates over what a list offers beside the fixed resources.
+/// Iterates over the resources that a list offers besides the fixed ones; zero amounts are no offer.
 pub(crate) fn offers(list: &ResourceList) -> impl Iterator<Item = (&Name, i64)> {
     list.scalars.iter().filter(|(_, amount)| *amount != 0).map(|(name, amount)| (name, *amount))
 }
 
-/// The columns of all nodes.
+/// The columns of all nodes, part of [`Cluster`](super::Cluster).
 #[derive(Clone, Debug, Default)]
 pub struct Columns {
     pages: Vec<Arc<ColumnPage>>,
-    /// Which resources the scalar columns are of.
+    /// Maps resource names to the scalar columns.
     table: Arc<ResourceTable>,
 }
 
 impl Columns {
-    /// Returns the column number of a resource name, or `None` when no node offers it, or it is left out. It stands for
-    /// the resource as long as [`Self::version`] stays.
+    /// Returns the column of a resource name, or `None` when no node offers the resource or it is left out. The index
+    /// stays valid while [`Self::version`] does not change.
     pub fn find(&self, name: &Name) -> Option<ResourceIdx> {
         match &**name {
             "cpu" => Some(CPU),
@@ -121,7 +121,7 @@ impl Columns {
         }
     }
 
-    /// Returns the name of a column.
+    /// Returns the resource name of a column, empty when the column is unused.
     pub fn name(&self, resource: ResourceIdx) -> Name {
         match resource {
             CPU => "cpu".into(),
@@ -132,57 +132,57 @@ impl Columns {
         }
     }
 
-    /// Returns how many columns there are; their numbers are below it.
+    /// Returns the upper bound of column indexes; some below it may be unused.
     pub fn n_resources(&self) -> usize {
         FIXED + self.table.len()
     }
 
-    /// Iterates over the columns of what some node offers, and the fixed ones.
+    /// Iterates over the fixed columns and those of resources that some node offers.
     pub fn offered(&self) -> impl Iterator<Item = ResourceIdx> {
         (0..FIXED).map(|i| ResourceIdx(i as u16)).chain(self.table.offered().map(scalar))
     }
 
-    /// Returns a number that is another one when a resource gets a column or loses it.
+    /// Returns a number that changes whenever a resource gets or loses a column.
     pub fn version(&self) -> u64 {
         self.table.version()
     }
 
-    /// Iterates over the resources that nodes offer and that have no column, because there are as many as there may be.
+    /// Iterates over the resources that nodes offer but that have no column, because all columns are in use.
     pub fn left_out(&self) -> impl Iterator<Item = &Name> {
         self.table.left_out()
     }
 
-    /// Whether nodes offer a resource that has no column.
+    /// Returns whether nodes offer this resource but it has no column.
     pub fn is_left_out(&self, name: &Name) -> bool {
         self.table.is_left_out(name)
     }
 
-    /// Returns how many resources nodes offer beside the fixed ones, and how many of them have a column.
+    /// Returns the number of resources that nodes offer besides the fixed ones, and how many of them have a column.
     pub fn numbers(&self) -> (usize, usize) {
         self.table.numbers()
     }
 
-    /// Returns the page of a node.
+    /// Returns the page that holds a node.
     pub fn page(&self, node: NodeIdx) -> &ColumnPage {
         &self.pages[node.index() / PAGE]
     }
 
-    /// Returns all pages.
+    /// Returns all pages, in order of node numbers.
     pub fn pages(&self) -> &[Arc<ColumnPage>] {
         &self.pages
     }
 
-    /// Returns a node's allocatable amount.
+    /// Returns a node's allocatable amount of a resource.
     pub fn allocatable(&self, node: NodeIdx, resource: ResourceIdx) -> i64 {
         self.page(node).resource(resource).allocatable[node.index() % PAGE]
     }
 
-    /// Returns the amount that pods on the node request.
+    /// Returns the sum of a resource's requests over the pods on a node.
     pub fn requested(&self, node: NodeIdx, resource: ResourceIdx) -> i64 {
         self.page(node).resource(resource).requested[node.index() % PAGE]
     }
 
-    /// Returns what is left on a node; negative when it is overcommitted.
+    /// Returns the free amount of a resource on a node; negative when the node is overcommitted.
     pub fn free(&self, node: NodeIdx, resource: ResourceIdx) -> i64 {
         self.allocatable(node, resource).saturating_sub(self.requested(node, resource))
     }
@@ -193,8 +193,8 @@ impl Columns {
         }
     }
 
-    /// Sets what a node offers, which was `old`. Returns the columns that are new; the caller counts what pods request
-    /// of them already, with [`Columns::take_new`].
+    /// Changes what a node offers from `old` to `list`. Returns the new columns; the caller counts existing requests
+    /// into them with [`Columns::take_new`].
     pub(crate) fn set_allocatable(
         &mut self,
         node: NodeIdx,
@@ -220,7 +220,7 @@ impl Columns {
         new
     }
 
-    /// A node offers a resource. Returns its column when it is new.
+    /// Records that a node offers an amount of a resource. Returns the resource's column if it is new.
     pub(crate) fn offer(&mut self, node: NodeIdx, name: &Name, amount: i64) -> Option<ResourceIdx> {
         let (number, is_new) = Arc::make_mut(&mut self.table).offer(name)?;
         let page = Arc::make_mut(&mut self.pages[node.index() / PAGE]);
@@ -228,8 +228,8 @@ impl Columns {
         is_new.then(|| scalar(number))
     }
 
-    /// A node does not offer a resource any more, or (`still`) offers it again by now. The column of the last offer
-    /// goes with it.
+    /// Records that a node withdrew an offer of a resource; `still` says that its new list offers the resource again.
+    /// Withdrawing the last offer frees the column.
     fn withdraw(&mut self, node: NodeIdx, name: &Name, still: bool) {
         let table = Arc::make_mut(&mut self.table);
         let (number, last) = (table.find(name), table.withdraw(name));
@@ -238,7 +238,7 @@ impl Columns {
             page.resource_mut(scalar(number)).allocatable[node.index() % PAGE] = 0;
         }
         if let Some(number) = last.filter(|last| table.release(*last)) {
-            // What pods request of it is counted anew when it is offered again.
+            // Requests for the resource are recounted when it is offered again.
             let has_any = |page: &&mut Arc<ColumnPage>| {
                 page.scalars.get(number).is_some_and(|column| column.requested != [0; PAGE])
             };
@@ -248,14 +248,14 @@ impl Columns {
         }
     }
 
-    /// Takes a resource off the list of those left out, when there is a column for it. The caller says which nodes offer
-    /// it, with [`Columns::offer`].
+    /// Gives a left-out resource a column when one is free, and returns its name. The caller then records the nodes
+    /// that offer it, with [`Columns::offer`].
     pub(crate) fn admit(&mut self) -> Option<Name> {
         self.table.left_out().next()?;
         Arc::make_mut(&mut self.table).admit()
     }
 
-    /// Counts what a pod on a node requests of columns that are new.
+    /// Adds a pod's requests on its node to the new columns.
     pub(crate) fn take_new(&mut self, node: NodeIdx, requests: &PodRequests, new: &[ResourceIdx]) {
         for (name, amount) in &requests.list.scalars {
             if let Some(resource) = self.find(name).filter(|r| new.contains(r)) {
@@ -266,13 +266,13 @@ impl Columns {
         }
     }
 
-    /// Sets how many scalar columns there may be, for tests.
+    /// Sets the maximum number of scalar columns, for tests.
     #[cfg(test)]
     pub(crate) fn limit(&mut self, most: usize) {
         Arc::make_mut(&mut self.table).limit(most);
     }
 
-    /// Adds (`sign` 1) or removes (`sign` -1) what a pod takes.
+    /// Adds (`sign` 1) or subtracts (`sign` -1) a pod's requests.
     pub(crate) fn take(&mut self, node: NodeIdx, requests: &PodRequests, sign: i64) {
         let scalars: smallvec::SmallVec<[(ResourceIdx, i64); 4]> =
             requests.list.scalars.iter().filter_map(|(n, v)| Some((self.find(n)?, *v))).collect();

@@ -1,29 +1,30 @@
-//! Which resource has which column beside the four fixed ones.
+//! Assigns column numbers to the resources besides the four fixed ones.
 //!
-//! A resource has a column while some node offers it; then the number is given to another one. There is a most number of
-//! columns. A resource that finds none is left out: pods that request it are told, and it gets the next that is free.
+//! A resource has a number while some node offers it; afterwards another resource may get the number. The number of
+//! columns is bounded. A resource that finds no free column is left out: pods that request it get a cause that says so,
+//! and it gets the next column that becomes free.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use pellucid_model::Name;
 use pellucid_model::collections::FxHashMap;
 
-/// Columns at most. Only nodes make columns, so pods cannot fill the table.
+/// Maximum number of columns. Only nodes create columns, so pods cannot fill the table.
 const MOST: usize = 1024;
 
-/// The table. Numbers count from 0.
+/// The table, part of `Columns`. Numbers start at 0.
 #[derive(Clone, Debug)]
 pub(crate) struct ResourceTable {
-    /// Names by number; `None`: free.
+    /// Names by number; `None` marks a free number.
     names: Vec<Option<Name>>,
-    /// Nodes that offer some of it, by number.
+    /// How many nodes offer the resource, by number.
     offers: Vec<u32>,
     index: FxHashMap<Name, usize>,
     free: BTreeSet<usize>,
-    /// Resources without a column, by the nodes that offer them.
+    /// Resources without a column, with the number of nodes that offer them.
     left_out: BTreeMap<Name, u32>,
     most: usize,
-    /// Counts changes of what names stand for.
+    /// Counts the changes of what a number or name refers to.
     version: u64,
 }
 
@@ -46,17 +47,17 @@ impl ResourceTable {
         self.index.get(name).copied()
     }
 
-    /// Returns the name of a number, `None` when it is free.
+    /// Returns the name of a number, or `None` when the number is free.
     pub(crate) fn name(&self, number: usize) -> Option<&Name> {
         self.names.get(number)?.as_ref()
     }
 
-    /// Returns how many numbers were given out at most; all are below it.
+    /// Returns the upper bound of all numbers given out so far.
     pub(crate) fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Iterates over the numbers in use, ascending.
+    /// Iterates over the numbers in use, in ascending order.
     pub(crate) fn offered(&self) -> impl Iterator<Item = usize> {
         self.names.iter().enumerate().filter(|(_, name)| name.is_some()).map(|(number, _)| number)
     }
@@ -74,12 +75,13 @@ impl ResourceTable {
         !self.left_out.is_empty() && self.left_out.contains_key(name)
     }
 
-    /// Returns how many resources nodes offer, and how many of them have a column.
+    /// Returns the number of resources that nodes offer, and how many of them have a column.
     pub(crate) fn numbers(&self) -> (usize, usize) {
         (self.index.len() + self.left_out.len(), self.index.len())
     }
 
-    /// One more node offers a resource. Returns its number, and whether that is new; `None` when it is left out.
+    /// Counts one more node that offers a resource. Returns its number and whether that is new, or `None` when it is
+    /// left out.
     pub(crate) fn offer(&mut self, name: &Name) -> Option<(usize, bool)> {
         if let Some(number) = self.find(name) {
             self.offers[number] += 1;
@@ -101,7 +103,8 @@ impl ResourceTable {
         Some((number, true))
     }
 
-    /// One node less offers a resource. Returns its number when that was the last one; [`Self::release`] frees it.
+    /// Counts one node fewer that offers a resource. Returns its number if that was the last node; [`Self::release`]
+    /// then frees the number.
     pub(crate) fn withdraw(&mut self, name: &Name) -> Option<usize> {
         let Some(number) = self.find(name) else {
             if let Some(nodes) = self.left_out.get_mut(name) {
@@ -116,7 +119,7 @@ impl ResourceTable {
         (self.offers[number] == 0).then_some(number)
     }
 
-    /// Frees a number that no node offers any more. Returns whether it did.
+    /// Frees a number that no node offers any more. Returns whether it was freed.
     pub(crate) fn release(&mut self, number: usize) -> bool {
         if self.offers[number] > 0 {
             return false;
@@ -128,13 +131,13 @@ impl ResourceTable {
         true
     }
 
-    /// Takes a resource off the list of those left out when there is a number for it.
+    /// Removes a resource from those left out when a number is free for it, and returns its name.
     pub(crate) fn admit(&mut self) -> Option<Name> {
         let has_room = !self.free.is_empty() || self.names.len() < self.most;
         if has_room { self.left_out.pop_first().map(|(name, _)| name) } else { None }
     }
 
-    /// Sets the bound, for tests.
+    /// Sets the maximum number of columns, for tests.
     #[cfg(test)]
     pub(crate) fn limit(&mut self, most: usize) {
         self.most = most;

@@ -1,5 +1,5 @@
-//! Columns against a model, while resources come and go and pods are placed, undone and released; and what a reader's
-//! copy keeps.
+//! Compares columns with a model while resources come and go and pods are placed, undone and released. Forks must keep
+//! what they saw.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::stage::Stage;
 use crate::state::Cluster;
 
 const RESOURCES: usize = 6;
-/// Fewer than there are resources.
+/// Column limit, smaller than the number of resources.
 const MOST: usize = 3;
 
 fn resource(i: usize) -> Name {
@@ -29,13 +29,13 @@ fn list(amounts: &[i64; RESOURCES]) -> ResourceList {
 
 #[derive(Clone, Debug)]
 enum Happening {
-    /// A node offers so much of each resource; -1: it does not name it.
+    /// A node offers these amounts; -1 means that it does not name the resource.
     Node(usize, [i64; RESOURCES]),
     NodeGone(usize),
-    /// A pod is on a node, or waits.
+    /// A pod is bound to a node, or pending.
     Pod(usize, Option<usize>, [i64; RESOURCES]),
     PodGone(usize),
-    /// A waiting pod is placed and taken off again, in an overlay that is undone.
+    /// A pending pod is placed in an overlay that is rolled back.
     Trial(usize, usize),
 }
 
@@ -78,7 +78,7 @@ fn happen(cluster: &mut Cluster, model: &mut Model, what: &Happening) -> Vec<Clu
             let requests = PodRequests { list: list(amounts), ..PodRequests::default() };
             let pod = Pod {
                 key: PodKey::new("ns", &format!("p{p}")),
-                // What waits and what is bound are different pods, so a bound one may wait again.
+                // The bound pod and the pending one have different uids, so a bound name may become pending again.
                 uid: format!("{p} {n:?}").into(),
                 scheduler_name: "ours".into(),
                 spec: Arc::new(PodSpec { requests, ..PodSpec::default() }),
@@ -125,7 +125,7 @@ fn check(cluster: &Cluster, model: &Model) -> Result<(), TestCaseError> {
             prop_assert_eq!(columns.requested(node, column), taken.sum::<i64>(), "{} on {}", r, n);
         }
     }
-    // What has no name holds nothing.
+    // Columns without a name hold zeros.
     for number in 4..columns.n_resources() {
         let resource = ResourceIdx(number as u16);
         if columns.name(resource).is_empty() {
@@ -150,7 +150,7 @@ proptest! {
         let mut cluster = Cluster::new(1, [Name::new("ours")], Vec::new());
         cluster.columns.limit(MOST);
         let mut model = Model::default();
-        // Nodes lie on several pages.
+        // Enough nodes for several pages.
         for n in 0..70 {
             happen(&mut cluster, &mut model, &Happening::Node(n, [-1; RESOURCES]));
         }
@@ -167,7 +167,7 @@ proptest! {
                 let found = cluster.columns.find(&resource(r));
                 found.map(|column| cluster.columns.name(column))
             }).collect();
-            // Rows that were worked out before are made anew.
+            // The version and the change log invalidate results cached before.
             if seen != now {
                 prop_assert!(cluster.columns.version() != before);
                 prop_assert!(cluster.changes().since(head).is_none(), "{:?}", what);

@@ -1,5 +1,5 @@
-//! What a gang's declarations come to: the PodGroup's word goes before the pods', the oldest pod's before the
-//! others'. A definition that cannot be used says why; nothing is guessed.
+//! Builds a gang's definition from what its PodGroup and its pods declare. The PodGroup takes precedence over the pods,
+//! and the oldest pod over the others. A definition that cannot be used says why; nothing is guessed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,69 +16,69 @@ use crate::objects::Objects;
 pub enum GangFrom {
     /// A PodGroup of this kind.
     PodGroup(ObjectKind),
-    /// Labels or annotations of its pods.
+    /// Labels or annotations of the gang's pods.
     Pods,
 }
 
-/// Why a gang is not defined.
+/// Why a gang cannot be scheduled as it is defined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undefined {
-    /// Its PodGroup was not created yet.
+    /// The PodGroup that its pods name was not created yet.
     GroupMissing,
-    /// Its PodGroup was deleted.
+    /// The PodGroup was deleted.
     GroupGone,
-    /// Something it says cannot be used.
+    /// A declared value cannot be used and has no default.
     Invalid(GangProblem),
-    /// Its pods declare it in different dialects.
+    /// Its pods declare it in these two dialects.
     Mixed(Dialect, Dialect),
-    /// It is in a kube-batch queue that does not exist.
+    /// It names a kube-batch queue that does not exist.
     QueueMissing(Name),
     /// It names more gangs as its group than a group may have.
     NamesTooMany {
-        /// Gangs that it names as its group, itself among them.
+        /// Number of gangs that it names as its group, itself included.
         named: usize,
-        /// How many a group may have.
+        /// Maximum number of gangs in a group.
         max: u32,
     },
-    /// Its pods come from one controller, which makes fewer than the quorum.
+    /// Its pods come from one controller, which creates fewer than the quorum.
     NeverComplete {
-        /// The controller, such as `ReplicaSet web`.
+        /// Kind and name of the controller, such as `ReplicaSet web`.
         owner: Arc<str>,
-        /// How many pods it makes.
+        /// Number of replicas of that controller.
         replicas: u32,
     },
 }
 
-/// A gang's definition.
+/// What is in force for a gang, from its PodGroup and its pods together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
-    /// Dialect.
+    /// The dialect of the declarations.
     pub dialect: Dialect,
-    /// Where it comes from.
+    /// Whether the PodGroup or the pods define the gang.
     pub from: GangFrom,
-    /// Members of a quorum.
+    /// Number of members that make a quorum.
     pub min: u32,
-    /// Members there will ever be, where somebody says so.
+    /// Total number of members that will ever exist, when declared.
     pub total: Option<u32>,
-    /// Mode.
+    /// What happens to placeable members while the quorum is missing.
     pub mode: GangMode,
-    /// Koordinator's match policy; other dialects have a fixed rule.
+    /// Koordinator's match policy; the other dialects have a fixed rule.
     pub policy: Option<MatchPolicy>,
-    /// How long members wait for each other; `None`: the dialect's default.
+    /// How long members wait for each other; `None` means the dialect's default.
     pub wait: Option<Duration>,
-    /// The gangs it names as its group, itself among them, by key, each once.
+    /// The gangs that it names as its group, itself included, sorted by key, without duplicates.
     pub groups: Arc<[GangKey]>,
-    /// Creation: of the PodGroup if there is one, else of the first pod; seconds since 1970.
+    /// Creation of the PodGroup, or of the first pod when there is none, in seconds since 1970.
     pub created: i64,
     /// The PodGroup's own priority.
     pub priority: Option<i32>,
-    /// What must be free before anything is planned.
+    /// Resources that must be free before anything is planned.
     pub min_resources: Option<ResourceList>,
-    /// Its pods are scheduled one by one (native `basic`).
+    /// Whether its pods are scheduled one by one (native `basic` policy).
     pub is_basic: bool,
-    /// Why it is not defined.
+    /// Why the gang cannot be scheduled as defined; `None` when the definition can be used.
     pub undefined: Option<Undefined>,
-    /// What stands in for something that cannot be used.
+    /// Problems that do not prevent scheduling, such as values that a default replaces. Sorted and bounded.
     pub warnings: Vec<GangProblem>,
 }
 
@@ -103,29 +103,29 @@ impl Default for Definition {
     }
 }
 
-/// kube-batch's queue of groups that name none; it always exists.
+/// kube-batch's queue of PodGroups that name none; it always exists.
 const DEFAULT_QUEUE: &str = "default";
 
-/// Warnings that a definition lists.
+/// Maximum number of warnings that a definition lists.
 const MAX_WARNINGS: usize = 16;
 
-/// What a definition is made of.
+/// What a definition is built from.
 pub(super) struct Sources<'a> {
-    /// What the members say that have not ended.
+    /// What the members that have not ended declare.
     pub(super) roster: &'a Roster,
-    /// The mark of the member that counts before the others.
+    /// The declaration of the member that takes precedence over the others.
     pub(super) first: Option<&'a GangMark>,
-    /// The fault of the oldest member whose mark cannot be used.
+    /// The fatal problem of the oldest member whose declaration cannot be used.
     pub(super) fault: Option<&'a GangProblem>,
-    /// The state.
+    /// The objects of the state: PodGroups, queues and controllers.
     pub(super) objects: &'a Objects,
-    /// Whether a PodGroup was there before.
+    /// Whether a PodGroup existed before.
     pub(super) had_group: bool,
-    /// Gangs that one may name.
+    /// Maximum number of gangs that one may name.
     pub(super) max_named: u32,
 }
 
-/// Makes a definition.
+/// Builds the definition of a gang.
 pub(super) fn define(key: &GangKey, of: &Sources<'_>) -> Definition {
     let (first, objects) = (of.first, of.objects);
     let group = find_group(key, first.map(|m| m.dialect), objects);
@@ -146,7 +146,7 @@ pub(super) fn define(key: &GangKey, of: &Sources<'_>) -> Definition {
         None => take_terms(&mut made, of_pods, GangTerms::default()),
     }
     if let Some(policy) = made.policy.filter(|_| dialect != Dialect::Koordinator && group.is_none()) {
-        // Another dialect's rule is fixed.
+        // The rule of every other dialect is fixed.
         made.policy = None;
         made.warnings.push(unused_policy(policy));
     }
@@ -161,7 +161,7 @@ pub(super) fn define(key: &GangKey, of: &Sources<'_>) -> Definition {
     made
 }
 
-/// A group that is too large is none: whatever it costs to walk along it is bounded.
+/// Drops a group that is too large, so that the cost of walking along it is bounded.
 fn bound_group(made: &mut Definition, max: u32) {
     let named = made.groups.len();
     if named > max as usize {
@@ -179,7 +179,7 @@ fn unused_policy(policy: MatchPolicy) -> GangProblem {
     }
 }
 
-/// The first word counts, field by field.
+/// Applies declared values, taking each field from `first` where it is set, else from `second`.
 fn take_terms(made: &mut Definition, first: GangTerms, second: GangTerms) {
     made.min = first.min.or(second.min).unwrap_or(1);
     made.total = first.total.or(second.total);
@@ -189,7 +189,7 @@ fn take_terms(made: &mut Definition, first: GangTerms, second: GangTerms) {
     made.groups = in_order(if first.groups.is_empty() { second.groups } else { first.groups });
 }
 
-/// Gangs by key, each once: whether one is named is asked again and again.
+/// Returns the gangs sorted and without duplicates, so that lookups can use binary search.
 fn in_order(groups: Arc<[GangKey]>) -> Arc<[GangKey]> {
     if groups.windows(2).all(|pair| pair[0] < pair[1]) {
         return groups;
@@ -201,7 +201,7 @@ fn in_order(groups: Arc<[GangKey]>) -> Arc<[GangKey]> {
 }
 
 fn collect_problems(made: &mut Definition, of: &Sources<'_>, group: Option<&PodGroup>) {
-    // What a PodGroup or an older pod says well, its pods need not say.
+    // What a PodGroup or an older pod declares correctly, the other pods need not declare.
     let is_defined = match group {
         Some(group) => group.terms.min.is_some() || group.is_basic,
         None => of.first.is_some_and(|mark| !mark.problems.iter().any(|p| p.is_fatal)),
@@ -211,7 +211,7 @@ fn collect_problems(made: &mut Definition, of: &Sources<'_>, group: Option<&PodG
     made.undefined = fault.cloned().map(Undefined::Invalid);
     let of_group = of_group.filter(|p| !p.is_fatal || is_defined);
     made.warnings.extend(of_group.map(|p| GangProblem { is_fatal: false, ..p.clone() }));
-    // One more than is listed, to see that there are more.
+    // Takes one more than is listed, to notice that there are more.
     let faults = of.roster.faults().filter(|_| is_defined).take(MAX_WARNINGS + 1);
     made.warnings.extend(of.roster.warnings().take(MAX_WARNINGS + 1).chain(faults).cloned());
     let min = of.first.and_then(|mark| mark.terms.min);
@@ -258,7 +258,7 @@ fn contradiction(made: &Definition, of: &Sources<'_>, group: Option<&PodGroup>) 
     (!exists).then(|| Undefined::QueueMissing(queue.clone()))
 }
 
-/// When all its pods come from one controller, that one's replicas are all the pods there will ever be.
+/// Checks whether all pods come from one controller whose replicas are fewer than the quorum.
 fn never_complete(key: &GangKey, made: &Definition, of: &Sources<'_>) -> Option<Undefined> {
     let owner = of.roster.controller()?;
     let at = (key.namespace.clone(), Name::new(&owner.name));
@@ -270,7 +270,7 @@ fn never_complete(key: &GangKey, made: &Definition, of: &Sources<'_>) -> Option<
     })
 }
 
-/// Returns the PodGroup that defines a gang. Of two API groups that both have one, the first by order counts.
+/// Returns the PodGroup that defines a gang. When several API groups have one, the first in `POD_GROUPS` order counts.
 pub(super) fn find_group<'o>(
     key: &GangKey,
     dialect: Option<Dialect>,

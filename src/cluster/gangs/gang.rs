@@ -1,7 +1,7 @@
-//! A gang: its members by stage, its definition, and what happened to it.
+//! A gang: its members by stage, its definition, and its history.
 //!
-//! Counts follow the members' stages and are undone with them. The history (attempts, rounds, clocks) is written
-//! by the scheduler between overlays.
+//! Counts follow the stages of the members and are undone with them. The scheduler writes the history (attempts,
+//! rounds, times) between overlays.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,57 +14,57 @@ use pellucid_model::{GangKey, Now, PodId, PodKey};
 use super::definition::Definition;
 use crate::Stage;
 
-/// How a pending member fared in the last attempt.
+/// The outcome of a pending member's last attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LastTry {
-    /// There was none.
+    /// The member was never attempted.
     #[default]
     None,
-    /// It would have been placed.
+    /// A node was found for the member.
     Placeable,
-    /// No node took it.
+    /// No node was found for the member.
     Failed,
-    /// It was not asked: the outcome was clear.
+    /// The attempt ended before this member was evaluated, because the outcome was clear.
     NotEvaluated,
 }
 
-/// What is known of a member besides the pod's own record.
+/// What the gang knows of a member besides the pod's own record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Member {
-    /// When it entered its stage.
+    /// When the member entered its stage.
     pub since: Option<Now>,
     /// Until when it waits at Permit, on the monotonic clock.
     pub deadline: Option<Duration>,
-    /// The round in which it was tried last.
+    /// The round (`schedule_cycle`) in which it was last attempted.
     pub round: u64,
-    /// How it fared then.
+    /// The outcome of that attempt.
     pub last: LastTry,
 }
 
-/// A member whose pod ended while the object is still there.
+/// A member whose pod ended while its object still exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
-    /// uid.
+    /// The pod's uid.
     pub uid: Arc<str>,
     /// Succeeded or Failed.
     pub phase: PodPhase,
 }
 
-/// Members by stage.
+/// Number of members by stage; ended members are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GangCounts {
-    /// Not placed (gated ones too).
+    /// Not placed, gated members included.
     pub pending: u32,
     /// Held at Permit.
     pub waiting: u32,
     /// Reserved, permitted, pre-binding or binding.
     pub permitted: u32,
-    /// Bound.
+    /// Confirmed by the API server.
     pub bound: u32,
 }
 
 impl GangCounts {
-    /// Returns how many take room.
+    /// Returns the number of members that use a node.
     pub fn placed(self) -> u32 {
         self.waiting + self.permitted + self.bound
     }
@@ -79,71 +79,72 @@ impl GangCounts {
     }
 }
 
-/// What happened to a gang.
+/// The history of a gang, written by the scheduler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
-    /// Attempts at it.
+    /// Attempts at the gang.
     pub attempts: u32,
-    /// Waits that ran out.
+    /// Times that a wait for other members ran out.
     pub timeouts: u32,
-    /// Koordinator's round: counts from 1.
+    /// Koordinator's `scheduleCycle`: the current round, starting at 1.
     pub schedule_cycle: u64,
     /// Whether no member has failed in this round.
     pub is_cycle_valid: bool,
-    /// Whether its quorum was permitted once.
+    /// Whether its quorum was ever permitted.
     pub once_satisfied: bool,
-    /// Whether a quorum was permitted that is not yet bound.
+    /// Whether a quorum was permitted and is not completely bound yet.
     pub is_partial: bool,
     /// When a member was first placed.
     pub schedule_start: Option<Now>,
-    /// Since when it is short of pods.
+    /// Since when it has too few pods; `None` while it has enough.
     pub short_since: Option<Now>,
-    /// Whether it was short for longer than it may be.
+    /// Whether it had too few pods for longer than it may wait.
     pub is_overdue: bool,
-    /// What its last release of waiting members was for.
+    /// The last time its waiting members were given up.
     pub last_release: Option<Release>,
-    /// Refusals in a row, and until when the last one lasts: kept for pods that come again.
+    /// Consecutive refusals, and when the backoff after the last one ends on the monotonic clock. Set when the last pod
+    /// leaves the queue, for pods that come again soon.
     pub rejected: Option<(u32, Duration)>,
-    /// The uid of the controller of its last pod.
+    /// The uid of the controller of the member that joined last.
     pub last_owner: Option<Arc<str>>,
-    /// Since when it has no pods.
+    /// Since when it has no pods, on the monotonic clock.
     pub empty_since: Option<Duration>,
 }
 
-/// Waiting members were given up.
+/// One release of waiting members, who lost their places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// Why.
+    /// Why they were released.
     pub code: pellucid_api::reason::ReasonCode,
-    /// When.
+    /// When they were released.
     pub at: Now,
-    /// How many.
+    /// How many members were released.
     pub members: u32,
 }
 
-/// A gang.
+/// A gang, part of [`Gangs`](super::Gangs).
 #[derive(Clone, Debug)]
 pub struct Gang {
     /// Namespace and name.
     pub key: GangKey,
-    /// Definition.
+    /// The definition in force.
     pub definition: Arc<Definition>,
-    /// Members in the state. The numbers order nothing: whoever shows or plans sorts.
+    /// Members in the state. The order of pod ids means nothing; code that shows or plans must sort.
     pub members: BTreeMap<PodId, Member>,
-    /// Members that ended.
+    /// Members whose pods ended.
     pub finished: BTreeMap<PodKey, Finished>,
-    /// Members by stage.
+    /// Number of members by stage.
     pub counts: GangCounts,
-    /// What happened.
+    /// What happened to the gang.
     pub history: History,
-    /// Creation and name of its oldest pod that has not ended: it defines the gang before the others.
+    /// Creation time and key of its oldest pod that has not ended.
     pub(super) first: Option<(i64, PodKey)>,
-    /// How many of the gangs that it names do not name it back, or do not exist.
+    /// Number of gangs that it names and that do not name it back or do not exist.
     pub(super) one_sided: u32,
-    /// Whether a PodGroup was ever there.
+    /// Whether a PodGroup ever existed.
     pub(super) had_group: bool,
     pub(super) is_dirty: bool,
-    /// Whether its definition changed since somebody last asked.
+    /// Whether the definition changed since the last [`Gangs::take_redefined`](super::Gangs::take_redefined).
     pub(super) is_redefined: bool,
 }
 
@@ -166,34 +167,34 @@ impl Gang {
         }
     }
 
-    /// Returns how many members exist, ended ones included.
+    /// Returns the number of members that exist, ended ones included.
     pub fn created(&self) -> u32 {
         (self.members.len() + self.finished.len()) as u32
     }
 
-    /// Returns how many members ended well, and how many failed.
+    /// Returns how many members succeeded and how many failed.
     pub fn ended(&self) -> (u32, u32) {
         let succeeded = self.finished.values().filter(|f| f.phase == PodPhase::Succeeded).count() as u32;
         (succeeded, self.finished.len() as u32 - succeeded)
     }
 
-    /// Returns the match policy in force (Koordinator's dialect only).
+    /// Returns the match policy in force; `None` in dialects other than Koordinator's, unless one is declared.
     pub fn policy(&self) -> Option<MatchPolicy> {
         let of_dialect = (self.definition.dialect == Dialect::Koordinator).then(MatchPolicy::default);
         self.definition.policy.or(of_dialect)
     }
 
-    /// Whether nothing more is asked of it: its members are placed one by one.
+    /// Returns whether the gang needs no more members at once, so that pods can be placed one by one.
     pub fn is_satisfied(&self) -> bool {
         let is_once = self.policy() == Some(MatchPolicy::OnceSatisfied) && self.history.once_satisfied;
         self.definition.is_basic || is_once || self.counted() >= self.definition.min
     }
 
-    /// Returns how many members count towards the quorum as they are.
+    /// Returns how many members count towards the quorum now.
     pub fn counted(&self) -> u32 {
         let counts = self.counts;
         match (self.policy(), self.definition.dialect) {
-            // While a quorum is not whole after a failed Binding, the bound ones stand for it.
+            // While a permitted quorum is not completely bound, as after a failed Binding, bound members count as well.
             (Some(MatchPolicy::OnlyWaiting), _) if !self.history.is_partial => {
                 counts.waiting + counts.permitted
             }
@@ -202,12 +203,12 @@ impl Gang {
         }
     }
 
-    /// Returns how many more members must be placed for its quorum.
+    /// Returns how many more members must be placed to reach the quorum.
     pub fn need(&self) -> u32 {
         if self.is_satisfied() { 0 } else { self.definition.min - self.counted() }
     }
 
-    /// Returns how long members wait, given the default of the dialects that have one of their own.
+    /// Returns how long members wait for each other; `coscheduling_default` applies to dialects without a default.
     pub fn wait(&self, coscheduling_default: Duration) -> Duration {
         self.definition.wait.unwrap_or(match self.definition.dialect {
             Dialect::Koordinator => Duration::from_secs(600),
@@ -216,12 +217,12 @@ impl Gang {
         })
     }
 
-    /// Whether each gang that it names exists and names it back.
+    /// Returns whether each gang that it names exists and names it back.
     pub fn has_partners(&self) -> bool {
         self.one_sided == 0
     }
 
-    /// Whether a PodGroup was ever there.
+    /// Returns whether a PodGroup ever existed.
     pub fn had_group(&self) -> bool {
         self.had_group
     }

@@ -1,7 +1,7 @@
-//! All gangs: who belongs to which, how each is defined, and where its members stand.
+//! All gangs: the members of each, its definition, and its counts by stage.
 //!
-//! Part of the state: membership follows the pods, counts follow their stages through place, release and undo,
-//! definitions follow marks and PodGroups. What to do about a gang is the cycle's business.
+//! Part of the state. Membership follows the pods, counts follow their stages through place, release and undo,
+//! and definitions follow PodGroups and the declarations of pods. What to do about a gang is decided in the cycle.
 
 mod definition;
 mod gang;
@@ -25,40 +25,40 @@ use crate::{Cluster, Stage};
 use definition::Sources;
 use partners::Partners;
 
-/// The gangs. Cheap to copy.
+/// All gangs, part of [`Cluster`]. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Gangs {
     gangs: CowMap<GangKey, Arc<Gang>>,
-    /// Those that changed since they were last taken, each once.
+    /// Gangs that changed since the last [`Self::take_changed`], without duplicates.
     dirty: Vec<GangKey>,
     partners: Partners,
     limits: GroupLimits,
-    /// Those without pods, by since when.
+    /// Gangs without pods, by since when.
     empty: Arc<BTreeSet<(Duration, GangKey)>>,
 }
 
 impl Gangs {
-    /// Returns a gang.
+    /// Returns a gang, or `None` when there is none of this name.
     pub fn get(&self, key: &GangKey) -> Option<&Arc<Gang>> {
         self.gangs.get(key)
     }
 
-    /// Returns the gang of a pod.
+    /// Returns the gang that a pod is a member of, or `None`.
     pub fn of(&self, pod: &Pod) -> Option<&Arc<Gang>> {
         self.gangs.get(pod.member_of()?)
     }
 
-    /// Returns all gangs, by key.
+    /// Returns all gangs, sorted by key.
     pub fn all(&self) -> BTreeMap<&GangKey, &Arc<Gang>> {
         self.gangs.iter().collect()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no gangs.
     pub fn is_empty(&self) -> bool {
         self.gangs.is_empty()
     }
 
-    /// Takes the gangs that changed since the last call.
+    /// Takes the keys of the gangs that changed since the last call, sorted.
     pub fn take_changed(&mut self) -> Vec<GangKey> {
         let mut changed = std::mem::take(&mut self.dirty);
         for key in &changed {
@@ -70,7 +70,7 @@ impl Gangs {
         changed
     }
 
-    /// Whether a gang was defined otherwise since the last call.
+    /// Returns whether the definition of a gang changed since the last call for it.
     pub fn take_redefined(&mut self, key: &GangKey) -> bool {
         let is_redefined = self.get(key).is_some_and(|gang| gang.is_redefined);
         if is_redefined && let Some(gang) = self.gangs.get_mut(key) {
@@ -79,12 +79,12 @@ impl Gangs {
         is_redefined
     }
 
-    /// Writes the history of a gang and of its members.
+    /// Changes a gang, such as its history, and marks it as changed.
     pub fn note(&mut self, key: &GangKey, write: impl FnOnce(&mut Gang)) {
         self.change(key, write);
     }
 
-    /// Writes what is known of one member.
+    /// Changes what a pod's gang knows of it, and marks the gang as changed.
     pub fn note_member(&mut self, pod: &Pod, id: PodId, write: impl FnOnce(&mut Member)) {
         let Some(key) = pod.member_of() else { return };
         self.change(key, |gang| {
@@ -94,7 +94,7 @@ impl Gangs {
         });
     }
 
-    /// Forgets the gangs that have had no pods for so long. Returns whether there were any.
+    /// Forgets the gangs that have had no pods for at least `after`. Returns whether there were any.
     fn expire(&mut self, now: Duration, after: Duration, objects: &Objects) -> bool {
         let due: Vec<GangKey> = self
             .empty
@@ -105,7 +105,7 @@ impl Gangs {
         for key in &due {
             let has_group = definition::find_group(key, None, objects).is_some();
             if has_group {
-                // It lives as long as its PodGroup, but what happened to it is forgotten.
+                // The gang lives as long as its PodGroup, but its history is forgotten.
                 self.note_filled(key);
                 self.change(key, |gang| gang.history = Gang::new(key.clone()).history);
             } else {
@@ -115,12 +115,12 @@ impl Gangs {
         !due.is_empty()
     }
 
-    /// Returns when the first gang is forgotten.
+    /// Returns when the next gang without pods is forgotten, or `None` when every gang has pods.
     pub fn next_expiry(&self, after: Duration) -> Option<Duration> {
         self.empty.first().map(|(since, _)| *since + after)
     }
 
-    /// A gang has lost its last pod.
+    /// Records since when a gang has no pods, if it just lost its last one.
     pub fn note_empty(&mut self, key: &GangKey, now: Duration) {
         let Some(gang) = self.get(key) else { return };
         if gang.created() == 0 && gang.history.empty_since.is_none() {
@@ -138,7 +138,7 @@ impl Gangs {
 
     fn remove(&mut self, key: &GangKey) {
         self.note_filled(key);
-        // Whoever looks at what changed finds that it is gone.
+        // Code that asks for changed gangs finds that this one is gone.
         self.change(key, |_| ());
         let named = self.gangs.remove(key).map(|gang| gang.definition.groups.clone()).unwrap_or_default();
         self.relink(key, &named);
@@ -175,12 +175,12 @@ impl Cluster {
         &self.gangs
     }
 
-    /// The same, to be changed. History is not undone by overlays; counts are.
+    /// Returns the gangs for writing. Overlays undo the counts but not the history.
     pub fn gangs_mut(&mut self) -> &mut Gangs {
         &mut self.gangs
     }
 
-    /// Returns the members of a gang that have not ended, the oldest first.
+    /// Returns the members of a gang that have not ended, oldest first.
     pub fn gang_pods(&self, gang: &Gang) -> Vec<(PodId, &Arc<Pod>)> {
         let pods = gang.members.keys().filter_map(|id| Some((*id, &self.pod(*id)?.pod)));
         let mut pods: Vec<_> = pods.collect();
@@ -188,12 +188,12 @@ impl Cluster {
         pods
     }
 
-    /// Forgets the gangs that have had no pods for so long. Returns whether there were any.
+    /// Forgets the gangs that have had no pods for at least `after`. Returns whether there were any.
     pub fn expire_gangs(&mut self, now: Duration, after: Duration) -> bool {
         self.gangs.expire(now, after, &self.objects)
     }
 
-    /// Makes a gang remember what is not in its objects: for a state that is rebuilt.
+    /// Restores what a gang's objects do not say, for a state rebuilt from a dump.
     pub fn restore_gang(&mut self, key: &GangKey, had_group: bool, write: impl FnOnce(&mut History)) {
         self.gangs.change(key, |gang| {
             write(&mut gang.history);
@@ -213,13 +213,13 @@ impl Cluster {
         self.gangs.change(key, |gang| {
             let has_other_owner = gang.history.last_owner.is_some() && gang.history.last_owner != owner;
             if gang.members.is_empty() && has_other_owner {
-                // Another one of the same name: what happened to the former does not concern it.
+                // Another gang of the same name: the history of the former one does not concern it.
                 gang.history = Gang::new(key.clone()).history;
                 gang.finished.clear();
             }
             gang.history.last_owner = owner.or(gang.history.last_owner.take());
             gang.finished.remove(&pod.key);
-            // One that waits and moves to another gang has waited long enough.
+            // A member that waits at Permit and moves to another gang has waited long enough.
             let deadline = (stage == Stage::Waiting).then_some(Duration::ZERO);
             gang.members.insert(id, Member { deadline, ..Member::default() });
             gang.count(stage, 1);
@@ -229,8 +229,8 @@ impl Cluster {
         self.define_gang(key, (!is_first).then_some(&*pod));
     }
 
-    /// The mark or the controller of a member changed: if it is of the same gang, that is defined anew. Returns whether
-    /// it is.
+    /// Updates the gang of a member whose declaration or controller changed, if the member is still in the same gang.
+    /// Returns whether it is.
     pub(super) fn stays_in_gang(&mut self, id: PodId, old: &Pod) -> bool {
         let Some(pod) = self.pod(id).map(|r| r.pod.clone()) else { return false };
         let (Some(before), Some(now)) = (old.member_of(), pod.member_of()) else { return false };
@@ -259,9 +259,9 @@ impl Cluster {
         }
     }
 
-    /// A member's pod has ended; its object is still there.
+    /// Records a member whose pod ended while its object still exists.
     pub(super) fn note_ended(&mut self, pod: &Pod) {
-        // It may have been of another gang when it ended.
+        // The pod may have been in another gang when it ended.
         self.forget_ended(&pod.key);
         let Some(key) = pod.member_of() else { return };
         self.gangs.ensure(key);
@@ -271,14 +271,14 @@ impl Cluster {
         self.gangs.change(key, |gang| drop(gang.finished.insert(pod.key.clone(), finished)));
     }
 
-    /// The object of an ended pod is gone, or another pod has its name.
+    /// Forgets an ended pod whose object was deleted, or whose name another pod has now.
     pub(super) fn forget_ended(&mut self, key: &PodKey) {
         if let Some(gang) = self.ended.remove(key) {
             self.gangs.change(&gang, |gang| drop(gang.finished.remove(key)));
         }
     }
 
-    /// Makes the definition anew, unless a new pod says what the definition says.
+    /// Recomputes a gang's definition, unless the only change is a new pod that declares the same.
     fn define_gang(&mut self, key: &GangKey, added: Option<&Pod>) {
         let Some(gang) = self.gangs.get(key) else { return };
         if let Some(mark) = added.and_then(|p| p.gang.as_ref()) {
@@ -327,14 +327,14 @@ impl Cluster {
         }
     }
 
-    /// An object changed that gangs are defined by.
+    /// Updates the gangs whose definition depends on an object that changed.
     pub(super) fn heed_gang_object(&mut self, old: Option<&Object>, new: Option<&Object>) {
         match (old, new) {
             (Some(Object::PodGroup(a)), Some(Object::PodGroup(b))) if defines_alike(a, b) => {}
             (_, Some(Object::PodGroup(group))) | (Some(Object::PodGroup(group)), None) => {
                 self.heed_group(&group.key, new.is_some());
             }
-            // Only whether it exists matters.
+            // Only the existence of a queue matters.
             (None, Some(Object::QueueIncubator(_) | Object::QueueSigsDev(_)))
             | (Some(Object::QueueIncubator(_) | Object::QueueSigsDev(_)), None) => {
                 self.define_gangs(|gang| gang.definition.dialect == Dialect::KubeBatch);
@@ -375,7 +375,7 @@ impl Cluster {
     }
 }
 
-/// Whether two states of a PodGroup define the same: its status may differ.
+/// Returns whether two versions of a PodGroup define the same gang; their status may differ.
 fn defines_alike(a: &PodGroup, b: &PodGroup) -> bool {
     a.terms == b.terms && PodGroup { status: b.status.clone(), ..a.clone() } == *b
 }

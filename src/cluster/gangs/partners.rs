@@ -1,8 +1,9 @@
-//! Which gangs form a group: those that name each other, directly or through others.
+//! Gang groups: gangs that name each other, directly or through others.
 //!
-//! Kept with every change of a definition, not worked out when asked: a gang that joins a group costs what it names, one
-//! that leaves costs at most the smaller parts that are left. Gangs that stand alone are not in here. How many may form a
-//! group is bounded ([`GroupLimits`]); what is beyond is no group, and each of its gangs says so.
+//! Groups are updated with every change of a definition, not computed on demand. A gang that joins costs as much as the
+//! gangs it names; a gang that leaves costs at most the size of the smaller remaining parts. Gangs without partners are
+//! not listed here. The size of a group is bounded ([`GroupLimits`]): gangs beyond the limit form no group, and each of
+//! them reports it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,12 +13,12 @@ use pellucid_model::{CowMap, GangKey};
 
 use super::Gangs;
 
-/// How large a gang group may be.
+/// Upper bounds of a gang group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupLimits {
-    /// Gangs.
+    /// Maximum number of gangs in a group.
     pub gangs: u32,
-    /// Pods of all its gangs together.
+    /// Maximum number of pods in a group, over all its gangs.
     pub members: u32,
 }
 
@@ -27,11 +28,11 @@ impl Default for GroupLimits {
     }
 }
 
-/// The sets of two gangs and more.
+/// Disjoint sets of two or more gangs that name each other.
 #[derive(Clone, Default)]
 pub(super) struct Partners {
     of: CowMap<GangKey, u64>,
-    /// Gangs of each set, by key.
+    /// Gangs of each set, sorted by key.
     sets: CowMap<u64, Arc<Vec<GangKey>>>,
     next: u64,
 }
@@ -41,7 +42,8 @@ impl Partners {
         self.sets.get(self.of.get(key)?)
     }
 
-    /// Makes one set of those of two gangs. Costs the smaller one, and a copy when somebody holds the larger one.
+    /// Merges the sets of two gangs. Costs the size of the smaller set, plus a copy when a reader shares the larger
+    /// one.
     fn unite(&mut self, a: &GangKey, b: &GangKey) {
         let size = |of: Option<&u64>| of.and_then(|id| self.sets.get(id)).map_or(1, |set| set.len());
         let (of_a, of_b) = (self.of.get(a), self.of.get(b));
@@ -63,7 +65,7 @@ impl Partners {
         if let Some(set) = self.sets.get_mut(&id) {
             let set = Arc::make_mut(set);
             set.extend(moved);
-            // Two sorted runs, which the sort merges.
+            // The set is two sorted runs, which the sort merges.
             set.sort();
         }
     }
@@ -78,7 +80,7 @@ impl Partners {
         id
     }
 
-    /// Takes parts out of the set that they were in. What is left stays.
+    /// Moves parts out of their common set into sets of their own. The remaining gangs keep the set.
     fn part(&mut self, parts: Vec<Vec<GangKey>>) {
         let Some(id) = parts.first().and_then(|part| self.of.get(part.first()?)).copied() else { return };
         for mut part in parts {
@@ -106,34 +108,35 @@ impl Partners {
 }
 
 impl Gangs {
-    /// Returns the gangs that form a group with one, itself included, by key; `None` when it is planned by itself: it
-    /// names none that names it back, or they are more than may form a group.
+    /// Returns the gangs that form a group with this one, itself included, sorted by key. Returns `None` when the gang
+    /// is planned by itself: no gang that it names names it back, or the group exceeds the limit.
     pub fn group(&self, key: &GangKey) -> Option<&Arc<Vec<GangKey>>> {
         self.partners.set(key).filter(|set| set.len() <= self.limits.gangs as usize)
     }
 
-    /// Returns the gangs that must reach their quorum together with one, itself included, by key.
+    /// Returns the gangs that must reach their quorum together with this one, itself included, sorted by key.
     pub fn group_of(&self, key: &GangKey) -> Vec<GangKey> {
         self.group(key).map_or_else(|| vec![key.clone()], |set| set.to_vec())
     }
 
-    /// Returns how many gangs name each other around one, when they are more than may form a group.
+    /// Returns the number of gangs that name each other around this one if it exceeds the limit of a group, else
+    /// `None`.
     pub fn too_many(&self, key: &GangKey) -> Option<usize> {
         let size = self.partners.set(key)?.len();
         (size > self.limits.gangs as usize).then_some(size)
     }
 
-    /// Returns how large groups may be.
+    /// Returns the upper bounds of a group.
     pub fn limits(&self) -> GroupLimits {
         self.limits
     }
 
-    /// Sets how large groups may be. Called before there are gangs.
+    /// Sets the upper bounds of a group. Called before there are gangs.
     pub fn set_limits(&mut self, limits: GroupLimits) {
         self.limits = limits;
     }
 
-    /// Returns the gangs that one names and that do not name it back, or do not exist.
+    /// Returns the gangs that this one names and that do not name it back or do not exist.
     pub fn one_sided(&self, key: &GangKey) -> Vec<GangKey> {
         if self.get(key).is_none_or(|gang| gang.one_sided == 0) {
             return Vec::new();
@@ -141,7 +144,7 @@ impl Gangs {
         self.named(key).filter(|named| !self.names(named, key)).cloned().collect()
     }
 
-    /// Iterates over the gangs that one names beside itself.
+    /// Iterates over the gangs that one names, without itself.
     fn named<'g>(&'g self, key: &'g GangKey) -> impl Iterator<Item = &'g GangKey> {
         let named = self.get(key).into_iter().flat_map(|gang| gang.definition.groups.iter());
         named.filter(move |named| *named != key)
@@ -151,8 +154,8 @@ impl Gangs {
         self.get(key).is_some_and(|gang| gang.definition.groups.binary_search(other).is_ok())
     }
 
-    /// A gang names others than before; its definition says which already. Whoever is concerned counts as changed: each
-    /// gang on the other side, so at least one of every set that became another one.
+    /// Updates the groups after a gang's definition, already stored, changed the gangs that it names. Marks every gang
+    /// on the other side as changed, so at least one gang of every set that changed.
     pub(super) fn relink(&mut self, key: &GangKey, before: &[GangKey]) {
         let named = self.get(key).map(|gang| gang.definition.groups.clone()).unwrap_or_default();
         let lost = before.iter().filter(|k| *k != key && named.binary_search(k).is_err());
@@ -178,12 +181,12 @@ impl Gangs {
     }
 }
 
-/// Walks from several gangs at once, a gang at a time each, until all walks but one have ended: what those found are
-/// parts of their own, and what the last one would still find need not be looked at.
+/// Searches from several gangs at once, advancing each walk by one gang in turn, until at most one walk is left. Each
+/// walk that ended found a part of its own; what the last walk would still find need not be visited.
 struct Search {
-    /// The walk that came to a gang first.
+    /// The walk that reached each gang first.
     found_by: FxHashMap<GangKey, usize>,
-    /// For each walk, the one that it became a part of.
+    /// For each walk, the walk that it was merged into, or itself.
     parent: Vec<usize>,
     walks: Vec<Walk>,
 }
@@ -205,7 +208,7 @@ impl Search {
         search
     }
 
-    /// Returns what the walks that ended have found.
+    /// Runs the search. Returns the parts found by the walks that ended.
     fn run(mut self, gangs: &Gangs) -> Vec<Vec<GangKey>> {
         let mut going: Vec<usize> = (0..self.walks.len()).collect();
         let mut ended: Vec<usize> = Vec::new();
@@ -220,7 +223,7 @@ impl Search {
         ended.into_iter().map(|walk| std::mem::take(&mut self.walks[walk].done)).collect()
     }
 
-    /// Looks around one gang. Returns false when the walk has ended.
+    /// Visits one gang of a walk. Returns false when the walk has ended.
     fn step(&mut self, walk: usize, gangs: &Gangs) -> bool {
         let Some(at) = self.walks[walk].open.pop_front() else { return false };
         for next in gangs.named(&at).filter(|next| gangs.names(next, &at)) {
@@ -244,7 +247,7 @@ impl Search {
         walk
     }
 
-    /// Another walk becomes a part of one that met it.
+    /// Merges `other` into `walk`, because they met.
     fn join(&mut self, walk: usize, other: usize) {
         self.parent[other] = walk;
         let Walk { open, done } = std::mem::take(&mut self.walks[other]);

@@ -1,7 +1,7 @@
-//! What the pods of a gang say, added up: what [`define`](super::definition::define) asks of thousands of pods is read
-//! off here, so a member that joins or leaves costs the logarithm of their number.
+//! Rosters: what the pods of each gang declare, aggregated. [`define`](super::definition::define) reads its answers
+//! here instead of from thousands of pods, so a member that joins or leaves costs the logarithm of their number.
 //!
-//! Kept by the writer alone. A copy for readers starts without rosters and makes the one it needs when a gang changes.
+//! Owned by the writer. A copy for readers starts without rosters and builds one when its gang changes.
 
 use std::collections::BTreeMap;
 
@@ -9,32 +9,32 @@ use pellucid_model::collections::FxHashMap;
 use pellucid_model::gang::{Controller, Dialect, GangMark, GangProblem};
 use pellucid_model::{GangKey, Name, ObjectKind, Pod, PodId, PodKey};
 
-/// Where a pod stands among the members: those whose mark cannot be used come last, then the oldest is first.
+/// Order of members: first those whose declaration can be used, then the others; oldest first within each.
 type Seniority = (bool, i64, PodKey);
 
-/// The members of one gang that have not ended, by what they say.
+/// The members of one gang that have not ended, aggregated by what they declare.
 #[derive(Debug, Default)]
 pub(crate) struct Roster {
     by_age: BTreeMap<Seniority, PodId>,
-    /// Members by the quorum they declare; those that declare none are left out.
+    /// Number of members by declared quorum; members that declare none are left out.
     quorums: BTreeMap<u32, u32>,
     dialects: [u32; Dialect::ALL.len()],
-    /// Members that wait for a PodGroup.
+    /// Number of members that need a PodGroup.
     needs_group: u32,
-    /// What stands in for something that cannot be used, by how many members say it.
+    /// Values that a default replaces, with the number of members that declare them.
     warnings: BTreeMap<GangProblem, u32>,
-    /// The same of what makes a mark unusable.
+    /// Values that make a declaration unusable, stored as warnings, with the number of members that declare them.
     faults: BTreeMap<GangProblem, u32>,
     controllers: FxHashMap<Option<Controller>, u32>,
 }
 
 impl Roster {
-    /// Returns the number of members.
+    /// Returns the number of members that have not ended.
     pub(super) fn len(&self) -> usize {
         self.by_age.len()
     }
 
-    /// Returns creation and name of the oldest member.
+    /// Returns the creation time and key of the oldest member.
     pub(super) fn oldest(&self) -> Option<(i64, PodKey)> {
         let first_of = |is_fatal: bool| {
             let from = before_all(is_fatal);
@@ -44,43 +44,43 @@ impl Roster {
         first_of(false).into_iter().chain(first_of(true)).min()
     }
 
-    /// Returns the member whose mark counts: the oldest one that can be used, else the oldest.
+    /// Returns the member whose declaration takes precedence: the oldest with a usable one, else the oldest.
     pub(super) fn first(&self) -> Option<PodId> {
         self.by_age.first_key_value().map(|(_, id)| *id)
     }
 
-    /// Returns the oldest member whose mark cannot be used.
+    /// Returns the oldest member whose declaration cannot be used.
     pub(super) fn first_unusable(&self) -> Option<PodId> {
         self.by_age.range(before_all(true)..).next().map(|(_, id)| *id)
     }
 
-    /// Returns a quorum that some member declares and that is not this one, the smallest.
+    /// Returns the smallest declared quorum that differs from `than`, or `None`.
     pub(super) fn other_quorum(&self, than: Option<u32>) -> Option<u32> {
         self.quorums.keys().copied().find(|min| Some(*min) != than)
     }
 
-    /// Returns a dialect that some member uses and that is not this one.
+    /// Returns a dialect that some member uses and that differs from `than`, or `None`.
     pub(super) fn other_dialect(&self, than: Dialect) -> Option<Dialect> {
         let used = Dialect::ALL.into_iter().filter(|dialect| self.dialects[*dialect as usize] > 0);
         used.into_iter().find(|dialect| *dialect != than)
     }
 
-    /// Whether some member waits for a PodGroup.
+    /// Returns whether some member needs a PodGroup.
     pub(super) fn needs_group(&self) -> bool {
         self.needs_group > 0
     }
 
-    /// Iterates over what members say that cannot be used and has a default, each once, sorted.
+    /// Iterates over the values that members declare and a default replaces, sorted, without duplicates.
     pub(super) fn warnings(&self) -> impl Iterator<Item = &GangProblem> {
         self.warnings.keys()
     }
 
-    /// Iterates over what makes members' marks unusable, as warnings, each once, sorted.
+    /// Iterates over the values that make declarations unusable, as warnings, sorted, without duplicates.
     pub(super) fn faults(&self) -> impl Iterator<Item = &GangProblem> {
         self.faults.keys()
     }
 
-    /// Returns the controller of all members, when they have the same one.
+    /// Returns the controller of the members when all have the same one, else `None`.
     pub(super) fn controller(&self) -> Option<&Controller> {
         if self.controllers.len() != 1 {
             return None;
@@ -130,7 +130,7 @@ impl Roster {
     }
 }
 
-/// Returns what is before every member of one part.
+/// Returns a bound before every member whose declaration can (`false`) or cannot (`true`) be used.
 fn before_all(is_fatal: bool) -> Seniority {
     (is_fatal, i64::MIN, PodKey { namespace: Name::default(), name: "".into() })
 }
@@ -139,7 +139,7 @@ fn seniority(mark: &GangMark, pod: &Pod) -> Seniority {
     (mark.problems.iter().any(|p| p.is_fatal), pod.created, pod.key.clone())
 }
 
-/// What a fatal problem is when an older member or the PodGroup says it well.
+/// Turns a fatal problem into a warning, for when an older member or the PodGroup declares the value correctly.
 fn warning_of(problem: &GangProblem) -> GangProblem {
     GangProblem { is_fatal: false, ..problem.clone() }
 }
@@ -153,30 +153,30 @@ fn count_down<K: Ord>(counts: &mut BTreeMap<K, u32>, key: &K) {
     }
 }
 
-/// A controller of pods, by which its gangs are found.
+/// Kind, namespace and name of a controller of pods, to find its gangs.
 type ControllerKey = (ObjectKind, Name, Name);
 
 /// The rosters of all gangs.
 #[derive(Debug)]
 pub(crate) struct Rosters {
     of: FxHashMap<GangKey, Roster>,
-    /// Gangs by a controller of their members, with the number of these. `None`: rosters are made when asked for, so
-    /// not all gangs are known.
+    /// Gangs by the controllers of their members, with the number of those members. `None` when rosters are built on
+    /// demand, because then not all gangs are known.
     by_controller: Option<FxHashMap<ControllerKey, BTreeMap<GangKey, u32>>>,
 }
 
 impl Rosters {
-    /// Rosters that are told of every member.
+    /// Makes rosters for an empty state, which will see every member.
     pub(crate) fn complete() -> Self {
         Self { of: FxHashMap::default(), by_controller: Some(FxHashMap::default()) }
     }
 
-    /// Rosters of a state whose members are known already.
+    /// Makes rosters for a state that has members already; each roster is built on demand.
     pub(crate) fn on_demand() -> Self {
         Self { of: FxHashMap::default(), by_controller: None }
     }
 
-    /// Returns a gang's roster, made of its members when it is not there.
+    /// Returns a gang's roster, building it from `members` when it does not exist.
     pub(super) fn get<'p>(
         &mut self,
         key: &GangKey,
@@ -190,10 +190,10 @@ impl Rosters {
         roster
     }
 
-    /// A pod joins a gang.
+    /// Adds a pod to its gang's roster.
     pub(super) fn join(&mut self, key: &GangKey, id: PodId, pod: &Pod) {
         if self.by_controller.is_none() && !self.of.contains_key(key) {
-            // Made of all members when it is asked for.
+            // The roster is built from all members on demand.
             return;
         }
         self.of.entry(key.clone()).or_default().add(id, pod);
@@ -202,7 +202,7 @@ impl Rosters {
         }
     }
 
-    /// A pod leaves a gang; `pod` is what it was when it joined.
+    /// Removes a pod from its gang's roster; `pod` is the object as it was added.
     pub(super) fn leave(&mut self, key: &GangKey, pod: &Pod) {
         let Some(roster) = self.of.get_mut(key) else { return };
         roster.remove(pod);
@@ -219,7 +219,7 @@ impl Rosters {
         }
     }
 
-    /// Returns the gangs with members of a controller, by key. `None`: it is not known which those are.
+    /// Returns the gangs with members of a controller, sorted by key, or `None` when that is not known.
     pub(super) fn of_controller(&self, kind: ObjectKind, at: (&Name, &Name)) -> Option<Vec<GangKey>> {
         let all = self.by_controller.as_ref()?;
         let gangs = all.get(&(kind, at.0.clone(), at.1.clone()));
@@ -227,7 +227,7 @@ impl Rosters {
     }
 }
 
-/// Returns the kind of a controller whose number of replicas bounds a gang.
+/// Returns the object kind of a controller whose replicas bound the size of a gang, or `None` for other kinds.
 pub(super) fn controller_kind(of: &Controller) -> Option<ObjectKind> {
     match &*of.kind {
         "ReplicaSet" => Some(ObjectKind::ReplicaSet),

@@ -1,10 +1,10 @@
-//! The book of preemptions: who was evicted for whom, how far that is, and whether it was of use.
+//! The record of preemptions: which pods were evicted for which, how far each eviction is, and whether it helped.
 //!
-//! Part of the state, so that snapshots show both sides. The engine writes it; nothing here decides anything.
+//! Part of the state, so that snapshots show both sides. The scheduler writes it; nothing here decides anything.
 //!
-//! Several preemptors may wait for the same victim: on a full node, each of equal priority needs the room of
-//! those nominated before it as well. Its eviction is counted once, with the preemption that ordered it, or
-//! with the one of higher priority that took over.
+//! Several preemptors may wait for the same victim: on a full node, each preemptor of equal priority also needs the
+//! room of those nominated before it. Each eviction is counted once, with the preemption that ordered it or with the
+//! one of higher priority that took it over.
 
 mod plan;
 
@@ -18,7 +18,7 @@ pub use plan::{Candidate, Cost, Found, Plan, Rejected, VictimChoice};
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::{GangKey, Name, Now, PodId, PodKey};
 
-/// Ended preemptions that are remembered.
+/// Number of ended preemptions that are remembered.
 const REMEMBERED: usize = 256;
 
 /// How far an eviction is.
@@ -26,18 +26,18 @@ const REMEMBERED: usize = 256;
 pub enum VictimState {
     /// The delete is ordered.
     Ordered,
-    /// The API server took the delete; the pod is terminating.
+    /// The API server accepted the delete; the pod is terminating.
     Terminating,
-    /// The pod is gone.
+    /// The pod is deleted.
     Gone,
-    /// The victim was not bound yet: its placement was taken back, nothing was deleted.
+    /// The victim was not bound yet: its placement was undone, and nothing was deleted.
     Cancelled,
-    /// The API server refused the delete.
+    /// The API server refused the delete, with this message.
     Refused(Arc<str>),
 }
 
 impl VictimState {
-    /// Returns the word used in bodies.
+    /// Returns the name used in the REST API.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Ordered => "ordered",
@@ -48,73 +48,73 @@ impl VictimState {
         }
     }
 
-    /// Whether the preemptor still waits for it.
+    /// Returns whether the preemptor still waits for the victim to leave.
     pub fn is_awaited(&self) -> bool {
         matches!(self, Self::Ordered | Self::Terminating)
     }
 
-    /// Whether something was lost by it.
+    /// Returns whether the eviction cost somebody a place.
     fn is_cost(&self) -> bool {
         !matches!(self, Self::Refused(_))
     }
 }
 
-/// A victim.
+/// A victim of one preemption.
 #[derive(Clone, Debug)]
 pub struct Victim {
-    /// Number of the pod while it was there.
+    /// Id of the pod while it is in the state; another pod may have the id afterwards.
     pub pod: PodId,
     /// Namespace and name.
     pub key: PodKey,
-    /// uid.
+    /// The pod's uid.
     pub uid: Arc<str>,
-    /// Priority.
+    /// The pod's priority.
     pub priority: i32,
-    /// Whether it was beyond what a budget allows.
+    /// Whether evicting it went beyond what a PodDisruptionBudget allows.
     pub violates_budget: bool,
-    /// How far it is.
+    /// How far the eviction is.
     pub state: VictimState,
-    /// Since when.
+    /// When it entered that state.
     pub since: Now,
-    /// Whether the eviction counts as this preemption's: not when somebody else had begun it.
+    /// Whether the eviction is counted with this preemption; false when somebody else had begun it.
     pub is_counted: bool,
 }
 
 impl Victim {
-    /// Whether it is awaited, and the pod of this number: when it is gone another pod may get the number.
+    /// Returns whether the victim is awaited and has this id. Once it is gone, another pod may get the id.
     fn is_awaited_as(&self, pod: PodId) -> bool {
         self.pod == pod && self.state.is_awaited()
     }
 
-    /// Whether something was lost by it on behalf of this preemption.
+    /// Returns whether the eviction cost somebody a place and is counted with this preemption.
     fn is_cost(&self) -> bool {
         self.is_counted && self.state.is_cost()
     }
 }
 
-/// What became of a preemption.
+/// How a preemption ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
     /// The preemptor is bound to the node.
     Bound,
-    /// The preemptor is gone, or so many of its gang that the others cannot be placed.
+    /// The preemptor is gone, or so many members of its gang that the others cannot be placed.
     PreemptorGone,
     /// The preemptor was placed on another node.
     PlacedElsewhere,
-    /// The node is gone.
+    /// The node was deleted.
     NodeGone,
     /// A pod of higher priority took the node.
     Overtaken,
     /// Somebody else changed the nomination.
     NominationChanged,
-    /// A later attempt found no way any more.
+    /// A later attempt of the preemptor found no candidate node.
     NothingFound,
-    /// A later attempt chose again.
+    /// A later attempt of the preemptor chose again.
     ChosenAgain,
 }
 
 impl End {
-    /// All there are.
+    /// All variants.
     pub const ALL: [Self; 8] = [
         Self::Bound,
         Self::PreemptorGone,
@@ -126,7 +126,7 @@ impl End {
         Self::ChosenAgain,
     ];
 
-    /// Returns the word used in bodies and metrics.
+    /// Returns the name used in the REST API and in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Bound => "bound",
@@ -141,98 +141,97 @@ impl End {
     }
 }
 
-/// What makes a preemption part of a whole gang's.
+/// Marks a preemption as one part of the preemption of a whole gang.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GangPart {
-    /// The gangs that are placed together, by key.
+    /// The gangs that are placed together, sorted by key.
     pub group: Arc<[GangKey]>,
-    /// How many members preempt together.
+    /// Number of members that preempt together.
     pub members: u32,
-    /// Whether this one counts for all of them.
+    /// Whether this part is the one that counts for all of them.
     pub is_counted: bool,
 }
 
-/// A preemption.
+/// One preemption: a preemptor, a node, and the victims on it.
 #[derive(Clone, Debug)]
 pub struct Preemption {
     /// Namespace and name of the preemptor.
     pub preemptor: PodKey,
-    /// Its uid.
+    /// The preemptor's uid.
     pub uid: Arc<str>,
-    /// Its priority.
+    /// The preemptor's priority.
     pub priority: i32,
-    /// The node.
+    /// Name of the node.
     pub node: Name,
     /// When it was decided.
     pub decided: Now,
-    /// In which scheduling cycle.
+    /// Number of the scheduling cycle in which it was decided.
     pub cycle: u64,
-    /// Victims, the most important first.
+    /// Victims, most important first.
     pub victims: Vec<Victim>,
-    /// The account of the search.
+    /// How the search for victims went.
     pub plan: Arc<Plan>,
-    /// The gang that preempts as one, when the pod is a member of it.
+    /// The gang that preempts as one, when the preemptor is a member of it.
     pub gang: Option<GangPart>,
-    /// What became of it, and when.
+    /// How and when it ended; `None` while it is open.
     pub end: Option<(End, Now)>,
 }
 
 impl Preemption {
-    /// Whether all victims are out of the way.
+    /// Returns whether no victim is awaited any more.
     pub fn is_clear(&self) -> bool {
         !self.victims.iter().any(|v| v.state.is_awaited())
     }
 
-    /// Returns how many victims are not yet out of the way.
+    /// Returns the number of victims that are still awaited.
     pub fn waiting_for(&self) -> usize {
         self.victims.iter().filter(|v| v.state.is_awaited()).count()
     }
 }
 
-/// Counters since the start.
+/// Counters since the start of the process.
 #[derive(Clone, Debug, Default)]
 pub struct PreemptionCounts {
     /// Searches for victims.
     pub attempts: u64,
-    /// Searches that chose a node; those that chose the same one again, for the same pod, are not counted. The
-    /// preemption of a whole gang is one.
+    /// Preemptions begun. Choosing the same node again for the same pod is not counted, and the preemption of a whole
+    /// gang counts once.
     pub preemptions: u64,
-    /// Victims chosen, each once: these are the useful, the wasted, the refused, and those of preemptions
-    /// under way.
+    /// Victims chosen, each once: the sum of `useful`, `wasted`, `refused`, and the victims of open preemptions.
     pub victims: u64,
-    /// Victims whose preemptor ended bound to the node.
+    /// Victims whose preemptor was bound to the node.
     pub useful: u64,
-    /// Victims that were evicted for nothing, by what became of the preemption.
+    /// Victims evicted in vain, by how the preemption ended.
     pub wasted: BTreeMap<End, u64>,
-    /// Victims that the API server did not delete.
+    /// Victims that the API server refused to delete.
     pub refused: u64,
 }
 
 type Preemptors = SmallVec<[PodId; 1]>;
 
-/// The book.
+/// All preemptions, part of [`Cluster`](super::Cluster). Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Preemptions {
     open: Arc<BTreeMap<PodId, Arc<Preemption>>>,
-    /// Victims that are awaited, and by whom, those first who asked first.
+    /// The preemptors that await each victim, in the order in which they asked.
     preemptors_of: Arc<FxHashMap<PodId, Preemptors>>,
     ended: Arc<VecDeque<Arc<Preemption>>>,
     counts: PreemptionCounts,
 }
 
 impl Preemptions {
-    /// Returns the preemption that a pod waits for.
+    /// Returns the open preemption of a preemptor, or `None`.
     pub fn of(&self, preemptor: PodId) -> Option<&Arc<Preemption>> {
         self.open.get(&preemptor)
     }
 
-    /// Returns a pod's line in the preemption that counts its eviction, while it is awaited.
+    /// Returns a victim's entry while it is awaited, preferably the one that counts its eviction.
     pub fn victim(&self, pod: PodId) -> Option<&Victim> {
         let lines = self.preemptors_of.get(&pod)?.iter().filter_map(|by| self.line(*by, pod));
         lines.max_by_key(|line| line.is_counted)
     }
 
-    /// Returns the pods that wait for a victim to be gone, those first who asked first.
+    /// Returns the preemptors that wait for a victim, in the order in which they asked.
     pub fn waiting_for(&self, victim: PodId) -> &[PodId] {
         self.preemptors_of.get(&victim).map_or(&[], |preemptors| preemptors)
     }
@@ -241,34 +240,34 @@ impl Preemptions {
         self.open.get(&preemptor)?.victims.iter().find(|v| v.is_awaited_as(victim))
     }
 
-    /// Returns the parts of a gang's preemption that are under way, by member.
+    /// Returns the open parts of a gang's preemption, with the members that they are for.
     pub fn of_gang(&self, gang: &GangKey) -> Vec<(PodId, &Arc<Preemption>)> {
         let is_part = |p: &Preemption| p.gang.as_ref().is_some_and(|part| part.group.contains(gang));
         self.open().filter(|(_, p)| is_part(p)).collect()
     }
 
-    /// Iterates over the preemptions under way.
+    /// Iterates over the open preemptions, with their preemptors.
     pub fn open(&self) -> impl Iterator<Item = (PodId, &Arc<Preemption>)> {
         self.open.iter().map(|(id, p)| (*id, p))
     }
 
-    /// Iterates over ended ones, the newest first.
+    /// Iterates over ended preemptions, newest first.
     pub fn ended(&self) -> impl Iterator<Item = &Arc<Preemption>> {
         self.ended.iter().rev()
     }
 
-    /// Returns the counters.
+    /// Returns the counters since the start of the process.
     pub fn counts(&self) -> &PreemptionCounts {
         &self.counts
     }
 
-    /// Counts a search.
+    /// Counts a search for victims.
     pub fn count_attempt(&mut self) {
         self.counts.attempts += 1;
     }
 
-    /// Opens a preemption; an open one of the same pod goes on in it, or ends when it was for another node.
-    /// What `overtaken` pods evicted and it needs as well is its own from now on.
+    /// Opens a preemption. An open one of the same pod is merged into it when the node is the same, and otherwise ends.
+    /// Evictions that the `overtaken` pods ordered and this preemption needs as well are counted here from now on.
     pub fn begin(&mut self, preemptor: PodId, mut preemption: Preemption, overtaken: &[PodId]) {
         for victim in &mut preemption.victims {
             let takes_over = self.give_up_count(victim.pod, preemptor, overtaken);
@@ -290,7 +289,8 @@ impl Preemptions {
         Arc::make_mut(&mut self.open).insert(preemptor, Arc::new(preemption));
     }
 
-    /// Joins what a pod evicted earlier on the same node to a new preemption: that room is used as well.
+    /// Merges the pod's earlier preemption of the same node into a new one, because its evictions make room as well.
+    /// Returns false when there is none.
     fn go_on(&mut self, preemptor: PodId, preemption: &mut Preemption) -> bool {
         if self.open.get(&preemptor).is_none_or(|earlier| earlier.node != preemption.node) {
             return false;
@@ -301,7 +301,7 @@ impl Preemptions {
             if !victim.state.is_cost() {
                 self.counts.refused += u64::from(victim.is_counted);
             } else if again.is_some_and(|v| v.is_counted && victim.is_counted) {
-                // A placement that was taken back, made again, and is taken back again.
+                // The victim's placement was undone, made again, and is undone again.
                 *self.counts.wasted.entry(End::ChosenAgain).or_default() += 1;
             } else if victim.is_counted || again.is_none() {
                 preemption.victims.push(victim.clone());
@@ -310,7 +310,7 @@ impl Preemptions {
         true
     }
 
-    /// Takes an eviction from the preemption that counts it, if that is one of those that end now.
+    /// Uncounts an eviction in the preemption that counts it, if that preemption ends now. Returns whether it did.
     fn give_up_count(&mut self, victim: PodId, preemptor: PodId, overtaken: &[PodId]) -> bool {
         let ends = |by: &&PodId| **by == preemptor || overtaken.contains(by);
         let waiting = self.preemptors_of.get(&victim);
@@ -326,7 +326,7 @@ impl Preemptions {
         true
     }
 
-    /// Ends a pod's preemption and says whether there was one.
+    /// Ends a pod's preemption. Returns whether there was one.
     pub fn end(&mut self, preemptor: PodId, end: End, now: Now) -> bool {
         let Some(mut preemption) = self.take(preemptor) else { return false };
         if end != End::Bound {
@@ -349,7 +349,7 @@ impl Preemptions {
         true
     }
 
-    /// Takes a preemption out: nobody is awaited for it any more.
+    /// Removes a preemption from the open ones, and its preemptor from those that await the victims.
     fn take(&mut self, preemptor: PodId) -> Option<Arc<Preemption>> {
         self.open.get(&preemptor)?;
         let preemption = Arc::make_mut(&mut self.open).remove(&preemptor)?;
@@ -365,7 +365,7 @@ impl Preemptions {
         Some(preemption)
     }
 
-    /// An eviction that somebody else still waits for may yet be of use: it is counted there from now on.
+    /// Moves the count of each eviction that another preemptor still awaits to that preemptor, because it may yet help.
     fn pass_counts_on(&mut self, ending: &mut Preemption) {
         let open = Arc::make_mut(&mut self.open);
         for victim in ending.victims.iter_mut().filter(|v| v.is_counted && v.state.is_awaited()) {
@@ -380,7 +380,7 @@ impl Preemptions {
         }
     }
 
-    /// Notes how far an eviction is. Returns the preemptors that now wait for nobody any more.
+    /// Records how far an eviction is. Returns the preemptors that wait for no victim any more.
     pub fn note(&mut self, victim: PodId, state: VictimState, now: Now) -> SmallVec<[PodId; 1]> {
         let Some(waiting) = self.preemptors_of.get(&victim).cloned() else { return SmallVec::new() };
         if !state.is_awaited() {

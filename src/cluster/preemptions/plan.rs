@@ -1,14 +1,14 @@
-//! The account of a search for victims, for messages and explanations. What searches is DefaultPreemption's.
+//! How a search for victims went, for messages and explanations. DefaultPreemption does the searching.
 
 use pellucid_model::cause::Cause;
 use pellucid_model::{Name, NodeIdx, PodId, PodKey};
 
-/// A victim that was chosen.
+/// A chosen victim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VictimChoice {
-    /// The pod.
+    /// Id of the pod.
     pub pod: PodId,
-    /// Its namespace and name.
+    /// Namespace and name of the pod.
     pub key: PodKey,
     /// Whether evicting it goes beyond what a PodDisruptionBudget allows.
     pub violates_budget: bool,
@@ -17,63 +17,63 @@ pub struct VictimChoice {
 /// A node on which the pod would fit with some pods gone, and what that would cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Node.
+    /// Slot of the node.
     pub node: NodeIdx,
-    /// Its name.
+    /// Name of the node.
     pub name: Name,
-    /// Who would have to go, the most important first.
+    /// The pods that would have to go, most important first.
     pub victims: Vec<VictimChoice>,
-    /// What decides between nodes.
+    /// What decides between candidates.
     pub cost: Cost,
 }
 
-/// What decides between candidates: each field in turn, the smaller wins, but for the start.
+/// The cost of a candidate. Fields are compared in order; the smaller value wins, except for `earliest_start`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Victims beyond what budgets allow.
+    /// Number of victims beyond what PodDisruptionBudgets allow.
     pub budget_violations: usize,
     /// Priority of the most important victim.
     pub highest_priority: i32,
-    /// Sum over the victims of priority + 2^31.
+    /// Sum of priority + 2^31 over the victims.
     pub priority_sum: i64,
     /// Number of victims.
     pub victims: usize,
-    /// Gangs that have their quorum and would lose it.
+    /// Number of gangs that have their quorum and would lose it.
     pub broken_gangs: usize,
-    /// When the first of the victims with the highest priority started, seconds since 1970; the later wins.
-    /// `None`: not started, which is latest.
+    /// When the first of the victims with the highest priority started, in seconds since 1970; the later wins.
+    /// `None` means not started, which counts as latest.
     pub earliest_start: Option<i64>,
 }
 
-/// Nodes that would not do, by why.
+/// Nodes that are no candidates, grouped by cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
-    /// Why.
+    /// Why the nodes are no candidates.
     pub cause: Cause,
     /// Number of nodes.
     pub count: usize,
-    /// The first of them by name, three at most.
+    /// The first of them by name, at most three.
     pub examples: Vec<Name>,
 }
 
-/// What a search came to on one node: a candidate, or why it is none.
+/// Result of the search on one node: a candidate, or why it is none.
 pub type Found = Result<Candidate, Cause>;
 
-/// The account of one search.
+/// How one search for victims went.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// Nodes there are.
+    /// Number of nodes in the cluster.
     pub total_nodes: usize,
-    /// Nodes on which removing pods might help.
+    /// Number of nodes on which removing pods might help.
     pub potential: usize,
-    /// Nodes that were tried.
+    /// Number of nodes that were tried.
     pub tried: usize,
-    /// Candidates found.
+    /// Number of candidates found.
     pub found: usize,
-    /// The best of them, best first.
+    /// The best candidates, best first.
     pub candidates: Vec<Candidate>,
-    /// The first criterion by which the best differs from the second.
+    /// The first criterion by which the best candidate differs from the second.
     pub decided_by: Option<&'static str>,
-    /// The nodes that would not do.
+    /// The nodes that are no candidates, grouped by cause.
     pub rejected: Vec<Rejected>,
 }

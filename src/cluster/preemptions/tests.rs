@@ -1,4 +1,4 @@
-//! Tests of the book of preemptions: what is counted, and who is told.
+//! Tests the record of preemptions: what is counted, and which preemptors are reported as clear.
 
 use super::*;
 
@@ -89,7 +89,7 @@ fn a_second_choice_of_the_same_node_wastes_nothing() {
     let counts = book.counts();
     assert_eq!((counts.victims, counts.useful, counts.refused, counts.wasted.len()), (3, 2, 1, 0));
     assert_eq!(counts.preemptions, 1);
-    // One that lost its place before it was bound may get another and lose that too.
+    // A victim that is not bound yet may lose its place, get another one and lose that too.
     book.begin(PodId(9), cancelled(&[4]), &[]);
     book.begin(PodId(9), cancelled(&[4]), &[]);
     book.end(PodId(9), End::Bound, now);
@@ -97,7 +97,7 @@ fn a_second_choice_of_the_same_node_wastes_nothing() {
     assert_eq!((counts.victims, counts.useful, counts.wasted[&End::ChosenAgain]), (5, 3, 1));
 }
 
-/// The same victim again, as another preemption sees it that did not begin its eviction.
+/// Marks victims as already being evicted for somebody else.
 fn leaving(mut preemption: Preemption, pods: &[u32]) -> Preemption {
     for victim in preemption.victims.iter_mut().filter(|v| pods.contains(&v.pod.0)) {
         (victim.state, victim.is_counted) = (VictimState::Terminating, false);
@@ -129,7 +129,7 @@ fn who_overtakes_takes_the_victims_over() {
     book.end(PodId(9), End::Bound, now);
     let counts = book.counts();
     assert_eq!((counts.victims, counts.useful, counts.wasted[&End::Overtaken]), (2, 1, 1));
-    // The same when the pod itself chooses again.
+    // The same holds when the pod itself chooses again.
     book.begin(PodId(8), preemption(&[3]), &[]);
     book.begin(PodId(8), leaving(preemption(&[3]), &[3]), &[]);
     book.end(PodId(8), End::Bound, now);

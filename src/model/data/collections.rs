@@ -1,11 +1,11 @@
-//! The map types of the house. `std`'s are banned by clippy so that a reader sees which hash is meant.
+//! The map types of this project. Clippy bans those of `std`, so that readers see which hash is meant.
 //!
-//! Iteration order of these maps never decides anything: whoever iterates sorts first.
+//! Invariant: iteration order of these maps never decides anything; code that iterates sorts first.
 #![expect(clippy::disallowed_types, reason = "this is the one place that names std's maps")]
 
-/// A map whose keys are strings of users: hashed with a random seed.
+/// A map whose keys are user-supplied strings, hashed with a random seed.
 pub type HashMap<K, V> = std::collections::HashMap<K, V>;
-/// A set whose members are strings of users: hashed with a random seed.
+/// A set whose members are user-supplied strings, hashed with a random seed.
 pub type HashSet<K> = std::collections::HashSet<K>;
 /// A map keyed by our own integers or by [`Name`](super::Name) pointers.
 pub type FxHashMap<K, V> = rustc_hash::FxHashMap<K, V>;

@@ -1,7 +1,7 @@
-//! A hash map in shards that are copied when written while somebody else still reads them.
+//! A sharded hash map whose shards are copied on write while a reader still holds them.
 //!
-//! The companion of [`Pages`](super::Pages) for lookups by name: cloning costs a reference count per
-//! shard, writing copies at most one shard. Not ordered; whoever lists it sorts.
+//! The companion of [`Pages`](super::Pages) for lookups by name: cloning costs one reference count per shard, writing
+//! copies at most one shard. Unordered; code that lists entries must sort.
 
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -11,7 +11,7 @@ use crate::collections::HashMap;
 
 const SHARDS: usize = 128;
 
-/// A map from `K` to `V` in shared shards.
+/// A map from `K` to `V` in copy-on-write shards.
 #[derive(Debug)]
 pub struct CowMap<K, V> {
     hasher: RandomState,
@@ -43,7 +43,7 @@ impl<K: Eq + Hash + Clone, V: Clone> CowMap<K, V> {
         self.shards[self.shard(key)].get(key)
     }
 
-    /// Returns the value of a key, to be changed.
+    /// Returns the value of a key for writing, copying its shard when a reader holds it.
     pub fn get_mut<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
@@ -56,7 +56,7 @@ impl<K: Eq + Hash + Clone, V: Clone> CowMap<K, V> {
         }
     }
 
-    /// Sets the value of a key and returns the former one.
+    /// Sets the value of a key and returns the previous one.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let shard = self.shard(&key);
         Arc::make_mut(&mut self.shards[shard]).insert(key, value)
@@ -75,7 +75,7 @@ impl<K: Eq + Hash + Clone, V: Clone> CowMap<K, V> {
         }
     }
 
-    /// Iterates over all entries in no order.
+    /// Iterates over all entries in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.shards.iter().flat_map(|s| s.iter())
     }
@@ -85,7 +85,7 @@ impl<K: Eq + Hash + Clone, V: Clone> CowMap<K, V> {
         self.shards.iter().map(|s| s.len()).sum()
     }
 
-    /// Whether there is no entry.
+    /// Returns whether the map has no entry.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,22 +1,23 @@
-//! A vector that one thread writes, with a copy in shared pages for those who read.
+//! A vector that one thread writes, with a copy in shared pages for readers.
 //!
-//! Writing marks a page and asks nobody who holds it: [`Pages`] asks with a locked instruction, which waits until all
-//! that was written before has left the processor. Publishing copies the marked pages, as many as `Pages` would have
-//! copied when they were written, into the pages that the publication before took out, once nobody reads those. So it
-//! is for what is written with every decision and small enough to be there three times.
+//! Writing sets a mark for the page and does not check whether a reader holds it. [`Pages`] checks with a locked
+//! instruction, which waits until all earlier writes have left the processor. Publishing copies the marked pages, as
+//! many as `Pages` would have copied at the writes, and reuses the pages that the previous publication replaced once
+//! nobody reads them. A mirror therefore suits data that is written with every decision and is small enough to exist
+//! three times.
 
 use std::sync::Arc;
 
 use crate::pages::{PAGE, Pages};
 
-/// See the module.
+/// A vector with a published copy. See the module.
 #[derive(Debug)]
 pub struct Mirror<T> {
     live: Vec<T>,
     shown: Pages<T>,
-    /// Pages that were written since they were last shown, a bit each.
+    /// Pages written since the last publication, one bit each.
     marked: Vec<u64>,
-    /// Pages that the last publication took out.
+    /// Pages that the last publication replaced.
     spare: Vec<Arc<[T; PAGE]>>,
 }
 
@@ -32,7 +33,7 @@ impl<T: Clone + Default> Mirror<T> {
         self.live.get(i)
     }
 
-    /// Sets slot `i`; it grows when needed.
+    /// Sets slot `i`, growing the vector when needed.
     #[inline(always)]
     pub fn set(&mut self, i: usize, value: T) {
         if i >= self.live.len() {
@@ -43,7 +44,7 @@ impl<T: Clone + Default> Mirror<T> {
         self.marked[page / 64] |= 1 << (page % 64);
     }
 
-    /// Whole pages at a time.
+    /// Grows by whole pages until slot `i` exists.
     #[cold]
     fn grow(&mut self, i: usize) {
         let pages = i / PAGE + 1;
@@ -51,7 +52,7 @@ impl<T: Clone + Default> Mirror<T> {
         self.marked.resize(pages.div_ceil(64), 0);
     }
 
-    /// Returns all as it is now. Costs what was written since the last time.
+    /// Publishes the current contents. Costs what was written since the last publication.
     pub fn publish(&mut self) -> Pages<T> {
         let mut spare = std::mem::take(&mut self.spare);
         for (word, marked) in self.marked.iter_mut().enumerate() {
@@ -67,7 +68,7 @@ impl<T: Clone + Default> Mirror<T> {
     }
 }
 
-/// Copies a page, into a spare one if nobody reads that.
+/// Copies a page, into the spare one if nobody reads it.
 fn copied<T: Clone>(from: &[T], spare: Option<Arc<[T; PAGE]>>) -> Arc<[T; PAGE]> {
     if let Some(mut page) = spare
         && let Some(to) = Arc::get_mut(&mut page)
@@ -87,7 +88,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// What was published stays as it was; the next publication has all that was written.
+        /// Published pages never change, and the next publication holds everything written so far.
         #[test]
         fn it_shows_what_was_written(steps in prop::collection::vec((0..9_000usize, 0..10u8), 0..300)) {
             let (mut mirror, mut plain) = (Mirror::default(), Vec::new());

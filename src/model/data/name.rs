@@ -1,8 +1,8 @@
-//! Interned names: equal strings share one allocation, so equality and hashing look at the pointer.
+//! Interned names: equal strings share one allocation, so equality and hashing use the pointer.
 //!
-//! Label keys and values, taints, resources, images, namespaces and nodes are compared far more often
-//! than they are made. The table is shared by all threads (watches decode on their own) and forgets a
-//! name when its last holder goes. It never decides anything: order is the order of the text.
+//! Label keys and values, taints, resources, images, namespaces and nodes are compared far more often than they are
+//! created. All threads share the table (each watch decodes on its own); a name is removed when its last owner drops
+//! it. Names are ordered by their text, so interning never decides anything.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::collections::HashSet;
 
-/// Shards keep decoders of different watches out of each other's way.
+/// Number of shards; more shards mean less contention between the decoders of different watches.
 const SHARDS: usize = 64;
 
 struct Table {
@@ -38,7 +38,7 @@ impl Table {
 pub struct Name(Arc<str>);
 
 impl Name {
-    /// Returns the one name with this text.
+    /// Returns the name with this text, interning it when it is new.
     pub fn new(text: &str) -> Self {
         let mut shard = TABLE.shard(text).lock();
         if let Some(known) = shard.get(text) {
@@ -63,8 +63,8 @@ impl Clone for Name {
 
 impl Drop for Name {
     fn drop(&mut self) {
-        // Two owners left: the table and this one. Nobody can gain a third without the shard's lock,
-        // except by cloning a `Name`, and there is none but ours.
+        // Two owners are left: the table and this name. A third could come only from the table, under the shard's
+        // lock, or from cloning a `Name`, and ours is the only one left.
         if Arc::strong_count(&self.0) == 2 {
             let mut shard = TABLE.shard(&self.0).lock();
             if Arc::strong_count(&self.0) == 2 {

@@ -1,15 +1,14 @@
-//! A vector in pages that are copied when written while somebody else still reads them.
+//! A vector in pages that are copied on write while a reader still holds them.
 //!
-//! Cloning costs one reference count per page, writing copies at most one page: that is what makes
-//! publishing a snapshot cost what changed. Not a general container: it only grows, slots are reused by
-//! whoever owns the numbering.
+//! Cloning costs one reference count per page and writing copies at most one page, so publishing a snapshot costs only
+//! what changed. Not a general container: it only grows, and whoever owns the numbering reuses the slots.
 
 use std::sync::Arc;
 
-/// Elements per page. Also the number of bits in a mask word, so page `p` is word `p` of a node mask.
+/// Elements per page. Equal to the bits of a mask word, so page `p` corresponds to word `p` of a node mask.
 pub const PAGE: usize = 64;
 
-/// A growable array of `T` in shared pages.
+/// A growable array of `T` in copy-on-write pages.
 #[derive(Debug)]
 pub struct Pages<T> {
     pages: Vec<Arc<[T; PAGE]>>,
@@ -29,12 +28,12 @@ impl<T> Default for Pages<T> {
 }
 
 impl<T: Clone + Default> Pages<T> {
-    /// Returns how many slots there are, used or not.
+    /// Returns the number of slots, used or free.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no slot at all.
+    /// Returns whether the array has no slot.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -44,12 +43,12 @@ impl<T: Clone + Default> Pages<T> {
         if i < self.len { Some(&self.pages[i / PAGE][i % PAGE]) } else { None }
     }
 
-    /// Returns the element at `i` for writing; copies its page when a reader holds it.
+    /// Returns the element at `i` for writing, copying its page when a reader holds it.
     pub fn get_mut(&mut self, i: usize) -> Option<&mut T> {
         if i < self.len { Some(&mut Arc::make_mut(&mut self.pages[i / PAGE])[i % PAGE]) } else { None }
     }
 
-    /// Makes the array at least `len` long; new slots hold the default.
+    /// Makes the array at least `len` long; new slots hold the default value.
     pub fn grow(&mut self, len: usize) {
         while self.pages.len() * PAGE < len {
             self.pages.push(Arc::new(std::array::from_fn(|_| T::default())));
@@ -68,7 +67,7 @@ impl<T: Clone + Default> Pages<T> {
         self.pages.iter().flat_map(|p| p.iter()).take(self.len)
     }
 
-    /// Puts page `p` in place, growing the array when needed. Returns the one that was there.
+    /// Replaces page `p`, growing the array when needed, and returns the previous page.
     pub(crate) fn replace_page(&mut self, p: usize, page: Arc<[T; PAGE]>) -> Arc<[T; PAGE]> {
         self.grow((p + 1) * PAGE);
         std::mem::replace(&mut self.pages[p], page)

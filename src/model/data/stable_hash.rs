@@ -1,20 +1,20 @@
-//! A hash of texts that is the same in every process: for numbers that people compare, and for orders that must not
-//! depend on chance. The order among equal nodes, hashes of decisions and the hash of the state are made of it.
+//! A hash of texts that is the same in every process, for numbers that people compare and for orders that must not be
+//! random. Tie-breaks between nodes, hashes of decisions and the hash of the state use it.
 //!
-//! 64 bits of FNV-1a with the finaliser of splitmix64. It does not withstand somebody who looks for collisions, and is
-//! not for tables: those use `collections`.
+//! 64-bit FNV-1a with the finaliser of splitmix64. It does not resist deliberate collisions and is not for hash tables:
+//! those use `collections`.
 
 use std::fmt;
 
-/// Returns the hash of one text, begun with a seed. Decisions depend on it, and recorded hashes are compared with those
-/// of later versions: it stays what it is.
+/// Returns the hash of one text with a seed. Invariant: it never changes, because decisions depend on it and recorded
+/// hashes are compared with those of later versions.
 pub fn seeded(seed: u64, text: &str) -> u64 {
     let mut hash = StableHash(StableHash::default().0 ^ seed);
     hash.take(text);
     hash.finish()
 }
 
-/// Takes texts, in order.
+/// A hasher of texts; their order matters.
 #[derive(Clone, Debug)]
 pub struct StableHash(u64);
 
@@ -25,11 +25,11 @@ impl Default for StableHash {
 }
 
 impl StableHash {
-    /// Adds a value as its `Debug` form, and a mark that ends it. Types of the model write their texts and
-    /// numbers there, and nothing that differs between processes.
+    /// Adds a value as its `Debug` form, followed by a separator. The `Debug` forms of model types contain only their
+    /// texts and numbers, and nothing that differs between processes.
     pub fn add(&mut self, value: &dyn fmt::Debug) {
         use fmt::Write as _;
-        // Writing here cannot fail.
+        // Writing to a hash cannot fail.
         let _ = write!(self, "{value:?}\u{1f}");
     }
 
@@ -39,7 +39,7 @@ impl StableHash {
         }
     }
 
-    /// Returns the hash of what was added.
+    /// Returns the hash of everything added so far.
     pub fn finish(&self) -> u64 {
         let hash = self.0;
         let hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

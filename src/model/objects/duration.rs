@@ -1,8 +1,8 @@
-//! Durations as Go writes them: `15s`, `1m30s`, `1h`, `300ms`, `1.5h`.
+//! Durations in Go's syntax: `15s`, `1m30s`, `1h`, `300ms`, `1.5h`.
 
 use std::time::Duration;
 
-/// Units with their nanoseconds. Longer names stand before those that they begin with.
+/// Unit names with their nanoseconds. A name comes before the shorter names that are its prefixes.
 const UNITS: [(&str, u128); 8] = [
     ("ns", 1),
     ("us", 1_000),
@@ -14,7 +14,7 @@ const UNITS: [(&str, u128); 8] = [
     ("h", 3_600_000_000_000),
 ];
 
-/// Reads a duration. `None` for anything else, for a negative one, and for one beyond Go's 292 years.
+/// Parses a duration. Returns `None` when the text is no duration, is negative, or exceeds Go's limit of 292 years.
 pub fn parse(text: &str) -> Option<Duration> {
     let mut rest = text.strip_prefix('+').unwrap_or(text);
     if rest == "0" {
@@ -35,7 +35,7 @@ pub fn parse(text: &str) -> Option<Duration> {
     Some(Duration::from_nanos(nanos.unsigned_abs()))
 }
 
-/// Returns a decimal number of units in nanoseconds. What is below a nanosecond is cut off.
+/// Returns a decimal number of units in nanoseconds, truncated, or `None` when it is no number or overflows.
 fn scaled(number: &str, nanos: u128) -> Option<u128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
@@ -51,7 +51,7 @@ fn scaled(number: &str, nanos: u128) -> Option<u128> {
     Some(total)
 }
 
-/// Writes a duration as Go does.
+/// Formats a duration as Go does.
 pub fn show(duration: Duration) -> String {
     let (seconds, nanos) = (duration.as_secs(), duration.subsec_nanos());
     if seconds == 0 {
@@ -71,7 +71,7 @@ pub fn show(duration: Duration) -> String {
     }
 }
 
-/// Writes a number with a fraction of so many digits, without zeros at its end.
+/// Formats a number with a fraction of `digits` digits, without trailing zeros.
 fn decimal(whole: u64, fraction: u32, digits: usize) -> String {
     let text = format!("{whole}.{fraction:0digits$}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

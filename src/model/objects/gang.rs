@@ -1,7 +1,7 @@
 //! Gangs as pods and PodGroups declare them, in five dialects.
 //!
-//! Only what is said, as it is said: what cannot be used stands beside it as a [`GangProblem`]. What a gang
-//! comes to (which definition wins, who its members are, what is missing) is `cluster::gangs`.
+//! Holds only what is declared; a value that cannot be used is reported as a [`GangProblem`]. `cluster::gangs` resolves
+//! the declarations: which definition wins, who the members are, what is missing.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::requests::ResourceList;
 /// Namespace and name of a gang.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GangKey {
-    /// Namespace.
+    /// Namespace of the PodGroup and the pods.
     pub namespace: Name,
-    /// Name.
+    /// Name of the gang, and of its PodGroup if it has one.
     pub name: Name,
 }
 
 impl GangKey {
-    /// Makes a key.
+    /// Makes a key from a namespace and a name.
     pub fn new(namespace: &str, name: &str) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
@@ -34,7 +34,7 @@ impl fmt::Display for GangKey {
     }
 }
 
-/// How a gang is declared.
+/// The API by which a gang is declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Dialect {
     /// Labels `gang.unicore.mcyou.cn/*`.
@@ -50,11 +50,11 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// All of them.
+    /// All variants, in declaration order.
     pub const ALL: [Self; 5] =
         [Self::Unicore, Self::Coscheduling, Self::Koordinator, Self::KubeBatch, Self::Native];
 
-    /// Returns the word used in bodies.
+    /// Returns the name used in the REST API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Unicore => "unicore",
@@ -66,10 +66,10 @@ impl Dialect {
     }
 }
 
-/// What becomes of members that fit while the quorum is not reached.
+/// What happens to members that fit while the quorum is not reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum GangMode {
-    /// They are given up at once: all or nothing.
+    /// They lose their places at once: all or nothing.
     #[default]
     Strict,
     /// They wait for the others, with a deadline.
@@ -77,7 +77,7 @@ pub enum GangMode {
 }
 
 impl GangMode {
-    /// Returns Koordinator's word for it.
+    /// Returns Koordinator's name of the mode.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Strict => "Strict",
@@ -86,20 +86,20 @@ impl GangMode {
     }
 }
 
-/// Which members count towards the quorum (Koordinator).
+/// Which members count towards the quorum (Koordinator's match policy).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum MatchPolicy {
-    /// Those that wait for their Binding.
+    /// Members that wait for their Binding.
     OnlyWaiting,
-    /// Those, and the bound ones.
+    /// Members that wait for their Binding, and bound ones.
     WaitingAndRunning,
-    /// Those; once the quorum was reached, no more is asked.
+    /// As `WaitingAndRunning`, until the quorum was reached once; after that no quorum is required.
     #[default]
     OnceSatisfied,
 }
 
 impl MatchPolicy {
-    /// Returns Koordinator's word for it.
+    /// Returns Koordinator's name of the policy.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OnlyWaiting => "only-waiting",
@@ -109,16 +109,16 @@ impl MatchPolicy {
     }
 }
 
-/// A part of a definition that cannot be used.
+/// A declared value that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GangProblem {
     /// Path of the field, such as `metadata.annotations[gang.scheduling.koordinator.sh/min-available]`.
     pub field: Arc<str>,
-    /// Its value.
+    /// The value as declared; may be empty.
     pub value: Arc<str>,
     /// What is wrong with it.
     pub problem: Arc<str>,
-    /// Whether the gang cannot be scheduled because of it. If not, a default stands in and this is a warning.
+    /// Whether the problem prevents scheduling. If not, a default replaces the value and this is a warning.
     pub is_fatal: bool,
 }
 
@@ -132,51 +132,52 @@ impl fmt::Display for GangProblem {
     }
 }
 
-/// What a pod or a PodGroup may say about a gang; `None` where it is silent.
+/// What a pod or a PodGroup declares about a gang; `None` where it declares nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GangTerms {
-    /// Members of a quorum.
+    /// Number of members that make a quorum.
     pub min: Option<u32>,
-    /// Members there will ever be (Koordinator's `total-number`).
+    /// Total number of members that will ever exist (Koordinator's `total-number`).
     pub total: Option<u32>,
-    /// Mode.
+    /// What happens to members that fit while the quorum is not reached.
     pub mode: Option<GangMode>,
-    /// Match policy.
+    /// Koordinator's match policy.
     pub policy: Option<MatchPolicy>,
     /// How long a member waits for the others.
     pub wait: Option<Duration>,
-    /// The gangs that reach their quorum together, this one included, by key, each once; empty: it stands alone.
+    /// The gangs that reach their quorum together, this one included, sorted by key, without duplicates. Empty when the
+    /// gang has no partners.
     pub groups: Arc<[GangKey]>,
 }
 
-/// What a pod says about the gang it belongs to.
+/// What a pod declares about the gang it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GangMark {
     /// The gang, in the pod's namespace.
     pub gang: GangKey,
-    /// How it is named.
+    /// The API by which the pod names the gang.
     pub dialect: Dialect,
-    /// Whether the gang is defined by a PodGroup, without which its pods wait.
+    /// Whether the gang needs a PodGroup, without which its pods wait.
     pub needs_group: bool,
-    /// A group that a kube-batch pod without annotation has of its own.
+    /// Whether this is the group that a kube-batch pod without an annotation forms by itself.
     pub is_shadow: bool,
-    /// Whether the pod names another gang too, or this one in another dialect: then it is in none, and its
-    /// first problem says so.
+    /// Whether the pod also names another gang, or this one in another dialect. It is then in no gang, and its first
+    /// problem says so.
     pub names_two: bool,
-    /// What the pod says itself.
+    /// The terms that the pod declares itself.
     pub terms: GangTerms,
-    /// What of it cannot be used.
+    /// The declared values that cannot be used.
     pub problems: Box<[GangProblem]>,
 }
 
-/// A controller reference.
+/// The controlling owner of a pod.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Controller {
-    /// Its uid.
+    /// The owner's uid.
     pub uid: Arc<str>,
-    /// Its kind.
+    /// The owner's kind, such as `ReplicaSet`.
     pub kind: Arc<str>,
-    /// Its name, in the pod's namespace.
+    /// The owner's name, in the pod's namespace.
     pub name: Arc<str>,
 }
 
@@ -196,7 +197,7 @@ pub enum GroupPhase {
 }
 
 impl GroupPhase {
-    /// All of them.
+    /// All variants, in declaration order.
     pub const ALL: [Self; 8] = [
         Self::Pending,
         Self::PreScheduling,
@@ -208,7 +209,7 @@ impl GroupPhase {
         Self::Failed,
     ];
 
-    /// Returns the API's word for it.
+    /// Returns the API's name of the phase.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "Pending",
@@ -226,66 +227,66 @@ impl GroupPhase {
 /// The condition on a PodGroup: `PodGroupScheduled` (native) or `Unschedulable` (kube-batch).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupCondition {
-    /// Type.
+    /// Type of the condition.
     pub kind: &'static str,
     /// Whether its status is `True`.
     pub is_true: bool,
-    /// Reason.
+    /// Reason of the condition.
     pub reason: Arc<str>,
-    /// Message.
+    /// Message of the condition.
     pub message: Arc<str>,
 }
 
-/// `status` of a PodGroup, as far as a scheduler writes it. Fields that an API group lacks are not written there.
+/// The part of a PodGroup's `status` that a scheduler writes. Fields that an API group lacks are not written there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupStatus {
-    /// Phase; `None`: not set yet.
+    /// `status.phase`; `None` when not set yet.
     pub phase: Option<GroupPhase>,
     /// `ns/owner` of its pods, sorted, joined by commas.
     pub occupied_by: Arc<str>,
-    /// Bound members.
+    /// Number of bound members.
     pub scheduled: u32,
-    /// Running members.
+    /// Number of running members.
     pub running: u32,
-    /// Members that ended well.
+    /// Number of members that succeeded.
     pub succeeded: u32,
-    /// Members that failed.
+    /// Number of members that failed.
     pub failed: u32,
-    /// When a member was first placed, seconds since 1970.
+    /// When a member was first placed, in seconds since 1970.
     pub schedule_start: Option<i64>,
-    /// Our condition.
+    /// The condition that this scheduler owns.
     #[serde(skip)]
     pub condition: Option<GroupCondition>,
 }
 
-/// A PodGroup, of any of the API groups ([`ObjectKind`](super::ObjectKind) tells which).
+/// A PodGroup of any API group; [`ObjectKind`](super::ObjectKind) says which.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodGroup {
-    /// Which API group it is of.
+    /// The kind, which names the API group.
     pub kind: crate::ObjectKind,
     /// Namespace and name.
     pub key: GangKey,
-    /// uid.
+    /// uid of the object.
     pub uid: Arc<str>,
-    /// Creation, seconds since 1970.
+    /// Creation, in seconds since 1970.
     pub created: i64,
     /// Whether `metadata.deletionTimestamp` is set.
     pub deleting: bool,
-    /// What it says.
+    /// The terms that it declares.
     pub terms: GangTerms,
     /// Native `schedulingPolicy.basic`: its pods are scheduled one by one.
     pub is_basic: bool,
-    /// `spec.minResources`: what must be free before anything is planned.
+    /// `spec.minResources`: resources that must be free before anything is planned.
     pub min_resources: Option<ResourceList>,
-    /// Priority, when it has one of its own.
+    /// The group's own priority, if it declares one.
     pub priority: Option<i32>,
-    /// kube-batch: its queue; empty is the default queue.
+    /// The queue (kube-batch); empty means the default queue.
     pub queue: Name,
-    /// native: the Workload it was made from, when it names one.
+    /// The Workload that it was created from (native), if it names one.
     pub workload: Option<Name>,
-    /// What of it cannot be used.
+    /// The declared values that cannot be used.
     pub problems: Box<[GangProblem]>,
-    /// Status as the API server holds it.
+    /// The status as the API server holds it.
     pub status: GroupStatus,
 }
 
@@ -309,11 +310,11 @@ impl Default for PodGroup {
     }
 }
 
-/// An object of which only the name matters: a kube-batch Queue, a native Workload.
+/// An object of which only the name matters: a kube-batch Queue or a native Workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Named {
-    /// Namespace, empty for a Queue.
+    /// Namespace; empty for a Queue.
     pub namespace: Name,
-    /// Name.
+    /// Name of the object.
     pub name: Name,
 }

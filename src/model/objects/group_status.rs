@@ -1,13 +1,12 @@
-//! What each API group can say of a PodGroup's status.
+//! The status fields and phases that each PodGroup API has.
 //!
-//! The five APIs have different fields and phases. Here is the one table of it: the edge writes by it, and what
-//! it leaves of two statuses tells whether there is anything to write. How a status looks on the wire is
-//! `kubernetes::group_patch`.
+//! The five APIs differ in both. This table decides what is written: two statuses that are equal in a group's fields
+//! need no write. `kubernetes::group_patch` knows the wire format.
 
 use crate::ObjectKind;
 use crate::gang::{GroupPhase, GroupStatus};
 
-/// The fields that an API group has.
+/// Which fields an API group has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupFields {
     /// `running`, `succeeded`, `failed` and a phase.
@@ -21,7 +20,7 @@ pub struct GroupFields {
 }
 
 impl GroupFields {
-    /// Returns the fields of a kind of PodGroup; of any other kind, none.
+    /// Returns the fields that a kind of PodGroup has; other kinds have none.
     pub fn of(kind: ObjectKind) -> Self {
         let none = Self { counts: false, scheduled: false, occupied: false, condition: false };
         match kind {
@@ -37,7 +36,7 @@ impl GroupFields {
 }
 
 impl GroupPhase {
-    /// Returns the word that an API group has for this phase; the native one has no phases.
+    /// Returns the phase that an API group has in place of this one, or `None` when it has no phases (native).
     pub fn held_by(self, kind: ObjectKind) -> Option<Self> {
         match kind {
             ObjectKind::PodGroupSigs => Some(self),
@@ -45,7 +44,7 @@ impl GroupPhase {
                 Self::PreScheduling | Self::Scheduled => Self::Scheduling,
                 other => other,
             }),
-            // Running: the quorum has its nodes.
+            // Running means that the quorum has its nodes.
             ObjectKind::PodGroupIncubator | ObjectKind::PodGroupSigsDev => Some(match self {
                 Self::Scheduled | Self::Running | Self::Finished => Self::Running,
                 Self::Unknown => Self::Unknown,
@@ -57,7 +56,7 @@ impl GroupPhase {
 }
 
 impl GroupStatus {
-    /// Returns what is left of this status in an API group. What was read from there stays as it is.
+    /// Returns this status reduced to what an API group can hold. A status read from that group stays unchanged.
     pub fn held_by(&self, kind: ObjectKind) -> Self {
         let fields = GroupFields::of(kind);
         let count = |n: u32| if fields.counts { n } else { 0 };
@@ -82,7 +81,7 @@ mod tests {
     #[test]
     fn each_api_group_has_its_own_phases() {
         use GroupPhase::{Failed, Finished, Pending, PreScheduling, Running, Scheduled, Scheduling, Unknown};
-        // As the state has it, x-k8s, sigs, kube-batch.
+        // The phase in the state, then in x-k8s, sigs and kube-batch.
         for (phase, x, sigs, batch) in [
             (Pending, Pending, Pending, Pending),
             (PreScheduling, Scheduling, PreScheduling, Pending),

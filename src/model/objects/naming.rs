@@ -1,26 +1,26 @@
-//! What names look like in Kubernetes: of objects, namespaces, labels and resources.
+//! Syntax of Kubernetes names: of objects, namespaces, labels and resources.
 //!
-//! Only whether a text is one. What to tell somebody whose text is none is up to who asks.
+//! Only checks; the caller words the error.
 
-/// Whether a text is a DNS label, as namespaces are: at most 63 lower case letters, digits and `-`, the first and the
-/// last no `-`.
+/// Returns whether a text is a DNS label, as namespace names are: at most 63 lower-case letters, digits and `-`,
+/// neither starting nor ending with `-`.
 pub fn is_label(text: &str) -> bool {
     text.len() <= 63 && is_part(text)
 }
 
-/// Whether a text is a DNS subdomain, as most objects are called: labels with dots between them, at most 253 long.
+/// Returns whether a text is a DNS subdomain, as most object names are: DNS labels joined by dots, at most 253 long.
 pub fn is_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_part)
 }
 
-/// Whether a text is a qualified name, as keys of labels and resources are: an optional DNS subdomain with a slash, then
-/// at most 63 letters, digits, `-`, `_` and `.` that start and end with a letter or digit.
+/// Returns whether a text is a qualified name, as label keys and resource names are: an optional DNS subdomain with a
+/// slash, then at most 63 letters, digits, `-`, `_` and `.` that start and end with a letter or digit.
 pub fn is_qualified_name(text: &str) -> bool {
     let (prefix, name) = text.split_once('/').map_or((None, text), |(p, n)| (Some(p), n));
     !name.is_empty() && is_label_value(name) && prefix.is_none_or(is_subdomain)
 }
 
-/// Whether a text is the value of a label: empty, or like a qualified name without a prefix.
+/// Returns whether a text is a label value: empty, or like a qualified name without a prefix.
 pub fn is_label_value(text: &str) -> bool {
     let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     text.len() <= 63 && text.chars().all(is_inner) && has_ends(text, |c| c.is_ascii_alphanumeric())

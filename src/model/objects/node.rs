@@ -9,12 +9,12 @@ use crate::requests::ResourceList;
 use crate::selector::Labels;
 use crate::taint::Taint;
 
-/// The stable number of a node slot. Columns are indexed by it; it never decides anything.
+/// The stable number of a node slot, which indexes the columns. Its value never decides anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct NodeIdx(pub u32);
 
 impl NodeIdx {
-    /// Returns it as an index.
+    /// Returns the number as an array index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -32,15 +32,15 @@ pub struct NodeImage {
 /// A node object, immutable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
-    /// Name.
+    /// `metadata.name`.
     pub name: Name,
     /// uid of the object.
     pub uid: Arc<str>,
-    /// Labels.
+    /// `metadata.labels`.
     pub labels: Labels,
     /// `spec.unschedulable`.
     pub unschedulable: bool,
-    /// Taints in the order of the object: the first untolerated one is the one that is named.
+    /// Taints in the object's order: messages name the first one that is not tolerated.
     pub taints: Arc<[Taint]>,
     /// `status.allocatable`.
     pub allocatable: ResourceList,
@@ -48,8 +48,8 @@ pub struct Node {
     pub declared_features: Box<[Name]>,
     /// `status.images`.
     pub images: Arc<[NodeImage]>,
-    /// Whether condition Ready is True; shown, never decided on (the node controller taints).
+    /// Whether condition Ready is True. Only displayed; decisions use the taints of the node controller.
     pub ready: bool,
-    /// Creation, seconds since 1970.
+    /// Creation, in seconds since 1970.
     pub created: i64,
 }

@@ -1,4 +1,4 @@
-//! The objects beside pods and nodes that plugins read: volumes, workloads, namespaces, budgets.
+//! The objects other than pods and nodes that plugins read: volumes, workloads, namespaces, budgets.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,45 +14,45 @@ use crate::storage::{
     VolumeAttachment,
 };
 
-/// A Namespace.
+/// A namespace with the labels that selectors read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Namespace {
-    /// Name.
+    /// `metadata.name`.
     pub name: Name,
-    /// Labels.
+    /// `metadata.labels`.
     pub labels: Labels,
 }
 
-/// A Service, or a controller of pods: it selects pods.
+/// A Service or a controller of pods, reduced to what selects pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workload {
-    /// Namespace.
+    /// Namespace of the object.
     pub namespace: Name,
-    /// Name.
+    /// Name of the object.
     pub name: Name,
-    /// Pods it selects; `None` when it selects none (a Service without a selector).
+    /// Selects the pods; `None` selects none (a Service without a selector).
     pub selector: Option<LabelSelector>,
-    /// `spec.replicas` of a controller, 1 when absent; `None`: a Service.
+    /// `spec.replicas` of a controller, 1 when absent; `None` for a Service.
     pub replicas: Option<u32>,
 }
 
-/// A PodDisruptionBudget.
+/// A PodDisruptionBudget, which limits evictions of the pods it protects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
-    /// Namespace.
+    /// Namespace of the budget and its pods.
     pub namespace: Name,
-    /// Name.
+    /// Name of the budget.
     pub name: Name,
-    /// Pods it protects; `None` and an empty one protect none.
+    /// Selects the protected pods; `None` and an empty selector protect none.
     pub selector: Option<LabelSelector>,
     /// `status.disruptionsAllowed`.
     pub allowed: i32,
-    /// `status.disruptedPods`: pods whose disruption is counted already.
+    /// `status.disruptedPods`: names of pods whose disruption is counted already.
     pub disrupted: BTreeSet<Arc<str>>,
 }
 
 impl Budget {
-    /// Whether it protects a pod. An empty selector protects nobody, as kube-scheduler has it.
+    /// Returns whether the budget protects a pod. As in kube-scheduler, an empty selector protects none.
     pub fn protects(&self, pod: &crate::Pod) -> bool {
         let selects = |s: &LabelSelector| !s.is_empty() && s.matches(&pod.labels);
         self.namespace == pod.key.namespace && self.selector.as_ref().is_some_and(selects)
@@ -95,7 +95,7 @@ pub enum ObjectKind {
 }
 
 impl ObjectKind {
-    /// All of them, in the order of their numbers.
+    /// All kinds, in the order of their numbers.
     pub const ALL: [Self; 21] = [
         Self::Namespace,
         Self::Service,
@@ -120,7 +120,7 @@ impl ObjectKind {
         Self::WorkloadNative,
     ];
 
-    /// The kinds of PodGroups.
+    /// The kinds of PodGroup, in order of precedence.
     pub const POD_GROUPS: [Self; 5] = [
         Self::PodGroupX,
         Self::PodGroupSigs,
@@ -129,7 +129,7 @@ impl ObjectKind {
         Self::PodGroupNative,
     ];
 
-    /// Returns the API's name of the kind, with the API group where several have that kind.
+    /// Returns the API's name of the kind, with the API group where several groups have that kind.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Namespace => "Namespace",
@@ -156,7 +156,7 @@ impl ObjectKind {
         }
     }
 
-    /// The kind of an owner.
+    /// Returns the kind of a pod's owner.
     pub fn of_owner(owner: OwnerKind) -> Self {
         match owner {
             OwnerKind::ReplicationController => Self::ReplicationController,
@@ -166,7 +166,7 @@ impl ObjectKind {
     }
 }
 
-/// An object of one of these kinds, immutable.
+/// An immutable object of one of these kinds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "Kubernetes' own names")]
 pub enum Object {
@@ -183,7 +183,7 @@ pub enum Object {
     CsiDriver(CsiDriver),
     CsiStorageCapacity(CsiStorageCapacity),
     VolumeAttachment(VolumeAttachment),
-    /// Of any API group; it says of which.
+    /// A PodGroup of any API group; its `kind` says which.
     PodGroup(PodGroup),
     QueueIncubator(Named),
     QueueSigsDev(Named),
@@ -191,7 +191,7 @@ pub enum Object {
 }
 
 impl Object {
-    /// Returns its kind.
+    /// Returns the object's kind.
     pub fn kind(&self) -> ObjectKind {
         match self {
             Self::Namespace(_) => ObjectKind::Namespace,
@@ -214,7 +214,7 @@ impl Object {
         }
     }
 
-    /// Returns namespace (empty for cluster-wide kinds) and name.
+    /// Returns namespace (empty for cluster-scoped kinds) and name.
     pub fn key(&self) -> (Name, Name) {
         let cluster_wide = |name: &Name| (Name::default(), name.clone());
         match self {
@@ -237,7 +237,7 @@ impl Object {
         }
     }
 
-    /// Returns it as a controller of pods.
+    /// Returns the object as a controller of pods, or `None` when it is none.
     pub fn controller(&self) -> Option<&Workload> {
         match self {
             Self::ReplicationController(o) | Self::ReplicaSet(o) | Self::StatefulSet(o) => Some(o),
@@ -245,7 +245,7 @@ impl Object {
         }
     }
 
-    /// Returns the selector over pods of a Service or a controller.
+    /// Returns the pod selector of a Service or a controller.
     pub fn pod_selector(&self) -> Option<&LabelSelector> {
         match self {
             Self::Service(o)

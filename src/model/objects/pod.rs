@@ -1,4 +1,4 @@
-//! A pod as the scheduler sees it: what identifies it, and the part that decides where it fits.
+//! A pod as the scheduler sees it: its identity, and the spec that decides where it fits.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,28 +13,28 @@ use crate::storage::PodVolumes;
 use crate::taint::Toleration;
 use crate::{GangKey, Name};
 
-/// The number of a pod slot in the state. Reused after the pod is gone; it never decides anything.
+/// The number of a pod slot in the state, reused after the pod is gone. Its value never decides anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PodId(pub u32);
 
 impl PodId {
-    /// Returns it as an index.
+    /// Returns the number as an array index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Namespace and name.
+/// Namespace and name of a pod.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PodKey {
-    /// Namespace.
+    /// Namespace of the pod.
     pub namespace: Name,
-    /// Name. Not interned: it is unique.
+    /// Name. Not interned, because pod names rarely repeat.
     pub name: Arc<str>,
 }
 
 impl PodKey {
-    /// Makes a key.
+    /// Makes a key from a namespace and a name.
     pub fn new(namespace: &str, name: &str) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
@@ -51,14 +51,14 @@ impl fmt::Display for PodKey {
 pub enum Protocol {
     /// TCP, the default.
     Tcp,
-    /// UDP.
+    /// User Datagram Protocol.
     Udp,
-    /// SCTP.
+    /// Stream Control Transmission Protocol.
     Sctp,
 }
 
 impl Protocol {
-    /// Returns the API's word for it.
+    /// Returns the API's name of the protocol.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Tcp => "TCP",
@@ -68,34 +68,34 @@ impl Protocol {
     }
 }
 
-/// A port a pod takes on its host.
+/// A port that a pod takes on its host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct HostPort {
-    /// Protocol.
+    /// Protocol of the port.
     pub protocol: Protocol,
-    /// Host IP; `0.0.0.0` (also for an empty one) conflicts with every IP.
+    /// Host IP; `0.0.0.0` (also used for an empty one) conflicts with every IP.
     pub ip: Name,
-    /// Port, above 0.
+    /// Port number, above 0.
     pub port: u16,
 }
 
-/// Every field of a pod that a plugin reads. Pods with equal specs have one *shape*: what was found
-/// out about one of them holds for the others.
+/// Every field of a pod that a plugin reads. Pods with equal specs share one *shape*: what was found out about one of
+/// them holds for the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PodSpec {
-    /// Namespace.
+    /// Namespace of the pod, in which its selectors apply by default.
     pub namespace: Name,
-    /// Labels. In the state only those that some selector reads (see `cluster::SelectedKeys`): a label that
-    /// nobody selects by does not make another shape. Made of the pod's own labels, and therefore not written.
+    /// Labels. In the state only those that some selector reads (see `cluster::SelectedKeys`), so a label that nobody
+    /// selects by does not make another shape. Derived from the pod's own labels, and therefore not serialised.
     #[serde(skip)]
     pub labels: Labels,
-    /// `spec.priority`: pods of equal or higher priority that are nominated to a node count against it.
+    /// `spec.priority`: nominated pods of equal or higher priority count against a node's room.
     pub priority: i32,
-    /// Its controller, when default spread constraints may take a selector from it.
+    /// The controller, when default spread constraints may take a selector from it.
     pub owner: Option<Owner>,
-    /// What it requests.
+    /// The resources that the pod requests.
     pub requests: PodRequests,
-    /// `spec.nodeName` of a pod that is not yet placed (only a simulated pod has one).
+    /// `spec.nodeName` of a pod that is not placed yet; only simulated pods have one.
     pub node_name: Option<Name>,
     /// `nodeSelector` and node affinity.
     pub affinity: NodeAffinity,
@@ -105,24 +105,24 @@ pub struct PodSpec {
     pub pod_anti_affinity: PodTerms,
     /// `topologySpreadConstraints`.
     pub spread: Box<[SpreadConstraint]>,
-    /// Tolerations.
+    /// `spec.tolerations`.
     pub tolerations: Box<[Toleration]>,
-    /// Host ports.
+    /// Ports that the containers take on the host.
     pub host_ports: Box<[HostPort]>,
     /// Images of containers, init containers and image volumes, normalised (`:latest` when untagged).
     pub images: Box<[Name]>,
-    /// Number of containers and init containers: the scale of image locality.
+    /// Number of containers and init containers, by which image locality scales its score.
     pub n_containers: u32,
-    /// Volumes.
+    /// The volumes that decide where the pod fits.
     pub volumes: PodVolumes,
     /// Names of `spec.resourceClaims` (dynamic resource allocation).
     pub resource_claims: Box<[Name]>,
-    /// Node features without which the pod cannot run, as kube-scheduler infers them; sorted.
+    /// Node features without which the pod cannot run, as kube-scheduler infers them, sorted.
     pub required_features: Box<[Name]>,
 }
 
 impl PodSpec {
-    /// Iterates over the selectors with which this pod selects pods.
+    /// Iterates over the selectors with which this pod selects other pods.
     pub fn pod_selectors(&self) -> impl Iterator<Item = &LabelSelector> {
         let terms = self.pod_affinity.iter().chain(self.pod_anti_affinity.iter());
         let spread = self.spread.iter().filter_map(|c| c.selector.as_ref());
@@ -136,23 +136,23 @@ pub enum PodPhase {
     /// Pending, also when absent.
     #[default]
     Pending,
-    /// Running.
+    /// At least one container runs or starts.
     Running,
     /// Succeeded: terminal.
     Succeeded,
     /// Failed: terminal.
     Failed,
-    /// Unknown.
+    /// The kubelet does not report the pod's state.
     Unknown,
 }
 
 impl PodPhase {
-    /// Whether the pod has ended and holds nothing.
+    /// Returns whether the pod has ended and uses no resources any more.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed)
     }
 
-    /// Returns the API's word for it.
+    /// Returns the API's name of the phase.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "Pending",
@@ -164,7 +164,7 @@ impl PodPhase {
     }
 }
 
-/// The `PodScheduled` condition the API server holds, so that an equal one is not written again.
+/// The `PodScheduled` condition that the API server holds, so that an equal one is not written again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduledCondition {
     /// Whether `status` is `True`.
@@ -175,53 +175,53 @@ pub struct ScheduledCondition {
     pub message: Arc<str>,
 }
 
-/// A pod object, immutable.
+/// An immutable pod object.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Pod {
     /// Namespace and name.
     pub key: PodKey,
     /// uid of the object.
     pub uid: Arc<str>,
-    /// Creation, seconds since 1970.
+    /// Creation, in seconds since 1970.
     pub created: i64,
-    /// All its labels.
+    /// All labels of the pod.
     pub labels: Labels,
     /// `spec.priority`, 0 when absent.
     pub priority: i32,
     /// Whether `spec.preemptionPolicy` is `Never`.
     pub never_preempts: bool,
-    /// `status.startTime`, seconds since 1970.
+    /// `status.startTime`, in seconds since 1970.
     pub started: Option<i64>,
-    /// Whether condition `DisruptionTarget` is True for `PreemptionByScheduler`.
+    /// Whether condition `DisruptionTarget` is True with reason `PreemptionByScheduler`.
     pub is_preempted: bool,
     /// `spec.schedulerName`.
     pub scheduler_name: Name,
-    /// `spec.nodeName`, when it is placed.
+    /// `spec.nodeName`; `None` while the pod is not bound.
     pub node_name: Option<Name>,
     /// `status.nominatedNodeName`.
     pub nominated_node: Option<Name>,
-    /// `spec.schedulingGates`, names in order.
+    /// Names of `spec.schedulingGates`, in the object's order.
     pub gates: Box<[Name]>,
     /// `status.phase`.
     pub phase: PodPhase,
     /// Whether `metadata.deletionTimestamp` is set.
     pub deleting: bool,
-    /// Whether a kubelet made it from a file (annotation `kubernetes.io/config.mirror`).
+    /// Whether a kubelet created it from a file (annotation `kubernetes.io/config.mirror`).
     pub is_static: bool,
-    /// `PodScheduled` condition, when there is one.
+    /// The `PodScheduled` condition, if the pod has one.
     pub scheduled: Option<ScheduledCondition>,
-    /// Its controller.
+    /// The controlling owner.
     pub controller: Option<Controller>,
-    /// The gang it belongs to.
+    /// What the pod declares about its gang.
     pub gang: Option<Arc<GangMark>>,
-    /// Keys of a gang that do not make it a member of one.
+    /// Gang keys of the pod that do not make it a member of a gang.
     pub gang_warning: Option<Arc<GangProblem>>,
-    /// What decides where it fits.
+    /// The fields that decide where the pod fits.
     pub spec: Arc<PodSpec>,
 }
 
 impl Pod {
-    /// Returns the gang it is a member of. A pod that names two is in none.
+    /// Returns the gang that the pod is a member of. A pod that names two gangs is in none.
     pub fn member_of(&self) -> Option<&GangKey> {
         self.gang.as_deref().filter(|mark| !mark.names_two).map(|mark| &mark.gang)
     }

@@ -1,21 +1,21 @@
-//! Kubernetes quantities (`500m`, `16Gi`, `1e3`) as integers, by integer arithmetic.
+//! Kubernetes quantities (`500m`, `16Gi`, `1e3`) as integers, computed with integer arithmetic.
 //!
-//! PURE. A quantity becomes thousandths ([`milli`], for CPU) or whole units ([`units`], for the rest).
-//! What does not come out even is rounded away from zero, so that nobody gets less than they wrote, and
-//! what does not fit is capped at the largest 64-bit amount; both as apimachinery's `MilliValue` and
-//! `Value` do. Digits beyond the twentieth significant one only round up, where apimachinery would carry
-//! them through the arithmetic: an API server never writes that many.
+//! PURE. A quantity becomes thousandths ([`milli`], for CPU) or whole units ([`units`], for the rest). Fractions are
+//! rounded away from zero, so that nobody gets less than they wrote, and amounts that do not fit are capped at the
+//! largest 64-bit value; apimachinery's `MilliValue` and `Value` do both as well. Digits beyond the twentieth
+//! significant one only round up, where apimachinery would carry them through the arithmetic: an API server never
+//! writes that many.
 
 use std::fmt::Write as _;
 
-/// Significant digits that are computed with. 10^20 · 2^60 still fits an `i128`.
+/// Significant digits used in the computation: 10^20 · 2^60 still fits an `i128`.
 const DIGITS: u32 = 20;
 
-/// A text that is not a quantity.
+/// The error for a text that is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a quantity: {problem}")]
 pub struct QuantityError {
-    /// The text.
+    /// The text as given.
     pub text: Box<str>,
     /// What is wrong with it.
     pub problem: &'static str,
@@ -31,12 +31,12 @@ pub fn units(text: &str) -> Result<i64, QuantityError> {
     scaled(text, 0)
 }
 
-/// Writes thousandths as Kubernetes does: `2`, `1500m`.
+/// Formats thousandths as Kubernetes does: `2`, `1500m`.
 pub fn format_milli(amount: i64) -> String {
     if amount % 1000 == 0 { (amount / 1000).to_string() } else { format!("{amount}m") }
 }
 
-/// Writes bytes with the largest binary suffix that leaves a whole number: `16Gi`, `1500`.
+/// Formats bytes with the largest binary suffix that leaves a whole number: `16Gi`, `1500`.
 pub fn format_bytes(amount: i64) -> String {
     let (mut rest, mut suffix) = (amount, 0);
     while rest != 0 && rest % 1024 == 0 && suffix < 6 {
@@ -49,8 +49,8 @@ pub fn format_bytes(amount: i64) -> String {
     text
 }
 
-/// Writes an amount of a resource in the unit it is kept in: thousandths for `cpu`, bytes for memory,
-/// storage and huge pages, a plain number for the rest.
+/// Formats an amount of a resource in its stored unit: thousandths for `cpu`, bytes for memory, storage and huge pages,
+/// a plain number for the rest.
 pub fn format_amount(resource: &str, amount: i64) -> String {
     match resource {
         "cpu" => format_milli(amount),
@@ -60,7 +60,7 @@ pub fn format_amount(resource: &str, amount: i64) -> String {
     }
 }
 
-/// Parses a quantity and multiplies it by ten to the given power.
+/// Parses a quantity and multiplies it by 10^`power`.
 fn scaled(text: &str, power: i64) -> Result<i64, QuantityError> {
     parse(text, power).map_err(|problem| QuantityError { text: text.into(), problem })
 }
@@ -83,7 +83,7 @@ fn parse(text: &str, power: i64) -> Result<i64, &'static str> {
     Ok(if negative { -magnitude } else { magnitude })
 }
 
-/// Reads digits with at most one point: the number is the first value times ten to the second.
+/// Parses digits with at most one point: the number is the first value times ten to the power of the second.
 fn digits(number: &str) -> Result<(i128, i64), &'static str> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && fraction.is_empty() {
@@ -97,7 +97,7 @@ fn digits(number: &str) -> Result<(i128, i64), &'static str> {
     for (digit, place) in placed {
         let digit = i128::from(digit - b'0');
         if seen == DIGITS {
-            // No room: the digit counts only as "something more".
+            // There is no room for the digit: it only counts as "something more".
             lost |= digit != 0;
             exponent += place + 1;
         } else {
@@ -109,7 +109,7 @@ fn digits(number: &str) -> Result<(i128, i64), &'static str> {
     Ok((mantissa + i128::from(lost), exponent))
 }
 
-/// Reads a suffix as a power of two and a power of ten.
+/// Returns the power of two and the power of ten that a suffix stands for.
 fn interpret(suffix: &str) -> Result<(u32, i64), &'static str> {
     Ok(match suffix {
         "" => (0, 0),
@@ -132,12 +132,12 @@ fn interpret(suffix: &str) -> Result<(u32, i64), &'static str> {
     })
 }
 
-/// Reads `e3`, `E-3`, `e+3`.
+/// Parses `e3`, `E-3`, `e+3`.
 fn decimal_exponent(suffix: &str) -> Option<i64> {
     suffix.strip_prefix(['e', 'E'])?.parse::<i32>().ok().map(i64::from)
 }
 
-/// Returns `value · 10^exponent`, rounded up and capped. `value` is not negative.
+/// Returns `value · 10^exponent`, rounded up and capped. `value` must not be negative.
 fn scale(value: i128, exponent: i64) -> i64 {
     if value == 0 {
         return 0;
@@ -147,7 +147,7 @@ fn scale(value: i128, exponent: i64) -> i64 {
         (false, Some(power)) => value.checked_mul(power),
         (false, None) => None,
         (true, Some(power)) => Some(value / power + i128::from(value % power != 0)),
-        // Smaller than anything that can be told from nothing.
+        // Smaller than any representable amount, so rounded up to 1.
         (true, None) => Some(1),
     };
     amount.and_then(|a| i64::try_from(a).ok()).unwrap_or(i64::MAX)

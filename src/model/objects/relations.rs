@@ -1,7 +1,7 @@
 //! How a pod relates to other pods: inter-pod affinity and topology spread constraints.
 //!
-//! `matchLabelKeys` and `mismatchLabelKeys` are merged into the selectors before they come here, as the API
-//! server does it for new pods.
+//! `matchLabelKeys` and `mismatchLabelKeys` are merged into the selectors during decoding, as the API server does for
+//! new pods.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,47 +11,47 @@ use crate::selector::LabelSelector;
 /// One pod affinity term.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PodAffinityTerm {
-    /// Node label whose values are the domains.
+    /// Node label whose values are the topology domains.
     pub topology_key: Name,
-    /// Pods meant; `None` means none.
+    /// Selects pods; `None` selects none.
     pub selector: Option<LabelSelector>,
-    /// Namespaces meant, sorted. Empty together with no `namespace_selector`: the pod's own.
+    /// Namespaces that the term applies to, sorted. When empty and without a `namespace_selector`: the pod's own.
     pub namespaces: Box<[Name]>,
-    /// Also the namespaces with such labels; an empty one means all.
+    /// Adds the namespaces with matching labels; an empty selector adds all.
     pub namespace_selector: Option<LabelSelector>,
 }
 
-/// A preferred term and what it is worth, 1 to 100.
+/// A preferred pod affinity term.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WeightedTerm {
-    /// Weight.
+    /// Weight, 1 to 100.
     pub weight: i32,
-    /// Term.
+    /// The term to satisfy.
     pub term: PodAffinityTerm,
 }
 
 /// `podAffinity` or `podAntiAffinity`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PodTerms {
-    /// Every one must hold.
+    /// Terms that must all hold.
     pub required: Box<[PodAffinityTerm]>,
-    /// Each that holds counts.
+    /// Terms that add their weight to the score when they hold.
     pub preferred: Box<[WeightedTerm]>,
 }
 
 impl PodTerms {
-    /// Whether there are none.
+    /// Returns whether there are no terms.
     pub fn is_empty(&self) -> bool {
         self.required.is_empty() && self.preferred.is_empty()
     }
 
-    /// Iterates over all terms.
+    /// Iterates over all terms, required ones first.
     pub fn iter(&self) -> impl Iterator<Item = &PodAffinityTerm> {
         self.required.iter().chain(self.preferred.iter().map(|w| &w.term))
     }
 }
 
-/// Whether a node that a policy speaks about is counted.
+/// Whether nodes that a policy excludes are counted for topology spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum NodeInclusion {
     /// Only nodes that pass are counted.
@@ -63,19 +63,19 @@ pub enum NodeInclusion {
 /// One entry of `topologySpreadConstraints`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SpreadConstraint {
-    /// The largest difference allowed, 1 or more.
+    /// Largest allowed difference between domains, 1 or more.
     pub max_skew: i32,
-    /// Node label whose values are the domains.
+    /// Node label whose values are the topology domains.
     pub topology_key: Name,
-    /// `DoNotSchedule` (hard) or `ScheduleAnyway`.
+    /// Whether `whenUnsatisfiable` is `DoNotSchedule`; otherwise `ScheduleAnyway`.
     pub is_hard: bool,
-    /// Pods counted; `None` counts none.
+    /// Selects the pods to count; `None` counts none.
     pub selector: Option<LabelSelector>,
-    /// With fewer domains than this the global minimum is 0. 1 when absent.
+    /// With fewer domains than this, the global minimum is 0. Defaults to 1.
     pub min_domains: i32,
-    /// What `nodeSelector` and node affinity say about counting a node; `Honor` when absent.
+    /// Whether only nodes that satisfy `nodeSelector` and node affinity are counted; defaults to `Honor`.
     pub node_affinity_policy: NodeInclusion,
-    /// What untolerated taints say about it; `Ignore` when absent.
+    /// Whether only nodes whose taints the pod tolerates are counted; defaults to `Ignore`.
     pub node_taints_policy: NodeInclusion,
 }
 
@@ -90,10 +90,10 @@ pub enum OwnerKind {
     StatefulSet,
 }
 
-/// The controller of a pod, when it is of one of these kinds.
+/// The controller of a pod, if it is of one of these kinds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Owner {
-    /// Kind.
+    /// Kind of the controller.
     pub kind: OwnerKind,
     /// Name, in the pod's namespace.
     pub name: Name,

@@ -1,5 +1,5 @@
-//! What pods request and nodes offer, in integers: CPU in thousandths of a core, the rest in units
-//! (memory and ephemeral storage in bytes).
+//! Resource requests of pods and amounts of nodes, as integers: CPU in thousandths of a core, the rest in units (memory
+//! and ephemeral storage in bytes).
 
 use serde::{Deserialize, Serialize};
 
@@ -13,23 +13,23 @@ pub const DEFAULT_MILLI_CPU: i64 = 100;
 /// `DefaultMemoryRequest`), in bytes.
 pub const DEFAULT_MEMORY: i64 = 200 * 1024 * 1024;
 
-/// Amounts of resources.
+/// Amounts of resources, requested or allocatable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ResourceList {
-    /// CPU, thousandths of a core.
+    /// CPU, in thousandths of a core.
     pub milli_cpu: i64,
-    /// Memory, bytes.
+    /// Memory, in bytes.
     pub memory: i64,
-    /// Ephemeral storage, bytes.
+    /// Ephemeral storage, in bytes.
     pub ephemeral_storage: i64,
-    /// Pods (of a node).
+    /// Number of pods; only nodes have one.
     pub pods: i64,
-    /// Extended resources, huge pages and attachable volumes, sorted by name; zero amounts are kept.
+    /// Extended resources, huge pages and attachable volumes, sorted by name; zero amounts are included.
     pub scalars: Box<[(Name, i64)]>,
 }
 
 impl ResourceList {
-    /// Iterates over the amounts above 0: CPU, memory, ephemeral storage, then by name.
+    /// Iterates over the positive amounts: CPU, memory, ephemeral storage, then scalar resources by name.
     pub fn named(&self) -> impl Iterator<Item = (Name, i64)> {
         let fixed =
             [("cpu", self.milli_cpu), ("memory", self.memory), ("ephemeral-storage", self.ephemeral_storage)];
@@ -44,17 +44,17 @@ impl ResourceList {
     }
 }
 
-/// What one container asks for.
+/// The requests of one container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContainerRequests {
-    /// Amounts by resource name in base units (milli-CPU for `cpu`). For in-place resize the decoder
-    /// has already taken the maximum of spec, allocated and actual.
+    /// Amounts by resource name in base units (milli-CPU for `cpu`). For in-place resize the decoder has already
+    /// taken the maximum of spec, allocated and actual amounts.
     pub amounts: Vec<(Name, i64)>,
-    /// An init container with `restartPolicy: Always` (a sidecar).
+    /// Whether it is an init container with `restartPolicy: Always` (a sidecar).
     pub is_sidecar: bool,
 }
 
-/// The parts of a pod that requests are computed from.
+/// The parts of a pod from which its requests are computed.
 #[derive(Clone, Debug, Default)]
 pub struct RequestInputs {
     /// `spec.containers`.
@@ -63,14 +63,14 @@ pub struct RequestInputs {
     pub init_containers: Vec<ContainerRequests>,
     /// `spec.overhead`.
     pub overhead: Vec<(Name, i64)>,
-    /// `spec.resources.requests`: overrides the containers for the resources it names.
+    /// `spec.resources.requests`, which override the containers for the resources they name.
     pub pod_level: Vec<(Name, i64)>,
 }
 
-/// What a pod requests.
+/// The requests of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PodRequests {
-    /// Amounts (`pods` is unused).
+    /// Amounts; `pods` is unused.
     pub list: ResourceList,
     /// CPU for scoring: a container without a request counts as [`DEFAULT_MILLI_CPU`].
     pub non_zero_milli_cpu: i64,
@@ -79,9 +79,9 @@ pub struct PodRequests {
 }
 
 impl PodRequests {
-    /// Computes the requests of a pod: per resource the larger of the running containers with all
-    /// sidecars, and the peak of the init sequence, then overhead. Pod-level requests take the place
-    /// of that aggregate for the resources they name (KEP-2837); overhead comes on top of both.
+    /// Computes the requests of a pod. Per resource it takes the larger of two sums, the containers with all sidecars
+    /// and the peak of the init sequence, and adds overhead. Pod-level requests replace the larger sum for the
+    /// resources they name (KEP-2837); overhead is added to them as well.
     pub fn compute(inputs: &RequestInputs) -> Self {
         let real = aggregate(inputs, |c| c.amounts.clone());
         let non_zero = aggregate(inputs, with_defaults);
@@ -107,7 +107,7 @@ impl PodRequests {
     }
 }
 
-/// A container's amounts with the scoring defaults for CPU and memory it does not mention.
+/// Returns a container's amounts, with the scoring defaults where CPU or memory is missing.
 fn with_defaults(container: &ContainerRequests) -> Vec<(Name, i64)> {
     let mut amounts = container.amounts.clone();
     for (name, default) in [("cpu", DEFAULT_MILLI_CPU), ("memory", DEFAULT_MEMORY)] {
@@ -192,7 +192,8 @@ mod tests {
             init_containers: vec![container(50, 5, true), container(500, 1, false), container(60, 6, true)],
             ..Default::default()
         };
-        // Peak of the sequence: 50 + 500; running: 100 + 50 + 60. Memory: running 21 is above the peak.
+        // CPU: the init sequence peaks at 50 + 500, above the running 100 + 50 + 60. Memory: the running 21 is above
+        // the peak.
         assert_eq!(cpu_and_memory(&inputs), (550, 21));
     }
 

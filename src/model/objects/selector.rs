@@ -1,4 +1,4 @@
-//! Labels, node selectors and label selectors, as `k8s.io/component-helpers` and `apimachinery` match them.
+//! Labels, label selectors and node selectors, matched as in `k8s.io/component-helpers` and `apimachinery`.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::Name;
 pub struct Labels(Arc<[(Name, Name)]>);
 
 impl Labels {
-    /// Makes labels of pairs in any order; a repeated key keeps its last value.
+    /// Makes labels from pairs in any order; a repeated key keeps its last value.
     pub fn new(pairs: impl IntoIterator<Item = (Name, Name)>) -> Self {
         let mut all: Vec<_> = pairs.into_iter().collect();
         all.reverse();
@@ -20,28 +20,28 @@ impl Labels {
         Self(all.into())
     }
 
-    /// Returns the value of a label. A handful of pointers is compared: nodes carry few labels.
+    /// Returns the value of a label. Scans linearly: nodes carry few labels, and comparing names compares pointers.
     pub fn get(&self, key: &Name) -> Option<&Name> {
         self.0.iter().find(|(k, _)| k == key).map(|(_, v)| v)
     }
 
-    /// Iterates in the order of the keys.
+    /// Iterates over the labels in key order.
     pub fn iter(&self) -> impl Iterator<Item = &(Name, Name)> {
         self.0.iter()
     }
 
-    /// Returns the same labels with one added or changed.
+    /// Returns the same labels with one label added or changed.
     pub fn with(&self, key: Name, value: Name) -> Self {
         Self::new(self.0.iter().cloned().chain([(key, value)]))
     }
 }
 
-/// How a requirement compares.
+/// The operator of a [`Requirement`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Operator {
-    /// The value is one of the listed.
+    /// The value is one of the listed values.
     In,
-    /// The value is none of the listed, or the key is absent.
+    /// The value is none of the listed values, or the key is absent.
     NotIn,
     /// The key is present.
     Exists,
@@ -56,16 +56,16 @@ pub enum Operator {
 /// One `matchExpressions` entry.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Requirement {
-    /// Label key.
+    /// Label key that the requirement reads.
     pub key: Name,
-    /// Operator.
+    /// How the label is compared with the values.
     pub operator: Operator,
-    /// Values.
+    /// Values to compare with; empty for `Exists` and `DoesNotExist`.
     pub values: Box<[Name]>,
 }
 
 impl Requirement {
-    /// Whether a label with this value (`None`: absent) satisfies the requirement.
+    /// Returns whether a label with this value (`None` when absent) satisfies the requirement.
     pub fn matches(&self, value: Option<&Name>) -> bool {
         match self.operator {
             Operator::In => value.is_some_and(|v| self.values.contains(v)),
@@ -77,7 +77,7 @@ impl Requirement {
         }
     }
 
-    /// Gt and Lt: exactly one value, both sides 64-bit integers, anything else does not match.
+    /// Compares for Gt and Lt, which need exactly one value and 64-bit integers on both sides; anything else fails.
     fn compare(&self, value: Option<&Name>, test: impl Fn(i64, i64) -> bool) -> bool {
         let [bound] = &*self.values else { return false };
         match (value.and_then(|v| v.parse().ok()), bound.parse().ok()) {
@@ -87,15 +87,15 @@ impl Requirement {
     }
 }
 
-/// A label selector: all requirements must hold. One without any selects everything; an absent selector
-/// (`None`, wherever one is optional) selects nothing.
+/// A label selector: all requirements must hold. A selector without requirements selects everything; an absent selector
+/// (`None` where one is optional) selects nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LabelSelector {
     requirements: Box<[Requirement]>,
 }
 
 impl LabelSelector {
-    /// Makes a selector; `matchLabels` are `In` with one value. The order of requirements does not count.
+    /// Makes a selector; a `matchLabels` pair is `In` with one value. The order of requirements does not matter.
     pub fn new(requirements: impl IntoIterator<Item = Requirement>) -> Self {
         let mut all: Vec<Requirement> = requirements.into_iter().collect();
         all.sort_by(|a, b| (&a.key, a.operator as u8, &a.values).cmp(&(&b.key, b.operator as u8, &b.values)));
@@ -103,7 +103,7 @@ impl LabelSelector {
         Self { requirements: all.into() }
     }
 
-    /// Makes a selector of pairs that must all be there.
+    /// Makes a selector for labels that have all these pairs.
     pub fn of_pairs<'a>(pairs: impl IntoIterator<Item = &'a (Name, Name)>) -> Self {
         let exactly = |(key, value): &(Name, Name)| Requirement {
             key: key.clone(),
@@ -113,12 +113,12 @@ impl LabelSelector {
         Self::new(pairs.into_iter().map(exactly))
     }
 
-    /// Whether labels are selected.
+    /// Returns whether labels are selected.
     pub fn matches(&self, labels: &Labels) -> bool {
         self.requirements.iter().all(|r| r.matches(labels.get(&r.key)))
     }
 
-    /// Whether it selects everything.
+    /// Returns whether the selector has no requirements and so selects everything.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }
@@ -128,23 +128,23 @@ impl LabelSelector {
         &self.requirements
     }
 
-    /// Iterates over the label keys it reads.
+    /// Iterates over the label keys that the selector reads.
     pub fn keys(&self) -> impl Iterator<Item = &Name> {
         self.requirements.iter().map(|r| &r.key)
     }
 }
 
-/// One node selector term: all of its requirements must hold. A term without any matches nothing.
+/// One node selector term: all its requirements must hold. A term without requirements matches nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NodeSelectorTerm {
-    /// `matchExpressions`: over labels.
+    /// `matchExpressions`: requirements on labels.
     pub expressions: Box<[Requirement]>,
-    /// `matchFields`: over `metadata.name`, `In` or `NotIn` one value.
+    /// `matchFields`: requirements on `metadata.name`, `In` or `NotIn` with one value.
     pub fields: Box<[Requirement]>,
 }
 
 impl NodeSelectorTerm {
-    /// Whether a node with this name and these labels satisfies the term.
+    /// Returns whether a node with this name and these labels satisfies the term.
     pub fn matches(&self, node: &Name, labels: &Labels) -> bool {
         let is_empty = self.expressions.is_empty() && self.fields.is_empty();
         !is_empty
@@ -153,40 +153,40 @@ impl NodeSelectorTerm {
     }
 }
 
-/// A preferred term and what it is worth, 1 to 100.
+/// A preferred node selector term.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PreferredTerm {
-    /// Weight.
+    /// Weight, 1 to 100.
     pub weight: i32,
-    /// Term; an empty one matches nothing.
+    /// The term; an empty one matches nothing.
     pub term: NodeSelectorTerm,
 }
 
-/// `nodeSelector` and the node affinity of a pod (or the one a profile adds).
+/// `nodeSelector` and node affinity of a pod, or the affinity that a profile adds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NodeAffinity {
     /// `spec.nodeSelector`: every pair must be on the node.
     pub selector: Box<[(Name, Name)]>,
-    /// Required terms, one of which must match. `None`: no requirement. Empty: nothing matches.
+    /// Required terms, one of which must match. `None` requires nothing; an empty list matches nothing.
     pub required: Option<Box<[NodeSelectorTerm]>>,
-    /// Preferred terms.
+    /// Terms that add their weight to the score when they match.
     pub preferred: Box<[PreferredTerm]>,
 }
 
 impl NodeAffinity {
-    /// Whether the hard part accepts a node.
+    /// Returns whether the required part accepts a node.
     pub fn accepts(&self, node: &Name, labels: &Labels) -> bool {
         self.selector.iter().all(|(k, v)| labels.get(k) == Some(v))
             && self.required.as_ref().is_none_or(|terms| terms.iter().any(|t| t.matches(node, labels)))
     }
 
-    /// Sum of the weights of the preferred terms that match.
+    /// Returns the sum of the weights of the preferred terms that match.
     pub fn preference(&self, node: &Name, labels: &Labels) -> i64 {
         let matching = self.preferred.iter().filter(|p| p.weight != 0 && p.term.matches(node, labels));
         matching.map(|p| i64::from(p.weight)).sum()
     }
 
-    /// Whether there is a hard part at all.
+    /// Returns whether there is a required part.
     pub fn has_required(&self) -> bool {
         !self.selector.is_empty() || self.required.is_some()
     }

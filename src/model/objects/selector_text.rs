@@ -1,16 +1,16 @@
-//! Label selectors as people type them: `app=web,tier in (front,back),!canary`, in kubectl's grammar.
+//! Parses label selectors in kubectl's grammar: `app=web,tier in (front,back),!canary`.
 //!
-//! Only from text to [`LabelSelector`]. Whether keys and values are valid labels is not checked beyond what
-//! tells a word from a mark: a label that no pod can have selects none.
+//! Does not check whether keys and values are valid labels, beyond telling words from operators: a label that no pod
+//! can have selects none.
 
 use crate::Name;
 use crate::selector::{LabelSelector, Operator, Requirement};
 
-/// More than these requirements nobody types.
+/// Maximum number of requirements; nobody types more.
 const MOST: usize = 32;
 
 impl LabelSelector {
-    /// Reads a selector. An empty text selects everything. The error says what was expected, and where.
+    /// Parses a selector. An empty text selects everything. The error says what was expected, and where.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut rest = Rest(text.trim());
         let mut all = Vec::new();
@@ -27,7 +27,7 @@ impl LabelSelector {
     }
 }
 
-/// What is left to read.
+/// The text that is not parsed yet.
 struct Rest<'t>(&'t str);
 
 impl<'t> Rest<'t> {
@@ -82,7 +82,7 @@ impl<'t> Rest<'t> {
         }
     }
 
-    /// Takes a word, which may be empty, and the space behind it.
+    /// Takes a word, which may be empty, and the space after it.
     fn word(&mut self) -> &'t str {
         let is_word = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
         let end = self.0.find(|c| !is_word(c)).unwrap_or(self.0.len());
@@ -91,7 +91,7 @@ impl<'t> Rest<'t> {
         word
     }
 
-    /// Takes a mark, if it is next, and the space behind it.
+    /// Takes an operator or punctuation mark and the space after it. Returns whether it was next.
     fn take(&mut self, mark: &str) -> bool {
         let rest = self.0.strip_prefix(mark);
         if let Some(rest) = rest {

@@ -1,4 +1,4 @@
-//! Volumes: what a pod mounts, and the objects that stand behind it.
+//! Volumes: what a pod mounts, and the storage objects behind it.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ use crate::selector::{LabelSelector, Labels, NodeSelectorTerm, Requirement};
 pub struct ClaimUse {
     /// Name of the PersistentVolumeClaim, in the pod's namespace.
     pub claim: Name,
-    /// For a generic ephemeral volume: the uid of the pod, which must own the claim.
+    /// The pod's uid for a generic ephemeral volume, whose claim the pod must own.
     pub owner: Option<Arc<str>>,
 }
 
-/// A disk named in the pod itself, of a kind that nodes cannot share freely.
+/// A disk named in the pod itself, of a kind with restrictions on sharing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Disk {
     /// `gcePersistentDisk`.
     GcePersistentDisk {
         /// `pdName`.
         name: Name,
-        /// Shared by readers only.
+        /// Whether it is mounted read-only; only readers can share it.
         read_only: bool,
     },
-    /// `awsElasticBlockStore`; never shared.
+    /// `awsElasticBlockStore`, which is never shared.
     AwsElasticBlockStore {
         /// `volumeID`.
         id: Name,
@@ -35,7 +35,7 @@ pub enum Disk {
     Iscsi {
         /// `iqn`.
         iqn: Name,
-        /// Shared by readers only.
+        /// Whether it is mounted read-only; only readers can share it.
         read_only: bool,
     },
     /// `rbd`.
@@ -46,22 +46,22 @@ pub enum Disk {
         pool: Name,
         /// `image`.
         image: Name,
-        /// Shared by readers only.
+        /// Whether it is mounted read-only; only readers can share it.
         read_only: bool,
     },
 }
 
-/// What of a pod's volumes decides where it fits.
+/// The volumes of a pod that decide where it fits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PodVolumes {
-    /// Claims, in the order of the pod.
+    /// Claims, in the pod's order.
     pub claims: Box<[ClaimUse]>,
-    /// Disks, in the order of the pod.
+    /// Disks, in the pod's order.
     pub disks: Box<[Disk]>,
 }
 
 impl PodVolumes {
-    /// Whether the pod mounts nothing that matters.
+    /// Returns whether no volume restricts where the pod fits.
     pub fn is_empty(&self) -> bool {
         self.claims.is_empty() && self.disks.is_empty()
     }
@@ -81,52 +81,52 @@ impl AccessModes {
     /// `ReadWriteOncePod`.
     pub const RWOP: Self = Self(8);
 
-    /// Whether every mode of `other` is in the set.
+    /// Returns whether every mode of `other` is in the set.
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Returns the union.
+    /// Returns the union of both sets.
     pub fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-/// A claim as a volume names it.
+/// A volume's reference to its claim.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ClaimRef {
-    /// Namespace.
+    /// Namespace of the claim.
     pub namespace: Name,
-    /// Name.
+    /// Name of the claim.
     pub name: Name,
-    /// uid; empty when whoever bound it did not say.
+    /// uid of the claim; empty when the binder did not set it.
     pub uid: Arc<str>,
 }
 
-/// The CSI volume behind a PersistentVolume, also that of an in-tree volume that is migrated.
+/// The CSI volume behind a PersistentVolume, including a migrated in-tree volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CsiVolume {
-    /// Driver.
+    /// Name of the CSI driver.
     pub driver: Name,
-    /// Handle: volumes with the same one are one volume.
+    /// Volume handle; equal handles mean the same volume.
     pub handle: Name,
-    /// For an in-tree volume its plugin name, such as `kubernetes.io/aws-ebs`: it counts for the driver only
-    /// on nodes whose CSINode says that the plugin is migrated.
+    /// Plugin name of an in-tree volume, such as `kubernetes.io/aws-ebs`. Such a volume counts for the driver only on
+    /// nodes whose CSINode lists the plugin as migrated.
     pub migrated_from: Option<Name>,
 }
 
-/// A PersistentVolume.
+/// The parts of a PersistentVolume that scheduling reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PersistentVolume {
-    /// Name.
+    /// `metadata.name`.
     pub name: Name,
-    /// uid.
+    /// uid of the object.
     pub uid: Arc<str>,
     /// `metadata.resourceVersion`: a precondition of our writes.
     pub resource_version: Arc<str>,
-    /// Labels.
+    /// `metadata.labels`.
     pub labels: Labels,
-    /// `spec.capacity.storage`, bytes.
+    /// `spec.capacity.storage`, in bytes.
     pub capacity: i64,
     /// `spec.accessModes`.
     pub access_modes: AccessModes,
@@ -138,11 +138,11 @@ pub struct PersistentVolume {
     pub claim: Option<ClaimRef>,
     /// `spec.nodeAffinity.required`.
     pub node_affinity: Option<Box<[NodeSelectorTerm]>>,
-    /// Whether `status.phase` is `Available`, `Pending` or absent: such a one may still be bound.
+    /// Whether `status.phase` is `Available`, `Pending` or absent, so that the volume may still be bound.
     pub is_free: bool,
     /// Whether `metadata.deletionTimestamp` is set.
     pub deleting: bool,
-    /// The CSI volume, when there is one.
+    /// The CSI volume, if there is one.
     pub csi: Option<CsiVolume>,
 }
 
@@ -152,24 +152,24 @@ pub enum ClaimPhase {
     /// Pending, also when absent.
     #[default]
     Pending,
-    /// Bound.
+    /// Bound to a volume.
     Bound,
-    /// Its volume is gone.
+    /// Lost: its volume is gone.
     Lost,
 }
 
-/// A PersistentVolumeClaim.
+/// The parts of a PersistentVolumeClaim that scheduling reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PersistentVolumeClaim {
-    /// Namespace.
+    /// Namespace of the claim and its pods.
     pub namespace: Name,
-    /// Name.
+    /// Name of the claim.
     pub name: Name,
-    /// uid.
+    /// uid of the object.
     pub uid: Arc<str>,
     /// `metadata.resourceVersion`: a precondition of our writes.
     pub resource_version: Arc<str>,
-    /// `spec.resources.requests.storage`, bytes.
+    /// `spec.resources.requests.storage`, in bytes.
     pub requested: i64,
     /// `spec.accessModes`.
     pub access_modes: AccessModes,
@@ -187,80 +187,80 @@ pub struct PersistentVolumeClaim {
     pub selected_node: Option<Name>,
     /// Annotation `pv.kubernetes.io/bind-completed`.
     pub bind_completed: bool,
-    /// uid of the controlling owner, when that is a Pod.
+    /// uid of the controlling owner, if that is a Pod.
     pub owner_pod: Option<Arc<str>>,
     /// Whether `metadata.deletionTimestamp` is set.
     pub deleting: bool,
 }
 
-/// A StorageClass.
+/// The parts of a StorageClass that scheduling reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StorageClass {
-    /// Name.
+    /// `metadata.name`.
     pub name: Name,
-    /// `provisioner`; `kubernetes.io/no-provisioner` makes nothing.
+    /// `provisioner`; `kubernetes.io/no-provisioner` provisions nothing.
     pub provisioner: Name,
     /// Whether `volumeBindingMode` is `WaitForFirstConsumer`.
     pub waits_for_consumer: bool,
-    /// `allowedTopologies`: one of the terms must hold. Empty: anywhere.
+    /// `allowedTopologies`: one of the terms must hold; an empty list allows every node.
     pub allowed_topologies: Box<[Box<[Requirement]>]>,
 }
 
-/// A driver on a node.
+/// A CSI driver on a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CsiNodeDriver {
-    /// Driver.
+    /// Name of the driver.
     pub name: Name,
-    /// `allocatable.count`: how many volumes of it the node takes. `None`: any number.
+    /// `allocatable.count`: how many of its volumes the node takes; `None` means no limit.
     pub count: Option<i64>,
 }
 
-/// A CSINode.
+/// The CSI drivers of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CsiNode {
-    /// Name: that of the Node.
+    /// Name, equal to the Node's.
     pub name: Name,
-    /// Drivers.
+    /// The CSI drivers on the node.
     pub drivers: Box<[CsiNodeDriver]>,
     /// Annotation `storage.alpha.kubernetes.io/migrated-plugins`: in-tree plugins whose volumes CSI serves.
     pub migrated: Box<[Name]>,
 }
 
-/// A CSIDriver.
+/// The parts of a CSIDriver that scheduling reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CsiDriver {
-    /// Name.
+    /// Name of the driver.
     pub name: Name,
-    /// `spec.storageCapacity`: CSIStorageCapacity objects say where there is room.
+    /// `spec.storageCapacity`: whether CSIStorageCapacity objects say where there is room.
     pub tracks_capacity: bool,
-    /// `spec.preventPodSchedulingIfMissing`: a node without the driver takes no pod that needs it.
+    /// `spec.preventPodSchedulingIfMissing`: whether a node without the driver refuses pods that need it.
     pub required_on_node: bool,
 }
 
-/// A CSIStorageCapacity.
+/// How much storage a class can still provision on some nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CsiStorageCapacity {
-    /// Namespace.
+    /// Namespace of the object.
     pub namespace: Name,
-    /// Name.
+    /// Name of the object.
     pub name: Name,
     /// `storageClassName`.
     pub class: Name,
-    /// `maximumVolumeSize`, else `capacity`, bytes: the largest volume that can be made. `None`: unknown.
+    /// `maximumVolumeSize`, else `capacity`, in bytes: the largest volume that can be created. `None` when unknown.
     pub largest: Option<i64>,
-    /// `nodeTopology`: the nodes meant; `None` means none.
+    /// `nodeTopology`: selects the nodes; `None` selects none.
     pub nodes: Option<LabelSelector>,
 }
 
-/// A VolumeAttachment.
+/// A volume that is attached to a node, or being attached.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeAttachment {
-    /// Name.
+    /// `metadata.name`.
     pub name: Name,
-    /// `spec.attacher`: the driver.
+    /// `spec.attacher`: the CSI driver.
     pub driver: Name,
     /// `spec.nodeName`.
     pub node: Name,
-    /// `spec.source.persistentVolumeName`, empty for an inline volume.
+    /// `spec.source.persistentVolumeName`; empty for an inline volume.
     pub volume: Name,
 }

@@ -1,4 +1,4 @@
-//! Taints and tolerations, as `k8s.io/component-helpers` matches them.
+//! Taints and tolerations, matched as in `k8s.io/component-helpers`.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,16 +7,16 @@ use crate::Name;
 /// What a taint does to pods that do not tolerate it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum TaintEffect {
-    /// Keeps new pods away.
+    /// New pods are not scheduled on the node.
     NoSchedule,
-    /// Keeps new pods away when there is another node.
+    /// New pods avoid the node if they can.
     PreferNoSchedule,
-    /// Keeps new pods away and evicts running ones.
+    /// New pods are not scheduled on the node, and running ones are evicted.
     NoExecute,
 }
 
 impl TaintEffect {
-    /// Returns the API's word for it.
+    /// Returns the API's name of the effect.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoSchedule => "NoSchedule",
@@ -29,22 +29,22 @@ impl TaintEffect {
 /// A taint of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Taint {
-    /// Key.
+    /// Key of the taint.
     pub key: Name,
-    /// Value, empty when absent.
+    /// Value; empty when absent.
     pub value: Name,
-    /// Effect.
+    /// What the taint does to pods that do not tolerate it.
     pub effect: TaintEffect,
 }
 
-/// How a toleration compares.
+/// The operator of a [`Toleration`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum TolerationOperator {
-    /// Value must be equal (also the meaning of an absent operator).
+    /// The value must be equal; also the meaning of an absent operator.
     Equal,
-    /// Any value.
+    /// Any value matches.
     Exists,
-    /// An operator this version does not know: tolerates nothing.
+    /// An operator that this version does not know, which tolerates nothing.
     Unknown,
 }
 
@@ -53,16 +53,16 @@ pub enum TolerationOperator {
 pub struct Toleration {
     /// Key; empty with `Exists` matches every key.
     pub key: Name,
-    /// Operator.
+    /// How key and value are compared.
     pub operator: TolerationOperator,
-    /// Value, for `Equal`.
+    /// Value to compare with, for `Equal`.
     pub value: Name,
     /// Effect; `None` matches every effect.
     pub effect: Option<TaintEffect>,
 }
 
 impl Toleration {
-    /// Whether this toleration tolerates the taint.
+    /// Returns whether this toleration tolerates the taint.
     pub fn tolerates(&self, taint: &Taint) -> bool {
         if self.effect.is_some_and(|e| e != taint.effect) {
             return false;
@@ -78,7 +78,7 @@ impl Toleration {
     }
 }
 
-/// Whether any of the tolerations tolerates the taint.
+/// Returns whether any of the tolerations tolerates the taint.
 pub fn tolerated(tolerations: &[Toleration], taint: &Taint) -> bool {
     tolerations.iter().any(|t| t.tolerates(taint))
 }

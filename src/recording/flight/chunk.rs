@@ -1,4 +1,4 @@
-//! A run of entries with the bytes of their names: what is shared, pushed out and cleared away as one.
+//! A chunk: a run of entries with the bytes of their names, shared, pushed out and compacted as one.
 
 use super::entry::{Entry, Repeat, What};
 use super::line::{About, Line, Text};
@@ -7,39 +7,39 @@ use super::ring::Recorded;
 use crate::{GangOutcome, GangVerdict};
 use crate::{Group, GroupMeasure, Refusal};
 
-/// Entries per chunk, so that a word has a bit for each.
+/// Maximum number of entries per chunk, so that a word has a bit for each.
 pub(super) const ENTRIES: usize = 128;
-/// Names of numbers that were given up per chunk, so that a publication copies few.
+/// Maximum number of former names per chunk, so that a publication copies few.
 const NAMES: usize = 1024;
-/// Unused bytes that a closed chunk may have of each kind.
+/// Maximum unused bytes in each vector of a closed chunk.
 const SLACK: usize = 256;
-/// Bytes of text for which the open chunk keeps room.
+/// Bytes of text for which the open chunk keeps its memory.
 const KEPT: usize = 64 << 10;
 
-/// A run of entries, ids rising.
+/// A run of entries with ascending ids.
 #[derive(Debug, Default)]
 pub struct Chunk {
     lines: Vec<Line>,
     text: Vec<u8>,
-    /// The id of the first line.
+    /// Id of the first line.
     first: u64,
-    /// The ids of all lines, when they are not one by one.
+    /// Ids of all lines; empty when they are consecutive.
     ids: Vec<u64>,
-    /// The attempt of the first line; 0 without one.
+    /// Number of the attempt of the first line, 0 when there is none.
     cycle: u64,
-    /// Names that numbers had until they were given up, in their order.
+    /// Names that pods and nodes had before their numbers were given up, in order.
     former: Vec<Former>,
-    /// What is more than numbers, in the order of the lines that point at it.
+    /// Events that are more than numbers, in the order of the lines that refer to them.
     held: Vec<What>,
-    /// By the ids of the entries that stand for several events.
+    /// Repeats of the entries that stand for several events, ordered by entry id.
     repeats: Vec<(u64, Repeat)>,
-    /// Bytes that its refusals hold, each counted once if they come together.
+    /// Bytes that `held` refers to; successive references to one refusal count once.
     weight_held: usize,
     last_held: usize,
 }
 
 impl Clone for Chunk {
-    /// With the room that a chunk needs: a copy goes on growing.
+    /// Copies the chunk with its spare capacity, because a copy may grow.
     fn clone(&self) -> Self {
         let mut copy = Self {
             first: self.first,
@@ -60,18 +60,18 @@ impl Clone for Chunk {
 }
 
 impl Chunk {
-    /// Whether there is room for an entry.
+    /// Returns whether the chunk can take another entry when it may take `bytes`.
     pub(super) fn is_open(&self, bytes: usize) -> bool {
         self.len() < ENTRIES && self.former.len() < NAMES && self.weight() < bytes
     }
 
-    /// Returns for how many more entries of nothing but numbers there is room, when it may take so many bytes.
+    /// Returns how many more placements fit when the chunk may take `bytes`.
     pub(super) fn room(&self, bytes: usize) -> usize {
         let bytes = bytes.saturating_sub(self.weight());
         (ENTRIES - self.len()).min(bytes / size_of::<Line>())
     }
 
-    /// Says what the first entry will be.
+    /// Sets the id and the attempt of the first entry.
     pub(super) fn begin(&mut self, id: u64, (cycle, _): Recorded) {
         (self.first, self.cycle) = (id, cycle);
     }
@@ -82,16 +82,16 @@ impl Chunk {
         self.push_line(line, at);
     }
 
-    /// Adds an entry.
+    /// Adds an entry without names.
     #[inline(always)]
     pub(super) fn push_line(&mut self, mut line: Line, (cycle, last): Recorded) {
-        // Attempts are recorded one after the other; after a pause there is a new chunk.
+        // Attempts are recorded in order, and a new chunk starts after a pause, so the difference fits.
         line.cycle = cycle.wrapping_sub(self.cycle) as u32;
         line.last = last;
         self.lines.push(line);
     }
 
-    /// Keeps the name that a number had in entries before an id.
+    /// Adds the name that a number had in the entries before id `before`.
     pub(super) fn push_former(&mut self, number: Number, before: u64, names: [&str; 2]) {
         let text = self.write([names[0], names[1], ""]);
         self.former.push(Former { number, before, text });
@@ -111,7 +111,7 @@ impl Chunk {
         text
     }
 
-    /// Makes a line of what happened, and room for what is more than numbers; it is pushed next.
+    /// Makes the line of an event, and stores what is more than numbers. The caller pushes the line next.
     pub(super) fn line_of(&mut self, what: What) -> Line {
         if let Some(line) = Line::plain(&what) {
             return line;
@@ -130,12 +130,12 @@ impl Chunk {
         Line::held(self.held.len() - 1)
     }
 
-    /// The entry of this id, pushed next, stands for several events.
+    /// Adds the repeat of the entry with this id, which is pushed next.
     pub(super) fn repeat(&mut self, id: u64, repeat: Repeat) {
         self.repeats.push((id, repeat));
     }
 
-    /// Equal pods are refused with one shared refusal, one after the other.
+    /// Counts the bytes of a shared value, unless the previous entry refers to it too, as for equal pods.
     fn hold(&mut self, what: usize, weight: impl FnOnce() -> usize) {
         if self.last_held != what {
             self.last_held = what;
@@ -143,13 +143,13 @@ impl Chunk {
         }
     }
 
-    /// Whether it holds nothing but numbers and names.
+    /// Returns whether the chunk holds only numbers and names.
     pub(super) fn is_plain(&self) -> bool {
         self.held.is_empty() && self.repeats.is_empty()
     }
 
-    /// Returns a chunk of what this one holds, in the room of one that nobody reads any more, made to fit. This one is
-    /// empty then and keeps its room.
+    /// Moves the contents into the memory of `out`, a chunk that no reader holds, shrunk to fit. This chunk is then
+    /// empty and keeps its own memory.
     pub(super) fn move_out(&mut self, mut out: Self) -> Self {
         (out.first, out.cycle, out.weight_held) = (self.first, self.cycle, self.weight_held);
         out.ids = std::mem::take(&mut self.ids);
@@ -158,12 +158,12 @@ impl Chunk {
         refill(&mut out.lines, &mut self.lines);
         refill(&mut out.text, &mut self.text);
         refill(&mut out.former, &mut self.former);
-        // Many names may have come at once.
+        // The text may have grown when many names came at once.
         self.text.shrink_to(KEPT);
         out
     }
 
-    /// Gives unused room back.
+    /// Releases unused memory.
     pub(super) fn close(&mut self) {
         self.lines.shrink_to_fit();
         self.text.shrink_to_fit();
@@ -173,7 +173,7 @@ impl Chunk {
         self.repeats.shrink_to_fit();
     }
 
-    /// Returns the bytes it takes.
+    /// Returns the size of the chunk with everything it holds, in bytes.
     #[inline]
     pub fn weight(&self) -> usize {
         size_of::<Self>()
@@ -186,7 +186,8 @@ impl Chunk {
             + self.weight_held
     }
 
-    /// Adds those entries of another chunk that are not in `dead`, to none or to some that were added so, and all names.
+    /// Appends the entries of another chunk that are not in `dead`, and all its names. This chunk must be empty or
+    /// built by `append` alone.
     pub(super) fn append(&mut self, other: &Self, dead: u128) {
         for (i, entry) in other.entries().enumerate() {
             if dead & (1 << i) == 0 {
@@ -214,7 +215,7 @@ impl Chunk {
         }
     }
 
-    /// Whether a later chunk can be appended: the attempts are near enough, the names few enough.
+    /// Returns whether a later chunk can be appended: attempts must be close enough and names few enough.
     pub(super) fn can_append(&self, later: &Self) -> bool {
         let is_near = later.cycle.saturating_sub(self.cycle) < u64::from(u32::MAX / 2);
         is_near && self.former.len() + later.former.len() <= NAMES
@@ -225,22 +226,22 @@ impl Chunk {
         self.lines.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the chunk has no entry.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
-    /// Whether there is nothing in it, not even a name.
+    /// Returns whether the chunk has neither entries nor names.
     pub(super) fn is_blank(&self) -> bool {
         self.lines.is_empty() && self.former.is_empty()
     }
 
-    /// Returns the id of the first entry.
+    /// Returns the id of the first entry, or `None` without entries.
     pub(super) fn first_id(&self) -> Option<u64> {
         self.entry(0).map(|entry| entry.id)
     }
 
-    /// Returns the id of the last entry, of the one before it when it has none.
+    /// Returns the id of the last entry; without entries, the id before the first possible one.
     pub(super) fn last_id(&self) -> Option<u64> {
         match self.len().checked_sub(1) {
             Some(last) => self.entry(last).map(|entry| entry.id),
@@ -248,7 +249,7 @@ impl Chunk {
         }
     }
 
-    /// Returns an entry by its number among those of the chunk.
+    /// Returns an entry by its index in the chunk.
     fn entry(&self, number: usize) -> Option<Entry> {
         let line = *self.lines.get(number)?;
         Some(Entry {
@@ -259,17 +260,17 @@ impl Chunk {
         })
     }
 
-    /// Returns the entries.
+    /// Iterates over the entries.
     pub fn entries(&self) -> impl Iterator<Item = Entry> {
         self.behind(0)
     }
 
-    /// Returns the entries behind an id.
+    /// Iterates over the entries after an id.
     pub(super) fn behind(&self, id: u64) -> impl Iterator<Item = Entry> {
         (self.number_behind(id)..self.len()).filter_map(|number| self.entry(number))
     }
 
-    /// Returns how many entries are not behind an id.
+    /// Returns the number of entries up to and including an id.
     fn number_behind(&self, id: u64) -> usize {
         match self.ids.is_empty() {
             true => id.saturating_add(1).saturating_sub(self.first).min(self.len() as u64) as usize,
@@ -277,18 +278,18 @@ impl Chunk {
         }
     }
 
-    /// Returns the number of the entry of an id.
+    /// Returns the index of the entry with an id.
     pub(super) fn number_of(&self, id: u64) -> Option<usize> {
         let number = self.number_behind(id).checked_sub(1)?;
         self.entry(number).filter(|entry| entry.id == id).map(|_| number)
     }
 
-    /// Returns the entry of an id.
+    /// Returns the entry with an id.
     pub(super) fn find(&self, id: u64) -> Option<Entry> {
         self.entry(self.number_of(id)?)
     }
 
-    /// Returns what happened.
+    /// Returns what happened in an entry of this chunk.
     pub fn what(&self, entry: &Entry) -> What {
         entry.line.what().unwrap_or_else(|held| self.held[held].clone())
     }
@@ -298,22 +299,22 @@ impl Chunk {
         Some(&self.repeats[at].1)
     }
 
-    /// Returns the entry whose place one took; 0: none.
+    /// Returns the id of the entry that an entry replaced, 0 if none.
     pub fn replaces(&self, entry: &Entry) -> u64 {
         self.repeat_of(entry).map_or(0, |repeat| repeat.replaces)
     }
 
-    /// Returns the wall time of the first event that an entry stands for, nanoseconds since 1970.
+    /// Returns the wall time of the first event that an entry stands for, in nanoseconds since 1970.
     pub fn first(&self, entry: &Entry) -> u64 {
         self.repeat_of(entry).map_or(entry.last, |repeat| repeat.first)
     }
 
-    /// Returns how many events an entry stands for.
+    /// Returns the number of events that an entry stands for.
     pub fn count(&self, entry: &Entry) -> u32 {
         self.repeat_of(entry).map_or(1, |repeat| repeat.count)
     }
 
-    /// Returns the names that numbers had which were given up while it was open.
+    /// Returns the names of the numbers that were given up while the chunk was open.
     pub(super) fn former(&self) -> &[Former] {
         &self.former
     }
@@ -324,13 +325,13 @@ impl Chunk {
         [text.namespace.into(), text.name, text.node.into()].map(|length| {
             let from = at;
             at += usize::from(length);
-            // Names are whole texts; only one beyond 255 bytes, of a gang beyond 64 KiB, was cut.
+            // Only namespaces and nodes beyond 255 bytes and names beyond 64 KiB, which gangs may have, were cut.
             std::str::from_utf8(self.text.get(from..at).unwrap_or_default()).unwrap_or_default()
         })
     }
 }
 
-/// Moves all items into the room of others, made to fit.
+/// Moves all items of `from` into the memory of `to`, shrunk to fit.
 fn refill<T>(to: &mut Vec<T>, from: &mut Vec<T>) {
     to.clear();
     if to.capacity() > from.len() + SLACK / size_of::<T>() {

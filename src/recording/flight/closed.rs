@@ -1,9 +1,9 @@
-//! The closed chunks in their order, in segments: a list that is shared with readers at every publication and changed at
-//! its ends in between.
+//! The list of closed chunks, in segments: readers share it at every publication, and its ends change in between.
 //!
-//! A change copies one segment if readers hold it. As one list, the counts of a thousand chunks, each in memory that
-//! nobody had looked at for long, went up with the first chunk after each publication and down with its end: that
-//! was most of what the recorder cost. Not a ring by itself: what is pushed out, and when, is for [`Flight`](super::Flight).
+//! A change copies one segment if readers hold it. With a single list, the first chunk closed after each publication
+//! incremented the reference counts of a thousand chunks, each in cold memory, and dropping the publication decremented
+//! them: that was most of the recorder's cost. Not a ring by itself: [`Flight`](super::Flight) decides what is pushed
+//! out and when.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,17 +11,17 @@ use std::sync::Arc;
 
 use super::chunk::Chunk;
 
-/// Chunks per segment.
+/// Number of chunks per segment.
 const SEGMENT: usize = 32;
 
-/// A list of chunks. No segment is empty.
+/// A list of chunks, oldest first. Invariant: no segment is empty.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Closed {
     segments: VecDeque<Arc<Vec<Arc<Chunk>>>>,
 }
 
 impl Closed {
-    /// Adds the newest.
+    /// Adds the newest chunk.
     pub(super) fn push_back(&mut self, chunk: Arc<Chunk>) {
         match self.segments.back_mut().filter(|last| last.len() < SEGMENT) {
             Some(last) => Arc::make_mut(last).push(chunk),
@@ -29,21 +29,21 @@ impl Closed {
         }
     }
 
-    /// Takes the oldest away.
+    /// Removes the oldest chunk and returns it.
     pub(super) fn pop_front(&mut self) -> Option<Arc<Chunk>> {
         let first = self.get(0)?.clone();
         self.replace(0..1, None);
         Some(first)
     }
 
-    /// Puts one chunk, or nothing, in the place of some.
+    /// Replaces a range of chunks with one chunk, or removes them.
     pub(super) fn replace(&mut self, numbers: Range<usize>, with: Option<Arc<Chunk>>) {
         let mut with = with;
         for number in numbers.rev() {
             let Some((segment, at)) = self.place(number) else { continue };
             let chunks = Arc::make_mut(&mut self.segments[segment]);
             match with.take() {
-                // What the later ones are replaced by stands where the last of them stood.
+                // The last chunk of the range is replaced, the others are removed.
                 Some(chunk) => chunks[at] = chunk,
                 None => drop(chunks.remove(at)),
             }
@@ -53,13 +53,13 @@ impl Closed {
         }
     }
 
-    /// Returns a chunk by its number, 0 being the oldest.
+    /// Returns a chunk by its number; 0 is the oldest.
     pub(super) fn get(&self, number: usize) -> Option<&Arc<Chunk>> {
         let (segment, at) = self.place(number)?;
         self.segments[segment].get(at)
     }
 
-    /// Returns how many chunks at the beginning are such as these; those behind them are not.
+    /// Returns the number of leading chunks that satisfy `is_such`. No later chunk may satisfy it.
     pub(super) fn partition_point(&self, is_such: impl Fn(&Chunk) -> bool) -> usize {
         let whole = self.segments.partition_point(|segment| segment.last().is_none_or(|last| is_such(last)));
         let part = self.segments.get(whole).map_or(0, |segment| segment.partition_point(|c| is_such(c)));
@@ -98,7 +98,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// A list that is told the same things has the same chunks; what a reader holds stays as it was.
+        /// The segmented list holds the same chunks as a plain one, and what a reader holds does not change.
         #[test]
         fn it_is_a_list(steps in prop::collection::vec((0..6u8, 0..200usize), 0..400)) {
             let mut closed = Closed::default();

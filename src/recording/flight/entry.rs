@@ -1,4 +1,4 @@
-//! One entry of the flight recorder.
+//! The entries of the flight recorder.
 
 use std::sync::Arc;
 
@@ -9,63 +9,63 @@ use super::ring::Recorded;
 use crate::{GangOutcome, GangVerdict};
 use crate::{Outcome, Placement, Refusal, Verdict};
 
-/// How a pod went.
+/// How a pod left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gone {
-    /// The API server no longer has it, or has another one of its name.
+    /// The API server no longer has the pod, or has another one with its name.
     Deleted,
-    /// It is being deleted and was not placed for good.
+    /// The pod is being deleted before it was bound.
     Deleting,
-    /// It succeeded or failed.
+    /// The pod succeeded or failed.
     Ended,
-    /// It changed into something that cannot be read.
+    /// The pod changed into something that cannot be read.
     Unreadable,
 }
 
-/// What happened.
+/// What happened to a pod or gang.
 #[derive(Clone, Debug)]
 pub enum What {
-    /// A pod of ours came and waits.
+    /// A pod for this scheduler was added, and waits to be placed.
     Added,
-    /// It is held before the queue.
+    /// The pod is held back from the queue until its gates, or those of its gang, open.
     Gated(Arc<Refusal>),
-    /// An attempt failed, or what came of one was taken back.
+    /// An attempt failed, or its placement was undone.
     Refused(Arc<Refusal>),
-    /// It was given a node.
+    /// The pod was given a node.
     Placed(Numbers),
-    /// The API server has it on a node.
+    /// The API server confirmed the pod on a node.
     Bound,
-    /// It lost the place it held before it was bound.
+    /// The pod lost its place before it was bound.
     Released,
-    /// Its eviction was ordered, to make room for this pod.
+    /// The pod's eviction was ordered to make room for this preemptor.
     Evicted(Arc<PodKey>),
-    /// It is no longer there to be placed, or no longer runs.
+    /// The pod no longer waits to be placed, or no longer runs.
     Gone(Gone),
-    /// What an attempt at a gang came to.
+    /// The outcome of an attempt at a gang.
     Gang(Arc<GangVerdict>),
-    /// Nothing was recorded for a while: the switch was off. The count says how much.
+    /// Nothing was recorded for a while, because the switch was off. The entry's count is the number of missed events.
     NotRecorded,
 }
 
-/// The numbers of a placement.
+/// The numbers of a placement, compact enough for one per decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Numbers {
     /// Sum of the weighted scores; `i64::MIN` when only one node was feasible.
     pub score: i64,
-    /// How many changes of nodes there had been, modulo 2^32.
+    /// Node-change counter at decision time, modulo 2^32.
     pub changes: u32,
     /// Attempts at the unit so far, this one included.
     pub attempts: u32,
     /// Number of feasible nodes.
     pub feasible: u32,
-    /// Number of nodes looked at.
+    /// Number of nodes evaluated.
     pub evaluated: u32,
-    /// Number of nodes there were.
+    /// Number of nodes in the cluster.
     pub total: u32,
 }
 
 impl Numbers {
-    /// Returns those of a placement.
+    /// Returns the numbers of a placement.
     #[inline(always)]
     pub fn of(placement: &Placement, attempts: u32, changes: u64) -> Self {
         let Placement { score, feasible, evaluated, total, .. } = *placement;
@@ -73,7 +73,7 @@ impl Numbers {
         Self { score, changes: changes as u32, attempts, feasible, evaluated, total }
     }
 
-    /// Returns the verdict that placed a pod on a node. `changes`: how many there have been by now.
+    /// Rebuilds the verdict that placed a pod on a node. `changes` is the current node-change counter.
     pub fn verdict(self, node: NodeIdx, (cycle, at): Recorded, changes: u64) -> Verdict {
         let Self { score, attempts, feasible, evaluated, total, .. } = self;
         let score = Some(score).filter(|score| *score != i64::MIN);
@@ -89,7 +89,7 @@ impl Numbers {
 }
 
 impl What {
-    /// Returns the word used in bodies.
+    /// Returns the name used in the REST API.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Added => "Added",
@@ -113,7 +113,7 @@ impl What {
         }
     }
 
-    /// Returns the refusal behind it.
+    /// Returns the refusal of a gated or refused pod.
     pub fn refusal(&self) -> Option<&Arc<Refusal>> {
         match self {
             Self::Gated(refusal) | Self::Refused(refusal) => Some(refusal),
@@ -122,25 +122,25 @@ impl What {
     }
 }
 
-/// What came before an entry that stands for more than one event.
+/// The history of an entry that stands for several events.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Repeat {
-    /// The entry whose place it took; 0: none.
+    /// Id of the entry that it replaced, 0 if none.
     pub(super) replaces: u64,
-    /// When the first was, nanoseconds since 1970.
+    /// When the first event happened, in nanoseconds since 1970.
     pub(super) first: u64,
-    /// How many there are.
+    /// Number of events.
     pub(super) count: u32,
 }
 
-/// One entry, as a reader has it; where it is stored it is a [`Line`].
+/// One entry, as a reader sees it; it is stored as a [`Line`].
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// Its number.
+    /// Id of the entry.
     pub id: u64,
-    /// Wall time of the last event that it stands for, nanoseconds since 1970.
+    /// Wall time of the last event that it stands for, in nanoseconds since 1970.
     pub last: u64,
-    /// The attempt that was made last.
+    /// Number of the last attempt (scheduling cycle).
     pub cycle: u64,
     pub(super) line: Line,
 }

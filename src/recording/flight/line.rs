@@ -1,22 +1,22 @@
-//! What is stored per entry: plain numbers, one line being written per decision. A chunk of placements is thrown away
-//! without being read again.
+//! The stored form of an entry: plain numbers, because every decision writes one line. A chunk of placements is pushed
+//! out without being read again.
 //!
-//! Ids follow from the place of a line in its [`Chunk`](super::Chunk), attempts count from its first. Names and what else
-//! is more than numbers are held by it. Placements have no names, only the numbers of their pod and node:
-//! [`Names`](super::Names) says how they are found.
+//! Ids follow from a line's position in its [`Chunk`](super::Chunk), and attempts are relative to the chunk's first.
+//! The chunk also holds the names and everything else that is not a number. Placements have no names, only the numbers
+//! of their pod and node, which [`Names`](super::Names) resolves.
 
 use pellucid_model::{NodeIdx, PodId};
 
 use super::entry::{Gone, Numbers, What};
 
-/// A line.
+/// One stored entry, 48 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
-    /// Nanoseconds since 1970.
+    /// Wall time of the last event, in nanoseconds since 1970.
     pub(super) last: u64,
     /// Attempts since the first line of the chunk.
     pub(super) cycle: u32,
-    // The fields of `Numbers`: as a struct they would take more room.
+    // The fields of `Numbers`, flattened: as a struct they would take more memory.
     attempts: U24,
     kind: Kind,
     score: i64,
@@ -24,14 +24,14 @@ pub(super) struct Line {
     feasible: u32,
     evaluated: u32,
     total: u32,
-    /// Of a placement the pod and the node; else where the names are.
+    /// For a placement the numbers of pod and node, else the position of the names.
     about: [u32; 2],
 }
 
-/// What happened, but for what is in the other fields.
+/// What happened, apart from what the other fields hold.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    /// What the chunk holds under the number in the field of the changes.
+    /// The chunk holds the event, under the index stored in `changes`.
     Held,
     Placed,
     Added,
@@ -41,7 +41,7 @@ enum Kind {
     Gone(Gone),
 }
 
-/// A number of attempts; what is more is as if it were the most.
+/// A number of attempts in 24 bits. Saturates at the maximum.
 #[derive(Clone, Copy, Debug, Default)]
 struct U24([u8; 3]);
 
@@ -58,17 +58,17 @@ impl U24 {
     }
 }
 
-/// Where the names of a line stand in the text of its chunk: namespace, name, node, one behind the other.
+/// Position of a line's names in the text of its chunk: namespace, name and node, without separators.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Text {
     pub(super) at: u32,
-    /// Gangs may have long names, in annotations.
+    /// Length of the name in bytes. Names of gangs, declared in annotations, may be long.
     pub(super) name: u16,
     pub(super) namespace: u8,
     pub(super) node: u8,
 }
 
-/// What a line is about.
+/// The names of a line, or the numbers of its pod and node.
 pub(super) enum About {
     Names(Text),
     Placement(PodId, NodeIdx),
@@ -82,18 +82,18 @@ impl Line {
         Self { last, cycle, attempts, kind, score, changes, feasible, evaluated, total, about }
     }
 
-    /// Makes one of a placement.
+    /// Makes the line of a placement.
     #[inline(always)]
     pub(super) fn placed(pod: PodId, node: NodeIdx, numbers: Numbers) -> Self {
         Self { about: [pod.0, node.0], ..Self::of(Kind::Placed, numbers) }
     }
 
-    /// Makes one that points at what its chunk holds.
+    /// Makes a line that refers to an event held by its chunk.
     pub(super) fn held(number: usize) -> Self {
         Self::of(Kind::Held, Numbers { changes: number as u32, ..Numbers::default() })
     }
 
-    /// Makes one of what is no more than names.
+    /// Makes the line of an event that needs only names, or returns `None` for other events.
     pub(super) fn plain(what: &What) -> Option<Self> {
         let kind = match what {
             What::Added => Kind::Added,
@@ -106,7 +106,7 @@ impl Line {
         Some(Self::of(kind, Numbers::default()))
     }
 
-    /// Returns what happened, or its number among what the chunk holds.
+    /// Returns what happened, or the index of the event in the chunk.
     pub(super) fn what(&self) -> Result<What, usize> {
         let Self { score, changes, feasible, evaluated, total, .. } = *self;
         Ok(match self.kind {
@@ -123,13 +123,13 @@ impl Line {
         })
     }
 
-    /// Says where the names are; not of a placement.
+    /// Sets the position of the names. Not for placements.
     pub(super) fn set_text(&mut self, text: Text) {
         let [a, b] = text.name.to_le_bytes();
         self.about = [text.at, u32::from_le_bytes([a, b, text.namespace, text.node])];
     }
 
-    /// Returns what it is about.
+    /// Returns what the line is about.
     pub(super) fn about(&self) -> About {
         let [first, second] = self.about;
         if let Kind::Placed = self.kind {

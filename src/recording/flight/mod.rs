@@ -1,19 +1,19 @@
-//! The flight recorder: what happened to each pod and gang, always on, bounded by bytes.
+//! The flight recorder: what happened to each pod and gang. It is always on and bounded in bytes.
 //!
-//! The scheduling thread writes one small entry per event ([`Flight`]): numbers, the names as bytes in one
-//! buffer per chunk, and for refusals the shared refusal itself. No text is made and nothing is allocated per
-//! entry. Placements, one per decision, are numbers alone: their [`Names`] are written down when their pod or node
-//! goes. A snapshot shares the chunks ([`FlightLog`]) and `diagnosis::history` makes text of them.
+//! The scheduling thread writes one small entry per event ([`Flight`]): numbers, the names as bytes in one buffer per
+//! chunk, and for refusals the shared refusal itself. It renders no text and allocates nothing per entry. Placements,
+//! one per decision, are numbers alone: their [`Names`] are written down when their pod or node goes. A snapshot shares
+//! the chunks ([`FlightLog`]), and `diagnosis::history` renders text from them.
 //!
-//! **Ids** rise by one per entry and are never given twice. An attempt that fails again for the same reasons
-//! becomes a new entry with a new id that takes the old one's place: it says `replaces`, keeps `first` and
-//! counts on. So whoever has read up to an id finds everything that happened since behind it. Replaced entries
-//! are cleared away when most of their chunk is; until then a reader may still meet them.
+//! **Ids** increase by one per entry and are never reused. An attempt that fails again for the same reasons becomes a
+//! new entry with a new id that replaces the old one: it names the old id in `replaces`, keeps `first` and increments
+//! the count. A reader that has read up to an id therefore finds everything that happened since after that id. Replaced
+//! entries are removed when they are most of their chunk; until then a reader may still see them.
 //!
-//! **What is pushed out** is the oldest chunk. The log knows the highest id among those, so a reader whose cursor
-//! is behind it is told of the gap.
+//! **The bound** pushes out the oldest chunk. The log knows the highest id pushed out, so a reader whose cursor is
+//! before it learns of the gap.
 //!
-//! It does not record what other schedulers do, nor pods that came with a node.
+//! Not recorded: what other schedulers do, and pods that were bound when they were first seen.
 
 mod chunk;
 mod closed;
@@ -28,5 +28,5 @@ pub use entry::{Entry, Gone, Numbers, What};
 pub use names::Names;
 pub use ring::{Flight, FlightLog, Noted, Recorded};
 
-/// Bytes the recorder may take unless told otherwise.
+/// Default size limit of the recorder, in bytes.
 pub const DEFAULT_BYTES: usize = 16 << 20;

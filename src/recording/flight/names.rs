@@ -1,10 +1,10 @@
-//! Whose entries they are.
+//! Resolves the names of entries.
 //!
-//! Most entries have their names with them. A placement, of which one comes with each decision, has but the numbers of
-//! its pod and node in the state: copying the names was half of what the diagnosis that is always on cost. They are
-//! written down when such a number is given up, or the pod's slot no longer says that it was placed, into the chunk
-//! that is open then ([`Former`]). That is behind the placement, so it is pushed out no earlier. A number of which
-//! nothing was written since still has its name in the state.
+//! Most entries contain their names. A placement, of which every decision records one, contains only the numbers of its
+//! pod and node in the state: copying the names was half the cost of the diagnosis that is always on. The names are
+//! written down in the open chunk ([`Former`]) when such a number is given up, or when the pod's slot no longer says
+//! that it was placed. They come after the placement, so they are pushed out no earlier. A number without a later
+//! former name still has its name in the state.
 
 use pellucid_cluster::Cluster;
 use pellucid_model::collections::{FxHashMap, FxHashSet};
@@ -15,27 +15,27 @@ use super::entry::Entry;
 use super::line::{About, Text};
 use super::ring::FlightLog;
 
-/// Whose number it is.
+/// The number of a pod or a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Number {
     Pod(PodId),
     Node(NodeIdx),
 }
 
-/// A name that a number had in all entries before this one, back to when it had another.
+/// The name that a number had in all entries before this one, back to its previous former name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Former {
     pub(super) number: Number,
-    /// The id that was given next.
+    /// The first entry id at which the name no longer applies.
     pub(super) before: u64,
-    /// Namespace and name of a pod, the name of a node.
+    /// Namespace and name of a pod, or the name of a node.
     pub(super) text: Text,
 }
 
-/// The names of a log's entries behind an id, given the state of the same snapshot.
+/// The names of a log's entries after an id, together with the state of the same snapshot.
 pub struct Names<'a> {
     cluster: &'a Cluster,
-    /// In rising order.
+    /// Former names of each number, in ascending order of `before`.
     former: FxHashMap<Number, Vec<(u64, [&'a str; 2])>>,
 }
 
@@ -72,27 +72,27 @@ impl<'a> Names<'a> {
         [namespace, name, former.unwrap_or_else(|| &self.cluster.slot(node).name)]
     }
 
-    /// Returns namespace and name of what an entry is about.
+    /// Returns namespace and name of the pod or gang that an entry is about.
     pub fn subject(&self, chunk: &'a Chunk, entry: &Entry) -> (&'a str, &'a str) {
         let [namespace, name, _] = self.all(chunk, entry);
         (namespace, name)
     }
 
-    /// Returns the node of an entry, empty without one.
+    /// Returns the name of an entry's node, empty without one.
     pub fn node(&self, chunk: &'a Chunk, entry: &Entry) -> &'a str {
         self.all(chunk, entry)[2]
     }
 }
 
 impl FlightLog {
-    /// Returns the names of the entries behind an id. `cluster`: the state of the same snapshot.
+    /// Returns the names of the entries after an id. `cluster` must be the state of the same snapshot.
     pub fn names<'a>(&'a self, id: u64, cluster: &'a Cluster) -> Names<'a> {
         Names::new(self.chunks_behind(id), cluster, |_| true)
     }
 
-    /// Returns the entries about a pod of this name, or a gang, with their names.
+    /// Returns the entries about the pod or gang with this name, and their names.
     pub fn about<'a>(&'a self, key: &PodKey, cluster: &'a Cluster) -> (Vec<(&'a Chunk, Entry)>, Names<'a>) {
-        // Few of the many numbers ever had this name: the placements of all others are passed over.
+        // Few numbers ever had this name: placements of all others are skipped.
         let mut pods: FxHashSet<PodId> = cluster.find_pod(key).into_iter().collect();
         for chunk in self.chunks_behind(0) {
             for Former { number, text, .. } in chunk.former() {
@@ -113,7 +113,7 @@ impl FlightLog {
         (self.since(0).filter(is_about).collect(), names)
     }
 
-    /// Returns the names of some entries, one behind the other.
+    /// Returns the names of the given entries, which are in ascending order.
     pub fn names_of<'a>(&'a self, entries: &[(&Chunk, Entry)], cluster: &'a Cluster) -> Names<'a> {
         let numbers = |entry: &Entry| match entry.line.about() {
             About::Placement(pod, node) => vec![Number::Pod(pod), Number::Node(node)],

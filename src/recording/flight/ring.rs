@@ -1,10 +1,10 @@
-//! The ring: chunks in order, the last of them open; who writes it, and what readers hold of it.
+//! The ring: chunks in order, the last of them open; how the scheduling thread writes it and what readers get.
 //!
-//! Pushing an entry writes into the open chunk, which nobody else holds. Its memory is used again for the next one, so
-//! it stays in the cache: a chunk that is closed is moved out as a whole, which costs less than many small writes to
-//! memory that is not, into the memory of a chunk that was pushed out. A publication copies that chunk, once, if
-//! something was pushed since the last one, and the list of the segments of closed chunks. What readers hold keeps
-//! its chunks alive beyond the bound, for as long as they read.
+//! Pushing an entry writes into the open chunk, which no reader holds. Its memory is reused for the next open chunk, so
+//! it stays in the cache: a closed chunk is moved as a whole into the memory of a chunk that was pushed out, which
+//! costs less than many small writes to uncached memory. A publication copies the open chunk, once, if something was
+//! pushed since the last one, and the list of the segments of closed chunks. Chunks that a reader holds live beyond the
+//! bound for as long as it reads.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,80 +19,80 @@ use super::line::Line;
 use super::names::Number;
 use super::sameness::is_same;
 
-/// Chunks that a bound is divided into at least, so that little is pushed out at a time.
+/// Minimum number of chunks that the bound is divided into, so that little is pushed out at a time.
 const PARTS: usize = 16;
-/// Gangs whose last entry is remembered before those whose entry is gone are forgotten.
+/// Number of gangs with a remembered last entry beyond which those whose entry was pushed out are forgotten.
 const GANGS: usize = 4096;
-/// The first id may be no higher, so that ids stay numbers that JSON readers can hold exactly (below 2^53).
+/// Upper bound of the first id, so that JSON readers can represent ids exactly (below 2^53).
 const HIGHEST_FIRST: u64 = 1 << 52;
 
-/// What happened to a pod, to be recorded.
+/// Something that happened to a pod, to be recorded.
 pub struct Noted<'a> {
-    /// Its slot.
+    /// The pod's id in the state.
     pub id: PodId,
-    /// Its name.
+    /// Namespace and name of the pod.
     pub key: &'a PodKey,
-    /// The node that it is about, or nothing.
+    /// Name of the node that the event concerns, or empty.
     pub node: &'a str,
-    /// What.
+    /// What happened.
     pub what: What,
 }
 
-/// When something is recorded: the attempt, and the wall time in nanoseconds since 1970.
+/// When something is recorded: number of the attempt, and wall time in nanoseconds since 1970.
 pub type Recorded = (u64, u64);
 
-/// The recorder, as the scheduling thread has it.
+/// The flight recorder, owned by the scheduling thread.
 #[derive(Debug)]
 pub struct Flight {
     closed: Closed,
-    /// Replaced entries of each closed chunk, a bit each.
+    /// Replaced entries of each closed chunk, one bit each.
     dead: VecDeque<u128>,
-    /// Bytes of the closed chunks.
+    /// Size of the closed chunks, in bytes.
     bytes: usize,
     limit: usize,
     open: Chunk,
     open_dead: u128,
-    /// For how many entries of nothing but numbers the open chunk has room before anything else is to be seen to.
+    /// Number of placements that the open chunk can take before [`Self::make_room`] is called.
     room: usize,
-    /// Chunks that were pushed out, oldest first: their memory is used again when no reader holds them any more.
+    /// Chunks that were pushed out, oldest first. Their memory is reused when no reader holds them any more.
     spare: VecDeque<Arc<Chunk>>,
-    /// The open chunk as it was published last.
+    /// The open chunk as last published.
     shown: Option<Arc<Chunk>>,
     first: u64,
     next: u64,
     pushed_out: u64,
     dropped: u64,
     replaced: u64,
-    /// The last attempt at the pod of each slot; 0: none since something else happened to it.
+    /// Entry of the last failed attempt at the pod in each slot; 0 once something else happened to the pod.
     of_pod: Vec<u64>,
     of_gang: FxHashMap<GangKey, u64>,
-    /// Events since the switch was turned off, and when the first was.
+    /// Number of events since the switch was turned off, and when the first happened.
     unrecorded: (u32, u64),
 }
 
-/// What readers hold.
+/// The published flight log, which readers hold.
 #[derive(Clone, Debug)]
 pub struct FlightLog {
     chunks: Closed,
     open: Arc<Chunk>,
-    /// The id that the first entry got, kept or not: this process gave none below it.
+    /// The id of this process's first entry, whether or not it is still kept; no entry has a lower id.
     pub first: u64,
-    /// The highest id among those that were pushed out; one less than the first: none.
+    /// The highest id that was pushed out; `first - 1` when none was.
     pub pushed_out: u64,
-    /// How many entries were pushed out.
+    /// Number of entries that were pushed out.
     pub dropped: u64,
-    /// How many entries took the place of an earlier one.
+    /// Number of entries that replaced an earlier one.
     pub replaced: u64,
-    /// The newest id; one less than the first: none.
+    /// The newest id; `first - 1` when there is none.
     pub newest: u64,
-    /// Bytes in use.
+    /// Size of the log, in bytes.
     pub bytes: usize,
-    /// Bytes it may use.
+    /// Upper bound of the size, in bytes.
     pub limit: usize,
 }
 
 impl Flight {
-    /// Makes an empty one of so many bytes.
+    /// Makes an empty recorder with a size limit in bytes.
     pub fn new(limit: usize) -> Self {
         Self {
             closed: Closed::default(),
@@ -115,13 +115,13 @@ impl Flight {
         }
     }
 
-    /// Gives the first entry this id, at least 1: nothing may be recorded yet.
+    /// Sets the id of the first entry, at least 1. Must be called before anything is recorded.
     pub fn numbered_from(self, first: u64) -> Self {
         let first = first.clamp(1, HIGHEST_FIRST);
         Self { first, next: first, pushed_out: first - 1, ..self }
     }
 
-    /// Records what happened to a pod.
+    /// Records an event of a pod.
     pub fn note(&mut self, noted: Noted<'_>, at: Recorded) {
         let Noted { id, key, node, what } = noted;
         if self.unrecorded.0 > 0 {
@@ -138,8 +138,8 @@ impl Flight {
         self.push(what, names, at, None);
     }
 
-    /// Records a placement: what [`note`](Self::note) does with one, without anything that others need. One comes with
-    /// each decision. Returns its id.
+    /// Records a placement and returns its entry id. Does what [`note`](Self::note) does, without the work that only
+    /// other events need, because every decision records one.
     #[inline]
     pub fn note_placed(&mut self, pod: PodId, node: NodeIdx, numbers: Numbers, at: Recorded) -> u64 {
         if let Some(last) = self.of_pod.get_mut(pod.index()).filter(|last| **last != 0) {
@@ -154,19 +154,19 @@ impl Flight {
         self.next - 1
     }
 
-    /// What a pod is called that was placed, the last time under this id: its number may be given away from now on.
+    /// Writes down the name of a pod whose last placement is `entry`, because its id may be reused from now on.
     pub fn name_pod(&mut self, pod: PodId, entry: u64, key: &PodKey) {
         if entry > self.pushed_out {
             self.push_former(Number::Pod(pod), [&*key.namespace, &*key.name]);
         }
     }
 
-    /// What a node was called: its number may be given away from now on.
+    /// Writes down the name of a node, because its slot may be reused from now on.
     pub fn name_node(&mut self, node: NodeIdx, name: &str) {
         self.push_former(Number::Node(node), ["", name]);
     }
 
-    /// Keeps the name that a number had, unless no entry is left that it could be of.
+    /// Writes down the name that a number had, unless every entry that could refer to it was pushed out.
     fn push_former(&mut self, number: Number, names: [&str; 2]) {
         if self.next - 1 <= self.pushed_out {
             return;
@@ -201,7 +201,7 @@ impl Flight {
         self.of_pod[id.index()] = last;
     }
 
-    /// Records what became of an attempt at a group of gangs, under its first gang.
+    /// Records the outcome of an attempt at a gang group, under its first gang.
     pub fn note_gang(&mut self, gang: &GangKey, what: What, at: Recorded) {
         if self.unrecorded.0 > 0 {
             self.resume(at);
@@ -215,7 +215,7 @@ impl Flight {
         self.of_gang.insert(gang.clone(), last);
     }
 
-    /// Counts what happens while the switch is off.
+    /// Counts an event that is not recorded because the switch is off.
     pub fn leave_out(&mut self, wall_nanos: u64) {
         self.room = 0;
         if self.unrecorded.0 == 0 {
@@ -224,7 +224,7 @@ impl Flight {
         self.unrecorded.0 = self.unrecorded.0.saturating_add(1);
     }
 
-    /// Returns what there is, for readers.
+    /// Publishes the log for readers.
     pub fn publish(&mut self) -> FlightLog {
         self.room = 0;
         let shown = self.shown.get_or_insert_with(|| Arc::new(self.open.clone()));
@@ -241,14 +241,14 @@ impl Flight {
         }
     }
 
-    /// An attempt: one that ended as the last one did takes its place. Returns its id.
+    /// Records an attempt; one that ended as the last one did replaces its entry. Returns the entry's id.
     fn attempt(&mut self, before: u64, what: What, names: [&str; 3], at: Recorded) -> u64 {
         let Some((chunk, entry)) = self.get(before) else { return self.push(what, names, at, None) };
         let last = chunk.what(&entry);
         if !is_same(&last, &what) {
             return self.push(what, names, at, None);
         }
-        // An attempt whose verdict is stored twice is one attempt.
+        // A verdict that is stored twice for one attempt is one event.
         if entry.cycle == at.0 && is_identical(&last, &what) {
             return before;
         }
@@ -273,7 +273,7 @@ impl Flight {
         id
     }
 
-    /// Makes room for an entry.
+    /// Makes room for any entry.
     fn prepare(&mut self, at: Recorded) {
         if !self.open.is_open(self.limit / PARTS) {
             self.close();
@@ -284,27 +284,27 @@ impl Flight {
         }
     }
 
-    /// The switch is on again: an entry says how much is missing.
+    /// Records how many events are missing, now that the switch is on again.
     #[cold]
     fn resume(&mut self, at: Recorded) {
         let (count, first) = std::mem::take(&mut self.unrecorded);
         if !self.open.is_blank() {
             self.close();
         }
-        // What was remembered of the pods may be long past.
+        // The remembered entries of pods and gangs may be long outdated.
         self.of_pod.clear();
         self.of_gang.clear();
         let repeat = Repeat { replaces: 0, first, count };
         self.push(What::NotRecorded, [""; 3], at, Some(repeat));
     }
 
-    /// Returns an entry that is kept, and its chunk.
+    /// Returns an entry that was not pushed out, with its chunk.
     pub fn get(&self, id: u64) -> Option<(&Chunk, Entry)> {
         let (_, chunk) = self.find(id)?;
         Some((chunk, chunk.find(id)?))
     }
 
-    /// Returns where an entry would be: the number of the chunk, or `None` for the open one.
+    /// Returns the chunk that would hold an entry, with its number, which is `None` for the open chunk.
     fn find(&self, id: u64) -> Option<(Option<usize>, &Chunk)> {
         if id <= self.pushed_out {
             return None;
@@ -316,7 +316,7 @@ impl Flight {
         Some((Some(number), self.closed.get(number)?))
     }
 
-    /// An entry was replaced. It is looked up again: the new one may have closed its chunk.
+    /// Marks an entry as replaced. Looks it up again, because the new entry may have closed its chunk.
     fn bury(&mut self, id: u64) {
         let Some((place, chunk)) = self.find(id) else { return };
         let Some(bit) = chunk.number_of(id).map(|number| 1u128 << number) else { return };
@@ -332,7 +332,7 @@ impl Flight {
         }
     }
 
-    /// Makes a closed chunk anew without its replaced entries, together with a small one before it.
+    /// Rebuilds a closed chunk without its replaced entries, merging it with a small chunk before it.
     fn clear(&mut self, number: usize) {
         let Some(old) = self.closed.get(number).cloned() else { return };
         let alive = old.len() - self.dead[number].count_ones() as usize;
@@ -357,15 +357,15 @@ impl Flight {
         self.closed.replace(from..number + 1, fresh);
     }
 
-    /// Returns an empty chunk, with room if a spare one is free. Asking the allocator for so much at a time makes it
-    /// put together all that was freed in small pieces.
+    /// Returns an empty chunk, with the memory of a spare chunk if one is free. Allocating that much at a time would
+    /// make the allocator coalesce everything that was freed in small pieces.
     fn take_spare(&mut self) -> Chunk {
         let is_free = self.spare.front().is_some_and(|oldest| Arc::strong_count(oldest) == 1);
         let spare = if is_free { self.spare.pop_front() } else { None };
         spare.and_then(Arc::into_inner).unwrap_or_default()
     }
 
-    /// Closes the open chunk and pushes out what is beyond the bound.
+    /// Closes the open chunk and pushes out the oldest chunks beyond the bound.
     #[cold]
     fn close(&mut self) {
         let entries = self.open.len();
@@ -384,12 +384,12 @@ impl Flight {
         self.bytes += full.weight();
         self.closed.push_back(Arc::new(full));
         self.dead.push_back(if is_cleared { 0 } else { dead });
-        // One part is for the open chunk, one for the spare ones.
+        // One part is for the open chunk, and one for the spare chunks.
         while self.bytes > self.limit - 2 * (self.limit / PARTS) {
             let Some(oldest) = self.closed.pop_front() else { break };
             let dead = self.dead.pop_front().unwrap_or_default();
             self.bytes -= oldest.weight();
-            // What was replaced is not lost: its place is taken.
+            // Replaced entries are not lost, because newer entries took their place.
             self.dropped += oldest.len() as u64 - u64::from(dead.count_ones());
             self.pushed_out = oldest.last_id().unwrap_or(self.pushed_out);
             let is_spare =
@@ -409,41 +409,41 @@ fn is_identical(before: &What, now: &What) -> bool {
 }
 
 impl FlightLog {
-    /// Returns how many ids were given.
+    /// Returns how many ids this process gave out.
     pub fn given(&self) -> u64 {
         self.newest + 1 - self.first
     }
 
-    /// Returns the oldest id there is; one more than the newest when there is none.
+    /// Returns the oldest id in the log, or `newest + 1` when the log is empty.
     pub fn lowest(&self) -> u64 {
         let mut chunks = self.chunks.iter().chain([&self.open]);
         chunks.find_map(|c| c.first_id()).unwrap_or(self.newest + 1)
     }
 
-    /// Returns an entry that is kept, and its chunk.
+    /// Returns an entry that was not pushed out, with its chunk.
     pub fn get(&self, id: u64) -> Option<(&Chunk, Entry)> {
         let number = self.chunks.partition_point(|c| c.last_id().is_none_or(|last| last < id));
         let chunk: &Chunk = self.chunks.get(number).unwrap_or(&self.open);
         Some((chunk, chunk.find(id)?))
     }
 
-    /// Iterates over the entries behind an id, in their order, each with its chunk.
+    /// Iterates over the entries after an id, in order, each with its chunk.
     pub fn since(&self, id: u64) -> impl Iterator<Item = (&Chunk, Entry)> {
         self.chunks_behind(id).flat_map(move |chunk| chunk.behind(id).map(move |entry| (chunk, entry)))
     }
 
-    /// Iterates over the chunks that have entries behind an id, and what comes after them.
+    /// Iterates over the chunks with entries after an id, and over all later chunks.
     pub(super) fn chunks_behind(&self, id: u64) -> impl Iterator<Item = &Chunk> {
         let from = self.chunks.partition_point(|c| c.last_id().is_none_or(|last| last <= id));
         self.chunks.since(from).chain([&self.open]).map(|chunk| &**chunk)
     }
 
-    /// Returns the number of entries.
+    /// Returns the number of entries in the log.
     pub fn len(&self) -> usize {
         self.chunks.iter().map(|c| c.len()).sum::<usize>() + self.open.len()
     }
 
-    /// Whether nothing is recorded.
+    /// Returns whether the log has no entry.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,7 +1,7 @@
-//! When an attempt failed for the same reasons as the one before.
+//! Decides whether an attempt failed for the same reasons as the one before.
 //!
-//! The same plugins with the same codes, about the same resources, labels or gates; numbers of nodes and amounts may
-//! have moved. What a gang says in words holds numbers too, so of its reasons only the codes count.
+//! It did when the same plugins refused with the same codes about the same resources, labels or gates; node counts and
+//! amounts may differ. The text of a gang's reason contains numbers, so of these reasons only the codes are compared.
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_framework::Cause;
@@ -12,7 +12,7 @@ use crate::GangOutcome;
 use crate::Refusal;
 use crate::gang_verdict::PLUGIN as GANGS;
 
-/// Whether two events in a row are one entry.
+/// Returns whether two successive events share one entry.
 pub(super) fn is_same(before: &What, now: &What) -> bool {
     match (before, now) {
         (What::Gated(a), What::Gated(b)) | (What::Refused(a), What::Refused(b)) => {

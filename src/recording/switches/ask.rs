@@ -1,4 +1,4 @@
-//! The JSON form of a switch: what is wanted, read field by field. What cannot be used is named.
+//! Parses the JSON form of a switch, field by field. An error names the field that cannot be used.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,42 +9,42 @@ use serde_json::{Map, Value};
 
 use super::recording::{Flag, Scope};
 
-/// How long a recording lasts when nobody says.
+/// Duration of a recording when the request names none.
 pub const DEFAULT_TTL: Duration = Duration::from_secs(600);
-/// The longest that one may last.
+/// Maximum duration of a recording.
 pub const LONGEST_TTL: Duration = Duration::from_secs(24 * 3600);
-/// How many attempts one records when nobody says.
+/// Number of attempts that a recording covers when the request names none.
 pub const DEFAULT_RECORDS: u64 = 100;
-/// The most that one may record.
+/// Maximum number of attempts that a recording covers.
 pub const MOST_RECORDS: u64 = 100_000;
 
-/// What is asked of a switch.
+/// A request to change a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// Set it, for a scope and a time.
+    /// Sets the flag, for a scope and a time.
     Set(Order),
-    /// End a recording; without a number the raw value.
+    /// Ends the recording with this number; without a number, the raw value.
     End(Option<u64>),
 }
 
-/// What a recording is to be.
+/// The recording that a request describes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// Value.
+    /// Value of the flag.
     pub value: Arc<str>,
-    /// Rows of score tables; 0 for other flags.
+    /// Number of rows to record of each score table; 0 for other flags.
     pub rows: usize,
-    /// Which pods.
+    /// The pods whose attempts are recorded.
     pub scope: Scope,
-    /// How long.
+    /// Duration of the recording.
     pub ttl: Duration,
-    /// How many attempts.
+    /// Maximum number of attempts to record.
     pub most: u64,
-    /// Who wants it, if that is said.
+    /// Who wants the recording, if the request says so.
     pub owner: Option<Arc<str>>,
 }
 
-/// Reads the JSON form of a flag's value.
+/// Parses the JSON form of a flag's value. The error names the field that cannot be used.
 pub fn parse(flag: Flag, text: &str) -> Result<Ask, String> {
     let value: Value = serde_json::from_str(text).map_err(|e| format!("the body is not JSON: {e}"))?;
     let Value::Object(fields) = value else { return Err("the body is not a JSON object".into()) };
@@ -111,7 +111,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Returns the value, and how many rows of tables it means.
+    /// Returns the value, and the number of table rows that it means.
     fn value(&self, flag: Flag) -> Result<Option<(Arc<str>, usize)>, String> {
         match flag {
             Flag::Scores => {

@@ -1,4 +1,4 @@
-//! The last changes of switches. Bounded: what is pushed out is counted.
+//! The audit: the last changes of switches. Bounded, and what is pushed out is counted.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use pellucid_api::rest::debug;
 use super::recording::{Recording, Scope};
 use crate::rfc3339;
 
-/// Changes kept.
+/// Maximum number of changes in the audit.
 pub const CHANGES_KEPT: usize = 256;
 
 /// Why a switch changed.
@@ -17,20 +17,20 @@ pub const CHANGES_KEPT: usize = 256;
 pub enum Why {
     /// Somebody set it.
     Set,
-    /// Somebody set again what was set.
+    /// Somebody set the same recording again.
     Renewed,
     /// Somebody ended it.
     Ended,
     /// Its time ran out.
     Expired,
-    /// It has recorded what it may.
+    /// It recorded its maximum number of attempts.
     UsedUp,
-    /// It took too much time.
+    /// It cost more than the budget allows.
     OverBudget,
 }
 
 impl Why {
-    /// Returns the word used in bodies.
+    /// Returns the phrase used in the REST API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Set => "set",
@@ -43,33 +43,33 @@ impl Why {
     }
 }
 
-/// A change.
+/// One change of a switch.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// Number, ascending from 1.
+    /// Number of the change, ascending from 1.
     pub number: u64,
-    /// When, on the wall clock.
+    /// When it was made, as wall time since 1970.
     pub at: Duration,
-    /// Who.
+    /// Who made it: address and user agent, or `scheduler`.
     pub by: Arc<str>,
     /// Owner of the recording.
     pub owner: Arc<str>,
-    /// Flag.
+    /// Name of the flag.
     pub flag: Arc<str>,
-    /// Number of the recording.
+    /// Number of the recording; 0 for the raw value.
     pub id: u64,
-    /// Value before.
+    /// Value before the change.
     pub from: Arc<str>,
-    /// Value afterwards.
+    /// Value after the change.
     pub to: Arc<str>,
-    /// Why.
+    /// Why it was made.
     pub why: Why,
-    /// Which pods it was about.
+    /// The pods that it concerns.
     pub scope: Scope,
 }
 
 impl Change {
-    /// The end of a recording.
+    /// Makes the change that ends a recording.
     pub(super) fn end(of: &Recording, why: Why, by: &str, at: Duration) -> Self {
         Self {
             number: 0,
@@ -85,7 +85,7 @@ impl Change {
         }
     }
 
-    /// The beginning of a recording, or its renewal when something was there `before`.
+    /// Makes the change that begins a recording, or renews it when it existed `before`.
     pub(super) fn begin(of: &Recording, before: Option<&Recording>) -> Self {
         let from = before.map_or_else(|| of.flag.off().into(), |b| b.value.clone());
         let why = if before.is_some() && of.id != 0 { Why::Renewed } else { Why::Set };
@@ -110,7 +110,7 @@ impl Change {
     }
 }
 
-/// See the module.
+/// The changes, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Audit {
     changes: VecDeque<Change>,
@@ -126,17 +126,17 @@ impl Audit {
         }
     }
 
-    /// Returns the changes, the newest first.
+    /// Returns the bodies of the changes, newest first.
     pub(super) fn bodies(&self) -> Vec<debug::SwitchChange> {
         self.changes.iter().rev().map(Change::body).collect()
     }
 
-    /// Returns the last change of a flag.
+    /// Returns the last change of a flag, if it is still in the audit.
     pub(super) fn last_of(&self, flag: &str) -> Option<&Change> {
         self.changes.iter().rev().find(|c| &*c.flag == flag)
     }
 
-    /// Returns how many changes were pushed out.
+    /// Returns the number of changes that were pushed out.
     pub(super) fn dropped(&self) -> u64 {
         self.count - self.changes.len() as u64
     }

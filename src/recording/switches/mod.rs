@@ -1,12 +1,12 @@
-//! Switches of the diagnosis, thrown at run time and read by the scheduling thread.
+//! The switches of the diagnosis, which are set at run time and read by the scheduling thread.
 //!
-//! While nothing is recorded an attempt costs one load of an atomic. While something is, the scheduling thread
-//! takes a copy of the list of recordings, which share their counters. A flag has a raw value, for all pods and
-//! without an end, and may be set besides for some pods and a time. Every change is in the audit.
+//! While nothing is recorded, an attempt costs one atomic load. While something is, the scheduling thread takes a copy
+//! of the list of recordings, which share their counters. A flag has a raw value, for all pods and without an end, and
+//! can also be set for some pods and a limited time. Every change is in the audit.
 //!
-//! There is no clock here: times come as arguments, and a recording whose time has come is shown as ended by
-//! whoever looks first. Verbosity and directive of the log are the subscriber's; only what they go back to is
-//! kept here.
+//! This module has no clock: times are arguments, and a recording whose time has run out is ended by the first call
+//! that notices. The log subscriber has the verbosity and directive of the log; only the settings to restore are stored
+//! here. Start at [`Switches`].
 
 mod ask;
 mod audit;
@@ -27,53 +27,53 @@ pub use recording::{Flag, LogBefore, Recording, Scope};
 
 use pellucid_model::{Now, Pod};
 
-/// Recordings besides the raw values of flags that may be active at once.
+/// Maximum number of active recordings besides the raw values of flags.
 pub const MOST_ACTIVE: usize = 16;
-/// The share of the time of attempts that recording may take, percent.
+/// Default budget: the percentage of the time of attempts that recording may take.
 pub const DEFAULT_BUDGET: u32 = 10;
 
 /// Who sets a switch, and when.
 #[derive(Clone, Debug, Default)]
 pub struct Setter {
-    /// When.
+    /// When the switch is set.
     pub now: Now,
     /// Address and user agent.
     pub from: String,
 }
 
-/// Why a switch was not set.
+/// Why a switch was not set or ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotSet {
-    /// Too many recordings are active.
+    /// [`MOST_ACTIVE`] recordings are active already.
     TooMany,
-    /// There is no active recording of the flag with this number.
+    /// No active recording of the flag has this number.
     Unknown(u64),
-    /// There is nothing to end.
+    /// The flag is not set, so there is nothing to end.
     NotOn,
 }
 
-/// What an attempt is to record, and for whom.
+/// What an attempt must record, and for which recordings.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// Recordings that want its score table.
+    /// Recordings that want the score table of the attempt.
     pub scores: SmallVec<[Arc<Recording>; 2]>,
-    /// Recordings that want its refused nodes.
+    /// Recordings that want the refused nodes of the attempt.
     pub failures: SmallVec<[Arc<Recording>; 2]>,
 }
 
 impl Wanted {
-    /// Returns how many rows of its score table are wanted.
+    /// Returns how many rows of the score table are wanted.
     pub fn rows(&self) -> usize {
         self.scores.iter().map(|r| r.rows).max().unwrap_or(0)
     }
 }
 
-/// The switches. All recording is off at start, but for the flight recorder.
+/// The switches, shared by all threads. At start, only the flight recorder records.
 #[derive(Debug)]
 pub struct Switches {
-    /// Active recordings of attempts.
+    /// Number of active recordings of attempts.
     armed: AtomicUsize,
-    /// Active recordings that end by themselves.
+    /// Number of active recordings with an end time.
     timed: AtomicUsize,
     top_n_scores: AtomicUsize,
     filter_failures: AtomicBool,
@@ -88,9 +88,9 @@ pub struct Switches {
 
 #[derive(Debug, Default)]
 struct State {
-    /// By number.
+    /// Active recordings, by number.
     active: Arc<Vec<Arc<Recording>>>,
-    /// Recordings of the log that ended; its settings are to be put back.
+    /// Log settings to restore, of recordings of the log that ended.
     log_ended: Vec<LogBefore>,
     last_id: u64,
     audit: Audit,
@@ -115,7 +115,7 @@ impl Default for Switches {
 }
 
 impl Switches {
-    /// Flag `s`: how many rows of each score table to record; 0 records none.
+    /// Returns how many rows of each score table to record for all pods (flag `s`); 0 records none.
     pub fn top_n_scores(&self) -> usize {
         self.top_n_scores.load(Ordering::Relaxed)
     }
@@ -125,7 +125,7 @@ impl Switches {
         self.set_raw(Flag::Scores, &n.to_string(), n, by);
     }
 
-    /// Flag `f`: whether refused nodes are recorded one by one.
+    /// Returns whether refused nodes are recorded for all pods (flag `f`).
     pub fn filter_failures(&self) -> bool {
         self.filter_failures.load(Ordering::Relaxed)
     }
@@ -135,7 +135,7 @@ impl Switches {
         self.set_raw(Flag::Failures, &on.to_string(), 0, by);
     }
 
-    /// Whether rows are reused between pods of one shape. Decisions do not depend on it.
+    /// Returns whether cached results are reused for pods of one shape. Decisions do not depend on it.
     pub fn reuse(&self) -> bool {
         self.reuse.load(Ordering::Relaxed)
     }
@@ -145,7 +145,7 @@ impl Switches {
         self.reuse.store(on, Ordering::Relaxed);
     }
 
-    /// Whether the flight recorder records. On at start; decisions do not depend on it.
+    /// Returns whether the flight recorder records; on at start. Decisions do not depend on it.
     pub fn recorder(&self) -> bool {
         self.recorder.load(Ordering::Relaxed)
     }
@@ -155,61 +155,62 @@ impl Switches {
         self.recorder.store(on, Ordering::Relaxed);
     }
 
-    /// How many bytes the flight recorder may take; a scheduler looks at it when it is made.
+    /// Returns the size limit of the flight recorder in bytes, which a scheduler reads when it is created.
     pub fn recorder_bytes(&self) -> usize {
         self.recorder_bytes.load(Ordering::Relaxed)
     }
 
-    /// Sets how many bytes the flight recorder of a scheduler made later may take.
+    /// Sets the size limit, in bytes, of flight recorders created later.
     pub fn set_recorder_bytes(&self, bytes: usize) {
         self.recorder_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// The first id that the flight recorder gives; a scheduler looks at it when it is made.
+    /// Returns the first id of the flight recorder, which a scheduler reads when it is created.
     pub fn recorder_first(&self) -> u64 {
         self.recorder_first.load(Ordering::Relaxed)
     }
 
-    /// Sets the first id of a recorder made later: one that rises from process to process tells their ids apart.
+    /// Sets the first id of flight recorders created later. An id that increases from process to process keeps their
+    /// entries distinct.
     pub fn set_recorder_first(&self, id: u64) {
         self.recorder_first.store(id, Ordering::Relaxed);
     }
 
-    /// Whether what is always on is on: verdicts are stored and plugins timed.
+    /// Returns whether the accounts, which are always on, are kept: verdicts are stored and plugins timed.
     pub fn accounts(&self) -> bool {
         self.accounts.load(Ordering::Relaxed)
     }
 
-    /// Turns off what is always on, for the bench that measures what it costs. No flag does that: every pod has a
-    /// verdict.
+    /// Turns the accounts on or off, for the benchmark that measures their cost. No flag does this, because every pod
+    /// has a verdict.
     pub fn set_accounts(&self, on: bool) {
         self.accounts.store(on, Ordering::Relaxed);
     }
 
-    /// The share of the time of attempts that recording may take before it is turned off, percent.
+    /// Returns the percentage of the time of attempts that recording may take before it is turned off.
     pub fn budget(&self) -> u32 {
         self.budget.load(Ordering::Relaxed)
     }
 
-    /// Sets the budget; 100 turns nothing off.
+    /// Sets the budget in percent; with 100 nothing is turned off.
     pub fn set_budget(&self, percent: u32) {
         self.budget.store(percent, Ordering::Relaxed);
     }
 
-    /// Whether some attempts are to be recorded.
+    /// Returns whether some recording of attempts is active.
     pub fn is_recording(&self) -> bool {
         self.armed.load(Ordering::Relaxed) > 0
     }
 
-    /// Returns who wants an attempt at a pod recorded.
+    /// Returns the recordings that want an attempt at a pod.
     pub fn wanted(&self, pod: &Pod, now: Now) -> Wanted {
         let active = self.state().active.clone();
         let by = |flag| active.iter().filter(move |r| r.wants(flag, pod, now)).cloned().collect();
         Wanted { scores: by(Flag::Scores), failures: by(Flag::Failures) }
     }
 
-    /// Counts a record for those who wanted it; the last one of a recording ends it. Returns those for whom it
-    /// counts.
+    /// Counts a record for each of the recordings, and ends those for which it was the last. Returns the recordings for
+    /// which it counts.
     pub fn count(&self, wanted: &[Arc<Recording>], now: Now) -> SmallVec<[Arc<Recording>; 2]> {
         let mut counted = SmallVec::new();
         for recording in wanted {
@@ -224,8 +225,8 @@ impl Switches {
         counted
     }
 
-    /// Sets a flag for a scope and a time. The same flag, scope and owner renew what is there. `before` is what
-    /// the log goes back to.
+    /// Sets a flag for a scope and a limited time. Renews the recording with the same flag, scope and owner if there is
+    /// one. `before` holds the log settings to restore. Fails when too many recordings are active.
     pub fn begin(
         &self,
         flag: Flag,
@@ -236,7 +237,7 @@ impl Switches {
         self.expire(by.now);
         let mut state = self.state();
         let owner: Arc<str> = order.owner.clone().unwrap_or_else(|| by.from.as_str().into());
-        // Of the two flags of the log one is set for a time, and both go back to what was before the first.
+        // Only one of the two log flags is set at a time, and both restore the settings from before the first.
         let is_same = |r: &Arc<Recording>| match flag.records() {
             true => r.id != 0 && r.flag == flag && r.scope == order.scope && r.owner == owner,
             false => !r.flag.records(),
@@ -268,8 +269,8 @@ impl Switches {
         Ok(recording)
     }
 
-    /// Ends a recording, or, without a number, the raw value of a flag that records, or what is set for a time
-    /// of one of the log.
+    /// Ends a recording by its number. Without a number, ends the raw value of a flag that records attempts, or the
+    /// recording of a log flag. Fails when there is none.
     pub fn end_one(&self, flag: Flag, id: Option<u64>, by: &Setter) -> Result<Arc<Recording>, NotSet> {
         self.expire(by.now);
         let is_meant =
@@ -280,7 +281,8 @@ impl Switches {
         Ok(recording)
     }
 
-    /// Ends recordings whose time has come. Whoever looks first does it; the audit has the time at which it came.
+    /// Ends recordings whose time has run out. Every call that reads the switches may do it; the audit has the end
+    /// time.
     pub fn expire(&self, now: Now) {
         if self.timed.load(Ordering::Relaxed) == 0 {
             return;
@@ -298,7 +300,7 @@ impl Switches {
         self.state().active.iter().filter_map(|r| r.expires).min()
     }
 
-    /// Ends a recording that is active.
+    /// Ends a recording; does nothing when it is not active.
     pub fn end(&self, recording: &Arc<Recording>, why: Why, by: &str, at: Duration) {
         let mut state = self.state();
         if !state.active.iter().any(|r| Arc::ptr_eq(r, recording)) {
@@ -309,17 +311,17 @@ impl Switches {
         state.log_ended.extend(recording.before.clone());
     }
 
-    /// Returns an active recording.
+    /// Returns an active recording by its flag and number.
     pub fn find(&self, flag: &str, id: u64) -> Option<Arc<Recording>> {
         self.state().active.iter().find(|r| r.flag.as_str() == flag && r.id == id).cloned()
     }
 
-    /// Returns what the log is to go back to, when what it was set to for a time has ended.
+    /// Takes the log settings to restore, when a recording of the log has ended.
     pub fn take_log_ended(&self) -> Option<LogBefore> {
         self.state().log_ended.drain(..).next_back()
     }
 
-    /// The log was set without an end: what was set for a time is over and nothing is put back.
+    /// Ends the recording of the log without restoring anything, because the log was set without an end.
     pub fn forget_log(&self) {
         let mut state = self.state();
         let old = state.active.iter().find(|r| !r.flag.records()).cloned();
@@ -327,7 +329,7 @@ impl Switches {
         state.log_ended.clear();
     }
 
-    /// Notes that a switch was set which records nothing.
+    /// Adds the change of a switch that records nothing to the audit.
     pub fn note(&self, flag: &str, from: &str, to: &str, by: &Setter) {
         self.state().audit.push(Change {
             number: 0,
@@ -343,26 +345,26 @@ impl Switches {
         });
     }
 
-    /// Returns the active recordings of a flag as bodies show them, or of all.
+    /// Returns the bodies of the active recordings of a flag, or of all flags.
     pub fn active(&self, flag: Option<Flag>, now: Now) -> Vec<debug::Recording> {
         self.expire(now);
         let active = self.state().active.clone();
         active.iter().filter(|r| flag.is_none_or(|f| f == r.flag)).map(|r| r.body(now)).collect()
     }
 
-    /// Whether somebody records with a flag.
+    /// Returns whether a recording of the flag is active.
     pub fn is_on(&self, flag: Flag, now: Now) -> bool {
         self.state().active.iter().any(|r| r.flag == flag && !r.is_due(now))
     }
 
-    /// Returns the last changes, the newest first, and how many are no longer kept.
+    /// Returns the changes in the audit, newest first, and how many were pushed out.
     pub fn audit(&self, now: Now) -> (Vec<debug::SwitchChange>, u64) {
         self.expire(now);
         let state = self.state();
         (state.audit.bodies(), state.audit.dropped())
     }
 
-    /// Returns the last change of a flag, when that was to turn a recording off for its cost.
+    /// Returns the last change of a flag if it turned a recording off because of its cost.
     pub fn shut_off(&self, flag: &str) -> Option<Change> {
         self.state().audit.last_of(flag).filter(|c| c.why == Why::OverBudget).cloned()
     }
@@ -390,7 +392,7 @@ impl Switches {
         self.replace(&mut state, old.as_ref(), (!is_off).then_some(recording));
     }
 
-    /// Takes one recording away and puts one in, and sets the atomics by what is there then.
+    /// Replaces one recording with another, either of which may be absent, and updates the atomics.
     fn replace(&self, state: &mut State, old: Option<&Arc<Recording>>, new: Option<Arc<Recording>>) {
         let active = Arc::make_mut(&mut state.active);
         if let Some(old) = old {

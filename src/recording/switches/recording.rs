@@ -1,4 +1,4 @@
-//! A switch that was set: who set it, for which pods, and when it ends.
+//! A recording: a switch that was set, by whom, for which pods, and until when.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use pellucid_model::{GangKey, Name, Now, Pod, PodKey};
 
 use crate::rfc3339;
 
-/// The flags that can be set for a time.
+/// The flags that can be set for a limited time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Flag {
     /// `s`: score tables.
@@ -19,12 +19,12 @@ pub enum Flag {
     Failures,
     /// `v`: verbosity of the log.
     Verbosity,
-    /// `log`: directive of the log.
+    /// `log`: filter directive of the log.
     Log,
 }
 
 impl Flag {
-    /// Returns the last segment of its path.
+    /// Returns the last segment of the flag's path.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Scores => "s",
@@ -34,12 +34,12 @@ impl Flag {
         }
     }
 
-    /// Whether it records attempts, of pods that a scope can name.
+    /// Returns whether the flag records attempts, so that a scope can select pods.
     pub fn records(self) -> bool {
         matches!(self, Self::Scores | Self::Failures)
     }
 
-    /// Returns the value that means off.
+    /// Returns the value that turns the flag off.
     pub fn off(self) -> &'static str {
         match self {
             Self::Scores => "0",
@@ -49,23 +49,23 @@ impl Flag {
     }
 }
 
-/// Which pods; what is absent does not matter.
+/// Selects pods. Every field that is present must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// Label selector, with the text it was read from.
+    /// Label selector, with the text it was parsed from.
     pub selector: Option<(Arc<str>, LabelSelector)>,
-    /// Namespace.
+    /// Namespace of the pods.
     pub namespace: Option<Name>,
-    /// Pod.
+    /// Namespace and name of a single pod.
     pub pod: Option<PodKey>,
-    /// Gang.
+    /// The gang that the pods are members of.
     pub gang: Option<GangKey>,
-    /// `spec.schedulerName`.
+    /// `spec.schedulerName` of the pods.
     pub profile: Option<Name>,
 }
 
 impl Scope {
-    /// Whether a pod is in it.
+    /// Returns whether a pod is in the scope.
     pub fn matches(&self, pod: &Pod) -> bool {
         self.namespace.as_ref().is_none_or(|n| *n == pod.key.namespace)
             && self.profile.as_ref().is_none_or(|p| *p == pod.scheduler_name)
@@ -74,7 +74,7 @@ impl Scope {
             && self.selector.as_ref().is_none_or(|(_, s)| s.matches(&pod.labels))
     }
 
-    /// Returns it as bodies show it.
+    /// Returns the REST body of the scope.
     pub fn body(&self) -> debug::RecordingScope {
         debug::RecordingScope {
             selector: self.selector.as_ref().map(|(text, _)| text.to_string()),
@@ -86,61 +86,61 @@ impl Scope {
     }
 }
 
-/// What the log was set to before a recording changed it.
+/// The settings of the log before a recording changed them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogBefore {
-    /// The klog number.
+    /// Verbosity, as klog's number.
     pub verbosity: u8,
-    /// The directive.
+    /// Filter directive.
     pub directive: String,
 }
 
-/// See the module.
+/// A switch that is set. The scheduling thread and the switches share it.
 #[derive(Debug)]
 pub struct Recording {
-    /// Number; 0 for the raw value of a flag.
+    /// Number of the recording; 0 for the raw value of a flag.
     pub id: u64,
-    /// Flag.
+    /// The flag that is set.
     pub flag: Flag,
-    /// Its value.
+    /// Value of the flag.
     pub value: Arc<str>,
-    /// Rows of score tables, when they are what is recorded.
+    /// Number of rows to record of each score table; 0 for other flags.
     pub rows: usize,
-    /// Which pods.
+    /// The pods whose attempts are recorded.
     pub scope: Scope,
-    /// Who wanted it.
+    /// Who wants the recording.
     pub owner: Arc<str>,
-    /// Where the request came from.
+    /// Address and user agent that the request came from.
     pub set_by: Arc<str>,
-    /// When.
+    /// When it was set.
     pub set_at: Now,
-    /// When it ends, on the monotonic clock.
+    /// When it ends, on the monotonic clock; `None` for a raw value.
     pub expires: Option<Duration>,
-    /// How many attempts it records at most.
+    /// Maximum number of attempts to record; `None` for no limit.
     pub most: Option<u64>,
-    /// What to go back to at its end.
+    /// The log settings to restore when it ends.
     pub before: Option<LogBefore>,
     pub(super) records: AtomicU64,
     pub(super) ended: AtomicBool,
 }
 
 impl Recording {
-    /// Whether its time has come.
+    /// Returns whether its time has run out.
     pub fn is_due(&self, now: Now) -> bool {
         self.expires.is_some_and(|at| at <= now.monotonic)
     }
 
-    /// Whether an attempt at a pod is to be recorded.
+    /// Returns whether an attempt at a pod is to be recorded.
     pub fn wants(&self, flag: Flag, pod: &Pod, now: Now) -> bool {
         self.flag == flag && !self.is_due(now) && self.scope.matches(pod)
     }
 
-    /// Returns how many attempts were recorded.
+    /// Returns the number of recorded attempts.
     pub fn records(&self) -> u64 {
         self.records.load(Ordering::Relaxed)
     }
 
-    /// Counts a record, unless it has ended. Returns whether it counts, and whether it was the last one.
+    /// Counts a record, unless the recording has ended. Returns whether it counts, and whether it was the last one.
     pub(super) fn count(&self) -> (bool, bool) {
         if self.ended.load(Ordering::Relaxed) {
             return (false, false);
@@ -149,7 +149,7 @@ impl Recording {
         (true, self.most.is_some_and(|most| records >= most))
     }
 
-    /// Returns it as bodies show it.
+    /// Returns the REST body of the recording.
     pub fn body(&self, now: Now) -> debug::Recording {
         let records = self.records();
         debug::Recording {
