@@ -1,4 +1,5 @@
-//! Gangs: the pending members of a gang group are one unit, planned as one. Start at `Scheduler::schedule_gang` (in `underway`).
+//! Gangs: the pending members of a gang group are one unit, planned as one.
+//! Start at `Scheduler::schedule_gang` in `underway`.
 //!
 //! A group that has its quorum is satisfied: its further pods are scheduled one by one like any others, so this module
 //! is about groups without a quorum. `cluster::gangs` defines what a gang is and who belongs to it.
