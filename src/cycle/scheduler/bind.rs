@@ -1,4 +1,4 @@
-//! Settles reports of bind orders.
+//! Settles orders by their reports, and gives up placements.
 
 use std::sync::Arc;
 

@@ -62,7 +62,7 @@ pub struct Settings {
     pub limits: QueueLimits,
     /// Seed of the order among nodes with equal scores.
     pub seed: u64,
-    /// Switches for recording, shared with the HTTP server.
+    /// Switches for recording, shared with every snapshot.
     pub switches: Arc<Switches>,
     /// Name of the scheduler to shadow. The first profile decides for that scheduler's pods, and nothing is written.
     pub shadow_of: Option<Name>,
@@ -90,7 +90,7 @@ pub struct Counters {
 /// The result of one step, for logs and histograms.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// The pod that was judged; for a gang, its first member.
+    /// The pod that was judged; for a gang group, the first of its judged members.
     pub pod: Arc<Pod>,
     /// Index in [`Settings::profiles`].
     pub profile: usize,
@@ -111,7 +111,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// Iterates over all pods that this step judged.
+    /// Iterates over the steps of all pods that were judged, this one first.
     pub fn all(&self) -> impl Iterator<Item = &Self> {
         std::iter::once(self).chain(&self.others)
     }
@@ -130,7 +130,7 @@ pub struct Scheduler {
     /// Agreement with the shadowed scheduler; `None` outside shadow mode.
     pub(crate) shadow: Option<ShadowTally>,
     registry: Registry,
-    /// Number of the last attempt, from 1.
+    /// Number of the last scheduling cycle, from 1. Each slice of an attempt at a gang has its own.
     pub(crate) cycle: u64,
     /// Number of the last published snapshot.
     generation: u64,

@@ -18,7 +18,7 @@ pub(crate) struct Profiles {
     pub(crate) results: CacheByShape,
     /// Counters since the start, per profile and plugin.
     pub(crate) tally: Vec<Vec<PluginTally>>,
-    /// Index at which the next sampled search begins (`percentageOfNodesToScore`), per profile.
+    /// Position in tie order at which the next sampled search begins (`percentageOfNodesToScore`), per profile.
     pub(crate) starts: Vec<usize>,
 }
 

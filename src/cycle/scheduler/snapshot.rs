@@ -44,9 +44,9 @@ pub struct Snapshot {
     pub registry: Registry,
     /// Counters of each plugin, per profile.
     pub tally: Vec<Vec<PluginTally>>,
-    /// Node index at which the next sampled search of each profile begins.
+    /// Position in tie order at which the next sampled search of each profile begins.
     pub starts: Vec<usize>,
-    /// Number of attempts so far.
+    /// Number of the last scheduling cycle.
     pub cycle: u64,
     /// Recorded score tables and refused nodes.
     pub recorder: Recorder,

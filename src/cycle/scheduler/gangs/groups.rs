@@ -69,7 +69,8 @@ pub(super) struct Group {
     pub(super) unit: Option<UnitId>,
     /// Whether every gang had its quorum at the last review.
     pub(super) is_satisfied: bool,
-    /// Whether the last review held the group back; `None` if none did since its gangs or its quorum changed.
+    /// Whether the last review held the group back; `None` before the first review since its gangs or
+    /// its quorum changed.
     pub(super) is_held_back: Option<bool>,
     /// Monotonic time at which to look at the group again.
     pub(super) look_at: Option<Duration>,

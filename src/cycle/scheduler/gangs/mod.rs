@@ -1,5 +1,4 @@
-//! Gangs: the pending members of a gang group are one unit, planned as one.
-//! Start at `Scheduler::schedule_gang` in `underway`.
+//! Gangs: the pending members of a gang group are one unit, planned as one. Start at `Scheduler::schedule_gang`.
 //!
 //! A group that has its quorum is satisfied: its further pods are scheduled one by one like any others, so this module
 //! is about groups without a quorum. `cluster::gangs` defines what a gang is and who belongs to it.
@@ -107,7 +106,7 @@ impl GangBook {
         GroupLimits { gangs: rules.max_group_gangs, members: rules.max_group_members }
     }
 
-    /// Returns the rules of the first profile that has any. They apply to all gangs where no pod's profile is known.
+    /// Returns the rules of the first profile that has any. Settings that hold for all gangs alike come from them.
     fn common_rules(&self) -> Option<GangRules> {
         self.rules.iter().flatten().next().copied()
     }

@@ -345,7 +345,7 @@ impl Scheduler {
         }
     }
 
-    /// Ends the nominations of a group that is now held back because too few members are left.
+    /// Ends our nominations of the pods in the unit of a group that is now held back.
     pub(super) fn end_promises(&mut self, unit: UnitId, now: Now) {
         if self.cluster.nominator().is_empty() {
             return;

@@ -1,7 +1,7 @@
 //! One attempt at a group, in slices: a long attempt pauses between other units, and holds nothing while paused.
 //!
 //! Slices end by counted work, not by time. An attempt without changes in between has the same result in one slice as
-//! in many. It begins anew when its members or their required number change; pods that join wait for the next attempt.
+//! in many. It restarts when its members or their required number change; pods that join wait for the next attempt.
 
 use std::sync::Arc;
 
