@@ -1,7 +1,7 @@
 //! The transaction: members of a group are placed on one overlay, and a quorum is committed or undone as a whole.
 //!
-//! The placements of an attempt are made without interruption; no other unit comes between them. Strict: if no order of
-//! the members gives every gang its quorum, everything is undone, and the verdict describes the order that came
+//! All placements that are committed are made in one slice, so no other unit comes between them. Strict: if no order
+//! of the members gives every gang its quorum, everything is undone, and the verdict describes the order that came
 //! furthest. NonStrict: what fits is committed and waits (`waiting`).
 
 use std::sync::Arc;
