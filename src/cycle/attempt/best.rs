@@ -1,18 +1,18 @@
-//! The best node at any time: nodes in blocks, each with its best or with a bound on it.
+//! Keeps the best node up to date: nodes are grouped into blocks, each with its best node or a bound on it.
 //!
-//! A row that gets worse only marks its block; the block is looked through again when it could win. Most of
-//! them cannot, so a changed row costs a comparison.
+//! When a best node gets worse, its block only becomes inexact; it is scanned again when it could win. Most blocks
+//! cannot, so a changed node costs one comparison.
 
 use pellucid_framework::View;
 use pellucid_model::NodeIdx;
 
-/// Slots per block: fewer cost more at each decision, more cost more where a best one got worse.
+/// Slots per block. Smaller blocks cost more at each decision, larger ones when a best node gets worse.
 const BLOCK: usize = 32;
 
 /// The total of a slot that does not compete.
 pub(crate) const REFUSED: i64 = i64::MIN;
 
-/// A block: its best node, or, when `is_exact` is false, one that its best does not beat.
+/// A block with its best node, or, if `is_exact` is false, with a bound that its best node does not beat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Block {
     total: i64,
@@ -26,7 +26,7 @@ impl Block {
         Self { total: totals[node.index()], tie: view.cluster().ties()[node.index()], node, is_exact: true }
     }
 
-    /// Whether this one's node goes before the other's: by total, then by the greater tie hash, then by name.
+    /// Whether this block's node precedes the other's: the higher total, then the greater tie hash, then the name.
     fn beats(&self, view: View<'_>, other: &Self) -> bool {
         (self.total, self.tie) > (other.total, other.tie)
             || ((self.total, self.tie) == (other.total, other.tie)
@@ -43,19 +43,19 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// Looks through all slots.
+    /// Scans all slots.
     pub(crate) fn rebuild(&mut self, view: View<'_>, totals: &[i64]) {
         self.blocks.clear();
         let n = totals.len().div_ceil(BLOCK);
         self.blocks.extend((0..n).map(|i| look_through(view, totals, i)));
     }
 
-    /// Takes note of the new total of a slot.
+    /// Updates the block of a slot whose total changed.
     pub(crate) fn update(&mut self, view: View<'_>, totals: &[i64], node: NodeIdx) {
         let block = &mut self.blocks[node.index() / BLOCK];
         let total = totals[node.index()];
         if node == block.node {
-            // Better or equal than what nothing beats: it is the best. Worse: what it was is a bound.
+            // At least as good as a total that nothing beat: still the best. Worse: the old total is a bound.
             if total >= block.total {
                 *block = Block::of(view, totals, node);
             } else {
@@ -69,7 +69,7 @@ impl Blocks {
         }
     }
 
-    /// Returns the best node of all.
+    /// Returns the best node, or `None` if no slot competes.
     pub(crate) fn best(&mut self, view: View<'_>, totals: &[i64]) -> Option<NodeIdx> {
         let mut best = nobody(0);
         for block in self.blocks.iter().filter(|b| b.is_exact) {
@@ -150,7 +150,7 @@ mod tests {
         totals.fill(REFUSED);
         (0..200).for_each(|i| blocks.update(view, &totals, NodeIdx(i)));
         assert_eq!(blocks.best(view, &totals), None);
-        // From nobody to one, then two equal ones, at the start of blocks.
+        // After no node competed, equal nodes at the starts of blocks do.
         for pair in [[0u32, 96], [64, 32]] {
             pair.iter().for_each(|n| totals[*n as usize] = 5);
             pair.iter().for_each(|n| blocks.update(view, &totals, NodeIdx(*n)));

@@ -1,11 +1,12 @@
-//! The rows that are kept from one attempt to the next, per profile and shape.
+//! Keeps node results between attempts, per profile and pod shape.
 
 use pellucid_cluster::ShapeId;
 use pellucid_model::collections::FxHashMap;
 
 use crate::attempt::node_result_cache::NodeResultCache;
 
-/// Shapes whose rows are kept; the least recently used ones go first. At 5,000 nodes a shape takes about 200 kB.
+/// Maximum number of cached shapes; the least recently used one is dropped first. At 5,000 nodes a shape takes about
+/// 200 kB.
 const SHAPES_KEPT: usize = 256;
 
 struct CachedShape {
@@ -14,14 +15,14 @@ struct CachedShape {
     used: u64,
 }
 
-/// See the module.
+/// The node results of the most recently used shapes.
 #[derive(Default)]
 pub(crate) struct CacheByShape {
     results: FxHashMap<(usize, ShapeId), CachedShape>,
 }
 
 impl CacheByShape {
-    /// Returns the rows of a shape, empty ones when those that are kept are of an earlier shape of that number.
+    /// Returns the results of a shape. They are empty if the cached ones belong to an earlier shape with the same id.
     pub(crate) fn of(&mut self, key: (usize, ShapeId), generation: u32, cycle: u64) -> &mut NodeResultCache {
         self.make_room(key);
         let anew = || CachedShape { results: NodeResultCache::default(), generation, used: cycle };

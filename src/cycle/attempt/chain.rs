@@ -1,4 +1,4 @@
-//! Runs a profile's plugins over sets of nodes: the inner calls of a cycle, with their counters.
+//! Runs a profile's plugins over sets of nodes, and counts their calls.
 
 use std::sync::Arc;
 
@@ -11,48 +11,48 @@ use pellucid_model::time::Probe;
 use pellucid_model::{NodeIdx, PodSpec};
 use smallvec::SmallVec;
 
-/// What a plugin did, for its `stats` endpoint and `/metrics`.
+/// Counters of one plugin, for its `stats` endpoint and `/metrics`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PluginTally {
-    /// Pods refused as a whole.
+    /// Pods that PreFilter refused as a whole.
     pub pods_refused: u64,
-    /// Calls of Filter.
+    /// Calls of Filter, each for a set of nodes.
     pub filter_calls: u64,
-    /// Nodes Filter looked at.
+    /// Nodes that were passed to Filter.
     pub nodes_filtered: u64,
-    /// Nodes Filter refused.
+    /// Nodes that Filter refused.
     pub nodes_refused: u64,
-    /// Calls of Score.
+    /// Calls of Score, each for a set of nodes.
     pub score_calls: u64,
-    /// Nodes Score looked at.
+    /// Nodes that were passed to Score.
     pub nodes_scored: u64,
-    /// Time in Filter and Score, as the probe measured it.
+    /// Time spent in Filter and Score, in nanoseconds.
     pub nanos: u64,
 }
 
-/// What PreFilter said about a pod.
+/// The results of PreFilter for a pod.
 #[derive(Clone, Default)]
 pub(crate) struct Prepared {
-    /// By the place in `profile.filter`; nothing for plugins that skip or were not asked.
+    /// Values by index in `profile.filter`; plugins that skip or were not asked have none.
     values: SmallVec<[(usize, CycleValue); 4]>,
-    /// The only nodes worth looking at, when plugins restricted them.
+    /// The only nodes to evaluate, if plugins restricted them.
     pub(crate) candidates: Option<Vec<NodeIdx>>,
-    /// The pod is refused as a whole, by the plugin at this place of `profile.pre_filter`.
+    /// Why the pod is refused as a whole, by the plugin at this index of `profile.pre_filter`.
     pub(crate) refused: Option<(usize, Cause)>,
 }
 
 impl Prepared {
-    /// Returns the values of plugins that filter, by their order.
+    /// Returns the values of plugins that filter, in the order of the filters.
     pub(crate) fn values(&self) -> &[(usize, CycleValue)] {
         &self.values
     }
 }
 
-/// The plugins to ask, each by its places in `profile.pre_filter` and in `profile.filter`, in the order of PreFilter;
-/// those without a PreFilter first.
+/// The plugins to run, each by its index in `profile.pre_filter` and in `profile.filter`. Those without a PreFilter
+/// come first, the others in the order of PreFilter.
 pub(crate) type Places = SmallVec<[(Option<usize>, Option<usize>); 8]>;
 
-/// Returns the places of the plugins for which `is_asked` holds.
+/// Returns the indices of the plugins for which `is_asked` holds.
 pub(crate) fn places(profile: &Profile, is_asked: impl Fn(&Enabled) -> bool) -> Places {
     let same = |list: &[Enabled], index: usize| list.iter().position(|e| e.index == index);
     let bare =
@@ -62,27 +62,27 @@ pub(crate) fn places(profile: &Profile, is_asked: impl Fn(&Enabled) -> bool) -> 
     bare.chain(asked.map(|(place, e)| (Some(place), same(&profile.filter, e.index)))).collect()
 }
 
-/// Whether a plugin's filter must be asked at every attempt. What is prepared per shape is kept with the rows,
-/// so it may not depend on the pods of nodes either.
+/// Whether a plugin's filter must run at every attempt. The values of PreFilter are cached per shape, so they must not
+/// depend on the pods on nodes either.
 pub(crate) fn filters_globally(enabled: &Enabled) -> bool {
     let filter = enabled.plugin.filter().map(|f| f.reads());
     let prepared = enabled.plugin.pre_filter().map(|f| f.reads());
     filter == Some(Reads::Everything) || matches!(prepared, Some(Reads::Everything | Reads::Usage))
 }
 
-/// Whether a plugin's score must be asked at every attempt.
+/// Whether a plugin's score must run at every attempt.
 pub(crate) fn scores_globally(enabled: &Enabled) -> bool {
     let score = enabled.plugin.score().map(|s| s.reads());
     let prepared = enabled.plugin.pre_score().map(|s| s.reads());
     score == Some(Reads::Everything) || matches!(prepared, Some(Reads::Everything | Reads::Usage))
 }
 
-/// A value for plugins without a PreFilter or PreScore.
+/// Returns the value for plugins without a PreFilter or PreScore.
 pub(crate) fn no_value() -> CycleValue {
     Arc::new(())
 }
 
-/// Asks PreFilter of some plugins. A pod that has nothing to do with them costs no memory.
+/// Runs PreFilter of some plugins. A pod that has nothing to do with them costs no memory.
 pub(crate) fn prepare(
     places: &Places,
     profile: &Profile,
@@ -141,18 +141,18 @@ fn intersect(known: Option<Vec<NodeIdx>>, new: Vec<NodeIdx>) -> Vec<NodeIdx> {
     }
 }
 
-/// The plugins of a profile that filter, with what they made of a shape, for one evaluation.
+/// The filters of a profile with their PreFilter values, for one evaluation.
 pub(crate) struct FilterChain<'a> {
     pub(crate) profile: &'a Profile,
     pub(crate) view: View<'a>,
     pub(crate) spec: &'a PodSpec,
-    /// By the place in `profile.filter`, ascending.
+    /// Values by index in `profile.filter`, ascending.
     pub(crate) values: &'a [(usize, CycleValue)],
     pub(crate) probe: &'a dyn Probe,
 }
 
 impl FilterChain<'_> {
-    /// Returns the place of the first active plugin that looks at more than the node object.
+    /// Returns the index of the first active filter that reads more than the node object, or `usize::MAX`.
     pub(crate) fn first_usage(&self) -> usize {
         let looks = |at: usize| {
             let filter = self.profile.filter[at].plugin.filter();
@@ -161,7 +161,7 @@ impl FilterChain<'_> {
         self.values.iter().map(|(at, _)| *at).find(|at| looks(*at)).unwrap_or(usize::MAX)
     }
 
-    /// Returns the cause for which a plugin refuses one node, the first by their order.
+    /// Returns why the first filter that refuses a node does so, or `None` if all pass.
     pub(crate) fn ask(
         &self,
         node: NodeIdx,
@@ -176,7 +176,7 @@ impl FilterChain<'_> {
         scratch.causes.get(scratch.mask[node.index()]).cloned()
     }
 
-    /// Removes from `nodes` those that a plugin from place `from` on refuses; writes `mask`.
+    /// Removes from `nodes` those that a filter from index `from` on refuses, and writes their causes to `mask`.
     pub(crate) fn run(
         &self,
         from: usize,
@@ -206,7 +206,7 @@ impl FilterChain<'_> {
     }
 }
 
-/// Room for asking about one node after another.
+/// Buffers for queries about one node after another.
 #[derive(Default)]
 pub(crate) struct OneNode {
     nodes: Vec<NodeIdx>,
@@ -214,8 +214,8 @@ pub(crate) struct OneNode {
     mask: Vec<CauseId>,
 }
 
-/// What PreScore of the plugins said whose answers are kept: one entry per entry of `profile.score`, `None` for
-/// Skip, and for the others.
+/// Runs PreScore of the plugins whose scores are cached. Returns one entry per entry of `profile.score`: `None` for
+/// plugins that skip, and for those whose scores are not cached.
 pub(crate) fn prepare_scores(
     profile: &Profile,
     view: View<'_>,

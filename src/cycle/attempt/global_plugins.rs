@@ -1,8 +1,8 @@
-//! What holds for one attempt only: the answers of plugins that may read anything, and what nominations mean.
+//! Results that hold for one attempt only: those of plugins that may read anything, and of nominations.
 //!
-//! Results are kept per shape. Plugins that read pods on other nodes, volumes or workloads are asked anew at every
-//! attempt, on what the kept rows leave feasible. A pod that has nothing to do with such a plugin costs its
-//! PreFilter, which skips; then there is no attempt and the rows decide alone.
+//! Other results are cached per shape. Plugins that read pods on other nodes, volumes or workloads run at every
+//! attempt, on the nodes that the cached results leave feasible. For a pod that has nothing to do with such a plugin,
+//! only its PreFilter runs and skips; then there is no [`Attempt`], and the cached results decide alone.
 
 use pellucid_framework::plugin::{MAX_SCORE, PreScored};
 use pellucid_framework::profile::{Enabled, Profile};
@@ -13,19 +13,19 @@ use smallvec::SmallVec;
 use crate::attempt::chain::{self, FilterChain, OneNode, Places, PluginTally};
 use crate::attempt::node_result_cache::{CycleContext, NodeResultCache};
 
-/// See the module.
+/// The results for one attempt, which replace the cached ones.
 pub(crate) struct Attempt {
     /// One entry per node slot.
     pub(crate) mask: Vec<CauseId>,
     pub(crate) causes: Causes,
     pub(crate) n_feasible: usize,
-    /// PreFilter refused the pod as a whole.
+    /// Why PreFilter refused the pod as a whole.
     pub(crate) refused: Option<Cause>,
 }
 
-/// What a plugin that is asked at every attempt gives the nodes, in their order.
+/// The scores that a plugin which runs at every attempt gives some nodes, in their order.
 pub(crate) struct GlobalScore {
-    /// Its place in `profile.score`.
+    /// Index in `profile.score`.
     pub(crate) entry: usize,
     weight: i64,
     raw: Vec<i64>,
@@ -37,20 +37,20 @@ impl GlobalScore {
         self.normalized[at] * self.weight
     }
 
-    /// Returns raw, normalised and weighted score of a node.
+    /// Returns the raw, normalised and weighted score of a node.
     pub(crate) fn share(&self, at: usize) -> (i64, i64, i64) {
         (self.raw[at], self.normalized[at], self.weighted(at))
     }
 }
 
 impl NodeResultCache {
-    /// Asks the plugins that are asked at every attempt. The rows must be up to date.
+    /// Runs the filters that must run at every attempt. The cached results must be up to date.
     pub fn run_global_filters(&mut self, ctx: &CycleContext<'_>, tally: &mut [PluginTally]) {
         self.attempt = None;
         self.reads_others = false;
         let prepared = chain::prepare(&self.globals.filters, ctx.profile, ctx.view, ctx.spec, tally);
         if let Some((place, cause)) = prepared.refused {
-            // Of two plugins that refuse the pod as a whole the first by order counts.
+            // If two plugins refuse the pod as a whole, the first in order counts.
             self.reads_others = true;
             if self.prepared.refused.as_ref().is_none_or(|(known, _)| place < *known) {
                 self.attempt().refused = Some(cause);
@@ -78,8 +78,8 @@ impl NodeResultCache {
         }
     }
 
-    /// Runs one plugin over what is feasible, and over nodes refused by plugins that come
-    /// after it: the first by order names the cause.
+    /// Runs one filter over the feasible nodes and over those that a later filter refused: the first filter in order
+    /// names the cause.
     fn filter_globally(
         &mut self,
         ctx: &CycleContext<'_>,
@@ -115,12 +115,12 @@ impl NodeResultCache {
         }
     }
 
-    /// Forgets what held for the attempt.
+    /// Drops the results of this attempt.
     pub(crate) fn end_attempt(&mut self) {
         self.attempt = None;
     }
 
-    /// Refuses one more node for this attempt.
+    /// Refuses one more node in this attempt.
     pub(crate) fn refuse_node(&mut self, node: NodeIdx, cause: Cause) {
         let attempt = self.attempt();
         let before = attempt.mask[node.index()];
@@ -138,26 +138,26 @@ impl NodeResultCache {
         })
     }
 
-    /// Returns what is needed to ask about single nodes.
+    /// Returns what queries about single nodes need.
     pub(crate) fn shape_filters(&self) -> ShapeFilters<'_> {
         ShapeFilters { local: self.prepared.values(), globals: &self.globals }
     }
 
-    /// Whether a node is feasible as the attempt has it.
+    /// Whether a node is feasible in this attempt.
     pub(crate) fn is_feasible(&self, node: NodeIdx) -> bool {
         self.current().0.get(node.index()).is_some_and(|c| c.is_feasible())
     }
 }
 
-/// What the plugins whose answers are kept made of a shape, for questions about single nodes.
+/// The cached PreFilter values of a shape, and the filters that are not cached, for queries about single nodes.
 pub(crate) struct ShapeFilters<'r> {
     local: &'r [(usize, pellucid_framework::CycleValue)],
     globals: &'r Globals,
 }
 
 impl ShapeFilters<'_> {
-    /// Returns the cause for which a plugin refuses a node as the state is now, which may differ from the
-    /// state the rows were made of by pods on that node and what follows from them.
+    /// Returns why a filter refuses a node in the current state, which may differ from that of the cached results by
+    /// pods on that node and what follows from them.
     pub(crate) fn ask_about(
         &self,
         ctx: &CycleContext<'_>,
@@ -182,12 +182,12 @@ impl ShapeFilters<'_> {
     }
 }
 
-/// The places of the plugins of a profile that are asked at every attempt.
+/// The indices of a profile's plugins that run at every attempt.
 #[derive(Clone, Default)]
 pub(crate) struct Globals {
-    /// Those that filter or refuse pods as a whole.
+    /// Plugins that filter, or refuse pods as a whole.
     filters: Places,
-    /// Places in `profile.score` and in `profile.pre_score`.
+    /// Indices in `profile.score` and in `profile.pre_score`.
     scores: SmallVec<[(usize, Option<usize>); 4]>,
 }
 
@@ -199,13 +199,13 @@ impl Globals {
         Self { filters: chain::places(profile, chain::filters_globally), scores }
     }
 
-    /// Whether some plugin's score is asked at every attempt.
+    /// Whether any plugin's score must run at every attempt.
     pub(crate) fn score(&self) -> bool {
         !self.scores.is_empty()
     }
 }
 
-/// Scores nodes by the plugins that are asked at every attempt.
+/// Scores nodes with the plugins that run at every attempt.
 pub(crate) fn global_scores(
     globals: &Globals,
     ctx: &CycleContext<'_>,

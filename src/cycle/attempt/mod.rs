@@ -1,12 +1,16 @@
 //! One attempt to find a node for one pod: run filters, run scores, select a node.
 //!
-//! [`node_result_cache::NodeResultCache`] holds what is known about each node for the pods of one shape and catches up with
-//! what changed; `chain` runs the plugins over nodes; `global_plugins` runs those whose answers depend on more than one
-//! node, at every attempt; `scores` adds up, `best` keeps the best node at hand; `search` selects the node or makes the
-//! refusal. `nominations` is the two-pass filter, `post_filter` asks for victims, `cache_by_shape` keeps the caches, and
-//! `work` counts what an attempt costs.
+//! Start at [`node_result_cache::NodeResultCache`]. The queue, effects and the consequences of a decision are not here.
 //!
-//! Not here: the queue, effects, and what becomes of a decision.
+//! - [`node_result_cache`]: cached results of every node for the pods of one shape; catches up with changes
+//! - `chain`: runs plugins over sets of nodes
+//! - `global_plugins`: plugins that depend on more than one node and run at every attempt
+//! - `scores`, `best`: total scores, and the best node
+//! - [`search`]: selects the node, or makes the refusal
+//! - `nominations`: the two-pass filter for nominated pods
+//! - `post_filter`: lets PostFilter search for victims
+//! - `cache_by_shape`: keeps the caches between attempts
+//! - `work`: counts what an attempt costs
 
 mod best;
 pub(crate) mod cache_by_shape;

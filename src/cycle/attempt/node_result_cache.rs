@@ -1,10 +1,12 @@
-//! What is known about every node for the pods of one shape, and how it catches up with changes.
+//! Caches the results of every node for the pods of one shape. Start at [`NodeResultCache::run_filters`].
 //!
-//! One row per node: the cause that refuses it, or raw scores and their total. A row is computed again
-//! only when something it reads changed: the pods on the node (most often), the node object, or the set of
-//! nodes. Normalised totals are redone when the greatest raw score moves. A gang of equal members costs one
-//! scan and one row per pick. Plugins that read anything else (other nodes' pods, volumes) and nominations are
-//! not in here: see `attempt`. Decisions are the same as with rows made anew each time; a test compares.
+//! The result of a node is the cause that refuses it, or its raw scores and their total. It is recomputed only when
+//! something that it reads changed: the pods on the node (most often), the node object, or the set of nodes. All totals
+//! are recomputed when the greatest raw score of a plugin that normalises changes. A gang of equal members costs one
+//! scan of all nodes and one result per placement. Plugins that read anything else (pods on other nodes, volumes) and
+//! nominations are not cached; see `global_plugins`.
+//!
+//! *Invariant:* decisions are the same as with results computed anew each time; a test compares them.
 
 use std::sync::Arc;
 
@@ -20,19 +22,19 @@ use crate::attempt::chain::{self, FilterChain, PluginTally, Prepared};
 use crate::attempt::global_plugins::{Attempt, Globals};
 use crate::attempt::scores::{Scores, Touched};
 
-/// What a cycle is about: the profile, the state, the pod's spec, and where to count.
+/// The inputs of a cycle.
 pub struct CycleContext<'a> {
-    /// Profile.
+    /// The profile that schedules the pod.
     pub profile: &'a Profile,
-    /// State.
+    /// View of the cluster state.
     pub view: View<'a>,
-    /// Spec of the pod.
+    /// The pod's spec.
     pub spec: &'a PodSpec,
-    /// Measures plugins; no decision reads it.
+    /// Times the plugins. No decision depends on it.
     pub probe: &'a dyn Probe,
 }
 
-/// The rows of one shape in one profile.
+/// The results of all nodes for one shape in one profile.
 #[derive(Default)]
 pub struct NodeResultCache {
     position: Option<(u64, u64)>,
@@ -41,31 +43,31 @@ pub struct NodeResultCache {
     /// One entry per node slot.
     pub(crate) mask: Vec<CauseId>,
     pub(crate) n_feasible: usize,
-    /// The feasible nodes, ascending, while `listed`.
+    /// The feasible nodes, ascending; valid while `listed` is set.
     feasible: Vec<NodeIdx>,
     listed: bool,
     pub(crate) scores: Option<Scores>,
-    /// The place of the first active filter that looks at more than the node object.
+    /// Index of the first active filter that reads more than the node object.
     first_usage: usize,
-    /// Per cause, whether its plugin comes before that place.
+    /// Per cause, whether its plugin comes before `first_usage`.
     lasting: Vec<bool>,
     /// Nodes in tie order, for sampled searches.
     pub(crate) order: Vec<NodeIdx>,
-    /// The feasible nodes that the last search found, when it was a sampled one.
+    /// The feasible nodes that the last search found, if it was sampled.
     pub(crate) sample: Vec<NodeIdx>,
     scratch: Scratch,
-    /// The refusal made of these rows, while they do not change.
+    /// The refusal made from these results; `None` after they changed.
     pub(crate) refusal: Option<Arc<Refusal>>,
     pub(crate) globals: Globals,
-    /// What holds for the attempt under way besides the rows, when there is anything.
+    /// Results for the current attempt only, if they differ from the cached ones.
     pub(crate) attempt: Option<Attempt>,
-    /// Whether a plugin that may read anything had something to say about the last attempt.
+    /// Whether a plugin that may read more than the node took part in the last attempt.
     pub(crate) reads_others: bool,
-    /// Work done since it was last taken; see `work`.
+    /// Work done since it was last taken; see `work` for its unit.
     pub(crate) work: u64,
 }
 
-/// Lists that are filled at each catching up, kept for their room.
+/// Buffers that every catch-up reuses.
 #[derive(Default)]
 struct Scratch {
     /// Nodes whose pods changed, one bit each.
@@ -112,7 +114,7 @@ fn is_candidate(cause: CauseId) -> bool {
 }
 
 impl NodeResultCache {
-    /// Brings the rows up to date. `reuse` false makes them anew.
+    /// Brings the results up to date. If `reuse` is false, computes all of them anew.
     pub fn run_filters(&mut self, ctx: &CycleContext<'_>, reuse: bool, tally: &mut [PluginTally]) {
         let changes = ctx.view.cluster().changes();
         let head = changes.head();
@@ -132,7 +134,7 @@ impl NodeResultCache {
         self.position = Some(head);
     }
 
-    /// Makes the row of one node anew; the others count as not looked at. For questions about that node alone.
+    /// Computes the result of one node; the others count as not evaluated. For questions about that node alone.
     pub(crate) fn look_at(&mut self, ctx: &CycleContext<'_>, node: NodeIdx, tally: &mut [PluginTally]) {
         self.rebuild(ctx, Some(node), tally);
         self.position = None;
@@ -198,7 +200,7 @@ impl NodeResultCache {
         }
     }
 
-    /// Recomputes the rows of changed nodes.
+    /// Recomputes the results of changed nodes.
     fn catch_up(&mut self, ctx: &CycleContext<'_>, scratch: &mut Scratch, tally: &mut [PluginTally]) {
         if self.prepared.refused.is_some() {
             return;
@@ -208,7 +210,7 @@ impl NodeResultCache {
         by_usage.clear();
         for_each_bit(usage, |node| {
             let cause = self.mask[node.index()];
-            // What a plugin refused that does not look at pods stays refused.
+            // A refusal by a plugin that does not read pods stays valid.
             let lasts = cause.is_cause() && self.lasting.get(usize::from(cause.0) - 1) == Some(&true);
             if !lasts && is_candidate(cause) && objects.binary_search(&node).is_err() {
                 by_usage.push(node);
@@ -237,7 +239,7 @@ impl NodeResultCache {
         }
     }
 
-    /// Makes sure the feasible nodes are scored.
+    /// Scores the feasible nodes, unless they are scored already.
     pub(crate) fn run_scores(&mut self, ctx: &CycleContext<'_>, tally: &mut [PluginTally]) -> &mut Scores {
         if self.scores.is_none() {
             self.work += self.n_feasible as u64;
@@ -246,12 +248,12 @@ impl NodeResultCache {
         self.scores.get_or_insert_with(|| Scores::make(ctx, mask, tally))
     }
 
-    /// Returns the best feasible node by total and tie order, when they are scored.
+    /// Returns the best feasible node by total and tie order, if the nodes are scored.
     pub(crate) fn best(&mut self, ctx: &CycleContext<'_>) -> Option<(NodeIdx, i64)> {
         self.scores.as_mut()?.best(ctx)
     }
 
-    /// Returns the cause of every node slot as the attempt has it, and the table behind the ids.
+    /// Returns the cause of every node slot in this attempt, and the table of causes.
     pub(crate) fn current(&self) -> (&[CauseId], &Causes) {
         match &self.attempt {
             Some(attempt) => (&attempt.mask, &attempt.causes),
@@ -259,20 +261,20 @@ impl NodeResultCache {
         }
     }
 
-    /// Iterates over the feasible nodes, ascending.
+    /// Iterates over the feasible nodes in ascending order.
     pub fn feasible(&self) -> impl Iterator<Item = NodeIdx> {
         let feasible = self.current().0.iter().enumerate().filter(|(_, c)| c.is_feasible());
         feasible.map(|(i, _)| NodeIdx(i as u32))
     }
 
-    /// Returns why PreFilter refuses the pod as a whole, if it does.
+    /// Returns why PreFilter refused the pod as a whole, if it did.
     pub(crate) fn refused_as_a_whole(&self) -> Option<&pellucid_framework::Cause> {
         let of_attempt = self.attempt.as_ref().and_then(|a| a.refused.as_ref());
         of_attempt.or(self.prepared.refused.as_ref().map(|(_, cause)| cause))
     }
 
-    /// Takes the list of the feasible nodes, to be given back with [`Self::give_feasible`]. It is made when
-    /// it is not known, which most changes leave it.
+    /// Takes the list of feasible nodes, to be returned with [`Self::give_feasible`]. The list is made if there is no
+    /// valid one; most changes leave it valid.
     pub(crate) fn take_feasible(&mut self) -> Vec<NodeIdx> {
         let mut list = std::mem::take(&mut self.feasible);
         if !self.listed || self.attempt.is_some() {
@@ -292,14 +294,14 @@ impl NodeResultCache {
         self.mask.get(node.index()).is_none_or(|cause| *cause == CauseId::ABSENT)
     }
 
-    /// Returns the cause that refuses a node, if one does.
+    /// Returns why the node was refused, or `None` if no plugin refused it.
     pub fn cause(&self, node: NodeIdx) -> Option<&pellucid_framework::Cause> {
         let (mask, causes) = self.current();
         causes.get(*mask.get(node.index())?)
     }
 }
 
-/// The order among nodes with equal totals: the greater tie hash first, then by name.
+/// Orders nodes with equal totals: the greater tie hash first, then by name.
 pub fn tie_order(view: View<'_>, a: NodeIdx, b: NodeIdx) -> std::cmp::Ordering {
     let (a, b) = (view.cluster().slot(a), view.cluster().slot(b));
     b.tie.cmp(&a.tie).then_with(|| a.name.cmp(&b.name))

@@ -1,9 +1,9 @@
-//! What nominations mean for a decision: the two-pass filter.
+//! The two-pass filter for nominated pods.
 //!
-//! A pod may go to a node only if it passes the filters there both with the pods of equal or higher priority
-//! that are nominated to the node, and without them. With them, because their room is promised. Without
-//! them, because they may never come, and a pod that needs one beside it would wait in vain. The second
-//! pass is needed only where the first one added something.
+//! A pod may go to a node only if it passes the filters there both with and without the pods of equal or higher
+//! priority that are nominated to the node. With them, because their room is reserved. Without them, because they may
+//! never come, and a pod that needs one beside it would wait in vain. The second pass is needed only where the first
+//! one added pods.
 
 use pellucid_cluster::{Cluster, ShapeId, Stage};
 use pellucid_framework::profile::Profile;
@@ -19,27 +19,26 @@ use crate::attempt::post_filter::KnownNodes;
 use crate::attempt::work;
 use crate::scheduler::Scheduler;
 
-/// A pod, and how it is scheduled.
+/// A pod and how it is scheduled.
 #[derive(Clone, Copy)]
 pub(crate) struct AttemptContext<'a> {
     pub(crate) profile: &'a Profile,
     pub(crate) id: PodId,
     pub(crate) pod: &'a Pod,
-    /// How it is looked at.
     pub(crate) kind: AttemptKind<'a>,
     pub(crate) probe: &'a dyn Probe,
 }
 
-/// How a pod is looked at.
+/// How a pod is scheduled.
 #[derive(Clone, Copy)]
 pub(crate) enum AttemptKind<'a> {
-    /// On its own; when it is refused its profile is asked for a way.
+    /// The pod is scheduled on its own. If it is refused, PostFilter runs.
     Alone,
-    /// As one of a group that is planned together: what is promised to the other members does not count against
-    /// it, they are placed beside it.
+    /// The pod is planned together with its gang group. Nominations of the other members do not count against it,
+    /// because they are placed beside it.
     Member(&'a [GangKey]),
-    /// The same; when it is refused its profile is asked for victims of a priority below this one, besides those
-    /// that go already. `known`: what equal members found out about single nodes.
+    /// As `Member`, and PostFilter runs if the pod is refused. Victims must have a priority below `below` and come on
+    /// top of `earlier`. `known` holds what equal members found out about single nodes.
     Preemptor { group: &'a [GangKey], below: i32, earlier: &'a [PodId], known: &'a KnownNodes },
 }
 
@@ -52,18 +51,18 @@ impl<'a> AttemptKind<'a> {
         }
     }
 
-    /// Whether the pod is looked at as things are, and not with others gone.
+    /// Whether the pod is scheduled on the actual state, not on one without victims.
     pub(crate) fn is_real(self) -> bool {
         !matches!(self, Self::Preemptor { .. })
     }
 
-    /// Whether a refused pod's profile is asked for a way.
+    /// Whether PostFilter runs for a refused pod.
     pub(crate) fn may_preempt(self) -> bool {
         !matches!(self, Self::Member(_))
     }
 }
 
-/// Asks about single nodes on behalf of a pod, on the state itself.
+/// Filters single nodes for a pod, on the state itself.
 pub(crate) struct NominationFilter<'a> {
     pub(crate) attempt: AttemptContext<'a>,
     pub(crate) cluster: &'a mut Cluster,
@@ -80,7 +79,7 @@ impl<'a> NominationFilter<'a> {
         Self { attempt, cluster, tally, scratch: OneNode::default() }
     }
 
-    /// The second pass: returns why the pod cannot have the node as it is.
+    /// Runs the second pass, without nominated pods. Returns why a filter refuses the node.
     fn without_nominees(&mut self, filters: &ShapeFilters<'_>, node: NodeIdx) -> Option<Cause> {
         let view = View::new(self.cluster);
         let ctx = CycleContext {
@@ -92,7 +91,7 @@ impl<'a> NominationFilter<'a> {
         filters.ask_about(&ctx, node, &mut self.scratch, self.tally)
     }
 
-    /// The first pass: the same with the nominees on the node. `None`: there are none.
+    /// Runs the first pass, with the nominated pods on the node. Returns `None` if there are none.
     fn with_nominees(&mut self, filters: &ShapeFilters<'_>, node: NodeIdx) -> Option<Option<Cause>> {
         let AttemptContext { id, pod, kind, .. } = self.attempt;
         let nominees = nominees(self.cluster, (id, pod), kind.group(), node);
@@ -110,7 +109,7 @@ impl<'a> NominationFilter<'a> {
         }))
     }
 
-    /// Both passes.
+    /// Runs both passes. Returns why a filter refuses the node.
     pub(crate) fn refusal(&mut self, filters: &ShapeFilters<'_>, node: NodeIdx) -> Option<Cause> {
         match self.with_nominees(filters, node) {
             Some(Some(cause)) => Some(cause),
@@ -118,10 +117,10 @@ impl<'a> NominationFilter<'a> {
         }
     }
 
-    /// Refuses the nodes, feasible so far, on which the first pass fails. Returns the pod's own nominated
-    /// node when it is feasible: then there is nothing to choose.
+    /// Returns the pod's own nominated node if it is feasible: then there is no choice. Otherwise refuses the feasible
+    /// nodes on which the first pass fails.
     pub(crate) fn filter_with_nominated_pods(&mut self, results: &mut NodeResultCache) -> Option<NodeIdx> {
-        // Of a pod that is refused as a whole no node is feasible, whatever the kept rows say.
+        // A pod that is refused as a whole has no feasible node, whatever the cached results say.
         if self.cluster.nominator().is_empty() || results.refused_as_a_whole().is_some() {
             return None;
         }
@@ -137,7 +136,7 @@ impl<'a> NominationFilter<'a> {
         None
     }
 
-    /// Refuses the nodes, feasible so far, on which the first pass fails.
+    /// Refuses the feasible nodes on which the first pass fails.
     pub(crate) fn filter_with_others_nominated(&mut self, results: &mut NodeResultCache) {
         if results.refused_as_a_whole().is_some() {
             return;
@@ -152,8 +151,8 @@ impl<'a> NominationFilter<'a> {
     }
 }
 
-/// Returns the pods that are nominated to a node and count against a pod: those of equal or higher priority that are
-/// not placed, but for the gangs that are planned together with it.
+/// Returns the pods that are nominated to a node and count against a pod: pending ones of equal or higher priority,
+/// except for the gangs that are planned together with it.
 pub(crate) fn nominees(
     cluster: &Cluster,
     (id, pod): (PodId, &Pod),
@@ -175,7 +174,7 @@ pub(crate) fn nominees(
 }
 
 impl Scheduler {
-    /// Returns why a member of a group does not pass all filters on a node as the state is now.
+    /// Returns why a filter refuses a member of a group on a node in the current state.
     pub(crate) fn refusal_on(
         &mut self,
         (id, pod): (PodId, &Pod),

@@ -1,4 +1,4 @@
-//! Asks PostFilter: answers a plugin's questions on the state of the attempt, on trials that leave nothing behind.
+//! Runs PostFilter: answers a plugin's queries on the state of the attempt, in trials that leave nothing behind.
 
 use std::cell::RefCell;
 
@@ -15,8 +15,8 @@ use crate::attempt::node_result_cache::NodeResultCache;
 use crate::attempt::nominations::{AttemptKind, NominationFilter};
 use crate::attempt::work;
 
-/// What a search for victims came to on single nodes, for equal members of a gang that look one after another. Whoever
-/// changes a node [forgets](Self::forget) it.
+/// The results of a search for victims on single nodes, shared by equal members of a gang that search one after
+/// another. Whoever changes a node [forgets](Self::forget) it.
 #[derive(Default)]
 pub(crate) struct KnownNodes(RefCell<FxHashMap<NodeIdx, Found>>);
 
@@ -30,7 +30,7 @@ impl KnownNodes {
     }
 }
 
-/// Answers PostFilter's questions on the state of the attempt.
+/// Answers the queries of PostFilter on the state of the attempt.
 struct Questions<'a> {
     filter: NominationFilter<'a>,
     results: &'a NodeResultCache,
@@ -39,7 +39,7 @@ struct Questions<'a> {
 }
 
 impl Questions<'_> {
-    /// Returns what is known of single nodes, unless the pod is compared with pods elsewhere.
+    /// Returns the shared results of single nodes, unless the pod's result depends on other nodes.
     fn known_nodes(&self) -> Option<&KnownNodes> {
         match self.filter.attempt.kind {
             AttemptKind::Preemptor { known, .. } if !self.results.reads_others => Some(known),
@@ -112,7 +112,7 @@ impl Evaluator for Questions<'_> {
     }
 }
 
-/// Asks the profile's PostFilter plugins: the first that nominates wins. Returns the work that it was, too.
+/// Runs the profile's PostFilter plugins until one nominates. Returns the last result and the work done.
 pub(crate) fn post_filter(
     filter: NominationFilter<'_>,
     results: &NodeResultCache,

@@ -1,4 +1,4 @@
-//! Raw scores, totals and the best of the feasible nodes of one shape.
+//! The raw scores, totals and best node among the feasible nodes of one shape.
 
 use pellucid_framework::plugin::{CycleValue, Normalize, Reads};
 use pellucid_model::NodeIdx;
@@ -9,9 +9,9 @@ use crate::attempt::best::{Blocks, REFUSED};
 use crate::attempt::chain::{self, PluginTally};
 use crate::attempt::node_result_cache::CycleContext;
 
-/// A plugin that has something to say about the pod.
+/// A plugin that scores the pod.
 struct Active {
-    /// Its place in `profile.score`.
+    /// Index in `profile.score`.
     entry: usize,
     value: CycleValue,
     reads: Reads,
@@ -19,7 +19,7 @@ struct Active {
     weight: i64,
 }
 
-/// A row that was computed again.
+/// A node whose result was recomputed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Touched {
     pub(crate) node: NodeIdx,
@@ -32,9 +32,9 @@ pub(crate) struct Touched {
 /// Scores of the feasible nodes.
 pub(crate) struct Scores {
     active: Vec<Active>,
-    /// Raw scores slot by slot, one per active plugin; meaningless for refused nodes.
+    /// Raw scores by slot, one per active plugin; meaningless for refused nodes.
     raw: Vec<i32>,
-    /// The greatest raw score per active plugin that normalises.
+    /// The greatest raw score per active plugin, kept up to date for those that normalise.
     greatest: Vec<Greatest>,
     /// Sum of weighted scores per slot, [`REFUSED`] for refused nodes.
     total: Vec<i64>,
@@ -108,7 +108,7 @@ impl Scores {
         Some((node, self.total[node.index()]))
     }
 
-    /// Fills raw scores of nodes, by the plugins that read at least as much as `least`.
+    /// Fills in the raw scores of nodes, for the plugins that read at least as much as `least`.
     fn fill(&mut self, ctx: &CycleContext<'_>, nodes: &[NodeIdx], least: Reads, tally: &mut [PluginTally]) {
         if nodes.is_empty() {
             return;
@@ -127,7 +127,7 @@ impl Scores {
         }
     }
 
-    /// Takes over rows that were filtered again.
+    /// Updates the scores of nodes that were filtered again.
     pub(crate) fn catch_up(
         &mut self,
         ctx: &CycleContext<'_>,
@@ -158,7 +158,7 @@ impl Scores {
         }
     }
 
-    /// Keeps the greatest scores right around a change of raw scores. Returns whether one moved.
+    /// Applies a change of raw scores, and updates the greatest ones. Returns whether one of those changed.
     fn with_greatest(
         &mut self,
         mask: &[CauseId],
@@ -166,7 +166,7 @@ impl Scores {
         change: impl FnOnce(&mut Self),
     ) -> bool {
         let is_feasible = |n: NodeIdx| mask[n.index()].is_feasible();
-        // A score that does not read what pods take stays the same while the node stays feasible.
+        // A score that does not read the pods on the node stays the same while the node is feasible.
         let moves = |reads: Reads, row: &Touched| {
             reads >= Reads::Usage || row.object || !row.was || !is_feasible(row.node)
         };
@@ -183,7 +183,7 @@ impl Scores {
             for row in touched.iter().filter(|t| t.was && moves(*reads, t)) {
                 self.greatest[*at].remove(self.raw[row.node.index() * width + at]);
             }
-            // When nobody has the greatest any more, another node may have the second greatest.
+            // When no node has the greatest score any more, the second greatest takes its place.
             before.push((was, self.greatest[*at].count == 0));
         }
         change(self);
@@ -235,7 +235,7 @@ impl Scores {
         (0..self.active.len()).map(greatest).collect()
     }
 
-    /// Returns what each entry of `profile.score` gives a node: raw, normalised, weighted.
+    /// Returns the raw, normalised and weighted score of a node for each entry of `profile.score`.
     pub(crate) fn shares(
         &self,
         n_entries: usize,
@@ -250,7 +250,7 @@ impl Scores {
         shares
     }
 
-    /// Returns the total of a node, given the greatest scores.
+    /// Returns the total of a node, given the greatest raw scores.
     pub(crate) fn total_with(&self, node: NodeIdx, greatest: &[i32]) -> i64 {
         let shares = self.active.iter().zip(self.raw_of(node)).zip(greatest);
         shares.map(|((active, raw), greatest)| active.weighted(*raw, *greatest).1).sum()
@@ -258,7 +258,7 @@ impl Scores {
 }
 
 impl Active {
-    /// Returns a raw score normalised, and times the plugin's weight.
+    /// Returns a raw score normalised, and then multiplied by the plugin's weight.
     fn weighted(&self, raw: i32, greatest: i32) -> (i64, i64) {
         let normalized = self.normalize.apply(i64::from(raw), i64::from(greatest));
         (normalized, normalized * self.weight)

@@ -1,4 +1,4 @@
-//! Chooses from the rows and the attempt: the best node, or the account of why there is none.
+//! Selects a node from the results of an attempt, or makes the refusal that says why there is none.
 
 use std::sync::Arc;
 
@@ -14,24 +14,25 @@ use crate::attempt::chain::PluginTally;
 use crate::attempt::global_plugins;
 use crate::attempt::node_result_cache::{CycleContext, NodeResultCache, tie_order};
 
-/// How many example nodes a group keeps.
+/// Number of example nodes per group of a refusal.
 const EXAMPLES: usize = 3;
-/// Upstream samples only above this many feasible nodes.
+/// A sampled search looks for at least this many feasible nodes, as kube-scheduler does.
 const MIN_FEASIBLE: usize = 100;
 
 /// A row of a score table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scored {
-    /// Node.
+    /// Slot of the node.
     pub node: NodeIdx,
     /// Sum of the weighted scores.
     pub total: i64,
-    /// Per entry of `profile.score`: raw, normalised, weighted; `None` when it skipped.
+    /// Per entry of `profile.score`: raw, normalised and weighted score; `None` if the plugin skipped.
     pub shares: Vec<Option<(i64, i64, i64)>>,
 }
 
 impl NodeResultCache {
-    /// Decides. `start` is the rotating index at which a sampled search begins; it moves on.
+    /// Selects a node, or returns the refusal. `start` is the index at which a sampled search begins; each search
+    /// advances it.
     pub fn select_node(
         &mut self,
         ctx: &CycleContext<'_>,
@@ -68,7 +69,7 @@ impl NodeResultCache {
         self.best(ctx).map(|(node, _)| node).or_else(|| self.feasible().next())
     }
 
-    /// Returns the best of some feasible nodes, and its total when there was a choice.
+    /// Returns the best of some feasible nodes, with its total if there was a choice.
     fn choose(
         &mut self,
         ctx: &CycleContext<'_>,
@@ -95,8 +96,8 @@ impl NodeResultCache {
         best.map(|(node, score)| (node, Some(score)))
     }
 
-    /// As upstream with `percentageOfNodesToScore`: looks at nodes in a fixed order from a start that
-    /// rotates, until enough are feasible. The fixed order is the tie order.
+    /// Searches as kube-scheduler does with `percentageOfNodesToScore`: visits nodes in a fixed order from a rotating
+    /// start until enough are feasible. The fixed order is the tie order.
     fn decide_sampled(
         &mut self,
         ctx: &CycleContext<'_>,
@@ -135,8 +136,8 @@ impl NodeResultCache {
         Decision::Place(Placement { node, score, feasible, evaluated, total })
     }
 
-    /// Returns the scores of some feasible nodes as if they were all there are, the best first. Scores
-    /// must have been ensured.
+    /// Returns the scores of some feasible nodes, normalised as if there were no others, the best first. The nodes must
+    /// have been scored.
     pub fn ranked(
         &self,
         ctx: &CycleContext<'_>,
@@ -146,7 +147,7 @@ impl NodeResultCache {
         self.best_of(ctx, nodes, nodes.len(), tally)
     }
 
-    /// The best `n` of them. What plugins gave is told for these alone.
+    /// Returns the best `n` of these nodes. The shares of plugins are computed for them only.
     fn best_of(
         &self,
         ctx: &CycleContext<'_>,
@@ -186,7 +187,7 @@ impl NodeResultCache {
         self.sample.iter().copied().chain(all.into_iter().flatten())
     }
 
-    /// Returns the best `n` of some feasible nodes, as if they were all there are, for a score table.
+    /// Returns the best `n` of some feasible nodes for a score table, normalised as if there were no others.
     pub(crate) fn top_of(
         &mut self,
         ctx: &CycleContext<'_>,
@@ -204,7 +205,8 @@ impl NodeResultCache {
         self.top_of(ctx, &feasible, n, tally)
     }
 
-    /// Accounts for every node. Made once while the rows do not change, unless the attempt differs from them.
+    /// Returns the refusal, which accounts for every node. It is reused while the results do not change, unless the
+    /// attempt has results of its own.
     fn refuse(&mut self, ctx: &CycleContext<'_>) -> Arc<Refusal> {
         if let (Some(known), None) = (&self.refusal, &self.attempt) {
             return known.clone();
@@ -274,7 +276,7 @@ fn measures(ctx: &CycleContext<'_>, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Gro
         .collect()
 }
 
-/// Returns the set of plugins behind causes.
+/// Returns the set of plugins behind these causes.
 pub(crate) fn refused_by<'c>(profile: &Profile, causes: impl Iterator<Item = &'c Cause>) -> RefusedBy {
     let mut by = RefusedBy::default();
     for cause in causes {
@@ -285,8 +287,8 @@ pub(crate) fn refused_by<'c>(profile: &Profile, causes: impl Iterator<Item = &'c
     by
 }
 
-/// Returns how many feasible nodes are enough, or `None` when all are wanted. Upstream's rule, except
-/// that 0 means all: rows are reused, so looking at all nodes is cheap.
+/// Returns how many feasible nodes are enough, or `None` if all are wanted. Follows kube-scheduler's rule, except that
+/// 0 means all: results are reused, so evaluating all nodes is cheap.
 fn sample_size(percentage: u8, n_nodes: usize) -> Option<usize> {
     if percentage == 0 || percentage >= 100 || n_nodes < MIN_FEASIBLE {
         return None;

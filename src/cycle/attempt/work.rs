@@ -1,33 +1,33 @@
-//! Work, counted: what an attempt may cost before others have their turn.
+//! Counts work, which bounds what an attempt may cost before other units have their turn.
 //!
-//! One unit is about what it costs to filter or score one node in a loop over nodes, 60 ns on a machine of 2024. It is
-//! counted and not timed, so that the same inputs lead to the same decisions on any machine.
+//! One unit of work is about the cost of filtering or scoring one node in a loop over nodes: 60 ns on a machine of
+//! 2024. Work is counted, not timed, so that the same inputs lead to the same decisions on any machine.
 
 use std::time::Duration;
 
-/// A decision, whatever it looks at.
+/// One decision, in addition to the nodes that it looks at.
 pub(crate) const DECISION: u64 = 32;
-/// A question about one node.
+/// One query about a single node.
 pub(crate) const ASK: u64 = 16;
-/// A pod that is placed or released on an overlay.
+/// Placing or releasing one pod on an overlay.
 pub(crate) const MOVE: u64 = 6;
 
 /// Work of one slice of an attempt at a gang: about 6 ms.
 pub(crate) const SLICE: u64 = 100_000;
-/// Work of one attempt beyond which no further order of the members is tried: about half a second.
+/// Work of an attempt after which no further order of the members is tried: about half a second.
 pub(crate) const SEARCH: u64 = 8_000_000;
-/// Work beyond which no further victims are looked for: about a second.
+/// Additional work after which the search for victims is cut short: about a second.
 pub(crate) const HUNT: u64 = 16_000_000;
 
-/// Of the thread's time, an attempt that is refused may take one part in so many.
+/// A refused attempt may take at most one part in `SHARE` of the thread's time.
 const SHARE: u32 = 20;
-/// The longest backoff that follows from work.
+/// The longest backoff that work can cause.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Work of an attempt that is over in a fraction of a millisecond: it may be repeated as often as something happens.
+/// Work up to which a refused attempt causes no backoff: it takes a fraction of a millisecond.
 const CHEAP: u64 = 5_000;
 
-/// Returns how long a unit waits at least after an attempt that was refused and took so much work.
+/// Returns the minimum backoff after a refused attempt that took this much work.
 pub(crate) fn backoff(work: u64) -> Duration {
     if work <= CHEAP {
         return Duration::ZERO;

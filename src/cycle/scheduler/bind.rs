@@ -1,4 +1,4 @@
-//! What comes of bind orders.
+//! Settles orders by their reports, and gives up placements.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use super::Scheduler;
 use super::in_flight::BindingInFlight;
 
 impl Scheduler {
-    /// Takes a report. One for an attempt that is closed (the watch was faster, the pod is gone) is only an
-    /// observation.
+    /// Applies a report. A report for an attempt that has ended (the watch was faster, or the pod is gone) changes
+    /// nothing.
     pub(crate) fn settle(&mut self, report: EffectReport, now: Now, events: &mut Vec<ClusterEvent>) {
         match report {
             EffectReport::BindSent { id, uid } => {
@@ -56,7 +56,7 @@ impl Scheduler {
                     events.push(ClusterEvent::PodBound { id: order.pod, node });
                 }
             }
-            // The watch brings the node they chose; until then our place stands for theirs.
+            // The watch delivers the actual node later; until then the state keeps our placement.
             BindOutcome::BoundElsewhere { node } => {
                 self.record_event((order.pod, &pod.key), &node, What::Bound, now);
                 self.records.counters.bind_failures += 1;
@@ -64,7 +64,7 @@ impl Scheduler {
                 self.cluster.unreserve_all(order.pod);
                 self.end_unit(order.pod, order.unit);
             }
-            // Its room is free at once; the watch brings the deletion later.
+            // The pod's room is free at once; the watch delivers the deletion later.
             BindOutcome::Gone => {
                 self.records.counters.bind_failures += 1;
                 self.cluster.delete_pod(&pod.key, events);
@@ -78,8 +78,8 @@ impl Scheduler {
         }
     }
 
-    /// Gives up the place of a pod that is not confirmed; its unit is tried again after a backoff. A member of a
-    /// gang goes back to the others that wait, and stands before units of its priority: the bound ones need it.
+    /// Gives up an unconfirmed placement; the unit is retried after a backoff. A member of a gang goes back to its
+    /// gang's pending members, ahead of other units of its priority, because the bound members need it.
     pub(crate) fn give_up(&mut self, id: PodId, now: Now) {
         let pod = self.cluster.pod(id).map(|r| r.pod.clone());
         let place = self.cluster.pod(id).and_then(|r| r.node).map(|n| self.cluster.slot(n).name.clone());

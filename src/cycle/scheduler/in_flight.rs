@@ -1,4 +1,4 @@
-//! Orders that are under way: what was asked of the API server and is not settled.
+//! In-flight orders: what was requested of the API server and is not settled yet.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,46 +18,46 @@ pub(crate) struct BindingInFlight {
     pub(crate) unit: UnitId,
 }
 
-/// Owns the orders of the scheduler from their making until they are settled.
+/// Owns the scheduler's orders until they are settled.
 #[derive(Default)]
 pub(crate) struct InFlight {
     pub(crate) bindings: FxHashMap<EffectId, BindingInFlight>,
-    /// The bind order of a pod. *Invariant:* the inverse of `bindings`.
+    /// The bind order of each pod. *Invariant:* the inverse of `bindings`.
     pub(crate) effect_of: FxHashMap<PodId, EffectId>,
-    /// Placed pods whose PreBind is under way.
+    /// Placed pods whose PreBind is in progress.
     pub(crate) pre_binding: FxHashMap<PodId, PreBinding>,
-    /// Writes of PreBind, and the pods they are for.
+    /// Writes ordered by PreBind, with their pods.
     pub(crate) writes: FxHashMap<EffectId, PodId>,
-    /// Evictions, with victim and uid.
+    /// Eviction orders, with the victim and its uid.
     pub(crate) evictions: FxHashMap<EffectId, (PodId, Arc<str>)>,
-    /// The uids of these victims.
+    /// The uids of the victims in `evictions`.
     pub(crate) evicting: FxHashMap<PodId, Arc<str>>,
-    /// Places that shadow mode holds, by when it gives them up.
+    /// Places held in shadow mode, by expiry.
     pub(crate) shadow_holds: BTreeSet<(Duration, PodId)>,
-    /// Orders that nobody has taken yet.
+    /// Orders that the caller has not taken yet.
     pub(crate) effects: Vec<Effect>,
-    /// Effects numbered so far.
+    /// Number of the last effect.
     numbered: u64,
 }
 
 impl InFlight {
-    /// Returns the number of the next effect.
+    /// Returns the id of the next effect.
     pub(crate) fn next_effect_id(&mut self) -> EffectId {
         self.numbered += 1;
         EffectId(self.numbered)
     }
 
-    /// Returns the number of placements that are not confirmed.
+    /// Returns the number of placements that the API server has not confirmed yet.
     pub(crate) fn n_placements(&self) -> usize {
         self.bindings.len() + self.pre_binding.len() + self.shadow_holds.len()
     }
 
-    /// Returns the number of orders whose report is awaited: bindings, evictions, writes to volumes.
+    /// Returns the number of bindings, evictions and volume writes whose report is outstanding.
     pub(crate) fn n_unsettled(&self) -> usize {
         self.bindings.len() + self.evictions.len() + self.writes.len()
     }
 
-    /// Forgets the binding of a pod, whether it was ordered or waits for PreBind.
+    /// Drops the binding of a pod, whether it was ordered or still waits for PreBind.
     pub(crate) fn drop_binding(&mut self, id: PodId) {
         self.pre_binding.remove(&id);
         if let Some(effect) = self.effect_of.remove(&id) {

@@ -1,4 +1,4 @@
-//! What inputs do to the state, the queue and the units in flight.
+//! Applies inputs to the state, the queue and in-flight units.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::scheduler::report::pod_ref;
 use crate::scheduler::wakeups::say_queue;
 
 impl Scheduler {
-    /// Takes one input.
+    /// Applies one input.
     pub fn apply(&mut self, input: Input, now: Now) {
         let mut events = Vec::new();
         let how = how_gone(&input);
@@ -55,8 +55,8 @@ impl Scheduler {
         }
         self.record_changes(&events, how, now);
         self.note_leaving(&events, how);
-        // What is no longer to be placed leaves the queue first, so that hints about the other events are
-        // asked for pods that are there.
+        // Pods that no longer need a node leave the queue first, so that hints about the other events are asked only
+        // for pods that are in the state.
         for event in &events {
             match event {
                 ClusterEvent::PendingRemoved { id, pod } => {
@@ -142,7 +142,7 @@ impl Scheduler {
         let (stage, refused_by, pod) = (unit.stage, unit.refused_by, record.pod.clone());
         let (unit_profile, is_gang) = (unit.profile, unit.gang.is_some());
         let is_gang = is_gang || self.gang_of(&pod).is_some() && stage == QueueStage::Gated;
-        // One that waits on its own may belong to the unit of another gang now.
+        // A pod with a unit of its own may belong to a gang's unit now.
         let joins = old.member_of() != pod.member_of() && self.gang_of(&pod).is_some();
         if joins || is_gang && (stage == QueueStage::Gated || old.gates != pod.gates || old.gang != pod.gang)
         {
@@ -177,7 +177,7 @@ impl Scheduler {
         }
     }
 
-    /// A member of a gang changed in what decides in which unit it is.
+    /// Moves a pod to the right unit after its scheduling gates or its gang changed.
     fn enlist_anew(&mut self, id: PodId, old: &Pod, pod: &Pod, unit: UnitId, now: Now) {
         let is_in_gang = self.queue.unit(unit).is_some_and(|u| u.gang.is_some());
         let is_same = old.gates == pod.gates && old.gang == pod.gang;
@@ -193,9 +193,9 @@ impl Scheduler {
         self.enqueue(id, now);
     }
 
-    /// The API server says that the pod is on its node.
+    /// Handles the API server's confirmation that a pod is on its node.
     fn confirmed(&mut self, id: PodId, node: NodeIdx, now: Now) {
-        // Also when its unit ended before: the binder may have found it bound by somebody else.
+        // Comes first: the unit may have ended already if the binder found the pod bound by another scheduler.
         self.close_preemption(id, now);
         let Some(unit) = self.queue.unit_of(id) else { return };
         let (pod, name) = (self.cluster.pod(id).map(|r| r.pod.clone()), self.cluster.slot(node).name.clone());
@@ -208,17 +208,17 @@ impl Scheduler {
             self.records.counters.bound += 1;
             self.order(Effect::Event(scheduled_event(&pod, &name)));
         }
-        // What it held, such as volumes, is the cluster's own state by now.
+        // What the pod held, such as volumes, is now part of the cluster's own state.
         self.cluster.unreserve_all(id);
         self.end_unit(id, unit);
         self.note_bound(id, now);
-        // Bound by somebody else before its quorum was ready: the others do not wait for it.
+        // If another scheduler bound the pod before its quorum was ready, the other members stop waiting for it.
         for other in self.leave_barrier(id) {
             self.order_binding(other);
         }
     }
 
-    /// Nothing is to be placed any more for this pod.
+    /// Ends everything that is under way to place a pod.
     fn forget(&mut self, id: PodId, pod: &Arc<Pod>, now: Now) {
         self.close_preemption(id, now);
         if let Some(nomination) = self.cluster.nominator_mut().end(id) {
@@ -256,7 +256,7 @@ impl Scheduler {
         self.store_verdict(id, Outcome::Gated(refusal), None, now);
     }
 
-    /// Tells pods of ours that we cannot read them; nothing else could.
+    /// Reports on our pods that cannot be read, because no attempt will.
     fn tell_quarantined(&mut self, objects: &[Quarantined]) {
         let ours = objects.iter().filter(|q| {
             q.kind == "Pod"
@@ -284,7 +284,7 @@ impl Scheduler {
     }
 }
 
-/// Returns what is wrong with an object, for its condition and for `explain`.
+/// Returns what makes an object unreadable, for its condition and for `explain`.
 pub fn quarantine_message(object: &Quarantined) -> String {
     let what = format!("{}: {} ({})", object.field, object.problem, object.value);
     ReasonCode::Unreadable.message(&what)
@@ -294,7 +294,7 @@ pub(crate) fn rank(profile: &Profile, pod: &Pod) -> i64 {
     profile.queue_sort.first().and_then(|e| e.plugin.queue_sort()).map_or(0, |q| q.rank(pod))
 }
 
-/// Returns why a pod is held back, if it is: it names two gangs, or PreEnqueue says no.
+/// Returns why a pod is gated, or `None`: it names two gangs, or a PreEnqueue plugin refuses it.
 pub(crate) fn gated(profile: &Profile, pod: &Pod) -> Option<Refusal> {
     if profile.gang_rules().is_some()
         && let Some(problem) = pod.gang.as_ref().filter(|m| m.names_two).and_then(|m| m.problems.first())
@@ -310,7 +310,7 @@ pub(crate) fn gated(profile: &Profile, pod: &Pod) -> Option<Refusal> {
     Some(Refusal::of_pod(cause, 0, by))
 }
 
-/// Returns the event of a pod that was bound.
+/// Returns the event for a pod that was bound.
 pub(crate) fn scheduled_event(pod: &Pod, node: &str) -> EventOrder {
     EventOrder {
         pod: pod_ref(pod),

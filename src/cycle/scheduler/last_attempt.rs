@@ -1,8 +1,8 @@
-//! What is kept of the last attempt at each pod.
+//! The last attempt at each pod.
 //!
-//! Of a pod that waits all of it. A placement is one of many thousands a second and is in the flight recorder anyway, so
-//! of that only where it stands is kept: two words instead of a second copy in memory that nobody had looked at since.
-//! Deciding reads nothing but the node, so what the recorder has pushed out changes no decision.
+//! Keeps the full verdict for pending pods. For placed pods it keeps only the node and the flight recorder's entry id:
+//! there are many thousands of placements a second, the recorder has them anyway, and two words are cheaper than a
+//! second copy. Decisions read only the node, so they do not depend on what the recorder has dropped.
 
 use std::sync::Arc;
 
@@ -10,26 +10,26 @@ use pellucid_model::NodeIdx;
 use pellucid_recording::flight::{Chunk, Entry, What};
 use pellucid_recording::{Outcome, Refusal, Verdict};
 
-/// See the module.
+/// The last attempt at one pod.
 #[derive(Clone, Debug, Default)]
 pub enum LastAttempt {
-    /// There was no attempt.
+    /// There was no attempt yet.
     #[default]
     Nothing,
-    /// It was placed.
+    /// The pod was placed while the recorder was on.
     Placed {
-        /// The node.
+        /// The chosen node.
         node: NodeIdx,
-        /// The recorder's entry; it may have been pushed out since.
+        /// Id of the flight recorder's entry, which may have been dropped since.
         entry: u64,
     },
-    /// Anything else, and placements while the recorder is off.
+    /// Any other outcome, and placements while the recorder was off.
     Full(Arc<Verdict>),
 }
 
 impl LastAttempt {
-    /// Returns the verdict, if the recorder, asked by `find`, still has what is not kept here. `changes`: how many there
-    /// have been by now.
+    /// Returns the verdict, or `None` if there was no attempt or the flight recorder has dropped its entry. `find`
+    /// looks up an entry in the recorder; `changes` is the current node-change counter.
     pub fn verdict<'a>(
         &self,
         find: impl FnOnce(u64) -> Option<(&'a Chunk, Entry)>,
@@ -46,7 +46,7 @@ impl LastAttempt {
         }
     }
 
-    /// Returns the node, if it was placed.
+    /// Returns the chosen node if the pod was placed.
     pub fn node(&self) -> Option<NodeIdx> {
         match self {
             Self::Placed { node, .. } => Some(*node),
@@ -55,7 +55,7 @@ impl LastAttempt {
         }
     }
 
-    /// Returns what it came to, if that is kept whole: always when it was not placed.
+    /// Returns the outcome if it is stored in full, which holds for every outcome but a placement.
     pub fn outcome(&self) -> Option<&Outcome> {
         match self {
             Self::Full(verdict) => Some(&verdict.outcome),
@@ -63,7 +63,7 @@ impl LastAttempt {
         }
     }
 
-    /// Returns why it was refused, or is held before the queue.
+    /// Returns why the pod was refused or is gated.
     pub fn refusal(&self) -> Option<&Arc<Refusal>> {
         match self.outcome()? {
             Outcome::Refused(refusal) | Outcome::Gated(refusal) => Some(refusal),

@@ -1,7 +1,7 @@
-//! Pods that were told to go and have left the state, until the API server no longer has them: so that their history
-//! ends when they do.
+//! Tracks pending pods that are being deleted and have left the state, until the API server confirms the deletion, so
+//! that their history ends when they do.
 //!
-//! It decides nothing. Pods on nodes are not among them: those stay in the state to their end.
+//! No decision reads this. Pods on nodes are not tracked here: they stay in the state until they are gone.
 
 use std::sync::Arc;
 
@@ -13,15 +13,15 @@ use pellucid_recording::flight::{Gone, What};
 use crate::scheduler::Scheduler;
 use crate::scheduler::record_events::NOBODY;
 
-/// So many are remembered; the histories of others end with their being told to go.
+/// Maximum number of tracked pods; the history of any other pod ends when its deletion begins.
 const KEPT: usize = 4096;
 
-/// Pods that are on their way out, and their uids.
+/// Pods that are being deleted, with their uids.
 #[derive(Debug, Default)]
 pub(crate) struct Leaving(HashMap<PodKey, Arc<str>>);
 
 impl Leaving {
-    /// Takes those out that an input says are gone, by name.
+    /// Removes and returns the pods that an input shows to be gone, sorted by key.
     fn gone(&mut self, input: &Input) -> Vec<PodKey> {
         if self.0.is_empty() {
             return Vec::new();
@@ -46,14 +46,14 @@ impl Leaving {
 }
 
 impl Scheduler {
-    /// Records the end of pods that an input says are gone. To be done before anything new is recorded of their names.
+    /// Records the end of pods that an input shows to be gone. Call it before recording anything new under their names.
     pub(crate) fn record_left(&mut self, input: &Input, now: Now) {
         for key in self.records.leaving.gone(input) {
             self.record_event((NOBODY, &key), "", What::Gone(Gone::Deleted), now);
         }
     }
 
-    /// Remembers the pods that an input took out of the state though the API server still has them.
+    /// Tracks the pods that an input removed from the state although the API server still has them.
     pub(crate) fn note_leaving(&mut self, events: &[ClusterEvent], how: Gone) {
         if how != Gone::Deleting {
             return;

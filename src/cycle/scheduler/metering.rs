@@ -1,6 +1,6 @@
-//! What the diagnosis costs in the scheduling thread, and the end of recordings that cost too much.
+//! Measures what diagnosis costs the scheduling thread, and ends recordings that cost too much.
 //!
-//! Only the probe that the edge hands in tells time. Nothing in here changes a decision.
+//! Time comes only from the caller's [`Probe`]. No decision depends on it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use pellucid_recording::switches::{Recording, Why};
 
 use crate::scheduler::Scheduler;
 
-/// Times plugins, at the attempts of the sample: looking at the clock twice for each plugin at every attempt would
-/// cost more than all else that is always on. What is measured at one stands for those that are not.
+/// Times plugins at sampled attempts only: two clock reads per plugin at every attempt would cost more than all other
+/// always-on diagnosis. Each sample weighs the number of attempts since the previous one.
 pub(crate) struct Timer<'a> {
     probe: &'a dyn Probe,
     stands_for: u32,
 }
 
 impl<'a> Timer<'a> {
-    /// The timer of an attempt that stands for so many; one that is off for none.
+    /// Creates a timer that multiplies time by `stands_for`; 0 disables it.
     pub(crate) fn new(probe: &'a dyn Probe, stands_for: u32) -> Self {
         Self { probe, stands_for }
     }
@@ -35,12 +35,12 @@ impl Probe for Timer<'_> {
 }
 
 impl Scheduler {
-    /// Does what is always done for the diagnosis, and measures it at the attempts of the sample.
+    /// Runs the always-on part of the diagnosis, and measures it at sampled attempts.
     pub(crate) fn metered<T>(&mut self, probe: &dyn Probe, work: impl FnOnce(&mut Self) -> T) -> T {
         if !self.records.meter.times_verdict(self.cycle) || !self.switches.accounts() {
             return work(self);
         }
-        // What looking at the clock takes is taken off.
+        // Subtracts the cost of reading the clock.
         let (before, start) = (probe.elapsed(), probe.elapsed());
         let done = work(self);
         let took = probe.elapsed().saturating_sub(start);
@@ -48,8 +48,8 @@ impl Scheduler {
         done
     }
 
-    /// Adds up what an attempt took: `took` in [`step`](Self::step), `logged` afterwards to write what was recorded
-    /// of it. Returns the recording that was turned off because recording takes too large a share.
+    /// Adds up the time of an attempt: `took` in [`step`](Self::step), and `logged` for logging its recordings
+    /// afterwards. Returns the recording that was ended because recording exceeded its budget.
     pub fn note_cost(&mut self, took: Duration, logged: Duration, now: Now) -> Option<Arc<Recording>> {
         let second = now.monotonic.as_secs();
         let is_recording = self.switches.is_recording();

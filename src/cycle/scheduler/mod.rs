@@ -1,9 +1,11 @@
-//! The scheduler's core: the one writer of all state.
+//! The scheduler's core, the only writer of all state. Start at [`Scheduler`].
 //!
-//! Driven from outside: [`Scheduler::apply`] takes inputs, [`Scheduler::step`] plans one unit,
-//! [`Scheduler::tick`] moves what is due, [`Scheduler::take_effects`] hands out orders,
-//! [`Scheduler::publish`] makes a snapshot. It never waits, reads no clock and does no I/O. What inputs do is in
-//! `inputs`, what comes of bind orders in `bind`.
+//! The caller drives it: [`Scheduler::apply`] applies inputs, [`Scheduler::step`] plans one unit, [`Scheduler::tick`]
+//! handles what is due, [`Scheduler::take_effects`] hands out orders and [`Scheduler::publish`] makes a snapshot. The
+//! scheduler never waits, reads no clock and does no I/O.
+//!
+//! Read `turn` and `schedule_one` first, then `pre_bind` and `bind` (from the placement to the settled Binding),
+//! `preempt`, `inputs` and `wakeups`. [`gangs`] plans groups of pods as one unit.
 
 mod bind;
 pub mod gangs;
@@ -50,72 +52,72 @@ use records::Records;
 use shadow::ShadowTally;
 use turn::Turns;
 
-/// What a scheduler is made of.
+/// Configuration for [`Scheduler::new`].
 pub struct Settings {
-    /// Profiles; their names are the scheduler names whose pods are ours.
+    /// Profiles. Each serves the pods whose `spec.schedulerName` is its name.
     pub profiles: Vec<Profile>,
-    /// Plugins.
+    /// The plugin factories that this process knows.
     pub registry: Registry,
-    /// Queue limits.
+    /// Limits of the queue, such as its backoffs.
     pub limits: QueueLimits,
-    /// Seed of the tie order.
+    /// Seed of the order among nodes with equal scores.
     pub seed: u64,
-    /// Switches.
+    /// Switches for recording, shared with every snapshot.
     pub switches: Arc<Switches>,
-    /// Decides for the pods of this scheduler by the first profile, and writes nothing.
+    /// Name of the scheduler to shadow. The first profile decides for that scheduler's pods, and nothing is written.
     pub shadow_of: Option<Name>,
 }
 
 /// Counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Attempts.
+    /// Attempts at units.
     pub attempts: u64,
-    /// Attempts that placed a pod.
+    /// Pods that were placed.
     pub placed: u64,
     /// Attempts that plugins refused.
     pub refused: u64,
-    /// Attempts that failed otherwise.
+    /// Placements that were given up because PreBind or the Binding failed.
     pub errors: u64,
-    /// Bindings the API server confirmed.
+    /// Bindings that the API server confirmed.
     pub bound: u64,
-    /// Bindings that did not come about.
+    /// Bindings that failed, including pods that another scheduler bound or that were deleted first.
     pub bind_failures: u64,
-    /// Waits of gangs that ran out.
+    /// Gangs that did not complete within their wait.
     pub gang_timeouts: u64,
 }
 
-/// What a step did, for logs and histograms.
+/// The result of one step, for logs and histograms.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// Pod.
+    /// The pod that was judged; for a gang group, the first of its judged members.
     pub pod: Arc<Pod>,
-    /// Index of the profile.
+    /// Index in [`Settings::profiles`].
     pub profile: usize,
     /// Attempts at this unit, this one included.
     pub attempts: u32,
-    /// When the unit first entered the queue.
+    /// Monotonic time at which the unit first entered the queue.
     pub first_queued_at: Duration,
-    /// The verdict.
+    /// Verdict of the attempt.
     pub verdict: Verdict,
-    /// The recorded score table, when flag `s` is on.
+    /// The recorded score table, if a recording with flag `s` wanted it.
     pub table: Option<Arc<RecordedTable>>,
-    /// The recorded refused nodes, when flag `f` is on.
+    /// The recorded refused nodes, if a recording with flag `f` wanted them.
     pub failure: Option<Arc<RecordedFailure>>,
-    /// The first gang of the group, when the unit was one.
+    /// The first gang of the group, if the unit was a gang group.
     pub gang: Option<GangKey>,
-    /// The other members of the group that were judged in this step.
+    /// The other members of the group that this step judged.
     pub others: Vec<Step>,
 }
 
 impl Step {
-    /// Iterates over all pods that were judged.
+    /// Iterates over the steps of all pods that were judged, this one first.
     pub fn all(&self) -> impl Iterator<Item = &Self> {
         std::iter::once(self).chain(&self.others)
     }
 }
 
-/// The core. See the module.
+/// The scheduling state machine: owns the cluster state, the queue, the gangs and the records.
 pub struct Scheduler {
     pub(crate) cluster: Cluster,
     pub(crate) queue: Queue,
@@ -125,17 +127,17 @@ pub struct Scheduler {
     pub(crate) records: Records,
     pub(crate) turns: Turns,
     pub(crate) switches: Arc<Switches>,
-    /// Agreement with another scheduler, in shadow mode.
+    /// Agreement with the shadowed scheduler; `None` outside shadow mode.
     pub(crate) shadow: Option<ShadowTally>,
     registry: Registry,
-    /// Number of the attempt, from 1.
+    /// Number of the last scheduling cycle, from 1. Each slice of an attempt at a gang has its own.
     pub(crate) cycle: u64,
     /// Number of the last published snapshot.
     generation: u64,
 }
 
 impl Scheduler {
-    /// Makes a scheduler that knows nothing of the cluster yet.
+    /// Creates a scheduler with an empty cluster state.
     pub fn new(settings: Settings) -> Self {
         let Settings { profiles, registry, limits, seed, switches, shadow_of } = settings;
         let profiles = Profiles::new(profiles, shadow_of.as_ref());
@@ -159,23 +161,23 @@ impl Scheduler {
         }
     }
 
-    /// Returns the state, for tests and for checks of invariants.
+    /// Returns the cluster state, for tests and invariant checks.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
     }
 
-    /// Returns the switches of the diagnosis.
+    /// Returns the switches for recording.
     pub fn switches(&self) -> &Switches {
         &self.switches
     }
 
-    /// Returns the work done so far: about the number of times that a node was filtered or scored.
+    /// Returns the work done since the start, in units of about one node filtered or scored.
     pub fn work(&self) -> u64 {
         self.turns.work
     }
 
-    /// Sets how much work an attempt at a gang does before others have their turn. What is decided does not depend on
-    /// it as long as nothing happens in between.
+    /// Sets how much work an attempt at a gang does before other units have their turn. The slice does not change a
+    /// decision as long as no input arrives in between.
     pub fn set_slice(&mut self, work: u64) {
         self.turns.slice = work;
     }
@@ -185,27 +187,27 @@ impl Scheduler {
         &self.queue
     }
 
-    /// Returns the number of placements that are not yet confirmed.
+    /// Returns the number of placements that the API server has not confirmed yet.
     pub fn n_in_flight(&self) -> usize {
         self.in_flight.n_placements()
     }
 
-    /// Returns the number of orders whose report is awaited: bindings, evictions, writes to volumes.
+    /// Returns the number of bindings, evictions and volume writes whose report is outstanding.
     pub fn n_unsettled(&self) -> usize {
         self.in_flight.n_unsettled()
     }
 
-    /// Returns the last verdict on a pod.
+    /// Returns the last verdict on a pod, or `None` if there was no attempt or the flight recorder has dropped it.
     pub fn verdict(&self, pod: PodId) -> Option<Verdict> {
         self.last_attempt(pod).verdict(|id| self.records.flight.get(id), self.cluster.changes().count())
     }
 
-    /// Returns what is kept of the last attempt at a pod.
+    /// Returns the last attempt at a pod.
     pub fn last_attempt(&self, pod: PodId) -> &LastAttempt {
         self.records.last_attempts.get(pod.index()).unwrap_or(&LastAttempt::Nothing)
     }
 
-    /// Returns the name of the node that an attempt chose.
+    /// Returns the name of the node that a verdict chose.
     pub fn chosen(&self, verdict: &Verdict) -> Option<&Name> {
         match verdict.outcome {
             Outcome::Placed(placement) => Some(&self.cluster.slot(placement.node).name),
@@ -218,14 +220,14 @@ impl Scheduler {
         self.queue.can_pop()
     }
 
-    /// Returns when something falls due; the loop may sleep until then.
+    /// Returns the monotonic time of the next deadline; the loop may sleep until then.
     pub fn next_deadline(&self) -> Option<Duration> {
         let held = self.in_flight.shadow_holds.first().map(|(at, _)| *at);
         let placed = held.into_iter().chain(self.pre_binding_deadline());
         self.queue.next_deadline().into_iter().chain(placed).chain(self.gang_deadline()).min()
     }
 
-    /// Moves what is due. Returns whether anything was.
+    /// Handles everything that is due: backoffs, waits and timeouts. Returns whether anything changed.
     pub fn tick(&mut self, now: Now) -> bool {
         let before = self.queue.counts();
         self.queue.flush(now.monotonic);
@@ -235,13 +237,13 @@ impl Scheduler {
         expired || before != self.queue.counts()
     }
 
-    /// Takes the orders made since the last call.
+    /// Takes the effects ordered since the last call, including updates of PodGroups.
     pub fn take_effects(&mut self) -> Vec<Effect> {
         self.write_statuses();
         std::mem::take(&mut self.in_flight.effects)
     }
 
-    /// Makes a snapshot of the state as it is.
+    /// Makes a snapshot of the current state.
     pub fn publish(&mut self, now: Now) -> Snapshot {
         self.generation += 1;
         Snapshot {

@@ -1,8 +1,8 @@
-//! PreBind: what must be done in the cluster between the decision and the Binding.
+//! PreBind: what must happen in the cluster between the decision and the Binding.
 //!
-//! A plugin is asked how far things are: when the pod is placed, when one of its writes is settled, and when a
-//! volume or claim changes. It is never waited for: a pod whose volumes take minutes holds its place meanwhile,
-//! and everything else goes on.
+//! The scheduler asks a plugin for its progress when the pod is placed, when one of the plugin's writes is settled, and
+//! when a volume or claim changes. It never blocks: a pod whose volumes take minutes keeps its place, and other pods go
+//! on.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,23 +21,23 @@ use super::in_flight::BindingInFlight;
 use super::report::pod_ref;
 use crate::attempt::search::refused_by;
 
-/// A placed pod whose PreBind is under way.
+/// A placed pod whose PreBind is in progress.
 #[derive(Clone, Debug)]
 pub(crate) struct PreBinding {
     unit: UnitId,
-    /// The scheduling cycle that placed it.
+    /// The scheduling cycle that placed the pod.
     attempt: u64,
-    /// When it was placed.
+    /// When the pod was placed.
     since: Duration,
-    /// When it is given up.
+    /// When the placement is given up; `Duration::MAX` until a plugin waits.
     deadline: Duration,
-    /// The plugin that is not ready.
+    /// The plugin that is not ready; empty before the first one waits.
     plugin: &'static str,
-    /// Writes that were ordered, and their effects.
+    /// Writes ordered so far, with their effects.
     ordered: Vec<(EffectId, VolumeWrite)>,
 }
 
-/// How far the PreBind plugins of a pod are.
+/// Progress of a pod's PreBind plugins.
 enum Progress {
     Ready,
     Wait { plugin: &'static str, writes: Vec<VolumeWrite>, at_most: Duration },
@@ -45,8 +45,7 @@ enum Progress {
 }
 
 impl Scheduler {
-    /// Starts what comes after the decision: PreBind, then the Binding. Returns why the place was given up, if
-    /// that is clear at once.
+    /// Starts PreBind and then the Binding. Returns the refusal if the placement is given up at once.
     pub(crate) fn start_binding(
         &mut self,
         id: PodId,
@@ -66,7 +65,8 @@ impl Scheduler {
         self.go_on_binding(id, now, out)
     }
 
-    /// Asks the PreBind plugins of a pod again.
+    /// Asks the PreBind plugins of a pod for progress, and acts on it. Returns the refusal if the placement is given
+    /// up.
     fn go_on_binding(&mut self, id: PodId, now: Now, out: &mut Vec<ClusterEvent>) -> Option<Arc<Refusal>> {
         match self.progress(id)? {
             Progress::Ready => {
@@ -111,7 +111,7 @@ impl Scheduler {
         Some(Progress::Ready)
     }
 
-    /// Whether the Binding of a placed pod could be ordered, as far as its PreBind goes.
+    /// Whether all PreBind plugins of a placed pod are ready.
     pub(crate) fn is_ready_to_bind(&self, id: PodId) -> bool {
         matches!(self.progress(id), Some(Progress::Ready))
     }
@@ -129,7 +129,7 @@ impl Scheduler {
         self.order(Effect::Bind(BindOrder { id: effect, pod: pod_ref(&pod), node: name, attempt }));
     }
 
-    /// Orders a write once.
+    /// Orders a write, unless the pod has already ordered the same one.
     fn order_write(&mut self, id: PodId, write: VolumeWrite) {
         let is_ordered =
             self.in_flight.pre_binding.get(&id).is_none_or(|e| e.ordered.iter().any(|(_, w)| *w == write));
@@ -142,7 +142,7 @@ impl Scheduler {
         self.order(Effect::Volume(VolumeOrder { id: effect, pod: pod_ref(&pod), write }));
     }
 
-    /// What came of a write.
+    /// Applies the outcome of a write: asks the plugins again, or gives up the placement.
     pub(crate) fn settle_write(
         &mut self,
         effect: EffectId,
@@ -171,7 +171,7 @@ impl Scheduler {
         }
     }
 
-    /// Something changed that PreBind may wait for.
+    /// Asks PreBind plugins again when an event changed something that they may wait for.
     pub(crate) fn heed_change(&mut self, event: &ClusterEvent, now: Now, out: &mut Vec<ClusterEvent>) {
         let is_relevant = match event {
             ClusterEvent::ObjectChanged { old, new } => {
@@ -191,7 +191,7 @@ impl Scheduler {
         }
     }
 
-    /// Gives up pods whose PreBind took too long. Returns whether there were any.
+    /// Gives up placements whose PreBind timed out. Returns whether there were any.
     pub(crate) fn expire_pre_binding(&mut self, now: Now) -> bool {
         let late = self.in_flight.pre_binding.iter().filter(|(_, e)| e.deadline <= now.monotonic);
         let mut late: Vec<(PodId, &'static str)> = late.map(|(id, e)| (*id, e.plugin)).collect();
@@ -207,12 +207,12 @@ impl Scheduler {
         !late.is_empty()
     }
 
-    /// Returns when the first PreBind is given up.
+    /// Returns the earliest PreBind deadline.
     pub(crate) fn pre_binding_deadline(&self) -> Option<Duration> {
         self.in_flight.pre_binding.values().map(|e| e.deadline).min().filter(|at| *at != Duration::MAX)
     }
 
-    /// Gives the place up of a pod that cannot be bound there; it is tried again after a backoff.
+    /// Gives up the placement of a pod that cannot be bound; the pod is retried after a backoff.
     pub(crate) fn fail_binding(
         &mut self,
         id: PodId,

@@ -1,8 +1,9 @@
-//! Preemption as the engine carries it out: acts on what PostFilter found (`post_filter`), nominates, orders evictions, and keeps the book.
+//! Carries out preemption: applies the result of PostFilter (`post_filter`), nominates, orders evictions, and tracks
+//! them.
 //!
-//! Who has to go is the plugin's decision (`plugins::default_preemption`). A victim that is not bound yet and
-//! whose Binding was not ordered loses its place here and now; every other one is deleted through the API, off
-//! the scheduling thread. The preemptor waits, nominated, until its victims are gone.
+//! The plugin (`plugins::default_preemption`) chooses the victims. A victim whose Binding was not ordered yet loses its
+//! placement at once; any other is deleted through the API, off the scheduling thread. The preemptor stays nominated
+//! and waits until its victims are gone.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use crate::scheduler::Scheduler;
 use crate::scheduler::report::pod_ref;
 
 impl Scheduler {
-    /// Puts a refused unit away, after what PostFilter found.
+    /// Refuses a unit, and preempts for it if PostFilter found a node. Returns the plan, if victims were searched for.
     pub(crate) fn after_post_filter(
         &mut self,
         unit: UnitId,
@@ -58,7 +59,7 @@ impl Scheduler {
         }
     }
 
-    /// Returns the refusal with a note; equal ones in a row are one object.
+    /// Returns the refusal with PostFilter's note. Consecutive equal results share one object.
     pub(crate) fn noted(&mut self, refusal: Arc<Refusal>, note: Arc<str>) -> Arc<Refusal> {
         if let Some((base, noted)) = &self.records.last_noted
             && Arc::ptr_eq(base, &refusal)
@@ -71,7 +72,7 @@ impl Scheduler {
         noted
     }
 
-    /// Nominates a pod and evicts its victims. Returns whether there is nobody to wait for.
+    /// Nominates a pod and evicts its victims. Returns whether there is no victim to wait for.
     pub(crate) fn preempt(
         &mut self,
         (id, pod): (PodId, &Arc<Pod>),
@@ -118,8 +119,8 @@ impl Scheduler {
         is_clear
     }
 
-    /// Orders an eviction, or takes a placement back that the API server does not know of yet. One that is
-    /// under way already is only waited for.
+    /// Orders an eviction, or takes back a placement that the API server does not know of yet. A victim that is already
+    /// on its way is only waited for.
     fn evict(
         &mut self,
         choice: &VictimChoice,
@@ -145,13 +146,13 @@ impl Scheduler {
         if pod.deleting {
             return Some(line(VictimState::Terminating, now, false));
         }
-        // Ordered for a preemption that has ended since.
+        // The eviction was ordered for a preemption that has ended since.
         if self.in_flight.evicting.get(&choice.pod) == Some(&pod.uid) {
             return Some(line(VictimState::Ordered, now, false));
         }
         let mut note = format!("Preempted by pod {} on node {node}", preemptor.uid);
         let state = match stage {
-            // It went with another member of its gang that lost its place a moment ago.
+            // The pod lost its place a moment ago, together with another member of its gang.
             Stage::Pending => return Some(line(VictimState::Cancelled, now, true)),
             Stage::Reserved | Stage::Waiting | Stage::PreBinding => {
                 note.push_str(" (in kube-scheduler memory).");
@@ -185,8 +186,8 @@ impl Scheduler {
         Some(line(state, now, true))
     }
 
-    /// Takes the place of a pod back whose Binding was not ordered yet, and tells it. The quorum that it was part
-    /// of goes with it.
+    /// Takes back the placement of a pod whose Binding was not ordered yet, and reports it. The pod's quorum is given
+    /// up with it.
     fn cancel_placement(&mut self, id: PodId, name: &Name, now: Now) {
         let Some(record) = self.cluster.pod(id) else { return };
         let (pod, Some(node)) = (record.pod.clone(), record.node) else { return };
@@ -204,7 +205,7 @@ impl Scheduler {
         }
     }
 
-    /// What came of an evict order.
+    /// Applies the outcome of an evict order, and wakes preemptors that no longer wait for victims.
     pub(crate) fn settle_eviction(&mut self, id: EffectId, uid: &Arc<str>, outcome: EvictOutcome, now: Now) {
         let Some((victim, of)) = self.in_flight.evictions.remove(&id) else { return };
         if self.in_flight.evicting.get(&victim) == Some(&of) {
@@ -214,7 +215,7 @@ impl Scheduler {
             return;
         }
         let state = match outcome {
-            // Its room is free when the watch says that it is gone.
+            // The room becomes free when the watch delivers the deletion.
             EvictOutcome::Deleted | EvictOutcome::Gone => VictimState::Terminating,
             EvictOutcome::Refused { status, message } => {
                 VictimState::Refused(format!("{message} (HTTP {status})").into())
@@ -227,34 +228,34 @@ impl Scheduler {
         }
     }
 
-    /// Whether victims of one of a unit's pods are still to go.
+    /// Whether a unit waits for victims of any of its pods.
     pub(crate) fn awaits_victims(&self, unit: UnitId) -> bool {
         let book = self.cluster.preemptions();
         let pods = self.queue.unit(unit).map(|unit| unit.pods.iter()).into_iter().flatten();
         pods.filter_map(|id| book.of(*id)).any(|preemption| !preemption.is_clear())
     }
 
-    /// A pod is out of the state: it may have been somebody's victim.
+    /// Notes that a pod left the state, and retries the preemptors whose victim it was.
     pub(crate) fn victim_gone(&mut self, id: PodId, now: Now) {
         for preemptor in self.cluster.preemptions_mut().note(id, VictimState::Gone, now) {
             self.try_again(preemptor, now);
         }
     }
 
-    /// A pod is being deleted: as a victim, it is on its way.
+    /// Notes that a pod, which may be a victim, is being deleted.
     pub(crate) fn victim_terminates(&mut self, id: PodId, now: Now) {
         self.cluster.preemptions_mut().note(id, VictimState::Terminating, now);
     }
 
-    /// A gang is tried again when the victims of all its members are gone.
+    /// Activates a preemptor's unit, unless it waits for other victims: a gang waits for those of all its members.
     pub(crate) fn try_again(&mut self, preemptor: PodId, now: Now) {
         if let Some(unit) = self.queue.unit_of(preemptor).filter(|unit| !self.awaits_victims(*unit)) {
             self.queue.activate(unit, now.monotonic);
         }
     }
 
-    /// Takes over what `status.nominatedNodeName` says, unless it is what we had written ourselves: by now
-    /// we may have decided otherwise. One that did not change is not taken over again.
+    /// Adopts a changed `status.nominatedNodeName`, unless it is the echo of our own write: we may have decided
+    /// otherwise since.
     pub(crate) fn heed_status(&mut self, id: PodId, old: Option<&Pod>, now: Now) {
         let Some(pod) = self.cluster.pod(id).filter(|r| r.node.is_none()).map(|r| r.pod.clone()) else {
             return;
@@ -277,16 +278,15 @@ impl Scheduler {
         }
     }
 
-    /// Returns what the API server should say of a unit's nomination when it says something else: a write was
-    /// lost.
+    /// Returns the nomination that the API server should have, if it has another one because a write was lost.
     pub(crate) fn untold_nomination(&self, unit: UnitId, pod: &Pod) -> Option<Option<Name>> {
         let id = self.queue.unit(unit)?.pods[0];
         let ours = self.cluster.nominator().of(id).map(|n| &n.node);
         (pod.nominated_node.as_ref() != ours).then(|| ours.cloned())
     }
 
-    /// A pod that is bound is nominated to nothing. The API server sees to that when it binds; a nomination that
-    /// was written a moment later is taken back here.
+    /// Clears the nomination of a bound pod. The API server clears it when it binds; this removes one that was written
+    /// a moment later.
     pub(crate) fn clear_late_nomination(&mut self, pod: &Pod) {
         let is_late = pod.node_name.is_some() && pod.nominated_node.is_some() && !pod.deleting;
         if is_late && !pod.phase.is_terminal() && self.cluster.is_ours(&pod.scheduler_name) {
@@ -295,7 +295,7 @@ impl Scheduler {
         }
     }
 
-    /// What we have written comes back with the watch, and is not somebody else's then.
+    /// Notes a nomination that we write, so that its echo on the watch is not taken for another component's.
     pub(crate) fn expect_nomination(&mut self, order: &StatusOrder) {
         let (Some(nomination), Some(id)) = (&order.nomination, self.cluster.find_pod(&order.pod.key)) else {
             return;
@@ -304,7 +304,7 @@ impl Scheduler {
         self.cluster.nominator_mut().expect_echo(id, known.as_ref(), nomination.clone());
     }
 
-    /// Ends a pod's nomination and the preemption behind it; whoever it kept out may try again. Returns
+    /// Ends a pod's nomination and the preemption behind it, and wakes units that the nomination kept out. Returns
     /// whether there was one.
     pub(crate) fn end_nomination(&mut self, id: PodId, end: End, now: Now) -> bool {
         self.cluster.preemptions_mut().end(id, end, now);
@@ -315,7 +315,7 @@ impl Scheduler {
         true
     }
 
-    /// The same, told to the API server too; the pod is tried again.
+    /// Like [`Self::end_nomination`], but also clears the nomination in the API and retries the pod.
     pub(crate) fn clear_nomination(&mut self, id: PodId, end: End, now: Now) {
         if !self.end_nomination(id, end, now) {
             return;
@@ -332,8 +332,7 @@ impl Scheduler {
         }
     }
 
-    /// A pod was placed: the room it was nominated for is its own now, or, when it went elsewhere, free for those
-    /// it was kept from.
+    /// Ends the nomination of a placed pod. If the pod went to another node, wakes units that the nomination kept out.
     pub(crate) fn take_up_nomination(&mut self, id: PodId, pod: &Arc<Pod>, node: &Name, now: Now) {
         let nomination = self.cluster.nominator_mut().end(id);
         if let Some(nomination) = nomination.filter(|n| n.node != *node) {
@@ -341,8 +340,8 @@ impl Scheduler {
         }
     }
 
-    /// A pod left a node. Those of higher priority that are nominated there may have been put off because it was
-    /// on its way, whatever the plugins that refused them wait for.
+    /// Wakes nominated pods of higher priority after a pod left their node. They may have been postponed because that
+    /// pod was terminating, whatever events the plugins that refused them listen to.
     pub(crate) fn wake_nominees(&mut self, gone: &Pod, node: NodeIdx, now: Now) {
         let nominees = self.cluster.nominator().on(&self.cluster.slot(node).name);
         let is_higher = |id: &&PodId| self.cluster.pod(**id).is_some_and(|r| r.pod.priority > gone.priority);
@@ -357,7 +356,7 @@ impl Scheduler {
         }
     }
 
-    /// A node is gone: nobody is nominated to it any more.
+    /// Ends nominations to nodes that no longer exist.
     pub(crate) fn end_nominations_to_missing_nodes(&mut self, now: Now) {
         let cluster = &self.cluster;
         let is_missing = |name: &Name| cluster.find_node(name).and_then(|node| cluster.node(node)).is_none();
@@ -368,7 +367,7 @@ impl Scheduler {
         }
     }
 
-    /// The pod was placed, or is gone: what it was nominated for is over.
+    /// Closes the preemption of a pod that was placed or is gone.
     pub(crate) fn close_preemption(&mut self, id: PodId, now: Now) {
         let Some(preemption) = self.cluster.preemptions().of(id) else { return };
         let node = self.cluster.pod(id).and_then(|r| r.node).map(|n| &self.cluster.slot(n).name);
@@ -380,7 +379,7 @@ impl Scheduler {
         let is_of_gang = preemption.gang.is_some();
         self.cluster.preemptions_mut().end(id, end, now);
         if is_of_gang && end == End::PreemptorGone {
-            // The others may have waited for nothing but its victims.
+            // The rest of the gang may have waited only for its victims.
             self.try_again(id, now);
         }
     }

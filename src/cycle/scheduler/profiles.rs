@@ -1,4 +1,4 @@
-//! The profiles, and what is kept of each from one attempt to the next.
+//! The profiles, and what persists for each between attempts.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use pellucid_model::collections::FxHashMap;
 use crate::attempt::cache_by_shape::CacheByShape;
 use crate::attempt::chain::PluginTally;
 
-/// Owns what attempts need besides the state and the queue. Profiles are known by their place in the configuration.
+/// Owns what attempts need besides the state and the queue. A profile is known by its index in the configuration.
 pub(crate) struct Profiles {
     pub(crate) all: Arc<[Arc<Profile>]>,
-    /// Place of the profile that serves a `spec.schedulerName`.
+    /// Index of the profile that serves a `spec.schedulerName`.
     pub(crate) by_name: FxHashMap<Name, usize>,
-    /// Results per profile and shape of pod.
+    /// Node results per profile and pod shape.
     pub(crate) results: CacheByShape,
-    /// What plugins did since the start, per profile and plugin.
+    /// Counters since the start, per profile and plugin.
     pub(crate) tally: Vec<Vec<PluginTally>>,
-    /// Where the next sampled search begins (`percentageOfNodesToScore`), per profile.
+    /// Position in tie order at which the next sampled search begins (`percentageOfNodesToScore`), per profile.
     pub(crate) starts: Vec<usize>,
 }
 
 impl Profiles {
-    /// In shadow mode the first profile decides for all pods of the other scheduler.
+    /// Creates the profiles. In shadow mode the first one decides for all pods of the other scheduler.
     pub(crate) fn new(profiles: Vec<Profile>, shadow_of: Option<&Name>) -> Self {
         let all: Arc<[Arc<Profile>]> = profiles.into_iter().map(Arc::new).collect();
         let by_name = match shadow_of {

@@ -1,7 +1,7 @@
-//! What an attempt is to leave in the recorder, on request: its score table, and the nodes that were refused.
+//! Drafts what a recording wants of an attempt: its score table and its refused nodes.
 //!
-//! A draft is made beside the decision, while the rows are at hand, and kept when the decision stands: members of
-//! a gang are tried in several orders, of which one is carried out.
+//! A draft is made together with the decision, while the node results are current, and recorded only if the decision is
+//! carried out: a gang's members are tried in several orders, and one order is carried out.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::attempt::chain::PluginTally;
 use crate::attempt::node_result_cache::{CycleContext, NodeResultCache};
 use crate::scheduler::Scheduler;
 
-/// See the module.
+/// The score table and the refused nodes of one attempt, and the recordings that want them.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     wanted: Wanted,
@@ -26,11 +26,11 @@ pub(crate) struct Draft {
     failure: Option<RecordedFailure>,
 }
 
-/// What was recorded of an attempt.
+/// The recorded score table and the recorded refused nodes of an attempt.
 pub(crate) type Recorded = (Option<Arc<RecordedTable>>, Option<Arc<RecordedFailure>>);
 
 impl Draft {
-    /// Makes what is wanted of an attempt, and accounts for the time that takes.
+    /// Makes the draft that the switches want, and charges its time to their recordings. Returns `None` if it is empty.
     pub(crate) fn measured(
         switches: &Switches,
         (meter, clock): (&mut Meter, &dyn Probe),
@@ -48,7 +48,7 @@ impl Draft {
         draft
     }
 
-    /// Nothing when the attempt has none of what is wanted.
+    /// Returns `None` when the attempt has nothing that is wanted.
     fn make(
         wanted: Wanted,
         results: &mut NodeResultCache,
@@ -75,14 +75,14 @@ impl Draft {
     }
 }
 
-/// Returns for whom something is made.
+/// Returns the recordings that share the cost of a draft.
 fn spenders(wanted: &Wanted) -> impl Iterator<Item = Spender> {
     let name = |r: &Arc<Recording>| (r.flag.as_str(), r.id);
     wanted.scores.iter().chain(&wanted.failures).map(name)
 }
 
 impl Scheduler {
-    /// Records a draft, as far as those who wanted it still want it.
+    /// Records a draft for those recordings that still want it.
     pub(crate) fn record(&mut self, draft: Option<&Arc<Draft>>, now: Now) -> Recorded {
         let Some(draft) = draft else { return (None, None) };
         let table = draft.table.as_ref().and_then(|table| {
@@ -100,7 +100,7 @@ impl Scheduler {
     }
 }
 
-/// Returns the best nodes with their scores. A node that was not chosen by its score stands alone.
+/// Returns the best nodes with their scores. A node that was not chosen by score is the only row.
 fn table(
     results: &mut NodeResultCache,
     ctx: &CycleContext<'_>,

@@ -1,4 +1,4 @@
-//! What the flight recorder is told: one line at each place where something happens to a pod or a gang.
+//! Writes the flight recorder: one call wherever something happens to a pod or a gang.
 
 use std::sync::Arc;
 
@@ -12,12 +12,13 @@ use crate::scheduler::Scheduler;
 use crate::scheduler::last_attempt::LastAttempt;
 
 impl Scheduler {
-    /// An attempt ended, or what had come of one was taken back. Keeps of it what the recorder does not.
+    /// Records the verdict of an attempt, or of a placement that was taken back. Stores what the recorder does not hold
+    /// in [`LastAttempt`].
     #[inline(always)]
     pub(crate) fn record_verdict(&mut self, id: PodId, verdict: &Verdict) {
         let is_on = self.switches.recorder();
         match &verdict.outcome {
-            // One comes with each decision: numbers alone. What they are called is written down when they are given up.
+            // Runs at every placement, so it records only numbers. Names are recorded when the numbers are given up.
             Outcome::Placed(placement) if is_on => {
                 let numbers = Numbers::of(placement, verdict.attempts, verdict.changes);
                 let (node, at) = (placement.node, (verdict.cycle, verdict.at));
@@ -45,7 +46,7 @@ impl Scheduler {
         }
     }
 
-    /// Keeps something else than a placement of the last attempt at a pod.
+    /// Stores a last attempt that is not a recorded placement.
     pub(crate) fn keep(&mut self, id: PodId, kept: LastAttempt) {
         if let Some(record) = self.cluster.pod(id) {
             name_placed(&self.records.last_attempts, &mut self.records.flight, id, &record.pod.key);
@@ -53,7 +54,7 @@ impl Scheduler {
         self.records.last_attempts.set(id.index(), kept);
     }
 
-    /// An attempt at a group ended, or places that it held were given up.
+    /// Records the end of an attempt at a group, or that its places were given up.
     pub(crate) fn record_gang(&mut self, verdict: &Arc<GangVerdict>, now: Now) {
         if !self.switches.recorder() {
             return self.records.flight.leave_out(now.wall_nanos());
@@ -63,7 +64,7 @@ impl Scheduler {
         }
     }
 
-    /// Something else happened to a pod.
+    /// Records any other event of a pod.
     pub(crate) fn record_event(&mut self, (id, key): (PodId, &PodKey), node: &str, what: What, now: Now) {
         if !self.switches.recorder() {
             return self.records.flight.leave_out(now.wall_nanos());
@@ -71,14 +72,14 @@ impl Scheduler {
         self.records.flight.note(Noted { id, key, node, what }, (self.cycle, now.wall_nanos()));
     }
 
-    /// A pod lost the place it held.
+    /// Records that a pod lost its place.
     pub(crate) fn record_release(&mut self, id: PodId, pod: &Pod, node: &str, now: Now) {
         self.record_event((id, &pod.key), node, What::Released, now);
     }
 
-    /// An input changed which pods there are.
+    /// Records which pods an input added, bound or removed.
     pub(crate) fn record_changes(&mut self, events: &[ClusterEvent], how: Gone, now: Now) {
-        // A pod that had a place but was not bound is both removed and released.
+        // An assumed pod that is removed produces both PendingRemoved and PodReleased.
         let mut last: Option<&Arc<str>> = None;
         for event in events {
             match event {
@@ -103,7 +104,7 @@ impl Scheduler {
                         && last != Some(&pod.uid)
                         && !self.is_known(pod) =>
                 {
-                    // If it was the last one on a node that was gone, the number of the node is given up too.
+                    // The slot of a removed node is freed with its last pod, so the pod's own node name comes first.
                     let node = pod.node_name.clone().unwrap_or_else(|| self.cluster.slot(*node).name.clone());
                     self.record_event((NOBODY, &pod.key), &node, What::Gone(how), now);
                 }
@@ -112,13 +113,13 @@ impl Scheduler {
         }
     }
 
-    /// Whether a pod is in the state, and not another one of its name.
+    /// Whether the state has this pod, and not another one of the same name.
     fn is_known(&self, pod: &Pod) -> bool {
         let record = self.cluster.find_pod(&pod.key).and_then(|id| self.cluster.pod(id));
         record.is_some_and(|record| record.pod.uid == pod.uid)
     }
 
-    /// Returns the node of a pod that is still in the state, and placed.
+    /// Returns the node of a pod that is still in the state and placed.
     fn place_of_same(&self, pod: &Pod) -> Option<pellucid_model::Name> {
         let record = self.cluster.pod(self.cluster.find_pod(&pod.key)?)?;
         let node = record.node.filter(|_| record.pod.uid == pod.uid)?;
@@ -126,17 +127,18 @@ impl Scheduler {
     }
 }
 
-/// The slot of a pod is to be used otherwise. If a placement is in it, those that are recorded of it get their name now.
+/// Records the pod's name if its last attempt is a placement, which the recorder holds by number only. Call it before
+/// the slot is reused or gets another last attempt.
 fn name_placed(kept: &Mirror<LastAttempt>, flight: &mut Flight, id: PodId, key: &PodKey) {
     if let Some(LastAttempt::Placed { entry, .. }) = kept.get(id.index()) {
         flight.name_pod(id, *entry, key);
     }
 }
 
-/// The slot of a pod that has none any more.
+/// The id for a pod that no longer has a slot.
 pub(crate) const NOBODY: PodId = PodId(u32::MAX);
 
-/// Returns how the pods go that an input takes away.
+/// Returns why pods that an input removes are gone.
 pub(crate) fn how_gone(input: &Input) -> Gone {
     match input {
         Input::PodApplied(pod) if pod.phase.is_terminal() => Gone::Ended,

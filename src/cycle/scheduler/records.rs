@@ -1,4 +1,4 @@
-//! What is recorded of attempts and pods. No decision reads it, except for the node in the last attempt.
+//! Records of attempts and pods. Decisions read only the node of the last attempt.
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ use super::leaving::Leaving;
 
 /// Owns the records.
 pub(crate) struct Records {
-    /// The last attempt at each pod, by its slot.
+    /// The last attempt at each pod, by pod slot.
     pub(crate) last_attempts: Mirror<LastAttempt>,
-    /// What woke a pod that has its place by now, with its profile; of those that something woke.
+    /// For placed pods that an event had woken: the profile and the wake-up, by pod slot.
     pub(crate) wakeups: Pages<Option<(usize, Arc<Wakeup>)>>,
-    /// Score tables and refused nodes, while a switch asks for them.
+    /// Recorded score tables and refused nodes, while a switch wants them.
     pub(crate) recorder: Recorder,
     pub(crate) flight: Flight,
     pub(crate) leaving: Leaving,
     pub(crate) meter: Meter,
     pub(crate) counters: Counters,
-    /// The newest refusal that PostFilter added a note to, without and with the note: equal pods share the second.
+    /// The newest refusal that PostFilter added a note to, without and with the note. Equal pods share the second one.
     pub(crate) last_noted: Option<(Arc<Refusal>, Arc<Refusal>)>,
 }
 

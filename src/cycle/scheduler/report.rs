@@ -1,4 +1,4 @@
-//! What becomes known of a decision: the stored verdict, and what pods are told, as orders for conditions and events.
+//! Reports a decision: stores the verdict, and orders the pod's condition and event.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use pellucid_recording::{Outcome, Refusal, Verdict};
 use crate::scheduler::Scheduler;
 
 impl Scheduler {
-    /// Puts a refused unit where its events can wake it, and tells the pod.
+    /// Returns a refused unit to the queue, where events can wake it, and reports the refusal on the pod.
     pub(crate) fn refuse(
         &mut self,
         unit: UnitId,
@@ -41,7 +41,7 @@ impl Scheduler {
         self.store_verdict_of(pod, attempts, outcome, plan, now)
     }
 
-    /// The same when the number of attempts at the unit is known.
+    /// Like `store_verdict`, with a known number of attempts at the unit.
     pub(crate) fn store_verdict_of(
         &mut self,
         pod: PodId,
@@ -65,12 +65,12 @@ impl Scheduler {
         verdict
     }
 
-    /// Tells a pod what its last verdict did not say; what it said is told already.
+    /// Reports why a pod is pending, unless its condition or its last verdict says so already.
     pub(crate) fn report_if_changed(&mut self, pod: &Pod, reason: &'static str, message: Arc<str>) {
         let id = self.cluster.find_pod(&pod.key);
         let last = id.and_then(|id| self.last_attempt(id).outcome()).and_then(|outcome| match outcome {
             Outcome::Refused(refusal) => Some(refusal.message()),
-            // What holds a pod back is told a moment later than it is known.
+            // A gated verdict may be stored before it is reported.
             Outcome::Gated(_) | Outcome::Placed(_) => None,
         });
         let known = pod.scheduled.as_ref().is_some_and(|c| c.message == message && &*c.reason == reason);
@@ -79,7 +79,7 @@ impl Scheduler {
         }
     }
 
-    /// Orders the condition and the event of a pod that is not placed, and what becomes of its nomination.
+    /// Orders the condition and the event of a pending pod, and the change of its nomination.
     pub(crate) fn report_unschedulable(
         &mut self,
         pod: &Pod,
@@ -102,7 +102,7 @@ impl Scheduler {
         }));
     }
 
-    /// Orders an effect, unless shadow mode keeps the door shut.
+    /// Orders an effect. Shadow mode drops it.
     pub(crate) fn order(&mut self, effect: Effect) {
         if self.shadow.is_none() {
             if let Effect::Status(order) = &effect {
@@ -113,7 +113,7 @@ impl Scheduler {
     }
 }
 
-/// Returns the pod as effects name it.
+/// Returns the reference that effects use for a pod.
 pub(crate) fn pod_ref(pod: &Pod) -> PodRef {
     PodRef { key: pod.key.clone(), uid: pod.uid.clone() }
 }

@@ -1,6 +1,6 @@
-//! What brings a scheduler to where another one stood, beyond the inputs that it was given, and a decision made again.
+//! Restores from a dump what the inputs do not carry (placements, nominations, gang history), and repeats a decision.
 //!
-//! For snapshots, offline: nothing is ordered and nobody is told. A scheduler that runs is never restored.
+//! For offline use only: no order is carried out and nothing is reported. A running scheduler is never restored.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use pellucid_recording::Verdict;
 use crate::scheduler::Scheduler;
 
 impl Scheduler {
-    /// Puts a pod into its place. What its plugins held for it is reserved again, as far as the state allows.
+    /// Places a pod on its node, and reserves again what its plugins held, as far as the state allows.
     pub fn restore_place(&mut self, key: &PodKey, node: &Name, stage: Stage) {
         let Some(id) = self.cluster.find_pod(key) else { return };
         let Some(record) = self.cluster.pod(id) else { return };
@@ -42,7 +42,7 @@ impl Scheduler {
         }
     }
 
-    /// Makes these the nominations there are.
+    /// Replaces all nominations.
     pub fn restore_nominations(&mut self, nominations: BTreeMap<PodKey, Nomination>) {
         let known: Vec<PodId> = self.cluster.pods().map(|(id, _)| id).collect();
         for id in known {
@@ -55,7 +55,7 @@ impl Scheduler {
         }
     }
 
-    /// Makes a gang remember what another scheduler remembered of it.
+    /// Restores the history of a gang.
     pub fn restore_gang(&mut self, key: &GangKey, once: bool, partial: bool, overdue: bool, had_group: bool) {
         self.cluster.restore_gang(key, had_group, |history| {
             history.once_satisfied = once;
@@ -64,7 +64,7 @@ impl Scheduler {
         });
     }
 
-    /// Ends the restoration: units and gates follow what was restored.
+    /// Ends the restoration: updates units and gates, and discards all orders.
     pub fn restore_end(&mut self, starts: Vec<usize>, now: Now) {
         if starts.len() == self.profiles.starts.len() {
             self.profiles.starts = starts;
@@ -73,13 +73,14 @@ impl Scheduler {
         self.take_effects();
     }
 
-    /// Decides on a pod that is not placed, as [`step`](Self::step) would when its turn came. The error says why not.
+    /// Decides on a pending pod as [`step`](Self::step) would on its turn. Fails if the pod is missing, is not to be
+    /// placed, or gets no decision.
     pub fn decide_again(&mut self, key: &PodKey, now: Now) -> Result<Verdict, String> {
         let id = self.cluster.find_pod(key).ok_or_else(|| format!("there is no pod {key}"))?;
         let unit = self.queue.unit_of(id).ok_or_else(|| format!("pod {key} is not to be placed"))?;
         let held = self.queue.unit(unit).filter(|u| u.stage == QueueStage::Gated);
         if let Some(gang) = held.map(|u| u.gang.clone()) {
-            // Members were judged one by one as they joined, and in another order.
+            // Members were judged one by one as they joined, possibly in another order.
             if let Some(gang) = gang {
                 self.judge_gated(&gang, id, now);
             }

@@ -1,8 +1,8 @@
 //! One attempt at one unit, from the queue to the Binding, in the order of kube-scheduler's scheduling cycle.
 //!
-//! `schedule_one` takes a unit; a gang goes to [`super::gangs`]. For a pod, `find_node` runs the filters and the scores and
-//! selects a node, or asks PostFilter when none is left; `assume_and_bind` lets the pod take its room, runs Reserve and
-//! Permit, and starts the binding (`pre_bind`). A pod that finds no node is refused (`report`).
+//! `schedule_one` takes a unit; gangs continue in [`super::gangs`]. For a pod, `find_node` runs the filters and the
+//! scores and selects a node, or runs PostFilter when no node is feasible. `assume_and_bind` places the pod in the
+//! state, runs Reserve and Permit, and starts the binding (`pre_bind`). A pod that finds no node is refused (`report`).
 
 use std::sync::Arc;
 
@@ -25,19 +25,19 @@ use crate::attempt::post_filter::post_filter;
 use crate::attempt::search::refused_by;
 use crate::attempt::work;
 
-/// What an attempt came to, before anything is done about it.
+/// The decision of an attempt, before it is carried out.
 pub(crate) struct Decided {
     pub(crate) decision: Decision,
-    /// What PostFilter found for a refused pod.
+    /// The result of PostFilter for a refused pod.
     pub(crate) found: Option<PostFiltered>,
-    /// What is to be recorded of it when it stands.
+    /// What to record of the attempt if the decision is carried out.
     pub(crate) draft: Option<Arc<Draft>>,
-    /// Whether more than the nodes themselves decided: a plugin that may read anything.
+    /// Whether a plugin that may read more than the node itself took part in the decision.
     pub(crate) reads_others: bool,
 }
 
 impl Scheduler {
-    /// Schedules a unit that was taken from the queue. Returns `None` when the attempt, at a gang, goes on later.
+    /// Schedules a unit that was taken from the queue. Returns `None` when an attempt at a gang is paused.
     pub(crate) fn schedule_one(&mut self, unit_id: UnitId, now: Now, probe: &dyn Probe) -> Option<Step> {
         let unit = self.queue.unit(unit_id)?;
         if let Some(rep) = unit.gang.clone() {
@@ -64,7 +64,7 @@ impl Scheduler {
                 self.after_post_filter(unit_id, (pod_id, &pod, shape), refusal, found, now)
             }
             (Decision::Refuse(refusal), None) => {
-                // Without any node there is none to be nominated to, whoever said so.
+                // In a cluster without nodes every nomination is void, whoever wrote it.
                 let has_no_node = self.cluster.present().is_empty();
                 let clear = has_no_node && self.end_nomination(pod_id, End::NothingFound, now);
                 (self.refuse(unit_id, &pod, shape, refusal, clear.then_some(None), now), None)
@@ -78,7 +78,7 @@ impl Scheduler {
         Some(Step { pod, profile, attempts, first_queued_at, verdict, table, failure, gang, others })
     }
 
-    /// Selects a node for a pod, or says why there is none; nothing is placed.
+    /// Selects a node for a pod, or returns why there is none. Does not place the pod.
     #[expect(clippy::too_many_arguments, reason = "the subject of an attempt, and how to look at it")]
     pub(crate) fn find_node(
         &mut self,
@@ -125,7 +125,7 @@ impl Scheduler {
             false => None,
         };
         let found = match &decision {
-            // Without any node there is nobody to evict.
+            // A cluster without nodes has no victims.
             Decision::Refuse(_) if kind.may_preempt() && !self.cluster.present().is_empty() => {
                 let filter = NominationFilter::new(attempt, &mut self.cluster, tally);
                 let (found, work) = post_filter(filter, results);
@@ -139,8 +139,8 @@ impl Scheduler {
         Decided { decision, found, draft, reads_others: results.reads_others }
     }
 
-    /// Lets a pod take its place, runs Reserve and Permit, and starts its binding, as one overlay: a refusal leaves nothing
-    /// behind.
+    /// Places a pod in the state, runs Reserve and Permit, and starts its binding. Placement, Reserve and Permit are
+    /// one overlay, so a refusal leaves nothing behind.
     pub(crate) fn assume_and_bind(
         &mut self,
         unit: UnitId,
@@ -179,7 +179,7 @@ impl Scheduler {
         }
     }
 
-    /// Runs Reserve: what plugins hold for the pod hangs on it in the state.
+    /// Runs Reserve and attaches the plugins' holds to the pod. Fails with the cause of the first plugin that refuses.
     pub(crate) fn reserve(
         &mut self,
         profile: &Profile,
@@ -195,7 +195,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Runs Permit.
+    /// Runs Permit. Fails with the cause of the first plugin that refuses.
     pub(crate) fn permit(&self, profile: &Profile, pod: &Pod, node: NodeIdx) -> Result<(), Cause> {
         for enabled in &profile.permit {
             let view = View::new(&self.cluster);

@@ -1,4 +1,4 @@
-//! Shadow mode: decides for the pods of another scheduler, writes nothing, and counts how often it agrees.
+//! Shadow mode: decides for another scheduler's pods, writes nothing, and counts how often both agree.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,36 +9,36 @@ use pellucid_model::{Name, Now, Pod, PodId, PodKey};
 use super::Scheduler;
 use super::last_attempt::LastAttempt;
 
-/// Disagreements kept as examples.
+/// Number of disagreements that are kept as examples.
 const EXAMPLES: usize = 50;
 
-/// One pod that went elsewhere than we would have sent it.
+/// A pod that the other scheduler bound to another node than ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disagreement {
-    /// Pod.
+    /// Namespace and name of the pod.
     pub pod: PodKey,
-    /// Our node; `None` when we would have refused it.
+    /// Our node; `None` if we refused the pod.
     pub ours: Option<Name>,
-    /// Where the other scheduler put it.
+    /// The node to which the other scheduler bound it.
     pub theirs: Name,
 }
 
-/// How often we agreed.
+/// How often our decisions agreed with the shadowed scheduler's.
 #[derive(Clone, Debug, Default)]
 pub struct ShadowTally {
-    /// The scheduler that is shadowed.
+    /// Name of the shadowed scheduler.
     pub of: Name,
-    /// The same node.
+    /// Both chose the same node.
     pub agreed: u64,
-    /// Another node.
+    /// Both placed the pod, on different nodes.
     pub disagreed: u64,
-    /// They placed it, we refused it.
+    /// The other scheduler placed the pod; ours found no node.
     pub refused_by_us: u64,
-    /// They placed it before we looked.
+    /// The other scheduler placed the pod before our first attempt.
     pub not_compared: u64,
-    /// We placed it, and they did not within the time we hold a place.
+    /// We placed the pod; the other scheduler did not within 30 s.
     pub expired: u64,
-    /// The newest disagreements.
+    /// The newest disagreements, at most 50.
     pub examples: VecDeque<Disagreement>,
 }
 
@@ -68,7 +68,7 @@ impl Scheduler {
         self.in_flight.shadow_holds.insert((now.monotonic + SHADOW_HOLD, id));
     }
 
-    /// Counts a pod that the shadowed scheduler has bound. Called while its unit is still known, so each
+    /// Counts a pod that the shadowed scheduler has bound. It is called while the pod still has a unit, so that each
     /// pod is counted once.
     pub(super) fn compare_with_shadowed(&mut self, id: PodId, known: &Pod) {
         if self.shadow.is_none() || self.queue.unit_of(id).is_none() {
@@ -88,7 +88,7 @@ impl Scheduler {
         }
     }
 
-    /// Shadow mode gives up places the other scheduler did not confirm.
+    /// Gives up places that the other scheduler did not confirm in time. Returns whether there were any.
     pub(crate) fn expire_held(&mut self, now: Now) -> bool {
         let mut any = false;
         while let Some((at, id)) =

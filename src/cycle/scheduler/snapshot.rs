@@ -1,4 +1,4 @@
-//! The snapshot: everything readable at one generation, published as one `Arc`.
+//! The snapshot: everything that readers can see at one generation, published as one `Arc`.
 
 use std::sync::Arc;
 
@@ -19,48 +19,48 @@ use crate::scheduler::last_attempt::LastAttempt;
 use crate::scheduler::shadow::ShadowTally;
 use crate::scheduler::{Counters, PluginTally};
 
-/// The plugins this process knows. Never changes.
+/// The plugins that this process knows. Immutable.
 pub type Registry = Arc<Vec<Box<dyn PluginFactory>>>;
 
-/// A published snapshot. Immutable; shares every page that did not change with its neighbours in time.
+/// A published snapshot. Immutable; shares every unchanged page with earlier and later snapshots.
 pub struct Snapshot {
-    /// Number of the publication.
+    /// Number of the publication, from 1.
     pub generation: u64,
-    /// When.
+    /// Time of the publication.
     pub published: Now,
-    /// Nodes and pods.
+    /// Nodes, pods and other objects, including nominations, preemptions and gangs.
     pub cluster: Cluster,
-    /// How many changes of nodes there were.
+    /// Node-change counter at publication. A verdict with a smaller value may be stale.
     pub changes: u64,
-    /// Queue.
+    /// The units that wait for a node.
     pub queue: Queue,
-    /// What is kept of the last attempt, per pod slot.
+    /// The last attempt at each pod, by pod slot.
     pub last_attempts: Pages<LastAttempt>,
-    /// What woke a pod that has its place by now, and its profile.
+    /// For placed pods that an event had woken: the profile and the wake-up, by pod slot.
     pub wakeups: Pages<Option<(usize, Arc<Wakeup>)>>,
-    /// Profiles.
+    /// Profiles in the order of the configuration.
     pub profiles: Arc<[Arc<Profile>]>,
-    /// Plugins.
+    /// The plugins that this process knows.
     pub registry: Registry,
-    /// What plugins did, per profile and plugin.
+    /// Counters of each plugin, per profile.
     pub tally: Vec<Vec<PluginTally>>,
-    /// Where the next sampled search of each profile begins.
+    /// Position in tie order at which the next sampled search of each profile begins.
     pub starts: Vec<usize>,
-    /// Attempts so far.
+    /// Number of the last scheduling cycle.
     pub cycle: u64,
-    /// Recorded tables and failures.
+    /// Recorded score tables and refused nodes.
     pub recorder: Recorder,
-    /// What the flight recorder holds.
+    /// Entries of the flight recorder.
     pub flight: FlightLog,
-    /// The switches themselves: they are read as they are now.
+    /// The live switches: readers see their current values, not those at publication.
     pub switches: Arc<Switches>,
-    /// What the diagnosis has cost.
+    /// Time spent on diagnosis.
     pub costs: Costs,
-    /// Counters.
+    /// Counters since the start.
     pub counters: Counters,
-    /// What became of the last attempt at each gang.
+    /// Verdict of the last attempt at each gang.
     pub gang_verdicts: CowMap<GangKey, Arc<GangVerdict>>,
-    /// Agreement with another scheduler, in shadow mode.
+    /// Agreement with the shadowed scheduler; `None` outside shadow mode.
     pub shadow: Option<ShadowTally>,
 }
 
@@ -71,29 +71,30 @@ impl Published for Snapshot {
 }
 
 impl Snapshot {
-    /// Returns the last verdict on a pod; `None` too when the flight recorder has pushed it out.
+    /// Returns the last verdict on a pod, or `None` if there was no attempt or the flight recorder has dropped it.
     pub fn verdict(&self, pod: PodId) -> Option<Verdict> {
         self.last_attempts.get(pod.index())?.verdict(|id| self.flight.get(id), self.changes)
     }
 
-    /// Returns why the last attempt at a pod was refused, or what holds it before the queue.
+    /// Returns why the last attempt at a pod was refused, or why the pod is gated.
     pub fn refusal(&self, pod: PodId) -> Option<&Arc<Refusal>> {
         self.last_attempts.get(pod.index())?.refusal()
     }
 
-    /// Finds a pod.
+    /// Finds a pod by namespace and name.
     pub fn find_pod(&self, key: &PodKey) -> Option<(PodId, &PodRecord)> {
         self.cluster.find_pod(key).and_then(|id| Some((id, self.cluster.pod(id)?)))
     }
 
-    /// Finds a pod that cannot be read.
+    /// Finds a pod that was quarantined because it cannot be read.
     pub fn find_quarantined(&self, key: &PodKey) -> Option<&Quarantined> {
         let is_it =
             |q: &&Quarantined| q.kind == "Pod" && q.namespace == key.namespace && *q.name == *key.name;
         self.cluster.quarantined().find(is_it)
     }
 
-    /// Returns the profile of a pod, with its number; in shadow mode all go by the first. `None`: the pod is not ours.
+    /// Returns a pod's profile and its index, or `None` if the pod is not ours. In shadow mode other pods use the first
+    /// profile.
     pub fn profile_of(&self, record: &PodRecord) -> Option<(usize, &Profile)> {
         let own = self.profiles.iter().position(|p| p.scheduler_name == record.pod.scheduler_name);
         let at = own.or(self.shadow.is_some().then_some(0))?;

@@ -1,4 +1,4 @@
-//! Whose turn it is: units in their order, and between them attempts at gangs that go on in slices.
+//! Decides whose turn it is: units run in queue order, and attempts at gangs run in slices between them.
 
 use pellucid_model::time::Probe;
 use pellucid_model::{GangKey, Now};
@@ -6,13 +6,14 @@ use pellucid_model::{GangKey, Now};
 use super::{Scheduler, Step};
 use crate::attempt::work::SLICE;
 
-/// How work is shared out between attempts at gangs, which go on in slices, and other units. In units of `attempt::work`.
+/// Shares work between attempts at gangs, which run in slices, and other units. Amounts are in units of
+/// `attempt::work`.
 pub(crate) struct Turns {
     /// Work done since the start.
     pub(crate) work: u64,
-    /// Work done for units in front of which a paused one stands, since that went on.
+    /// Work done since a paused attempt last got a slice.
     since_slice: u64,
-    /// Work of one slice of an attempt at a gang.
+    /// Work in one slice of an attempt at a gang.
     pub(crate) slice: u64,
 }
 
@@ -22,19 +23,19 @@ impl Default for Turns {
     }
 }
 
-/// What [`Scheduler::advance`] did.
+/// The result of [`Scheduler::advance`].
 #[derive(Debug)]
 pub enum Advance {
     /// A unit was judged.
     Judged(Step),
-    /// The attempt at a gang, the first of its group, goes on later.
+    /// The attempt at this gang, the first of its group, is paused.
     Paused(GangKey),
-    /// Nothing can be taken.
+    /// The queue has no unit to take.
     Idle,
 }
 
 impl Scheduler {
-    /// Plans the next unit to its end. Returns `None` when nothing can be taken.
+    /// Plans the next unit to its end. Returns `None` when the queue has no unit to take.
     pub fn step(&mut self, now: Now, probe: &dyn Probe) -> Option<Step> {
         loop {
             match self.advance(now, probe) {
@@ -45,7 +46,7 @@ impl Scheduler {
         }
     }
 
-    /// Plans the next unit, or a part of it when it is one that takes long: inputs can be taken in between, and other
+    /// Plans the next unit, or one slice of it if it takes long. Between slices the caller can apply inputs, and other
     /// units have their turn.
     pub fn advance(&mut self, now: Now, probe: &dyn Probe) -> Advance {
         let before = self.turns.work;
@@ -65,8 +66,8 @@ impl Scheduler {
         }
     }
 
-    /// Whether the attempt that was paused goes on now. A unit of greater rank goes first. One of equal or lower rank may
-    /// have as much work done for it as a slice is, or a tenth of it, before the next slice.
+    /// Whether the paused attempt continues now. An active unit of higher rank always goes first. Between two slices,
+    /// active units of equal rank get a slice's worth of work, and units of lower rank a tenth of it.
     fn is_turn_of_paused(&self) -> bool {
         self.queue.has_paused() && self.comes_before_active()
     }

@@ -1,4 +1,4 @@
-//! Which refused units an event brings back: the plugins that refused them are asked.
+//! Wakes the refused units that an event could help, by asking the plugins that refused them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use pellucid_queue::{EventObject, Happened, Listening, RefusedBy};
 
 use crate::scheduler::Scheduler;
 
-/// Returns who listens to what, for the queue.
+/// Returns for the queue which event kinds each plugin listens to.
 pub(crate) fn listening(profiles: &[Arc<Profile>]) -> Listening {
     let kinds = |profile: &Arc<Profile>| {
         profile.plugins.iter().map(|p| p.hints().map_or(Listening::ALL, |h| h.events())).collect()
@@ -49,7 +49,7 @@ impl Scheduler {
     }
 }
 
-/// Returns those of some plugins that say Queue.
+/// Returns the plugins among `asked` whose queueing hint for the event is `Queue`.
 pub(crate) fn say_queue(
     profile: &Profile,
     view: View<'_>,
@@ -57,13 +57,13 @@ pub(crate) fn say_queue(
     asked: RefusedBy,
     event: &ClusterEvent,
 ) -> RefusedBy {
-    // Its room was kept from pods of no higher priority alone.
+    // A nomination reserves room only against pods of equal or lower priority.
     if let ClusterEvent::NominationEnded { pod: nominee, .. } = event {
         return if pod.priority <= nominee.priority { asked } else { RefusedBy::default() };
     }
     let mut by = RefusedBy::default();
     for bit in asked.iter() {
-        // The last bit stands for all plugins from there on.
+        // Bit 63 stands for plugin 63 and all after it.
         let beyond = if bit == 63 { profile.plugins.len() } else { bit + 1 };
         for plugin in profile.plugins.iter().take(beyond).skip(bit) {
             let says = plugin.hints().map_or(Hint::Queue, |h| h.hint(view, pod, event));
@@ -75,9 +75,9 @@ pub(crate) fn say_queue(
     by
 }
 
-/// Room that was freed may be too little for a pod and yet enough together with what it could take from
-/// pods of lower priority on the same node. No plugin that refuses knows of that, so it is asked here, for
-/// profiles that preempt.
+/// Returns the first PostFilter plugin if preemption could help now. Freed room may be too little for a pod, yet enough
+/// together with what the pod could preempt on the same node. The plugins that refused it cannot know, so profiles that
+/// preempt ask here.
 fn preemption_says(profile: &Profile, pod: &Pod, lowest: Option<i32>) -> RefusedBy {
     let mut by = RefusedBy::default();
     if let Some(enabled) = profile.post_filter.first()
@@ -88,7 +88,7 @@ fn preemption_says(profile: &Profile, pod: &Pod, lowest: Option<i32>) -> Refused
     by
 }
 
-/// Returns the lowest priority among the pods on the node where an event freed room.
+/// Returns the lowest priority of the pods on the node where an event freed room.
 fn lowest_priority_beside(cluster: &Cluster, event: &ClusterEvent) -> Option<i32> {
     let node: NodeIdx = match event {
         ClusterEvent::PodReleased { node, .. } | ClusterEvent::PodShrunk { node, .. } => *node,
@@ -100,7 +100,7 @@ fn lowest_priority_beside(cluster: &Cluster, event: &ClusterEvent) -> Option<i32
     pods.filter_map(|id| cluster.pod(*id)).map(|record| record.pod.priority).min()
 }
 
-/// Names what an event is about.
+/// Returns the object that an event is about.
 fn object(cluster: &Cluster, event: &ClusterEvent) -> EventObject {
     let pod = |id| cluster.pod(id).map_or(EventObject::Nothing, |r| EventObject::Pod(r.pod.key.clone()));
     match event {

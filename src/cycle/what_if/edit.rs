@@ -1,7 +1,7 @@
-//! Hypothetical changes of the cluster, and how they become what a watch would have said.
+//! Hypothetical changes of the cluster, converted to the inputs that a watch would deliver.
 //!
-//! An edit of a pod or node is a changed copy of the object, applied as any other input. Nothing here knows
-//! how decisions are made, or writes to the cluster.
+//! An edit of a pod or node becomes a changed copy of the object, applied like any other input. This module makes no
+//! decisions and writes nothing to the cluster.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,88 +12,88 @@ use pellucid_model::selector::NodeAffinity;
 use pellucid_model::taint::{Taint, TaintEffect, Toleration, TolerationOperator};
 use pellucid_model::{GangKey, Name, Node, NodeIdx, Object, Pod, PodId, PodKey, PodSpec};
 
-/// The pods an edit is about.
+/// The pods that an edit changes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
-    /// One pod.
+    /// One pending pod.
     Pod(PodKey),
-    /// The members of a gang that are not placed.
+    /// The pending members of a gang.
     Gang(GangKey),
 }
 
-/// One change.
+/// One hypothetical change.
 #[derive(Clone, Debug)]
 pub enum Edit {
-    /// A node is added, or becomes this one.
+    /// Adds or replaces a node.
     ApplyNode(Arc<Node>),
-    /// An empty node like one that is there, open for pods.
+    /// Adds an empty, schedulable copy of a node.
     CopyNode {
-        /// The node that is copied, without its pods.
+        /// The node to copy, without its pods.
         node: Name,
-        /// Name of the new one.
+        /// Name of the copy.
         name: Name,
     },
-    /// A node goes. Its pods keep their places on it.
+    /// Removes a node. Its pods keep their places on it.
     RemoveNode(Name),
-    /// A node loses its taints with a key.
+    /// Removes the taints of a node that have a key.
     RemoveTaint {
-        /// Node.
+        /// Name of the node.
         node: Name,
-        /// Key.
+        /// Key of the taints.
         key: Name,
-        /// Only those with this effect.
+        /// Removes only taints with this effect; `None` means any effect.
         effect: Option<TaintEffect>,
     },
-    /// A node is open for pods again.
+    /// Makes a node schedulable again.
     Uncordon(Name),
-    /// A node has a label.
+    /// Sets a label of a node.
     LabelNode {
-        /// Node.
+        /// Name of the node.
         node: Name,
-        /// Key.
+        /// Key of the label.
         key: Name,
-        /// Value.
+        /// Value of the label.
         value: Name,
     },
-    /// A pod goes, and what it holds is free.
+    /// Deletes a pod and frees what it holds.
     DeletePod(PodKey),
-    /// A pod is added, or becomes this one.
+    /// Adds or replaces a pod.
     ApplyPod(Arc<Pod>),
-    /// An object of another kind is added, or becomes this one.
+    /// Adds or replaces an object of another kind.
     ApplyObject(Arc<Object>),
-    /// Pods request another amount of a resource, in its base unit.
+    /// Changes how much of a resource pods request.
     SetRequest {
-        /// Pods.
+        /// The pods to change.
         of: Target,
-        /// Resource.
+        /// Name of the resource.
         resource: Name,
-        /// Amount; 0 takes the request away.
+        /// Amount in the base unit of the resource; 0 removes the request.
         amount: i64,
     },
-    /// Pods tolerate a taint.
+    /// Adds a toleration to pods.
     AddToleration {
-        /// Pods.
+        /// The pods to change.
         of: Target,
-        /// The taint.
+        /// The taint that they tolerate.
         taint: Taint,
     },
-    /// Pods do not choose nodes by name or label any more.
+    /// Removes what pods require of their node's name and labels.
     DropNodeAffinity(Target),
-    /// Pods take no ports of their host.
+    /// Removes the host ports of pods.
     DropHostPorts(Target),
-    /// Pods only prefer to be spread.
+    /// Makes the topology spread constraints of pods soft.
     RelaxSpread(Target),
-    /// Pods do not require other pods beside them.
+    /// Removes the required pod affinity of pods.
     DropPodAffinity(Target),
-    /// Pods do not require other pods to stay away.
+    /// Removes the required pod anti-affinity of pods.
     DropPodAntiAffinity(Target),
-    /// Pods have no scheduling gates.
+    /// Removes the scheduling gates of pods.
     RemoveGates(Target),
-    /// A plugin's scores have another weight in every profile; 0 takes them away.
+    /// Sets the weight of a plugin's scores in every profile; with 0 they do not count.
     SetWeight {
-        /// Plugin.
+        /// Name of the plugin.
         plugin: Name,
-        /// Weight.
+        /// The new weight.
         weight: i64,
     },
 }
@@ -101,9 +101,9 @@ pub enum Edit {
 /// An edit that does not fit the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EditError {
-    /// What it is about.
+    /// The object that the edit is about.
     pub what: String,
-    /// What is wrong.
+    /// Why the edit does not fit.
     pub problem: String,
 }
 
@@ -120,7 +120,8 @@ fn error(what: impl fmt::Display, problem: &str) -> EditError {
 }
 
 impl Edit {
-    /// Returns what a watch would have said of the change. Weights are not the cluster's and say nothing.
+    /// Returns the inputs that a watch would deliver for the change. A weight is not part of the cluster, so it has
+    /// none.
     pub(super) fn inputs(&self, cluster: &Cluster) -> Result<Vec<Input>, EditError> {
         let node = |name: &Name, change: &dyn Fn(&mut Node) -> Result<(), EditError>| {
             let (_, known) = find_node(cluster, name)?;
@@ -162,7 +163,7 @@ impl Edit {
         }
     }
 
-    /// The edits of pods.
+    /// Returns the inputs of an edit of pods.
     fn pods(&self, cluster: &Cluster) -> Result<Vec<Input>, EditError> {
         let Some(of) = self.target() else { return Ok(Vec::new()) };
         let ids = members(cluster, of)?;
@@ -170,7 +171,7 @@ impl Edit {
         Ok(pods.map(|record| Input::PodApplied(Arc::new(self.changed(&record.pod)))).collect())
     }
 
-    /// Returns a pod as this edit makes it, whichever pods it is about.
+    /// Returns a pod as this edit changes it, even if the edit is about other pods.
     pub fn changed(&self, pod: &Pod) -> Pod {
         let mut pod = pod.clone();
         let mut spec = PodSpec::clone(&pod.spec);
@@ -213,7 +214,7 @@ impl Edit {
         }
     }
 
-    /// Returns the pods it changes, if it changes pods.
+    /// Returns the pods that the edit changes, if it changes pods.
     pub fn target(&self) -> Option<&Target> {
         match self {
             Self::SetRequest { of, .. } | Self::AddToleration { of, .. } => Some(of),
@@ -233,7 +234,7 @@ fn find_node<'c>(cluster: &'c Cluster, name: &Name) -> Result<(NodeIdx, &'c Arc<
     idx.ok_or_else(|| error(name, "there is no such node"))
 }
 
-/// A copy has the labels and taints of its model, but for the label that names the machine, and is not cordoned.
+/// Copies a node with its labels and taints, except for the hostname label and the cordon.
 fn copy_node(cluster: &Cluster, like: &Name, name: &Name) -> Result<Vec<Input>, EditError> {
     let (_, known) = find_node(cluster, like)?;
     if cluster.find_node(name).is_some_and(|idx| cluster.node(idx).is_some()) {
@@ -246,14 +247,14 @@ fn copy_node(cluster: &Cluster, like: &Name, name: &Name) -> Result<Vec<Input>, 
     Ok(vec![Input::NodeApplied(Arc::new(node))])
 }
 
-/// Lets pods onto a node. The node controller takes the taint away with the field.
+/// Makes a node schedulable. The taint goes with the field, as the node controller would remove it.
 fn open(node: &mut Node) {
     node.unschedulable = false;
     let is_cordon = |t: &Taint| &*t.key == "node.kubernetes.io/unschedulable";
     node.taints = node.taints.iter().filter(|t| !is_cordon(t)).cloned().collect();
 }
 
-/// Returns the pods of a target that are not placed, by name.
+/// Returns the pending pods of a target, sorted by name. Fails if the target does not exist or is a placed pod.
 pub(super) fn members(cluster: &Cluster, of: &Target) -> Result<Vec<PodId>, EditError> {
     match of {
         Target::Pod(key) => {
@@ -273,8 +274,8 @@ pub(super) fn members(cluster: &Cluster, of: &Target) -> Result<Vec<PodId>, Edit
     }
 }
 
-/// Sets what a pod requests. Scoring assumes an amount for a container that requests nothing: it comes with 0
-/// and goes with a request.
+/// Sets what a pod requests. Scoring assumes a default amount for a container that requests nothing: the default
+/// applies at 0 and ends with a request.
 fn set_request(requests: &mut PodRequests, resource: &Name, amount: i64) {
     let list: &mut ResourceList = &mut requests.list;
     match &**resource {

@@ -1,7 +1,7 @@
-//! Asks every filter about every node, where a cycle stops at the first that refuses.
+//! Runs every filter on every node, where a cycle stops at the first refusal.
 //!
-//! For explanations on a published snapshot: which requirements each node fails, all of them, as one word of bits per
-//! node. Not for decisions.
+//! For explanations on a published snapshot, not for decisions. Returns all requirements that each node fails, as one
+//! word of bits per node.
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::{Cluster, Stage};
@@ -18,53 +18,53 @@ use crate::attempt::chain::{PluginTally, places, prepare};
 use crate::attempt::node_result_cache::CycleContext;
 use crate::attempt::nominations::nominees;
 
-/// Requirements told apart. More are lumped into the last.
+/// Maximum number of distinct requirements. Further ones share the last bit.
 const MAX_BITS: usize = 64;
 
-/// A requirement of a pod that some node fails: one reason of one plugin; of taints each is one.
+/// A requirement of a pod that some node fails: one reason of one plugin. Each untolerated taint is one requirement.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Requirement {
-    /// The plugin.
+    /// Name of the plugin.
     pub plugin: &'static str,
-    /// What it says.
+    /// The reason for which the plugin refuses a node.
     pub reason: Reason,
 }
 
-/// What every node fails.
+/// The requirements that every node fails.
 #[derive(Clone, Debug, Default)]
 pub struct Masks {
-    /// The requirements, one per bit.
+    /// The requirements, indexed by bit.
     pub requirements: Vec<Requirement>,
-    /// Per node slot, one bit per requirement that the node fails. 0: the pod fits there.
+    /// Per node slot, one bit for each requirement that the node fails; 0 if the pod fits there.
     pub failed: Vec<u64>,
-    /// Of these, the ones that removing pods could not mend.
+    /// The part of `failed` that removing pods could not change.
     pub fixed: Vec<u64>,
-    /// Why the pod is refused as a whole; then no node was asked.
+    /// Why the pod is refused as a whole; if set, no node was evaluated.
     pub pod: Option<Cause>,
-    /// The pods whose room on a node counts against the pod although they are not there yet.
+    /// Per node, the nominated pods that are not there yet and whose room counts against the pod.
     pub promised: FxHashMap<NodeIdx, Vec<PodId>>,
-    /// There were more requirements than bits: the last bit stands for several.
+    /// Whether there were more requirements than bits, so that the last bit stands for several.
     pub truncated: bool,
     bits: FxHashMap<Requirement, usize>,
 }
 
 impl Masks {
-    /// Returns what a node fails.
+    /// Returns the mask of requirements that a node fails.
     pub fn of(&self, node: NodeIdx) -> u64 {
         self.failed.get(node.index()).copied().unwrap_or(0)
     }
 
-    /// Returns what a node fails whichever pods are on it.
+    /// Returns the mask of requirements that a node fails whichever pods are on it.
     pub fn fixed_of(&self, node: NodeIdx) -> u64 {
         self.fixed.get(node.index()).copied().unwrap_or(0)
     }
 
-    /// Iterates over the requirements in a mask.
+    /// Iterates over the requirements in a mask, with their bits.
     pub fn requirements(&self, mask: u64) -> impl Iterator<Item = (usize, &Requirement)> {
         self.requirements.iter().enumerate().filter(move |(bit, _)| mask & (1 << bit) != 0)
     }
 
-    /// Adds what a node fails when those come to whom its room is promised. They may yet not: none of it is fixed.
+    /// Adds what a node fails with its nominated pods present. None of it is fixed, because they may never come.
     fn add_promised(&mut self, node: NodeIdx, with: &Self) {
         let of_pod = with.pod.iter().flat_map(|cause| {
             cause.reasons.iter().map(|r| Requirement { plugin: cause.plugin, reason: r.clone() })
@@ -91,7 +91,7 @@ impl Masks {
     }
 }
 
-/// Asks all filters about some nodes.
+/// Runs all filters on some nodes.
 fn masks_on(ctx: &CycleContext<'_>, asked: &[NodeIdx]) -> Masks {
     let mut tally = vec![PluginTally::default(); ctx.profile.plugins.len()];
     let prepared = prepare(&places(ctx.profile, |_| true), ctx.profile, ctx.view, ctx.spec, &mut tally);
@@ -110,7 +110,7 @@ fn masks_on(ctx: &CycleContext<'_>, asked: &[NodeIdx]) -> Masks {
         let mut causes = Causes::default();
         mask.fill(CauseId::FEASIBLE);
         nodes.clear();
-        // Nodes that a PreFilter left out are asked like the others: the filters refuse them by themselves.
+        // Nodes that a PreFilter left out are included: the filters refuse them by themselves.
         nodes.extend_from_slice(asked);
         filter.filter(ctx.view, ctx.spec, value, &mut Nodes::new(&mut nodes, &mut causes, &mut mask));
         let bits: FxHashMap<CauseId, u64> =
@@ -141,7 +141,7 @@ fn bits_of(masks: &mut Masks, cause: &Cause) -> u64 {
     })
 }
 
-/// Each taint that is not tolerated is a requirement of its own.
+/// Returns the bits of a node's untolerated taints. Each is a requirement of its own.
 fn taint_bits(masks: &mut Masks, ctx: &CycleContext<'_>, node: NodeIdx, cause: &Cause) -> u64 {
     let keeps_away = |effect: TaintEffect| effect != TaintEffect::PreferNoSchedule;
     let taints = ctx.view.taints(node).iter();
@@ -154,14 +154,14 @@ fn taint_bits(masks: &mut Masks, ctx: &CycleContext<'_>, node: NodeIdx, cause: &
     })
 }
 
-/// Asks all filters about all nodes for a pod of the state, both with and without the pods that are nominated to a node
-/// and count against it, as a decision does. `cluster` is a copy that may be changed.
+/// Runs all filters on all nodes for a pod, both with and without the nominated pods that count against it, as a
+/// decision does. `cluster` is a copy that may be changed.
 pub fn masks_of_pod(cluster: &mut Cluster, profile: &Profile, id: PodId, spec: &PodSpec) -> Masks {
     let all = cluster.present().to_vec();
     masks_of_pod_on(cluster, profile, (id, spec), &all)
 }
 
-/// The same about some nodes.
+/// Does the same as [`masks_of_pod`] for some nodes.
 pub fn masks_of_pod_on(
     cluster: &mut Cluster,
     profile: &Profile,
@@ -188,8 +188,8 @@ pub fn masks_of_pod_on(
     masks
 }
 
-/// Returns, of some nodes, those with pods that are nominated to them and count against a pod. What is promised to the
-/// rest of its gang does not: it is planned beside them.
+/// Returns those of `nodes` that have nominated pods which count against a pod. The rest of the pod's gang does not
+/// count, because it is planned beside the pod.
 fn promised(cluster: &Cluster, id: PodId, nodes: &[NodeIdx]) -> Vec<(NodeIdx, Vec<PodId>)> {
     let Some(record) = cluster.pod(id) else { return Vec::new() };
     let gang: Vec<GangKey> = record.pod.member_of().cloned().into_iter().collect();

@@ -1,10 +1,12 @@
-//! What would happen if: every question about a state, asked of a copy of it.
+//! What-if questions about a published state, answered on a copy of it.
 //!
-//! Three ways, from the cheapest to the most general. [`exhaustive`] asks every filter about every node and keeps one word
-//! of bits per node. [`question`] asks what a cycle would say of one pod, or of one pod and one node, as things are.
-//! [`simulation`] applies edits ([`edit`]) to a scheduler of its own and runs the same code that schedules.
+//! From the cheapest to the most general:
 //!
-//! *Invariant:* nothing of it is kept, and no decision reads it.
+//! - [`exhaustive`]: runs every filter on every node, and keeps one word of bits per node
+//! - [`question`]: what a cycle would decide now about one pod, or about one pod and one node
+//! - [`simulation`]: applies edits ([`edit`]) to a separate scheduler and runs the code that schedules
+//!
+//! *Invariant:* answers are not stored, and no decision reads them.
 
 pub mod edit;
 pub mod exhaustive;

@@ -1,7 +1,7 @@
-//! Questions about single pods, answered on a copy of a published state: what a cycle would say now.
+//! Answers questions about single pods on a copy of a published state: what would a cycle decide now?
 //!
-//! The same rows, the same two passes for nominations, the same choice as in `scheduler`. Nothing is placed: Reserve, Permit and
-//! PostFilter are not asked. A member of a gang is asked about alone.
+//! It uses the same node results, the same two-pass filter and the same selection as the scheduler. Nothing is placed:
+//! Reserve, Permit and PostFilter do not run. A gang's member is judged on its own.
 
 use std::sync::Arc;
 
@@ -19,21 +19,21 @@ use crate::attempt::nominations::{AttemptContext, AttemptKind, NominationFilter}
 use crate::attempt::search::Scored;
 use crate::scheduler::inputs::gated;
 
-/// What a node says to a pod.
+/// The result of one node for a pod.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// It passes all filters.
+    /// The node passes all filters.
     Takes,
-    /// It does not.
+    /// A filter refuses the node, or PreFilter refuses the pod as a whole.
     Refuses(Arc<Cause>),
-    /// Nobody looked: PreFilter left the node out.
+    /// PreFilter left the node out, so no filter ran on it.
     LeftOut,
-    /// There is no such node any more, only pods that are still on it.
+    /// The node no longer exists, but has pods left.
     Gone,
 }
 
 impl Answer {
-    /// Returns the cause of a refusal.
+    /// Returns the cause if the pod is refused.
     pub fn cause(&self) -> Option<&Cause> {
         match self {
             Self::Refuses(cause) => Some(cause),
@@ -52,7 +52,7 @@ impl Answer {
     }
 }
 
-/// One pod on a copy of the state, asked about all nodes.
+/// The results of one pod for all nodes, on a copy of the state.
 pub struct Question<'a> {
     cluster: Cluster,
     profile: &'a Profile,
@@ -62,11 +62,11 @@ pub struct Question<'a> {
     decision: Decision,
 }
 
-/// Returns a copy of a state in which a pod has no place: how every pod is asked about that has one.
+/// Returns a copy of a state in which a pod is not placed. Placed pods are judged on such a copy.
 pub fn without_place(state: &Cluster, id: PodId) -> Cluster {
     let mut cluster = state.fork();
     if cluster.pod(id).is_some_and(|record| record.node.is_some()) {
-        // The copy is dropped and not undone. While the trial is open, a slot stays that the pod leaves as the last one.
+        // The copy is dropped, not rolled back. While the trial is open, a slot stays even when its last pod leaves.
         let _ = cluster.begin_trial();
         cluster.release(id);
     }
@@ -74,8 +74,9 @@ pub fn without_place(state: &Cluster, id: PodId) -> Cluster {
 }
 
 impl<'a> Question<'a> {
-    /// Asks. A pod that has a place is taken off it first. `None`: there is no such pod. With
-    /// `percentageOfNodesToScore` the search starts at the first node, because where a cycle's would is not published.
+    /// Judges a pod, after releasing its place if it has one. Returns `None` if there is no such pod. With
+    /// `percentageOfNodesToScore` the search starts at the first node, because `state` does not hold the scheduler's
+    /// start.
     pub fn ask(state: &Cluster, profile: &'a Profile, id: PodId) -> Option<Self> {
         patience::check();
         let pod = state.pod(id)?.pod.clone();
@@ -91,7 +92,7 @@ impl<'a> Question<'a> {
         let own =
             NominationFilter::new(attempt, &mut cluster, &mut tally).filter_with_nominated_pods(&mut results);
         if own.is_some() {
-            // A cycle stops here; whoever asks about another node wants to know of it too.
+            // A cycle stops here, but questions about other nodes need their results too.
             NominationFilter::new(attempt, &mut cluster, &mut tally)
                 .filter_with_others_nominated(&mut results);
         }
@@ -108,12 +109,12 @@ impl<'a> Question<'a> {
         &self.decision
     }
 
-    /// Returns the state that was asked, without the pod.
+    /// Returns the state in which the pod was judged, without the pod's place.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
     }
 
-    /// Returns what one node says.
+    /// Returns the result of one node.
     pub fn answer(&self, node: NodeIdx) -> Answer {
         Answer::of(&self.results, node)
     }
@@ -129,28 +130,28 @@ impl<'a> Question<'a> {
     }
 }
 
-/// Many pods on a copy of the state, asked about one node. Pods of one shape are asked once.
+/// The results of many pods for one node, on a copy of the state. Pods of one shape are judged once.
 pub struct NodeQuestion {
     cluster: Cluster,
     node: NodeIdx,
-    /// By profile and shape, and by the pod where that matters.
+    /// Answers by profile and shape, and also by pod if the pod is nominated.
     known: FxHashMap<(usize, ShapeId, Option<PodId>), Answer>,
 }
 
 impl NodeQuestion {
-    /// Begins.
+    /// Creates a question about one node.
     pub fn new(state: &Cluster, node: NodeIdx) -> Self {
         Self { cluster: state.fork(), node, known: FxHashMap::default() }
     }
 
-    /// Asks about a pod that has no place. `None`: there is no such pod.
+    /// Judges a pending pod. Returns `None` if there is no such pod.
     pub fn ask(&mut self, (number, profile): (usize, &Profile), id: PodId) -> Option<Answer> {
         let record = self.cluster.pod(id)?;
         let (pod, shape) = (record.pod.clone(), record.shape);
         if let Some(refusal) = gated(profile, &pod) {
             return refusal.pod_cause.map(|cause| Answer::Refuses(Arc::new(cause)));
         }
-        // A pod does not make room for itself.
+        // A nominated pod does not count against itself, so it gets an answer of its own.
         let is_nominee = self.cluster.nominator().of(id).is_some();
         let key = (number, shape, is_nominee.then_some(id));
         if let Some(known) = self.known.get(&key) {

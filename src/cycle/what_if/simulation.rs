@@ -1,8 +1,8 @@
-//! What would be decided if: a scheduler of its own on a copy of a published state, with changes.
+//! Simulates decisions: a separate scheduler on a copy of a published state, with changes.
 //!
-//! The same cycle code as for real: edits go in as what a watch would have said, pods are queued and planned, what
-//! is decided is kept in the copy. Nothing leaves it: orders are read for the victims they name and dropped.
-//! Pages of the state are shared with the published one until they are written.
+//! The code is that of the real cycle. Edits become the inputs that a watch would deliver, pods are queued and planned,
+//! and placements are stored in the copy. Nothing leaves it: effects are read for the victims that they name, then
+//! dropped. Pages of the state are shared with the published one until they are written.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,43 +23,43 @@ use crate::scheduler::gangs::gate::{Block, block};
 use crate::scheduler::last_attempt::LastAttempt;
 use crate::scheduler::{Scheduler, Settings, Step};
 
-/// A plan is cut off after so many attempts per pod that was asked for, and so many more.
+/// A plan is cut off after this many attempts per requested pod, plus [`LEAST_STEPS`].
 const STEPS_PER_POD: usize = 20;
 const LEAST_STEPS: usize = 1_000;
-/// Beyond every backoff, so that who was woken is tried.
+/// Longer than any backoff, so that every woken unit is tried.
 const ROUND: Duration = Duration::from_secs(60);
 
 /// A pod that would be evicted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Evicted {
-    /// The victim.
+    /// Namespace and name of the victim.
     pub pod: PodKey,
-    /// Where it is.
+    /// The victim's node.
     pub node: Name,
-    /// For whom it goes.
+    /// The pod for which the victim is evicted.
     pub preemptor: PodKey,
 }
 
-/// A scheduler on a copy of a snapshot.
+/// A scheduler on a copy of a snapshot, and the results of its plan.
 pub struct Simulation {
     scheduler: Scheduler,
     now: Now,
-    /// Edits of pods may follow each other, so a pod may be queued more than once; it is planned once.
+    /// The requested pods. Several edits may queue the same pod, which is planned once.
     asked: BTreeSet<PodKey>,
     evicted: Vec<Evicted>,
     steps: Vec<Step>,
-    /// Whether the plan was cut off.
+    /// Whether the plan was cut off after too many attempts.
     pub truncated: bool,
 }
 
 impl Simulation {
-    /// Makes one. Nothing is queued; pods that have places keep them.
+    /// Creates a simulation in which nothing is queued and placed pods keep their places.
     pub fn of(snapshot: &Snapshot, now: Now) -> Self {
         patience::check();
         Self::with_weights(snapshot, &[], now)
     }
 
-    /// Makes one whose profiles weigh scores as some edits say. The other edits are applied with [`edit`](Self::edit).
+    /// Creates a simulation with the score weights that `edits` set. Apply the other edits with [`edit`](Self::edit).
     pub fn with_weights(snapshot: &Snapshot, edits: &[Edit], now: Now) -> Self {
         let profiles = snapshot.profiles.iter().map(|profile| reweighed(profile, edits)).collect();
         let settings = Settings {
@@ -83,7 +83,7 @@ impl Simulation {
         }
     }
 
-    /// Makes one in which a pod has neither a place nor a nomination: as if it had never been tried.
+    /// Creates a simulation in which a pod has neither a place nor a nomination, as if it had never been tried.
     pub fn without(snapshot: &Snapshot, id: PodId, now: Now) -> Self {
         let mut simulation = Self::of(snapshot, now);
         simulation.scheduler.cluster.release(id);
@@ -91,17 +91,18 @@ impl Simulation {
         simulation
     }
 
-    /// Returns the scheduler, for whoever looks at what came of it.
+    /// Returns the simulated scheduler, to read its results.
     pub fn scheduler(&self) -> &Scheduler {
         &self.scheduler
     }
 
-    /// Keeps the score tables of the attempts, so many rows of each.
+    /// Records the score tables of the attempts, with this many rows each.
     pub fn record_scores(&mut self, rows: usize) {
         self.scheduler.switches().set_top_n_scores(rows, &Setter::default());
     }
 
-    /// Applies an edit. Pods that it adds or changes are asked for.
+    /// Applies an edit, and requests the pending pods that it adds or changes. Fails if the edit does not fit the
+    /// cluster.
     pub fn edit(&mut self, edit: &Edit) -> Result<(), EditError> {
         for input in edit.inputs(&self.scheduler.cluster)? {
             patience::check();
@@ -115,7 +116,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Asks for a pod of the state. Returns false when there is none that is pending.
+    /// Requests that a pod is planned. Returns false if there is no such pending pod.
     pub fn ask(&mut self, key: &PodKey) -> bool {
         let cluster = &self.scheduler.cluster;
         let Some(id) = cluster.find_pod(key) else { return false };
@@ -127,7 +128,7 @@ impl Simulation {
         true
     }
 
-    /// Asks for the members of a gang that are not placed. Returns how many there are.
+    /// Requests the pending members of a gang. Returns how many there are.
     pub fn ask_gang(&mut self, key: &GangKey) -> usize {
         let keys: Vec<PodKey> = edit::members(&self.scheduler.cluster, &Target::Gang(key.clone()))
             .unwrap_or_default()
@@ -137,7 +138,7 @@ impl Simulation {
         keys.iter().filter(|key| self.ask(key)).count()
     }
 
-    /// Returns what keeps a gang from being planned.
+    /// Returns what keeps a gang from being planned, if anything does.
     pub fn block(&self, key: &GangKey) -> Option<Block> {
         let cluster = &self.scheduler.cluster;
         let is_ready =
@@ -149,7 +150,7 @@ impl Simulation {
         block(cluster.gangs(), key, ready)
     }
 
-    /// Takes all pods off their nodes and forgets all nominations: the cluster as it would be without pods.
+    /// Releases all placed pods and ends all nominations, as if the cluster had no pods.
     pub fn empty_nodes(&mut self) {
         let cluster = &mut self.scheduler.cluster;
         let placed: Vec<PodId> = cluster.pods().filter(|(_, r)| r.node.is_some()).map(|(id, _)| id).collect();
@@ -162,8 +163,8 @@ impl Simulation {
         }
     }
 
-    /// Plans all that was asked for, until nothing moves. With `evict`, victims of preemption go at once and
-    /// their preemptors are planned again.
+    /// Plans the requested pods until nothing changes. If `evict` is true, victims of preemption are deleted at once
+    /// and their preemptors are planned again.
     ///
     /// Time stands still: backoffs are skipped, and no wait of a gang runs out.
     pub fn plan(&mut self, evict: bool) {
@@ -184,7 +185,7 @@ impl Simulation {
         }
     }
 
-    /// Returns how many pods are going to be planned: those that were asked for, and the rest of their gangs.
+    /// Returns how many pods will be planned: the requested ones and the rest of their gang groups.
     pub fn planned_pods(&self) -> usize {
         let cluster = &self.scheduler.cluster;
         let members =
@@ -193,7 +194,7 @@ impl Simulation {
         keys.chain(&self.asked).collect::<BTreeSet<_>>().len()
     }
 
-    /// Returns the gangs of whoever was asked for, and those that are planned with them.
+    /// Returns the gangs of the requested pods, and those that are planned together with them.
     fn groups(&self) -> BTreeSet<GangKey> {
         let cluster = &self.scheduler.cluster;
         let record = |key: &PodKey| cluster.pod(cluster.find_pod(key)?).filter(|r| r.node.is_none());
@@ -202,13 +203,13 @@ impl Simulation {
         gangs.iter().flat_map(|key| cluster.gangs().group_of(key)).collect()
     }
 
-    /// A gang is planned whole: the members of the group of whoever was asked for are asked for too.
+    /// Requests the other members of the requested pods' gang groups, because a group is planned as a whole.
     fn complete_gangs(&mut self) {
         for key in self.groups() {
             self.ask_gang(&key);
         }
         self.scheduler.review_gangs(self.now);
-        // What members were told while the others came one after another does not hold any more.
+        // Verdicts made while the members arrived one by one no longer hold.
         let cluster = &self.scheduler.cluster;
         let members = self.asked.iter().filter_map(|key| cluster.find_pod(key));
         let is_held_by_gang = |r: &PodRecord| r.pod.member_of().is_some() && r.pod.gates.is_empty();
@@ -218,7 +219,7 @@ impl Simulation {
         }
     }
 
-    /// Plans what is active, within bounds. Returns whether a pod was placed.
+    /// Plans active units until none is left or the plan is cut off. Returns whether a pod was placed.
     fn step_all(&mut self) -> bool {
         let most = self.asked.len() * STEPS_PER_POD + LEAST_STEPS;
         let mut placed = false;
@@ -234,7 +235,7 @@ impl Simulation {
         placed
     }
 
-    /// Takes the orders, and returns who is to be evicted. The rest of the orders is dropped.
+    /// Takes the effects and returns the evictions among them. Drops the others.
     fn victims(&mut self) -> Vec<Evicted> {
         let cluster = &self.scheduler.cluster;
         let node_of = |key: &PodKey| {
@@ -254,12 +255,12 @@ impl Simulation {
         victims
     }
 
-    /// Iterates over the pods that were asked for, by name, with what came of each.
+    /// Iterates over the requested pods by name, with the result of each.
     pub fn outcomes(&self) -> impl Iterator<Item = (&PodKey, Fate<'_>)> {
         self.asked.iter().map(|key| (key, self.fate(key)))
     }
 
-    /// Returns what came of a pod.
+    /// Returns the result for a pod.
     pub fn fate(&self, key: &PodKey) -> Fate<'_> {
         let cluster = &self.scheduler.cluster;
         let Some((id, record)) = cluster.find_pod(key).and_then(|id| Some((id, cluster.pod(id)?))) else {
@@ -276,38 +277,38 @@ impl Simulation {
         }
     }
 
-    /// Whether a pod has a place.
+    /// Whether a pod is placed.
     pub fn is_placed(&self, key: &PodKey) -> bool {
         matches!(self.fate(key), Fate::Placed { .. })
     }
 
-    /// Returns who was evicted, or would be.
+    /// Returns the pods that were evicted or would be.
     pub fn evicted(&self) -> &[Evicted] {
         &self.evicted
     }
 
-    /// Returns the attempts, in order.
+    /// Returns all steps, in order.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// Returns what became of the last attempt at a gang.
+    /// Returns the verdict of the last attempt at a gang.
     pub fn gang_verdict(&self, key: &GangKey) -> Option<Arc<GangVerdict>> {
         self.scheduler.gangs.verdicts().get(key).cloned()
     }
 
-    /// Places copies of a pod one after another until one is refused, or there are `most`. Returns how many.
+    /// Places copies of a pod until one is refused or there are `most`. Returns how many were placed.
     pub fn fill(&mut self, pod: &Pod, most: usize) -> usize {
         (0..most).find(|number| self.place_number(pod, *number).is_none()).unwrap_or(most)
     }
 
-    /// Places one copy of a pod, a member of a gang by itself. Returns where it went.
+    /// Places one copy of a pod; the copy of a gang's member has no gang. Returns its node.
     pub fn place_copy(&mut self, pod: &Pod) -> Option<Name> {
         self.place_number(pod, 0)
     }
 
     fn place_number(&mut self, pod: &Pod, number: usize) -> Option<Name> {
-        // No object of an API server has such a name.
+        // No object at an API server can have such a name.
         let name = format!("\u{1}{}-copy-{number}", pod.key.name);
         let copy = Pod {
             key: PodKey { namespace: pod.key.namespace.clone(), name: name.into() },
@@ -332,22 +333,22 @@ impl Simulation {
     }
 }
 
-/// What came of a pod that was asked for.
+/// The result for a requested pod.
 pub enum Fate<'a> {
-    /// It has a place.
+    /// The pod has a place.
     Placed {
-        /// Node.
+        /// Name of its node.
         node: &'a Name,
-        /// Stage.
+        /// How far its binding is.
         stage: Stage,
-        /// How it was chosen, when it was.
+        /// The decision that chose the node, if the simulation made it.
         placement: Option<pellucid_recording::Placement>,
     },
-    /// It was refused, or is held before the queue.
+    /// The pod was refused or is gated.
     Refused(&'a Arc<pellucid_recording::Refusal>),
-    /// It is in a gang that was not planned, or the plan was cut off.
+    /// The pod was not tried: its gang was not planned, or the plan was cut off.
     NotTried,
-    /// It is not there, or not ours.
+    /// The pod does not exist, or is not ours.
     Gone,
 }
 

@@ -1,4 +1,4 @@
-//! The account of an attempt: how far a group came and who stopped it, and the rounds that Koordinator counts.
+//! The account of an attempt: how far a group came and which member stopped it, and the rounds that Koordinator counts.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::trial::{Fate, Trial};
 use crate::scheduler::Scheduler;
 
 impl Scheduler {
-    /// Makes the account of a group that was not placed.
+    /// Returns the account of a group that was not placed.
     pub(super) fn account(
         &self,
         attempt: &GangAttempt,
@@ -55,7 +55,7 @@ impl Scheduler {
         GangRefusal { code, message, root_cause: root, shares, not_evaluated, orders, is_truncated: false }
     }
 
-    /// Koordinator's rounds: when every waiting member was tried in this one, the next begins.
+    /// Begins the next of Koordinator's rounds if every pending member was tried in the current one.
     pub(super) fn begin_round(&mut self, attempt: &GangAttempt) {
         for (at, key) in attempt.keys.iter().enumerate() {
             let waiting: Vec<PodId> =
@@ -70,7 +70,7 @@ impl Scheduler {
         }
     }
 
-    /// Notes who was tried in this round, and how each fared.
+    /// Notes which members were tried in this round, with their results.
     pub(super) fn end_round(&mut self, attempt: &GangAttempt, trial: &Trial, now: Now) {
         let mut of_gang: FxHashMap<usize, Vec<(PodId, LastTry)>> = FxHashMap::default();
         for (i, member) in attempt.candidates.iter().enumerate() {
@@ -113,15 +113,15 @@ impl Scheduler {
     }
 }
 
-/// Gangs of a group that a message tells of: it goes to every member.
+/// Maximum number of gangs named in a message, which goes to every member.
 const MAX_GANGS_TOLD: usize = 8;
 
-/// Says in words how far a group came.
+/// Returns a message on how far a group came.
 fn words(shares: &[GangShare], root: Option<&(PodKey, Arc<Refusal>)>) -> Arc<str> {
     let of_gang = |s: &GangShare| {
         format!("{}: {} of {} members that its quorum needs can be placed", s.gang, s.placeable, s.wanted)
     };
-    // Of a large group those that are short.
+    // For a large group, the message names only gangs that are short.
     let is_told = |s: &&GangShare| shares.len() <= MAX_GANGS_TOLD || s.placeable < s.wanted;
     let told: Vec<&GangShare> = shares.iter().filter(is_told).collect();
     let mut gangs: Vec<String> = told.iter().take(MAX_GANGS_TOLD).map(|s| of_gang(s)).collect();

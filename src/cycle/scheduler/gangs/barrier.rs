@@ -1,7 +1,7 @@
-//! The Bindings of a strict quorum begin together: none is ordered before every PreBind of it succeeded.
+//! Holds back the Bindings of a strict quorum until the PreBind of every member has succeeded.
 //!
-//! Until then the quorum can still be given up as a whole, and is when one of its members is lost. Members beyond
-//! the quorum wait behind the same barrier: without the quorum they would be bound alone.
+//! Until then the quorum can be given up as a whole, and is when it loses a member. Members beyond the quorum wait
+//! behind the same barrier, because without the quorum they would be bound alone.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use pellucid_recording::gang_verdict::{GangOutcome, member_refusal};
 
 use crate::scheduler::Scheduler;
 
-/// A quorum whose Bindings did not begin. It is known by its pods: groups may be formed anew meanwhile.
+/// A quorum whose Bindings have not begun. It is identified by its pods, because its gangs may be regrouped meanwhile.
 pub(super) struct Barrier {
-    /// The gangs of the group, each with whether it had had a quorum before.
+    /// The gangs of the group, and whether each had a quorum before.
     gangs: Vec<(GangKey, bool)>,
-    /// Its members.
+    /// The members of the quorum.
     quorum: BTreeSet<PodId>,
-    /// Those of them whose PreBind is not ready.
+    /// The members of the quorum whose PreBind is not ready.
     left: BTreeSet<PodId>,
 }
 
@@ -31,7 +31,7 @@ impl Barrier {
 }
 
 impl Scheduler {
-    /// Starts what comes after the decision for the members of a quorum.
+    /// Starts PreBind for the members of a quorum.
     pub(super) fn start_quorum(&mut self, gangs: Vec<(GangKey, bool)>, ids: &[PodId], now: Now) {
         if self.shadow.is_some() {
             for id in ids {
@@ -44,7 +44,7 @@ impl Scheduler {
         let mut events = Vec::new();
         for id in ids {
             let Some(unit) = self.queue.unit_of(*id) else { continue };
-            // One that failed has taken the others with it.
+            // A member that failed has taken the others with it.
             if self.cluster.pod(*id).is_none_or(|r| r.node.is_none()) {
                 continue;
             }
@@ -55,22 +55,23 @@ impl Scheduler {
         }
     }
 
-    /// Returns the barrier that a pod is of or behind.
+    /// Returns the index of the barrier that holds a pod, in its quorum or behind it.
     fn barrier_of(&self, id: PodId, pod: &Pod) -> Option<usize> {
         let barriers = &self.gangs.barriers;
         let own = barriers.iter().position(|b| b.quorum.contains(&id));
         own.or_else(|| barriers.iter().position(|b| b.concerns(id, self.gang_of(pod))))
     }
 
-    /// The PreBind of a pod is ready. Returns the pods whose Bindings may be ordered now, in their order: it
-    /// alone, none while its quorum is not ready, or the whole quorum and whoever is ready behind it.
+    /// Notes that a pod's PreBind is ready. Returns the pods whose Bindings may be ordered now, in order: the pod alone
+    /// if no barrier holds it, none while its quorum is not ready, or the quorum and the pods that are ready behind it.
     pub(crate) fn pass_barrier(&mut self, id: PodId, pod: &Pod) -> Vec<PodId> {
         let Some(at) = self.barrier_of(id, pod) else { return vec![id] };
         self.gangs.barriers[at].left.remove(&id);
         self.open_barrier(at)
     }
 
-    /// A pod is bound or gone by other ways: nobody waits for it any more. Returns whose Bindings may be ordered.
+    /// Removes a pod that needs no Binding any more from its quorum. Returns the pods whose Bindings may be ordered
+    /// now.
     pub(crate) fn leave_barrier(&mut self, id: PodId) -> Vec<PodId> {
         let Some(at) = self.gangs.barriers.iter().position(|b| b.quorum.contains(&id)) else {
             return Vec::new();
@@ -87,7 +88,7 @@ impl Scheduler {
         }
         let barrier = self.gangs.barriers.remove(at);
         let mut all = self.behind(&barrier);
-        // Those beyond the quorum whose PreBind goes on are bound on their own when it is ready.
+        // Pods beyond the quorum whose PreBind is in progress are bound on their own later.
         all.retain(|id| barrier.quorum.contains(id) || self.is_ready_to_bind(*id));
         let key = |id: &PodId| self.cluster.pod(*id).map(|r| r.pod.key.clone());
         all.sort_by_cached_key(|id| (!barrier.quorum.contains(id), key(id)));
@@ -102,8 +103,8 @@ impl Scheduler {
         all.into_iter().filter(|id| self.in_flight.pre_binding.contains_key(id)).collect()
     }
 
-    /// A pod is about to lose its place, or is gone: if it is of a quorum whose Bindings did not begin, the others
-    /// cannot stay either, nor can a later quorum that counts on them. The pod itself is left to the caller.
+    /// Gives up the quorum of a pod that is about to lose its place, if its Bindings have not begun, and all later
+    /// quorums that count on it. The caller handles the pod itself.
     pub(crate) fn break_quorum(&mut self, id: PodId, pod: &Pod, now: Now, out: &mut Vec<ClusterEvent>) {
         let Some(at) = self.gangs.barriers.iter().position(|b| b.quorum.contains(&id)) else { return };
         let mut broken = vec![self.gangs.barriers.remove(at)];
@@ -133,7 +134,7 @@ impl Scheduler {
         let message = format!("{}: {lost} was lost before the first Binding of its quorum", names.join(", "));
         let refusal = member_refusal(ReasonCode::GangQuorumBroken, &message, self.cluster.present().len());
         let refusal = Arc::new(refusal);
-        // It never had this quorum: its members are planned together again.
+        // The gang never had this quorum, so its members are planned together again.
         for (key, had_quorum) in gangs {
             self.cluster.gangs_mut().note(key, |gang| {
                 gang.history.is_partial = false;

@@ -1,7 +1,8 @@
-//! How many members of a group could fit at most if everybody of lower priority were gone: one walk over the nodes.
+//! An upper bound on the members of a group that could fit if all pods of lower priority were gone, from one walk over
+//! the nodes.
 //!
-//! What is said here is never too low, so a group that lacks more is not helped by any victims, and nobody is looked
-//! for. Whether it fits when this says that it may is found out by trying.
+//! The bound is never too low: if it is below what the group needs, no victims help, and none are searched for. If it
+//! is not, only a search can tell whether the group fits.
 
 use std::cell::{Cell, RefCell};
 
@@ -14,10 +15,10 @@ use super::plan::{Candidate, GangAttempt};
 use super::preempt::Found;
 use crate::scheduler::Scheduler;
 
-/// Kinds of members that are looked at one by one; beyond, only all of them together.
+/// Maximum number of member kinds with a bound of their own; with more kinds, only all members together have one.
 const KINDS: usize = 16;
 
-/// What leaves each node with everybody of lower priority: reckoned as far as somebody asked.
+/// What pods of lower priority request on each node, computed as far as it was needed.
 struct Gone<'c> {
     cluster: &'c Cluster,
     below: i32,
@@ -30,7 +31,7 @@ impl<'c> Gone<'c> {
         Self { cluster, below, known: RefCell::default(), work: Cell::new(0) }
     }
 
-    /// Adds up what nodes give, until it is enough.
+    /// Adds up the values of nodes until the sum is enough.
     fn sum(&self, enough: u64, of_node: impl Fn(NodeIdx, &ResourceList) -> u64) -> u64 {
         let mut sum = 0_u64;
         for (at, node) in self.cluster.present().iter().enumerate() {
@@ -59,7 +60,7 @@ impl<'c> Gone<'c> {
 }
 
 impl Scheduler {
-    /// Returns why no victims can help, if none can.
+    /// Returns why no victims can help, or `None` if some might.
     pub(super) fn lacks_even_without(
         &mut self,
         attempt: &GangAttempt,
@@ -77,8 +78,8 @@ impl Scheduler {
         Some(Found::Nothing(message.into(), None))
     }
 
-    /// Returns how many members are needed and how many would fit at most, where these are fewer: of all together, or of
-    /// one gang by its kinds of members.
+    /// Returns how many members are needed and how many could fit at most, if these are fewer. Compares all members
+    /// together, then each gang by its kinds of members.
     fn lacking(&self, attempt: &GangAttempt, members: &[usize], gone: &Gone<'_>) -> Option<(u64, u64)> {
         let members: Vec<&Candidate> = members.iter().map(|i| &attempt.candidates[*i]).collect();
         let wanted = attempt.needs.iter().map(|n| u64::from(*n)).sum();
@@ -96,7 +97,7 @@ impl Scheduler {
         attempt.needs.iter().enumerate().map(of_gang).find(|(wanted, at_most)| at_most < wanted)
     }
 
-    /// Returns how many of some members fit at most, or a number that is enough.
+    /// Returns how many of these members could fit at most, up to `enough`.
     fn at_most(&self, members: &[&Candidate], enough: u64, gone: &Gone<'_>) -> u64 {
         let Some(spec) = least(members) else { return 0 };
         let mut profiles: Vec<usize> = members.iter().map(|m| m.profile).collect();
@@ -113,7 +114,7 @@ impl Scheduler {
     }
 }
 
-/// Returns the members of each gang by kind, when there are few kinds, and more than one.
+/// Returns the members by gang and kind, if there are at most [`KINDS`] and more than one.
 fn few_kinds<'m>(members: &[&'m Candidate]) -> Option<Vec<(usize, Vec<&'m Candidate>)>> {
     let mut kinds: Vec<(usize, Vec<&Candidate>)> = Vec::new();
     for member in members {
@@ -146,7 +147,7 @@ fn add(sum: &mut ResourceList, list: &ResourceList) {
     }
 }
 
-/// Returns a spec that requests of each resource what the most modest of some members does.
+/// Returns a spec that requests of each resource the smallest amount that any of these members does.
 fn least(members: &[&Candidate]) -> Option<PodSpec> {
     let (first, rest) = members.split_first()?;
     let mut list = first.pod.spec.requests.list.clone();

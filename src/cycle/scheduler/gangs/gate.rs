@@ -1,7 +1,7 @@
-//! Which groups cannot be planned yet, and telling their pods.
+//! Holds back groups that cannot be planned yet, and reports why on their pods.
 //!
-//! Members come one by one: what is missing is written to the pods when it has lasted a moment, and again when
-//! it changed, not for every pod that joins.
+//! Members arrive one by one. What is missing is reported when it has lasted a moment, and again when it changes, not
+//! for every pod that joins.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,21 +17,21 @@ use pellucid_recording::gang_verdict::{member_cause, member_refusal};
 
 use crate::scheduler::Scheduler;
 
-/// How long a gang is short of pods before its pods are told.
+/// How long a gang is short of pods before this is reported.
 const TELL_AFTER: Duration = Duration::from_secs(1);
 
-/// How often that time doubles while what they are told changes: a gang of thousands that grows for minutes is told
-/// a few times, not every second.
+/// How often that time doubles while the report changes: for a gang of thousands that grows for minutes there are a few
+/// reports, not one every second.
 const MAX_DOUBLINGS: u32 = 6;
 
-/// What keeps a group from being planned.
+/// The obstacle that keeps a group from being planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     /// The gang that is not ready.
     pub gang: GangKey,
-    /// Code.
+    /// Reason code of the obstacle.
     pub code: ReasonCode,
-    /// What the code's message is about.
+    /// The subject in the code's message.
     pub subject: String,
 }
 
@@ -40,17 +40,17 @@ impl Block {
         Self { gang: gang.key.clone(), code, subject: subject.into() }
     }
 
-    /// Returns it in words.
+    /// Returns the complete message.
     pub fn message(&self) -> String {
         self.code.message(&self.subject)
     }
 
-    /// Returns the cause that members are refused with.
+    /// Returns the cause with which members are refused.
     pub fn cause(&self) -> Cause {
         member_cause(self.code, &self.subject)
     }
 
-    /// The same, as the pods of another gang of the group see it.
+    /// Converts the block to what the pods of another gang of the group see.
     fn seen_by(self, gang: &GangKey) -> Self {
         if self.gang == *gang {
             return self;
@@ -60,8 +60,8 @@ impl Block {
     }
 }
 
-/// Returns what keeps the group of a gang from being planned, as that gang sees it: its own lack first. `ready`
-/// counts the members of a gang that wait to be placed.
+/// Returns what keeps the group of a gang from being planned, as that gang sees it: what it lacks itself comes first.
+/// `ready` returns how many members of a gang wait to be placed.
 pub fn block(gangs: &Gangs, key: &GangKey, ready: impl Fn(&GangKey) -> u32) -> Option<Block> {
     let own = block_of_one(gangs, key, ready(key)).map(|block| block.seen_by(key));
     own.or_else(|| {
@@ -77,7 +77,7 @@ pub fn block(gangs: &Gangs, key: &GangKey, ready: impl Fn(&GangKey) -> u32) -> O
     })
 }
 
-/// Whether a gang cannot be planned by its own fault: whether [`block_of_one`] finds anything.
+/// Whether a gang itself keeps its group from being planned, that is, whether [`block_of_one`] returns a block.
 pub(super) fn is_blocked(gangs: &Gangs, gang: &Gang, ready: u32) -> bool {
     let is_short = || gang.counted() + ready < gang.definition.min;
     let is_large = || gangs.too_many(&gang.key).is_some();
@@ -85,7 +85,7 @@ pub(super) fn is_blocked(gangs: &Gangs, gang: &Gang, ready: u32) -> bool {
         || !gang.is_satisfied() && (!gang.has_partners() || is_short() || is_large())
 }
 
-/// Says that a group has more pods than can be planned together, when it has.
+/// Returns a block if a group has more pods than may be planned together.
 fn block_of_size(gangs: &Gangs, key: &GangKey, members: u64) -> Option<Block> {
     let (gang, max) = (gangs.get(key)?, gangs.limits().members);
     let numbers =
@@ -110,7 +110,7 @@ fn block_of_one(gangs: &Gangs, key: &GangKey, ready: u32) -> Option<Block> {
     }
     let missing = gangs.one_sided(key);
     if !missing.is_empty() {
-        // One that names too many has no partners, so it names nobody back.
+        // A gang that names too many partners has none, so it names nobody back.
         let too_large = missing.iter().filter_map(|k| gangs.get(k)).find_map(|partner| {
             let undefined = partner.definition.undefined.as_ref();
             let undefined = undefined.filter(|why| matches!(why, Undefined::NamesTooMany { .. }))?;
@@ -154,7 +154,7 @@ fn block_of_undefined(gang: &Gang, undefined: &Undefined) -> Block {
 }
 
 impl Scheduler {
-    /// Returns what [`block`] does, of what is known of the group.
+    /// Does the same as [`block`], from what the group has noted.
     fn block(&self, rep: &GangKey, key: &GangKey) -> Option<Block> {
         let (gangs, group) = (self.cluster.gangs(), self.gangs.groups.get(rep)?);
         let of = |at: usize| block_of_one(gangs, &group.keys[at], group.ready[at]).map(|b| b.seen_by(key));
@@ -163,14 +163,14 @@ impl Scheduler {
         own.or_else(too_large).or_else(|| of(group.first_blocked()?))
     }
 
-    /// Holds a group back or lets it go, as it is now.
+    /// Holds a group back or releases it, according to its present readiness.
     pub(super) fn gate_group(&mut self, rep: &GangKey, changed: &[GangKey], now: Now) {
         let max_members = u64::from(self.cluster.gangs().limits().members);
         let Some(group) = self.gangs.groups.get_mut(rep) else { return };
         let is_large = group.members() > max_members && !group.has_quorum();
         let is_held_back = group.unit.is_some() && (group.first_blocked().is_some() || is_large);
         let is_news = group.is_held_back.replace(is_held_back) != Some(is_held_back);
-        // What it is told of all its gangs at first is told of those that changed later.
+        // A new decision is noted for all gangs of the group, a repeated one only for those that changed.
         let keys = if is_news { group.keys.clone() } else { changed.to_vec() };
         let (unit, tells) = (group.unit, group.tells.min(MAX_DOUBLINGS));
         let Some(unit) = unit else { return self.look_for_waits(rep, is_news) };
@@ -206,8 +206,8 @@ impl Scheduler {
         self.look_for_waits(rep, is_news);
     }
 
-    /// Nothing is to be told: only waits may run out. A time to look that is set is kept, unless it was for something
-    /// else: when it comes, whoever waits longer is looked at again.
+    /// Plans the next look at a group that has nothing to report, for which only waits can run out. A time that is set
+    /// stays, unless the decision is new; whoever waits longer is looked at again then.
     fn look_for_waits(&mut self, rep: &GangKey, is_news: bool) {
         let Some(group) = self.gangs.groups.get(rep) else { return };
         if group.look_at.is_some() && !is_news {
@@ -234,7 +234,7 @@ impl Scheduler {
         }
     }
 
-    /// A rejection lasts until the next attempt is due, also for pods that were made anew.
+    /// Keeps a rejected group back until its next attempt is due, even if its pods were recreated.
     fn hold_rejected(&mut self, rep: &GangKey, now: Now) {
         let Some(group) = self.gangs.groups.get(rep) else { return };
         let Some(unit) = group.unit else { return };
@@ -245,7 +245,8 @@ impl Scheduler {
         }
     }
 
-    /// Stores the verdict on a pod of a group that is held back, as things are now: it just joined, or is asked about.
+    /// Stores the current verdict on a pod of a group that is held back. The pod has just joined, or its decision is
+    /// repeated.
     pub(crate) fn judge_gated(&mut self, rep: &GangKey, id: PodId, now: Now) {
         let Some(key) = self.cluster.pod(id).and_then(|r| r.pod.member_of().cloned()) else {
             return;
@@ -256,7 +257,7 @@ impl Scheduler {
         }
     }
 
-    /// Judges the pods that joined a group in this round again: what the others of it lack may have changed.
+    /// Updates the verdicts on the pods that joined since the last review: what their group lacks may have changed.
     pub(super) fn judge_joined(&mut self, rep: &GangKey, now: Now) {
         let Some(group) = self.gangs.groups.get_mut(rep) else { return };
         for id in std::mem::take(&mut group.joined) {
@@ -272,7 +273,7 @@ impl Scheduler {
         }
     }
 
-    /// Tells the pods of a group that is held back what it lacks, when they were not told that.
+    /// Reports to the pods of a group that is held back what it lacks, unless their last report said the same.
     pub(super) fn tell_blocked(&mut self, rep: &GangKey, now: Now) {
         let Some(group) = self.gangs.groups.get(rep) else { return };
         let (Some(unit), keys) = (group.unit, group.keys.clone()) else { return };
@@ -306,7 +307,7 @@ impl Scheduler {
         self.look_for_overdue(rep, &keys, now);
     }
 
-    /// A gang may be short of pods for as long as its members would wait for each other.
+    /// Notes which gangs are overdue: short of pods for longer than their members would wait for each other.
     fn look_for_overdue(&mut self, rep: &GangKey, keys: &[GangKey], now: Now) {
         let Some(rules) = self.gangs.common_rules() else { return };
         for key in keys {

@@ -1,8 +1,8 @@
-//! Gang groups as they are planned: which gangs, which members wait in the unit, and how each gang stands.
+//! Gang groups as they are planned: their gangs, the pending members in their unit, and the readiness of each gang.
 //!
-//! Which gangs belong together is the state's word (`cluster::gangs`). Here a group follows it with what it differs by:
-//! gangs that join bring their pods to the unit that is there, gangs that leave take theirs along. How a gang stands is
-//! noted when it changes, so looking at a group does not mean looking at each of its gangs.
+//! The cluster state decides which gangs belong together (`cluster::gangs`). This module follows its changes: gangs
+//! that join bring their pods to the existing unit, and gangs that leave take theirs along. The readiness of a gang is
+//! updated when it changes, so that looking at a group does not visit each of its gangs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use super::gate;
 use super::underway::Underway;
 use crate::scheduler::Scheduler;
 
-/// How one gang of a group stands.
+/// Readiness of one gang of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct GangReadiness {
-    /// Whether it has its quorum.
+    /// Whether the gang has its quorum.
     is_satisfied: bool,
-    /// Whether it cannot be planned by its own fault.
+    /// Whether the gang itself keeps the group from being planned; see [`gate::is_blocked`].
     is_blocked: bool,
-    /// Its pods that have not ended.
+    /// Number of its pods that have not ended.
     members: u32,
-    /// Its own priority.
+    /// The priority that its PodGroup sets.
     priority: Option<i32>,
 }
 
@@ -43,68 +43,68 @@ impl GangReadiness {
 }
 
 impl Default for GangReadiness {
-    /// A gang that is gone wants nothing.
+    /// A gang that no longer exists wants nothing.
     fn default() -> Self {
         Self { is_satisfied: true, is_blocked: false, members: 0, priority: None }
     }
 }
 
-/// A gang group.
+/// A gang group and its state in the queue.
 #[derive(Default)]
 pub(super) struct Group {
-    /// Its gangs, by key.
+    /// Its gangs, sorted by key.
     pub(super) keys: Vec<GangKey>,
-    /// The same as the state has them, when they are several.
+    /// The cluster state's own copy of `keys`, if there are several.
     set: Option<Arc<Vec<GangKey>>>,
-    /// Members that are not placed and not held back by gates of their own, per gang.
+    /// Per gang, the number of members that are neither placed nor held by scheduling gates of their own.
     pub(super) ready: Vec<u32>,
     standings: Vec<GangReadiness>,
     unsatisfied: usize,
     blocked: usize,
     members: u64,
     own_priority: Option<i32>,
-    /// Whether pods left its unit when it was formed.
+    /// Whether pods left the unit when the group was formed.
     is_smaller: bool,
-    /// The unit of these.
+    /// The unit of its pending members.
     pub(super) unit: Option<UnitId>,
-    /// Whether every gang has its quorum.
+    /// Whether every gang had its quorum at the last review.
     pub(super) is_satisfied: bool,
-    /// Whether its gangs were told that it is held back, or that it is not any more; `None`: its gangs are other ones
-    /// than they were.
+    /// Whether the last review held the group back; `None` before the first review since its gangs or
+    /// its quorum changed.
     pub(super) is_held_back: Option<bool>,
-    /// When to look at it again.
+    /// Monotonic time at which to look at the group again.
     pub(super) look_at: Option<Duration>,
-    /// Members that were wanted of each gang when it was last refused; empty when it was not.
+    /// Members needed per gang at the last refusal; empty if there was none.
     pub(super) refused_with: Vec<u32>,
-    /// How often its pods were told: each time it takes twice as long to the next.
+    /// Number of reports to its pods. The time to the next report doubles with each.
     pub(super) tells: u32,
-    /// What its pods were told while it is held back.
+    /// The last report to each pod while the group is held back.
     pub(super) told: FxHashMap<PodId, Arc<str>>,
-    /// The gang that each pod of the unit counts for: its mark may say another one already.
+    /// The gang that each pod of the unit counts for; the pod itself may name another one by now.
     pub(super) gang_of: FxHashMap<PodId, GangKey>,
-    /// Pods that joined since it was last looked at.
+    /// Pods that joined since the last review.
     pub(super) joined: Vec<PodId>,
-    /// An attempt that goes on later.
+    /// A paused attempt.
     pub(super) underway: Option<Box<Underway>>,
 }
 
 impl Group {
-    /// Returns the place of a gang.
+    /// Returns the index of a gang.
     pub(super) fn at(&self, key: &GangKey) -> Option<usize> {
         self.keys.binary_search(key).ok()
     }
 
-    /// Returns the first gang.
+    /// Returns the first gang by key, which represents the group.
     pub(super) fn rep(&self) -> &GangKey {
         &self.keys[0]
     }
 
-    /// Whether every gang has its quorum, as they stand.
+    /// Whether every gang has its quorum now.
     pub(super) fn has_quorum(&self) -> bool {
         self.unsatisfied == 0
     }
 
-    /// Returns a gang that cannot be planned by its own fault, the first by key.
+    /// Returns the index of the first gang that itself keeps the group from being planned.
     pub(super) fn first_blocked(&self) -> Option<usize> {
         if self.blocked == 0 {
             return None;
@@ -112,17 +112,17 @@ impl Group {
         self.standings.iter().position(|readiness| readiness.is_blocked)
     }
 
-    /// Returns the number of its pods.
+    /// Returns the number of its pods that have not ended.
     pub(super) fn members(&self) -> u64 {
         self.members
     }
 
-    /// Returns the priority that its PodGroups give it.
+    /// Returns the highest priority that its PodGroups set.
     pub(super) fn own_priority(&self) -> Option<i32> {
         self.own_priority
     }
 
-    /// Notes how a gang stands now.
+    /// Updates the readiness of the gang at an index.
     pub(super) fn note(&mut self, gangs: &Gangs, at: usize) {
         let now = GangReadiness::of(gangs, &self.keys[at], self.ready[at]);
         let was = std::mem::replace(&mut self.standings[at], now);
@@ -140,7 +140,7 @@ impl Group {
     }
 }
 
-/// All groups, found by any of their gangs.
+/// All groups, indexed by each of their gangs.
 #[derive(Default)]
 pub(super) struct Groups {
     of: FxHashMap<GangKey, usize>,
@@ -154,7 +154,7 @@ impl Groups {
         self.slots[*self.of.get(key)?].as_ref()
     }
 
-    /// Returns the group of a gang, to be changed.
+    /// Returns the group of a gang, mutably.
     pub(super) fn get_mut(&mut self, key: &GangKey) -> Option<&mut Group> {
         self.slots[*self.of.get(key)?].as_mut()
     }
@@ -180,7 +180,7 @@ impl Groups {
         Some(group)
     }
 
-    /// Whether the group of a gang is what the state says.
+    /// Whether the group of a gang matches the cluster state.
     fn is_formed(&self, gangs: &Gangs, key: &GangKey) -> bool {
         match (self.get(key), gangs.group(key)) {
             (None, _) => gangs.get(key).is_none(),
@@ -190,29 +190,28 @@ impl Groups {
     }
 }
 
-/// Groups that become others, and what they become.
+/// A regrouping: the old groups and those that replace them.
 #[derive(Default)]
 struct Change {
-    /// Groups as they were, by their first gang.
+    /// The old groups, sorted by their first gang.
     old: Vec<Group>,
-    /// Groups as the state has them, by their first gang.
+    /// The new groups, as the cluster state has them.
     new: Vec<Group>,
-    /// The new group of a gang.
+    /// Index in `new` of each gang's group.
     of: FxHashMap<GangKey, usize>,
-    /// Whether the old group of a gang had its quorum.
+    /// Whether the old group of each gang had its quorum.
     was_satisfied: FxHashMap<GangKey, bool>,
 }
 
 impl Change {
-    /// Returns the new group that goes on with the unit of an old one: that of its first gang which is still there.
+    /// Returns the new group that inherits the unit of an old one: the group of its first gang that still exists.
     fn heir(&self, old: &Group) -> Option<usize> {
         old.keys.iter().find_map(|key| self.of.get(key)).copied()
     }
 }
 
 impl Scheduler {
-    /// Makes sure that a gang's group has the gangs that the state says. Pods stay in the unit that goes on; the others
-    /// are enqueued anew.
+    /// Makes the group of a gang match the cluster state. Pods stay in an inherited unit; all others are enqueued anew.
     pub(super) fn form_group(&mut self, key: &GangKey, now: Now) {
         if self.gangs.groups.is_formed(self.cluster.gangs(), key) {
             return;
@@ -233,7 +232,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes out every group that has to do with a change of one gang's group.
+    /// Removes every group that a change of one gang's group affects, and creates their replacements.
     fn take_groups(&mut self, key: &GangKey) -> Change {
         let gangs = self.cluster.gangs();
         let mut change = Change::default();
@@ -265,7 +264,8 @@ impl Scheduler {
         change
     }
 
-    /// Says for each old group which new one goes on with its unit: of several that could, the one queued first.
+    /// Returns the heir of each old group. If several have the same heir, the one that was queued first passes on its
+    /// unit.
     fn choose_heirs(&self, change: &Change) -> Vec<Option<usize>> {
         let mut best: FxHashMap<usize, (bool, Duration, usize)> = FxHashMap::default();
         for (at, old) in change.old.iter().enumerate() {
@@ -282,7 +282,7 @@ impl Scheduler {
         heirs
     }
 
-    /// Gives what an old group had to the new ones. Returns the pods that are in no unit now.
+    /// Hands over an old group's unit and reports to the new groups. Returns the pods that are in no unit now.
     fn hand_over(&mut self, mut old: Group, heir: Option<usize>, change: &mut Change) -> Vec<PodId> {
         change.was_satisfied.extend(old.keys.iter().map(|key| (key.clone(), old.is_satisfied)));
         let pods = old.unit.and_then(|unit| self.queue.unit(unit)).map(|u| u.pods.to_vec());
@@ -317,7 +317,7 @@ impl Scheduler {
         leaving
     }
 
-    /// Puts a new group in place. Returns the pods that are in no unit now.
+    /// Inserts a new group. Returns the pods that are in no unit now.
     fn settle_group(
         &mut self,
         mut group: Group,
@@ -335,7 +335,7 @@ impl Scheduler {
             let unit = group.unit.take().and_then(|unit| self.queue.remove(unit));
             moved.extend(unit.into_iter().flat_map(|unit| unit.pods.to_vec()));
         } else {
-            // Members of a group that had its quorum wait on their own.
+            // Members of a group that had its quorum have units of their own.
             let alone = keys.iter().filter(|key| was_satisfied.get(*key) == Some(&true)).cloned();
             moved.extend(self.singles_of(&alone.collect::<Vec<_>>()));
         }
@@ -358,7 +358,7 @@ impl Scheduler {
         if is_satisfied && keys.iter().any(|key| was_satisfied.get(key) == Some(&false)) {
             self.permit_waiting(&keys, now);
         }
-        // What holds it back is looked at when all changes are in.
+        // The next review decides whether the group is held back, when all changes are in.
         self.cluster.gangs_mut().note(&rep, |_| ());
         moved
     }

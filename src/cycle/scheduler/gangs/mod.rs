@@ -1,12 +1,20 @@
-//! Gangs in the cycle: the members of a gang group that are not placed are one unit, planned as one.
+//! Gangs: the pending members of a gang group are one unit, planned as one. Start at `Scheduler::schedule_gang`.
 //!
-//! A group that has its quorum is satisfied: its further pods are scheduled one by one like any others, so
-//! what is said here is about groups that are short of it. `groups` follows which gangs belong together, `units` keeps
-//! the units in step with the state, `gate` holds back groups that cannot be planned yet. `plan` is the transaction,
-//! `underway` an attempt in slices, `search` and `trial` try `orders` of the members, `account` says what came of it. When
-//! all fail, `bound` says whether victims could help, `victims` looks for them and `preempt` acts. `resources` are amounts over the whole cluster,
-//! `waiting` what NonStrict members do, `barrier` keeps the Bindings of a quorum together, `status` writes
-//! PodGroups. What a gang is and who belongs to it: `cluster::gangs`.
+//! A group that has its quorum is satisfied: its further pods are scheduled one by one like any others, so this module
+//! is about groups without a quorum. `cluster::gangs` defines what a gang is and who belongs to it.
+//!
+//! - `groups`: which gangs are planned together
+//! - `units`: keeps the units in step with the state
+//! - `gate`: holds back groups that cannot be planned yet
+//! - `underway`: one attempt, in slices
+//! - `plan`: the transaction, and what follows from its result
+//! - `search`, `trial`, `orders`: try the members in several orders
+//! - `account`: describes how far a group came
+//! - `victims`, `bound`, `preempt`: search for victims when all orders fail
+//! - `resources`: amounts over the whole cluster
+//! - `waiting`: NonStrict groups, whose members wait for each other
+//! - `barrier`: keeps the Bindings of a quorum together
+//! - `status`: writes PodGroups
 
 mod account;
 mod barrier;
@@ -40,21 +48,21 @@ use pellucid_recording::GangVerdict;
 use barrier::Barrier;
 use groups::Groups;
 
-/// What the scheduler keeps about gangs besides the state.
+/// What the scheduler knows about gangs besides the cluster state.
 #[derive(Default)]
 pub(crate) struct GangBook {
-    /// How each profile schedules gangs.
+    /// Gang rules of each profile; `None` if it does not schedule gangs.
     rules: Vec<Option<GangRules>>,
     groups: Groups,
-    /// When to look at a group again: to tell it that it waits, or because a wait runs out.
+    /// When to look at each group again, to report that it waits or because a wait runs out.
     deadlines: BTreeSet<(Duration, GangKey)>,
-    /// Quorums whose Bindings did not begin.
+    /// Quorums whose Bindings have not begun.
     barriers: Vec<Barrier>,
-    /// What became of the last attempt at each gang.
+    /// Verdict of the last attempt at each gang.
     verdicts: CowMap<GangKey, Arc<GangVerdict>>,
-    /// Gangs whose PodGroup may have to say something else.
+    /// Gangs whose PodGroup status may be out of date.
     stale: BTreeSet<GangKey>,
-    /// What was last ordered to be written about each gang.
+    /// The last status ordered for each gang's PodGroup.
     written: FxHashMap<GangKey, GroupStatus>,
 }
 
@@ -63,12 +71,12 @@ impl GangBook {
         Self { rules: profiles.iter().map(|p| p.gang_rules()).collect(), ..Self::default() }
     }
 
-    /// Returns what became of the last attempts, for readers.
+    /// Returns the verdicts of the last attempts, for readers.
     pub(crate) fn verdicts(&self) -> CowMap<GangKey, Arc<GangVerdict>> {
         self.verdicts.clone()
     }
 
-    /// Returns when something falls due.
+    /// Returns the earliest time at which a group must be looked at.
     pub(crate) fn next_deadline(&self) -> Option<Duration> {
         self.deadlines.first().map(|(at, _)| *at)
     }
@@ -92,13 +100,13 @@ impl GangBook {
         }
     }
 
-    /// Returns how large groups may be.
+    /// Returns the maximum sizes of groups.
     pub(crate) fn group_limits(&self) -> GroupLimits {
         let rules = self.common_rules().unwrap_or_default();
         GroupLimits { gangs: rules.max_group_gangs, members: rules.max_group_members }
     }
 
-    /// Returns the rules of the first profile that has any: what holds for all gangs alike.
+    /// Returns the rules of the first profile that has any. Settings that hold for all gangs alike come from them.
     fn common_rules(&self) -> Option<GangRules> {
         self.rules.iter().flatten().next().copied()
     }

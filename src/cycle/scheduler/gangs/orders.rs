@@ -1,27 +1,27 @@
-//! In which orders the members of a group are tried.
+//! The orders in which a group's members are tried.
 //!
-//! Members that are equal fill the nodes whatever the order, so one order settles them. Of different members a
-//! greedy choice may fail where another order would not: a few are tried before the group is refused.
+//! Equal members fill the nodes alike in any order, so one order is enough. With different members, a greedy choice may
+//! fail where another order succeeds, so a few are tried before the group is refused.
 
 use pellucid_cluster::ShapeId;
 use pellucid_model::collections::FxHashSet;
 
-/// How often the members that failed are put in front.
+/// Maximum number of orders with the failed members in front.
 pub(super) const FAILED_FIRST: usize = 4;
-/// The name of an order in which they are.
+/// The name of such an order.
 pub(super) const FAILED_IN_FRONT: &str = "failed first";
 
-/// What of a member decides where it stands in an order.
+/// What decides a member's position in an order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ordered {
-    /// Profile and shape: equal ones are interchangeable.
+    /// Profile and shape; members that agree in both are interchangeable.
     pub(super) kind: (usize, ShapeId),
-    /// The greatest share of the cluster that it asks for of any resource, in millionths of millionths.
+    /// The greatest share of the cluster's total that the member requests of any resource, in units of 10^-12.
     pub(super) size: u128,
 }
 
-/// Returns the orders to try: the members' own, then the largest first, then the smallest. Equal members have
-/// one.
+/// Returns the orders to try: the members' own, then the largest first, then the smallest first. Equal members have
+/// only their own.
 pub(super) fn orders(members: &[Ordered]) -> Vec<(&'static str, Vec<usize>)> {
     let own: Vec<usize> = (0..members.len()).collect();
     let is_uniform = members.windows(2).all(|pair| pair[0].kind == pair[1].kind);
@@ -41,7 +41,7 @@ pub(super) fn orders(members: &[Ordered]) -> Vec<(&'static str, Vec<usize>)> {
     all
 }
 
-/// Returns an order with some members in front.
+/// Returns an order with some members moved to the front.
 pub(super) fn in_front(order: &[usize], first: &[usize]) -> Vec<usize> {
     let is_first: FxHashSet<usize> = first.iter().copied().collect();
     let rest = order.iter().filter(|i| !is_first.contains(i));

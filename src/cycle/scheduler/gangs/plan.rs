@@ -1,8 +1,8 @@
-//! The transaction: members of a group are placed on one overlay, and all of a quorum stay or none.
+//! The transaction: members of a group are placed on one overlay, and a quorum is committed or undone as a whole.
 //!
-//! A group is planned in one go, between two inputs: nothing of another unit comes between its members. Strict:
-//! if no order of the members gives every gang its quorum, all is undone and the verdict tells of the order that
-//! came furthest. NonStrict: what fits is kept and waits (`waiting`).
+//! All placements that are committed are made in one slice, so no other unit comes between them. Strict: if no order
+//! of the members gives every gang its quorum, everything is undone, and the verdict describes the order that came
+//! furthest. NonStrict: what fits is committed and waits (`waiting`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,41 +20,41 @@ use crate::attempt::work;
 use crate::scheduler::record::Recorded;
 use crate::scheduler::{Scheduler, Step};
 
-/// A member that is to be placed.
+/// A member to be placed.
 pub(super) struct Candidate {
     pub(super) id: PodId,
     pub(super) pod: Arc<Pod>,
     pub(super) shape: ShapeId,
     pub(super) profile: usize,
-    /// Its gang, by place in the group.
+    /// Index of its gang in the group.
     pub(super) gang: usize,
 }
 
 impl Candidate {
-    /// Returns its profile and shape: members with equal ones fare alike.
+    /// Returns its profile and shape. Members that agree in both are interchangeable.
     pub(super) fn kind(&self) -> (usize, ShapeId) {
         (self.profile, self.shape)
     }
 }
 
-/// The members of a group that are to be placed, and how many of each gang are wanted.
+/// The pending members of a group, and how many of each gang are needed.
 pub(super) struct GangAttempt {
     pub(super) unit: UnitId,
     pub(super) rep: GangKey,
     pub(super) keys: Vec<GangKey>,
-    /// Members wanted of each gang.
+    /// Members needed per gang.
     pub(super) needs: Vec<u32>,
     pub(super) candidates: Vec<Candidate>,
     pub(super) is_strict: bool,
 }
 
 impl Scheduler {
-    /// Whether members of a group are left in its unit. The number of a unit that ended is given to others.
+    /// Whether the group still has this unit. The ids of ended units are reused.
     pub(super) fn is_still(&self, unit: UnitId, rep: &GangKey) -> bool {
         self.gangs.groups.get(rep).is_some_and(|group| group.unit == Some(unit))
     }
 
-    /// Returns the members to place, the most important and oldest first, and how many are wanted.
+    /// Returns the members to place, nominated ones first, then by priority and age, and how many are needed.
     pub(super) fn ask(&mut self, unit: UnitId, rep: &GangKey) -> Option<GangAttempt> {
         let keys = self.gangs.groups.get(rep)?.keys.clone();
         let mut candidates = Vec::new();
@@ -65,7 +65,7 @@ impl Scheduler {
             let (pod, shape) = (record.pod.clone(), record.shape);
             candidates.push(Candidate { id: *id, profile: self.profile_index(&pod), pod, shape, gang });
         }
-        // Room that was made for some of them is theirs.
+        // Room that was made for nominated members is theirs.
         let is_free = |c: &Candidate| self.cluster.nominator().of(c.id).is_none();
         candidates.sort_by(|a, b| {
             let order = is_free(a).cmp(&is_free(b)).then(b.pod.priority.cmp(&a.pod.priority));
@@ -77,7 +77,7 @@ impl Scheduler {
         Some(GangAttempt { unit, rep: rep.clone(), keys, needs, candidates, is_strict })
     }
 
-    /// A quorum stands: its members are permitted together.
+    /// Settles a committed quorum, and starts the binding of its members together.
     pub(super) fn keep_quorum(&mut self, attempt: &GangAttempt, trial: &Trial, now: Now) -> Vec<Step> {
         let placed: Vec<usize> =
             trial.sequence.iter().copied().filter(|i| matches!(trial.fates[*i], Fate::Placed(..))).collect();
@@ -96,7 +96,7 @@ impl Scheduler {
         steps
     }
 
-    /// A placed member leaves the unit and is in flight on its own.
+    /// Moves a placed member to an in-flight unit of its own, and stores its verdict.
     pub(super) fn settle_member(&mut self, attempt: &GangAttempt, i: usize, trial: &Trial, now: Now) -> Step {
         let member = &attempt.candidates[i];
         let tries = self.tries(attempt);
@@ -114,13 +114,12 @@ impl Scheduler {
         step_of(member, tries, verdict, recorded)
     }
 
-    /// Returns the attempts at the unit and when it first entered the queue: what steps tell.
+    /// Returns the number of attempts at the unit, and when it first entered the queue.
     fn tries(&self, attempt: &GangAttempt) -> (u32, Duration) {
         self.queue.unit(attempt.unit).map_or((0, Duration::ZERO), |u| (u.attempts, u.first_queued_at))
     }
 
-    /// Stores why nothing of a group was placed, tells its pods, and puts the unit where an event that could help
-    /// finds it.
+    /// Refuses a group of which nothing was placed: stores the verdict, reports it on the pods and parks the unit.
     pub(super) fn refuse_group(
         &mut self,
         attempt: &GangAttempt,
@@ -140,7 +139,7 @@ impl Scheduler {
         steps
     }
 
-    /// Gives each member that was not placed its verdict and its condition.
+    /// Stores and reports the verdict of each member that was not placed.
     pub(super) fn refuse_members(
         &mut self,
         attempt: &GangAttempt,
@@ -160,7 +159,7 @@ impl Scheduler {
             if self.cluster.pod(member.id).is_none_or(|r| r.node.is_some()) {
                 continue;
             }
-            // Of a member that was placed and had to give its place up, nothing stands that could be recorded.
+            // A member that was placed and then rolled back has nothing to record.
             let (own, recorded) = match trial.map(|t| (&t.fates[i], &t.drafts[i])) {
                 Some((Fate::Failed(own), draft)) => (own.clone(), self.record(draft.as_ref(), now)),
                 _ => (of_siblings.clone(), (None, None)),
@@ -173,8 +172,8 @@ impl Scheduler {
         steps
     }
 
-    /// The unit waits for an event that could help one of the members that failed, and the longer the more work the
-    /// attempt was.
+    /// Parks the unit until an event could help one of the failed members. The backoff grows with the work of the
+    /// attempt.
     pub(super) fn park(&mut self, attempt: &GangAttempt, trial: Option<&Trial>, work: u64, now: Now) {
         let of_rules = self.gangs.common_rules().map(|r| r.backoff).unwrap_or_default();
         let at_least = of_rules.max(work::backoff(work));
@@ -203,7 +202,7 @@ impl Scheduler {
         }
     }
 
-    /// Stores what became of a group.
+    /// Stores the verdict of a group for each of its gangs.
     pub(super) fn keep_gang_verdict(
         &mut self,
         keys: &[GangKey],

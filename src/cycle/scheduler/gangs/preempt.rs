@@ -1,12 +1,11 @@
-//! A gang preempts as one: victims for all members of the quorum, or nobody.
+//! A gang preempts as one: it gets victims for the whole quorum, or none.
 //!
-//! When a strict group cannot be placed, its members are planned once more on an overlay. Each goes where it fits
-//! beside the earlier ones; one that fits nowhere asks its profile's PostFilter, which finds it a node as things
-//! stand by then, and whose victims go. When every gang has its quorum, the victims that turn out not to be needed
-//! are put back, the whole plan is played through once more from the start, and all of it is undone. Only then
-//! members are nominated and evictions ordered, in one step. Who makes the better victim is the plugin's business
-//! (`plugins::default_preemption`), evicting and waiting that of `cycle::preempt`. Members beyond the quorum
-//! preempt for themselves later, like any pod.
+//! When a strict group cannot be placed, its members are planned again on an overlay. Each goes where it fits beside
+//! the earlier ones. For a member that fits nowhere, its profile's PostFilter selects a node in the state as it is by
+//! then, and the victims are released. When every gang has its quorum, victims that turn out to be unnecessary are put
+//! back, the whole plan is replayed from the start, and all of it is undone. Only then are members nominated and
+//! evictions ordered, in one step. The plugin chooses between victims (`plugins::default_preemption`);
+//! `scheduler::preempt` evicts and waits. Members beyond the quorum preempt for themselves later, like any pod.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -36,36 +35,36 @@ use crate::scheduler::report::pod_ref;
 use crate::scheduler::schedule_one::Decided;
 use crate::scheduler::{Scheduler, Step};
 
-/// What is said when members fit one after another and not together.
+/// Message for members that fit one by one but not together.
 const NOT_TOGETHER: &str = "the quorum would not fit together even with the victims gone.";
 
-/// A pod that goes.
+/// A pod that has to go.
 pub(super) struct Victim {
     pub(super) choice: VictimChoice,
     pod: Arc<Pod>,
     stage: Stage,
 }
 
-/// One member of the quorum: its node, and who goes there for it.
+/// One member of the quorum, its node, and its victims there.
 pub(super) struct Part {
     pub(super) member: usize,
     pub(super) node: NodeIdx,
     pub(super) victims: Vec<Victim>,
-    /// The account of its search, when it needed one.
+    /// The plan of its search for victims, if it needed one.
     plan: Option<Arc<Plan>>,
 }
 
-/// What the search came to.
+/// The result of a search for victims.
 pub(super) enum Found {
-    /// Nobody was asked.
+    /// No search was made.
     NotAsked,
-    /// Nothing is tried now; nominations from before stay.
+    /// The group may not preempt now; earlier nominations stay.
     NotEligible(Arc<str>),
-    /// Nothing helps. The member that was refused last, and its account.
+    /// No victims help. Holds the member that was refused last and the plan of its search.
     Nothing(Arc<str>, Option<(usize, Arc<Plan>)>),
-    /// It is not known whether something would: more work was not worth it. Nominations from before stay.
+    /// The search took too much work, so its result is unknown; earlier nominations stay.
     CutShort(Arc<str>),
-    /// With the victims gone the quorum fits.
+    /// The quorum fits once the victims are gone.
     Quorum(Vec<Part>),
 }
 
@@ -82,17 +81,17 @@ pub(super) fn not_together() -> Found {
     Found::Nothing(NOT_TOGETHER.into(), None)
 }
 
-/// What holds for a whole search.
+/// The parameters of a search.
 pub(super) struct Hunt<'a> {
     pub(super) attempt: &'a GangAttempt,
-    /// Victims have a priority below this one.
+    /// Victims must have a priority below this.
     pub(super) below: i32,
     pub(super) now: Now,
     pub(super) probe: &'a dyn Probe,
 }
 
 impl Scheduler {
-    /// The group is refused in this attempt, which took so much work: tells it, and carries out what was found.
+    /// Refuses the group, reports it, and carries out what the search found. `work` is the work of the attempt.
     pub(super) fn refuse_after(
         &mut self,
         attempt: &GangAttempt,
@@ -129,14 +128,14 @@ impl Scheduler {
         self.follow_up(attempt, found, steps, now)
     }
 
-    /// Returns the priority below which victims must be: that of the group's lowest member.
+    /// Returns the lowest priority in the group. Victims must be below it.
     pub(super) fn lowest(&self, attempt: &GangAttempt) -> i32 {
         let gangs = attempt.keys.iter().filter_map(|k| self.cluster.gangs().get(k));
         let members = gangs.flat_map(|g| g.members.keys()).filter_map(|id| self.cluster.pod(*id));
         members.map(|r| r.pod.priority).min().unwrap_or(i32::MIN)
     }
 
-    /// Returns the orders in which the members are tried.
+    /// Returns the orders in which members are tried.
     pub(super) fn sequences(&self, attempt: &GangAttempt, members: &[usize]) -> Vec<Vec<usize>> {
         let shares = Shares::of(&self.cluster);
         let ordered = |i: &usize| {
@@ -149,7 +148,8 @@ impl Scheduler {
         all.map(|(_, order)| order.into_iter().map(|at| members[at]).collect()).collect()
     }
 
-    /// Places a member where it fits, or where it would with others gone, and lets those go.
+    /// Places a member where it fits, or where it would fit without some victims, and releases those. A failure changes
+    /// nothing.
     pub(super) fn make_room_for(
         &mut self,
         hunt: &Hunt<'_>,
@@ -199,7 +199,7 @@ impl Scheduler {
         self.put_member(&hunt.attempt.candidates[part.member], part.node)
     }
 
-    /// Puts back the victims that are not needed, and makes sure that the quorum fits with the others gone.
+    /// Puts back victims that are not needed. Returns whether the quorum fits with the others gone.
     pub(super) fn settle_plan(&mut self, hunt: &Hunt<'_>, parts: &mut [Part]) -> bool {
         self.judge_budgets(parts);
         let needed = self.spare(hunt, parts);
@@ -211,7 +211,7 @@ impl Scheduler {
             self.judge_budgets(parts);
             return true;
         }
-        // Somebody who was put back stands in the way of a member elsewhere.
+        // A victim that was put back blocks a member elsewhere, so none is spared.
         let spared = parts.iter().zip(needed).flat_map(|(part, needed)| part.victims.iter().zip(needed));
         let spared: Vec<PodId> = spared.filter(|(_, needed)| !needed).map(|(v, _)| v.choice.pod).collect();
         for pod in &spared {
@@ -220,8 +220,7 @@ impl Scheduler {
         !spared.is_empty() && self.stands(hunt, parts)
     }
 
-    /// Says of each victim whether it is beyond what budgets allow when all of them go, in the order of their
-    /// importance.
+    /// Sets for each victim whether it exceeds a disruption budget when all go, in the order of their importance.
     fn judge_budgets(&self, parts: &mut [Part]) {
         let mut all: Vec<&mut Victim> = parts.iter_mut().flat_map(|p| &mut p.victims).collect();
         all.sort_by_cached_key(|v| importance(&v.pod));
@@ -231,8 +230,8 @@ impl Scheduler {
         }
     }
 
-    /// Puts victims back one by one, first those beyond their budgets, then the most important, and lets them go
-    /// again where a member planned on that node would not fit beside them. Returns which ones have to go.
+    /// Puts victims back one by one, first those that exceed their budgets, then the most important. Releases a victim
+    /// again if a member planned on its node would not fit beside it. Returns which victims have to go.
     fn spare(&mut self, hunt: &Hunt<'_>, parts: &[Part]) -> Vec<Vec<bool>> {
         let mut needed: Vec<Vec<bool>> = parts.iter().map(|p| vec![true; p.victims.len()]).collect();
         let mut all: Vec<(usize, usize)> = Vec::new();
@@ -257,7 +256,7 @@ impl Scheduler {
         needed
     }
 
-    /// Whether a placed member would be taken by its node as things stand.
+    /// Whether the node of a placed member would accept it in the current state.
     fn fits(&mut self, hunt: &Hunt<'_>, part: &Part) -> bool {
         self.cluster.release(hunt.attempt.candidates[part.member].id);
         let fits = self.is_taken(hunt, part);
@@ -270,7 +269,7 @@ impl Scheduler {
         !self.is_refused_on(member, part.node, (&hunt.attempt.keys, hunt.probe))
     }
 
-    /// Plays the plan through from the start: nobody placed, the victims gone.
+    /// Replays the plan from the start, with the victims gone and no member placed. Returns whether it holds.
     fn stands(&mut self, hunt: &Hunt<'_>, parts: &[Part]) -> bool {
         for part in parts {
             self.cluster.release(hunt.attempt.candidates[part.member].id);
@@ -279,8 +278,7 @@ impl Scheduler {
             && parts.iter().all(|part| self.is_taken(hunt, part) && self.put(hunt, part).is_ok())
     }
 
-    /// The group is refused in this attempt: carries out what was found, and tells the members what became of their
-    /// nominations.
+    /// Carries out what the search found for a refused group, and orders the members' changed nominations.
     fn follow_up(
         &mut self,
         attempt: &GangAttempt,
@@ -336,7 +334,7 @@ impl Scheduler {
         }
     }
 
-    /// A member's verdict shows the account of its search.
+    /// Adds the plan of a member's search to its verdict and its step.
     fn keep_account(&mut self, member: &Candidate, plan: Arc<Plan>, steps: &mut [Step]) {
         if let Some(mut verdict) = self.verdict(member.id) {
             verdict.plan = Some(plan.clone());
@@ -347,7 +345,7 @@ impl Scheduler {
         }
     }
 
-    /// A group is held back: too few of its members are left. What was promised to them is given up.
+    /// Ends our nominations of the pods in the unit of a group that is now held back.
     pub(super) fn end_promises(&mut self, unit: UnitId, now: Now) {
         if self.cluster.nominator().is_empty() {
             return;
@@ -361,7 +359,7 @@ impl Scheduler {
     }
 }
 
-/// Returns the members that may preempt, when they are enough for every gang's quorum.
+/// Returns the members that may preempt, if they are enough for every gang's quorum.
 pub(super) fn able(attempt: &GangAttempt) -> Option<Vec<usize>> {
     let able = |i: &usize| !attempt.candidates[*i].pod.never_preempts;
     let members: Vec<usize> = (0..attempt.candidates.len()).filter(able).collect();
@@ -370,7 +368,7 @@ pub(super) fn able(attempt: &GangAttempt) -> Option<Vec<usize>> {
     is_enough.then_some(members)
 }
 
-/// The more important first: higher priority, then earlier start, then by name, the last first.
+/// Sorts the most important first: higher priority, then earlier start, then the later name.
 fn importance(pod: &Pod) -> impl Ord + use<> {
     let started = pod.started.unwrap_or(i64::MAX);
     (Reverse(pod.priority), started, Reverse((pod.key.name.clone(), pod.key.namespace.clone())))

@@ -1,4 +1,4 @@
-//! Amounts over the whole cluster: how large a member is, and whether a gang's `minResources` are free.
+//! Amounts over the whole cluster: the size of a member, and whether a gang's `minResources` are free.
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::Cluster;
@@ -12,7 +12,7 @@ use pellucid_recording::gang_verdict::{GangRefusal, GangShare};
 use super::plan::GangAttempt;
 use crate::scheduler::Scheduler;
 
-/// What all nodes offer, to measure members by.
+/// The total of each resource over all nodes, to which members are compared.
 pub(super) struct Shares {
     totals: FxHashMap<Name, i64>,
 }
@@ -24,11 +24,11 @@ impl Shares {
         Self { totals: columns.offered().map(|r| (columns.name(r), total(r))).collect() }
     }
 
-    /// Returns the greatest share of the cluster that is asked for of any resource, in millionths of millionths.
+    /// Returns the greatest share of its total that is requested of any resource, in units of 10^-12.
     pub(super) fn size(&self, list: &ResourceList) -> u128 {
         let share = |(name, amount): (Name, i64)| match self.totals.get(&name) {
             Some(total) if *total > 0 => amount as u128 * 1_000_000_000_000 / *total as u128,
-            // Nobody offers it: no member is larger.
+            // No node offers the resource, so no member is larger.
             _ => u128::MAX,
         };
         list.named().map(share).max().unwrap_or(0)
@@ -40,8 +40,8 @@ fn sum(cluster: &Cluster, of: impl Fn(NodeIdx) -> i64) -> i64 {
 }
 
 impl Scheduler {
-    /// Returns why nothing is planned: less is free in the whole cluster than a gang's `minResources`, what its
-    /// members hold already being counted as free.
+    /// Returns a refusal if the whole cluster has less free than a gang's `minResources`. What the gang's members
+    /// already hold counts as free.
     pub(super) fn lacks_resources(&self, attempt: &GangAttempt) -> Option<GangRefusal> {
         for (key, need) in attempt.keys.iter().zip(&attempt.needs) {
             let Some(gang) = self.cluster.gangs().get(key).filter(|_| *need > 0) else { continue };

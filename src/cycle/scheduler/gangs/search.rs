@@ -1,4 +1,4 @@
-//! Tries the orders of a strict group's members, until one gives every gang its quorum.
+//! Tries orders of a strict group's members until one gives every gang its quorum.
 
 use super::orders::{self, Ordered};
 use super::plan::GangAttempt;
@@ -8,42 +8,42 @@ use super::underway::Slice;
 use crate::attempt::work;
 use crate::scheduler::Scheduler;
 
-/// A search that goes on in slices.
+/// A search that continues over slices.
 pub(super) struct Search {
     /// Orders to try, the next one last.
     open: Vec<(&'static str, Vec<usize>)>,
-    /// Whether another order could come to another result.
+    /// Whether members differ, so that another order could have another result.
     is_mixed: bool,
-    /// How often those that failed were put in front.
+    /// How often an order with the failed members in front was tried.
     retries: usize,
     tried: Vec<&'static str>,
-    /// The order that came furthest.
+    /// The trial that placed the most members.
     best: Option<Trial>,
     run: Option<Run>,
 }
 
-/// What a search came to.
+/// The result of a slice of a search.
 pub(super) enum Searched {
-    /// The slice is over.
+    /// The slice is over; nothing is placed.
     Paused(Box<Search>),
-    /// Every gang has its quorum: the placements stand.
+    /// Every gang has its quorum; the placements are committed.
     Quorum(Trial),
-    /// Nothing stands.
+    /// No order gave a quorum; nothing is placed.
     Failed(Failed),
 }
 
-/// No order gave a quorum.
+/// A search in which no order gave a quorum.
 pub(super) struct Failed {
-    /// The one that came furthest.
+    /// The trial that placed the most members.
     pub(super) best: Trial,
-    /// The names of all, that one first.
+    /// The names of all orders that were tried, that of `best` first.
     pub(super) tried: Vec<&'static str>,
-    /// Whether orders were left out because of what the others had cost.
+    /// Whether orders were left out because the others took too much work.
     pub(super) is_truncated: bool,
 }
 
 impl Scheduler {
-    /// Begins a search.
+    /// Creates the search for an attempt.
     pub(super) fn search_for(&self, attempt: &GangAttempt) -> Box<Search> {
         let shares = Shares::of(&self.cluster);
         let ordered = |c: &super::plan::Candidate| Ordered {
@@ -57,7 +57,7 @@ impl Scheduler {
         Box::new(Search { open, is_mixed, retries: 0, tried: Vec::new(), best: None, run: None })
     }
 
-    /// Goes on with a search.
+    /// Continues a search.
     pub(super) fn search(
         &mut self,
         attempt: &GangAttempt,
@@ -100,7 +100,7 @@ impl Search {
         Some(Run::new(attempt, name, sequence, true))
     }
 
-    /// An order failed.
+    /// Notes a failed trial.
     fn note(&mut self, trial: Trial) {
         let name = trial.order;
         if self.tried.last() != Some(&name) {

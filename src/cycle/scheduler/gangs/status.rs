@@ -1,6 +1,6 @@
-//! What a PodGroup's status should say. One writer: nobody else in this scheduler writes it.
+//! The status of PodGroups. Nothing else in this scheduler writes it.
 //!
-//! A gang with its quorum running is Running, whatever failed beside it; Finished is final.
+//! A gang whose quorum runs is Running, whatever else failed; Finished is final.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use pellucid_recording::gang_verdict::GangOutcome;
 use super::gate;
 use crate::scheduler::Scheduler;
 
-/// Members of a gang as the API server sees them.
+/// Counts of a gang's members by their state at the API server.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     created: u32,
@@ -25,14 +25,14 @@ struct Tally {
 }
 
 impl Scheduler {
-    /// Orders the status of PodGroups, once for all changes since effects were taken last.
+    /// Orders status updates of PodGroups, once for all changes since effects were last taken.
     pub(crate) fn write_statuses(&mut self) {
         for key in std::mem::take(&mut self.gangs.stale) {
             self.write_status(&key);
         }
     }
 
-    /// Orders the status of a gang's PodGroup, when it should say something else than it says.
+    /// Orders the status of a gang's PodGroup if it differs from the current and the last ordered one.
     fn write_status(&mut self, key: &GangKey) {
         if !self.gangs.common_rules().is_some_and(|rules| rules.writes_status) {
             return;
@@ -112,7 +112,7 @@ impl Scheduler {
         }
     }
 
-    /// Returns what keeps a gang from its quorum, in words.
+    /// Returns a message on what keeps a gang from its quorum.
     fn trouble_of(&self, gang: &Gang) -> Option<Arc<str>> {
         if gang.history.short_since.is_some() || gang.definition.undefined.is_some() {
             let ready = |_: &GangKey| gang.counts.pending;
@@ -128,7 +128,7 @@ impl Scheduler {
     }
 }
 
-/// Returns the phase that follows another one.
+/// Returns the phase that follows `before`.
 fn phase(before: GroupPhase, gang: &Gang, of: Tally) -> GroupPhase {
     let min = gang.definition.min;
     if before == GroupPhase::Finished || (min > 0 && of.succeeded >= min) {
@@ -153,7 +153,7 @@ fn phase(before: GroupPhase, gang: &Gang, of: Tally) -> GroupPhase {
     }
 }
 
-/// Returns `namespace/controller` of the pods, sorted, joined by commas.
+/// Returns the controllers of the pods as `namespace/name`, sorted and joined by commas.
 fn occupied_by(pods: &[&Pod]) -> Arc<str> {
     let owner = |p: &&Pod| p.controller.as_ref().map(|c| format!("{}/{}", p.key.namespace, c.name));
     let mut owners: Vec<String> = pods.iter().filter_map(owner).collect();

@@ -1,7 +1,7 @@
-//! One order of the members, tried: each is placed beside those before it.
+//! Tries one order of the members: each is placed beside those before it.
 //!
-//! A run goes on in slices. What it placed is taken back when a slice ends, so nothing is held meanwhile, and is put
-//! again when it goes on. Where others changed something in between, the member is asked about anew.
+//! A run continues over slices. Its placements are undone when a slice ends and repeated when the next one begins, so a
+//! paused run holds nothing. Members that changes by others could affect are judged again.
 
 use std::sync::Arc;
 
@@ -19,25 +19,25 @@ use crate::scheduler::Scheduler;
 use crate::scheduler::record::Draft;
 use crate::scheduler::schedule_one::Decided;
 
-/// How a member fared.
+/// The result of one member in a trial.
 #[derive(Clone)]
 pub(super) enum Fate {
-    /// It was not asked: an equal one had been refused, or its gang has its quorum.
+    /// The member was not tried: an equal one had been refused, or its gang has its quorum.
     NotAsked,
-    /// It has a place.
+    /// The member is placed on this node.
     Placed(Placement, Name),
-    /// No node took it.
+    /// No node is feasible for the member, or Reserve or Permit refused it.
     Failed(Arc<Refusal>),
 }
 
-/// One order, tried.
+/// The results of one order.
 pub(super) struct Trial {
     pub(super) order: &'static str,
     pub(super) sequence: Vec<usize>,
     pub(super) fates: Vec<Fate>,
-    /// What is to be recorded of each when the order is carried out.
+    /// What to record of each member if the trial is carried out.
     pub(super) drafts: Vec<Option<Arc<Draft>>>,
-    /// Members placed of each gang.
+    /// Members placed per gang.
     pub(super) placed: Vec<u32>,
 }
 
@@ -57,16 +57,16 @@ impl Trial {
     }
 }
 
-/// An order that is being tried.
+/// A trial in progress.
 pub(super) struct Run {
     pub(super) trial: Trial,
-    /// How many of the sequence had their turn.
+    /// How many members of the sequence have been handled.
     at: usize,
-    /// No more of a gang are placed than are wanted.
+    /// Whether a gang gets no more places than it needs.
     only_quorum: bool,
-    /// Equal members fare alike until something is placed.
+    /// Kinds of members refused since the last placement: equal members would be refused too.
     refused: FxHashSet<(usize, ShapeId)>,
-    /// Members that were compared with pods elsewhere.
+    /// Placed members whose decision depended on more than their node.
     compared: FxHashSet<usize>,
 }
 
@@ -83,7 +83,7 @@ impl Run {
         Self { trial, at: 0, only_quorum, refused: FxHashSet::default(), compared: FxHashSet::default() }
     }
 
-    /// The same from the start: all nodes may be others by now.
+    /// Restarts the run, because any node may have changed.
     fn anew(&mut self, attempt: &GangAttempt) {
         let Trial { order, sequence, .. } = &mut self.trial;
         *self = Self::new(attempt, order, std::mem::take(sequence), self.only_quorum);
@@ -91,8 +91,8 @@ impl Run {
 }
 
 impl Scheduler {
-    /// Goes on with an order, on the caller's overlay, until it is through or the slice is over. Returns whether it is
-    /// through.
+    /// Continues a run on the caller's overlay until every member was handled or the slice is over. Returns whether
+    /// every member was.
     pub(super) fn run_on(&mut self, attempt: &GangAttempt, run: &mut Run, slice: &mut Slice<'_>) -> bool {
         if run.at > 0 {
             self.put_again(attempt, run, slice);
@@ -162,7 +162,7 @@ impl Scheduler {
         Arc::new(Refusal::of_pod(cause, total, by))
     }
 
-    /// Places a member with what plugins reserve, or leaves nothing of it.
+    /// Places a member, with Reserve and Permit. A failure leaves nothing behind.
     pub(super) fn put_member(&mut self, member: &Candidate, node: NodeIdx) -> Result<(), Cause> {
         let profile = self.profiles.all[member.profile].clone();
         self.turns.work += work::MOVE;
@@ -173,7 +173,7 @@ impl Scheduler {
         })
     }
 
-    /// Puts what earlier slices placed.
+    /// Repeats the placements of earlier slices.
     fn put_again(&mut self, attempt: &GangAttempt, run: &mut Run, slice: &Slice<'_>) {
         let Some(changed) = slice.since.nodes() else { return run.anew(attempt) };
         for at in 0..run.at {
@@ -190,7 +190,7 @@ impl Scheduler {
         }
     }
 
-    /// Whether a member does not pass all filters on a node as the state is now.
+    /// Whether a filter refuses a member on a node in the current state.
     pub(super) fn is_refused_on(
         &mut self,
         member: &Candidate,
@@ -202,7 +202,7 @@ impl Scheduler {
 }
 
 impl Since {
-    /// Returns the nodes that others changed; `None`: it may be any.
+    /// Returns the nodes that others changed, or `None` if any node may have changed.
     pub(super) fn nodes(&self) -> Option<&FxHashSet<NodeIdx>> {
         match self {
             Self::Nodes(nodes) => Some(nodes),

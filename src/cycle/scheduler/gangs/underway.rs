@@ -1,7 +1,7 @@
-//! An attempt at a group, in slices: one that takes long goes on between other units, and holds nothing meanwhile.
+//! One attempt at a group, in slices: a long attempt pauses between other units, and holds nothing while paused.
 //!
-//! Slices end by work that is counted, not by time. An attempt that nobody comes between is the same in one slice as in
-//! many. It begins anew when its members or what is wanted of them changed; pods that join meanwhile wait for the next.
+//! Slices end by counted work, not by time. An attempt without changes in between has the same result in one slice as
+//! in many. It restarts when its members or their required number change; pods that join wait for the next attempt.
 
 use std::sync::Arc;
 
@@ -17,34 +17,34 @@ use super::victims::{self, Before, Victims};
 use crate::attempt::work;
 use crate::scheduler::{Scheduler, Step};
 
-/// See the module.
+/// The progress of an attempt at a group.
 pub(super) struct Underway {
     attempt: GangAttempt,
     at: At,
-    /// Work so far.
+    /// Work of the earlier slices.
     spent: u64,
-    /// Where the log of changes stood when the last slice ended.
+    /// Position in the change log when the last slice ended.
     position: (u64, u64),
-    /// How often it had to begin anew because any node could have changed. Slices grow with it: an attempt comes to its
-    /// end however often nodes come and go.
+    /// Number of restarts because any node could have changed. Slices grow with it, so that an attempt ends however
+    /// often nodes come and go.
     restarts: u32,
 }
 
-/// How far an attempt is.
+/// The phase of an attempt.
 pub(super) enum At {
-    /// Strict: orders are tried.
+    /// Strict: orders of the members are tried.
     Search(Box<Search>),
-    /// NonStrict: members take their places.
+    /// NonStrict: members are placed to wait for each other.
     Waiting(Box<Run>),
-    /// Strict: victims are looked for.
+    /// Strict: victims are searched for.
     Victims(Box<Victims>),
 }
 
-/// What others changed between two slices.
+/// The nodes that others changed between two slices.
 pub(super) enum Since {
-    /// These nodes.
+    /// Only these nodes changed.
     Nodes(FxHashSet<NodeIdx>),
-    /// Any.
+    /// Any node may have changed.
     Unknown,
 }
 
@@ -53,14 +53,14 @@ pub(super) struct Slice<'a> {
     pub(super) now: Now,
     pub(super) probe: &'a dyn Probe,
     pub(super) since: Since,
-    /// Work there was before the attempt began, had all of it been done at a stretch.
+    /// The work counter at which the attempt would have begun without pauses.
     origin: u64,
     allowance: u64,
     until: u64,
 }
 
 impl Slice<'_> {
-    /// What earlier slices did is done again: now it goes on.
+    /// Begins new work after the work of earlier slices was repeated; the slice gets its full allowance from here.
     pub(super) fn begin(&mut self, work: u64) {
         self.since = Since::Nodes(FxHashSet::default());
         self.until = self.until.max(work.saturating_add(self.allowance));
@@ -76,14 +76,14 @@ impl Slice<'_> {
     }
 }
 
-/// What a slice came to.
+/// The result of a slice.
 enum Sliced {
     Ended(Vec<Step>),
     Paused(At),
 }
 
 impl Scheduler {
-    /// Plans the unit of a gang group, or a part of that. Returns `None` when it goes on later.
+    /// Plans the unit of a gang group, or one slice of it. Returns `None` when the attempt is paused.
     pub(crate) fn schedule_gang(
         &mut self,
         unit: UnitId,
@@ -168,14 +168,14 @@ impl Scheduler {
         match self.find_victims(attempt, victims, slice) {
             victims::Searched::Paused(victims) => Sliced::Paused(At::Victims(victims)),
             victims::Searched::Ended(before, found) => {
-                // What is told to each member is work too.
+                // Reporting to each member is work too.
                 let work = slice.spent(self.turns.work) + attempt.candidates.len() as u64 * work::ASK;
                 Sliced::Ended(self.refuse_after(attempt, before, found, work, slice.now))
             }
         }
     }
 
-    /// Whether an attempt that is known to take longer than a slice lets others go first.
+    /// Whether an attempt that is expected to exceed a slice should let other units go first.
     fn is_for_later(&self, attempt: &GangAttempt) -> bool {
         if !self.lets_others_go(attempt.unit) {
             return false;
@@ -186,14 +186,13 @@ impl Scheduler {
         work as u64 > self.turns.slice
     }
 
-    /// Whether there are others whose turn would come before the next slice of a unit.
+    /// Whether other units would have their turn before the next slice of a unit.
     fn lets_others_go(&self, unit: UnitId) -> bool {
         let rank = self.queue.unit(unit).map(|u| u.rank);
         self.queue.first_ranks().0.is_some_and(|active| Some(active) <= rank)
     }
 
-    /// Returns about how much work it is to look for victims: a hundred nodes with their pods once, and all nodes for
-    /// each member.
+    /// Estimates the work of a search for victims: a hundred nodes with their pods once, and all nodes for each member.
     fn expected_hunt(&self, attempt: &GangAttempt) -> u64 {
         let (nodes, pods) = (self.cluster.present().len() as u64, self.cluster.n_pod_slots() as u64);
         let members: u64 = attempt.needs.iter().map(|n| u64::from(*n)).sum();
@@ -209,7 +208,7 @@ impl Scheduler {
         None
     }
 
-    /// Returns the attempt that was paused, when it is still about the same members.
+    /// Takes the paused attempt. Returns it if its members are unchanged.
     fn take_underway(&mut self, unit: UnitId, rep: &GangKey) -> Option<Underway> {
         let underway = *self.gangs.groups.get_mut(rep)?.underway.take()?;
         let is_paused = self.queue.unit(unit).is_some_and(|u| u.is_paused);
@@ -237,7 +236,7 @@ impl Scheduler {
     }
 }
 
-/// Whether a pod is the same in all that an attempt reads.
+/// Whether a pod is unchanged in everything that an attempt reads.
 fn is_as_asked(pod: &Arc<Pod>, asked: &Arc<Pod>) -> bool {
     let is_same_spec = Arc::ptr_eq(&pod.spec, &asked.spec);
     Arc::ptr_eq(pod, asked)

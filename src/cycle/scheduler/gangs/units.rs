@@ -1,5 +1,4 @@
-//! Keeps the units of gang groups in step with the state: who joins, who leaves, when a group becomes whole or
-//! falls apart.
+//! Keeps the units of gang groups in step with the state: members join and leave, groups gain and lose their quorum.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,15 +11,15 @@ use crate::scheduler::Scheduler;
 use crate::scheduler::inputs::rank;
 
 impl Scheduler {
-    /// Returns the gang of a pod, when its profile schedules gangs.
+    /// Returns the gang of a pod, if its profile schedules gangs.
     pub(crate) fn gang_of<'p>(&self, pod: &'p Pod) -> Option<&'p GangKey> {
         let profile = *self.profiles.by_name.get(&pod.scheduler_name)?;
         self.gangs.rules.get(profile)?.as_ref()?;
         pod.member_of()
     }
 
-    /// Puts a pod that is not placed into the unit of its gang group. Returns false when it is to be scheduled
-    /// on its own: it has no gang, or the group has its quorum.
+    /// Adds a pending pod to the unit of its gang group. Returns false if the pod is scheduled on its own, because it
+    /// has no gang or its group has its quorum.
     pub(crate) fn enlist(&mut self, id: PodId, pod: &Arc<Pod>, now: Now) -> bool {
         let Some(key) = self.gang_of(pod).cloned() else { return false };
         self.form_group(&key, now);
@@ -42,7 +41,7 @@ impl Scheduler {
             }
         }
         self.judge_gated(&rep, id, now);
-        // Whether the group may be planned is looked at when all changes are in.
+        // The next review decides whether the group can be planned, when all changes are in.
         self.cluster.gangs_mut().note(&key, |_| ());
         true
     }
@@ -56,7 +55,7 @@ impl Scheduler {
                 self.queue.reorder(unit, rank);
             }
         }
-        // It may be what the others lacked.
+        // The pod may be what the others lacked.
         self.queue.wake_changed(unit, WakeupReason::Changed, now.monotonic);
     }
 
@@ -74,7 +73,7 @@ impl Scheduler {
         Unit { gang: Some(rep.clone()), ..unit }
     }
 
-    /// Returns the rank of a gang's unit: its PodGroup's priority, else that of its highest member.
+    /// Returns the rank of a gang's unit: the priority of its PodGroups, or else the rank of its highest member.
     pub(crate) fn gang_rank(&self, unit: UnitId) -> Option<i64> {
         let pods = self.queue.unit(unit).filter(|u| u.gang.is_some())?.pods.iter();
         if let Some(own) = self.own_priority(unit) {
@@ -93,7 +92,7 @@ impl Scheduler {
         self.profiles.by_name.get(&pod.scheduler_name).copied().unwrap_or(0)
     }
 
-    /// Takes a pod out of the unit of its group, if it is in one.
+    /// Removes a pod from the unit of its group. Returns whether it was in one.
     pub(crate) fn delist(&mut self, id: PodId, pod: &Pod) -> bool {
         let Some(unit) = self.queue.unit_of(id) else { return false };
         let Some(rep) = self.queue.unit(unit).and_then(|u| u.gang.clone()) else { return false };
@@ -116,7 +115,8 @@ impl Scheduler {
         true
     }
 
-    /// The last pod leaves: if pods of the gang come again soon, the rejection still holds.
+    /// Saves the unit's rejection in its gangs before the last pod leaves: it still holds if pods of the gang come
+    /// again soon.
     fn keep_rejection(&mut self, unit: UnitId, keys: &[GangKey]) {
         let Some(unit) = self.queue.unit(unit) else { return };
         let rejected = (unit.refusals > 0).then_some((unit.refusals, unit.backoff_until));
@@ -125,13 +125,13 @@ impl Scheduler {
         }
     }
 
-    /// Whether every one of some gangs has its quorum.
+    /// Whether all of these gangs have their quorum.
     pub(super) fn has_quorum(&self, keys: &[GangKey]) -> bool {
         let gangs = keys.iter().filter_map(|k| self.cluster.gangs().get(k));
         gangs.into_iter().all(|g| g.definition.undefined.is_none() && g.is_satisfied())
     }
 
-    /// Looks at every gang that changed: its group, whether it has its quorum, whether it may be planned.
+    /// Reviews every changed gang: its group, its quorum, and whether it can be planned.
     pub(crate) fn review_gangs(&mut self, now: Now) {
         loop {
             let changed = self.cluster.gangs_mut().take_changed();
@@ -156,7 +156,7 @@ impl Scheduler {
         }
     }
 
-    /// A gang changed: it may be of another group now, or be gone.
+    /// Reviews a changed gang, which may belong to another group now, or be gone.
     fn review_gang(&mut self, key: &GangKey, now: Now) {
         let Some(gang) = self.cluster.gangs().get(key) else {
             self.gangs.verdicts.remove(key);
@@ -171,7 +171,7 @@ impl Scheduler {
         self.gangs.stale.insert(key.clone());
     }
 
-    /// Some gangs of a group changed: looks once at the group for all of them.
+    /// Reviews a group once for all of its changed gangs.
     fn review_group(&mut self, rep: &GangKey, changed: &[GangKey], now: Now) {
         let Some(group) = self.gangs.groups.get_mut(rep) else { return };
         for at in changed.iter().filter_map(|key| group.at(key)).collect::<Vec<_>>() {
@@ -186,7 +186,7 @@ impl Scheduler {
         self.judge_joined(rep, now);
     }
 
-    /// A refused group is defined otherwise now, or fewer of its members are wanted: it may fit.
+    /// Wakes a refused group that was redefined or needs fewer members, because it may fit now.
     fn heed_easier(&mut self, rep: &GangKey, changed: &[GangKey], now: Now) {
         let Some(group) = self.gangs.groups.get(rep) else { return };
         let Some(unit) = group.unit else { return };
@@ -207,14 +207,14 @@ impl Scheduler {
         }
     }
 
-    /// A group reached its quorum, so the rest of its pods are scheduled one by one; or it lost it.
+    /// Handles a group that gained its quorum, so that its other pods are scheduled one by one, or that lost it.
     fn turn(&mut self, rep: &GangKey, is_satisfied: bool, now: Now) {
         let Some(group) = self.gangs.groups.get_mut(rep) else { return };
         group.is_satisfied = is_satisfied;
         group.is_held_back = None;
         let keys = group.keys.clone();
         if is_satisfied {
-            // The quorum may have come by other ways than an attempt.
+            // The quorum may have been reached without an attempt.
             self.permit_waiting(&keys, now);
         }
         let Some(group) = self.gangs.groups.get_mut(rep) else { return };
@@ -236,7 +236,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes the units of members that wait on their own out of the queue.
+    /// Removes the units of members that wait on their own. Returns these members.
     pub(super) fn singles_of(&mut self, keys: &[GangKey]) -> Vec<PodId> {
         let gangs = keys.iter().filter_map(|k| self.cluster.gangs().get(k));
         let pods: Vec<PodId> = gangs.flat_map(|g| g.members.keys().copied()).collect();
@@ -253,7 +253,7 @@ impl Scheduler {
         singles
     }
 
-    /// A member that had a place comes back: to the unit of its group, or to wait on its own.
+    /// Enqueues a member that lost its place, in the unit of its group or on its own.
     pub(crate) fn come_back(&mut self, id: PodId, pod: &Arc<Pod>, unit: UnitId, now: Now) {
         let was = self.queue.unit(unit).map(|u| (u.attempts, u.first_queued_at, u.errors));
         self.queue.remove(unit);
@@ -261,7 +261,7 @@ impl Scheduler {
             member.since = Some(now);
             member.deadline = None;
         });
-        // Its gang may be short of its quorum again.
+        // The gang may have lost its quorum.
         self.review_gangs(now);
         if self.queue.unit_of(id).is_none() {
             self.enqueue(id, now);
@@ -272,7 +272,7 @@ impl Scheduler {
         }
     }
 
-    /// The API server has confirmed a member.
+    /// Notes in its gang that the API server has confirmed a member.
     pub(crate) fn note_bound(&mut self, id: PodId, now: Now) {
         let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) else { return };
         let Some(key) = pod.member_of() else { return };
@@ -291,14 +291,14 @@ impl Scheduler {
         }
     }
 
-    /// Returns when something about gangs falls due.
+    /// Returns the earliest deadline of gangs.
     pub(crate) fn gang_deadline(&self) -> Option<std::time::Duration> {
         let rules = self.gangs.common_rules()?;
         let expiry = self.cluster.gangs().next_expiry(rules.expiration);
         self.gangs.next_deadline().into_iter().chain(expiry).min()
     }
 
-    /// Does what is due about gangs. Returns whether anything was.
+    /// Handles what is due for gangs. Returns whether anything was.
     pub(crate) fn tick_gangs(&mut self, now: Now) -> bool {
         let Some(rules) = self.gangs.common_rules() else { return false };
         let mut any = false;

@@ -1,8 +1,8 @@
-//! Looks for victims member by member, in slices: the state of a gang's preemption while it is planned.
+//! Searches for victims member by member, in slices.
 //!
-//! Before anybody is looked for, one walk over the nodes says how many members could fit at most with everybody of lower
-//! priority gone. Equal members share what was found out about a node until something on it changes. How room is made for
-//! one member, and what becomes of the whole, is in `preempt`.
+//! Before the search, one walk over the nodes bounds how many members could fit with all pods of lower priority gone
+//! (`bound`). Equal members share what is known about a node until something on it changes. `preempt` makes room for
+//! one member and carries out the result.
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::ShapeId;
@@ -18,24 +18,24 @@ use crate::attempt::post_filter::KnownNodes;
 use crate::attempt::work;
 use crate::scheduler::Scheduler;
 
-/// Kinds of members of which what is known about nodes is kept.
+/// Maximum number of member kinds for which knowledge about nodes is cached.
 const KINDS_KEPT: usize = 4;
 
-/// A search for victims that goes on in slices.
+/// A search for victims that continues over slices.
 pub(super) struct Victims {
     pub(super) before: Before,
     search: Option<Search>,
 }
 
-/// Why the group is not placed without victims.
+/// Why the group cannot be placed without victims.
 pub(super) enum Before {
     /// No order of the members gave a quorum.
     Tried(Failed),
-    /// Less is free than it asks for at all.
+    /// The cluster has less free than the `minResources` of a gang.
     Short(GangRefusal),
 }
 
-/// What a slice of a search came to.
+/// The result of a slice of a search.
 pub(super) enum Searched {
     Paused(Box<Victims>),
     Ended(Before, Found),
@@ -43,7 +43,7 @@ pub(super) enum Searched {
 
 struct Search {
     below: i32,
-    /// Nobody is of lower priority.
+    /// Whether no placed pod has a lower priority.
     is_hopeless: bool,
     /// Orders of the members to try, the next one last.
     open: Vec<Vec<usize>>,
@@ -52,7 +52,7 @@ struct Search {
     last: Found,
 }
 
-/// One order of the members.
+/// The search in one order of the members.
 pub(super) struct Run {
     sequence: Vec<usize>,
     at: usize,
@@ -77,7 +77,7 @@ impl Run {
     }
 }
 
-/// What equal members know of nodes.
+/// What is known about nodes, per kind of member.
 #[derive(Default)]
 struct Known(FxHashMap<(usize, ShapeId), KnownNodes>);
 
@@ -104,7 +104,7 @@ impl Victims {
 }
 
 impl Scheduler {
-    /// Goes on with a search for victims. All that is tried is undone.
+    /// Continues a search for victims. Everything that it tries is undone.
     pub(super) fn find_victims(
         &mut self,
         attempt: &GangAttempt,
@@ -165,8 +165,8 @@ impl Scheduler {
         Ok(Search { below, is_hopeless, open, run: None, known, last })
     }
 
-    /// Plans the members in one order; `None`: the slice is over. What was placed and released stays until the caller's
-    /// overlay ends.
+    /// Plans the members in one order. Returns `None` when the slice is over. Placements and releases stay until the
+    /// caller's overlay ends.
     fn hunt(
         &mut self,
         attempt: &GangAttempt,
@@ -233,8 +233,8 @@ impl Scheduler {
         Found::CutShort(message.into())
     }
 
-    /// Does again what earlier slices came to: victims go, members are placed. Returns whether all of it still holds; when
-    /// it does not, nothing of it is left.
+    /// Repeats the work of earlier slices: releases victims and places members. Returns whether all of it still holds;
+    /// if not, nothing of it remains.
     fn put_parts_again(&mut self, hunt: &Hunt<'_>, search: &Search, run: &Run, slice: &Slice<'_>) -> bool {
         let Some(changed) = slice.since.nodes() else {
             search.known.0.values().for_each(KnownNodes::clear);

@@ -1,8 +1,8 @@
-//! NonStrict: members that fit take their places and wait for the others, with a deadline.
+//! NonStrict groups: members that fit take their places and wait for the others until a deadline.
 //!
-//! A failed member does not stop its siblings. In the dialect of scheduler-plugins its argument
-//! `podGroupRejectPercentage` holds besides: when a member failed and more than that share of the quorum is
-//! missing, the places that wait are given up at once.
+//! A failed member does not stop its siblings. In the dialect of scheduler-plugins, its argument
+//! `podGroupRejectPercentage` applies too: when a member failed and more than that percentage of the quorum is missing,
+//! all waiting members give up their places at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,8 +23,8 @@ use super::underway::Slice;
 use crate::scheduler::{Scheduler, Step};
 
 impl Scheduler {
-    /// Places what fits; the members wait, or all are permitted when the quorum is there. The error is how far it is
-    /// when the slice is over.
+    /// Places what fits. All members are permitted if the group has its quorum; otherwise those that were placed wait.
+    /// Returns the run as the error when the slice is over.
     pub(super) fn plan_waiting(
         &mut self,
         attempt: &GangAttempt,
@@ -45,8 +45,8 @@ impl Scheduler {
         }
         let is_quorum = self.has_quorum(&attempt.keys);
         if !is_quorum && !trial.failed().is_empty() && self.is_hopeless(&attempt.keys) {
-            // What was placed here and now leaves nothing behind, not even an event: gangs that reject themselves
-            // in turn would wake each other for ever.
+            // These placements leave nothing behind, not even an event: gangs that reject themselves in turn would wake
+            // each other forever.
             self.cluster.rollback(overlay);
             return Ok(self.reject(attempt, &trial, work, now));
         }
@@ -76,7 +76,8 @@ impl Scheduler {
         Ok(steps)
     }
 
-    /// Too much of the quorum is missing: the members that wait since earlier give their places up too.
+    /// Refuses a group that lacks too much of its quorum. Members that wait since earlier attempts give up their places
+    /// too.
     fn reject(&mut self, attempt: &GangAttempt, trial: &Trial, work: u64, now: Now) -> Vec<Step> {
         let refusal = self.account(attempt, trial, vec![trial.order]);
         let refusal = GangRefusal { code: ReasonCode::GangRejected, ..refusal };
@@ -101,7 +102,7 @@ impl Scheduler {
         self.gangs.rules.get(self.profile_index(pod)).copied().flatten().unwrap_or_default()
     }
 
-    /// The gap rule of scheduler-plugins.
+    /// Whether the gap rule of scheduler-plugins rejects a group.
     fn is_hopeless(&self, keys: &[GangKey]) -> bool {
         let Some(rules) = self.gangs.common_rules() else { return false };
         let gangs = keys.iter().filter_map(|k| self.cluster.gangs().get(k));
@@ -110,7 +111,7 @@ impl Scheduler {
         })
     }
 
-    /// The waiting members of a group go on to their Bindings.
+    /// Starts the binding of a group's waiting members.
     pub(super) fn permit_waiting(&mut self, keys: &[GangKey], now: Now) {
         let waiting = self.waiting_of(keys);
         if waiting.is_empty() {
@@ -143,7 +144,7 @@ impl Scheduler {
         pods
     }
 
-    /// The first wait of a group has run out: all its waiting members give their places up.
+    /// Releases all waiting members of a group when the first of their waits has run out.
     pub(super) fn expire_waiting(&mut self, rep: &GangKey, now: Now) {
         let Some(keys) = self.gangs.groups.get(rep).map(|g| g.keys.clone()) else { return };
         let gangs = keys.iter().filter_map(|k| self.cluster.gangs().get(k));
@@ -168,7 +169,7 @@ impl Scheduler {
         }
     }
 
-    /// Gives up the places of a group's waiting members; they are tried again all together, when the caller says.
+    /// Gives up the places of a group's waiting members. They are retried together, when the caller decides.
     pub(super) fn release_waiting(&mut self, rep: &GangKey, code: ReasonCode, message: &str, now: Now) {
         let Some(keys) = self.gangs.groups.get(rep).map(|g| g.keys.clone()) else { return };
         let waiting = self.waiting_of(&keys);
@@ -207,7 +208,7 @@ impl Scheduler {
         }
     }
 
-    /// A placed pod of a group is in flight on its own.
+    /// Moves a placed pod of a group to an in-flight unit of its own.
     pub(super) fn fly(&mut self, id: PodId, pod: &Arc<Pod>, now: Now) {
         let of = self.queue.unit_of(id).and_then(|unit| self.queue.unit(unit));
         let (attempts, first, errors) =
@@ -221,7 +222,7 @@ impl Scheduler {
     }
 }
 
-/// Whether more than so many percent of a gang's quorum are missing.
+/// Whether more than `percentage` percent of a gang's quorum is missing.
 fn gap_exceeds(gang: &Gang, percentage: u8) -> bool {
     let (min, counted) = (u64::from(gang.definition.min), u64::from(gang.counted()));
     min.saturating_sub(counted) * 100 > min * u64::from(percentage)
