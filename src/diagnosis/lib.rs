@@ -1,7 +1,7 @@
 //! Renders what people read: verdicts in words, explanations, score tables, histories, dumps.
 //!
 //! PURE. The scheduler stores numbers and cause ids; this crate turns them into text on request, from a published
-//! snapshot. It makes no decisions that count and knows no HTTP: `http/` serves the reads.
+//! snapshot. It changes no state and knows no HTTP: `http/` serves the reads.
 //!
 //! Start with [`reads::reads`], which lists every read as data. Modules in reading order:
 //! - `meta`: the `meta` part of every body

@@ -160,7 +160,8 @@ fn sole_slots(snapshot: &Snapshot, asked: &PodRequirements<'_>, groups: &Groups,
         .sum()
 }
 
-/// Returns requested and available of a resource that a node lacks. What is promised to others there is not available.
+/// Returns the requested and the available amount of a resource that a node lacks. What is promised to nominated pods
+/// is not available.
 pub(crate) fn missing(
     asked: &PodRequirements<'_>,
     node: NodeIdx,
