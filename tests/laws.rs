@@ -396,7 +396,7 @@ proptest! {
         let mut kept = Vec::new();
         for change in changes {
             held.change(change, &mut live);
-            // Published snapshots must stay unchanged while the state goes on changing.
+            // Holds published snapshots while the state goes on changing.
             kept.push(live.fork());
         }
         let made = held.world();
