@@ -7,7 +7,7 @@
 //! - `meta`: the `meta` part of every body
 //! - `explain`: why a pod is where it is, or why it is pending
 //! - [`views`]: parts of a snapshot as bodies (nodes, queue, preemption, wake-ups, scores)
-//! - [`gangs`]: the same for gangs
+//! - [`gangs`]: gangs as bodies: status, explanation, what blocks them
 //! - [`history`]: pod histories, the feed, and the hashes of decisions
 //! - [`what_if`]: questions that are answered on a copy of the snapshot
 //! - [`dump`]: a snapshot as a document, and a scheduler rebuilt from one

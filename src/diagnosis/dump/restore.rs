@@ -66,8 +66,8 @@ pub struct Decided {
     pub message: String,
 }
 
-/// Returns a scheduler in the state of the dump. Fails when the profiles do not fit the dump, or the dump contains an
-/// unknown stage or kind.
+/// Returns a scheduler in the state of the dump. Fails when the profiles do not fit the dump, the scheduler does not
+/// accept one of its pods, or the dump contains an unknown stage or kind.
 pub fn restore(
     dump: &Dump,
     profiles: Vec<Profile>,

@@ -1,4 +1,4 @@
-//! Explains why one node rather than another, evaluated on a copy of the snapshot without the pod.
+//! Explains why one node was chosen rather than another, evaluated on a copy of the snapshot without the pod.
 //!
 //! The state may have changed since the decision, and the answer may then differ from it: `outcome` says so. Scores
 //! recorded at decision time are in the score tables (flag `s`).
