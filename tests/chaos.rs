@@ -1,8 +1,8 @@
-//! Every fault of the sandbox, one after the other and for about a second each, while a scheduler binds pods over HTTP:
-//! nothing is lost, nothing is bound twice, and afterwards all is well.
+//! Injects every fault of the sandbox, one after another for about a second each, while a scheduler binds pods over
+//! HTTP. No pod is lost or bound twice, and everything is bound afterwards.
 //!
-//! `tests/run.rs` has single faults of Bindings, `tests/kubernetes/outages.rs` long outages in virtual time. The same faults
-//! at random and for as long as asked, with hostile objects and readers: `benches/soak.rs`.
+//! `tests/run.rs` tests single faults of Bindings, `tests/kubernetes/outages.rs` long outages in virtual time.
+//! `benches/soak.rs` injects the same faults at random for any duration, with hostile objects and readers.
 
 #[path = "common/client.rs"]
 mod client;
@@ -18,24 +18,24 @@ use pellucid::sandbox::{Fault, Handle, Match};
 use running::{PATIENCE, Running, node, pod, start_on_real_time};
 use tokio::time::Instant;
 
-/// How long a fault that holds for a time does.
+/// Duration of a fault that lasts for a time.
 const LASTS: Duration = Duration::from_secs(1);
-/// What is swallowed for good has to be noticed by a probe, which comes every 5 s: what is shorter may be noticed by the
-/// silence of watches alone, after 80 s.
+/// Duration of a fault that swallows requests for good. A probe must notice it, and probes run every 5 s; a shorter
+/// fault may go unnoticed until the watches' silence timeout of 80 s.
 const IS_NOTICED: Duration = Duration::from_secs(7);
-/// Pods before, during and after each fault.
+/// Number of pods created before, during and after each fault.
 const EACH: usize = 3;
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// What goes wrong, by name.
+/// Injects a fault.
 type Order = fn(&Handle);
 
-/// Any watch, the test's own one of all pods among them.
+/// Matches any watch, including the test's own watch of all pods.
 fn watches() -> Match {
     Match { is_watch: Some(true), ..Match::new("GET", "") }
 }
 
-/// Faults of so many requests or watches, and the one that takes longest.
+/// Returns the faults of a number of requests or watches, and the one that takes longest.
 fn single_faults() -> Vec<(&'static str, Order)> {
     vec![
         ("409", |s| s.faults().times(Match::new("POST", "/binding"), Fault::Status(409), 3)),
@@ -55,7 +55,7 @@ fn single_faults() -> Vec<(&'static str, Order)> {
     ]
 }
 
-/// What is wrong with the whole server for a while.
+/// Returns the faults that affect the whole server for a while.
 fn outages() -> Vec<(&'static str, Order)> {
     vec![
         ("hangs", |s| s.faults().during(Match::all(), Fault::Hang, LASTS)),
@@ -78,12 +78,11 @@ fn outages() -> Vec<(&'static str, Order)> {
     ]
 }
 
-/// Pods and where the API server says that they are: a place that was seen once does not change.
+/// Pods and their nodes according to the API server. Invariant: a place that was seen once does not change.
 #[derive(Default)]
 struct Places(BTreeMap<String, Option<String>>);
 
 impl Places {
-    /// Creates pods.
     fn create(&mut self, running: &Running, what: &str, n: usize) {
         for _ in 0..n {
             let name = format!("p{}", self.0.len());
@@ -94,7 +93,7 @@ impl Places {
         }
     }
 
-    /// Looks at all pods; returns those that are not bound.
+    /// Reads the places of all pods; returns those that are not bound.
     fn look(&mut self, running: &Running) -> Vec<String> {
         for (name, place) in &mut self.0 {
             let now = running.sandbox.node_of("default", name);
@@ -128,7 +127,7 @@ async fn outages_lose_nothing_and_bind_nothing_twice() {
     everything_survives(outages()).await;
 }
 
-/// Lets one thing after the other go wrong, with pods created before, meanwhile and afterwards.
+/// Injects faults one after another, with pods created before, during and after each.
 #[expect(clippy::print_stdout, reason = "how long each takes is worth a look")]
 async fn everything_survives(orders: Vec<(&'static str, Order)>) {
     let nodes = (0..4).map(|n| node(&format!("n{n}"), "z", 32)).collect();
@@ -140,13 +139,13 @@ async fn everything_survives(orders: Vec<(&'static str, Order)>) {
         order(&running.sandbox);
         places.create(&running, what, EACH);
         places.settle(&running, what).await;
-        // What nothing has met, or what is not over, is nothing for the next one.
+        // A fault that no request met, or that has not ended, must not affect the next one.
         running.sandbox.faults().clear();
         places.create(&running, what, EACH);
         places.settle(&running, what).await;
         println!("{what}: {:?}", begun.elapsed());
     }
-    // The scheduler agrees, pod by pod, and has nothing left to do.
+    // The scheduler agrees about every pod and has nothing left to do.
     let n = places.0.len();
     running
         .until("all is bound and known", || {

@@ -1,4 +1,4 @@
-//! The built binary: help, bad input, and the commands that ask a scheduler, against a stub of one.
+//! The built binary: help, bad input, and the commands that query a scheduler, against a stub server.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -28,7 +28,7 @@ fn pellucid(args: &[&str]) -> Ran {
     }
 }
 
-/// Runs and expects a failure whose message has these parts.
+/// Runs the binary and expects a failure with this exit code and these parts in the message.
 fn fails(args: &[&str], code: i32, parts: &[&str]) {
     let ran = pellucid(args);
     assert_eq!(ran.code, code, "{args:?}: {}{}", ran.stdout, ran.stderr);
@@ -142,7 +142,7 @@ fn the_custom_resources_are_printed_as_a_cluster_takes_them() {
 
 // === against a server ===
 
-/// Answers one request with this status line, type and body, and returns what was asked.
+/// Serves one request with this status line, type and body; returns the URL and the request.
 fn stub(status: &str, content: &str, body: &str) -> (String, std::thread::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -274,7 +274,7 @@ fn switches_are_listed_read_and_set() {
     fails(&["flags", "v", "many", "--server", &url], 1, &["v is 0 to 10 (400 Bad Request, InvalidValue)"]);
 }
 
-/// Runs against a stub that answers this, and returns what was asked and what was printed.
+/// Runs the binary against a stub with this body; returns the request and the output.
 fn asked(args: &[&str], body: &str) -> (String, String) {
     let (url, asked) = stub("200 OK", "application/json", body);
     let ran = pellucid(&[args, &["--server", &url]].concat());

@@ -1,7 +1,7 @@
-//! Configuration files: what is made of them, and what is said about those that are refused.
+//! Configuration files: what they parse to, and the errors for those that are rejected.
 //!
-//! Each file of `tests/data/config/{accepted,refused}` has a text beside it with what must come out. With
-//! `PELLUCID_BLESS=1` the texts are written anew; read the difference before keeping it.
+//! Each file of `tests/data/config/{accepted,refused}` has a text beside it with the expected result.
+//! `PELLUCID_BLESS=1` rewrites the texts; review the difference before keeping it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -62,7 +62,7 @@ fn check_as(file: &Path, extension: &str, actual: &str) {
     assert_eq!(actual, expected, "{}", file.display());
 }
 
-/// Renders what matters, in lines.
+/// Renders the relevant settings as lines.
 fn rendered(configuration: &Configuration) -> String {
     let mut out = String::new();
     let c = configuration;
@@ -149,7 +149,7 @@ fn what_configz_shows_can_be_read_again() {
     }
 }
 
-/// Files that differ in nothing but the version they are written in: `NAME.VERSION.yaml`.
+/// Files named `NAME.VERSION.yaml` differ only in their API version.
 #[test]
 fn files_of_all_versions_that_say_the_same_mean_the_same() {
     let mut groups: BTreeMap<String, Vec<(PathBuf, Value)>> = BTreeMap::new();
@@ -167,14 +167,15 @@ fn files_of_all_versions_that_say_the_same_mean_the_same() {
     }
 }
 
-/// The others do nothing, so that what is expected of gangs does not change with every plugin.
+/// Returns a registry with Coscheduling as the only real plugin, so that new plugins do not change what is expected
+/// of gangs.
 fn with_gangs() -> Vec<Box<dyn PluginFactory>> {
     let gangs = pellucid::plugins::registry().into_iter().filter(|factory| factory.name() == "Coscheduling");
     registry().into_iter().chain(gangs).collect()
 }
 
-/// The file of an article on coscheduling, written for v1beta2, the plugin of another one under its own name, and
-/// what else a file may say about gangs.
+/// Covers the file of an article on coscheduling, written for v1beta2, the plugin of another article under its own
+/// name, and other gang settings.
 #[test]
 fn files_about_gangs_give_the_expected_profiles() {
     for file in files("gangs") {
@@ -211,7 +212,7 @@ fn arguments_about_gangs_out_of_range_are_named_with_path_and_value() {
     check(&file, &format!("{problems}\n"));
 }
 
-/// With the plugins of this binary: each one's arguments are checked, all at once.
+/// Uses the plugins of this binary: the arguments of each are checked, and all errors are reported at once.
 #[test]
 fn wrong_arguments_of_every_plugin_are_named_at_once() {
     let registry = pellucid::plugins::registry();
@@ -227,7 +228,7 @@ fn wrong_arguments_of_every_plugin_are_named_at_once() {
     }
 }
 
-/// A plugin that comes to the registry needs no change of the configuration's code.
+/// Adding a plugin to the registry needs no change in the configuration code.
 #[test]
 fn whether_a_plugin_is_there_follows_from_the_registry() {
     let text = "apiVersion: kubescheduler.config.k8s.io/v1

@@ -1,8 +1,8 @@
-//! The 25 capabilities of a diagnosable scheduler, as far as they are built: each is a script under tests/conformance that asks
-//! with curl and judges with jq, as a user would, against a demo of its own.
+//! The 25 capabilities of a diagnosable scheduler, as far as they are built. Each is a script under tests/conformance
+//! that queries a demo of its own with curl and checks the result with jq, as a user would.
 //!
-//! The table of them in docs/diagnostics.md is made of the heads of the scripts: `UPDATE=1 cargo test --test conformance`
-//! writes it once all have passed. Without bash, curl or jq the checks say so and pass.
+//! The table in docs/diagnostics.md is generated from the heads of the scripts: `UPDATE=1 cargo test --test
+//! conformance` writes it once all have passed. Without bash, curl or jq the tests report that and pass.
 
 #[allow(dead_code, reason = "this test needs a part of it")]
 #[path = "common/process.rs"]
@@ -17,14 +17,14 @@ use std::thread;
 use parking_lot::Mutex;
 use process::Process;
 
-/// A script takes 2 s on an idle machine, the longest 7.
+/// Time limit per script in seconds. A script takes 2 s on an idle machine, the longest 7 s.
 const PATIENCE: &str = "240";
-/// So many demos at a time.
+/// Number of demos that run at a time.
 const LANES: usize = 2;
 const BEGIN: &str = "<!-- capabilities: made by tests/conformance.rs -->\n";
 const END: &str = "<!-- capabilities end -->\n";
 
-/// A script and what its head says.
+/// A script and the fields of its head.
 struct Check {
     file: PathBuf,
     number: u32,
@@ -32,7 +32,7 @@ struct Check {
     command: String,
 }
 
-/// Returns the checks in the order of their numbers.
+/// Returns the checks, sorted by number.
 fn checks() -> Vec<Check> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance");
     let files = fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry").path());
@@ -55,13 +55,13 @@ fn read(file: PathBuf) -> Check {
     Check { file, number, title, command }
 }
 
-/// Says whether a tool is there.
+/// Returns whether a tool is installed.
 fn is_there(tool: &str) -> bool {
     let found = Command::new(tool).arg("--version").stdin(Stdio::null()).output();
     found.is_ok_and(|output| output.status.success())
 }
 
-/// Runs a script against a fresh demo; says what went wrong.
+/// Runs a script against a fresh demo. Fails with what went wrong.
 fn run(check: &Check) -> Result<(), String> {
     let any = "127.0.0.1:0";
     let demo = Process::start(&["demo", "--still", "--listen", any, "--api-listen", any]);
@@ -118,7 +118,7 @@ fn every_check_passes_against_a_demo() {
     }
 }
 
-/// Returns the table of what passed.
+/// Returns the table of the passed checks.
 fn table(all: &[Check]) -> String {
     let mut text = String::from("| | capability | command | |\n|---:|---|---|---|\n");
     for Check { file, number, title, command } in all {
@@ -130,7 +130,7 @@ fn table(all: &[Check]) -> String {
     text
 }
 
-/// Compares the table with the one in the documentation, or writes it there.
+/// Compares the table with the one in the documentation, or writes it there with `UPDATE=1`.
 fn compare(fresh: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/diagnostics.md");
     let page = fs::read_to_string(&file).expect("the page");

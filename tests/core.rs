@@ -1,10 +1,18 @@
-//! The core without I/O: inputs in, orders out, on a clock of numbers.
+//! The core without I/O: inputs in, effects out, on a simulated clock.
 //!
-//! `placing` follows one pod through its life, `waking` what brings a refused one back, `wakeups` that nothing
-//! else does and that it is told, `objects` what watches report, `preempting` nominations and evictions, `volumes`
-//! what is bound before a pod is, `relations` what spread and affinity mean, `labels` that keys of selectors come and go, `trials` that what is tried out is undone,
-//! `unlucky` what goes wrong on the way, `snapshots` what readers see, `recorded` what the flight recorder is told,
-//! `recording` what flags record, `dumps` that a state can be rebuilt, `random` what must hold whatever happens.
+//! - `placing`: one pod through its life
+//! - `waking`: what wakes a refused pod; `wakeups`: that nothing else does, and that wake-ups are reported
+//! - `objects`: objects that watches report
+//! - `preempting`: nominations and evictions
+//! - `volumes`: volumes that are bound before a pod is
+//! - `relations`: topology spread and pod affinity
+//! - `labels`: label keys that selectors start and stop using
+//! - `trials`: trial placements that are undone
+//! - `unlucky`: failures on the way
+//! - `snapshots`: what readers see
+//! - `recorded`: entries of the flight recorder; `recording`: what flags record
+//! - `dumps`: rebuilding a state from a dump
+//! - `random`: what must hold in any history
 
 #[path = "common/cluster.rs"]
 mod cluster;

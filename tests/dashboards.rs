@@ -1,5 +1,5 @@
-//! Every metric, label and value of a label that dashboards/ names is one that a running scheduler has, and every
-//! alert says what to do, with paths that are served.
+//! Every metric, label and label value that dashboards/ names exists on a running scheduler, and every alert says
+//! what to do, with paths that are served.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -22,13 +22,13 @@ use pellucid::{config, plugins};
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Labels that Prometheus adds, or that are its own.
+/// Labels that Prometheus adds or defines.
 const OTHER_LABELS: &[&str] = &["instance", "le"];
 
-/// Labels whose values come with what happens, so that those of a quiet scheduler say nothing of others.
+/// Labels whose values depend on what happens, so a quiet scheduler does not show all of them.
 const OPEN_VALUES: &[&str] = &["path", "code", "plugin", "profile"];
 
-/// Metric name as it is queried, to the labels of its samples and the values of each.
+/// Metric name as queried, to the labels of its samples and the values of each label.
 type Known = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -45,7 +45,7 @@ async fn every_metric_label_and_value_on_the_dashboards_exists() {
     assert!(complaints.is_empty(), "{}\nthere are {:?}", complaints.join("\n"), known.keys());
 }
 
-/// Says what of a use of a metric does not exist.
+/// Returns which parts of a metric's use do not exist.
 fn unknown(used: &Used, known: &Known) -> Vec<String> {
     let metric = &used.metric;
     let Some(has) = known.get(metric) else { return vec![format!("there is no metric {metric}")] };
@@ -101,7 +101,7 @@ async fn metrics_of_a_running_scheduler() -> String {
         }
     };
     tokio::time::timeout(PATIENCE, settled).await.expect("one pod is placed and one refused");
-    // The first request is counted in what the second one answers.
+    // The second response counts the first request.
     client::get(instance.address, "/metrics");
     let text = client::get(instance.address, "/metrics").text().to_owned();
     instance.stop().await;
@@ -109,7 +109,7 @@ async fn metrics_of_a_running_scheduler() -> String {
     text
 }
 
-/// Reads the samples of an OpenMetrics text.
+/// Parses the samples of an OpenMetrics text.
 fn known(text: &str) -> Known {
     let mut known = Known::new();
     for line in text.lines().filter(|l| !l.starts_with('#')) {
@@ -128,7 +128,7 @@ fn dashboard() -> Value {
     serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
 }
 
-/// Returns the alert rules, all groups together.
+/// Returns the alert rules of all groups.
 fn alerts() -> Vec<Value> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("dashboards/alerts.yaml");
     let rules: Value = serde_saphyr::from_str(&fs::read_to_string(file).unwrap()).unwrap();
@@ -136,7 +136,7 @@ fn alerts() -> Vec<Value> {
     groups.iter().flat_map(|group| group["rules"].as_array().unwrap()).cloned().collect()
 }
 
-/// Returns the PromQL expressions in dashboards/, each with where it stands.
+/// Returns the PromQL expressions in dashboards/, each with its location.
 fn expressions() -> Vec<(String, String)> {
     let mut found = Vec::new();
     let dashboard = dashboard();
@@ -159,12 +159,12 @@ fn expressions() -> Vec<(String, String)> {
     found
 }
 
-/// A metric in an expression.
+/// A use of a metric in an expression.
 #[derive(Debug, PartialEq)]
 struct Used {
     metric: String,
-    /// The labels that are asked of it, in its selector or by a `by (...)` around it, each with the values that the
-    /// selector names.
+    /// Labels used in the metric's selector or in an enclosing `by (...)`, each with the values that the selector
+    /// names.
     labels: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -172,13 +172,13 @@ fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Returns the labels that a `by (...)` anywhere in an expression keeps.
+/// Returns the labels of every `by (...)` in an expression.
 fn kept(expression: &str) -> BTreeSet<String> {
     let inside = expression.split("by (").skip(1).filter_map(|rest| rest.split(')').next());
     inside.flat_map(|text| text.split(|c| !is_word(c))).filter(|w| !w.is_empty()).map(str::to_owned).collect()
 }
 
-/// Returns the labels that each `by (...)` around a place of an expression keeps.
+/// Returns the labels of each `by (...)` that encloses a position of an expression.
 fn kept_at(expression: &str, at: usize) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (start, _) in expression[..at].match_indices("by (") {
@@ -196,7 +196,7 @@ fn kept_at(expression: &str, at: usize) -> BTreeSet<String> {
     found
 }
 
-/// Returns the metrics of an expression.
+/// Returns the metrics that an expression uses.
 fn used(expression: &str) -> Vec<Used> {
     let mut found = Vec::new();
     for prefix in ["scheduler_", "pellucid_"] {
@@ -249,7 +249,7 @@ fn every_alert_says_what_to_do() {
 fn paths_in_alerts_are_served() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi/openapi.json");
     let document: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
-    // A parameter stands as a word in capitals, or with a value.
+    // A parameter is a word in capitals or a value.
     let fits = |template: &str, path: &str| {
         let (left, right): (Vec<&str>, Vec<&str>) =
             (template.split('/').collect(), path.split('/').collect());

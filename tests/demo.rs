@@ -1,4 +1,4 @@
-//! The main job, end to end, through the binary: `pellucid demo` and `pellucid replay`, read over HTTP.
+//! The main use end to end, through the binary: `pellucid demo` and `pellucid replay`, read over HTTP.
 
 #[path = "common/client.rs"]
 mod client;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 const ANY: &[&str] = &["--listen", "127.0.0.1:0", "--api-listen", "127.0.0.1:0"];
 
-/// A serving demo.
+/// A running demo and its addresses.
 struct Demo {
     process: Process,
     rest: SocketAddr,
@@ -57,7 +57,7 @@ impl Demo {
         assert_eq!(raw(self.api, head.as_bytes()).status, 201);
     }
 
-    /// Waits until a read is as wanted.
+    /// Repeats a read until its body satisfies a condition.
     fn wait(&self, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let mut generation = 0;
         for _ in 0..200 {
@@ -68,7 +68,7 @@ impl Demo {
             if reply.status == 200 && wanted(&reply.json()) {
                 return reply.json();
             }
-            // The server waits until something newer than what we have seen is published.
+            // The server waits for a generation newer than the last one seen.
             generation = reply.header("x-snapshot-generation").parse::<u64>().map_or(generation, |g| g + 1);
         }
         panic!("{path} never became as wanted: {}", self.get(path).text());
@@ -128,7 +128,7 @@ fn every_get_answers_and_matches_the_document() {
     }
 }
 
-/// Returns the paths to try for a template, with the status each must have.
+/// Returns the paths to try for a template, each with its expected status.
 fn concrete(template: &str) -> Vec<(String, u16)> {
     let found = |path: &str| (path.to_string(), 200);
     if template == "/docs/:file" {

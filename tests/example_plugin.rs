@@ -1,7 +1,7 @@
-//! The example of `docs/writing-a-plugin.md`: a scheduler with a plugin from outside this crate, as a process
-//! of its own against a sandbox.
+//! The example of `docs/writing-a-plugin.md`: a scheduler with a plugin from outside this crate, as a separate
+//! process against a sandbox.
 //!
-//! `cargo test` builds examples with the tests, so the binary stands beside this one.
+//! `cargo test` builds examples with the tests, so the binary is next to this one.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,9 +19,9 @@ use std::time::Duration;
 use pellucid::sandbox::{Config, Handle, Sandbox};
 use serde_json::{Value, json};
 
-/// How long anything may take. Reached only when something is broken.
+/// Time limit of every wait. Reached only when something is broken.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often a condition is looked at, each time after something newer was published.
+/// How often a condition is checked, each time after a newer generation was published.
 const TRIES: usize = 200;
 
 const CONFIG: &str = "\
@@ -35,7 +35,7 @@ profiles:
           least: 10
 ";
 
-/// The example as a process, ended with the test.
+/// The example as a process, killed with the test.
 struct Example {
     process: Child,
     lines: Receiver<String>,
@@ -55,14 +55,14 @@ impl Example {
             .unwrap();
         let stderr = BufReader::new(process.stderr.take().unwrap());
         let (sender, lines) = channel();
-        // Reads to the end, so that the process never waits for room in the pipe.
+        // Reads to the end, so that the process never blocks on a full pipe.
         std::thread::spawn(move || {
             stderr.lines().map_while(Result::ok).for_each(|line| drop(sender.send(line)))
         });
         Self { process, lines, log: Vec::new() }
     }
 
-    /// Returns where its REST server listens, as it says itself.
+    /// Returns the address of its REST server, read from its log.
     fn address(&mut self) -> SocketAddr {
         loop {
             let line = self.lines.recv_timeout(PATIENCE);
@@ -77,7 +77,7 @@ impl Example {
 
 impl Drop for Example {
     fn drop(&mut self) {
-        // Fails when it has ended by itself, which is what we want anyhow.
+        // Killing fails when the process has already ended, which is fine.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -92,7 +92,7 @@ fn binary() -> PathBuf {
     binary
 }
 
-/// Asks until the answer is as wanted.
+/// Repeats a read until the response satisfies a condition.
 fn wait_for(address: SocketAddr, path: &str, is_wanted: impl Fn(&client::Reply) -> bool) -> client::Reply {
     let mut generation = 0;
     for _ in 0..TRIES {
@@ -100,7 +100,7 @@ fn wait_for(address: SocketAddr, path: &str, is_wanted: impl Fn(&client::Reply) 
         if is_wanted(&reply) {
             return reply;
         }
-        // The server answers when something newer than what we have seen is published, or after its patience.
+        // The server responds when a newer generation is published, or after its time limit.
         let newer = client::get(address, &format!("/apis/v1/queue?minGeneration={}", generation + 1));
         generation = newer.header("x-snapshot-generation").parse().unwrap_or(generation);
     }
@@ -159,7 +159,7 @@ async fn a_plugin_from_outside_decides_and_can_be_read() {
     let address = example.address();
     wait_for(address, "/readyz", |reply| reply.status == 200);
 
-    // It stands among the others, with its arguments and its own endpoint.
+    // The plugin is listed with the others, with its arguments and its own endpoint.
     let services = client::get(address, "/apis/v1/__services__").json();
     let gets: Vec<&str> = services["GET"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     for end in ["config", "schema", "state", "stats"] {
@@ -178,7 +178,7 @@ async fn a_plugin_from_outside_decides_and_can_be_read() {
     let in_force = client::get(address, "/apis/v1/plugins/FavouriteNode/config").json();
     assert_eq!(in_force["profiles"]["pellucid"], json!({"least": 10, "unlabelled": 50}), "{in_force}");
 
-    // Its score is a column of the table.
+    // The plugin's score is a column of the table.
     assert_eq!(client::put(address, "/debug/flags/s", "5").status, 200);
     sandbox.create(pod("free", json!({}))).unwrap();
     let table = wait_for(address, "/apis/v1/scores/default/free", |reply| reply.status == 200).json();
@@ -193,7 +193,7 @@ async fn a_plugin_from_outside_decides_and_can_be_read() {
     let all = client::get(address, "/apis/v1/scores").json();
     assert_eq!(all["tables"][0]["name"], "free");
 
-    // Its refusal is a reason like any other.
+    // The plugin's refusal is a reason like any other.
     sandbox.create(pod("bound-to-fail", json!({"kubernetes.io/hostname": "shunned"}))).unwrap();
     let explained = wait_for(address, "/apis/v1/explain/pods/default/bound-to-fail", |reply| {
         reply.status == 200 && reply.json()["verdict"] == "refused"

@@ -1,9 +1,13 @@
-//! Gangs from end to end: a sandbox, a scheduler on it, and what both show over HTTP.
+//! Gangs end to end: a sandbox, a scheduler connected to it, and what both show over HTTP.
 //!
-//! `articles` and `koordinator` play the stories of the articles that this scheduler answers, `kube_batch` those of
-//! two Jobs in one group, `dialects` the same gang in five ways. `contest` lets gangs fight for room, `deadlock`
-//! lets two of them hold what the other needs, `sets` looks at members while they wait and are bound, `rounds` at
-//! the counters of their attempts, `odd` at definitions that cannot be used.
+//! - `articles`, `koordinator`: the scenarios of the articles that this scheduler answers
+//! - `kube_batch`: two Jobs in one group
+//! - `dialects`: the same gang declared in five ways
+//! - `contest`: gangs competing for room
+//! - `deadlock`: two gangs that hold what the other needs
+//! - `sets`: the sets of members while they wait and are bound
+//! - `rounds`: attempt counters
+//! - `odd`: unusable definitions
 
 #[path = "gang_e2e/articles.rs"]
 mod articles;

@@ -1,8 +1,14 @@
-//! Gangs in the core: units, the transaction, waiting, Bindings, rounds and sessions, on a clock of numbers.
+//! Gangs in the core: units, transactions, waiting, Bindings, rounds and sessions, on a simulated clock.
 //!
-//! `strict` is the transaction, `waiting` NonStrict, `gated` what cannot be planned yet, `binding` what happens
-//! after the decision, `barrier` that Bindings begin together, `preempting` victims for a whole gang, `patience` that reads can be given up, `sessions` what is remembered and forgotten, `reading`
-//! what people are told, `large` groups of many gangs, `slices` attempts that take long, `random` what must hold whatever happens.
+//! - `strict`: all-or-nothing placement; `waiting`: NonStrict mode
+//! - `gated`: gangs that cannot be planned yet
+//! - `binding`: after the decision; `barrier`: Bindings that begin together
+//! - `preempting`: victims for a whole gang
+//! - `patience`: reads that can be abandoned
+//! - `sessions`: what is remembered and forgotten
+//! - `reading`: what users read about gangs
+//! - `large`: groups of many gangs; `slices`: attempts that take long
+//! - `random`: what must hold in any history
 
 #[path = "common/driver.rs"]
 mod driver;

@@ -1,7 +1,7 @@
-//! Files that are made of the code: each is made again and compared with what is checked in.
+//! Generated files: each is generated again and compared with the checked-in version.
 //!
-//! `UPDATE=1 cargo test --test generated` writes them. A change in one of them is a change for whoever reads
-//! it: say so in CHANGELOG.md.
+//! `UPDATE=1 cargo test --test generated` writes them. A change in one of them affects its readers: note it in
+//! CHANGELOG.md.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,7 @@ use std::path::Path;
 
 use pellucid_api::reason::{REGISTRY, STATES};
 
-/// Compares a file with what it should be, or writes it.
+/// Compares a file with its expected content, or writes it with `UPDATE=1`.
 fn check(path: &str, fresh: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     if std::env::var_os("UPDATE").is_some() {

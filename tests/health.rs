@@ -1,5 +1,5 @@
-//! `/livez` and `/readyz` tell the truth: while the scheduling thread hangs, and while a watch hears nothing; and again
-//! when that is over. The scheduler's clock is moved by hand.
+//! `/livez` and `/readyz` are accurate while the scheduling thread hangs, while a watch receives nothing, and after
+//! both end. The test advances the scheduler's clock.
 #![allow(clippy::disallowed_methods, reason = "a test that waits for something gives up some time")]
 
 #[path = "common/client.rs"]
@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A plugin whose filter hangs while its gate is shut, and panics when it is told to.
+/// A plugin whose filter blocks while its gate is shut, and panics on request.
 #[derive(Clone, Default)]
 struct Hanging(Arc<(Mutex<bool>, Condvar)>, Arc<AtomicBool>);
 
@@ -77,7 +77,7 @@ impl Filter for Hanging {
     }
 }
 
-/// A sandbox, a scheduler with the plugin on it, and the scheduler's clock in seconds.
+/// A sandbox, a scheduler with the plugin, and the scheduler's clock in seconds.
 struct World {
     sandbox: Handle,
     instance: Instance,
@@ -123,7 +123,7 @@ impl World {
         self.seconds.fetch_add(seconds, Ordering::SeqCst);
     }
 
-    /// Asks until an endpoint answers with a status; returns the text.
+    /// Repeats a request until it returns this status; returns the text.
     async fn until(&self, path: &'static str, status: u16) -> String {
         let (address, end) = (self.instance.address, Instant::now() + PATIENCE);
         loop {
@@ -167,12 +167,12 @@ fn pod(name: &str) -> Value {
 async fn a_scheduling_thread_that_hangs_is_not_alive() {
     let world = World::start().await;
     world.until("/readyz", 200).await;
-    // Nothing is due while nothing is to be done, however long.
+    // An idle scheduler is alive, however much time passes.
     world.pass(1_000);
     assert_eq!(get(world.instance.address, "/livez").await.0, 200);
     world.hanging.shut(true);
     world.sandbox.create(pod("victim")).expect("a pod");
-    // The thread is at the pod for as long as the clock says: not alive once that is too long.
+    // The thread works on the pod while the clock advances: not alive once that takes too long.
     let text = loop {
         world.pass(1);
         let (status, text) = get(world.instance.address, "/livez?verbose").await;
@@ -205,7 +205,7 @@ async fn a_scheduler_that_hears_nothing_is_not_ready() {
     world.until("/readyz", 200).await;
     let watches = Match { path_contains: "nodes".into(), ..Match::all() };
     world.sandbox.faults().during(watches, Fault::Reset, Duration::from_secs(3600));
-    // That it fails is known at once, and reported when it has lasted.
+    // The failure is known at once and reported once it has lasted.
     let text = loop {
         world.pass(1);
         let (status, text) = get(world.instance.address, "/readyz?verbose").await;
@@ -237,6 +237,6 @@ async fn a_scheduler_whose_thread_has_died_says_so_and_stops() {
         }
     };
     assert_eq!(why, "the scheduling thread panicked; the message is in the log");
-    // That its end was heard of already does not keep the rest from stopping.
+    // An already reported end of the thread does not keep the rest from stopping.
     world.stop().await;
 }

@@ -1,4 +1,4 @@
-//! The flight recorder over HTTP: histories, the feed, and what becomes of both when much happens.
+//! The flight recorder over HTTP: histories, the feed, and both under a high rate of changes.
 
 #[allow(dead_code, reason = "this test needs a part of it")]
 #[path = "common/client.rs"]
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use running::{node, pod, start, start_with};
 
-/// The entries of a pod's history.
+/// Returns the entries of a pod's history.
 fn entries(body: &Value) -> &Vec<Value> {
     body["entries"].as_array().expect("entries")
 }
@@ -35,7 +35,7 @@ async fn failed_attempts_are_one_entry_and_outlive_the_pod() {
     let history = "/apis/v1/history/pods/default/big";
     running.wait(history, "one refusal", |b| kinds(b) == ["Added", "Refused"]);
     for attempt in 2..=5_u64 {
-        // Nothing helps it; it is tried again after some minutes all the same.
+        // No event helps the pod, yet it is tried again after some minutes.
         running.let_pass(400).await;
         running.wait(history, "another attempt", |b| entries(b)[1]["count"].as_u64() >= Some(attempt));
     }
@@ -48,7 +48,7 @@ async fn failed_attempts_are_one_entry_and_outlive_the_pod() {
     assert!(refused["message"].as_str().unwrap().starts_with("0/1 nodes are available"));
     assert!(body["dropped"].as_u64() >= Some(0) && body["lowestId"].as_u64() <= body["highestId"].as_u64());
 
-    // Something holds it for a while after it was told to go.
+    // A finalizer holds the pod for a while after its deletion was requested.
     let hold = |by: Value| Patch::Merge(json!({"metadata": {"finalizers": by}}));
     let pods = running.api("v1/Pod");
     pods.patch("big", &PatchParams::default(), &hold(json!(["example.com/hold"]))).await.expect("patched");
@@ -93,7 +93,7 @@ async fn the_switch_leaves_a_mark() {
     assert_eq!(put("true").status, 200);
     running.create([pod("seen", 100)]);
     running.wait("/apis/v1/history/pods/default/seen", "recorded", |b| kinds(b).contains(&"Placed"));
-    // Its Binding may have been confirmed a moment later.
+    // Its Binding may be confirmed a moment later.
     if running.status_of("/apis/v1/history/pods/default/unseen") == 200 {
         assert_eq!(kinds(&running.read("/apis/v1/history/pods/default/unseen")), ["Bound"]);
     }

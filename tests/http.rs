@@ -1,4 +1,4 @@
-//! The REST server over a real socket, serving an example of its own.
+//! The REST server over a real socket, serving an example snapshot.
 #![allow(clippy::unwrap_used, reason = "helpers of tests, outside their functions")]
 
 #[path = "http/build.rs"]

@@ -1,6 +1,7 @@
-//! kubectl works against the sandbox: get, describe, apply, delete, and `get -w`; and the binary is a plugin of it.
+//! kubectl works against the sandbox: get, describe, apply, delete and `get -w`; and the binary works as a kubectl
+//! plugin.
 //!
-//! Without kubectl on the PATH the test says so and passes.
+//! Without kubectl on the PATH the tests report that and pass.
 
 #![expect(clippy::print_stdout, reason = "the transcript tells what went wrong")]
 
@@ -24,7 +25,7 @@ struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -45,7 +46,7 @@ impl Kubectl {
         command
     }
 
-    /// Runs kubectl to its end, but no longer than [`PATIENCE`].
+    /// Runs kubectl to completion, for at most [`PATIENCE`].
     fn output(&self, arguments: &[&str]) -> Output {
         let mut child = self.command(arguments).spawn().expect("kubectl starts");
         let (done, end) = mpsc::channel();
@@ -61,7 +62,7 @@ impl Kubectl {
         let out = read(stdout.map(|pipe| Box::new(pipe) as _));
         let err = read(stderr.map(|pipe| Box::new(pipe) as _));
         std::thread::spawn(move || {
-            // The receiver has gone when the time is up.
+            // The receiver is gone after a timeout.
             let _ = done.send((out.join().unwrap_or_default(), err.join().unwrap_or_default()));
         });
         let (stdout, stderr) =
@@ -70,7 +71,7 @@ impl Kubectl {
         Output { status, stdout, stderr }
     }
 
-    /// Runs kubectl and returns what it says when all went well.
+    /// Runs kubectl, expects success, and returns its output.
     fn says(&self, arguments: &[&str]) -> String {
         let output = self.output(arguments);
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -79,7 +80,7 @@ impl Kubectl {
         out.into_owned()
     }
 
-    /// Starts a kubectl that goes on, and returns its lines as they come.
+    /// Starts a kubectl that keeps running, and returns its lines as they appear.
     fn follow(&self, arguments: &[&str]) -> (Running, mpsc::Receiver<String>) {
         let mut child = self.command(arguments).spawn().expect("kubectl starts");
         let out = child.stdout.take().expect("stdout is piped");
@@ -106,7 +107,7 @@ fn await_line(lines: &mpsc::Receiver<String>, words: &[&str]) {
     }
 }
 
-/// Asks until the answer is the wanted one; old versions of kubectl cannot wait for everything.
+/// Repeats a command until it prints the expected text; old versions of kubectl cannot wait for everything.
 fn await_answer(kubectl: &Kubectl, arguments: &[&str], wanted: &str) {
     const ATTEMPTS: usize = 100;
     let is_wanted = |_: usize| kubectl.says(arguments).trim() == wanted;
@@ -124,7 +125,7 @@ async fn sandbox() -> Handle {
     Sandbox::start(Config { kubelet: Some(kubelet), ..Config::default() }).await.expect("the sandbox starts")
 }
 
-/// Tells whether there is a kubectl, and says so if not.
+/// Returns whether kubectl is installed, and reports if it is not.
 fn kubectl_is_there() -> bool {
     let mut version = Command::new("kubectl");
     version.args(["version", "--client"]).stdout(Stdio::null()).stderr(Stdio::null());
@@ -135,7 +136,7 @@ fn kubectl_is_there() -> bool {
     is_there
 }
 
-/// Runs a session of kubectl against a fresh sandbox; without kubectl it says so.
+/// Runs a session of kubectl against a fresh sandbox; without kubectl it only reports that.
 async fn with_kubectl(session: fn(&Kubectl)) {
     if !kubectl_is_there() {
         return;
@@ -335,7 +336,7 @@ fn gangs(kubectl: &Kubectl) {
         let row: Vec<&str> = table.lines().nth(1).expect("a row").split_whitespace().collect();
         assert_eq!(row[..5], ["training", "Running", "4", "3", "1"], "{table}");
     }
-    // Which of the groups that is depends on the age of kubectl.
+    // Which group the short name selects depends on the version of kubectl.
     contains(&kubectl.says(&["get", "podgroups"]), &["NAME", "AGE"]);
     contains(&kubectl.says(&["get", "podgroups.scheduling.sigs.k8s.io"]), &["MINMEMBER", "loose", "0"]);
     contains(&kubectl.says(&["get", "podgroups.scheduling.sigs.dev"]), &["QUEUE", "batch", "research"]);

@@ -1,7 +1,8 @@
-//! The edge against a scripted API server: watches, outages, binder, evictor, volumes, statuses, PodGroups, events, shadow mode, shutdown.
+//! The I/O rooms against a scripted API server: watches, outages, binder, evictor, volumes, statuses, PodGroups,
+//! events, shadow mode, shutdown.
 //!
-//! The server is an axum router inside the process, so time can stand still: a pause costs nothing, and a
-//! request that never answers times out at once.
+//! The server is an axum router in this process, so time can be virtual: a pause costs nothing, and a request that
+//! never responds times out at once.
 
 #[path = "kubernetes/mock.rs"]
 mod mock;

@@ -1,8 +1,8 @@
-//! The laws that hold for every plugin and for the state they read.
+//! Laws that hold for every plugin and for the state that plugins read.
 //!
-//! A plugin may look at all nodes at once, but what it says about one must not depend on which others it
-//! was asked about. What it derives from nodes and pods must equal what it would derive from scratch, a
-//! fork must equal what it was forked from, and an overlay that is undone must leave nothing behind.
+//! A plugin may evaluate all nodes at once, but its result for one node must not depend on the others. What it
+//! derives from nodes and pods must equal a derivation from scratch, a fork must equal its original, and an undone
+//! overlay must leave no trace.
 
 #[path = "common/cluster.rs"]
 mod random;
@@ -30,7 +30,7 @@ fn plugins() -> Vec<Arc<dyn Plugin>> {
     let made = |args: Value| move |f: &dyn pellucid::framework::PluginFactory| f.make(&args).expect("valid");
     let defaults = made(Value::Null);
     let mut all: Vec<_> = pellucid::plugins::registry().iter().map(|f| defaults(&**f)).collect();
-    // The other ways to score, and an affinity that the profile adds.
+    // The other scoring strategies, and an affinity that the profile adds.
     let resources = json!([{"name": "cpu", "weight": 3}, {"name": "example.com/gpu"}, {"name": "memory"}]);
     let shape = json!([{"utilization": 0, "score": 2}, {"utilization": 70, "score": 10}]);
     let ratio = json!({"shape": shape});
@@ -75,7 +75,7 @@ fn plugins() -> Vec<Arc<dyn Plugin>> {
     all
 }
 
-/// What a plugin's filter says about each of the given nodes, `None` when it accepts one.
+/// Returns a plugin's filter result for each of the given nodes, `None` for a node it accepts.
 fn filter(plugin: &dyn Plugin, view: View<'_>, spec: &PodSpec, nodes: &[NodeIdx]) -> Vec<Option<Cause>> {
     let Some(filter) = plugin.filter() else { return vec![None; nodes.len()] };
     let value: CycleValue = match plugin.pre_filter().map(|p| p.pre_filter(view, spec)) {
@@ -92,8 +92,7 @@ fn filter(plugin: &dyn Plugin, view: View<'_>, spec: &PodSpec, nodes: &[NodeIdx]
     nodes.iter().map(|n| causes.get(mask[n.index()]).cloned()).collect()
 }
 
-/// What a plugin makes before it scores, where these nodes are feasible; `None` when it has nothing to say about
-/// the pod.
+/// Returns what a plugin prepares for scoring these feasible nodes, or `None` when it skips the pod.
 fn pre_score(
     plugin: &dyn Plugin,
     view: View<'_>,
@@ -108,7 +107,7 @@ fn pre_score(
     }
 }
 
-/// What a plugin scores each of the given nodes.
+/// Returns a plugin's raw score for each of the given nodes.
 fn score(
     plugin: &dyn Plugin,
     view: View<'_>,
@@ -121,7 +120,7 @@ fn score(
     out
 }
 
-/// What a plugin scores feasible nodes, raw and normalised, `None` when it has nothing to say about the pod.
+/// Returns a plugin's scores of feasible nodes, raw and normalized, or `None` when it skips the pod.
 fn scores(
     plugin: &dyn Plugin,
     view: View<'_>,
@@ -135,7 +134,7 @@ fn scores(
     Some([raw, normalised])
 }
 
-/// Everything there is to see of a cluster, and what every plugin says about some pods, by name: slots and column
+/// Returns everything visible of a cluster and every plugin's results for some pods, by name: slots and column
 /// numbers do not matter.
 fn seen(cluster: &Cluster, specs: &[PodSpec]) -> BTreeMap<String, Value> {
     let (mut all, view) = (all_of(cluster), View::new(cluster));
@@ -165,7 +164,7 @@ proptest! {
                 let together = filter(&*plugin, view, &spec, set);
                 let alone: Vec<_> = set.iter().flat_map(|n| filter(&*plugin, view, &spec, &[*n])).collect();
                 prop_assert_eq!(together, alone, "filter of {}", plugin.name());
-                // Which nodes are feasible is prepared for; of those, any may be asked about alone.
+                // PreScore depends on the feasible nodes; each of them may then be scored alone.
                 let Some(value) = pre_score(&*plugin, view, &spec, &all) else { continue };
                 let together = score(&*plugin, view, &spec, &value, set);
                 let alone: Vec<i64> =
@@ -218,7 +217,7 @@ proptest! {
     }
 }
 
-/// A step within overlays; numbers are taken modulo what there is.
+/// A step within overlays; indices are taken modulo the number of elements.
 #[derive(Clone, Debug)]
 enum Step {
     Place(usize, usize, Stage),
@@ -314,7 +313,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// What the API server holds.
+/// The objects of the API server.
 #[derive(Default)]
 struct Held {
     nodes: BTreeMap<usize, Node>,
@@ -323,7 +322,7 @@ struct Held {
 }
 
 impl Held {
-    /// Makes a change and tells a cluster.
+    /// Makes a change and applies it to a cluster. Returns the cluster's events.
     fn change(&mut self, change: Change, live: &mut Cluster) -> Vec<ClusterEvent> {
         let mut events = Vec::new();
         match change {
@@ -337,7 +336,7 @@ impl Held {
                 self.nodes.remove(&i);
             }
             Change::Pod(i, on, pod) => {
-                // A pod that is on a node stays there.
+                // A bound pod stays on its node.
                 let on = self.pods.get(&i).and_then(|p| p.node_name.clone()).or(on.map(node_name));
                 let pod = Pod { node_name: on, ..named_pod(&format!("p{i}"), *pod) };
                 live.apply_pod(Arc::new(pod.clone()), &mut events);
@@ -360,8 +359,8 @@ impl Held {
         events
     }
 
-    /// The same change as far as the API server allows it: of a pod that is there only labels and requests change, and
-    /// that it is being deleted.
+    /// Restricts a change to what the API server allows: of an existing pod only labels, requests and the start of
+    /// its deletion may change.
     fn as_allowed(&self, change: Change) -> Change {
         let Change::Pod(i, on, new) = change else { return change };
         let Some(known) = self.pods.get(&i) else { return Change::Pod(i, on, new) };
@@ -397,7 +396,7 @@ proptest! {
         let mut kept = Vec::new();
         for change in changes {
             held.change(change, &mut live);
-            // Published snapshots are held while the state goes on changing.
+            // Holds published snapshots while the state goes on changing.
             kept.push(live.fork());
         }
         let made = held.world();
@@ -425,7 +424,8 @@ proptest! {
             let events = held.change(change, &mut live);
             for (plugin, before) in plugins.iter().zip(before) {
                 let after = accepted(&**plugin, &live, &waiting);
-                // A node that it refused, or one that is new to a pod that it kept from others.
+                // The plugin gained a node that it refused before, or a new node for a pod that it refused on some
+                // node.
                 let keeps_out = before.values().any(|accepts| !accepts);
                 let gained = after.iter().filter(|(_, accepts)| **accepts).map(|(name, _)| name);
                 let mut gained = gained.filter(|name| before.get(*name).map_or(keeps_out, |accepted| !accepted));
@@ -439,7 +439,7 @@ proptest! {
     }
 }
 
-/// Which nodes a plugin's filter accepts for a pod.
+/// Returns which nodes a plugin's filter accepts for a pod.
 fn accepted(plugin: &dyn Plugin, cluster: &Cluster, pod: &Pod) -> BTreeMap<Name, bool> {
     let (view, nodes) = (View::new(cluster), cluster.by_name());
     let spec = &record_of(cluster, pod).spec;
@@ -447,7 +447,7 @@ fn accepted(plugin: &dyn Plugin, cluster: &Cluster, pod: &Pod) -> BTreeMap<Name,
     nodes.iter().zip(causes).map(|(n, cause)| (view.name(*n).clone(), cause.is_none())).collect()
 }
 
-/// Whether one of the events makes a plugin want to try a pod again.
+/// Returns whether one of the events makes a plugin queue a pod again.
 fn welcomes(plugin: &dyn Plugin, cluster: &Cluster, pod: &Pod, events: &[ClusterEvent]) -> bool {
     let Some(hints) = plugin.hints() else { return true };
     let (view, pod) = (View::new(cluster), record_of(cluster, pod));
@@ -455,7 +455,7 @@ fn welcomes(plugin: &dyn Plugin, cluster: &Cluster, pod: &Pod, events: &[Cluster
     heard.any(|event| hints.hint(view, pod, event) == Hint::Queue)
 }
 
-/// The pod as the state has it, with the labels that selectors read.
+/// Returns the pod as the state has it, with the labels that selectors read.
 fn record_of<'a>(cluster: &'a Cluster, pod: &Pod) -> &'a Pod {
     let record = cluster.find_pod(&pod.key).and_then(|id| cluster.pod(id));
     &record.expect("it waits").pod

@@ -1,7 +1,7 @@
 //! Memory while large objects are listed: bounded by the largest object, not by a page or the list.
 //!
-//! A binary of its own, because what is measured is the whole process. The objects are made while they are sent, so
-//! the server in the same process takes next to nothing.
+//! A separate binary, because the test measures the whole process. The objects are generated while they are sent, so
+//! the server in the same process uses next to no memory.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,11 +20,11 @@ use pellucid::cluster::input::Input;
 use pellucid::kubernetes::{ClusterIo, ClusterIoConfig, Connection};
 use serde_json::json;
 
-/// Pods in the cluster.
+/// Number of pods in the cluster.
 const PODS: usize = 150;
-/// Bytes of each.
+/// Size of each pod in bytes.
 const POD_BYTES: usize = 1 << 20;
-/// What the process may grow by; docs/operations.md says so.
+/// Allowed growth of the process in bytes; docs/operations.md states it.
 const BOUND: usize = 32 << 20;
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -35,7 +35,7 @@ struct Params {
     watch: Option<bool>,
 }
 
-/// The largest page that was asked for, behind the first.
+/// The largest page size requested after the first page.
 type Largest = Arc<AtomicUsize>;
 
 async fn answer(State(largest): State<Largest>, Query(params): Query<Params>, request: Request) -> Response {
@@ -80,7 +80,7 @@ fn page(from: usize, to: usize) -> Response {
     Body::from_stream(body.map(Ok::<_, std::io::Error>)).into_response()
 }
 
-/// The most memory that the process has had resident since the last call of [`forget`].
+/// Returns the peak resident memory since the last call of [`forget`], in bytes.
 fn most_resident() -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
@@ -116,7 +116,7 @@ async fn a_list_of_large_objects_takes_the_memory_of_one() {
     let grown = most_resident() - before;
     println!("{PODS} pods of {POD_BYTES} bytes: the process grew by {} KiB", grown >> 10);
     assert!(grown < BOUND, "{grown} bytes");
-    // Four of a megabyte make a page, or one less where the rest of a pod counts.
+    // Four pods of a megabyte make a page, or three when the rest of a pod counts.
     assert!((1..=4).contains(&largest.load(Ordering::Relaxed)), "{largest:?}");
     drop(received);
     edge.shutdown(Duration::from_secs(5)).await;

@@ -1,7 +1,7 @@
-//! What kube-scheduler 1.36 decided on hundreds of cases, with every plugin's score: ours must agree.
+//! Decisions of kube-scheduler 1.36 on hundreds of cases, with every plugin's score: ours must agree.
 //!
-//! `PELLUCID_ORACLE_DIR` names a directory with other case files of the same format. The recording's
-//! DynamicResources has no counterpart here: its scores, all zero, and its words in messages are left out.
+//! `PELLUCID_ORACLE_DIR` names a directory with other case files of the same format. The recording's DynamicResources
+//! has no counterpart here: its scores, all zero, and its part of messages are ignored.
 
 #[path = "common/driver.rs"]
 mod driver;
@@ -27,11 +27,11 @@ use pellucid::model::{NodeIdx, Pod};
 use pellucid::recording::Outcome;
 use serde_json::Value;
 
-/// Cases with scores.
+/// Number of cases with scores.
 const SCORED: usize = 131;
-/// All cases.
+/// Number of all cases.
 const ALL: usize = 300;
-/// What DynamicResources says in messages.
+/// The part of messages that DynamicResources contributes.
 const OF_DYNAMIC_RESOURCES: &str = "no new claims to deallocate, ";
 
 struct Case {
@@ -59,11 +59,11 @@ impl Case {
         }
         let target = &case["target"];
         let mut pod = pod_from_value(target).expect("a target that can be read");
-        // The API server fills this in.
+        // The API server fills in the default.
         if pod.scheduler_name.is_empty() {
             pod.scheduler_name = profile.scheduler_name.clone();
         }
-        // The state keeps the labels that some selector reads: from here on also those the target reads.
+        // The state keeps only labels that some selector reads; applying the target adds those that it reads.
         core.apply(Input::PodApplied(Arc::new(pod.clone())));
         let known =
             core.scheduler.cluster().find_pod(&pod.key).and_then(|id| core.scheduler.cluster().pod(id));
@@ -77,7 +77,7 @@ impl Case {
         }
     }
 
-    /// Returns the names of the nodes that were feasible, when the result names all of them.
+    /// Returns the names of the feasible nodes, if the result names all of them.
     fn feasible(&self) -> BTreeSet<String> {
         match (self.result.get("scores"), self.result.get("node")) {
             (Some(scores), _) => scores.as_object().expect("scores by node").keys().cloned().collect(),
@@ -90,7 +90,7 @@ impl Case {
         self.core.scheduler.cluster().find_node(&name.into()).expect("a node of the case")
     }
 
-    /// Makes the target's rows and asks about them.
+    /// Filters the nodes for the target, and passes the results to `ask`.
     fn with_rows<T>(
         &self,
         ask: impl FnOnce(&mut NodeResultCache, &CycleContext<'_>, &mut [PluginTally]) -> T,
@@ -115,7 +115,7 @@ impl Case {
         assert_eq!(ours, recorded, "{}: feasible nodes", self.id);
     }
 
-    /// Compares scores over the recorded feasible nodes. Returns how many were compared.
+    /// Compares the scores of the recorded feasible nodes. Returns how many were compared.
     fn check_scores(&self) -> usize {
         let recorded = self.result["scores"].as_object().expect("scores by node");
         let nodes: Vec<NodeIdx> = recorded.keys().map(|name| self.node(name)).collect();
@@ -142,7 +142,7 @@ impl Case {
         compared
     }
 
-    /// Lets the scheduler decide, and compares what comes of it.
+    /// Lets the scheduler decide, and compares its decision.
     fn check_decision(&mut self) {
         let step = self.core.step().unwrap_or_else(|| panic!("{}: the target waits for us", self.id));
         match (step.verdict.outcome, self.result.get("message").and_then(Value::as_str)) {
@@ -164,7 +164,7 @@ impl Case {
         }
     }
 
-    /// The recorded winner has the greatest recorded total: the file is what it says it is.
+    /// Checks the file itself: the recorded winner has the greatest recorded total.
     fn check_winner(&self) {
         let totals: BTreeMap<_, _> = self.result["totals"].as_object().expect("totals").iter().collect();
         let best = totals.values().filter_map(|t| t.as_i64()).max();
@@ -173,7 +173,7 @@ impl Case {
     }
 }
 
-/// Whether the cases are those of the project.
+/// Returns whether the cases are those of this repository.
 fn own_copy() -> bool {
     std::env::var_os("PELLUCID_ORACLE_DIR").is_none()
 }

@@ -1,4 +1,4 @@
-//! Traces: what `run --otlp-endpoint` sends, read by a receiver of a few lines. Built with the cargo feature `otel`.
+//! Traces: what `run --otlp-endpoint` sends, read by a minimal receiver. Built with the cargo feature `otel`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -31,7 +31,7 @@ fn objects() -> Vec<Value> {
     vec![node, pod("fits", "1"), pod("too-big", "100")]
 }
 
-/// A scheduler as a process of its own on a sandbox.
+/// A scheduler as a separate process on a sandbox.
 struct Running {
     process: Process,
     rest: SocketAddr,
@@ -96,7 +96,7 @@ async fn a_scheduled_pod_is_a_trace_of_its_attempt_and_its_binding() {
     assert!(counter(running.rest, "pellucid_trace_spans_exported_total") >= 4);
     assert_eq!(counter(running.rest, "pellucid_trace_spans_dropped_total"), 0);
 
-    // What waits at the end is sent before the process ends.
+    // Pending spans are sent before the process ends.
     assert_eq!(client::get(running.rest, "/version").status, 200);
     assert!(running.process.terminate().success());
     receiver.wait_for("the last request", |span| span.name == "GET /version");

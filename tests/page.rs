@@ -1,7 +1,7 @@
-//! The page at `/`, in a real browser: Chromium on the demo, and on a cluster of 5,000 nodes.
+//! The page at `/` in a real browser: Chromium on the demo, and on a cluster of 5,000 nodes.
 //!
-//! Without chromium and chromedriver on the PATH the tests say so and pass. `PELLUCID_SCREENSHOTS` names a folder
-//! for the pictures that they take.
+//! Without chromium and chromedriver on the PATH the tests report that and pass. `PELLUCID_SCREENSHOTS` names a
+//! folder for screenshots.
 
 #[path = "page/browser.rs"]
 mod browser;
@@ -20,7 +20,7 @@ use browser::{Browser, keys};
 use process::Process;
 use serde_json::{Value, json};
 
-/// A serving demo.
+/// A running demo and its addresses.
 struct Demo {
     _process: Process,
     rest: SocketAddr,
@@ -44,7 +44,7 @@ impl Demo {
         format!("http://{}/{view}", self.rest)
     }
 
-    /// Waits until there is something at a path.
+    /// Waits until a path exists.
     fn wait_for(&self, path: &str) {
         let mut generation = 0;
         for _ in 0..200 {
@@ -83,7 +83,8 @@ impl Demo {
 const STRIP: &str = "document.querySelector('#nodes [data-part=box]')";
 const TITLE: &str = "document.querySelector('#view-title')?.textContent";
 
-/// The page asks for the score table of a pod that may have none, which browsers write down.
+/// Returns whether a log entry is expected: the page requests the score table of a pod that may have none, and
+/// browsers log the 404.
 fn is_expected(entry: &Value) -> bool {
     let message = entry["message"].as_str().unwrap_or_default();
     message.contains("/apis/v1/scores/") && message.contains("404")
@@ -159,7 +160,7 @@ fn the_demo_is_shown_and_adds_up() {
 
     browser.open(&demo.url("#/nodes/tiny-01"));
     browser.wait("return document.querySelector('#view').innerText.includes('demo/urgent')");
-    // The page shows the feed where there is one, and no empty frame where there is none.
+    // The page shows the feed if there is one, and no empty frame otherwise.
     let services = client::get(demo.rest, "/apis/v1/__services__").json();
     let is_fed = services["GET"].as_array().is_some_and(|paths| paths.contains(&json!("/apis/v1/events")));
     if is_fed {
@@ -179,7 +180,7 @@ fn the_keyboard_alone_reaches_a_verdict() {
     let focused = "const e = document.activeElement; return e.dataset.pod ?? e.dataset.part ?? e.id ?? ''";
     browser.press(&[keys::TAB]);
     assert_eq!(browser.run(focused), "skip");
-    // The strip is one stop, and so is the list.
+    // The strip is one tab stop, and so is the list.
     let mut stops = Vec::new();
     while stops.last() != Some(&json!("box")) {
         browser.press(&[keys::TAB]);
@@ -209,7 +210,7 @@ fn the_keyboard_alone_reaches_a_verdict() {
         .wait("return document.querySelector('#found [aria-selected=true]')?.textContent.includes('gpu-02')");
     browser.press(&[keys::ENTER]);
     browser.wait(&format!("return {TITLE} === 'gpu-02'"));
-    // Every stop can be seen.
+    // Every tab stop is visibly focused.
     for _ in 0..5 {
         browser.press(&[keys::TAB]);
         let outline = browser.run("return getComputedStyle(document.activeElement).outlineStyle");
@@ -294,7 +295,7 @@ fn what_the_cluster_says_stays_text() {
     browser.wait("return document.querySelector('#view .lead')?.textContent.includes('<img src=x')");
     browser.wait("return document.querySelector('[data-pod=\"demo/marked\"]')");
     assert_eq!(browser.run("return document.querySelectorAll('#view img, #pending img').length"), 0);
-    // An address that names nothing useful, or is broken, shows something too.
+    // A URL that names nothing useful, or is malformed, still shows something.
     browser.open(&demo.url("#/pods/demo/%3Cb%3Enobody"));
     browser.wait("return document.querySelector('#view').innerText.includes('demo/<b>nobody is not known')");
     browser.open(&demo.url("#/pods/%E0%A4%A"));
@@ -310,13 +311,13 @@ fn a_scheduler_that_goes_away_is_said_so_and_comes_back() {
     browser.wait("return document.querySelectorAll('.groups > li').length > 2");
     drop(demo);
     browser.wait("const banner = document.querySelector('#banner'); return !banner.hidden && banner.innerText.includes('does not answer')");
-    // What was read last is still there.
+    // The last content remains visible.
     assert_eq!(browser.run("return document.querySelectorAll('.groups > li').length > 2"), true);
     assert_eq!(browser.run(&format!("return {STRIP}.dataset.nodes")), "30");
     let _again = Demo::start(&address);
     browser.run("document.querySelector('#again').click()");
     browser.wait("return document.querySelector('#banner').hidden && document.querySelector('#state').dataset.state === 'live'");
-    // The events are those of the new process, and what is missing is said once, without a number.
+    // The events are those of the new process, and the gap is reported once, without a number.
     let marks = browser.wait(
         "const marks = [...document.querySelectorAll('.events li.gap')].map((li) => li.innerText);
          return document.querySelectorAll('.events li a').length > 5 && marks.length && marks",

@@ -1,6 +1,7 @@
-//! Preemption from end to end: a sandbox, a scheduler on it, and what both show over HTTP while victims go.
+//! Preemption end to end: a sandbox, a scheduler connected to it, and what both show over HTTP while victims
+//! terminate.
 //!
-//! The sandbox's clock is moved by hand, so victims terminate for as long as the test wants to look at them.
+//! The test advances the sandbox's clock, so victims terminate for as long as the test needs to observe them.
 
 #[allow(dead_code, reason = "this test needs a part of it")]
 #[path = "common/client.rs"]

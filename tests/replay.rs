@@ -1,4 +1,4 @@
-//! Replays through the binary: straight to the core and through the HTTP API, with equal decisions.
+//! Replays through the binary: directly into the core and through the HTTP API, with equal decisions.
 
 #[allow(dead_code, reason = "this test needs a part of it")]
 #[path = "common/process.rs"]
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use process::run;
 
-/// Runs both ways and compares the decisions; returns what was printed.
+/// Replays both ways and compares the decisions; returns the output of each.
 fn replay(folder: &Path, nodes: &Path, pods: &Path, limit: &str) -> [String; 2] {
     let (nodes, pods) = (nodes.display().to_string(), pods.display().to_string());
     let texts = [None, Some("--through-api")].map(|through| {
@@ -42,7 +42,7 @@ fn a_small_trace_both_ways() {
     }
     std::fs::write(&pods, text).expect("written");
     let printed = replay(folder.path(), &nodes, &pods, "100");
-    // 12 CPUs less what does not divide: 3 pods on a, 7 on b; two wait.
+    // 12 CPUs minus the remainders: 3 pods on a, 7 on b; two are pending.
     for text in printed {
         assert!(text.contains("12 pods: 10 bound, 2 pending, 0 quarantined."), "{text}");
     }

@@ -1,4 +1,4 @@
-//! Gangs of a trace through the binary and the sandbox's HTTP API, and what the command line refuses.
+//! Gangs of a trace through the binary and the sandbox's HTTP API, and the arguments that the command line rejects.
 
 #[allow(dead_code, reason = "this test needs a part of it")]
 #[path = "common/process.rs"]
@@ -12,7 +12,7 @@ fn own_trace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/replay/gangs.csv")
 }
 
-/// Runs the command on jobs; returns its exit code and what it printed.
+/// Runs the command on jobs; returns its exit code, stdout and stderr.
 fn replay(jobs: &Path, more: &[&str]) -> (Option<i32>, String, String) {
     let jobs = jobs.display().to_string();
     let output = run(&[&["replay", "--format", "philly", "--pods", &jobs], more].concat());
@@ -20,7 +20,7 @@ fn replay(jobs: &Path, more: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// The numbers of a row of the table: jobs and finished jobs with so many workers.
+/// Returns the jobs and the finished jobs in the table row for a number of workers.
 fn row(printed: &str, workers: &str) -> (usize, usize) {
     let cells = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let rows = printed.lines().skip_while(|line| !line.contains("first to quorum")).map(cells);
@@ -29,8 +29,8 @@ fn row(printed: &str, workers: &str) -> (usize, usize) {
     (row[1].parse().expect("jobs"), row[2].parse().expect("finished"))
 }
 
-/// Whether no violation was found but those of time: how long a machine takes that is busy with other tests is
-/// not the subject here. The exit code must say the same as the report.
+/// Returns whether only time violations were found: the speed of a busy machine is not tested here. The exit code
+/// must agree with the report.
 fn is_clean(code: Option<i32>, printed: &str) -> bool {
     let faults = ["OVERCOMMITTED", "NO QUORUM", "LOST WORKER", "NOT FINISHED", "UNCLEAR"];
     let is_good = printed.ends_with(" Violations: 0.\n");
@@ -39,7 +39,7 @@ fn is_clean(code: Option<i32>, printed: &str) -> bool {
         && (is_good || printed.contains("LATE QUORUM"))
 }
 
-/// Two nodes with four GPUs: the jobs with eight workers take turns, and the longest lasts 7 days of trace.
+/// On two nodes with four GPUs, the jobs with eight workers take turns; the longest lasts 7 days of trace time.
 #[test]
 fn jobs_come_run_and_go() {
     let options = ["--synthetic-nodes", "2x4gpu", "--speedup", "400000", "--through-api"];
@@ -160,7 +160,7 @@ fn pods_that_stay_have_no_use_for_the_options_of_gangs() {
     }
 }
 
-/// The first jobs of the real trace, faster than the trace is meant to be replayed, so that it ends soon.
+/// Replays the first jobs of the real trace faster than intended, so that the test ends soon.
 #[test]
 fn the_first_jobs_of_the_real_trace() {
     let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/traces");

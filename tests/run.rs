@@ -70,7 +70,7 @@ async fn instance(sandbox: &Handle, shadow_of: Option<&str>) -> Instance {
     Instance::start(parts).await.expect("an instance")
 }
 
-/// Waits for a snapshot that is as wanted.
+/// Waits for a snapshot that satisfies a condition.
 async fn wait(instance: &mut Instance, what: &str, is_wanted: impl Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
     let mut snapshot = instance.snapshot();
     let waiting = async {
@@ -86,7 +86,7 @@ fn bound(snapshot: &Snapshot) -> u64 {
     snapshot.counters.bound
 }
 
-/// Watches a pod on the API server until it is as wanted.
+/// Watches a pod on the API server until it satisfies a condition.
 async fn wait_for_pod(client: &Client, name: &str, is_wanted: impl Fn(&Pod) -> bool) -> Pod {
     let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
     let waiting =
@@ -116,7 +116,7 @@ async fn a_refused_pod_is_told_why_and_is_woken_by_a_node() {
         )
     );
 
-    // A changed note is a new event; the same note is a series on the old one.
+    // A changed note creates a new event; an unchanged one continues the series of the old event.
     let nodes: Api<Node> = Api::all(client.clone());
     nodes
         .create(&PostParams::default(), &serde_json::from_value(node("tainted", "8")).expect("a node"))
@@ -130,7 +130,7 @@ async fn a_refused_pod_is_told_why_and_is_woken_by_a_node() {
         counts.active + counts.backoff + counts.in_flight == 0
     });
     let snapshot = done.await;
-    // Whether the taint or the scheduler was faster, the pod is accounted for.
+    // Whether the taint or the scheduler was first, the pod is accounted for.
     assert_eq!(snapshot.queue.counts().unschedulable as u64 + bound(&snapshot), 1);
     nodes
         .create(&PostParams::default(), &serde_json::from_value(node("large", "8")).expect("a node"))
@@ -164,7 +164,7 @@ async fn a_refused_pod_is_told_why_and_is_woken_by_a_node() {
 async fn nothing_is_decided_before_both_lists_are_there() {
     let (sandbox, client) = sandbox(vec![node("n", "4")]).await;
     sandbox.create(pod("early", "1", "pellucid")).expect("a pod");
-    // The list of nodes comes only at the second try, long after that of the pods.
+    // The list of nodes succeeds only at the second try, long after that of the pods.
     sandbox.faults().times(Match::new("GET", "/api/v1/nodes"), Fault::Status(500), 1);
     let mut instance = instance(&sandbox, None).await;
     wait_for_pod(&client, "early", |p| p.spec.as_ref().is_some_and(|s| s.node_name.is_some())).await;
@@ -184,7 +184,7 @@ async fn faults_lose_nothing_and_place_nothing_twice() {
     faults.times(Match::new("POST", "/binding"), Fault::DropAfterCommit, 5);
     faults.times(Match::new("POST", "/binding"), Fault::Status(409), 3);
     faults.times(Match::new("POST", "/binding"), Fault::Drop, 3);
-    // The watch of the scheduler alone: the test has watches of its own.
+    // Matches only the watch of the scheduler: the test has its own watches.
     faults.times(Match::new("GET", "status.phase"), Fault::DropMidLine, 2);
     faults.times(Match::new("GET", "status.phase"), Fault::GoneEvent, 1);
     faults.times(Match::new("GET", "status.phase"), Fault::DuplicateEvent, 2);
@@ -201,7 +201,7 @@ async fn faults_lose_nothing_and_place_nothing_twice() {
     })
     .await;
     assert_eq!(snapshot.queue.units().count(), 0, "units left over");
-    // The state agrees with the API server, pod by pod, and no node is over its CPU.
+    // The state agrees with the API server about every pod, and no node exceeds its CPU.
     let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
     for pod in pods.list(&ListParams::default()).await.expect("pods") {
         let key = pellucid::model::PodKey::new("default", &pod.name_any());
@@ -227,7 +227,7 @@ async fn another_server_at_the_same_address_is_listed_anew() {
     let objects = vec![node("new", "4")];
     let second =
         Sandbox::start(Config { listen: address, objects, ..Config::default() }).await.expect("a sandbox");
-    // As `pellucid sandbox` does: revisions begin above those of an earlier run.
+    // As in `pellucid sandbox`, revisions begin above those of an earlier run.
     second.compact(2_000);
     wait(&mut instance, "the new node alone", |snapshot| {
         let names: Vec<&str> =

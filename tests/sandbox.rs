@@ -1,7 +1,8 @@
 //! The sandbox as kube-rs sees it: watches, bindings, evictions, patches, paging, faults, lifecycle, controllers.
 //!
-//! One file of over 500 lines: a list of independent cases over the makers at the top, read one at a time. Cases
-//! of deletion, gangs, limits, outages, placement, volumes, further workloads and odd shapes are in modules of their own.
+//! This file exceeds 500 lines: it lists independent cases, each of which can be read alone, below their helpers.
+//! Cases of deletion, gangs, limits, outages, placement, volumes, further workloads and odd shapes have their own
+//! modules.
 
 #[path = "sandbox/deletion.rs"]
 mod deletion;
@@ -52,13 +53,13 @@ async fn start(config: Config) -> (Handle, Client) {
     (handle, client)
 }
 
-/// A sandbox whose time stands still.
+/// Starts a sandbox whose clock stands still.
 async fn still() -> (Handle, Client) {
     let clock = Clock::manual("2026-01-01T00:00:00Z".parse().expect("a time"));
     start(Config { clock, ..Config::default() }).await
 }
 
-/// A sandbox in which pods run and end at once.
+/// Starts a sandbox in which pods run and end at once.
 async fn fast() -> (Handle, Client) {
     let kubelet = Kubelet { start_delay: Duration::ZERO, stop_delay: Duration::ZERO };
     start(Config { kubelet: Some(kubelet), ..Config::default() }).await
@@ -101,7 +102,7 @@ async fn in_time<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.expect("in time")
 }
 
-/// Waits until an object of a watched set meets a condition.
+/// Waits until an object of a watched set satisfies a condition.
 async fn until<K>(api: Api<K>, name: &str, what: &str, condition: impl Fn(Option<&K>) -> bool) -> Option<K>
 where
     K: kube::Resource + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
@@ -416,7 +417,7 @@ async fn bind_all(client: Client) {
     let mut stream = pin!(watcher(pods, watcher::Config::default().fields("spec.nodeName=")));
     while let Some(event) = stream.next().await {
         if let Ok(watcher::Event::Apply(pod) | watcher::Event::InitApply(pod)) = event {
-            // A pod may be gone before it is bound.
+            // The pod may be gone before it is bound.
             let _ = bind(&client, &pod, "n1").await;
         }
     }

@@ -1,9 +1,9 @@
-//! Schemathesis asks the demo's REST API whatever its OpenAPI document allows, and a good deal that it does not:
-//! no answer is a 5xx, and none has a status, a type or a body that the document does not describe.
+//! Schemathesis sends the demo's REST API whatever its OpenAPI document allows, and much that it does not. No
+//! response is a 5xx, and none has a status, type or body that the document does not describe.
 //!
-//! `tests/data/schemathesis/schemathesis.toml` says what is checked; equal documents give equal requests. The tool
-//! is `$SCHEMATHESIS`, else the one that `.ci/run` puts under `target/`, else the one on the PATH. Without it the
-//! tests say so and pass.
+//! `tests/data/schemathesis/schemathesis.toml` configures the checks; equal documents give equal requests. The tool
+//! is `$SCHEMATHESIS`, else the one that `.ci/run` installs under `target/`, else the one on the PATH. Without it the
+//! tests report that and pass.
 
 #![expect(clippy::print_stdout, reason = "the tool's report tells what went wrong")]
 
@@ -23,16 +23,16 @@ use std::time::Duration;
 use process::Process;
 use serde_json::{Value, json};
 
-/// A run takes 20 s on an idle machine of two cores.
+/// Time limit of a run, which takes 20 s on an idle machine with two cores.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Runs and expects success of a command that tells the version.
+/// Returns whether the tool runs and reports its version.
 fn answers(tool: &Path) -> bool {
     let version = Command::new(tool).arg("--version").stdin(Stdio::null()).output();
     version.is_ok_and(|output| output.status.success())
 }
 
-/// Returns the tool, or says that there is none.
+/// Returns the tool, or reports that there is none.
 fn tool() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let known = [
@@ -49,7 +49,7 @@ fn tool() -> Option<PathBuf> {
     found
 }
 
-/// Runs the tool to its end, but no longer than [`PATIENCE`].
+/// Runs the tool to completion, for at most [`PATIENCE`].
 fn run(tool: &Path, arguments: &[String]) -> Output {
     let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/schemathesis/schemathesis.toml");
     let folder = tempfile::tempdir().expect("a directory");
@@ -66,7 +66,7 @@ fn run(tool: &Path, arguments: &[String]) -> Output {
         .expect("the tool starts");
     let id = child.id();
     let (done, end) = mpsc::channel();
-    // The receiver has gone when the time is up.
+    // The receiver is gone after a timeout.
     std::thread::spawn(move || done.send(child.wait_with_output()));
     let Ok(output) = end.recv_timeout(PATIENCE) else {
         let _ = Command::new("kill").args(["-KILL", &id.to_string()]).status();
@@ -80,7 +80,7 @@ fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// Returns a report whose long lines are cut: a tool that fails prints its own sources.
+/// Truncates long lines of a report: a failing tool prints its own sources.
 fn cut(report: &str) -> String {
     let lines = report.lines().map(|line| line.chars().take(400).collect::<String>());
     lines.collect::<Vec<_>>().join("\n")
@@ -97,7 +97,7 @@ fn demo() -> (Process, SocketAddr) {
     (process, address)
 }
 
-/// Returns the paths whose answers need not end: they are left to tests of their own.
+/// Returns the paths whose responses need not end; other tests cover them.
 fn endless(document: &Value) -> Vec<String> {
     let is_feed = |operation: &Value| {
         let content = operation["responses"]["200"]["content"].as_object();

@@ -1,9 +1,9 @@
-//! The scheduler in a simulated cluster: thousands of histories with faults, each made from a seed.
+//! The scheduler in a simulated cluster: thousands of histories with faults, each generated from a seed.
 //!
-//! An API server, kubelets, controllers and people are modelled without I/O (`api`, `world`, `happenings`); the
-//! scheduler's orders are carried out late, refused, lost, or done without an answer (`effects`). After every
-//! call of the scheduler `checks` looks at what must always hold; when all is calm `ending` looks at what must
-//! be left, which is nothing.
+//! An API server, kubelets, controllers and users are modelled without I/O (`api`, `world`, `happenings`). The
+//! scheduler's effects are executed late, refused, lost, or executed without a response (`effects`). After every call
+//! of the scheduler `checks` verifies the invariants; once the cluster is calm, `ending` verifies that nothing is
+//! left over.
 //!
 //! A failure names its seed and how to replay it:
 //!
@@ -11,16 +11,17 @@
 //! PELLUCID_SIMULATION_SEED=17 cargo test --test simulation -- --nocapture
 //! ```
 //!
-//! `PELLUCID_SIMULATION_SEEDS` is the number of seeds, 1,000 when absent. Every fourth runs twice, half of them
-//! without reuse of rows: what happens must be the same, line by line.
+//! `PELLUCID_SIMULATION_SEEDS` is the number of seeds, by default 1,000. Every fourth seed runs twice, half of these
+//! without the cache of node results: both runs must be equal, line by line.
 //!
-//! That it can fail was tried by breaking the scheduler. Found, most of them within ten seeds: a placed pod stays
-//! nominated; the first pass of the filter is left out, or leaves out equal priorities; a refused binding keeps
-//! its room; a gone pod or node keeps its nominations; victims that are gone are not noted, are of equal priority,
-//! or evicted twice; pods preempt that never may; a search for victims leaves a pod off its node; a lower nominee
-//! stays beside a higher one; a lost nomination is not told again; a relist forgets no pod; kept rows miss changes.
-//! Not found in 1,000 seeds, because something else wakes the pods soon after: one wake-up less when a binding is
-//! refused or a nominee goes elsewhere. `tests/core/unlucky.rs` has those.
+//! The test itself was verified by breaking the scheduler. It found these defects, most of them within ten seeds: a
+//! placed pod stays nominated; the first pass of the filter is skipped, or skips equal priorities; a refused Binding
+//! keeps its resources; a deleted pod or node keeps its nominations; victims that are gone are not recorded, have
+//! equal priority, or are evicted twice; pods preempt that may not; a search for victims leaves a pod off its node; a
+//! lower nominated pod stays beside a higher one; a lost nomination is not reported again; a relist forgets no pod;
+//! cached results miss changes. It did not find these in 1,000 seeds, because something else wakes the pods soon
+//! after: a missing wake-up when a Binding is refused or a nominated pod goes elsewhere. `tests/core/unlucky.rs`
+//! covers those.
 
 #![allow(clippy::print_stdout, reason = "a replayed seed shows its trace")]
 
@@ -61,10 +62,10 @@ use checks::Counts;
 use parking_lot::Mutex;
 use world::World;
 
-/// The scheduler whose pods are placed.
+/// Scheduler name of the pods that are placed.
 const SCHEDULER: &str = "pellucid";
 
-/// What one run came to.
+/// The result of one run.
 struct Ran {
     hash: u64,
     counts: Counts,
@@ -84,7 +85,7 @@ fn play(world: &mut World) {
     world.end();
 }
 
-/// Runs a seed, some of them twice: again, or without reuse. Neither may make a difference.
+/// Runs a seed, some of them twice: once more, or without the cache. The results must be equal.
 fn try_seed(seed: u64) -> Counts {
     let first = run(seed, true);
     match seed % 8 {
@@ -112,7 +113,7 @@ fn replay(seed: u64) {
     try_seed(seed);
 }
 
-/// Tries seeds on as many threads as there are cores. Returns what happened, and the first seed that failed.
+/// Runs seeds on as many threads as there are cores. Returns the counts of each run, and the first seed that failed.
 fn try_seeds(n: u64) -> (Vec<Counts>, Option<u64>) {
     let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let (counts, failed) = (Mutex::new(Vec::new()), Mutex::new(None));

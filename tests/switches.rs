@@ -1,4 +1,4 @@
-//! Switches with a scope and an end, score tables, the audit and the meter: over HTTP, on a sandbox.
+//! Switches with a scope and an expiry, score tables, the audit and the meter: over HTTP, on a sandbox.
 
 #[allow(dead_code, reason = "this test needs a part of it")]
 #[path = "common/client.rs"]
@@ -19,7 +19,7 @@ fn nodes(count: usize) -> Vec<Value> {
     (0..count).map(|n| node(&format!("n{n}"), "z", 8)).collect()
 }
 
-/// Sets a flag with a JSON object and returns what it says.
+/// Sets a flag with a JSON object and returns the response.
 fn set(running: &Running, flag: &str, value: &Value) -> Value {
     let reply = running.put(&format!("/debug/flags/{flag}"), &value.to_string());
     assert_eq!(reply.status, 200, "{}", reply.text());
@@ -31,7 +31,7 @@ fn of<'b>(body: &'b Value, array: &str) -> &'b Vec<Value> {
     body[array].as_array().unwrap_or_else(|| panic!("no {array} in {body:#}"))
 }
 
-/// Capability 8: the winner is the first row, and the parts are the whole.
+/// Checks capability 8: the winner is the first row, and the plugins' scores add up to the total.
 fn is_right(table: &Value) {
     assert_eq!(table["winner"], table["rows"][0]["node"], "{table:#}");
     for row in of(table, "rows") {
@@ -143,7 +143,7 @@ async fn members_of_a_gang_have_their_tables() {
     }
     let tables = running.wait("/apis/v1/scores", "three tables", |b| of(b, "tables").len() == 3);
     of(&tables, "tables").iter().for_each(is_right);
-    // The third member found two nodes taken by its siblings.
+    // For the third member, its siblings occupy two nodes.
     let failures = running.read("/apis/v1/filter-failures");
     let of_third = of(&failures, "failures").iter().filter(|f| f["name"] == "g-2");
     assert_eq!(of_third.count(), 2, "{failures:#}");
@@ -223,7 +223,7 @@ fn the_log_is_louder_for_a_time() {
         assert!(Instant::now() < end, "it goes back to {before}");
         std::thread::yield_now();
     }
-    // Somebody ends it, and somebody sets it for good meanwhile.
+    // One user ends the switch while another sets it permanently.
     assert_eq!(client::put(address, "/debug/flags/v", r#"{"value": 5}"#).status, 200);
     assert_eq!(verbosity(), "5");
     assert_eq!(client::put(address, "/debug/flags/v", r#"{"off": true}"#).status, 200);

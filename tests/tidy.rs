@@ -1,7 +1,7 @@
-//! Reads the sources and holds the house to its rules: which room may import what, and how files look.
+//! Checks the sources against the rules of the project: which room may import what, and how files look.
 //!
-//! Text only, no compiler: comments and strings are blanked, `use` trees are expanded, and paths written in
-//! full are found too. Code under `#[cfg(test)]` is free to import what it needs. What clippy can say is left
+//! The checks read text, without a compiler: comments and strings are blanked, `use` trees are expanded, and paths
+//! written in full are found too. Code under `#[cfg(test)]` may import what it needs. What clippy can check is left
 //! to clippy (see clippy.toml).
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

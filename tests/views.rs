@@ -1,5 +1,5 @@
-//! What is asked anew on a published snapshot: queue positions, the roll-up, the node's side, one node against another, refreshed
-//! verdicts. On random clusters without I/O, and over HTTP on a sandbox.
+//! Reads evaluated anew on a published snapshot: queue positions, the pending summary, the node's side, one node
+//! against another, refreshed verdicts. On random clusters without I/O, and over HTTP on a sandbox.
 
 #[allow(dead_code, reason = "this test needs a part of it")]
 #[path = "common/client.rs"]

@@ -1,5 +1,4 @@
-//! Volumes from end to end: pods wait for their claims, claims are bound where pods can run, and what fails on
-//! the way is tried again.
+//! Volumes end to end: pods wait for their claims, claims are bound where pods can run, and failures are retried.
 
 #[allow(dead_code, reason = "this test needs a part of it")]
 #[path = "common/client.rs"]

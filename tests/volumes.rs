@@ -1,8 +1,7 @@
-//! The plugins around volumes, devices and features, against kube-scheduler's semantics.
+//! The plugins for volumes, devices and features, against kube-scheduler's semantics.
 //!
-//! Golden tables say per case which objects there are and what a plugin says about a pod on every node
-//! (`tests/data/volumes/*.txt`); next to them stand the way from the decision to bound volumes, and
-//! properties over random histories.
+//! Golden tables (`tests/data/volumes/*.txt`) list per case the existing objects and a plugin's result for a pod on
+//! every node. Other modules test the way from the decision to bound volumes, and properties over random histories.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,8 +1,8 @@
-//! What is told about refused pods is true: over random clusters, with the answers that people read.
+//! Explanations of refused pods are true: over random clusters, as users read them.
 //!
-//! Every answer comes from the registered reads on a published snapshot. What it claims is checked against a scheduler
-//! of its own that is fed the changed objects: `world` makes them, with edits of its own, so that nothing is
-//! checked with the code that made the claim.
+//! Every explanation comes from the registered reads on a published snapshot. Its claims are checked against a
+//! separate scheduler that is given the changed objects. `world` makes the changes with edits of its own, so that no
+//! claim is checked with the code that made it.
 
 #[path = "common/cluster.rs"]
 mod cluster;

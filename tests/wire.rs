@@ -1,12 +1,12 @@
-//! The wire test: the sandbox answers as a recorded kube-apiserver 1.36 did.
+//! The wire test: the sandbox responds as a recorded kube-apiserver 1.36 did.
 //!
-//! Plays every exchange of a recording (`PELLUCID_WIRE` names another file of the same format) against a
-//! fresh sandbox over HTTP, in order. Values that differ on every run are mapped from the recorded answer to
-//! ours as they are met: resourceVersions, uids, continue tokens. Compared are the HTTP status, the JSON paths
-//! and types of the body (managedFields left out), and of a Status its reason and its message without quoted
-//! values and numbers. The sandbox serves fewer kinds than the recorded server, so in discovery documents array
-//! indices are collapsed: what an entry may hold must agree, not how many there are. Left out by rule:
-//! exchanges of other users than `admin`.
+//! Plays every exchange of a recording (`PELLUCID_WIRE` names another file of the same format) against a fresh
+//! sandbox over HTTP, in order. Values that differ on every run (resourceVersions, uids, continue tokens) are mapped
+//! from the recorded response to ours as they appear. The test compares the HTTP status, the JSON paths and types of
+//! the body (without managedFields), and the reason and message of a Status (the message without quoted values and
+//! numbers). The sandbox serves fewer kinds than the recorded server, so array indices in discovery documents are
+//! collapsed: what an entry may hold must agree, not how many there are. By rule, exchanges of users other than
+//! `admin` are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 const DEFAULT_FILE: &str = "tests/data/kube-apiserver-1.36.jsonl";
 const LEAST_COMPARED: usize = 111;
-/// The documents that list what a server serves.
+/// Kinds of the documents that list what a server serves.
 const DISCOVERY: [&str; 4] = ["APIVersions", "APIGroupList", "APIResourceList", "APIGroupDiscoveryList"];
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -67,17 +67,17 @@ fn names(list: &Value) -> impl Iterator<Item = &str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// The rule of what is compared.
+/// Returns whether an exchange is compared.
 fn is_compared(exchange: &Value) -> bool {
     exchange["request"]["auth"].as_str().is_none_or(|auth| auth == "admin")
 }
 
 struct Player {
-    /// The server that the recording begins with.
+    /// The server with which the recording begins.
     main: Handle,
-    /// A server whose history is gone, for the exchanges that say they were recorded on one.
+    /// A server whose history is compacted, for the exchanges recorded on one.
     compacted: Handle,
-    /// Recorded value → ours.
+    /// Maps recorded values to ours.
     ours: BTreeMap<String, String>,
     compared: usize,
     agreed: usize,
@@ -145,7 +145,7 @@ impl Player {
         (response.status().as_u16(), response.into_body())
     }
 
-    /// Puts our values for recorded ones into a path.
+    /// Replaces recorded values in a path with ours.
     fn path(&self, path: &str) -> String {
         let Some((path, query)) = path.split_once('?') else { return path.to_owned() };
         let pairs = query.split('&').map(|pair| match pair.split_once('=') {
@@ -157,7 +157,7 @@ impl Player {
         format!("{path}?{}", pairs.collect::<Vec<_>>().join("&"))
     }
 
-    /// Puts our values for recorded ones into a body.
+    /// Replaces recorded values in a body with ours.
     fn translated(&self, value: &Value) -> Value {
         match value {
             Value::Object(fields) => fields
@@ -172,7 +172,7 @@ impl Player {
         }
     }
 
-    /// Remembers which of our values stands where a recorded one stood.
+    /// Records which of our values corresponds to a recorded one.
     fn learn(&mut self, recorded: &Value, ours: &Value) {
         match (recorded, ours) {
             (Value::Object(recorded), Value::Object(ours)) => {
@@ -250,7 +250,7 @@ fn is_run_specific(key: &str) -> bool {
 
 async fn start() -> Handle {
     let clock = Clock::manual("2026-01-01T00:00:00Z".parse().expect("a time"));
-    // The recorded server stood alone: no controllers, no kubelets.
+    // The recorded server ran alone: no controllers, no kubelets.
     let config = Config { clock, kubelet: None, controllers: false, ..Config::default() };
     Sandbox::start(config).await.expect("a sandbox starts")
 }
@@ -260,7 +260,7 @@ async fn collect(body: Body) -> Vec<u8> {
     collected.expect("the body ends in time").expect("the body can be read").to_bytes().to_vec()
 }
 
-/// Compares paths and types, and what a Status says.
+/// Compares paths and types, and the reason and message of a Status.
 fn compare(recorded: &Value, ours: &Value, place: &str, differences: &mut Vec<String>) {
     let is_discovery = recorded["kind"].as_str().is_some_and(|kind| DISCOVERY.contains(&kind));
     let (mut wanted, mut found) = (BTreeSet::new(), BTreeSet::new());
@@ -313,7 +313,7 @@ fn shape(value: &Value, collapses: bool, path: String, out: &mut BTreeSet<String
     }
 }
 
-/// Returns a message without what differs on every run: uids, quoted values, numbers.
+/// Removes from a message what differs on every run: uids, quoted values, numbers.
 fn essence(message: &str) -> String {
     let words = message.split_inclusive([' ', '(', ')', ',', ':']).map(|word| {
         let bare = word.trim_end_matches([' ', '(', ')', ',', ':']);

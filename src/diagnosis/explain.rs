@@ -1,4 +1,4 @@
-//! Why a pod is where it is, or nowhere.
+//! Explains why a pod is where it is, or why it is pending.
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::explain::{
@@ -22,19 +22,19 @@ use crate::meta::{of_snapshot, of_verdict};
 use crate::views::queue_view::wakes_on;
 use crate::what_if::nearest::nearest;
 
-/// How ties are broken, in a sentence.
+/// Tie-break rule of node selection, as shown to users.
 pub const TIE_RULE: &str = "greatest total; equal totals by hash(seed, node name), the greater first";
 
-/// What is wanted of an explanation besides the recorded verdict.
+/// Optional parts of an explanation, beyond the recorded verdict.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wanted<'p> {
-    /// A verdict as of now.
+    /// Whether to evaluate a pending pod against the current snapshot instead of showing the recorded verdict.
     pub(super) refresh: bool,
-    /// A comparison with this node.
+    /// Name of a node to compare the pod's node with.
     pub(super) versus: Option<&'p str>,
 }
 
-/// Explains one pod.
+/// Explains one pod. Fails when the pod is unknown, or cannot be compared with the node that `wanted.versus` names.
 pub(super) fn pod(
     snapshot: &Snapshot,
     (namespace, name): (&str, &str),
@@ -149,7 +149,8 @@ pub(super) fn add_refusal(
     body.summary = summary(refusal, nearest);
 }
 
-/// Says in a sentence what keeps a pod pending: what the nearest nodes fail, or what all do, and how to mend it.
+/// Returns a sentence on why a pod is pending: its own cause, or what the nearest nodes (else the largest node group)
+/// fail, with the remedies.
 pub fn summary(refusal: &Refusal, nearest: Option<&Group>) -> String {
     if let Some(cause) = &refusal.pod_cause {
         return format!("Not placed: {}. {}", described(cause), remedies(cause));
@@ -178,7 +179,7 @@ pub fn summary(refusal: &Refusal, nearest: Option<&Group>) -> String {
     }
 }
 
-/// Says what the nodes of a group fail, with amounts, and what would mend it.
+/// Returns what the nodes of a group fail, with shortfalls and remedies.
 fn of_group(group: &Group) -> String {
     let lacking = |m: &GroupMeasure| {
         format!("{}: {}", m.resource, shortfall_text(&m.resource, m.requested, m.available, &m.best_node))
@@ -194,7 +195,7 @@ fn described(cause: &Cause) -> String {
     texts.join(", ")
 }
 
-/// Returns a message with what it is about, where it does not say that itself.
+/// Appends the subject to a message that does not mention it.
 pub(super) fn with_subject(message: String, subject: Option<&str>) -> String {
     match subject {
         Some(subject) if !message.contains(subject) => format!("{message} ({subject})"),
@@ -202,7 +203,7 @@ pub(super) fn with_subject(message: String, subject: Option<&str>) -> String {
     }
 }
 
-/// Returns what mends each of the reasons.
+/// Returns the remedies of a cause's reasons, each once.
 fn remedies(cause: &Cause) -> String {
     let mut all: Vec<&str> = Vec::new();
     for reason in &cause.reasons {
@@ -281,7 +282,7 @@ pub(super) fn group_body(group: &Group) -> NodeGroup {
     }
 }
 
-/// Returns what a node lacks of a resource.
+/// Builds the shortfall of a resource on a node.
 pub(super) fn shortfall(resource: &Name, requested: i64, available: i64, node: &Name) -> Shortfall {
     Shortfall {
         resource: resource.to_string(),
@@ -294,7 +295,7 @@ pub(super) fn shortfall(resource: &Name, requested: i64, available: i64, node: &
 }
 
 fn shortfall_text(resource: &str, requested: i64, available: i64, node: &str) -> String {
-    // No resource has a space in its name: words stand for what there is too much of.
+    // No resource name contains a space: a subject with a space names something that exceeds its limit.
     if resource.contains(' ') {
         return format!("found {requested}, at most {available} allowed (on {node})");
     }
@@ -332,7 +333,7 @@ pub(super) fn pending(snapshot: &Snapshot, now: Now) -> PendingPods {
     PendingPods { meta: of_snapshot(snapshot, now), count: pods.len(), pods }
 }
 
-/// Returns the codes of a refusal, those that concern most nodes first.
+/// Returns the reason codes of a refusal, those with the most nodes first.
 fn codes(refusal: &Refusal) -> Vec<String> {
     let mut counts: std::collections::BTreeMap<&str, usize> = Default::default();
     for (reason, count) in refusal.reasons() {

@@ -1,7 +1,16 @@
-//! What people read: verdicts in words, explanations, score tables, histories.
+//! Renders what people read: verdicts in words, explanations, score tables, histories, dumps.
 //!
-//! PURE. The scheduler stores numbers and cause ids; text is made here, from a published snapshot, when
-//! somebody asks. [`reads::reads`] lists every read as data; `http/` serves them.
+//! PURE. The scheduler stores numbers and cause ids; this crate turns them into text on request, from a published
+//! snapshot. It changes no state and knows no HTTP: `http/` serves the reads.
+//!
+//! Start with [`reads::reads`], which lists every read as data. Modules in reading order:
+//! - `meta`: the `meta` part of every body
+//! - `explain`: why a pod is where it is, or why it is pending
+//! - [`views`]: parts of a snapshot as bodies (nodes, queue, preemption, wake-ups, scores)
+//! - [`gangs`]: gangs as bodies: status, explanation, what blocks them
+//! - [`history`]: pod histories, the feed, and the hashes of decisions
+//! - [`what_if`]: questions that are answered on a copy of the snapshot
+//! - [`dump`]: a snapshot as a document, and a scheduler rebuilt from one
 
 pub mod dump;
 mod explain;

@@ -1,4 +1,4 @@
-//! The `meta` of a body.
+//! Builds the `meta` part of bodies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use pellucid_recording::Outcome;
 use pellucid_recording::rfc3339;
 use pellucid_recording::{Refusal, Verdict};
 
-/// Returns the meta of a body that tells of no single decision.
+/// Returns the meta of a body that is not about a single decision.
 pub(super) fn of_snapshot(snapshot: &Snapshot, now: Now) -> Meta {
     Meta {
         generated_at: rfc3339(now.wall),
@@ -21,8 +21,7 @@ pub(super) fn of_snapshot(snapshot: &Snapshot, now: Now) -> Meta {
     }
 }
 
-/// Returns the meta of a body about a decision. It is stale when a node, or the pods on one,
-/// changed since.
+/// Returns the meta of a body about a decision. The decision is stale if a node, or the pods on one, changed since.
 pub(super) fn of_verdict(snapshot: &Snapshot, verdict: &Verdict, now: Now) -> Meta {
     Meta {
         decided_at: Some(rfc3339(Duration::from_nanos(verdict.at))),
@@ -33,8 +32,9 @@ pub(super) fn of_verdict(snapshot: &Snapshot, verdict: &Verdict, now: Now) -> Me
     }
 }
 
-/// Returns the pod from which a refusal was taken over: that of an earlier attempt which has the very same account of the
-/// nodes. Rows that did not change since keep it (`cycle::attempt::node_result_cache`), so equal pods that are tried in a row share it.
+/// Returns the pod whose refusal this verdict inherited: that of the first earlier attempt with the very same node
+/// groups. Cached results that did not change are shared (`cycle::attempt::node_result_cache`), so equal pods tried
+/// in a row share a refusal.
 fn inherited_from(snapshot: &Snapshot, verdict: &Verdict) -> Option<String> {
     let Outcome::Refused(own) = &verdict.outcome else { return None };
     let mut first: Option<(u64, String)> = None;
@@ -53,7 +53,7 @@ fn inherited_from(snapshot: &Snapshot, verdict: &Verdict) -> Option<String> {
     first.map(|(_, key)| key)
 }
 
-/// Whether two refusals are one, apart from what PostFilter added.
+/// Returns whether two refusals are the same one, apart from what PostFilter added.
 fn is_one(a: &Arc<Refusal>, b: &Arc<Refusal>) -> bool {
     Arc::ptr_eq(a, b) || (!a.groups.is_empty() && Arc::ptr_eq(&a.groups, &b.groups))
 }

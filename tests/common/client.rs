@@ -1,4 +1,4 @@
-//! A blocking HTTP/1.1 client of a few lines, so that tests see exactly the bytes that were sent.
+//! A minimal blocking HTTP/1.1 client, so that tests see exactly the bytes that were sent.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -15,7 +15,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// Returns a header, or an empty text.
+    /// Returns a header, or an empty string.
     pub(crate) fn header(&self, name: &str) -> &str {
         let found = self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map_or("", |(_, value)| value)
@@ -51,14 +51,14 @@ pub(crate) fn put(address: SocketAddr, target: &str, body: &str) -> Reply {
     raw(address, head.as_bytes())
 }
 
-/// Sends these bytes and reads one answer. The peer may answer and hang up before it has read all.
+/// Sends these bytes and reads one response. The peer may respond and close before it has read everything.
 pub(crate) fn raw(address: SocketAddr, bytes: &[u8]) -> Reply {
     let mut stream = connect(address);
     let _may_be_cut_short = stream.write_all(bytes);
     read(&mut stream)
 }
 
-/// Connects with a limit on how long a test can hang.
+/// Connects with timeouts that bound how long a test can hang.
 pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).expect("the server listens");
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout can be set");
@@ -66,7 +66,7 @@ pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Reads an answer until the peer closes.
+/// Reads a response until the peer closes.
 pub(crate) fn read(stream: &mut TcpStream) -> Reply {
     let mut bytes = Vec::new();
     let ended = stream.read_to_end(&mut bytes);

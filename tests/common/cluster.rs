@@ -1,5 +1,5 @@
-//! Small random clusters: nodes and pods with every field a plugin reads, from pools so small that
-//! things often match, conflict and run out.
+//! Generates small random clusters: nodes and pods with every field that a plugin reads, from pools so small that
+//! values often match, conflict and run out.
 #![allow(dead_code, unreachable_pub, reason = "every test binary includes this file and uses a part of it")]
 
 use std::sync::Arc;
@@ -21,17 +21,17 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// The scheduler whose pods the generated clusters place.
+/// Scheduler name of the generated pods.
 pub const SCHEDULER: &str = "pellucid";
-/// Names of nodes that the generators use: few, so that names in selectors often hit.
+/// Number of node names that the generators use: small, so that names in selectors often match.
 pub const NODE_NAMES: usize = 12;
 
-/// Namespaces of pods.
+/// Namespaces of generated pods.
 pub const NAMESPACES: [&str; 2] = ["ns", "other"];
-/// Keys of labels of pods.
+/// Label keys of generated pods.
 const POD_LABELS: [&str; 2] = ["app", "tier"];
 
-/// The same cases on every machine, few enough to be fast; nothing is written when one fails.
+/// Returns a configuration that runs the same 64 cases on every machine and writes no file when one fails.
 pub fn config() -> ProptestConfig {
     ProptestConfig {
         cases: 64,
@@ -54,7 +54,8 @@ pub fn empty_cluster() -> Cluster {
     cluster
 }
 
-/// A selector over every label of pods, so that a spec can be asked about without being in the state.
+/// Returns a Service that selects by every label key of pods, so that a spec can be evaluated without being in the
+/// state.
 pub fn reads_all_labels() -> Object {
     let requirements = POD_LABELS.map(|key| requirement_of(key, Operator::Exists, &[]));
     let selector = Some(LabelSelector::new(requirements));
@@ -62,14 +63,14 @@ pub fn reads_all_labels() -> Object {
     Object::Service(Workload { namespace, name, selector, replicas: None })
 }
 
-/// Nodes and pods, from which a cluster is made.
+/// The nodes, pods and objects that a cluster is made from.
 #[derive(Clone, Debug)]
 pub struct World {
-    /// Nodes, at most one of each name.
+    /// Nodes with distinct names.
     pub nodes: Vec<Node>,
-    /// Pods that are on a node; now and then on one that does not exist.
+    /// Pods on a node, occasionally on one that does not exist.
     pub placed: Vec<Pod>,
-    /// Pods that wait.
+    /// Pending pods.
     pub pending: Vec<Pod>,
     /// Namespaces, Services and ReplicaSets.
     pub objects: Vec<Object>,
@@ -92,7 +93,7 @@ impl World {
     }
 }
 
-/// A world of at most `max_nodes` nodes.
+/// Generates a world of at most `max_nodes` nodes, and at most `max_pods` placed and as many pending pods.
 pub fn world(max_nodes: usize, max_pods: usize) -> impl Strategy<Value = World> {
     let nodes = vec(any_node(0), 1..=max_nodes.min(NODE_NAMES));
     let placed = vec((pod(0), 0..NODE_NAMES + 1), 0..=max_pods);
@@ -117,7 +118,7 @@ pub fn world(max_nodes: usize, max_pods: usize) -> impl Strategy<Value = World> 
     )
 }
 
-/// Gives a node the i-th name. Its age goes with its name.
+/// Gives a node the i-th name, and the age that goes with it.
 pub fn named_node(i: usize, mut node: Node) -> Node {
     let name = node_name(i);
     let rest = node.labels.iter().filter(|(k, _)| &**k != "kubernetes.io/hostname").cloned();
@@ -125,7 +126,7 @@ pub fn named_node(i: usize, mut node: Node) -> Node {
     Node { uid: format!("uid-{i}").into(), created: 1000 - i as i64, name, ..node }
 }
 
-/// Gives a pod a name, and with it a namespace. Its labels are those of its spec.
+/// Gives a pod a name, and the namespace that goes with it. Its labels are those of its spec.
 pub fn named_pod(name: &str, pod: Pod) -> Pod {
     let namespace = NAMESPACES[name.bytes().map(usize::from).sum::<usize>() % NAMESPACES.len()];
     let labels = pod.spec.labels.clone();
@@ -159,7 +160,7 @@ fn image_name() -> impl Strategy<Value = Name> {
     pick(&["img/app:1", "img/db:2", "img/web:latest"])
 }
 
-/// A node named `node-i`.
+/// Generates a node named `node-i`.
 pub fn any_node(i: usize) -> impl Strategy<Value = Node> {
     let images = vec((vec(image_name(), 1..3), 0..2000i64), 0..3);
     let amounts = (0..9000i64, 0..17i64, 0..50i64, 0..8i64, prop::option::of(0..5i64));
@@ -268,7 +269,7 @@ fn requirement_of(key: &str, operator: Operator, values: &[Name]) -> Requirement
     Requirement { key: key.into(), operator, values: values.into() }
 }
 
-/// A selector over pods.
+/// Generates a selector over pods.
 fn pod_selector() -> impl Strategy<Value = LabelSelector> {
     use Operator::{DoesNotExist, Exists, In, NotIn};
     let operator = prop::sample::select(&[In, In, In, NotIn, Exists, DoesNotExist][..]);
@@ -326,7 +327,7 @@ fn spread_constraint() -> impl Strategy<Value = SpreadConstraint> {
     )
 }
 
-/// How a pod relates to other pods.
+/// How a generated pod relates to other pods.
 #[derive(Clone, Debug)]
 struct Relations {
     namespace: Name,
@@ -357,7 +358,7 @@ fn relations() -> impl Strategy<Value = Relations> {
     )
 }
 
-/// A Namespace, a Service, or an owner of pods; there are few names.
+/// Generates a Namespace, a Service or an owner of pods, from a few names.
 pub fn object() -> impl Strategy<Value = Object> {
     let namespace = (pick(&NAMESPACES), any::<bool>()).prop_map(|(name, of_team)| {
         let labels = Labels::new(of_team.then(|| ("team".into(), "x".into())));
@@ -380,7 +381,7 @@ pub fn object() -> impl Strategy<Value = Object> {
     ]
 }
 
-/// The part of a pod that decides where it fits, with every field in use.
+/// Generates the part of a pod that decides where it fits, with every field in use.
 pub fn spec() -> impl Strategy<Value = PodSpec> {
     let node = prop::option::weighted(0.1, (0..NODE_NAMES).prop_map(node_name));
     let affinity = prop_oneof![2 => Just(NodeAffinity::default()), 3 => affinity()];
@@ -415,7 +416,7 @@ pub fn spec() -> impl Strategy<Value = PodSpec> {
         )
 }
 
-/// A pod of ours named `pod-i`; now and then one that is being deleted.
+/// Generates a pod of ours named `pod-i`, occasionally one that is being deleted.
 pub fn pod(i: usize) -> impl Strategy<Value = Pod> {
     let gates = vec(pick(&["example.com/quota", "example.com/data"]), 0..2);
     let gates = prop_oneof![4 => Just(Vec::new()), 1 => gates];
@@ -434,7 +435,7 @@ pub fn pod(i: usize) -> impl Strategy<Value = Pod> {
     )
 }
 
-/// A stage of a pod that takes room.
+/// Generates the stage of a pod that uses resources of a node.
 pub fn placed_stage() -> impl Strategy<Value = Stage> {
     use Stage::{Binding, Bound, Permitted, PreBinding, Reserved, Waiting};
     prop::sample::select(&[Reserved, Waiting, Permitted, PreBinding, Binding, Bound][..])

@@ -1,4 +1,4 @@
-//! The core without I/O: a scheduler with the default profile, driven on a clock of numbers.
+//! Drives a scheduler with the default profile without I/O, on a simulated clock.
 #![allow(dead_code, unreachable_pub, reason = "every test binary includes this file and uses a part of it")]
 
 use std::sync::Arc;
@@ -36,51 +36,51 @@ pub fn settings(profile: Profile) -> Settings {
     }
 }
 
-/// A scheduler and its clock.
+/// A scheduler and its simulated clock.
 pub struct Core {
     /// The scheduler.
     pub scheduler: Scheduler,
-    /// The switches it reads.
+    /// Switches that the scheduler reads.
     pub switches: Arc<Switches>,
-    /// What time it is.
+    /// Current time of the simulated clock.
     pub now: Now,
 }
 
 impl Core {
-    /// Makes a core.
+    /// Makes a scheduler; its clock starts at zero.
     pub fn new(settings: Settings) -> Self {
         let switches = settings.switches.clone();
         Self { scheduler: Scheduler::new(settings), switches, now: Now::default() }
     }
 
-    /// Hands over one input.
+    /// Applies one input.
     pub fn apply(&mut self, input: Input) {
         self.scheduler.apply(input, self.now);
     }
 
-    /// Lets time pass.
+    /// Advances the clock and ticks the scheduler.
     pub fn wait(&mut self, time: Duration) {
         self.now.monotonic += time;
         self.now.wall += time;
         self.scheduler.tick(self.now);
     }
 
-    /// Plans the next unit.
+    /// Plans the next unit. Returns `None` when no unit is active.
     pub fn step(&mut self) -> Option<Step> {
         self.scheduler.step(self.now, &NoProbe)
     }
 
-    /// Plans the next unit, or a part of it.
+    /// Plans the next unit, or part of it.
     pub fn advance(&mut self) -> Advance {
         self.scheduler.advance(self.now, &NoProbe)
     }
 
-    /// Plans until nothing is active.
+    /// Plans until no unit is active.
     pub fn run(&mut self) -> Vec<Step> {
         std::iter::from_fn(|| self.step()).collect()
     }
 
-    /// Takes all effects and returns the bind orders among them.
+    /// Drains all effects and returns the bind orders among them.
     pub fn orders(&mut self) -> Vec<BindOrder> {
         let effects = self.scheduler.take_effects().into_iter();
         effects.filter_map(|e| if let Effect::Bind(order) = e { Some(order) } else { None }).collect()

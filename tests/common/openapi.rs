@@ -1,4 +1,4 @@
-//! Checks bodies against an OpenAPI document. Used by every test that talks to a server of ours.
+//! Checks bodies against an OpenAPI document. Used by every test that talks to one of our servers.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ pub(crate) fn check_body_against_openapi(openapi: &Value, path: &str, status: u1
     }
 }
 
-/// Says in which way a body is not what the document promises.
+/// Returns how a body deviates from the document, as an error.
 pub(crate) fn body_fits_openapi(
     openapi: &Value,
     path: &str,
@@ -44,6 +44,6 @@ fn template_of(openapi: &Value, path: &str) -> Option<String> {
         pattern.len() == given.len()
             && pattern.iter().zip(given).all(|(pattern, given)| pattern.starts_with('{') || *pattern == given)
     };
-    // Of several that fit, the one with the fewest parameters is the one that is served.
+    // Of several templates that fit, the server routes to the one with the fewest parameters.
     templates.keys().filter(fits).min_by_key(|template| template.matches('{').count()).cloned()
 }

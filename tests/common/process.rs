@@ -1,4 +1,4 @@
-//! The binary under test as a child process: its lines as they come, and an end to it whatever happens.
+//! Runs the binary under test as a child process: exposes its lines as they appear, and always ends it.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Output, Stdio};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-/// How long a line may take to appear, on a busy machine.
+/// How long a line may take to appear on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
@@ -49,7 +49,7 @@ impl Process {
         self.stderr.all.lock().clone()
     }
 
-    /// Asks it to stop as Kubernetes does, and waits for its end.
+    /// Sends SIGTERM, as Kubernetes does, and waits for the process to exit.
     pub(crate) fn terminate(&mut self) -> std::process::ExitStatus {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs");
@@ -91,7 +91,7 @@ fn follow(pipe: impl Read + Send + 'static) -> Arc<Lines> {
     lines
 }
 
-/// Runs the binary to its end.
+/// Runs the binary to completion.
 pub(crate) fn run(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_pellucid"))
         .args(args)

@@ -1,7 +1,7 @@
-//! A sandbox and a scheduler on it, in this process: what the tests from end to end share.
+//! Runs a sandbox and a scheduler in this process, for end-to-end tests.
 //!
-//! The scheduler is read over its REST API, the cluster through a watch of all pods and plain API calls.
-//! Nothing sleeps: a read is repeated when the state has a newer generation, a pod is looked at when it changed.
+//! Tests read the scheduler over its REST API, and the cluster through a watch of all pods and plain API calls.
+//! Nothing sleeps: a read is repeated when the state has a newer generation, a pod is checked when it changes.
 #![allow(dead_code, unreachable_pub, reason = "every test binary includes this file and uses a part of it")]
 #![allow(clippy::disallowed_methods, reason = "a test that waits for something gives up some time")]
 
@@ -26,18 +26,18 @@ use pellucid::{config, plugins};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-/// How long a test waits for what has to come about.
+/// How long a test waits for an expected condition.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// All pods as the watch shows them: those of namespace `default` by name, others by `namespace/name`.
+/// All pods as the watch reports them, by name for namespace `default`, else by `namespace/name`.
 pub type Pods = BTreeMap<String, Pod>;
 
-/// The time of a scheduler, in seconds, moved by hand.
+/// The scheduler's time in seconds, advanced by the test.
 #[derive(Clone, Default)]
 pub struct Hand(Arc<AtomicU64>);
 
 impl Hand {
-    /// Returns it as a clock. It began with the sandbox's.
+    /// Returns the scheduler's clock. It starts at the same time as the sandbox's.
     fn clock(&self) -> clock::Clock {
         let seconds = Arc::clone(&self.0);
         Arc::new(move || {
@@ -47,15 +47,15 @@ impl Hand {
     }
 }
 
-/// When the sandbox's time begins, and the same since 1970.
+/// When the sandbox's clock starts, also in seconds since 1970.
 const START: &str = "2026-01-01T00:00:00Z";
 const START_SECONDS: u64 = 1_767_225_600;
 
-/// A sandbox, a scheduler on it, and a watch of its pods.
+/// A sandbox, a scheduler connected to it, and a watch of its pods.
 pub struct Running {
     /// The API server.
     pub sandbox: Handle,
-    /// A client of it that repeats nothing.
+    /// A client of the sandbox that does not retry.
     pub client: Client,
     /// The scheduler.
     pub instance: Instance,
@@ -65,12 +65,13 @@ pub struct Running {
     watching: tokio::task::JoinHandle<()>,
 }
 
-/// Starts both. The sandbox's time stands still; pods run at once and end only when the clock is moved.
+/// Starts a sandbox and a scheduler. The sandbox's clock stands still; pods run at once and end only when the clock
+/// advances.
 pub async fn start(objects: Vec<Value>) -> Running {
     start_with(objects, None, None).await
 }
 
-/// The same with a configuration, and with the scheduler's time moved by hand too.
+/// Does the same with a configuration, and optionally with the scheduler's clock advanced by the test.
 pub async fn start_with(objects: Vec<Value>, configuration: Option<&str>, hand: Option<Hand>) -> Running {
     let registry = plugins::registry();
     let configuration = match configuration {
@@ -80,13 +81,13 @@ pub async fn start_with(objects: Vec<Value>, configuration: Option<&str>, hand: 
     start_configured(objects, configuration, hand).await
 }
 
-/// The same in real time: faults that hold for a while end by themselves.
+/// Does the same in real time, so that faults with a duration end on their own.
 pub async fn start_on_real_time(objects: Vec<Value>) -> Running {
     let configuration = config::default(&plugins::registry()).expect("the default configuration");
     start_on(Clock::real(), objects, configuration, None).await
 }
 
-/// The same with a configuration as it is.
+/// Does the same with a parsed configuration.
 pub async fn start_configured(
     objects: Vec<Value>,
     configuration: config::Configuration,
@@ -146,7 +147,7 @@ async fn follow(client: Client, pods: Arc<Mutex<Pods>>, changes: watch::Sender<u
             }
             Ok(watcher::Event::Delete(pod)) => _ = pods.lock().remove(&key_of(&pod)),
             Ok(watcher::Event::InitDone) => {}
-            // The server of a test that failed is gone; its runtime ends tasks that yield.
+            // The server of a failed test is gone; its runtime ends tasks that yield.
             Err(_) => tokio::task::yield_now().await,
         }
         changes.send_modify(|n| *n += 1);
@@ -154,20 +155,20 @@ async fn follow(client: Client, pods: Arc<Mutex<Pods>>, changes: watch::Sender<u
 }
 
 impl Running {
-    /// Creates objects past HTTP.
+    /// Creates objects directly in the sandbox, bypassing HTTP.
     pub fn create(&self, objects: impl IntoIterator<Item = Value>) {
         for object in objects {
             self.sandbox.create(object).expect("created");
         }
     }
 
-    /// Lets seconds of the sandbox pass.
+    /// Advances the sandbox's clock by seconds.
     pub fn pass(&self, seconds: u64) {
         self.sandbox.clock().advance(Duration::from_secs(seconds));
     }
 
-    /// Lets seconds of the scheduler pass, when its time is moved by hand. It sleeps until its next deadline as it
-    /// reckoned it before, so it is woken: by an object that no decision reads.
+    /// Advances the scheduler's clock by seconds, when the test controls it. The scheduler sleeps until a deadline
+    /// computed before, so a change to an object that no decision reads wakes it.
     pub async fn let_pass(&self, seconds: u64) {
         let hand = self.hand.as_ref().expect("the scheduler's time is moved by hand");
         let now = hand.0.fetch_add(seconds, Ordering::SeqCst) + seconds;
@@ -176,7 +177,7 @@ impl Running {
         namespaces.patch("default", &PatchParams::default(), &patch).await.expect("patched");
     }
 
-    /// Returns the objects of a kind, such as `v1/PersistentVolume`.
+    /// Returns an API client for a kind, such as `v1/PersistentVolume`.
     pub fn api(&self, kind: &str) -> Api<DynamicObject> {
         let (version, kind) = kind.rsplit_once('/').expect("version/Kind");
         let (group, version) = version.split_once('/').unwrap_or(("", version));
@@ -189,12 +190,11 @@ impl Running {
         }
     }
 
-    /// Deletes an object.
     pub async fn delete(&self, kind: &str, name: &str) {
         self.api(kind).delete(name, &DeleteParams::default()).await.expect("deleted");
     }
 
-    /// Deletes a pod without grace.
+    /// Deletes a pod without a grace period.
     pub async fn kill(&self, name: &str) {
         let now = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
         self.api("v1/Pod").delete(name, &now).await.expect("deleted");
@@ -206,7 +206,7 @@ impl Running {
         self.api("v1/Pod").patch_status(pod, &PatchParams::default(), &patch).await.expect("patched");
     }
 
-    /// Waits until an object is as wanted; its JSON is null when it is not there.
+    /// Waits until an object satisfies a condition. Its JSON is null while it does not exist.
     pub async fn object(&self, kind: &str, name: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let mut seen = Box::pin(watcher::watch_object(self.api(kind), name));
         let mut last = Value::Null;
@@ -224,7 +224,7 @@ impl Running {
         }
     }
 
-    /// Waits until an event about a pod has this reason and these words.
+    /// Waits for an event about a pod with this reason and these words.
     pub async fn event(&self, pod: &str, reason: &str, words: &str) {
         let mut events = Box::pin(watcher(self.api("events.k8s.io/v1/Event"), watcher::Config::default()));
         let mut seen = Vec::new();
@@ -245,7 +245,7 @@ impl Running {
         }
     }
 
-    /// Waits until the pods of the API server are as wanted; returns what `look` found.
+    /// Waits until the pods of the API server satisfy `look`; returns what it found.
     pub async fn pods<T>(&mut self, what: &str, look: impl Fn(&Pods) -> Option<T>) -> T {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
@@ -270,19 +270,19 @@ impl Running {
         }
     }
 
-    /// Waits until one pod is as wanted.
+    /// Waits until one pod satisfies a condition.
     pub async fn pod(&mut self, name: &str, what: &str, wanted: impl Fn(&Pod) -> bool) -> Pod {
         let what = format!("{name}: {what}");
         self.pods(&what, |pods| pods.get(name).filter(|p| wanted(p)).cloned()).await
     }
 
-    /// Waits until a pod is on a node; returns which.
+    /// Waits until a pod is bound; returns its node.
     pub async fn bound(&mut self, name: &str) -> String {
         let pod = self.pod(name, "bound", |p| node_of(p).is_some()).await;
         node_of(&pod).unwrap_or_default().to_owned()
     }
 
-    /// Waits until the condition of a pod says this.
+    /// Waits until the PodScheduled condition of a pod contains these words; returns its message.
     pub async fn told(&mut self, name: &str, words: &str) -> String {
         let has = |p: &Pod| message(p).is_some_and(|m| m.contains(words));
         let pod = self.pod(name, words, has).await;
@@ -296,22 +296,22 @@ impl Running {
         reply.json()
     }
 
-    /// Sends a `PUT`, as `curl --data` does.
+    /// Sends a `PUT` as `curl --data` does.
     pub fn put(&self, path: &str, body: &str) -> crate::client::Reply {
         crate::client::put(self.instance.address, path, body)
     }
 
-    /// Reads a path in whatever form.
+    /// Reads a path as text, in any format.
     pub fn text(&self, path: &str) -> String {
         crate::client::get(self.instance.address, path).text().to_owned()
     }
 
-    /// Reads a path that may not be there.
+    /// Returns the status code of a path that may not exist.
     pub fn status_of(&self, path: &str) -> u16 {
         crate::client::get(self.instance.address, path).status
     }
 
-    /// Waits until something holds that no generation of the state tells: asks again and again.
+    /// Waits until a condition holds that no generation of the snapshot reflects, by polling.
     pub async fn until(&self, what: &str, holds: impl Fn() -> bool) {
         let asked = async {
             while !holds() {
@@ -321,8 +321,8 @@ impl Running {
         tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| panic!("{what}: did not come about"));
     }
 
-    /// Reads again with every newer generation until a body is as wanted. What is wanted must depend on the body
-    /// alone: for anything else there may never be a newer one (see [`Running::until`]).
+    /// Reads a path again with every newer generation until its body satisfies a condition. The condition must depend
+    /// on the body alone; otherwise a newer generation may never come (see [`Running::until`]).
     pub fn wait(&self, path: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let (end, mut generation) = (Instant::now() + PATIENCE, 0);
         loop {
@@ -344,7 +344,7 @@ impl Running {
         crate::client::get(self.instance.address, "/metrics").text().to_owned()
     }
 
-    /// Returns the value of a sample of `/metrics`, written with its labels.
+    /// Returns the value of a sample of `/metrics`, given its name with labels.
     pub fn metric(&self, sample: &str) -> f64 {
         let text = self.metrics();
         let line = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
@@ -352,7 +352,7 @@ impl Running {
         line.trim().parse().expect("a number")
     }
 
-    /// Stops everything.
+    /// Stops the watch, the scheduler and the sandbox.
     pub async fn stop(self) {
         self.watching.abort();
         self.instance.stop().await;
@@ -360,7 +360,7 @@ impl Running {
     }
 }
 
-/// Returns the node that a pod is on.
+/// Returns the node that a pod is bound to.
 pub fn node_of(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref()
 }
@@ -370,18 +370,18 @@ pub fn nominated(pod: &Pod) -> Option<&str> {
     pod.status.as_ref()?.nominated_node_name.as_deref()
 }
 
-/// Returns what the scheduler told a pod.
+/// Returns the message of a pod's PodScheduled condition while it is False.
 pub fn message(pod: &Pod) -> Option<&str> {
     let conditions = pod.status.as_ref()?.conditions.as_ref()?;
     conditions.iter().find(|c| c.type_ == "PodScheduled" && c.status == "False")?.message.as_deref()
 }
 
-/// Whether a pod is on its way out.
+/// Returns whether a pod is being deleted.
 pub fn is_leaving(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some()
 }
 
-/// A node in a zone.
+/// Makes a node in a zone.
 pub fn node(name: &str, zone: &str, cpu: u32) -> Value {
     let amounts = json!({"cpu": cpu.to_string(), "memory": "64Gi", "pods": "110"});
     json!({
@@ -393,7 +393,7 @@ pub fn node(name: &str, zone: &str, cpu: u32) -> Value {
     })
 }
 
-/// A pod of ours that requests CPU.
+/// Makes a pod of ours that requests CPU.
 pub fn pod(name: &str, milli_cpu: u32) -> Value {
     let requests = json!({"cpu": format!("{milli_cpu}m")});
     json!({
@@ -405,13 +405,13 @@ pub fn pod(name: &str, milli_cpu: u32) -> Value {
     })
 }
 
-/// The same with a field of the spec.
+/// Sets a field of a pod's spec.
 pub fn with(mut pod: Value, field: &str, value: Value) -> Value {
     pod["spec"][field] = value;
     pod
 }
 
-/// A class of priorities.
+/// Makes a PriorityClass.
 pub fn priority_class(name: &str, value: i32, policy: &str) -> Value {
     json!({
         "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name},

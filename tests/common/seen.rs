@@ -1,4 +1,4 @@
-//! Everything there is to see of a cluster, by name: two that are alike in it are alike to every plugin.
+//! Renders everything visible of a cluster, by name: plugins cannot distinguish clusters that render alike.
 #![allow(dead_code, unreachable_pub, reason = "every test binary includes this file and uses a part of it")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,11 +12,11 @@ use pellucid::plugins::default_preemption::Priorities;
 use pellucid::plugins::node_ports::TakenPorts;
 use serde_json::{Value, json};
 
-/// The plugin whose reads show the book of preemptions too, which is no part of what trials change.
+/// The plugin whose reads also show preemptions, which trial placements do not change.
 const BOOK: &str = "DefaultPreemption";
 
-/// Returns pods, amounts and pods per node, and what every plugin's reads answer. Slots and column numbers do
-/// not matter.
+/// Returns the pods, the amounts and pods per node, and the responses of every plugin's reads. Slots and column
+/// numbers do not matter.
 pub fn seen(cluster: &Cluster) -> BTreeMap<String, Value> {
     let view = View::new(cluster);
     let mut all = BTreeMap::new();
@@ -59,7 +59,7 @@ fn node(view: View<'_>, slot: NodeIdx) -> Value {
     json!([amounts, page.non_zero_cpu[at], page.non_zero_memory[at], pods, ports])
 }
 
-/// The parameters with which a read is asked about everything there is.
+/// Returns the parameters with which a read covers all nodes or pods.
 fn asked(view: View<'_>, path: &str) -> Vec<PathParams> {
     let one = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     if path.contains(":nodeName") {

@@ -1,4 +1,4 @@
-//! Configuration files on the command line, and what a running scheduler says it has.
+//! Configuration files on the command line, and the configuration that a running scheduler reports.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Plugins that do nothing, at the points of their namesakes.
+//! Plugins without behavior at the extension points of their namesakes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Whatever stands in a file, reading it ends in a configuration or in problems, and never in a panic.
+//! Reading any file ends in a configuration or in problems, never in a panic.
 
 use pellucid::config::{self, Configuration, Problems};
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ fn parse(text: &str) -> Result<Configuration, Problems> {
     config::parse(text, "random", &registry())
 }
 
-/// Names that mean something somewhere in a file.
+/// Names that have a meaning somewhere in a file.
 const FIELDS: &[&str] = &[
     "parallelism",
     "leaderElection",
@@ -78,7 +78,7 @@ fn scalar() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Any tree of the names above.
+/// Generates any tree of these names.
 fn tree() -> impl Strategy<Value = Value> {
     scalar().prop_recursive(5, 64, 6, |inner| {
         let name = proptest::sample::select(FIELDS).prop_map(str::to_owned);
@@ -101,7 +101,7 @@ fn set() -> impl Strategy<Value = Value> {
     (list(), list()).prop_map(|(enabled, disabled)| json!({ "enabled": enabled, "disabled": disabled }))
 }
 
-/// Profiles that are well formed, and often accepted.
+/// Generates profiles that are well formed, and often accepted.
 fn profile() -> impl Strategy<Value = Value> {
     let point = proptest::sample::select(vec!["multiPoint", "filter", "score", "preScore", "queueSort"]);
     prop::collection::btree_map(point, set(), 0..4).prop_map(|plugins| json!({ "plugins": plugins }))
@@ -120,7 +120,7 @@ fn document() -> impl Strategy<Value = Value> {
     })
 }
 
-/// What is accepted must be in force as shown, and what is refused must say why.
+/// Checks that an accepted configuration is in force as shown, and that a rejected one says why.
 fn check(text: &str) -> Result<(), TestCaseError> {
     match parse(text) {
         Err(problems) => prop_assert!(!problems.problems.is_empty()),
@@ -153,7 +153,7 @@ proptest! {
     }
 }
 
-/// A file cannot exhaust the stack or the memory of whoever reads it.
+/// A file cannot exhaust the stack or the memory of its reader.
 #[test]
 fn hostile_files_are_refused() {
     let nested = |open: &str, close: &str| format!("{}{}", open.repeat(50_000), close.repeat(50_000));

@@ -15,7 +15,7 @@ check /apis/v1/explain/pods/default/p1 '.nodeGroups[] | select(.exampleNodes == 
     and (.shortfalls[] | select(.resource == "cpu") | [.requested, .available, .shortfall] == [3000, 2000, 1000])'
 check /apis/v1/explain/pods/default/p1 '.nodeGroups | map(.reasons[].code) | index("UntoleratedTaint") != null'
 
-# So for every pod that waits, whatever it waits for.
+# The same holds for every pending pod, whatever it waits for.
 ask /apis/v1/explain/pods | jq -r '.pods[] | select(.verdict == "refused") | "\(.namespace)/\(.name)"' >"$work/pods"
 [ "$(wc -l <"$work/pods")" -ge 9 ]
 while read -r pod; do

@@ -1,6 +1,6 @@
 # Who of a gang has a place, since when and until when
 #: curl -s $S/apis/v1/plugins/Coscheduling/gang/default/g3
-# Only a NonStrict gang waits with places in hand; its members are `waiting`, where others say permitted.
+# Members wait with a place only in mode NonStrict; here they are `waiting`, where other schedulers say permitted.
 . "$(dirname "$0")/prelude.sh"
 gang=/apis/v1/plugins/Coscheduling/gang/default/g3
 held() { ask /apis/v1/plugins/Coscheduling/gangs | jq '[.[].held.cpuMilli] | add'; }
@@ -19,15 +19,15 @@ more='{"metadata": {"annotations": {"gang.scheduling.koordinator.sh/name": "g3",
   "gang.scheduling.koordinator.sh/waiting-time": "5s"}}}'
 for i in 1 2 3; do pod "m$i" 1 "$more"; done
 
-# Two find a place and wait for the third.
+# Two members find a place and wait for the third.
 eventually check $gang '.counts.waiting == 2 and (.waitingForBindChildren | length) == 2'
 check $gang '[.waitingForBindChildren[] | .stage == "waiting" and .node == "n1" and .deadline > .since] | all'
 check $gang '.held.cpuMilli == 2000 and .state == "Waiting" and .timeouts == 0'
 check /apis/v1/nodes/n1 '.reserved.cpu == 2000 and .free.cpu == 0'
 check /apis/v1/nodes '.nodes[] | select(.name == "n1") | .reserved.cpu == 2000 and .reserved.pods > 0 and .nominated == {}'
-# What all gangs hold is what is reserved on all nodes.
+# The sum of what all gangs hold equals what is reserved on all nodes.
 eventually as_much_as_is_reserved
 [ "$(held)" = $((before + 2000)) ] || fail "$(held) held, $before before"
 
-# The deadline releases all.
+# The deadline releases all members.
 eventually check $gang '.timeouts >= 1 and .lastRelease.code == "GangWaitTimeout" and .lastRelease.members == 2'

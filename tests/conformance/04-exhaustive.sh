@@ -7,19 +7,19 @@ taint='{"spec": {"taints": [{"key": "checks", "effect": "NoSchedule"}, {"key": "
 node n1 1 "$taint"
 pod p1 2
 becomes p1 refused
-# The node is tainted and too small; a cycle stops at the taint, this does not.
+# The node is tainted and too small; a cycle stops at the taint, exhaustive mode does not.
 check $path '.exhaustive.nodes.n1.failed | map(.code) | index("UntoleratedTaint") != null and index("InsufficientResource") != null'
 check $path '[.nodeGroups[].reasons[].code] | index("UntoleratedTaint") != null and index("InsufficientResource") == null'
 check $path '.exhaustive | ([.groups[].count] | add) + .feasibleNodes == .totalNodes'
 check $path '.exhaustive.codes.UntoleratedTaint | .nodesBlocked >= 1 and .soleBlockerNodes == 0'
 check $path '.exhaustive.codes.NodeAffinityMismatch.nodesBlocked == .exhaustive.totalNodes - 1'
 open='{"spec": {"taints": [{"key": "checks", "effect": "NoSchedule"}]}}'
-# No node has the taint as its only reason, so taking it away opens none.
+# The taint is no node's only reason, so removing it makes no node feasible.
 send PATCH /api/v1/nodes/n1 <<<"$open"
 eventually check $path '.exhaustive.feasibleNodes == 0 and (.exhaustive.nodes.n1.failed | map(.code)) == ["InsufficientResource"]'
 check $path '.exhaustive.codes.InsufficientResource.soleBlockerNodes == 1'
 
-# Of a node that is large enough, the taint is the only reason, and taking it away opens that one.
+# On a node that is large enough the taint is the only reason, so removing it makes that node feasible.
 node n2 4 "$taint"
 eventually check $path '.exhaustive.nodes.n2 != null and .exhaustive.codes.UntoleratedTaint.soleBlockerNodes == 1'
 send PATCH /api/v1/nodes/n2 <<<"$open"

@@ -11,7 +11,7 @@ group='{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
 for i in 1 2 3 4; do pod_json "m$i" 1 "$member"; done | jq -s . >"$work/pods"
 eventually check /apis/v1/nodes/n3 '.ready'
 
-# The state is the same afterwards. (The demo's own job may change it between two questions: then again.)
+# The state is unchanged afterwards. (The demo's own job may change it between two requests: then the check repeats.)
 unchanged() {
   local before
   before=$(ask /apis/v1/statehash | jq -r .hash)
@@ -23,7 +23,7 @@ unchanged() {
 }
 eventually unchanged
 
-# Edits count: without n1 there is no quorum, and a copy of it makes up for that.
+# Edits count: without n1 there is no quorum, and a copy of n1 restores it.
 jq -n --argjson group "$group" --slurpfile pods "$work/pods" \
   '{pods: $pods[0], podGroups: [$group], edits: [{removeNode: "n1"}]}' |
   simulate '.placements == [] and (.refused | length) == 4 and .gangs[0].verdict.code == "GangInsufficientCapacity"'
@@ -31,7 +31,7 @@ jq -n --argjson group "$group" --slurpfile pods "$work/pods" \
   '{pods: $pods[0], podGroups: [$group], edits: [{copyNode: {node: "n1", name: "n4"}}, {removeNode: "n1"}]}' |
   simulate '[.placements[].node] | index("n4") != null and index("n1") == null'
 
-# Then do it: every pod goes where it was said to go.
+# For real, every pod then goes where the simulation placed it.
 send POST /apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups <<<"$group"
 for i in 1 2 3 4; do pod "m$i" 1 "$member"; done
 for i in 1 2 3 4; do eventually bound "m$i"; done
@@ -39,7 +39,7 @@ for i in 1 2 3 4; do jq -nc --arg p "default/m$i" --arg n "$(node_of "m$i")" '{p
   jq -sc sort >"$work/real"
 diff "$work/simulated" "$work/real"
 
-# A question that cannot be is refused, with the field and what stands there.
+# An invalid question is rejected with the field and its value.
 refused() {
   curl -sS -o "$work/sent" -w '%{http_code}' -H 'Content-Type: application/json' --data-binary @- "$S/apis/v1/simulate"
 }

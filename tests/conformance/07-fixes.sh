@@ -3,7 +3,7 @@
 . "$(dirname "$0")/prelude.sh"
 path='/apis/v1/explain/pods/default/p1/suggestions?max=5'
 
-# Only n1 is of the pool; it is closed by a taint, and full.
+# Only n1 belongs to the pool; it has a taint and is full.
 node n1 2 '{"spec": {"taints": [{"key": "checks", "effect": "NoSchedule"}]}}'
 pod filler 2
 eventually bound filler
@@ -18,7 +18,7 @@ check "$path" '[.fixes[].cost] | . == sort'
 check "$path" '[.fixes[] | .cost == ([.parts[].cost] | add) and .edits == [.parts[].edit]] | all'
 ask "$path" >"$work/fixes"
 
-# Each of them fits when carried out, and does not when a part of it is left out.
+# Each fix makes the pod fit when applied, and does not when a part of it is left out.
 jq -c '.fixes[].edits' "$work/fixes" | while read -r edits; do
   jq -n --argjson edits "$edits" '{include: ["default/p1"], edits: $edits}' |
     simulate '[.placements[].pod] | index("default/p1") != null'
@@ -27,10 +27,10 @@ jq -c '.fixes[].edits' "$work/fixes" | while read -r edits; do
       simulate '[.refused[].pod] == ["default/p1"]'
   done
 done
-# At least one has parts to leave out: the taint goes, and the pod that is in the way.
+# At least one fix has several parts: the taint is removed, and the pod in the way is deleted.
 jq -e '[.fixes[] | select(.node == "n1") | [.edits[] | keys[0]] | sort] | index([["deletePod", "removeTaint"]]) != null' "$work/fixes" >/dev/null
 
-# The cheapest that changes no pod says how. Done on the real thing, the pod is bound.
+# The cheapest fix that changes no pod has commands. Applied to the real cluster, the pod is bound.
 jq -e '[.fixes[] | select([.parts[].recreate] | any | not)][0]' "$work/fixes" >"$work/fix"
 jq -e '[.parts[].command | strings] | length >= 1' "$work/fix" >/dev/null
 carry_out() {
@@ -55,7 +55,7 @@ carry_out() {
 for i in $(jq '.edits | keys[]' "$work/fix"); do carry_out "$i"; done
 eventually bound p1 "$(jq -r .node "$work/fix")"
 
-# For a gang, fixes are counted in slots, and each gives it a quorum.
+# For a gang, fixes are counted in slots, and each gives the gang a quorum.
 gang=/apis/v1/explain/gangs/demo/too-many-gpus/suggestions
 check $gang '.slotsMissing >= 1 and (.fixes | length) >= 1 and ([.fixes[] | .verified and .slots >= 3] | all)'
 ask $gang | jq -c '.fixes[].edits' | while read -r edits; do

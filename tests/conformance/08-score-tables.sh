@@ -17,13 +17,13 @@ check $table '[.rows[] | ([.plugins[].weighted] | add) == .total] | all'
 check $table '[.rows[].plugins[] | .skipped or .weighted == .weight * .normalized] | all'
 check $table '[.rows[].total] | . == (sort | reverse)'
 check $table '.winner == $node' --arg node "$(node_of p1)"
-# A pod that the selector does not match has none.
+# A pod that the selector does not match has no table.
 [ "$(status /apis/v1/scores/default/other)" = 404 ]
-# The same as Markdown and as CSV: a head, and five rows.
+# The same as Markdown and as CSV: a header and five rows.
 [ "$(ask "$table?format=table" | grep -c '^| *[0-9]')" = 5 ] || fail "$(ask "$table?format=table")"
 [ "$(ask "$table?format=csv" | wc -l)" = 6 ] || fail "$(ask "$table?format=csv")"
 
-# As many records as were asked for, and no more.
+# Exactly the requested number of records.
 send PUT /debug/flags/s "$S" <<<'{"topN": 2, "selector": "app=z", "ttlSeconds": 60, "maxRecords": 1, "owner": "checks"}'
 for i in 1 2; do
   pod "z$i" 1 '{"metadata": {"labels": {"app": "z"}}}'
@@ -32,7 +32,7 @@ done
 eventually check /apis/v1/scores/default/z1 '.rows | length == 2'
 [ "$(status /apis/v1/scores/default/z2)" = 404 ]
 
-# It ends by itself.
+# The switch expires by itself.
 send PUT /debug/flags/s "$S" <<<'{"topN": 5, "selector": "app=x", "ttlSeconds": 1, "owner": "checks"}'
 eventually check /apis/v1/scores '.active == false'
 eventually check /apis/v1/debug '[.active[] | select(.flag == "s")] == []'

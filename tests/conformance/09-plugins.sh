@@ -15,7 +15,7 @@ while read -r name; do
   check "$plugins/$name/schema" '. as {$points} | $all[0].profiles
     | [.[].points | to_entries[] | select([.value[].name] | index($name)) | .key] - $points == []' \
     --slurpfile all "$work/plugins" --arg name "$name"
-  # Each profile that enables it has its arguments and counters there, with no argument that the schema does not know.
+  # Each profile that enables the plugin shows its arguments and counters, with no argument that the schema lacks.
   jq --arg name "$name" '[.profiles[] | select([.points[][].name] | index($name)) | .schedulerName] | sort' \
     "$work/plugins" >"$work/profiles"
   check "$plugins/$name/config" '(.profiles | keys) == $in[0]' --slurpfile in "$work/profiles"
@@ -23,7 +23,7 @@ while read -r name; do
   ask "$plugins/$name/schema" >"$work/schema"
   check "$plugins/$name/config" '[.profiles[] | keys[]] - ($schema[0].args.properties // {} | keys) == []' \
     --slurpfile schema "$work/schema"
-  # The state has the fields that the document requires, and none that it does not describe.
+  # The state has the fields that the OpenAPI document requires, and no undocumented ones.
   check "$plugins/$name/state" '. as $body | $openapi[0] as $o
     | $o.paths["/apis/v1/plugins/\($name)/state"].get.responses["200"].content["application/json"].schema
     | $o.components.schemas[."$ref" | split("/")[-1]]
@@ -31,7 +31,7 @@ while read -r name; do
     --slurpfile openapi "$work/openapi" --arg name "$name"
 done <"$work/names"
 
-# What is not there is a 404 with a code and a message, everywhere.
+# Everywhere, what does not exist is a 404 with a code and a message.
 ask /apis/v1/__services__ | jq -r '.GET[] | select(test(":nodeName|:namespace"))' |
   sed 's/:nodeName/none/; s/:namespace/default/; s/:name/none/' >"$work/paths"
 [ "$(wc -l <"$work/paths")" -ge 10 ]

@@ -7,7 +7,7 @@ node n1 8
 node n2 6
 node n3 6 '{"spec": {"taints": [{"key": "closed", "effect": "NoSchedule"}]}}'
 eventually check /apis/v1/nodes/n3 .ready
-# n1 has most to spare, and the pod would like to be on n2 a little.
+# n1 has the most room, and the pod weakly prefers n2.
 likes() {
   jq -nc '{spec: {affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution:
     [{weight: 1, preference: {matchExpressions: [{key: "kubernetes.io/hostname", operator: "In", values: ["n2"]}]}}]}}}}'
@@ -23,12 +23,12 @@ for node in $(ask /apis/v1/nodes | jq -r '.nodes[].name | select(. != "n2")'); d
   check "$path?versus=$node" '.outcome | IN("FilteredOut", "LowerScore", "TieBreak", "NotSampled")'
 done
 
-# Without a plugin that is said to be decisive, an equal pod goes elsewhere.
+# Without a decisive plugin, an equal pod goes elsewhere.
 for plugin in $(ask "$path?versus=n1" | jq -r '.decisive[]'); do
   jq -n --argjson pod "$(pod_json p2 1 "$(likes)")" --arg plugin "$plugin" \
     '{pods: [$pod], edits: [{deletePod: "default/p1"}, {setWeight: {plugin: $plugin, weight: 0}}]}' |
     simulate '.placements[0] | .pod == "default/p2" and .node == "n1"'
 done
-# With all weights as they are, it goes to the same.
+# With all weights unchanged, it goes to the same node.
 jq -n --argjson pod "$(pod_json p2 1 "$(likes)")" '{pods: [$pod], edits: [{deletePod: "default/p1"}]}' |
   simulate '.placements[0].node == "n2"'

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/prelude.sh"
 queue=/apis/v1/queue
 
-# Three pods for a pool that is not there, of other priorities than their order.
+# Three pods for a pool that does not exist, with priorities that differ from their order of creation.
 send POST /apis/scheduling.k8s.io/v1/priorityclasses <<<'{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
   "metadata": {"name": "first"}, "value": 100}'
 pod p1 1
@@ -13,10 +13,10 @@ for i in 1 2 3; do becomes "p$i" refused; done
 for i in 1 2 3; do
   check "$queue?position=default/p$i" '.position == (.ahead | length) and .unit == $unit' --arg unit "default/p$i"
 done
-# In the order of priority, then of arrival.
+# Sorted by priority, then by arrival.
 check $queue '[.units[] | select(.key | startswith("default/"))] | [.[].key] == ["default/p3", "default/p1", "default/p2"]
   and ([.[].position] | . == sort)'
-# A queue that runs cannot be held still: while it works off a crowd, every answer holds for its moment.
+# A running queue cannot be stopped: while it processes a crowd, every response holds for one moment.
 jq -n '{apiVersion: "batch/v1", kind: "Job", metadata: {name: "crowd", namespace: "default"},
   spec: {parallelism: 60, completions: 60, template: {spec: {restartPolicy: "Never", schedulerName: "pellucid",
   nodeSelector: {pool: "nobody-has"}, containers: [{name: "c", image: "i"}]}}}}' |
@@ -25,7 +25,7 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do
   check "$queue?position=default/p2" '.position == (.ahead | length) and ([.ahead[].priority] | . == (sort | reverse))'
 done
 
-# Each pod that waits is in one stage, and every pod that has no node is there.
+# Each pending pod is in one stage, and every pod without a node is listed.
 check $queue '[.units[].pods[]] | length == (unique | length)'
 check $queue '[.units[].stage] - ["active", "backoff", "errorBackoff", "unschedulable", "gated", "inFlight"] == []'
 all_there() {
@@ -38,7 +38,7 @@ all_there() {
 }
 eventually all_there
 
-# They are taken in that order: a node with room for one at a time comes, and then another.
+# Units are taken in that order: a node with room for one pod is added, and then another.
 ask $queue | jq -r '.units[].key | select(test("^default/p[123]$"))' >"$work/order"
 i=0
 while read -r pod; do

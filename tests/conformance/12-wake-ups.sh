@@ -14,17 +14,18 @@ for i in 1 2; do becomes "p$i" refused; done
 check $path '.stage == "unschedulable" and (.refusedBy | index("NodeResourcesFit") != null)'
 check $path '.waitsFor[] | select(.plugin == "NodeResourcesFit") | .events | index("Pod/Delete") != null'
 
-# A label changes that the pod does not ask about: its plugin is asked, and does not welcome it.
+# A label that the pod does not select changes: its plugin is asked and returns Skip.
 send PATCH /api/v1/nodes/n1 <<<'{"metadata": {"labels": {"shelf": "3"}}}'
 eventually check $path '.events[] | select(.object == "n1" and .event == "Node/UpdateNodeLabel" and .woke == false)
   | .verdicts == [{plugin: "NodeAffinity", verdict: "Skip"}]'
 
-# A pod goes whose room would not do.
+# A pod is deleted whose room does not suffice.
 delete_pod there
 eventually check $path '.events[] | select(.object == "default/there" and .event == "Pod/Delete" and .woke == false)
   | .verdicts == [{plugin: "NodeResourcesFit", verdict: "Skip"}]'
 
-# The pod in the way goes, and both are woken. The first takes the room; the second is refused again, and tells what woke it.
+# The pod in the way is deleted, which wakes both. The first takes the room; the second is refused and shows what woke
+# it.
 delete_pod here
 eventually bound p1 n1
 eventually check $path '.wokenBy | .event == "Pod/Delete" and .object == "default/here" and .woke

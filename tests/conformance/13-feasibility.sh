@@ -17,12 +17,12 @@ pod p1 3
 becomes p1 refused
 check "$(of p1)" '.verdict.code == "NotNow" and .emptyCluster and .now == false and .maxCopiesNow == 0 and .maxCopiesEmpty == 1'
 
-# The largest that would fit now does.
+# The largest pod that is said to fit now does fit.
 check "$(of p1)" '.largestNow.requests.cpu != null'
 pod largest "$(ask "$(of p1)" | jq -r '.largestNow.requests.cpu')"
 eventually bound largest
 
-# And when there is room, it says how much.
+# When there is room, the read shows how many copies fit.
 delete_pod filler
 eventually bound p1
 check "$(of p1)" '.emptyCluster'

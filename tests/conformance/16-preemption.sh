@@ -9,7 +9,7 @@ class() {
 class high 1000 PreemptLowerPriority
 class polite 1000 Never
 
-# Two nodes with a pod each, one of them under a budget that allows no disruption.
+# Two nodes with one pod each, one of them under a budget that allows no disruption.
 node n1 2
 node n2 2
 pod low 2 '{"spec": {"nodeSelector": {"kubernetes.io/hostname": "n1"}}}'
@@ -26,19 +26,19 @@ counted() {
 eventually counted
 uid=$(curl -sSf "$A/api/v1/namespaces/default/pods/low" | jq -r .metadata.uid)
 
-# Who may not preempt waits, and is told so.
+# A pod that may not preempt waits, and its message says so.
 pod polite 2 '{"spec": {"priorityClassName": "polite"}}'
 becomes polite refused
 check /apis/v1/explain/pods/default/polite '.message | test("Never|not eligible")'
 check "$(of polite)" '.nomination == null and .preemption == null and (.message | test("not eligible|Never"))'
 
-# Who may, takes the room of the pod without a budget.
+# A pod that may preempt takes the room of the pod without a budget.
 pod high 2 '{"spec": {"priorityClassName": "high"}}'
 eventually bound high n1
 eventually check "$(of high)" '.ended[0] | .node == "n1" and .end == "bound" and [.victims[].uid] == [$uid]
   and ([.victims[].violatesBudget] | any | not)' --arg uid "$uid"
 bound guarded n2
-# The search compared both nodes, and says what decided.
+# The search compared both nodes and shows what decided.
 check "$(of high)" '.search == null or (.search.candidates[0].node == "n1" and .search.decidedBy != null)'
-# The victim knows who and by which rule.
+# The victim shows who evicted it and by which rule.
 check "$(of low)" '.asVictim | .preemption.name == "high" and .victim.uid == $uid and (.rule | length > 0)' --arg uid "$uid"

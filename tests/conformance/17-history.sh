@@ -17,7 +17,7 @@ check $history '[.entries[].id] | . == unique'
 check $history '.dropped >= 0 and .lowestId <= .highestId'
 check $history '.entries[-1] | .kind == "Refused" and (.codes | index("InsufficientResource") != null) and (.decisionHash | length == 16)'
 
-# It outlives the pod, and ends with it: something holds the pod for a while after it was told to go.
+# The history outlives the pod: a finalizer holds the pod for a while after its deletion was requested.
 hold() { send PATCH /api/v1/namespaces/default/pods/p1 <<<"{\"metadata\": {\"finalizers\": $1}}"; }
 hold '["example.com/hold"]'
 send DELETE /api/v1/namespaces/default/pods/p1 <<<'{}'
@@ -26,7 +26,7 @@ hold '[]'
 eventually check $history '(.entries[-2:] | map(.kind) == ["Deleting", "Deleted"]) and ([.entries[].count] | add >= 7)'
 [ "$(status /apis/v1/explain/pods/default/p1)" = 404 ]
 
-# The feed: one JSON object on each line, ids that rise, and a place to go on from.
+# The feed: one JSON object per line, increasing ids, and a cursor to continue from.
 feed() { curl -sN --max-time "${2:-2}" "$S/apis/v1/events?since=$1" || [ $? = 28 ]; }
 feed 0 >"$work/feed"
 jq -es '[.[].id | numbers] as $i | ($i | length > 50) and $i == ($i | sort | unique)' "$work/feed" >/dev/null
@@ -35,7 +35,8 @@ half=$(jq -s '[.[].id | numbers] | .[length / 2 | floor]' "$work/feed")
 feed "$half" >"$work/rest"
 jq -es --argjson half "$half" '[.[].id | numbers] | length > 0 and all(. > $half)' "$work/rest" >/dev/null
 
-# A gap is said. A cursor of an earlier process (its ids are smaller) is known as such; then all of this process follows.
+# Gaps are reported. A cursor of an earlier process (with smaller ids) is recognized; then all entries of this process
+# follow.
 first=$(jq -s '[.[].id | numbers] | min' "$work/feed")
 jq -es '.[0].kind != "Restarted"' "$work/feed" >/dev/null || fail "nothing is missing: $(head -1 "$work/feed")"
 feed $((first - 5000)) >"$work/gap"
@@ -45,7 +46,8 @@ jq -es --argjson first "$first" '(.[0] | .kind == "Restarted" and .id == null an
 curl -sN --max-time 1 -H 'Accept: text/event-stream' "$S/apis/v1/events?since=$half" >"$work/sse" || [ $? = 28 ]
 [ "$(sed -n 's/^data: *//p' "$work/sse" | jq -s '[.[].id | numbers] | min')" = "$(jq -s '[.[].id | numbers] | min' "$work/rest")" ]
 
-# What is pushed out is said, and so is a restart. A second scheduler on the same cluster, in shadow mode, with room for little.
+# Pushed-out entries and restarts are reported. A second scheduler on the same cluster, in shadow mode, with a small
+# recorder.
 pellucid=${PELLUCID:-pellucid}
 jq -n --arg server "$A" '{apiVersion: "v1", kind: "Config", "current-context": "demo",
   clusters: [{name: "demo", cluster: {server: $server}}], users: [{name: "demo", user: {}}],

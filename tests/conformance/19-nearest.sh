@@ -16,16 +16,16 @@ check "/apis/v1/explain/pods/default/p1/nearest?k=5" '.nodes | length == 5'
 check "$path" '.feasibleNodes == 0 and ([.nodes[].distance] | . == sort)'
 check "$path" '.nodes[0] | .node == "n1" and (.failed | map(.code)) == ["InsufficientResource"] and (.wouldFree | length) == 2
   and (.shortfalls[] | select(.resource == "cpu") | .shortfall == .requested - .available and .shortfall == 2000)'
-# What running pods can mend stands before what they cannot, at equal distance.
+# At equal distance, failures that removing pods can fix come before those that it cannot.
 check "$path" '[.nodes[] | {distance, static: ([.failed[].static] | any)}] | . as $all
   | [range(1; length) | $all[. - 1].distance < $all[.].distance or ($all[. - 1].static | not) or $all[.].static] | all'
 
-# The explanation names the same nodes, and so does its sentence.
+# The explanation and its summary name the same nodes.
 ask "$path" | jq -c '[.nodes[].node]' >"$work/near"
 check /apis/v1/explain/pods/default/p1 '.nearest.exampleNodes as $n | $n == $near[0][:$n | length] and (.nearest.count >= ($n | length))
   and (.summary | contains("Nearest is \($near[0][0]): "))' --slurpfile near "$work/near"
 
-# When those pods go, it fits there; when one of them stays, it does not.
+# Once those pods are gone the pod fits there; while one of them remains, it does not.
 ask "$path" | jq '{include: ["default/p1"], edits: [.nodes[0].wouldFree[] | {deletePod: .}]}' >"$work/question"
 simulate '.placements | map(select(.pod == "default/p1").node) == ["n1"]' <"$work/question"
 jq 'del(.edits[0])' "$work/question" | simulate '[.refused[].pod] == ["default/p1"]'

@@ -1,6 +1,7 @@
 # How many wait for what, with sums that agree everywhere
 #: curl -s "$S/apis/v1/summary/pending?by=code,queue"
-# Our queue is not divided by name: the dimensions are code, plugin, resource, resolver, namespace, profile, stage, gang, priority.
+# Our queue has no named parts: the dimensions are code, plugin, resource, resolver, namespace, profile, stage, gang,
+# priority.
 . "$(dirname "$0")/prelude.sh"
 
 for i in 1 2 3; do pod "p$i" 600 '{"spec": {"nodeSelector": null}}'; done
@@ -10,7 +11,7 @@ agrees() {
   total=$(ask /apis/v1/summary/pending | jq .totalPending)
   check "/apis/v1/summary/pending?by=$1" '([.rows[].pods] | add) == .totalPending and .totalPending == $n' --argjson n "$total"
   check "/apis/v1/summary/pending?by=$1" '[.rows[] | .units <= .pods] | all'
-  # As the API server counts pods of this scheduler that have no node yet.
+  # The sum equals the API server's count of pods of this scheduler without a node.
   [ "$(curl -sSf "$A/api/v1/pods?fieldSelector=status.phase=Pending,spec.nodeName=,spec.schedulerName=pellucid" | jq '.items | length')" = "$total" ]
   [ "$(ask /metrics | awk '/^pellucid_pending_reasons{/ { sum += $NF } END { print sum }')" = "$total" ]
 }

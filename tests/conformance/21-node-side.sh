@@ -3,20 +3,20 @@
 . "$(dirname "$0")/prelude.sh"
 n1=/apis/v1/explain/nodes/n1
 
-# All cores are taken, four GPUs are idle, and pods ask for both.
+# All cores are used, four GPUs are idle, and pods request both.
 node n1 2 '{"status": {"allocatable": {"nvidia.com/gpu": "4"}, "capacity": {"nvidia.com/gpu": "4"}}}'
 node n2 1
 pod filler 2
 eventually bound filler n1
 gpus='{"spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1", "nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}}]}}'
-# More of them than the demo's pods, which ask for GPUs and are kept off by the taint.
+# More than the demo's own pods, which request GPUs and do not tolerate the taint.
 for i in 1 2 3 4 5 6; do pod "p$i" 1 "$gpus"; done
 for i in 1 2 3 4 5 6; do becomes "p$i" refused; done
 check $n1 '(.accepts | length) + (.refuses | length) == .pendingConsidered and .pendingConsidered == .pendingTotal'
 check $n1 '.stranded[] | select(.resource == "nvidia.com/gpu") | .blockedBy == "cpu" and .amount == 4 and .pods >= 6'
 check $n1 '[.refuses[].pod] | index("default/p1") != null and index("default/p2") != null'
 
-# For each pair, the reason is what the pod's own answer says of that node.
+# For each pair, the reason equals that in the pod's own explanation of the node.
 for node in n1 n2 tiny-01 gpu-01; do
   ask "/apis/v1/explain/nodes/$node" >"$work/node"
   for pod in $(jq -r '.refuses[] | select(.gang == null and .plugin != "SchedulingGates") | .pod' "$work/node"); do
@@ -26,10 +26,10 @@ for node in n1 n2 tiny-01 gpu-01; do
   done
 done
 
-# A pod that is held by its gates is refused for them, by every node.
+# Every node refuses a gated pod for its gates.
 pod held 1 '{"spec": {"schedulingGates": [{"name": "later"}]}}'
 eventually check /apis/v1/explain/nodes/n2 '.refuses[] | select(.pod == "default/held") | .reasons[0].code == "SchedulingGated"'
-# A node takes what waits for another reason than this node, here for the rest of its gang.
+# A node accepts a pod that waits for another reason, here for the rest of its gang.
 pod_group g21 2
 pod m1 1 "$(member_of g21)"
 eventually check /apis/v1/explain/nodes/n2 '[.accepts[].pod] | index("default/m1") != null'

@@ -2,7 +2,7 @@
 #: curl -s $S/apis/v1/snapshot -o s.gz; pellucid replay --snapshot s.gz --pod default/p1
 . "$(dirname "$0")/prelude.sh"
 pellucid=${PELLUCID:-pellucid}
-# The replay says the same hash as the recorder.
+# The replay gives the recorded hash.
 same() {
   "$pellucid" replay --snapshot "$1" --pod "$2" -o json >"$work/replay"
   ask "/apis/v1/history/pods/$2" | jq '[.entries[].decisionHash | strings][-1]' >"$work/hash"
@@ -21,13 +21,13 @@ becomes big refused
 known() { check "/apis/v1/history/pods/default/$1" '[.entries[].decisionHash | strings] | length > 0'; }
 for pod in placed1 placed4 big; do eventually known "$pod"; done
 
-# Redacted unless told otherwise; whole or redacted, the same decisions come of it.
+# Redacted by default; whole or redacted, the decisions are the same.
 curl -sSf "$S/apis/v1/snapshot" -o "$work/s.gz"
 curl -sSf "$S/apis/v1/snapshot?redact=false" -o "$work/whole.gz"
 for file in "$work/s.gz" "$work/whole.gz"; do
   for pod in default/placed1 default/placed4 default/big demo/needs-500-cores demo/gated demo/ranks-1; do same "$file" "$pod"; done
 done
-# Neither knows of env, secrets and commands of a pod.
+# Neither contains a pod's environment, secrets or commands.
 for file in "$work/s.gz" "$work/whole.gz"; do
   gunzip -c "$file" >"$work/plain"
   grep -q big "$work/plain"

@@ -5,7 +5,7 @@ debug=/apis/v1/debug
 switch() { send PUT "/debug/flags/$1" "$S"; }
 
 for i in 1 2 3 4; do node "n$i" $((i + 2)); done
-# Decisions with everything off, to compare with.
+# Decisions with every switch off, for comparison.
 decide() {
   jq -n --argjson pod "$(pod_json asked 1)" '{pods: [$pod], scores: 4}' | simulate '.placements | length == 1'
   jq -S '{placements, refused, scores: [.scores[] | {rows, winner}]}' "$work/sent"
@@ -23,7 +23,7 @@ eventually check $debug '.active | length == 2'
 check $debug '[.active[] | .expiresAt != null and .setBy != null and .owner == "checks" and .scope == {namespace: "default"}] | all'
 check $debug '[.audit[] | select(.why == "set") | .flag] | sort == ["f", "s"]'
 
-# The same pod goes to the same node, and an asked one would, with the same scores.
+# The same pod goes to the same node, and a simulated one would, with the same scores.
 pod before 1
 eventually bound before "$(cat "$work/before")"
 eventually check /apis/v1/scores/default/before '.rows | length == 3'
@@ -31,13 +31,13 @@ delete_pod before
 decide >"$work/on"
 diff "$work/off" "$work/on"
 
-# Off again by number, which the audit says too.
+# Switched off by its number, which the audit shows too.
 for id in $(ask $debug | jq '.active[].id'); do
   switch "$(ask $debug | jq -r --argjson id "$id" '.active[] | select(.id == $id) | .flag')" <<<"{\"id\": $id, \"off\": true}"
 done
 eventually check $debug '.active == [] and ([.audit[] | select(.why == "ended")] | length == 2)'
 
-# One shot: one record, then it is used up.
+# One shot: one record, then the switch is used up.
 switch s <<<'{"value": 3, "selector": "app=shot", "oneShot": true, "owner": "checks"}'
 for i in 1 2; do
   pod "shot$i" 1 '{"metadata": {"labels": {"app": "shot"}}}'
@@ -46,14 +46,14 @@ done
 eventually check /apis/v1/scores '[.tables[] | select(.name | test("^shot"))] | length == 1'
 eventually check $debug '.active == [] and .audit[0].why == "used up"'
 
-# By itself after its time.
+# It expires after its time.
 switch s <<<'{"value": 3, "selector": "app=none", "ttlSeconds": 1, "owner": "checks"}'
 eventually check $debug '.active == [] and .audit[0].why == "expired"'
 
-# The meter: what is always on (L0) and what is recorded (L1), as a share of the time spent in attempts. How large it may be
-# is measured by the benches, on a release build.
+# The meter: what is always on (L0) and what is recorded (L1), as a share of the time spent in attempts. The benches
+# measure its limits on a release build.
 check $debug '.cost | .cycleSeconds > 0 and .l0Seconds >= 0 and .l1Seconds > 0 and .budgetPercent > 0'
-# Its metrics: each level once, a number of seconds; together less than the time of attempts, and none of them falls.
+# Its metrics: each level once, in seconds; together less than the time of attempts, and never decreasing.
 meter() {
   ask /metrics | awk '/^pellucid_(diagnosis|cycle)_seconds_total/ { print $1, $NF }' | LC_ALL=C sort >"$1"
   awk '{ if ($2 !~ /^[0-9.]+(e-?[0-9]+)?$/) bad = 1; of[$1] = $2 }

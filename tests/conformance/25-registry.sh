@@ -2,7 +2,7 @@
 #: curl -s $S/apis/v1/reasons
 . "$(dirname "$0")/prelude.sh"
 
-# Some of each kind: pods that are refused, gangs, a preemption, fixes, errors. The demo has more.
+# Some of each kind: refused pods, gangs, a preemption, fixes, errors. The demo has more.
 node n1 2
 node n2 1 '{"spec": {"taints": [{"key": "closed", "effect": "NoSchedule"}]}}'
 pod_group g25 2
@@ -19,7 +19,7 @@ jq -e '[.states[] | .code, .meaning, .whereSeen | type == "string" and length > 
 
 jq -e '[.reasons[] | (.terminalFor | IN("node", "pod", "gang", "nothing")) and (.example.message | length > 0)] | all' "$work/reasons" >/dev/null || fail "the registry: $(head -c 600 "$work/reasons")"
 
-# Each path that can be asked, about each pod, gang and node, and of things that are not there.
+# Each path, for each pod, gang and node, and for objects that do not exist.
 ask /apis/v1/explain/pods | jq -r '.pods[] | "\(.namespace)/\(.name)"' >"$work/pods"
 echo default/p1 >>"$work/pods"
 ask /apis/v1/plugins/Coscheduling/gangs | jq -r 'keys[]' >"$work/gangs"
@@ -46,7 +46,7 @@ ask /apis/v1/plugins/Coscheduling/gangs | jq -r 'keys[]' >"$work/gangs"
   echo /apis/v1/nothing
 } >"$work/paths"
 [ "$(wc -l <"$work/paths")" -ge 150 ]
-# One curl for all of them.
+# One curl call for all of them.
 sed "s|.*|url = \"$S&\"|" "$work/paths" | curl -s -K - >"$work/answers"
 curl -sS "$S/apis/v1/simulate" -X POST -H 'Content-Type: application/json' -d '{"include": ["default/p8", "default/p2"]}' >>"$work/answers"
 curl -sS "$S/apis/v1/simulate" -X POST -H 'Content-Type: application/json' -d '{"include": ["default/none"]}' >>"$work/answers"

@@ -1,7 +1,7 @@
-# What the checks share. Each script beside this file is one check; with a demo running,
+# Functions shared by the checks. Each other script in this folder is one check. With a demo running,
 #   pellucid demo &
 #   bash tests/conformance/01-gang-verdict.sh
-# runs one by hand. S is the scheduler's REST API, A the API server of the demo. Needed: bash, curl, jq.
+# runs one by hand. S is the scheduler's REST API, A the API server of the demo. Requires bash, curl and jq.
 set -euo pipefail
 S=${S:-http://127.0.0.1:10251}
 A=${A:-http://127.0.0.1:8001}
@@ -14,7 +14,7 @@ ask() { curl -sSf "$S$1"; }
 # Prints only the status of an answer.
 status() { curl -s -o "$work/body" -w '%{http_code}' "${2:-$S}$1"; }
 
-# Checks an answer with a jq filter: `check /apis/v1/queue '.units | length > 0'`. More arguments are jq's.
+# Checks a response with a jq filter: `check /apis/v1/queue '.units | length > 0'`. Further arguments go to jq.
 check() {
   local path=$1 filter=$2
   shift 2
@@ -25,7 +25,7 @@ check() {
   fi
 }
 
-# Repeats a command until it succeeds, for at most half a minute; prints what it said last.
+# Repeats a command until it succeeds, for at most half a minute; prints its last output.
 eventually() {
   local end=$((SECONDS + 30))
   until "$@" 2>"$work/why"; do
@@ -54,7 +54,7 @@ send() {
   }
 }
 
-# Creates a node of the pool `checks`, which other pods of the demo do not go to: name, cores, what else it is.
+# Creates a node of the pool `checks`, which no other pods of the demo use: name, cores, further fields.
 node() {
   jq -n --arg name "$1" --arg cpu "$2" --argjson more "${3:-"{}"}" '{
     apiVersion: "v1", kind: "Node",
@@ -67,7 +67,7 @@ node() {
   } * $more' | send POST /api/v1/nodes
 }
 
-# Prints a pod for that pool: name, cores, what else it is.
+# Prints a pod for that pool: name, cores, further fields.
 pod_json() {
   jq -n --arg name "$1" --arg cpu "$2" --argjson more "${3:-"{}"}" '{
     apiVersion: "v1", kind: "Pod", metadata: {name: $name, namespace: "default"},
@@ -82,7 +82,7 @@ pod_json() {
 # Creates such a pod.
 pod() { pod_json "$@" | send POST /api/v1/namespaces/default/pods; }
 
-# Creates a PodGroup: name, quorum, what else its spec says.
+# Creates a PodGroup: name, quorum, further fields of its spec.
 pod_group() {
   jq -n --arg name "$1" --argjson min "$2" --argjson more "${3:-"{}"}" '{
     apiVersion: "scheduling.x-k8s.io/v1alpha1", kind: "PodGroup",
@@ -90,7 +90,7 @@ pod_group() {
   }' | send POST /apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups
 }
 
-# Prints what makes a pod a member of a PodGroup.
+# Prints the label that makes a pod a member of a PodGroup.
 member_of() { jq -nc --arg gang "$1" '{metadata: {labels: {"scheduling.x-k8s.io/pod-group": $gang}}}'; }
 
 # Deletes a pod and waits until the scheduler has forgotten it.
@@ -100,7 +100,7 @@ delete_pod() {
 }
 gone() { [ "$(status "/apis/v1/explain/pods/default/$1")" = 404 ]; }
 
-# Holds when the API server has the pod on a node (the given one).
+# Succeeds when the API server has bound the pod to a node, or to the given node.
 bound() {
   curl -sSf "$A/api/v1/namespaces/default/pods/$1" |
     jq -e --arg node "${2:-}" '.spec.nodeName as $n | $n != null and ($node == "" or $n == $node)' >/dev/null
@@ -109,10 +109,10 @@ bound() {
 # Prints the pod's node.
 node_of() { curl -sSf "$A/api/v1/namespaces/default/pods/$1" | jq -r .spec.nodeName; }
 
-# Waits until the pod's last attempt ended so: `placed` or `refused`.
+# Waits until the pod's last attempt had this outcome: `placed` or `refused`.
 becomes() { eventually check "/apis/v1/explain/pods/default/$1" '.verdict == $v' --arg v "$2"; }
 
-# Asks what would be, of a question on standard input, and checks the answer.
+# Simulates the question on standard input, and checks the response.
 simulate() {
   send POST /apis/v1/simulate "$S"
   jq -e "$@" "$work/sent" >"$work/result" || {

@@ -1,4 +1,4 @@
-//! A dump is all that a decision depends on: what is rebuilt of one is the same, and decides the same.
+//! A dump holds everything that a decision depends on: a rebuilt state is the same and decides the same.
 
 use std::sync::Arc;
 
@@ -36,10 +36,10 @@ fn state(of: &Dump) -> String {
     serde_json::to_string_pretty(&of.state).expect("it is written")
 }
 
-/// The decisions on pods that wait and for which nothing has changed since are made again.
+/// Repeats the decisions on pending pods for which nothing has changed since.
 fn check_decisions(of: &Dump) -> Result<(), TestCaseError> {
     let waits = |key| of.state.pods.iter().any(|p| p.pod.key == key && p.node.is_none());
-    // What others were promised since is not in the log of changes.
+    // The log of changes does not record nominations of other pods made since.
     let promised = |at| of.state.nominations.iter().any(|n| n.since >= at);
     for verdict in &of.record.verdicts {
         let is_of_binding = verdict
@@ -77,7 +77,7 @@ proptest! {
         check_decisions(&redacted)?;
     }
 
-    /// Without anything else in between, the placements of a run are found again one by one.
+    /// When nothing else happens in between, every placement of a run is reproduced.
     #[test]
     fn placements_are_made_again(specs in vec(spec(), 4), all in vec(happening(), 1..20)) {
         let mut life = Life::new(&specs, true, 0);
@@ -121,7 +121,7 @@ fn what_is_no_snapshot_is_said_to_be_none() {
     }
 }
 
-/// A dump with a pod that has its place, one on a node that is gone, one that is refused and one that nobody tried.
+/// Returns a dump with a placed pod, one on a deleted node, one that was refused and one that was not tried.
 fn of_four() -> Value {
     let mut core = made::core_with(&[made::node("n1", 4_000)]);
     core.place(&made::pod("here", 1_000));
@@ -134,14 +134,14 @@ fn of_four() -> Value {
     serde_json::from_slice(&made.to_json().expect("it is written")).expect("JSON")
 }
 
-/// Decides again on every pod that was decided on.
+/// Repeats the decision on every pod that has a verdict.
 fn replay_all(document: &Value, profile: &Profile) -> Result<(), String> {
     let of = Dump::from_json(document.to_string().as_bytes())?;
     for verdict in &of.record.verdicts {
         for rewind in [Rewind::default(), Rewind::before(&of, verdict)] {
             let profiles = vec![profile.clone()];
             let mut scheduler = restore::restore(&of, profiles, Arc::new(registry()), &rewind)?;
-            // The error is about this pod: it has a place, say.
+            // The error is about this pod, for example that it is placed.
             let _ = restore::decide(&mut scheduler, &of, &verdict.pod);
         }
     }
@@ -209,7 +209,7 @@ fn what_contradicts_itself_is_refused_with_field_and_value() {
     }
 }
 
-/// Pointers to every value of a document, the document itself left out.
+/// Collects pointers to every value of a document except the document itself.
 fn pointers(of: &Value, to: &str, all: &mut Vec<String>) {
     let children: Vec<(String, &Value)> = match of {
         Value::Array(these) => these.iter().enumerate().map(|(i, v)| (i.to_string(), v)).collect(),
@@ -225,7 +225,7 @@ fn pointers(of: &Value, to: &str, all: &mut Vec<String>) {
     }
 }
 
-/// Puts something else of the same type there.
+/// Replaces a value by another of the same type.
 fn spoil(value: &mut Value, how: usize) {
     const NUMBERS: [i64; 7] = [0, -1, 1, 7, i64::MAX, i64::MIN, 1 << 40];
     const TEXTS: [&str; 6] = ["", "n1", "big", "bound", "pending", "\u{1f600}/x"];
@@ -240,7 +240,7 @@ fn spoil(value: &mut Value, how: usize) {
     }
 }
 
-/// What a person may do to a file is refused, or taken as it stands; nothing panics.
+/// A dump edited by hand is either rejected or accepted as it is; nothing panics.
 #[test]
 fn an_edited_file_panics_nowhere() {
     let (whole, profile) = (of_four(), default_profile(SCHEDULER));

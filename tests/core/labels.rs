@@ -1,5 +1,5 @@
-//! Label keys that selectors read come and go: pods that nobody tells apart are one shape again, and decisions are what
-//! they would be without selectors that select nothing.
+//! Label keys start and stop being read by selectors. Pods that no selector distinguishes have one shape again, and
+//! decisions equal those without selectors that select nothing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn labelled(pod: Pod, labels: &[(&str, &str)]) -> Pod {
     Pod { labels: Labels::new(labels.iter().map(|(k, v)| ((*k).into(), (*v).into()))), ..pod }
 }
 
-/// A pod that keeps away from pods with such labels, or prefers nodes with them.
+/// Returns a pod with required anti-affinity to pods with these labels, or a preference for nodes with them.
 fn selecting(pod: Pod, pairs: &[(Name, Name)], is_required: bool) -> Pod {
     let term = PodAffinityTerm {
         topology_key: "zone".into(),
@@ -64,7 +64,7 @@ fn a_pod_with_many_selectors_does_no_harm_and_what_it_did_goes_with_it() {
     core.see(&greedier);
     assert_eq!(shapes(&core), 201, "their index tells them apart");
     core.delete(&greedier);
-    // As many things happen as there are pods.
+    // There are as many changes as pods.
     for i in 0..201 {
         core.see(&worker(i % 200));
     }
@@ -93,13 +93,13 @@ const KEYS: [&str; 4] = ["a", "b", "c", "d"];
 
 #[derive(Clone, Debug)]
 enum Happening {
-    /// A pod appears or is made anew: its labels by bits, the key that it selects by, and how.
+    /// A pod appears or is recreated: its labels as bits, the key that it selects by, and how.
     Pod(usize, usize, Option<(usize, bool)>),
     PodGone(usize),
     /// A Service that selects no pod.
     Service(usize, usize),
     ServiceGone(usize),
-    /// A pod of another scheduler that waits.
+    /// A pending pod of another scheduler.
     Foreign(usize),
     Steps,
 }
@@ -118,7 +118,7 @@ fn happening() -> impl Strategy<Value = Happening> {
 
 struct Life {
     core: Core,
-    /// Whether selectors that select nothing come too.
+    /// Whether selectors that select nothing are added too.
     is_busy: bool,
     pods: Vec<Option<Pod>>,
     services: [Option<usize>; 3],
@@ -181,7 +181,7 @@ impl Life {
         assert_eq!(selected.len(), used.len());
     }
 
-    /// The keys that some selector reads.
+    /// Returns the keys that some selector reads.
     fn used(&self) -> BTreeSet<&'static str> {
         let of_pod = |pod: &Pod| {
             let keys = pod.spec.pod_selectors().flat_map(LabelSelector::keys).map(Name::to_string);
@@ -210,7 +210,7 @@ proptest! {
             busy.happen(what);
             prop_assert_eq!(plain.decisions(), busy.decisions(), "after {:?}", what);
         }
-        // As many things happen as there may be pods.
+        // There are as many changes as there may be pods.
         for _ in 0..10 {
             busy.core.see(&Pod { scheduler_name: "other".into(), ..pod("foreign", 1) });
         }

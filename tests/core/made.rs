@@ -1,4 +1,4 @@
-//! Nodes, pods and questions that the tests share.
+//! Nodes, pods and reads shared by the tests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use crate::driver::{Core, default_profile, settings};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
-/// A core with the default profile.
+/// Makes a core with the default profile.
 pub(crate) fn core() -> Core {
     Core::new(settings(default_profile(SCHEDULER)))
 }
 
-/// A core that knows some nodes.
+/// Makes a core with some nodes.
 pub(crate) fn core_with(nodes: &[Node]) -> Core {
     let mut core = core();
     for node in nodes {
@@ -29,19 +29,19 @@ pub(crate) fn core_with(nodes: &[Node]) -> Core {
     core
 }
 
-/// A node with so much CPU and room for 10 pods.
+/// Makes a node with this much CPU and room for 10 pods.
 pub(crate) fn node(name: &str, milli_cpu: i64) -> Node {
     let allocatable = ResourceList { milli_cpu, memory: 64 << 30, pods: 10, ..ResourceList::default() };
     Node { name: name.into(), uid: format!("uid-{name}").into(), allocatable, ready: true, ..Node::default() }
 }
 
-/// What a pod with one container requests.
+/// Returns the requests of a pod with one container.
 pub(crate) fn requests(milli_cpu: i64) -> PodRequests {
     let container = ContainerRequests { amounts: vec![("cpu".into(), milli_cpu)], is_sidecar: false };
     PodRequests::compute(&RequestInputs { containers: vec![container], ..RequestInputs::default() })
 }
 
-/// A waiting pod of ours.
+/// Makes a pending pod of ours.
 pub(crate) fn pod(name: &str, milli_cpu: i64) -> Pod {
     let spec = PodSpec { requests: requests(milli_cpu), n_containers: 1, ..PodSpec::default() };
     Pod {
@@ -53,7 +53,7 @@ pub(crate) fn pod(name: &str, milli_cpu: i64) -> Pod {
     }
 }
 
-/// The same pod, on a node.
+/// Returns the same pod, bound to a node.
 pub(crate) fn on(pod: &Pod, node: &str) -> Pod {
     Pod { node_name: Some(node.into()), phase: PodPhase::Running, ..pod.clone() }
 }
@@ -74,13 +74,13 @@ impl Core {
         self.apply(Input::PodDeleted(pod.key.clone()));
     }
 
-    /// Reports what came of a bind order.
+    /// Reports the outcome of a bind order.
     pub(crate) fn report(&mut self, order: &BindOrder, outcome: BindOutcome) {
         let report = EffectReport::BindDone { id: order.id, uid: order.pod.uid.clone(), outcome };
         self.apply(Input::Report(report));
     }
 
-    /// Sees a pod, plans, and returns its bind order.
+    /// Applies a pod, plans, and returns its bind order.
     pub(crate) fn place(&mut self, pod: &Pod) -> BindOrder {
         self.see(pod);
         self.run();
@@ -93,12 +93,12 @@ impl Core {
         self.scheduler.cluster().find_pod(&pod.key)
     }
 
-    /// Returns the stage of a pod, `None` when it is not in the state.
+    /// Returns the stage of a pod, or `None` when it is not in the state.
     pub(crate) fn stage(&self, pod: &Pod) -> Option<Stage> {
         Some(self.scheduler.cluster().pod(self.id(pod)?)?.stage)
     }
 
-    /// Returns the node of a pod that takes room.
+    /// Returns the node whose resources a pod uses.
     pub(crate) fn node_of(&self, pod: &Pod) -> Option<String> {
         let record = self.scheduler.cluster().pod(self.id(pod)?)?;
         Some(self.scheduler.cluster().slot(record.node?).name.to_string())
@@ -113,14 +113,14 @@ impl Core {
         self.unit(pod).map(|u| u.stage)
     }
 
-    /// Returns what is taken of a node's CPU.
+    /// Returns the requested CPU of a node, in thousandths of a core.
     pub(crate) fn taken(&self, node: &str) -> i64 {
         let cluster = self.scheduler.cluster();
         let node = cluster.find_node(&node.into()).expect("the node has a slot");
         cluster.columns().requested(node, pellucid::cluster::columns::CPU)
     }
 
-    /// Takes all effects and returns reasons of conditions and of events.
+    /// Drains all effects and returns the reasons of conditions and of events.
     pub(crate) fn told(&mut self) -> (Vec<&'static str>, Vec<&'static str>) {
         let (mut conditions, mut events) = (Vec::new(), Vec::new());
         for effect in self.scheduler.take_effects() {
@@ -135,7 +135,7 @@ impl Core {
     }
 }
 
-/// What an API server says that refuses a binding.
+/// Returns the outcome when the API server rejects a Binding.
 pub(crate) fn refused() -> BindOutcome {
     BindOutcome::Refused { status: 500, reason: "InternalError".into(), message: "etcd is away".into() }
 }

@@ -1,4 +1,4 @@
-//! What watches report: pods and nodes of every kind, lists, names that come again.
+//! Inputs from watches: pods and nodes in every state, lists, and names that are reused.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn a_pod_that_ends_frees_its_room() {
     assert_eq!((core.taken("a"), core.stage(&running)), (0, None));
     core.see(&Pod { phase: PodPhase::Failed, ..on(&pod("f", 600), "a") });
     assert_eq!(core.taken("a"), 0);
-    // One that is being deleted still runs.
+    // A pod that is being deleted still runs.
     core.see(&Pod { deleting: true, ..running });
     assert_eq!(core.taken("a"), 600);
 }
@@ -138,7 +138,7 @@ fn a_node_that_pods_name_before_it_exists_and_after_it_went_is_a_ghost() {
     assert_eq!(core.taken("a"), 600);
     core.delete(&running);
     assert!(core.scheduler.cluster().find_node(&"a".into()).is_none());
-    // Its slot is used again.
+    // The slot of the deleted node is reused.
     let slots = core.scheduler.cluster().n_slots();
     core.see_node(&node("b", 1000));
     assert_eq!(core.scheduler.cluster().n_slots(), slots);
@@ -176,7 +176,7 @@ fn pods_cannot_make_columns_and_a_later_offer_counts_what_runs() {
     assert_eq!(columns.n_resources(), 4, "a pod made columns");
     assert_eq!(core.taken("n"), 0, "another column was written");
 
-    // A node that offers one of them makes its column, with what already runs counted.
+    // A node that offers one of the resources creates its column, which counts the pods already running.
     let mut offering = node("n", 31_000);
     offering.allocatable.scalars = Box::new([(Name::new("x.example/r00007"), 5)]);
     core.see_node(&offering);

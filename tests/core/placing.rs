@@ -1,4 +1,4 @@
-//! One pod: placed, ordered, bound or not.
+//! One pod: placed, ordered, and bound or not.
 
 use pellucid::cluster::{Input, Stage};
 use pellucid::model::effect::{BindOutcome, EffectReport};
@@ -18,7 +18,7 @@ fn a_pod_is_placed_and_its_binding_ordered_once() {
     assert_eq!((core.stage(&p), core.queued(&p)), (Some(Stage::Permitted), Some(QueueStage::InFlight)));
     assert_eq!((core.taken("a"), core.scheduler.n_in_flight()), (300, 1));
     assert!(core.run().is_empty() && core.orders().is_empty());
-    // An update of the object does not order it again.
+    // An update of the object does not order its Binding again.
     core.see(&p);
     assert!(core.run().is_empty());
     assert_eq!(core.stage(&p), Some(Stage::Permitted));
@@ -35,7 +35,7 @@ fn bound_by_report_then_watch_and_the_other_way_round() {
         assert_eq!(core.stage(&p), Some(Stage::Binding));
         if report_first {
             core.report(&order, BindOutcome::Bound);
-            // The watch may still bring what was before.
+            // The watch may still deliver the older version.
             core.see(&p);
             assert_eq!(core.stage(&p), Some(Stage::Bound));
             core.see(&on(&p, "a"));
@@ -43,7 +43,7 @@ fn bound_by_report_then_watch_and_the_other_way_round() {
             core.see(&on(&p, "a"));
             core.report(&order, BindOutcome::Bound);
         }
-        // A report that comes late is only an observation.
+        // A late report changes nothing.
         core.apply(Input::Report(sent));
         assert_eq!((core.stage(&p), core.queued(&p)), (Some(Stage::Bound), None));
         assert_eq!(core.told().1, ["Scheduled"]);
@@ -75,7 +75,7 @@ fn a_refused_binding_frees_the_room_and_is_tried_again() {
     core.wait(SECOND);
     assert_eq!(core.run().len(), 1);
     assert_eq!(core.orders().len(), 1);
-    // The first order is closed: what comes of it late does not touch the second.
+    // The first order is closed: its late outcome does not affect the second.
     core.report(&order, refused());
     assert_eq!(core.stage(&p), Some(Stage::Permitted));
 }

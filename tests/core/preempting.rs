@@ -25,7 +25,7 @@ fn labelled(pod: Pod, key: &str, value: &str) -> Pod {
     Pod { labels: Labels::new([(key.into(), value.into())]), ..pod }
 }
 
-/// What the scheduler ordered, by kind.
+/// The scheduler's orders by kind.
 #[derive(Default)]
 struct Ordered {
     evictions: Vec<EvictOrder>,
@@ -58,7 +58,7 @@ impl Core {
         ordered
     }
 
-    /// Sees a pod, plans, and returns what was ordered.
+    /// Applies a pod, plans, and returns the orders.
     fn try_pod(&mut self, pod: &Pod) -> Ordered {
         self.see(pod);
         self.run();
@@ -128,7 +128,7 @@ fn a_pod_that_evicted_already_evicts_nobody_else() {
         core.see(&on(&ranked(&format!("low-{name}"), 800, 0), name));
     }
     assert_eq!(core.try_pod(&high).evictions.len(), 1);
-    // Something wakes it while its victim still stands.
+    // Something wakes the pod while its victim still exists.
     core.see(&on(&ranked("tiny", 10, 0), "b"));
     core.delete(&ranked("tiny", 10, 0));
     core.wait(20 * SECOND);
@@ -179,7 +179,7 @@ fn room_is_kept_from_pods_of_no_higher_priority() {
     let mut core = core_with(&[node("a", 1000)]);
     let nominee = Pod { nominated_node: Some("a".into()), ..ranked("nominee", 2000, 5) };
     let nominee = Pod { spec: pod("x", 800).spec, ..nominee };
-    // It waits behind a gate, so that others come first; its nomination was made by somebody else.
+    // The nominated pod waits behind a gate, so that others come first; another scheduler nominated it.
     let gated = Pod { gates: ["example.com/wait".into()].into(), ..nominee.clone() };
     core.see(&gated);
     core.try_pod(&ranked("equal", 400, 5));
@@ -192,7 +192,7 @@ fn room_is_kept_from_pods_of_no_higher_priority() {
         Some("a"),
         "a nominee of lower priority keeps nothing"
     );
-    // With the nominee gone its room is free, and those it kept out are tried.
+    // Once the nominated pod is gone its room is free, and the pods that it kept out are tried.
     core.delete(&ranked("higher", 400, 6));
     core.delete(&gated);
     core.wait(2 * SECOND);
@@ -200,7 +200,7 @@ fn room_is_kept_from_pods_of_no_higher_priority() {
     assert_eq!(core.node_of(&pod("equal", 0)).as_deref(), Some("a"));
 }
 
-/// Article 003's second pass: what only a nominee would satisfy does not count.
+/// The second pass of article 003: what only a nominated pod would satisfy does not count.
 #[test]
 fn affinity_to_a_nominee_does_not_count() {
     let zone = |name: &str| {
@@ -327,7 +327,7 @@ fn a_later_attempt_that_finds_nothing_clears_the_nomination() {
     let high = ranked("high", 800, 10);
     core.see(&on(&ranked("low", 800, 0), "a"));
     core.try_pod(&high);
-    // A pod that it may not evict takes the room of its victim.
+    // A pod that it may not evict takes its victim's room.
     core.delete(&ranked("low", 800, 0));
     core.see(&on(&ranked("equal", 800, 10), "a"));
     core.run();

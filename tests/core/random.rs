@@ -1,4 +1,4 @@
-//! What must hold whatever happens: random sequences of inputs, reports and pauses.
+//! Invariants under random sequences of inputs, reports and pauses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,14 +24,14 @@ use crate::made::refused;
 const NODES: usize = 6;
 const PODS: usize = 10;
 
-/// Something that happens; numbers are taken modulo what there is.
+/// A random change; indices are taken modulo the number of elements.
 #[derive(Clone, Debug)]
 pub(crate) enum Happening {
     Node(usize, Box<Node>),
     NodeGone(usize),
-    /// A pod appears or changes: its spec's number, priority, whether it is gated.
+    /// A pod appears or changes: index of its spec, priority, whether it is gated.
     Pod(usize, usize, i32, bool),
-    /// Another scheduler's pod, on a node.
+    /// Another scheduler's pod on a node.
     Foreign(usize, usize, usize),
     PodGone(usize),
     Deleting(usize),
@@ -42,7 +42,7 @@ pub(crate) enum Happening {
     Steps(usize),
     Wait(u64),
     Sent(usize),
-    /// The watch shows what became of an order.
+    /// The watch shows the outcome of an order.
     Confirmed(usize),
     Reported(usize, usize),
 }
@@ -69,7 +69,7 @@ pub(crate) fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// The core, what the API server holds, and orders that are not answered yet.
+/// The core, the objects of the API server, and unanswered orders.
 pub(crate) struct Life {
     pub(crate) core: Core,
     nodes: BTreeMap<usize, Node>,
@@ -87,12 +87,12 @@ impl Life {
         life
     }
 
-    /// The same with nothing recorded.
+    /// Does the same with nothing recorded.
     fn quiet(specs: &[PodSpec], reuse: bool, percentage: u8) -> Self {
         Self::remembering(specs, reuse, percentage, DEFAULT_BYTES)
     }
 
-    /// The same with a flight recorder of so many bytes.
+    /// Does the same with a flight recorder of this size in bytes.
     fn remembering(specs: &[PodSpec], reuse: bool, percentage: u8, bytes: usize) -> Self {
         let mut profile = default_profile(crate::cluster::SCHEDULER);
         profile.percentage_of_nodes_to_score = percentage;
@@ -211,13 +211,13 @@ impl Life {
         steps
     }
 
-    /// The number of the pod an order is about, while the API server holds it unbound.
+    /// Returns the index of the pod that an order is about, while it exists and is unbound.
     fn target(&self, order: &BindOrder) -> Option<usize> {
         let found = self.pods.iter().find(|(_, p)| p.uid == order.pod.uid);
         found.filter(|(_, p)| p.node_name.is_none() && !p.deleting && !p.phase.is_terminal()).map(|(i, _)| *i)
     }
 
-    /// The binding comes about and the watch shows it.
+    /// Carries out a Binding and shows it on the watch.
     fn confirm(&mut self, order: &BindOrder) {
         if let Some(i) = self.target(order) {
             self.changed(i, |pod| {
@@ -227,7 +227,7 @@ impl Life {
         }
     }
 
-    /// An order is answered, truthfully.
+    /// Reports the true outcome of an order.
     fn answer(&mut self, order: &BindOrder, how: usize) {
         let there = self.pods.values().find(|p| p.uid == order.pod.uid && !p.phase.is_terminal());
         let outcome = match there.map(|p| p.node_name.clone()) {
@@ -247,7 +247,7 @@ impl Life {
             }
         };
         self.core.report(order, outcome);
-        // Now and then the watch is late.
+        // Sometimes the watch is late.
         if how != 2 {
             for i in 0..PODS {
                 if self.pods.get(&i).is_some_and(|p| p.uid == order.pod.uid) {
@@ -257,7 +257,7 @@ impl Life {
         }
     }
 
-    /// Ten minutes pass, and orders are carried out: everybody who still waits was tried again.
+    /// Advances ten minutes and carries out orders: every pod that is still pending was tried again.
     fn ten_minutes(mut self) {
         let attempts = |life: &Self| -> BTreeMap<Arc<str>, u32> {
             let (cluster, queue) = (life.core.scheduler.cluster(), life.core.scheduler.queue());
@@ -282,7 +282,7 @@ impl Life {
         }
     }
 
-    /// Everything is answered, shown and deleted: nothing is left.
+    /// Answers, shows and deletes everything: nothing may be left.
     fn end(mut self) {
         for order in std::mem::take(&mut self.open) {
             self.answer(&order, 3);
@@ -360,7 +360,7 @@ fn unreadable(pod: &Pod) -> Quarantined {
     }
 }
 
-/// A placement of ours stays within what the node offers of everything the pod requests.
+/// Checks that a placement of ours stays within what the node offers of every requested resource.
 fn check_step(cluster: &Cluster, step: &Step) {
     let Outcome::Placed(placement) = &step.verdict.outcome else { return };
     let node = cluster.find_node(&cluster.slot(placement.node).name).expect("the node exists");
@@ -377,7 +377,7 @@ fn check_step(cluster: &Cluster, step: &Step) {
     }
 }
 
-/// The first row of a recorded table is the winner, and its parts are the whole.
+/// Checks that the first row of a recorded table is the winner, and that its shares add up to its total.
 fn check_table(step: &Step) {
     let Some(table) = &step.table else { return };
     assert_eq!(table.rows[0].node, table.chosen, "{}", table.pod);
@@ -386,14 +386,14 @@ fn check_table(step: &Step) {
     }
 }
 
-/// What a step decided and how it is explained, in a form that can be compared.
+/// Returns a step's decision and explanation in a comparable form.
 fn seen(step: &Step) -> String {
     let rows = step.table.as_ref().map(|t| &t.rows);
     let refused = step.failure.as_ref().map(|f| &f.nodes);
     format!("{} {rows:?} {refused:?}", decided(step))
 }
 
-/// The same without what was recorded.
+/// Returns a step's decision without what was recorded.
 fn decided(step: &Step) -> String {
     let outcome = match &step.verdict.outcome {
         Outcome::Placed(placement) => format!("{placement:?}"),
@@ -444,7 +444,7 @@ proptest! {
         }
     }
 
-    /// What is recorded of a placement has the names of its pod and its node, whoever has their numbers by now.
+    /// A recorded placement keeps the names of its pod and node, even after their slots are reused.
     #[test]
     fn placements_keep_their_names(
         specs in specs(),

@@ -1,4 +1,4 @@
-//! What the flight recorder is told of a pod's way, one entry per thing that happened.
+//! Entries of the flight recorder about a pod, one per change.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use pellucid::model::pod::PodPhase;
 use crate::driver::Core;
 use crate::made::{SECOND, core_with, node, on, pod, refused};
 
-/// Kind, node and count of each entry about a pod.
+/// Returns kind, node and count of each entry about a pod.
 fn told(core: &mut Core, pod: &Pod) -> Vec<(String, String, u32)> {
     let snapshot = core.scheduler.publish(core.now);
     let key = (&*pod.key.namespace, &*pod.key.name);
@@ -54,7 +54,7 @@ fn bound_elsewhere_or_by_others() {
     core.run();
     core.see(&on(&q, "b"));
     check(&mut core, &q, &[("Added", ""), ("Refused", ""), ("Bound", "b")]);
-    // Of pods that came with a node nothing is told, of other schedulers' neither.
+    // Pods that arrive with a node get no entries, nor do pods of other schedulers.
     let r = on(&pod("r", 10), "a");
     core.see(&r);
     core.see(&Pod { scheduler_name: "other".into(), ..on(&pod("s", 10), "a") });
@@ -101,7 +101,7 @@ fn repeats_count_and_a_gate_is_told() {
     core.see(&p);
     core.run();
     for i in 0..4 {
-        // A larger one that does not help, then the patience of the queue runs out.
+        // A larger node that does not help; then the queue's time limit expires.
         core.apply(Input::NodeApplied(Arc::new(node("a", 1001 + i))));
         core.wait(400 * SECOND);
         core.run();
@@ -114,7 +114,7 @@ fn repeats_count_and_a_gate_is_told() {
     check(&mut core, &held, &[("Added", ""), ("Gated", "")]);
 }
 
-/// A pod that waits, or whose Binding is under way, may be told to go long before it does.
+/// A pending pod, or one whose Binding is in progress, may start its deletion long before it is gone.
 #[test]
 fn a_pod_that_goes_slowly_ends_when_it_is_gone() {
     let mut core = core_with(&[node("a", 1000)]);
@@ -133,11 +133,11 @@ fn a_pod_that_goes_slowly_ends_when_it_is_gone() {
     check(&mut core, &p, &[("Added", ""), ("Refused", ""), ("Deleting", ""), ("Deleted", "")]);
     core.apply(Input::PodDeleted(p.key.clone()));
     assert_eq!(told(&mut core, &p).len(), 4, "once");
-    // Another one of its name has come: it must have gone.
+    // A new pod of the same name arrived, so the old one must be gone.
     core.see(&Pod { uid: "another".into(), ..q.clone() });
     let way = [("Added", ""), ("Refused", ""), ("Deleting", ""), ("Deleted", ""), ("Added", "")];
     check(&mut core, &q, &way);
-    // The watch was away meanwhile: a list tells who is there.
+    // The watch was interrupted: a list shows which pods exist.
     let list = |pods: Vec<Pod>| Input::PodsReset {
         pods: pods.into_iter().map(Arc::new).collect(),
         quarantined: Vec::new(),
@@ -148,7 +148,7 @@ fn a_pod_that_goes_slowly_ends_when_it_is_gone() {
     assert_eq!(told(&mut core, &r).last().map(|t| &*t.0), Some("Deleted"));
 }
 
-/// What a placement was called, whoever has the numbers of its pod and its node by now.
+/// A placement keeps its names, even after the slots of its pod and node are reused.
 #[test]
 fn a_placement_keeps_its_names_when_its_pod_and_its_node_are_gone() {
     let mut core = core_with(&[node("a", 1000)]);
@@ -160,7 +160,7 @@ fn a_placement_keeps_its_names_when_its_pod_and_its_node_are_gone() {
         check(&mut core, p, &[("Added", ""), ("Placed", host), ("Bound", host)]);
         core.apply(Input::PodDeleted(p.key.clone()));
         core.apply(Input::NodeDeleted(host.into()));
-        // What comes next takes the numbers that were given up, the pod's and the node's.
+        // The next objects reuse the slots of the deleted pod and node.
         core.apply(Input::NodeApplied(Arc::new(node(if host == "a" { "b" } else { "c" }, 1000))));
     }
     let way = |host| [("Added", ""), ("Placed", host), ("Bound", host), ("Deleted", host)];
@@ -169,7 +169,7 @@ fn a_placement_keeps_its_names_when_its_pod_and_its_node_are_gone() {
     assert_eq!(core.scheduler.cluster().n_slots(), 1, "the nodes had one number");
 }
 
-/// Nodes that are replaced, in one input, by others that take their numbers.
+/// One input replaces all nodes by others that reuse their slots.
 #[test]
 fn a_placement_keeps_the_name_of_its_node_when_all_nodes_are_told_anew() {
     let mut core = core_with(&[node("a", 1000)]);
@@ -181,7 +181,7 @@ fn a_placement_keeps_the_name_of_its_node_when_all_nodes_are_told_anew() {
     assert_eq!((&*told[1].0, &*told[1].1), ("Placed", "a"), "{told:?}");
 }
 
-/// The last pod on a node that went before it.
+/// The last pod on a node that was deleted before it.
 #[test]
 fn a_pod_that_outlives_its_node_ends_on_it() {
     let mut core = core_with(&[node("a", 1000)]);

@@ -1,4 +1,4 @@
-//! What is recorded on request, of which attempts, and until when.
+//! Recording on request: what is recorded, of which attempts, and until when.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::cluster::SCHEDULER;
 use crate::driver::{Core, default_profile, settings};
 use crate::made::{SECOND, core_with, node, pod};
 
-/// Sets a flag by the JSON that a request carries.
+/// Sets a flag by the JSON of a request.
 fn set(core: &Core, flag: Flag, text: &str) {
     let by = Setter { now: core.now, from: "test".into() };
     match parse(flag, text).expect("it can be read") {
@@ -98,7 +98,7 @@ fn of_a_sampled_search_the_sample_is_the_table() {
     }
 }
 
-/// A clock that goes on by so much whenever it is looked at.
+/// A clock that advances by a fixed amount whenever it is read.
 struct Slow(Cell<Duration>, Duration);
 
 impl Probe for Slow {
@@ -114,7 +114,7 @@ fn recording_that_takes_too_much_is_turned_off_and_says_so() {
     core.switches.set_top_n_scores(3, &Setter { now: core.now, from: "test".into() });
     set(&core, Flag::Failures, r#"{"value": true, "namespace": "elsewhere"}"#);
     core.switches.set_budget(1);
-    // Each look at the clock takes a quarter of what is free, and recording looks twice or more.
+    // Each reading of the clock uses a quarter of the free budget, and recording reads it at least twice.
     let probe = Slow(Cell::default(), FREE / 4);
     let mut ended = None;
     let mut steps = 0;
@@ -138,7 +138,7 @@ fn recording_that_takes_too_much_is_turned_off_and_says_so() {
     assert!(core.switches.shut_off("s").is_some() && core.switches.shut_off("f").is_none());
     let costs = core.scheduler.publish(core.now).costs;
     assert!(costs.l1 > FREE.as_nanos() as u64 && costs.cycle > costs.l1, "{costs:?}");
-    // Without a budget nothing is turned off.
+    // Without a budget nothing is switched off.
     core.switches.set_budget(100);
     core.switches.set_top_n_scores(3, &Setter::default());
     for i in 0..20 {
@@ -156,7 +156,7 @@ fn storing_verdicts_is_measured_by_a_sample() {
         core.see(&Pod { spec: Arc::new(PodSpec::default()), ..pod(&format!("p{i}"), 0) });
         core.scheduler.step(core.now, &probe).expect("it is tried");
     }
-    // A look takes as long as what is between two looks, and is taken off.
+    // Reading the clock takes as long as the work between two readings, and is subtracted.
     assert_eq!(core.scheduler.publish(core.now).costs.l0, 0);
 }
 

@@ -1,4 +1,5 @@
-//! Spread and affinity against the definition: the same answers as from looking at every pod on every node.
+//! Topology spread and pod affinity against their definition: the results equal those from examining every pod on
+//! every node.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,7 +24,7 @@ const NOT_WANTED: &str = "node(s) didn't satisfy existing pods anti-affinity rul
 /// A number per topology key and value.
 type Pairs = BTreeMap<(Name, Name), i64>;
 
-/// Everything, node by node and pod by pod.
+/// The reference implementation: examines every node and every pod.
 struct Naive<'a> {
     cluster: &'a Cluster,
     spec: &'a PodSpec,
@@ -80,7 +81,7 @@ impl<'a> Naive<'a> {
         None
     }
 
-    /// Scores by the pod's own soft constraints, all nodes being feasible.
+    /// Scores by the pod's own soft constraints, with all nodes feasible.
     fn spread_scores(&self) -> Vec<i64> {
         let all = self.constraints(false);
         let has_all = |n: &Node| all.iter().all(|c| n.labels.get(&c.topology_key).is_some());
@@ -121,7 +122,7 @@ impl<'a> Naive<'a> {
         reaches && term.selector.as_ref().is_some_and(|s| s.matches(&spec.labels))
     }
 
-    /// Adds up over all pods: for each term of a list that `matches` says is met, its weight.
+    /// Sums, over all pods, the weights of the terms that `terms` returns for them, per topology value.
     fn pairs<'t>(&self, mut terms: impl FnMut(&Pod) -> Vec<(&'t PodAffinityTerm, i64)>) -> Pairs {
         let mut pairs = Pairs::new();
         for (_, node, pods) in &self.nodes {
@@ -208,7 +209,7 @@ fn plugin(name: &str) -> Arc<dyn Plugin> {
     factory.expect("it is registered").make(&Value::Null).expect("defaults are valid")
 }
 
-/// Returns the message per node, `None` where the plugin accepts it.
+/// Returns the plugin's message for each node, or `None` for a node it accepts.
 fn causes(plugin: &dyn Plugin, view: View<'_>, spec: &PodSpec) -> Vec<Option<String>> {
     let value = match plugin.pre_filter().expect("it prepares").pre_filter(view, spec) {
         PreFiltered::Ready { value, .. } => value,
@@ -221,7 +222,7 @@ fn causes(plugin: &dyn Plugin, view: View<'_>, spec: &PodSpec) -> Vec<Option<Str
     view.nodes().iter().map(|n| table.get(mask[n.index()]).map(|c| c.message())).collect()
 }
 
-/// Returns the raw score per node, all being feasible.
+/// Returns the raw score for each node, with all nodes feasible.
 fn scores(plugin: &dyn Plugin, view: View<'_>, spec: &PodSpec) -> Option<Vec<i64>> {
     let prepared = plugin.pre_score().expect("it prepares").pre_score(view, spec, view.nodes());
     let PreScored::Ready(value) = prepared else { return None };
@@ -236,7 +237,7 @@ proptest! {
     #[test]
     fn counters_answer_as_looking_at_every_pod_does(world in world(8, 12), spec in spec()) {
         let mut cluster = world.cluster();
-        // Pods come and go before the question.
+        // Some pods are moved before the plugin is called.
         for pod in world.placed.iter().step_by(3) {
             if let Some(id) = cluster.find_pod(&pod.key) {
                 let node = cluster.release(id);

@@ -1,4 +1,4 @@
-//! What readers see: snapshots keep what they saw and share the rest.
+//! What readers see: snapshots do not change, and they share unchanged parts.
 
 use pellucid::cluster::Stage;
 use pellucid::cluster::columns::CPU;
@@ -66,7 +66,7 @@ fn the_cycle_runs_on_a_root_and_decides_alike() {
     let order = core.place(&p);
     assert_eq!(snapshot.cluster.slot(best[0].node).name, order.node);
     assert!(best[0].total >= best[1].total);
-    // Planning aside on a copy of the copy leaves the snapshot alone.
+    // Changes on a copy of a snapshot's state do not affect the snapshot.
     let mut simulation = snapshot.cluster.fork();
     let overlay = simulation.begin();
     simulation.rollback(overlay);

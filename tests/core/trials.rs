@@ -1,5 +1,5 @@
-//! What is tried out leaves nothing behind: searches for victims and the two-pass filter change the state and undo
-//! it, many times per attempt.
+//! Trial changes leave no trace: searches for victims and the two-pass filter change the state and undo it, many
+//! times per attempt.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::cluster::{World, config, world};
 use crate::driver::{Core, default_profile, settings};
 use crate::seen::seen;
 
-/// Attempts per round: in a small world all pods get theirs.
+/// Attempts per round; enough for all pods of a small world.
 const MOST_STEPS: usize = 30;
 
 fn core_of(world: &World) -> Core {
@@ -30,12 +30,12 @@ fn core_of(world: &World) -> Core {
         core.apply(Input::NodeApplied(Arc::new(node.clone())));
     }
     for pod in world.placed.iter().chain(&world.pending) {
-        // Half of those that wait are nominated by somebody.
+        // Half of the pending pods are nominated by others.
         let nominated = pod.key.name.len() % 2 == 0 && pod.node_name.is_none();
         let node = nominated.then(|| world.nodes.first().map(|n| n.name.clone())).flatten();
         let mut pod = Pod { nominated_node: node, gates: [].into(), ..pod.clone() };
         if pod.node_name.is_none() {
-            // Above most of those that run, and where taints and labels allow, so that there is somebody to evict.
+            // Their priority is above most running pods, and taints and labels allow them, so that there are victims.
             pod.priority += 8;
             let spec = Arc::make_mut(&mut pod.spec);
             (spec.affinity, spec.node_name) = (NodeAffinity::default(), None);
@@ -45,7 +45,7 @@ fn core_of(world: &World) -> Core {
     core
 }
 
-/// Plans; a refusal changes nothing that can be seen, nor is any node said to have changed.
+/// Plans until idle; a refusal changes nothing visible and reports no node as changed.
 fn plan(core: &mut Core) -> Result<(), TestCaseError> {
     for _ in 0..MOST_STEPS {
         let cluster = core.scheduler.cluster();
@@ -60,7 +60,7 @@ fn plan(core: &mut Core) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Bindings are made, victims go.
+/// Confirms Bindings and removes victims. Returns the number of evictions.
 fn carry_out(core: &mut Core) -> usize {
     let effects = core.scheduler.take_effects();
     let mut evictions = 0;
@@ -77,7 +77,7 @@ fn carry_out(core: &mut Core) -> usize {
     evictions
 }
 
-/// The same pods and nodes, told to a scheduler that has tried nothing yet.
+/// Returns the rendering of a new scheduler that was given the same pods and nodes and has tried nothing.
 fn from_scratch(world: &World, core: &Core) -> BTreeMap<String, Value> {
     let cluster = core.scheduler.cluster();
     let mut pods: BTreeMap<PodKey, Pod> = BTreeMap::new();
@@ -112,7 +112,7 @@ proptest! {
     }
 }
 
-/// The property above would hold of a search that never finds anybody.
+/// Guards the property above, which would hold for a search that never finds victims.
 #[test]
 fn random_worlds_have_victims() {
     let mut runner = proptest::test_runner::TestRunner::new(config());

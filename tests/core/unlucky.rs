@@ -1,5 +1,5 @@
-//! What goes wrong between a nomination and a Binding, one case each. `tests/simulation.rs` tries them in all
-//! orders; most of these it found.
+//! Failures between a nomination and a Binding, one case each. `tests/simulation.rs` tries them in all orders; it
+//! found most of these cases.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn named(name: &str, other: Pod) -> Pod {
     Pod { key: pod(name, 0).key, uid: format!("uid-{name}").into(), ..other }
 }
 
-/// What the scheduler ordered.
+/// The scheduler's orders.
 #[derive(Default)]
 struct Orders {
     bindings: Vec<BindOrder>,
@@ -60,7 +60,7 @@ fn evicted(core: &mut Core, order: &EvictOrder, outcome: EvictOutcome) {
     core.apply(Input::Report(EffectReport::EvictDone { id, uid, outcome }));
 }
 
-/// A node that is the only one with its label.
+/// Makes a node with a label that no other node has.
 fn labelled(name: &str, milli_cpu: i64) -> Node {
     Node { labels: Labels::new([("is".into(), name.into())]), ..node(name, milli_cpu) }
 }
@@ -115,7 +115,7 @@ fn a_pod_that_is_refused_as_a_whole_is_not_placed_where_it_is_nominated() {
     Arc::make_mut(&mut lost.spec).volumes.claims = [claim].into();
     core.see(&lost);
     assert!(planned(&mut core).bindings.is_empty());
-    // Nor does what is promised to others make a difference.
+    // Nor do nominations of other pods matter.
     let gates = ["example.com/wait".into()].into();
     core.see(&Pod { gates, ..nominated_to("b", ranked("other", 950, 7)) });
     let too = named("lost-too", Pod { nominated_node: None, ..lost });
@@ -128,7 +128,7 @@ fn a_pod_that_is_refused_as_a_whole_is_not_placed_where_it_is_nominated() {
 fn room_kept_for_a_nominee_that_goes_elsewhere_is_free() {
     let mut core = core_with(&[labelled("a", 1000)]);
     core.see(&on(&ranked("there", 500, 9), "a"));
-    // It may evict nobody, so nothing takes its nomination from it.
+    // The nominated pod may not evict, so nothing takes its nomination.
     let nominee = Pod { never_preempts: true, ..ranked("nominee", 800, 5) };
     core.see(&nominated_to("a", nominee));
     core.run();
@@ -148,7 +148,7 @@ fn room_kept_for_a_nominee_that_goes_elsewhere_is_free() {
 #[test]
 fn whoever_waits_behind_the_victims_of_others_hears_when_they_are_gone() {
     let mut core = core_with(&[node("a", 1000)]);
-    // It lacks a port, which the pod that is on its way does not have.
+    // It lacks a port, which the terminating pod does not use.
     let port = HostPort { protocol: Protocol::Tcp, ip: "0.0.0.0".into(), port: 80 };
     let with_port = |mut pod: Pod| {
         Arc::make_mut(&mut pod.spec).host_ports = [port.clone()].into();
@@ -172,7 +172,7 @@ fn a_lost_write_of_a_nomination_is_made_up_for() {
     core.see(&high);
     assert_eq!(planned(&mut core).nominations, [("high".to_owned(), Some("a".into()))]);
     core.see(&nominated_to("a", high.clone()));
-    // Its victim's room goes to another, and the write that clears the nomination is lost.
+    // The room of its victim goes to another pod, and the write that clears the nomination is lost.
     core.delete(&ranked("low", 800, 0));
     core.see(&on(&ranked("equal", 800, 9), "a"));
     assert_eq!(planned(&mut core).nominations, [("high".to_owned(), None)]);

@@ -1,4 +1,4 @@
-//! Volumes between the decision and the Binding: what is held, written, waited for, and given up.
+//! Volumes between the decision and the Binding: what is held, written, awaited and released.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ fn claim(name: &str) -> PersistentVolumeClaim {
     }
 }
 
-/// A volume on node `a`.
+/// Makes a volume on node `a`.
 fn volume(name: &str) -> PersistentVolume {
     let here = Requirement { key: "host".into(), operator: Operator::In, values: ["a".into()].into() };
     let term = NodeSelectorTerm { expressions: [here].into(), fields: [].into() };
@@ -79,7 +79,7 @@ impl Core {
     }
 }
 
-/// Two nodes, one volume on `a`, two claims for it.
+/// Makes two nodes, one volume on `a`, and two claims for it.
 fn world() -> Core {
     let hosts = [("a", 1000), ("b", 4000)].map(|(name, milli_cpu)| Node {
         labels: Labels::new([("host".into(), name.into())]),
@@ -107,7 +107,7 @@ fn a_pod_is_bound_after_its_volume() {
     assert!(matches!(&order.write, VolumeWrite::BindVolume { volume, claim, .. }
         if volume.as_str() == "disk" && claim.as_str() == "data"));
 
-    // The volume is held: another pod finds none.
+    // The volume is held, so another pod finds none.
     let late = using("late", "other");
     core.see(&late);
     core.run();
@@ -156,7 +156,7 @@ fn a_failed_pre_bind_gives_all_back_and_is_tried_again() {
     assert_eq!((cause.plugin, cause.reasons[0].code), ("VolumeBinding", ReasonCode::PreBindFailed));
     assert!(refusal.message().contains("HTTP 409"), "{}", refusal.message());
 
-    // What it held is free: the other pod gets it.
+    // The hold is released: the other pod gets the volume.
     let other = using("other", "other");
     core.see(&other);
     core.run();

@@ -1,4 +1,4 @@
-//! A pod is not tried again while nothing that matters to it changed, and always when something did.
+//! A pod is not tried again while nothing relevant to it changed, and is always tried when something did.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,27 +22,27 @@ use crate::cluster::{spec, world};
 use crate::driver::Core;
 use crate::made::{SECOND, core, core_with, node, on, pod, refused};
 
-/// Something that could help, or not; numbers are taken modulo what there is.
+/// A change that may help; indices are taken modulo the number of elements.
 #[derive(Clone, Debug)]
 enum Change {
     /// A node becomes like another in one respect, or appears.
     Node(usize, Respect, Box<Node>),
-    /// A node has the labels that the waiting pod selects.
+    /// A node gains the labels that the pending pod selects.
     Obliges(usize),
-    /// A node takes pods again: no taints, no cordon.
+    /// A node accepts pods again: no taints, no cordon.
     Opens(usize),
     NodeGone(usize),
-    /// A pod on a node goes, or asks for as little as can be.
+    /// A pod on a node is deleted, or shrinks its requests to the minimum.
     Gone(usize),
     Shrunk(usize),
-    /// A pod on a node has the labels of another, or is being deleted.
+    /// A pod on a node gets the labels of another, or is being deleted.
     Relabelled(usize, Box<Pod>),
     Deleting(usize),
     /// A pod appears on a node.
     Appeared(usize, Box<Pod>),
-    /// The waiting pod tolerates everything.
+    /// The pending pod tolerates everything.
     Tolerates,
-    /// The waiting pod is like another.
+    /// The pending pod gets another spec.
     Respecified(Box<PodSpec>),
     Namespace(Labels),
 }
@@ -76,7 +76,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// A node that takes more pods than most.
+/// Generates a node that accepts more pods than most.
 fn inviting() -> impl Strategy<Value = Node> {
     (any_node(0), prop::bool::weighted(0.7), prop::bool::weighted(0.7)).prop_map(|(mut node, open, large)| {
         if open {
@@ -92,7 +92,7 @@ fn inviting() -> impl Strategy<Value = Node> {
     })
 }
 
-/// What the API server holds.
+/// The objects of the API server.
 #[derive(Clone)]
 struct Held {
     nodes: BTreeMap<usize, Node>,
@@ -102,8 +102,8 @@ struct Held {
 }
 
 impl Held {
-    /// The waiting pod is the first pending one, without the constraints it is freed of: what is refused for
-    /// five reasons at once is seldom helped by one change.
+    /// Makes the pending pod from the first one of the world, without some of its constraints: a pod refused for five
+    /// reasons at once is seldom helped by one change.
     fn new(world: &World, freed_of: [bool; 4]) -> Self {
         let mut waiting = world.pending.first().cloned().unwrap_or_else(|| pod("pending-0", 1500));
         let spec = Arc::make_mut(&mut waiting.spec);
@@ -129,7 +129,7 @@ impl Held {
         }
     }
 
-    /// A core that is told all of it and has not planned yet.
+    /// Makes a core with all objects, before it has planned.
     fn core(&self) -> Core {
         let nodes: Vec<Node> = self.nodes.values().cloned().collect();
         let mut core = core_with(&nodes);
@@ -143,7 +143,7 @@ impl Held {
         core
     }
 
-    /// Makes a change and tells a core.
+    /// Makes a change and applies it to a core.
     fn change(&mut self, what: &Change, core: &mut Core) {
         let nth =
             |i: usize, placed: &BTreeMap<usize, Pod>| placed.keys().nth(i % placed.len().max(1)).copied();
@@ -254,14 +254,14 @@ proptest! {
                 "it fits on {fits:?} after {what:?} and is not told"
             );
             core.run();
-            // Not necessarily the same node: it may have evicted pods from one, and is nominated there.
+            // Not necessarily the same node: the pod may be nominated to a node from which it evicted others.
             let placed = core.node_of(&held.waiting).is_some();
             prop_assert_eq!(placed, fits.is_some(), "an idle core tries at once what was woken");
         }
     }
 }
 
-/// Asks for the wake-ups of a pod, as a reader would.
+/// Reads the wake-ups of a pod, as a user would.
 fn asked(core: &mut Core, p: &Pod) -> Result<Value, ReadError> {
     let all = reads(&registry());
     let read = all.iter().find(|r| r.path.ends_with("/:name/wakeups")).expect("it is registered");
@@ -275,7 +275,7 @@ fn wakeups(core: &mut Core, p: &Pod) -> Value {
     asked(core, p).expect("the pod is known")
 }
 
-/// `event object plugin:verdict… woke` per event.
+/// Renders each event as `event object plugin:verdict… woke`.
 fn lines(events: &Value) -> Vec<String> {
     let line = |e: &Value| {
         let verdicts = e["verdicts"].as_array().expect("an array").iter();
@@ -318,7 +318,7 @@ fn a_record_tells_what_was_asked_and_what_woke_the_pod() {
     core.see_node(&tainted("c", 5000));
     core.see_node(&node("small", 100));
     let body = wakeups(&mut core, &p);
-    // The room on c is enough for one of them; what came later found the pod awake.
+    // The room on c is enough for one of them; later events found the pod already awake.
     let told = [
         "Node/Add c TaintToleration:Skip NodeResourcesFit:Queue woke",
         "Pod/Delete ns/tiny NodeResourcesFit:Skip slept",

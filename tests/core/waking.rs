@@ -1,4 +1,4 @@
-//! What brings a refused pod back, and what does not.
+//! Events that wake a refused pod, and events that do not.
 
 use pellucid::cluster::input::Quarantined;
 use pellucid::cluster::{Input, Stage};
@@ -35,7 +35,7 @@ fn a_pod_that_goes_wakes_those_who_lack_room_and_nobody_else() {
     core.wait(2 * SECOND);
     core.delete(&pod("other", 100));
     assert_eq!(core.queued(&p), Some(QueueStage::Unschedulable), "room is not what it lacks");
-    // The taint goes.
+    // The taint is removed.
     tainted.taints = [].into();
     core.see_node(&tainted);
     assert_eq!(core.queued(&p), Some(QueueStage::Active));
@@ -74,7 +74,7 @@ fn a_smaller_request_of_a_running_pod_makes_room() {
     core.see(&p);
     core.run();
     core.wait(2 * SECOND);
-    // Resized in place, upwards first.
+    // Resized in place, first upwards.
     core.see(&on(&pod("old", 900), "a"));
     assert_eq!((core.taken("a"), core.queued(&p)), (900, Some(QueueStage::Unschedulable)));
     core.see(&on(&pod("old", 200), "a"));
@@ -102,7 +102,7 @@ fn gates_hold_a_pod_until_they_are_gone() {
     core.see(&gated);
     assert_eq!(core.queued(&p), Some(QueueStage::Gated));
     assert_eq!(core.told(), (vec!["SchedulingGated"], vec!["FailedScheduling"]));
-    // The same again is not told again.
+    // Applying the same object again writes no second event.
     core.see(&gated);
     assert_eq!(core.told().1, [""; 0]);
     assert!(core.run().is_empty());
@@ -147,7 +147,7 @@ fn a_pod_that_cannot_be_read_is_not_placed_but_keeps_its_room_when_it_runs() {
     assert_eq!(core.scheduler.cluster().quarantined().count(), 1);
     core.run();
     assert_eq!((core.stage(&waiting), core.taken("a")), (Some(Stage::Permitted), 100));
-    // One that is assumed gives its place up.
+    // An assumed pod releases its place.
     core.apply(Input::Quarantined(unreadable(&waiting)));
     assert_eq!((core.taken("a"), core.scheduler.n_in_flight()), (0, 0));
 }

@@ -1,4 +1,4 @@
-//! The stories of two articles: a label per gang with Deployments, and a PodGroup with a ReplicaSet.
+//! The scenarios of two articles: one label per gang with Deployments, and a PodGroup with a ReplicaSet.
 
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ async fn four_replicas_that_may_not_share_three_nodes_all_wait() {
     for message in siblings {
         assert!(message.contains(of_gang) && message.contains("anti-affinity"), "{message}");
     }
-    // The fourth one is refused on its own account.
+    // The fourth member is refused for its own reason.
     let root = said.iter().find(|body| body["podReasons"] == json!([])).expect("a root cause");
     assert!(
         root["message"]
@@ -86,7 +86,7 @@ async fn on_a_smaller_cluster_all_six_pend() {
     running.stop().await;
 }
 
-/// A PodGroup with a quorum of twenty, and more pods than there is room for.
+/// Starts a PodGroup with a quorum of twenty, and more pods than there is room for.
 async fn a_gap(room: u32) -> Running {
     let running = start(nodes(1, room)).await;
     running.create([annotated(group(X, "wide", 20), MODE, "NonStrict")]);
@@ -118,7 +118,7 @@ async fn a_large_gap_to_the_quorum_gives_up_what_waits() {
         let body = running.explained(&format!("wide-{n:02}"), "refused", |b| b["verdict"] == "refused");
         assert!(body["placement"].is_null(), "{body:#}");
     }
-    // The room is free for others.
+    // Others can use the room.
     running.create([pod("other", 17_000)]);
     running.bound("other").await;
     running.stop().await;

@@ -1,21 +1,21 @@
-//! Gangs that cannot both run, and pods behind a gang that cannot run at all.
+//! Gangs that cannot run at the same time, and pods behind a gang that cannot run at all.
 
 use serde_json::Value;
 
 use crate::made::{annotated, light, names, nodes, tally};
 use crate::running::{Pods, Running, pod, start};
 
-/// How often two gangs contest the cluster.
+/// How often two gangs compete for the cluster.
 const ROUNDS: usize = 100;
-/// Members of each: six of ten CPUs.
+/// Number of members of each gang: six of ten CPUs.
 const MEMBERS: usize = 6;
 
-/// A member that ends when a second of the sandbox has passed.
+/// Makes a member that ends after one second of the sandbox's clock.
 fn short_lived(gang: &str, name: &str) -> Value {
     annotated(light(gang, name, MEMBERS as u32, 1000), "sandbox.pellucid.dev/run-seconds", "1")
 }
 
-/// Waits until one of two gangs runs and the other was told why it does not; returns the one that waits.
+/// Waits until one of two gangs runs and the other has a reason in its conditions; returns the pending one.
 async fn contested(running: &mut Running, gangs: [&str; 2]) -> String {
     let settled = |pods: &Pods| {
         let [a, b] = gangs.map(|gang| tally(pods, &format!("{gang}-")));

@@ -1,16 +1,16 @@
-//! Two NonStrict gangs that each hold what the other needs, and the deadline that ends it.
+//! Two NonStrict gangs that each hold what the other needs, and the deadline that ends the deadlock.
 
 use serde_json::{Value, json};
 
 use crate::made::{MODE, X, annotated, group, names, of_group, patient};
 use crate::running::{Hand, Running, node, pod, priority_class, start_with, with};
 
-/// A pod for one node.
+/// Restricts a pod to one node.
 fn only(pod: Value, on: &str) -> Value {
     with(pod, "nodeSelector", json!({"kubernetes.io/hostname": on}))
 }
 
-/// Two nodes for one pod each. Gang `a` holds the first and wants the second, gang `b` the other way round.
+/// Starts two nodes for one pod each. Gang `a` holds the first and waits for the second, gang `b` the reverse.
 async fn locked() -> Running {
     let nodes = vec![node("n0", "z", 1), node("n1", "z", 1), priority_class("first", 10, "Never")];
     let mut running = start_with(nodes, None, Some(Hand::default())).await;
@@ -22,7 +22,7 @@ async fn locked() -> Running {
     ]);
     running.in_stage("a-0", "waiting");
     running.told("a-1", "").await;
-    // `b` comes later and goes before `a` when the single pod makes room.
+    // `b` is created later and goes before `a` when the single pod makes room.
     running.let_pass(10).await;
     let first = |pod| with(pod, "priorityClassName", json!("first"));
     running.create([
@@ -31,7 +31,7 @@ async fn locked() -> Running {
     ]);
     running.told("b-0", "").await;
     running.told("b-1", "").await;
-    // Neither is in its backoff when the room comes.
+    // Neither gang is in backoff when the room appears.
     running.let_pass(2).await;
     running.kill("single").await;
     running.in_stage("b-0", "waiting");
@@ -41,7 +41,7 @@ async fn locked() -> Running {
 
 const INTERFERENCE: &str = "/apis/v1/gangs/interference";
 
-/// Each gang holds the CPU of one node that the other one's second pod waits for.
+/// Checks that each gang holds the CPU that the other gang's second pod waits for.
 fn show_the_cycle(running: &Running) {
     let body = running.wait(INTERFERENCE, "a cycle", |body| body["cycles"] != json!([]));
     // The wait of `a` began first.
@@ -57,7 +57,7 @@ fn show_the_cycle(running: &Running) {
     };
     let edges = [edge("a", "b", "b-1", "n0", "00"), edge("b", "a", "a-1", "n1", "12")];
     assert_eq!(body["edges"], json!(edges), "{body:#}");
-    // Each of them says so itself.
+    // Each gang's own explanation says so too.
     for (gang, holder) in [("a", "default/b"), ("b", "default/a")] {
         let told = running.gang_explained(gang, "blocked", |body| body["blocker"]["kind"] == "holders");
         assert_eq!(told["blocker"]["gangs"], json!([holder]), "{told:#}");
@@ -71,7 +71,7 @@ async fn the_deadline_breaks_a_deadlock_of_two_gangs() {
     running.in_stage("b-0", "waiting");
     running.in_stage("a-0", "waiting");
     show_the_cycle(&running);
-    // The first wait that began runs out.
+    // The wait that began first expires.
     running.let_pass(1).await;
     running.all_run(&names("b", 2)).await;
     assert_eq!(running.placed("a-").await.0.len(), 0);
@@ -88,7 +88,7 @@ async fn the_deadline_breaks_a_deadlock_of_two_gangs() {
         running.kill(&name).await;
     }
     running.gang("b", "gone", |body| body["counts"]["created"] == 0);
-    // Its backoff is over.
+    // The gang's backoff is over.
     running.let_pass(10).await;
     running.all_run(&names("a", 2)).await;
     running.stop().await;
@@ -106,8 +106,8 @@ profiles:
           podGroupRejectPercentage: 50
 ";
 
-/// The arguments of the plugin hold: the wait of a gang that names none, the gap, and the backoff, during which
-/// nothing is taken again, also when nobody else wants it.
+/// The plugin's arguments apply: the default wait of a gang, the gap, and the backoff, during which the gang takes no
+/// room even when nobody else wants it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gang_that_gave_its_places_up_leaves_them_for_its_backoff() {
     let mut running = start_with(vec![node("n0", "z", 2)], Some(SLOW), Some(Hand::default())).await;
@@ -119,7 +119,7 @@ async fn a_gang_that_gave_its_places_up_leaves_them_for_its_backoff() {
     running.let_pass(15).await;
     running.told("g-0", "the wait for the other members ran out").await;
     running.let_pass(39).await;
-    // Somebody else has the room before the backoff ends, though they come late.
+    // Another pod gets the room before the backoff ends, although it was created late.
     running.create([pod("late", 2000)]);
     running.bound("late").await;
     for name in &members {
@@ -127,7 +127,7 @@ async fn a_gang_that_gave_its_places_up_leaves_them_for_its_backoff() {
         assert!(body["placement"].is_null(), "{body:#}");
     }
     running.create([node("n1", "z", 4)]);
-    // An attempt before the scheduler knows of the node would begin another backoff.
+    // An attempt before the scheduler knows the node would start another backoff.
     running.wait("/apis/v1/nodes", "two nodes", |body| body["count"] == 2);
     running.let_pass(1).await;
     running.all_run(&members).await;

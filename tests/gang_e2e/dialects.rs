@@ -1,4 +1,4 @@
-//! The same gang, declared in five ways, ends in the same placement.
+//! The same gang declared in five ways ends in the same placement.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::running::{node_of, pod, start, with};
 
 const DIALECTS: [&str; 5] = ["unicore", "coscheduling", "koordinator", "kube-batch", "native"];
 
-/// A member of gang `same`, which has a quorum of five.
+/// Makes a member of gang `same`, which has a quorum of five.
 fn member(dialect: &str, name: &str) -> Value {
     match dialect {
         "unicore" => {

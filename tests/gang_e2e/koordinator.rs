@@ -16,11 +16,11 @@ async fn two_pod_groups_in_two_namespaces_are_one_group() {
     ]);
     let servers = names("ps", 2);
     running.create(servers.iter().map(|name| of_group(pod(name, 1000), "ps")));
-    // Whole in itself, it waits for the other.
+    // The gang is complete, and waits for the other one.
     running.all_told(&servers, "another gang of the group is not ready").await;
     let workers: Vec<String> = names("work/worker", 3);
     running.create(names("worker", 3).iter().map(|n| within(of_group(pod(n, 1000), "worker"), "work")));
-    // Five CPUs are wanted and four are there: none of either runs.
+    // The group needs five CPUs and there are four: no gang of it runs.
     running.all_told(&servers, "").await;
     running.all_told(&workers, "").await;
     let told = running.explained(&servers[0], "refused", |body| body["verdict"] == "refused");
@@ -69,7 +69,7 @@ async fn a_mode_that_is_set_on_a_pod_group_holds() {
     running.create(tight.iter().map(|name| of_group(pod(name, 1000), "tight")));
     running.all_told(&tight, "").await;
     let loose = names("loose", 4);
-    // Its own arguments would reject a gap of a quarter: those of Koordinator's dialect know no such rule.
+    // The profile's arguments would reject a gap of a quarter; Koordinator's dialect has no such rule.
     let of_koordinator =
         |name: &String| annotated(pod(name, 1000), "gang.scheduling.koordinator.sh/name", "loose");
     running.create(loose.iter().map(of_koordinator));

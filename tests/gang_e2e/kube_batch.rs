@@ -1,4 +1,4 @@
-//! kube-batch: a group holds the pods of several Jobs, and is in a queue.
+//! kube-batch: a group contains the pods of several Jobs, and belongs to a queue.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ async fn a_group_of_two_jobs_that_needs_both_is_refused_for_a_huge_pod() {
     let message = running.refused_for(&small[0], "GangSiblingUnschedulable");
     assert!(message.contains("Insufficient cpu"), "{message}");
     assert_eq!(huge.len(), 6);
-    // While its pods came it said that there were too few of them.
+    // While its pods were being created, the condition said that there were too few.
     let is_tried = |group: &Value| {
         let (phase, condition) = (&group["status"]["phase"], &group["status"]["conditions"][0]);
         *phase == "Pending"
@@ -34,7 +34,7 @@ async fn a_group_of_two_jobs_that_needs_both_is_refused_for_a_huge_pod() {
             && condition["reason"] == "NotEnoughResources"
     };
     running.object(&format!("{KUBE_BATCH}/PodGroup"), "mixed", "tried", is_tried).await;
-    // Nothing is held for it.
+    // Nothing is held for the gang.
     running.create([pod("single", 6000)]);
     running.bound("single").await;
     running.stop().await;
@@ -58,7 +58,7 @@ async fn two_jobs_whose_quorum_is_both_run_together() {
     let [small, huge] = <[Value; 2]>::try_from(jobs).expect("two Jobs");
     let mut running = start(nodes(2, 6)).await;
     running.create([group(KUBE_BATCH, "mixed", 12), small]);
-    // Half of it waits for the other half.
+    // One half waits for the other.
     running.run_and_wait("small-", 0, 6).await;
     running.create([huge]);
     running.run_and_wait("small-", 6, 0).await;

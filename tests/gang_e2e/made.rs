@@ -1,4 +1,4 @@
-//! Nodes, groups and members in every dialect, and how to look at them.
+//! Nodes, groups and members in every dialect, and helpers to observe them.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::running::{Pods, Running, message, node, node_of, pod};
 
-/// PodGroups of the three families.
+/// API versions of PodGroups.
 pub(crate) const SIGS: &str = "scheduling.sigs.k8s.io/v1alpha1";
 pub(crate) const X: &str = "scheduling.x-k8s.io/v1alpha1";
 pub(crate) const KUBE_BATCH: &str = "scheduling.incubator.k8s.io/v1alpha1";
@@ -25,12 +25,12 @@ pub(crate) fn document(name: &str) -> Vec<Value> {
     serde_saphyr::from_multiple(&text).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
-/// Nodes `n0`, `n1`, ... with so many CPUs each.
+/// Makes nodes `n0`, `n1`, ... with this many CPUs each.
 pub(crate) fn nodes(count: usize, cpu: u32) -> Vec<Value> {
     (0..count).map(|n| node(&format!("n{n}"), "z", cpu)).collect()
 }
 
-/// A PodGroup.
+/// Makes a PodGroup.
 pub(crate) fn group(version: &str, name: &str, min: u32) -> Value {
     let spec = match version {
         NATIVE => json!({"schedulingPolicy": {"gang": {"minCount": min}}}),
@@ -42,51 +42,51 @@ pub(crate) fn group(version: &str, name: &str, min: u32) -> Value {
     })
 }
 
-/// The same object with an annotation.
+/// Adds an annotation to an object.
 pub(crate) fn annotated(mut object: Value, key: &str, value: &str) -> Value {
     object["metadata"]["annotations"][key] = value.into();
     object
 }
 
-/// The same object with a label.
+/// Adds a label to an object.
 pub(crate) fn labelled(mut object: Value, key: &str, value: &str) -> Value {
     object["metadata"]["labels"][key] = value.into();
     object
 }
 
-/// The same object in another namespace.
+/// Moves an object to another namespace.
 pub(crate) fn within(mut object: Value, namespace: &str) -> Value {
     object["metadata"]["namespace"] = namespace.into();
     object
 }
 
-/// A pod that belongs to a PodGroup by the label of scheduler-plugins.
+/// Makes a pod a member of a PodGroup by the label of scheduler-plugins.
 pub(crate) fn of_group(pod: Value, group: &str) -> Value {
     labelled(pod, "scheduling.x-k8s.io/pod-group", group)
 }
 
-/// A member of a light gang of Koordinator's, without a PodGroup.
+/// Makes a member of one of Koordinator's light gangs, which have no PodGroup.
 pub(crate) fn light(gang: &str, name: &str, min: u32, milli_cpu: u32) -> Value {
     let named = annotated(pod(name, milli_cpu), "gang.scheduling.koordinator.sh/name", gang);
     annotated(named, "gang.scheduling.koordinator.sh/min-available", &min.to_string())
 }
 
-/// The same in mode NonStrict, waiting so long for the others.
+/// Does the same in mode NonStrict, with this waiting time.
 pub(crate) fn patient(gang: &str, name: &str, min: u32, milli_cpu: u32, wait: &str) -> Value {
     annotated(annotated(light(gang, name, min, milli_cpu), MODE, "NonStrict"), WAITING_TIME, wait)
 }
 
-/// Names of so many pods: `<prefix>-0`, `<prefix>-1`, ...
+/// Returns the names `<prefix>-0`, `<prefix>-1`, ...
 pub(crate) fn names(prefix: &str, count: usize) -> Vec<String> {
     (0..count).map(|n| format!("{prefix}-{n}")).collect()
 }
 
-/// Whether a pod runs.
+/// Returns whether a pod runs.
 pub(crate) fn runs(pod: &Pod) -> bool {
     pod.status.as_ref().and_then(|s| s.phase.as_deref()) == Some("Running")
 }
 
-/// How many pods run whose names begin so, how many wait and were told why, and how many there are.
+/// Returns how many pods with a name prefix run, how many are pending with a message, and how many there are.
 pub(crate) fn tally(pods: &Pods, prefix: &str) -> (usize, usize, usize) {
     let own = || pods.iter().filter(|(name, _)| name.starts_with(prefix)).map(|(_, pod)| pod);
     let told = own().filter(|pod| node_of(pod).is_none() && message(pod).is_some()).count();
@@ -94,8 +94,8 @@ pub(crate) fn tally(pods: &Pods, prefix: &str) -> (usize, usize, usize) {
 }
 
 impl Running {
-    /// Waits until so many pods of a prefix run and all others of it were told why they do not; returns the names
-    /// of those that wait.
+    /// Waits until this many pods of a prefix run and all others of it have a message why they do not; returns the
+    /// names of the pending ones.
     pub(crate) async fn run_and_wait(&mut self, prefix: &str, running: usize, waiting: usize) -> Vec<String> {
         let what = format!("{running} of {prefix} run and {waiting} wait");
         let found = self.pods(&what, |pods| {
@@ -106,13 +106,13 @@ impl Running {
         found.await
     }
 
-    /// Waits until certain pods run.
+    /// Waits until the named pods run.
     pub(crate) async fn all_run(&mut self, names: &[String]) {
         let what = format!("{names:?} run");
         self.pods(&what, |pods| names.iter().all(|n| pods.get(n).is_some_and(runs)).then_some(())).await;
     }
 
-    /// Waits until certain pods were told something with these words, and none of them has a node.
+    /// Waits until the named pods have a message with these words, and none of them has a node.
     pub(crate) async fn all_told(&mut self, names: &[String], words: &str) {
         let what = format!("{names:?} are told {words:?}");
         let is_told = |pod: &Pod| node_of(pod).is_none() && message(pod).is_some_and(|m| m.contains(words));
@@ -130,7 +130,7 @@ impl Running {
         self.pods("the pods are known", look).await
     }
 
-    /// Waits until the explanation of a pod, named as the watch names it, is as wanted.
+    /// Waits until the explanation of a pod, named as in [`Pods`], satisfies a condition.
     pub(crate) fn explained(&self, pod: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let pod = if pod.contains('/') { pod.to_owned() } else { format!("default/{pod}") };
         self.wait(&format!("/apis/v1/explain/pods/{pod}"), &format!("{pod}: {what}"), wanted)
@@ -141,26 +141,26 @@ impl Running {
         self.explained(pod, stage, |body| body["placement"]["stage"] == stage);
     }
 
-    /// Waits until a pod was refused for a reason; returns the message.
+    /// Waits until a pod is refused for a reason; returns the message.
     pub(crate) fn refused_for(&self, pod: &str, code: &str) -> String {
         let is_so = |body: &Value| body["podReasons"][0]["code"] == code;
         let body = self.explained(pod, code, is_so);
         body["message"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Waits until a gang of namespace `default`, as Koordinator shows it, is as wanted.
+    /// Waits until Koordinator's view of a gang in namespace `default` satisfies a condition.
     pub(crate) fn gang(&self, name: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let path = format!("/apis/v1/plugins/Coscheduling/gang/default/{name}");
         self.wait(&path, &format!("gang {name}: {what}"), wanted)
     }
 
-    /// Waits until the explanation of a gang of namespace `default` is as wanted.
+    /// Waits until the explanation of a gang in namespace `default` satisfies a condition.
     pub(crate) fn gang_explained(&self, name: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let path = format!("/apis/v1/explain/gangs/default/{name}");
         self.wait(&path, &format!("gang {name}: {what}"), wanted)
     }
 
-    /// Waits until the status of a PodGroup is as wanted.
+    /// Waits until the status of a PodGroup has these fields.
     pub(crate) async fn group_status(&self, version: &str, name: &str, what: &str, wanted: &Value) -> Value {
         let wanted = wanted.as_object().expect("fields of a status");
         let has = |group: &Value| wanted.iter().all(|(field, value)| group["status"][field] == *value);

@@ -1,11 +1,11 @@
-//! Definitions that cannot be used: the pods are told, and everything else goes on.
+//! Unusable definitions: the pods report it, and everything else continues.
 
 use serde_json::json;
 
 use crate::made::{X, annotated, document, group, labelled, light, names, nodes, of_group};
 use crate::running::{Running, pod, start, start_with, with};
 
-/// Whatever is wrong with a gang, other pods are placed.
+/// Checks that other pods are placed, whatever is wrong with a gang.
 async fn others_go_on(mut running: Running) {
     running.create([pod("other", 100)]);
     running.bound("other").await;
@@ -110,7 +110,7 @@ async fn words_that_cannot_be_used_leave_the_gang_with_defaults() {
     others_go_on(running).await;
 }
 
-/// A profile without the plugin at Permit knows no gangs: their pods are pods.
+/// A profile without the plugin at Permit knows no gangs and schedules their pods one by one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_the_plugin_members_are_placed_one_by_one() {
     const DISABLED: &str = include_str!("../data/config/gangs/disabled.yaml");
@@ -124,7 +124,7 @@ async fn without_the_plugin_members_are_placed_one_by_one() {
         let body = running.explained(&waiting[0], "refused", |b| b["verdict"] == "refused");
         let message = body["message"].as_str().unwrap_or_default();
         assert!(message.starts_with("0/1 nodes are available: 1 Insufficient cpu."), "{message}");
-        // All of them are told, also those that have a node.
+        // Every member has a warning, including those on a node.
         for name in &members {
             let warnings = running.explained(name, "known", |_| true)["warnings"].clone();
             let words = format!(

@@ -1,4 +1,4 @@
-//! Article 001's five pods and their rounds, as the gang endpoint shows them.
+//! The five pods of article 001 and their rounds, as the gang endpoint shows them.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::made::{light, names, nodes};
 use crate::running::{Hand, Running, node, start_with};
 
-/// Waits until a gang is in a round that is valid or not, with so many children, all tried last in the same one.
+/// Waits until a gang is in a round with this validity and number of children, all last tried in the same round.
 fn in_round(running: &Running, cycle: u64, is_valid: bool, children: usize, last: u64) -> Value {
     let rounds: BTreeMap<String, u64> =
         names("default/g", children).into_iter().map(|name| (name, last)).collect();
@@ -27,17 +27,17 @@ async fn article_001_five_pods_and_their_rounds() {
     running.create(members[..4].iter().map(member));
     let body = in_round(&running, 1, true, 4, 0);
     assert_eq!((&body["attempts"], &body["state"]), (&json!(0), &json!("Gated")), "{body:#}");
-    // Three have room and the fourth has none: the round is over for all of them.
+    // Three have room and the fourth has none: the round is over for all.
     running.create(members[4..].iter().map(member));
     let body = in_round(&running, 1, false, 5, 1);
     assert_eq!((&body["attempts"], &body["counts"]["pending"]), (&json!(1), &json!(5)), "{body:#}");
     assert_eq!(body["waitingForBindChildren"], json!({}), "a strict gang keeps nothing: {body:#}");
-    // All of them were tried, so the next attempt is the next round. It lacks room for one.
+    // All were tried, so the next attempt is the next round. It lacks room for one.
     running.create([node("more", "z", 1)]);
     running.let_pass(1).await;
     let body = in_round(&running, 2, false, 5, 2);
     assert_eq!(body["attempts"], 2, "{body:#}");
-    // The retry after it has room for all: no member fails, and the round stays valid.
+    // The next retry has room for all: no member fails, and the round stays valid.
     running.create([node("enough", "z", 1)]);
     running.let_pass(2).await;
     in_round(&running, 3, true, 5, 3);

@@ -1,4 +1,4 @@
-//! Who waits, who is permitted and who is bound, looked at while it is so: the sets of the gang endpoint are exact.
+//! Waiting, permitted and bound members, observed in those states: the sets of the gang endpoint are exact.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::made::{light, names, nodes, patient};
 use crate::running::{Hand, Running, node, start_with, with};
 
-/// The sets of a gang, each member being in one of them.
+/// The sets of a gang; each member is in exactly one.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Sets {
     gated: Vec<&'static str>,
@@ -24,7 +24,7 @@ fn keys(body: &Value, set: &str) -> BTreeSet<String> {
     body[set].as_object().unwrap_or_else(|| panic!("no {set}: {body:#}")).keys().cloned().collect()
 }
 
-/// Waits until the sets of gang `g` are these, and looks whether everything else in the body agrees with them.
+/// Waits until gang `g` has these sets, and checks that the rest of the body agrees with them.
 fn sets_are(running: &Running, wanted: &Sets) -> Value {
     let expected = |names: &[&str]| names.iter().map(|n| format!("default/{n}")).collect::<BTreeSet<_>>();
     let named = [
@@ -39,7 +39,7 @@ fn sets_are(running: &Running, wanted: &Sets) -> Value {
         named.iter().all(|(set, names)| keys(body, set) == expected(names))
             && keys(body, "waitingForBindChildren") == expected(&held)
     });
-    // Created is their disjoint union, also in numbers.
+    // The created members are the disjoint union of the sets, also in numbers.
     let of_all = [
         ("gated", &wanted.gated),
         ("pending", &wanted.pending),
@@ -64,7 +64,7 @@ fn sets_are(running: &Running, wanted: &Sets) -> Value {
     body
 }
 
-/// When the time of a test begins, and later.
+/// The start of a test's clock, and later times.
 const AT_0: &str = "2026-01-01T00:00:00.000Z";
 const AT_5: &str = "2026-01-01T00:00:05.000Z";
 const AT_60: &str = "2026-01-01T00:01:00.000Z";
@@ -73,7 +73,7 @@ const AT_60: &str = "2026-01-01T00:01:00.000Z";
 async fn in_the_middle_of_a_wait_the_sets_are_exact() {
     let mut running = start_with(nodes(1, 3), None, Some(Hand::default())).await;
     let member = |name: &str| patient("g", name, 5, 1000, "60s");
-    // Equal members of the same age are tried by name.
+    // Equal members of the same age are tried in name order.
     running.create(names("g", 5).iter().map(|name| member(name)));
     running.create([with(member("g-5"), "schedulingGates", json!([{"name": "example.com/not-yet"}]))]);
     let sets = Sets {
@@ -151,7 +151,7 @@ async fn a_member_whose_binding_fails_is_planned_again_beside_those_that_are_bou
     running.sandbox.faults().next(refused, Fault::Status(403));
     let members = names("g", 4);
     running.create(members.iter().map(|name| light("g", name, 4, 1000)));
-    // It is in its backoff: the gang says what is missing, and why.
+    // The member is in backoff: the gang shows what is missing, and why.
     let bound = vec!["g-0", "g-2", "g-3"];
     let body = sets_are(&running, &Sets { pending: vec!["g-1"], bound, ..Sets::default() });
     let part = &body["partiallyBound"];

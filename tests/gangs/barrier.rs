@@ -1,4 +1,5 @@
-//! The Bindings of a strict quorum begin together: one member waits for its volume, and the others for it.
+//! The Bindings of a strict quorum begin together: one member waits for its volume, and the others wait for that
+//! member.
 
 use std::sync::Arc;
 
@@ -46,7 +47,7 @@ fn see_object(core: &mut Core, object: Object) {
     core.apply(Input::ObjectApplied(Arc::new(object)));
 }
 
-/// Three members with their places; the first one's volume is not bound.
+/// Makes three placed members; the volume of the first is not bound.
 fn world() -> (Core, Vec<Pod>, VolumeOrder) {
     world_of(Dialect::Unicore)
 }
@@ -110,7 +111,7 @@ fn a_quorum_that_was_broken_is_planned_as_a_whole_again_also_where_once_is_enoug
     let (mut core, pods, write) = world_of(Dialect::Koordinator);
     settle(&mut core, &write, VolumeOutcome::Refused { status: 409, message: "modified".into() });
     assert_eq!((core.placed(&pods), core.gang("g").history.once_satisfied), (0, false));
-    // Room for two of three: nobody is bound alone.
+    // There is room for two of three: none is bound alone.
     core.see_node("n0", 2000);
     core.wait(20 * SECOND);
     core.run();
@@ -126,7 +127,7 @@ fn a_member_that_others_bind_is_not_waited_for_and_not_given_up() {
     settle(&mut core, &write, VolumeOutcome::Refused { status: 409, message: "modified".into() });
     assert_eq!(core.stage(&pods[1]), Some(Stage::Bound), "it runs");
     assert_eq!((core.stage(&pods[0]), core.stage(&pods[2])), (Some(Stage::Pending), Some(Stage::Pending)));
-    // The one whose volume is waited for is bound by somebody else: the others go on.
+    // Another scheduler binds the member whose volume is awaited: the others continue.
     let (mut core, pods, _) = world();
     core.see(&bound(&pods[0]));
     assert_eq!(core.bind_all(), ["g-1", "g-2"]);

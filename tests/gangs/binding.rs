@@ -1,4 +1,4 @@
-//! After the decision: Bindings that fail, members that are lost.
+//! After the decision: failed Bindings, lost members.
 
 use pellucid::cluster::{Input, Stage};
 use pellucid::model::effect::{BindOutcome, EffectReport};
@@ -26,7 +26,7 @@ fn after_a_failed_binding_the_missing_member_is_planned_first() {
     assert_eq!((core.gang("g").counts.bound, core.gang("g").counts.pending), (3, 1));
     assert!(core.gang("g").history.is_partial);
     assert_eq!(core.queue_stage(&pods[1]), Some(QueueStage::ErrorBackoff));
-    // Somebody else of the same priority wants the room.
+    // Another pod of the same priority wants the room.
     core.see(&crate::made::single("other", 1000));
     core.wait(SECOND);
     core.run();

@@ -1,4 +1,4 @@
-//! What cannot be planned yet, and what its pods are told.
+//! Gangs that cannot be planned yet, and the messages of their pods.
 
 use pellucid::queue::QueueStage;
 

@@ -1,5 +1,5 @@
-//! Groups of many gangs: what they cost while they come, that they are planned when they are small enough, and what is
-//! said when they are not.
+//! Groups of many gangs: their cost while they grow, that they are planned when small enough, and the messages when
+//! they are not.
 #![expect(clippy::disallowed_methods, reason = "it measures how long things take")]
 
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn key(i: usize) -> GangKey {
     GangKey::new("ns", &format!("g{i:04}"))
 }
 
-/// The gangs that one of `n` names, itself among them.
+/// Returns the gangs that one of `n` names, including itself.
 fn named(form: Form, i: usize, n: usize) -> Arc<[GangKey]> {
     let mut all: Vec<usize> = match form {
         Form::Ring => vec![(i + n - 1) % n, i, (i + 1) % n],
@@ -56,8 +56,8 @@ fn profile(arguments: &str) -> Profile {
     config::parse(&text, "test", &registry()).expect("the configuration is valid").profiles.remove(0)
 }
 
-/// Creates a group, a plain pod after each gang. Returns how long it took, and the longest time from the creation of a
-/// plain pod until it had its place.
+/// Creates a group, with a plain pod after each gang. Returns the total time, and the longest time between the
+/// creation of a plain pod and its placement.
 fn create(core: &mut Core, form: Form, n: usize) -> (Duration, Duration) {
     let (begun, mut longest) = (Instant::now(), Duration::ZERO);
     for i in 0..n {
@@ -80,7 +80,7 @@ fn units_of_gangs(core: &Core) -> usize {
     core.scheduler.queue().units().filter(|(_, unit)| unit.gang.is_some()).count()
 }
 
-/// Much more than it takes, and minutes less than when a gang that joins costs the square of its group.
+/// Much more than it takes, and minutes less than when joining costs the square of the group's size.
 const QUICKLY: Duration = Duration::from_secs(60);
 
 #[test]
@@ -119,14 +119,14 @@ fn a_group_of_too_many_gangs_is_refused_alone_and_recovers_when_it_is_smaller() 
             }
         };
         assert_eq!(said, expected);
-        // A gang that is not of it is planned all the same.
+        // A gang outside the group is planned nevertheless.
         core.see_all(&crate::made::members("other", 3, 10, &terms(3)));
         assert_eq!(core.run().len(), 1);
-        // Each is told after a moment, also those that came first.
+        // Every member gets the message after a moment, including the first ones.
         core.wait(Duration::from_secs(64));
         let first = pods_of(1, &named(form, 1, 120));
         assert!(core.message(&first[0]).contains("(maxGroupGangs)"), "{}", core.message(&first[0]));
-        // Its owner makes two groups of it.
+        // The owner splits the group in two.
         for i in 0..120 {
             let half = i / 60 * 60;
             let groups: Arc<[GangKey]> = named(form, i - half, 60)
@@ -159,7 +159,7 @@ fn a_gang_of_too_many_pods_is_refused_until_some_are_gone() {
     core.delete(&pods[3]);
     core.run();
     assert_eq!(core.placed(&pods), 5);
-    // Once it has its quorum nothing is planned together any more.
+    // Once the gang has its quorum, its pods are planned one by one.
     core.see_all(&pods[3..4]);
     core.run();
     assert_eq!(core.placed(&pods), 6);
@@ -171,7 +171,7 @@ fn a_gang_of_ten_thousand_pods_that_all_have_something_to_complain_about_comes_a
     let begun = Instant::now();
     let pods: Vec<Pod> = (0..10_000)
         .map(|i| {
-            // The youngest comes first, and no two say the same.
+            // The youngest comes first, and no two have the same terms.
             let pod = member("crew", &format!("crew-{i}"), 1000, terms(10_000 + i));
             let mut mark = pod.gang.as_deref().cloned().expect("it is a member");
             mark.problems = Box::new([pellucid::model::gang::GangProblem {

@@ -1,4 +1,4 @@
-//! Nodes, members and questions that the tests share.
+//! Nodes, members and reads shared by the tests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::driver::{Core, default_profile, settings};
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const SCHEDULER: &str = "default-scheduler";
 
-/// A core with nodes of so many thousandths of a core each, named `n0`, `n1`, ...
+/// Makes a core with nodes `n0`, `n1`, ... of these sizes, in thousandths of a core.
 pub(crate) fn core_with(nodes: &[i64]) -> Core {
     let mut core = Core::new(settings(default_profile(SCHEDULER)));
     for (i, milli_cpu) in nodes.iter().enumerate() {
@@ -26,7 +26,7 @@ pub(crate) fn core_with(nodes: &[i64]) -> Core {
     core
 }
 
-/// What a gang's pods say.
+/// Returns the terms of a gang with this quorum.
 pub(crate) fn terms(min: u32) -> GangTerms {
     GangTerms { min: Some(min), ..GangTerms::default() }
 }
@@ -35,12 +35,12 @@ pub(crate) fn non_strict(min: u32, wait: Duration) -> GangTerms {
     GangTerms { mode: Some(GangMode::NonStrict), wait: Some(wait), ..terms(min) }
 }
 
-/// A member of a gang in Koordinator's dialect, whose later members are not bound to its quorum.
+/// Makes a member in Koordinator's dialect, in which later members are independent of the quorum.
 pub(crate) fn member(gang: &str, name: &str, milli_cpu: i64, terms: GangTerms) -> Pod {
     in_dialect(Dialect::Koordinator, gang, name, milli_cpu, terms)
 }
 
-/// A member in another dialect.
+/// Makes a member in another dialect.
 pub(crate) fn in_dialect(dialect: Dialect, gang: &str, name: &str, milli_cpu: i64, terms: GangTerms) -> Pod {
     let mark = GangMark {
         gang: GangKey::new("ns", gang),
@@ -54,7 +54,7 @@ pub(crate) fn in_dialect(dialect: Dialect, gang: &str, name: &str, milli_cpu: i6
     Pod { gang: Some(Arc::new(mark)), ..single(name, milli_cpu) }
 }
 
-/// A pod of no gang.
+/// Makes a pod without a gang.
 pub(crate) fn single(name: &str, milli_cpu: i64) -> Pod {
     let container = ContainerRequests { amounts: vec![("cpu".into(), milli_cpu)], is_sidecar: false };
     let requests =
@@ -69,7 +69,7 @@ pub(crate) fn single(name: &str, milli_cpu: i64) -> Pod {
     }
 }
 
-/// So many equal members, named `<gang>-0`, `<gang>-1`, ...
+/// Makes equal members named `<gang>-0`, `<gang>-1`, ...
 pub(crate) fn members(gang: &str, n: usize, milli_cpu: i64, terms: &GangTerms) -> Vec<Pod> {
     (0..n).map(|i| member(gang, &format!("{gang}-{i}"), milli_cpu, terms.clone())).collect()
 }
@@ -103,7 +103,7 @@ impl Core {
         Some(self.scheduler.cluster().pod(self.id(pod)?)?.stage)
     }
 
-    /// Counts the pods that take room.
+    /// Counts the pods that use resources of a node.
     pub(crate) fn placed(&self, pods: &[Pod]) -> usize {
         pods.iter().filter(|pod| self.stage(pod).is_some_and(Stage::is_placed)).count()
     }
@@ -121,7 +121,7 @@ impl Core {
         self.scheduler.cluster().gangs().get(&GangKey::new("ns", name)).expect("the gang is known")
     }
 
-    /// Returns what became of the last attempt at a gang.
+    /// Returns the outcome of the last attempt at a gang.
     pub(crate) fn outcome(&mut self, name: &str) -> GangOutcome {
         let snapshot = self.scheduler.publish(self.now);
         snapshot.gang_verdicts.get(&GangKey::new("ns", name)).expect("it was tried").outcome.clone()
@@ -147,7 +147,7 @@ impl Core {
         }
     }
 
-    /// Takes the bind orders and says that they came about; the watch follows.
+    /// Takes the bind orders, reports their success and shows the pods as bound on the watch.
     pub(crate) fn bind_all(&mut self) -> Vec<String> {
         let orders = self.orders();
         for order in &orders {
@@ -161,7 +161,7 @@ impl Core {
         orders.into_iter().map(|order| order.pod.key.name.to_string()).collect()
     }
 
-    /// Returns the conditions ordered since the last call, with the pods' names.
+    /// Returns the conditions ordered since the last call, with their pods' names.
     pub(crate) fn conditions(&mut self) -> Vec<(String, &'static str, String)> {
         let effects = self.scheduler.take_effects().into_iter();
         let orders = effects.filter_map(|e| if let Effect::Status(order) = e { Some(order) } else { None });

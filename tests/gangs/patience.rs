@@ -1,4 +1,4 @@
-//! Reads end where the patience of whoever asked does, however much there is to work out.
+//! Reads end when their caller's time limit does, however much there is to compute.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use pellucid::plugins::registry;
 use crate::driver::Core;
 use crate::made::{core_with, member, members, single, terms};
 
-/// Is over after so many questions.
+/// A time limit that expires after a number of checks.
 struct Questions(Cell<usize>);
 
 impl Patience for Questions {
@@ -33,7 +33,7 @@ fn after<T>(questions: usize, work: impl FnOnce() -> T) -> Result<T, GivenUp> {
     while_patient(Rc::new(Questions(Cell::new(questions))), work)
 }
 
-/// So many gangs of one member that each name the one before and the one after.
+/// Makes gangs of one member, each naming the previous and the next one.
 fn ring(n: usize) -> Vec<Pod> {
     let name = |at: usize| format!("r{:03}", at % n);
     let gang = |at: usize| {
@@ -44,7 +44,7 @@ fn ring(n: usize) -> Vec<Pod> {
     (0..n).map(gang).collect()
 }
 
-/// Two small nodes; a ring and a gang that find no room, a pod that is too large, one that is placed.
+/// Makes two small nodes, a ring and a gang that find no room, a pod that is too large, and one that is placed.
 fn world() -> (Core, Snapshot) {
     let mut core = core_with(&[2000, 2000]);
     core.see(&single("placed", 1000));
@@ -87,7 +87,7 @@ fn what_is_worked_out_for_a_reader_can_be_given_up() {
         ("/apis/v1/plugins/Coscheduling/gangs".to_owned(), "", &[]),
     ] {
         assert_eq!(ask(&template, name, query, 0), Err(GivenUp), "{template} {query:?}");
-        // The snapshot is as good as before: whoever comes next is answered.
+        // The snapshot remains usable: the next reader gets an answer.
         assert_eq!(ask(&template, name, query, usize::MAX), Ok(true), "{template} {query:?}");
     }
     let configuration = serde_json::Value::Null;
@@ -104,7 +104,7 @@ fn a_simulation_is_given_up_in_every_part_of_it() {
     let question = Question { edits: edits.collect(), ..Question::default() };
     let simulated =
         |questions| after(questions, || simulate(&snapshot, &question, core.now).map(|_| ()).is_ok());
-    // Its loops ask often enough: nowhere does much happen between two questions.
+    // The loops check often enough: there is little work between two checks.
     let asked = Rc::new(Questions(Cell::new(usize::MAX)));
     while_patient(asked.clone(), || simulate(&snapshot, &question, core.now).map(|_| ()))
         .expect("patience")

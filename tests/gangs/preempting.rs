@@ -1,6 +1,6 @@
-//! A gang preempts as one: victims for the whole quorum, or nobody.
+//! A gang preempts as one: victims for the whole quorum, or none.
 //!
-//! `corners` has what is seen of it and what happens in memory, `clusters` random ones.
+//! `corners` covers what users see of it and what happens before Bindings, `clusters` random clusters.
 
 #[path = "preempting_clusters.rs"]
 mod clusters;
@@ -38,17 +38,17 @@ fn on(pod: Pod, node: &str) -> Pod {
     Pod { node_name: Some(node.into()), ..pod }
 }
 
-/// A pod of priority 0 that runs.
+/// Makes a running pod of priority 0.
 fn victim(name: &str, milli_cpu: i64, node: &str) -> Pod {
     on(single(name, milli_cpu), node)
 }
 
-/// Equal members of priority 10.
+/// Makes equal members of priority 10.
 fn high(n: usize, milli_cpu: i64, min: u32) -> Vec<Pod> {
     members("high", n, milli_cpu, &terms(min)).into_iter().map(|pod| ranked(pod, 10)).collect()
 }
 
-/// What was ordered, by kind.
+/// The scheduler's orders by kind.
 #[derive(Default)]
 struct Ordered {
     evictions: Vec<EvictOrder>,
@@ -63,7 +63,7 @@ impl Ordered {
         names
     }
 
-    /// Returns what the API server is told last about a pod's nomination.
+    /// Returns the nomination last written for a pod.
     fn told(&self, pod: &Pod) -> Option<Option<Name>> {
         let of_pod = self.statuses.iter().filter(|s| s.pod.uid == pod.uid);
         of_pod.filter_map(|s| s.nomination.clone()).next_back()
@@ -120,7 +120,7 @@ impl Core {
         }))));
     }
 
-    /// Time in which nothing happens but what the scheduler does by itself.
+    /// Advances the clock while only the scheduler acts.
     fn idle(&mut self) -> Ordered {
         self.wait(20 * SECOND);
         self.wait(400 * SECOND);
@@ -133,7 +133,7 @@ fn labelled(pod: Pod, app: &str) -> Pod {
     Pod { labels: Labels::new([("app".into(), app.into())]), ..pod }
 }
 
-/// Four nodes, each with a victim of priority 0.
+/// Makes four nodes, each with a victim of priority 0.
 fn four_full() -> (Core, Vec<Pod>) {
     let mut core = core_with(&[1000; 4]);
     let low: Vec<Pod> = (0..4).map(|i| victim(&format!("low-{i}"), 800, &format!("n{i}"))).collect();
@@ -141,7 +141,7 @@ fn four_full() -> (Core, Vec<Pod>) {
     (core, low)
 }
 
-/// A node with its name as a label.
+/// Applies a node with its name as a label.
 fn see_host(core: &mut Core, name: &str, milli_cpu: i64) {
     let allocatable = ResourceList { milli_cpu, memory: 64 << 30, pods: 110, ..ResourceList::default() };
     let (uid, labels) = (format!("uid-{name}").into(), Labels::new([("host".into(), name.into())]));
@@ -191,7 +191,7 @@ fn nodes_of(core: &Core, pods: &[Pod]) -> Vec<String> {
 #[test]
 fn nobody_is_evicted_when_the_quorum_cannot_be_reached_even_so() {
     let (mut core, _) = four_full();
-    // Four would fit, the fifth would not.
+    // Four members would fit, the fifth would not.
     let gang = high(5, 800, 5);
     let ordered = core.try_gang(&gang);
     assert_eq!((ordered.victims().len(), core.n_nominated(&gang)), (0, 0));
@@ -220,7 +220,7 @@ fn one_room_for_several_members_is_made_once() {
 
 #[test]
 fn victims_that_later_ones_make_needless_stay() {
-    // The first member would be content with the small one; the second needs the large one's room.
+    // The first member would fit in the small victim's room; the second needs the large one's.
     let mut core = core_with(&[4000]);
     core.see_all(&[victim("small", 1000, "n0"), ranked(victim("large", 3000, "n0"), 1)]);
     let of = |name: &str, cpu| ranked(member("high", name, cpu, terms(2)), 10);
@@ -244,7 +244,7 @@ fn members_beyond_the_quorum_are_not_evicted_for() {
 fn budgets_are_honoured_over_all_members() {
     let mut core = core_with(&[1000; 4]);
     core.protect("web", 1);
-    // Of three protected ones one may go; the other one that has to is of higher priority.
+    // Of three protected pods one may be evicted; the other victim must be the one of higher priority.
     for i in 0..3 {
         core.see(&labelled(victim(&format!("web-{i}"), 800, &format!("n{i}")), "web"));
     }
@@ -255,7 +255,7 @@ fn budgets_are_honoured_over_all_members() {
     assert!(ordered.victims().contains(&"batch"), "{:?}", ordered.victims());
     let book = core.scheduler.cluster().preemptions();
     assert!(book.open().all(|(_, p)| p.victims.iter().all(|v| !v.violates_budget)));
-    // With a third member one more has to go, and is counted as what it is.
+    // When both victims must be protected pods, the one beyond the budget counts as a violation.
     let mut core = core_with(&[1000; 2]);
     core.protect("web", 1);
     core.see(&labelled(victim("web-0", 800, "n0"), "web"));
@@ -289,7 +289,7 @@ fn rather_a_whole_gang_than_one_member_each_of_two() {
     let ordered = core.try_gang(&high(2, 1000, 2));
     let hit: BTreeSet<&str> = ordered.victims().iter().map(|name| &name[2..]).collect();
     assert_eq!((ordered.victims().len(), hit.len()), (2, 1), "{:?}", ordered.victims());
-    // A gang that can spare a member goes before one that cannot.
+    // A pod without a gang goes before a gang that cannot spare a member.
     let mut core = core_with(&[1000; 3]);
     core.see(&on(member("tight", "tight-0", 800, terms(2)), "n0"));
     core.see(&on(member("tight", "tight-1", 800, terms(2)), "n1"));
@@ -306,7 +306,7 @@ fn a_member_that_never_preempts_keeps_the_gang_from_it_when_it_is_needed() {
     assert_eq!(core.n_nominated(&gang), 0);
     let note = ReasonCode::PreemptionPolicyNever.message("");
     assert!(core.message(&gang[0]).ends_with(&note), "{}", core.message(&gang[0]));
-    // One more makes a quorum without it.
+    // Another member completes a quorum without it.
     let more = ranked(member("high", "more", 800, terms(3)), 10);
     core.see(&more);
     core.wait(20 * SECOND);
@@ -451,7 +451,7 @@ fn the_last_awaited_victim_may_be_that_of_a_member_that_goes() {
         core.delete(pod);
     }
     core.delete(first);
-    // The fourth member takes its part: another one has to go, or the same.
+    // The fourth member takes over: another victim is needed, or the same one.
     let again = core.plan();
     assert_eq!(core.n_nominated(&gang[1..]), 3);
     assert!(again.victims().len() <= 1);

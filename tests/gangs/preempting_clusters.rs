@@ -1,8 +1,8 @@
-//! Random clusters in which gangs preempt: nobody is evicted unless the quorum then fits.
+//! Random clusters in which gangs preempt: no pod is evicted unless the quorum then fits.
 
 use super::*;
 
-/// Numbers that look random and are the same every time.
+/// A deterministic random number generator.
 struct Dice(u64);
 
 impl Dice {
@@ -12,7 +12,7 @@ impl Dice {
     }
 }
 
-/// Members that do not share a node.
+/// Gives a member anti-affinity to its siblings on the same node.
 fn apart(pod: Pod) -> Pod {
     let mut pod = labelled(pod, "high");
     let term = PodAffinityTerm {

@@ -1,4 +1,4 @@
-//! A gang's preemption: what is seen of it, `minResources`, and what happens in memory before Bindings.
+//! A gang's preemption: what users see of it, `minResources`, and what happens before Bindings.
 
 use super::*;
 
@@ -60,7 +60,7 @@ fn each_member_shows_its_part_and_the_whole() {
     assert!(rule.ends_with("and with it its gang ns/high of 4"), "{rule}");
 }
 
-/// A claim that is bound to a volume of node `n0` between the decision and the Binding.
+/// Adds a claim that is bound to a volume on node `n0` between the decision and the Binding.
 fn claim_on_n0(core: &mut Core) {
     let here = Requirement { key: "host".into(), operator: Operator::In, values: ["n0".into()].into() };
     let term = NodeSelectorTerm { expressions: [here].into(), fields: [].into() };

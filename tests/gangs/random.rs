@@ -1,4 +1,5 @@
-//! What must hold of gangs whatever happens: members come and go, Bindings fail, nodes are lost, waits run out.
+//! Invariants of gangs in random histories: members appear and disappear, Bindings fail, nodes are lost, waits
+//! expire.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,16 +31,16 @@ const GANGS: usize = 4;
 const PODS: usize = 7;
 const NODES: usize = 4;
 
-/// Something that happens; orders are taken modulo those that are open.
+/// A random change; orders are taken modulo the number of open ones.
 #[derive(Clone, Debug)]
 enum Happening {
     /// A member of a gang appears.
     Member(usize, usize),
-    /// A gang names others of its mode from now on, by bits.
+    /// A gang names others of its mode from now on, as bits.
     Names(usize, usize),
-    /// A list shows members that changed to other gangs of their mode, all at once.
+    /// A list moves members to other gangs of their mode, all at once.
     Moves(Vec<(usize, usize, usize)>),
-    /// A pod of no gang.
+    /// A pod without a gang.
     Single(usize),
     Gone(usize, usize),
     Ended(usize, usize, bool),
@@ -71,7 +72,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// What a gang is: dialect, mode, quorum, whether its members differ.
+/// The kind of a gang: dialect, mode, quorum, and whether its members differ.
 #[derive(Clone, Debug)]
 struct Kind {
     dialect: Dialect,
@@ -93,7 +94,7 @@ fn kind() -> impl Strategy<Value = Kind> {
 struct Life {
     core: Core,
     kinds: Vec<Kind>,
-    /// Gangs that each names, by bits.
+    /// Gangs that each gang names, as bits.
     names: [usize; GANGS],
     pods: BTreeMap<String, Pod>,
     nodes: BTreeSet<usize>,
@@ -105,7 +106,7 @@ impl Life {
     fn new(kinds: Vec<Kind>) -> Self {
         let (pods, nodes) = (BTreeMap::new(), BTreeSet::new());
         let mut core = core_with(&[]);
-        // Attempts in one piece, in a few, and member by member, with whatever happens between the pieces.
+        // Attempts run in one piece, in a few, or member by member, with other changes between the pieces.
         core.scheduler.set_slice([100_000, 150, 1][kinds[0].min as usize % 3]);
         Self { core, kinds, names: [0; GANGS], pods, nodes, open: Vec::new(), uids: 0 }
     }
@@ -187,7 +188,7 @@ impl Life {
         }
     }
 
-    /// A Binding is ordered only of a gang that has its quorum then.
+    /// Takes the bind orders; each must be for a gang that has its quorum at that time.
     fn take_orders(&mut self) {
         for order in self.core.orders() {
             let pod = self.pods.get(&*order.pod.key.name).filter(|p| p.uid == order.pod.uid);
@@ -233,7 +234,7 @@ impl Life {
         }
     }
 
-    /// What holds at every moment.
+    /// Checks the invariants.
     fn check(&self) {
         let cluster = self.core.scheduler.cluster();
         for (key, gang) in cluster.gangs().all() {
@@ -253,13 +254,13 @@ impl Life {
             for resource in cluster.columns().offered() {
                 let columns = cluster.columns();
                 let over = columns.requested(*node, resource) - columns.allocatable(*node, resource);
-                // A node may have shrunk under its pods.
+                // A node may have shrunk below the requests of its pods.
                 assert!(over <= 40_000, "{over} over");
             }
         }
     }
 
-    /// A pending member is in exactly one unit: that of its group while the group is short of its quorum.
+    /// Checks that a pending member is in exactly one unit: that of its group while the group lacks its quorum.
     fn check_unit(&self, key: &GangKey, id: pellucid::model::PodId, stage: Stage) {
         let queue = self.core.scheduler.queue();
         let unit = queue.unit_of(id).and_then(|unit| queue.unit(unit));
@@ -283,7 +284,7 @@ impl Life {
         self.pods.values().filter(|pod| pod.member_of() == Some(key)).count()
     }
 
-    /// Nothing goes wrong any more and everything has its time.
+    /// Advances until everything has settled, without further failures.
     fn settle(&mut self) {
         for _ in 0..1_000 {
             while let Some(at) =
@@ -310,7 +311,8 @@ impl Life {
         }
     }
 
-    /// A scheduler that knows only what the API server holds would place no strict gang and no single.
+    /// Checks that a scheduler that knows only the objects of the API server would place no strict gang and no single
+    /// pod.
     fn nothing_is_left_behind(&self) {
         let mut fresh = core_with(&[]);
         let cluster = self.core.scheduler.cluster();
@@ -356,7 +358,7 @@ fn name(g: usize, p: usize) -> String {
     if g == GANGS { format!("s-{p}") } else { format!("g{g}-{p}") }
 }
 
-/// Whether a quorum is placed, or was once where that is enough.
+/// Returns whether a quorum is placed, or was once where that suffices.
 fn has_quorum(gang: &Gang) -> bool {
     let once = gang.definition.dialect == Dialect::Koordinator && gang.history.once_satisfied;
     once || gang.counts.placed() >= gang.definition.min
@@ -375,7 +377,7 @@ fn counted(core: &Core, gang: &Gang) -> GangCounts {
     counts
 }
 
-/// The same histories every time; `PROPTEST_CASES` asks for more of them.
+/// Returns a configuration with the same histories every time; `PROPTEST_CASES` sets their number.
 fn config() -> ProptestConfig {
     let rng_seed = RngSeed::Fixed(20_260);
     ProptestConfig { failure_persistence: None, rng_seed, ..ProptestConfig::default() }
@@ -417,14 +419,14 @@ proptest! {
         let again = snapshot(&mut rebuilt.expect("it is restored"), now);
         prop_assert_eq!(state(&first), state(&again));
         check_gated(&first)?;
-        // A moment later its members were told what a gang lacks.
+        // A moment later the members' verdicts say what the gang lacks.
         life.core.wait(Duration::from_secs(64));
         let now = life.core.now;
         check_gated(&snapshot(&mut life.core.scheduler, now))?;
     }
 }
 
-/// Members of gangs that are held back are decided on as before, unless pods came or went since they were told.
+/// Checks that gangs that are held back are decided on as before, unless pods came or went since their verdicts.
 fn check_gated(of: &Dump) -> Result<(), TestCaseError> {
     for verdict in of.record.verdicts.iter().filter(|v| v.outcome == "Gated" && !v.stale) {
         let registry = Arc::new(pellucid::plugins::registry());
@@ -448,7 +450,7 @@ fn state(of: &Dump) -> String {
     serde_json::to_string_pretty(&of.state).expect("it is written")
 }
 
-/// The trace of what happens depends on nothing but what happened.
+/// Equal histories give equal traces.
 #[test]
 fn equal_histories_end_alike() {
     let run = || {

@@ -1,5 +1,5 @@
-//! Gangs that name each other in random histories: what their pods say, and that groups are what they would be if they
-//! were formed anew.
+//! Gangs that name each other in random histories: their pods change one after another, and groups always equal those
+//! formed from scratch.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ impl Life {
         if named.len() == 1 { Arc::default() } else { named.into_iter().map(gang_key).collect() }
     }
 
-    /// Its pods say so one after another.
+    /// Updates the pods of a gang one after another.
     pub(super) fn name_others(&mut self, g: usize, others: usize) {
         self.names[g] = others;
         let groups = self.named(g);
@@ -51,7 +51,7 @@ impl Life {
         self.core.apply(Input::PodsReset { pods, quarantined: Vec::new() });
     }
 
-    /// Groups, their units and whether they are held back are what they would be if all were formed anew.
+    /// Checks that groups, their units and their blocks equal those formed from scratch.
     pub(super) fn check_groups(&self) {
         let cluster = self.core.scheduler.cluster();
         let (gangs, queue) = (cluster.gangs(), self.core.scheduler.queue());

@@ -1,4 +1,4 @@
-//! What is told about gangs, read from published snapshots through the registered reads.
+//! What users read about gangs, from published snapshots through the registered reads.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ fn explain(core: &mut Core, gang: &str) -> Value {
     ask(core, &format!("/apis/v1/explain/gangs/ns/{gang}")).expect("the gang is known")
 }
 
-/// Returns Koordinator's view of a gang, after a look at whether its sets add up.
+/// Returns Koordinator's view of a gang, after checking that its sets add up.
 fn summary(core: &mut Core, gang: &str) -> Value {
     let body =
         ask(core, &format!("/apis/v1/plugins/Coscheduling/gang/ns/{gang}")).expect("the gang is known");
@@ -49,7 +49,7 @@ fn keys(set: &Value) -> Vec<&str> {
     set.as_object().expect("a set is an object").keys().map(String::as_str).collect()
 }
 
-/// created = gated + pending + waiting + permitted + bound + finished, as sets and as numbers.
+/// Checks created = gated + pending + waiting + permitted + bound + finished, as sets and as numbers.
 fn adds_up(body: &Value) {
     let waiting: Vec<&str> = keys(&body["waitingForBindChildren"])
         .into_iter()
@@ -107,11 +107,11 @@ fn below_quorum_have_and_need_are_told_before_anybody_was() {
     let body = summary(&mut core, "g");
     assert_eq!(keys(&body["gatedChildren"]), ["ns/g-0", "ns/g-1", "ns/g-2"]);
     assert!(body["modeNote"].as_str().is_some_and(|note| note.contains("only in NonStrict")), "{body}");
-    // Gates of a member's own keep it from counting.
+    // A member with gates of its own does not count.
     core.see(&Pod { gates: vec!["example.com/hold".into()].into(), ..member("g", "held", 1000, terms(4)) });
     let body = explain(&mut core, "g");
     assert_eq!((&body["counts"]["created"], &body["counts"]["missing"]), (&json!(4), &json!(1)));
-    // The wait runs out.
+    // The wait expires.
     core.wait(700 * SECOND);
     core.wait(700 * SECOND);
     assert_eq!(explain(&mut core, "g")["verdict"]["code"], "GangQuorumOverdue");
@@ -154,7 +154,7 @@ fn a_refused_gang_names_its_root_cause_and_what_the_best_nodes_lacked() {
     assert_eq!(keys(&body["failedChildren"]), ["ns/g-3"]);
     assert_eq!((&body["scheduleCycle"], &body["scheduleCycleValid"]), (&json!(1), &json!(false)));
     assert_eq!(body["childrenScheduleRoundMap"]["ns/g-0"], 1);
-    // A pod of it points there.
+    // The explanation of a member links to the gang's.
     let pod = ask(&mut core, "/apis/v1/explain/pods/ns/g-0").expect("the pod is known");
     assert_eq!(
         pod["gang"],
@@ -192,7 +192,7 @@ fn waiting_and_permitted_sets_are_exact() {
         (&json!("GangWaiting"), &json!("ns/g-3"))
     );
     assert_eq!(explained["nextRetry"]["waitEnds"], "1970-01-01T00:01:00.000Z");
-    // The fourth finds room: all are permitted, none is bound yet.
+    // The fourth member finds room: all are permitted, none is bound yet.
     core.see_node("more", 1000);
     core.wait(SECOND);
     core.run();
@@ -241,7 +241,7 @@ fn a_partially_bound_gang_says_what_is_missing() {
     core.bind_all();
     let body = summary(&mut core, "g");
     assert_eq!((&body["state"], body.get("partiallyBound")), (&json!("Running"), None));
-    // Members end.
+    // The members end.
     for pod in &pods {
         let id = core.id(pod).expect("it is bound");
         let node = core.scheduler.cluster().pod(id).and_then(|r| r.node).expect("it has a node");
@@ -262,7 +262,7 @@ fn gangs_that_hold_what_the_other_lacks_are_a_cycle_until_one_gives_up() {
     let mut core = core_with(&[1000; 2]);
     core.see_all(&a);
     core.run();
-    // More room comes, and the other gang takes it first.
+    // More room appears, and the other gang takes it first.
     core.see_node("n2", 1000);
     core.see_node("n3", 1000);
     core.see_all(&b);

@@ -1,4 +1,4 @@
-//! Article 000's session: what is remembered of a gang whose pods are gone, and for how long.
+//! The session of article 000: what is remembered of a gang whose pods are gone, and for how long.
 
 use std::sync::Arc;
 

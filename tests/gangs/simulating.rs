@@ -1,4 +1,4 @@
-//! Gangs in a plan on a copy: planned whole, with the time standing still.
+//! Gangs in a simulation: planned whole, while the clock stands still.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ fn whoever_asks_for_a_member_asks_for_its_gang() {
     assert!(simulation.block(&core.gang("g").key).is_none(), "nobody is missing");
     let verdict = simulation.gang_verdict(&core.gang("g").key).expect("it was planned");
     assert!(format!("{verdict:?}").contains("GangInsufficientCapacity"), "{verdict:?}");
-    // With room for the third, it is whole.
+    // With room for the third member, the gang is complete.
     let mut simulation = Simulation::of(&snapshot, core.now);
     let resource = "cpu".into();
     simulation.edit(&Edit::SetRequest { of: gang, resource, amount: 500 }).expect("its pods wait");

@@ -1,4 +1,5 @@
-//! Attempts in slices: what takes long goes on between other units, comes to the same, and is not repeated for nothing.
+//! Attempts in slices: long attempts continue between other units, have the same result, and are not repeated
+//! needlessly.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,14 +16,14 @@ use proptest::prelude::*;
 use crate::driver::Core;
 use crate::made::{SECOND, core_with, member, members, non_strict, single, terms};
 
-/// What an attempt may do at a stretch, by far: some milliseconds.
+/// Generous bound on the work of one slice: some milliseconds.
 const SLICE: u64 = 100_000;
 
 fn of_priority(pods: Vec<Pod>, priority: i32) -> Vec<Pod> {
     pods.into_iter().map(|pod| Pod { priority, ..pod }).collect()
 }
 
-/// Nodes of 16 cores, each with 20 pods of priority 0 that fill it.
+/// Makes nodes of 16 cores, each filled by 20 pods of priority 0.
 fn full(nodes: usize) -> Core {
     let mut core = core_with(&vec![16_000; nodes]);
     for n in 0..nodes {
@@ -34,13 +35,13 @@ fn full(nodes: usize) -> Core {
     core
 }
 
-/// Members that all ask for something else.
+/// Makes members that all have different requests.
 fn different(gang: &str, n: usize, from: i64) -> Vec<Pod> {
     let one = |i: usize| member(gang, &format!("{gang}-{i:04}"), from + i as i64, terms(n as u32));
     (0..n).map(one).collect()
 }
 
-/// What the largest piece of work was, how many there were, and what was judged last.
+/// The largest slice of work, the number of pauses, and the last verdict.
 struct Pieces {
     largest: u64,
     pauses: usize,
@@ -48,7 +49,7 @@ struct Pieces {
 }
 
 impl Core {
-    /// Advances until something is judged.
+    /// Advances until there is a verdict.
     fn pieces(&mut self) -> Pieces {
         let mut pieces = Pieces { largest: 0, pauses: 0, step: None };
         loop {
@@ -90,7 +91,7 @@ impl Core {
 #[test]
 fn a_gang_that_no_victims_can_help_looks_for_none() {
     let mut core = full(400);
-    // Five of three cores fit on an empty node: 2,000. Of nine cores it is one.
+    // Five members of three cores fit on an empty node: 2,000 in all. Of nine cores one fits.
     core.see_all(&of_priority(members("high", 900, 9_000, &terms(900)), 10));
     let before = core.scheduler.work();
     let pieces = core.pieces();
@@ -111,7 +112,7 @@ fn equal_members_share_what_they_know_of_nodes() {
     let before = core.scheduler.work();
     while !matches!(core.advance(), Advance::Idle) {}
     let work = core.scheduler.work() - before;
-    // A node has twenty pods to be looked at: some 400 for each, once or twice, and not for each of the members.
+    // Each node has twenty pods to examine: about 400 units of work, once or twice per node, not once per member.
     assert!(work < 400_000, "the attempt took {work}");
     assert_eq!(core.n_evictions(), 100 * 12);
 }
@@ -140,7 +141,7 @@ fn a_plain_pod_is_placed_between_two_pieces_of_a_long_attempt() {
     core.nobody_is_overcommitted();
 }
 
-/// What is free by the columns is what the nodes offer without their pods.
+/// Checks that the free amounts in the columns equal what the nodes offer minus their pods.
 fn columns_add_up(core: &Core) {
     let cluster = core.scheduler.cluster();
     for node in cluster.present() {
@@ -153,7 +154,7 @@ fn columns_add_up(core: &Core) {
 
 #[test]
 fn a_search_for_victims_that_no_longer_holds_begins_anew_from_nothing() {
-    // Whatever was planned so far, the node of any member may be the one that is not what it was.
+    // However much was planned, the node of any member may have changed.
     for pieces in 0..24 {
         for shrunk in 0..4 {
             let mut core = full(4);
@@ -176,7 +177,7 @@ fn a_search_for_victims_that_no_longer_holds_begins_anew_from_nothing() {
 }
 
 impl Core {
-    /// Advances once, within what a piece may take.
+    /// Advances once, within the bound of a slice.
     fn piece(&mut self) -> Advance {
         let before = self.scheduler.work();
         let advance = self.advance();
@@ -189,7 +190,7 @@ impl Core {
 #[test]
 fn an_attempt_that_was_dear_is_not_repeated_for_every_event() {
     let mut core = full(200);
-    // All of it would be needed to find out that it does not fit.
+    // Only a complete attempt shows that the gang does not fit.
     let gang = of_priority(different("dear", 1_500, 3_000), 10);
     core.see_all(&gang);
     let mut attempts = 0;
@@ -203,7 +204,7 @@ fn an_attempt_that_was_dear_is_not_repeated_for_every_event() {
     }
     assert_eq!(attempts, 1, "each pod that went could help, but not a second later");
     assert!(core.refusal("dear").is_truncated || core.scheduler.work() - dear < 50_000_000);
-    // When it had its rest it is tried.
+    // After its pause it is tried.
     core.wait(60 * SECOND);
     assert!(core.pieces().step.is_some_and(|step| step.gang.is_some()));
 }
@@ -216,7 +217,7 @@ fn a_gang_that_was_refused_in_many_ways_is_woken_by_what_its_plugins_listen_to()
     core.see_all(&gang[..60]);
     core.run();
     assert_eq!(core.queue_stage(&gang[0]), Some(QueueStage::Unschedulable));
-    // A pod that is added or a label that changes helps nobody who lacks cpu.
+    // Adding a pod or changing a label does not help a pod that lacks CPU.
     core.see(&gang[60]);
     core.run();
     core.bind_all();
@@ -241,7 +242,7 @@ fn sized() -> impl Strategy<Value = Sized> {
     )
 }
 
-/// Plans some gangs on nodes with pods of lower priority, with slices of so much work.
+/// Plans some gangs on nodes with pods of lower priority, with slices of this much work.
 fn planned(
     nodes: &[i64],
     low: &[(usize, i64)],
@@ -260,13 +261,13 @@ fn planned(
             if gang.is_strict { terms(gang.min as u32) } else { non_strict(gang.min as u32, 60 * SECOND) };
         let name = format!("g{g}");
         let one = |(i, size): (usize, &i64)| Pod {
-            // The gang that comes first in the queue is planned to its end before the next.
+            // The gang that is first in the queue is planned to its end before the next.
             priority: 10 - g as i32,
             ..member(&name, &format!("{name}-{i}"), size * 500, terms.clone())
         };
         let pods: Vec<Pod> = gang.members.iter().enumerate().map(one).collect();
         core.see_all(&pods);
-        // One after another: nothing comes between.
+        // One after another: nothing happens in between.
         core.run();
         all.extend(pods);
     }
@@ -297,7 +298,7 @@ fn what_happens_while_a_gang_is_planned_is_not_missed() {
     core.see(&low);
     core.run();
     core.see_all(&gang);
-    // The first member has the node that is left, then there is none for the second.
+    // The first member has the remaining node; then there is none for the second.
     assert!(matches!(core.advance(), Advance::Paused(_)));
     assert!(matches!(core.advance(), Advance::Paused(_)));
     core.delete(&low);
@@ -308,7 +309,7 @@ fn what_happens_while_a_gang_is_planned_is_not_missed() {
 
 #[test]
 fn an_attempt_that_is_not_gone_on_with_keeps_no_pod() {
-    // The pods go, the gang falls short of its quorum, or it has its quorum by other means.
+    // The pods are deleted, the gang lacks its quorum, or it gets its quorum by other means.
     let ends: [fn(&mut Core, &[Pod]); 3] = [
         |core, gang| gang.iter().for_each(|pod| core.delete(pod)),
         |core, gang| core.delete(&gang[0]),
@@ -330,7 +331,7 @@ fn an_attempt_that_is_not_gone_on_with_keeps_no_pod() {
         };
         let first = kept(&core);
         end(&mut core, &gang);
-        // Whoever was told of it has been.
+        // Drain the effects, which may refer to the pods.
         core.scheduler.take_effects();
         assert_eq!(first.strong_count(), 0, "end {n}");
     }

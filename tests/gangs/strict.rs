@@ -1,4 +1,4 @@
-//! All or nothing, in one step.
+//! All-or-nothing placement in one step.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ fn a_gang_that_does_not_fit_leaves_nothing_behind() {
     assert_eq!((&*snapshot.name, &*why.message()), ("g-3", reason));
     let told = "gang ns/g: 3 of 4 members that its quorum needs can be placed; ns/g-3 cannot:";
     assert_eq!(core.message(&pods[0]), format!("{told} {reason}"));
-    // The others may go on.
+    // Other pods may continue.
     let other = single("other", 2000);
     core.see(&other);
     core.run();
@@ -108,7 +108,7 @@ fn a_bad_mix_is_refused_by_name_or_runs_what_its_quorum_asks() {
 
 #[test]
 fn other_orders_are_tried_before_different_members_are_refused() {
-    // In their own order the small ones spread over both nodes, and the large one finds no room.
+    // In their own order the small members spread over both nodes, and the large one finds no room.
     let mut core = core_with(&[4000, 4000]);
     let pods = vec![
         member("g", "a", 1000, terms(3)),
@@ -119,7 +119,7 @@ fn other_orders_are_tried_before_different_members_are_refused() {
     core.run();
     assert_eq!(core.placed(&pods), 3);
     assert!(matches!(core.outcome("g"), GangOutcome::Placed { order: "largest first", .. }));
-    // Whatever is tried, nothing is left of it when all orders fail.
+    // When all orders fail, no trial leaves a trace.
     let mut core = core_with(&[4000, 3000]);
     let pods = vec![
         member("g", "a", 2500, terms(3)),

@@ -1,4 +1,4 @@
-//! NonStrict: members that fit wait for the others.
+//! NonStrict mode: members that fit wait for the others.
 
 use pellucid::cluster::Stage;
 use pellucid::model::gang::Dialect;
@@ -42,7 +42,7 @@ fn the_deadline_releases_all_and_says_so() {
         GangOutcome::Released { code: ReasonCode::GangWaitTimeout, members: 3, .. }
     ));
     assert_eq!(core.message(&pods[0]), "gang ns/g: the wait for the other members ran out");
-    // A pod that was kept out comes in, and the gang tries again.
+    // A pod that was kept out is placed, and the gang tries again.
     let other = single("other", 3000);
     core.see(&other);
     core.run();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::client::{connect, get, request};
 use crate::running::{Running, node, pod, start, start_configured};
 
-/// Reads a feed to its end; every line is a JSON document.
+/// Reads a feed to its end. Every line must be a JSON document.
 pub(crate) fn read(running: &Running, path: &str) -> Vec<Value> {
     let reply = get(running.instance.address, path);
     assert_eq!(reply.status, 200, "{}", reply.text());
@@ -23,7 +23,7 @@ fn lines(text: &str) -> Vec<Value> {
         .collect()
 }
 
-/// Takes the frame of a chunked body off.
+/// Removes the framing of a chunked body.
 fn unchunked(mut body: &[u8]) -> String {
     let mut text = Vec::new();
     while let Some(end) = body.windows(2).position(|w| w == b"\r\n") {
@@ -39,7 +39,7 @@ fn ids(lines: &[Value]) -> Vec<u64> {
     lines.iter().filter_map(|line| line["id"].as_u64()).collect()
 }
 
-/// A feed that is followed, line by line.
+/// A feed that is read line by line.
 struct Follower {
     lines: BufReader<TcpStream>,
 }
@@ -56,14 +56,14 @@ impl Follower {
         follower
     }
 
-    /// The next line of the answer, frames of chunks included; `None` at its end.
+    /// Returns the next line of the response, including chunk framing, or `None` at its end.
     fn line(&mut self) -> Option<String> {
         let mut line = String::new();
         let n = self.lines.read_line(&mut line).expect("a line in time");
         (n > 0).then(|| line.trim_end().to_owned())
     }
 
-    /// The next line that begins so, without that.
+    /// Returns the rest of the next line with this prefix.
     fn next(&mut self, with: &str) -> String {
         loop {
             let line = self.line().expect("the feed goes on");
@@ -153,7 +153,7 @@ async fn a_cursor_from_before_a_restart_is_known_as_such() {
     assert_eq!((mark["from"].as_u64(), mark["to"].as_u64()), (Some(before + 1), Some(first - 1)));
     assert!(mark["message"].as_str().expect("words").contains("nobody knows how much"), "{mark}");
     assert_eq!(ids(&told)[..all.len()], ids(&all), "all of this process follows");
-    // A browser's stream gets a place to go on from with the mark itself.
+    // A browser's event stream gets an id to continue from with the marker itself.
     let headers = format!("Accept: text/event-stream\r\nLast-Event-ID: {before}\r\n");
     let mut stream = Follower::new(&running, "/apis/v1/events", &headers);
     assert_eq!(stream.next("id: "), (first - 1).to_string());
@@ -202,7 +202,7 @@ async fn what_was_pushed_out_is_a_gap() {
     let feed = read(&running, &format!("/apis/v1/events?since={}", first + 1));
     assert_eq!((feed[0]["kind"].as_str(), feed[0]["from"].as_u64()), (Some("Gap"), Some(first + 2)));
     assert_eq!(running.status_of("/apis/v1/history/pods/default/p00"), 404);
-    // Where the pod is, and that it was placed here, is known without the recorder.
+    // The pod's node, and that it was placed here, are known without the recorder.
     let told = running.read("/apis/v1/explain/pods/default/p00");
     assert_eq!((&told["verdict"], &told["meta"]["truncated"]), (&json!("placed"), &json!(true)), "{told:#}");
     assert_eq!(
@@ -219,7 +219,7 @@ async fn followers_are_bounded_leave_no_trace_and_end_with_the_server() {
     let mut followers: Vec<Follower> = (0..32).map(|_| Follower::new(&running, path, "")).collect();
     let refused = get(running.instance.address, path);
     assert_eq!((refused.status, refused.json()["code"].as_str()), (429, Some("TooManyStreams")));
-    // A connection that is killed gives its place back.
+    // A closed connection releases its slot.
     drop(followers.pop());
     let mut tries = 0;
     let last = loop {

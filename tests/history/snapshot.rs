@@ -1,4 +1,4 @@
-//! Snapshots over HTTP, and what `pellucid replay` makes of them.
+//! Dumps over HTTP, and `pellucid replay` of them.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn hash(running: &Running, pod: &str) -> Value {
     entries.last().expect("an entry")["decisionHash"].clone()
 }
 
-/// The check of capability 22: the hash of the replay is the recorded one.
+/// Checks capability 22: the hash of the replay equals the recorded one.
 fn check_equal(running: &Running, file: &Path, pod: &str) -> Value {
     let output = replay(file, &format!("default/{pod}"));
     let (text, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -82,14 +82,14 @@ async fn refused_gated_placed_and_ganged_pods_are_decided_again_as_before() {
     assert_eq!(check_equal(&running, &file, "held")["outcome"], "Gated");
     let body = check_equal(&running, &file, "p2");
     assert_eq!((&body["outcome"], &body["recordedNode"]), (&json!("Placed"), &body["node"]));
-    // Its own, those of three singles behind it, and the gang's.
+    // Its own placement, those of three single pods after it, and the gang's.
     assert_eq!(body["rewound"], 7);
     assert_eq!(check_equal(&running, &file, "g1")["rewound"], 3);
     check_edited(&folder.path().join("edited.json"), &std::fs::read(&file).expect("read"));
     running.stop().await;
 }
 
-/// The members of a gang that lacks pods, in whatever order they came.
+/// The members of a gang that lacks pods, in any order of creation.
 #[tokio::test(flavor = "multi_thread")]
 async fn members_of_a_gang_that_is_held_back_are_decided_again_as_before() {
     let hand = crate::running::Hand::default();
@@ -101,7 +101,7 @@ async fn members_of_a_gang_that_is_held_back_are_decided_again_as_before() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("s.gz");
-    // They were judged as they came, and nobody was told that there are three by now.
+    // They were judged as they came, before there were three.
     std::fs::write(&file, fetch(&running, "")).expect("written");
     let early = String::from_utf8(replay(&file, "default/g2").stdout).expect("text");
     let early: Value = serde_json::from_str(&early).expect("JSON");
@@ -121,7 +121,7 @@ async fn members_of_a_gang_that_is_held_back_are_decided_again_as_before() {
     running.stop().await;
 }
 
-/// What somebody made of a file is refused, or what is odd of it is said.
+/// Checks that edited files are rejected, or that their oddities are reported.
 fn check_edited(file: &Path, bytes: &[u8]) {
     let whole: Value = serde_json::from_str(&unpacked(bytes)).expect("JSON");
     let after = |edit: &dyn Fn(&mut Value)| {
@@ -166,7 +166,7 @@ async fn one_state_is_one_file_and_free_text_is_left_out() {
         assert!(!redacted.contains(text), "{text} is in {redacted}");
     }
     assert!(redacted.contains("\"redacted\":true"));
-    // Equal files as long as nothing is published in between.
+    // The files are equal as long as nothing is published in between.
     let equal = (0..100).any(|_| fetch(&running, "") == fetch(&running, ""));
     assert!(equal);
     assert_eq!(get(running.instance.address, "/apis/v1/snapshot?redact=perhaps").status, 400);

@@ -1,4 +1,4 @@
-//! What a server refuses to be built of, and where it refuses to listen.
+//! Routes that a server refuses, and addresses it refuses to listen on.
 
 use std::net::SocketAddr;
 
@@ -59,6 +59,6 @@ fn registrations_that_contradict_each_other_are_refused() {
     let mut clash = route("/a");
     clash.body = BodySchema::of::<other::Node>();
     assert!(matches!(build(vec![clash]).unwrap_err(), BuildError::SchemaName { name } if name == "Node"));
-    // Different names at one place are no contradiction as long as the rest tells them apart.
+    // Different parameter names at one position do not conflict as long as the rest of the path differs.
     build(vec![route("/a/:b/c").param(word("b")), route("/a/:d/e").param(word("d"))]).unwrap();
 }

@@ -21,7 +21,7 @@ fn reads_beyond_the_bound_are_told_to_come_back() {
     };
     let mut running = send_held();
     site.began.recv().unwrap();
-    // One of these two waits for its turn and the other is refused, whichever comes first.
+    // One of these two waits for its turn and the other is rejected, whichever comes first.
     let mut others = [send_held(), send_held()];
     let mut ready = [0_u8; 1];
     others[0].set_nonblocking(true).unwrap();
@@ -149,7 +149,7 @@ fn a_read_that_does_not_end_does_not_hold_up_shutdown() {
     site.let_end.send(()).unwrap();
 }
 
-/// Limits for tests that hold connections: nothing ends by itself but what the test shortens.
+/// Limits for tests that hold connections: nothing times out except what the test shortens.
 fn few(connections: usize, reserve: usize) -> Limits {
     let long = Duration::from_secs(600);
     Limits {
@@ -167,7 +167,7 @@ fn an_answer_that_nobody_reads_is_given_up() {
     let site = Site::with(Limits { write_patience: Duration::from_millis(20), ..few(1, 0) });
     let mut slow = connect(site.address);
     slow.write_all(b"GET /apis/v1/big HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-    // There is one connection and no reserve: this is answered when the first one is closed.
+    // There is one connection and no reserve: the request is answered once the first one is closed.
     assert_eq!(site.get("/apis/v1/list").status, 200);
     assert_eq!(site.seen.lock()[0], ("/apis/v1/big".to_owned(), 200));
     let mut rest = Vec::new();
@@ -181,7 +181,7 @@ fn unread_answers_have_one_bound_together() {
         Site::with(Limits { answer_bytes: BIG + BIG / 2, write_patience: FOR_EVER, ..Limits::default() });
     let ask = "GET /apis/v1/big HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut slow = send(&site, ask);
-    // Its first byte has come: the answer is under way.
+    // The first byte has arrived, so the response is in progress.
     slow.read_exact(&mut [0]).unwrap();
     let refused = site.get("/apis/v1/big");
     site.check_refused(&refused, 503, "AnswersUnread", "answers that were not read yet take most of");
@@ -216,7 +216,7 @@ fn idle_connections_do_not_keep_the_reserve() {
     let site = Site::with(Limits { reserve_patience: Duration::from_millis(20), ..few(1, 1) });
     let _idle = connect(site.address);
     let _more: Vec<_> = (0..5).map(|_| connect(site.address)).collect();
-    // A probe asks again when a busy machine took longer than those 20 ms.
+    // A probe asks again when a busy machine takes longer than those 20 ms.
     let mut answer = Vec::new();
     while answer.is_empty() {
         let mut probe = connect(site.address);

@@ -1,4 +1,4 @@
-//! Reads: bodies, forms, refusals, methods, panics.
+//! Reads: bodies, formats, errors, methods, panics.
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! The server under test and the example that it serves.
 //!
-//! What the product serves is tested elsewhere; here `Fleet` stands in for it.
+//! Other tests cover what the product serves; here `Fleet` stands in for it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub(crate) fn nodes() -> Vec<Node> {
     ]
 }
 
-/// Lets a test hold a read in its middle: the read says that it began, and waits for leave to end.
+/// Lets a test hold a read in progress: the read signals its start and waits for permission to end.
 pub(crate) struct Gate {
     began: mpsc::Sender<()>,
     may_end: Mutex<mpsc::Receiver<()>>,
@@ -132,7 +132,7 @@ pub(crate) fn routes(gate: Gate) -> Vec<Route<Fleet>> {
     ]
 }
 
-/// Reads that do not end by themselves, and one that may take long. They say that they began.
+/// Returns reads that do not end by themselves, and one that may take long. They signal their start.
 fn endless_routes(began: mpsc::Sender<()>) -> Vec<Route<Fleet>> {
     let endless = move |_: &Fleet, _: &Params, _: &RequestInfo| {
         began.send(()).expect("the test waits for it");
@@ -149,7 +149,7 @@ fn endless_routes(began: mpsc::Sender<()>) -> Vec<Route<Fleet>> {
     ]
 }
 
-/// More than the buffers of a connection can hold on both sides.
+/// Size of a body in bytes: more than the connection's buffers hold on both sides.
 pub(crate) const BIG: usize = 32 << 20;
 
 pub(crate) struct TopN(AtomicU64);
@@ -239,7 +239,7 @@ impl Site {
         Self::of(parts(limits))
     }
 
-    /// The same with reads that do not end by themselves.
+    /// Does the same with reads that do not end by themselves.
     pub(crate) fn endless(limits: Limits) -> Self {
         Self::of(parts_with(limits, endless_routes))
     }
@@ -276,7 +276,7 @@ impl Site {
         self.published.send(generation).unwrap();
     }
 
-    /// Checks that a refusal has this status and code, says this, fits the document and names its request.
+    /// Checks that an error has this status, code and message, fits the document and names its request.
     #[track_caller]
     pub(crate) fn check_refused(&self, reply: &Reply, status: u16, code: &str, says: &str) {
         let body = reply.json();

@@ -1,4 +1,4 @@
-//! Switches, health, and the endpoints that list the others.
+//! Switches, health, and the endpoints that list other endpoints.
 
 use std::io::Write;
 
@@ -57,7 +57,7 @@ fn pages_of_other_origins_change_nothing() {
         let get = request(site.address, "GET", "/apis/v1/list", &headers);
         assert_eq!(get.status, 200, "reading is left to the browser's rules: {headers}");
     }
-    // What a page can send without being asked for a type: a body that is a Blob.
+    // What a web page can send without a preflight: a Blob body without a type.
     site.check_refused(&put(&own, "", "3"), 415, "UnsupportedMediaType", "no Content-Type");
     let chunked = format!("PUT /debug/flags/s HTTP/1.1\r\nHost: {own}\r\nConnection: close\r\n");
     let chunked = format!("{chunked}Transfer-Encoding: chunked\r\n\r\n1\r\n3\r\n0\r\n\r\n");
@@ -68,7 +68,7 @@ fn pages_of_other_origins_change_nothing() {
         "no Content-Type",
     );
     assert_eq!(site.get("/debug/flags/s").text(), "0\n", "nothing was set");
-    // curl, the command line, and the page of this server, which may be forwarded to another name.
+    // curl, the command line, and this server's own page, which may be forwarded under another name.
     for (host, headers) in [
         (own.as_str(), String::new()),
         (own.as_str(), format!("Origin: http://{own}\r\nSec-Fetch-Site: same-origin\r\n")),
@@ -84,12 +84,12 @@ fn a_body_that_is_too_long_is_refused_unread() {
     let site = Site::new();
     let head =
         "PUT /debug/flags/s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: text/plain\r\n";
-    // Announced: nothing of it needs to be sent.
+    // Announced by Content-Length: none of the body needs to be sent.
     let announced = raw(site.address, format!("{head}Content-Length: 100000000\r\n\r\n").as_bytes());
     site.check_refused(&announced, 413, "BodyTooLarge", "4096 bytes");
     let polite = format!("{head}Content-Length: 100000000\r\nExpect: 100-continue\r\n\r\n");
     site.check_refused(&raw(site.address, polite.as_bytes()), 413, "BodyTooLarge", "4096 bytes");
-    // Not announced, and sent in spite of all: 100 MiB, of which the server takes what the socket holds.
+    // Not announced, and sent regardless: 100 MiB, of which the server accepts what the socket buffers.
     let mut stream = connect(site.address);
     stream.write_all(format!("{head}Transfer-Encoding: chunked\r\n\r\n").as_bytes()).unwrap();
     let chunk = format!("100000\r\n{}\r\n", "5".repeat(0x10_0000));
@@ -97,7 +97,7 @@ fn a_body_that_is_too_long_is_refused_unread() {
     assert!(n_sent < 100, "the server read all of it");
     site.check_refused(&read(&mut stream), 413, "BodyTooLarge", "4096 bytes");
     assert_eq!(put(site.address, "/debug/flags/s", &" ".repeat(4095).replacen(' ', "5", 1)).status, 200);
-    // A read does not care what is sent along.
+    // A read ignores the request body.
     let get =
         raw(site.address, b"GET /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\n");
     assert_eq!(get.status, 200);

@@ -1,4 +1,4 @@
-//! `kubectl pellucid …` for real: kubectl finds the binary under its plugin name, and it answers for a running demo.
+//! `kubectl pellucid …`: kubectl finds the binary under its plugin name, and it queries a running demo.
 
 use std::process::{Command, Output, Stdio};
 
@@ -41,7 +41,7 @@ impl Plugin {
         Self { folder, server }
     }
 
-    /// The server comes by the environment, as people set it once.
+    /// Runs kubectl with the server in the environment, as users set it once.
     fn output(&self, arguments: &[&str]) -> Output {
         let path = std::env::var("PATH").unwrap_or_default();
         let mut command = Command::new("kubectl");
@@ -65,7 +65,7 @@ impl Plugin {
     }
 }
 
-/// Asks until a score table is there: the demo places a pod every 10 s.
+/// Repeats a read until there is a score table: the demo places a pod every 10 s.
 fn await_table(plugin: &Plugin) -> Value {
     loop {
         let tables: Value = serde_json::from_str(&plugin.says(&["scores", "-o", "json"])).expect("JSON");

@@ -1,4 +1,4 @@
-//! Connecting: what is said when the cluster is not where the kubeconfig says.
+//! Connecting: the errors when the cluster is not where the kubeconfig says.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -21,7 +21,7 @@ fn kubeconfig(port: u16) -> tempfile::NamedTempFile {
     file
 }
 
-/// What an API server says at `/version`.
+/// Returns an API server's response to `/version`.
 pub(crate) fn version() -> serde_json::Value {
     json!({"major": "1", "minor": "36", "gitVersion": "v1.36.2", "gitCommit": "0",
         "gitTreeState": "clean", "buildDate": "", "goVersion": "", "compiler": "gc", "platform": ""})
@@ -46,7 +46,7 @@ async fn a_server_that_is_not_there_is_named() {
 
 #[tokio::test]
 async fn a_server_that_does_not_answer_is_not_waited_for() {
-    // The kernel accepts the connection; nobody ever reads it.
+    // The kernel accepts the connection, but nobody reads from it.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let file = kubeconfig(listener.local_addr().expect("an address").port());
     let error = open(&file, Duration::from_millis(30)).await.expect_err("unreachable").to_string();
@@ -88,7 +88,7 @@ async fn a_server_that_answers_tells_its_version_and_binds_over_real_connections
     serving.abort();
 }
 
-/// A kubeconfig with a server and the fields of a user.
+/// Writes a kubeconfig with a server and the fields of a user.
 fn kubeconfig_of(server: &str, user: &str) -> tempfile::NamedTempFile {
     let mut file = tempfile::NamedTempFile::new().expect("a file");
     let text = format!(
@@ -128,7 +128,7 @@ async fn no_secret_of_a_kubeconfig_is_shown() {
         assert!(error.to_string().contains("not a kubeconfig: "), "{error}");
         assert!(!format!("{error} {error:?}").contains("s3cret"), "{user}: {error:?}");
     }
-    // A configuration from elsewhere is not checked by us, and not shown either.
+    // A configuration from elsewhere is neither checked by us nor shown.
     let uri = "http://me:s3cret@127.0.0.1:1".parse().expect("a URL");
     let _ = rustls::crypto::ring::default_provider().install_default();
     let error = Connection::with_config(kube::Config::new(uri), "a test", Duration::from_secs(10)).await;
@@ -154,7 +154,7 @@ async fn a_credential_plugin_gives_the_token_of_every_request() {
     let user = "{exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, \
                 args: [-c, 'echo \"{status: {token: $NAME}}\"'], env: [{name: NAME, value: t0ken}]}}";
     let file = kubeconfig_of(&url, user);
-    // The mock knows no version, and says so: what matters is who asked.
+    // The mock has no version and says so; the test is about the credentials that were sent.
     assert!(open(&file, Duration::from_secs(10)).await.is_err());
     assert_eq!(*seen.lock(), [Some("Bearer t0ken".to_owned())]);
     serving.abort();

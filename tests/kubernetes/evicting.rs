@@ -1,4 +1,4 @@
-//! Evictions: the order of calls, the uid, and what becomes of every answer.
+//! Evictions: the order of calls, the UID, and the outcome of every response.
 
 use pellucid::model::effect::{EffectId, EvictOutcome};
 use serde_json::json;
@@ -50,7 +50,7 @@ async fn a_victim_gets_its_condition_and_is_then_deleted_by_uid() {
     assert_eq!(io.evictor.counts().deleted, 1);
 }
 
-/// Answers to the patch, to the delete, to the read; outcome; deletes and reads that were sent.
+/// Responses to the patch, the delete and the read; the outcome; the number of deletes and reads sent.
 type Case = (Vec<Answer>, Vec<Answer>, Vec<Answer>, EvictOutcome, usize, usize);
 
 #[tokio::test(start_paused = true)]
@@ -62,7 +62,7 @@ async fn every_answer_to_an_eviction_is_settled() {
     let missing = || failure(404, "NotFound", "no pod");
     let (deleted, gone) = (EvictOutcome::Deleted, EvictOutcome::Gone);
     let cases: Vec<Case> = vec![
-        // Gone before the condition, before the delete, or another pod has the name.
+        // The pod is gone before the condition or before the delete, or another pod has its name.
         (vec![missing()], vec![], vec![], gone.clone(), 0, 0),
         (vec![ok()], vec![missing()], vec![], gone.clone(), 1, 0),
         (vec![ok()], vec![conflict()], vec![alive("uid-q")], gone.clone(), 1, 1),
@@ -70,14 +70,14 @@ async fn every_answer_to_an_eviction_is_settled() {
         // The condition cannot be written: the pod is deleted nevertheless.
         (vec![failure(403, "Forbidden", "no")], vec![ok()], vec![], deleted.clone(), 1, 0),
         (vec![unavailable()], vec![ok()], vec![], deleted.clone(), 1, 0),
-        // 503 after commit: the pod ends, or is gone.
+        // 503 after commit: the pod is terminating or gone.
         (vec![ok()], vec![unavailable()], vec![ending()], deleted.clone(), 1, 1),
         (vec![ok()], vec![Answer::Hang], vec![missing()], deleted.clone(), 1, 1),
-        // Not committed: sent again, also when that cannot be read.
+        // Not committed: sent again, also when the pod cannot be read.
         (vec![ok()], vec![unavailable(), ok()], vec![alive("uid-p")], deleted.clone(), 2, 1),
         (vec![ok()], vec![Answer::Hang, missing()], vec![unavailable()], deleted.clone(), 2, 1),
         (vec![ok()], vec![Answer::Later(3), ok()], vec![], deleted.clone(), 2, 0),
-        // A conflict although it is our pod.
+        // A conflict although it is the right pod.
         (vec![ok()], vec![conflict()], vec![ending()], deleted, 1, 1),
         (
             vec![ok()],

@@ -1,4 +1,4 @@
-//! Writes of the status of PodGroups.
+//! Status writes of PodGroups.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ fn running(running: u32) -> pellucid::model::effect::Effect {
     group_status(ObjectKind::PodGroupX, "g", running, None)
 }
 
-/// Waits until so many orders of PodGroups are settled.
+/// Waits until this many PodGroup orders are settled.
 async fn settled(io: &ClusterIo, n: u64) {
     loop {
         let counts = io.group_statuses.counts();
@@ -38,7 +38,7 @@ fn held(uid: &str, version: &str, status: &Value) -> Answer {
     Answer::Json(200, json!({"metadata": {"uid": uid, "resourceVersion": version}, "status": status}))
 }
 
-/// An edge of a server with native groups in this version, once it knows.
+/// Starts the I/O rooms against a server with native groups in this version, and waits until they have synced.
 async fn with_native(mock: &Mock, version: &str) -> (ClusterIo, Receiver<Input>) {
     mock.discover(&[(version, &["podgroups"])]);
     mock.serve(&format!("{NATIVE}/{version}/podgroups"), []);
@@ -97,7 +97,7 @@ async fn a_status_is_tried_again_given_up_and_left_when_the_group_is_gone() {
     }
     let counts = io.group_statuses.counts();
     assert_eq!((counts.gone, counts.failed), (2, 2));
-    // A newer order ends the tries of an older one.
+    // A newer order ends the retries of an older one.
     mock.on(STATUS, [Answer::Hang, ok()]);
     let before = mock.seen(STATUS).len();
     io.queues.push_all([running(3)]);
@@ -135,7 +135,7 @@ async fn conditions_of_others_stay_and_a_conflict_is_read_anew() {
     want["message"] = json!("new");
     let status = json!({"conditions": [other, want]});
     assert_eq!(seen[1].body, json!({"metadata": {"uid": "uid-g", "resourceVersion": "8"}, "status": status}));
-    // What the server holds is not written again, and another group of that name is left alone.
+    // A status that the server already has is not written again, and another group of the same name is left alone.
     io.queues.push_all([order("old")]);
     settled(&io, 2).await;
     mock.on(&format!("GET {BATCH}"), [held("uid-h", "9", &json!({}))]);
@@ -166,7 +166,7 @@ async fn nothing_of_groups_is_written_or_read_behind_a_closed_door() {
     let mock = Mock::new();
     let (io, _inputs) = mock.edge(|config| config.writes = false);
     let batch = group_status(ObjectKind::PodGroupSigsDev, "h", 1, Some("m"));
-    // Native groups are not served: there is no such group.
+    // Native groups are not served, so the group does not exist.
     let native = group_status(ObjectKind::PodGroupNative, "i", 1, Some("m"));
     io.queues.push_all([running(1), batch, native]);
     settled(&io, 3).await;

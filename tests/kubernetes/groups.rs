@@ -1,4 +1,4 @@
-//! Watches of gangs: kinds that come and go, the version of the native ones, pods that have ended.
+//! Watches of gang kinds: kinds that appear and disappear, the version of the native ones, pods that have ended.
 
 use pellucid::cluster::input::Input;
 use pellucid::kubernetes::ClusterIo;
@@ -11,7 +11,7 @@ use crate::watching::{event, line};
 
 const X: &str = "/apis/scheduling.x-k8s.io/v1alpha1/podgroups";
 
-/// A server in which pods and nodes are silent, too.
+/// Makes a server in which pods and nodes are silent too.
 fn silent() -> Mock {
     let mock = Mock::new();
     for path in ["/api/v1/pods", "/api/v1/nodes"] {
@@ -66,7 +66,7 @@ async fn a_kind_may_be_installed_and_removed_while_the_watch_runs() {
 #[tokio::test(start_paused = true)]
 async fn the_version_of_native_groups_is_found_by_discovery() {
     let mock = silent();
-    // Kubernetes 1.35: a shape that is not supported.
+    // Kubernetes 1.35: an unsupported version.
     mock.discover(&[("v1", &["priorityclasses"]), ("v1alpha1", &["podgroups", "workloads"])]);
     let (io, mut inputs) = mock.edge(|_| {});
     let mut lists = [next(&mut inputs).await, next(&mut inputs).await];
@@ -74,7 +74,7 @@ async fn the_version_of_native_groups_is_found_by_discovery() {
     let none = ["PodGroup.scheduling.k8s.io [] without []", "Workload.scheduling.k8s.io [] without []"];
     assert_eq!(lists, none);
     assert_eq!(report(&io, ObjectKind::PodGroupNative), (true, true, 0));
-    // Switched on, in 1.37; Workloads stay off.
+    // Enabled, in 1.37; Workloads stay disabled.
     mock.serve(&format!("{NATIVE}/v1beta1/podgroups"), [group("g")]);
     mock.discover(&[("v1", &["priorityclasses"]), ("v1beta1", &["podgroups", "podgroups/status"])]);
     assert_eq!(next(&mut inputs).await, "PodGroup.scheduling.k8s.io [\"g\"] without []");

@@ -1,4 +1,4 @@
-//! An API server that answers from a script and remembers what it was asked.
+//! A scripted API server that records its requests.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 use tokio::sync::{Notify, watch};
 use tower::ServiceExt as _;
 
-/// Where the kinds beside Pods and Nodes are served.
+/// Paths of the kinds other than Pods and Nodes.
 pub(crate) const OTHERS: [&str; 21] = [
     "/api/v1/namespaces",
     "/api/v1/services",
@@ -49,43 +49,43 @@ pub(crate) const OTHERS: [&str; 21] = [
     "/apis/scheduling.k8s.io/v1alpha2/workloads",
 ];
 
-/// Where it says which versions of Kubernetes' own PodGroups there are.
+/// Path that lists the versions of Kubernetes' own PodGroups.
 pub(crate) const NATIVE: &str = "/apis/scheduling.k8s.io";
 
-/// One answer.
+/// A scripted response.
 #[derive(Clone)]
 pub(crate) enum Answer {
     Json(u16, Value),
-    /// 429 with a `Retry-After` in seconds and no `Status`.
+    /// 429 with a `Retry-After` in seconds and without a `Status`.
     Later(u64),
-    /// Never.
+    /// Never responds.
     Hang,
     /// 201 once the gate is opened.
     Gate(Arc<Notify>),
-    /// A watch that sends these and goes on without a word.
+    /// A watch that sends these events and then stays silent.
     Watch(Vec<Value>),
-    /// A watch that sends a bookmark every so often.
+    /// A watch that sends a bookmark at this interval.
     Bookmarks(Duration),
-    /// A watch that breaks after a time.
+    /// A watch that breaks after this time.
     Breaks(Duration),
 }
 
-/// What is wrong with the whole server.
+/// A fault of the whole server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It takes requests and never answers them; open watches are silent.
+    /// Accepts requests and never responds; open watches are silent.
     Hang,
-    /// No connection can be made, and those that there were break.
+    /// Refuses connections and breaks existing ones.
     Refuse,
-    /// 429 to everything, with `Retry-After: 3600`; open watches are silent.
+    /// Responds to everything with 429 and `Retry-After: 3600`; open watches are silent.
     Later,
-    /// 503 to everything, and open watches break.
+    /// Responds to everything with 503 and breaks open watches.
     Unavailable,
-    /// Watches begin and end at once.
+    /// Watches end as soon as they begin.
     EndAtOnce,
 }
 
-/// One request that came.
+/// A recorded request.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) what: String,
@@ -100,7 +100,7 @@ struct Script {
     seen: Vec<Seen>,
 }
 
-/// The server.
+/// The scripted server.
 #[derive(Clone, Default)]
 pub(crate) struct Mock {
     script: Arc<Mutex<Script>>,
@@ -109,8 +109,8 @@ pub(crate) struct Mock {
 }
 
 impl Mock {
-    /// A server with empty lists of pods and nodes; other kinds are silent, so that the order of inputs is
-    /// that of pods and nodes.
+    /// Makes a server with empty lists of pods and nodes. Other kinds are silent, so the order of inputs is that of
+    /// pods and nodes.
     pub(crate) fn new() -> Self {
         let mock = Self::default();
         for path in OTHERS {
@@ -123,7 +123,7 @@ impl Mock {
         mock
     }
 
-    /// Says which versions the group `scheduling.k8s.io` has, and which resources each.
+    /// Sets the versions of the group `scheduling.k8s.io`, and the resources of each.
     pub(crate) fn discover(&self, versions: &[(&str, &[&str])]) {
         let names: Vec<_> = versions.iter().map(|(version, _)| json!({"version": version})).collect();
         for (version, resources) in versions {
@@ -137,7 +137,7 @@ impl Mock {
         );
     }
 
-    /// Serves every kind, with empty lists.
+    /// Serves every kind with empty lists.
     pub(crate) fn serve_all(&self) {
         for path in OTHERS {
             self.serve(path, []);
@@ -145,23 +145,23 @@ impl Mock {
         self.discover(&[("v1", &["priorityclasses"]), ("v1alpha2", &["podgroups", "workloads"])]);
     }
 
-    /// Answers with a list, and then with a watch that says nothing.
+    /// Serves a list, and then a silent watch.
     pub(crate) fn serve(&self, path: &str, items: impl IntoIterator<Item = Value>) {
         self.on(&format!("GET {path}"), [Answer::Json(200, list(items))]);
         self.on(&format!("WATCH {path}"), [Answer::Watch(Vec::new())]);
     }
 
-    /// Sets the answers to a kind of request, such as `GET /api/v1/pods`; the last one is repeated.
+    /// Sets the responses to a kind of request, such as `GET /api/v1/pods`; the last one repeats.
     pub(crate) fn on(&self, what: &str, answers: impl IntoIterator<Item = Answer>) {
         self.script.lock().answers.insert(what.into(), answers.into_iter().collect());
     }
 
-    /// Requests that start so, in order.
+    /// Returns the requests with this prefix, in order.
     pub(crate) fn seen(&self, what: &str) -> Vec<Seen> {
         self.script.lock().seen.iter().filter(|seen| seen.what.starts_with(what)).cloned().collect()
     }
 
-    /// Waits for that many requests that start so.
+    /// Waits for this many requests with this prefix.
     pub(crate) async fn wait(&self, what: &str, count: usize) -> Vec<Seen> {
         loop {
             let seen = self.seen(what);
@@ -190,17 +190,17 @@ impl Mock {
         kube::Client::new(service, "default")
     }
 
-    /// Sets what is wrong with the server.
+    /// Sets the fault of the server.
     pub(crate) fn fail(&self, fault: Option<Fault>) {
         self.fault.send_replace(fault);
     }
 
-    /// Starts an edge that talks to this server.
+    /// Starts the I/O rooms against this server.
     pub(crate) fn edge(&self, change: impl FnOnce(&mut ClusterIoConfig)) -> (ClusterIo, Receiver<Input>) {
         let connection = Connection::of_clients(self.client(), self.client());
         let mut config = ClusterIoConfig::new(connection, clock(), "test");
         change(&mut config);
-        // The smallest channel there is: back-pressure all the time, and nothing may be lost.
+        // The smallest possible channel: there is constant back-pressure, and nothing may be lost.
         let (inputs, received) = channel(1);
         (ClusterIo::start(config, inputs), received)
     }
@@ -273,7 +273,7 @@ fn lines(events: Vec<Value>) -> impl futures_util::Stream<Item = Result<Bytes, s
     stream::iter(events.into_iter().map(|event| Ok(Bytes::from(format!("{event}\n")))))
 }
 
-/// The end of a watch on a connection that breaks.
+/// Ends a watch when the fault breaks its connection.
 async fn broken(mut fault: watch::Receiver<Option<Fault>>) -> Result<Bytes, std::io::Error> {
     let breaks =
         |fault: &Option<Fault>| matches!(fault, Some(Fault::Refuse | Fault::Unavailable | Fault::EndAtOnce));
@@ -293,7 +293,7 @@ fn json_response(code: u16, body: &Value) -> Response {
     (code, [(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
 }
 
-/// A clock that follows the (paused) time of the runtime.
+/// Returns a clock that follows the (paused) time of the runtime.
 pub(crate) fn clock() -> Clock {
     let start = tokio::time::Instant::now();
     Arc::new(move || {
@@ -316,7 +316,7 @@ pub(crate) fn list(items: impl IntoIterator<Item = Value>) -> Value {
     json!({"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "10"}, "items": items})
 }
 
-/// A pod as the API server shows it.
+/// Returns a pod as the API server shows it.
 pub(crate) fn pod(name: &str, uid: &str, node: Option<&str>) -> Value {
     json!({"metadata": {"namespace": "ns", "name": name, "uid": uid, "resourceVersion": "9"},
         "spec": {"nodeName": node, "schedulerName": "pellucid"}})
@@ -391,7 +391,7 @@ pub(crate) fn event(name: &str, note: &str) -> Effect {
     })
 }
 
-/// Waits for the next report that a bind order is settled; what else comes is passed over.
+/// Waits for the next report that a bind order is settled; skips other inputs.
 pub(crate) async fn bind_done(inputs: &mut Receiver<Input>) -> (EffectId, BindOutcome) {
     loop {
         if let Input::Report(EffectReport::BindDone { id, outcome, .. }) =

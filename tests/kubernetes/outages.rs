@@ -1,6 +1,6 @@
-//! Outages of the API server: whatever goes wrong, watches and writers are back soon after the server is.
+//! Outages of the API server: whatever goes wrong, watches and writers recover soon after the server does.
 //!
-//! Time is that of the runtime, which stands still while something is to be done. So these are the limits of a real
+//! Time is that of the runtime, which stands still while there is work. The tests therefore use the limits of a real
 //! process, and minutes cost nothing.
 
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -22,10 +22,10 @@ use crate::mock::{Answer, Fault, Mock, bind, clock, list, pod};
 use crate::watching::{event, line};
 
 const PODS: &str = "WATCH /api/v1/pods";
-/// After the return of the server.
+/// Time limit after the server's return.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// What arrived, in one line each.
+/// The inputs that arrived, one line each.
 #[derive(Clone, Default)]
 struct Arrived(Arc<Mutex<Vec<String>>>);
 
@@ -56,7 +56,7 @@ impl Arrived {
     }
 }
 
-/// Waits until something is so, and returns after how long.
+/// Waits until a condition holds, and returns how long it took.
 async fn until(what: &str, most: Duration, is_so: impl Fn() -> bool) -> Duration {
     let begun = Instant::now();
     while !is_so() {
@@ -66,7 +66,7 @@ async fn until(what: &str, most: Duration, is_so: impl Fn() -> bool) -> Duration
     begun.elapsed()
 }
 
-/// An edge whose watches have all been open for a while.
+/// Starts the I/O rooms and waits until all watches have been open for a while.
 async fn running() -> (Mock, ClusterIo, Arrived) {
     let mock = Mock::new();
     mock.serve_all();
@@ -84,7 +84,7 @@ fn all_well(io: &ClusterIo) -> bool {
     })
 }
 
-/// Lets the server fail for so long; afterwards there is a pod more. Returns how soon it arrived.
+/// Lets the server fail for a time; afterwards there is one more pod. Returns how soon it arrived.
 async fn outage(fault: Fault, length: Duration) -> (Mock, ClusterIo, Duration) {
     let (mock, io, arrived) = running().await;
     mock.fail(Some(fault));
@@ -101,14 +101,14 @@ async fn watches_are_back_within_seconds_whatever_the_server_did_and_for_how_lon
     use Fault::{EndAtOnce, Hang, Later, Refuse, Unavailable};
     for fault in [Hang, Refuse, Later, Unavailable, EndAtOnce] {
         for seconds in [3, 7, 10, 90, 600] {
-            // Watches that stay open through a short hang have missed nothing.
+            // Watches that stay open through a short hang miss nothing.
             if seconds == 3 && matches!(fault, Hang | Later) {
                 continue;
             }
             let (mock, _edge, took) = outage(fault, Duration::from_secs(seconds)).await;
             let requests = mock.seen("").len();
             println!("{fault:?} for {seconds} s: back after {took:?}, {requests} requests in all");
-            // 23 kinds, of which each tries at once and then every 4 s or so, and the probe.
+            // 23 kinds, each of which retries at once and then about every 4 s, and the probe.
             assert!(requests as u64 <= 200 + seconds * 12, "{requests} requests in {seconds} s of {fault:?}");
         }
     }
@@ -117,7 +117,7 @@ async fn watches_are_back_within_seconds_whatever_the_server_did_and_for_how_lon
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_breaks_is_back_before_anybody_waits_for_a_pod() {
     const WORKS: Duration = Duration::from_secs(5);
-    // When it is opened anew is chance: one try says little.
+    // When the watch reopens is random, so one try proves little.
     for _ in 0..10 {
         let mock = Mock::new();
         mock.serve_all();
@@ -138,13 +138,13 @@ async fn changes_that_are_gone_after_an_outage_do_not_prolong_it() {
         let (mock, _edge, arrived) = running().await;
         mock.fail(Some(Fault::Unavailable));
         sleep(Duration::from_secs(30)).await;
-        // The first watch is told that its changes are gone, and the list has the pod.
+        // The first watch gets the error that its changes are gone, and the list contains the pod.
         let gone = json!({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"});
         mock.on(PODS, [Answer::Watch(vec![event("ERROR", gone)]), Answer::Watch(Vec::new())]);
         mock.on("GET /api/v1/pods", [Answer::Json(200, list([pod("new", "u", None)]))]);
         mock.fail(None);
         let is_listed = || arrived.has("pods [\"new\"] without []");
-        // A probe a second, a second over which requests are spread, and what else they take.
+        // A probe per second, a second over which requests are spread, and some time for the requests.
         until("the kind is listed", Duration::from_millis(2_500), is_listed).await;
     }
 }
@@ -199,7 +199,7 @@ async fn a_silent_watch_is_opened_anew_and_one_with_bookmarks_is_not() {
     let most = Duration::from_secs(85);
     until("the new pod arrives", most, || arrived.has("applied ns/new")).await;
     sleep(Duration::from_secs(600) - begun.elapsed()).await;
-    // Once to get at the bookmarks.
+    // Once, to get bookmarks.
     assert_eq!(mock.seen(nodes).len(), before + 1);
     let silent = |io: &ClusterIo| io.watches.nodes.report().retries[RetryCause::Silent as usize];
     assert_eq!(silent(&io), 1);
@@ -213,7 +213,7 @@ async fn a_silent_watch_is_opened_anew_and_one_with_bookmarks_is_not() {
 async fn a_server_that_began_anew_is_listed_again() {
     let (mock, _edge, arrived) = running().await;
     let mut list = crate::mock::list([pod("other", "u", None)]);
-    // Before it was 10.
+    // The resourceVersion was 10 before.
     list["metadata"]["resourceVersion"] = json!("3");
     mock.fail(Some(Fault::Refuse));
     sleep(Duration::from_secs(1)).await;
@@ -239,7 +239,7 @@ async fn pages_follow_each_other_and_an_outage_between_them_loses_none() {
     assert!(queries[1].contains("limit=100&continue=t1") && queries[1] == queries[2], "{queries:?}");
 }
 
-/// A proxy in front of a server, which can forget connections: they stay open, and nothing comes over them any more.
+/// A proxy in front of a server. It can forget connections: they stay open, but nothing passes through them.
 #[derive(Clone, Default)]
 struct Proxy(Arc<Mutex<Proxied>>);
 
@@ -247,7 +247,7 @@ struct Proxy(Arc<Mutex<Proxied>>);
 struct Proxied {
     /// Whether new connections are forgotten at once.
     forgets: bool,
-    /// Held open until the end.
+    /// Held open until the end of the test.
     clients: Vec<TcpStream>,
     servers: Vec<TcpStream>,
 }
@@ -312,7 +312,7 @@ async fn connections_that_something_on_the_way_forgot_are_not_used_again() {
         Connection::with_config(config, "a test", Duration::from_secs(10)).await.expect("connected");
     let mut config = ClusterIoConfig::new(connection, clock(), "test");
     let millis = Duration::from_millis;
-    // The time limits of requests and idle connections stay as they are: to sit out one of them takes too long.
+    // The time limits of requests and idle connections are unchanged: waiting for one takes too long.
     config.limits.probe = millis(100);
     config.limits.probe_away = millis(50);
     config.limits.probe_answer = millis(500);
@@ -323,7 +323,7 @@ async fn connections_that_something_on_the_way_forgot_are_not_used_again() {
     let io = ClusterIo::start(config, inputs);
     let arrived = Arrived::collect(received);
     until("all is well", Duration::from_secs(20), || all_well(&io)).await;
-    // Bindings that are under way together leave as many idle connections behind.
+    // Concurrent Bindings leave as many idle connections behind.
     let (gate, n_pods) = (Arc::new(Notify::new()), 8);
     for n in 0..=n_pods {
         mock.on(&format!("POST /api/v1/namespaces/ns/pods/p{n}/binding"), [Answer::Gate(gate.clone())]);

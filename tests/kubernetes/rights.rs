@@ -1,4 +1,4 @@
-//! The rights in `deploy/` are those of the calls: none is missing and none is there for nothing.
+//! The RBAC rules in `deploy/` match the calls: none is missing and none is unused.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::mock::{
     Answer, Mock, bind, bind_done, bind_volume, condition, event, evict, failure, group_status, select_node,
 };
 
-/// Where PodGroups are served.
+/// API versions that serve PodGroups.
 const GROUPS: [&str; 5] = [
     "scheduling.x-k8s.io/v1alpha1",
     "scheduling.sigs.k8s.io/v1alpha1",
@@ -20,7 +20,8 @@ const GROUPS: [&str; 5] = [
     "scheduling.k8s.io/v1alpha2",
 ];
 
-/// `<group>/<resource> <verb>` of a request, as RBAC sees it; `None` for discovery and the version, which everybody may read.
+/// Returns a request as RBAC sees it, `<group>/<resource> <verb>`, or `None` for discovery and the version, which
+/// everybody may read.
 fn right(what: &str) -> Option<String> {
     let (method, path) = what.split_once(' ').expect("method and path");
     let parts: Vec<_> = path.trim_start_matches('/').split('/').collect();
@@ -42,7 +43,7 @@ fn right(what: &str) -> Option<String> {
     Some(format!("{group}/{resource} {verb}"))
 }
 
-/// The same of the cluster role.
+/// Returns the rules of the cluster role in the same form.
 fn granted() -> BTreeSet<String> {
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/base/rbac.yaml"));
     let text = text.expect("the cluster role");
@@ -83,7 +84,7 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
     io.queues.push_all([bind(1, "p"), condition("p", "m"), event("p", "m"), event("p", "m")]);
     bind_done(&mut inputs).await;
     io.queues.push_all([evict(2, "v"), bind_volume(3), select_node(4)]);
-    // The three reports come in any order.
+    // The three reports arrive in any order.
     let mut reports = 0;
     while reports < 3 {
         let input = inputs.recv().await.expect("an input");

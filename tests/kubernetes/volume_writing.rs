@@ -1,4 +1,4 @@
-//! Volume writes: what is patched, conflicts, unknown outcomes.
+//! Volume writes: patches, conflicts, unknown outcomes.
 
 use pellucid::model::effect::{EffectId, VolumeOutcome};
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ async fn volumes_and_claims_are_patched_at_the_version_that_was_seen() {
     assert_eq!(io.volumes.counts().written, 2);
 }
 
-/// Answers to the write, to the read; outcome; writes and reads that were sent.
+/// Responses to the write and the read; the outcome; the number of writes and reads sent.
 type Case = (Vec<Answer>, Vec<Answer>, VolumeOutcome, usize, usize);
 
 #[tokio::test(start_paused = true)]
@@ -52,13 +52,13 @@ async fn every_answer_to_a_volume_write_is_settled() {
     let bound_to = |uid: &str| Answer::Json(200, json!({"spec": {"claimRef": {"uid": uid}}}));
     let written = VolumeOutcome::Written;
     let cases: Vec<Case> = vec![
-        // Somebody changed it: the core decides anew.
+        // Another client changed it: the core decides anew.
         (vec![conflict()], vec![], refused(409, "modified"), 1, 0),
         (vec![failure(404, "NotFound", "none")], vec![], refused(404, "none"), 1, 0),
         (vec![failure(403, "Forbidden", "no")], vec![], refused(403, "no"), 1, 0),
         (vec![Answer::Later(2), ok()], vec![], written.clone(), 2, 0),
         (vec![lost(), ok()], vec![], written.clone(), 2, 0),
-        // The first try was carried out after all, or another came first.
+        // The first try was committed after all, or another client's write came first.
         (vec![lost(), conflict()], vec![bound_to("uid-c")], written.clone(), 2, 1),
         (vec![lost(), conflict()], vec![lost(), bound_to("uid-c")], written, 3, 2),
         (vec![lost(), conflict()], vec![bound_to("uid-d")], refused(409, "modified"), 2, 1),

@@ -18,7 +18,7 @@ pub(crate) fn event(kind: &str, object: Value) -> Value {
     json!({"type": kind, "object": object})
 }
 
-/// What an input says, in one line.
+/// Renders an input as one line.
 pub(crate) fn line(input: &Input) -> String {
     match input {
         Input::PodApplied(pod) => format!("applied {}", pod.key),
@@ -85,7 +85,7 @@ async fn lists_changes_and_deletes_arrive_and_an_unreadable_pod_stops_nothing() 
             Answer::Watch(Vec::new()),
         ],
     );
-    // Nodes stay silent here, so that the order of inputs is that of the pods.
+    // Nodes stay silent, so the order of inputs is that of the pods.
     mock.on("GET /api/v1/nodes", [Answer::Hang]);
     let (io, mut inputs) = mock.edge(|_| {});
     for want in [

@@ -1,4 +1,4 @@
-//! Writes: bindings and their unknown outcomes, conditions, events, shadow mode, shutdown.
+//! Writes: Bindings and their unknown outcomes, conditions, events, shadow mode, shutdown.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +46,7 @@ async fn a_binding_carries_the_uid_and_is_reported_when_sent_and_when_done() {
     assert_eq!(body["target"], json!({"apiVersion": "v1", "kind": "Node", "name": "n1"}));
 }
 
-/// Answers to the post, answers to the read, outcome, posts, reads.
+/// Responses to the post and the read, the outcome, the number of posts and reads.
 type Case = (Vec<Answer>, Vec<Answer>, BindOutcome, usize, usize);
 
 #[tokio::test(start_paused = true)]
@@ -60,7 +60,7 @@ async fn every_answer_to_a_binding_is_settled() {
         (vec![conflict()], vec![read(other, None)], BindOutcome::Gone, 1, 1),
         (vec![failure(404, "NotFound", "no pod")], vec![], BindOutcome::Gone, 1, 0),
         (vec![failure(403, "Forbidden", "no")], vec![], refused(403, "Forbidden", "no"), 1, 0),
-        // No answer, but it was committed.
+        // No response, but it was committed.
         (vec![Answer::Hang], vec![read(u, Some("n1"))], BindOutcome::Bound, 1, 1),
         // 503 after commit, and the reads fail at first.
         (
@@ -73,7 +73,7 @@ async fn every_answer_to_a_binding_is_settled() {
         // Not committed: posted again.
         (vec![Answer::Hang, created()], vec![read(u, None)], BindOutcome::Bound, 2, 1),
         (vec![Answer::Later(7), created()], vec![], BindOutcome::Bound, 2, 0),
-        // Never committed: given up after some tries.
+        // Never committed: the writer gives up after some tries.
         (
             vec![failure(500, "InternalError", "x")],
             vec![read(u, None)],
@@ -81,7 +81,7 @@ async fn every_answer_to_a_binding_is_settled() {
             6,
             6,
         ),
-        // A gate: the pod is as it should be, and still a conflict.
+        // A gate: the pod is as expected, and the server still reports a conflict.
         (
             vec![failure(409, "Conflict", "pod p has non-empty .spec.schedulingGates")],
             vec![read(u, None)],
@@ -89,7 +89,7 @@ async fn every_answer_to_a_binding_is_settled() {
             1,
             1,
         ),
-        // Being deleted: no use to try again.
+        // The pod is being deleted: a retry is pointless.
         (
             vec![conflict()],
             vec![Answer::Json(200, json!({"metadata": {"uid": u, "deletionTimestamp": "t"}}))],
@@ -145,7 +145,7 @@ async fn no_more_bindings_are_under_way_than_allowed() {
         ids
     });
     assert_eq!(mock.wait("POST", 2).await.len(), 2);
-    // Both workers are at the gate: the third order stays in the queue however long that takes.
+    // Both workers wait at the gate, so the third order stays in the queue for as long as that takes.
     tokio::time::advance(Duration::from_secs(1)).await;
     assert_eq!((mock.seen("POST").len(), io.queues.counts().binds.depth), (2, 1));
     gate.notify_one();
@@ -188,7 +188,7 @@ async fn conditions_are_tried_again_dropped_when_gone_and_not_repeated() {
     let (io, _inputs) = mock.edge(|config| config.status_writers = 1);
     io.queues.push_all([condition("p", "m")]);
     mock.wait(STATUS, 3).await;
-    // The same again, then a pod that is gone, then a marker.
+    // The same condition again, then a pod that is gone, then a marker.
     let other = "PATCH /api/v1/namespaces/ns/pods/q/status";
     mock.on(other, [Answer::Hang]);
     io.queues.push_all([condition("p", "m"), condition("gone", "m"), condition("q", "m")]);
@@ -206,7 +206,7 @@ async fn a_nomination_goes_with_the_condition_and_is_cleared_by_a_null() {
     let (io, _inputs) = mock.edge(|_| {});
     io.queues.push_all([condition("p", "m"), nomination("p", Some("n1"))]);
     mock.wait(STATUS, 1).await;
-    // Meanwhile: the same condition, and two changes of mind.
+    // Meanwhile: the same condition, and two changes of the nomination.
     io.queues.push_all([nomination("p", Some("n2")), condition("p", "m"), nomination("p", None)]);
     gate.notify_one();
     let seen = mock.wait(STATUS, 2).await;
@@ -280,7 +280,7 @@ async fn a_closed_door_lets_nothing_through() {
     assert_eq!(bind_done(&mut inputs).await.1, refused(0, "WritesOff", "writes are switched off"));
     assert_eq!(mock.seen("POST").len() + mock.seen("PATCH").len(), 0);
     assert_eq!((io.writer.counts().sent, io.writer.is_open()), (0, false));
-    // Opened (a lease won), the next write goes through.
+    // Once the writer is open (a lease was acquired), the next write goes through.
     mock.on(BINDING, [created()]);
     io.writer.set_open(true);
     io.queues.push_all([bind(2, "p")]);

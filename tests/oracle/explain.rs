@@ -1,4 +1,4 @@
-//! Explanations of the recorded cases: the reasons of kube-scheduler's messages, and those that it hides.
+//! Explanations of the recorded cases: the reasons in kube-scheduler's messages, and those that its messages hide.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use crate::{ALL, Case, OF_DYNAMIC_RESOURCES, lines, own_copy};
 
-/// Reads a message of kube-scheduler: each reason with its number of nodes.
+/// Parses a message of kube-scheduler: each reason with its number of nodes.
 fn reasons_of(message: &str) -> Option<BTreeMap<String, u64>> {
     let (head, rest) = message.split_once(" nodes are available: ")?;
     head.strip_prefix("0/")?;
-    // What PostFilter adds begins a sentence of its own.
+    // The part from PostFilter begins a new sentence.
     let rest = rest.split_once(". ").map_or(rest, |(first, _)| first);
     let parts = rest.trim_end_matches('.').split(", ");
     parts
@@ -37,7 +37,7 @@ fn array(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The groups of the answer, counted by reason, are the message's numbers.
+/// Checks that the node groups, counted by reason, give the numbers of the message.
 fn check_reasons(case: &Case, body: &Value, recorded: &str) -> bool {
     let Some(want) = reasons_of(&recorded.replace(OF_DYNAMIC_RESOURCES, "")) else { return false };
     if array(&body["nodeGroups"]).is_empty() {
@@ -54,14 +54,14 @@ fn check_reasons(case: &Case, body: &Value, recorded: &str) -> bool {
     true
 }
 
-/// Returns the profile with one plugin's filter alone.
+/// Returns the profile with the filter of one plugin only.
 fn alone(profile: &Profile, index: usize) -> Profile {
     let only = |list: &[Enabled]| list.iter().filter(|e| e.index == index).cloned().collect();
     Profile { pre_filter: only(&profile.pre_filter), filter: only(&profile.filter), ..profile.clone() }
 }
 
-/// What exhaustive mode says of each node and plugin is what that plugin says when no other one is asked. Returns how
-/// many reasons are hidden by an earlier plugin.
+/// Checks that exhaustive mode reports for each node and plugin what that plugin reports when it runs alone. Returns
+/// how many reasons an earlier plugin hides.
 fn check_exhaustive(case: &mut Case, body: &Value) -> usize {
     let all = &body["exhaustive"];
     let nodes = all["nodes"].as_object().expect("nodes by name").clone();
@@ -85,7 +85,7 @@ fn check_exhaustive(case: &mut Case, body: &Value) -> usize {
             let of_plugin = array(&told["failed"]).iter().filter(|f| f["plugin"] == plugin);
             let told: BTreeSet<String> =
                 of_plugin.map(|f| f["code"].as_str().expect("a code").to_string()).collect();
-            // Alone, a plugin whose PreFilter leaves nodes out does not look at them.
+            // Alone, a plugin whose PreFilter excludes nodes does not evaluate them.
             let want = codes(name);
             assert!(want.is_subset(&told), "{}: {plugin} on {name}: {want:?} of {told:?}", case.id);
             if !want.is_empty() {

@@ -1,5 +1,5 @@
-//! Whom kube-scheduler 1.36 evicted: our node and victims must be among the outcomes that were observed, or
-//! be equal to one of them by every documented criterion.
+//! Preemptions of kube-scheduler 1.36: our node and victims must be among the observed outcomes, or equal one of them
+//! by every documented criterion.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 use super::driver::{Core, default_profile, settings};
 use super::{lines, own_copy};
 
-/// Cases in `preempt.jsonl`.
+/// Number of cases in `preempt.jsonl`.
 const ALL: usize = 100;
 
-/// The priority classes of the cases.
+/// Sets the priority of a pod from its priority class.
 fn with_priority(pod: &Value) -> Value {
     let (value, policy) = match pod["spec"]["priorityClassName"].as_str() {
         None => (0, "PreemptLowerPriority"),
@@ -35,7 +35,7 @@ fn with_priority(pod: &Value) -> Value {
 
 fn pod(value: &Value) -> Arc<Pod> {
     let mut pod = pod_from_value(&with_priority(value)).expect("a pod that can be read");
-    // The API server fills these in.
+    // The API server fills in these fields.
     pod.scheduler_name = "default-scheduler".into();
     pod.uid = pod.key.to_string().into();
     Arc::new(pod)
@@ -55,7 +55,7 @@ fn budget(value: &Value) -> Object {
     })
 }
 
-/// The namespaces of the cases.
+/// Returns the namespaces of the cases.
 pub(crate) fn namespaces() -> [Object; 2] {
     let namespace = |name: &str, labels: &[(&str, &str)]| {
         let own = [("kubernetes.io/metadata.name", name)];
@@ -65,7 +65,7 @@ pub(crate) fn namespaces() -> [Object; 2] {
     [namespace("default", &[]), namespace("other", &[("team", "x")])]
 }
 
-/// Makes the cluster of a case, with the target waiting.
+/// Makes the cluster of a case, with the target pending.
 fn core(case: &Value) -> Core {
     let mut core = Core::new(settings(default_profile("default-scheduler")));
     for namespace in namespaces() {
@@ -84,7 +84,7 @@ fn core(case: &Value) -> Core {
     core
 }
 
-/// What came of it: the node, the victims and the account, or the message.
+/// Our outcome: the node, the victims and the plan, or the message.
 struct Came {
     node: Option<String>,
     victims: BTreeSet<String>,
@@ -122,9 +122,9 @@ fn names(value: &Value) -> BTreeSet<String> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// What an outcome costs by the criteria that do not depend on an arbitrary order, from the case itself: victims
-/// beyond what budgets allow, priority of the most important victim, sum of priorities, number of victims. (No
-/// pod of the cases has a start time, so the fifth criterion is equal everywhere.)
+/// Returns the cost of an outcome by the criteria that do not depend on an arbitrary order, computed from the case
+/// itself: budget violations, highest priority of a victim, sum of priorities, number of victims. (No pod of the
+/// cases has a start time, so the fifth criterion is always equal.)
 fn cost(case: &Value, victims: &BTreeSet<String>) -> (i64, i64, i64, usize) {
     let pods = case["pods"].as_array().expect("pods").iter();
     let victims: Vec<Value> = pods
@@ -148,15 +148,15 @@ fn cost(case: &Value, victims: &BTreeSet<String>) -> (i64, i64, i64, usize) {
     )
 }
 
-/// Whether our choice equals an observed one by every criterion. On another node, our account must have found
-/// the observed one as well.
+/// Returns whether our choice equals an observed one by every criterion. If the nodes differ, our search must also
+/// have found the observed node.
 fn is_equal_by_criteria(case: &Value, came: &Came, observed: &Value) -> bool {
     let (Some(plan), Some(node)) = (&came.plan, &came.node) else { return false };
     let is_known = observed["node"] == **node || plan.candidates.iter().any(|c| observed["node"] == *c.name);
     is_known && cost(case, &came.victims) == cost(case, &names(&observed["victims"]))
 }
 
-/// Compares one case. Returns whether the outcome itself was observed.
+/// Compares one case. Returns whether our outcome itself was observed.
 fn check(case: &Value) -> bool {
     let (id, result, came) = (&case["id"], &case["result"], run(case));
     let observed = result["observed"].as_array().expect("outcomes");

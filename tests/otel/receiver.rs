@@ -1,4 +1,4 @@
-//! A collector of a few lines: takes OTLP over HTTP and keeps the spans. It reads just the fields that tests look at.
+//! A minimal collector: receives OTLP over HTTP and stores the spans. It parses only the fields that the tests check.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -10,7 +10,7 @@ use parking_lot::{Condvar, Mutex};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One span, as far as it is looked at.
+/// The parsed fields of a span.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Span {
     pub(crate) service: String,
@@ -40,7 +40,7 @@ struct Spans {
     changed: Condvar,
 }
 
-/// A receiver on a port of its own, for as long as the test runs.
+/// A receiver on its own port, for the duration of the test.
 pub(crate) struct Receiver {
     address: SocketAddr,
     spans: Arc<Spans>,
@@ -69,7 +69,7 @@ impl Receiver {
         self.spans.all.lock().iter().any(wanted)
     }
 
-    /// Waits for a span.
+    /// Waits for a span that satisfies a condition.
     pub(crate) fn wait_for(&self, what: &str, wanted: impl Fn(&Span) -> bool) -> Span {
         let mut all = self.spans.all.lock();
         loop {
@@ -82,7 +82,7 @@ impl Receiver {
     }
 }
 
-/// Takes one request, says that all is well, and returns its spans.
+/// Receives one request, responds with success, and returns its spans.
 fn take(stream: TcpStream) -> Vec<Span> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
@@ -110,7 +110,7 @@ fn take(stream: TcpStream) -> Vec<Span> {
     request(&body)
 }
 
-/// The value of a field on the wire.
+/// The value of a protobuf field.
 enum Field<'a> {
     Number(u64),
     Bytes(&'a [u8]),
@@ -149,7 +149,7 @@ fn varint(bytes: &mut &[u8]) -> u64 {
     value
 }
 
-/// Splits a protobuf message into its fields, by number.
+/// Splits a protobuf message into fields with their numbers.
 fn fields(mut bytes: &[u8]) -> Vec<(u64, Field<'_>)> {
     let mut found = Vec::new();
     while !bytes.is_empty() {
@@ -175,7 +175,7 @@ fn fields(mut bytes: &[u8]) -> Vec<(u64, Field<'_>)> {
     found
 }
 
-/// Reads an `ExportTraceServiceRequest`.
+/// Parses an `ExportTraceServiceRequest`.
 fn request(bytes: &[u8]) -> Vec<Span> {
     let mut spans = Vec::new();
     for (_, resource_spans) in fields(bytes).iter().filter(|(number, _)| *number == 1) {
@@ -217,7 +217,7 @@ fn span(bytes: &[u8]) -> Span {
     span
 }
 
-/// Reads a `KeyValue` into a span.
+/// Parses a `KeyValue` into a span.
 fn attribute(field: &Field<'_>, span: &mut Span) {
     let (mut key, mut text, mut value) = (String::new(), None, None);
     for (number, field) in fields(field.bytes()) {

@@ -1,6 +1,6 @@
 //! Chromium, driven by the WebDriver protocol over plain HTTP.
 //!
-//! Nothing sleeps here: what has to come about is looked for by a script inside the browser.
+//! Nothing sleeps here: a script in the browser checks for expected conditions.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,10 +13,10 @@ use tempfile::TempDir;
 use crate::client;
 use crate::process::Process;
 
-/// How long the driver may take for one command, on a busy machine.
+/// Time limit of one driver command on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The key Enter, and others, as the protocol writes them.
+/// Keys in the encoding of the protocol.
 pub(crate) mod keys {
     pub(crate) const ENTER: &str = "\u{e007}";
     pub(crate) const TAB: &str = "\u{e004}";
@@ -26,7 +26,7 @@ pub(crate) mod keys {
     pub(crate) const END: &str = "\u{e010}";
 }
 
-/// A browser with a profile of its own. Ends when dropped.
+/// A browser with its own profile. Closed when dropped.
 pub(crate) struct Browser {
     driver: Process,
     address: SocketAddr,
@@ -35,7 +35,7 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
-    /// Starts one, or says loudly that there is none.
+    /// Starts a browser, or reports loudly that there is none.
     #[expect(clippy::print_stderr, reason = "that a test did not run must be seen")]
     pub(crate) fn start() -> Option<Self> {
         let is_there = |name: &str| {
@@ -80,7 +80,7 @@ impl Browser {
             made["sessionId"].as_str().unwrap_or_else(|| panic!("no session: {made}")).to_owned();
         browser.resize(1440, 900);
         browser.devtools("Emulation.setScrollbarsHidden", json!({"hidden": true}));
-        // The page that the browser begins with is not ours.
+        // The browser's initial page is not ours.
         browser.open("about:blank");
         browser.log("performance");
         Some(browser)
@@ -111,23 +111,23 @@ impl Browser {
         self.call(method, &format!("/session/{}/{command}", self.session), body)
     }
 
-    /// Goes to an address.
+    /// Opens a URL.
     pub(crate) fn open(&self, url: &str) {
         self.in_session("POST", "url", &json!({"url": url}));
     }
 
-    /// Loads an address anew, although only what is behind its # may differ.
+    /// Reloads a page, even if only the fragment of the URL differs.
     pub(crate) fn in_new_page(&self, url: &str) {
         self.open("about:blank");
         self.open(url);
     }
 
-    /// Runs a script and returns what it returns.
+    /// Runs a script and returns its result.
     pub(crate) fn run(&self, script: &str) -> Value {
         self.in_session("POST", "execute/sync", &json!({"script": script, "args": []}))
     }
 
-    /// Waits until a script returns something that is not empty, and returns it.
+    /// Waits until a script returns a truthy value, and returns it.
     #[track_caller]
     pub(crate) fn wait(&self, script: &str) -> Value {
         let waiting = format!(
@@ -151,7 +151,7 @@ impl Browser {
         outcome["found"].clone()
     }
 
-    /// Presses keys, one after the other, wherever the focus is.
+    /// Presses keys one after another, in the focused element.
     pub(crate) fn press(&self, keys: &[&str]) {
         let strokes = keys.iter().flat_map(|key| {
             [json!({"type": "keyDown", "value": key}), json!({"type": "keyUp", "value": key})]
@@ -169,25 +169,25 @@ impl Browser {
         self.in_session("POST", "goog/cdp/execute", &json!({"cmd": command, "params": params}))
     }
 
-    /// Gives the window this size.
+    /// Sets the size of the window.
     pub(crate) fn resize(&self, width: u32, height: u32) {
         let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         self.devtools("Emulation.setDeviceMetricsOverride", size);
     }
 
-    /// Lets the system be `light` or `dark`.
+    /// Sets the preferred color scheme, `light` or `dark`.
     pub(crate) fn prefer(&self, theme: &str) {
         let features = json!({"features": [{"name": "prefers-color-scheme", "value": theme}]});
         self.devtools("Emulation.setEmulatedMedia", features);
     }
 
-    /// Returns what was written to a log since it was read last.
+    /// Returns the entries of a log since the last call.
     pub(crate) fn log(&self, kind: &str) -> Vec<Value> {
         let entries = self.in_session("POST", "se/log", &json!({"type": kind}));
         entries.as_array().cloned().unwrap_or_default()
     }
 
-    /// Returns the addresses of all requests since it was asked last.
+    /// Returns the URLs of all requests since the last call.
     pub(crate) fn requests(&self) -> Vec<String> {
         let sent = |entry: &Value| {
             let message: Value = serde_json::from_str(entry["message"].as_str()?).ok()?;
@@ -198,7 +198,7 @@ impl Browser {
         self.log("performance").iter().filter_map(sent).collect()
     }
 
-    /// Takes a picture, and keeps it in the folder that `PELLUCID_SCREENSHOTS` names. Returns it as text (base64).
+    /// Takes a screenshot, and saves it in the folder that `PELLUCID_SCREENSHOTS` names. Returns it in base64.
     pub(crate) fn screenshot(&self, name: &str) -> String {
         let picture = self.in_session("GET", "screenshot", &Value::Null);
         let text = picture.as_str().expect("a picture").to_owned();
@@ -214,7 +214,7 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         if !self.session.is_empty() {
-            // Ends the browser; a driver that is killed would leave it behind.
+            // Ends the browser; killing the driver alone would leave it running.
             let path = format!("/session/{}", self.session);
             let _ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 self.ask("DELETE", &path, &Value::Null)
@@ -224,13 +224,13 @@ impl Drop for Browser {
     }
 }
 
-/// What the driver answered.
+/// A response of the driver.
 struct Answer {
     status: u16,
     body: Value,
 }
 
-/// Reads an answer as long as it says it is: the driver leaves the connection open.
+/// Reads a response by its Content-Length: the driver keeps the connection open.
 fn read_answer(stream: TcpStream) -> Answer {
     let mut reader = BufReader::new(stream);
     let (mut status, mut length) = (0, 0);

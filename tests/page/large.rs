@@ -1,5 +1,5 @@
-//! The page at 5,000 nodes, 10,000 pods that wait and 500 gangs: the product's server with generated answers, made
-//! of the types that the REST API is made of.
+//! The page with 5,000 nodes, 10,000 pending pods and 500 gangs: the product's server with generated bodies, made
+//! from the types of the REST API.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -30,7 +30,7 @@ impl Published for Cluster {
     }
 }
 
-/// A number that looks random and is the same each time.
+/// Returns a deterministic pseudo-random number.
 fn noise(n: usize) -> usize {
     let mixed = (n as u64 ^ 0x9e37_79b9).wrapping_mul(0xff51_afd7_ed55_8ccd);
     (mixed >> 33) as usize
@@ -88,7 +88,7 @@ fn gangs() -> BTreeMap<String, GangSummary> {
     (0..GANGS).map(gang).collect()
 }
 
-/// A pod whose nodes fall into forty groups.
+/// Returns an explanation of a pod with forty node groups.
 fn explanation() -> PodExplanation {
     let group = |n: usize| NodeGroup {
         plugin: "NodeResourcesFit".to_owned(),
@@ -128,7 +128,7 @@ fn routes() -> Vec<Route<Cluster>> {
     ]
 }
 
-/// Serves until the sender that comes with the address is dropped.
+/// Serves until the returned token is cancelled.
 fn serve() -> (SocketAddr, CancellationToken, tokio::runtime::Runtime) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -163,7 +163,7 @@ fn serve() -> (SocketAddr, CancellationToken, tokio::runtime::Runtime) {
     (address, stop, runtime)
 }
 
-/// Collects tasks that kept the page from answering.
+/// Records tasks that kept the page from responding.
 const WATCH_TASKS: &str = "window.longest = 0; new PerformanceObserver((list) => { for (const task of list.getEntries()) window.longest = Math.max(window.longest, task.duration); }).observe({ type: 'longtask', buffered: true })";
 
 #[test]

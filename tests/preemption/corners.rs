@@ -1,4 +1,4 @@
-//! Small cases: who may not preempt, whose room is whose, and victims that were not bound yet.
+//! Small cases: pods that may not preempt, room promised to others, and victims that were not bound yet.
 
 use pellucid::sandbox::{Objects, Trouble};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::views::{
     STATE, all_ordered, check_metrics, check_state, is_over, list, number, path, text, wasted,
 };
 
-/// One node of so many cores, and some classes of priority.
+/// Starts a node with this many cores, and some priority classes.
 async fn one_node(cores: u32) -> Running {
     let preempts = "PreemptLowerPriority";
     start(vec![
@@ -21,7 +21,7 @@ async fn one_node(cores: u32) -> Running {
     .await
 }
 
-/// A pod of so many cores.
+/// Makes a pod with this many cores.
 fn of(class: &str, name: &str, cores: u32) -> Value {
     with(pod(name, cores * 1000), "priorityClassName", class.into())
 }
@@ -61,7 +61,7 @@ async fn room_that_others_nominated_a_pod_to_is_kept_for_it() {
     let body = running.read(&path("first"));
     assert_eq!(text(&body, "summary"), "Nominated to n by status; nobody was evicted for it.");
 
-    // One core is free. A later pod of the same priority does not get it, one of a higher priority would.
+    // One core is free. A later pod of equal priority does not get it; one of higher priority would.
     running.create([of("polite", "later", 1)]);
     running.told("later", "Insufficient cpu").await;
     running.kill("runs").await;
@@ -70,7 +70,7 @@ async fn room_that_others_nominated_a_pod_to_is_kept_for_it() {
     running.wait(STATE, "no nomination", is_over);
     running.pod("first", "no nomination", |pod| nominated(pod).is_none()).await;
 
-    // The same, and the nomination is taken back.
+    // The same again, and the nomination is withdrawn.
     running.create([of("polite", "next", 2)]);
     running.told("next", "Insufficient cpu").await;
     running.set_status("next", json!({"nominatedNodeName": "n"})).await;
@@ -139,7 +139,7 @@ async fn a_victim_that_waits_for_its_volume_loses_its_place_and_nothing_else() {
     assert_eq!(running.metric("pellucid_pre_binding_pods"), 1.0);
     running.create([of("high", "urgent", 1)]);
     assert_eq!(running.bound("urgent").await, "n");
-    // All this takes a moment: before it, too, nothing is under way.
+    // All this takes a moment, before which nothing is in progress either.
     let state = running.wait(STATE, "a useful eviction, and nothing under way", |state| {
         is_over(state) && number(state, "usefulEvictions") == 1
     });

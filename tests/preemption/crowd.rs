@@ -11,26 +11,25 @@ use crate::views::{
     number, path, text, victims, wasted,
 };
 
-/// Cores of a node.
+/// Number of cores per node.
 const CORES: usize = 10;
-/// Protected pods of one core per node.
+/// Number of protected pods per node, with one core each.
 const GUARDED: usize = 2;
-/// Seconds that the pods with an odd number take to end; the others take 30.
+/// Grace period in seconds of pods with an odd number; the others take 30.
 const SHORT: u64 = 10;
 
 fn of_class(pod: Value, class: &str) -> Value {
     with(pod, "priorityClassName", class.into())
 }
 
-/// A pod of low priority and one core.
+/// Makes a pod of low priority with one core.
 fn low(name: &str, role: &str, grace: u64) -> Value {
     let mut pod = with(of_class(pod(name, 1000), "low"), "terminationGracePeriodSeconds", grace.into());
     pod["metadata"]["labels"]["role"] = role.into();
     pod
 }
 
-/// Starts a cluster of which every core is taken by a pod of low priority. A budget allows none of the
-/// guarded ones to go, of which each node has two.
+/// Starts a cluster in which pods of low priority use every core. A budget protects the guarded pods, two per node.
 pub(crate) async fn full_cluster(nodes: usize) -> Running {
     let mut objects: Vec<Value> =
         (0..nodes).map(|n| node(&format!("n{n:02}"), ["za", "zb", "zc"][n % 3], CORES as u32)).collect();
@@ -62,12 +61,12 @@ pub(crate) async fn full_cluster(nodes: usize) -> Running {
     running
 }
 
-/// A pod of high priority and two cores.
+/// Makes a pod of high priority with two cores.
 pub(crate) fn high(name: &str) -> Value {
     of_class(pod(name, 2000), "high")
 }
 
-/// Waits until so many pods with a prefix are on nodes; returns where.
+/// Waits until this many pods with a prefix are bound; returns their nodes.
 pub(crate) async fn all_bound(running: &mut Running, prefix: &str, n: usize) -> BTreeMap<String, String> {
     let what = format!("{n} pods {prefix} bound");
     let look = |pods: &BTreeMap<String, Pod>| {
@@ -78,7 +77,7 @@ pub(crate) async fn all_bound(running: &mut Running, prefix: &str, n: usize) -> 
     running.pods(&what, look).await
 }
 
-/// Waits until so many pods are nominated; returns where.
+/// Waits until this many pods are nominated; returns their nodes.
 pub(crate) async fn all_nominated(running: &mut Running, n: usize) -> BTreeMap<String, String> {
     let look = |pods: &BTreeMap<String, Pod>| {
         let on = pods.iter().filter_map(|(name, pod)| Some((name.clone(), nominated(pod)?.to_owned())));
@@ -87,7 +86,7 @@ pub(crate) async fn all_nominated(running: &mut Running, n: usize) -> BTreeMap<S
     running.pods(&format!("{n} nominations"), look).await
 }
 
-/// Checks that nobody protected was touched and that the API server shows no nomination.
+/// Checks that no protected pod was evicted and that the API server shows no nomination.
 pub(crate) async fn check_rest(running: &mut Running, guarded: usize) {
     let look = |pods: &BTreeMap<String, Pod>| {
         let is_clean = pods.values().all(|pod| nominated(pod).is_none());
@@ -119,7 +118,7 @@ async fn two_hundred_pods_preempt_and_no_eviction_is_wasted() {
         list(state, "underWay").len() == HIGH && all_ordered(state)
     });
     check_state(&state);
-    // Four on each node, for which all that may go has to go, each once.
+    // Four on each node, for which everything evictable must go, each pod once.
     assert_eq!((number(&state, "preemptions"), number(&state, "victims")), (200, 400));
     assert_eq!((number(&state, "usefulEvictions"), wasted(&state).len()), (0, 0));
     for nomination in list(&state, "nominations") {
@@ -149,7 +148,7 @@ async fn two_hundred_pods_preempt_and_no_eviction_is_wasted() {
     let told = running.told("high-000", "Insufficient cpu").await;
     assert!(told.starts_with("0/50 nodes are available: 50 Insufficient cpu."), "{told}");
 
-    // Half of the victims end. Whose victims are all gone may be bound by now, the others count on.
+    // Half of the victims end. Preemptors whose victims are all gone may be bound by now; the others still wait.
     running.pass(SHORT);
     let has_gone = |name: &str| name[6..].parse::<usize>().expect("a number") % 2 == 1;
     let state = running.wait(STATE, "the first half gone", |state| {
@@ -174,7 +173,7 @@ async fn two_hundred_pods_preempt_and_no_eviction_is_wasted() {
     running.stop().await;
 }
 
-/// Reads some of the preemptors, and each of their victims from its own side.
+/// Reads some of the preemptors, and each of their victims from its side.
 pub(crate) fn check_both_sides(running: &Running, state: &Value, nodes: u64) {
     let is_whole = |p: &&Value| number(p, "waitingFor") == list(p, "victims").len() as u64;
     for open in list(state, "underWay").iter().filter(is_whole).step_by(11) {

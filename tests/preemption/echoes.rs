@@ -1,4 +1,4 @@
-//! Without HTTP: what the API server says late, of nominations and bindings, is understood.
+//! Late updates of nominations and Bindings from the API server, without HTTP.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ fn important(name: &str, milli_cpu: i64) -> Pod {
     Pod { priority: 10, ..pod(name, milli_cpu) }
 }
 
-/// The same pod as the API server shows it after a write of ours.
+/// Returns the pod as the API server shows it after one of our writes.
 fn nominated(pod: &Pod, node: Option<&str>) -> Pod {
     Pod { nominated_node: node.map(Into::into), ..pod.clone() }
 }
 
-/// Returns where a pod is nominated to, if that is our doing.
+/// Returns the node that a pod is nominated to, if we nominated it.
 fn by_us(core: &Core, pod: &Pod) -> Option<String> {
     let cluster = core.scheduler.cluster();
     let nomination = cluster.nominator().of(cluster.find_pod(&pod.key)?)?;
@@ -36,7 +36,7 @@ fn a_late_echo_of_our_own_nomination_is_not_somebody_elses() {
     core.see(&p);
     core.run();
     let first = by_us(&core, &p).expect("a nomination");
-    // The node goes before the watch shows the nomination; the pod is nominated to the other one.
+    // The node is deleted before the watch shows the nomination; the pod is nominated to the other node.
     core.apply(Input::NodeDeleted(first.as_str().into()));
     core.wait(10 * SECOND);
     core.run();
@@ -49,7 +49,7 @@ fn a_late_echo_of_our_own_nomination_is_not_somebody_elses() {
     let book = core.scheduler.cluster().preemptions();
     assert_eq!((book.open().count(), book.counts().wasted.len()), (1, 1));
     assert_eq!(book.counts().wasted[&End::NodeGone], 1);
-    // What somebody else says counts, also when it is what we once said.
+    // A nomination written by others counts, even if it equals an earlier one of ours.
     core.see(&nominated(&p, None));
     assert_eq!(by_us(&core, &p), None);
     assert_eq!(core.scheduler.cluster().preemptions().counts().wasted[&End::NominationChanged], 1);

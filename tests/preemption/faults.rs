@@ -1,4 +1,4 @@
-//! The same with everything going wrong: evictions were for nothing here and there, and each is counted.
+//! The same under faults: some evictions are wasted, and each of these is counted.
 
 use std::time::Duration;
 
@@ -26,12 +26,12 @@ fn let_things_fail(running: &Running) {
     faults.times(status, Fault::Status(500), 5);
 }
 
-/// Preemptions on a node.
+/// Returns the preemptions on a node.
 fn on_node<'a>(state: &'a Value, node: &str) -> Vec<&'a Value> {
     list(state, "underWay").iter().filter(|p| text(p, "node") == node).collect()
 }
 
-/// Whether an eviction for somebody on a node was refused: it is tried again and not for the test to touch.
+/// Returns whether an eviction on a node was refused: the scheduler retries it, so the test must not interfere.
 fn is_troubled(state: &Value, node: &str) -> bool {
     on_node(state, node).iter().any(|p| list(p, "victims").iter().any(|v| v["state"] == "refused"))
 }
@@ -53,7 +53,7 @@ async fn every_wasted_eviction_is_counted_with_its_cause() {
     calm.retain(|node| !is_troubled(&state, node));
     let [first, second, third, ..] = calm[..] else { panic!("{calm:?}") };
 
-    // A preemptor is deleted: of those on its node the last, whose victims nobody else waits for.
+    // A preemptor is deleted: the one on its node with the most victims, for which no other preemptor waits.
     let last = on_node(&state, first).into_iter().max_by_key(|p| list(p, "victims").len());
     let gone = last.expect("a preemption");
     let lost = counted(gone);
@@ -63,7 +63,7 @@ async fn every_wasted_eviction_is_counted_with_its_cause() {
     check_state(&after);
     assert_eq!(wasted(&after).get("preemptor-gone"), Some(&lost));
 
-    // A node is deleted between nomination and binding; its preemptors find another.
+    // A node is deleted between nomination and Binding; its preemptors find another.
     let displaced = on_node(&after, second);
     let lost_with_node: u64 = displaced.iter().map(|p| counted(p)).sum();
     assert!(displaced.len() > 1 && lost_with_node > 1);
@@ -80,7 +80,7 @@ async fn every_wasted_eviction_is_counted_with_its_cause() {
     }
     check_both_sides(&running, &after, NODES as u64 - 1);
 
-    // One victim does not end; its preemptor waits for it alone.
+    // One victim does not terminate; only its preemptor waits for it.
     let waiting = on_node(&after, third).into_iter().find(|p| counted(p) > 0).expect("a preemption");
     let held = list(waiting, "victims").iter().find(|v| v["counted"] == true).expect("a victim");
     let (preemptor, victim) = (text(waiting, "name"), text(held, "name"));
@@ -108,7 +108,7 @@ async fn every_wasted_eviction_is_counted_with_its_cause() {
     assert_eq!(number(&state, "refusedEvictions"), 1);
     check_rest(&mut running, 2 * NODES).await;
     check_metrics(&running);
-    // Who was chosen and not refused is gone, and nobody else.
+    // Exactly the chosen victims whose eviction was not refused are gone.
     let left =
         running.pods("the pods", |pods| Some(pods.keys().filter(|p| !p.starts_with("high-")).count())).await;
     let evicted = number(&state, "victims") - number(&state, "refusedEvictions");
@@ -116,7 +116,7 @@ async fn every_wasted_eviction_is_counted_with_its_cause() {
     running.stop().await;
 }
 
-/// Lets time pass until so many pods of high priority are on nodes and nobody is on the way out any more.
+/// Advances the clock until this many pods of high priority are bound and no pod is terminating.
 async fn settle(running: &mut Running, n: usize) {
     loop {
         let is_settled = running.pods("high pods on nodes", |pods| {

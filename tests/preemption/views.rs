@@ -1,4 +1,4 @@
-//! What the scheduler shows of preemption, read and checked against itself.
+//! What the scheduler shows of preemption, checked for consistency.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::running::Running;
 
-/// Where preemptions, nominations and counts are.
+/// Path of preemptions, nominations and counts.
 pub(crate) const STATE: &str = "/apis/v1/plugins/DefaultPreemption/state";
 
-/// What becomes of preemptions that were for nothing.
+/// Causes of wasted evictions.
 pub(crate) const CAUSES: [&str; 7] = [
     "preemptor-gone",
     "placed-elsewhere",
@@ -32,12 +32,12 @@ pub(crate) fn number(body: &Value, field: &str) -> u64 {
     body[field].as_u64().unwrap_or_else(|| panic!("no number {field} in {body:#}"))
 }
 
-/// Names of the victims of a preemption.
+/// Returns the names of a preemption's victims.
 pub(crate) fn victims(preemption: &Value) -> BTreeSet<&str> {
     list(preemption, "victims").iter().map(|v| text(v, "name")).collect()
 }
 
-/// How many evictions count as a preemption's.
+/// Returns how many evictions count as the preemption's own.
 pub(crate) fn counted(preemption: &Value) -> u64 {
     list(preemption, "victims").iter().filter(|v| v["counted"] == true).count() as u64
 }
@@ -47,18 +47,18 @@ pub(crate) fn wasted(state: &Value) -> BTreeMap<&str, u64> {
     wasted.iter().map(|(cause, n)| (cause.as_str(), n.as_u64().expect("a number"))).collect()
 }
 
-/// Whether every victim of the preemptions under way is terminating or was refused.
+/// Returns whether every victim of the preemptions in progress is terminating or was refused.
 pub(crate) fn all_ordered(state: &Value) -> bool {
     let mut victims = list(state, "underWay").iter().flat_map(|p| list(p, "victims"));
     victims.all(|v| v["state"] != "ordered")
 }
 
-/// Whether nothing is nominated and nothing under way.
+/// Returns whether there are no nominations and no preemptions in progress.
 pub(crate) fn is_over(state: &Value) -> bool {
     list(state, "underWay").is_empty() && list(state, "nominations").is_empty()
 }
 
-/// Checks that the counts of a state add up and that every preemption says how many it waits for.
+/// Checks that the counts add up and that every preemption shows how many victims it waits for.
 pub(crate) fn check_state(state: &Value) {
     let open: u64 = list(state, "underWay").iter().map(counted).sum();
     let wasted: u64 = wasted(state).values().sum();
@@ -69,7 +69,7 @@ pub(crate) fn check_state(state: &Value) {
         let mut waits = 0;
         for victim in list(preemption, "victims") {
             waits += u64::from(matches!(text(victim, "state"), "ordered" | "terminating"));
-            // One that was refused may be tried again for another pod.
+            // A victim whose eviction was refused may be evicted for another pod later.
             if victim["counted"] == true && victim["state"] != "refused" {
                 let earlier = evicted_for.insert(text(victim, "uid"), text(preemption, "name"));
                 assert_eq!(earlier, None, "{victim} is counted twice");
@@ -79,16 +79,16 @@ pub(crate) fn check_state(state: &Value) {
         assert!(preemption["end"].is_null(), "{preemption:#}");
     }
     let ours = list(state, "nominations").iter().filter(|n| n["by"] == "preemption");
-    // A pod that is placed needs no nomination any more; its preemption is over when it is bound.
+    // A placed pod no longer needs its nomination; its preemption is over once the pod is bound.
     assert!(ours.count() <= list(state, "underWay").len(), "{state:#}");
 }
 
-/// Where a pod's preemption is explained.
+/// Returns the path of a pod's preemption explanation.
 pub(crate) fn path(pod: &str) -> String {
     format!("/apis/v1/explain/pods/default/{pod}/preemption")
 }
 
-/// Reads a preemptor whose victims are all still there, and checks what it says. Returns its preemption.
+/// Reads a preemptor whose victims all still exist, and checks its explanation. Returns its preemption.
 pub(crate) fn check_preemptor(running: &Running, name: &str, node: &str, nodes: u64) -> Value {
     let body = running.read(&path(name));
     let preemption = &body["preemption"];
@@ -101,7 +101,7 @@ pub(crate) fn check_preemptor(running: &Running, name: &str, node: &str, nodes: 
         format!("Nominated to {node}; waits for {n} of {n} victims to be gone.")
     );
     assert!(body["asVictim"].is_null(), "{body:#}");
-    // The search may be of an earlier attempt; its best candidate is the node all the same.
+    // The search may be from an earlier attempt; its best candidate is the same node.
     let search = &body["search"];
     if !search.is_null() {
         check_search(search, node, nodes);
@@ -127,7 +127,7 @@ fn check_search(search: &Value, node: &str, nodes: u64) {
     }
 }
 
-/// Reads a victim that is terminating, and checks that it names whose it is.
+/// Reads a terminating victim, and checks that it names its preemptor.
 pub(crate) fn check_victim(running: &Running, victim: &Value, by: &Value) {
     let body = running.read(&path(text(victim, "name")));
     let seen = &body["asVictim"];
@@ -151,7 +151,7 @@ pub(crate) fn check_victim(running: &Running, victim: &Value, by: &Value) {
     );
 }
 
-/// Checks that the metrics say what the state says, once nothing is under way.
+/// Checks that the metrics agree with the state once nothing is in progress.
 pub(crate) fn check_metrics(running: &Running) {
     let state = running.read(STATE);
     let metric = |sample: &str| running.metric(sample) as u64;

@@ -1,5 +1,5 @@
-//! Spread and affinity from end to end: a Deployment ends as its constraints say, and a pod is woken by the one
-//! that it wants to be with.
+//! Topology spread and pod affinity end to end: a Deployment ends up as its constraints require, and a pod is woken
+//! by the pod that it has affinity to.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,10 +1,10 @@
-//! Pods that are deleted: their grace, preconditions, finalizers, and those that refuse to end.
+//! Deletion of pods: grace periods, preconditions, finalizers, and pods that do not terminate.
 
 use kube::api::Preconditions;
 
 use super::*;
 
-/// A sandbox whose time stands still, with pods on a node.
+/// Starts a sandbox whose clock stands still, with pods on a node.
 async fn with_pods(names: &[&str]) -> (Handle, Client, Api<Pod>) {
     let (sandbox, client) = still().await;
     let pods: Api<Pod> = Api::default_namespaced(client.clone());

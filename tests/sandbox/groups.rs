@@ -1,4 +1,4 @@
-//! The kinds of gangs: custom PodGroups and Queues, the native PodGroup and Workload, and sandboxes without them.
+//! Gang kinds: custom PodGroups and Queues, the native PodGroup and Workload, and sandboxes without them.
 
 use k8s_openapi::api::scheduling::v1alpha2 as native;
 use pellucid::sandbox::Gangs;
@@ -12,12 +12,12 @@ fn params() -> PatchParams {
     PatchParams::default()
 }
 
-/// An object of a custom kind.
+/// Makes an object of a custom kind.
 fn custom(api_version: &str, kind: &str, name: &str, spec: Value) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec})
 }
 
-/// The refusal of an object: its code and what it says of which fields.
+/// Sends a request that must fail; returns the code and the message.
 async fn refusal(client: &Client, method: &str, path: &str, body: &Value) -> (u16, String) {
     let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
     let request = http::Request::builder().method(method).uri(path).header("Content-Type", kind);

@@ -1,4 +1,4 @@
-//! Limits of a real API server that the sandbox keeps, in its words.
+//! Limits of a real API server that the sandbox enforces, with the same messages.
 
 use kube::client::Body;
 
@@ -45,7 +45,7 @@ async fn a_small_patch_does_not_make_a_large_object() {
     let many = Value::Array(vec![json!({"op": "test", "path": "/kind", "value": "Pod"}); 10_001]);
     let (status, body) = ask(&client, "PATCH", &path, "application/json-patch+json", &many).await;
     assert_eq!((status, &body["reason"]), (413, &json!("RequestEntityTooLarge")));
-    // A kind whose unknown fields stay, changed again and again.
+    // Updates a kind that preserves unknown fields again and again.
     let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "things.x.example"}, "spec": {"group": "x.example", "scope": "Cluster",
         "names": {"plural": "things", "kind": "Thing"}, "versions": [{"name": "v1", "served": true, "storage": true,
@@ -160,7 +160,7 @@ async fn other_machines_are_let_in_only_when_asked_for() {
     let refused =
         Sandbox::start(Config { listen: everywhere, ..Config::default() }).await.expect_err("not loopback");
     assert!(refused.to_string().starts_with("refusing to listen on 0.0.0.0:0: "), "{refused}");
-    // An address for documentation, which no machine has: it is tried, and cannot be had.
+    // An address reserved for documentation, which no machine has: binding to it is tried and fails.
     let elsewhere = "192.0.2.1:0".parse().expect("an address");
     let config = Config { listen: elsewhere, beyond_loopback: true, ..Config::default() };
     let refused = Sandbox::start(config).await.expect_err("not an address of this machine");

@@ -1,6 +1,6 @@
 //! Outages of the API server as its clients see them: hanging, silent, refusing, resetting, restarting.
 //!
-//! Time stands still unless a test moves it, so nothing here depends on how fast the machine is.
+//! The clock stands still unless a test advances it, so nothing here depends on the speed of the machine.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -36,7 +36,7 @@ fn is_added(event: Option<kube::Result<WatchEvent<Pod>>>, name: &str) -> bool {
     matches!(event, Some(Ok(WatchEvent::Added(pod))) if pod.name_any() == name)
 }
 
-/// Sends this much of a request and returns how many bytes came back until the end, or how the connection broke.
+/// Sends the beginning of a request. Returns how many bytes came back until the end, or how the connection broke.
 async fn sent(sandbox: &Handle, head: String) -> Result<usize, ErrorKind> {
     let address = sandbox.address();
     let answer = tokio::task::spawn_blocking(move || {
@@ -48,7 +48,7 @@ async fn sent(sandbox: &Handle, head: String) -> Result<usize, ErrorKind> {
     in_time(answer).await.expect("no panic")
 }
 
-/// Waits until connecting succeeds or not.
+/// Waits until connecting succeeds or fails, as wanted.
 async fn until_listening(sandbox: &Handle, wanted: bool) {
     in_time(async {
         while tokio::net::TcpStream::connect(sandbox.address()).await.is_ok() != wanted {

@@ -1,4 +1,4 @@
-//! What a server does with the affinity, the constraints and the priority of a new pod.
+//! How the server handles the affinity, the constraints and the priority of a new pod.
 
 use super::*;
 

@@ -134,7 +134,7 @@ async fn no_shape_of_object_breaks_the_server() {
     controllers_go_on(&sandbox, client).await;
 }
 
-/// A controller that met something odd has not fallen over it.
+/// Checks that the controllers still work after they met odd objects.
 async fn controllers_go_on(sandbox: &Handle, client: Client) {
     let spec = |size: &str| {
         json!({"accessModes": ["ReadWriteOnce"], "storageClassName": "alive",

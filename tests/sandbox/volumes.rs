@@ -1,4 +1,4 @@
-//! Volumes, claims and classes: bound, waited for, provisioned, lost and released.
+//! Volumes, claims and classes: binding, delayed binding, provisioning, loss and release.
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 
@@ -36,7 +36,7 @@ struct Disks {
     claims: Api<PersistentVolumeClaim>,
 }
 
-/// A sandbox whose time stands still, with some objects.
+/// Starts a sandbox whose clock stands still, with some objects.
 async fn disks(objects: &[Value]) -> Disks {
     let (sandbox, client) = still().await;
     objects.iter().for_each(|object| sandbox.create(object.clone()).expect("created"));
@@ -209,7 +209,7 @@ async fn provisioning_can_fail_hang_and_take_its_time() {
     faults.trouble(Objects::All, Trouble::ProvisioningTakes(Duration::from_secs(5)));
     disks.select("hangs", "n1").await;
     disks.select("slow", "n1").await;
-    // Both have been seen when the provisioner has signed them.
+    // The provisioner has seen both once it has annotated them.
     for name in ["hangs", "slow"] {
         until(disks.claims.clone(), name, "begun", |claim| {
             claim.is_some_and(|c| c.annotations().contains_key("volume.kubernetes.io/storage-provisioner"))

@@ -1,9 +1,9 @@
-//! An API server as values: objects, the verbs the scheduler and others use, and what watches are told.
+//! An API server as values: objects, the verbs that the scheduler and others use, and the events of watches.
 //!
-//! It answers as a real one does where that matters here: every write has the uid as a precondition, a pod is
-//! bound at most once and not while it is gated or being deleted, binding clears `nominatedNodeName`, a pod
-//! without a node is deleted at once and one with a node when its kubelet is done. There is no I/O and no time:
-//! what happens later is left in [`Api::follow_ups`] for whoever has the clock.
+//! It responds as a real one does where that matters here: every write has the UID as a precondition; a pod is bound
+//! at most once, and not while it is gated or being deleted; a Binding clears `nominatedNodeName`; a pod without a
+//! node is deleted at once, and one with a node when its kubelet is done. There is no I/O and no time: consequences
+//! of a write are left in [`Api::follow_ups`] for the owner of the clock.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,24 +16,24 @@ use pellucid::model::pod::{PodPhase, ScheduledCondition};
 use pellucid::model::storage::{PersistentVolume, PersistentVolumeClaim, StorageClass};
 use pellucid::model::{Name, Node, Object, Pod, PodKey};
 
-/// A pod, and what of it the scheduler does not see.
+/// A pod, and what the scheduler does not see of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Stored {
     pub(crate) pod: Pod,
-    /// It has a finalizer that nobody removes.
+    /// Whether it has a finalizer that nobody removes.
     pub(crate) is_stubborn: bool,
-    /// Some field of it cannot be read.
+    /// Whether a field of it cannot be read.
     pub(crate) is_unreadable: bool,
 }
 
-/// A budget and what its controller goes by.
+/// A budget, and the parameter of its controller.
 #[derive(Clone, Debug)]
 pub(crate) struct Guarded {
     pub(crate) budget: Budget,
     pub(crate) min_available: i32,
 }
 
-/// A watch: events of one stream keep their order.
+/// A watch. Invariant: the events of a stream keep their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stream {
     Pods,
@@ -45,36 +45,36 @@ impl Stream {
     pub(crate) const ALL: [Self; 3] = [Self::Pods, Self::Nodes, Self::Objects];
 }
 
-/// What follows from a write, after a while.
+/// A delayed consequence of a write.
 #[derive(Clone, Debug)]
 pub(crate) enum FollowUp {
     /// The kubelet starts the pod.
     Start(PodKey, Arc<str>),
-    /// The kubelet is done with a pod that is being deleted.
+    /// The kubelet has terminated a pod that is being deleted.
     End(PodKey, Arc<str>),
-    /// Pods of the namespace came or went: budgets are counted anew.
+    /// Pods of the namespace came or went: the controller recounts budgets.
     Recount(Name),
-    /// A claim has its node: a volume is made for it.
+    /// A claim has its node: a volume is provisioned for it.
     Provision(Name, Name),
-    /// Pods on a node that is gone are removed.
+    /// Pods on a deleted node are removed.
     CollectGarbage(Name),
 }
 
-/// Why a Binding was not made.
+/// Why a Binding was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotBound {
     Gone,
     Conflict,
 }
 
-/// What a delete came to.
+/// The result of a delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deletion {
     Accepted,
     Gone,
 }
 
-/// The server.
+/// The API server.
 #[derive(Default)]
 pub(crate) struct Api {
     pub(crate) pods: BTreeMap<PodKey, Stored>,
@@ -83,7 +83,7 @@ pub(crate) struct Api {
     pub(crate) claims: BTreeMap<(Name, Name), PersistentVolumeClaim>,
     pub(crate) volumes: BTreeMap<Name, PersistentVolume>,
     pub(crate) classes: Vec<StorageClass>,
-    /// What watches are to be told, in the order of the writes.
+    /// Pending watch events, in the order of the writes.
     pub(crate) told: Vec<(Stream, Input)>,
     pub(crate) follow_ups: Vec<FollowUp>,
     version: u64,
@@ -101,14 +101,14 @@ impl Api {
         self.version.to_string().into()
     }
 
-    /// Returns a pod with this uid.
+    /// Returns the pod if it has this UID.
     pub(crate) fn pod(&self, of: &PodRef) -> Option<&Stored> {
         self.pods.get(&of.key).filter(|s| s.pod.uid == of.uid)
     }
 
     // === pods ===
 
-    /// Creates a pod; its uid is made here.
+    /// Creates a pod and assigns its UID.
     pub(crate) fn create(&mut self, mut pod: Pod) {
         pod.uid = self.uid();
         let key = pod.key.clone();
@@ -120,7 +120,7 @@ impl Api {
         self.follow_ups.push(FollowUp::Recount(key.namespace));
     }
 
-    /// Changes a pod in some way. Returns whether it is there.
+    /// Changes a pod. Returns whether it exists.
     pub(crate) fn change(&mut self, key: &PodKey, change: impl FnOnce(&mut Stored)) -> bool {
         let Some(stored) = self.pods.get_mut(key) else { return false };
         change(stored);
@@ -139,7 +139,7 @@ impl Api {
         }
     }
 
-    /// `pods/binding`.
+    /// Handles `pods/binding`.
     pub(crate) fn bind(&mut self, of: &PodRef, node: &Name) -> Result<(), NotBound> {
         let stored = self.pod(of).ok_or(NotBound::Gone)?;
         let pod = &stored.pod;
@@ -160,7 +160,7 @@ impl Api {
         Ok(())
     }
 
-    /// `pods/status`, as the scheduler patches it.
+    /// Handles `pods/status` as the scheduler patches it.
     pub(crate) fn patch_status(&mut self, order: &StatusOrder) {
         if self.pod(&order.pod).is_none() {
             return;
@@ -176,7 +176,7 @@ impl Api {
         });
     }
 
-    /// `delete`, with the pod's own grace period.
+    /// Handles `delete` with the pod's own grace period.
     pub(crate) fn delete(&mut self, of: &PodRef) -> Deletion {
         let Some(stored) = self.pod(of) else { return Deletion::Gone };
         let (is_bound, is_stubborn) = (stored.pod.node_name.is_some(), stored.is_stubborn);
@@ -195,7 +195,7 @@ impl Api {
         Deletion::Accepted
     }
 
-    /// The object is gone.
+    /// Removes the object.
     pub(crate) fn remove(&mut self, key: &PodKey) {
         if self.pods.remove(key).is_some() {
             self.told.push((Stream::Pods, Input::PodDeleted(key.clone())));
@@ -241,7 +241,7 @@ impl Api {
         self.told.push((Stream::Objects, Input::ObjectApplied(Arc::new(object))));
     }
 
-    /// Returns complete lists of what a stream is about.
+    /// Returns complete lists of a stream's objects.
     pub(crate) fn list(&self, stream: Stream) -> Vec<Input> {
         match stream {
             Stream::Pods => {
@@ -282,12 +282,12 @@ impl Api {
     }
 }
 
-/// Whether a pod takes room on a node.
+/// Returns whether a pod uses resources of a node.
 pub(crate) fn takes_room(pod: &Pod) -> bool {
     pod.node_name.is_some() && !pod.phase.is_terminal()
 }
 
-/// Whether a pod still waits for a node.
+/// Returns whether a pod is pending without a node.
 pub(crate) fn waits(pod: &Pod) -> bool {
     pod.node_name.is_none() && !pod.deleting && pod.phase == PodPhase::Pending
 }

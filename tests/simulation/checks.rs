@@ -1,6 +1,6 @@
-//! What must hold at every moment, whatever happened before.
+//! Invariants that hold after every call of the scheduler.
 //!
-//! Sums are made here from the objects (`room`), not read from the columns they are compared with.
+//! The sums are computed here from the objects (`room`), not read from the columns that they are compared with.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,19 +19,19 @@ use pellucid::recording::Outcome;
 use crate::api::{Api, takes_room};
 use crate::room;
 
-/// What is remembered between moments.
+/// State of the checks between calls.
 #[derive(Default)]
 pub(crate) struct Checks {
-    /// Evictions that are not settled, by the uid of the victim.
+    /// Unsettled evictions by the UID of the victim.
     evictions: BTreeMap<Arc<str>, EffectId>,
     pub(crate) counts: Counts,
 }
 
-/// How often things came about: a simulation in which something never happens says nothing about it.
+/// How often things happened: a simulation in which something never happens does not test it.
 #[derive(Clone, Debug)]
 pub(crate) struct Counts(pub(crate) BTreeMap<&'static str, u64>);
 
-/// All that is counted.
+/// Everything that is counted.
 const COUNTED: [&str; 14] = [
     "placed",
     "placed beside nominees",
@@ -61,7 +61,7 @@ impl Counts {
         *self.0.get_mut(what).expect("it is listed") += 1;
     }
 
-    /// Adds those of another run.
+    /// Adds the counts of another run.
     pub(crate) fn merge(&mut self, other: &Self) {
         for (what, n) in &other.0 {
             *self.0.get_mut(what).expect("it is listed") += n;
@@ -69,7 +69,7 @@ impl Counts {
     }
 }
 
-/// What is needed from before a step.
+/// What a check needs to know from before a step.
 pub(crate) struct Before {
     attempts: u64,
     nominated: BTreeSet<PodId>,
@@ -86,7 +86,7 @@ impl Checks {
         Before { attempts: attempts(scheduler), nominated }
     }
 
-    /// A unit was planned.
+    /// Checks a planned unit.
     pub(crate) fn step(&mut self, scheduler: &Scheduler, step: &Step, before: &Before) {
         let cluster = scheduler.cluster();
         assert_eq!(attempts(scheduler), before.attempts + 1, "each step is one attempt");
@@ -117,7 +117,7 @@ impl Checks {
         }
     }
 
-    /// Rule 6: what is there and what is promised to pods of no lower priority stays within the node.
+    /// Rule 6: pods on the node and nominated pods of no lower priority stay within what the node offers.
     fn placement(&mut self, cluster: &Cluster, id: PodId, pod: &Pod, node: NodeIdx) {
         let object = cluster.node(node).expect("pods are placed on nodes that are there");
         let wanted = room::taken_by(pod);
@@ -141,7 +141,7 @@ impl Checks {
         }
     }
 
-    /// The scheduler ordered something.
+    /// Checks an effect that the scheduler ordered.
     pub(crate) fn effect(&mut self, scheduler: &Scheduler, effect: &Effect) {
         if let Effect::Evict(order) = effect {
             self.counts.add("evicted");
@@ -170,7 +170,7 @@ impl Checks {
         );
     }
 
-    /// A report is about to be handed over.
+    /// Records a report that is about to be delivered.
     pub(crate) fn reported(&mut self, report: &EffectReport) {
         self.count(report);
         if let EffectReport::EvictDone { id, uid, .. } = report
@@ -202,7 +202,7 @@ impl Checks {
         self.counts.add(what);
     }
 
-    /// The run is over: counts what became of preemptions.
+    /// Counts the outcomes of preemptions at the end of a run.
     pub(crate) fn count_preemptions(&mut self, cluster: &Cluster) {
         for preemption in cluster.preemptions().ended() {
             if let Some((end, _)) = preemption.end {
@@ -214,7 +214,7 @@ impl Checks {
         }
     }
 
-    /// Holds after every call of the scheduler.
+    /// Checks everything that holds after every call of the scheduler.
     pub(crate) fn always(&self, scheduler: &Scheduler, after: &str) {
         stages(scheduler, after);
         places(scheduler.cluster());
@@ -222,7 +222,8 @@ impl Checks {
         book(scheduler.cluster());
     }
 
-    /// Without others, no node holds more than it has, and no port twice, at the API server itself.
+    /// Checks the API server itself, in runs without interference: no node exceeds its resources, and no host port is
+    /// used twice.
     pub(crate) fn truth(&self, api: &Api) {
         for node in api.nodes.values() {
             let pods = api.pods.values().map(|s| &s.pod);
@@ -240,7 +241,7 @@ fn attempts(scheduler: &Scheduler) -> u64 {
     scheduler.queue().units().map(|(_, u)| u64::from(u.attempts)).sum()
 }
 
-/// A pod that chose its victims is nominated where they are, and no pod of lower priority is any more.
+/// Checks that a pod that chose victims is nominated to their node, and that no pod of lower priority is.
 fn nomination(cluster: &Cluster, pod: &Pod, node: &Name) {
     let id = cluster.find_pod(&pod.key).expect("it waits");
     assert_eq!(cluster.nominator().of(id).map(|n| &n.node), Some(node), "{}", pod.key);
@@ -249,12 +250,12 @@ fn nomination(cluster: &Cluster, pod: &Pod, node: &Name) {
     }
 }
 
-/// The pods that take room on a node, by their records.
+/// Returns the pods that use resources of a node, by their records.
 pub(crate) fn pods_on(cluster: &Cluster, node: NodeIdx) -> Vec<&Pod> {
     cluster.pods().filter(|(_, r)| r.node == Some(node)).map(|(_, r)| r.pod.as_ref()).collect()
 }
 
-/// Every pending pod of ours is in exactly one stage, and the stages fit the records.
+/// Checks that every pending pod of ours is in exactly one stage, and that the stages agree with the records.
 fn stages(scheduler: &Scheduler, after: &str) {
     let (cluster, queue) = (scheduler.cluster(), scheduler.queue());
     let mut counted: BTreeMap<&str, usize> = BTreeMap::new();
@@ -298,7 +299,7 @@ fn stages(scheduler: &Scheduler, after: &str) {
     }
 }
 
-/// Pods are in one place, and the columns say what the pods take.
+/// Checks that pods are in one place, and that the columns agree with the pods' requests.
 fn places(cluster: &Cluster) {
     let mut on: BTreeMap<PodId, NodeIdx> = BTreeMap::new();
     for slot in (0..cluster.n_slots() as u32).map(NodeIdx) {
@@ -325,7 +326,7 @@ fn places(cluster: &Cluster) {
     }
 }
 
-/// Only pods that wait are nominated, each once.
+/// Checks that only pending pods are nominated, each once.
 fn nominations(scheduler: &Scheduler) {
     let (cluster, mut seen) = (scheduler.cluster(), BTreeSet::new());
     for (node, pods) in cluster.nominator().nodes() {
@@ -340,7 +341,7 @@ fn nominations(scheduler: &Scheduler) {
     assert_eq!(seen.len(), cluster.nominator().len());
 }
 
-/// The book of preemptions adds up and speaks of pods that are there.
+/// Checks that the record of preemptions adds up and refers to existing pods.
 fn book(cluster: &Cluster) {
     let book = cluster.preemptions();
     let mut open = 0;
@@ -363,6 +364,6 @@ fn book(cluster: &Cluster) {
     let wasted: u64 = counts.wasted.values().sum();
     let accounted = counts.useful + wasted + counts.refused + open;
     assert_eq!(counts.victims, accounted, "every victim is accounted for once");
-    // Ended ones are remembered up to a number that no run reaches.
+    // Ended preemptions are remembered up to a number that no run reaches.
     assert_eq!(counts.preemptions, (book.open().count() + book.ended().count()) as u64);
 }

@@ -1,8 +1,8 @@
-//! What becomes of the scheduler's orders: carried out late, refused, lost, or done without an answer.
+//! Execution of the scheduler's effects: late, refused, lost, or without a response.
 //!
-//! The contract is that of `kubernetes::binder` and its siblings: every order ends in one report; what came of a
-//! Binding is settled by reading the pod before it is reported; the newest status order of a pod wins; an
-//! eviction that was not answered may have been done.
+//! The contract is that of `kubernetes::binder` and its siblings: every order ends in one report; an unknown outcome
+//! of a Binding is resolved by reading the pod before the report; the newest status order of a pod wins; an eviction
+//! without a response may have been carried out.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use pellucid::model::effect::{
 use crate::api::{Deletion, FollowUp, NotBound};
 use crate::world::{Action, World};
 
-/// How often one Binding is posted.
+/// Largest number of posts of one Binding.
 const TRIES: u32 = 6;
 
 impl World {
@@ -45,7 +45,7 @@ impl World {
 
     fn report(&mut self, report: EffectReport) {
         let later = self.delay();
-        // Now and then an answer comes twice, the second time when nobody waits for it any more.
+        // Sometimes a report is delivered twice, the second time when nobody waits for it any more.
         if self.rng.chance(self.nature.faults / 5) {
             let much_later = later + self.rng.millis(100, 5000);
             self.put(much_later, Action::Report(report.clone()));
@@ -60,7 +60,7 @@ impl World {
         if self.goes_wrong() {
             match self.rng.below(3) {
                 0 => return self.bind_done(&order, refused(422, "Invalid")),
-                // The server did it and did not say so, or neither.
+                // The server carried it out without responding, or did neither.
                 1 => {
                     let done = self.api.bind(&order.pod, &order.node);
                     self.note(|_| format!("api: bind {} {done:?}, no answer", order.pod.key));
@@ -129,9 +129,9 @@ impl World {
         let done = self.api.delete(&order.victim);
         self.note(|_| format!("api: evict {} {done:?}, stubborn {is_stubborn}, {how}", order.victim.key));
         let outcome = match (how, done) {
-            // It was done, and nobody said so.
+            // It was carried out without a response.
             (2, _) => EvictOutcome::Refused { status: 0, message: "no answer".into() },
-            // The second request finds it gone, or not yet.
+            // The second request may find the pod gone.
             (3, _) if self.api.pod(&order.victim).is_none() => EvictOutcome::Gone,
             (_, Deletion::Gone) => EvictOutcome::Gone,
             (_, Deletion::Accepted) => EvictOutcome::Deleted,
@@ -192,7 +192,7 @@ impl World {
                 self.api.follow_ups.push(FollowUp::Provision(namespace.clone(), claim.clone()));
                 VolumeOutcome::Written
             }
-            // There are no volumes here that wait for a claim.
+            // No volume waits for a claim here.
             VolumeWrite::BindVolume { .. } => conflict,
         }
     }

@@ -1,4 +1,4 @@
-//! What must hold when nothing goes wrong any more and everything had its time.
+//! Checks that hold once nothing fails any more and everything has had its time.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use crate::seen::seen;
 use crate::world::World;
 
 impl World {
-    /// Looks around in the calm after a round.
+    /// Checks the calm state after a round.
     pub(crate) fn look_around(&self) {
         self.nothing_is_under_way();
-        // No pod was woken by the clock so far: what fits was found by the events that made it fit.
+        // So far no timeout woke a pod: the events that made a pod fit also woke it.
         self.what_fits_is_bound();
     }
 
-    /// The end of a run, in the calm after the last round.
+    /// Ends a run, in the calm after the last round.
     pub(crate) fn end(&mut self) {
         self.calm_down();
-        // Whatever write was lost is made up for when the pod is tried again.
+        // Lost writes are made up for when the pod is tried again.
         self.note(|_| "--- everything is tried again".to_owned());
         self.relist(Stream::Pods);
         let until = self.now() + LONG + Duration::from_secs(1);
@@ -64,7 +64,7 @@ impl World {
         assert!(open.is_empty(), "preemptions of {open:?} are open");
     }
 
-    /// Makes a scheduler that knows only what the API server holds.
+    /// Makes a scheduler that knows only the objects of the API server.
     fn made_from_scratch(&self) -> Core {
         let mut fresh = crate::porter::core(&self.nature);
         for stream in [Stream::Nodes, Stream::Objects, Stream::Pods] {
@@ -75,7 +75,7 @@ impl World {
         fresh
     }
 
-    /// All that plugins derive, from one change to the next, is what they would derive from scratch.
+    /// Checks that everything plugins derive incrementally equals what they derive from scratch.
     fn state_is_as_made_from_scratch(&self) {
         let (live, fresh) =
             (seen(self.core.scheduler.cluster()), seen(self.made_from_scratch().scheduler.cluster()));
@@ -85,7 +85,7 @@ impl World {
         assert_eq!(live.len(), fresh.len());
     }
 
-    /// A scheduler that knows only what the API server holds would place nobody.
+    /// Checks that a scheduler that knows only the objects of the API server would place no pod.
     fn what_fits_is_bound(&self) {
         let mut fresh = self.made_from_scratch();
         let nominations = |s: &Scheduler| -> Vec<(Name, Vec<PodId>)> {
@@ -93,7 +93,7 @@ impl World {
         };
         let before = nominations(&fresh.scheduler);
         while let Some(step) = fresh.step() {
-            // Room that somebody was nominated to is free from here on, or taken: no longer what we had.
+            // From here on, room of a nominated pod is free or taken: the states differ.
             if nominations(&fresh.scheduler) != before {
                 return;
             }
@@ -105,7 +105,7 @@ impl World {
         }
     }
 
-    /// The API server shows a nomination where there is one, and only there.
+    /// Checks that the API server shows exactly the existing nominations.
     fn nominations_are_told(&self) {
         let cluster = self.core.scheduler.cluster();
         for stored in self.api.pods.values().filter(|s| !s.pod.phase.is_terminal()) {
@@ -131,7 +131,7 @@ impl World {
         assert_eq!(cluster.present().len(), self.api.nodes.len());
     }
 
-    /// All pods are deleted: nothing is left of them.
+    /// Deletes all pods: nothing may be left of them.
     fn everybody_goes(&mut self) {
         let keys: Vec<PodKey> = self.api.pods.keys().cloned().collect();
         for key in keys {

@@ -1,4 +1,4 @@
-//! What others do: people, controllers, nodes, other schedulers.
+//! Changes by others: users, controllers, nodes, other schedulers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::api::{Stream, waits};
 use crate::world::{Action, World};
 
 impl World {
-    /// Something happens.
+    /// Makes a random change.
     pub(crate) fn happen(&mut self) {
         match self.rng.below(100) {
             0..24 => self.pods_come(),
@@ -115,7 +115,7 @@ impl World {
         }
     }
 
-    /// Under the same name, with a new uid, at once.
+    /// Recreates a pod under the same name with a new UID.
     fn pod_is_made_anew(&mut self) {
         let Some(key) = self.some_pod(|_| true) else { return };
         self.note(|_| format!("api: {key} is made anew"));
@@ -201,7 +201,7 @@ impl World {
     fn foreign_pod_comes(&mut self) {
         let pod = self.workload.low(&mut self.api, &mut self.rng);
         let name = self.some_node().map(|n| n.name);
-        // Now and then on a node that is not there.
+        // Sometimes the node does not exist.
         let name = name.unwrap_or_else(|| "n99".into());
         self.note(|_| format!("api: {} comes on {name}", pod.key));
         self.workload.run_on(&mut self.api, &mut self.rng, pod, &name, false);
@@ -268,7 +268,7 @@ impl World {
         self.api.put_budget(guarded);
     }
 
-    /// Nothing goes wrong any more, nobody interferes, gates open, and who refused to die dies.
+    /// Ends all failures and interference, opens gates, and lets stubborn pods terminate.
     pub(crate) fn calm_down(&mut self) {
         self.note(|_| "--- calm".to_owned());
         self.nature.faults = 0;
@@ -296,7 +296,7 @@ impl World {
         self.drain_api();
     }
 
-    /// Runs until nothing is under way and nothing is due for long.
+    /// Runs until nothing is in progress and nothing is due for a long time.
     pub(crate) fn settle(&mut self) {
         loop {
             let until = self.now() + Duration::from_secs(60);

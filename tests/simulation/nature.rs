@@ -1,4 +1,4 @@
-//! What kind of run a seed is: how much goes wrong, and how much others interfere.
+//! Parameters of a run: how much fails, and how much others interfere.
 
 use std::time::Duration;
 
@@ -6,26 +6,26 @@ use pellucid::queue::QueueLimits;
 
 use crate::rng::Rng;
 
-/// See the module.
+/// The parameters of a run, derived from its seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Nature {
-    /// Of 100 writes so many go wrong.
+    /// Percentage of writes that fail.
     pub(crate) faults: u64,
-    /// Others place pods, nominate, resize, relabel, take from what nodes offer, and pods become unreadable.
-    /// Without them no node may ever hold more than it has, at the API server itself.
+    /// Whether others place pods, nominate, resize, relabel, and reduce what nodes offer, and whether pods become
+    /// unreadable. Without this, no node may ever exceed its resources at the API server.
     pub(crate) others: bool,
-    /// Nodes come and go.
+    /// Whether nodes come and go.
     pub(crate) flapping: bool,
-    /// Of 100 messages so many take seconds.
+    /// Percentage of messages that take seconds.
     pub(crate) slow: u64,
-    /// Of 100 victims so many refuse to die until the end.
+    /// Percentage of victims that do not terminate until the end.
     pub(crate) stubborn: u64,
     pub(crate) limits: QueueLimits,
-    /// Times of trouble, each with a calm after it.
+    /// Number of rounds, each followed by a calm.
     pub(crate) rounds: usize,
-    /// How many things happen in each besides what the scheduler does.
+    /// Number of changes by others in each round.
     pub(crate) happenings: usize,
-    /// How long each is.
+    /// Length of each round.
     pub(crate) length: Duration,
 }
 
@@ -41,7 +41,7 @@ impl Nature {
             limits: QueueLimits {
                 initial_backoff: rng.millis(100, 1000),
                 max_backoff,
-                // So long that a pod that no event wakes is seen to be left behind.
+                // So long that a pod which no event wakes is found to be left behind.
                 max_unschedulable: LONG,
                 pop_from_backoff: rng.chance(50),
             },
@@ -52,5 +52,5 @@ impl Nature {
     }
 }
 
-/// When a pod is tried again that nothing woke: much later than anything else that happens.
+/// Timeout after which a pod that nothing woke is tried again: much later than anything else that happens.
 pub(crate) const LONG: Duration = Duration::from_secs(36_000);

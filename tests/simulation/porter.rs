@@ -1,5 +1,5 @@
-//! The scheduler under test: the default profile, and a plugin of this test that binds no pod before its claims
-//! have volumes, as long as no plugin of the default profile does so.
+//! The scheduler under test: the default profile, and a plugin that binds no pod before its claims have volumes, used
+//! only while no plugin of the default profile does this.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::nature::Nature;
 
 /// Makes the scheduler of a run.
 pub(crate) fn core(nature: &Nature) -> Core {
-    // Read from the defaults once: it is the same for all runs.
+    // Parsed once: the profile is the same for all runs.
     static PROFILE: LazyLock<Profile> = LazyLock::new(profile);
     let mut settings = settings(PROFILE.clone());
     settings.limits = nature.limits;

@@ -1,8 +1,8 @@
-//! Random numbers from a seed, the same on every machine.
+//! Random numbers from a seed, equal on every machine.
 
 use std::time::Duration;
 
-/// splitmix64.
+/// The splitmix64 generator.
 #[derive(Clone, Debug)]
 pub(crate) struct Rng(u64);
 
@@ -19,17 +19,17 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// From 0 up to, not including, `n`; 0 when `n` is 0.
+    /// Returns a number from 0 up to, excluding, `n`; 0 when `n` is 0.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         (self.next() % n.max(1) as u64) as usize
     }
 
-    /// From `least` to `most`, both included.
+    /// Returns a number from `least` to `most`, both included.
     pub(crate) fn between(&mut self, least: i64, most: i64) -> i64 {
         least + (self.next() % (most - least + 1) as u64) as i64
     }
 
-    /// True in so many of 100 cases.
+    /// Returns true with this probability in percent.
     pub(crate) fn chance(&mut self, percent: u64) -> bool {
         self.next() % 100 < percent
     }

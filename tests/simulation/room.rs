@@ -1,4 +1,4 @@
-//! What pods take and nodes offer, added up with arithmetic of its own.
+//! Sums of what pods request and nodes offer, independent of the scheduler's code.
 
 use std::collections::BTreeMap;
 
@@ -40,19 +40,19 @@ impl Amounts {
     }
 }
 
-/// What one pod takes.
+/// Returns the requests of a pod.
 pub(crate) fn taken_by(pod: &Pod) -> Amounts {
     taken([pod])
 }
 
-/// What pods take together.
+/// Returns the requests of pods together.
 pub(crate) fn taken<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> Amounts {
     let mut sum = Amounts::default();
     pods.into_iter().for_each(|pod| sum.add(pod));
     sum
 }
 
-/// Returns a resource, among those of which `of` has something, of which `sum` is more than the node offers.
+/// Returns a resource that `of` requests and of which `sum` exceeds what the node offers.
 pub(crate) fn exceeded(node: &Node, sum: &Amounts, of: &Amounts) -> Option<String> {
     let offered = Amounts::of(&node.allocatable, node.allocatable.pods);
     let fixed =
@@ -64,19 +64,19 @@ pub(crate) fn exceeded(node: &Node, sum: &Amounts, of: &Amounts) -> Option<Strin
         .map(|(name, _, want, have)| format!("{want} of {have} {name} on {}", node.name))
 }
 
-/// Returns a resource of which pods take more than their node offers.
+/// Returns a resource of which the pods request more than their node offers.
 pub(crate) fn overcommitted(node: &Node, pods: &[&Pod]) -> Option<String> {
     let sum = taken(pods.iter().copied());
     exceeded(node, &sum, &sum)
 }
 
-/// Whether a pod wants a host port that another one has. All ports here are of one protocol and address.
+/// Returns whether a pod requests a host port of another one. All ports here have one protocol and address.
 pub(crate) fn wants_port_of(pod: &Pod, other: &Pod) -> bool {
     let theirs = &other.spec.host_ports;
     pod.uid != other.uid && pod.spec.host_ports.iter().any(|h| theirs.iter().any(|t| t.port == h.port))
 }
 
-/// Whether two of the pods want one host port.
+/// Returns whether two of the pods request the same host port.
 pub(crate) fn share_port(pods: &[&Pod]) -> bool {
     pods.iter().any(|a| pods.iter().any(|b| wants_port_of(a, b)))
 }

@@ -1,8 +1,8 @@
-//! What happened, as lines: hashed always, kept when somebody wants to read them.
+//! The trace of a run as lines: always hashed, stored on request.
 
 use std::time::Duration;
 
-/// The lines of one run.
+/// The trace of one run.
 pub(crate) struct Trace {
     hash: u64,
     lines: Option<Vec<String>>,
@@ -22,7 +22,7 @@ impl Trace {
         }
     }
 
-    /// FNV-1a over all lines and their times.
+    /// Returns the FNV-1a hash of all lines and their times.
     pub(crate) fn hash(&self) -> u64 {
         self.hash
     }

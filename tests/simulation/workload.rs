@@ -1,4 +1,4 @@
-//! Random nodes, budgets and pods: few kinds, tight room, four priorities.
+//! Random nodes, budgets and pods: few kinds, little room, four priorities.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 const HOSTNAME: &str = "kubernetes.io/hostname";
 const GIB: i64 = 1 << 30;
 
-/// Makes objects. Pods are of a few templates, so that they share shapes.
+/// Generates objects. Pods come from a few templates, so that they share shapes.
 pub(crate) struct Workload {
     templates: Vec<PodSpec>,
     pods: usize,
@@ -37,7 +37,7 @@ impl Workload {
         Self { templates: (0..n).map(|_| template(rng)).collect(), pods: 0, others }
     }
 
-    /// Fills an API server: nodes, budgets, and pods that run already.
+    /// Fills an API server with nodes, budgets and running pods.
     pub(crate) fn begin(&mut self, api: &mut Api, rng: &mut Rng) {
         api.classes.push(StorageClass {
             name: "made-late".into(),
@@ -69,7 +69,7 @@ impl Workload {
         }
     }
 
-    /// A new pod of ours that waits, with its claim if it has one.
+    /// Makes a pending pod of ours, with its claim if it has one.
     pub(crate) fn waiting(&mut self, api: &mut Api, rng: &mut Rng) -> Pod {
         let priority = *rng.pick(&PRIORITIES).expect("not empty");
         let mut pod = self.pod(api, rng, priority);
@@ -97,7 +97,7 @@ impl Workload {
         pod
     }
 
-    /// A pod of low priority.
+    /// Makes a pod of low priority.
     pub(crate) fn low(&mut self, api: &mut Api, rng: &mut Rng) -> Pod {
         let priority = *rng.pick(&PRIORITIES[..2]).expect("not empty");
         self.pod(api, rng, priority)
@@ -106,7 +106,7 @@ impl Workload {
     fn pod(&mut self, api: &Api, rng: &mut Rng, priority: i32) -> Pod {
         let spec = rng.pick(&self.templates).expect("there are templates").clone();
         self.pods += 1;
-        // Now and then a name that was there before, if it is free.
+        // Sometimes reuses an earlier name, if it is free.
         let again =
             PodKey::new(rng.pick(&NAMESPACES).expect("not empty"), &format!("p{}", rng.below(self.pods)));
         let fresh = PodKey::new(rng.pick(&NAMESPACES).expect("not empty"), &format!("p{}", self.pods));
@@ -123,7 +123,7 @@ impl Workload {
         }
     }
 
-    /// Puts a pod on a node as if it ran there for long. With `fits` only if there is room.
+    /// Creates a pod as if it had been running on a node for long; with `fits`, only if there is room.
     pub(crate) fn run_on(&self, api: &mut Api, rng: &mut Rng, pod: Pod, node: &Name, fits: bool) {
         let mut pod = Pod {
             node_name: Some(node.clone()),
@@ -154,7 +154,7 @@ fn requirement(key: &str, operator: Operator, values: &[&str]) -> Requirement {
     Requirement { key: key.into(), operator, values: values.iter().map(|v| Name::new(v)).collect() }
 }
 
-/// What a pod requests.
+/// Returns the requests of a pod.
 pub(crate) fn requests(milli_cpu: i64, memory: i64, gpus: i64) -> PodRequests {
     let mut amounts = vec![("cpu".into(), milli_cpu), ("memory".into(), memory)];
     if gpus > 0 {
@@ -164,7 +164,7 @@ pub(crate) fn requests(milli_cpu: i64, memory: i64, gpus: i64) -> PodRequests {
     PodRequests::compute(&RequestInputs { containers: vec![container], ..RequestInputs::default() })
 }
 
-/// A node named `n<i>`.
+/// Makes a node named `n<i>`.
 pub(crate) fn node(rng: &mut Rng, i: usize) -> Node {
     let name = Name::new(&format!("n{i}"));
     let zone = Name::new(rng.pick(&["za", "zb", "zc"]).expect("not empty"));

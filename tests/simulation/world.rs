@@ -1,8 +1,8 @@
-//! The world of one seed: the scheduler, the API server, and an agenda of what happens when.
+//! The world of one seed: the scheduler, the API server, and an agenda of future actions.
 //!
-//! Nothing waits and nothing is concurrent. What takes time is an entry of the agenda at a later moment, by a
-//! random delay; the clock jumps from entry to entry, and to the scheduler's own deadlines. So any order in
-//! which watches, answers, kubelets and people may interleave comes about, and comes about again.
+//! Nothing blocks and nothing is concurrent. An action that takes time is a later entry of the agenda, with a random
+//! delay; the clock jumps from entry to entry, and to the scheduler's own deadlines. Every interleaving of watches,
+//! responses, kubelets and users can thus occur, and can be reproduced.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,28 +21,28 @@ use crate::rng::Rng;
 use crate::trace::Trace;
 use crate::workload::Workload;
 
-/// Something that is due.
+/// A pending entry of the agenda.
 pub(crate) enum Action {
-    /// A watch delivers.
+    /// A watch delivers an event.
     Watch {
         stream: Stream,
         epoch: u32,
         input: Input,
     },
-    /// The scheduling thread gets to planning.
+    /// The scheduling thread plans.
     Plan,
-    /// A Binding reaches the API server for the so-manieth time.
+    /// A Binding reaches the API server; the number counts the tries.
     Bind(BindOrder, u32),
-    /// The pod is read, because what came of its Binding is not known; whether it was a conflict.
+    /// The pod is read because the outcome of its Binding is unknown; the flag says whether there was a conflict.
     ReadBound(BindOrder, u32, bool),
     Evict(EvictOrder),
     /// The newest status order of a pod is written.
     WriteStatus(Arc<str>),
     WriteVolume(VolumeOrder),
     Report(EffectReport),
-    /// What follows from a write.
+    /// A consequence of a write.
     Follow(FollowUp),
-    /// Somebody does something.
+    /// Others make a change.
     Happen,
     /// A node comes back.
     NodeReturns(Box<pellucid::model::Node>),
@@ -50,7 +50,7 @@ pub(crate) enum Action {
     ReadableAgain(PodKey),
 }
 
-/// See the module.
+/// The world of one seed.
 pub(crate) struct World {
     pub(crate) core: Core,
     pub(crate) api: Api,
@@ -59,7 +59,7 @@ pub(crate) struct World {
     pub(crate) workload: Workload,
     pub(crate) trace: Trace,
     pub(crate) checks: Checks,
-    /// Status orders that are not yet written, by uid.
+    /// Unwritten status orders by UID.
     pub(crate) statuses: BTreeMap<Arc<str>, StatusOrder>,
     agenda: BTreeMap<(Duration, u64), Action>,
     n_actions: u64,
@@ -69,9 +69,9 @@ pub(crate) struct World {
 
 #[derive(Default)]
 struct Watch {
-    /// Counts restarts: what an older watch still had to say is lost.
+    /// Number of restarts: undelivered events of an older watch are lost.
     epoch: u32,
-    /// When its last event arrives: those after it arrive later.
+    /// Time at which the last event arrives: later events arrive after it.
     last: Duration,
 }
 
@@ -107,7 +107,7 @@ impl World {
         world
     }
 
-    /// Things happen and go wrong for a while; then all is calm.
+    /// Runs a round of changes and failures, and then a calm.
     pub(crate) fn round(&mut self) {
         let (usual, within) = (self.nature.clone(), self.nature.length.as_millis() as i64);
         for _ in 0..self.nature.happenings {
@@ -130,14 +130,14 @@ impl World {
         self.trace.add(self.now(), &line);
     }
 
-    /// Puts something on the agenda, so much later.
+    /// Adds an action to the agenda after a delay.
     pub(crate) fn put(&mut self, later: Duration, action: Action) {
         self.n_actions += 1;
         assert!(self.n_actions < 100_000, "no end: something goes round in circles");
         self.agenda.insert((self.now() + later, self.n_actions), action);
     }
 
-    /// How long a message takes.
+    /// Returns the delay of a message.
     pub(crate) fn delay(&mut self) -> Duration {
         if self.rng.chance(self.nature.slow) { self.rng.millis(500, 8000) } else { self.rng.millis(1, 80) }
     }
@@ -146,7 +146,7 @@ impl World {
         self.rng.chance(self.nature.faults)
     }
 
-    /// Does the next thing that is due before a moment. Returns whether there was one.
+    /// Executes the next action due until a time. Returns whether there was one.
     pub(crate) fn turn(&mut self, until: Duration) -> bool {
         let due = self.agenda.first_key_value().map(|((at, _), _)| *at);
         let deadline = self.core.scheduler.next_deadline();
@@ -165,7 +165,7 @@ impl World {
         true
     }
 
-    /// Returns when the next entry of the agenda is due.
+    /// Returns whether the agenda is empty.
     pub(crate) fn is_agenda_empty(&self) -> bool {
         self.agenda.is_empty()
     }
@@ -207,7 +207,7 @@ impl World {
         self.after_scheduler("apply");
     }
 
-    /// Plans a few units; what else is due at this moment comes in between.
+    /// Plans a few units; other actions due at the same time come in between.
     fn plan(&mut self) {
         self.is_planning = false;
         for _ in 0..1 + self.rng.below(3) {
@@ -221,7 +221,7 @@ impl World {
         self.want_to_plan();
     }
 
-    /// Takes orders, and looks at all that must hold.
+    /// Takes the effects and checks the invariants.
     fn after_scheduler(&mut self, what: &str) {
         for effect in self.core.scheduler.take_effects() {
             self.checks.effect(&self.core.scheduler, &effect);
@@ -239,7 +239,7 @@ impl World {
         }
     }
 
-    /// Passes on what writes at the API server led to.
+    /// Schedules the events and consequences of writes at the API server.
     pub(crate) fn drain_api(&mut self) {
         for (stream, input) in std::mem::take(&mut self.api.told) {
             self.send(stream, input);
@@ -266,10 +266,10 @@ impl World {
         self.put(later, Action::Watch { stream, epoch, input });
     }
 
-    /// A watch is started anew: what was under way is lost, the complete list comes.
+    /// Restarts a watch: undelivered events are lost, and the complete list is delivered.
     pub(crate) fn relist(&mut self, stream: Stream) {
         self.note(|_| format!("watch of {stream:?} restarts"));
-        // What was written and not yet sent is in the list.
+        // Writes that were not yet delivered are in the list.
         self.api.told.retain(|(of, _)| *of != stream);
         self.watches.get_mut(&stream).expect("there is one of each").epoch += 1;
         for input in self.api.list(stream) {
@@ -316,7 +316,7 @@ impl World {
         }
     }
 
-    /// The controller of budgets: how many disruptions each allows now.
+    /// Acts as the controller of budgets: recounts how many disruptions each allows.
     fn recount(&mut self, namespace: &Name) {
         let budgets = self.api.budgets.values().filter(|g| g.budget.namespace == *namespace);
         let budgets: Vec<_> = budgets.cloned().collect();
@@ -336,7 +336,7 @@ impl World {
         }
     }
 
-    /// A volume is made for a claim whose node was chosen, or that fails and the node is chosen anew.
+    /// Provisions a volume for a claim with a chosen node; or it fails, and the node is chosen anew.
     fn provision(&mut self, namespace: Name, name: Name) {
         let goes_wrong = self.goes_wrong();
         let Some(mut claim) = self.api.claims.get(&(namespace, name)).cloned() else { return };

@@ -1,10 +1,10 @@
-//! Every code of a refused request is registered, so that `GET /apis/v1/reasons` knows it.
+//! Every code of a rejected request is registered, so that `GET /apis/v1/reasons` lists it.
 
 use pellucid_api::reason::{REGISTRY, STATES};
 
 use super::source::sources;
 
-/// What stands before such a code where a request is refused.
+/// Text that precedes such a code where a request is rejected.
 const MARKS: &[&str] = &["code: \"", "not_found(\"", "bad(\"", "unavailable(\""];
 
 /// Returns the codes in a line of code.

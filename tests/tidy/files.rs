@@ -1,4 +1,4 @@
-//! How files look, and what no file holds.
+//! Rules for the form of files, and for what no file may contain.
 
 use std::fs;
 
@@ -6,14 +6,14 @@ use pellucid_api::reason::REGISTRY;
 
 use super::source::{Source, files_below, root, sources};
 
-/// Lines at which a file has become two.
+/// Number of lines above which a file must be split.
 const LONGEST: usize = 500;
-/// The same for tests, which are lists rather than stories.
+/// The same for tests, which are lists of independent cases.
 const LONGEST_TEST: usize = 800;
-/// Lines of `main.rs`, which sets up the process and nothing else.
+/// Largest number of lines of `main.rs`, which only sets up the process.
 const LONGEST_MAIN: usize = 60;
 
-/// Everything written by hand that goes into the repository.
+/// Folders of everything in the repository that is written by hand.
 const FOLDERS: &[&str] =
     &["src", "api", "tests", "examples", "benches", "docs", "deploy", "dashboards", ".ci"];
 
@@ -89,7 +89,7 @@ fn the_maps_of_std_are_named_in_one_place() {
 
 #[test]
 fn no_file_names_a_folder_of_somebodys_machine() {
-    // Put together here, so that this file does not name one.
+    // Put together here, so that this file does not contain one.
     let folders = ["home", "root", "work", "Users"].map(|folder| format!("/{folder}/"));
     let top = fs::read_dir(root()).unwrap().map(|e| e.unwrap().path()).filter(|p| p.is_file());
     let top = top.map(|p| p.file_name().unwrap().to_str().unwrap().to_owned()).filter(|p| p != ".git");
@@ -129,7 +129,7 @@ fn every_reason_is_given_in_some_test() {
     );
 }
 
-/// Documents say which test holds a claim as `path::name`.
+/// Documents name the test that proves a claim as `path::name`.
 #[test]
 fn tests_that_documents_name_exist() {
     let documents = files_below(&["docs"]).into_iter().filter(|p| p.ends_with(".md"));

@@ -1,15 +1,15 @@
-//! Finds the paths that a file names: those of `use` trees, expanded, and those written in full.
+//! Finds the paths that a file refers to: those of `use` trees, expanded, and those written in full.
 
 use super::source::Source;
 
-/// A path and the line, from 1, on which it stands.
+/// A path and its line, counted from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Import {
     pub(crate) path: String,
     pub(crate) line: usize,
 }
 
-/// Returns every path of two or more parts that code outside tests names.
+/// Returns every path of two or more parts in code outside tests.
 pub(crate) fn imports(source: &Source) -> Vec<Import> {
     let tokens = tokens(&source.code);
     let mut found = Vec::new();
@@ -28,7 +28,7 @@ pub(crate) fn imports(source: &Source) -> Vec<Import> {
                 path = format!("{path}::{}", tokens[at + 2].0);
                 at += 2;
             }
-            // `<T as Trait>::name` and `Vec::<u8>::new` go on after something that is no word.
+            // `<T as Trait>::name` and `Vec::<u8>::new` continue after a token that is not a word.
             if begin == 0 || tokens[begin - 1].0 != "::" || begin == 1 || tokens[begin - 2].0 != ">" {
                 found.push(Import { path, line });
             }
@@ -41,7 +41,7 @@ pub(crate) fn imports(source: &Source) -> Vec<Import> {
     found
 }
 
-/// Expands one branch of a `use` tree. Returns where it ends.
+/// Expands one branch of a `use` tree. Returns the index after it.
 fn expand(tokens: &[(&str, usize)], mut at: usize, prefix: &str, found: &mut Vec<Import>) -> usize {
     let mut path = prefix.to_owned();
     let line = tokens.get(at).map_or(0, |t| t.1);

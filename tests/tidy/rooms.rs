@@ -1,4 +1,4 @@
-//! Rules 1 and 2 of the house: what the dependency tables of the rooms may list, and what their code may name.
+//! Rules 1 and 2 of the project: what the dependency tables of the rooms may list, and what their code may refer to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,19 +10,19 @@ use super::source::{Source, root, sources};
 const PURE: &[&str] =
     &["model", "cluster", "queue", "framework", "plugins", "recording", "cycle", "diagnosis", "config"];
 
-/// The dependencies a pure room may list. A new one must be argued for here.
+/// Dependencies that a pure room may list. A new one needs a reason.
 const PURE_DEPENDENCIES: &[&str] = &["pellucid-api", "serde", "serde_json", "smallvec", "thiserror"];
 
-/// More of them for single pure rooms, each with its reason.
+/// Further dependencies of single pure rooms, each with its reason.
 const PURE_EXCEPTIONS: &[(&str, &str)] = &[
     ("model", "parking_lot"),     // the table of interned names; its order decides nothing
-    ("model", "rustc-hash"),      // the map types of the house
+    ("model", "rustc-hash"),      // the map types of the project
     ("recording", "jiff"),        // writes a wall time that came as an argument
     ("recording", "parking_lot"), // the list of recordings, set by requests while the thread runs
     ("config", "serde-saphyr"),   // reads YAML text that came as an argument
 ];
 
-/// What a pure room may not name of `std`.
+/// Parts of `std` that a pure room may not use.
 const IMPURE_STD: &[&str] = &[
     "std::time::Instant",
     "std::time::SystemTime",
@@ -39,17 +39,17 @@ const IMPURE_STD: &[&str] = &[
     "std::hash::RandomState",
 ];
 
-/// Parts of `std` that single pure files may name all the same, each with its reason.
+/// Parts of `std` that single pure files may use nevertheless, each with its reason.
 const IMPURE_STD_EXCEPTIONS: &[(&str, &str)] = &[
     ("src/model/data/name.rs", "std::hash::RandomState"), // spreads names over shards, decides nothing
     ("src/model/data/cow_map.rs", "std::hash::RandomState"), // spreads keys over shards, decides nothing
 ];
 
-/// The modules of `pellucid-api` a pure room may name.
+/// Modules of `pellucid-api` that a pure room may use.
 const PURE_API: &[&str] = &["reason", "rest", "keys"];
 
-/// Dependencies that only some rooms may list: wire types, HTTP, logs, terminals. `pellucid` is the package of `app/` and
-/// `cli/`.
+/// Dependencies that only some rooms may list: wire types, HTTP, logs, terminals. `pellucid` is the package of `app/`
+/// and `cli/`.
 const GUARDED: &[(&str, &[&str])] = &[
     ("kube", &["kubernetes", "sandbox", "pellucid"]),
     ("k8s-openapi", &["kubernetes", "sandbox"]),
@@ -68,7 +68,7 @@ const GUARDED: &[(&str, &[&str])] = &[
     ("flate2", &["pellucid"]),
 ];
 
-/// Rooms that know of all others these alone.
+/// Rooms that may depend on these other rooms only.
 const NARROW: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("cluster", &["model"]),
@@ -85,7 +85,7 @@ const KUBE_FILES: &[&str] = &[
     "src/sandbox/handle.rs", // hands out the client configuration that reaches it
 ];
 
-/// Where the clock of the machine may be read. Credential plugins tell the end of a token in wall time.
+/// Files that may read the machine's clock. Credential plugins state the expiry of a token in wall time.
 const CLOCKS: &[&str] =
     &["src/app/clock.rs", "src/sandbox/clock.rs", "src/kubernetes/connection/exec_plugin.rs"];
 
@@ -93,7 +93,7 @@ fn room_sources() -> Vec<Source> {
     sources(&["src"]).into_iter().filter(|s| !s.is_test_file()).collect()
 }
 
-/// Collects `file:line: message` for every import that a check complains about.
+/// Collects `file:line: message` for every import that a check rejects.
 fn complain(check: impl Fn(&Source, &Import) -> Option<String>) {
     let mut complaints = Vec::new();
     for source in room_sources() {
@@ -118,7 +118,7 @@ fn first(path: &str) -> &str {
     path.split("::").next().unwrap_or(path)
 }
 
-/// Returns the dependency table of each package: of the rooms by their names, of `app/` and `cli/` as `pellucid`.
+/// Returns the dependency table of each package: rooms by name, `app/` and `cli/` as `pellucid`.
 fn tables() -> BTreeMap<String, BTreeSet<String>> {
     let folders = std::fs::read_dir(root().join("src")).unwrap().map(|e| e.unwrap().path());
     let rooms = folders.filter(|p| p.join("Cargo.toml").is_file());
@@ -127,7 +127,7 @@ fn tables() -> BTreeMap<String, BTreeSet<String>> {
     all.map(|(name, folder)| (name, dependencies(&folder.join("Cargo.toml")))).collect()
 }
 
-/// Returns the names in section `[dependencies]`.
+/// Returns the names in the section `[dependencies]`.
 fn dependencies(file: &Path) -> BTreeSet<String> {
     let text = std::fs::read_to_string(file).unwrap();
     let section = text.split("\n[dependencies]\n").nth(1).unwrap();
@@ -136,7 +136,7 @@ fn dependencies(file: &Path) -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Collects a complaint for every dependency of every room that a check complains about.
+/// Collects a complaint for every dependency of a room that a check rejects.
 fn complain_of_tables(check: impl Fn(&str, &str) -> Option<String>) {
     let tables = tables();
     assert!(tables["kubernetes"].contains("kube") && tables["pellucid"].contains("tokio"), "{tables:?}");

@@ -1,34 +1,34 @@
-//! A source file as the checks see it: its code without comments and strings, and which lines are tests.
+//! A source file as the checks see it: its code without comments and strings, and which lines only tests compile.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// One `.rs` file.
 pub(crate) struct Source {
-    /// Path from the root of the repository, with slashes.
+    /// Path relative to the root of the repository, with slashes.
     pub(crate) path: String,
-    /// The text as it stands.
+    /// The unchanged text.
     pub(crate) text: String,
-    /// The text with comments and literals blanked; the same length and lines.
+    /// The text with comments and literals blanked; it has the same length and lines.
     pub(crate) code: String,
-    /// Per line, from 0: whether it is compiled for tests alone.
+    /// Per line, from 0: whether only tests compile it.
     pub(crate) is_test: Vec<bool>,
 }
 
 impl Source {
-    /// Makes one of a text.
+    /// Parses a text.
     pub(crate) fn new(path: &str, text: &str, is_test_file: bool) -> Self {
         let code = blank(text);
         let is_test = if is_test_file { vec![true; code.lines().count()] } else { test_lines(&code) };
         Self { path: path.to_owned(), text: text.to_owned(), code, is_test }
     }
 
-    /// Whether the whole file is compiled for tests alone.
+    /// Returns whether only tests compile the whole file.
     pub(crate) fn is_test_file(&self) -> bool {
         self.is_test.iter().all(|t| *t)
     }
 
-    /// Returns the room: the first folder or file below `src/`; `None` outside.
+    /// Returns the room, which is the first folder or file below `src/`, or `None` outside.
     pub(crate) fn room(&self) -> Option<&str> {
         let inside = self.path.strip_prefix("src/")?;
         Some(inside.split('/').next().unwrap_or(inside).trim_end_matches(".rs"))
@@ -40,7 +40,7 @@ pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Returns every file below some folders, sorted, as paths from the root.
+/// Returns every file below some folders, sorted, as paths relative to the root.
 pub(crate) fn files_below(folders: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     let mut open: Vec<PathBuf> = folders.iter().map(|f| root().join(f)).collect();
@@ -78,7 +78,7 @@ pub(crate) fn sources(folders: &[&str]) -> Vec<Source> {
     texts.iter().map(|(path, text)| Source::new(path, text, is_test(path))).collect()
 }
 
-/// Returns the paths, without `.rs`, of modules in files of their own that only tests compile.
+/// Returns the paths, without `.rs`, of module files that only tests compile.
 fn test_modules(path: &str, text: &str) -> Vec<String> {
     let folder = match path.strip_suffix("/mod.rs").or_else(|| path.strip_suffix("/lib.rs")) {
         Some(folder) => folder.to_owned(),
@@ -108,7 +108,7 @@ fn test_modules(path: &str, text: &str) -> Vec<String> {
     found
 }
 
-/// Marks the lines of inline modules and items under `#[cfg(test)]`.
+/// Returns which lines belong to inline modules and items under `#[cfg(test)]`.
 fn test_lines(code: &str) -> Vec<bool> {
     let lines: Vec<&str> = code.lines().collect();
     let mut marks = vec![false; lines.len()];
@@ -132,7 +132,7 @@ fn test_lines(code: &str) -> Vec<bool> {
     marks
 }
 
-/// Replaces comments and the insides of literals with spaces. Lines stay where they are.
+/// Replaces comments and the insides of literals with spaces. Line breaks are preserved.
 fn blank(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = bytes.to_vec();
@@ -176,7 +176,7 @@ fn string_end(bytes: &[u8], at: usize) -> usize {
     (end + 1).min(bytes.len())
 }
 
-/// A quote begins a character (`'x'`, `'\n'`) or a lifetime.
+/// Returns the end of what a quote begins: a character (`'x'`, `'\n'`) or a lifetime.
 fn char_end(bytes: &[u8], at: usize) -> usize {
     let limit = bytes.len().min(at + 12);
     if bytes.get(at + 1) == Some(&b'\\') {

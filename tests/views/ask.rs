@@ -1,4 +1,4 @@
-//! Reads answered as the server would, on a snapshot published now.
+//! Answers reads as the server would, on a snapshot published now.
 
 use pellucid::cycle::Snapshot;
 use pellucid::diagnosis::reads::reads;
@@ -29,18 +29,18 @@ pub(crate) fn ask_root(snapshot: &Snapshot, core: &Core, target: &str) -> Result
     panic!("nobody answers {target}")
 }
 
-/// The same on a snapshot published now.
+/// Does the same on a snapshot published now.
 pub(crate) fn try_ask(core: &mut Core, target: &str) -> Result<Value, ReadError> {
     let snapshot = core.scheduler.publish(core.now);
     ask_root(&snapshot, core, target)
 }
 
-/// The same, where an answer is expected.
+/// Does the same, and expects success.
 pub(crate) fn ask(core: &mut Core, target: &str) -> Value {
     try_ask(core, target).unwrap_or_else(|error| panic!("{target}: {error:?}"))
 }
 
-/// Returns the code of a refusal.
+/// Returns the code of an error.
 pub(crate) fn code_of(answer: Result<Value, ReadError>) -> &'static str {
     match answer {
         Ok(body) => panic!("it answers {body}"),

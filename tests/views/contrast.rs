@@ -1,4 +1,4 @@
-//! One node against another.
+//! One node compared with another.
 
 use pellucid::cluster::Input;
 use pellucid::cycle::what_if::question::Question;
@@ -19,7 +19,7 @@ fn gaps(body: &Value) -> i64 {
     list(body, "/plugins").iter().map(|plugin| number(plugin, "/gap")).sum()
 }
 
-/// Returns where a pod would go now under a profile in which a plugin weighs nothing.
+/// Returns where a pod would go now under a profile in which a plugin has weight 0.
 fn without(snapshot: &pellucid::cycle::Snapshot, plugin: &str, key: &str) -> Option<String> {
     let mut profile: Profile = (*snapshot.profiles[0]).clone();
     profile.percentage_of_nodes_to_score = 0;
@@ -89,7 +89,7 @@ fn check_one(snapshot: &pellucid::cycle::Snapshot, key: &str, body: &Value) -> R
         other => prop_assert!(false, "{} with scores", other),
     }
     let winner = text(body, "/winner");
-    // Whoever is nominated goes to its node whatever it scores.
+    // A nominated pod goes to its node whatever the scores are.
     let (namespace, name) = key.split_once('/').expect("a key");
     let id = snapshot.cluster.find_pod(&PodKey::new(namespace, name)).expect("known");
     if snapshot.cluster.nominator().of(id).is_some() {
@@ -131,12 +131,13 @@ fn a_placed_pod_is_compared_as_if_it_were_not_there() {
     assert_eq!((text(&body, "/chosen"), text(&body, "/versus")), ("big", "small"));
     assert_eq!(body["meta"]["refreshed"], true);
     assert!(body["meta"]["decidedAt"].is_string());
-    // 1000 of 8000 and of 4000 thousandths: 87 and 75 of 100 are left; memory is not asked for and 100 % free.
+    // Of 8000 and 4000 thousandths of a core, 1000 are requested: 87 and 75 of 100 remain; memory is not requested
+    // and 100 % free.
     let fit = list(&body, "/plugins").iter().find(|p| p["plugin"] == "NodeResourcesFit").expect("it scores");
     assert!(number(fit, "/raw/chosen") > number(fit, "/raw/versus") && number(fit, "/gap") > 0, "{fit}");
     assert_eq!(gaps(&body), number(&body, "/totalGap"));
     assert!(text(&body, "/summary").contains("small scores"), "{body}");
-    // Without a name, the one that would be next; and as a part of the pod's explanation.
+    // Without a name, the runner-up; the same comparison is part of the pod's explanation.
     assert_eq!(text(&ask(&mut core, "/apis/v1/explain/placements/ns/p"), "/versus"), "small");
     let explained = ask(&mut core, "/apis/v1/explain/pods/ns/p?versus=small");
     assert_eq!(
@@ -198,18 +199,18 @@ fn filtered_out_and_what_changed_since() {
     assert_eq!((text(&body, "/outcome"), text(&body, "/winner")), ("FilteredOut", "a"));
     assert_eq!(text(&body, "/reason/reasons/0/code"), "InsufficientResource");
     assert!(body.get("totalGap").is_none() && list(&body, "/plugins").is_empty());
-    // The other node grows: it would win now.
+    // The other node grows and would win now.
     core.see_node(&roomy("b", 64_000));
     let body = ask(&mut core, against);
     assert_eq!((text(&body, "/outcome"), text(&body, "/winner")), ("HigherScore", "b"));
     assert!(number(&body, "/totalGap") < 0);
-    // The pod's own node would not take it any more.
+    // The pod's own node would no longer take it.
     let taint = Taint { key: "k".into(), value: "".into(), effect: TaintEffect::NoSchedule };
     core.see_node(&Node { taints: [taint].into(), ..roomy("a", 4000) });
     let body = ask(&mut core, against);
     assert_eq!((text(&body, "/outcome"), text(&body, "/winner")), ("ChosenFilteredOut", "b"));
     assert_eq!(text(&body, "/chosenReason/plugin"), "TaintToleration");
-    // And then the other one goes full, too.
+    // Then the other node is full too.
     core.see(&on(&pod("full", 64_000), "b"));
     let body = ask(&mut core, against);
     assert_eq!((text(&body, "/outcome"), body.get("winner")), ("FilteredOut", None));

@@ -1,4 +1,4 @@
-//! The nearest nodes: whoever asks, and wherever it is said, they are the same ones.
+//! The nearest nodes: all answers agree on them.
 
 use pellucid::cluster::Stage;
 use pellucid::cycle::what_if::question::{Answer, Question};
@@ -13,14 +13,14 @@ use crate::cluster::config;
 use crate::made::{core_with, node, pod};
 use crate::worlds::{Story, nodes, ours, story};
 
-/// What the parts of a body name of the node at some place.
+/// Returns the distance and the failed requirements of a node.
 fn told(near: &Value) -> (f64, Vec<String>) {
     let failed =
         list(near, "/failed").iter().map(|f| format!("{}/{}/{}", f["plugin"], f["code"], f["subject"]));
     (near["distance"].as_f64().expect("a number"), failed.collect())
 }
 
-/// An explanation names as nearest what `/nearest` lists first, for the reasons that stand there.
+/// Checks that an explanation names as nearest the first nodes of `/nearest`, with the same reasons.
 fn agrees(own: &Value, listed: &Value) -> Result<(), TestCaseError> {
     let near = list(listed, "/nodes");
     let nearest = &own["nearest"];
@@ -79,7 +79,7 @@ fn check(story: &Story) -> Result<(), TestCaseError> {
             (told(near).0, is_static)
         };
         prop_assert!(near.is_sorted_by(|a, b| rank(a) <= rank(b)), "{}", listed);
-        // A node is listed when a cycle would not take it, with what is promised to others.
+        // A node is listed when a cycle would not take it, with nominated pods counted.
         let (namespace, name) = key.split_once('/').expect("a key");
         let id = snapshot.cluster.find_pod(&PodKey::new(namespace, name)).expect("known");
         let question = Question::ask(&snapshot.cluster, &snapshot.profiles[0], id).expect("known");
@@ -106,7 +106,7 @@ fn closed(name: &str) -> Node {
     Node { unschedulable: true, ..node(name, 4000) }
 }
 
-/// A pod that asks for nodes with a label.
+/// Makes a pod that requires nodes with a label.
 fn choosy(name: &str, milli_cpu: i64) -> Pod {
     let plain = pod(name, milli_cpu);
     let affinity = NodeAffinity { selector: [("pool".into(), "a".into())].into(), ..NodeAffinity::default() };
@@ -131,7 +131,7 @@ fn a_node_that_is_asked_for_and_closed_is_nearer_than_open_ones_of_others() {
     assert_eq!(own["nearest"]["exampleNodes"], json!(["shut"]));
     let summary = text(&own, "/summary");
     assert!(summary.starts_with("None of 3 nodes fits, for 3 causes. Nearest is shut: "), "{summary}");
-    // Each taint is told, and what mends them once.
+    // Each taint is named, and the remedy once.
     core.apply(pellucid::cluster::Input::NodeDeleted("shut".into()));
     let own = ask(&mut core, "/apis/v1/explain/pods/ns/p?refresh=true");
     let summary = text(&own, "/summary");
@@ -152,7 +152,7 @@ fn room_that_is_promised_to_others_is_not_there() {
     core.see(&pod("p", 2000));
     core.run();
     let body = ask(&mut core, "/apis/v1/explain/pods/ns/p/nearest");
-    // Of n1 a half of the request is missing, as of n2; but more pods than are there could go from n1.
+    // Both n1 and n2 lack half of the request; but removing pods could help on n1.
     let near = &list(&body, "/nodes")[0];
     assert_eq!((text(near, "/node"), told(near).0), ("n1", 1.5));
     assert_eq!(number(near, "/shortfalls/0/available"), 1000);

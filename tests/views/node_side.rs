@@ -1,4 +1,4 @@
-//! The node's side: it says of each pod what the pod's own explanation says of the node.
+//! The node's side agrees with each pod's own explanation of the node.
 
 use pellucid::cluster::Stage;
 use pellucid::cycle::what_if::question::{Answer, Question};
@@ -13,7 +13,8 @@ use crate::cluster::config;
 use crate::made::{core_with, node, pod};
 use crate::worlds::{Story, in_gang, nodes, ours, story};
 
-/// Returns what a pod's own evaluation, of all nodes at once, says of one: the plugin and the codes, nothing when it fits.
+/// Returns how a pod's own evaluation, of all nodes at once, refuses a node: the plugin and the codes, or `None` if
+/// it fits.
 fn own_word(snapshot: &pellucid::cycle::Snapshot, key: &str, on: &str) -> Option<(String, Vec<String>)> {
     let (namespace, name) = key.split_once('/').expect("a key");
     let id = snapshot.cluster.find_pod(&PodKey::new(namespace, name)).expect("known");
@@ -59,7 +60,7 @@ fn check(story: &Story) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The same against the refreshed explanations, where they name the node as an example.
+/// Checks the same against the refreshed explanations, where they name the node as an example.
 fn check_explanations(
     snapshot: &pellucid::cycle::Snapshot,
     core: &crate::driver::Core,
@@ -118,13 +119,13 @@ fn gpus_without_a_core_are_stranded_and_the_core_is_named() {
         (1, "cpu", 8)
     );
     assert_eq!((number(stranded[0], "/pods"), number(&body, "/free/cpu")), (1, 0));
-    // Who asks for more than is free is kept by the resource itself.
+    // A pod that requests more than is free is blocked by the resource itself.
     core.delete(&pod("full", 4000));
     core.see(&asks("trainer", 1000, 9));
     let body = ask(&mut core, "/apis/v1/explain/nodes/n1");
     let gpus = list(&body, "/stranded").iter().find(|s| s["resource"] == GPU).expect("stranded");
     assert_eq!(text(gpus, "/blockedBy"), GPU);
-    // Once somebody can use them they are not.
+    // Once a pod can use the GPUs they are not stranded.
     core.see(&asks("tester", 1000, 1));
     let body = ask(&mut core, "/apis/v1/explain/nodes/n1");
     assert_eq!(list(&body, "/stranded"), [] as [Value; 0]);

@@ -1,4 +1,4 @@
-//! The same over HTTP: what the API server lists, the roll-up and the metrics are one number.
+//! Over HTTP: the API server's list, the pending summary and the metrics agree on one number.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
@@ -62,7 +62,7 @@ async fn the_api_the_roll_up_and_the_metrics_agree() {
     let large =
         running.metric("pellucid_pending_reasons{code=\"InsufficientResource\",profile=\"pellucid\"}");
     assert_eq!(large, 2.0);
-    // Pods, not units: two members of the gang and the gated pod.
+    // Counts pods, not units: two members of the gang and the gated pod.
     assert_eq!(running.metric("scheduler_pending_pods{queue=\"gated\"}"), 3.0);
     assert_eq!(running.metric("scheduler_pending_pods{queue=\"unschedulable\"}"), 2.0);
     assert_eq!(running.status_of("/apis/v1/summary/pending?by=colour"), 400);

@@ -1,4 +1,4 @@
-//! Where an explanation comes from: inherited, stale, refreshed.
+//! The origin of an explanation: inherited, stale or refreshed.
 
 use pellucid::model::Pod;
 use serde_json::json;
@@ -19,12 +19,12 @@ fn the_second_of_two_equal_pods_inherits_the_verdict_of_the_first() {
     };
     assert_eq!((from("p1"), from("other")), (None, None));
     assert_eq!((from("p2"), from("p3")), (Some(json!("ns/p1")), Some(json!("ns/p1"))));
-    // A node that changed in between is looked at again.
+    // A node that changed in between is evaluated again.
     core.see_node(&node("b", 2000));
     core.see(&pod("p4", 5000));
     core.run();
     assert!(ask(&mut core, "/apis/v1/explain/pods/ns/p4")["meta"].get("inheritedFrom").is_none());
-    // The first is gone: the second has nobody to name, and the third names the second.
+    // The first pod is deleted: the second has no origin to name, and the third names the second.
     core.delete(&pod("p1", 5000));
     assert!(ask(&mut core, "/apis/v1/explain/pods/ns/p2")["meta"].get("inheritedFrom").is_none());
     assert_eq!(ask(&mut core, "/apis/v1/explain/pods/ns/p3")["meta"]["inheritedFrom"], "ns/p2");
@@ -38,7 +38,7 @@ fn a_verdict_is_stale_once_a_node_changed_until_it_is_asked_anew() {
     let path = "/apis/v1/explain/pods/ns/p";
     let before = ask(&mut core, path);
     assert_eq!((&before["meta"]["stale"], &before["meta"]["refreshed"]), (&json!(false), &json!(false)));
-    // A change that wakes nobody: the node shrinks.
+    // A change that wakes no pod: the node shrinks.
     core.wait(SECOND);
     core.see_node(&node("a", 500));
     let stale = ask(&mut core, path);
@@ -67,7 +67,7 @@ fn a_pod_that_fits_by_now_says_where_and_what_it_waits_for() {
     assert_eq!((text(&body, "/placement/stage"), text(&body, "/queueStage")), ("pending", "backoff"));
     assert!(text(&body, "/summary").contains("It waits for its backoff until 1970-01-01T00:00:01"), "{body}");
     assert!(list(&body, "/nodeGroups").is_empty() && list(&body, "/podReasons").is_empty());
-    // It is placed where it was said to be.
+    // The pod is placed where the refreshed explanation said.
     core.wait(SECOND);
     core.run();
     assert_eq!(core.node_of(&pod("p", 5000)).as_deref(), Some("b"));

@@ -1,4 +1,4 @@
-//! `POST /apis/v1/simulate` over HTTP: what it refuses, and what it says of what is not there.
+//! `POST /apis/v1/simulate` over HTTP: what it rejects, and how it reports what does not exist.
 
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ fn simulated(running: &Running, body: &Value) -> Value {
     reply.json()
 }
 
-/// Starts, and waits until the scheduler knows the nodes.
+/// Starts a cluster, and waits until the scheduler knows the nodes.
 async fn with_nodes(names: &[&str]) -> Running {
     let running = start(names.iter().map(|name| node(name, "z", 4)).collect()).await;
     let is_ready = |body: &Value| {
@@ -44,7 +44,7 @@ async fn with_nodes(names: &[&str]) -> Running {
     running
 }
 
-/// A pod that nobody has created.
+/// Makes a pod that does not exist in the cluster.
 fn made(name: &str, namespace: &str, requests: &Value) -> Value {
     json!({"metadata": {"name": name, "namespace": namespace},
         "spec": {"containers": [{"name": "c", "resources": {"requests": requests}}]}})
@@ -104,7 +104,7 @@ async fn names_that_no_object_can_have_are_refused_with_field_and_value() {
     ] {
         refused(&running, &edit(wrong), "InvalidEdit", &[field]);
     }
-    // What an API server takes is taken.
+    // Names and amounts that an API server accepts are accepted.
     let fine = json!({"pods": [made("p.q-1", "default", &json!({"cpu": "1", "hugepages-2Mi": "0"}))],
         "edits": [{"copyNode": {"node": "a", "name": "rack-1.node-b"}}]});
     assert_eq!(list(&simulated(&running, &fine), "/placements").len(), 1);

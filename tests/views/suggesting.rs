@@ -1,4 +1,4 @@
-//! What is suggested for gangs so large that not everything can be tried.
+//! Suggestions for gangs so large that not everything can be tried.
 
 use pellucid::model::Node;
 use serde_json::Value;
@@ -16,7 +16,7 @@ fn add_gang(core: &mut Core, milli_cpu: i64) {
     }
 }
 
-/// Five thousand nodes, of which so many have room for one member and the others for a quarter of one.
+/// Makes five thousand nodes: `roomy` of them have room for one member, the others for a quarter of one.
 fn large(roomy: usize) -> Core {
     let nodes: Vec<Node> = (0..5_000).map(|i| node(&format!("n{i:04}"), 16_000)).collect();
     let mut core = core_with(&nodes);
@@ -53,7 +53,7 @@ fn when_the_plans_run_out_it_says_so_and_tells_nothing_that_was_not_tried() {
     let mut core = core_with(&(0..30).map(closed).collect::<Vec<_>>());
     add_gang(&mut core, 100);
     let body = ask(&mut core, SUGGESTIONS);
-    // Of 25 nodes that are opened none can be left out, and to try that takes more plans than there are.
+    // None of the 25 opened nodes can be left out, and verifying that takes more plans than there are.
     assert_eq!(body["meta"]["truncated"], true, "{body:#}");
     assert!(texts(&body).iter().all(|text| !text.contains("uncordon")), "{body:#}");
 }

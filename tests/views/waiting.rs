@@ -1,4 +1,4 @@
-//! Who waits: queue positions and the roll-up.
+//! Pending pods: queue positions and the pending summary.
 
 use std::collections::BTreeSet;
 
@@ -57,7 +57,7 @@ proptest! {
                 prop_assert!(list(&registered, "/reasons").iter().any(|r| r["code"] == *code), "{}", code);
             }
         }
-        // Units of the queue: those that wait are in one stage each, and stand where the list says.
+        // Each waiting unit of the queue is in one stage, at the position that the list shows.
         let queue = ask_root(&snapshot, &core, "/apis/v1/queue").expect("it answers");
         let mut seen = BTreeSet::new();
         for unit in list(&queue, "/units") {
@@ -172,11 +172,11 @@ fn who_is_ahead_is_named_with_what_it_asks_for() {
     let crew = &list(&body, "/ahead")[1];
     assert_eq!((text(crew, "/gang"), number(crew, "/size"), number(crew, "/priority")), ("ns/crew", 2, 5));
     assert_eq!(crew["request"], json!({"cpu": 200, "memory": 0}));
-    // A member stands where its gang does.
+    // A member has the position of its gang.
     let of_member = ask(&mut core, "/apis/v1/queue?position=ns/m2");
     assert_eq!((text(&of_member, "/unit"), number(&of_member, "/position")), ("ns/crew", 1));
     assert_eq!(ask(&mut core, "/apis/v1/queue?position=ns/crew")["ahead"], of_member["ahead"]);
-    // Without nodes all are refused; each waits for an event.
+    // Without nodes all units are refused; each waits for an event.
     core.run();
     let refused = ask(&mut core, "/apis/v1/queue?position=ns/second");
     assert_eq!((number(&refused, "/position"), text(&refused, "/stage")), (0, "unschedulable"));

@@ -15,9 +15,9 @@ use crate::driver::{Core, default_profile, settings};
 #[derive(Clone, Debug)]
 pub(crate) struct Story {
     pub(crate) world: World,
-    /// How many units are planned.
+    /// Number of units that are planned.
     steps: usize,
-    /// Pending pods that somebody nominated to a node, by number.
+    /// Pending pods that others nominated, with their nodes, as indices.
     nominated: Vec<(usize, usize)>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn story() -> impl Strategy<Value = Story> {
     })
 }
 
-/// A story in which most pods fit on most nodes: nothing but scores tells the nodes apart.
+/// Generates a story in which most pods fit on most nodes, so that only scores distinguish the nodes.
 pub(crate) fn easy_story() -> impl Strategy<Value = Story> {
     story().prop_map(|mut story| {
         for pod in story.world.pending.iter_mut().chain(&mut story.world.placed) {
@@ -47,7 +47,7 @@ pub(crate) fn easy_story() -> impl Strategy<Value = Story> {
     })
 }
 
-/// Takes away what refuses nodes and leaves what prefers some.
+/// Removes what refuses nodes and keeps what prefers some.
 fn relax(spec: &mut PodSpec) {
     spec.node_name = None;
     spec.affinity.required = None;
@@ -67,7 +67,7 @@ fn relax(spec: &mut PodSpec) {
 }
 
 impl Story {
-    /// Plays it.
+    /// Plays the story; returns the core afterwards.
     pub(crate) fn play(&self) -> Core {
         let mut core = Core::new(settings(default_profile(SCHEDULER)));
         for object in &self.world.objects {
@@ -91,7 +91,7 @@ impl Story {
     }
 }
 
-/// A pod as a member of a gang `ns/g`.
+/// Makes a pod a member of gang `ns/g`.
 pub(crate) fn in_gang(pod: Pod, min: u32) -> Pod {
     let mark = GangMark {
         gang: GangKey::new("ns", "g"),
@@ -105,7 +105,7 @@ pub(crate) fn in_gang(pod: Pod, min: u32) -> Pod {
     Pod { gang: Some(mark.into()), ..pod }
 }
 
-/// Returns keys of pods that wait or were placed by us, in order.
+/// Returns the sorted keys of our pods that satisfy a condition.
 pub(crate) fn ours(core: &Core, is: impl Fn(&pellucid::cluster::PodRecord) -> bool) -> Vec<String> {
     let pods = core.scheduler.cluster().pods().map(|(_, record)| record).filter(|record| is(record));
     let mut keys: Vec<String> = pods.map(|record| record.pod.key.to_string()).collect();
@@ -113,7 +113,7 @@ pub(crate) fn ours(core: &Core, is: impl Fn(&pellucid::cluster::PodRecord) -> bo
     keys
 }
 
-/// Returns names of all nodes, in order.
+/// Returns the names of all nodes, sorted.
 pub(crate) fn nodes(core: &Core) -> Vec<String> {
     let cluster = core.scheduler.cluster();
     cluster.by_name().iter().map(|node| cluster.slot(*node).name.to_string()).collect()

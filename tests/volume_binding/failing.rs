@@ -1,4 +1,4 @@
-//! What fails between the decision and the Binding: the place is given up, and the pod tried again.
+//! Failures between the decision and the Binding: the place is released, and the pod is tried again.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::made::{
 };
 use crate::running::Hand;
 
-/// What the pod of these tests waits for.
+/// Path of what the pod of these tests waits for.
 const WAKEUPS: &str = "/apis/v1/explain/pods/default/first/wakeups";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -30,7 +30,7 @@ async fn a_conflict_on_the_volume_gives_the_place_up_and_the_pod_is_tried_again(
     running.stop().await;
 }
 
-/// A true conflict: somebody else changes the claim while our write is under way.
+/// A real conflict: another client changes the claim while our write is in progress.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_that_others_change_meanwhile_is_chosen_for_anew() {
     let mut running = three_nodes_of_time(vec![claim("one", "late")], Some(Hand::default())).await;
@@ -43,7 +43,7 @@ async fn a_claim_that_others_change_meanwhile_is_chosen_for_anew() {
     let api = running.api(CLAIM);
     api.patch("one", &PatchParams::default(), &Patch::Merge(note)).await.expect("somebody else's write");
 
-    // The place is given up, what was held is free, and the pod sits a backoff out.
+    // The place and the holds are released, and the pod waits out a backoff.
     running.event("first", "FailedScheduling", "binding volumes: provisioning failed for PVC").await;
     let waits = running.wait(WAKEUPS, "its backoff", |body| body["stage"] == "backoff");
     assert_eq!(waits["summary"], "Its last attempt failed; it is tried when its backoff ends.");
@@ -51,7 +51,7 @@ async fn a_claim_that_others_change_meanwhile_is_chosen_for_anew() {
     assert!(held(&running.read(STATE)).is_empty());
     assert_eq!(running.metric("pellucid_pre_binding_pods"), 0.0);
 
-    // The late write is refused for its version, not carried out.
+    // The late write is rejected for its version, not carried out.
     running.pass(5);
     let refused = "pellucid_volume_orders_total{outcome=\"refused\"}";
     running.until("the late write is refused", || running.metric(refused) == 1.0).await;
@@ -77,7 +77,7 @@ async fn errors_of_the_server_are_borne_for_a_while() {
     running.bound("first").await;
     assert_eq!(running.metric("pellucid_volume_retries_total"), 1.0);
     assert_eq!(running.metric("pellucid_bind_failures_total"), 0.0);
-    // As often as one write is tried: then the place is given up.
+    // The number of tries of one write: then the place is released.
     running.sandbox.faults().times(patch, Fault::Status(500), 6);
     running.create([user("second", "two")]);
     let node = running.bound("second").await;

@@ -1,4 +1,4 @@
-//! Disks of nodes: volumes that are there, each usable on one node.
+//! Local disks: existing volumes, each usable on one node.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn a_pod_goes_where_a_disk_is() {
     let volume = running.object(VOLUME, "disk-b", "bound", is_bound).await;
     assert_eq!(volume["spec"]["claimRef"]["uid"], bound["metadata"]["uid"]);
 
-    // No disk is left, and the pod says so; a new one wakes it.
+    // No disk is left, and the pod reports it; a new one wakes it.
     running.create([claim("two", "local"), user("second", "two")]);
     let words = "3 node(s) didn't find available persistent volumes to bind.";
     let told = running.told("second", words).await;
@@ -50,7 +50,7 @@ async fn a_pod_goes_where_a_disk_is() {
 async fn two_pods_do_not_get_the_same_disk() {
     let more = vec![local_volume("disk-a", "a"), claim("one", "local"), claim("two", "local")];
     let mut running = three_nodes(more).await;
-    // The first is decided, and its write under way: nothing at the API server says so yet.
+    // The first pod is decided and its write in progress: the API server does not show it yet.
     let faults = running.sandbox.faults();
     faults.next(Match::on("PATCH", "persistentvolumes"), Fault::Delay(Duration::from_secs(5)));
     running.create([user("first", "one")]);

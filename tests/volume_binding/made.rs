@@ -1,4 +1,4 @@
-//! Classes, volumes, claims and pods that use them, and how to wait for them.
+//! Classes, volumes, claims, pods that use them, and helpers to wait for them.
 
 use serde_json::{Value, json};
 
@@ -9,12 +9,12 @@ pub(crate) const VOLUME: &str = "v1/PersistentVolume";
 pub(crate) const STATE: &str = "/apis/v1/plugins/VolumeBinding/state";
 pub(crate) const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
-/// Node `a` in zone `za`, `b` in `zb`, `c` in `zc`, the classes, and more.
+/// Starts node `a` in zone `za`, `b` in `zb`, `c` in `zc`, the classes, and more objects.
 pub(crate) async fn three_nodes(more: Vec<Value>) -> Running {
     three_nodes_of_time(more, None).await
 }
 
-/// The same, perhaps with the scheduler's time moved by hand.
+/// Does the same, optionally with the scheduler's clock advanced by the test.
 pub(crate) async fn three_nodes_of_time(more: Vec<Value>, hand: Option<Hand>) -> Running {
     let wait = "WaitForFirstConsumer";
     let mut objects: Vec<Value> =
@@ -35,7 +35,7 @@ pub(crate) fn class(name: &str, provisioner: &str, mode: &str) -> Value {
     })
 }
 
-/// A disk of a node.
+/// Makes a volume on the disk of a node.
 pub(crate) fn local_volume(name: &str, node: &str) -> Value {
     let requirement = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": [node]});
     json!({
@@ -56,13 +56,13 @@ pub(crate) fn claim(name: &str, class: &str) -> Value {
     })
 }
 
-/// A pod that mounts a claim.
+/// Makes a pod that mounts a claim.
 pub(crate) fn user(name: &str, claim: &str) -> Value {
     let volumes = json!([{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]);
     with(pod(name, 100), "volumes", volumes)
 }
 
-/// The same, on a certain node.
+/// Restricts a pod to a node.
 pub(crate) fn only_on(pod: Value, node: &str) -> Value {
     with(pod, "nodeSelector", json!({"kubernetes.io/hostname": node}))
 }
@@ -73,13 +73,13 @@ impl Running {
         self.object(CLAIM, name, "bound", |claim| claim["status"]["phase"] == "Bound").await
     }
 
-    /// Returns why a pod waits, as `explain` has it.
+    /// Returns the explanation of a pod.
     pub(crate) fn explain(&self, pod: &str) -> Value {
         self.read(&format!("/apis/v1/explain/pods/default/{pod}"))
     }
 }
 
-/// Returns the lines of what is held.
+/// Returns the holds of a state.
 pub(crate) fn held(state: &Value) -> &[Value] {
     state["held"].as_array().expect("what is held")
 }

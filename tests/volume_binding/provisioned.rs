@@ -1,4 +1,4 @@
-//! Volumes that are made once it is known where the pod runs.
+//! Volumes that are provisioned once the pod's node is known.
 
 use std::collections::BTreeSet;
 

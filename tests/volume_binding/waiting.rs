@@ -1,4 +1,4 @@
-//! Pods that cannot be placed at all until something about their claims changes.
+//! Pods that cannot be placed until their claims change.
 
 use pellucid::sandbox::{Objects, Trouble};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Asks one plugin about a pod: whether it skips it, refuses it, or what it says per node.
+//! Evaluates one plugin for a pod: whether it skips the pod, refuses it, or its result per node.
 
 use std::sync::Arc;
 
@@ -19,17 +19,17 @@ pub(crate) fn with_args(name: &str, args: &Value) -> Arc<dyn Plugin> {
     factory.unwrap_or_else(|| panic!("there is no plugin {name}")).make(args).unwrap()
 }
 
-/// What a plugin says about a pod.
+/// A plugin's result for a pod.
 pub(crate) enum Answer {
-    /// It has nothing to say.
+    /// The plugin skips the pod.
     Skip,
     /// No node can take the pod.
     Refused(Cause),
-    /// Per node, by name: the cause, or none.
+    /// Per node, by name: the cause, or `None` if the node is accepted.
     PerNode(Vec<(NodeIdx, Option<Cause>)>),
 }
 
-/// Asks about all nodes, by name.
+/// Evaluates all nodes, by name.
 pub(crate) fn ask(plugin: &dyn Plugin, cluster: &Cluster, spec: &PodSpec) -> Answer {
     let view = View::new(cluster);
     let value = match plugin.pre_filter().expect("it prepares").pre_filter(view, spec) {
@@ -52,7 +52,7 @@ pub(crate) fn ask(plugin: &dyn Plugin, cluster: &Cluster, spec: &PodSpec) -> Ans
     Answer::PerNode(nodes.iter().copied().zip(together).collect())
 }
 
-/// Writes a cause as tables have it: `U` can be helped by removing pods, `UAU` cannot.
+/// Renders a cause as in the tables: removing pods can help with `U`, but not with `UAU`.
 pub(crate) fn text(cause: &Cause) -> String {
     let code = match cause.code {
         Code::Unschedulable => "U",
@@ -61,7 +61,7 @@ pub(crate) fn text(cause: &Cause) -> String {
     format!("{code} {}", cause.message())
 }
 
-/// Writes an answer, one line per node.
+/// Renders a result, one line per node.
 pub(crate) fn lines(cluster: &Cluster, answer: &Answer) -> Vec<String> {
     match answer {
         Answer::Skip => vec!["* skip".to_owned()],

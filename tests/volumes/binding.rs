@@ -1,4 +1,4 @@
-//! The way from the decision to bound volumes: what is held, what is written, and what ends it.
+//! From the decision to bound volumes: what is held, what is written, and what ends it.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn id(cluster: &Cluster, pod: &str) -> PodId {
     cluster.find_pod(&PodKey::new(NAMESPACE, pod)).unwrap()
 }
 
-/// Gives a pod a node and holds what Reserve says, as the engine does.
+/// Places a pod on a node with the holds that Reserve returns, as the scheduler does.
 pub(crate) fn reserve(cluster: &mut Cluster, id: PodId, node: &str) -> Result<Option<CycleValue>, String> {
     let node = cluster.find_node(&node.into()).unwrap();
     cluster.place(id, node, Stage::Reserved);
@@ -50,7 +50,7 @@ struct Way {
 }
 
 impl Way {
-    /// Gives pod `p` node a.
+    /// Places pod `p` on node `a`.
     fn new() -> Self {
         let mut cluster = cluster(CLUSTER);
         let p = id(&cluster, "p");
@@ -66,7 +66,7 @@ impl Way {
         pre_bind.pre_bind(View::new(&self.cluster), &pod, node, self.held.as_ref())
     }
 
-    /// What PreBind says: `ready`, `failed: ...`, or `wait` with the objects that must be written.
+    /// Returns the result of PreBind: `ready`, `failed: ...`, or `wait` with the objects to write.
     fn said(&self) -> String {
         match self.asked() {
             PreBound::Ready => "ready".to_owned(),
@@ -111,7 +111,7 @@ fn all_volumes_are_bound_before_the_pod() {
 #[test]
 fn what_goes_wrong_ends_the_attempt() {
     let table: &[(&[&str], &str)] = &[
-        // Written by us, then taken back by the provisioner; also when the write itself was never seen.
+        // Written by us, then reverted by the provisioner; also when the write itself was never observed.
         (
             &["claim d class=make size=5 node=a rv=2", "claim d class=make size=5 rv=3"],
             "binding volumes: provisioning failed for PVC \"d\"",
@@ -197,7 +197,7 @@ fn others_see_what_is_held_until_it_is_given_up() {
     assert_eq!(other(&way, "pod r claims=e,f"), [format!("a {none}"), format!("b {none}")]);
     assert_eq!(other(&way, "pod r claims=d"), ["a ok", &format!("b {none}")], "d will be made for node a");
 
-    // Another pod with the same claims gets the same volume; it is free when both have given it up.
+    // Another pod with the same claims gets the same volume; the volume is free once both have released it.
     let (p, q) = (id(&way.cluster, "p"), id(&way.cluster, "q"));
     let held = reserve(&mut way.cluster, q, "a").unwrap().unwrap();
     assert_eq!(held.downcast_ref::<Held>().unwrap().bindings[0].volume, Name::new("v1"));

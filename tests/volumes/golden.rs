@@ -1,8 +1,8 @@
 //! Golden tables: `tests/data/volumes/<Plugin>.txt`.
 //!
-//! A case begins with `case`, then come objects as in `world.rs`. `ask` is the pod; the lines after it are
-//! what is expected: `<node> ok`, `<node> U <message>`, `<node> UAU <message>`, or `*` for the pod as a whole.
-//! Lines before the first case belong to every case.
+//! A case begins with `case`, followed by objects as in `world.rs`. `ask` is the pod; the lines after it are the
+//! expected results: `<node> ok`, `<node> U <message>`, `<node> UAU <message>`, or `*` for the pod as a whole. Lines
+//! before the first case belong to every case.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ use pellucid_api::reason::ReasonCode;
 use crate::ask::{Answer, ask, lines, plugin};
 use crate::world;
 
-/// The reasons that the tables show, each at least once.
+/// Reasons that the tables contain, each at least once.
 const SHOWN: [ReasonCode; 21] = [
     ReasonCode::DiskConflict,
     ReasonCode::ClaimInUse,

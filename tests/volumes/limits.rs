@@ -1,4 +1,4 @@
-//! The numbers behind a refusal for too many volumes, and what people read of a node.
+//! The numbers behind a refusal for too many volumes, and the reads about a node.
 
 use pellucid::framework::View;
 use pellucid::framework::endpoint::{PathParams, ReadContext, ReadError};

@@ -27,7 +27,7 @@ fn pick(pool: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
     prop::sample::select(pool)
 }
 
-/// A line of `world.rs`; names come from small pools, so that things often meet.
+/// Generates a line of `world.rs`; names come from small pools, so that objects often refer to each other.
 fn line() -> impl Strategy<Value = String> {
     let claim = (0..4, pick(&["", "class=k", "class=t"]), pick(&["", "volume=v0", "volume=v1 bound"]));
     let claim = (claim, pick(&["", "owner=uid-p0", "modes=RWOP", "node=n1"]))
@@ -50,7 +50,7 @@ fn line() -> impl Strategy<Value = String> {
     prop_oneof![4 => claim, 3 => volume, 1 => class, 2 => attachment, 1 => csi_node, 4 => pod, 1 => node]
 }
 
-/// Kind and name of a line.
+/// Returns kind and name of a line.
 fn key(line: &str) -> (String, String) {
     let mut words = line.split_whitespace();
     (words.next().unwrap().to_owned(), words.next().unwrap().to_owned())
@@ -66,10 +66,10 @@ fn delete(cluster: &mut Cluster, line: &str) -> Vec<ClusterEvent> {
     events
 }
 
-/// Pods that wait.
+/// Pending pods.
 const WAITING: [&str; 5] = ["claims=c0", "claims=c1", "claims=c2,c3", "disks=ebs:h1", "claims=c1!uid-p0"];
 
-/// Which nodes a plugin accepts for a pod.
+/// Returns which nodes a plugin accepts for a pod.
 fn accepted(name: &str, cluster: &Cluster, waiting: &str) -> BTreeMap<Name, bool> {
     let spec = pod(&format!("pod w {waiting}")).spec;
     let names = || cluster.by_name().iter().map(|n| cluster.slot(*n).name.clone());
@@ -80,7 +80,7 @@ fn accepted(name: &str, cluster: &Cluster, waiting: &str) -> BTreeMap<Name, bool
     }
 }
 
-/// All that people and pods see of the volume plugins.
+/// Returns everything visible of the volume plugins.
 fn seen(cluster: &Cluster) -> Vec<Value> {
     let mut all = Vec::new();
     for factory in pellucid::plugins::registry().iter().filter(|f| PLUGINS.contains(&f.name())) {
@@ -125,7 +125,7 @@ proptest! {
                 apply(&mut live, line);
                 there.insert(key(line), line.clone());
             }
-            // Published snapshots are held while the state goes on changing.
+            // Holds published snapshots while the state goes on changing.
             kept.push(live.fork());
         }
         let mut scratch = empty();
@@ -137,8 +137,8 @@ proptest! {
         prop_assert_eq!(seen(&backwards), seen(&live));
     }
 
-    /// Objects come; nodes and what drivers say of them change; pods, nodes and attachments go. What else may happen to
-    /// claims, volumes and classes is in the table of `wakes`.
+    /// Objects are created; nodes and their CSINodes change; pods, nodes and attachments are deleted. The table in
+    /// `wakes` covers other changes of claims, volumes and classes.
     #[test]
     fn what_makes_a_plugin_accept_a_node_is_welcome_to_it(
         steps in prop::collection::vec((line(), prop::bool::weighted(0.2)), 1..40),
@@ -206,7 +206,7 @@ proptest! {
     }
 }
 
-/// Each volume for one claim, each claim with one volume, and large enough.
+/// Checks that each volume has one claim, each claim one volume, and each volume is large enough.
 fn check(cluster: &Cluster) -> Result<(), TestCaseError> {
     let (mut by_volume, mut by_claim) = (BTreeMap::new(), BTreeMap::new());
     for (_, record) in cluster.pods() {

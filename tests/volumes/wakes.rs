@@ -8,7 +8,7 @@ use pellucid::model::{Name, ObjectKind, Pod, PodKey};
 use crate::ask::plugin;
 use crate::world::{NAMESPACE, apply, cluster, pod};
 
-/// Carries out `object line`, `gone Kind name`, `gone-pod name` or `gone-node name`.
+/// Executes `object line`, `gone Kind name`, `gone-pod name` or `gone-node name`.
 fn change(cluster: &mut Cluster, text: &str) -> Vec<ClusterEvent> {
     let mut events = Vec::new();
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -23,7 +23,7 @@ fn change(cluster: &mut Cluster, text: &str) -> Vec<ClusterEvent> {
     events
 }
 
-/// Whether one of the events makes a plugin want to try a pod again.
+/// Returns whether one of the events makes a plugin queue a pod again.
 pub(crate) fn wakes(name: &str, cluster: &Cluster, pod: &Pod, events: &[ClusterEvent]) -> bool {
     let plugin = plugin(name);
     let hints = plugin.hints().expect("it has hints");
@@ -40,7 +40,7 @@ fn events_wake_the_pods_they_could_help() {
     const FEATURES: &str = "NodeDeclaredFeatures";
     let zone = |z: &str| format!("pv v labels=topology.kubernetes.io/zone:{z}");
     let (z1, z2) = (zone("z1"), zone("z2"));
-    // Plugin, objects, the pod that waits, what changes, whether it wakes the pod.
+    // Columns: plugin, objects, pending pod, change, whether it wakes the pod.
     let table: &[(&str, &[&str], &str, &str, bool)] = &[
         (RESTRICTIONS, &[], "pod p claims=c", "node a", true),
         (RESTRICTIONS, &["node a"], "pod p claims=c", "node a labels=x:y", false),

@@ -1,6 +1,6 @@
-//! Makes clusters of short texts: one object per line, `kind name flag key=value ...`.
+//! Makes clusters from short texts: one object per line, `kind name flag key=value ...`.
 //!
-//! Namespace is `ns`; a claim's uid is `uid-<name>`, a resourceVersion is 1 unless `rv=` says otherwise.
+//! The namespace is `ns`, the UID of a claim `uid-<name>`, and a resourceVersion is 1 unless `rv=` sets it.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use pellucid::model::storage::{
 };
 use pellucid::model::{Name, Node, Object, Pod, PodKey, PodSpec};
 
-/// The namespace of everything.
+/// Namespace of all objects.
 pub(crate) const NAMESPACE: &str = "ns";
 
-/// A line in pieces.
+/// A parsed line.
 struct Line<'a> {
     text: &'a str,
     words: Vec<&'a str>,
@@ -70,7 +70,7 @@ fn pairs(list: Vec<&str>) -> Labels {
     Labels::new(list.into_iter().map(pair))
 }
 
-/// `key:a|b`: the label has one of the values.
+/// Parses `key:a|b`: the label has one of the values.
 fn requirement(text: &str) -> Requirement {
     let (key, values) = pair(text);
     Requirement { key, operator: Operator::In, values: names(values.split('|').collect()) }
@@ -121,8 +121,8 @@ fn spec(line: &Line<'_>) -> PodSpec {
     }
 }
 
-/// `pod name claims=a,b!uid disks=gce:d!ro resources=... features=...`; `!uid`: a generic ephemeral volume
-/// of the pod with that uid.
+/// Parses `pod name claims=a,b!uid disks=gce:d!ro resources=... features=...`; `!uid` marks a generic ephemeral
+/// volume of the pod with that UID.
 pub(crate) fn pod(text: &str) -> Pod {
     let line = Line::new(text);
     Pod {
@@ -197,7 +197,7 @@ fn claim(line: &Line<'_>) -> PersistentVolumeClaim {
     }
 }
 
-/// Makes an object of a line; `None` when it is about a node or a pod.
+/// Makes the object of a line, or `None` for a node or pod.
 pub(crate) fn object(text: &str) -> Option<Object> {
     let line = Line::new(text);
     Some(match line.words[0] {
@@ -242,7 +242,7 @@ pub(crate) fn object(text: &str) -> Option<Object> {
     })
 }
 
-/// An empty cluster with the derived state of every plugin.
+/// Makes an empty cluster with the derived state of every plugin.
 pub(crate) fn empty() -> Cluster {
     let derived = pellucid::plugins::registry().iter().filter_map(|f| f.derived_state()).collect();
     Cluster::new(0, ["s".into()], derived)
@@ -263,7 +263,7 @@ pub(crate) fn apply(cluster: &mut Cluster, text: &str) -> Vec<ClusterEvent> {
     events
 }
 
-/// Makes a cluster of lines.
+/// Makes a cluster from lines.
 pub(crate) fn cluster(lines: &[&str]) -> Cluster {
     let mut made = empty();
     for line in lines {

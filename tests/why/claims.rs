@@ -1,4 +1,4 @@
-//! The claims, one by one, over a thousand refused pods.
+//! Checks the claims of explanations one by one, over a thousand refused pods.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,11 @@ use serde_json::Value;
 use crate::cluster::world;
 use crate::world::{Objects, Reader};
 
-/// Refused pods that are looked at, in two halves that run side by side.
+/// Number of refused pods per half; the two halves run in parallel.
 const REFUSED: usize = 500;
 const COPIES: usize = 12;
 
-/// What was seen, so that a test that checks nothing fails.
+/// What was checked, so that a test that checks nothing fails.
 #[derive(Debug, Default)]
 struct Seen {
     pods: usize,
@@ -82,15 +82,15 @@ fn codes<'v>(failed: &'v Value, field: &str) -> BTreeSet<&'v str> {
     array(failed).iter().filter_map(|one| one[field].as_str()).collect()
 }
 
-/// Node groups and those that were not evaluated are all nodes.
+/// Checks that node groups and unevaluated nodes add up to all nodes.
 fn adds_up(reader: &Reader, snapshot: &Snapshot, key: &PodKey) {
     let body = reader.of_pod(snapshot, key, "", &[]);
     let groups: usize = array(&body["nodeGroups"]).iter().map(|g| count(&g["count"])).sum();
     assert_eq!(groups + count(&body["notEvaluated"]), count(&body["totalNodes"]), "{body:#}");
 }
 
-/// Exhaustive groups are all nodes; they hold what the verdict says of a node and what it hides; a conflict is hit by
-/// every node, and without one of its requirements some node is free of it.
+/// Checks that exhaustive groups cover all nodes and contain the verdict's reasons for a node; that every node fails
+/// a requirement of each conflict; and that without one of its requirements some node fails none of the others.
 fn exhaustive(reader: &Reader, snapshot: &Snapshot, key: &PodKey, seen: &mut Seen) {
     let body = reader.of_pod(snapshot, key, "", &[("mode", "exhaustive")]);
     let all = &body["exhaustive"];
@@ -125,7 +125,7 @@ fn exhaustive(reader: &Reader, snapshot: &Snapshot, key: &PodKey, seen: &mut See
     }
 }
 
-/// A fix makes the pod fit, and without any of its parts it does not. They are told with the easiest first.
+/// Checks that a fix makes the pod fit, that none of its parts can be left out, and that fixes are sorted by cost.
 fn fixes(reader: &Reader, snapshot: &Snapshot, objects: &Objects, key: &PodKey, seen: &mut Seen) {
     let body = reader.of_pod(snapshot, key, "/suggestions", &[("max", "3")]);
     assert_eq!(body["fitsNow"], false, "{key} was refused: {body:#}");
@@ -151,7 +151,7 @@ fn fixes(reader: &Reader, snapshot: &Snapshot, objects: &Objects, key: &PodKey, 
     }
 }
 
-/// Never or not now, and how many copies, against schedulers of their own.
+/// Checks the feasibility verdict and the number of copies against separate schedulers.
 fn feasible(reader: &Reader, snapshot: &Snapshot, objects: &Objects, pod: &Pod, seen: &mut Seen) {
     let copies = COPIES.to_string();
     let body = reader.of_pod(snapshot, &pod.key, "/feasibility", &[("copies", &copies)]);
@@ -187,7 +187,7 @@ fn feasible(reader: &Reader, snapshot: &Snapshot, objects: &Objects, pod: &Pod, 
     }
 }
 
-/// The nearest nodes come first, and a pod fits on one when the pods that are named have gone.
+/// Checks that the nearest nodes come first, and that a pod fits on a node once the named pods are gone.
 fn nearest(reader: &Reader, snapshot: &Snapshot, objects: &Objects, key: &PodKey, seen: &mut Seen) {
     let body = reader.of_pod(snapshot, key, "/nearest", &[("k", "2")]);
     let distances: Vec<f64> =

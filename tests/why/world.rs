@@ -1,4 +1,4 @@
-//! A cluster that has come to rest, as objects: to ask about, and to change and decide again from scratch.
+//! The objects of a settled cluster: to explain, and to change and decide again from scratch.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,28 +18,28 @@ use serde_json::Value;
 use crate::cluster::{SCHEDULER, World};
 use crate::driver::{Core, default_profile, settings};
 
-/// Objects of a cluster.
+/// The objects of a cluster.
 #[derive(Clone, Default)]
 pub(crate) struct Objects {
     pub(crate) nodes: BTreeMap<Name, Node>,
     pub(crate) objects: Vec<Object>,
-    /// Pods that are on a node.
+    /// Pods on a node.
     pub(crate) placed: BTreeMap<PodKey, Pod>,
-    /// Pods that are refused.
+    /// Refused pods.
     pub(crate) pending: BTreeMap<PodKey, Pod>,
 }
 
 impl Objects {
-    /// Lets a scheduler place what fits, and takes what came of it.
+    /// Lets a scheduler place what fits, and returns the resulting objects and snapshot.
     pub(crate) fn settled(world: World) -> (Self, Snapshot) {
         let mut objects = Self { objects: world.objects, ..Self::default() };
         objects.nodes = world.nodes.into_iter().map(|node| (node.name.clone(), node)).collect();
-        // Preemption would change the cluster while it is asked about.
+        // Preemption would change the cluster while it is being explained.
         let plain = |pod: Pod| Pod { never_preempts: true, scheduler_name: SCHEDULER.into(), ..pod };
         objects.placed = world.placed.into_iter().map(|pod| (pod.key.clone(), pod)).collect();
         objects.pending = world.pending.into_iter().map(|pod| (pod.key.clone(), plain(pod))).collect();
         let mut core = objects.core();
-        // A pod that was placed later may be what another one needs beside it.
+        // A pod may need one that is placed later beside it.
         for _ in 0..8 {
             core.run();
             core.wait(std::time::Duration::from_secs(60));
@@ -59,7 +59,7 @@ impl Objects {
         (objects, snapshot)
     }
 
-    /// Makes a scheduler that knows these objects.
+    /// Makes a scheduler with these objects.
     pub(crate) fn core(&self) -> Core {
         let mut core = Core::new(settings(default_profile(SCHEDULER)));
         let reads_all = crate::cluster::reads_all_labels();
@@ -75,7 +75,7 @@ impl Objects {
         core
     }
 
-    /// Whether a pod is placed when it alone is decided about.
+    /// Returns whether a pod is placed when it is the only pending one.
     pub(crate) fn places(&self, key: &PodKey) -> bool {
         let alone = self.pending.get(key).map(|pod| (key.clone(), pod.clone()));
         let objects = Self { pending: alone.into_iter().collect(), ..self.clone() };
@@ -83,7 +83,7 @@ impl Objects {
         core.run().iter().any(|step| matches!(step.verdict.outcome, Outcome::Placed(_)))
     }
 
-    /// How many copies of a pod fit one after another.
+    /// Returns how many copies of a pod fit one after another.
     pub(crate) fn copies(&self, pod: &Pod, most: usize) -> usize {
         let mut core = Self { pending: BTreeMap::new(), ..self.clone() }.core();
         for number in 0..most {
@@ -97,7 +97,7 @@ impl Objects {
         most
     }
 
-    /// Carries out one edit of a fix, as its words mean it.
+    /// Applies one edit of a fix, according to its REST body.
     pub(crate) fn edit(&mut self, edit: &Value) {
         let (what, how) = edit.as_object().and_then(|e| e.iter().next()).expect("an edit has one field");
         let text = |field: &str| how[field].as_str().unwrap_or_default();
@@ -202,7 +202,7 @@ pub(crate) fn key_of(text: &str) -> PodKey {
     PodKey::new(namespace, name)
 }
 
-/// Asks a registered read.
+/// Answers registered reads.
 pub(crate) struct Reader(Vec<pellucid::diagnosis::reads::SnapshotRead>);
 
 impl Reader {
@@ -210,7 +210,7 @@ impl Reader {
         Self(reads(&registry()))
     }
 
-    /// Answers a read of a pod: the end of the path, and query parameters.
+    /// Answers a read about a pod, given the end of its path and query parameters.
     pub(crate) fn of_pod(
         &self,
         snapshot: &Snapshot,

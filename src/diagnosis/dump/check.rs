@@ -1,8 +1,8 @@
-//! Whether a document agrees with itself, as far as a decision depends on it: what [`restore`](super::restore) would
-//! otherwise leave out or take twice without a word.
+//! Checks that a document does not contradict itself, as far as a decision depends on it. Otherwise
+//! [`restore`](super::restore) would silently drop parts of it or apply them twice.
 //!
-//! It does not ask whether the document is likely. A pod on a node that is not in it is no contradiction: nodes go, and
-//! become unreadable, under their pods.
+//! It does not check whether the document is plausible. A pod on an unknown node is no contradiction: nodes
+//! disappear, and become unreadable, under their pods.
 
 use std::fmt;
 
@@ -14,10 +14,10 @@ use super::Dump;
 use super::record::{PastVerdict, Record};
 use super::state::{PlacedPod, State};
 
-/// The outcomes of verdicts.
+/// Outcomes that a verdict may have.
 const OUTCOMES: [&str; 3] = ["Placed", "Refused", "Gated"];
 
-/// Looks for contradictions. The error names the field and its value.
+/// Checks a dump. The error names the field and its value.
 pub(super) fn check(dump: &Dump) -> Result<(), String> {
     let Dump { state, record, .. } = dump;
     check_state(state)?;
@@ -43,7 +43,7 @@ fn check_state(state: &State) -> Result<(), String> {
     })
 }
 
-/// A pod takes room where its stage and its object say.
+/// Checks that the node of a pod agrees with its stage and its object.
 fn check_place(placed: &PlacedPod) -> Result<(), String> {
     let PlacedPod { pod, node, stage: word } = placed;
     let stage = stage(word).ok_or_else(|| format!("stage {word:?} is not known"))?;
@@ -91,7 +91,7 @@ fn check_verdict(verdict: &PastVerdict, last: u64) -> Result<(), String> {
     if is_hash { Ok(()) } else { Err(format!("decisionHash {decision_hash:?} is not 16 hexadecimal digits")) }
 }
 
-/// Nothing is there twice.
+/// Checks that nothing occurs twice.
 fn once<T: fmt::Display + Eq + std::hash::Hash>(
     field: &str,
     all: impl Iterator<Item = T>,
@@ -105,7 +105,7 @@ fn once<T: fmt::Display + Eq + std::hash::Hash>(
     Ok(())
 }
 
-/// Every pod that is told of is there.
+/// Checks that every pod that is referred to exists.
 fn is_among<'a>(
     field: &str,
     mut told: impl Iterator<Item = &'a PodKey>,
@@ -117,7 +117,7 @@ fn is_among<'a>(
     }
 }
 
-/// Returns the stage of a word.
+/// Returns the stage that `Stage::as_str` writes as `word`.
 pub(super) fn stage(word: &str) -> Option<Stage> {
     let all = [
         Stage::Pending,
@@ -131,7 +131,7 @@ pub(super) fn stage(word: &str) -> Option<Stage> {
     all.into_iter().find(|stage| stage.as_str() == word)
 }
 
-/// An object of some kind.
+/// Kind and key of an object.
 #[derive(PartialEq, Eq, Hash)]
 struct Named<K>(&'static str, K);
 

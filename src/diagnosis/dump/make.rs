@@ -1,4 +1,4 @@
-//! A dump out of a snapshot.
+//! Makes a dump from a snapshot.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use super::{Dump, KIND, VERSION};
 use crate::gangs::judgement::is_outdated;
 use crate::history::hash_of_outcome;
 
-/// What a dump is made of.
+/// What [`Dump::of`] makes a dump from.
 pub struct Source<'a> {
-    /// The snapshot.
+    /// The snapshot to write.
     pub snapshot: &'a Snapshot,
-    /// The configuration in force, as configuration is read.
+    /// The configuration in force, in the form in which configuration is read.
     pub configuration: &'a Value,
-    /// Whether to leave out free text.
+    /// Whether to omit free text.
     pub redact: bool,
 }
 
@@ -68,7 +68,7 @@ fn state(snapshot: &Snapshot, redact: bool) -> State {
         })
     });
     let gangs = cluster.gangs().all();
-    // One that has neither pods nor a PodGroup is only remembered for a while.
+    // A gang with neither pods nor a PodGroup is remembered only for a while.
     let is_defined = |gang: &&&Arc<Gang>| gang.created() > 0 || gang.had_group();
     let ended = gangs.values().flat_map(|gang| {
         gang.finished.iter().map(|(key, finished)| EndedPod {
@@ -118,7 +118,7 @@ fn unreadable(snapshot: &Snapshot, redact: bool) -> Vec<Unreadable> {
         value: text(&q.value),
         problem: text(&q.problem),
     });
-    // By kind, namespace and name as they are kept.
+    // The cluster stores them sorted by kind, namespace and name.
     objects.collect()
 }
 
@@ -156,7 +156,7 @@ fn record(snapshot: &Snapshot, redact: bool) -> Record {
     Record { cycle: snapshot.cycle, verdicts, queue, preemptions }
 }
 
-/// Whether a pod that waits is another than the one that was refused: what it asks for changed since, or its gang did.
+/// Returns whether a pending pod changed since it was refused: its requests, or what holds its gang back.
 fn has_changed(snapshot: &Snapshot, id: PodId, record: &PodRecord, said: &Outcome) -> bool {
     let unit = snapshot.queue.unit_of(id).and_then(|unit| snapshot.queue.unit(unit));
     let Some(unit) = unit.filter(|_| record.node.is_none()) else { return false };

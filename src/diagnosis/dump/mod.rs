@@ -1,16 +1,17 @@
-//! A snapshot as one document: all that a decision depends on, and what was decided.
+//! A snapshot as one document: everything that a decision depends on, and what was decided.
 //!
-//! [`Dump::of`] makes it, [`restore`] makes a scheduler of it, which decides as the original did. It is in two parts.
-//! The *state* is what can be rebuilt: objects, places, nominations, gangs, the seed, the configuration. Made of a rebuilt
-//! scheduler it is the same again, byte for byte. The *record* is what was seen then: verdicts with the hashes of their
-//! decisions, and the queue.
+//! Start with [`Dump::of`], which makes a document, and [`restore`], which makes a scheduler that decides as the
+//! original did. A dump has two parts:
+//! - The *state* can be rebuilt: objects, places, nominations, gangs, the seed, the configuration. A dump of the
+//!   rebuilt scheduler has the same state, byte for byte.
+//! - The *record* is what was observed: verdicts with the hashes of their decisions, and the queue.
 //!
-//! Everything is in the order of names, so one snapshot gives one document. Environment, commands, secrets and annotations
-//! are not in the model and therefore not in here. `redact` leaves out what people wrote and no decision reads:
-//! labels that nobody selects by, messages of conditions and verdicts, values of objects that cannot be read.
+//! Everything is sorted by name, so a snapshot always gives the same document. The model has no environment
+//! variables, commands, secrets or annotations, so a dump has none. `redact` omits what people wrote and no decision
+//! reads: labels that nobody selects by, messages of conditions and verdicts, values of objects that cannot be read.
 //!
-//! The account of preemptions under way is not rebuilt: it decides when a pod is tried, not what comes of it. Nominations
-//! are.
+//! Preemptions in progress are not rebuilt: they decide when a pod is tried, not the outcome. Nominations are
+//! rebuilt.
 
 mod check;
 mod make;
@@ -25,45 +26,45 @@ pub use make::Source;
 pub use record::{PastVerdict, QueuedUnit, Record, Victims};
 pub use state::{EndedPod, KnownGang, KnownNomination, PlacedPod, State, Unreadable};
 
-/// What the document says it is.
+/// Value of the field `kind` of a dump.
 pub const KIND: &str = "PellucidSnapshot";
-/// The version of the form. A document of another version is not read.
+/// Version of the format. A document of another version is rejected.
 pub const VERSION: u32 = 1;
 
-/// The document.
+/// A snapshot as a document.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Dump {
-    /// [`KIND`].
+    /// Always [`KIND`].
     pub kind: String,
-    /// [`VERSION`].
+    /// Always [`VERSION`].
     pub version: u32,
-    /// Whether free text was left out.
+    /// Whether free text was omitted.
     pub redacted: bool,
-    /// The generation of the snapshot.
+    /// Generation of the snapshot.
     pub generation: u64,
-    /// When it was published, nanoseconds since 1970.
+    /// When the snapshot was published, in nanoseconds since 1970.
     pub published: u64,
-    /// The KubeSchedulerConfiguration in force, with nothing left to defaults.
+    /// The KubeSchedulerConfiguration in force, with every default written out.
     pub configuration: Value,
-    /// What can be rebuilt.
+    /// The part that can be rebuilt.
     pub state: State,
-    /// What was seen.
+    /// The part that was observed.
     pub record: Record,
 }
 
 impl Dump {
-    /// Makes the document of a snapshot.
+    /// Makes a dump of a snapshot.
     pub fn of(source: &Source<'_>) -> Self {
         make::make(source)
     }
 
-    /// Writes it as JSON.
+    /// Writes the dump as JSON.
     pub fn to_json(&self) -> Result<Vec<u8>, serde_json::Error> {
         serde_json::to_vec(self)
     }
 
-    /// Reads it. The error says what is wrong with the document: that it is none, or what in it cannot be.
+    /// Reads a dump. The error says that the document is not a dump of this version, or what in it is wrong.
     pub fn from_json(bytes: &[u8]) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Head {

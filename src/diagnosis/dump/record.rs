@@ -1,74 +1,74 @@
-//! The part of a dump that tells what was seen: verdicts, the queue, preemptions under way.
+//! The part of a dump that records what was observed: verdicts, the queue, preemptions in progress.
 
 use pellucid_model::{Name, PodKey};
 use serde::{Deserialize, Serialize};
 
-/// What was seen.
+/// What was observed when the snapshot was published.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
-    /// Attempts so far.
+    /// Number of attempts so far.
     pub cycle: u64,
-    /// The last verdict on each pod that is still there, by pod.
+    /// The last verdict on each pod that still exists, sorted by pod.
     pub verdicts: Vec<PastVerdict>,
-    /// Units of the queue, by key.
+    /// Units of the queue, sorted by key.
     pub queue: Vec<QueuedUnit>,
-    /// Preemptions under way, by preemptor.
+    /// Preemptions in progress, sorted by preemptor.
     pub preemptions: Vec<Victims>,
 }
 
-/// A verdict.
+/// The last verdict on a pod.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PastVerdict {
-    /// The pod.
+    /// Namespace and name of the pod.
     pub pod: PodKey,
-    /// Placed, Refused or Gated.
+    /// `Placed`, `Refused` or `Gated`.
     pub outcome: String,
-    /// The node of a placed one.
+    /// Node of a placed pod.
     pub node: Option<Name>,
-    /// The attempt.
+    /// Number of the attempt.
     pub cycle: u64,
-    /// Attempts at the unit by then.
+    /// Number of attempts at the unit so far.
     pub attempts: u32,
-    /// When, nanoseconds since 1970.
+    /// Time of the verdict, in nanoseconds since 1970.
     pub at: u64,
     /// Whether a node, the pods on one, the pod itself, or what holds its gang back changed since.
     pub stale: bool,
-    /// Hash of the decision.
+    /// Hash of the decision: 16 hexadecimal digits.
     pub decision_hash: String,
-    /// Codes of the reasons, each once.
+    /// Reason codes, each once.
     pub codes: Vec<String>,
-    /// In words; empty when redacted.
+    /// Message of a refusal; empty when redacted.
     pub message: String,
 }
 
-/// A unit of the queue.
+/// A unit of the queue: a pod or a gang group.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueuedUnit {
-    /// Key of its pod, or of the first gang of its group.
+    /// Key of the pod, or of the first gang of the group.
     pub key: PodKey,
-    /// Whether it is a gang group.
+    /// Whether the unit is a gang group.
     pub is_gang: bool,
-    /// Its pods, by name.
+    /// Pods of the unit, sorted by name.
     pub pods: Vec<PodKey>,
-    /// Stage, by its word.
+    /// Stage, in the words of `QueueStage::as_str`.
     pub stage: String,
-    /// What QueueSort gave.
+    /// Rank that QueueSort assigned.
     pub rank: i64,
-    /// Attempts so far.
+    /// Number of attempts so far.
     pub attempts: u32,
 }
 
-/// A preemption under way.
+/// A preemption in progress.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Victims {
-    /// The preemptor.
+    /// Namespace and name of the preemptor.
     pub preemptor: PodKey,
-    /// The node.
+    /// Node that the victims leave.
     pub node: Name,
-    /// Victims, and how far each is.
+    /// Victims, each with its state.
     pub victims: Vec<(PodKey, String)>,
 }

@@ -1,4 +1,4 @@
-//! A scheduler out of a dump, and a decision made again with it.
+//! Rebuilds a scheduler from a dump, and repeats decisions with it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,16 +21,16 @@ use super::record::PastVerdict;
 use super::state::{EndedPod, PlacedPod, Unreadable};
 use crate::history::hash_of_outcome;
 
-/// Placements that are taken back before a decision is made again: those of this attempt and of later ones.
+/// The placements to undo before a decision is repeated: those of its attempt and of later ones.
 #[derive(Clone, Debug, Default)]
 pub struct Rewind {
     pods: HashSet<PodKey>,
-    /// Nominations that were made later do not count, nanoseconds since 1970.
+    /// Nominations made at this time or later are ignored. In nanoseconds since 1970.
     until: Option<u64>,
 }
 
 impl Rewind {
-    /// Returns what to take back for a placed pod to be decided on as if it had not been.
+    /// Returns what to undo so that a placed pod is decided on as if it had not been placed.
     pub fn before(dump: &Dump, verdict: &PastVerdict) -> Self {
         let placed: HashSet<&PodKey> =
             dump.state.pods.iter().filter(|p| p.node.is_some()).map(|p| &p.pod.key).collect();
@@ -42,31 +42,32 @@ impl Rewind {
         Self { pods: later.map(|v| v.pod.clone()).collect(), until: Some(verdict.at) }
     }
 
-    /// Returns how many placements are taken back, the pod's own included.
+    /// Returns how many placements are undone, including the pod's own.
     pub fn len(&self) -> usize {
         self.pods.len()
     }
 
-    /// Whether nothing is taken back.
+    /// Returns whether nothing is undone.
     pub fn is_empty(&self) -> bool {
         self.pods.is_empty()
     }
 }
 
-/// A decision that was made again.
+/// A repeated decision.
 #[derive(Clone, Debug)]
 pub struct Decided {
-    /// Placed, Refused or Gated.
+    /// `Placed`, `Refused` or `Gated`.
     pub outcome: &'static str,
-    /// The node of a placed pod.
+    /// Node of a placed pod.
     pub node: Option<String>,
-    /// Its hash.
+    /// Hash of the decision: 16 hexadecimal digits.
     pub decision_hash: String,
-    /// In words.
+    /// Message of a refusal, or the node in words.
     pub message: String,
 }
 
-/// Makes a scheduler that stands where the dump's stood.
+/// Returns a scheduler in the state of the dump. Fails when the profiles do not fit the dump, the scheduler does not
+/// accept one of its pods, or the dump contains an unknown stage or kind.
 pub fn restore(
     dump: &Dump,
     profiles: Vec<Profile>,
@@ -131,7 +132,7 @@ pub fn restore(
     Ok(scheduler)
 }
 
-/// Decides on a pod that is not placed, with its gang when it is one of a group that is short of its quorum.
+/// Decides on a pod that has no place, together with its gang if that is one of a group without a quorum.
 pub fn decide(scheduler: &mut Scheduler, dump: &Dump, pod: &PodKey) -> Result<Decided, String> {
     use pellucid_recording::Outcome;
     let verdict = scheduler.decide_again(pod, now(dump))?;
@@ -148,11 +149,11 @@ pub fn decide(scheduler: &mut Scheduler, dump: &Dump, pod: &PodKey) -> Result<De
 }
 
 fn now(dump: &Dump) -> Now {
-    // The clock that deadlines are reckoned by begins anew.
+    // The monotonic clock, which deadlines use, starts over.
     Now { monotonic: Duration::from_secs(1), wall: Duration::from_nanos(dump.published) }
 }
 
-/// The gangs all of whose placed members are taken back: their quorum is planned again.
+/// Returns the gangs whose placed members are all undone: their quorum is planned again.
 fn fresh_gangs(dump: &Dump, rewind: &Rewind) -> HashSet<GangKey> {
     let mut is_fresh: HashMap<&GangKey, bool> = HashMap::default();
     for placed in dump.state.pods.iter().filter(|p| p.node.is_some()) {
@@ -163,7 +164,7 @@ fn fresh_gangs(dump: &Dump, rewind: &Rewind) -> HashSet<GangKey> {
     is_fresh.into_iter().filter(|(_, fresh)| *fresh).map(|(gang, _)| gang.clone()).collect()
 }
 
-/// Says why a scheduler did not take a pod that was in its state.
+/// Explains why the scheduler did not accept a pod of the dump.
 fn left_out(scheduler: &Scheduler, pod: &Pod) -> String {
     let (key, name) = (&pod.key, &pod.scheduler_name);
     if !scheduler.cluster().is_ours(name) {
@@ -206,7 +207,7 @@ fn unreadable(all: &[Unreadable]) -> Result<Vec<Quarantined>, String> {
             namespace: object.namespace.clone(),
             name: object.name.clone(),
             uid: object.uid.clone(),
-            // Nobody is told of it, and it is not counted among pods that wait.
+            // Without a scheduler name, no event reports the object, and it does not count as a pending pod.
             scheduler_name: None,
             is_bound: false,
             field: object.field.clone(),

@@ -6,85 +6,85 @@ use pellucid_model::pod::PodPhase;
 use pellucid_model::{GangKey, Name, Node, Object, Pod, PodKey};
 use serde::{Deserialize, Serialize};
 
-/// Objects, places, and what else decides.
+/// Everything that decisions depend on, except the configuration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct State {
-    /// Seed of the tie order.
+    /// Seed of the tie-break order.
     pub seed: u64,
-    /// Where the next sampled search of each profile begins (`percentageOfNodesToScore`).
+    /// Index at which each profile's next sampled search begins (`percentageOfNodesToScore`).
     pub starts: Vec<usize>,
-    /// The scheduler that is shadowed: its pods are decided on.
+    /// Name of the shadowed scheduler, whose pods are decided on.
     pub shadow_of: Option<Name>,
-    /// Nodes, by name.
+    /// Nodes, sorted by name.
     pub nodes: Vec<Arc<Node>>,
-    /// Objects of all other kinds, by kind, namespace and name.
+    /// Objects of all other kinds, sorted by kind, namespace and name.
     pub objects: Vec<Arc<Object>>,
-    /// Pods that wait or take room, by namespace and name.
+    /// Pods that are pending or use resources of a node, sorted by namespace and name.
     pub pods: Vec<PlacedPod>,
-    /// Members of gangs whose pods have ended.
+    /// Gang members whose pods have ended.
     pub ended: Vec<EndedPod>,
-    /// What is remembered of gangs.
+    /// History of gangs that have pods or had a PodGroup.
     pub gangs: Vec<KnownGang>,
-    /// Claims on nodes, by pod.
+    /// Nominations, sorted by pod.
     pub nominations: Vec<KnownNomination>,
     /// Objects that cannot be read.
     pub unreadable: Vec<Unreadable>,
 }
 
-/// A pod and where it is.
+/// A pod and its place.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlacedPod {
-    /// The object.
+    /// The pod object.
     pub pod: Arc<Pod>,
-    /// Where it takes room.
+    /// Node whose resources the pod uses.
     pub node: Option<Name>,
-    /// Its stage, by its word.
+    /// Stage, in the words of `Stage::as_str`.
     pub stage: String,
 }
 
-/// A member of a gang whose pod has ended.
+/// A gang member whose pod has ended.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EndedPod {
-    /// Namespace and name.
+    /// Namespace and name of the pod.
     pub key: PodKey,
-    /// uid.
+    /// UID of the pod.
     pub uid: Arc<str>,
-    /// Succeeded or Failed.
+    /// `Succeeded` or `Failed`.
     pub phase: PodPhase,
-    /// Its gang.
+    /// The gang that the pod belongs to.
     pub gang: GangKey,
 }
 
-/// What is remembered of a gang besides its objects.
+/// History of a gang that its objects do not show.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KnownGang {
-    /// Namespace and name.
+    /// Namespace and name of the gang.
     pub key: GangKey,
-    /// Whether its quorum was permitted once.
+    /// Whether its quorum was ever permitted.
     pub once_satisfied: bool,
-    /// Whether a quorum was permitted that is not yet bound.
+    /// Whether a quorum was permitted that is not yet fully bound.
     pub is_partial: bool,
-    /// Whether it was short of pods for longer than it may be.
+    /// Whether it lacked pods for longer than its time limit.
     pub is_overdue: bool,
-    /// Whether a PodGroup was ever there.
+    /// Whether it ever had a PodGroup.
     pub had_group: bool,
 }
 
-/// A claim of a pending pod on a node.
+/// The nomination of a pending pod.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KnownNomination {
-    /// The pod.
+    /// Namespace and name of the nominated pod.
     pub pod: PodKey,
-    /// The node.
+    /// Name of the nominated node.
     pub node: Name,
-    /// Whether our preemption made it; else somebody else's status did.
+    /// Whether our preemption made the nomination; otherwise it came from a status that others wrote.
     pub is_ours: bool,
-    /// Since when, nanoseconds since 1970.
+    /// Time of the nomination, in nanoseconds since 1970.
     pub since: u64,
 }
 
@@ -92,18 +92,18 @@ pub struct KnownNomination {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Unreadable {
-    /// Kind.
+    /// Kind of the object.
     pub kind: String,
-    /// Namespace.
+    /// Namespace of the object.
     pub namespace: Name,
-    /// Name.
+    /// Name of the object.
     pub name: Arc<str>,
-    /// uid, when that could be read.
+    /// UID of the object, if it could be read.
     pub uid: Arc<str>,
-    /// The field that cannot be read.
+    /// Field that cannot be read.
     pub field: Arc<str>,
-    /// Its value; empty when redacted.
+    /// Value of the field; empty when redacted.
     pub value: Arc<str>,
-    /// What is wrong with it; empty when redacted.
+    /// Problem with the value; empty when redacted.
     pub problem: Arc<str>,
 }

@@ -1,10 +1,10 @@
-//! The sets of a directed graph in which everyone reaches everyone: who waits for each other.
+//! Finds the strongly connected components of a directed graph: who waits for each other.
 //!
-//! Kosaraju's two walks, without recursion. Knows nothing of gangs.
+//! Kosaraju's algorithm, without recursion. Knows nothing of gangs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns the strongly connected sets of more than one, each sorted, by first name.
+/// Returns the strongly connected components of more than one vertex, each sorted, ordered by first name.
 pub(super) fn cycles<'n>(edges: BTreeSet<(&'n str, &'n str)>) -> Vec<Vec<&'n str>> {
     let mut forth: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut back: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -31,7 +31,7 @@ pub(super) fn cycles<'n>(edges: BTreeSet<(&'n str, &'n str)>) -> Vec<Vec<&'n str
     sets
 }
 
-/// Returns what is reached from a place for the first time, each after all that is reached from it.
+/// Returns the vertices first reached from `start`, each after all that are reached from it.
 fn walk<'n>(
     start: &'n str,
     edges: &BTreeMap<&'n str, Vec<&'n str>>,

@@ -1,4 +1,4 @@
-//! One gang, explained: verdict, numbers, root cause, who is in the way, when it is tried again.
+//! Explains one gang: verdict, counts, root cause, blockers, and when it is tried again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use super::summary::{dialect, missing, mode_note, release};
 use crate::explain::group_body;
 use crate::meta::of_snapshot;
 
-/// Explains one gang.
+/// Explains one gang. Fails when the gang is unknown.
 pub(crate) fn gang(
     snapshot: &Snapshot,
     namespace: &str,
@@ -33,7 +33,7 @@ pub(crate) fn gang(
     let status = super::find(snapshot, namespace, name)?;
     let (gang, judgement) = (status.gang, judge(snapshot, &status, now));
     let attempt = snapshot.gang_verdicts.get(&gang.key);
-    // What the last attempt found does not count any more once the gang has its quorum.
+    // The last refusal no longer applies once the gang has its quorum.
     let refusal = attempt.and_then(|a| refusal(&a.outcome)).filter(|_| !gang.is_satisfied());
     let root_cause = refusal.and_then(|r| r.root_cause.as_ref()).map(|(pod, why)| root_cause(pod, why));
     let mut body = GangExplanation {
@@ -69,7 +69,7 @@ pub(crate) fn gang(
     Ok(body)
 }
 
-/// Returns why a group was not placed as a whole.
+/// Returns why a group was not placed as a whole, or `None` if it was.
 pub(super) fn refusal(outcome: &GangOutcome) -> Option<&Arc<GangRefusal>> {
     match outcome {
         GangOutcome::Refused(refusal) | GangOutcome::Waiting { refusal, .. } => Some(refusal),
@@ -109,8 +109,7 @@ fn root_cause(pod: &PodKey, why: &Refusal) -> GangRootCause {
     }
 }
 
-/// Returns, per resource, what the node with the most of it lacked; the largest group first where several have as
-/// much.
+/// Returns, per resource, the shortfall on the node with the most of it available. Ties go to the largest node group.
 fn lacking(groups: &[NodeGroup]) -> Vec<Shortfall> {
     let mut best: BTreeMap<&str, &Shortfall> = BTreeMap::new();
     for shortfall in groups.iter().flat_map(|group| &group.shortfalls) {
@@ -122,7 +121,7 @@ fn lacking(groups: &[NodeGroup]) -> Vec<Shortfall> {
     best.into_values().cloned().collect()
 }
 
-/// Says what a gang waits for besides nodes: another gang of its group, or gangs that hold what it lacks.
+/// Returns what a gang waits for besides nodes: another gang of its group, or gangs that hold what it lacks.
 fn blocker(
     snapshot: &Snapshot,
     status: &GangStatus<'_>,

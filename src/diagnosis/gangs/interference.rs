@@ -1,8 +1,8 @@
-//! Which gang holds what another one waits for.
+//! Finds which gang holds what another one waits for.
 //!
-//! A gang waits for what a holder has when the holder's waiting or permitted members take a resource that the
-//! waiter's failed member lacks, on nodes that the member could use were they free of it. Bound members are no
-//! interference: they run. A pure function of a snapshot.
+//! A gang waits for a holder when the holder's waiting or permitted members use a resource that the waiter's failed
+//! member lacks, on nodes that the member could use otherwise. Bound members do not interfere: they run. The result
+//! is a pure function of a snapshot.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,12 +26,12 @@ use super::retry::turn;
 use super::status::{GangStatus, held, text_of};
 use crate::meta::of_snapshot;
 
-/// The longest list of edges; cycles count all of them.
+/// Largest number of edges listed. Cycles are computed from all edges.
 const MAX_EDGES: usize = 1000;
-/// Nodes named per edge.
+/// Largest number of nodes named per edge.
 const MAX_NODES: usize = 20;
 
-/// Shows who holds what whom waits for.
+/// Returns the edges and cycles between all gangs, and the gang that is planned next.
 pub(crate) fn interference(snapshot: &Snapshot, now: Now) -> Interference {
     let mut lacks = Lacks::default();
     let holders = holders(snapshot);
@@ -50,7 +50,7 @@ pub(crate) fn interference(snapshot: &Snapshot, now: Now) -> Interference {
     Interference { meta, edges, cycles, turn: turn(snapshot, now) }
 }
 
-/// Returns who holds what one gang waits for.
+/// Returns the edges to the gangs that hold what one gang waits for.
 pub(super) fn edges_to(snapshot: &Snapshot, waiter: &GangKey, now: Now) -> Vec<InterferenceEdge> {
     let holders = holders(snapshot);
     match snapshot.cluster.gangs().get(waiter) {
@@ -76,10 +76,10 @@ fn holders(snapshot: &Snapshot) -> Vec<Holder<'_>> {
     holding.map(|gang| Holder { gang, pods: holder(gang) }).collect()
 }
 
-/// What members lack on which nodes, by profile and shape: equal members lack the same.
+/// Resources that members lack, per node, by profile and shape. Members of equal shape lack the same.
 type Lacks = FxHashMap<(usize, ShapeId), Arc<FxHashMap<NodeIdx, Vec<Name>>>>;
 
-/// Returns the nodes that a pod could use but for room now, each with the resources that it lacks there.
+/// Returns the nodes that a pod could use if they had room, each with the resources that it lacks there.
 fn lacks_of(snapshot: &Snapshot, profile: usize, record: &PodRecord) -> FxHashMap<NodeIdx, Vec<Name>> {
     let Some(profile) = snapshot.profiles.get(profile) else { return FxHashMap::default() };
     let view = View::new(&snapshot.cluster);
@@ -106,8 +106,8 @@ fn lacks_of(snapshot: &Snapshot, profile: usize, record: &PodRecord) -> FxHashMa
     lacks
 }
 
-/// Returns the member of a gang that found no room: the root cause of its last attempt while it is pending, else
-/// the first that failed.
+/// Returns the member of a gang that found no room: the root cause of its last attempt if still pending, else the
+/// first failed member by name.
 fn failed_member<'r>(snapshot: &'r Snapshot, gang: &Gang) -> Option<&'r PodRecord> {
     let verdict = snapshot.gang_verdicts.get(&gang.key)?;
     let (named, _) = refusal(&verdict.outcome)?.root_cause.as_ref()?;
@@ -198,7 +198,7 @@ fn edge(
     })
 }
 
-/// Returns the sets of gangs that wait for each other. Gangs of one group wait as one.
+/// Returns the sets of gangs that wait for each other. The gangs of a group wait as one.
 fn cycles_of(snapshot: &Snapshot, edges: &[InterferenceEdge], now: Now) -> Vec<InterferenceCycle> {
     let gangs = snapshot.cluster.gangs();
     let keys: BTreeMap<String, &GangKey> = gangs.all().keys().map(|key| (key.to_string(), *key)).collect();

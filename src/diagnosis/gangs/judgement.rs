@@ -1,7 +1,7 @@
-//! How a gang stands: one word, and one code with its message.
+//! Determines the status of a gang: one state, and one code with its message.
 //!
-//! Made of the state as it is now, before anybody was told; of the last attempt only what still holds. Codes of
-//! gangs that lack nothing are no reasons, so they are not in the registry; docs/diagnostics.md lists them.
+//! The status is derived from the current state; the last attempt counts only as far as it still applies. Codes of
+//! gangs that lack nothing are not reasons, so they are not in the registry; docs/diagnostics.md lists them.
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::gang_explain::GangVerdict as VerdictBody;
@@ -15,7 +15,7 @@ use pellucid_recording::rfc3339;
 
 use super::status::{GangStatus, MemberState, ready, refusal_of};
 
-/// Every word for a state, for metrics.
+/// All gang states, for metrics.
 pub(super) const STATES: [&str; 11] = [
     "Empty",
     "Finished",
@@ -30,15 +30,15 @@ pub(super) const STATES: [&str; 11] = [
     "Queued",
 ];
 
-/// How a gang stands.
+/// The status of a gang.
 pub(super) struct Judgement {
     pub(super) state: &'static str,
     pub(super) verdict: VerdictBody,
-    /// What keeps it from being planned.
+    /// What prevents the gang from being planned.
     pub(super) block: Option<Block>,
 }
 
-/// Returns a verdict that is a reason of the registry.
+/// Returns a verdict with a code of the reason registry.
 pub(crate) fn reason(code: ReasonCode, message: String) -> VerdictBody {
     let entry = code.entry();
     VerdictBody {
@@ -53,21 +53,21 @@ fn good(code: &str, message: String) -> VerdictBody {
     VerdictBody { code: code.into(), message, ..VerdictBody::default() }
 }
 
-/// Returns what keeps a gang from being planned, as it sees it.
+/// Returns what prevents a gang from being planned, from this gang's point of view.
 pub(super) fn block_of(snapshot: &Snapshot, key: &GangKey) -> Option<Block> {
     let gangs = snapshot.cluster.gangs();
     block(gangs, key, |k| gangs.get(k).map_or(0, |gang| ready(snapshot, gang)))
 }
 
-/// Whether what was said last to a member that waits with its gang is not what holds it back now: pods of its group came or
-/// went, or the group was planned since.
+/// Returns whether a gang member's last verdict no longer says what holds it back: pods of its group came or went, or
+/// the group was planned since.
 pub(crate) fn is_outdated(snapshot: &Snapshot, key: &GangKey, is_held: bool, said: &Outcome) -> bool {
     let Outcome::Gated(refusal) = said else { return is_held };
     let now = block_of(snapshot, key).filter(|_| is_held).map(|block| block.cause());
     now.is_none() || now != refusal.pod_cause
 }
 
-/// Whether no profile of a gang's pods schedules gangs; a gang without live pods is not off.
+/// Returns whether no profile of a gang's pods schedules gangs; `false` for a gang without live pods.
 pub(super) fn is_off(snapshot: &Snapshot, status: &GangStatus<'_>) -> bool {
     let mut names = status.members.iter().filter_map(|m| Some(&m.live?.1.pod.scheduler_name)).peekable();
     let schedules = |name: &pellucid_model::Name| {
@@ -76,7 +76,7 @@ pub(super) fn is_off(snapshot: &Snapshot, status: &GangStatus<'_>) -> bool {
     names.peek().is_some() && !names.any(schedules)
 }
 
-/// Says how a gang stands.
+/// Determines the state and verdict of a gang.
 pub(super) fn judge(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> Judgement {
     let (gang, counts) = (status.gang, status.counts);
     let (key, min) = (&gang.key, gang.definition.min);
@@ -123,7 +123,7 @@ pub(super) fn judge(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> J
     of_attempt(snapshot, status, now)
 }
 
-/// A gang that can be planned: what the last attempt came to.
+/// Determines the status of a gang that can be planned from its last attempt.
 fn of_attempt(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> Judgement {
     let (gang, counts) = (status.gang, status.counts);
     let key = &gang.key;
@@ -159,7 +159,7 @@ fn of_attempt(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> Judgeme
     }
 }
 
-/// Says what keeps a quorum that was permitted from being bound as a whole, once a part of it is.
+/// Returns why a quorum that was permitted is not bound as a whole, or `None` if the gang is not partially bound.
 pub(super) fn partially_bound(snapshot: &Snapshot, status: &GangStatus<'_>) -> Option<PartiallyBound> {
     let (gang, counts) = (status.gang, status.counts);
     if !gang.history.is_partial || counts.bound == 0 {
@@ -177,7 +177,7 @@ pub(super) fn partially_bound(snapshot: &Snapshot, status: &GangStatus<'_>) -> O
     Some(PartiallyBound { bound: counts.bound, min, reason: parts.join("; ") })
 }
 
-/// Returns what of a gang's declarations is ignored, and what else its owner should know.
+/// Returns which of a gang's declarations are ignored, and other warnings for its owner.
 pub(super) fn warnings(snapshot: &Snapshot, status: &GangStatus<'_>) -> Vec<String> {
     let mut all: Vec<String> = status.gang.definition.warnings.iter().map(ToString::to_string).collect();
     if is_off(snapshot, status) {

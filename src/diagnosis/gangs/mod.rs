@@ -1,10 +1,12 @@
-//! Gangs as people read them.
+//! Gangs as bodies of the REST API, made from a published snapshot on request.
 //!
-//! `status` sorts the members of a gang into stages, each into exactly one; `judgement` says in one word and one
-//! code how a gang stands; `summary` is Koordinator's view of it, `explain` the joined one, `interference` who
-//! holds what whom waits for, `cycles` who waits for each other, `tally` numbers for metrics. All is made from a
-//! published snapshot when somebody asks; what gangs are and what is done about them is `cluster::gangs` and
-//! `cycle::scheduler::gangs`.
+//! `cluster::gangs` holds the gangs, and `cycle::scheduler::gangs` schedules them. Modules in reading order:
+//! - `status`: the members of a gang by stage, each in exactly one
+//! - `judgement`: the state of a gang in one word, and one code
+//! - `summary`: Koordinator's view of a gang
+//! - `explain`: the full explanation; `retry`: when the gang is tried again
+//! - `interference`: which gang holds what another one waits for; `cycles`: gangs that wait for each other
+//! - [`tally`]: counts for metrics
 
 mod cycles;
 pub(super) mod explain;
@@ -26,7 +28,7 @@ use pellucid_queue::Unit;
 use judgement::judge;
 use status::{GangStatus, ready};
 
-/// Looks a gang up by what the path says.
+/// Finds a gang by its path parameters. Fails when the gang is unknown.
 fn find<'r>(snapshot: &'r Snapshot, namespace: &str, name: &str) -> Result<GangStatus<'r>, ReadError> {
     GangStatus::of(snapshot, &GangKey::new(namespace, name)).ok_or_else(|| ReadError::NotFound {
         code: "GangNotFound",
@@ -34,7 +36,7 @@ fn find<'r>(snapshot: &'r Snapshot, namespace: &str, name: &str) -> Result<GangS
     })
 }
 
-/// Returns what a pod's explanation says about its gang.
+/// Returns the gang part of a pod's explanation.
 pub(super) fn of_pod(snapshot: &Snapshot, record: &PodRecord, now: Now) -> Option<PodGang> {
     let key = &record.pod.gang.as_ref()?.gang;
     let status = GangStatus::of(snapshot, key)?;
@@ -50,8 +52,8 @@ pub(super) fn of_pod(snapshot: &Snapshot, record: &PodRecord, now: Now) -> Optio
     })
 }
 
-/// Returns what a pod says of a gang in vain: keys that make it a member of none, and a gang that its profile does
-/// not schedule as one. The latter goes for the pod, whatever the profiles of its gang's other pods do.
+/// Returns warnings about a pod's gang declarations without effect: keys that make it a member of no gang, and a gang
+/// that the pod's own profile does not schedule as one, whatever the profiles of the other members do.
 pub(super) fn warnings_of_pod(snapshot: &Snapshot, record: &PodRecord) -> Vec<String> {
     let pod = &record.pod;
     let mut all: Vec<String> = pod.gang_warning.iter().map(ToString::to_string).collect();
@@ -68,7 +70,7 @@ pub(super) fn warnings_of_pod(snapshot: &Snapshot, record: &PodRecord) -> Vec<St
     all
 }
 
-/// Returns what the queue says about a unit that is a gang group.
+/// Returns the gang group of a unit, with its members and quorum.
 pub(super) fn of_unit(snapshot: &Snapshot, unit: &Unit) -> Option<QueuedGroup> {
     let gangs = snapshot.cluster.gangs();
     let keys = gangs.group_of(unit.gang.as_ref()?);

@@ -1,4 +1,4 @@
-//! When a gang is tried again, and what would wake it.
+//! When a gang is tried again, and which events wake it.
 
 use pellucid_api::rest::gang_explain::{GangRetry, GangTurn};
 use pellucid_cycle::Snapshot;
@@ -10,8 +10,8 @@ use super::judgement::Judgement;
 use super::status::{GangStatus, MemberState, unit_of};
 use crate::views::queue_view::{is_in_backoff, wakes_on};
 
-/// Says when a gang is tried again: the unit of its group, or of its first pending member when that is tried on
-/// its own. `None` when nothing of it is pending.
+/// Returns when a gang is tried again: with the unit of its group, or with the unit of its first pending member if
+/// that is tried on its own. Returns `None` when no member is pending.
 pub(super) fn retry(
     snapshot: &Snapshot,
     status: &GangStatus<'_>,
@@ -60,7 +60,7 @@ fn text(status: &GangStatus<'_>, unit: &Unit, judgement: &Judgement) -> String {
     }
 }
 
-/// Returns the gang that is planned next: the first in the queue that can be tried.
+/// Returns the gang that is planned next: the first in the queue that is active or in backoff.
 pub(super) fn turn(snapshot: &Snapshot, now: Now) -> Option<GangTurn> {
     let gangs = snapshot.queue.units().map(|(_, unit)| unit).filter(|unit| unit.gang.is_some());
     let open = gangs.filter(|u| u.stage == QueueStage::Active || is_in_backoff(u));

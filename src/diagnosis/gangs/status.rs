@@ -1,4 +1,6 @@
-//! The members of a gang by stage: created = gated + pending + waiting + permitted + bound + finished, exactly.
+//! The members of a gang by stage.
+//!
+//! Invariant: created = gated + pending + waiting + permitted + bound + finished.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +15,7 @@ use pellucid_queue::{QueueStage, Unit};
 use pellucid_recording::Refusal;
 use pellucid_recording::rfc3339;
 
-/// How a member stands.
+/// The state of a gang member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MemberState {
     Gated,
@@ -42,34 +44,34 @@ impl MemberState {
         }
     }
 
-    /// Whether it is in the queue, whatever became of it in the last attempt.
+    /// Returns whether the member is in the queue, whatever the last attempt came to.
     pub(super) fn is_pending(self) -> bool {
         matches!(self, Self::Queued | Self::Failed | Self::Evaluated | Self::NotEvaluated)
     }
 
-    /// Whether it has a place and is not bound.
+    /// Returns whether the member has a place and is not bound.
     pub(super) fn is_held(self) -> bool {
         matches!(self, Self::Waiting | Self::Permitted)
     }
 }
 
-/// A member with what is known of it.
+/// A gang member, live or ended.
 pub(super) struct MemberView<'r> {
     pub(super) key: &'r PodKey,
     pub(super) state: MemberState,
-    /// Absent for one that ended.
+    /// `None` for a member that has ended.
     pub(super) live: Option<(PodId, &'r PodRecord, &'r Member)>,
     phase: Option<PodPhase>,
 }
 
-/// A gang with its members, by name.
+/// A gang with its members, sorted by name.
 pub(super) struct GangStatus<'r> {
     pub(super) gang: &'r Gang,
     pub(super) members: Vec<MemberView<'r>>,
     pub(super) counts: GangCounts,
 }
 
-/// Counts the members of a gang that are in the unit of its group: neither placed nor gated on their own.
+/// Counts the members of a gang in the unit of its group: neither placed nor gated on their own.
 pub(super) fn ready(snapshot: &Snapshot, gang: &Gang) -> u32 {
     let is_ready = |id: &&PodId| unit_of(snapshot, **id).is_some_and(|unit| unit.gang.is_some());
     gang.members.keys().filter(is_ready).count() as u32
@@ -79,7 +81,7 @@ pub(super) fn unit_of(snapshot: &Snapshot, id: PodId) -> Option<&Unit> {
     snapshot.queue.unit(snapshot.queue.unit_of(id)?)
 }
 
-/// Returns why a pending member was refused last.
+/// Returns why a pending member was last refused.
 pub(super) fn refusal_of(snapshot: &Snapshot, id: PodId) -> Option<&Refusal> {
     snapshot.refusal(id).map(|refusal| &**refusal)
 }
@@ -98,7 +100,7 @@ fn state_of(snapshot: &Snapshot, id: PodId, record: &PodRecord, member: &Member)
         return MemberState::Gated;
     }
     if unit.is_some_and(|u| u.gang.is_none()) {
-        // It is tried on its own: its own verdict says how it fared.
+        // The pod is tried on its own, so its own verdict decides.
         return if refusal_of(snapshot, id).is_some() { MemberState::Failed } else { MemberState::Queued };
     }
     match member.last {
@@ -110,7 +112,7 @@ fn state_of(snapshot: &Snapshot, id: PodId, record: &PodRecord, member: &Member)
 }
 
 impl<'r> GangStatus<'r> {
-    /// Looks at a gang.
+    /// Returns the status of a gang, or `None` if it is unknown.
     pub(super) fn of(snapshot: &'r Snapshot, key: &GangKey) -> Option<Self> {
         Some(Self::of_gang(snapshot, snapshot.cluster.gangs().get(key)?))
     }
@@ -133,7 +135,7 @@ impl<'r> GangStatus<'r> {
         Self { gang, members, counts }
     }
 
-    /// Returns the members of which something holds, as bodies by name.
+    /// Returns the members whose state `which` accepts, as bodies by name.
     pub(super) fn map(
         &self,
         snapshot: &Snapshot,
@@ -144,12 +146,12 @@ impl<'r> GangStatus<'r> {
         chosen.map(|m| (m.key.to_string(), m.body(snapshot, now))).collect()
     }
 
-    /// Returns what waiting and permitted members hold.
+    /// Returns the resources that waiting and permitted members hold.
     pub(super) fn held(&self) -> HeldResources {
         held(self.members.iter().filter(|m| m.state.is_held()).filter_map(|m| Some(m.live?.1)))
     }
 
-    /// Returns the first deadline of a waiting member, on the monotonic clock.
+    /// Returns the earliest deadline of the waiting members, on the monotonic clock.
     pub(super) fn wait_ends(&self) -> Option<std::time::Duration> {
         let waiting = self.members.iter().filter(|m| m.state == MemberState::Waiting);
         waiting.filter_map(|m| m.live?.2.deadline).min()
@@ -175,7 +177,7 @@ fn counts(members: &[MemberView<'_>]) -> GangCounts {
     counts
 }
 
-/// Adds up what pods request.
+/// Sums the requests of pods.
 pub(super) fn held<'r>(pods: impl Iterator<Item = &'r PodRecord>) -> HeldResources {
     let mut held = HeldResources::default();
     for record in pods {

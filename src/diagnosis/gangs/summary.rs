@@ -1,4 +1,4 @@
-//! Koordinator's view of a gang, its fields of release 0.7 and today's, and what it does not show.
+//! Koordinator's view of a gang: its fields of release 0.7 and of today, and fields that it does not have.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use pellucid_recording::rfc3339;
 use super::judgement::{block_of, judge, partially_bound, warnings};
 use super::status::{GangStatus, MemberState, unit_of};
 
-/// Lists the gangs.
+/// Lists all gangs by key.
 pub(crate) fn list(snapshot: &Snapshot, now: Now) -> BTreeMap<String, GangSummary> {
     let all = snapshot.cluster.gangs().all().into_iter();
     all.map(|(key, gang)| (key.to_string(), summary(snapshot, &GangStatus::of_gang(snapshot, gang), now)))
         .collect()
 }
 
-/// Shows one gang.
+/// Returns one gang. Fails when the gang is unknown.
 pub(crate) fn one(
     snapshot: &Snapshot,
     namespace: &str,
@@ -83,12 +83,12 @@ fn wait(snapshot: &Snapshot, gang: &Gang) -> std::time::Duration {
 }
 
 fn created(definition: &Definition) -> Option<String> {
-    // A gang without pods and PodGroup has no beginning.
+    // A gang without pods and without a PodGroup has no creation time.
     let seconds = u64::try_from(definition.created).ok().filter(|_| definition.created < i64::MAX)?;
     Some(rfc3339(std::time::Duration::from_secs(seconds)))
 }
 
-/// Says what `waiting` means in a mode.
+/// Explains what `waiting` means in a mode.
 pub(super) fn mode_note(mode: GangMode) -> &'static str {
     match mode {
         GangMode::Strict => {
@@ -100,7 +100,7 @@ pub(super) fn mode_note(mode: GangMode) -> &'static str {
 }
 
 fn policy(gang: &Gang) -> &'static str {
-    // The other dialects count whoever has a place.
+    // The other dialects count every member that has a place.
     gang.policy().map_or("waiting-and-running", |policy| policy.as_str())
 }
 
@@ -140,7 +140,7 @@ fn set<T: ToString>(keys: impl Iterator<Item = T>) -> BTreeMap<String, SetEntry>
     keys.map(|key| (key.to_string(), SetEntry {})).collect()
 }
 
-/// Returns what the last release of a gang's waiting members was for.
+/// Returns why the gang's waiting members were last released.
 pub(super) fn release(gang: &Gang) -> Option<GangRelease> {
     gang.history.last_release.map(|release| GangRelease {
         code: release.code.as_str().into(),
@@ -149,12 +149,11 @@ pub(super) fn release(gang: &Gang) -> Option<GangRelease> {
     })
 }
 
-/// Returns the dialect's name.
 pub(super) fn dialect(dialect: Dialect) -> String {
     dialect.as_str().into()
 }
 
-/// Says how many pods a gang's quorum lacks before it can be planned.
+/// Returns how many pods a gang's quorum lacks before it can be planned.
 pub(super) fn missing(snapshot: &Snapshot, gang: &Gang) -> u32 {
     let is_short = block_of(snapshot, &gang.key).is_some() && !gang.is_satisfied();
     let have = gang.counted() + super::status::ready(snapshot, gang);

@@ -1,4 +1,4 @@
-//! Gangs and their members in numbers, for metrics.
+//! Counts gangs and their members for metrics.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use pellucid_cycle::Snapshot;
 use super::judgement::{STATES, judge};
 use super::status::GangStatus;
 
-/// Gangs by state, members by stage. Every word is there, with 0 when there are none.
+/// Gangs by state and members by stage. Every state and stage is present, with 0 when there are none.
 pub struct GangTally {
-    /// Gangs.
+    /// Number of gangs by state.
     pub states: BTreeMap<&'static str, u64>,
-    /// Members.
+    /// Number of members by stage.
     pub members: [(&'static str, u64); 6],
-    /// Groups with members in the queue.
+    /// Number of gang groups with members in the queue.
     pub waiting_groups: u64,
 }
 
-/// Counts.
+/// Counts the gangs and members of a snapshot.
 pub fn tally(snapshot: &Snapshot) -> GangTally {
     let mut states: BTreeMap<&'static str, u64> = STATES.map(|state| (state, 0)).into();
     let mut members =

@@ -1,8 +1,8 @@
 //! The hash of a decision: equal decisions have equal hashes, in every process and at any time.
 //!
-//! It covers the pod and where it goes, or the pod and why it does not: plugins, codes, subjects, numbers of nodes and
-//! amounts. It covers no time, no attempt, no slot, and nothing that depends on the order of a map or of arrival:
-//! sets are hashed item by item and sorted. What is said about preemption is not part of it.
+//! The hash covers the pod and its node, or the pod and why it was refused: plugins, codes, subjects, node counts and
+//! amounts. It excludes times, attempts, slots and preemption, and it does not depend on the order of maps or of
+//! arrival: sets are hashed item by item and sorted.
 
 use pellucid_cluster::Cluster;
 use pellucid_framework::Cause;
@@ -11,7 +11,7 @@ use pellucid_model::stable_hash::seeded;
 use pellucid_recording::{GangOutcome, GangRefusal, GangVerdict};
 use pellucid_recording::{Outcome, Refusal};
 
-/// Fields one after the other, each with its end.
+/// Hashes fields one after another, each delimited by its length.
 struct Hasher(u64);
 
 impl Hasher {
@@ -20,7 +20,7 @@ impl Hasher {
     }
 
     fn text(self, text: &str) -> Self {
-        // The length keeps `ab`, `c` and `a`, `bc` apart.
+        // The length distinguishes `ab`, `c` from `a`, `bc`.
         Self(seeded(self.0.rotate_left(7) ^ text.len() as u64, text))
     }
 
@@ -38,12 +38,12 @@ impl Hasher {
     }
 }
 
-/// Returns the hash of a pod on a node.
+/// Returns the hash of a placement.
 pub(super) fn hash_of_placement((namespace, name): (&str, &str), node: &str) -> String {
     Hasher::new("placed").text(namespace).text(name).text(node).end()
 }
 
-/// Returns the hash of a refused pod.
+/// Returns the hash of a refusal.
 pub(super) fn hash_of_refusal((namespace, name): (&str, &str), refusal: &Refusal) -> String {
     let of_pod = refusal.pod_cause.iter().map(hash_of_cause).collect();
     let groups = refusal.groups.iter().map(|group| {
@@ -64,7 +64,7 @@ pub(super) fn hash_of_refusal((namespace, name): (&str, &str), refusal: &Refusal
         .end()
 }
 
-/// Returns the hash of what an attempt at a pod of this cluster came to.
+/// Returns the hash of an attempt's outcome for a pod of this cluster.
 pub fn hash_of_outcome(cluster: &Cluster, pod: (&str, &str), outcome: &Outcome) -> String {
     match outcome {
         Outcome::Placed(placement) => hash_of_placement(pod, &cluster.slot(placement.node).name),
@@ -72,7 +72,7 @@ pub fn hash_of_outcome(cluster: &Cluster, pod: (&str, &str), outcome: &Outcome) 
     }
 }
 
-/// Returns the hash of what an attempt at a group of gangs came to.
+/// Returns the hash of the outcome of an attempt at a gang group.
 pub(super) fn hash_of_gang(verdict: &GangVerdict) -> String {
     let hasher = Hasher::new("gang").set(verdict.group.iter().map(hash_of_key).collect());
     match &verdict.outcome {
@@ -125,7 +125,7 @@ mod tests {
         Refusal::of_nodes(vec![group], 5, RefusedBy::default())
     }
 
-    /// The numbers are interface: recorded hashes are compared with those of later versions.
+    /// The hashes are a public interface: recorded ones are compared with those of later versions.
     #[test]
     fn a_hash_tells_decisions_apart_and_stays_what_it_is() {
         let pod = ("d", "p");

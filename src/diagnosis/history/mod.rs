@@ -1,4 +1,4 @@
-//! Histories and feed lines in words, from a snapshot.
+//! Renders pod histories and feed lines from a snapshot.
 
 mod decision_hash;
 #[cfg(test)]
@@ -20,7 +20,7 @@ use pellucid_recording::{GangOutcome, GangVerdict};
 use crate::meta::of_snapshot;
 use decision_hash::{hash_of_gang, hash_of_placement, hash_of_refusal};
 
-/// Tells what is recorded of a pod.
+/// Returns the recorded history of a pod. Fails when nothing is recorded.
 pub(crate) fn of_pod(
     snapshot: &Snapshot,
     namespace: &str,
@@ -41,7 +41,8 @@ pub(crate) fn of_pod(
             ),
         });
     }
-    // Of repeats the last one tells all. Those between may have been cleared away, so it is known by its beginning.
+    // The last entry of a repeated refusal covers all of them. Entries in between may already have been removed, so
+    // repeats are matched by the time of the first one.
     let repeats = all.iter().filter(|(chunk, entry)| chunk.count(entry) > 1);
     let replaced: FxHashSet<u64> = all.iter().map(|(chunk, entry)| chunk.replaces(entry)).collect();
     let last: FxHashMap<_, u64> = repeats.map(|(chunk, entry)| (chunk.first(entry), entry.id)).collect();
@@ -84,24 +85,24 @@ fn history_entry<'a>(names: &Names<'a>, (chunk, entry): (&'a Chunk, &Entry)) -> 
     }
 }
 
-/// A part of the feed.
+/// A bounded part of the feed.
 pub struct Lines {
-    /// The lines, each a JSON document, with the id that the reader has then.
+    /// Lines as JSON documents, each with the reader's cursor after it.
     pub lines: Vec<(u64, String)>,
-    /// The cursor behind them.
+    /// Cursor after the last line.
     pub cursor: u64,
-    /// Whether there is more in this snapshot.
+    /// Whether the snapshot holds more entries after `cursor`.
     pub is_more: bool,
 }
 
-/// Returns the lines behind a cursor, a bounded number of them. Cursor 0 is before all there is.
+/// Returns at most `at_most` lines after a cursor. Cursor 0 precedes all entries.
 pub fn lines(log: &FlightLog, cluster: &Cluster, cursor: u64, at_most: usize) -> Lines {
     let mut lines = Vec::new();
     let mut cursor = cursor;
     let before = log.first - 1;
     if at_most > 0 && (cursor > log.newest || cursor > 0 && cursor < before) {
         let mark = restarted(log, cursor);
-        // An event stream goes on behind the mark, not behind the cursor that is not of this process.
+        // An event stream continues after the marker, not after a cursor of another process.
         lines.push((before, text(&mark)));
         cursor = before;
     }
@@ -122,7 +123,7 @@ pub fn lines(log: &FlightLog, cluster: &Cluster, cursor: u64, at_most: usize) ->
     Lines { lines, cursor, is_more: cursor < log.newest }
 }
 
-/// The mark for a cursor that this process never gave.
+/// Returns the marker for a cursor that this process never issued.
 fn restarted(log: &FlightLog, cursor: u64) -> FeedLine {
     let kind = "Restarted".into();
     if cursor > log.newest {
@@ -139,7 +140,7 @@ fn restarted(log: &FlightLog, cursor: u64) -> FeedLine {
 }
 
 fn text(line: &FeedLine) -> String {
-    // Strings and numbers alone: it cannot fail.
+    // A line holds only strings and numbers, so serialization cannot fail.
     serde_json::to_string(line).unwrap_or_default()
 }
 

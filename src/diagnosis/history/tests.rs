@@ -1,4 +1,4 @@
-//! The recorder by itself: ids, repeats, the bound, the gap.
+//! Tests of the flight recorder: ids, repeats, the size limit, gaps.
 
 use std::sync::Arc;
 
@@ -28,12 +28,12 @@ fn note(flight: &mut Flight, pod: u32, what: What, cycle: u64) {
     flight.note(Noted { id: PodId(pod), key: &key, node: "", what }, (cycle, at(cycle)));
 }
 
-/// A cluster without anything in it.
+/// Returns an empty cluster.
 fn nobody() -> Cluster {
     Cluster::new(0, [], Vec::new())
 }
 
-/// Id, name, count and `replaces` of all entries.
+/// Returns id, name, count and `replaces` of all entries.
 fn all(flight: &mut Flight) -> Vec<(u64, String, u32, u64)> {
     let log = flight.publish();
     let cluster = nobody();
@@ -87,7 +87,7 @@ fn a_verdict_that_is_stored_twice_is_one_attempt() {
     assert_eq!(all(&mut flight).len(), 2);
 }
 
-/// 50 pods that fail for ever stay 50 entries and a bounded number of replaced ones; nothing is pushed out.
+/// 50 pods that fail forever remain 50 entries, plus a bounded number of replaced ones; nothing is pushed out.
 #[test]
 fn pods_that_fail_for_ever_push_nothing_out() {
     let mut flight = Flight::new(256 << 10);
@@ -115,7 +115,7 @@ fn the_bound_holds_and_a_reader_is_told_what_it_missed() {
         for pod in 0..3_000 {
             note(&mut flight, pod, if pod % 3 == 0 { short_of("cpu", 3) } else { What::Added }, 1);
             let log = flight.publish();
-            // It may be over by the newest entry, however small the bound is.
+            // The newest entry may exceed the limit, however small the limit is.
             assert!(log.bytes <= limit + 1_000, "{} of {limit} bytes after {pod}", log.bytes);
         }
         let log = flight.publish();
@@ -167,10 +167,10 @@ fn reading_in_parts_is_reading_at_once() {
     assert_eq!(whole.lines.len(), 777);
 }
 
-/// A line: its kind, `from` or its id, `to`.
+/// A feed line: its kind, `from` or else its id, and `to`.
 type Told = (String, Option<u64>, Option<u64>);
 
-/// The lines behind a cursor, and the cursor then.
+/// Returns the lines after a cursor, and the cursor after them.
 fn behind(log: &FlightLog, cursor: u64, at_most: usize) -> (Vec<Told>, u64) {
     let feed = lines(log, &nobody(), cursor, at_most);
     let told = feed.lines.iter().map(|(_, line)| {
@@ -199,7 +199,7 @@ fn a_cursor_of_an_earlier_process_is_told_that_nobody_knows_what_is_missing() {
     let told = [vec![restarted.clone()], both.to_vec()].concat();
     assert_eq!(behind(&log, 7, 10), (told, 1_001));
     assert_eq!(behind(&log, 7, 1), (vec![restarted], 999), "marks count as lines");
-    // Beyond the newest: a clock was set back, or the cursor is wrong.
+    // A cursor beyond the newest id: a clock was set back, or the cursor is wrong.
     let told = [vec![mark("Restarted", None, None)], both.to_vec()].concat();
     assert_eq!(behind(&log, 1_002, 10), (told, 1_001));
 }
@@ -256,7 +256,7 @@ fn names_are_there_as_long_as_the_placements_that_they_are_of() {
     leave(&mut flight, 1, "a");
     expected.push((place(&mut flight, 1, 2), "b"));
     expected.push((place(&mut flight, 2, 3), "c"));
-    // Most of the chunk that they are in is replaced, and later the one with the names.
+    // Replaces most of the chunk that holds their entries, and later the chunk that holds their names.
     for cycle in 4..300 {
         note(&mut flight, 9, short_of("cpu", 3), cycle);
     }

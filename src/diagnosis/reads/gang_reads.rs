@@ -1,14 +1,14 @@
 //! The reads about gangs.
 //!
-//! Two of them stand below the plugin's path, where Koordinator has them. They tell of queue stages and verdicts,
-//! of which a plugin knows nothing, so they are registered here and not by the plugin.
+//! Two of them are served below the plugin's path, as in Koordinator. They are registered here and not by the plugin,
+//! because they report queue stages and verdicts, which a plugin does not know.
 
 use pellucid_api::rest::{BodySchema, gang_explain, gangs as bodies};
 
 use crate::gangs::{explain, interference, summary};
 use crate::reads::{SnapshotRead, param};
 
-/// Returns them, in the order of the documentation.
+/// Returns the reads about gangs, in the order of the documentation.
 pub(crate) fn gang_reads() -> Vec<SnapshotRead> {
     vec![
         SnapshotRead::new(

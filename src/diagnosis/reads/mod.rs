@@ -1,7 +1,7 @@
-//! Every read of the scheduler's own, as data: path, parameters, type, and how to answer from a snapshot.
+//! Every read of the scheduler as data: path, parameters, body type, and the function that answers from a snapshot.
 //!
-//! Plugins' endpoints are turned into such reads here too, with the four that every plugin has. `http/`
-//! makes routes, OpenAPI, tables and `__services__` of the list.
+//! Start with [`reads`]. It also turns plugins' endpoints into reads and adds those that every plugin has (`config`,
+//! `stats`, `schema`). `http/` derives routes, OpenAPI, tables and `__services__` from the list.
 
 pub(crate) mod gang_reads;
 pub(crate) mod node_reads;
@@ -45,7 +45,7 @@ const BY: &[Query] = &[Query::new(
     "Dimensions with commas, `code` without: code, plugin, resource, resolver, namespace, profile, stage, gang, priority",
 )];
 
-/// Nodes that an exhaustive answer lists at most.
+/// Largest number of nodes that an exhaustive answer lists.
 const MOST_NODES: usize = 10_000;
 
 const EXPLAIN: &[Query] = &[

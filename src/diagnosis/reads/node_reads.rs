@@ -1,4 +1,5 @@
-//! The reads that ask anew on a copy of the snapshot: the node's side, and one node against another.
+//! The reads that are evaluated on a copy of the snapshot: one node with its pending pods, and one node against
+//! another.
 
 use pellucid_api::rest::{BodySchema, contrast, node_explain};
 use pellucid_framework::endpoint::{Query, QueryKind};
@@ -16,7 +17,7 @@ const LIMIT: &[Query] = &[Query::new(
 const VERSUS: &[Query] =
     &[Query::new("versus", QueryKind::Text, "Name of the other node; without, the one that would be next")];
 
-/// Returns them.
+/// Returns the reads about a node and about a placement.
 pub(crate) fn view_reads() -> Vec<SnapshotRead> {
     vec![
         SnapshotRead::new(

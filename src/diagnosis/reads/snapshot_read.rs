@@ -1,6 +1,6 @@
-//! One read of a snapshot, as data: its path, its parameters, its type, and how to answer it.
+//! One read of a snapshot as data: its path, its parameters, its body type, and how to answer it.
 //!
-//! Which reads there are stands in `reads` and its neighbours.
+//! `reads` and its submodules list the reads.
 
 use std::sync::Arc;
 
@@ -13,32 +13,32 @@ use serde_json::Value;
 /// Answers a read from a snapshot.
 pub type SnapshotFn = Arc<dyn Fn(&Snapshot, &PathParams, Now) -> Result<Value, ReadError> + Send + Sync>;
 
-/// How to lay a body out as rows: an array of the body, and per column a heading and a JSON pointer.
+/// The layout of a body as a table: an array of rows, and per column a heading and a JSON pointer.
 #[derive(Clone, Debug, Default)]
 pub struct RowSpec {
-    /// JSON pointer to the array; empty: the values of the body, a map.
+    /// JSON pointer to the array; empty when the rows are the values of the body, a map.
     pub array: &'static str,
-    /// JSON pointer to an array in each object, whose elements are the rows. Pointers of columns that begin with
-    /// `..` are those of the object.
+    /// JSON pointer to an array in each element, whose elements are the rows. Column pointers that begin with `..`
+    /// then refer to the outer element.
     pub nested: Option<&'static str>,
-    /// Columns; none means: the fields of the first object.
+    /// Columns; when empty, the fields of the first row.
     pub columns: &'static [(&'static str, &'static str)],
-    /// Columns that come from the data, after the others.
+    /// Columns derived from the data, after the others.
     pub spread: Option<Spread>,
 }
 
-/// Columns for each element of an array in the row, such as one plugin's part in a score.
+/// Columns for each element of an array in the row, such as one plugin's share of a score.
 #[derive(Clone, Copy, Debug)]
 pub struct Spread {
     /// JSON pointer to the array in the row.
     pub array: &'static str,
-    /// Pointer to the name of an element, with which its headings begin.
+    /// JSON pointer to the name of an element, with which its headings begin.
     pub name: &'static str,
-    /// Per element the columns: what the heading ends with, and a pointer.
+    /// Columns per element: the end of the heading, and a JSON pointer.
     pub columns: &'static [(&'static str, &'static str)],
 }
 
-/// What each plugin gave a node.
+/// Columns for each plugin's share of a node's score.
 const SHARES: Spread = Spread {
     array: "/plugins",
     name: "/plugin",
@@ -50,26 +50,26 @@ const SHARES: Spread = Spread {
     ],
 };
 
-/// One read.
+/// One read: where it is served, how it is documented, and how it is answered.
 #[derive(Clone)]
 pub struct SnapshotRead {
     /// Full path with `:name` parameters.
     pub path: String,
-    /// Group in the documentation.
+    /// Group in the API documentation.
     pub tag: &'static str,
-    /// One sentence.
+    /// One-sentence summary.
     pub summary: String,
-    /// Type of the body.
+    /// Schema of the body.
     pub body: BodySchema,
-    /// Rows for tables.
+    /// Layout as a table, if the body can be shown as one.
     pub rows: Option<RowSpec>,
-    /// Code of the 404, when the path names an object.
+    /// Code of the 404 response, when the path names an object.
     pub not_found: Option<&'static str>,
-    /// Query parameters.
+    /// Query parameters that the read accepts.
     pub query: &'static [Query],
-    /// It computes for long.
+    /// Whether the read takes long to compute.
     pub is_long: bool,
-    /// Answers.
+    /// Answers the read from a snapshot.
     pub read: SnapshotFn,
 }
 
@@ -128,12 +128,12 @@ impl SnapshotRead {
     }
 }
 
-/// Returns a path parameter.
+/// Returns a path parameter, or an empty string.
 pub(crate) fn param<'p>(params: &'p PathParams, name: &str) -> &'p str {
     params.get(name).map_or("", String::as_str)
 }
 
-/// Returns a text of the query. An empty one names nothing and is refused.
+/// Returns a text parameter of the query. Fails when it is present but empty.
 pub(crate) fn text<'p>(params: &'p PathParams, name: &str) -> Result<Option<&'p str>, ReadError> {
     match params.get(name).map(String::as_str) {
         Some(text) if text.trim().is_empty() => Err(ReadError::BadRequest {
@@ -144,12 +144,12 @@ pub(crate) fn text<'p>(params: &'p PathParams, name: &str) -> Result<Option<&'p 
     }
 }
 
-/// Whether a boolean query parameter is on. The bare name means yes.
+/// Returns whether a boolean query parameter is on. The bare name means yes.
 pub(crate) fn is_on(params: &PathParams, name: &str) -> bool {
     params.get(name).is_some_and(|value| value != "false" && value != "0")
 }
 
-/// Returns a number of the query, or what it is without one.
+/// Returns a numeric query parameter, or `default`.
 pub(crate) fn number(params: &PathParams, name: &str, default: usize) -> usize {
     params.get(name).and_then(|value| value.parse().ok()).unwrap_or(default)
 }

@@ -1,4 +1,4 @@
-//! The reads that compute: what would help, what comes nearest, how much would fit. As data, like `reads`.
+//! The reads that compute: suggestions, nearest nodes, feasibility, and the hash of the state.
 
 use pellucid_api::rest::{BodySchema, simulate, suggestions as bodies};
 use pellucid_framework::endpoint::{PathParams, Query, QueryKind};
@@ -22,7 +22,7 @@ fn namespaced(params: &PathParams) -> (&str, &str) {
 
 const FIXES: &[(&str, &str)] = &[("Cost", "/cost"), ("Fix", "/text"), ("Node", "/node")];
 
-/// Returns them.
+/// Returns the reads that compute.
 pub(crate) fn suggestion_reads() -> Vec<SnapshotRead> {
     vec![
         SnapshotRead::new(

@@ -1,4 +1,4 @@
-//! `/apis/v1/debug`: the switches as they are now, and what the diagnosis has cost.
+//! `/apis/v1/debug`: the current switches, and what diagnosis has cost.
 
 use pellucid_api::rest::debug::{Debug, DiagnosisCost};
 use pellucid_cycle::Snapshot;
@@ -6,7 +6,7 @@ use pellucid_model::Now;
 
 use crate::meta::of_snapshot;
 
-/// Shows what is recorded and who changed what.
+/// Returns what is recorded, the audit of switch changes, and the costs.
 pub(crate) fn debug(snapshot: &Snapshot, now: Now) -> Debug {
     let active = snapshot.switches.active(None, now);
     let (audit, audit_dropped) = snapshot.switches.audit(now);

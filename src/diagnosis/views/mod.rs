@@ -1,4 +1,4 @@
-//! One file per part of the state, as people read it: bodies of the REST API from a snapshot, nothing worked out anew.
+//! Bodies of the REST API from a snapshot, one file per part of the state. Nothing is evaluated anew.
 
 pub(crate) mod debug_view;
 pub(crate) mod node_views;

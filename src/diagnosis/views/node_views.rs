@@ -1,4 +1,4 @@
-//! Nodes as people read them, and objects that cannot be read.
+//! Nodes and unreadable objects as bodies.
 
 use pellucid_api::rest::nodes::{
     Amounts, NodeDetail, NodeList, NodePod, NodeSummary, Quarantine, QuarantinedBody, TaintBody,
@@ -17,13 +17,13 @@ pub(crate) fn list(snapshot: &Snapshot, now: Now) -> NodeList {
     NodeList { meta: of_snapshot(snapshot, now), count: nodes.len(), nodes }
 }
 
-/// Returns what is free on a node.
+/// Returns the free resources of a node.
 pub(crate) fn free(snapshot: &Snapshot, node: NodeIdx) -> Amounts {
     let columns = snapshot.cluster.columns();
     amounts(snapshot, node, &|r| columns.free(node, r))
 }
 
-/// Names amounts of what a node offers or pods take of it.
+/// Returns `of` for every resource that the node offers or its pods request.
 fn amounts(snapshot: &Snapshot, idx: NodeIdx, of: &dyn Fn(ResourceIdx) -> i64) -> Amounts {
     let columns = snapshot.cluster.columns();
     let named =
@@ -49,14 +49,14 @@ fn summary(snapshot: &Snapshot, idx: NodeIdx) -> NodeSummary {
     }
 }
 
-/// Names what a node offers and what is not counted.
+/// Returns the names of the resources that a node offers but the scheduler does not count.
 fn left_out(snapshot: &Snapshot, node: Option<&Node>) -> Vec<String> {
     let offered = node.into_iter().flat_map(|node| node.allocatable.scalars.iter());
     let not_counted = offered.filter(|(name, n)| *n != 0 && snapshot.cluster.columns().is_left_out(name));
     not_counted.map(|(name, _)| name.to_string()).collect()
 }
 
-/// Shows one node.
+/// Returns one node. Fails when the node is unknown.
 pub(crate) fn detail(snapshot: &Snapshot, name: &str, now: Now) -> Result<NodeDetail, ReadError> {
     let Some(idx) = snapshot.cluster.find_node(&Name::new(name)) else {
         return Err(ReadError::NotFound {
@@ -101,7 +101,7 @@ pub(crate) fn detail(snapshot: &Snapshot, name: &str, now: Now) -> Result<NodeDe
     })
 }
 
-/// Returns what our pods take whose Bindings are not confirmed.
+/// Returns the requests of our pods on a node whose Bindings are not confirmed.
 fn reserved(snapshot: &Snapshot, node: NodeIdx) -> Amounts {
     let mut reserved = Amounts::new();
     let pods = snapshot.cluster.slot(node).pods.iter().filter_map(|id| snapshot.cluster.pod(*id));
@@ -111,7 +111,7 @@ fn reserved(snapshot: &Snapshot, node: NodeIdx) -> Amounts {
     reserved
 }
 
-/// Adds what one pod requests.
+/// Adds the requests of one pod.
 fn add(to: &mut Amounts, requests: &Amounts) {
     for (resource, amount) in requests {
         *to.entry(resource.clone()).or_default() += amount;
@@ -119,7 +119,7 @@ fn add(to: &mut Amounts, requests: &Amounts) {
     *to.entry("pods".into()).or_default() += 1;
 }
 
-/// Returns what the pods that are nominated to a node would take.
+/// Returns the requests of the pods that are nominated to a node.
 fn nominated(snapshot: &Snapshot, node: &Name) -> Amounts {
     let mut nominated = Amounts::new();
     let pods = snapshot.cluster.nominator().on(node).iter().filter_map(|id| snapshot.cluster.pod(*id));

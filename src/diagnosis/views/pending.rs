@@ -1,8 +1,9 @@
-//! How many pods wait, by what keeps them.
+//! Counts pending pods by what keeps them pending.
 //!
-//! Each pending pod counts once, under its first reason: what concerns the pod as a whole, else what refuses most nodes. A pod
-//! that was not refused has a reason too (`NotTried`, `Placed`, `WaitingAtPermit`), so rows always add up to the pods
-//! that the API server shows as Pending and without a node. The reasons are those of the last attempts; nothing is asked anew.
+//! Invariant: the rows add up to the pods that the API server shows as Pending and without a node. Each pod counts
+//! once, under its first reason: the cause of the pod as a whole, else that of the most nodes. A pod that was not
+//! refused has a reason too (`NotTried`, `Placed`, `WaitingAtPermit`). Reasons come from the last attempts; nothing
+//! is evaluated anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,25 +20,25 @@ use pellucid_recording::Refusal;
 
 use crate::meta::of_snapshot;
 
-/// A pod that waits, and what keeps it.
+/// A pending pod and what keeps it pending.
 pub struct Waiting<'r> {
-    /// Its reason.
+    /// Code of its first reason.
     pub code: ReasonCode,
-    /// What the reason is about.
+    /// Subject of the reason; may be empty.
     subject: &'r str,
     plugin: &'static str,
     namespace: &'r str,
-    /// `spec.schedulerName`.
+    /// `spec.schedulerName` of the pod.
     pub profile: &'r str,
     stage: &'static str,
     gang: Option<String>,
     priority: i32,
     unit: Option<UnitId>,
-    /// How many nodes refuse it for the reason.
+    /// Number of nodes that refuse the pod for this reason.
     nodes: usize,
 }
 
-/// Iterates over all pending pods of our profiles.
+/// Iterates over all pending pods of our profiles, including those that cannot be read.
 pub fn waiting(snapshot: &Snapshot) -> impl Iterator<Item = Waiting<'_>> {
     let known = snapshot.cluster.pods().filter(|(_, record)| waits(snapshot, record));
     let known = known.map(|(id, record)| of_pod(snapshot, id, record));
@@ -45,7 +46,8 @@ pub fn waiting(snapshot: &Snapshot) -> impl Iterator<Item = Waiting<'_>> {
     known.chain(unreadable)
 }
 
-/// Whether the API server shows a pod as Pending and without a node. Those placed by us show so until the watch says more.
+/// Returns whether the API server shows a pod as Pending and without a node. A pod that we placed counts until the
+/// watch reports its Binding.
 fn waits(snapshot: &Snapshot, record: &PodRecord) -> bool {
     let pod = &record.pod;
     let is_unbound = record.stage != Stage::Bound && pod.node_name.is_none();
@@ -102,7 +104,7 @@ fn of_quarantined(object: &Quarantined) -> Waiting<'_> {
     }
 }
 
-/// Returns the reason that stands for a refusal, what it is about, and how many nodes have it.
+/// Returns the first reason of a refusal: its code, its subject, and the number of nodes that have it.
 fn key_reason(refusal: &Refusal) -> (ReasonCode, &str, usize) {
     let largest = || refusal.groups.first().map(|group| &group.cause);
     let Some(first) = refusal.pod_cause.as_ref().or_else(largest).and_then(|cause| cause.reasons.first())
@@ -121,16 +123,16 @@ fn given_by(refusal: Option<&Refusal>, code: ReasonCode) -> &'static str {
     of_code.map_or(registered, |cause| cause.plugin)
 }
 
-/// The dimensions by which pods can be counted.
+/// Dimensions by which pods can be counted.
 const DIMENSIONS: [&str; 9] =
     ["code", "plugin", "resource", "resolver", "namespace", "profile", "stage", "gang", "priority"];
 
 impl Waiting<'_> {
-    /// Returns the row it belongs to, without numbers.
+    /// Returns the row of the pod, without counts.
     fn row(&self, by: &[&str]) -> PendingRow {
         let is_asked = |name: &str| by.contains(&name);
         let text = |name: &str, value: &str| is_asked(name).then(|| value.to_owned());
-        // Subjects of other reasons are texts and lists without bound.
+        // Subjects of other reasons are texts and lists of unbounded size.
         let resource = if self.code == ReasonCode::InsufficientResource { self.subject } else { "" };
         PendingRow {
             code: text("code", self.code.as_str()),
@@ -147,7 +149,7 @@ impl Waiting<'_> {
     }
 }
 
-/// Rolls up by a list of dimensions with commas, by `code` when there is none.
+/// Counts pending pods by a comma-separated list of dimensions, by default `code`. Fails for an unknown dimension.
 pub(crate) fn summary(snapshot: &Snapshot, by: Option<&str>, now: Now) -> Result<PendingSummary, ReadError> {
     let by = dimensions(by.unwrap_or("code"))?;
     let mut rows: BTreeMap<PendingRow, (PendingRow, BTreeSet<UnitId>)> = BTreeMap::new();
@@ -157,7 +159,7 @@ pub(crate) fn summary(snapshot: &Snapshot, by: Option<&str>, now: Now) -> Result
         let (row, units) = rows.entry(key.clone()).or_insert_with(|| (key, BTreeSet::new()));
         total_pending += 1;
         row.pods += 1;
-        // What is in no unit counts as one of its own.
+        // A pod without a unit counts as a unit of its own.
         row.units += usize::from(pod.unit.is_none_or(|unit| units.insert(unit)));
         row.nodes = row.nodes.max(pod.nodes);
         row.occurrences += pod.nodes;
@@ -192,7 +194,8 @@ fn dimensions(by: &str) -> Result<Vec<&str>, ReadError> {
     Ok(all)
 }
 
-/// Counts the pods of the queue by stage, a gang by its members. Pods that are placed and not confirmed are in no stage.
+/// Counts the pods of the queue by stage; every member of a gang counts. Pods that are placed but not confirmed have
+/// no stage.
 pub fn pods_by_stage(snapshot: &Snapshot) -> [(&'static str, usize); 4] {
     let mut counts = ["active", "backoff", "unschedulable", "gated"].map(|stage| (stage, 0));
     for (_, unit) in snapshot.queue.units() {

@@ -1,4 +1,4 @@
-//! Profiles, plugins, reasons and shadow counts as people read them.
+//! Profiles, plugins, reasons and shadow counts as bodies.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ pub(crate) fn plugins(snapshot: &Snapshot, now: Now) -> Plugins {
     }
 }
 
-/// Shows a plugin's arguments by profile.
+/// Returns a plugin's arguments by profile.
 pub(crate) fn config(snapshot: &Snapshot, name: &str, now: Now) -> PluginConfig {
     let enabled = snapshot.profiles.iter().filter_map(|profile| {
         let plugin = profile.plugins.iter().find(|p| p.name() == name)?;
@@ -57,7 +57,7 @@ pub(crate) fn config(snapshot: &Snapshot, name: &str, now: Now) -> PluginConfig 
     PluginConfig { meta: of_snapshot(snapshot, now), plugin: name.into(), profiles: enabled.collect() }
 }
 
-/// Shows what a plugin did by profile.
+/// Returns a plugin's counters by profile.
 pub(crate) fn stats(snapshot: &Snapshot, name: &str, now: Now) -> PluginStats {
     let mut profiles = BTreeMap::new();
     for (profile, tally) in snapshot.profiles.iter().zip(&snapshot.tally) {
@@ -77,7 +77,7 @@ pub(crate) fn stats(snapshot: &Snapshot, name: &str, now: Now) -> PluginStats {
     PluginStats { meta: of_snapshot(snapshot, now), plugin: name.into(), profiles }
 }
 
-/// Shows a plugin's extension points and arguments.
+/// Returns a plugin's extension points and arguments. Fails when the plugin is unknown.
 pub(crate) fn schema(snapshot: &Snapshot, name: &str) -> Result<PluginSchema, ReadError> {
     let unknown = || ReadError::NotFound { code: "PluginNotFound", message: format!("no plugin {name}") };
     let factory = snapshot.registry.iter().find(|f| f.name() == name).ok_or_else(unknown)?;
@@ -90,7 +90,7 @@ pub(crate) fn schema(snapshot: &Snapshot, name: &str) -> Result<PluginSchema, Re
     })
 }
 
-/// Returns the extension points at which a plugin works, under kube-scheduler's names.
+/// Returns the extension points that a plugin implements, under kube-scheduler's names.
 pub fn points(plugin: &dyn Plugin) -> Vec<&'static str> {
     let all = [
         ("preEnqueue", plugin.pre_enqueue().is_some()),
@@ -112,7 +112,7 @@ fn example(of: pellucid_api::reason::Example) -> ReasonExample {
     ReasonExample { subject: of.subject.into(), message: of.message.into(), situation: of.situation.into() }
 }
 
-/// Lists the reasons.
+/// Lists the registered reasons and states.
 pub(crate) fn reasons() -> Reasons {
     let body = |e: &pellucid_api::reason::ReasonEntry| ReasonEntryBody {
         code: e.code.as_str().into(),
@@ -132,7 +132,7 @@ pub(crate) fn reasons() -> Reasons {
     Reasons { reasons: REGISTRY.iter().map(body).collect(), states: STATES.iter().map(state).collect() }
 }
 
-/// Shows how often shadow mode agrees.
+/// Returns how often our decisions agree with the shadowed scheduler's. Fails when nothing is shadowed.
 pub(crate) fn shadow(snapshot: &Snapshot, now: Now) -> Result<Shadow, ReadError> {
     let Some(tally) = &snapshot.shadow else {
         let message = "this scheduler shadows no other; start it with run --shadow-of NAME".into();

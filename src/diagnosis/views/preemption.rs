@@ -1,4 +1,4 @@
-//! Preemption seen from both sides: whom a pod evicted, or who evicted it.
+//! Explains preemption from both sides: which pods a pod evicted, and which pod evicted it.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use pellucid_recording::rfc3339;
 
 use crate::meta::{of_snapshot, of_verdict};
 
-/// Explains what preemption has to do with a pod.
+/// Explains a pod's part in preemptions. Fails when neither the pod nor a preemption that concerns it is known.
 pub(crate) fn pod(
     snapshot: &Snapshot,
     namespace: &str,
@@ -61,7 +61,7 @@ fn add_pod(body: &mut PreemptionExplanation, snapshot: &Snapshot, id: PodId, now
     body.gang_preemption = book.of(id).and_then(|p| gang_preemption(book, p));
 }
 
-/// Puts the parts of a gang's preemption together.
+/// Merges the parts of a gang's preemption.
 fn gang_preemption(book: &Preemptions, of_member: &Preemption) -> Option<GangPreemptionBody> {
     let part = of_member.gang.as_ref()?;
     let all = book.of_gang(part.group.first()?);
@@ -87,8 +87,8 @@ fn message(verdict: &Verdict) -> Option<String> {
     }
 }
 
-/// Returns the preemption under way, or else the last one, that evicted a pod; failing that, one that waits for
-/// it.
+/// Returns the preemption of which the pod is a victim. Prefers one in progress over one that has ended, and then one
+/// that evicted the pod over one that only waits for it.
 fn counting<'a>(book: &'a Preemptions, key: &PodKey) -> Option<&'a Arc<Preemption>> {
     let counts = |p: &&Arc<Preemption>| p.victims.iter().any(|v| v.key == *key && v.is_counted);
     let has = |p: &&Arc<Preemption>| p.victims.iter().any(|v| v.key == *key);
@@ -149,7 +149,7 @@ fn candidate(rank: usize, candidate: &Candidate) -> CandidateBody {
     }
 }
 
-/// Says in a sentence how things stand.
+/// Returns a sentence on the pod's part in preemptions.
 fn summary(body: &PreemptionExplanation) -> String {
     if let (Some(gang), Some(own)) = (&body.gang_preemption, &body.preemption) {
         let (members, names) = (gang.parts.len(), gang.gangs.join(", "));

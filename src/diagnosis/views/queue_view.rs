@@ -1,4 +1,4 @@
-//! The queue as people read it: each unit in one stage, in the order in which it will be taken.
+//! The queue as a body: each unit in one stage, in the order in which units are taken.
 
 use pellucid_api::rest::queue::{AheadRequest, Queue, QueueCounts, QueuedUnit, UnitAhead};
 use pellucid_cycle::Snapshot;
@@ -10,7 +10,8 @@ use pellucid_recording::rfc3339;
 
 use crate::meta::of_snapshot;
 
-/// Lists the queue; `asked` is the unit or pod whose position is wanted.
+/// Lists the queue; `asked` is the key of the unit or pod whose position is included. Fails when that key is
+/// malformed or not in the queue.
 pub(crate) fn queue(snapshot: &Snapshot, asked: Option<&str>, now: Now) -> Result<Queue, ReadError> {
     let asked = asked.map(|key| position(snapshot, key, now)).transpose()?.unwrap_or_default();
     let mut units: Vec<(UnitId, &Unit)> =
@@ -44,7 +45,7 @@ pub(crate) fn queue(snapshot: &Snapshot, asked: Option<&str>, now: Now) -> Resul
     })
 }
 
-/// Tells where a unit stands and who is ahead of it; the rest of the body is empty.
+/// Returns the position of a unit and the units ahead of it; the rest of the body is empty.
 fn position(snapshot: &Snapshot, key: &str, now: Now) -> Result<Queue, ReadError> {
     let Some((namespace, name)) = key.split_once('/').filter(|(ns, n)| !ns.is_empty() && !n.is_empty())
     else {
@@ -73,7 +74,7 @@ fn position(snapshot: &Snapshot, key: &str, now: Now) -> Result<Queue, ReadError
     })
 }
 
-/// Says what a position means: only an active unit has a turn that is certain.
+/// Explains a position: only active units have a definite turn.
 fn meaning(unit: &Unit) -> &'static str {
     match unit.stage {
         QueueStage::Active => "taken after the units ahead",
@@ -141,7 +142,7 @@ fn row(snapshot: &Snapshot, unit: &Unit, position: usize, now: Now) -> QueuedUni
     }
 }
 
-/// Returns the events that can wake a unit: those of the plugins that refused it.
+/// Returns the events that can wake a unit: those of the plugins that refused it or gate it.
 pub(crate) fn wakes_on(snapshot: &Snapshot, unit: &Unit) -> Vec<String> {
     if !matches!(unit.stage, QueueStage::Unschedulable | QueueStage::Gated) {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Recorded score tables and refused nodes, as bodies and in the log's Markdown form.
+//! Recorded score tables and refused nodes, as bodies and in the Markdown form of the log.
 
 use pellucid_api::rest::scores::{
     FilterFailure, FilterFailures, PluginScore, ScoreRow, ScoreTable, ScoreTables,
@@ -14,7 +14,7 @@ use pellucid_recording::switches::Flag;
 use crate::explain::TIE_RULE;
 use crate::meta::of_snapshot;
 
-/// Lists the recorded tables.
+/// Lists the recorded score tables.
 pub(crate) fn tables(snapshot: &Snapshot, now: Now) -> ScoreTables {
     ScoreTables {
         meta: of_snapshot(snapshot, now),
@@ -25,7 +25,7 @@ pub(crate) fn tables(snapshot: &Snapshot, now: Now) -> ScoreTables {
     }
 }
 
-/// Shows the newest table of a pod.
+/// Returns the newest score table of a pod. Fails when none is recorded.
 pub(crate) fn table(
     snapshot: &Snapshot,
     namespace: &str,
@@ -78,8 +78,8 @@ fn row_body(table: &RecordedTable, rank: usize, row: &RecordedRow) -> ScoreRow {
     ScoreRow { rank, node: row.node.to_string(), total: row.total, plugins }
 }
 
-/// Renders a table as the log prints it, in Koordinator's form: plugins sorted by name, weighted values, a
-/// plugin that skipped as 0.
+/// Renders a table for the log in Koordinator's form: plugins sorted by name, weighted scores, and 0 for a plugin
+/// that skipped.
 pub fn markdown(table: &RecordedTable) -> String {
     let mut order: Vec<usize> = (0..table.plugins.len()).collect();
     order.sort_by_key(|i| table.plugins[*i].0);

@@ -1,7 +1,7 @@
-//! What a pod waits for, and what its plugins said about the events since.
+//! What a pod waits for, and its plugins' verdicts on the events since.
 //!
-//! The queue keeps events, not verdicts: a pod that still waits got Skip from everybody, and what ended its
-//! wait is stored with it.
+//! The queue stores events, not verdicts. While a pod waits, every plugin returned Skip for every event; the verdicts
+//! on the event that ended the wait are stored with it.
 
 use pellucid_api::rest::wakeups::{HintVerdict, PodWakeups, SkippedEvents, WaitsFor, WakeEvent};
 use pellucid_cluster::{EventKinds, PodRecord};
@@ -16,7 +16,7 @@ use pellucid_recording::rfc3339;
 
 use crate::meta::{of_snapshot, of_verdict};
 
-/// Tells what one pod waits for.
+/// Returns what one pod waits for. Fails when the pod is unknown.
 pub(crate) fn of_pod(
     snapshot: &Snapshot,
     namespace: &str,
@@ -92,7 +92,7 @@ fn add_unit(body: &mut PodWakeups, snapshot: &Snapshot, record: &PodRecord, unit
     }
 }
 
-/// The plugins that keep a unit: those that refused it, or the gate that holds it.
+/// Returns the plugins that hold a unit back: those that refused it, or the PreEnqueue plugins of a gated unit.
 fn blamed(profile: &Profile, unit: &Unit) -> RefusedBy {
     let mut by = unit.refused_by;
     if unit.stage == QueueStage::Gated {
@@ -121,7 +121,7 @@ fn waits_for(snapshot: &Snapshot, profile: &Profile, unit: &Unit, plugins: Refus
 /// Returns the events since the unit was refused, up to the one that woke it.
 fn events(snapshot: &Snapshot, profile: &Profile, unit: &Unit, now: Now) -> Vec<WakeEvent> {
     if unit.popped_at_event > unit.refused_at_event {
-        return Vec::new(); // It was tried since.
+        return Vec::new(); // The unit was tried since.
     }
     let listening = snapshot.queue.listening();
     let kinds = listening.of_any(unit.profile, unit.refused_by);
@@ -155,7 +155,7 @@ fn woken(profile: &Profile, by: &Wakeup, now: Now) -> WakeEvent {
     WakeEvent { woke: true, ..event }
 }
 
-/// Lays an event out; `queue` are the plugins that said Queue.
+/// Returns an event as a row; `asked` are the plugins that were asked, `queue` those that returned Queue.
 fn row(profile: &Profile, event: &SeenEvent, asked: RefusedBy, queue: RefusedBy, now: Now) -> WakeEvent {
     let verdicts = profile.plugins.iter().enumerate().filter_map(|(i, plugin)| {
         let verdict = match (queue.contains(i), asked.contains(i)) {

@@ -1,7 +1,7 @@
-//! Why one node rather than another: worked out on a copy of the snapshot, with the pod taken off its node.
+//! Explains why one node was chosen rather than another, evaluated on a copy of the snapshot without the pod.
 //!
-//! The state may have moved on since the decision, and then the answer may differ from it: `outcome` says so. What was
-//! recorded at the decision is in the score tables (flag `s`).
+//! The state may have changed since the decision, and the answer may then differ from it: `outcome` says so. Scores
+//! recorded at decision time are in the score tables (flag `s`).
 
 use std::time::Duration;
 
@@ -23,18 +23,19 @@ use crate::explain::TIE_RULE;
 use crate::meta::of_snapshot;
 use crate::what_if::node_explain::{cause_of, find_node};
 
-/// What is compared.
+/// The pod and the two nodes that are compared.
 struct Sides<'r> {
     snapshot: &'r Snapshot,
     record: &'r PodRecord,
     profile: &'r Profile,
     chosen: Option<NodeIdx>,
     versus: NodeIdx,
-    /// Whether the decision did not look at all nodes.
+    /// Whether the decision evaluated only some of the nodes.
     is_sampled: bool,
 }
 
-/// Compares a pod's node with another one; without a name with the one that would be next.
+/// Compares a pod's node with another one, by default with the runner-up. Fails when the pod or the node is unknown,
+/// or when there is nothing to compare.
 pub(crate) fn placement(
     snapshot: &Snapshot,
     (namespace, name): (&str, &str),
@@ -49,7 +50,7 @@ pub(crate) fn placement(
     contrast(snapshot, id, record, versus, now)
 }
 
-/// The same for a pod that was looked up.
+/// Does the same as [`placement`] for a pod that was already found.
 pub(crate) fn contrast(
     snapshot: &Snapshot,
     id: PodId,
@@ -91,21 +92,22 @@ pub(crate) fn contrast(
     Ok(body)
 }
 
-/// Whether a decision left nodes out that might have taken the pod: it had enough, or the pod was nominated.
+/// Returns whether a decision skipped nodes that might have taken the pod, because it sampled or the pod was
+/// nominated.
 fn is_sampled(profile: &Profile, placement: Placement) -> bool {
     let is_some = (1..100).contains(&profile.percentage_of_nodes_to_score);
     let is_nominated = placement.score.is_none() && placement.evaluated == 1;
     placement.evaluated < placement.total && (is_some || is_nominated)
 }
 
-/// Returns the decision about a placed pod, and when it was taken.
+/// Returns the recorded decision about a placed pod, and its time.
 fn recorded(snapshot: &Snapshot, id: PodId, record: &PodRecord) -> Option<(Placement, String)> {
     let verdict = snapshot.verdict(id)?;
     let placement = verdict.placement().filter(|placement| record.node == Some(placement.node))?;
     Some((placement, rfc3339(Duration::from_nanos(verdict.at))))
 }
 
-/// Returns the best of the other nodes; when none takes the pod the first by name.
+/// Returns the best other node, or the first by name when no other node takes the pod.
 fn runner_up(snapshot: &Snapshot, scores: &[Scored], chosen: Option<NodeIdx>) -> Option<NodeIdx> {
     let others = scores.iter().map(|scored| scored.node).filter(|node| Some(*node) != chosen);
     let by_name = snapshot.cluster.by_name().iter().copied().filter(|node| Some(*node) != chosen);

@@ -1,5 +1,7 @@
-//! Never or not now: whether a pod fits on the nodes without their pods, how many copies fit, and what would fit at
-//! once. Everything is tried out on copies of the state.
+//! Whether a pod fits now, after preemption, on empty nodes, or never; how many copies fit; and the largest pod like
+//! it that fits now.
+//!
+//! Every answer is tried out on a copy of the state.
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::suggestions::{Feasibility, FeasibilityVerdict, LargestNow};
@@ -14,10 +16,10 @@ use crate::meta::of_snapshot;
 use crate::what_if::requirements::{PodRequirements, asked_by_name, missing};
 use crate::what_if::suggestions::exact;
 
-/// Copies are counted up to this many.
+/// Largest number of copies that are counted.
 const MOST_COPIES: usize = 10_000;
 
-/// Answers for one pod. One that has a place is asked about as if it had none.
+/// Reports the feasibility of one pod. A placed pod is evaluated as if it had no place.
 pub(crate) fn of_pod(
     snapshot: &Snapshot,
     namespace: &str,
@@ -52,7 +54,7 @@ pub(crate) fn of_pod(
     })
 }
 
-/// Whether the pod has a place once those are gone that it may evict. One that waits keeps its nomination.
+/// Returns whether the pod has a place after preemption. A pending pod keeps its nomination.
 fn preempts(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> bool {
     let is_placed = asked.record.node.is_some();
     let mut simulation =
@@ -81,7 +83,7 @@ fn verdict(now: bool, preempts: bool, empty: bool, asked: &PodRequirements<'_>) 
     FeasibilityVerdict { code: code.into(), message }
 }
 
-/// Finds the largest pod like this one that fits now: the request cut to what the best node has left.
+/// Returns the largest variant of the pod that fits now: its requests cut to what the best node has free.
 fn largest(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> Option<LargestNow> {
     if asked.masks.pod.is_some() {
         return None;
@@ -91,7 +93,7 @@ fn largest(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> Option
         let code = |(_, r): (usize, &Requirement)| r.reason.code == ReasonCode::InsufficientResource;
         mask != 0 && asked.masks.requirements(mask).all(code)
     };
-    // Per node: how much of the request is left of the resource that is cut most, in millionths, and the cuts.
+    // Per node: the remaining share of the request that is cut most, in millionths, and the cuts.
     let cut = |node: &NodeIdx| -> Option<(u32, Vec<(Name, i64)>)> {
         let lacking = asked.masks.requirements(asked.masks.of(*node)).map(|(_, requirement)| {
             let (requested, available) = missing(asked, *node, requirement)?;
@@ -107,7 +109,7 @@ fn largest(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> Option
         Some((part, lacking.into_iter().map(|(_, name, available)| (name, available)).collect()))
     };
     let nodes = asked.cluster.by_name().iter().filter(lacks_resources_only);
-    // Of equal ones the first by name.
+    // Among equal nodes, the first by name wins.
     let best = nodes.filter_map(cut).reduce(|best, other| if other.0 > best.0 { other } else { best });
     let (part, cuts) = best?;
     let of = Target::Pod(asked.record.pod.key.clone());

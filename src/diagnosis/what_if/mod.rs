@@ -1,9 +1,14 @@
-//! Questions that are worked out on a copy of a snapshot when somebody asks, in the words of the REST API.
+//! Questions that are answered on a copy of a snapshot on request, as bodies of the REST API.
 //!
-//! How a copy is asked is `pellucid_cycle::what_if`; here are the questions. [`simulate`]: what a user's edits would bring.
-//! `refresh`: what a cycle would say of a waiting pod now. `requirements`: which filter fails which node, all of them;
-//! [`nearest`](fn@nearest::nearest) orders nodes by that, `suggestions` searches changes that help, `feasibility` says whether
-//! and how often a pod fits at all. `node_explain` asks from a node's side, `contrast` compares two nodes.
+//! `pellucid_cycle::what_if` makes the copy and evaluates it. The questions are:
+//! - [`simulate`]: what a user's edits would change
+//! - `refresh`: what a cycle would decide about a pending pod now
+//! - `requirements`: every requirement that every node fails
+//! - [`nearest`](fn@nearest::nearest): nodes ranked by that
+//! - `suggestions`: changes that help
+//! - `feasibility`: whether a pod fits at all, and how many copies do
+//! - `node_explain`: which pending pods a node takes and refuses
+//! - `contrast`: one node compared with another
 
 pub(crate) mod contrast;
 pub(crate) mod feasibility;

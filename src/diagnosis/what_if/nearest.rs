@@ -1,13 +1,13 @@
-//! How far each node is from taking a pod: one distance and one order, for all that is said to be nearest.
+//! Ranks nodes by how far each is from taking a pod. Every answer about nearest nodes uses this order: `nearest` of
+//! an explanation, its summary, the read `/nearest`, and the search for fixes.
 //!
-//! Every plugin is asked about every node of a published snapshot, as the nodes are now and with the room that is promised to
-//! others, because a cycle stops at the first plugin that refuses a node and then the largest node group is often the
-//! least telling one. `nearest` of an explanation, the sentence of its summary, the read `/nearest` and the search for
-//! fixes take the nodes from here.
+//! Every plugin evaluates every node of a published snapshot, with the room promised to nominated pods taken. A cycle
+//! stops at the first plugin that refuses a node, and then the largest node group is often the least informative one.
 //!
-//! The distance of a node adds up, over all that it fails: 1 for what removing pods can mend and 2 for what they cannot,
-//! 10 for being a node that the pod does not ask for, and the part of the request that is missing of a resource. Nodes at
-//! one distance: those where removing pods helps come first, those that fail the same stand together, then by name.
+//! The distance of a node sums over the requirements it fails: 10 for a mismatch of node affinity or node name, else
+//! 1 if removing pods helps, else 2; plus the missing fraction of a requested resource. Among nodes at equal
+//! distance, those where removing pods helps come first, nodes that fail the same requirements are adjacent, and
+//! names decide the rest.
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::explain::Shortfall;
@@ -28,13 +28,13 @@ use crate::meta::of_snapshot;
 use crate::what_if::requirements::{PodRequirements, all_failed, ask, asked_by_name, missing};
 use crate::what_if::suggestions::victims_on;
 
-/// A node that does not take a pod.
+/// A node that refuses a pod, with its distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Near {
     pub(crate) node: NodeIdx,
-    /// What it fails.
+    /// Bits of the failed requirements.
     pub(crate) mask: u64,
-    /// What of it removing pods cannot mend.
+    /// Bits of `mask` that removing pods cannot satisfy.
     fixed: u64,
     /// In thousandths.
     distance: u64,
@@ -49,13 +49,13 @@ impl Near {
         Self { node, mask, fixed, distance: asked.masks.requirements(mask).map(far).sum() }
     }
 
-    /// Returns what nodes share that are equally far for the same things.
+    /// Returns the key shared by nodes that are equally far for the same requirements.
     fn kind(&self) -> (u64, u64, u64) {
         (self.distance, self.mask, self.fixed)
     }
 }
 
-/// How far one failed requirement is from being met, in thousandths.
+/// Returns the base distance of a failed requirement, in thousandths.
 fn weight(code: ReasonCode, is_fixed: bool) -> u64 {
     match code {
         ReasonCode::NodeAffinityMismatch
@@ -66,7 +66,7 @@ fn weight(code: ReasonCode, is_fixed: bool) -> u64 {
     }
 }
 
-/// Returns the part of a request that a node lacks, in thousandths.
+/// Returns the fraction of a request that a node lacks, in thousandths.
 fn missing_part(asked: &PodRequirements<'_>, node: NodeIdx, requirement: &Requirement) -> u64 {
     missing(asked, node, requirement).map_or(0, |(requested, available)| {
         let lacking = (i128::from(requested) - i128::from(available)).max(0) * 1000;
@@ -74,11 +74,11 @@ fn missing_part(asked: &PodRequirements<'_>, node: NodeIdx, requirement: &Requir
     })
 }
 
-/// Returns the nodes that do not take a pod, the nearest first.
+/// Returns the nodes that refuse a pod, the nearest first.
 pub(crate) fn order(asked: &PodRequirements<'_>) -> Vec<Near> {
     let refusing = asked.cluster.by_name().iter().filter(|node| asked.masks.of(**node) != 0);
     let mut all: Vec<Near> = refusing.map(|node| Near::of(asked, *node)).collect();
-    // Both sorts are stable: among equals the names stay in order.
+    // Both sorts are stable, so equal nodes stay in name order.
     all.sort_by_key(|near| (near.distance, near.fixed != 0));
     let mut first: FxHashMap<_, usize> = FxHashMap::default();
     for (at, near) in all.iter().enumerate() {
@@ -88,8 +88,8 @@ pub(crate) fn order(asked: &PodRequirements<'_>) -> Vec<Near> {
     all
 }
 
-/// Returns the nodes at the very beginning of the order that are equally far for the same things, with all that they
-/// fail, for the explanation of a refusal. `None` when the pod was refused as a whole, or is now, or every node takes it.
+/// Returns the nearest nodes that are equally far for the same requirements, as a node group with everything they
+/// fail. Returns `None` when the pod was or is refused as a whole, is not ours, or fits on every node.
 pub fn nearest(snapshot: &Snapshot, id: PodId, refusal: &Refusal) -> Option<Group> {
     if refusal.pod_cause.is_some() {
         return None;
@@ -106,7 +106,7 @@ fn group(asked: &PodRequirements<'_>, order: &[Near]) -> Option<Group> {
     let same: Vec<NodeIdx> =
         order.iter().take_while(|near| near.kind() == first.kind()).map(|near| near.node).collect();
     let mut failed: Vec<&Requirement> = asked.masks.requirements(first.mask).map(|(_, r)| r).collect();
-    // As a cycle comes to them.
+    // In the order in which a cycle runs the filters.
     let place = |plugin: &str| asked.profile.filter.iter().position(|e| e.plugin.name() == plugin);
     failed.sort_by(|a, b| (place(a.plugin), &a.reason).cmp(&(place(b.plugin), &b.reason)));
     let measure = |requirement: &&Requirement| {
@@ -135,7 +135,7 @@ fn name<'a>(asked: &'a PodRequirements<'_>, node: NodeIdx) -> &'a Name {
     &asked.cluster.slot(node).name
 }
 
-/// Lists the `k` nodes nearest to taking a pod.
+/// Lists the `k` nodes nearest to taking a pod. Fails when the pod is unknown or not ours to place.
 pub(crate) fn list(
     snapshot: &Snapshot,
     (namespace, name): (&str, &str),
@@ -178,7 +178,7 @@ fn shortfalls(asked: &PodRequirements<'_>, near: &Near) -> Vec<Shortfall> {
     all.collect()
 }
 
-/// Returns the pods without which the node takes the pod, tried out.
+/// Returns the pods whose removal makes the node take the pod, verified on a copy of the state.
 fn would_free(
     snapshot: &Snapshot,
     asked: &PodRequirements<'_>,

@@ -1,6 +1,8 @@
-//! The node's side: which pending pods a node takes, which it refuses and why, and what of it nobody can use.
+//! Explains a node: which pending pods it takes, which it refuses and why, and which of its free resources nobody can
+//! use.
 //!
-//! Demand on a copy of the snapshot, with the filters of a cycle and both passes for nominations, pods of one shape once.
+//! Pods are evaluated on a copy of the snapshot with the filters of a cycle and both passes for nominated pods; pods
+//! of equal shape are evaluated once.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,12 +19,12 @@ use pellucid_model::{Name, NodeIdx, Now, PodId, patience};
 
 use crate::meta::of_snapshot;
 
-/// How many pods are asked about without `?limit=`.
+/// Number of pods evaluated without `?limit=`.
 pub(crate) const PODS_ASKED: usize = 1_000;
-/// How many at most.
+/// Largest number of pods evaluated.
 const PODS_MOST: usize = 10_000;
 
-/// Looks a node up that has an object.
+/// Finds a node. Fails when there is no node object of that name.
 pub(crate) fn find_node(snapshot: &Snapshot, name: &str) -> Result<NodeIdx, ReadError> {
     let found =
         snapshot.cluster.find_node(&Name::new(name)).filter(|node| snapshot.cluster.node(*node).is_some());
@@ -32,7 +34,7 @@ pub(crate) fn find_node(snapshot: &Snapshot, name: &str) -> Result<NodeIdx, Read
     })
 }
 
-/// Explains one node.
+/// Explains one node. Fails when the node is unknown.
 pub(crate) fn node(
     snapshot: &Snapshot,
     name: &str,
@@ -77,7 +79,7 @@ pub(crate) fn node(
     Ok(body)
 }
 
-/// Returns why a node does not take a pod; `None`: it does.
+/// Returns why a node refuses a pod, or `None` if it takes it.
 pub(crate) fn cause_of(answer: &Answer) -> Option<Cow<'_, Cause>> {
     let of_cycle = |code| {
         let cause = Cause::new("Scheduler", Code::UnschedulableAndUnresolvable, Reason::of(code));
@@ -102,17 +104,17 @@ fn refused((pod, gang): (String, Option<String>), cause: &Cause) -> RefusedPod {
     }
 }
 
-/// What is free of a resource, and what became of the pods that ask for it.
+/// The free amount of a resource, and what becomes of the pods that request it.
 #[derive(Default)]
 struct Demand {
     free: i64,
     pods: usize,
     is_used: bool,
-    /// Pods by what keeps them.
+    /// Number of pods by what blocks them.
     blocked: BTreeMap<String, usize>,
 }
 
-/// The free resources of a node, without `pods`: every pod asks for one of those.
+/// The free resources of a node. Excludes `pods`, because every pod requests one.
 struct Idle(BTreeMap<Name, Demand>);
 
 impl Idle {
@@ -157,7 +159,7 @@ impl Idle {
 }
 
 impl Demand {
-    /// Counts what keeps one pod. A pod may be kept by several things at once.
+    /// Counts what blocks one pod. Several things may block it at once.
     fn add(&mut self, cause: &Cause) {
         let mut seen: Vec<String> = cause.reasons.iter().map(dimension).collect();
         seen.sort();
@@ -167,7 +169,7 @@ impl Demand {
         }
     }
 
-    /// Returns what keeps most pods; among equals rather something else than the resource itself.
+    /// Returns what blocks the most pods. Ties prefer anything but the resource itself.
     fn blocked_by(&self, resource: &str) -> String {
         let most = self.blocked.iter().max_by(|(a, n), (b, m)| {
             let is_other = |what: &str| what != resource;
@@ -177,7 +179,7 @@ impl Demand {
     }
 }
 
-/// Returns the dimension that a reason is about.
+/// Returns the dimension of a reason: a resource, `pods`, or its code.
 fn dimension(reason: &Reason) -> String {
     match (reason.code, &reason.subject) {
         (ReasonCode::InsufficientResource, Some(resource)) => resource.to_string(),

@@ -1,6 +1,7 @@
-//! `?refresh=true`: what a cycle would say of a waiting pod now, instead of what one said when it was tried.
+//! `?refresh=true`: evaluates a pending pod against the current snapshot instead of showing the recorded verdict.
 //!
-//! A pod that is held before the queue is not asked about, and a decision that placed a pod is history: both stay.
+//! A gated pod keeps its recorded verdict, because only a change of the pod could open its gates. So does a placed
+//! pod, because its decision is history.
 
 use pellucid_api::rest::explain::{PlacementBody, PodExplanation};
 use pellucid_cluster::PodRecord;
@@ -16,7 +17,7 @@ use crate::explain::{TIE_RULE, add_refusal, group_body};
 use crate::meta::of_snapshot;
 use crate::what_if::nearest::nearest;
 
-/// Asks anew and puts the answer in the place of the recorded one.
+/// Replaces the recorded answer in `body` with a current one, unless the pod is placed or gated.
 pub(crate) fn refresh(
     body: &mut PodExplanation,
     snapshot: &Snapshot,
@@ -30,7 +31,7 @@ pub(crate) fn refresh(
     (meta.refreshed, meta.decided_at) = (true, Some(rfc3339(now.wall)));
     let unit = snapshot.queue.unit_of(id).and_then(|unit| snapshot.queue.unit(unit));
     if unit.is_some_and(|unit| unit.stage == QueueStage::Gated) {
-        // Its gates were looked at when it last changed; nothing else could open them.
+        // The gates were evaluated when the pod last changed; nothing else could open them.
         body.meta = meta;
         return;
     }
@@ -78,7 +79,7 @@ fn add_fit(body: &mut PodExplanation, node: String, placement: &Placement) {
     });
 }
 
-/// Says what a pod that fits waits for.
+/// Returns a sentence on what a pod that fits waits for.
 fn waits_for(unit: &Unit, now: Now) -> String {
     let at = |when| rfc3339(now.wall_at(when));
     match unit.stage {

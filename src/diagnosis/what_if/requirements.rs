@@ -1,5 +1,5 @@
-//! What every node fails of a pod's requirements: how it is asked, and the exhaustive mode as a body. How near that
-//! makes a node: `nearest`.
+//! Evaluates which of a pod's requirements every node fails, and renders the exhaustive part of an explanation.
+//! `nearest` ranks nodes by the result.
 
 use std::collections::BTreeMap;
 
@@ -16,18 +16,18 @@ use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::profile::Profile;
 use pellucid_model::{Name, NodeIdx, Pod, PodId, PodKey};
 
-/// A pod of a snapshot and what every node fails of its requirements. A pod that has a place is asked about as if it had
-/// none.
+/// A pod of a snapshot and what every node fails of its requirements. A placed pod is evaluated as if it had no
+/// place.
 pub(crate) struct PodRequirements<'r> {
     pub(crate) id: PodId,
     pub(crate) record: &'r PodRecord,
     pub(crate) profile: &'r Profile,
-    /// The state that was asked.
+    /// The state in which the pod was evaluated.
     pub(crate) cluster: Cluster,
     pub(crate) masks: Masks,
 }
 
-/// Finds a pod of ours and asks about it.
+/// Finds a pod by name and evaluates it. Fails when the pod is unknown or not ours to place.
 pub(crate) fn asked_by_name<'r>(
     snapshot: &'r Snapshot,
     namespace: &str,
@@ -41,7 +41,7 @@ pub(crate) fn asked_by_name<'r>(
     })
 }
 
-/// Asks about a pod. `None`: there is no such pod, or it is not ours to place.
+/// Evaluates a pod. Returns `None` when the pod is unknown or not ours to place.
 pub(crate) fn ask(snapshot: &Snapshot, id: PodId) -> Option<PodRequirements<'_>> {
     let record = snapshot.cluster.pod(id)?;
     let (_, profile) = snapshot.profile_of(record)?;
@@ -50,7 +50,7 @@ pub(crate) fn ask(snapshot: &Snapshot, id: PodId) -> Option<PodRequirements<'_>>
     Some(PodRequirements { id, record, profile, cluster, masks })
 }
 
-/// Returns a requirement as a body.
+/// Returns a failed requirement as a body.
 pub(crate) fn failed(requirement: &Requirement, is_static: bool) -> FailedRequirement {
     FailedRequirement {
         code: requirement.reason.code.as_str().into(),
@@ -61,7 +61,7 @@ pub(crate) fn failed(requirement: &Requirement, is_static: bool) -> FailedRequir
     }
 }
 
-/// Returns all of a mask; `fixed` are those that removing pods could not mend.
+/// Returns the requirements of a mask as bodies; `fixed` has those that removing pods cannot satisfy.
 pub(crate) fn all_failed(masks: &Masks, mask: u64, fixed: u64) -> Vec<FailedRequirement> {
     let mut all: Vec<_> =
         masks.requirements(mask).map(|(bit, r)| failed(r, fixed & (1 << bit) != 0)).collect();
@@ -69,12 +69,13 @@ pub(crate) fn all_failed(masks: &Masks, mask: u64, fixed: u64) -> Vec<FailedRequ
     all
 }
 
-/// Explains every node, the first `listed` by name one by one. `None` when the pod is not ours to place.
+/// Explains every node; lists the first `listed` by name individually. Returns `None` when the pod is unknown or not
+/// ours to place.
 pub(crate) fn of_pod(snapshot: &Snapshot, namespace: &str, name: &str, listed: usize) -> Option<Exhaustive> {
     Some(exhaustive(snapshot, &asked_by_name(snapshot, namespace, name).ok()?, listed))
 }
 
-/// Nodes by what they fail, and what of it removing pods could not mend.
+/// Nodes by what they fail, and by the part of it that removing pods cannot satisfy.
 type Groups = BTreeMap<(u64, u64), Vec<NodeIdx>>;
 
 fn exhaustive(snapshot: &Snapshot, asked: &PodRequirements<'_>, listed: usize) -> Exhaustive {
@@ -136,8 +137,8 @@ fn codes(snapshot: &Snapshot, asked: &PodRequirements<'_>, groups: &Groups) -> B
     codes
 }
 
-/// Returns how many copies of the pod fit on the nodes that fail one code alone, when that code is left out: a
-/// resource is counted by what the other resources allow.
+/// Returns how many copies of the pod would fit on the nodes that fail only `code` if it were ignored. A resource
+/// that a node lacks does not limit the number.
 fn sole_slots(snapshot: &Snapshot, asked: &PodRequirements<'_>, groups: &Groups, code: &str) -> usize {
     let of_code = |mask: u64| asked.masks.requirements(mask).all(|(_, r)| r.reason.code.as_str() == code);
     let nodes = groups.iter().filter(|((mask, _), _)| of_code(*mask)).flat_map(|(_, nodes)| nodes);
@@ -159,7 +160,8 @@ fn sole_slots(snapshot: &Snapshot, asked: &PodRequirements<'_>, groups: &Groups,
         .sum()
 }
 
-/// Returns requested and available of a resource that a node lacks. What is promised to others there is not available.
+/// Returns the requested and the available amount of a resource that a node lacks. What is promised to nominated pods
+/// is not available.
 pub(crate) fn missing(
     asked: &PodRequirements<'_>,
     node: NodeIdx,

@@ -1,4 +1,4 @@
-//! Answers what-if questions as bodies. What is planned, and how: `cycle::what_if::simulation`.
+//! Answers what-if questions as bodies. The planning is in `cycle::what_if::simulation`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,20 +21,20 @@ use crate::gangs::judgement::reason;
 use crate::meta::of_snapshot;
 use crate::views::score_views;
 
-/// A question, decoded.
+/// A decoded what-if request.
 #[derive(Clone, Debug, Default)]
 pub struct Question {
-    /// Changes, in order.
+    /// Changes, applied in order.
     pub edits: Vec<Edit>,
-    /// Pending pods to plan besides those that are changed.
+    /// Pending pods to plan, besides those that are changed.
     pub pods: Vec<PodKey>,
     /// Gangs whose pending members are planned.
     pub gangs: Vec<GangKey>,
-    /// Whether victims go at once.
+    /// Whether victims are removed at once.
     pub evict: bool,
-    /// Rows of score tables.
+    /// Number of rows per score table.
     pub scores: usize,
-    /// Whether the hash of the state is wanted.
+    /// Whether to include the hash of the state.
     pub state_hash: bool,
 }
 
@@ -44,10 +44,11 @@ impl Question {
     }
 }
 
-/// The most rows of all score tables of one answer.
+/// Largest number of rows of all score tables of one answer.
 const MOST_ROWS: usize = 20_000;
 
-/// Plans it.
+/// Simulates a question. Fails when an edit is invalid, a pod or gang is unknown, or too many score rows are
+/// requested.
 pub fn simulate(snapshot: &Snapshot, question: &Question, now: Now) -> Result<SimulationBody, ReadError> {
     let simulation = plan(snapshot, question, now)?;
     let mut body = SimulationBody {
@@ -84,14 +85,14 @@ pub fn simulate(snapshot: &Snapshot, question: &Question, now: Now) -> Result<Si
     body.victims = victims.collect();
     body.victims.sort_by(|a, b| a.pod.cmp(&b.pod));
     body.victims.dedup();
-    // A pod that was tried again has its last table.
+    // A pod that was tried more than once shows only its last table.
     let tables = simulation.steps().iter().flat_map(|step| step.all()).filter_map(|step| step.table.as_ref());
     let tables: BTreeMap<&PodKey, _> = tables.map(|table| (&table.pod, table)).collect();
     body.scores = tables.into_values().map(|table| score_views::body(snapshot, table, now)).collect();
     Ok(body)
 }
 
-/// Plans a question on a copy of a snapshot.
+/// Plans a question on a copy of a snapshot. Fails as [`simulate`] does.
 pub(crate) fn plan(snapshot: &Snapshot, question: &Question, now: Now) -> Result<Simulation, ReadError> {
     check(snapshot, question)?;
     let mut simulation = Simulation::with_weights(snapshot, &question.edits, now);
@@ -128,7 +129,8 @@ pub(crate) fn plan(snapshot: &Snapshot, question: &Question, now: Now) -> Result
     Ok(simulation)
 }
 
-/// The edits of a request come first, so their places are the same.
+/// Returns the error for the edit at an index, which is also its index in the request: the edits of a request come
+/// first.
 fn misfit(at: usize, problem: &str) -> ReadError {
     ReadError::BadRequest { code: "InvalidEdit", message: format!("edits[{at}]: {problem}") }
 }
@@ -162,7 +164,7 @@ fn refused(key: &PodKey, refusal: &Refusal) -> SimulatedRefusal {
     }
 }
 
-/// A member of a gang that was not asked is explained by its gang.
+/// Explains a pod that was not tried: by the verdict of its gang if there is one, else by `otherwise`.
 fn not_tried(simulation: &Simulation, key: &PodKey, otherwise: &str) -> SimulatedRefusal {
     let cluster = simulation.scheduler().cluster();
     let gang = cluster.find_pod(key).and_then(|id| cluster.pod(id)?.pod.member_of().cloned());
@@ -200,7 +202,7 @@ fn gangs(simulation: &Simulation) -> Vec<SimulatedGang> {
     keys.iter().filter_map(gang).collect()
 }
 
-/// Why a gang has no quorum: what keeps it from being planned, or what the attempt at it came to.
+/// Returns why a gang has no quorum: what prevents planning it, or the outcome of its attempt.
 fn verdict(simulation: &Simulation, key: &GangKey) -> Option<VerdictBody> {
     if let Some(block) = simulation.block(key) {
         return Some(reason(block.code, block.message()));
@@ -213,7 +215,7 @@ fn verdict(simulation: &Simulation, key: &GangKey) -> Option<VerdictBody> {
     }
 }
 
-/// Returns the hash of a snapshot's state: nodes, pods with their places, nominations, by name.
+/// Returns the hash of a snapshot's state by name: nodes, pods with their places, nominations.
 pub fn state_hash(snapshot: &Snapshot, now: Now) -> StateHash {
     let (hash, pods) = snapshot.cluster.content_hash();
     StateHash {

@@ -1,8 +1,8 @@
-//! Requirements that no node satisfies together: the minimal hitting sets of what the nodes fail.
+//! Finds requirements that no node satisfies together: the minimal hitting sets of what the nodes fail.
 //!
-//! A set of requirements cannot be met on this cluster exactly when every node fails one of them, so the minimal
-//! such sets are the minimal conflicts (hitting-set duality, Reiter 1987). Enumeration is exponential in the worst
-//! case; size and number are bounded.
+//! A set of requirements cannot be met on this cluster exactly when every node fails one of them, so the minimal such
+//! sets are the minimal conflicts (hitting-set duality, Reiter 1987). Enumeration is exponential in the worst case,
+//! so the size and number of sets are bounded.
 
 use std::collections::BTreeSet;
 
@@ -13,21 +13,21 @@ use pellucid_model::NodeIdx;
 use crate::explain::with_subject;
 use crate::what_if::requirements::failed;
 
-/// Conflicts told.
+/// Largest number of conflicts reported.
 const MOST: usize = 8;
-/// The most requirements of one.
+/// Largest number of requirements in a conflict.
 const LARGEST: u32 = 4;
-/// Sets looked at before the search is given up.
+/// Number of sets examined before the search is cut off.
 const BUDGET: usize = 20_000;
 
-/// Finds them, the smallest first, and says whether there may be more. None when some node takes the pod, or it is refused
-/// as a whole.
+/// Returns the conflicts, the smallest first, and whether there may be more. There are none when some node takes the
+/// pod, or when the pod is refused as a whole.
 pub(super) fn conflicts(masks: &Masks, nodes: &[NodeIdx]) -> (Vec<Conflict>, bool) {
     let distinct: BTreeSet<u64> = nodes.iter().map(|node| masks.of(*node)).collect();
     let (sets, is_cut) = hitting_sets(&distinct.into_iter().collect::<Vec<_>>());
     let is_cut = is_cut || sets.len() > MOST;
     let conflict = |set: u64| {
-        // Static where no node could be mended by removing pods.
+        // Static: removing pods would not help on any node that fails it.
         let is_static = |bit: usize| {
             let blocked = |node: &&NodeIdx| masks.of(**node) & (1 << bit) != 0;
             nodes.iter().filter(blocked).all(|node| masks.fixed_of(*node) & (1 << bit) != 0)
@@ -48,23 +48,23 @@ pub(super) fn conflicts(masks: &Masks, nodes: &[NodeIdx]) -> (Vec<Conflict>, boo
     (conflicts, is_cut)
 }
 
-/// Returns the minimal sets of bits that have one of every mask, up to a size, and whether the search was cut off.
+/// Returns the minimal sets of up to `LARGEST` bits that intersect every mask, and whether the search was cut off.
 fn hitting_sets(masks: &[u64]) -> (Vec<u64>, bool) {
     if masks.is_empty() || masks.contains(&0) {
         return (Vec::new(), false);
     }
-    // A mask that contains another is hit with it.
+    // A mask that contains another is hit whenever the other is.
     let needed: Vec<u64> =
         masks.iter().copied().filter(|m| !masks.iter().any(|o| o != m && o & m == *o)).collect();
     let mut found: Vec<u64> = Vec::new();
     let mut open = vec![0u64];
     let (mut left, mut is_cut) = (BUDGET, false);
-    // Breadth first, so smaller sets are found before those that contain them.
+    // Breadth-first, so smaller sets are found before those that contain them.
     while !open.is_empty() && !is_cut {
         is_cut = open.len() > left;
         let looked_at = open.len().min(left);
         left -= looked_at;
-        // No set contains another one of its size.
+        // A set never contains another of its own size.
         let smaller = found.len();
         let mut next = BTreeSet::new();
         for set in open.into_iter().take(looked_at) {
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_search_that_is_given_up_says_so() {
-        // Sixteen nodes that fail four things each, no two the same: 4^4 sets are open and none hits all.
+        // Sixteen nodes fail four requirements each, all different: 4^4 sets are open and none hits all masks.
         let apart: Vec<u64> = (0..16).map(|node| 0b1111 << (node * 4)).collect();
         assert_eq!(hitting_sets(&apart), (vec![], false), "none is small enough");
         let wide: Vec<u64> = (0..4).map(|node| 0xffff << (node * 16)).collect();
@@ -115,7 +115,7 @@ mod tests {
         assert!(is_cut && !found.is_empty(), "of 16^4 sets some are looked at");
     }
 
-    /// Every set that is found hits all and is minimal, and none of up to the size is missing.
+    /// Every set found hits all masks and is minimal, and no such set up to the size limit is missing.
     #[test]
     fn it_agrees_with_trying_all_sets() {
         for seed in 1u64..400 {

@@ -1,8 +1,8 @@
-//! Looks for changes that give a gang its quorum: each is planned for the whole group, because what helps one member
-//! may not be there for the next.
+//! Searches for changes that give a gang its quorum. Each is planned for the whole group, because what helps one
+//! member may not be available for the next.
 //!
-//! A plan of a large gang is dear. How much of a change is enough is reckoned from what is free first, and then tried; what
-//! was not tried is not told.
+//! Planning a large gang is expensive. The size of a change is first estimated from free resources and then verified;
+//! changes that were not verified are not suggested.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -22,33 +22,33 @@ use super::parts::{Part, copy_node, of_pod, remove_taint, set_request, uncordon}
 use super::search::{Candidate, changed, cost, edits_of, is_no_better};
 use crate::what_if::requirements::{PodRequirements, ask};
 
-/// The most nodes that a fix adds or opens.
+/// Largest number of nodes that a fix adds or opens.
 const MOST_NODES: usize = 64;
-/// Plans of one search, and members that are planned in all of them together.
+/// Bounds on the plans of one search, and on the members planned in all of them together.
 const LEAST_PLANS: usize = 24;
 const MOST_PLANS: usize = 200;
 const MOST_MEMBERS: usize = 20_000;
-/// Nodes that are tried as models of new ones.
+/// Number of nodes tried as models of new ones.
 const MOST_MODELS: usize = 3;
 
-/// What a search found.
+/// The result of a search.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) fits_now: bool,
     pub(super) conflicts: Vec<Conflict>,
     pub(super) fixes: Vec<Candidate>,
     pub(super) note: Option<String>,
-    /// The plans ran out before everything was tried, or there may be more conflicts.
+    /// Whether the plans ran out before everything was tried, or there may be more conflicts.
     pub(super) truncated: bool,
 }
 
-/// A change, and how many members have places with it when it is known to be the least that does.
+/// A change, and the number of members it places if it is known to be minimal.
 struct Tried {
     parts: Vec<Part>,
     slots: Option<u32>,
 }
 
-/// Searches, the easiest changes first.
+/// Returns up to `most` fixes, the cheapest first.
 pub(super) fn fixes(snapshot: &Snapshot, key: &GangKey, most: usize, now: Now) -> Found {
     let Some(gang) = snapshot.cluster.gangs().get(key) else { return Found::default() };
     let left = Cell::new((MOST_MEMBERS / gang.members.len().max(1)).clamp(LEAST_PLANS, MOST_PLANS));
@@ -83,16 +83,16 @@ struct Search<'s> {
     of: Target,
     key: &'s GangKey,
     now: Now,
-    /// Members that need places.
+    /// Number of members that need places.
     need: i64,
-    /// Plans that may still be made.
+    /// Number of plans that may still be made.
     left: Cell<usize>,
-    /// One more was wanted.
+    /// Whether a plan was wanted when none was left.
     is_cut: Cell<bool>,
 }
 
 impl Search<'_> {
-    /// Returns what helps, the easiest first.
+    /// Returns the changes that help, the cheapest first.
     fn found(&self, asked: &PodRequirements<'_>, most: usize) -> Vec<Candidate> {
         let mut all: BTreeMap<(u32, Vec<String>), Tried> = BTreeMap::new();
         let tried =
@@ -119,7 +119,7 @@ impl Search<'_> {
         found
     }
 
-    /// Plans the gang after a change. Returns how many members have places when that is a quorum.
+    /// Plans the gang after a change. Returns how many members have places, if they are a quorum.
     fn solved(&self, parts: &[Part]) -> Option<u32> {
         self.slots(&self.planned(parts)?)
     }
@@ -131,7 +131,8 @@ impl Search<'_> {
         is_quorum.then_some(counts.waiting + counts.permitted + counts.bound)
     }
 
-    /// The whole group is planned: its other gangs too.
+    /// Plans the whole group after a change, including its other gangs. Returns `None` when no plan is left or an
+    /// edit cannot be applied.
     fn planned(&self, parts: &[Part]) -> Option<Simulation> {
         let Some(left) = self.left.get().checked_sub(1) else {
             self.is_cut.set(true);
@@ -146,8 +147,8 @@ impl Search<'_> {
         Some(simulation)
     }
 
-    /// Takes away every part without which the quorum still has its places. `None` when it has not, or that could not be
-    /// tried to the end.
+    /// Drops every part without which the quorum still has places. Returns `None` when the change does not give a
+    /// quorum or the plans ran out.
     fn shrunk(&self, mut parts: Vec<Part>) -> Option<(Vec<Part>, u32)> {
         let mut slots = self.solved(&parts)?;
         let mut at = 0;
@@ -162,8 +163,8 @@ impl Search<'_> {
         (!self.is_cut.get()).then_some((parts, slots))
     }
 
-    /// Finds the least number up to `most` with which a change gives the quorum its places, if any does: the more, the
-    /// easier. A good guess costs two plans.
+    /// Finds the smallest number up to `most` with which a change gives a quorum, assuming that a larger number is
+    /// never harder. A good guess costs two plans.
     fn least(&self, guess: usize, most: usize, change: impl Fn(usize) -> Vec<Part>) -> Option<Tried> {
         let guess = guess.clamp(1, most.max(1));
         let tried = |n: usize| self.solved(&change(n)).map(|slots| (n, slots));
@@ -174,7 +175,7 @@ impl Search<'_> {
         };
         let mut step = 1;
         while works.0 - fails > 1 {
-            // Down from a guess that works: the next ones first.
+            // From a guess that works, search downwards in growing steps.
             let middle =
                 if fails == 0 { works.0.saturating_sub(step).max(1) } else { fails + (works.0 - fails) / 2 };
             step *= 2;
@@ -186,8 +187,8 @@ impl Search<'_> {
         (!self.is_cut.get()).then(|| Tried { parts: change(works.0), slots: Some(works.1) })
     }
 
-    /// Returns the member that stands for the failure: the root cause of an attempt at it now, else the first by
-    /// name.
+    /// Returns the member that represents the failure: the root cause of an attempt made now, else the first pending
+    /// member by name.
     fn stands_for(&self, simulation: &Simulation) -> Option<PodId> {
         let verdict = simulation.gang_verdict(self.key);
         let named = verdict.and_then(|verdict| match &verdict.outcome {
@@ -204,7 +205,7 @@ impl Search<'_> {
         named.and_then(|key| cluster.find_pod(&key)).or(first)
     }
 
-    /// The members are changed, all alike.
+    /// Returns changes of the members, all alike.
     fn by_pods(&self, asked: &PodRequirements<'_>) -> Vec<Tried> {
         let mut all = Vec::new();
         let distinct: BTreeMap<u64, NodeIdx> =
@@ -220,21 +221,21 @@ impl Search<'_> {
             let parts: Option<Vec<Part>> = others.map(|r| of_pod(asked, &self.of, node, r)).collect();
             let Some(parts) = parts else { continue };
             match resources.as_slice() {
-                // Some nodes take a member and there are too few of them.
+                // Some nodes take a member, but there are too few of them.
                 [] if parts.is_empty() => {
                     let named = asked.record.pod.spec.requests.list.named();
                     all.extend(named.filter_map(|(name, _)| self.lowered(asked, &[], &name)));
                 }
                 [] => all.push(Tried { parts, slots: None }),
                 [resource] => all.extend(self.lowered(asked, &parts, resource)),
-                // Several resources at once have no single best way to be lowered.
+                // There is no single best way to lower several resources at once.
                 _ => {}
             }
         }
         all
     }
 
-    /// Finds the largest request with which the quorum has its places, besides other changes.
+    /// Finds the largest request with which the quorum has places, in addition to `parts`.
     fn lowered(&self, asked: &PodRequirements<'_>, parts: &[Part], resource: &Name) -> Option<Tried> {
         let spec = &asked.record.pod.spec;
         let requested = spec.requests.list.named().find(|(name, _)| name == resource)?.1;
@@ -245,7 +246,7 @@ impl Search<'_> {
         let units = requested / step + i64::from(requested % step != 0);
         let amount = |cut: usize| (units - cut as i64) * step;
         let most = usize::try_from(units - 1).ok().filter(|most| *most > 0)?;
-        // Nodes that would take a member if it were only for this resource.
+        // Nodes that lack nothing but this resource.
         let is_only = |mask: u64| {
             let is_it = |r: &Requirement| {
                 let is_resource = r.reason.code == ReasonCode::InsufficientResource;
@@ -269,11 +270,11 @@ impl Search<'_> {
             parts.iter().cloned().chain([request]).collect()
         };
         let tried = self.least(enough, most, change)?;
-        // Whether the other changes are needed was not tried.
+        // Whether the other parts are needed was not tried.
         Some(Tried { slots: tried.slots.filter(|_| parts.is_empty()), ..tried })
     }
 
-    /// Nodes that fail nothing but being closed or tainted are opened, those with most room first, until there is a
+    /// Opens nodes that fail nothing but being cordoned or tainted, those with the most room first, until there is a
     /// quorum.
     fn by_opening(&self, asked: &PodRequirements<'_>) -> Option<Tried> {
         let opens = |r: &Requirement| {
@@ -295,11 +296,11 @@ impl Search<'_> {
         let change =
             |n: usize| closed[..n].iter().flat_map(|(_, node)| opened(asked, *node)).collect::<Vec<_>>();
         let tried = if closed.is_empty() { None } else { self.least(guess, closed.len(), change) }?;
-        // One node that needs one change: nothing can be left out. Else each part is tried.
+        // A single part cannot be reduced; of several, each is tried.
         Some(Tried { slots: tried.slots.filter(|_| tried.parts.len() == 1), ..tried })
     }
 
-    /// Nodes like some that are there are added, as few as do.
+    /// Adds nodes like existing ones, as few as suffice.
     fn by_new_nodes(&self, asked: &PodRequirements<'_>) -> Vec<Tried> {
         let nodes = asked.cluster.by_name().iter();
         let mut models: Vec<_> = nodes.filter_map(|idx| Some((*idx, asked.cluster.node(*idx)?))).collect();
@@ -307,7 +308,7 @@ impl Search<'_> {
             let fixed = asked.masks.requirements(asked.masks.fixed_of(idx));
             fixed.filter(|(_, r)| r.reason.code != ReasonCode::NodeUnschedulable).count()
         };
-        // Of equal nodes one is enough.
+        // One of several equal nodes is enough.
         models.sort_by_key(|(idx, node)| {
             (fixed(*idx), std::cmp::Reverse(size(node, asked)), node.name.clone())
         });
@@ -322,14 +323,14 @@ impl Search<'_> {
         models.filter_map(|(_, node)| enough(&node.name, size(node, asked))).collect()
     }
 
-    /// Returns for how many members there is no room now.
+    /// Returns the number of members for which there is no room now.
     fn missing(&self, asked: &PodRequirements<'_>) -> i64 {
         let open = asked.cluster.by_name().iter().filter(|node| asked.masks.of(**node) == 0);
         self.need - open.map(|node| room(asked, *node, None)).sum::<i64>()
     }
 }
 
-/// What opens a node that is closed or tainted.
+/// Returns the parts that open a cordoned or tainted node.
 fn opened(asked: &PodRequirements<'_>, node: NodeIdx) -> Vec<Part> {
     let Some(object) = asked.cluster.node(node) else { return Vec::new() };
     let tolerations = &asked.record.pod.spec.tolerations;
@@ -339,7 +340,8 @@ fn opened(asked: &PodRequirements<'_>, node: NodeIdx) -> Vec<Part> {
     uncordon.into_iter().chain(taints.map(|taint| remove_taint(&object.name, taint))).collect()
 }
 
-/// For how many members a node has room, by what they request; of one resource perhaps another amount.
+/// Returns the number of members for which a node has room, by their requests; `other` replaces the amount of one
+/// resource.
 fn room(asked: &PodRequirements<'_>, node: NodeIdx, other: Option<(&Name, i64)>) -> i64 {
     let columns = asked.cluster.columns();
     let free = |name: &Name| columns.find(name).map_or(0, |resource| columns.free(node, resource)).max(0);
@@ -350,7 +352,7 @@ fn room(asked: &PodRequirements<'_>, node: NodeIdx, other: Option<(&Name, i64)>)
     fits.chain([free(&Name::new("pods"))]).min().unwrap_or(0)
 }
 
-/// How many times a node offers what a member requests.
+/// Returns the number of members that an empty node has room for, by their requests.
 fn size(node: &pellucid_model::Node, asked: &PodRequirements<'_>) -> i64 {
     let requests = &asked.record.pod.spec.requests.list;
     let offers = |name: &Name| match &**name {

@@ -1,10 +1,9 @@
-//! What would make a pending pod fit, or give a gang its quorum: changes that were tried out before they are told.
+//! Suggests changes that make a pending pod fit or give a gang its quorum. Every suggestion was simulated.
 //!
-//! For one pod: requirements that a node fails are what must be relaxed there, so the smallest sets of failed
-//! requirements are the candidates (`search`). A candidate is made of `parts`, planned on a copy of the state, and
-//! loses every part without which it still works. `conflicts` finds requirements that no node satisfies together,
-//! `gangs` looks for changes that give a quorum its places. A reason without a part here (a volume that is missing,
-//! a claim) has a remedy in words only.
+//! For one pod, candidates relax the smallest sets of requirements that nodes fail (`search`). A candidate consists
+//! of `parts`, is planned on a copy of the state, and loses every part that it does not need. `conflicts` finds
+//! requirements that no node satisfies together, and `gangs` searches for changes that place a quorum. A reason
+//! without a part, such as a missing volume or claim, has only the remedy in its text.
 
 mod conflicts;
 mod gangs;
@@ -25,7 +24,7 @@ use crate::meta::of_snapshot;
 use crate::what_if::requirements::asked_by_name;
 use parts::Part;
 
-/// Suggests changes for a pod.
+/// Suggests changes for a pod. Fails when the pod is unknown or not ours to place.
 pub(crate) fn of_pod(
     snapshot: &Snapshot,
     (namespace, name): (&str, &str),
@@ -66,7 +65,7 @@ pub(crate) fn of_pod(
     Ok(body)
 }
 
-/// Suggests changes for a gang.
+/// Suggests changes for a gang. Fails when the gang is unknown.
 pub(crate) fn of_gang(
     snapshot: &Snapshot,
     (namespace, name): (&str, &str),
@@ -119,7 +118,7 @@ fn fix_body(mut parts: Vec<Part>, node: Option<String>, slots: Option<u32>) -> F
     Fix { text, cost, verified: true, node, slots, parts: parts.collect(), edits }
 }
 
-/// Returns the target as the fields of an edit's body.
+/// Returns the target as the `pod` and `gang` fields of an edit's body.
 fn names_of(of: &Target) -> (Option<String>, Option<String>) {
     match of {
         Target::Pod(key) => (Some(key.to_string()), None),

@@ -1,5 +1,5 @@
-//! What relaxes one failed requirement on one node: an edit that can be tried out, how it is done for real, and how
-//! hard that is.
+//! The parts of a fix. Each relaxes one failed requirement on one node: an edit that can be simulated, how to apply
+//! it for real, and its cost.
 
 use pellucid_api::reason::{ReasonCode, Resolver};
 use pellucid_api::rest::simulate::{
@@ -15,10 +15,10 @@ use serde_json::json;
 use super::names_of;
 use crate::what_if::requirements::{PodRequirements, missing};
 
-/// The most pods that a fix takes away.
+/// Largest number of pods that a fix removes from a node.
 const MOST_VICTIMS: usize = 8;
 
-/// One part of a fix.
+/// One part of a fix. A higher cost means that it is harder to apply.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) edit: Edit,
@@ -30,16 +30,14 @@ pub(super) struct Part {
     pub(super) cost: u32,
 }
 
-/// Whose side gives way.
+/// The side of a failed requirement that changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// The pod is changed.
     Pod,
-    /// The cluster is changed.
     Cluster,
 }
 
-/// Returns what relaxes a requirement on a node, on one side or, when that side has nothing, the other.
+/// Returns the parts that relax a requirement on a node. Falls back to the other side when `side` offers none.
 pub(super) fn relax(
     asked: &PodRequirements<'_>,
     of: &Target,
@@ -55,7 +53,7 @@ pub(super) fn relax(
     }
 }
 
-/// Changes of the pod.
+/// Returns a change of the pod that relaxes the requirement, if there is one.
 pub(super) fn of_pod(
     asked: &PodRequirements<'_>,
     of: &Target,
@@ -135,7 +133,7 @@ fn drop_part(
     }
 }
 
-/// Pods are held by gates.
+/// Builds the part that removes the scheduling gates of pods.
 pub(super) fn remove_gates(of: &Target, gates: &[Name]) -> Part {
     let (pod, gang) = names_of(of);
     let command = match of {
@@ -154,17 +152,17 @@ pub(super) fn remove_gates(of: &Target, gates: &[Name]) -> Part {
     }
 }
 
-/// Returns an amount as a manifest says it, without rounding.
+/// Formats an amount as a manifest states it, without rounding.
 pub(crate) fn exact(resource: &str, amount: i64) -> String {
     if resource == "cpu" { format_milli(amount) } else { amount.to_string() }
 }
 
-/// Pods request less of a resource.
+/// Builds the part that lowers a resource request.
 pub(super) fn set_request(spec: &PodSpec, of: &Target, resource: &Name, amount: i64) -> Part {
     let requested = spec.requests.list.named().find(|(n, _)| n == resource).map_or(0, |(_, amount)| amount);
     let (pod, gang) = names_of(of);
     let body = SetRequest { pod, gang, resource: resource.to_string(), amount: exact(resource, amount) };
-    // The part of the request that goes, in per cent, makes it harder.
+    // The cost grows with the part of the request that is cut, by up to 40.
     let cut =
         u32::try_from((requested - amount).max(0) as i128 * 40 / i128::from(requested.max(1))).unwrap_or(40);
     let (from, to) = (format_amount(resource, requested), format_amount(resource, amount));
@@ -193,7 +191,7 @@ fn taint_of<'a>(
     })
 }
 
-/// Pods tolerate a taint. A pod that runs or waits may gain tolerations.
+/// Builds the part that adds a toleration. Existing pods may gain tolerations.
 fn tolerate(asked: &PodRequirements<'_>, of: &Target, taint: &Taint) -> Part {
     let (pod, gang) = names_of(of);
     let body = TaintOf {
@@ -233,7 +231,7 @@ fn taint_text(taint: &Taint) -> String {
     format!("{}{value}:{}", taint.key, taint.effect.as_str())
 }
 
-/// Changes of the cluster.
+/// Returns changes of the cluster that relax the requirement, if there are any.
 pub(super) fn of_cluster(
     asked: &PodRequirements<'_>,
     node: NodeIdx,
@@ -251,7 +249,7 @@ pub(super) fn of_cluster(
     }
 }
 
-/// A node is open again.
+/// Builds the part that uncordons a node.
 pub(super) fn uncordon(node: &Name) -> Part {
     Part {
         edit: Edit::Uncordon(node.clone()),
@@ -264,7 +262,7 @@ pub(super) fn uncordon(node: &Name) -> Part {
     }
 }
 
-/// A node loses a taint.
+/// Builds the part that removes a taint from a node. For the taint of a cordon it uncordons.
 pub(super) fn remove_taint(node: &Name, taint: &Taint) -> Part {
     if &*taint.key == "node.kubernetes.io/unschedulable" && taint.effect == TaintEffect::NoSchedule {
         return uncordon(node);
@@ -285,7 +283,8 @@ pub(super) fn remove_taint(node: &Name, taint: &Taint) -> Part {
     }
 }
 
-/// Labels that a `nodeSelector` asks for. Affinity terms may ask for anything and are left alone.
+/// Builds the parts that add the labels a `nodeSelector` requires. Returns `None` if the pod has required affinity
+/// terms, which may require anything.
 fn label(asked: &PodRequirements<'_>, node: NodeIdx) -> Option<Vec<Part>> {
     let affinity = &asked.record.pod.spec.affinity;
     let object = asked.cluster.node(node)?;
@@ -325,7 +324,7 @@ fn delete_pod(asked: &PodRequirements<'_>, key: PodKey) -> Part {
     }
 }
 
-/// Another node like one that is there.
+/// Builds the part that adds a node like an existing one.
 pub(super) fn copy_node(like: &Name, number: usize) -> Part {
     let name = format!("{like}-copy-{number}");
     Part {
@@ -339,8 +338,9 @@ pub(super) fn copy_node(like: &Name, number: usize) -> Part {
     }
 }
 
-/// Returns the fewest pods it finds that must leave a node so that it takes the pod; `None` when that does not help,
-/// or more than a few would have to. Pods of low priority go first, of one priority the largest.
+/// Returns a minimal set of pods that must leave a node so that it takes the pod. Pods of low priority go first, then
+/// those with the largest CPU request. Returns `None` when removing pods does not help, or more than `MOST_VICTIMS`
+/// would have to leave.
 pub(crate) fn victims_on(asked: &PodRequirements<'_>, node: NodeIdx) -> Option<Vec<PodKey>> {
     let mut cluster = asked.cluster.fork();
     let spec = asked.record.pod.spec.clone();
@@ -366,7 +366,7 @@ pub(crate) fn victims_on(asked: &PodRequirements<'_>, node: NodeIdx) -> Option<V
         cluster.release(id);
         gone.push(id);
     }
-    // Those that went in vain come back, the last first.
+    // Put back the pods whose removal was not needed, the last removed first.
     let mut needed: Vec<PodId> = Vec::new();
     for id in gone.into_iter().rev() {
         cluster.place(id, node, pellucid_cluster::Stage::Bound);

@@ -1,4 +1,5 @@
-//! Looks for changes that make one pod fit: candidates from the nodes nearest to taking it, each tried out.
+//! Searches for changes that make one pod fit. Candidates come from the nodes nearest to taking it; each is
+//! simulated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,14 +15,14 @@ use super::parts::{Part, Side, copy_node, relax, remove_gates};
 use crate::what_if::nearest::order;
 use crate::what_if::requirements::PodRequirements;
 
-/// Nodes from which candidates are made, each the nearest of those that fail the same.
+/// Number of nodes that candidates are made from: the nearest of each set of failed requirements.
 const MOST_NODES: usize = 12;
 /// Rounds of relaxing what a node still fails.
 const MOST_ROUNDS: usize = 4;
-/// Plans of one search.
+/// Number of plans per search.
 const MOST_PLANS: usize = 300;
 
-/// A change that was tried out.
+/// A change that was simulated and works.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     pub(super) parts: Vec<Part>,
@@ -29,16 +30,16 @@ pub(super) struct Candidate {
     pub(super) slots: Option<u32>,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) fits_now: bool,
     pub(super) fixes: Vec<Candidate>,
-    /// There were more changes to try than plans to try them with.
+    /// Whether the plans ran out before every change was tried.
     pub(super) truncated: bool,
 }
 
-/// Searches, the easiest changes first.
+/// Returns up to `most` fixes, the cheapest first.
 pub(super) fn fixes(snapshot: &Snapshot, asked: &PodRequirements<'_>, most: usize, now: Now) -> Found {
     let mut search = Search { snapshot, asked, of: Target::Pod(asked.record.pod.key.clone()), now, plans: 0 };
     if search.place(&[]).is_some() {
@@ -66,8 +67,8 @@ pub(super) fn fixes(snapshot: &Snapshot, asked: &PodRequirements<'_>, most: usiz
     Found { fits_now: false, fixes: found, truncated }
 }
 
-/// Whether a change does all kinds of things that a known one does, and more or the same: somebody who reads the
-/// known one, on whichever node, learns nothing from it. A request that may stay larger is something to learn.
+/// Returns whether `parts` adds nothing to a known change: it contains every kind of edit that the known one does, on
+/// whichever node, and allows no larger request.
 pub(super) fn is_no_better(parts: &[Part], known: &[Part]) -> bool {
     known.iter().all(|k| {
         parts.iter().any(|part| match (&part.edit, &k.edit) {
@@ -85,7 +86,7 @@ pub(super) fn cost(parts: &[Part]) -> u32 {
     parts.iter().map(|part| part.cost).sum()
 }
 
-/// Returns the edits as texts, to compare them.
+/// Returns the edits as texts that can be compared.
 pub(super) fn edits_of(parts: &[Part]) -> BTreeSet<String> {
     parts.iter().map(|part| format!("{:?}", part.edit)).collect()
 }
@@ -103,7 +104,7 @@ impl Search<'_> {
         &self.asked.record.pod.key
     }
 
-    /// Returns where the pod goes after a change.
+    /// Simulates a change. Returns the node that takes the pod, or `None`.
     fn place(&mut self, parts: &[Part]) -> Option<String> {
         self.plans += 1;
         let mut simulation = changed(self.snapshot, parts, self.now)?;
@@ -115,13 +116,13 @@ impl Search<'_> {
         }
     }
 
-    /// Tries a change, and takes away every part without which it still works. Returns where the pod goes.
+    /// Simulates a change and drops every part that it does not need. Returns the remaining parts and the pod's node.
     fn shrunk(&mut self, mut parts: Vec<Part>) -> Option<(Vec<Part>, String)> {
         let mut node = self.place(&parts)?;
         let mut at = 0;
         while at < parts.len() {
             let mut fewer = parts.clone();
-            // The dearest first, so that what stays is easy.
+            // Drop the most expensive parts first, so that the cheap ones remain.
             let dearest = by_cost(&parts)[at];
             fewer.remove(dearest);
             match self.place(&fewer) {
@@ -164,7 +165,7 @@ impl Search<'_> {
         if gates.is_empty() { Vec::new() } else { vec![remove_gates(&self.of, gates)] }
     }
 
-    /// What may help a pod that is refused as a whole.
+    /// Returns changes that may help a pod that is refused as a whole.
     fn of_whole(&self) -> Vec<Vec<Part>> {
         let Some(cause) = &self.asked.masks.pod else { return Vec::new() };
         let Some(node) = self.asked.cluster.by_name().first() else { return Vec::new() };
@@ -190,7 +191,7 @@ impl Search<'_> {
         nearest.take(MOST_NODES).map(|near| near.node).collect()
     }
 
-    /// Relaxes what a node fails, until it fails nothing.
+    /// Relaxes what a node fails until it fails nothing. Returns `None` when no part helps or the rounds run out.
     fn repaired(&self, node: NodeIdx, side: Side, base: &[Part]) -> Option<Vec<Part>> {
         let mut parts = base.to_vec();
         let mut open = requirements(&self.asked.masks, node);
@@ -217,7 +218,8 @@ impl Search<'_> {
         None
     }
 
-    /// What pods cannot mend goes first: then it can be seen which pods are in the way.
+    /// Returns the parts of one round. Requirements that removing pods cannot satisfy come first: only then is it
+    /// visible which pods are in the way.
     fn round(
         &self,
         asked: &PodRequirements<'_>,
@@ -238,8 +240,8 @@ impl Search<'_> {
         Some(parts)
     }
 
-    /// Returns nodes of which an empty one might take the pod: those that fail the least that pods cannot mend, of
-    /// equal ones the largest.
+    /// Returns up to two nodes whose empty copy might take the pod: those that fail the fewest requirements that
+    /// removing pods cannot satisfy, then those with the most CPU.
     fn models(&self) -> Vec<Name> {
         let asked = self.asked;
         if asked.masks.pod.is_some() {
@@ -263,7 +265,7 @@ fn by_cost(parts: &[Part]) -> Vec<usize> {
     order
 }
 
-/// A requirement that a node fails, and whether removing pods could not mend it.
+/// A failed requirement, and whether removing pods cannot satisfy it.
 type Open = (Requirement, bool);
 
 fn requirements(masks: &Masks, node: NodeIdx) -> Vec<Open> {
@@ -281,7 +283,7 @@ fn still_failed(
     requirements(&masks_of_pod_on(cluster, asked.profile, (asked.id, &record.pod.spec), &[node]), node)
 }
 
-/// Returns a copy of the state with a change; `None` when it cannot be made.
+/// Returns a copy of the state with a change applied, or `None` when an edit cannot be applied.
 pub(super) fn changed(snapshot: &Snapshot, parts: &[Part], now: Now) -> Option<Simulation> {
     let mut simulation = Simulation::of(snapshot, now);
     for part in parts {
