@@ -167,7 +167,7 @@ mod tests {
             markdown(&table),
             "| # | Pod | Node | Score | ImageLocality | InterPodAffinity | LoadAwareScheduling | NodeAffinity | \
              NodeNUMAResource | NodeResourcesBalancedAllocation | NodeResourcesFit | PodTopologySpread | \
-             Hold | TaintToleration |\n\
+             Reservation | TaintToleration |\n\
              | --- | --- | --- | ---:| ---:| ---:| ---:| ---:| ---:| ---:| ---:| ---:| ---:| ---:|\n\
              | 0 | default/curlimage-545745d8f8-rngp7 | cn-hangzhou.10.0.4.51 | 577 | 0 | 0 | 87 | 0 | 0 | 96 | \
              94 | 200 | 0 | 100 |"
