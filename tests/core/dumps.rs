@@ -109,8 +109,8 @@ proptest! {
 #[test]
 fn what_is_no_snapshot_is_said_to_be_none() {
     for (text, says) in [
-        ("", "not a dump"),
-        ("{}", "not a dump"),
+        ("", "not a snapshot"),
+        ("{}", "not a snapshot"),
         (r#"{"kind":"PodList","version":1}"#, "a \"PodList\""),
         (r#"{"kind":"PellucidSnapshot","version":2}"#, "version 2; this program reads version 1"),
         (r#"{"kind":"PellucidSnapshot","version":1}"#, "cannot be read"),

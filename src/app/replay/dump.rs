@@ -56,9 +56,9 @@ pub fn replay(dump: &Dump, pod: &str) -> anyhow::Result<Replayed> {
     let rewind = if is_placed { Rewind::before(dump, recorded) } else { Rewind::default() };
     let registry = Arc::new(pellucid_plugins::registry());
     let text = dump.configuration.to_string();
-    let configuration = pellucid_config::parse(&text, "the dump's configuration", &registry)
+    let configuration = pellucid_config::parse(&text, "the snapshot's configuration", &registry)
         .map_err(|problems| anyhow::anyhow!("{problems}"))?;
-    let broken = |why: String| anyhow::anyhow!("the dump contradicts itself: {why}");
+    let broken = |why: String| anyhow::anyhow!("the snapshot contradicts itself: {why}");
     let mut scheduler = restore::restore(dump, configuration.profiles, registry, &rewind).map_err(broken)?;
     let now = restore::decide(&mut scheduler, dump, &key).map_err(|why| anyhow::anyhow!(why))?;
     Ok(Replayed {
@@ -81,10 +81,10 @@ fn why_not(dump: &Dump, key: &PodKey, is_there: bool) -> String {
     let n = dump.state.pods.len();
     match is_there {
         true => format!(
-            "pod {key} is in the dump, but nothing was decided about it by then, or the flight recorder has pushed \
+            "pod {key} is in the snapshot, but nothing was decided about it by then, or the flight recorder has pushed \
              the decision out"
         ),
-        false => format!("pod {key} is not in the dump, which has {n} pods"),
+        false => format!("pod {key} is not in the snapshot, which has {n} pods"),
     }
 }
 

@@ -23,7 +23,7 @@ pub fn route(configuration: Value) -> Route<Snapshot> {
         let dump = Dump::of(&Source { snapshot, configuration: &configuration, redact });
         pack(&dump).map_err(|error| ReadError::Unavailable {
             code: "SnapshotFailed",
-            message: format!("the dump could not be written: {error}"),
+            message: format!("the snapshot could not be written: {error}"),
         })
     };
     Route::bytes(
