@@ -159,71 +159,85 @@ impl Cluster {
     // === reading ===
 
     /// Returns the slots that have a node object, in ascending order.
+    #[inline]
     pub fn present(&self) -> &[NodeIdx] {
         &self.present
     }
 
     /// Returns the slots that have a node object, sorted by node name.
+    #[inline]
     pub fn by_name(&self) -> &[NodeIdx] {
         &self.by_name
     }
 
     /// Returns the number of slots, used or free; masks over nodes have this length.
+    #[inline]
     pub fn n_slots(&self) -> usize {
         self.nodes.len()
     }
 
     /// Returns a slot. Panics when `node` was never given out.
+    #[inline]
     pub fn slot(&self, node: NodeIdx) -> &NodeSlot {
         &self.nodes[node.index()]
     }
 
     /// Returns `NodeSlot::tie` of every slot, by slot number.
+    #[inline]
     pub fn ties(&self) -> &[u64] {
         &self.ties
     }
 
     /// Returns the node object of a slot, or `None` when it has none.
+    #[inline]
     pub fn node(&self, node: NodeIdx) -> Option<&Arc<Node>> {
         self.nodes.get(node.index()).and_then(|slot| slot.node.as_ref())
     }
 
     /// Returns the slot of a node name, whether or not the node has an object.
+    #[inline]
     pub fn find_node(&self, name: &Name) -> Option<NodeIdx> {
         self.node_index.get(name).copied()
     }
 
     /// Returns the resource columns of all nodes.
+    #[inline]
     pub fn columns(&self) -> &Columns {
         &self.columns
     }
 
     /// Returns a pod's record, or `None` when the slot is free.
+    #[inline]
     pub fn pod(&self, id: PodId) -> Option<&PodRecord> {
         self.pods.get(id.index()).and_then(Option::as_ref)
     }
 
     /// Returns the id of the pod with this namespace and name.
+    #[inline]
     pub fn find_pod(&self, key: &PodKey) -> Option<PodId> {
         self.pod_index.get(key).copied()
     }
 
     /// Iterates over all pods in the state, in no meaningful order.
+    #[inline]
     pub fn pods(&self) -> impl Iterator<Item = (PodId, &PodRecord)> {
         self.pods.iter().enumerate().filter_map(|(i, r)| r.as_ref().map(|r| (PodId(i as u32), r)))
     }
 
     /// Returns the number of pod slots, used or free; arrays over pods have this length.
+    #[inline]
     pub fn n_pod_slots(&self) -> usize {
         self.pods.len()
     }
 
     /// Returns the table of shapes.
+    #[inline]
     pub fn shapes(&self) -> &Shapes {
         &self.shapes
     }
 
     /// Returns the log of changed nodes, for caches that catch up.
+    #[inline]
     pub fn changes(&self) -> &ChangeLog {
         &self.changes
     }
@@ -234,46 +248,55 @@ impl Cluster {
     }
 
     /// Returns the objects other than pods and nodes.
+    #[inline]
     pub fn objects(&self) -> &Objects {
         &self.objects
     }
 
     /// Returns the nominator, which knows the pods nominated to each node.
+    #[inline]
     pub fn nominator(&self) -> &Nominator {
         &self.nominator
     }
 
     /// Returns the nominator for writing. Overlays do not undo it: nominations change only between attempts.
+    #[inline]
     pub fn nominator_mut(&mut self) -> &mut Nominator {
         &mut self.nominator
     }
 
     /// Returns the record of preemptions.
+    #[inline]
     pub fn preemptions(&self) -> &Preemptions {
         &self.preemptions
     }
 
     /// Returns the record of preemptions for writing. Overlays do not undo it.
+    #[inline]
     pub fn preemptions_mut(&mut self) -> &mut Preemptions {
         &mut self.preemptions
     }
 
     /// Returns the seed of [`NodeSlot::tie`].
+    #[inline]
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
     /// Returns the label keys that some pod selector reads.
+    #[inline]
     pub fn selected_keys(&self) -> &SelectedKeys {
         &self.selected
     }
 
     /// Iterates over the objects that could not be read.
+    #[inline]
     pub fn quarantined(&self) -> impl Iterator<Item = &Quarantined> {
         self.quarantined.values()
     }
 
     /// Returns whether this scheduler places pods with this scheduler name.
+    #[inline]
     pub fn is_ours(&self, scheduler_name: &Name) -> bool {
         self.ours.contains(scheduler_name)
     }
@@ -298,12 +321,14 @@ impl Cluster {
     }
 
     /// Places a pod on the node with this name, which need not have an object.
+    #[inline]
     pub fn place_by_name(&mut self, id: PodId, node: &Name, stage: Stage) {
         let node = self.slot_of(node);
         self.place(id, node, stage);
     }
 
     /// Records that a plugin holds something for a placed pod.
+    #[inline]
     pub fn reserve(&mut self, id: PodId, what: Hold) {
         let Some(record) = self.pods.get_mut(id.index()).and_then(Option::as_mut) else { return };
         record.reservations.push(what.clone());
@@ -314,6 +339,7 @@ impl Cluster {
     }
 
     /// Gives up everything that is held for a pod, newest first.
+    #[inline]
     pub fn unreserve_all(&mut self, id: PodId) {
         while self.unreserve_last(id) {}
     }
@@ -355,6 +381,7 @@ impl Cluster {
     }
 
     /// Moves a placed pod to another stage on the same node.
+    #[inline]
     pub fn set_stage(&mut self, id: PodId, stage: Stage) {
         let Some(record) = self.pods.get_mut(id.index()).and_then(Option::as_mut) else { return };
         debug_assert!(record.stage.is_placed() && stage.is_placed());
@@ -364,11 +391,13 @@ impl Cluster {
     }
 
     /// Starts an overlay: changes from here on can be undone. Overlays nest.
+    #[inline]
     pub fn begin(&mut self) -> Overlay {
         self.undo.begin()
     }
 
     /// Keeps the changes of an overlay, and ends it.
+    #[inline]
     pub fn commit(&mut self, overlay: Overlay) {
         for node in self.undo.commit(overlay) {
             self.free_ghost(node);
@@ -385,11 +414,13 @@ impl Cluster {
 
     /// Begins an overlay that is always undone. The change log records nothing meanwhile, so no cached result
     /// becomes stale.
+    #[inline]
     pub fn begin_trial(&mut self) -> TrialOverlay {
         TrialOverlay { paused: self.changes.pause(), overlay: self.begin() }
     }
 
     /// Undoes all changes since [`begin_trial`](Self::begin_trial).
+    #[inline]
     pub fn end_trial(&mut self, trial: TrialOverlay) {
         self.rollback(trial.overlay);
         self.changes.resume(trial.paused);
@@ -455,6 +486,7 @@ pub struct TrialOverlay {
 }
 
 /// Returns the tie-break value of a node. Stable across machines and versions, because decisions depend on it.
+#[inline]
 pub fn tie_hash(seed: u64, name: &str) -> u64 {
     stable_hash::seeded(seed, name)
 }

@@ -18,8 +18,8 @@ use pellucid_recording::rfc3339;
 use pellucid_recording::{Group, GroupMeasure, Outcome};
 use pellucid_recording::{Refusal, Verdict};
 
+use crate::meta::wakes_on;
 use crate::meta::{of_snapshot, of_verdict};
-use crate::views::queue_view::wakes_on;
 use crate::what_if::nearest::nearest;
 
 /// Tie-break rule of node selection, as shown to users.

@@ -22,5 +22,5 @@ pub mod views;
 pub mod what_if;
 
 pub use explain::{TIE_RULE, summary};
-pub use views::plugin_views::points;
+pub use reads::plugin_views::points;
 pub use what_if::nearest::nearest;

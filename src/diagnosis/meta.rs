@@ -1,4 +1,4 @@
-//! Builds the `meta` part of bodies.
+//! Builds the `meta` part of bodies, and what several bodies say of a unit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use pellucid_api::rest::Meta;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::last_attempt::LastAttempt;
 use pellucid_model::{Now, PodId};
+use pellucid_queue::{QueueStage, Unit};
 use pellucid_recording::Outcome;
 use pellucid_recording::rfc3339;
 use pellucid_recording::{Refusal, Verdict};
@@ -56,4 +57,25 @@ fn inherited_from(snapshot: &Snapshot, verdict: &Verdict) -> Option<String> {
 /// Returns whether two refusals are the same one, apart from what PostFilter added.
 fn is_one(a: &Arc<Refusal>, b: &Arc<Refusal>) -> bool {
     Arc::ptr_eq(a, b) || (!a.groups.is_empty() && Arc::ptr_eq(&a.groups, &b.groups))
+}
+
+/// Whether a unit waits for the end of its backoff.
+pub(crate) fn is_in_backoff(unit: &Unit) -> bool {
+    matches!(unit.stage, QueueStage::Backoff | QueueStage::ErrorBackoff)
+}
+
+/// Returns the events that can wake a unit: those of the plugins that refused it or gate it.
+pub(crate) fn wakes_on(snapshot: &Snapshot, unit: &Unit) -> Vec<String> {
+    if !matches!(unit.stage, QueueStage::Unschedulable | QueueStage::Gated) {
+        return Vec::new();
+    }
+    let plugins = &snapshot.profiles[unit.profile].plugins;
+    let refusing = plugins.iter().enumerate().filter(|(i, _)| {
+        unit.is_refused_by(*i) || (unit.stage == QueueStage::Gated && plugins[*i].pre_enqueue().is_some())
+    });
+    let events = refusing.filter_map(|(_, p)| p.hints()).flat_map(|h| h.events().names());
+    let mut events: Vec<String> = events.map(str::to_owned).collect();
+    events.sort();
+    events.dedup();
+    events
 }

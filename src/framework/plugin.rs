@@ -45,16 +45,19 @@ pub struct Nodes<'a> {
 
 impl<'a> Nodes<'a> {
     /// Makes a set. `mask` has one entry per node slot and receives the cause of each refused node.
+    #[inline]
     pub fn new(nodes: &'a mut Vec<NodeIdx>, causes: &'a mut Causes, mask: &'a mut [CauseId]) -> Self {
         Self { nodes, causes, mask }
     }
 
     /// Returns the id of a cause, for use in [`refuse`](Self::refuse).
+    #[inline]
     pub fn cause(&mut self, cause: Cause) -> CauseId {
         self.causes.id(cause)
     }
 
     /// Returns the nodes in the set.
+    #[inline]
     pub fn members(&self) -> &[NodeIdx] {
         self.nodes
     }
@@ -138,11 +141,13 @@ pub trait Filter: Send + Sync {
     fn filter(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &mut Nodes<'_>);
     /// Returns an upper bound of the number of pods with this spec that the node takes once pods with the total
     /// requests `gone` have left it, as far as this plugin is concerned. Invariant: never too low.
+    #[inline]
     fn at_most(&self, view: View<'_>, spec: &PodSpec, node: NodeIdx, gone: &ResourceList) -> u64 {
         let _ = (view, spec, node, gone);
         u64::MAX
     }
     /// Returns the numbers behind one of this plugin's causes, over the nodes refused with it.
+    #[inline]
     fn measure(&self, view: View<'_>, spec: &PodSpec, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {
         let _ = (view, spec, cause, nodes);
         Vec::new()
@@ -183,6 +188,7 @@ pub const MAX_SCORE: i64 = 100;
 impl Normalize {
     /// Normalises one raw score, given the greatest raw score of the feasible nodes
     /// (kube-scheduler's `DefaultNormalizeScore`).
+    #[inline]
     pub fn apply(self, raw: i64, max: i64) -> i64 {
         match self {
             Self::Identity => raw,
@@ -201,11 +207,13 @@ pub trait Score: Send + Sync {
     /// Fills one raw score per node, in the order of `nodes`. `value` is what PreScore returned.
     fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]);
     /// Returns how raw scores are normalised.
+    #[inline]
     fn normalize(&self) -> Normalize {
         Normalize::Identity
     }
     /// Normalises the raw scores of all feasible nodes together. Called only for plugins that read
     /// [`Reads::Everything`]; the scores of others are normalised one by one.
+    #[inline]
     fn normalize_all(&self, view: View<'_>, value: &CycleValue, nodes: &[NodeIdx], scores: &mut [i64]) {
         let _ = (view, value, nodes);
         let max = scores.iter().copied().max().unwrap_or(0);
@@ -281,12 +289,14 @@ pub trait Evaluator {
     fn below(&self) -> i32;
     /// Returns what [`remember`](Self::remember) stored for an equal pod on a node, or `None` once something that it
     /// depends on has changed.
+    #[inline]
     fn known(&self, node: NodeIdx) -> Option<Found> {
         let _ = node;
         None
     }
     /// Stores the result of the search on a node, for equal pods and while the pods on the node are the same. Must not
     /// be called for a result that depends on anything else, such as a budget or another node.
+    #[inline]
     fn remember(&mut self, node: NodeIdx, found: &Found) {
         let _ = (node, found);
     }
@@ -335,50 +345,65 @@ pub trait Plugin: Send + Sync {
     /// Returns the plugin's name in the configuration.
     fn name(&self) -> &'static str;
     /// Returns the arguments in force, for the `config` endpoint.
+    #[inline]
     fn args(&self) -> serde_json::Value {
         serde_json::Value::Object(serde_json::Map::new())
     }
+    #[inline]
     fn pre_enqueue(&self) -> Option<&dyn PreEnqueue> {
         None
     }
+    #[inline]
     fn queue_sort(&self) -> Option<&dyn QueueSort> {
         None
     }
+    #[inline]
     fn pre_filter(&self) -> Option<&dyn PreFilter> {
         None
     }
+    #[inline]
     fn filter(&self) -> Option<&dyn Filter> {
         None
     }
+    #[inline]
     fn pre_score(&self) -> Option<&dyn PreScore> {
         None
     }
+    #[inline]
     fn score(&self) -> Option<&dyn Score> {
         None
     }
+    #[inline]
     fn post_filter(&self) -> Option<&dyn PostFilter> {
         None
     }
+    #[inline]
     fn reserve(&self) -> Option<&dyn Reserve> {
         None
     }
+    #[inline]
     fn pre_bind(&self) -> Option<&dyn PreBind> {
         None
     }
+    #[inline]
     fn permit(&self) -> Option<&dyn Permit> {
         None
     }
+    #[inline]
     fn bind(&self) -> Option<&dyn Bind> {
         None
     }
+    #[inline]
     fn hints(&self) -> Option<&dyn Hints> {
         None
     }
     /// Returns the gang rules. Used by profiles that enable the plugin at Permit.
+    #[inline]
     fn gang_rules(&self) -> Option<GangRules> {
         None
     }
     /// Returns whether the plugin sorts the queue only where the configuration names it at QueueSort.
+    #[inline]
     fn sorts_when_named(&self) -> bool {
         false
     }
@@ -403,6 +428,7 @@ pub trait PluginFactory: Send + Sync {
     /// Returns what the plugin decides, in one sentence.
     fn summary(&self) -> &'static str;
     /// Returns the weight of its scores in the default configuration, 0 when it does not score.
+    #[inline]
     fn default_weight(&self) -> i64 {
         0
     }
@@ -412,6 +438,7 @@ pub trait PluginFactory: Send + Sync {
     /// Returns the JSON schema of the arguments, for the `schema` endpoint.
     fn args_schema(&self) -> serde_json::Value;
     /// Makes the empty derived state, if the plugin has one.
+    #[inline]
     fn derived_state(&self) -> Option<Box<dyn DerivedState>> {
         None
     }

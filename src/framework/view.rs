@@ -17,36 +17,43 @@ pub struct View<'a> {
 
 impl<'a> View<'a> {
     /// Makes a view of a state.
+    #[inline]
     pub fn new(cluster: &'a Cluster) -> Self {
         Self { cluster }
     }
 
     /// Returns the whole state, for endpoints and explanations.
+    #[inline]
     pub fn cluster(self) -> &'a Cluster {
         self.cluster
     }
 
     /// Returns the nodes that exist, ascending.
+    #[inline]
     pub fn nodes(self) -> &'a [NodeIdx] {
         self.cluster.present()
     }
 
     /// Returns the resource columns of all nodes.
+    #[inline]
     pub fn columns(self) -> &'a Columns {
         self.cluster.columns()
     }
 
     /// Returns the name of a node.
+    #[inline]
     pub fn name(self, node: NodeIdx) -> &'a Name {
         &self.cluster.slot(node).name
     }
 
     /// Returns a node's labels, or `None` when the slot has no node object.
+    #[inline]
     pub fn labels(self, node: NodeIdx) -> Option<&'a Labels> {
         self.cluster.node(node).map(|n| &n.labels)
     }
 
     /// Returns a node's taints, or none when the slot has no node object.
+    #[inline]
     pub fn taints(self, node: NodeIdx) -> &'a [Taint] {
         self.cluster.node(node).map_or(&[], |n| &n.taints)
     }

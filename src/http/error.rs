@@ -197,3 +197,20 @@ impl From<ReadError> for Failure {
         }
     }
 }
+
+/// Path of the list of all routes.
+pub(crate) const SERVICES: &str = "/apis/v1/__services__";
+
+/// Returns the 404 for an unknown path.
+pub(crate) fn unknown_path(path: &str) -> Failure {
+    let shown = crate::registration::params::shortened(path);
+    let message = match path.strip_suffix('/') {
+        Some(bare) if !bare.is_empty() => {
+            format!(
+                "nothing is served at {shown}; try it without the slash at the end, or see GET {SERVICES}"
+            )
+        }
+        _ => format!("nothing is served at {shown}; GET {SERVICES} lists what is"),
+    };
+    Failure::new(StatusCode::NOT_FOUND, "UnknownPath", message)
+}

@@ -9,15 +9,15 @@
 //!
 //! Start with [`Server`] in `server`, which checks the registrations and builds the router. Modules in the order in which a
 //! request passes them:
-//! - `connection`: sockets, bounds, the pool in which reads run, request ids and log lines.
+//! - `connection`: sockets, bounds, the pool in which reads run; `middleware`: request ids, panics, log lines.
 //! - `registration`: what a registered read becomes: endpoint, parameters, OpenAPI operation, tables.
 //! - `read` and `stream`: answer registered reads; `body`: request bodies; `error`: refusals.
-//! - `standard` and `page`: the server's own endpoints; `page` is the web page at `/`.
+//! - `standard`: the server's own endpoints, with the web page at `/`.
 
 mod body;
 mod connection;
 mod error;
-mod page;
+mod middleware;
 mod read;
 mod registration;
 mod server;
@@ -25,14 +25,13 @@ mod standard;
 mod stream;
 
 pub use connection::listen::Bound;
-pub use connection::middleware::{Observation, Observe};
 pub use error::{BuildError, ReadError, ServeError};
+pub use middleware::{Observation, Observe};
 pub use read::Load;
-pub use registration::openapi::openapi;
 pub use registration::params::{Kind, Location, Param, Params};
 pub use registration::route::{Answers, Lines, Method, Read, ReadBytes, ReadLines, RequestInfo, Route, Rows};
 pub use registration::table::Table;
 pub use server::{Clock, Limits, Parts, Server};
 pub use standard::flags::{Refused, Said, Switch};
 pub use standard::health::{Check, HealthCheck};
-pub use standard::{Configz, OPENMETRICS, Renderer, Version};
+pub use standard::{Configz, OPENMETRICS, Renderer, Version, openapi};

@@ -18,10 +18,10 @@ use tokio_util::sync::CancellationToken;
 use utoipa::openapi::OpenApi;
 
 use crate::connection::listen::Bound;
-use crate::connection::middleware::{self, Observe, Observed};
 use crate::connection::pool::{Pool, Times};
 use crate::connection::unread::Unread;
 use crate::error::{BuildError, ServeError};
+use crate::middleware::{self, Observe, Observed};
 use crate::read::{self, Load, Reader};
 use crate::registration::endpoint::{Endpoint, PathEntry};
 use crate::registration::openapi::describe;
@@ -29,7 +29,7 @@ use crate::registration::operation::{self, Operation};
 use crate::registration::route::{Method, Route};
 use crate::standard::flags::{self, Flagged, Switch};
 use crate::standard::health::{self, HealthCheck};
-use crate::standard::{Configz, Renderer, Standard, Version};
+use crate::standard::{Configz, Renderer, Standard, Version, all_operations};
 use crate::stream::Streams;
 
 /// Returns the current time. The server reads no clock of its own.
@@ -158,7 +158,7 @@ impl Server {
     where
         S: Published + Send + Sync + 'static,
     {
-        let operations = operation::all(&parts.routes);
+        let operations = all_operations(&parts.routes);
         check(&operations)?;
         check_names(&parts)?;
         let document = describe(&operations, &parts.version.git_version)?;

@@ -11,6 +11,7 @@
 mod cluster_io;
 pub mod connection;
 pub mod decode;
+mod kind;
 pub mod watches;
 pub mod writes;
 

@@ -22,6 +22,7 @@ pub enum Code {
 
 impl Code {
     /// Returns kube-scheduler's name of the code.
+    #[inline]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Unschedulable => "Unschedulable",
@@ -41,16 +42,19 @@ pub struct Reason {
 
 impl Reason {
     /// Makes a reason without a subject.
+    #[inline]
     pub fn of(code: ReasonCode) -> Self {
         Self { code, subject: None }
     }
 
     /// Makes a reason about a subject.
+    #[inline]
     pub fn about(code: ReasonCode, subject: impl Into<Name>) -> Self {
         Self { code, subject: Some(subject.into()) }
     }
 
     /// Returns the message in kube-scheduler's wording.
+    #[inline]
     pub fn message(&self) -> String {
         self.code.message(self.subject.as_deref().unwrap_or(""))
     }
@@ -69,11 +73,13 @@ pub struct Cause {
 
 impl Cause {
     /// Makes a cause with one reason.
+    #[inline]
     pub fn new(plugin: &'static str, code: Code, reason: Reason) -> Self {
         Self { plugin, code, reasons: smallvec::smallvec![reason] }
     }
 
     /// Returns the messages of all reasons, joined by commas.
+    #[inline]
     pub fn message(&self) -> String {
         let mut text = String::new();
         for reason in &self.reasons {
@@ -86,6 +92,7 @@ impl Cause {
 
 /// Returns the message for a pod that no node can take, in kube-scheduler's grammar: reasons with the number of nodes,
 /// sorted as text. A node with several reasons counts for each, so the numbers may add up to more than `total`.
+#[inline]
 pub fn nodes_message(total: usize, reasons: impl Iterator<Item = (String, usize)>) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for (message, count) in reasons {
@@ -109,11 +116,13 @@ impl CauseId {
     pub const NOT_EVALUATED: Self = Self(u16::MAX - 1);
 
     /// Returns whether the node is feasible.
+    #[inline]
     pub fn is_feasible(self) -> bool {
         self == Self::FEASIBLE
     }
 
     /// Returns whether this id refers to a cause in the table.
+    #[inline]
     pub fn is_cause(self) -> bool {
         self.0 != 0 && self.0 < u16::MAX - 1
     }
@@ -128,6 +137,7 @@ pub struct Causes {
 impl Causes {
     /// Returns the id of a cause, adding it when it is new. A linear scan is enough: there are few distinct causes, and
     /// a plugin asks at most once per distinct outcome.
+    #[inline]
     pub fn id(&mut self, cause: Cause) -> CauseId {
         let at = self.all.iter().position(|known| *known == cause).unwrap_or_else(|| {
             self.all.push(cause);
@@ -139,11 +149,13 @@ impl Causes {
     }
 
     /// Returns the cause with this id, or `None` when the id refers to none.
+    #[inline]
     pub fn get(&self, id: CauseId) -> Option<&Cause> {
         if id.is_cause() { self.all.get(usize::from(id.0) - 1) } else { None }
     }
 
     /// Iterates over all causes with their ids.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (CauseId, &Cause)> {
         self.all.iter().enumerate().map(|(i, c)| (CauseId(i as u16 + 1), c))
     }

@@ -12,19 +12,19 @@ use serde_json::{Value, json};
 
 use crate::clock::{Clock, seconds};
 use crate::errors::{ApiError, ApiResult};
-use crate::groups;
 use crate::kinds::catalog;
 use crate::kinds::crd;
 use crate::kinds::events;
+use crate::kinds::groups;
 use crate::kinds::meta::{self, Identities};
 use crate::kinds::placement;
 use crate::kinds::pods;
 use crate::kinds::registry::{Form, Kind, Registry};
+use crate::kinds::storage;
 use crate::kinds::validate;
-use crate::requests::options::{FieldValidation, Options};
+use crate::options::{FieldValidation, Options};
 use crate::requests::patch::{self, PatchKind};
 use crate::requests::render::json_size;
-use crate::storage;
 use crate::store::{Key, Object, Store};
 
 /// Most bytes of an object: the limit of etcd.

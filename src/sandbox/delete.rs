@@ -14,7 +14,7 @@ use crate::errors::{ApiError, ApiResult};
 use crate::kinds::meta;
 use crate::kinds::pods;
 use crate::kinds::registry::Kind;
-use crate::requests::options::DeleteOptions;
+use crate::options::DeleteOptions;
 use crate::store::{Key, Object};
 
 /// The result of a delete.

@@ -15,11 +15,11 @@ use crate::clock::Clock;
 use crate::controllers;
 use crate::errors::ApiError;
 use crate::faults::Faults;
-use crate::groups::{self, Gangs};
+use crate::kinds::groups::{self, Gangs};
 use crate::kinds::meta;
 use crate::kubelet;
+use crate::options::Options;
 use crate::requests::connection::{Connections, Cut, Door};
-use crate::requests::options::Options;
 use crate::requests::server::{Server, handle};
 
 /// Delays of the pod lifecycle on nodes.

@@ -12,7 +12,7 @@ use crate::errors::ApiError;
 use crate::handle::{Handle, StartError};
 use crate::kinds::pods::NODE_NAME;
 use crate::kinds::registry::Kind;
-use crate::requests::options::{DeleteOptions, Options};
+use crate::options::{DeleteOptions, Options};
 use crate::requests::patch::{self, PatchKind};
 use crate::store::Key;
 

@@ -21,7 +21,7 @@ use crate::handle::Kubelet;
 use crate::kinds::meta;
 use crate::kinds::pods::{self, NODE_NAME, PHASE};
 use crate::kinds::registry::Kind;
-use crate::requests::options::Options;
+use crate::options::Options;
 use crate::requests::server::Server;
 use crate::store::{Change, Key, Object};
 

@@ -10,7 +10,7 @@
 //! - `requests`: from a TCP connection to an operation, and from its result to a response.
 //! - `api`, `delete`, `watch`: the operations on objects.
 //! - `store`, `follow`: objects, revisions and history, and how it is followed from inside.
-//! - `kinds`, `storage`, `groups`: the served kinds, one row per built-in kind, and the rules that rows name.
+//! - `kinds`: the served kinds, one row per built-in kind, and the rules that rows name; `options`, `selectors`.
 //! - `controllers`, `kubelet`: clients of `api` that follow the store's history, as a watch does.
 //! - `clock`, `faults`, `errors`: time and misbehaviour under a test's control; refusals.
 
@@ -21,17 +21,17 @@ mod delete;
 mod errors;
 mod faults;
 mod follow;
-mod groups;
 mod handle;
 mod inside;
 mod kinds;
 mod kubelet;
+mod options;
 mod requests;
-mod storage;
+mod selectors;
 mod store;
 mod watch;
 
 pub use clock::Clock;
 pub use faults::{Fault, Faults, Match, Objects, Trouble};
-pub use groups::Gangs;
 pub use handle::{Config, Handle, Kubelet, Sandbox, StartError};
+pub use kinds::groups::Gangs;

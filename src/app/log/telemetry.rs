@@ -92,7 +92,7 @@ impl LogControl {
         self.set(Directive { verbosity, text: directive_of(verbosity) })
     }
 
-    /// Sets a full directive, such as `info,pellucid::kubernetes=trace`.
+    /// Sets a full directive, such as `info,pellucid_kubernetes=trace`.
     pub fn set_directive(&self, text: &str) -> Result<(), LogError> {
         let verbosity = self.verbosity();
         self.set(Directive { verbosity, text: text.to_string() })

@@ -219,7 +219,7 @@ impl Switch for Logged {
             Flag::Verbosity => {
                 "Verbosity in klog's numbers: 0 warn, 1 and 2 info, 3 to 5 debug, 6 and up trace"
             }
-            _ => "Full log directive, such as info,pellucid::kubernetes=trace",
+            _ => "Full log directive, such as info,pellucid_kubernetes=trace",
         }
     }
     fn get(&self) -> String {

@@ -38,6 +38,7 @@ pub struct ResourceColumn {
 }
 
 impl Default for ResourceColumn {
+    #[inline]
     fn default() -> Self {
         Self { allocatable: [0; PAGE], requested: [0; PAGE] }
     }
@@ -55,6 +56,7 @@ pub struct ColumnPage {
 }
 
 impl Default for ColumnPage {
+    #[inline]
     fn default() -> Self {
         Self {
             fixed: std::array::from_fn(|_| ResourceColumn::default()),
@@ -74,6 +76,7 @@ static EMPTY: ResourceColumn = ResourceColumn { allocatable: [0; PAGE], requeste
 
 impl ColumnPage {
     /// Returns the column of a resource, all zero when no node of the page offers it.
+    #[inline]
     pub fn resource(&self, resource: ResourceIdx) -> &ResourceColumn {
         let i = usize::from(resource.0);
         if i < FIXED { &self.fixed[i] } else { self.scalars.get(i - FIXED).unwrap_or(&EMPTY) }
@@ -111,6 +114,7 @@ pub struct Columns {
 impl Columns {
     /// Returns the column of a resource name, or `None` when no node offers the resource or it is left out. The index
     /// stays valid while [`Self::version`] does not change.
+    #[inline]
     pub fn find(&self, name: &Name) -> Option<ResourceIdx> {
         match &**name {
             "cpu" => Some(CPU),
@@ -122,6 +126,7 @@ impl Columns {
     }
 
     /// Returns the resource name of a column, empty when the column is unused.
+    #[inline]
     pub fn name(&self, resource: ResourceIdx) -> Name {
         match resource {
             CPU => "cpu".into(),
@@ -133,56 +138,67 @@ impl Columns {
     }
 
     /// Returns the upper bound of column indexes; some below it may be unused.
+    #[inline]
     pub fn n_resources(&self) -> usize {
         FIXED + self.table.len()
     }
 
     /// Iterates over the fixed columns and those of resources that some node offers.
+    #[inline]
     pub fn offered(&self) -> impl Iterator<Item = ResourceIdx> {
         (0..FIXED).map(|i| ResourceIdx(i as u16)).chain(self.table.offered().map(scalar))
     }
 
     /// Returns a number that changes whenever a resource gets or loses a column.
+    #[inline]
     pub fn version(&self) -> u64 {
         self.table.version()
     }
 
     /// Iterates over the resources that nodes offer but that have no column, because all columns are in use.
+    #[inline]
     pub fn left_out(&self) -> impl Iterator<Item = &Name> {
         self.table.left_out()
     }
 
     /// Returns whether nodes offer this resource but it has no column.
+    #[inline]
     pub fn is_left_out(&self, name: &Name) -> bool {
         self.table.is_left_out(name)
     }
 
     /// Returns the number of resources that nodes offer besides the fixed ones, and how many of them have a column.
+    #[inline]
     pub fn numbers(&self) -> (usize, usize) {
         self.table.numbers()
     }
 
     /// Returns the page that holds a node.
+    #[inline]
     pub fn page(&self, node: NodeIdx) -> &ColumnPage {
         &self.pages[node.index() / PAGE]
     }
 
     /// Returns all pages, in order of node numbers.
+    #[inline]
     pub fn pages(&self) -> &[Arc<ColumnPage>] {
         &self.pages
     }
 
     /// Returns a node's allocatable amount of a resource.
+    #[inline]
     pub fn allocatable(&self, node: NodeIdx, resource: ResourceIdx) -> i64 {
         self.page(node).resource(resource).allocatable[node.index() % PAGE]
     }
 
     /// Returns the sum of a resource's requests over the pods on a node.
+    #[inline]
     pub fn requested(&self, node: NodeIdx, resource: ResourceIdx) -> i64 {
         self.page(node).resource(resource).requested[node.index() % PAGE]
     }
 
     /// Returns the free amount of a resource on a node; negative when the node is overcommitted.
+    #[inline]
     pub fn free(&self, node: NodeIdx, resource: ResourceIdx) -> i64 {
         self.allocatable(node, resource).saturating_sub(self.requested(node, resource))
     }

@@ -5,7 +5,7 @@
 //! never come, and a pod that needs one beside it would wait in vain. The second pass is needed only where the first
 //! one added pods.
 
-use pellucid_cluster::{Cluster, ShapeId, Stage};
+use pellucid_cluster::{Cluster, Stage};
 use pellucid_framework::profile::Profile;
 use pellucid_framework::{Cause, View};
 use pellucid_model::time::Probe;
@@ -16,8 +16,6 @@ use crate::attempt::chain::{OneNode, PluginTally};
 use crate::attempt::global_plugins::ShapeFilters;
 use crate::attempt::node_result_cache::{CycleContext, NodeResultCache};
 use crate::attempt::post_filter::KnownNodes;
-use crate::attempt::work;
-use crate::scheduler::Scheduler;
 
 /// A pod and how it is scheduled.
 #[derive(Clone, Copy)]
@@ -171,28 +169,4 @@ pub(crate) fn nominees(
                 .is_some_and(|r| r.node.is_none() && r.pod.priority >= pod.priority && !is_sibling(&r.pod))
     };
     nominator.on(&cluster.slot(node).name).iter().filter(counts).copied().collect()
-}
-
-impl Scheduler {
-    /// Returns why a filter refuses a member of a group on a node in the current state.
-    pub(crate) fn refusal_on(
-        &mut self,
-        (id, pod): (PodId, &Pod),
-        (profile, shape): (usize, ShapeId),
-        node: NodeIdx,
-        group: &[GangKey],
-        probe: &dyn Probe,
-    ) -> Option<Cause> {
-        let generation = self.cluster.shapes().generation(shape);
-        let results = self.profiles.results.of((profile, shape), generation, self.cycle);
-        let (profile, tally) = (&self.profiles.all[profile], &mut self.profiles.tally[profile]);
-        let ctx = CycleContext { profile, view: View::new(&self.cluster), spec: &pod.spec, probe };
-        results.run_filters(&ctx, self.switches.reuse(), tally);
-        self.turns.work += std::mem::take(&mut results.work) + work::ASK;
-        if let Some(cause) = results.refused_as_a_whole() {
-            return Some(cause.clone());
-        }
-        let attempt = AttemptContext { profile, id, pod, kind: AttemptKind::Member(group), probe };
-        NominationFilter::new(attempt, &mut self.cluster, tally).refusal(&results.shape_filters(), node)
-    }
 }

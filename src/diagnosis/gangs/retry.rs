@@ -8,7 +8,7 @@ use pellucid_recording::rfc3339;
 
 use super::judgement::Judgement;
 use super::status::{GangStatus, MemberState, unit_of};
-use crate::views::queue_view::{is_in_backoff, wakes_on};
+use crate::meta::{is_in_backoff, wakes_on};
 
 /// Returns when a gang is tried again: with the unit of its group, or with the unit of its first pending member if
 /// that is tried on its own. Returns `None` when no member is pending.

@@ -5,6 +5,7 @@
 
 pub(crate) mod gang_reads;
 pub(crate) mod node_reads;
+pub(crate) mod plugin_views;
 mod snapshot_read;
 pub(crate) mod what_if_reads;
 
@@ -27,7 +28,6 @@ use crate::reads::node_reads::view_reads;
 use crate::views::debug_view;
 use crate::views::node_views;
 use crate::views::pending as pending_views;
-use crate::views::plugin_views;
 use crate::views::preemption as preempting;
 use crate::views::queue_view;
 use crate::views::score_views;

@@ -3,7 +3,6 @@
 pub(crate) mod debug_view;
 pub(crate) mod node_views;
 pub mod pending;
-pub(crate) mod plugin_views;
 pub(crate) mod preemption;
 pub(crate) mod queue_view;
 pub mod score_views;

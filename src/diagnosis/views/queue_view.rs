@@ -8,7 +8,7 @@ use pellucid_model::{Now, PodKey};
 use pellucid_queue::{QueueStage, Unit, UnitId};
 use pellucid_recording::rfc3339;
 
-use crate::meta::of_snapshot;
+use crate::meta::{is_in_backoff, of_snapshot, wakes_on};
 
 /// Lists the queue; `asked` is the key of the unit or pod whose position is included. Fails when that key is
 /// malformed or not in the queue.
@@ -112,10 +112,6 @@ fn unit_ahead(snapshot: &Snapshot, unit: &Unit) -> UnitAhead {
     }
 }
 
-pub(crate) fn is_in_backoff(unit: &Unit) -> bool {
-    matches!(unit.stage, QueueStage::Backoff | QueueStage::ErrorBackoff)
-}
-
 fn row(snapshot: &Snapshot, unit: &Unit, position: usize, now: Now) -> QueuedUnit {
     let profile = &snapshot.profiles[unit.profile];
     let pods = unit.pods.iter().filter_map(|id| snapshot.cluster.pod(*id));
@@ -140,20 +136,4 @@ fn row(snapshot: &Snapshot, unit: &Unit, position: usize, now: Now) -> QueuedUni
         wakes_on: wakes_on(snapshot, unit),
         message,
     }
-}
-
-/// Returns the events that can wake a unit: those of the plugins that refused it or gate it.
-pub(crate) fn wakes_on(snapshot: &Snapshot, unit: &Unit) -> Vec<String> {
-    if !matches!(unit.stage, QueueStage::Unschedulable | QueueStage::Gated) {
-        return Vec::new();
-    }
-    let plugins = &snapshot.profiles[unit.profile].plugins;
-    let refusing = plugins.iter().enumerate().filter(|(i, _)| {
-        unit.is_refused_by(*i) || (unit.stage == QueueStage::Gated && plugins[*i].pre_enqueue().is_some())
-    });
-    let events = refusing.filter_map(|(_, p)| p.hints()).flat_map(|h| h.events().names());
-    let mut events: Vec<String> = events.map(str::to_owned).collect();
-    events.sort();
-    events.dedup();
-    events
 }

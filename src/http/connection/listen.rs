@@ -26,9 +26,9 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::connection::middleware::Peer;
 use crate::connection::patient::Patient;
 use crate::error::ServeError;
+use crate::middleware::Peer;
 use crate::server::{Limits, Routers};
 
 /// A server that is bound to its address, ready to serve.

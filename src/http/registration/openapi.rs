@@ -16,17 +16,10 @@ use utoipa::openapi::{
 };
 
 use crate::error::BuildError;
-use crate::registration::operation::{self, Answer, Content, Operation, Request};
+use crate::registration::operation::{Answer, Content, Operation, Request};
 use crate::registration::params::{Kind, Location, Param};
-use crate::registration::route::{Method, Route};
+use crate::registration::route::Method;
 use crate::stream;
-
-/// Returns the OpenAPI document of a server with these routes.
-///
-/// Fails when two different types have the same schema name.
-pub fn openapi<S>(routes: &[Route<S>], version: &str) -> Result<OpenApi, BuildError> {
-    describe(&operation::all(routes), version)
-}
 
 pub(crate) fn describe(operations: &[Operation], version: &str) -> Result<OpenApi, BuildError> {
     let mut paths = PathsBuilder::new();

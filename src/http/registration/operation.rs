@@ -241,16 +241,6 @@ fn min_generation() -> Param {
     .example("1")
 }
 
-/// Returns every operation of a server with these routes, sorted by path and method.
-pub(crate) fn all<S>(routes: &[Route<S>]) -> Vec<Operation> {
-    let mut all: Vec<Operation> = routes.iter().map(Operation::of).collect();
-    all.extend(crate::standard::operations());
-    all.extend(crate::standard::health::operations());
-    all.extend(crate::standard::flags::operations());
-    all.sort_by(|left, right| (&left.path, left.method).cmp(&(&right.path, right.method)));
-    all
-}
-
 /// Returns the path templates of each method.
 pub(crate) fn services(operations: &[Operation]) -> Services {
     let mut services = Services::default();

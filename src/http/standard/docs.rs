@@ -10,10 +10,10 @@ use http::{HeaderValue, header};
 use utoipa_swagger_ui::Config;
 
 use crate::error::Failure;
+use crate::error::unknown_path;
 use crate::registration::endpoint::Endpoint;
 use crate::registration::operation::{Answer, Content, Operation};
 use crate::registration::params::Param;
-use crate::standard::unknown_path;
 
 const HTML: Content = Content::Text { content_type: "text/html" };
 

@@ -5,22 +5,24 @@
 pub(crate) mod docs;
 pub(crate) mod flags;
 pub(crate) mod health;
+pub(crate) mod page;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::StatusCode;
 use pellucid_api::rest::{BodySchema, Services};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
+use utoipa::openapi::OpenApi;
 
 use crate::connection::pool::Pool;
-use crate::error::Failure;
-use crate::page;
+use crate::error::{BuildError, SERVICES};
 use crate::registration::endpoint::{Endpoint, answer};
+use crate::registration::openapi::describe;
 use crate::registration::operation::{Answer, Content, Operation};
 use crate::registration::params::Location;
+use crate::registration::route::Route;
 
 /// Content type of the text that prometheus-client writes.
 pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -69,7 +71,6 @@ impl Renderer {
 pub type Configz = Arc<dyn Fn() -> Value + Send + Sync>;
 
 pub(crate) const INDEX: &str = "/";
-pub(crate) const SERVICES: &str = "/apis/v1/__services__";
 const DOCUMENT: &str = "/openapi.json";
 
 pub(crate) fn operations() -> Vec<Operation> {
@@ -188,16 +189,19 @@ fn index_page(operations: &[Operation], version: &str) -> String {
     page
 }
 
-/// Returns the 404 for an unknown path.
-pub(crate) fn unknown_path(path: &str) -> Failure {
-    let shown = crate::registration::params::shortened(path);
-    let message = match path.strip_suffix('/') {
-        Some(bare) if !bare.is_empty() => {
-            format!(
-                "nothing is served at {shown}; try it without the slash at the end, or see GET {SERVICES}"
-            )
-        }
-        _ => format!("nothing is served at {shown}; GET {SERVICES} lists what is"),
-    };
-    Failure::new(StatusCode::NOT_FOUND, "UnknownPath", message)
+/// Returns every operation of a server with these routes, sorted by path and method.
+pub(crate) fn all_operations<S>(routes: &[Route<S>]) -> Vec<Operation> {
+    let mut all: Vec<Operation> = routes.iter().map(Operation::of).collect();
+    all.extend(operations());
+    all.extend(health::operations());
+    all.extend(flags::operations());
+    all.sort_by(|left, right| (&left.path, left.method).cmp(&(&right.path, right.method)));
+    all
+}
+
+/// Returns the OpenAPI document of a server with these routes.
+///
+/// Fails when two different types have the same schema name.
+pub fn openapi<S>(routes: &[Route<S>], version: &str) -> Result<OpenApi, BuildError> {
+    describe(&all_operations(routes), version)
 }

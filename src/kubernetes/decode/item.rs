@@ -22,7 +22,7 @@ use super::slim_objects::{
     NamedBody, NamespaceBody, PairsBody, SetBody, VolumeBody,
 };
 use super::{node, pod, quarantined};
-use crate::watches::kind::Kind;
+use crate::kind::Kind;
 
 /// A decoded object of any kind.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::containers::normalised;
 use super::*;
-use crate::watches::kind::Kind;
+use crate::kind::Kind;
 
 fn pod_with(spec: Value) -> Value {
     json!({"metadata": {"name": "p", "namespace": "ns", "uid": "u"}, "spec": spec})

@@ -10,7 +10,7 @@ use pellucid_model::{Name, ObjectKind, PodKey};
 use tokio::task::JoinSet;
 
 use crate::decode::{Decoded, Item};
-use crate::watches::kind::Kind;
+use crate::kind::Kind;
 use crate::watches::status::WatchStatus;
 use crate::watches::watch::{Watching, watch};
 

@@ -12,7 +12,7 @@ use pellucid_model::ObjectKind;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::watches::kind::Kind;
+use crate::kind::Kind;
 use crate::watches::reader::{ReadError, Reader};
 
 /// Versions with an incompatible shape.

@@ -153,7 +153,7 @@ fn evictions_and_volume_writes_are_never_dropped_and_take_room() {
 }
 
 #[test]
-fn full_lanes_drop_the_oldest_and_count_it() {
+fn full_queues_drop_the_oldest_and_count_it() {
     let queues = queues(9, 2, 2);
     queues.push_all(["1", "2", "3"].map(event));
     assert_eq!(&*queues.next_event().now_or_never().flatten().expect("an event").note, "2");

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::client::Class;
-use crate::watches::kind::Kind;
+use crate::kind::Kind;
 use crate::watches::served::Served;
 use crate::writes::api_writer::{ApiWriter, Tries, WriteError};
 use crate::writes::effect_queues::EffectQueues;

@@ -19,12 +19,14 @@ pub struct CowMap<K, V> {
 }
 
 impl<K, V> Clone for CowMap<K, V> {
+    #[inline]
     fn clone(&self) -> Self {
         Self { hasher: self.hasher.clone(), shards: self.shards.clone() }
     }
 }
 
 impl<K, V> Default for CowMap<K, V> {
+    #[inline]
     fn default() -> Self {
         Self { hasher: RandomState::new(), shards: (0..SHARDS).map(|_| Arc::default()).collect() }
     }
@@ -57,6 +59,7 @@ impl<K: Eq + Hash + Clone, V: Clone> CowMap<K, V> {
     }
 
     /// Sets the value of a key and returns the previous one.
+    #[inline]
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let shard = self.shard(&key);
         Arc::make_mut(&mut self.shards[shard]).insert(key, value)
@@ -76,16 +79,19 @@ impl<K: Eq + Hash + Clone, V: Clone> CowMap<K, V> {
     }
 
     /// Iterates over all entries in no particular order.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.shards.iter().flat_map(|s| s.iter())
     }
 
     /// Returns the number of entries.
+    #[inline]
     pub fn len(&self) -> usize {
         self.shards.iter().map(|s| s.len()).sum()
     }
 
     /// Returns whether the map has no entry.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -22,6 +22,7 @@ pub struct Mirror<T> {
 }
 
 impl<T> Default for Mirror<T> {
+    #[inline]
     fn default() -> Self {
         Self { live: Vec::new(), shown: Pages::default(), marked: Vec::new(), spare: Vec::new() }
     }
@@ -29,6 +30,7 @@ impl<T> Default for Mirror<T> {
 
 impl<T: Clone + Default> Mirror<T> {
     /// Returns the element at `i`, or `None` beyond the end.
+    #[inline]
     pub fn get(&self, i: usize) -> Option<&T> {
         self.live.get(i)
     }
@@ -46,6 +48,7 @@ impl<T: Clone + Default> Mirror<T> {
 
     /// Grows by whole pages until slot `i` exists.
     #[cold]
+    #[inline]
     fn grow(&mut self, i: usize) {
         let pages = i / PAGE + 1;
         self.live.resize_with(pages * PAGE, T::default);

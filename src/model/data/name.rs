@@ -29,6 +29,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| Table {
 });
 
 impl Table {
+    #[inline]
     fn shard(&self, text: &str) -> &Mutex<HashSet<Arc<str>>> {
         &self.shards[self.hasher.hash_one(text) as usize % SHARDS]
     }
@@ -39,6 +40,7 @@ pub struct Name(Arc<str>);
 
 impl Name {
     /// Returns the name with this text, interning it when it is new.
+    #[inline]
     pub fn new(text: &str) -> Self {
         let mut shard = TABLE.shard(text).lock();
         if let Some(known) = shard.get(text) {
@@ -50,12 +52,14 @@ impl Name {
     }
 
     /// Returns the text.
+    #[inline]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl Clone for Name {
+    #[inline]
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
@@ -89,12 +93,14 @@ impl<'de> Deserialize<'de> for Name {
 
 impl Deref for Name {
     type Target = str;
+    #[inline]
     fn deref(&self) -> &str {
         &self.0
     }
 }
 
 impl PartialEq for Name {
+    #[inline]
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -109,24 +115,28 @@ impl Hash for Name {
 }
 
 impl PartialOrd for Name {
+    #[inline]
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
 impl Ord for Name {
+    #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         if self == other { Ordering::Equal } else { self.0.as_ref().cmp(other.0.as_ref()) }
     }
 }
 
 impl Default for Name {
+    #[inline]
     fn default() -> Self {
         Self::new("")
     }
 }
 
 impl From<&str> for Name {
+    #[inline]
     fn from(text: &str) -> Self {
         Self::new(text)
     }

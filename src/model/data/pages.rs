@@ -16,12 +16,14 @@ pub struct Pages<T> {
 }
 
 impl<T> Clone for Pages<T> {
+    #[inline]
     fn clone(&self) -> Self {
         Self { pages: self.pages.clone(), len: self.len }
     }
 }
 
 impl<T> Default for Pages<T> {
+    #[inline]
     fn default() -> Self {
         Self { pages: Vec::new(), len: 0 }
     }
@@ -29,26 +31,31 @@ impl<T> Default for Pages<T> {
 
 impl<T: Clone + Default> Pages<T> {
     /// Returns the number of slots, used or free.
+    #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// Returns whether the array has no slot.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Returns the element at `i`, or `None` beyond the end.
+    #[inline]
     pub fn get(&self, i: usize) -> Option<&T> {
         if i < self.len { Some(&self.pages[i / PAGE][i % PAGE]) } else { None }
     }
 
     /// Returns the element at `i` for writing, copying its page when a reader holds it.
+    #[inline]
     pub fn get_mut(&mut self, i: usize) -> Option<&mut T> {
         if i < self.len { Some(&mut Arc::make_mut(&mut self.pages[i / PAGE])[i % PAGE]) } else { None }
     }
 
     /// Makes the array at least `len` long; new slots hold the default value.
+    #[inline]
     pub fn grow(&mut self, len: usize) {
         while self.pages.len() * PAGE < len {
             self.pages.push(Arc::new(std::array::from_fn(|_| T::default())));
@@ -57,12 +64,14 @@ impl<T: Clone + Default> Pages<T> {
     }
 
     /// Sets slot `i`, growing the array when needed.
+    #[inline]
     pub fn set(&mut self, i: usize, value: T) {
         self.grow(i + 1);
         Arc::make_mut(&mut self.pages[i / PAGE])[i % PAGE] = value;
     }
 
     /// Iterates over all slots in order.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.pages.iter().flat_map(|p| p.iter()).take(self.len)
     }
@@ -74,6 +83,7 @@ impl<T: Clone + Default> Pages<T> {
     }
 
     /// Returns page `p`.
+    #[inline]
     pub fn page(&self, p: usize) -> &[T; PAGE] {
         &self.pages[p]
     }
@@ -81,12 +91,14 @@ impl<T: Clone + Default> Pages<T> {
 
 impl<T: Clone + Default> std::ops::Index<usize> for Pages<T> {
     type Output = T;
+    #[inline]
     fn index(&self, i: usize) -> &T {
         &self.pages[i / PAGE][i % PAGE]
     }
 }
 
 impl<T: Clone + Default> std::ops::IndexMut<usize> for Pages<T> {
+    #[inline]
     fn index_mut(&mut self, i: usize) -> &mut T {
         &mut Arc::make_mut(&mut self.pages[i / PAGE])[i % PAGE]
     }

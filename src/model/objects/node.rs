@@ -15,6 +15,7 @@ pub struct NodeIdx(pub u32);
 
 impl NodeIdx {
     /// Returns the number as an array index.
+    #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
     }

@@ -19,6 +19,7 @@ pub struct PodId(pub u32);
 
 impl PodId {
     /// Returns the number as an array index.
+    #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -35,6 +36,7 @@ pub struct PodKey {
 
 impl PodKey {
     /// Makes a key from a namespace and a name.
+    #[inline]
     pub fn new(namespace: &str, name: &str) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
@@ -59,6 +61,7 @@ pub enum Protocol {
 
 impl Protocol {
     /// Returns the API's name of the protocol.
+    #[inline]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Tcp => "TCP",
@@ -123,6 +126,7 @@ pub struct PodSpec {
 
 impl PodSpec {
     /// Iterates over the selectors with which this pod selects other pods.
+    #[inline]
     pub fn pod_selectors(&self) -> impl Iterator<Item = &LabelSelector> {
         let terms = self.pod_affinity.iter().chain(self.pod_anti_affinity.iter());
         let spread = self.spread.iter().filter_map(|c| c.selector.as_ref());
@@ -148,11 +152,13 @@ pub enum PodPhase {
 
 impl PodPhase {
     /// Returns whether the pod has ended and uses no resources any more.
+    #[inline]
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed)
     }
 
     /// Returns the API's name of the phase.
+    #[inline]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "Pending",
@@ -222,12 +228,14 @@ pub struct Pod {
 
 impl Pod {
     /// Returns the gang that the pod is a member of. A pod that names two gangs is in none.
+    #[inline]
     pub fn member_of(&self) -> Option<&GangKey> {
         self.gang.as_deref().filter(|mark| !mark.names_two).map(|mark| &mark.gang)
     }
 }
 
 impl Default for PodKey {
+    #[inline]
     fn default() -> Self {
         Self::new("", "")
     }

@@ -41,11 +41,13 @@ pub struct PodTerms {
 
 impl PodTerms {
     /// Returns whether there are no terms.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.required.is_empty() && self.preferred.is_empty()
     }
 
     /// Iterates over all terms, required ones first.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = &PodAffinityTerm> {
         self.required.iter().chain(self.preferred.iter().map(|w| &w.term))
     }

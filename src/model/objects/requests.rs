@@ -30,6 +30,7 @@ pub struct ResourceList {
 
 impl ResourceList {
     /// Iterates over the positive amounts: CPU, memory, ephemeral storage, then scalar resources by name.
+    #[inline]
     pub fn named(&self) -> impl Iterator<Item = (Name, i64)> {
         let fixed =
             [("cpu", self.milli_cpu), ("memory", self.memory), ("ephemeral-storage", self.ephemeral_storage)];
@@ -39,6 +40,7 @@ impl ResourceList {
     }
 
     /// Returns the amount of a scalar resource, 0 when absent.
+    #[inline]
     pub fn scalar(&self, name: &Name) -> i64 {
         self.scalars.iter().find(|(n, _)| n == name).map_or(0, |(_, amount)| *amount)
     }

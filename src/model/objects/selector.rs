@@ -12,6 +12,7 @@ pub struct Labels(Arc<[(Name, Name)]>);
 
 impl Labels {
     /// Makes labels from pairs in any order; a repeated key keeps its last value.
+    #[inline]
     pub fn new(pairs: impl IntoIterator<Item = (Name, Name)>) -> Self {
         let mut all: Vec<_> = pairs.into_iter().collect();
         all.reverse();
@@ -21,16 +22,19 @@ impl Labels {
     }
 
     /// Returns the value of a label. Scans linearly: nodes carry few labels, and comparing names compares pointers.
+    #[inline]
     pub fn get(&self, key: &Name) -> Option<&Name> {
         self.0.iter().find(|(k, _)| k == key).map(|(_, v)| v)
     }
 
     /// Iterates over the labels in key order.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = &(Name, Name)> {
         self.0.iter()
     }
 
     /// Returns the same labels with one label added or changed.
+    #[inline]
     pub fn with(&self, key: Name, value: Name) -> Self {
         Self::new(self.0.iter().cloned().chain([(key, value)]))
     }
@@ -96,6 +100,7 @@ pub struct LabelSelector {
 
 impl LabelSelector {
     /// Makes a selector; a `matchLabels` pair is `In` with one value. The order of requirements does not matter.
+    #[inline]
     pub fn new(requirements: impl IntoIterator<Item = Requirement>) -> Self {
         let mut all: Vec<Requirement> = requirements.into_iter().collect();
         all.sort_by(|a, b| (&a.key, a.operator as u8, &a.values).cmp(&(&b.key, b.operator as u8, &b.values)));
@@ -104,6 +109,7 @@ impl LabelSelector {
     }
 
     /// Makes a selector for labels that have all these pairs.
+    #[inline]
     pub fn of_pairs<'a>(pairs: impl IntoIterator<Item = &'a (Name, Name)>) -> Self {
         let exactly = |(key, value): &(Name, Name)| Requirement {
             key: key.clone(),
@@ -114,21 +120,25 @@ impl LabelSelector {
     }
 
     /// Returns whether labels are selected.
+    #[inline]
     pub fn matches(&self, labels: &Labels) -> bool {
         self.requirements.iter().all(|r| r.matches(labels.get(&r.key)))
     }
 
     /// Returns whether the selector has no requirements and so selects everything.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }
 
     /// Returns the requirements, sorted.
+    #[inline]
     pub fn requirements(&self) -> &[Requirement] {
         &self.requirements
     }
 
     /// Iterates over the label keys that the selector reads.
+    #[inline]
     pub fn keys(&self) -> impl Iterator<Item = &Name> {
         self.requirements.iter().map(|r| &r.key)
     }
@@ -145,6 +155,7 @@ pub struct NodeSelectorTerm {
 
 impl NodeSelectorTerm {
     /// Returns whether a node with this name and these labels satisfies the term.
+    #[inline]
     pub fn matches(&self, node: &Name, labels: &Labels) -> bool {
         let is_empty = self.expressions.is_empty() && self.fields.is_empty();
         !is_empty
@@ -175,18 +186,21 @@ pub struct NodeAffinity {
 
 impl NodeAffinity {
     /// Returns whether the required part accepts a node.
+    #[inline]
     pub fn accepts(&self, node: &Name, labels: &Labels) -> bool {
         self.selector.iter().all(|(k, v)| labels.get(k) == Some(v))
             && self.required.as_ref().is_none_or(|terms| terms.iter().any(|t| t.matches(node, labels)))
     }
 
     /// Returns the sum of the weights of the preferred terms that match.
+    #[inline]
     pub fn preference(&self, node: &Name, labels: &Labels) -> i64 {
         let matching = self.preferred.iter().filter(|p| p.weight != 0 && p.term.matches(node, labels));
         matching.map(|p| i64::from(p.weight)).sum()
     }
 
     /// Returns whether there is a required part.
+    #[inline]
     pub fn has_required(&self) -> bool {
         !self.selector.is_empty() || self.required.is_some()
     }

@@ -17,6 +17,7 @@ pub enum TaintEffect {
 
 impl TaintEffect {
     /// Returns the API's name of the effect.
+    #[inline]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoSchedule => "NoSchedule",
@@ -79,6 +80,7 @@ impl Toleration {
 }
 
 /// Returns whether any of the tolerations tolerates the taint.
+#[inline]
 pub fn tolerated(tolerations: &[Toleration], taint: &Taint) -> bool {
     tolerations.iter().any(|t| t.tolerates(taint))
 }

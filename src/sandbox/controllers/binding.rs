@@ -11,8 +11,8 @@ use crate::api::{Api, Part};
 use crate::clock::seconds;
 use crate::errors::{ApiError, ApiResult};
 use crate::kinds::meta;
-use crate::requests::options::{DeleteOptions, Options};
-use crate::storage::{BIND_COMPLETED, BOUND_BY_CONTROLLER, CLAIMS, VOLUMES};
+use crate::kinds::storage::{BIND_COMPLETED, BOUND_BY_CONTROLLER, CLAIMS, VOLUMES};
+use crate::options::{DeleteOptions, Options};
 use crate::store::{Key, Object};
 
 /// Binds a volume and a claim to each other. Returns the volume after the write.

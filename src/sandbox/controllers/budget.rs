@@ -8,7 +8,7 @@ use super::{BUDGETS, set_status};
 use crate::api::Api;
 use crate::kinds::meta;
 use crate::kinds::pods;
-use crate::requests::selectors::LabelSelector;
+use crate::selectors::LabelSelector;
 use crate::store::Object;
 
 /// Updates the status of the budgets of a namespace.

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::{living, owner};
 use crate::api::Api;
-use crate::requests::options::Options;
-use crate::storage::CLAIMS;
+use crate::kinds::storage::CLAIMS;
+use crate::options::Options;
 use crate::store::{Key, Object};
 
 /// Returns whether a pod may have ephemeral volumes. It searches the bytes, because most pods have none.

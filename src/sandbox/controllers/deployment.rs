@@ -7,7 +7,7 @@ use crate::api::{Api, Part};
 use crate::clock::seconds;
 use crate::kinds::meta;
 use crate::kinds::registry::Kind;
-use crate::requests::options::{DeleteOptions, Options};
+use crate::options::{DeleteOptions, Options};
 use crate::store::{Key, Object};
 
 const HASH: &str = "pod-template-hash";

@@ -1,7 +1,7 @@
 //! Garbage collection: dependents of deleted owners, and the contents of deleted namespaces.
 
 use crate::api::Api;
-use crate::requests::options::DeleteOptions;
+use crate::options::DeleteOptions;
 use crate::store::Key;
 
 /// Deletes the dependents of a deleted owner, except those with another owner.

@@ -9,7 +9,7 @@ use super::{BATCH, JOBS, living, pod_of, set_status};
 use crate::api::Api;
 use crate::clock::seconds;
 use crate::kinds::pods::{self, PHASE};
-use crate::requests::options::{DeleteOptions, Options};
+use crate::options::{DeleteOptions, Options};
 use crate::store::{Key, Object};
 
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";

@@ -25,11 +25,11 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, Part};
 use crate::follow::{Follower, News};
-use crate::groups::POD_GROUPS;
+use crate::kinds::groups::POD_GROUPS;
 use crate::kinds::meta;
 use crate::kinds::pods::PHASE;
 use crate::kinds::registry::Kind;
-use crate::requests::options::Options;
+use crate::options::Options;
 use crate::requests::server::Server;
 use crate::store::{Change, Key, Object};
 

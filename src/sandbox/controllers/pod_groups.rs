@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::api::{Api, Part};
-use crate::groups;
+use crate::kinds::groups;
 use crate::kinds::pods::is_finished;
-use crate::requests::options::Options;
+use crate::options::Options;
 
 /// Removes the finalizer of the deleted PodGroups of a namespace that no unfinished pod uses. Returns whether none
 /// remains.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::kinds::meta;
-use crate::storage::{CSI_NODES, PROVISIONED_BY, SELECTED_NODE};
+use crate::kinds::storage::{CSI_NODES, PROVISIONED_BY, SELECTED_NODE};
 
 /// Returns the volume for a claim of a class.
 pub(super) fn volume(api: &Api, claim: &Value, class: &Value) -> Value {

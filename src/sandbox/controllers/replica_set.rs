@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{BATCH, living, pod_of, set_status};
 use crate::api::Api;
 use crate::kinds::pods::{self, NODE_NAME, PHASE};
-use crate::requests::options::{DeleteOptions, Options};
+use crate::options::{DeleteOptions, Options};
 use crate::store::{Key, Object};
 
 /// Takes a ReplicaSet or ReplicationController one step closer to its spec.

@@ -11,8 +11,8 @@ use super::{BATCH, STATEFUL_SETS, hash, living, owner, set_status};
 use crate::api::Api;
 use crate::kinds::pods::{self, PHASE};
 use crate::kinds::registry::Kind;
-use crate::requests::options::{DeleteOptions, Options};
-use crate::storage::CLAIMS;
+use crate::kinds::storage::CLAIMS;
+use crate::options::{DeleteOptions, Options};
 use crate::store::{Key, Object};
 
 const REVISION: &str = "controller-revision-hash";

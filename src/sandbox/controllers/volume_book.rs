@@ -9,8 +9,8 @@ use std::sync::Arc;
 use pellucid_model::quantity;
 use serde_json::Value;
 
-use crate::requests::selectors::LabelSelector;
-use crate::storage::{BOUND_BY_CONTROLLER, class_of};
+use crate::kinds::storage::{BOUND_BY_CONTROLLER, class_of};
+use crate::selectors::LabelSelector;
 use crate::store::{Key, Object};
 
 /// The properties of a volume that binding depends on.

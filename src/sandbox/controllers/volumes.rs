@@ -18,12 +18,12 @@ use crate::api::Api;
 use crate::clock::later;
 use crate::faults::Trouble;
 use crate::follow::{Follower, News};
-use crate::requests::options::Options;
-use crate::requests::server::Server;
-use crate::storage::{
+use crate::kinds::storage::{
     BETA_STORAGE_PROVISIONER, BIND_COMPLETED, CLAIMS, CLASSES, NO_PROVISIONER, SELECTED_NODE,
     STORAGE_PROVISIONER, VOLUMES,
 };
+use crate::options::Options;
+use crate::requests::server::Server;
 use crate::store::{Change, Key, Object};
 
 /// Delay before a failed provisioning is retried, for a claim that waits for no pod.
@@ -52,7 +52,7 @@ struct Volumes {
 }
 
 /// Runs until the sandbox stops.
-pub(in super::super) async fn run(server: Arc<Server>) {
+pub(crate) async fn run(server: Arc<Server>) {
     let mut followers = [VOLUMES, CLAIMS, CLASSES].map(|table| (table, Follower::new(&server, table)));
     let mut troubles = server.faults.subscribe();
     let mut volumes = Volumes {

@@ -13,17 +13,17 @@ use k8s_openapi::api::{
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as apiextensions;
 use serde_json::Value;
 
-use crate::groups;
 use crate::kinds::crd;
 use crate::kinds::decode;
 use crate::kinds::defaults;
 use crate::kinds::events as event_rules;
+use crate::kinds::groups;
 use crate::kinds::printers;
 use crate::kinds::registry::{
     ALL_VERBS, Cells, Column, Decode, Form, Kind, Registry, STATUS_VERBS, Selectable, Subresource, Validate,
 };
+use crate::kinds::storage;
 use crate::kinds::validate;
-use crate::storage;
 
 /// One row of the catalogue.
 pub(crate) struct Row {

@@ -288,7 +288,7 @@ pub(crate) fn stateful_set(object: &mut Value) {
     for claim in items(spec, "volumeClaimTemplates") {
         set(claim, "kind", "PersistentVolumeClaim");
         set(claim, "apiVersion", "v1");
-        crate::storage::claim_defaults(claim);
+        crate::kinds::storage::claim_defaults(claim);
     }
     for key in ["replicas", "availableReplicas"] {
         set(&mut object["status"], key, 0);

@@ -1,14 +1,15 @@
 //! What is known about each kind of object: where it is served, how it is read, defaulted, validated and shown.
 //!
 //! `catalog` has one row per built-in kind, `crd` brings kinds while the sandbox runs, `registry` finds a kind by its path.
-//! The others are rules that rows name. Not here: volumes and claims (`storage`), PodGroups (`groups`), and what happens to
-//! an object after it is stored.
+//! `storage` has volumes and claims, `groups` PodGroups. The others are rules that rows name. Not here: what happens to an
+//! object after it is stored.
 
 pub(crate) mod catalog;
 pub(crate) mod crd;
 pub(crate) mod decode;
 pub(crate) mod defaults;
 pub(crate) mod events;
+pub(crate) mod groups;
 pub(crate) mod meta;
 pub(crate) mod placement;
 pub(crate) mod pod_diff;
@@ -18,4 +19,5 @@ pub(crate) mod printers;
 pub(crate) mod registry;
 pub(crate) mod scale;
 pub(crate) mod schema;
+pub(crate) mod storage;
 pub(crate) mod validate;

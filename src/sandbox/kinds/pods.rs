@@ -9,8 +9,8 @@ use crate::clock::seconds;
 use crate::errors::{ApiError, ApiResult, FieldError};
 use crate::kinds::meta;
 use crate::kinds::registry::Kind;
-use crate::requests::options::{DeleteOptions, Options};
-use crate::requests::selectors::LabelSelector;
+use crate::options::{DeleteOptions, Options};
+use crate::selectors::LabelSelector;
 use crate::store::{Key, Object};
 
 /// Position of `spec.nodeName` in the field values of a pod.

@@ -177,7 +177,7 @@ fn requests_within_limits(resources: &Value, path: &str) -> Vec<FieldError> {
 pub(crate) fn workload(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let spec = &object["spec"];
     let mut errors = pod_spec(&spec["template"]["spec"], "spec.template.spec");
-    let Some(selector) = crate::requests::selectors::LabelSelector::from_object(&spec["selector"]) else {
+    let Some(selector) = crate::selectors::LabelSelector::from_object(&spec["selector"]) else {
         errors.insert(0, FieldError::required("spec.selector", ""));
         return errors;
     };

@@ -7,9 +7,9 @@ use serde_json::json;
 use crate::api::Api;
 use crate::errors::{ApiError, ApiResult};
 use crate::kinds::registry::Kind;
-use crate::requests::options::Options;
+use crate::options::Options;
 use crate::requests::paging::Token;
-use crate::requests::selectors::{FieldSelector, LabelSelector};
+use crate::selectors::{FieldSelector, LabelSelector};
 use crate::store::{Object, Page};
 
 /// The objects that a request selects.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::kinds::events;
 use crate::kinds::registry::{Form, Kind};
-use crate::requests::options::View;
+use crate::options::View;
 use crate::requests::table;
 use crate::store::Object;
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::kinds::registry::{Kind, Registry};
-use crate::requests::options::decode;
+use crate::options::decode;
 
 /// What a path refers to.
 pub(crate) enum Route {

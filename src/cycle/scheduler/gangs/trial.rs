@@ -6,14 +6,16 @@
 use std::sync::Arc;
 
 use pellucid_cluster::{ShapeId, Stage};
-use pellucid_framework::Cause;
+use pellucid_framework::{Cause, View};
 use pellucid_model::collections::FxHashSet;
-use pellucid_model::{Name, NodeIdx, patience};
+use pellucid_model::time::Probe;
+use pellucid_model::{GangKey, Name, NodeIdx, Pod, PodId, patience};
 use pellucid_recording::{Decision, Placement, Refusal};
 
 use super::plan::{Candidate, GangAttempt};
 use super::underway::{Since, Slice};
-use crate::attempt::nominations::AttemptKind;
+use crate::attempt::node_result_cache::CycleContext;
+use crate::attempt::nominations::{AttemptContext, AttemptKind, NominationFilter};
 use crate::attempt::work;
 use crate::scheduler::Scheduler;
 use crate::scheduler::record::Draft;
@@ -208,5 +210,29 @@ impl Since {
             Self::Nodes(nodes) => Some(nodes),
             Self::Unknown => None,
         }
+    }
+}
+
+impl Scheduler {
+    /// Returns why a filter refuses a member of a group on a node in the current state.
+    pub(crate) fn refusal_on(
+        &mut self,
+        (id, pod): (PodId, &Pod),
+        (profile, shape): (usize, ShapeId),
+        node: NodeIdx,
+        group: &[GangKey],
+        probe: &dyn Probe,
+    ) -> Option<Cause> {
+        let generation = self.cluster.shapes().generation(shape);
+        let results = self.profiles.results.of((profile, shape), generation, self.cycle);
+        let (profile, tally) = (&self.profiles.all[profile], &mut self.profiles.tally[profile]);
+        let ctx = CycleContext { profile, view: View::new(&self.cluster), spec: &pod.spec, probe };
+        results.run_filters(&ctx, self.switches.reuse(), tally);
+        self.turns.work += std::mem::take(&mut results.work) + work::ASK;
+        if let Some(cause) = results.refused_as_a_whole() {
+            return Some(cause.clone());
+        }
+        let attempt = AttemptContext { profile, id, pod, kind: AttemptKind::Member(group), probe };
+        NominationFilter::new(attempt, &mut self.cluster, tally).refusal(&results.shape_filters(), node)
     }
 }

@@ -15,7 +15,7 @@ const MOST_TEMPLATES: usize = 8;
 const MOST_CLAIMS: usize = 4;
 
 /// Checks a PodGroup.
-pub(super) fn pod_group(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub(crate) fn pod_group(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let spec = &object["spec"];
     let mut errors = Vec::new();
     if let Some(old) = old.map(|old| &old["spec"]) {
@@ -39,7 +39,7 @@ pub(super) fn pod_group(object: &Value, old: Option<&Value>) -> Vec<FieldError> 
 }
 
 /// Checks a Workload.
-pub(super) fn workload(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub(crate) fn workload(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let spec = &object["spec"];
     if let Some(old) = old {
         return immutable(spec, &old["spec"], &["controllerRef", "podGroupTemplates"]);

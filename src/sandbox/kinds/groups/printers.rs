@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::kinds::printers::{AGE, NAME, Printer, created, name};
 
-pub(super) const POD_GROUPS: Printer = Printer {
+pub(crate) const POD_GROUPS: Printer = Printer {
     columns: &[
         NAME,
         ("Policy", "string", 0, "How the pods are scheduled: gang or basic."),
@@ -25,7 +25,7 @@ pub(super) const POD_GROUPS: Printer = Printer {
     },
 };
 
-pub(super) const WORKLOADS: Printer = Printer {
+pub(crate) const WORKLOADS: Printer = Printer {
     columns: &[NAME, ("Templates", "integer", 0, "Templates of pod groups."), AGE],
     cells: |workload, now| {
         let templates = workload["spec"]["podGroupTemplates"].as_array().map_or(0, Vec::len);

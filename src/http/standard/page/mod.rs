@@ -11,10 +11,11 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use rustc_hash::FxHasher;
 
+use crate::error::unknown_path;
 use crate::registration::endpoint::{Answered, Endpoint, answer};
 use crate::registration::operation::{Answer, Content, Operation};
 use crate::registration::params::Param;
-use crate::standard::{INDEX, unknown_path};
+use crate::standard::INDEX;
 
 /// Path template of the page's files.
 const FILES: &str = "/ui/:file";

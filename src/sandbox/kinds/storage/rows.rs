@@ -8,7 +8,7 @@ use crate::kinds::decode;
 
 const GROUP: &str = "storage.k8s.io";
 
-pub(in super::super) const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[Row] = &[
     Row {
         kind: "PersistentVolume",
         plural: "persistentvolumes",

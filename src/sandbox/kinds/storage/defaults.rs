@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::kinds::defaults::set;
 
 /// Sets the defaults of a PersistentVolume: policy Retain, mode Filesystem.
-pub(super) fn volume(object: &mut Value) {
+pub(crate) fn volume(object: &mut Value) {
     set(object, "spec", json!({}));
     set(object, "status", json!({}));
     let spec = &mut object["spec"];
@@ -18,7 +18,7 @@ pub(super) fn volume(object: &mut Value) {
 }
 
 /// Sets the defaults of a PersistentVolumeClaim: mode Filesystem.
-pub(in super::super) fn claim(object: &mut Value) {
+pub(crate) fn claim(object: &mut Value) {
     set(object, "spec", json!({}));
     set(object, "status", json!({}));
     set(&mut object["spec"], "resources", json!({}));
@@ -27,19 +27,19 @@ pub(in super::super) fn claim(object: &mut Value) {
 }
 
 /// Sets the defaults of a StorageClass: policy Delete, immediate binding.
-pub(super) fn class(object: &mut Value) {
+pub(crate) fn class(object: &mut Value) {
     set(object, "reclaimPolicy", "Delete");
     set(object, "volumeBindingMode", "Immediate");
 }
 
 /// Sets the defaults of a CSINode: an empty list of drivers.
-pub(super) fn csi_node(object: &mut Value) {
+pub(crate) fn csi_node(object: &mut Value) {
     set(object, "spec", json!({}));
     set(&mut object["spec"], "drivers", json!([]));
 }
 
 /// Sets the defaults of a CSIDriver: it attaches volumes and reports no capacity.
-pub(super) fn csi_driver(object: &mut Value) {
+pub(crate) fn csi_driver(object: &mut Value) {
     set(object, "spec", json!({}));
     let spec = &mut object["spec"];
     set(spec, "attachRequired", true);
@@ -51,7 +51,7 @@ pub(super) fn csi_driver(object: &mut Value) {
 }
 
 /// Sets the defaults of a VolumeAttachment: not attached.
-pub(super) fn attachment(object: &mut Value) {
+pub(crate) fn attachment(object: &mut Value) {
     set(object, "spec", json!({}));
     set(object, "status", json!({}));
     set(&mut object["status"], "attached", false);

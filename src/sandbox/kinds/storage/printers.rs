@@ -10,7 +10,7 @@ const ATTRIBUTES: (&str, &str, i64, &str) =
     ("VolumeAttributesClass", "string", 0, "Class of changeable attributes.");
 const MODE: (&str, &str, i64, &str) = ("VolumeMode", "string", 1, "File system or block device.");
 
-pub(super) const VOLUMES: Printer = Printer {
+pub(crate) const VOLUMES: Printer = Printer {
     columns: &[
         NAME,
         ("Capacity", "string", 0, "Size of the volume."),
@@ -46,7 +46,7 @@ pub(super) const VOLUMES: Printer = Printer {
     },
 };
 
-pub(super) const CLAIMS: Printer = Printer {
+pub(crate) const CLAIMS: Printer = Printer {
     columns: &[
         NAME,
         ("Status", "string", 0, "Phase of the claim."),
@@ -76,7 +76,7 @@ pub(super) const CLAIMS: Printer = Printer {
     },
 };
 
-pub(super) const CLASSES: Printer = Printer {
+pub(crate) const CLASSES: Printer = Printer {
     columns: &[
         NAME,
         ("Provisioner", "string", 0, "Who makes volumes."),
@@ -101,7 +101,7 @@ pub(super) const CLASSES: Printer = Printer {
     },
 };
 
-pub(super) const CSI_NODES: Printer = Printer {
+pub(crate) const CSI_NODES: Printer = Printer {
     columns: &[NAME, ("Drivers", "integer", 0, "Drivers on the node."), AGE],
     cells: |o, now| {
         let drivers = o["spec"]["drivers"].as_array().map_or(0, Vec::len);
@@ -109,7 +109,7 @@ pub(super) const CSI_NODES: Printer = Printer {
     },
 };
 
-pub(super) const CSI_DRIVERS: Printer = Printer {
+pub(crate) const CSI_DRIVERS: Printer = Printer {
     columns: &[
         NAME,
         ("AttachRequired", "boolean", 0, "Whether volumes are attached to nodes."),
@@ -139,7 +139,7 @@ pub(super) const CSI_DRIVERS: Printer = Printer {
     },
 };
 
-pub(super) const CAPACITIES: Printer = Printer {
+pub(crate) const CAPACITIES: Printer = Printer {
     columns: &[
         NAME,
         ("StorageClassName", "string", 0, "The class that it is about."),
@@ -148,7 +148,7 @@ pub(super) const CAPACITIES: Printer = Printer {
     cells: |o, _| vec![name(o), text(&o["storageClassName"], ""), text(&o["capacity"], UNSET)],
 };
 
-pub(super) const ATTACHMENTS: Printer = Printer {
+pub(crate) const ATTACHMENTS: Printer = Printer {
     columns: &[
         NAME,
         ("Attacher", "string", 0, "Who attaches."),

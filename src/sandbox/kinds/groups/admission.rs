@@ -14,7 +14,7 @@ use crate::store::Key;
 const PROTECTION: &str = "scheduling.k8s.io/podgroup-protection";
 
 /// Sets the defaults of a PodGroup: disruption per pod, and a template reference that is always shown.
-pub(super) fn pod_group_defaults(object: &mut Value) {
+pub(crate) fn pod_group_defaults(object: &mut Value) {
     set(object, "spec", json!({}));
     let spec = &mut object["spec"];
     set(spec, "podGroupTemplateRef", Value::Null);
@@ -24,7 +24,7 @@ pub(super) fn pod_group_defaults(object: &mut Value) {
 }
 
 /// Sets the defaults of a Workload's templates, whose constraints are always shown.
-pub(super) fn workload_defaults(object: &mut Value) {
+pub(crate) fn workload_defaults(object: &mut Value) {
     set(object, "spec", json!({}));
     for template in object["spec"]["podGroupTemplates"].as_array_mut().into_iter().flatten() {
         set(template, "schedulingPolicy", json!({}));
@@ -48,7 +48,7 @@ fn set_text(object: &mut Value, key: &str, value: &str) {
 }
 
 /// Adds the finalizer and the priority to a new native PodGroup. Rejects it if its Workload or template does not exist.
-pub(in super::super) fn admit(api: &Api, kind: &Kind, object: &mut Value) -> ApiResult<()> {
+pub(crate) fn admit(api: &Api, kind: &Kind, object: &mut Value) -> ApiResult<()> {
     if &*kind.storage != POD_GROUPS {
         return Ok(());
     }
@@ -64,7 +64,7 @@ pub(in super::super) fn admit(api: &Api, kind: &Kind, object: &mut Value) -> Api
 }
 
 /// Keeps the priority of an updated PodGroup if the client omits it.
-pub(in super::super) fn keep_priority(kind: &Kind, object: &mut Value, old: &Value) {
+pub(crate) fn keep_priority(kind: &Kind, object: &mut Value, old: &Value) {
     let priority = &old["spec"]["priority"];
     if &*kind.storage == POD_GROUPS && priority.is_i64() && object["spec"].is_object() {
         set(&mut object["spec"], "priority", priority.clone());
@@ -117,7 +117,7 @@ fn template(api: &Api, object: &Value) -> ApiResult<()> {
 }
 
 /// Removes `schedulingGroup` from a new pod if native gangs are not served.
-pub(in super::super) fn drop_unserved(api: &Api, pod: &mut Value) {
+pub(crate) fn drop_unserved(api: &Api, pod: &mut Value) {
     let Some(spec) = pod["spec"].as_object_mut().filter(|spec| spec.contains_key("schedulingGroup")) else {
         return;
     };
@@ -127,12 +127,12 @@ pub(in super::super) fn drop_unserved(api: &Api, pod: &mut Value) {
 }
 
 /// Returns whether a pod belongs to a PodGroup.
-pub(in super::super) fn is_user(pod: &Value, group: &str) -> bool {
+pub(crate) fn is_user(pod: &Value, group: &str) -> bool {
     pod["spec"]["schedulingGroup"]["podGroupName"] == group
 }
 
 /// Removes the protecting finalizer from a PodGroup.
-pub(in super::super) fn unprotect(group: &mut Value) {
+pub(crate) fn unprotect(group: &mut Value) {
     if let Some(finalizers) = meta::metadata(group).get_mut("finalizers").and_then(Value::as_array_mut) {
         finalizers.retain(|finalizer| finalizer != PROTECTION);
     }

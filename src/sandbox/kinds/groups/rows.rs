@@ -6,7 +6,7 @@ use super::{GROUP, VERSION, admission, printers, validate};
 use crate::kinds::catalog::{BASE, Row, STATUS};
 use crate::kinds::decode;
 
-pub(in super::super) const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[Row] = &[
     Row {
         group: GROUP,
         version: VERSION,

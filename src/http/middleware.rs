@@ -16,11 +16,11 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use tracing::Instrument;
 
 use crate::error::Failure;
+use crate::error::unknown_path;
 use crate::registration::endpoint::Template;
 use crate::registration::params::{decode, malformed, shortened};
 use crate::registration::route::RequestInfo;
 use crate::server::Clock;
-use crate::standard::unknown_path;
 
 /// One request with its response, for metrics. Invariant: every field except the time is from a bounded set.
 #[derive(Clone, Copy, Debug)]

@@ -23,7 +23,7 @@ const NOT_A_SOURCE: [&str; 9] = [
 ];
 
 /// Checks a PersistentVolume.
-pub(super) fn volume(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub(crate) fn volume(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let spec = &object["spec"];
     let mut errors = access_modes(spec);
     let capacity = &spec["capacity"];
@@ -67,7 +67,7 @@ fn sources(spec: &Value) -> Vec<(&str, &Value)> {
 }
 
 /// Checks a PersistentVolumeClaim and, on an update, that only mutable fields change.
-pub(super) fn claim(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub(crate) fn claim(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let spec = &object["spec"];
     let mut errors = access_modes(spec);
     errors.extend(one_of(spec, "volumeMode", &VOLUME_MODES));
@@ -147,7 +147,7 @@ fn immutable(new: &Value, old: &Value, keys: &[&str], path: &str) -> Vec<FieldEr
 }
 
 /// Checks a StorageClass.
-pub(super) fn class(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub(crate) fn class(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if object["provisioner"].as_str().is_none_or(str::is_empty) {
         errors.push(FieldError::required("provisioner", ""));
@@ -171,7 +171,7 @@ pub(super) fn class(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
 }
 
 /// Checks a CSINode: each driver is listed once, with the node's id.
-pub(super) fn csi_node(object: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+pub(crate) fn csi_node(object: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let drivers = object["spec"]["drivers"].as_array().map_or(&[][..], Vec::as_slice);
     for (index, driver) in drivers.iter().enumerate() {
@@ -194,7 +194,7 @@ pub(super) fn csi_node(object: &Value, _old: Option<&Value>) -> Vec<FieldError> 
 }
 
 /// Checks a CSIStorageCapacity.
-pub(super) fn capacity(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub(crate) fn capacity(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if object["storageClassName"].as_str().is_none_or(str::is_empty) {
         errors.push(FieldError::required("storageClassName", ""));
@@ -210,7 +210,7 @@ pub(super) fn capacity(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
 }
 
 /// Checks a VolumeAttachment.
-pub(super) fn attachment(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub(crate) fn attachment(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let spec = &object["spec"];
     let mut errors = Vec::new();
     for key in ["attacher", "nodeName"] {

@@ -12,17 +12,17 @@ mod validate;
 
 use serde_json::Value;
 
-pub(super) use admission::{admit, drop_unserved, is_user, keep_priority, unprotect};
-pub(super) use rows::ROWS;
+pub(crate) use admission::{admit, drop_unserved, is_user, keep_priority, unprotect};
+pub(crate) use rows::ROWS;
 
 /// The table of native PodGroups in the store.
-pub(super) const POD_GROUPS: &str = "podgroups.scheduling.k8s.io";
+pub(crate) const POD_GROUPS: &str = "podgroups.scheduling.k8s.io";
 /// The table of native Workloads in the store.
 const WORKLOADS: &str = "workloads.scheduling.k8s.io";
 /// API group of the native kinds.
-pub(super) const GROUP: &str = "scheduling.k8s.io";
+pub(crate) const GROUP: &str = "scheduling.k8s.io";
 /// API version of the native kinds.
-pub(super) const VERSION: &str = "v1alpha2";
+pub(crate) const VERSION: &str = "v1alpha2";
 
 /// Which kinds of gangs a sandbox serves. Real clusters serve few of them: the native ones are off by default, and
 /// custom resources exist only where they are installed.
@@ -41,7 +41,7 @@ impl Default for Gangs {
 }
 
 /// Returns the definitions of the custom resources.
-pub(super) fn definitions() -> Vec<Value> {
+pub(crate) fn definitions() -> Vec<Value> {
     let definitions = pellucid_api::definitions::DEFINITIONS;
     definitions.map(|text| serde_saphyr::from_str(text).expect("a definition is YAML")).into()
 }

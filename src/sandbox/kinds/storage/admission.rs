@@ -11,12 +11,12 @@ const IS_DEFAULT: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
 
 /// Returns whether a class is the default for claims without one.
-pub(super) fn is_default(class: &Value) -> bool {
+pub(crate) fn is_default(class: &Value) -> bool {
     IS_DEFAULT.iter().any(|key| class["metadata"]["annotations"][*key] == "true")
 }
 
 /// Sets the default class on a new claim without one. Of several, the youngest counts, then the first by name.
-pub(in super::super) fn admit(api: &Api, kind: &Kind, object: &mut Value) {
+pub(crate) fn admit(api: &Api, kind: &Kind, object: &mut Value) {
     if &*kind.storage != CLAIMS || class_of(object).is_some() || !object["spec"].is_object() {
         return;
     }
