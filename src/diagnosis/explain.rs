@@ -7,7 +7,7 @@ use pellucid_api::rest::explain::{
 use pellucid_cluster::input::Quarantined;
 use pellucid_cluster::{PodRecord, Stage};
 use pellucid_cycle::Snapshot;
-use pellucid_cycle::scheduler::last_attempt::LastAttempt;
+use pellucid_cycle::scheduler::records::last_attempt::LastAttempt;
 use pellucid_framework::bodies;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::{Cause, Code, Reason};

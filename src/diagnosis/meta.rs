@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pellucid_api::rest::Meta;
 use pellucid_cycle::Snapshot;
-use pellucid_cycle::scheduler::last_attempt::LastAttempt;
+use pellucid_cycle::scheduler::records::last_attempt::LastAttempt;
 use pellucid_model::{Now, PodId};
 use pellucid_queue::{QueueStage, Unit};
 use pellucid_recording::Outcome;

@@ -25,7 +25,6 @@ pub struct WakeGroup {
 
 impl WakeGroup {
     /// Makes the group of pods of one shape.
-    #[inline]
     pub fn new(shape: ShapeId, profile: usize, refused_by: RefusedBy) -> Self {
         Self { shape, profile, refused_by, is_by_kind: false }
     }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pellucid::cycle::scheduler::last_attempt::LastAttempt;
+use pellucid::cycle::scheduler::records::last_attempt::LastAttempt;
 use pellucid::model::time::Probe;
 use pellucid::model::{Pod, PodSpec};
 use pellucid::recording::meter::FREE;

@@ -89,6 +89,13 @@ const KUBE_FILES: &[&str] = &[
 const CLOCKS: &[&str] =
     &["src/app/clock.rs", "src/sandbox/clock.rs", "src/kubernetes/connection/exec_plugin.rs"];
 
+/// Files of a folder, beyond which it needs an inner order.
+const MOST_FILES: usize = 18;
+/// Folders with more, each with its reason.
+const LARGER: &[&str] = &[
+    "src/cli", // one file per command
+];
+
 fn room_sources() -> Vec<Source> {
     sources(&["src"]).into_iter().filter(|s| !s.is_test_file()).collect()
 }
@@ -210,4 +217,87 @@ fn the_clock_is_read_in_one_place() {
         (reads && !CLOCKS.contains(&source.path.as_str()))
             .then(|| format!("`{}`: the clock is read in {}", import.path, CLOCKS.join(" and ")))
     });
+}
+
+/// Returns the folders directly below one.
+fn folders(parent: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(root().join(parent)).unwrap().map(|e| e.unwrap().path());
+    let names = entries.filter(|p| p.is_dir()).map(|p| p.file_name().unwrap().to_str().unwrap().to_owned());
+    names.collect()
+}
+
+/// Folders beside each other, each with those of them that its files name.
+fn neighbours(parent: &str) -> BTreeMap<String, BTreeSet<String>> {
+    // `src/app` and `src/cli` are modules of one crate, the other rooms are crates.
+    let inside = parent.strip_prefix("src/").unwrap_or_default();
+    let (room, rest) = inside.split_once('/').unwrap_or((inside, ""));
+    let own = if ["app", "cli"].contains(&room) { inside } else { rest };
+    let module = own
+        .split('/')
+        .filter(|part| !part.is_empty())
+        .fold("crate".to_owned(), |path, part| path + "::" + part);
+    let names = folders(parent);
+    let mut known: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for source in sources(&[parent]).into_iter().filter(|s| !s.is_test_file()) {
+        let below = source.path.strip_prefix(parent).unwrap().trim_start_matches('/');
+        let Some(folder) = below.split('/').next().filter(|name| names.iter().any(|n| n == name)) else {
+            continue;
+        };
+        for import in imports(&source) {
+            let path = import.path.strip_prefix(&module).and_then(|rest| rest.strip_prefix("::"));
+            let other = path.map(first).filter(|other| *other != folder && names.iter().any(|n| n == other));
+            if let Some(other) = other {
+                known.entry(folder.to_owned()).or_default().insert(other.to_owned());
+            }
+        }
+    }
+    known
+}
+
+/// Returns whether a folder reaches another one.
+fn reaches(known: &BTreeMap<String, BTreeSet<String>>, from: &str, to: &str) -> bool {
+    let (mut open, mut seen) = (vec![from], BTreeSet::new());
+    while let Some(folder) = open.pop() {
+        for next in known.get(folder).into_iter().flatten() {
+            if next == to {
+                return true;
+            }
+            if seen.insert(next.as_str()) {
+                open.push(next);
+            }
+        }
+    }
+    false
+}
+
+#[test]
+fn folders_beside_each_other_know_each_other_one_way() {
+    let mut complaints = Vec::new();
+    let mut open = vec!["src".to_owned()];
+    let mut arrows = 0;
+    while let Some(parent) = open.pop() {
+        open.extend(folders(&parent).into_iter().map(|name| format!("{parent}/{name}")));
+        let known = neighbours(&parent);
+        arrows += known.values().map(BTreeSet::len).sum::<usize>();
+        for folder in known.keys().filter(|folder| reaches(&known, folder, folder)) {
+            complaints.push(format!("{parent}/{folder} is on a circle: {:?}", known[folder]));
+        }
+    }
+    assert!(arrows > 20, "only {arrows} arrows were found: the imports are not read");
+    assert!(complaints.is_empty(), "{} complaints:\n{}", complaints.len(), complaints.join("\n"));
+}
+
+#[test]
+fn no_folder_is_a_heap() {
+    let mut open = vec!["src".to_owned()];
+    let mut complaints = Vec::new();
+    while let Some(parent) = open.pop() {
+        open.extend(folders(&parent).into_iter().map(|name| format!("{parent}/{name}")));
+        let files = std::fs::read_dir(root().join(&parent)).unwrap().map(|e| e.unwrap().path());
+        let files = files.filter(|p| p.extension().is_some_and(|e| e == "rs")).count();
+        if files > MOST_FILES && !LARGER.contains(&parent.as_str()) {
+            complaints.push(format!("{parent}: {files} files, over {MOST_FILES}: give it folders"));
+        }
+    }
+    assert!(complaints.is_empty(), "{} complaints:\n{}", complaints.len(), complaints.join("\n"));
 }

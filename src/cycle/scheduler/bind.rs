@@ -10,8 +10,8 @@ use pellucid_model::effect::{BindOutcome, EffectId, EffectReport};
 use pellucid_model::{Now, PodId};
 use pellucid_recording::flight::What;
 
-use super::Scheduler;
-use super::in_flight::BindingInFlight;
+use crate::scheduler::Scheduler;
+use crate::scheduler::in_flight::BindingInFlight;
 
 impl Scheduler {
     /// Applies a report. A report for an attempt that has ended (the watch was faster, or the pod is gone) changes

@@ -9,7 +9,7 @@ use pellucid_model::collections::FxHashMap;
 use pellucid_model::effect::{Effect, EffectId};
 use pellucid_queue::UnitId;
 
-use super::pre_bind::PreBinding;
+use crate::scheduler::pre_bind::PreBinding;
 
 /// A bind order that is not settled.
 #[derive(Clone, Debug)]

@@ -15,8 +15,8 @@ use pellucid_recording::gang_verdict::member_refusal;
 use pellucid_recording::{Outcome, Refusal};
 
 use crate::scheduler::Scheduler;
-use crate::scheduler::last_attempt::LastAttempt;
-use crate::scheduler::record_events::how_gone;
+use crate::scheduler::records::events::how_gone;
+use crate::scheduler::records::last_attempt::LastAttempt;
 use crate::scheduler::report::pod_ref;
 use crate::scheduler::wakeups::say_queue;
 

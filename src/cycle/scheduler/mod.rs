@@ -11,15 +11,10 @@ mod bind;
 pub mod gangs;
 mod in_flight;
 pub(crate) mod inputs;
-pub mod last_attempt;
-mod leaving;
-mod metering;
 mod pre_bind;
 mod preempt;
 mod profiles;
-mod record;
-mod record_events;
-mod records;
+pub mod records;
 mod report;
 mod restore;
 pub(crate) mod schedule_one;
@@ -46,9 +41,9 @@ pub use snapshot::{Registry, Snapshot};
 
 use gangs::GangBook;
 use in_flight::InFlight;
-use last_attempt::LastAttempt;
 use profiles::Profiles;
 use records::Records;
+use records::last_attempt::LastAttempt;
 use shadow::ShadowTally;
 use turn::Turns;
 

@@ -16,10 +16,10 @@ use pellucid_model::{Now, ObjectKind, PodId};
 use pellucid_queue::UnitId;
 use pellucid_recording::{Outcome, Refusal};
 
-use super::Scheduler;
-use super::in_flight::BindingInFlight;
-use super::report::pod_ref;
 use crate::attempt::search::refused_by;
+use crate::scheduler::Scheduler;
+use crate::scheduler::in_flight::BindingInFlight;
+use crate::scheduler::report::pod_ref;
 
 /// A placed pod whose PreBind is in progress.
 #[derive(Clone, Debug)]

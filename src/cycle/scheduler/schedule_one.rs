@@ -16,14 +16,14 @@ use pellucid_model::{NodeIdx, Now, Pod, PodId, patience};
 use pellucid_queue::UnitId;
 use pellucid_recording::{Decision, Outcome, Placement, Refusal};
 
-use super::metering::Timer;
-use super::record::Draft;
-use super::{Scheduler, Step};
 use crate::attempt::node_result_cache::CycleContext;
 use crate::attempt::nominations::{AttemptContext, AttemptKind, NominationFilter};
 use crate::attempt::post_filter::post_filter;
 use crate::attempt::search::refused_by;
 use crate::attempt::work;
+use crate::scheduler::records::draft::Draft;
+use crate::scheduler::records::metering::Timer;
+use crate::scheduler::{Scheduler, Step};
 
 /// The decision of an attempt, before it is carried out.
 pub(crate) struct Decided {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use pellucid_cluster::ClusterEvent;
 use pellucid_model::{Name, Now, Pod, PodId, PodKey};
 
-use super::Scheduler;
-use super::last_attempt::LastAttempt;
+use crate::scheduler::Scheduler;
+use crate::scheduler::records::last_attempt::LastAttempt;
 
 /// Number of disagreements that are kept as examples.
 const EXAMPLES: usize = 50;

@@ -15,7 +15,7 @@ use pellucid_recording::recorder::Recorder;
 use pellucid_recording::switches::Switches;
 use pellucid_recording::{Refusal, Verdict};
 
-use crate::scheduler::last_attempt::LastAttempt;
+use crate::scheduler::records::last_attempt::LastAttempt;
 use crate::scheduler::shadow::ShadowTally;
 use crate::scheduler::{Counters, PluginTally};
 

@@ -3,8 +3,8 @@
 use pellucid_model::time::Probe;
 use pellucid_model::{GangKey, Now};
 
-use super::{Scheduler, Step};
 use crate::attempt::work::SLICE;
+use crate::scheduler::{Scheduler, Step};
 
 /// Shares work between attempts at gangs, which run in slices, and other units. Amounts are in units of
 /// `attempt::work`.

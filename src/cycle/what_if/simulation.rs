@@ -20,7 +20,7 @@ use pellucid_recording::switches::{Setter, Switches};
 use super::edit::{self, Edit, EditError, Target};
 use crate::Snapshot;
 use crate::scheduler::gangs::gate::{Block, block};
-use crate::scheduler::last_attempt::LastAttempt;
+use crate::scheduler::records::last_attempt::LastAttempt;
 use crate::scheduler::{Scheduler, Settings, Step};
 
 /// A plan is cut off after this many attempts per requested pod, plus [`LEAST_STEPS`].

@@ -61,12 +61,4 @@ fn quarantined(
 }
 
 #[cfg(test)]
-mod gang_tests;
-#[cfg(test)]
-mod group_tests;
-#[cfg(test)]
-mod objects_tests;
-#[cfg(test)]
-mod relations_tests;
-#[cfg(test)]
 mod tests;

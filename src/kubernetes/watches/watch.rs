@@ -10,10 +10,6 @@
 //! The channel is bounded and nothing is dropped: when the scheduling thread falls behind, the watch stops reading. An
 //! object that cannot be decoded is sent as quarantined, and the watch continues. A kind that the server does not
 //! serve has no objects. The watch looks for it every half minute, so a CustomResourceDefinition may come and go.
-#![expect(
-    clippy::result_large_err,
-    reason = "unreadable objects are rare, and a readable pod is larger still"
-)]
 
 use std::sync::Arc;
 use std::time::Duration;

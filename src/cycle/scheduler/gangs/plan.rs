@@ -17,7 +17,7 @@ use pellucid_recording::{Outcome, Verdict};
 
 use super::trial::{Fate, Trial};
 use crate::attempt::work;
-use crate::scheduler::record::Recorded;
+use crate::scheduler::records::draft::Recorded;
 use crate::scheduler::{Scheduler, Step};
 
 /// A member to be placed.

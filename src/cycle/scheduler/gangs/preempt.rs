@@ -30,7 +30,7 @@ use super::victims::Before;
 use crate::attempt::nominations::AttemptKind;
 use crate::attempt::post_filter::KnownNodes;
 use crate::attempt::work;
-use crate::scheduler::last_attempt::LastAttempt;
+use crate::scheduler::records::last_attempt::LastAttempt;
 use crate::scheduler::report::pod_ref;
 use crate::scheduler::schedule_one::Decided;
 use crate::scheduler::{Scheduler, Step};

@@ -18,7 +18,7 @@ use crate::attempt::node_result_cache::CycleContext;
 use crate::attempt::nominations::{AttemptContext, AttemptKind, NominationFilter};
 use crate::attempt::work;
 use crate::scheduler::Scheduler;
-use crate::scheduler::record::Draft;
+use crate::scheduler::records::draft::Draft;
 use crate::scheduler::schedule_one::Decided;
 
 /// The result of one member in a trial.

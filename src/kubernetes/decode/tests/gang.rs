@@ -7,7 +7,7 @@ use pellucid_model::gang::{Controller, Dialect, GangMark, GangMode, GangProblem,
 use pellucid_model::{GangKey, Pod};
 use serde_json::{Map, Value, json};
 
-use super::pod_from_value;
+use crate::decode::pod_from_value;
 
 const X: &str = coscheduling::POD_GROUP;
 const SIGS: &str = coscheduling::POD_GROUP_SIGS;

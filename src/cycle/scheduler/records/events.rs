@@ -9,7 +9,7 @@ use pellucid_recording::flight::{Flight, Gone, Noted, Numbers, What};
 use pellucid_recording::{Outcome, Verdict};
 
 use crate::scheduler::Scheduler;
-use crate::scheduler::last_attempt::LastAttempt;
+use crate::scheduler::records::last_attempt::LastAttempt;
 
 impl Scheduler {
     /// Records the verdict of an attempt, or of a placement that was taken back. Stores what the recorder does not hold

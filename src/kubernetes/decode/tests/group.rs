@@ -8,8 +8,8 @@ use pellucid_model::requests::ResourceList;
 use pellucid_model::{GangKey, Object, ObjectKind};
 use serde_json::{Value, json};
 
-use super::gang_tests::{Pairs, lines, pairs};
-use super::object_from_value;
+use super::gang::{Pairs, lines, pairs};
+use crate::decode::object_from_value;
 
 fn group(kind: ObjectKind, annotations: Pairs<'_>, spec: &Value, status: &Value) -> PodGroup {
     let object = json!({"metadata": {"name": "g", "namespace": "ns", "uid": "gu",

@@ -1,5 +1,10 @@
 //! Tests of decoding: faults with their paths, defaults, resize, and the recorded objects.
 
+mod gang;
+mod group;
+mod objects;
+mod relations;
+
 use pellucid_model::pod::{HostPort, PodPhase, Protocol};
 use pellucid_model::taint::{TaintEffect, TolerationOperator};
 use pellucid_model::{ObjectKind, PodSpec};

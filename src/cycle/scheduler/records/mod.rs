@@ -1,5 +1,11 @@
 //! Records of attempts and pods. Decisions read only the node of the last attempt.
 
+pub(crate) mod draft;
+pub(crate) mod events;
+pub mod last_attempt;
+pub(crate) mod leaving;
+pub(crate) mod metering;
+
 use std::sync::Arc;
 
 use pellucid_model::{Mirror, Pages};
@@ -10,9 +16,9 @@ use pellucid_recording::meter::Meter;
 use pellucid_recording::recorder::Recorder;
 use pellucid_recording::switches::Switches;
 
-use super::Counters;
-use super::last_attempt::LastAttempt;
-use super::leaving::Leaving;
+use crate::scheduler::Counters;
+use crate::scheduler::records::last_attempt::LastAttempt;
+use crate::scheduler::records::leaving::Leaving;
 
 /// Owns the records.
 pub(crate) struct Records {

@@ -11,7 +11,7 @@ use pellucid_model::{Now, PodKey};
 use pellucid_recording::flight::{Gone, What};
 
 use crate::scheduler::Scheduler;
-use crate::scheduler::record_events::NOBODY;
+use crate::scheduler::records::events::NOBODY;
 
 /// Maximum number of tracked pods; the history of any other pod ends when its deletion begins.
 const KEPT: usize = 4096;

@@ -8,7 +8,7 @@ use pellucid_model::storage::{ClaimUse, Disk};
 use pellucid_model::{Name, Pod, PodSpec};
 use serde_json::{Value, json};
 
-use super::pod_from_value;
+use crate::decode::pod_from_value;
 
 fn object(spec: Value) -> Value {
     json!({"metadata": {"name": "p", "namespace": "ns", "uid": "u",

@@ -10,7 +10,7 @@ use pellucid_model::storage::{
 use pellucid_model::{Name, Object, ObjectKind};
 use serde_json::{Value, json};
 
-use super::object_from_value;
+use crate::decode::object_from_value;
 
 fn read(kind: ObjectKind, value: &Value) -> Object {
     let object = object_from_value(kind, value).expect("readable");
