@@ -97,7 +97,7 @@ async fn metrics_of_a_running_scheduler() -> String {
     .unwrap();
     let settled = async {
         while instance.snapshot().counters.bound < 1 || instance.snapshot().queue.counts().unschedulable < 1 {
-            instance.next_root().await;
+            instance.next_snapshot().await;
         }
     };
     tokio::time::timeout(PATIENCE, settled).await.expect("one pod is placed and one refused");

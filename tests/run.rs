@@ -75,7 +75,7 @@ async fn wait(instance: &mut Instance, what: &str, is_wanted: impl Fn(&Snapshot)
     let mut snapshot = instance.snapshot();
     let waiting = async {
         while !is_wanted(&snapshot) {
-            snapshot = instance.next_root().await;
+            snapshot = instance.next_snapshot().await;
         }
         snapshot.clone()
     };

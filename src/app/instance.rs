@@ -130,8 +130,8 @@ impl Instance {
             metrics.show_traces(traces.counts());
         }
         let progress = Arc::new(Progress::default());
-        let edge_views: Arc<OnceLock<ClusterIoViews>> = Arc::default();
-        let health = Arc::new(Health::new(progress.clone(), edge_views.clone(), clock.clone()));
+        let io_views: Arc<OnceLock<ClusterIoViews>> = Arc::default();
+        let health = Arc::new(Health::new(progress.clone(), io_views.clone(), clock.clone()));
         let (inputs_tx, inputs) = mpsc::channel(INPUTS_WAITING);
 
         // Bind the address first: if it is in use, no watches must be left running.
@@ -143,14 +143,14 @@ impl Instance {
             clock: clock.clone(),
             log: log.clone(),
             traces: traces.clone(),
-            io: edge_views,
+            io: io_views,
         };
-        let mut edge_config = ClusterIoConfig::new(connection, clock.clone(), &instance_name());
-        edge_config.writes = shadow_of.is_none();
+        let mut io_config = ClusterIoConfig::new(connection, clock.clone(), &instance_name());
+        io_config.writes = shadow_of.is_none();
         let server = Server::new(parts.server(&registry, &flags, configz, effective))?;
         let bound = server.bind(listen).await?;
         let address = bound.address();
-        let io = ClusterIo::start(edge_config, inputs_tx);
+        let io = ClusterIo::start(io_config, inputs_tx);
         let views = ClusterIoViews {
             queues: io.queues.clone(),
             watches: io.watches.clone(),
@@ -198,7 +198,7 @@ impl Instance {
     }
 
     /// Waits for the next publication and returns the newest snapshot.
-    pub async fn next_root(&mut self) -> Arc<Snapshot> {
+    pub async fn next_snapshot(&mut self) -> Arc<Snapshot> {
         // An error means that the scheduling thread ended; `ended` returns the reason.
         let _ = self.published.changed().await;
         self.snapshot()

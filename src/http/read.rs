@@ -66,7 +66,7 @@ where
 impl<S: Published + Send + Sync + 'static> Reader<S> {
     async fn answer(self: Arc<Self>, route: &Arc<Route<S>>, read: Read<S>, call: Call) -> Answered {
         let format = Format::choose(call.params.text(FORMAT), &call.headers, route.rows.is_some())?;
-        self.heed_generation(&call.params).await?;
+        self.wait_for_min_generation(&call.params).await?;
         let question = match route.method {
             Method::Post => Some(self.question(&call.headers, call.body).await?),
             Method::Get | Method::Put => None,
@@ -100,7 +100,7 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
         read: ReadBytes<S>,
         call: Call,
     ) -> Answered {
-        self.heed_generation(&call.params).await?;
+        self.wait_for_min_generation(&call.params).await?;
         let reader = Arc::clone(&self);
         let job = move || {
             let snapshot = (reader.load)();
@@ -112,7 +112,7 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
     }
 
     /// Waits for the generation that the request asks for, if any.
-    pub(super) async fn heed_generation(&self, params: &Params) -> Result<(), Failure> {
+    pub(super) async fn wait_for_min_generation(&self, params: &Params) -> Result<(), Failure> {
         match params.integer(MIN_GENERATION)? {
             Some(wanted) => self.wait(wanted).await,
             None => Ok(()),

@@ -81,7 +81,7 @@ pub(super) async fn answer<S>(reader: Arc<Reader<S>>, read: ReadLines<S>, call: 
 where
     S: Published + Send + Sync + 'static,
 {
-    reader.heed_generation(&call.params).await?;
+    reader.wait_for_min_generation(&call.params).await?;
     let is_events = accepts_events(&call.headers);
     let since = match last_event_id(&call.headers)? {
         Some(id) => Some(id),

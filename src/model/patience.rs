@@ -1,7 +1,7 @@
 //! Cancels work that nobody waits for any more.
 //!
 //! Work for a reader runs on a copy of the state and may cost more than anybody foresaw. The server wraps it in
-//! [`while_patient`], whose [`Patience`] says when the reader has left or time is up. Long loops call [`check`],
+//! [`run_cancellable`], whose [`Patience`] says when the reader has left or time is up. Long loops call [`check`],
 //! however deep they are; it cancels the work by unwinding, as Salsa does with cancelled queries, and drops what the
 //! work owned.
 //!
@@ -29,7 +29,7 @@ thread_local! {
 }
 
 /// Runs work and cancels it when patience is over. Other panics of the work pass through. Must not be nested.
-pub fn while_patient<T>(patience: Rc<dyn Patience>, work: impl FnOnce() -> T) -> Result<T, GivenUp> {
+pub fn run_cancellable<T>(patience: Rc<dyn Patience>, work: impl FnOnce() -> T) -> Result<T, GivenUp> {
     CURRENT.set(Some(patience));
     IS_LIMITED.set(true);
     // The work owns what it changes and shares the rest immutably, so nothing half-changed is visible afterwards.
@@ -42,7 +42,7 @@ pub fn while_patient<T>(patience: Rc<dyn Patience>, work: impl FnOnce() -> T) ->
     })
 }
 
-/// Cancels the work of [`while_patient`] when its patience is over, else returns. Call it once per step of every loop
+/// Cancels the work of [`run_cancellable`] when its patience is over, else returns. Call it once per step of every loop
 /// whose length or cost users choose, where a step takes at least some microseconds.
 #[inline]
 pub fn check() {
@@ -86,14 +86,14 @@ mod tests {
     #[test]
     fn work_ends_where_patience_does() {
         let steps = |n| Rc::new(Steps(Cell::new(n)));
-        assert_eq!(while_patient(steps(3), || (0..2).for_each(|_| check())), Ok(()));
+        assert_eq!(run_cancellable(steps(3), || (0..2).for_each(|_| check())), Ok(()));
         let mut done = 0;
         let endless = || loop {
             let _checks = Checks;
             check();
             done += 1;
         };
-        assert_eq!(while_patient::<()>(steps(5), endless), Err(GivenUp));
+        assert_eq!(run_cancellable::<()>(steps(5), endless), Err(GivenUp));
         assert_eq!(done, 2, "each step checks twice");
         // Afterwards there is no patience, so a check cancels nothing.
         check();
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_not_taken_for_it() {
-        let work = || while_patient(Rc::new(Steps(Cell::new(9))), || resume_unwind(Box::new("a defect")));
+        let work = || run_cancellable(Rc::new(Steps(Cell::new(9))), || resume_unwind(Box::new("a defect")));
         let payload = catch_unwind(AssertUnwindSafe(work))
             .map(|_: Result<(), GivenUp>| ())
             .expect_err("it passes through");

@@ -139,7 +139,7 @@ impl Meter {
 
     /// Returns the spender that must stop recording, the one that spent the most, when all together exceed the budget.
     /// The costs of the others are then counted from zero.
-    pub fn too_dear(&mut self, budget_percent: u32, second: u64) -> Option<Spender> {
+    pub fn over_budget(&mut self, budget_percent: u32, second: u64) -> Option<Spender> {
         let spent = self.recording.sum(second);
         if budget_percent >= 100 || spent <= nanos(FREE) {
             return None;
@@ -175,9 +175,9 @@ mod tests {
             meter.add_l1(15 * MS, [("s", 1)], second);
             meter.add_l1(10 * MS, [("f", 2)], second);
         }
-        assert_eq!(meter.too_dear(13, 4), None, "125 ms of a second are 12.5 %");
-        assert_eq!(meter.too_dear(10, 4), Some(("s", 1)));
-        assert_eq!(meter.too_dear(10, 4), None, "the other one is judged anew");
+        assert_eq!(meter.over_budget(13, 4), None, "125 ms of a second are 12.5 %");
+        assert_eq!(meter.over_budget(10, 4), Some(("s", 1)));
+        assert_eq!(meter.over_budget(10, 4), None, "the other one is judged anew");
         assert_eq!(meter.costs(), Costs { cycle: 1_000_000_000, l0: 0, l1: 125_000_000 });
     }
 
@@ -186,9 +186,9 @@ mod tests {
         let mut meter = Meter::default();
         meter.add_cycle(100 * MS, true, 1);
         meter.add_l1(101 * MS, [("s", 0)], 1);
-        assert_eq!(meter.too_dear(10, 1 + WINDOW as u64), None);
-        assert_eq!(meter.too_dear(100, 1), None, "no budget");
-        assert_eq!(meter.too_dear(10, WINDOW as u64), Some(("s", 0)));
+        assert_eq!(meter.over_budget(10, 1 + WINDOW as u64), None);
+        assert_eq!(meter.over_budget(100, 1), None, "no budget");
+        assert_eq!(meter.over_budget(10, WINDOW as u64), Some(("s", 0)));
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
         let mut meter = Meter::default();
         meter.add_cycle(2 * MS, true, 1);
         meter.add_l1(2 * MS, [("s", 0)], 1);
-        assert_eq!(meter.too_dear(10, 1), None);
+        assert_eq!(meter.over_budget(10, 1), None);
     }
 
     #[test]

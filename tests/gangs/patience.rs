@@ -11,7 +11,7 @@ use pellucid::diagnosis::reads::reads;
 use pellucid::diagnosis::what_if::simulate::{Question, simulate};
 use pellucid::framework::endpoint::PathParams;
 use pellucid::model::gang::GangTerms;
-use pellucid::model::patience::{GivenUp, Patience, while_patient};
+use pellucid::model::patience::{GivenUp, Patience, run_cancellable};
 use pellucid::model::{GangKey, Pod};
 use pellucid::plugins::registry;
 
@@ -30,7 +30,7 @@ impl Patience for Questions {
 }
 
 fn after<T>(questions: usize, work: impl FnOnce() -> T) -> Result<T, GivenUp> {
-    while_patient(Rc::new(Questions(Cell::new(questions))), work)
+    run_cancellable(Rc::new(Questions(Cell::new(questions))), work)
 }
 
 /// Makes gangs of one member, each naming the previous and the next one.
@@ -106,7 +106,7 @@ fn a_simulation_is_given_up_in_every_part_of_it() {
         |questions| after(questions, || simulate(&snapshot, &question, core.now).map(|_| ()).is_ok());
     // The loops check often enough: there is little work between two checks.
     let asked = Rc::new(Questions(Cell::new(usize::MAX)));
-    while_patient(asked.clone(), || simulate(&snapshot, &question, core.now).map(|_| ()))
+    run_cancellable(asked.clone(), || simulate(&snapshot, &question, core.now).map(|_| ()))
         .expect("patience")
         .expect("planned");
     let total = usize::MAX - asked.0.get();

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::driver::Core;
 
 /// Answers a path with a query on a snapshot.
-pub(crate) fn ask_root(snapshot: &Snapshot, core: &Core, target: &str) -> Result<Value, ReadError> {
+pub(crate) fn ask_snapshot(snapshot: &Snapshot, core: &Core, target: &str) -> Result<Value, ReadError> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let asked: Vec<&str> = path.split('/').collect();
     for read in reads(&registry()) {
@@ -32,7 +32,7 @@ pub(crate) fn ask_root(snapshot: &Snapshot, core: &Core, target: &str) -> Result
 /// Does the same on a snapshot published now.
 pub(crate) fn try_ask(core: &mut Core, target: &str) -> Result<Value, ReadError> {
     let snapshot = core.scheduler.publish(core.now);
-    ask_root(&snapshot, core, target)
+    ask_snapshot(&snapshot, core, target)
 }
 
 /// Does the same, and expects success.

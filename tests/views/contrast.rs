@@ -10,7 +10,7 @@ use pellucid::recording::Decision;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::ask::{ask, ask_root, code_of, list, number, text, try_ask};
+use crate::ask::{ask, ask_snapshot, code_of, list, number, text, try_ask};
 use crate::cluster::config;
 use crate::made::{core_with, node, on, pod};
 use crate::worlds::{Story, easy_story, nodes, ours, story};
@@ -41,9 +41,10 @@ fn check(story: &Story) -> Result<(), TestCaseError> {
     for key in pods {
         for versus in &names {
             let target = format!("/apis/v1/explain/placements/{key}?versus={versus}");
-            let Ok(body) = ask_root(&snapshot, &core, &target) else {
-                let own = ask_root(&snapshot, &core, &format!("/apis/v1/explain/pods/{key}?refresh=true"))
-                    .expect("known");
+            let Ok(body) = ask_snapshot(&snapshot, &core, &target) else {
+                let own =
+                    ask_snapshot(&snapshot, &core, &format!("/apis/v1/explain/pods/{key}?refresh=true"))
+                        .expect("known");
                 prop_assert_eq!(
                     &own["placement"]["node"],
                     &json!(versus),

@@ -8,7 +8,7 @@ use pellucid::model::{Name, Node, Pod, PodKey, PodSpec};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::ask::{ask, ask_root, list, number, text};
+use crate::ask::{ask, ask_snapshot, list, number, text};
 use crate::cluster::config;
 use crate::made::{core_with, node, pod};
 use crate::worlds::{Story, nodes, ours, story};
@@ -65,9 +65,9 @@ fn check(story: &Story) -> Result<(), TestCaseError> {
     let names = nodes(&core);
     for key in ours(&core, |record| record.stage == Stage::Pending) {
         let pod = format!("/apis/v1/explain/pods/{key}");
-        let listed = ask_root(&snapshot, &core, &format!("{pod}/nearest?k=100")).expect("known");
+        let listed = ask_snapshot(&snapshot, &core, &format!("{pod}/nearest?k=100")).expect("known");
         for refresh in ["", "?refresh=true"] {
-            agrees(&ask_root(&snapshot, &core, &format!("{pod}{refresh}")).expect("known"), &listed)?;
+            agrees(&ask_snapshot(&snapshot, &core, &format!("{pod}{refresh}")).expect("known"), &listed)?;
         }
         if !list(&listed, "/podReasons").is_empty() {
             continue;

@@ -8,7 +8,7 @@ use pellucid::model::{Name, Node, Pod, PodKey, PodSpec};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::ask::{ask, ask_root, code_of, list, number, text, try_ask};
+use crate::ask::{ask, ask_snapshot, code_of, list, number, text, try_ask};
 use crate::cluster::config;
 use crate::made::{core_with, node, pod};
 use crate::worlds::{Story, in_gang, nodes, ours, story};
@@ -40,7 +40,7 @@ fn check(story: &Story) -> Result<(), TestCaseError> {
     let pending = ours(&core, |record| record.stage == Stage::Pending);
     let gated = ours(&core, |r| r.stage == Stage::Pending && !r.pod.gates.is_empty());
     for name in nodes(&core) {
-        let body = ask_root(&snapshot, &core, &format!("/apis/v1/explain/nodes/{name}")).expect("known");
+        let body = ask_snapshot(&snapshot, &core, &format!("/apis/v1/explain/nodes/{name}")).expect("known");
         let (accepts, refuses) = (list(&body, "/accepts"), list(&body, "/refuses"));
         prop_assert_eq!(accepts.len() + refuses.len(), pending.len());
         prop_assert_eq!(number(&body, "/pendingConsidered") as usize, pending.len());
@@ -69,7 +69,7 @@ fn check_explanations(
 ) -> Result<(), TestCaseError> {
     for refused in refuses {
         let target = format!("/apis/v1/explain/pods/{}?refresh=true", text(refused, "/pod"));
-        let own = ask_root(snapshot, core, &target).expect("known");
+        let own = ask_snapshot(snapshot, core, &target).expect("known");
         for group in list(&own, "/nodeGroups") {
             if list(group, "/exampleNodes").contains(&json!(name)) {
                 prop_assert_eq!(word(group), word(refused));

@@ -8,7 +8,7 @@ use pellucid::model::{GangKey, Pod};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::ask::{ask, ask_root, code_of, list, number, text, try_ask};
+use crate::ask::{ask, ask_snapshot, code_of, list, number, text, try_ask};
 use crate::cluster::config;
 use crate::driver::Core;
 use crate::made::{core, core_with, node, pod};
@@ -46,10 +46,10 @@ proptest! {
         let mut core = story.play();
         let snapshot = core.scheduler.publish(core.now);
         let unbound = ours(&core, |r| r.pod.node_name.is_none() && r.stage != Stage::Bound);
-        let body = ask_root(&snapshot, &core, &format!("/apis/v1/summary/pending?by={}", by.join(","))).expect("it adds up");
+        let body = ask_snapshot(&snapshot, &core, &format!("/apis/v1/summary/pending?by={}", by.join(","))).expect("it adds up");
         prop_assert_eq!(number(&body, "/totalPending") as usize, unbound.len());
         prop_assert_eq!(sum(&body, "pods"), number(&body, "/totalPending"));
-        let registered = ask_root(&snapshot, &core, "/apis/v1/reasons").expect("it answers");
+        let registered = ask_snapshot(&snapshot, &core, "/apis/v1/reasons").expect("it answers");
         for row in list(&body, "/rows") {
             prop_assert!(number(row, "/nodes") <= number(row, "/occurrences"));
             prop_assert!(number(row, "/units") <= number(row, "/pods"));
@@ -58,13 +58,13 @@ proptest! {
             }
         }
         // Each waiting unit of the queue is in one stage, at the position that the list shows.
-        let queue = ask_root(&snapshot, &core, "/apis/v1/queue").expect("it answers");
+        let queue = ask_snapshot(&snapshot, &core, "/apis/v1/queue").expect("it answers");
         let mut seen = BTreeSet::new();
         for unit in list(&queue, "/units") {
             for pod in list(unit, "/pods") {
                 prop_assert!(seen.insert(pod.as_str().expect("a key").to_owned()), "{} is there twice", pod);
             }
-            let asked = ask_root(&snapshot, &core, &format!("/apis/v1/queue?position={}", text(unit, "/key"))).expect("listed");
+            let asked = ask_snapshot(&snapshot, &core, &format!("/apis/v1/queue?position={}", text(unit, "/key"))).expect("listed");
             prop_assert_eq!(number(&asked, "/position") as usize, list(&asked, "/ahead").len());
             prop_assert_eq!(&asked["stage"], &unit["stage"]);
             if unit["stage"] == "active" {

@@ -151,7 +151,7 @@ async fn settle(client: &kube::Client, instance: &mut Instance) -> anyhow::Resul
                 }
             }
             tokio::select! {
-                _ = instance.next_root() => {}
+                _ = instance.next_snapshot() => {}
                 // Pods can change without a new snapshot, for example when they end.
                 () = tokio::time::sleep(Duration::from_millis(100)) => {}
             }

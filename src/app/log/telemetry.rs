@@ -87,7 +87,7 @@ impl LogControl {
         self.dropped.dropped_lines()
     }
 
-    /// Sets the klog verbosity: 0 warn, 1 and 2 info, 3 to 5 debug, 6 and up trace of this crate.
+    /// Sets the klog verbosity: 0 warn, 1 and 2 info, 3 to 5 debug, 6 and up trace of our crates, whose names begin with `pellucid`.
     pub fn set_verbosity(&self, verbosity: u8) -> Result<(), LogError> {
         self.set(Directive { verbosity, text: directive_of(verbosity) })
     }
@@ -111,7 +111,8 @@ impl LogControl {
     }
 }
 
-/// Returns the directive for a klog verbosity. Other crates stay at warn.
+/// Returns the directive for a klog verbosity. Crates whose names do not begin with
+/// `pellucid` stay at warn.
 ///
 /// kube's crates are off: they log failures without naming the object, and their callers log the same failures with
 /// context. A full directive can turn them on.
@@ -129,6 +130,14 @@ fn directive_of(verbosity: u8) -> String {
 fn parse(text: &str) -> Result<EnvFilter, LogError> {
     if text.trim().is_empty() {
         return Err(LogError("the directive is empty; an example is info,pellucid=debug".into()));
+    }
+    // tracing takes a number that is no level for the name of a crate, and every line would be gone.
+    let is_level = |part: &str| part.len() == 1 && part <= "5";
+    let mut parts = text.split(',').map(str::trim);
+    if let Some(part) = parts.find(|part| part.starts_with(|c: char| c.is_ascii_digit()) && !is_level(part)) {
+        return Err(LogError(format!(
+            "{text:?} is not a log directive: {part:?} is neither a level nor a crate"
+        )));
     }
     let parsed = EnvFilter::builder().with_regex(false).parse(text);
     parsed.map_err(|e| LogError(format!("{text:?} is not a log directive: {e}")))
@@ -151,7 +160,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for text in ["", "  ", "pellucid=loud", "a=b=c"] {
+        for text in ["", "  ", "pellucid=loud", "a=b=c", "6", "info,99999999999999999999", "1e3"] {
             assert!(parse(text).is_err(), "{text:?}");
         }
     }

@@ -67,7 +67,7 @@ impl Stage {
     pub(in crate::app) async fn wait(&mut self, is_wanted: impl Fn(&Snapshot) -> bool) -> anyhow::Result<()> {
         let mut snapshot = self.instance.snapshot();
         while !is_wanted(&snapshot) {
-            let next = tokio::time::timeout(STALL_PATIENCE, self.instance.next_root()).await;
+            let next = tokio::time::timeout(STALL_PATIENCE, self.instance.next_snapshot()).await;
             snapshot = next.context("the scheduler published nothing for a minute")?;
         }
         Ok(())

@@ -29,7 +29,7 @@ impl Cluster {
         for derived in &mut self.derived {
             derived.object_changed(old.as_deref(), Some(&object));
         }
-        self.heed_gang_object(old.as_deref(), Some(&object));
+        self.update_gangs_for_object(old.as_deref(), Some(&object));
         out.push(ClusterEvent::ObjectChanged { old, new: Some(object) });
     }
 
@@ -42,7 +42,7 @@ impl Cluster {
         for derived in &mut self.derived {
             derived.object_changed(Some(&old), None);
         }
-        self.heed_gang_object(Some(&old), None);
+        self.update_gangs_for_object(Some(&old), None);
         out.push(ClusterEvent::ObjectChanged { old: Some(old), new: None });
     }
 

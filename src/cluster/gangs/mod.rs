@@ -328,11 +328,11 @@ impl Cluster {
     }
 
     /// Updates the gangs whose definition depends on an object that changed.
-    pub(super) fn heed_gang_object(&mut self, old: Option<&Object>, new: Option<&Object>) {
+    pub(super) fn update_gangs_for_object(&mut self, old: Option<&Object>, new: Option<&Object>) {
         match (old, new) {
             (Some(Object::PodGroup(a)), Some(Object::PodGroup(b))) if defines_alike(a, b) => {}
             (_, Some(Object::PodGroup(group))) | (Some(Object::PodGroup(group)), None) => {
-                self.heed_group(&group.key, new.is_some());
+                self.update_gang_for_pod_group(&group.key, new.is_some());
             }
             // Only the existence of a queue matters.
             (None, Some(Object::QueueIncubator(_) | Object::QueueSigsDev(_)))
@@ -354,7 +354,7 @@ impl Cluster {
         }
     }
 
-    fn heed_group(&mut self, key: &GangKey, exists: bool) {
+    fn update_gang_for_pod_group(&mut self, key: &GangKey, exists: bool) {
         if exists {
             self.gangs.ensure(key);
         }

@@ -90,7 +90,7 @@ impl Scheduler {
         self.in_flight.drop_binding(id);
         let Some(unit) = self.queue.unit_of(id) else { return };
         match pod.filter(|pod| self.gang_of(pod).is_some()) {
-            Some(pod) => self.come_back(id, &pod, unit, now),
+            Some(pod) => self.requeue_member(id, &pod, unit, now),
             None => self.queue.fail(unit, now.monotonic),
         }
     }

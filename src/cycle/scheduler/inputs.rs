@@ -33,7 +33,7 @@ impl Scheduler {
             }
             Input::PodDeleted(key) => self.cluster.delete_pod(&key, &mut events),
             Input::PodsReset { pods, quarantined } => {
-                self.tell_quarantined(&quarantined);
+                self.report_quarantined(&quarantined);
                 pods.iter().for_each(|pod| self.clear_late_nomination(pod));
                 self.cluster.reset_pods(pods, quarantined, &mut events);
             }
@@ -48,7 +48,7 @@ impl Scheduler {
                 self.cluster.reset_objects(kind, objects, quarantined, &mut events);
             }
             Input::Quarantined(object) => {
-                self.tell_quarantined(std::slice::from_ref(&object));
+                self.report_quarantined(std::slice::from_ref(&object));
                 self.cluster.quarantine(object, &mut events);
             }
             Input::Report(report) => self.settle(report, now, &mut events),
@@ -80,7 +80,7 @@ impl Scheduler {
         }
         let mut followed = Vec::new();
         for event in &events {
-            self.heed_change(event, now, &mut followed);
+            self.recheck_pre_bind(event, now, &mut followed);
         }
         for event in events.into_iter().chain(followed) {
             self.react(event, now);
@@ -95,7 +95,7 @@ impl Scheduler {
     fn react(&mut self, event: ClusterEvent, now: Now) {
         match &event {
             ClusterEvent::PendingAdded(id) => {
-                self.heed_status(*id, None, now);
+                self.adopt_nomination(*id, None, now);
                 return self.enqueue(*id, now);
             }
             ClusterEvent::PendingUpdated { id, old } => return self.pending_updated(*id, old.clone(), now),
@@ -120,7 +120,7 @@ impl Scheduler {
         let profile = self.profiles.all[profile_index].clone();
         let at = now.monotonic;
         let held = gated(&profile, &pod);
-        if held.is_none() && self.enlist(id, &pod, now) {
+        if held.is_none() && self.join_gang_unit(id, &pod, now) {
             return;
         }
         let unit = Unit::single(id, pod.key.clone(), profile_index, rank(&profile, &pod), pod.created, at);
@@ -130,13 +130,13 @@ impl Scheduler {
             }
             Some(refusal) => {
                 self.queue.add_gated(unit, at);
-                self.tell_gated(id, &pod, refusal, now);
+                self.report_gated(id, &pod, refusal, now);
             }
         }
     }
 
     fn pending_updated(&mut self, id: PodId, old: Arc<Pod>, now: Now) {
-        self.heed_status(id, Some(&old), now);
+        self.adopt_nomination(id, Some(&old), now);
         let Some(unit_id) = self.queue.unit_of(id) else { return self.enqueue(id, now) };
         let (Some(unit), Some(record)) = (self.queue.unit(unit_id), self.cluster.pod(id)) else { return };
         let (stage, refused_by, pod) = (unit.stage, unit.refused_by, record.pod.clone());
@@ -146,7 +146,7 @@ impl Scheduler {
         let joins = old.member_of() != pod.member_of() && self.gang_of(&pod).is_some();
         if joins || is_gang && (stage == QueueStage::Gated || old.gates != pod.gates || old.gang != pod.gang)
         {
-            return self.enlist_anew(id, &old, &pod, unit_id, now);
+            return self.move_to_other_unit(id, &old, &pod, unit_id, now);
         }
         let profile = self.profiles.all[unit_profile].clone();
         let rank = self.gang_rank(unit_id).unwrap_or_else(|| rank(&profile, &pod));
@@ -158,7 +158,7 @@ impl Scheduler {
                 _ => false,
             };
             if !told {
-                self.tell_gated(id, &pod, refusal, now);
+                self.report_gated(id, &pod, refusal, now);
             }
             return;
         }
@@ -178,14 +178,14 @@ impl Scheduler {
     }
 
     /// Moves a pod to the right unit after its scheduling gates or its gang changed.
-    fn enlist_anew(&mut self, id: PodId, old: &Pod, pod: &Pod, unit: UnitId, now: Now) {
+    fn move_to_other_unit(&mut self, id: PodId, old: &Pod, pod: &Pod, unit: UnitId, now: Now) {
         let is_in_gang = self.queue.unit(unit).is_some_and(|u| u.gang.is_some());
         let is_same = old.gates == pod.gates && old.gang == pod.gang;
         if is_same {
             return;
         }
         if is_in_gang {
-            self.delist(id, old);
+            self.leave_gang_unit(id, old);
         } else {
             self.queue.remove(unit);
         }
@@ -226,7 +226,7 @@ impl Scheduler {
         }
         let mut events = Vec::new();
         self.break_quorum(id, pod, now, &mut events);
-        if !self.delist(id, pod)
+        if !self.leave_gang_unit(id, pod)
             && let Some(unit) = self.queue.unit_of(id)
         {
             self.end_unit(id, unit);
@@ -239,7 +239,7 @@ impl Scheduler {
     pub(crate) fn end_unit(&mut self, id: PodId, unit: UnitId) {
         if self.queue.unit(unit).is_some_and(|u| u.gang.is_some()) {
             if let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) {
-                self.delist(id, &pod);
+                self.leave_gang_unit(id, &pod);
             }
         } else if let Some(Unit { wakeup: Some(by), profile, .. }) = self.queue.remove(unit)
             && self.cluster.pod(id).is_some_and(|r| r.stage.is_placed())
@@ -250,14 +250,14 @@ impl Scheduler {
         self.in_flight.shadow_holds.retain(|(_, held)| *held != id);
     }
 
-    fn tell_gated(&mut self, id: PodId, pod: &Pod, refusal: Refusal, now: Now) {
+    fn report_gated(&mut self, id: PodId, pod: &Pod, refusal: Refusal, now: Now) {
         let refusal = Arc::new(refusal);
         self.report_unschedulable(pod, "SchedulingGated", refusal.message(), None);
         self.store_verdict(id, Outcome::Gated(refusal), None, now);
     }
 
     /// Reports on our pods that cannot be read, because no attempt will.
-    fn tell_quarantined(&mut self, objects: &[Quarantined]) {
+    fn report_quarantined(&mut self, objects: &[Quarantined]) {
         let ours = objects.iter().filter(|q| {
             q.kind == "Pod"
                 && !q.uid.is_empty()

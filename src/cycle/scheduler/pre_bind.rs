@@ -172,7 +172,7 @@ impl Scheduler {
     }
 
     /// Asks PreBind plugins again when an event changed something that they may wait for.
-    pub(crate) fn heed_change(&mut self, event: &ClusterEvent, now: Now, out: &mut Vec<ClusterEvent>) {
+    pub(crate) fn recheck_pre_bind(&mut self, event: &ClusterEvent, now: Now, out: &mut Vec<ClusterEvent>) {
         let is_relevant = match event {
             ClusterEvent::ObjectChanged { old, new } => {
                 let kind = new.as_ref().or(old.as_ref()).map(|o| o.kind());

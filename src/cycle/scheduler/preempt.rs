@@ -256,7 +256,7 @@ impl Scheduler {
 
     /// Adopts a changed `status.nominatedNodeName`, unless it is the echo of our own write: we may have decided
     /// otherwise since.
-    pub(crate) fn heed_status(&mut self, id: PodId, old: Option<&Pod>, now: Now) {
+    pub(crate) fn adopt_nomination(&mut self, id: PodId, old: Option<&Pod>, now: Now) {
         let Some(pod) = self.cluster.pod(id).filter(|r| r.node.is_none()).map(|r| r.pod.clone()) else {
             return;
         };
@@ -279,7 +279,7 @@ impl Scheduler {
     }
 
     /// Returns the nomination that the API server should have, if it has another one because a write was lost.
-    pub(crate) fn untold_nomination(&self, unit: UnitId, pod: &Pod) -> Option<Option<Name>> {
+    pub(crate) fn lost_nomination_write(&self, unit: UnitId, pod: &Pod) -> Option<Option<Name>> {
         let id = self.queue.unit(unit)?.pods[0];
         let ours = self.cluster.nominator().of(id).map(|n| &n.node);
         (pod.nominated_node.as_ref() != ours).then(|| ours.cloned())
@@ -333,7 +333,7 @@ impl Scheduler {
     }
 
     /// Ends the nomination of a placed pod. If the pod went to another node, wakes units that the nomination kept out.
-    pub(crate) fn take_up_nomination(&mut self, id: PodId, pod: &Arc<Pod>, node: &Name, now: Now) {
+    pub(crate) fn consume_nomination(&mut self, id: PodId, pod: &Arc<Pod>, node: &Name, now: Now) {
         let nomination = self.cluster.nominator_mut().end(id);
         if let Some(nomination) = nomination.filter(|n| n.node != *node) {
             self.wake(&ClusterEvent::NominationEnded { pod: pod.clone(), node: nomination.node }, now);

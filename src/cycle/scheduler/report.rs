@@ -23,7 +23,7 @@ impl Scheduler {
         now: Now,
     ) -> Outcome {
         self.records.counters.refused += 1;
-        let nomination = nomination.or_else(|| self.untold_nomination(unit, pod));
+        let nomination = nomination.or_else(|| self.lost_nomination_write(unit, pod));
         self.queue.refuse(unit, shape, refusal.refused_by, now.monotonic);
         self.report_unschedulable(pod, "Unschedulable", refusal.message(), nomination);
         Outcome::Refused(refusal)

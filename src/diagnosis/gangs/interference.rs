@@ -211,8 +211,8 @@ fn cycles_of(snapshot: &Snapshot, edges: &[InterferenceEdge], now: Now) -> Vec<I
     let of_set = |set: Vec<&str>| {
         let members = group.iter().filter(|(_, first)| set.contains(&first.as_str()));
         let named: Vec<String> = members.map(|(name, _)| (*name).to_owned()).collect();
-        let standings = named.iter().filter_map(|name| GangStatus::of(snapshot, keys.get(name)?));
-        let breaks_at = standings.filter_map(|s| s.wait_ends()).min();
+        let statuses = named.iter().filter_map(|name| GangStatus::of(snapshot, keys.get(name)?));
+        let breaks_at = statuses.filter_map(|s| s.wait_ends()).min();
         InterferenceCycle { gangs: named, breaks_at: breaks_at.map(|at| rfc3339(now.wall_at(at))) }
     };
     cycles(pairs.collect()).into_iter().map(of_set).collect()

@@ -118,9 +118,9 @@ fn group_info(snapshot: &Snapshot, gang: &Gang) -> GangGroupInfo {
     let known: Vec<&Gang> = named.iter().filter_map(|key| gangs.get(key)).map(|g| &**g).collect();
     let is_ready = |g: &&Gang| g.definition.undefined.is_none() && g.has_partners();
     let is_waiting = |key: &&GangKey| gangs.get(key).is_none_or(|g| !g.is_satisfied());
-    let standings: Vec<GangStatus<'_>> =
+    let statuses: Vec<GangStatus<'_>> =
         known.iter().map(|gang| GangStatus::of_gang(snapshot, gang)).collect();
-    let members = || standings.iter().flat_map(|s| &s.members);
+    let members = || statuses.iter().flat_map(|s| &s.members);
     let is_in_unit = |m: &&super::status::MemberView<'_>| {
         m.live.is_some_and(|(id, ..)| unit_of(snapshot, id).is_some_and(|unit| unit.gang.is_some()))
     };

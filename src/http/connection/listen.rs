@@ -26,7 +26,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::connection::patient::Patient;
+use crate::connection::patient::WriteTimeoutStream;
 use crate::error::ServeError;
 use crate::middleware::Peer;
 use crate::server::{Limits, Routers};
@@ -124,7 +124,7 @@ async fn connection(
 ) {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(limits.header_patience).keep_alive(!of_reserve);
-    let stream = TokioIo::new(Patient::new(stream, limits.write_patience));
+    let stream = TokioIo::new(WriteTimeoutStream::new(stream, limits.write_patience));
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(peer);

@@ -14,14 +14,14 @@ use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
 /// A connection whose writes must make progress.
-pub(crate) struct Patient {
+pub(crate) struct WriteTimeoutStream {
     stream: TcpStream,
     patience: Duration,
     /// Timer, set while a write waits.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
-impl Patient {
+impl WriteTimeoutStream {
     /// Wraps a connection. A write may stall for `patience`.
     pub(crate) fn new(stream: TcpStream, patience: Duration) -> Self {
         Self { stream, patience, deadline: None }
@@ -44,7 +44,7 @@ impl Patient {
     }
 }
 
-impl AsyncRead for Patient {
+impl AsyncRead for WriteTimeoutStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -54,7 +54,7 @@ impl AsyncRead for Patient {
     }
 }
 
-impl AsyncWrite for Patient {
+impl AsyncWrite for WriteTimeoutStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let said = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.judge(cx, said)

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::{StatusCode, header};
-use pellucid_model::patience::{GivenUp, Patience, while_patient};
+use pellucid_model::patience::{GivenUp, Patience, run_cancellable};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
@@ -95,7 +95,7 @@ impl Pool {
                 None => Ok(job()),
                 Some(times) => {
                     let until = Instant::now() + times.run;
-                    while_patient(Rc::new(Waiting { has_left, until }), job)
+                    run_cancellable(Rc::new(Waiting { has_left, until }), job)
                 }
             }
         });

@@ -86,13 +86,13 @@ impl Default for WatchLimits {
 }
 
 /// Exponential back-off with jitter and a bound.
-pub(crate) struct Growing {
+pub(crate) struct JitteredBackoff {
     first: Duration,
     most: Duration,
     next: Duration,
 }
 
-impl Growing {
+impl JitteredBackoff {
     pub(crate) fn new(first: Duration, most: Duration) -> Self {
         Self { first, most, next: first }
     }
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn waits_grow_to_the_bound_and_a_long_wish_is_cut() {
         let (first, most) = (Duration::from_millis(500), Duration::from_secs(5));
-        let mut waits = Growing::new(first, most);
+        let mut waits = JitteredBackoff::new(first, most);
         let mut last = Duration::ZERO;
         for _ in 0..20 {
             last = waits.after_failure(None);

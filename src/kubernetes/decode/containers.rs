@@ -3,9 +3,9 @@
 use pellucid_model::Name;
 use pellucid_model::pod::{HostPort, Protocol};
 
-use super::fields::{filled, flag, name};
-use super::lenient::Fault;
-use super::slim;
+use crate::decode::fields::{filled, flag, name};
+use crate::decode::lenient::Fault;
+use crate::decode::slim;
 
 /// Returns the host ports of containers and sidecars, sorted and without duplicates.
 pub(super) fn host_ports(spec: &slim::PodSpec) -> Result<Box<[HostPort]>, Fault> {

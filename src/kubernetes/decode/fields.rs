@@ -5,8 +5,8 @@ use std::sync::Arc;
 use pellucid_model::Name;
 use pellucid_model::selector::{LabelSelector, Labels, NodeSelectorTerm, Operator, Requirement};
 
-use super::lenient::{Fault, Lenient, Shape};
-use super::slim;
+use crate::decode::lenient::{Fault, Lenient, Shape};
+use crate::decode::slim;
 
 /// Reads a required field.
 pub(super) fn required<T: Shape + Clone>(value: &Lenient<T>, field: &str) -> Result<T, Fault> {

@@ -14,14 +14,14 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::lenient::{Fault, Lenient, Shape};
-use super::objects::{self, ObjectBody};
-use super::slim::{self, NodeBody, PodBody};
-use super::slim_objects::{
+use crate::decode::lenient::{Fault, Lenient, Shape};
+use crate::decode::objects::{self, ObjectBody};
+use crate::decode::slim::{self, NodeBody, PodBody};
+use crate::decode::slim_objects::{
     AttachmentBody, BudgetBody, CapacityBody, ClaimBody, ClassBody, CsiDriverBody, CsiNodeBody, GroupBody,
     NamedBody, NamespaceBody, PairsBody, SetBody, VolumeBody,
 };
-use super::{node, pod, quarantined};
+use crate::decode::{node, pod, quarantined};
 use crate::kind::Kind;
 
 /// A decoded object of any kind.

@@ -12,8 +12,6 @@
 
 mod containers;
 mod fields;
-mod gang_mark;
-mod gang_terms;
 mod gangs;
 mod item;
 mod lenient;

@@ -6,11 +6,11 @@ use pellucid_model::requests::ResourceList;
 use pellucid_model::taint::Taint;
 use pellucid_model::{Name, Node};
 
-use super::fields::{flag, labels, name, required, text};
-use super::lenient::{Fault, Lenient};
-use super::pod::taint_effect;
-use super::requests::{amounts, resource_list};
-use super::{quarantined, slim};
+use crate::decode::fields::{flag, labels, name, required, text};
+use crate::decode::lenient::{Fault, Lenient};
+use crate::decode::pod::taint_effect;
+use crate::decode::requests::{amounts, resource_list};
+use crate::decode::{quarantined, slim};
 
 /// Decodes a Node. Fails with its identity and the first field that cannot be read.
 pub(super) fn node(body: &Lenient<slim::NodeBody>) -> Result<Node, Quarantined> {

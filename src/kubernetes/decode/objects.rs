@@ -4,8 +4,8 @@
 use pellucid_cluster::input::Quarantined;
 use pellucid_model::{Object, ObjectKind};
 
-use super::lenient::{Fault, Lenient, Shape};
-use super::{quarantined, slim};
+use crate::decode::lenient::{Fault, Lenient, Shape};
+use crate::decode::{quarantined, slim};
 
 /// The fields that are read of a kind, or of several kinds with the same shape.
 pub(super) trait ObjectBody: Shape {

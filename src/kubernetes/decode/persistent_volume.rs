@@ -7,13 +7,13 @@ use pellucid_model::selector::{Labels, NodeSelectorTerm};
 use pellucid_model::storage::{ClaimRef, CsiVolume, PersistentVolume};
 use pellucid_model::{Name, Object, ObjectKind};
 
-use super::fields::{labels, name, required, term, text};
-use super::lenient::{Fault, Lenient};
-use super::objects::ObjectBody;
-use super::slim::Meta;
-use super::slim_objects::{IdSource, VolumeBody, VolumeSpec};
-use super::storage::{access_modes, bytes, class_mark, is_block, known};
-use super::workloads::own_name;
+use crate::decode::fields::{labels, name, required, term, text};
+use crate::decode::lenient::{Fault, Lenient};
+use crate::decode::objects::ObjectBody;
+use crate::decode::slim::Meta;
+use crate::decode::slim_objects::{IdSource, VolumeBody, VolumeSpec};
+use crate::decode::storage::{access_modes, bytes, class_mark, is_block, known};
+use crate::decode::workloads::own_name;
 
 impl ObjectBody for VolumeBody {
     fn meta(&self) -> &Lenient<Meta> {

@@ -9,14 +9,14 @@ use pellucid_model::selector::{Labels, NodeAffinity, PreferredTerm};
 use pellucid_model::taint::{TaintEffect, Toleration, TolerationOperator};
 use pellucid_model::{Name, Pod, PodKey, PodSpec};
 
-use super::containers::{host_ports, images, required_features};
-use super::fields::{filled, int32, labels, name, required, term, text};
-use super::gang_mark::add_gang;
-use super::lenient::{Fault, Lenient, List};
-use super::relations::{controller, owner, spread, terms};
-use super::requests::requests;
-use super::volumes::volumes;
-use super::{quarantined, slim};
+use crate::decode::containers::{host_ports, images, required_features};
+use crate::decode::fields::{filled, int32, labels, name, required, term, text};
+use crate::decode::gangs::declaration::add_gang;
+use crate::decode::lenient::{Fault, Lenient, List};
+use crate::decode::relations::{controller, owner, spread, terms};
+use crate::decode::requests::requests;
+use crate::decode::volumes::volumes;
+use crate::decode::{quarantined, slim};
 
 /// Decodes a Pod. Fails with its identity and the first field that cannot be read.
 pub(super) fn pod(body: &Lenient<slim::PodBody>) -> Result<Pod, Quarantined> {

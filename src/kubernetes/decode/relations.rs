@@ -10,9 +10,11 @@ use pellucid_model::relations::{
 };
 use pellucid_model::selector::{LabelSelector, Labels, Operator, Requirement};
 
-use super::fields::{exactly, flag, int32, name, required, requirements, selector as selector_of, text};
-use super::lenient::{Fault, Lenient, List};
-use super::slim;
+use crate::decode::fields::{
+    exactly, flag, int32, name, required, requirements, selector as selector_of, text,
+};
+use crate::decode::lenient::{Fault, Lenient, List};
+use crate::decode::slim;
 
 /// Reads the controller of a pod if default spread constraints know its kind.
 pub(super) fn owner(meta: &slim::Meta) -> Result<Option<Owner>, Fault> {

@@ -3,10 +3,10 @@
 use pellucid_model::requests::{ContainerRequests, PodRequests, RequestInputs, ResourceList};
 use pellucid_model::{Name, quantity};
 
-use super::containers::is_sidecar;
-use super::fields::name;
-use super::lenient::{Fault, Lenient, List, Map, QuantityText};
-use super::slim;
+use crate::decode::containers::is_sidecar;
+use crate::decode::fields::name;
+use crate::decode::lenient::{Fault, Lenient, List, Map, QuantityText};
+use crate::decode::slim;
 
 type Amounts = Vec<(Name, i64)>;
 

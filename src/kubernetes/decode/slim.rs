@@ -8,7 +8,7 @@ use pellucid_model::Name;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, MapAccess};
 
-use super::lenient::{KnownAnnotations, Lenient, List, Map, Moment, QuantityText, Shape};
+use crate::decode::lenient::{KnownAnnotations, Lenient, List, Map, Moment, QuantityText, Shape};
 
 /// Declares structs of lenient fields, named as in the API.
 macro_rules! slim_types {

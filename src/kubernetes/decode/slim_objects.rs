@@ -6,8 +6,8 @@ use pellucid_model::Name;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, MapAccess};
 
-use super::lenient::{Lenient, List, Map, Moment, QuantityText, Shape};
-use super::slim::{Condition, LabelSelector, Meta, SelectorTerm, slim_types};
+use crate::decode::lenient::{Lenient, List, Map, Moment, QuantityText, Shape};
+use crate::decode::slim::{Condition, LabelSelector, Meta, SelectorTerm, slim_types};
 
 slim_types! {
     struct NamespaceBody {

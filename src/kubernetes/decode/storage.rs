@@ -8,14 +8,14 @@ use pellucid_model::storage::{
 };
 use pellucid_model::{Name, Object, ObjectKind, quantity};
 
-use super::fields::{exactly, filled, flag, name, required, selector, text};
-use super::lenient::{Fault, KnownAnnotations, Lenient, List, QuantityText};
-use super::objects::ObjectBody;
-use super::slim::Meta;
-use super::slim_objects::{
+use crate::decode::fields::{exactly, filled, flag, name, required, selector, text};
+use crate::decode::lenient::{Fault, KnownAnnotations, Lenient, List, QuantityText};
+use crate::decode::objects::ObjectBody;
+use crate::decode::slim::Meta;
+use crate::decode::slim_objects::{
     AttachmentBody, CapacityBody, ClaimBody, ClaimSpec, ClassBody, CsiDriverBody, CsiNodeBody,
 };
-use super::workloads::{own_key, own_name};
+use crate::decode::workloads::{own_key, own_name};
 
 impl ObjectBody for ClaimBody {
     fn meta(&self) -> &Lenient<Meta> {
@@ -123,7 +123,7 @@ impl ObjectBody for ClassBody {
         &self.metadata
     }
     fn object(&self, _: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
-        let requirement = |own: &super::slim_objects::TopologyRequirement| {
+        let requirement = |own: &crate::decode::slim_objects::TopologyRequirement| {
             let values = own.values.each("values", |value| Ok(value.clone()))?.into();
             Ok(Requirement { values, ..exactly(required(&own.key, "key")?, Name::default()) })
         };
@@ -213,7 +213,7 @@ impl ObjectBody for AttachmentBody {
     fn object(&self, _: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
         let own_name = own_key(meta)?.1;
         self.spec.within("spec", |spec| {
-            let volume = |source: &super::slim_objects::AttachmentSource| {
+            let volume = |source: &crate::decode::slim_objects::AttachmentSource| {
                 name(&source.persistent_volume_name, "persistentVolumeName")
             };
             Ok(Object::VolumeAttachment(VolumeAttachment {

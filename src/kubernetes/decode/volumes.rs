@@ -5,9 +5,9 @@ use std::sync::Arc;
 use pellucid_model::Name;
 use pellucid_model::storage::{ClaimUse, Disk, PodVolumes};
 
-use super::fields::{filled, flag, name, required};
-use super::lenient::Fault;
-use super::slim;
+use crate::decode::fields::{filled, flag, name, required};
+use crate::decode::lenient::Fault;
+use crate::decode::slim;
 
 /// Reads `spec.volumes` of the pod with this name and uid.
 pub(super) fn volumes(spec: &slim::PodSpec, pod: &str, uid: &Arc<str>) -> Result<PodVolumes, Fault> {

@@ -4,11 +4,11 @@ use pellucid_model::object::{Budget, Namespace, Workload};
 use pellucid_model::selector::LabelSelector;
 use pellucid_model::{Name, Object, ObjectKind};
 
-use super::fields::{exactly, int32, labels, name, required, selector};
-use super::lenient::{Fault, Lenient};
-use super::objects::ObjectBody;
-use super::slim::Meta;
-use super::slim_objects::{BudgetBody, NamespaceBody, PairsBody, SetBody};
+use crate::decode::fields::{exactly, int32, labels, name, required, selector};
+use crate::decode::lenient::{Fault, Lenient};
+use crate::decode::objects::ObjectBody;
+use crate::decode::slim::Meta;
+use crate::decode::slim_objects::{BudgetBody, NamespaceBody, PairsBody, SetBody};
 
 impl ObjectBody for NamespaceBody {
     fn meta(&self) -> &Lenient<Meta> {

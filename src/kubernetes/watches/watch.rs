@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::Clock;
-use crate::connection::limits::{Growing, WatchLimits, chance};
+use crate::connection::limits::{JitteredBackoff, WatchLimits, chance};
 use crate::connection::server_probe::Returns;
 use crate::decode::{Event, Item};
 use crate::kind::{Kind, path};
@@ -54,7 +54,7 @@ pub(crate) async fn watch(kind: Kind, with: Watching, status: Arc<WatchStatus>) 
     let limits = with.reader.limits.clone();
     let watcher = Watcher {
         resource: kind.resource(),
-        backoff: Growing::new(limits.first_backoff, limits.longest_backoff),
+        backoff: JitteredBackoff::new(limits.first_backoff, limits.longest_backoff),
         listed: None,
         page_size: PageSize::new(limits.first_page),
         limits,
@@ -113,7 +113,7 @@ struct Watcher {
     status: Arc<WatchStatus>,
     limits: Arc<WatchLimits>,
     resource: ApiResource,
-    backoff: Growing,
+    backoff: JitteredBackoff,
     /// When the last list was completed.
     listed: Option<Instant>,
     page_size: PageSize,

@@ -67,7 +67,7 @@ struct Entry {
 
 /// Holds the remembered events and the budgets of pods. Owned by the event writer.
 #[derive(Default)]
-pub(crate) struct EventBook {
+pub(crate) struct EventCorrelator {
     entries: HashMap<EventKey, Entry>,
     /// Monotonic time at which each pod's budget is full again, by uid.
     budgets: HashMap<Arc<str>, Duration>,
@@ -76,7 +76,7 @@ pub(crate) struct EventBook {
     pub(crate) coalesced: u64,
 }
 
-impl EventBook {
+impl EventCorrelator {
     /// Records an occurrence. Returns the write that is due now, if any.
     pub(crate) fn note(&mut self, order: EventOrder, now: Now) -> Option<EventWrite> {
         let EventOrder { pod, kind, reason, action, note } = order;
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_same_note_is_a_series_and_a_changed_note_a_new_event() {
-        let mut book = EventBook::default();
+        let mut book = EventCorrelator::default();
         let first = book.note(order("p", "a"), at(0)).expect("a write");
         assert!(first.create && first.count == 1 && first.name.starts_with("p."));
         assert_eq!(book.settle(first.clone(), Written::Yes, at(0)), None);
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn repeats_during_a_write_gather_into_one_patch() {
-        let mut book = EventBook::default();
+        let mut book = EventCorrelator::default();
         let first = book.note(order("p", "a"), at(0)).expect("a write");
         assert_eq!(book.note(order("p", "a"), at(1)), None);
         assert_eq!(book.note(order("p", "a"), at(2)), None);
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn an_expired_event_is_made_anew() {
-        let mut book = EventBook::default();
+        let mut book = EventCorrelator::default();
         let first = book.note(order("p", "a"), at(0)).expect("a write");
         book.settle(first.clone(), Written::Yes, at(0));
         let patch = book.note(order("p", "a"), at(9)).expect("a patch");
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_failed_event_is_forgotten() {
-        let mut book = EventBook::default();
+        let mut book = EventCorrelator::default();
         let first = book.note(order("p", "a"), at(0)).expect("a write");
         assert_eq!(book.settle(first, Written::Failed, at(0)), None);
         assert_eq!(book.len(), 0);
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn each_pod_has_a_budget_that_refills() {
-        let mut book = EventBook::default();
+        let mut book = EventCorrelator::default();
         for n in 0..BURST {
             assert!(book.note(order("p", &n.to_string()), at(0)).is_some());
         }
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let mut book = EventBook::default();
+        let mut book = EventCorrelator::default();
         for n in 0..3 * REMEMBERED as u64 {
             let write = book.note(order(&n.to_string(), "a"), at(n)).expect("a write");
             book.settle(write, Written::Yes, at(n));

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::connection::client::Class;
 use crate::writes::api_writer::{ApiWriter, WriteError};
 use crate::writes::effect_queues::EffectQueues;
-use crate::writes::event_book::{EventBook, EventWrite, Written, cut};
+use crate::writes::event_book::{EventCorrelator, EventWrite, Written, cut};
 use crate::{Clock, timestamp};
 
 /// Times one write is tried.
@@ -85,7 +85,7 @@ pub(crate) struct EventWriter {
 impl EventWriter {
     /// Processes orders until the queue closes, then finishes the writes in flight.
     pub(crate) async fn work(self) {
-        let mut book = EventBook::default();
+        let mut book = EventCorrelator::default();
         let mut writes = FuturesUnordered::new();
         let mut is_open = true;
         while is_open || !writes.is_empty() {

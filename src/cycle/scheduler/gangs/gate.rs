@@ -274,7 +274,7 @@ impl Scheduler {
     }
 
     /// Reports to the pods of a group that is held back what it lacks, unless their last report said the same.
-    pub(super) fn tell_blocked(&mut self, rep: &GangKey, now: Now) {
+    pub(super) fn report_blocked(&mut self, rep: &GangKey, now: Now) {
         let Some(group) = self.gangs.groups.get(rep) else { return };
         let (Some(unit), keys) = (group.unit, group.keys.clone()) else { return };
         let pods = self.queue.unit(unit).map(|u| u.pods.to_vec()).unwrap_or_default();

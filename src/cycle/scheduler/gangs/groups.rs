@@ -58,7 +58,7 @@ pub(super) struct Group {
     set: Option<Arc<Vec<GangKey>>>,
     /// Per gang, the number of members that are neither placed nor held by scheduling gates of their own.
     pub(super) ready: Vec<u32>,
-    standings: Vec<GangReadiness>,
+    readiness: Vec<GangReadiness>,
     unsatisfied: usize,
     blocked: usize,
     members: u64,
@@ -109,7 +109,7 @@ impl Group {
         if self.blocked == 0 {
             return None;
         }
-        self.standings.iter().position(|readiness| readiness.is_blocked)
+        self.readiness.iter().position(|readiness| readiness.is_blocked)
     }
 
     /// Returns the number of its pods that have not ended.
@@ -125,18 +125,18 @@ impl Group {
     /// Updates the readiness of the gang at an index.
     pub(super) fn note(&mut self, gangs: &Gangs, at: usize) {
         let now = GangReadiness::of(gangs, &self.keys[at], self.ready[at]);
-        let was = std::mem::replace(&mut self.standings[at], now);
+        let was = std::mem::replace(&mut self.readiness[at], now);
         self.unsatisfied = self.unsatisfied + usize::from(!now.is_satisfied) - usize::from(!was.is_satisfied);
         self.blocked = self.blocked + usize::from(now.is_blocked) - usize::from(was.is_blocked);
         self.members = self.members + u64::from(now.members) - u64::from(was.members);
         if now.priority != was.priority {
-            self.own_priority = self.standings.iter().filter_map(|readiness| readiness.priority).max();
+            self.own_priority = self.readiness.iter().filter_map(|readiness| readiness.priority).max();
         }
     }
 
     fn new(keys: Vec<GangKey>, set: Option<Arc<Vec<GangKey>>>) -> Self {
         let n = keys.len();
-        Self { keys, set, ready: vec![0; n], standings: vec![GangReadiness::default(); n], ..Self::default() }
+        Self { keys, set, ready: vec![0; n], readiness: vec![GangReadiness::default(); n], ..Self::default() }
     }
 }
 

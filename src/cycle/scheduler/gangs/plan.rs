@@ -103,7 +103,7 @@ impl Scheduler {
         self.fly(member.id, &member.pod, now);
         let outcome = match &trial.fates[i] {
             Fate::Placed(placement, node) => {
-                self.take_up_nomination(member.id, &member.pod, node, now);
+                self.consume_nomination(member.id, &member.pod, node, now);
                 self.records.counters.placed += 1;
                 Outcome::Placed(*placement)
             }

@@ -20,7 +20,7 @@ impl Scheduler {
 
     /// Adds a pending pod to the unit of its gang group. Returns false if the pod is scheduled on its own, because it
     /// has no gang or its group has its quorum.
-    pub(crate) fn enlist(&mut self, id: PodId, pod: &Arc<Pod>, now: Now) -> bool {
+    pub(crate) fn join_gang_unit(&mut self, id: PodId, pod: &Arc<Pod>, now: Now) -> bool {
         let Some(key) = self.gang_of(pod).cloned() else { return false };
         self.form_group(&key, now);
         let Some(group) = self.gangs.groups.get_mut(&key) else { return false };
@@ -93,7 +93,7 @@ impl Scheduler {
     }
 
     /// Removes a pod from the unit of its group. Returns whether it was in one.
-    pub(crate) fn delist(&mut self, id: PodId, pod: &Pod) -> bool {
+    pub(crate) fn leave_gang_unit(&mut self, id: PodId, pod: &Pod) -> bool {
         let Some(unit) = self.queue.unit_of(id) else { return false };
         let Some(rep) = self.queue.unit(unit).and_then(|u| u.gang.clone()) else { return false };
         if let Some(group) = self.gangs.groups.get_mut(&rep) {
@@ -181,13 +181,13 @@ impl Scheduler {
         if is != was {
             self.turn(rep, is, now);
         }
-        self.heed_easier(rep, changed, now);
+        self.wake_if_easier(rep, changed, now);
         self.gate_group(rep, changed, now);
         self.judge_joined(rep, now);
     }
 
     /// Wakes a refused group that was redefined or needs fewer members, because it may fit now.
-    fn heed_easier(&mut self, rep: &GangKey, changed: &[GangKey], now: Now) {
+    fn wake_if_easier(&mut self, rep: &GangKey, changed: &[GangKey], now: Now) {
         let Some(group) = self.gangs.groups.get(rep) else { return };
         let Some(unit) = group.unit else { return };
         let is_easier = |key: &GangKey| {
@@ -254,7 +254,7 @@ impl Scheduler {
     }
 
     /// Enqueues a member that lost its place, in the unit of its group or on its own.
-    pub(crate) fn come_back(&mut self, id: PodId, pod: &Arc<Pod>, unit: UnitId, now: Now) {
+    pub(crate) fn requeue_member(&mut self, id: PodId, pod: &Arc<Pod>, unit: UnitId, now: Now) {
         let was = self.queue.unit(unit).map(|u| (u.attempts, u.first_queued_at, u.errors));
         self.queue.remove(unit);
         self.cluster.gangs_mut().note_member(pod, id, |member| {
@@ -311,7 +311,7 @@ impl Scheduler {
                 group.look_at = None;
             }
             self.expire_waiting(&rep, now);
-            self.tell_blocked(&rep, now);
+            self.report_blocked(&rep, now);
         }
         let expired = self.cluster.expire_gangs(now.monotonic, rules.expiration);
         any |= expired;

@@ -213,7 +213,7 @@ impl Scheduler {
         let of = self.queue.unit_of(id).and_then(|unit| self.queue.unit(unit));
         let (attempts, first, errors) =
             of.map_or((0, now.monotonic, 0), |u| (u.attempts, u.first_queued_at, u.errors));
-        self.delist(id, pod);
+        self.leave_gang_unit(id, pod);
         let profile = self.profile_index(pod);
         let rank = crate::scheduler::inputs::rank(&self.profiles.all[profile], pod);
         let unit = Unit::single(id, pod.key.clone(), profile, rank, pod.created, first);

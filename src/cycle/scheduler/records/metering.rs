@@ -60,7 +60,7 @@ impl Scheduler {
         if !logged.is_zero() {
             self.records.meter.add_log(logged, second);
         }
-        let (flag, id) = self.records.meter.too_dear(self.switches.budget(), second)?;
+        let (flag, id) = self.records.meter.over_budget(self.switches.budget(), second)?;
         let recording = self.switches.find(flag, id)?;
         self.switches.end(&recording, Why::OverBudget, "scheduler", now.wall);
         Some(recording)

@@ -11,8 +11,8 @@ use pellucid_model::{ObjectKind, PodSpec};
 
 use serde_json::{Value, json};
 
-use super::containers::normalised;
 use super::*;
+use crate::decode::containers::normalised;
 use crate::kind::Kind;
 
 fn pod_with(spec: Value) -> Value {

@@ -8,6 +8,9 @@
 //! PriorityClasses are not watched, and such a gang has the highest priority of its members, which the API server
 //! filled in.
 
+pub(crate) mod declaration;
+mod terms;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,14 +20,16 @@ use pellucid_model::gang::{
 use pellucid_model::requests::ResourceList;
 use pellucid_model::{GangKey, Name, Object, ObjectKind};
 
-use super::fields::{filled, text};
-use super::gang_terms::{self, Annotations, At, fatal, warning};
-use super::lenient::{Fault, Lenient, Shape};
-use super::objects::ObjectBody;
-use super::requests::{amounts, resource_list};
-use super::slim::Meta;
-use super::slim_objects::{GroupBody, GroupSpec, GroupStatus as SlimStatus, NamedBody, WorkloadReference};
-use super::workloads::own_key;
+use crate::decode::fields::{filled, text};
+use crate::decode::gangs::terms::{Annotations, At, fatal, warning};
+use crate::decode::lenient::{Fault, Lenient, Shape};
+use crate::decode::objects::ObjectBody;
+use crate::decode::requests::{amounts, resource_list};
+use crate::decode::slim::Meta;
+use crate::decode::slim_objects::{
+    GroupBody, GroupSpec, GroupStatus as SlimStatus, NamedBody, WorkloadReference,
+};
+use crate::decode::workloads::own_key;
 
 /// The names of a native PodGroup's condition in all versions.
 const SCHEDULED: [&str; 2] = ["PodGroupScheduled", "PodGroupInitiallyScheduled"];
@@ -81,7 +86,7 @@ fn add_annotations(group: &mut PodGroup, all: Annotations<'_>, problems: &mut Ve
     if all.is_empty() || group.kind == ObjectKind::PodGroupNative {
         return;
     }
-    let said = gang_terms::koordinator(all, &group.key, group.terms.min, problems);
+    let said = terms::koordinator(all, &group.key, group.terms.min, problems);
     // `scheduleTimeoutSeconds` takes precedence over the annotation.
     group.terms = GangTerms { wait: group.terms.wait.or(said.wait), ..said };
 }

@@ -12,10 +12,10 @@ use pellucid_model::gang::{Dialect, GangMark, GangProblem, GangTerms};
 use pellucid_model::selector::Labels;
 use pellucid_model::{GangKey, Name, Pod};
 
-use super::fields::filled;
-use super::gang_terms::{self, Annotations, At, fatal, warning};
-use super::lenient::Fault;
-use super::slim;
+use crate::decode::fields::filled;
+use crate::decode::gangs::terms::{Annotations, At, fatal, warning};
+use crate::decode::lenient::Fault;
+use crate::decode::slim;
 
 /// The scheduler name whose pods get a shadow gang when they name no gang.
 const KUBE_BATCH: &str = "kube-batch";
@@ -69,7 +69,11 @@ struct Words<'a> {
 const LABELS_COUNT: usize = 6;
 
 /// Adds gang and gang warning to a pod that is otherwise complete. Faults have the whole path.
-pub(super) fn add_gang(pod: &mut Pod, meta: &slim::Meta, spec: &slim::PodSpec) -> Result<(), Fault> {
+pub(in crate::decode) fn add_gang(
+    pod: &mut Pod,
+    meta: &slim::Meta,
+    spec: &slim::PodSpec,
+) -> Result<(), Fault> {
     let annotations = Annotations::of(meta)?;
     let scheduling_group = spec
         .scheduling_group
@@ -159,7 +163,7 @@ impl<'a> Words<'a> {
             }
             _ => {}
         }
-        (needs_group, gang_terms::koordinator(self.annotations, gang, min, problems))
+        (needs_group, super::terms::koordinator(self.annotations, gang, min, problems))
     }
 
     fn unicore(&self, problems: &mut Vec<GangProblem>) -> GangTerms {
