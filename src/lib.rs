@@ -2,7 +2,7 @@
 //!
 //! The rooms in reading order. Each is a crate below `src/` with a dependency table that says which rooms it may know;
 //! here they have their short names. *Pure* rooms are functions from values to values: no clock, no I/O, no wire types.
-//! Effects live in the *edge* rooms. ARCHITECTURE.md is the map.
+//! Effects live in the *I/O rooms*. ARCHITECTURE.md is the map.
 
 // The pure rooms. (Blank lines keep the reading order; the formatter sorts neighbours.)
 
@@ -24,7 +24,7 @@ pub use pellucid_diagnosis as diagnosis;
 
 pub use pellucid_config as config;
 
-// The edge rooms.
+// The I/O rooms.
 
 pub use pellucid_kubernetes as kubernetes;
 

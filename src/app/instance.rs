@@ -111,13 +111,13 @@ impl Instance {
         switches.set_recorder_first(first_id(clock().wall));
         let flags = Flags::new(switches.clone(), log.clone(), clock.clone());
         let mut scheduler = Scheduler::new(Settings {
-            profiles: configuration.profiles,
-            registry: registry.clone(),
             limits: QueueLimits {
                 initial_backoff: configuration.initial_backoff,
                 max_backoff: configuration.max_backoff,
                 ..QueueLimits::default()
             },
+            profiles: configuration.profiles,
+            registry: registry.clone(),
             seed,
             switches: switches.clone(),
             shadow_of: shadow_of.as_deref().map(Name::new),
@@ -151,16 +151,7 @@ impl Instance {
         let bound = server.bind(listen).await?;
         let address = bound.address();
         let io = ClusterIo::start(io_config, inputs_tx);
-        let views = ClusterIoViews {
-            queues: io.queues.clone(),
-            watches: io.watches.clone(),
-            server: io.server.clone(),
-            clock: clock.clone(),
-            evictor: io.evictor.clone(),
-            volumes: io.volumes.clone(),
-            group_statuses: io.group_statuses.clone(),
-        };
-        let _ = parts.io.set(views);
+        let _ = parts.io.set(ClusterIoViews::of(&io, clock.clone()));
 
         let (stop_server, stop_core) = (CancellationToken::new(), CancellationToken::new());
         let server = tokio::spawn(bound.serve(stop_server.clone()));

@@ -119,117 +119,128 @@ pub struct Drained {
 impl ClusterIo {
     /// Starts watches and writers on the current runtime. Watched objects and effect reports go to `inputs`.
     pub fn start(config: ClusterIoConfig, inputs: Sender<Input>) -> Self {
-        let ClusterIoConfig { connection, clock, writes, write_timeout, .. } = config;
-        let queues = Arc::new(EffectQueues::new(config.queues));
-        let limits = Arc::new(config.limits);
+        let limits = Arc::new(config.limits.clone());
         let server = Arc::new(ServerStatus::new(&limits));
-        let writer = Arc::new(ApiWriter::new(connection.write, write_timeout, writes, server.clone()));
-        let stop = CancellationToken::new();
-        let binder = Arc::new(BinderCounters::default());
-        let evictor = Arc::new(EvictCounters::default());
-        let volumes = Arc::new(VolumeCounters::default());
-        let statuses = Arc::new(StatusCounters::default());
-        let group_statuses = Arc::new(StatusCounters::default());
-        let events = Arc::new(EventCounters::default());
-        let mut tasks = JoinSet::new();
-
-        let watches = Watches::default();
-        let served = Arc::new(Served::default());
-        let probing = Probe {
-            client: connection.read.clone(),
-            pools: connection.pools,
-            limits: limits.clone(),
-            server: server.clone(),
-            clock: clock.clone(),
-            stop: stop.clone(),
+        let client = config.connection.write.clone();
+        let writer = ApiWriter::new(client, config.write_timeout, config.writes, server.clone());
+        let mut io = Self {
+            queues: Arc::new(EffectQueues::new(config.queues)),
+            writer: Arc::new(writer),
+            watches: Watches::default(),
+            server,
+            binder: Arc::default(),
+            evictor: Arc::default(),
+            volumes: Arc::default(),
+            statuses: Arc::default(),
+            group_statuses: Arc::default(),
+            events: Arc::default(),
+            stop: CancellationToken::new(),
+            tasks: JoinSet::new(),
         };
-        spawn(&mut tasks, "probe of the API server", probing.work());
+        let served = Arc::new(Served::default());
+        io.start_watches(&config, &limits, &served, &inputs);
+        io.start_order_writers(&config, &inputs);
+        io.start_status_writers(config, served);
+        io
+    }
+
+    /// Starts the probe of the API server and the watches.
+    fn start_watches(
+        &mut self,
+        config: &ClusterIoConfig,
+        limits: &Arc<WatchLimits>,
+        served: &Arc<Served>,
+        inputs: &Sender<Input>,
+    ) {
+        let client = &config.connection.read;
+        let probe = Probe {
+            client: client.clone(),
+            pools: config.connection.pools.clone(),
+            limits: limits.clone(),
+            server: self.server.clone(),
+            clock: config.clock.clone(),
+            stop: self.stop.clone(),
+        };
+        spawn(&mut self.tasks, "probe of the API server", probe.work());
         let watching = Watching {
-            reader: Reader { client: connection.read, limits, server: server.clone() },
+            reader: Reader { client: client.clone(), limits: limits.clone(), server: self.server.clone() },
             served: served.clone(),
             inputs: inputs.clone(),
-            clock: clock.clone(),
-            stop: stop.clone(),
+            clock: config.clock.clone(),
+            stop: self.stop.clone(),
         };
-        watches.start(&mut tasks, &watching);
+        self.watches.start(&mut self.tasks, &watching);
+    }
 
+    /// Starts the writers whose orders are reported on: binders, evictors, writers of volumes.
+    fn start_order_writers(&mut self, config: &ClusterIoConfig, reports: &Sender<Input>) {
         let worker = Binder {
-            writer: writer.clone(),
-            queues: queues.clone(),
-            reports: inputs.clone(),
-            counters: binder.clone(),
-            stop: stop.clone(),
+            writer: self.writer.clone(),
+            queues: self.queues.clone(),
+            reports: reports.clone(),
+            counters: self.binder.clone(),
+            stop: self.stop.clone(),
         };
         for _ in 0..config.binders {
-            spawn(&mut tasks, "binder", worker.clone().work());
+            spawn(&mut self.tasks, "binder", worker.clone().work());
         }
         let worker = Evictor {
-            writer: writer.clone(),
-            queues: queues.clone(),
-            reports: inputs.clone(),
-            clock: clock.clone(),
-            counters: evictor.clone(),
-            stop: stop.clone(),
+            writer: self.writer.clone(),
+            queues: self.queues.clone(),
+            reports: reports.clone(),
+            clock: config.clock.clone(),
+            counters: self.evictor.clone(),
+            stop: self.stop.clone(),
         };
         for _ in 0..config.evictors {
-            spawn(&mut tasks, "evictor", worker.clone().work());
+            spawn(&mut self.tasks, "evictor", worker.clone().work());
         }
         let worker = VolumeWriter {
-            writer: writer.clone(),
-            queues: queues.clone(),
-            reports: inputs,
-            counters: volumes.clone(),
-            stop: stop.clone(),
+            writer: self.writer.clone(),
+            queues: self.queues.clone(),
+            reports: reports.clone(),
+            counters: self.volumes.clone(),
+            stop: self.stop.clone(),
         };
         for _ in 0..config.volume_writers {
-            spawn(&mut tasks, "volume writer", worker.clone().work());
+            spawn(&mut self.tasks, "volume writer", worker.clone().work());
         }
+    }
+
+    /// Starts the writers of what people read: statuses of pods and PodGroups, and events.
+    fn start_status_writers(&mut self, config: ClusterIoConfig, served: Arc<Served>) {
         let worker = StatusWriter {
-            writer: writer.clone(),
-            queues: queues.clone(),
-            clock: clock.clone(),
+            writer: self.writer.clone(),
+            queues: self.queues.clone(),
+            clock: config.clock.clone(),
             memory: Arc::default(),
-            counters: statuses.clone(),
-            stop: stop.clone(),
+            counters: self.statuses.clone(),
+            stop: self.stop.clone(),
         };
         for _ in 0..config.status_writers {
-            spawn(&mut tasks, "status writer", worker.clone().work());
+            spawn(&mut self.tasks, "status writer", worker.clone().work());
         }
         let worker = GroupStatusWriter {
-            writer: writer.clone(),
-            queues: queues.clone(),
-            clock: clock.clone(),
+            writer: self.writer.clone(),
+            queues: self.queues.clone(),
+            clock: config.clock.clone(),
             served,
-            counters: group_statuses.clone(),
-            stop: stop.clone(),
+            counters: self.group_statuses.clone(),
+            stop: self.stop.clone(),
         };
         for _ in 0..config.group_status_writers {
-            spawn(&mut tasks, "writer of PodGroup statuses", worker.clone().work());
+            spawn(&mut self.tasks, "writer of PodGroup statuses", worker.clone().work());
         }
         let worker = EventWriter {
-            writer: writer.clone(),
-            queues: queues.clone(),
-            clock,
+            writer: self.writer.clone(),
+            queues: self.queues.clone(),
+            clock: config.clock,
             reporter: config.reporter,
             concurrency: config.event_writers,
-            counters: events.clone(),
-            stop: stop.clone(),
+            counters: self.events.clone(),
+            stop: self.stop.clone(),
         };
-        spawn(&mut tasks, "event writer", worker.work());
-        Self {
-            queues,
-            writer,
-            watches,
-            server,
-            binder,
-            evictor,
-            volumes,
-            statuses,
-            group_statuses,
-            events,
-            stop,
-            tasks,
-        }
+        spawn(&mut self.tasks, "event writer", worker.work());
     }
 
     /// Returns whether every watch has delivered a complete list.
@@ -242,8 +253,8 @@ impl ClusterIo {
     pub async fn ended(&mut self) -> String {
         match self.tasks.join_next().await {
             Some(Ok(name)) => format!("the {name} ended"),
-            Some(Err(error)) => format!("a task of the edge failed: {error}"),
-            None => "all tasks of the edge ended".into(),
+            Some(Err(error)) => format!("a task of the I/O with the cluster failed: {error}"),
+            None => "all tasks of the I/O with the cluster ended".into(),
         }
     }
 
@@ -268,7 +279,7 @@ impl ClusterIo {
             unsent_binds = drained.unsent_binds,
             unsent_evictions = drained.unsent_evictions,
             unsent_volumes = drained.unsent_volumes,
-            "edge stopped"
+            "I/O with the cluster stopped"
         );
         drained
     }

@@ -13,7 +13,7 @@ use super::{OrderKey, Queue, QueueStage, Unit, UnitId};
 /// early. Units whose backoff must run its full time come last, by when it ends.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Turn {
-    lane: u8,
+    class: u8,
     until: Duration,
     order: OrderKey,
 }
@@ -22,7 +22,7 @@ impl Queue {
     /// Returns a unit's place in the line, or `None` when it is in flight. A unit that waits for an event or for its
     /// gates gets the place that it would have if it were woken now.
     pub fn turn(unit: &Unit, now: Duration) -> Option<Turn> {
-        let (lane, order) = match unit.stage {
+        let (class, order) = match unit.stage {
             QueueStage::Active => (0, unit.order_key()),
             QueueStage::Backoff => (1, unit.order_key()),
             QueueStage::ErrorBackoff => (2, unit.order_key()),
@@ -33,8 +33,8 @@ impl Queue {
             QueueStage::Gated => (0, OrderKey { queued_at: now, ..unit.order_key() }),
             QueueStage::InFlight | QueueStage::New => return None,
         };
-        let until = if lane == 0 { Duration::ZERO } else { unit.backoff_until };
-        Some(Turn { lane, until, order })
+        let until = if class == 0 { Duration::ZERO } else { unit.backoff_until };
+        Some(Turn { class, until, order })
     }
 
     /// Returns the units that are taken before one, in order. Units that wait for an event or for their gates are ahead

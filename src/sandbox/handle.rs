@@ -19,7 +19,7 @@ use crate::kinds::groups::{self, Gangs};
 use crate::kinds::meta;
 use crate::kubelet;
 use crate::options::Options;
-use crate::requests::connection::{Connections, Cut, Door};
+use crate::requests::connection::{Connections, Cut, CuttableListener};
 use crate::requests::server::{Server, handle};
 
 /// Delays of the pod lifecycle on nodes.
@@ -156,7 +156,7 @@ impl Sandbox {
         }
         let router = Router::new().fallback(handle).with_state(server);
         let service = router.into_make_service_with_connect_info::<Cut>();
-        let serve = axum::serve(Door::new(listener, address, connections), service)
+        let serve = axum::serve(CuttableListener::new(listener, address, connections), service)
             .with_graceful_shutdown(shutdown.cancelled_owned());
         handle_of_it.tasks.push(tokio::spawn(async move {
             // The accept loop does not end by itself and reports no errors.

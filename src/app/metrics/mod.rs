@@ -20,6 +20,7 @@ use parking_lot::Mutex;
 use pellucid_cluster::Stage;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::Step;
+use pellucid_kubernetes::ClusterIo;
 use pellucid_kubernetes::connection::server_probe::ServerStatus;
 use pellucid_kubernetes::watches::inputs::Watches;
 use pellucid_kubernetes::writes::effect_queues::EffectQueues;
@@ -93,6 +94,21 @@ pub struct ClusterIoViews {
     pub volumes: Arc<VolumeCounters>,
     /// Counters of the writers of PodGroup statuses.
     pub group_statuses: Arc<StatusCounters>,
+}
+
+impl ClusterIoViews {
+    /// Returns the views of running I/O.
+    pub fn of(io: &ClusterIo, clock: Clock) -> Self {
+        Self {
+            queues: io.queues.clone(),
+            watches: io.watches.clone(),
+            server: io.server.clone(),
+            clock,
+            evictor: io.evictor.clone(),
+            volumes: io.volumes.clone(),
+            group_statuses: io.group_statuses.clone(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]

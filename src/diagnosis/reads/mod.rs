@@ -25,6 +25,7 @@ use pellucid_framework::view::View;
 use crate::explain as explaining;
 use crate::history as recorded;
 use crate::reads::node_reads::view_reads;
+use crate::reads::what_if_reads::suggestion_reads;
 use crate::views::debug_view;
 use crate::views::node_views;
 use crate::views::pending as pending_views;
@@ -65,17 +66,25 @@ const EXPLAIN: &[Query] = &[
 
 /// Returns every read, in the order of the documentation.
 pub fn reads(registry: &[Box<dyn PluginFactory>]) -> Vec<SnapshotRead> {
-    let mut all = scheduler_reads();
-    all.extend(gang_reads());
-    all.extend(view_reads());
-    all.extend(crate::reads::what_if_reads::suggestion_reads());
+    let own = [
+        cluster_reads,
+        score_reads,
+        pod_reads,
+        pending_reads,
+        own_reads,
+        gang_reads,
+        view_reads,
+        suggestion_reads,
+    ];
+    let mut all: Vec<SnapshotRead> = own.iter().flat_map(|reads| reads()).collect();
     for factory in registry {
         all.extend(plugin_reads(&**factory));
     }
     all
 }
 
-fn scheduler_reads() -> Vec<SnapshotRead> {
+/// Returns the reads about profiles, nodes and the queue.
+fn cluster_reads() -> Vec<SnapshotRead> {
     vec![
         SnapshotRead::new(
             "/apis/v1/plugins",
@@ -119,7 +128,9 @@ fn scheduler_reads() -> Vec<SnapshotRead> {
             "queue",
             "Each pending unit in exactly one stage, in order; with `position`, who is ahead of one",
             BodySchema::of::<queue::Queue>(),
-            |snapshot, params, now| queue_view::queue(snapshot, params.get("position").map(String::as_str), now),
+            |snapshot, params, now| {
+                queue_view::queue(snapshot, params.get("position").map(String::as_str), now)
+            },
         )
         .query(POSITION)
         .not_found("NotInQueue")
@@ -135,6 +146,12 @@ fn scheduler_reads() -> Vec<SnapshotRead> {
                 ("Message", "/message"),
             ],
         ),
+    ]
+}
+
+/// Returns the reads about what flags `s` and `f` recorded.
+fn score_reads() -> Vec<SnapshotRead> {
+    vec![
         SnapshotRead::new(
             "/apis/v1/scores",
             "scores",
@@ -179,6 +196,12 @@ fn scheduler_reads() -> Vec<SnapshotRead> {
             |snapshot, _, now| Ok(score_views::failures(snapshot, now)),
         )
         .rows("/failures", &[]),
+    ]
+}
+
+/// Returns the reads about single pods.
+fn pod_reads() -> Vec<SnapshotRead> {
+    vec![
         SnapshotRead::new(
             "/apis/v1/explain/pods",
             "explain",
@@ -228,7 +251,9 @@ fn scheduler_reads() -> Vec<SnapshotRead> {
             "explain",
             "Whom a pod evicted or could evict, whom it waits for, or who evicted it and by which rule",
             BodySchema::of::<preemption::PreemptionExplanation>(),
-            |snapshot, params, now| preempting::pod(snapshot, param(params, "namespace"), param(params, "name"), now),
+            |snapshot, params, now| {
+                preempting::pod(snapshot, param(params, "namespace"), param(params, "name"), now)
+            },
         )
         .rows(
             "/search/candidates",
@@ -246,7 +271,9 @@ fn scheduler_reads() -> Vec<SnapshotRead> {
             "explain",
             "What a pod waits for, and the last events with each plugin's verdict (Queue or Skip)",
             BodySchema::of::<wakeups::PodWakeups>(),
-            |snapshot, params, now| waking::of_pod(snapshot, param(params, "namespace"), param(params, "name"), now),
+            |snapshot, params, now| {
+                waking::of_pod(snapshot, param(params, "namespace"), param(params, "name"), now)
+            },
         )
         .rows(
             "/events",
@@ -259,6 +286,12 @@ fn scheduler_reads() -> Vec<SnapshotRead> {
             ],
         )
         .not_found("PodNotFound"),
+    ]
+}
+
+/// Returns the reads about what waits, and what happened to a pod.
+fn pending_reads() -> Vec<SnapshotRead> {
+    vec![
         SnapshotRead::new(
             "/apis/v1/summary/pending",
             "explain",
@@ -290,6 +323,12 @@ fn scheduler_reads() -> Vec<SnapshotRead> {
             ],
         )
         .not_found("HistoryNotFound"),
+    ]
+}
+
+/// Returns the reads about the scheduler itself: switches, reasons, unreadable objects, shadow mode.
+fn own_reads() -> Vec<SnapshotRead> {
+    vec![
         SnapshotRead::new(
             "/apis/v1/debug",
             "debug",

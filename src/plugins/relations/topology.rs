@@ -83,7 +83,7 @@ impl Column {
 
 /// A column that is updated with every node change.
 #[derive(Clone, Debug)]
-struct Kept {
+struct MaintainedColumn {
     key: Name,
     column: Arc<Column>,
     ids: CowMap<Name, ValueId>,
@@ -92,7 +92,7 @@ struct Kept {
     users: usize,
 }
 
-impl Kept {
+impl MaintainedColumn {
     fn set(&mut self, node: NodeIdx, value: Option<&Name>) {
         let old = self.column.of(node);
         let column = Arc::make_mut(&mut self.column);
@@ -122,7 +122,7 @@ impl Kept {
 #[derive(Clone, Debug)]
 pub(crate) struct Topology {
     labels: Pages<Option<Labels>>,
-    kept: Vec<Arc<Kept>>,
+    kept: Vec<Arc<MaintainedColumn>>,
 }
 
 impl Default for Topology {
@@ -188,7 +188,7 @@ impl Topology {
             ids.insert(name, id as ValueId);
         }
         let (key, column) = (key.clone(), Arc::new(column));
-        self.kept.push(Arc::new(Kept { key, column, ids, free: Vec::new(), users: 0 }));
+        self.kept.push(Arc::new(MaintainedColumn { key, column, ids, free: Vec::new(), users: 0 }));
     }
 
     fn make(&self, key: &Name) -> Column {

@@ -72,7 +72,7 @@ impl Connections {
 }
 
 /// A listener that can close for a while, and whose connections can be cut.
-pub(crate) struct Door {
+pub(crate) struct CuttableListener {
     /// `None` while the server does not listen.
     listener: Option<TcpListener>,
     address: SocketAddr,
@@ -80,7 +80,7 @@ pub(crate) struct Door {
     closed_until: watch::Receiver<Option<Timestamp>>,
 }
 
-impl Door {
+impl CuttableListener {
     /// Returns an open listener.
     pub(crate) fn new(listener: TcpListener, address: SocketAddr, connections: Connections) -> Self {
         let closed_until = connections.closed_until.subscribe();
@@ -140,7 +140,7 @@ impl Connection {
     }
 }
 
-impl Listener for Door {
+impl Listener for CuttableListener {
     type Io = Connection;
     type Addr = SocketAddr;
 
@@ -172,8 +172,8 @@ impl Listener for Door {
     }
 }
 
-impl Connected<IncomingStream<'_, Door>> for Cut {
-    fn connect_info(stream: IncomingStream<'_, Door>) -> Self {
+impl Connected<IncomingStream<'_, CuttableListener>> for Cut {
+    fn connect_info(stream: IncomingStream<'_, CuttableListener>) -> Self {
         stream.io().cut.clone()
     }
 }
