@@ -51,22 +51,26 @@ impl ChangeLog {
     }
 
     /// Records a change that affects the results of every node.
+    #[inline]
     pub fn push_all(&mut self) {
         self.epoch += 1;
     }
 
     /// Returns the number of changes so far; while it is the same, nothing changed.
+    #[inline]
     pub fn count(&self) -> u64 {
         let (at, epoch) = self.head();
         at + epoch
     }
 
     /// Returns the position after the newest change, and the epoch, to pass to [`since`](Self::since).
+    #[inline]
     pub fn head(&self) -> (u64, u64) {
         (self.start + self.ring.len() as u64, self.epoch)
     }
 
     /// Iterates over the changes since a position; `None` when some of them are no longer in the log.
+    #[inline]
     pub fn since(&self, position: (u64, u64)) -> Option<impl Iterator<Item = (NodeIdx, Changed)>> {
         let (at, epoch) = position;
         if epoch != self.epoch || at < self.start {

@@ -21,11 +21,13 @@ impl NodeChange {
     pub const DECLARED_FEATURES: Self = Self(16);
 
     /// Returns whether the sets have a bit in common.
+    #[inline]
     pub fn any(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
     /// Sets the bits of `other` when `condition` holds.
+    #[inline]
     pub fn set_if(&mut self, other: Self, condition: bool) {
         if condition {
             self.0 |= other.0;
@@ -44,6 +46,7 @@ macro_rules! kinds {
             $($(#[$doc])* pub const $name: Self = Self(1 << $bit);)*
 
             /// Returns kube-scheduler's names of the kinds in the set.
+            #[inline]
             pub fn names(self) -> impl Iterator<Item = &'static str> {
                 [$((Self::$name, $text)),*].into_iter().filter(move |(k, _)| self.any(*k)).map(|(_, n)| n)
             }
@@ -124,11 +127,13 @@ impl EventKinds {
     pub const NONE: Self = Self(0);
 
     /// Returns whether the sets have a kind in common.
+    #[inline]
     pub const fn any(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
     /// Returns the union of both sets.
+    #[inline]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }

@@ -26,6 +26,7 @@ pub enum NominatedBy {
 
 impl NominatedBy {
     /// Returns the name used in the REST API.
+    #[inline]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Us => "preemption",
@@ -61,6 +62,7 @@ pub struct Nominator {
 
 impl Nominator {
     /// Nominates a pod. Returns the nomination that this replaces; changes nothing when the node is the same.
+    #[inline]
     pub fn nominate(&mut self, pod: PodId, nomination: Nomination) -> Option<Nomination> {
         if self.of(pod).is_some_and(|known| known.node == nomination.node) {
             return None;
@@ -114,6 +116,7 @@ impl Nominator {
     }
 
     /// Forgets the values ordered for a pod that left the state.
+    #[inline]
     pub fn forget_echoes(&mut self, pod: PodId) {
         if self.echoes.contains_key(&pod) {
             Arc::make_mut(&mut self.echoes).remove(&pod);
@@ -121,26 +124,31 @@ impl Nominator {
     }
 
     /// Returns a pod's nomination, or `None` when the pod is not nominated.
+    #[inline]
     pub fn of(&self, pod: PodId) -> Option<&Nomination> {
         self.by_pod.get(&pod)
     }
 
     /// Returns the pods nominated to a node, in the order of their nominations.
+    #[inline]
     pub fn on(&self, node: &Name) -> &[PodId] {
         self.by_node.get(node).map_or(&[], |pods| pods)
     }
 
     /// Iterates over nodes with nominated pods, sorted by node name.
+    #[inline]
     pub fn nodes(&self) -> impl Iterator<Item = (&Name, &[PodId])> {
         self.by_node.iter().map(|(node, pods)| (node, pods.as_slice()))
     }
 
     /// Returns the number of nominated pods.
+    #[inline]
     pub fn len(&self) -> usize {
         self.by_pod.len()
     }
 
     /// Returns whether no pod is nominated.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.by_pod.is_empty()
     }

@@ -17,6 +17,7 @@ pub struct Objects {
 }
 
 impl Default for Objects {
+    #[inline]
     fn default() -> Self {
         Self { by_kind: std::array::from_fn(|_| CowMap::default()) }
     }
@@ -39,16 +40,19 @@ macro_rules! lookup {
 
 impl Objects {
     /// Returns an object of a kind by its key.
+    #[inline]
     pub fn get(&self, kind: ObjectKind, key: &ObjectKey) -> Option<&Arc<Object>> {
         self.by_kind[kind as usize].get(key)
     }
 
     /// Iterates over the objects of a kind in no particular order; callers that show or decide must sort.
+    #[inline]
     pub fn iter(&self, kind: ObjectKind) -> impl Iterator<Item = &Arc<Object>> {
         self.by_kind[kind as usize].iter().map(|(_, object)| object)
     }
 
     /// Returns the number of objects of a kind.
+    #[inline]
     pub fn len(&self, kind: ObjectKind) -> usize {
         self.by_kind[kind as usize].iter().count()
     }
@@ -79,11 +83,13 @@ impl Objects {
     }
 
     /// Returns the labels of a namespace, or no labels when the namespace is unknown.
+    #[inline]
     pub fn namespace_labels(&self, name: &Name) -> Labels {
         self.namespace(name).map_or_else(Labels::default, |n| n.labels.clone())
     }
 
     /// Returns all PodDisruptionBudgets, sorted by namespace and name.
+    #[inline]
     pub fn all_budgets(&self) -> Vec<&Budget> {
         let mut budgets: Vec<&Budget> = self
             .iter(ObjectKind::PodDisruptionBudget)

@@ -30,6 +30,7 @@ pub struct Shapes {
 
 impl Clone for Shapes {
     /// Copies what readers need. The copy has no index, so it cannot take new pods.
+    #[inline]
     fn clone(&self) -> Self {
         Self { entries: self.entries.clone(), index: HashMap::default(), free: Vec::new() }
     }
@@ -65,21 +66,25 @@ impl Shapes {
     }
 
     /// Returns the spec of a shape, or `None` when the number is free.
+    #[inline]
     pub fn spec(&self, shape: ShapeId) -> Option<&Arc<PodSpec>> {
         self.entries.get(shape.0 as usize).and_then(|e| e.spec.as_ref())
     }
 
     /// Returns how often the number was given out; caches keyed by shape compare it.
+    #[inline]
     pub fn generation(&self, shape: ShapeId) -> u32 {
         self.entries.get(shape.0 as usize).map_or(0, |e| e.generation)
     }
 
     /// Returns the number of shapes in use.
+    #[inline]
     pub fn len(&self) -> usize {
         self.entries.iter().filter(|e| e.spec.is_some()).count()
     }
 
     /// Returns whether no shape is in use.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -25,11 +25,13 @@ pub enum Stage {
 
 impl Stage {
     /// Returns whether the pod uses resources of a node.
+    #[inline]
     pub fn is_placed(self) -> bool {
         self != Self::Pending
     }
 
     /// Returns whether we placed the pod and the API server has not confirmed it yet.
+    #[inline]
     pub fn is_assumed(self) -> bool {
         self.is_placed() && self != Self::Bound
     }

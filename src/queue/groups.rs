@@ -25,6 +25,7 @@ pub struct WakeGroup {
 
 impl WakeGroup {
     /// Makes the group of pods of one shape.
+    #[inline]
     pub fn new(shape: ShapeId, profile: usize, refused_by: RefusedBy) -> Self {
         Self { shape, profile, refused_by, is_by_kind: false }
     }

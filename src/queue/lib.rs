@@ -79,6 +79,7 @@ pub struct QueueStages {
 
 impl Queue {
     /// Makes an empty queue.
+    #[inline]
     pub fn new(limits: QueueLimits, listening: Listening) -> Self {
         Self { limits, listening, ..Self::default() }
     }
@@ -97,37 +98,44 @@ impl Queue {
     }
 
     /// Returns a unit, or `None` when the slot is free.
+    #[inline]
     pub fn unit(&self, id: UnitId) -> Option<&Unit> {
         self.units.get(id.index()).and_then(Option::as_ref)
     }
 
     /// Returns the id of a pod's unit, or `None` when the pod is not queued.
+    #[inline]
     pub fn unit_of(&self, pod: PodId) -> Option<UnitId> {
         self.unit_of.get(pod.index()).copied().flatten()
     }
 
     /// Iterates over all units, in no meaningful order.
+    #[inline]
     pub fn units(&self) -> impl Iterator<Item = (UnitId, &Unit)> {
         self.units.iter().enumerate().filter_map(|(i, u)| u.as_ref().map(|u| (UnitId(i as u32), u)))
     }
 
     /// Returns the number of units in each stage.
+    #[inline]
     pub fn counts(&self) -> QueueStages {
         self.counts
     }
 
     /// Returns the newest events and counts.
+    #[inline]
     pub fn events(&self) -> &EventLog {
         &self.events
     }
 
     /// Returns the table of the events that each plugin listens to.
+    #[inline]
     pub fn listening(&self) -> &Listening {
         &self.listening
     }
 
     /// Returns when the next backoff or expiry is due. The loop may sleep until then, unless there is a unit to take
     /// ([`can_pop`](Self::can_pop)).
+    #[inline]
     pub fn next_deadline(&self) -> Option<Duration> {
         let backoff = self.backoff.first().map(|(until, ..)| *until);
         let errors = self.error_backoff.first().map(|(until, ..)| *until);
@@ -136,17 +144,20 @@ impl Queue {
     }
 
     /// Returns whether [`pop`](Self::pop) would return a unit.
+    #[inline]
     pub fn can_pop(&self) -> bool {
         let is_ready = !self.active.is_empty() || !self.paused.is_empty();
         is_ready || self.limits.pop_from_backoff && !self.backoff.is_empty()
     }
 
     /// Returns whether the attempt of some unit is paused.
+    #[inline]
     pub fn has_paused(&self) -> bool {
         !self.paused.is_empty()
     }
 
     /// Returns the ranks of the first active unit and of the first paused one.
+    #[inline]
     pub fn first_ranks(&self) -> (Option<i64>, Option<i64>) {
         let first = |set: &BTreeSet<(OrderKey, UnitId)>| set.first().map(|(key, _)| key.rank.0);
         (first(&self.active), first(&self.paused))

@@ -29,11 +29,13 @@ impl Listening {
     }
 
     /// Returns the kinds that a plugin listens to; an unknown plugin listens to all.
+    #[inline]
     pub fn of(&self, profile: usize, plugin: usize) -> EventKinds {
         self.0.get(profile).and_then(|plugins| plugins.get(plugin.min(63))).copied().unwrap_or(Self::ALL)
     }
 
     /// Returns the kinds that at least one of the plugins listens to; without plugins, all.
+    #[inline]
     pub fn of_any(&self, profile: usize, plugins: RefusedBy) -> EventKinds {
         if plugins.is_empty() {
             return Self::ALL;
@@ -42,6 +44,7 @@ impl Listening {
     }
 
     /// Returns the plugins of the set that listen to one of the kinds.
+    #[inline]
     pub fn asked(&self, profile: usize, plugins: RefusedBy, kinds: EventKinds) -> RefusedBy {
         let mut asked = RefusedBy::default();
         for plugin in plugins.iter().filter(|plugin| self.of(profile, *plugin).any(kinds)) {

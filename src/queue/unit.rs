@@ -16,6 +16,7 @@ pub struct UnitId(pub u32);
 
 impl UnitId {
     /// Returns the number as an array index.
+    #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -27,21 +28,25 @@ pub struct RefusedBy(pub u64);
 
 impl RefusedBy {
     /// Adds a plugin. Plugins beyond the 63rd share a bit, so they wake each other's pods.
+    #[inline]
     pub fn insert(&mut self, plugin: usize) {
         self.0 |= 1 << plugin.min(63);
     }
 
     /// Returns whether the plugin is in the set.
+    #[inline]
     pub fn contains(self, plugin: usize) -> bool {
         self.0 & (1 << plugin.min(63)) != 0
     }
 
     /// Returns whether no plugin is in the set.
+    #[inline]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
     /// Iterates over the indexes of the plugins in the set, in ascending order.
+    #[inline]
     pub fn iter(self) -> impl Iterator<Item = usize> {
         super::groups::bits(self.0)
     }
@@ -69,6 +74,7 @@ pub enum QueueStage {
 
 impl QueueStage {
     /// Returns the name used in the REST API.
+    #[inline]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -162,6 +168,7 @@ impl Unit {
     }
 
     /// Returns the key by which units are ordered.
+    #[inline]
     pub fn order_key(&self) -> OrderKey {
         OrderKey {
             rank: Reverse(self.rank),
@@ -172,6 +179,7 @@ impl Unit {
     }
 
     /// Returns whether a plugin refused the unit or one of its members.
+    #[inline]
     pub fn is_refused_by(&self, plugin: usize) -> bool {
         self.refused_by.contains(plugin) || self.waits.iter().any(|(way, _)| way.refused_by.contains(plugin))
     }

@@ -26,6 +26,7 @@ pub struct Placement {
 
 impl Placement {
     /// Makes the placement of a pod on its nominated node, the only one evaluated.
+    #[inline]
     pub fn nominated(node: NodeIdx, total: usize) -> Self {
         Self { node, score: None, feasible: 1, evaluated: 1, total: total as u32 }
     }
@@ -86,6 +87,7 @@ pub struct Refusal {
 
 impl Refusal {
     /// Makes a refusal of the pod as a whole.
+    #[inline]
     pub fn of_pod(cause: Cause, total_nodes: usize, refused_by: RefusedBy) -> Self {
         Self {
             total_nodes,
@@ -97,6 +99,7 @@ impl Refusal {
     }
 
     /// Makes a refusal from groups of nodes in any order.
+    #[inline]
     pub fn of_nodes(mut groups: Vec<Group>, total_nodes: usize, refused_by: RefusedBy) -> Self {
         groups.sort_by_cached_key(|g| {
             (std::cmp::Reverse(g.count), g.cause.plugin, g.cause.message(), g.cause.code)
@@ -108,6 +111,7 @@ impl Refusal {
 
     /// Returns the message in kube-scheduler's grammar. It counts reasons, several per node, so its numbers may add up
     /// to more than the number of nodes. Rendered once, and shared by all pods that were refused alike.
+    #[inline]
     pub fn message(&self) -> Arc<str> {
         self.message.get_or_init(|| self.render().into()).clone()
     }
@@ -125,6 +129,7 @@ impl Refusal {
         }
     }
 
+    #[inline]
     fn render(&self) -> String {
         let refused = self.render_refusal();
         match &self.post_filter {
@@ -149,6 +154,7 @@ impl Refusal {
     }
 
     /// Iterates over all reasons with the number of nodes that each concerns (0 for the pod as a whole).
+    #[inline]
     pub fn reasons(&self) -> impl Iterator<Item = (&Reason, usize)> {
         let of_pod = self.pod_cause.iter().flat_map(|c| c.reasons.iter().map(|r| (r, 0)));
         of_pod.chain(self.groups.iter().flat_map(|g| g.cause.reasons.iter().map(|r| (r, g.count))))
@@ -215,6 +221,7 @@ pub struct Verdict {
 
 impl Verdict {
     /// Returns the placement, or `None` when the pod was not placed.
+    #[inline]
     pub fn placement(&self) -> Option<Placement> {
         match self.outcome {
             Outcome::Placed(placement) => Some(placement),

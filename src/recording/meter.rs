@@ -38,6 +38,7 @@ struct Window {
 }
 
 impl Window {
+    #[inline]
     fn add(&mut self, second: u64, nanos: u64) {
         let slot = &mut self.slots[second as usize % WINDOW];
         if slot.0 != second {
@@ -46,6 +47,7 @@ impl Window {
         slot.1 += nanos;
     }
 
+    #[inline]
     fn sum(&self, second: u64) -> u64 {
         let is_recent = |(at, _): &&(u64, u64)| at + WINDOW as u64 > second;
         self.slots.iter().filter(is_recent).map(|(_, nanos)| nanos).sum()
@@ -73,6 +75,7 @@ pub struct Meter {
 
 impl Meter {
     /// Returns the time spent since the start.
+    #[inline]
     pub fn costs(&self) -> Costs {
         Costs { cycle: self.cycle_nanos, l0: self.l0_nanos, l1: self.recording_nanos }
     }
@@ -94,16 +97,19 @@ impl Meter {
 
     /// Returns whether storing this attempt's verdict is measured. Not where plugins were timed right before, because
     /// timing leaves the processor's caches in a state that no other attempt has.
+    #[inline]
     pub fn times_verdict(&self, cycle: u64) -> bool {
         cycle < FIRST || cycle % SAMPLED == SAMPLED / 2 && self.timed.0 != cycle
     }
 
     /// Counts a stored verdict.
+    #[inline]
     pub fn count_verdict(&mut self) {
         self.unmeasured += 1;
     }
 
     /// Adds the time that storing a sampled verdict took. It counts for all verdicts since the previous sample.
+    #[inline]
     pub fn add_sample(&mut self, took: Duration) {
         self.l0_nanos += nanos(took).saturating_mul(std::mem::take(&mut self.unmeasured));
     }
@@ -124,12 +130,14 @@ impl Meter {
     }
 
     /// Adds the time that logging the recorded data took.
+    #[inline]
     pub fn add_log(&mut self, took: Duration, second: u64) {
         self.recording_nanos += nanos(took);
         self.recording.add(second, nanos(took));
     }
 
     /// Adds the time of an attempt. `is_recording` says whether the budget needs it.
+    #[inline]
     pub fn add_cycle(&mut self, took: Duration, is_recording: bool, second: u64) {
         self.cycle_nanos += nanos(took);
         if is_recording {

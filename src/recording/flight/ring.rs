@@ -116,6 +116,7 @@ impl Flight {
     }
 
     /// Sets the id of the first entry, at least 1. Must be called before anything is recorded.
+    #[inline]
     pub fn numbered_from(self, first: u64) -> Self {
         let first = first.clamp(1, HIGHEST_FIRST);
         Self { first, next: first, pushed_out: first - 1, ..self }
@@ -155,6 +156,7 @@ impl Flight {
     }
 
     /// Writes down the name of a pod whose last placement is `entry`, because its id may be reused from now on.
+    #[inline]
     pub fn name_pod(&mut self, pod: PodId, entry: u64, key: &PodKey) {
         if entry > self.pushed_out {
             self.push_former(Number::Pod(pod), [&*key.namespace, &*key.name]);
@@ -162,6 +164,7 @@ impl Flight {
     }
 
     /// Writes down the name of a node, because its slot may be reused from now on.
+    #[inline]
     pub fn name_node(&mut self, node: NodeIdx, name: &str) {
         self.push_former(Number::Node(node), ["", name]);
     }
@@ -216,6 +219,7 @@ impl Flight {
     }
 
     /// Counts an event that is not recorded because the switch is off.
+    #[inline]
     pub fn leave_out(&mut self, wall_nanos: u64) {
         self.room = 0;
         if self.unrecorded.0 == 0 {
@@ -274,6 +278,7 @@ impl Flight {
     }
 
     /// Makes room for any entry.
+    #[inline]
     fn prepare(&mut self, at: Recorded) {
         if !self.open.is_open(self.limit / PARTS) {
             self.close();
@@ -299,6 +304,7 @@ impl Flight {
     }
 
     /// Returns an entry that was not pushed out, with its chunk.
+    #[inline]
     pub fn get(&self, id: u64) -> Option<(&Chunk, Entry)> {
         let (_, chunk) = self.find(id)?;
         Some((chunk, chunk.find(id)?))
@@ -359,6 +365,7 @@ impl Flight {
 
     /// Returns an empty chunk, with the memory of a spare chunk if one is free. Allocating that much at a time would
     /// make the allocator coalesce everything that was freed in small pieces.
+    #[inline]
     fn take_spare(&mut self) -> Chunk {
         let is_free = self.spare.front().is_some_and(|oldest| Arc::strong_count(oldest) == 1);
         let spare = if is_free { self.spare.pop_front() } else { None };
@@ -410,17 +417,20 @@ fn is_identical(before: &What, now: &What) -> bool {
 
 impl FlightLog {
     /// Returns how many ids this process gave out.
+    #[inline]
     pub fn given(&self) -> u64 {
         self.newest + 1 - self.first
     }
 
     /// Returns the oldest id in the log, or `newest + 1` when the log is empty.
+    #[inline]
     pub fn lowest(&self) -> u64 {
         let mut chunks = self.chunks.iter().chain([&self.open]);
         chunks.find_map(|c| c.first_id()).unwrap_or(self.newest + 1)
     }
 
     /// Returns an entry that was not pushed out, with its chunk.
+    #[inline]
     pub fn get(&self, id: u64) -> Option<(&Chunk, Entry)> {
         let number = self.chunks.partition_point(|c| c.last_id().is_none_or(|last| last < id));
         let chunk: &Chunk = self.chunks.get(number).unwrap_or(&self.open);
@@ -428,6 +438,7 @@ impl FlightLog {
     }
 
     /// Iterates over the entries after an id, in order, each with its chunk.
+    #[inline]
     pub fn since(&self, id: u64) -> impl Iterator<Item = (&Chunk, Entry)> {
         self.chunks_behind(id).flat_map(move |chunk| chunk.behind(id).map(move |entry| (chunk, entry)))
     }
@@ -439,11 +450,13 @@ impl FlightLog {
     }
 
     /// Returns the number of entries in the log.
+    #[inline]
     pub fn len(&self) -> usize {
         self.chunks.iter().map(|c| c.len()).sum::<usize>() + self.open.len()
     }
 
     /// Returns whether the log has no entry.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

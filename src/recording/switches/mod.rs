@@ -63,6 +63,7 @@ pub struct Wanted {
 
 impl Wanted {
     /// Returns how many rows of the score table are wanted.
+    #[inline]
     pub fn rows(&self) -> usize {
         self.scores.iter().map(|r| r.rows).max().unwrap_or(0)
     }
@@ -116,93 +117,111 @@ impl Default for Switches {
 
 impl Switches {
     /// Returns how many rows of each score table to record for all pods (flag `s`); 0 records none.
+    #[inline]
     pub fn top_n_scores(&self) -> usize {
         self.top_n_scores.load(Ordering::Relaxed)
     }
 
     /// Sets flag `s` for all pods.
+    #[inline]
     pub fn set_top_n_scores(&self, n: usize, by: &Setter) {
         self.set_raw(Flag::Scores, &n.to_string(), n, by);
     }
 
     /// Returns whether refused nodes are recorded for all pods (flag `f`).
+    #[inline]
     pub fn filter_failures(&self) -> bool {
         self.filter_failures.load(Ordering::Relaxed)
     }
 
     /// Sets flag `f` for all pods.
+    #[inline]
     pub fn set_filter_failures(&self, on: bool, by: &Setter) {
         self.set_raw(Flag::Failures, &on.to_string(), 0, by);
     }
 
     /// Returns whether cached results are reused for pods of one shape. Decisions do not depend on it.
+    #[inline]
     pub fn reuse(&self) -> bool {
         self.reuse.load(Ordering::Relaxed)
     }
 
     /// Turns reuse on or off.
+    #[inline]
     pub fn set_reuse(&self, on: bool) {
         self.reuse.store(on, Ordering::Relaxed);
     }
 
     /// Returns whether the flight recorder records; on at start. Decisions do not depend on it.
+    #[inline]
     pub fn recorder(&self) -> bool {
         self.recorder.load(Ordering::Relaxed)
     }
 
     /// Turns the flight recorder on or off.
+    #[inline]
     pub fn set_recorder(&self, on: bool) {
         self.recorder.store(on, Ordering::Relaxed);
     }
 
     /// Returns the size limit of the flight recorder in bytes, which a scheduler reads when it is created.
+    #[inline]
     pub fn recorder_bytes(&self) -> usize {
         self.recorder_bytes.load(Ordering::Relaxed)
     }
 
     /// Sets the size limit, in bytes, of flight recorders created later.
+    #[inline]
     pub fn set_recorder_bytes(&self, bytes: usize) {
         self.recorder_bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// Returns the first id of the flight recorder, which a scheduler reads when it is created.
+    #[inline]
     pub fn recorder_first(&self) -> u64 {
         self.recorder_first.load(Ordering::Relaxed)
     }
 
     /// Sets the first id of flight recorders created later. An id that increases from process to process keeps their
     /// entries distinct.
+    #[inline]
     pub fn set_recorder_first(&self, id: u64) {
         self.recorder_first.store(id, Ordering::Relaxed);
     }
 
     /// Returns whether the accounts, which are always on, are kept: verdicts are stored and plugins timed.
+    #[inline]
     pub fn accounts(&self) -> bool {
         self.accounts.load(Ordering::Relaxed)
     }
 
     /// Turns the accounts on or off, for the benchmark that measures their cost. No flag does this, because every pod
     /// has a verdict.
+    #[inline]
     pub fn set_accounts(&self, on: bool) {
         self.accounts.store(on, Ordering::Relaxed);
     }
 
     /// Returns the percentage of the time of attempts that recording may take before it is turned off.
+    #[inline]
     pub fn budget(&self) -> u32 {
         self.budget.load(Ordering::Relaxed)
     }
 
     /// Sets the budget in percent; with 100 nothing is turned off.
+    #[inline]
     pub fn set_budget(&self, percent: u32) {
         self.budget.store(percent, Ordering::Relaxed);
     }
 
     /// Returns whether some recording of attempts is active.
+    #[inline]
     pub fn is_recording(&self) -> bool {
         self.armed.load(Ordering::Relaxed) > 0
     }
 
     /// Returns the recordings that want an attempt at a pod.
+    #[inline]
     pub fn wanted(&self, pod: &Pod, now: Now) -> Wanted {
         let active = self.state().active.clone();
         let by = |flag| active.iter().filter(move |r| r.wants(flag, pod, now)).cloned().collect();
@@ -271,6 +290,7 @@ impl Switches {
 
     /// Ends a recording by its number. Without a number, ends the raw value of a flag that records attempts, or the
     /// recording of a log flag. Fails when there is none.
+    #[inline]
     pub fn end_one(&self, flag: Flag, id: Option<u64>, by: &Setter) -> Result<Arc<Recording>, NotSet> {
         self.expire(by.now);
         let is_meant =
@@ -296,11 +316,13 @@ impl Switches {
     }
 
     /// Returns when the next recording ends by itself, on the monotonic clock.
+    #[inline]
     pub fn next_expiry(&self) -> Option<Duration> {
         self.state().active.iter().filter_map(|r| r.expires).min()
     }
 
     /// Ends a recording; does nothing when it is not active.
+    #[inline]
     pub fn end(&self, recording: &Arc<Recording>, why: Why, by: &str, at: Duration) {
         let mut state = self.state();
         if !state.active.iter().any(|r| Arc::ptr_eq(r, recording)) {
@@ -312,16 +334,19 @@ impl Switches {
     }
 
     /// Returns an active recording by its flag and number.
+    #[inline]
     pub fn find(&self, flag: &str, id: u64) -> Option<Arc<Recording>> {
         self.state().active.iter().find(|r| r.flag.as_str() == flag && r.id == id).cloned()
     }
 
     /// Takes the log settings to restore, when a recording of the log has ended.
+    #[inline]
     pub fn take_log_ended(&self) -> Option<LogBefore> {
         self.state().log_ended.drain(..).next_back()
     }
 
     /// Ends the recording of the log without restoring anything, because the log was set without an end.
+    #[inline]
     pub fn forget_log(&self) {
         let mut state = self.state();
         let old = state.active.iter().find(|r| !r.flag.records()).cloned();
@@ -346,6 +371,7 @@ impl Switches {
     }
 
     /// Returns the bodies of the active recordings of a flag, or of all flags.
+    #[inline]
     pub fn active(&self, flag: Option<Flag>, now: Now) -> Vec<debug::Recording> {
         self.expire(now);
         let active = self.state().active.clone();
@@ -353,11 +379,13 @@ impl Switches {
     }
 
     /// Returns whether a recording of the flag is active.
+    #[inline]
     pub fn is_on(&self, flag: Flag, now: Now) -> bool {
         self.state().active.iter().any(|r| r.flag == flag && !r.is_due(now))
     }
 
     /// Returns the changes in the audit, newest first, and how many were pushed out.
+    #[inline]
     pub fn audit(&self, now: Now) -> (Vec<debug::SwitchChange>, u64) {
         self.expire(now);
         let state = self.state();
@@ -365,6 +393,7 @@ impl Switches {
     }
 
     /// Returns the last change of a flag if it turned a recording off because of its cost.
+    #[inline]
     pub fn shut_off(&self, flag: &str) -> Option<Change> {
         self.state().audit.last_of(flag).filter(|c| c.why == Why::OverBudget).cloned()
     }
@@ -408,6 +437,7 @@ impl Switches {
         self.timed.store(active.iter().filter(|r| r.expires.is_some()).count(), Ordering::Relaxed);
     }
 
+    #[inline]
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
