@@ -1,8 +1,8 @@
 //! Coscheduling: places the pods of a gang together or not at all.
 //!
 //! Members of a gang are one unit in the queue. What scheduler-plugins and Koordinator do for single pods at PreFilter,
-//! Permit and PostFilter, the cycle (`cycle::scheduler::gangs`) does for the gang as a whole in every profile that enables this
-//! plugin at Permit. The plugin itself holds the arguments, can sort the queue, and exposes the state of gangs. The
+//! Permit and PostFilter, the cycle (`cycle::scheduler::gangs`) does for the gang as a whole in every profile that enables
+//! this plugin at Permit. The plugin itself holds the arguments, can sort the queue, and exposes the state of gangs. The
 //! README beside this file states the guarantees.
 
 mod args;

@@ -1,7 +1,7 @@
 //! DefaultPreemption: when no node fits, finds pods of lower priority whose eviction would make a node fit.
 //!
-//! The plugin only plans. The cycle (`cycle::scheduler::preempt`) evicts victims, waits and nominates; outcomes are recorded in
-//! `cluster::preemptions`. Start with `search`; `pick` ranks the candidates.
+//! The plugin only plans. The cycle (`cycle::scheduler::preempt`) evicts victims, waits and nominates; outcomes are
+//! recorded in `cluster::preemptions`. Start with `search`; `pick` ranks the candidates.
 
 use std::sync::Arc;
 
