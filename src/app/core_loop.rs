@@ -192,14 +192,16 @@ impl CoreLoop {
             decisions.add(in_all);
         }
         self.metrics.unit(step, in_all);
+        let mut recorded = RecordedLines::default();
         for judged in step.all() {
             let node = self.scheduler.chosen(&judged.verdict);
             self.metrics.pod(judged, now.monotonic);
             if let Some(traces) = &self.traces {
                 traces.attempt(judged, (step.gang.as_ref(), node), now, in_all);
             }
-            log(judged, node, in_all);
+            log(judged, node, in_all, &mut recorded);
         }
+        recorded.end();
         self.note_cost(step, in_all, after);
     }
 
@@ -257,8 +259,35 @@ impl CoreLoop {
     }
 }
 
-fn log(step: &Step, node: Option<&Name>, took: Duration) {
-    if let Some(table) = &step.table {
+/// Most lines of tables and refused nodes that are logged of one unit. The scheduling thread writes them, and a gang of
+/// hundreds of members refused by all nodes has tens of thousands; `explain` and `scores` have them all.
+const LINES_PER_UNIT: usize = 1000;
+
+/// Counts what the flags `s` and `f` log of one unit.
+#[derive(Default)]
+struct RecordedLines {
+    logged: usize,
+    left_out: usize,
+}
+
+impl RecordedLines {
+    /// Returns whether `lines` more may be logged, and counts them as logged or left out.
+    fn take(&mut self, lines: usize) -> bool {
+        let may = self.logged < LINES_PER_UNIT;
+        *(if may { &mut self.logged } else { &mut self.left_out }) += lines;
+        may
+    }
+
+    fn end(self) {
+        if self.left_out > 0 {
+            let Self { logged, left_out } = self;
+            info!(logged, left_out, "the log has a part of what was recorded of this attempt; explain has all of it");
+        }
+    }
+}
+
+fn log(step: &Step, node: Option<&Name>, took: Duration, recorded: &mut RecordedLines) {
+    if let Some(table) = step.table.as_ref().filter(|table| recorded.take(table.rows.len())) {
         let plugins: Vec<&str> = table.plugins.iter().map(|(name, _)| *name).collect();
         info!(
             table = %markdown(table),
@@ -270,7 +299,7 @@ fn log(step: &Step, node: Option<&Name>, took: Duration) {
         );
     }
     if let Some(failure) = &step.failure {
-        for (node, cause) in &failure.nodes {
+        for (node, cause) in failure.nodes.iter().filter(|_| recorded.take(1)) {
             info!(pod = %failure.pod, %node, plugin = cause.plugin, reason = cause.message(), "filter failure");
         }
     }
@@ -392,6 +421,14 @@ mod tests {
         is_there(&format!("scheduler_scheduling_attempt_duration_seconds_count{labels} 1\n"));
         // Twenty slices of half a millisecond.
         is_there(&format!("scheduler_scheduling_attempt_duration_seconds_sum{labels} 0.01\n"));
+    }
+
+    #[test]
+    fn a_gang_of_hundreds_logs_a_bounded_part_of_what_was_recorded() {
+        let mut recorded = RecordedLines::default();
+        let logged = (0..300 * 80).filter(|_| recorded.take(1)).count();
+        assert_eq!((logged, recorded.left_out), (LINES_PER_UNIT, 23_000));
+        assert!(RecordedLines::default().take(5_000), "one table is never cut");
     }
 
     #[test]
