@@ -15,35 +15,23 @@ pub trait DerivedState: Any + Send + Sync {
     fn fork(&self) -> Box<dyn DerivedState>;
 
     /// Handles a pod that was placed on a node.
-    fn pod_added(&mut self, node: NodeIdx, pod: &Pod) {
-        let _ = (node, pod);
-    }
+    fn pod_added(&mut self, _node: NodeIdx, _pod: &Pod) {}
 
     /// Inverse of [`pod_added`](Self::pod_added).
-    fn pod_removed(&mut self, node: NodeIdx, pod: &Pod) {
-        let _ = (node, pod);
-    }
+    fn pod_removed(&mut self, _node: NodeIdx, _pod: &Pod) {}
 
     /// Handles a node object that was added (`old` is `None`), changed, or deleted (`new` is `None`).
-    fn node_changed(&mut self, node: NodeIdx, old: Option<&Node>, new: Option<&Node>) {
-        let _ = (node, old, new);
-    }
+    fn node_changed(&mut self, _node: NodeIdx, _old: Option<&Node>, _new: Option<&Node>) {}
 
     /// Handles an object of another kind that was added (`old` is `None`), changed, or deleted (`new` is `None`).
-    fn object_changed(&mut self, old: Option<&Object>, new: Option<&Object>) {
-        let _ = (old, new);
-    }
+    fn object_changed(&mut self, _old: Option<&Object>, _new: Option<&Object>) {}
 
     /// Handles a plugin's Reserve that holds something for a placed pod. Every derived state is called; it ignores the
     /// holds of plugins that it does not know.
-    fn reserved(&mut self, pod: PodId, reservation: &Hold) {
-        let _ = (pod, reservation);
-    }
+    fn reserved(&mut self, _pod: PodId, _reservation: &Hold) {}
 
     /// Inverse of [`reserved`](Self::reserved).
-    fn unreserved(&mut self, pod: PodId, reservation: &Hold) {
-        let _ = (pod, reservation);
-    }
+    fn unreserved(&mut self, _pod: PodId, _reservation: &Hold) {}
 
     /// Returns `self` for the typed access of `View::state`.
     fn as_any(&self) -> &dyn Any;

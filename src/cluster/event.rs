@@ -25,14 +25,6 @@ impl NodeChange {
     pub fn any(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
-
-    /// Sets the bits of `other` when `condition` holds.
-    #[inline]
-    pub fn set_if(&mut self, other: Self, condition: bool) {
-        if condition {
-            self.0 |= other.0;
-        }
-    }
 }
 
 /// A set of event kinds: what a plugin registers for, and what an event is.

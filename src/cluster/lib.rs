@@ -6,8 +6,7 @@
 //!
 //! - [`state`]: the state itself, and `place` and `release`, through which every change of node usage goes;
 //! - `stage`: how far a pod is between the queue and its node, and what plugins hold for it;
-//! - [`input`], `apply`, `apply_object`, [`event`]: what the API server reports, how it changes the state, and what
-//!   changed;
+//! - [`input`], `apply`, [`event`]: what the API server reports, how it changes the state, and what changed;
 //! - [`columns`], `resource_table`: allocatable and requested amounts per node, in pages;
 //! - [`shapes`], `selected_keys`: which pods count as equal;
 //! - `undo`, [`changes`]: the undo log of overlays, and the log of changed nodes for caches;

@@ -15,23 +15,14 @@ use pellucid_model::collections::FxHashMap;
 use pellucid_model::{Name, Now, PodId};
 use smallvec::SmallVec;
 
-/// Who made a nomination.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NominatedBy {
-    /// Our own preemption.
-    Us,
-    /// Somebody else, by writing `status.nominatedNodeName`.
-    Others,
-}
-
-impl NominatedBy {
-    /// Returns the name used in the REST API.
-    #[inline]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Us => "preemption",
-            Self::Others => "status",
-        }
+pellucid_model::named! {
+    /// Who made a nomination; named as in the REST API.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum NominatedBy {
+        /// Our own preemption.
+        Us = "preemption",
+        /// Somebody else, by writing `status.nominatedNodeName`.
+        Others = "status",
     }
 }
 

@@ -11,29 +11,22 @@ use pellucid_model::{CowMap, Name, Object, ObjectKind};
 pub type ObjectKey = (Name, Name);
 
 /// All objects, by kind. Cheap to clone: clones share what did not change.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Objects {
     by_kind: [CowMap<ObjectKey, Arc<Object>>; ObjectKind::ALL.len()],
 }
 
-impl Default for Objects {
-    #[inline]
-    fn default() -> Self {
-        Self { by_kind: std::array::from_fn(|_| CowMap::default()) }
-    }
-}
-
-/// Defines a typed lookup by name.
-macro_rules! lookup {
-    ($(#[$doc:meta])* $name:ident($($key:ident),*) -> $kind:ident($type:ty)) => {
+/// Defines typed lookups by name.
+macro_rules! lookups {
+    ($($(#[$doc:meta])* $name:ident($($key:ident),*) -> $kind:ident;)*) => { $(
         $(#[$doc])*
-        pub fn $name(&self, $($key: &Name),*) -> Option<&$type> {
-            match self.get(ObjectKind::$kind, &lookup!(@key $($key),*))?.as_ref() {
+        pub fn $name(&self, $($key: &Name),*) -> Option<&$kind> {
+            match self.get(ObjectKind::$kind, &lookups!(@key $($key),*))?.as_ref() {
                 Object::$kind(object) => Some(object),
                 _ => None,
             }
         }
-    };
+    )* };
     (@key $name:ident) => { (Name::default(), $name.clone()) };
     (@key $namespace:ident, $name:ident) => { ($namespace.clone(), $name.clone()) };
 }
@@ -51,35 +44,19 @@ impl Objects {
         self.by_kind[kind as usize].iter().map(|(_, object)| object)
     }
 
-    /// Returns the number of objects of a kind.
-    #[inline]
-    pub fn len(&self, kind: ObjectKind) -> usize {
-        self.by_kind[kind as usize].iter().count()
-    }
-
-    lookup! {
+    lookups! {
         /// Returns a Namespace.
-        namespace(name) -> Namespace(Namespace)
-    }
-    lookup! {
+        namespace(name) -> Namespace;
         /// Returns a PersistentVolume.
-        volume(name) -> PersistentVolume(PersistentVolume)
-    }
-    lookup! {
+        volume(name) -> PersistentVolume;
         /// Returns a PersistentVolumeClaim.
-        claim(namespace, name) -> PersistentVolumeClaim(PersistentVolumeClaim)
-    }
-    lookup! {
+        claim(namespace, name) -> PersistentVolumeClaim;
         /// Returns a StorageClass.
-        class(name) -> StorageClass(StorageClass)
-    }
-    lookup! {
+        class(name) -> StorageClass;
         /// Returns a node's CSINode, which lists its CSI drivers.
-        csi_node(name) -> CsiNode(CsiNode)
-    }
-    lookup! {
+        csi_node(name) -> CsiNode;
         /// Returns a CSIDriver.
-        csi_driver(name) -> CsiDriver(CsiDriver)
+        csi_driver(name) -> CsiDriver;
     }
 
     /// Returns the labels of a namespace, or no labels when the namespace is unknown.

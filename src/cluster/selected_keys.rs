@@ -73,8 +73,8 @@ impl SelectedKeys {
     }
 }
 
-/// Counts what makes keys come and go. Owned by the writer; a copy for readers starts empty.
-#[derive(Debug, Default)]
+/// Counts what makes keys come and go. Owned by the writer; a copy for readers knows nothing of them.
+#[derive(Debug)]
 pub(super) struct KeyCounts {
     /// Number of pods that carry each label key; `None` when unknown, so any key may be carried.
     carried: Option<FxHashMap<Name, u32>>,
@@ -82,10 +82,17 @@ pub(super) struct KeyCounts {
     since: usize,
 }
 
-impl KeyCounts {
+impl Default for KeyCounts {
     /// Makes counts for an empty state, which will see every pod.
-    pub(super) fn complete() -> Self {
+    fn default() -> Self {
         Self { carried: Some(FxHashMap::default()), since: 0 }
+    }
+}
+
+impl KeyCounts {
+    /// Makes counts for a state whose pods were not counted.
+    pub(super) fn unknown() -> Self {
+        Self { carried: None, since: 0 }
     }
 
     fn carries(&self, key: &Name) -> bool {

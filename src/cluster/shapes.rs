@@ -65,12 +65,6 @@ impl Shapes {
         }
     }
 
-    /// Returns the spec of a shape, or `None` when the number is free.
-    #[inline]
-    pub fn spec(&self, shape: ShapeId) -> Option<&Arc<PodSpec>> {
-        self.entries.get(shape.0 as usize).and_then(|e| e.spec.as_ref())
-    }
-
     /// Returns how often the number was given out; caches keyed by shape compare it.
     #[inline]
     pub fn generation(&self, shape: ShapeId) -> u32 {

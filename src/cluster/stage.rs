@@ -3,24 +3,26 @@
 use std::any::Any;
 use std::sync::Arc;
 
-/// How far a pod is between the queue and its node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Stage {
-    /// Not placed.
-    #[default]
-    Pending,
-    /// Assumed on a node within a cycle.
-    Reserved,
-    /// Held at Permit with a deadline.
-    Waiting,
-    /// Released by Permit; its bind order waits to be taken from the effect queue.
-    Permitted,
-    /// Its PreBind effects are under way.
-    PreBinding,
-    /// The Binding was sent.
-    Binding,
-    /// Confirmed by the API server.
-    Bound,
+pellucid_model::named! {
+    /// How far a pod is between the queue and its node; named as in the REST API.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum Stage {
+        /// Not placed.
+        #[default]
+        Pending = "pending",
+        /// Assumed on a node within a cycle.
+        Reserved = "reserved",
+        /// Held at Permit with a deadline.
+        Waiting = "waiting",
+        /// Released by Permit; its bind order waits to be taken from the effect queue.
+        Permitted = "permitted",
+        /// Its PreBind effects are under way.
+        PreBinding = "pre-binding",
+        /// The Binding was sent.
+        Binding = "binding",
+        /// Confirmed by the API server.
+        Bound = "bound",
+    }
 }
 
 impl Stage {
@@ -34,19 +36,6 @@ impl Stage {
     #[inline]
     pub fn is_assumed(self) -> bool {
         self.is_placed() && self != Self::Bound
-    }
-
-    /// Returns the name used in the REST API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Reserved => "reserved",
-            Self::Waiting => "waiting",
-            Self::Permitted => "permitted",
-            Self::PreBinding => "pre-binding",
-            Self::Binding => "binding",
-            Self::Bound => "bound",
-        }
     }
 }
 

@@ -56,6 +56,7 @@ pub struct NodeSlot {
 type QuarantineKey = (&'static str, Name, Arc<str>);
 
 /// The state of the cluster, owned by the scheduling thread; readers get a [`fork`](Self::fork).
+#[derive(Default)]
 pub struct Cluster {
     pub(super) nodes: Pages<NodeSlot>,
     pub(super) node_index: CowMap<Name, NodeIdx>,
@@ -95,33 +96,7 @@ pub struct Cluster {
 impl Cluster {
     /// Makes an empty state that holds pending pods of the schedulers named in `ours`.
     pub fn new(seed: u64, ours: impl IntoIterator<Item = Name>, derived: Vec<Box<dyn DerivedState>>) -> Self {
-        Self {
-            nodes: Pages::default(),
-            node_index: CowMap::default(),
-            free_nodes: Vec::new(),
-            ties: Arc::default(),
-            present: Arc::default(),
-            by_name: Arc::default(),
-            columns: Columns::default(),
-            pods: Pages::default(),
-            pod_index: CowMap::default(),
-            free_pods: Vec::new(),
-            shapes: Shapes::default(),
-            derived,
-            changes: ChangeLog::default(),
-            undo: UndoLog::default(),
-            objects: Objects::default(),
-            nominator: Nominator::default(),
-            preemptions: Preemptions::default(),
-            gangs: Gangs::default(),
-            rosters: Rosters::complete(),
-            ended: FxHashMap::default(),
-            selected: SelectedKeys::default(),
-            key_counts: KeyCounts::complete(),
-            ours: Arc::new(ours.into_iter().collect()),
-            quarantined: Arc::default(),
-            seed,
-        }
+        Self { derived, ours: Arc::new(ours.into_iter().collect()), seed, ..Self::default() }
     }
 
     /// Returns a copy for readers or for simulations, which shares every page that is unchanged since.
@@ -149,7 +124,7 @@ impl Cluster {
             rosters: Rosters::on_demand(),
             ended: FxHashMap::default(),
             selected: self.selected.clone(),
-            key_counts: KeyCounts::default(),
+            key_counts: KeyCounts::unknown(),
             ours: self.ours.clone(),
             quarantined: self.quarantined.clone(),
             seed: self.seed,
@@ -345,8 +320,7 @@ impl Cluster {
     }
 
     fn unreserve_last(&mut self, id: PodId) -> bool {
-        let record = self.pods.get(id.index()).and_then(Option::as_ref);
-        if record.is_none_or(|r| r.reservations.is_empty()) {
+        if self.pod(id).is_none_or(|r| r.reservations.is_empty()) {
             return false;
         }
         let record = self.pods.get_mut(id.index()).and_then(Option::as_mut);
@@ -452,7 +426,7 @@ impl Cluster {
             return known;
         }
         let node = self.free_nodes.pop().unwrap_or(NodeIdx(self.nodes.len() as u32));
-        let tie = tie_hash(self.seed, name);
+        let tie = stable_hash::seeded(self.seed, name);
         let ties = Arc::make_mut(&mut self.ties);
         ties.resize(ties.len().max(node.index() + 1), 0);
         ties[node.index()] = tie;
@@ -483,10 +457,4 @@ pub use crate::undo::Overlay;
 pub struct TrialOverlay {
     overlay: Overlay,
     paused: bool,
-}
-
-/// Returns the tie-break value of a node. Stable across machines and versions, because decisions depend on it.
-#[inline]
-pub fn tie_hash(seed: u64, name: &str) -> u64 {
-    stable_hash::seeded(seed, name)
 }

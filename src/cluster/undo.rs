@@ -54,18 +54,13 @@ impl UndoLog {
     }
 
     /// Ends an overlay. Returns the nodes that lost pods if it was the outermost overlay, else none.
-    pub(super) fn commit(&mut self, overlay: Overlay) -> SmallVec<[NodeIdx; 4]> {
-        let Overlay { at: _ } = overlay;
+    pub(super) fn commit(&mut self, _overlay: Overlay) -> SmallVec<[NodeIdx; 4]> {
         self.open -= 1;
-        let mut left = SmallVec::new();
-        if self.open == 0 {
-            for entry in self.entries.drain(..) {
-                if let Undo::Place { node, .. } = entry {
-                    left.push(node);
-                }
-            }
+        if self.open > 0 {
+            return SmallVec::new();
         }
-        left
+        let left = |entry: Undo| if let Undo::Place { node, .. } = entry { Some(node) } else { None };
+        self.entries.drain(..).filter_map(left).collect()
     }
 
     /// Returns the entries of an overlay, newest first. The caller carries them out, then calls [`Self::end_undo`].

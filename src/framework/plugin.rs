@@ -142,14 +142,12 @@ pub trait Filter: Send + Sync {
     /// Returns an upper bound of the number of pods with this spec that the node takes once pods with the total
     /// requests `gone` have left it, as far as this plugin is concerned. Invariant: never too low.
     #[inline]
-    fn at_most(&self, view: View<'_>, spec: &PodSpec, node: NodeIdx, gone: &ResourceList) -> u64 {
-        let _ = (view, spec, node, gone);
+    fn at_most(&self, _view: View<'_>, _spec: &PodSpec, _node: NodeIdx, _gone: &ResourceList) -> u64 {
         u64::MAX
     }
     /// Returns the numbers behind one of this plugin's causes, over the nodes refused with it.
     #[inline]
-    fn measure(&self, view: View<'_>, spec: &PodSpec, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {
-        let _ = (view, spec, cause, nodes);
+    fn measure(&self, _view: View<'_>, _spec: &PodSpec, _cause: &Cause, _nodes: &[NodeIdx]) -> Vec<Measure> {
         Vec::new()
     }
 }
@@ -214,8 +212,7 @@ pub trait Score: Send + Sync {
     /// Normalises the raw scores of all feasible nodes together. Called only for plugins that read
     /// [`Reads::Everything`]; the scores of others are normalised one by one.
     #[inline]
-    fn normalize_all(&self, view: View<'_>, value: &CycleValue, nodes: &[NodeIdx], scores: &mut [i64]) {
-        let _ = (view, value, nodes);
+    fn normalize_all(&self, _view: View<'_>, _value: &CycleValue, _nodes: &[NodeIdx], scores: &mut [i64]) {
         let max = scores.iter().copied().max().unwrap_or(0);
         for score in scores {
             *score = self.normalize().apply(*score, max);
@@ -290,16 +287,13 @@ pub trait Evaluator {
     /// Returns what [`remember`](Self::remember) stored for an equal pod on a node, or `None` once something that it
     /// depends on has changed.
     #[inline]
-    fn known(&self, node: NodeIdx) -> Option<Found> {
-        let _ = node;
+    fn known(&self, _node: NodeIdx) -> Option<Found> {
         None
     }
     /// Stores the result of the search on a node, for equal pods and while the pods on the node are the same. Must not
     /// be called for a result that depends on anything else, such as a budget or another node.
     #[inline]
-    fn remember(&mut self, node: NodeIdx, found: &Found) {
-        let _ = (node, found);
-    }
+    fn remember(&mut self, _node: NodeIdx, _found: &Found) {}
     /// Returns the pods that are evicted already for other members of the pod's gang. They are off their nodes.
     fn earlier(&self) -> &[PodId];
 }
@@ -339,8 +333,18 @@ pub trait Hints: Send + Sync {
     fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint;
 }
 
+/// Declares the accessor of each extension point.
+macro_rules! accessors {
+    ($($name:ident -> $point:ident;)*) => { $(
+        /// Returns the plugin itself when it implements the trait.
+        #[inline]
+        fn $name(&self) -> Option<&dyn $point> {
+            None
+        }
+    )* };
+}
+
 /// A plugin with its arguments, as one profile uses it.
-#[expect(missing_docs, reason = "one accessor per extension point, documented by its trait")]
 pub trait Plugin: Send + Sync {
     /// Returns the plugin's name in the configuration.
     fn name(&self) -> &'static str;
@@ -349,53 +353,19 @@ pub trait Plugin: Send + Sync {
     fn args(&self) -> serde_json::Value {
         serde_json::Value::Object(serde_json::Map::new())
     }
-    #[inline]
-    fn pre_enqueue(&self) -> Option<&dyn PreEnqueue> {
-        None
-    }
-    #[inline]
-    fn queue_sort(&self) -> Option<&dyn QueueSort> {
-        None
-    }
-    #[inline]
-    fn pre_filter(&self) -> Option<&dyn PreFilter> {
-        None
-    }
-    #[inline]
-    fn filter(&self) -> Option<&dyn Filter> {
-        None
-    }
-    #[inline]
-    fn pre_score(&self) -> Option<&dyn PreScore> {
-        None
-    }
-    #[inline]
-    fn score(&self) -> Option<&dyn Score> {
-        None
-    }
-    #[inline]
-    fn post_filter(&self) -> Option<&dyn PostFilter> {
-        None
-    }
-    #[inline]
-    fn reserve(&self) -> Option<&dyn Reserve> {
-        None
-    }
-    #[inline]
-    fn pre_bind(&self) -> Option<&dyn PreBind> {
-        None
-    }
-    #[inline]
-    fn permit(&self) -> Option<&dyn Permit> {
-        None
-    }
-    #[inline]
-    fn bind(&self) -> Option<&dyn Bind> {
-        None
-    }
-    #[inline]
-    fn hints(&self) -> Option<&dyn Hints> {
-        None
+    accessors! {
+        pre_enqueue -> PreEnqueue;
+        queue_sort -> QueueSort;
+        pre_filter -> PreFilter;
+        filter -> Filter;
+        pre_score -> PreScore;
+        score -> Score;
+        post_filter -> PostFilter;
+        reserve -> Reserve;
+        pre_bind -> PreBind;
+        permit -> Permit;
+        bind -> Bind;
+        hints -> Hints;
     }
     /// Returns the gang rules. Used by profiles that enable the plugin at Permit.
     #[inline]

@@ -11,23 +11,14 @@ use smallvec::SmallVec;
 
 use crate::Name;
 
-/// Whether removing pods could help, as kube-scheduler's status codes say it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Code {
-    /// Refused; preemption may help on this node.
-    Unschedulable,
-    /// Refused; removing pods cannot help on this node.
-    UnschedulableAndUnresolvable,
-}
-
-impl Code {
-    /// Returns kube-scheduler's name of the code.
-    #[inline]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Unschedulable => "Unschedulable",
-            Self::UnschedulableAndUnresolvable => "UnschedulableAndUnresolvable",
-        }
+crate::named! {
+    /// Whether removing pods could help, as kube-scheduler's status codes say it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum Code {
+        /// Refused; preemption may help on this node.
+        Unschedulable = "Unschedulable",
+        /// Refused; removing pods cannot help on this node.
+        UnschedulableAndUnresolvable = "UnschedulableAndUnresolvable",
     }
 }
 

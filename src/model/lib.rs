@@ -4,6 +4,7 @@
 //! cluster (`cluster` has them). Start at [`pod::Pod`] and [`node::Node`]. In reading order:
 //!
 //! - [`name`], [`naming`], [`collections`], [`time`], [`duration`]: interned names, valid names, maps, clocks;
+//! - [`named!`]: enums whose variants have names;
 //! - [`quantity`], [`requests`]: amounts of resources, and what pods request;
 //! - [`selector`], `selector_text`, [`taint`], [`relations`], [`storage`]: what decides where a pod fits;
 //! - [`pod`], [`node`], [`object`]: the objects;
@@ -16,6 +17,7 @@ pub mod cause;
 mod data;
 pub mod effect;
 pub mod escape;
+mod named;
 mod objects;
 pub mod patience;
 mod published;

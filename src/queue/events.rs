@@ -12,8 +12,8 @@ use std::time::Duration;
 use pellucid_cluster::EventKinds;
 use pellucid_model::{Name, ObjectKind, PodKey};
 
-use super::RefusedBy;
 use super::groups::bits;
+use super::{Happened, RefusedBy};
 
 /// Number of events kept of each kind.
 pub const EVENTS_KEPT: usize = 16;
@@ -97,13 +97,8 @@ impl Default for EventLog {
 
 impl EventLog {
     /// Counts an event, and keeps it when some group listens to it. Returns the event if it was kept.
-    pub(super) fn push(
-        &mut self,
-        kinds: EventKinds,
-        at: Duration,
-        object: impl FnOnce() -> EventObject,
-        is_heard: bool,
-    ) -> Option<Arc<SeenEvent>> {
+    pub(super) fn push(&mut self, event: Happened<'_>, is_heard: bool) -> Option<Arc<SeenEvent>> {
+        let Happened { kinds, at, object, .. } = event;
         self.number += 1;
         for kind in bits(kinds.0) {
             self.newest[kind] = self.number;

@@ -135,7 +135,7 @@ impl Queue {
                 (unit.attempts, unit.first_queued_at) = (attempts, first);
             }
         }
-        self.enter_again(id, stage);
+        if stage == QueueStage::ErrorBackoff { self.enter_error_backoff(id) } else { self.enter_active(id) }
     }
 
     /// Puts a gang that gave its places up into backoff, for `at_least` or longer. The queue does not take it early,

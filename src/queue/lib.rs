@@ -5,7 +5,7 @@
 //! plugins: the [`Listening`] table says which events each one listens to, and [`Queue::wake`] asks about an event
 //! through a closure. Start at [`Queue::add`], [`Queue::pop`] and [`Queue::refuse`].
 //!
-//! - `unit`, `order`: what the queue holds, and in which order units are taken;
+//! - `unit`: what the queue holds, and in which order units are taken;
 //! - `moves`: the moves of a unit between stages;
 //! - `gangs`: the moves of units of many pods;
 //! - `groups`, `listening`: refused units by the events that may wake them;
@@ -20,7 +20,6 @@ mod limits;
 mod line;
 mod listening;
 mod moves;
-mod order;
 mod unit;
 
 use std::collections::BTreeSet;
@@ -29,11 +28,9 @@ use std::time::Duration;
 pub use events::{EVENTS_KEPT, EventLog, EventObject, SeenEvent, Wakeup, WakeupReason};
 pub use groups::WakeGroup;
 pub use limits::QueueLimits;
-pub use line::Turn;
 pub use listening::Listening;
 pub use moves::Happened;
-pub use order::OrderKey;
-pub use unit::{QueueStage, RefusedBy, Unit, UnitId};
+pub use unit::{OrderKey, QueueStage, RefusedBy, Unit, UnitId};
 
 use pellucid_model::{Pages, PodId};
 

@@ -9,32 +9,28 @@ use super::{OrderKey, Queue, QueueStage, Unit, UnitId};
 
 /// A unit's place in the line. The smaller place is taken earlier; no two units have equal places.
 ///
-/// Active units come first, in queue order. Units in backoff come next, by when it ends: an idle queue takes them
-/// early. Units whose backoff must run its full time come last, by when it ends.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Turn {
-    class: u8,
-    until: Duration,
-    order: OrderKey,
-}
+/// Active units come first (0), in queue order. Units in backoff come next (1), by when it ends: an idle queue takes
+/// them early. Units whose backoff must run its full time come last (2), by when it ends.
+type Turn = (u8, Duration, OrderKey);
 
 impl Queue {
     /// Returns a unit's place in the line, or `None` when it is in flight. A unit that waits for an event or for its
     /// gates gets the place that it would have if it were woken now.
-    pub fn turn(unit: &Unit, now: Duration) -> Option<Turn> {
-        let (class, order) = match unit.stage {
-            QueueStage::Active => (0, unit.order_key()),
-            QueueStage::Backoff => (1, unit.order_key()),
-            QueueStage::ErrorBackoff => (2, unit.order_key()),
-            QueueStage::Unschedulable if unit.backoff_until <= now => (0, unit.order_key()),
-            QueueStage::Unschedulable if unit.held_until > now => (2, unit.order_key()),
-            QueueStage::Unschedulable => (1, unit.order_key()),
-            // A unit that leaves its gates queues behind those that entered before.
-            QueueStage::Gated => (0, OrderKey { queued_at: now, ..unit.order_key() }),
+    fn turn(unit: &Unit, now: Duration) -> Option<Turn> {
+        let class = match unit.stage {
+            QueueStage::Active | QueueStage::Gated => 0,
+            QueueStage::Unschedulable if unit.backoff_until <= now => 0,
+            QueueStage::Unschedulable if unit.held_until > now => 2,
+            QueueStage::Backoff | QueueStage::Unschedulable => 1,
+            QueueStage::ErrorBackoff => 2,
             QueueStage::InFlight | QueueStage::New => return None,
         };
-        let until = if class == 0 { Duration::ZERO } else { unit.backoff_until };
-        Some(Turn { class, until, order })
+        let mut order = unit.order_key();
+        if unit.stage == QueueStage::Gated {
+            // A unit that leaves its gates queues behind those that entered before.
+            order.queued_at = now;
+        }
+        Some((class, if class == 0 { Duration::ZERO } else { unit.backoff_until }, order))
     }
 
     /// Returns the units that are taken before one, in order. Units that wait for an event or for their gates are ahead

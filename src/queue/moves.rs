@@ -120,12 +120,8 @@ impl Queue {
         unit.refused_by = RefusedBy::default();
         unit.waits.clear();
         unit.backoff_until = limits.backoff_end(unit.errors, now);
-        if std::mem::take(&mut unit.activate_on_return) || unit.backoff_until <= now {
-            return self.enter_active(id);
-        }
-        let entry = (unit.backoff_until, unit.order_key(), id);
-        self.set_stage(id, QueueStage::ErrorBackoff);
-        self.error_backoff.insert(entry);
+        let is_over = std::mem::take(&mut unit.activate_on_return) || unit.backoff_until <= now;
+        if is_over { self.enter_active(id) } else { self.enter_error_backoff(id) }
     }
 
     /// Activates a unit on behalf of a plugin, whatever it waits for; a gated unit stays gated. A unit in flight is
@@ -194,7 +190,7 @@ impl Queue {
         mut ask: impl FnMut(&WakeGroup, PodId, RefusedBy) -> RefusedBy,
     ) {
         let is_heard = self.unschedulable.hear(event.kinds);
-        let Some(seen) = self.events.push(event.kinds, event.at, event.object, is_heard) else { return };
+        let Some(seen) = self.events.push(event, is_heard) else { return };
         let mut woken: Vec<(UnitId, Arc<Wakeup>)> = Vec::new();
         for entry in self.unschedulable.listening(event.kinds) {
             let Some(pod) = entry.asked(event.own) else { continue };
@@ -237,8 +233,6 @@ impl Queue {
             self.enter_active(id);
         }
     }
-
-    // === private ===
 
     pub(super) fn unit_mut(&mut self, id: UnitId) -> Option<&mut Unit> {
         self.units.get_mut(id.index()).and_then(Option::as_mut)
@@ -292,31 +286,24 @@ impl Queue {
         }
     }
 
-    /// Returns a unit to the stage that it just left: error backoff, else active.
-    pub(super) fn enter_again(&mut self, id: UnitId, stage: QueueStage) {
-        if stage == QueueStage::ErrorBackoff {
-            let Some((until, key)) = self.unit(id).map(|u| (u.backoff_until, u.order_key())) else { return };
-            self.set_stage(id, stage);
-            self.error_backoff.insert((until, key, id));
-        } else {
-            self.enter_active(id);
-        }
+    pub(super) fn enter_error_backoff(&mut self, id: UnitId) {
+        let Some((until, key)) = self.unit(id).map(|u| (u.backoff_until, u.order_key())) else { return };
+        self.set_stage(id, QueueStage::ErrorBackoff);
+        self.error_backoff.insert((until, key, id));
     }
 
     /// Moves a unit to backoff, or to active when its backoff is over.
     pub(super) fn enter_backoff(&mut self, id: UnitId, now: Duration) {
         let Some(unit) = self.unit(id) else { return };
-        let (until, held, key) = (unit.backoff_until, unit.held_until, unit.order_key());
-        if until <= now {
+        if unit.backoff_until <= now {
             return self.enter_active(id);
         }
-        if held > now {
-            self.set_stage(id, QueueStage::ErrorBackoff);
-            self.error_backoff.insert((until, key, id));
-            return;
+        if unit.held_until > now {
+            return self.enter_error_backoff(id);
         }
+        let entry = (unit.backoff_until, unit.order_key(), id);
         self.set_stage(id, QueueStage::Backoff);
-        self.backoff.insert((until, key, id));
+        self.backoff.insert(entry);
     }
 
     pub(super) fn enter_unschedulable(&mut self, id: UnitId, now: Duration) {

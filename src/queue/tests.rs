@@ -11,6 +11,13 @@ fn unit(n: u32, rank: i64) -> Unit {
     Unit::single(PodId(n), PodKey::new("default", &format!("p{n}")), 0, rank, 0, Duration::ZERO)
 }
 
+/// Adds a unit at time zero and takes it.
+fn taken(queue: &mut Queue, unit: Unit) -> UnitId {
+    let id = queue.add(unit, Duration::ZERO);
+    queue.pop();
+    id
+}
+
 /// Sends the queue an event about a node.
 fn happen(queue: &mut Queue, at: Duration, ask: impl FnMut(&WakeGroup, PodId, RefusedBy) -> RefusedBy) {
     queue.wake(of(EventKinds::NODE_ADD, at), ask);
@@ -54,8 +61,7 @@ fn backoff_doubles_to_its_limit() {
 #[test]
 fn a_refused_unit_waits_for_its_event_and_then_for_its_backoff() {
     let mut queue = Queue::default();
-    let id = queue.add(unit(1, 0), Duration::ZERO);
-    queue.pop();
+    let id = taken(&mut queue, unit(1, 0));
     refuse(&mut queue, id, 3, Duration::ZERO);
     assert_eq!(queue.counts().unschedulable, 1);
 
@@ -83,8 +89,7 @@ fn a_refused_unit_waits_for_its_event_and_then_for_its_backoff() {
 #[test]
 fn a_unit_whose_backoff_is_over_is_active_at_once() {
     let mut queue = Queue::default();
-    let id = queue.add(unit(1, 0), Duration::ZERO);
-    queue.pop();
+    let id = taken(&mut queue, unit(1, 0));
     refuse(&mut queue, id, 3, Duration::ZERO);
     happen(&mut queue, 2 * SECOND, |_, _, asked| asked);
     assert_eq!(queue.counts().active, 1);
@@ -94,8 +99,7 @@ fn a_unit_whose_backoff_is_over_is_active_at_once() {
 fn without_backoff_a_woken_or_failed_unit_is_active_at_once() {
     let limits = QueueLimits { max_backoff: Duration::ZERO, ..QueueLimits::default() };
     let mut queue = Queue::new(limits, Listening::default());
-    let id = queue.add(unit(1, 0), Duration::ZERO);
-    queue.pop();
+    let id = taken(&mut queue, unit(1, 0));
     queue.fail(id, SECOND / 3);
     assert_eq!(queue.pop(), Some(id));
     refuse(&mut queue, id, 3, SECOND / 3);
@@ -106,10 +110,7 @@ fn without_backoff_a_woken_or_failed_unit_is_active_at_once() {
 #[test]
 fn an_idle_queue_gives_the_backoff_that_ends_first_and_leaves_errors_alone() {
     let mut queue = Queue::default();
-    let ids: Vec<UnitId> = (0..4).map(|n| queue.add(unit(n, i64::from(n)), Duration::ZERO)).collect();
-    for _ in 0..4 {
-        queue.pop();
-    }
+    let ids: Vec<UnitId> = (0..4).map(|n| taken(&mut queue, unit(n, i64::from(n)))).collect();
     queue.fail(ids[3], Duration::ZERO);
     // The first two backoffs end in the same second, whatever the milliseconds, so rank decides.
     refuse(&mut queue, ids[0], 0, Duration::from_millis(100));
@@ -136,8 +137,7 @@ fn an_idle_queue_gives_the_backoff_that_ends_first_and_leaves_errors_alone() {
 fn a_switch_keeps_idle_queues_from_taking_backoffs() {
     let limits = QueueLimits { pop_from_backoff: false, ..QueueLimits::default() };
     let mut queue = Queue::new(limits, Listening::default());
-    let id = queue.add(unit(1, 0), Duration::ZERO);
-    queue.pop();
+    let id = taken(&mut queue, unit(1, 0));
     refuse(&mut queue, id, 0, Duration::ZERO);
     happen(&mut queue, Duration::ZERO, |_, _, asked| asked);
     assert!(!queue.can_pop() && queue.pop().is_none());
@@ -147,10 +147,7 @@ fn a_switch_keeps_idle_queues_from_taking_backoffs() {
 fn only_groups_that_listen_are_asked() {
     let listening = Listening::new([vec![EventKinds::POD_DELETE, EventKinds::NODE_ADD]]);
     let mut queue = Queue::new(QueueLimits::default(), listening);
-    let ids: Vec<UnitId> = (0..3).map(|n| queue.add(unit(n, 0), Duration::ZERO)).collect();
-    for _ in 0..3 {
-        queue.pop();
-    }
+    let ids: Vec<UnitId> = (0..3).map(|n| taken(&mut queue, unit(n, 0))).collect();
     refuse(&mut queue, ids[0], 0, Duration::ZERO);
     refuse(&mut queue, ids[1], 1, Duration::ZERO);
     queue.refuse(ids[2], ShapeId(7), RefusedBy(3), Duration::ZERO);
@@ -171,8 +168,7 @@ fn only_groups_that_listen_are_asked() {
     let kept = queue.events().since(EventKinds::POD_DELETE, 0);
     assert_eq!((kept.len(), kept[0].at), (EVENTS_KEPT, 39 * SECOND));
     // A unit that causes an event is not woken by it; the others of its group are.
-    let other = queue.add(unit(5, 0), Duration::ZERO);
-    queue.pop();
+    let other = taken(&mut queue, unit(5, 0));
     refuse(&mut queue, other, 0, Duration::ZERO);
     let own = Happened { own: Some(ids[0]), ..of(EventKinds::POD_DELETE, SECOND) };
     queue.wake(own, |group, _, asked| if group.refused_by.0 == 1 { asked } else { RefusedBy::default() });
@@ -184,10 +180,7 @@ fn only_groups_that_listen_are_asked() {
 #[test]
 fn what_a_plugin_activates_is_tried_at_once() {
     let mut queue = Queue::default();
-    let ids: Vec<UnitId> = (0..4).map(|n| queue.add(unit(n, 0), Duration::ZERO)).collect();
-    for _ in 0..4 {
-        queue.pop();
-    }
+    let ids: Vec<UnitId> = (0..4).map(|n| taken(&mut queue, unit(n, 0))).collect();
     refuse(&mut queue, ids[0], 0, Duration::ZERO);
     queue.fail(ids[1], Duration::ZERO);
     queue.gate(ids[2]);
@@ -204,8 +197,7 @@ fn what_a_plugin_activates_is_tried_at_once() {
 #[test]
 fn nothing_is_forgotten_for_more_than_the_expiry() {
     let mut queue = Queue::default();
-    let id = queue.add(unit(1, 0), Duration::ZERO);
-    queue.pop();
+    let id = taken(&mut queue, unit(1, 0));
     refuse(&mut queue, id, 0, Duration::ZERO);
     assert_eq!(queue.next_deadline(), Some(QueueLimits::default().max_unschedulable));
     queue.flush(QueueLimits::default().max_unschedulable);

@@ -8,7 +8,20 @@ use pellucid_cluster::ShapeId;
 use pellucid_model::{GangKey, PodId, PodKey};
 use smallvec::SmallVec;
 
-use super::{OrderKey, WakeGroup, Wakeup};
+use super::{WakeGroup, Wakeup};
+
+/// The order key of a unit. The smaller key is taken first; no two units have equal keys.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OrderKey {
+    /// The rank that QueueSort gave (the priority); the greater first.
+    pub rank: Reverse<i64>,
+    /// When the unit last entered the queue; the earlier first.
+    pub queued_at: Duration,
+    /// Creation of the unit's first pod, in seconds since 1970; the older first.
+    pub created: i64,
+    /// Key of the unit, which breaks remaining ties.
+    pub key: PodKey,
+}
 
 /// The number of a unit slot, reused after the unit is gone. Its value never decides anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,42 +65,30 @@ impl RefusedBy {
     }
 }
 
-/// The stage of a unit in the queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum QueueStage {
-    /// Ready to be tried.
-    Active,
-    /// Waiting for its backoff to end, after a refusal.
-    Backoff,
-    /// Waiting for its backoff to end, after an error or as a gang that is held back; not taken early.
-    ErrorBackoff,
-    /// Refused, and waiting for an event.
-    Unschedulable,
-    /// Held back until its gates open.
-    Gated,
-    /// Being scheduled, or placed and not confirmed yet; not waiting in the queue.
-    InFlight,
-    /// Not in any stage yet.
-    #[default]
-    New,
-}
-
-impl QueueStage {
-    /// Returns the name used in the REST API.
-    #[inline]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Backoff | Self::ErrorBackoff => "backoff",
-            Self::Unschedulable => "unschedulable",
-            Self::Gated => "gated",
-            Self::InFlight | Self::New => "in-flight",
-        }
+pellucid_model::named! {
+    /// The stage of a unit in the queue; named as in the REST API.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum QueueStage {
+        /// Ready to be tried.
+        Active = "active",
+        /// Waiting for its backoff to end, after a refusal.
+        Backoff = "backoff",
+        /// Waiting for its backoff to end, after an error or as a gang that is held back; not taken early.
+        ErrorBackoff = "backoff",
+        /// Refused, and waiting for an event.
+        Unschedulable = "unschedulable",
+        /// Held back until its gates open.
+        Gated = "gated",
+        /// Being scheduled, or placed and not confirmed yet; not waiting in the queue.
+        InFlight = "in-flight",
+        /// Not in any stage yet.
+        #[default]
+        New = "in-flight",
     }
 }
 
 /// A single pod or a gang group in the queue.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Unit {
     /// Its pods in no particular order: one, or the members of a gang group that are not placed.
     pub pods: SmallVec<[PodId; 1]>,
@@ -142,28 +143,13 @@ impl Unit {
     pub fn single(pod: PodId, key: PodKey, profile: usize, rank: i64, created: i64, now: Duration) -> Self {
         Self {
             pods: smallvec::smallvec![pod],
-            gang: None,
             key,
             profile,
-            shape: ShapeId::default(),
             rank,
             created,
-            stage: QueueStage::New,
-            attempts: 0,
-            refusals: 0,
-            errors: 0,
             queued_at: now,
             first_queued_at: now,
-            backoff_until: Duration::ZERO,
-            held_until: Duration::ZERO,
-            expires_at: Duration::ZERO,
-            refused_by: RefusedBy::default(),
-            waits: SmallVec::new(),
-            popped_at_event: 0,
-            refused_at_event: 0,
-            wakeup: None,
-            activate_on_return: false,
-            is_paused: false,
+            ..Self::default()
         }
     }
 

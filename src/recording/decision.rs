@@ -68,7 +68,7 @@ pub struct Group {
 }
 
 /// Why no node takes the pod. Invariant: the counts of the groups and `not_evaluated` add up to `total_nodes`.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Refusal {
     /// Number of nodes at decision time.
     pub total_nodes: usize,
@@ -118,15 +118,7 @@ impl Refusal {
 
     /// Returns this refusal with a PostFilter message at the end of its own.
     pub fn with_post_filter(&self, note: Arc<str>) -> Self {
-        Self {
-            total_nodes: self.total_nodes,
-            not_evaluated: self.not_evaluated,
-            groups: self.groups.clone(),
-            pod_cause: self.pod_cause.clone(),
-            refused_by: self.refused_by,
-            post_filter: Some(note),
-            message: OnceLock::new(),
-        }
+        Self { post_filter: Some(note), message: OnceLock::new(), ..self.clone() }
     }
 
     #[inline]

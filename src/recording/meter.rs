@@ -116,8 +116,7 @@ impl Meter {
 
     /// Adds the time that recording an attempt took, to each spender that it was recorded for.
     pub fn add_l1(&mut self, took: Duration, spenders: impl IntoIterator<Item = Spender>, second: u64) {
-        self.recording_nanos += nanos(took);
-        self.recording.add(second, nanos(took));
+        self.add_log(took, second);
         // Recordings that ended a while ago have no recent costs.
         self.spent.retain(|(_, window)| window.sum(second) > 0);
         for spender in spenders {

@@ -31,25 +31,16 @@ pub struct RecordedRow {
     pub shares: Vec<Option<Share>>,
 }
 
-/// How the node of a recorded table was chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
-    /// By its score, among several feasible nodes.
-    Best,
-    /// As the only feasible node.
-    Only,
-    /// As the pod's nominated node; no other node was evaluated.
-    Nominated,
-}
-
-impl Choice {
-    /// Returns the phrase used in the REST API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Best => "best score",
-            Self::Only => "only feasible node",
-            Self::Nominated => "nominated node",
-        }
+pellucid_model::named! {
+    /// How the node of a recorded table was chosen; named as in the REST API.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Choice {
+        /// By its score, among several feasible nodes.
+        Best = "best score",
+        /// As the only feasible node.
+        Only = "only feasible node",
+        /// As the pod's nominated node; no other node was evaluated.
+        Nominated = "nominated node",
     }
 }
 

@@ -345,7 +345,7 @@ impl Life {
             assert_eq!((gang.counts, gang.created()), (GangCounts::default(), 0), "{}", gang.key);
         }
         self.core.wait(Duration::from_secs(600));
-        assert!(self.core.scheduler.cluster().gangs().is_empty());
+        assert!(self.core.scheduler.cluster().gangs().all().is_empty());
         assert_eq!(self.core.scheduler.next_deadline(), None);
     }
 }

@@ -222,6 +222,6 @@ fn check(cluster: &Cluster) -> Result<(), TestCaseError> {
             }
         }
     }
-    prop_assert!(cluster.objects().len(ObjectKind::PersistentVolume) >= by_volume.len());
+    prop_assert!(cluster.objects().iter(ObjectKind::PersistentVolume).count() >= by_volume.len());
     Ok(())
 }

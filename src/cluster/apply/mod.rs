@@ -153,9 +153,8 @@ impl Cluster {
             let mut before = Node::clone(object);
             let others = before.allocatable.scalars.iter().filter(|(offered, _)| offered != name);
             before.allocatable.scalars = others.cloned().collect();
-            let mut change = NodeChange::default();
-            change.set_if(NodeChange::ALLOCATABLE, true);
-            out.push(ClusterEvent::NodeUpdated { node, change, old: Arc::new(before) });
+            let (change, old) = (NodeChange::ALLOCATABLE, Arc::new(before));
+            out.push(ClusterEvent::NodeUpdated { node, change, old });
         }
         new
     }
@@ -377,13 +376,14 @@ impl Cluster {
 }
 
 fn node_change(old: &Node, new: &Node) -> NodeChange {
-    let mut change = NodeChange::default();
-    change.set_if(NodeChange::ALLOCATABLE, old.allocatable != new.allocatable);
-    change.set_if(NodeChange::LABELS, old.labels != new.labels);
-    change.set_if(NodeChange::TAINTS, old.taints != new.taints || old.unschedulable != new.unschedulable);
-    change.set_if(NodeChange::IMAGES, old.images != new.images);
-    change.set_if(NodeChange::DECLARED_FEATURES, old.declared_features != new.declared_features);
-    change
+    let changes = [
+        (NodeChange::ALLOCATABLE, old.allocatable != new.allocatable),
+        (NodeChange::LABELS, old.labels != new.labels),
+        (NodeChange::TAINTS, old.taints != new.taints || old.unschedulable != new.unschedulable),
+        (NodeChange::IMAGES, old.images != new.images),
+        (NodeChange::DECLARED_FEATURES, old.declared_features != new.declared_features),
+    ];
+    NodeChange(changes.iter().filter(|(_, is_changed)| *is_changed).fold(0, |all, (what, _)| all | what.0))
 }
 
 fn shrinks(old: &ResourceList, new: &ResourceList) -> bool {

@@ -140,7 +140,7 @@ impl Columns {
     /// Returns the upper bound of column indexes; some below it may be unused.
     #[inline]
     pub fn n_resources(&self) -> usize {
-        FIXED + self.table.len()
+        FIXED + self.table.names.len()
     }
 
     /// Iterates over the fixed columns and those of resources that some node offers.
@@ -152,25 +152,26 @@ impl Columns {
     /// Returns a number that changes whenever a resource gets or loses a column.
     #[inline]
     pub fn version(&self) -> u64 {
-        self.table.version()
+        self.table.version
     }
 
     /// Iterates over the resources that nodes offer but that have no column, because all columns are in use.
     #[inline]
     pub fn left_out(&self) -> impl Iterator<Item = &Name> {
-        self.table.left_out()
+        self.table.left_out.keys()
     }
 
     /// Returns whether nodes offer this resource but it has no column.
     #[inline]
     pub fn is_left_out(&self, name: &Name) -> bool {
-        self.table.is_left_out(name)
+        self.table.left_out.contains_key(name)
     }
 
     /// Returns the number of resources that nodes offer besides the fixed ones, and how many of them have a column.
     #[inline]
     pub fn numbers(&self) -> (usize, usize) {
-        self.table.numbers()
+        let with_column = self.table.index.len();
+        (with_column + self.table.left_out.len(), with_column)
     }
 
     /// Returns the page that holds a node.
@@ -267,7 +268,7 @@ impl Columns {
     /// Gives a left-out resource a column when one is free, and returns its name. The caller then records the nodes
     /// that offer it, with [`Columns::offer`].
     pub(crate) fn admit(&mut self) -> Option<Name> {
-        self.table.left_out().next()?;
+        self.table.left_out.first_key_value()?;
         Arc::make_mut(&mut self.table).admit()
     }
 

@@ -16,16 +16,16 @@ const MOST: usize = 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct ResourceTable {
     /// Names by number; `None` marks a free number.
-    names: Vec<Option<Name>>,
+    pub(super) names: Vec<Option<Name>>,
     /// How many nodes offer the resource, by number.
     offers: Vec<u32>,
-    index: FxHashMap<Name, usize>,
+    pub(super) index: FxHashMap<Name, usize>,
     free: BTreeSet<usize>,
     /// Resources without a column, with the number of nodes that offer them.
-    left_out: BTreeMap<Name, u32>,
+    pub(super) left_out: BTreeMap<Name, u32>,
     most: usize,
     /// Counts the changes of what a number or name refers to.
-    version: u64,
+    pub(super) version: u64,
 }
 
 impl Default for ResourceTable {
@@ -52,32 +52,9 @@ impl ResourceTable {
         self.names.get(number)?.as_ref()
     }
 
-    /// Returns the upper bound of all numbers given out so far.
-    pub(crate) fn len(&self) -> usize {
-        self.names.len()
-    }
-
     /// Iterates over the numbers in use, in ascending order.
     pub(crate) fn offered(&self) -> impl Iterator<Item = usize> {
         self.names.iter().enumerate().filter(|(_, name)| name.is_some()).map(|(number, _)| number)
-    }
-
-    pub(crate) fn version(&self) -> u64 {
-        self.version
-    }
-
-    /// Iterates over the resources that nodes offer and that have no column.
-    pub(crate) fn left_out(&self) -> impl Iterator<Item = &Name> {
-        self.left_out.keys()
-    }
-
-    pub(crate) fn is_left_out(&self, name: &Name) -> bool {
-        !self.left_out.is_empty() && self.left_out.contains_key(name)
-    }
-
-    /// Returns the number of resources that nodes offer, and how many of them have a column.
-    pub(crate) fn numbers(&self) -> (usize, usize) {
-        (self.index.len() + self.left_out.len(), self.index.len())
     }
 
     /// Counts one more node that offers a resource. Returns its number and whether that is new, or `None` when it is

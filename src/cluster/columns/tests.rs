@@ -9,10 +9,10 @@ use pellucid_model::{Name, Node, NodeIdx, Pod, PodKey, PodSpec};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-use crate::ResourceIdx;
 use crate::event::{ClusterEvent, NodeChange};
 use crate::stage::Stage;
 use crate::state::Cluster;
+use crate::{Columns, ResourceIdx};
 
 const RESOURCES: usize = 6;
 /// Column limit, smaller than the number of resources.
@@ -138,6 +138,11 @@ fn check(cluster: &Cluster, model: &Model) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// Returns the name of each resource's column, if it has one.
+fn names(columns: &Columns) -> Vec<Option<Name>> {
+    (0..RESOURCES).map(|r| columns.find(&resource(r)).map(|column| columns.name(column))).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: None, rng_seed: RngSeed::Fixed(3), ..ProptestConfig::default()
@@ -157,18 +162,11 @@ proptest! {
         let mut copies: Vec<(Cluster, Model)> = Vec::new();
         for (i, what) in happenings.iter().enumerate() {
             let (before, head) = (cluster.columns.version(), cluster.changes().head());
-            let seen: Vec<Option<Name>> = (0..RESOURCES).map(|r| {
-                let found = cluster.columns.find(&resource(r));
-                found.map(|column| cluster.columns.name(column))
-            }).collect();
+            let seen = names(&cluster.columns);
             happen(&mut cluster, &mut model, what);
             check(&cluster, &model)?;
-            let now: Vec<Option<Name>> = (0..RESOURCES).map(|r| {
-                let found = cluster.columns.find(&resource(r));
-                found.map(|column| cluster.columns.name(column))
-            }).collect();
             // The version and the change log invalidate results cached before.
-            if seen != now {
+            if seen != names(&cluster.columns) {
                 prop_assert!(cluster.columns.version() != before);
                 prop_assert!(cluster.changes().since(head).is_none(), "{:?}", what);
             }

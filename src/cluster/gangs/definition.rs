@@ -148,7 +148,8 @@ pub(super) fn define(key: &GangKey, of: &Sources<'_>) -> Definition {
     if let Some(policy) = made.policy.filter(|_| dialect != Dialect::Koordinator && group.is_none()) {
         // The rule of every other dialect is fixed.
         made.policy = None;
-        made.warnings.push(unused_policy(policy));
+        let problem = "only gangs of Koordinator's dialect have a match policy";
+        made.warnings.push(warning("match-policy", policy.as_str(), problem));
     }
     collect_problems(&mut made, of, group);
     if made.undefined.is_none() {
@@ -170,13 +171,8 @@ fn bound_group(made: &mut Definition, max: u32) {
     }
 }
 
-fn unused_policy(policy: MatchPolicy) -> GangProblem {
-    GangProblem {
-        field: "match-policy".into(),
-        value: policy.as_str().into(),
-        problem: "only gangs of Koordinator's dialect have a match policy".into(),
-        is_fatal: false,
-    }
+fn warning(field: &str, value: &str, problem: &str) -> GangProblem {
+    GangProblem { field: field.into(), value: value.into(), problem: problem.into(), is_fatal: false }
 }
 
 /// Applies declared values, taking each field from `first` where it is set, else from `second`.
@@ -219,23 +215,15 @@ fn collect_problems(made: &mut Definition, of: &Sources<'_>, group: Option<&PodG
         && of.first.is_some()
         && let Some(said) = of.roster.other_quorum(min)
     {
-        made.warnings.push(GangProblem {
-            field: "min".into(),
-            value: said.to_string().into(),
-            problem: format!("its pods disagree; the oldest one's {} counts", min.unwrap_or(1)).into(),
-            is_fatal: false,
-        });
+        let problem = format!("its pods disagree; the oldest one's {} counts", min.unwrap_or(1));
+        made.warnings.push(warning("min", &said.to_string(), &problem));
     }
     made.warnings.sort();
     made.warnings.dedup();
     if made.warnings.len() > MAX_WARNINGS {
         made.warnings.truncate(MAX_WARNINGS);
-        made.warnings.push(GangProblem {
-            field: "pods".into(),
-            value: "".into(),
-            problem: format!("they have more warnings than the {MAX_WARNINGS} that are listed").into(),
-            is_fatal: false,
-        });
+        let problem = format!("they have more warnings than the {MAX_WARNINGS} that are listed");
+        made.warnings.push(warning("pods", "", &problem));
     }
 }
 

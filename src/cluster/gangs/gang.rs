@@ -123,7 +123,7 @@ pub struct Release {
 }
 
 /// A gang, part of [`Gangs`](super::Gangs).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Gang {
     /// Namespace and name.
     pub key: GangKey,
@@ -152,19 +152,7 @@ impl Gang {
     /// Makes a gang without members or a definition.
     pub fn new(key: GangKey) -> Self {
         let history = History { schedule_cycle: 1, is_cycle_valid: true, ..History::default() };
-        Self {
-            key,
-            definition: Arc::default(),
-            members: BTreeMap::new(),
-            finished: BTreeMap::new(),
-            counts: GangCounts::default(),
-            history,
-            first: None,
-            one_sided: 0,
-            had_group: false,
-            is_dirty: false,
-            is_redefined: false,
-        }
+        Self { key, history, ..Self::default() }
     }
 
     /// Returns the number of members that exist, ended ones included.

@@ -20,7 +20,6 @@ pub(super) use roster::Rosters;
 use pellucid_model::gang::{Dialect, PodGroup};
 use pellucid_model::{CowMap, GangKey, Object, Pod, PodId, PodKey};
 
-use crate::objects::Objects;
 use crate::{Cluster, Stage};
 use definition::Sources;
 use partners::Partners;
@@ -53,11 +52,6 @@ impl Gangs {
         self.gangs.iter().collect()
     }
 
-    /// Returns whether there are no gangs.
-    pub fn is_empty(&self) -> bool {
-        self.gangs.is_empty()
-    }
-
     /// Takes the keys of the gangs that changed since the last call, sorted.
     pub fn take_changed(&mut self) -> Vec<GangKey> {
         let mut changed = std::mem::take(&mut self.dirty);
@@ -81,38 +75,22 @@ impl Gangs {
 
     /// Changes a gang, such as its history, and marks it as changed.
     pub fn note(&mut self, key: &GangKey, write: impl FnOnce(&mut Gang)) {
-        self.change(key, write);
+        let Some(gang) = self.gangs.get_mut(key) else { return };
+        let gang = Arc::make_mut(gang);
+        write(gang);
+        if !std::mem::replace(&mut gang.is_dirty, true) {
+            self.dirty.push(key.clone());
+        }
     }
 
     /// Changes what a pod's gang knows of it, and marks the gang as changed.
     pub fn note_member(&mut self, pod: &Pod, id: PodId, write: impl FnOnce(&mut Member)) {
         let Some(key) = pod.member_of() else { return };
-        self.change(key, |gang| {
+        self.note(key, |gang| {
             if let Some(member) = gang.members.get_mut(&id) {
                 write(member);
             }
         });
-    }
-
-    /// Forgets the gangs that have had no pods for at least `after`. Returns whether there were any.
-    fn expire(&mut self, now: Duration, after: Duration, objects: &Objects) -> bool {
-        let due: Vec<GangKey> = self
-            .empty
-            .iter()
-            .take_while(|(since, _)| *since + after <= now)
-            .map(|(_, k)| k.clone())
-            .collect();
-        for key in &due {
-            let has_group = definition::find_group(key, None, objects).is_some();
-            if has_group {
-                // The gang lives as long as its PodGroup, but its history is forgotten.
-                self.note_filled(key);
-                self.change(key, |gang| gang.history = Gang::new(key.clone()).history);
-            } else {
-                self.remove(key);
-            }
-        }
-        !due.is_empty()
     }
 
     /// Returns when the next gang without pods is forgotten, or `None` when every gang has pods.
@@ -124,7 +102,7 @@ impl Gangs {
     pub fn note_empty(&mut self, key: &GangKey, now: Duration) {
         let Some(gang) = self.get(key) else { return };
         if gang.created() == 0 && gang.history.empty_since.is_none() {
-            self.change(key, |gang| gang.history.empty_since = Some(now));
+            self.note(key, |gang| gang.history.empty_since = Some(now));
             Arc::make_mut(&mut self.empty).insert((now, key.clone()));
         }
     }
@@ -132,14 +110,14 @@ impl Gangs {
     fn ensure(&mut self, key: &GangKey) {
         if self.get(key).is_none() {
             self.gangs.insert(key.clone(), Arc::new(Gang::new(key.clone())));
-            self.change(key, |_| ());
+            self.note(key, |_| ());
         }
     }
 
     fn remove(&mut self, key: &GangKey) {
         self.note_filled(key);
         // Code that asks for changed gangs finds that this one is gone.
-        self.change(key, |_| ());
+        self.note(key, |_| ());
         let named = self.gangs.remove(key).map(|gang| gang.definition.groups.clone()).unwrap_or_default();
         self.relink(key, &named);
     }
@@ -147,22 +125,13 @@ impl Gangs {
     fn note_filled(&mut self, key: &GangKey) {
         if let Some(since) = self.get(key).and_then(|g| g.history.empty_since) {
             Arc::make_mut(&mut self.empty).remove(&(since, key.clone()));
-            self.change(key, |gang| gang.history.empty_since = None);
-        }
-    }
-
-    fn change(&mut self, key: &GangKey, write: impl FnOnce(&mut Gang)) {
-        let Some(gang) = self.gangs.get_mut(key) else { return };
-        let gang = Arc::make_mut(gang);
-        write(gang);
-        if !std::mem::replace(&mut gang.is_dirty, true) {
-            self.dirty.push(key.clone());
+            self.note(key, |gang| gang.history.empty_since = None);
         }
     }
 
     pub(super) fn stage_changed(&mut self, pod: &Pod, from: Stage, to: Stage) {
         let Some(key) = pod.member_of().filter(|_| from != to) else { return };
-        self.change(key, |gang| {
+        self.note(key, |gang| {
             gang.count(from, -1);
             gang.count(to, 1);
         });
@@ -180,22 +149,29 @@ impl Cluster {
         &mut self.gangs
     }
 
-    /// Returns the members of a gang that have not ended, oldest first.
-    pub fn gang_pods(&self, gang: &Gang) -> Vec<(PodId, &Arc<Pod>)> {
-        let pods = gang.members.keys().filter_map(|id| Some((*id, &self.pod(*id)?.pod)));
-        let mut pods: Vec<_> = pods.collect();
-        pods.sort_by(|(_, a), (_, b)| (a.created, &a.key).cmp(&(b.created, &b.key)));
-        pods
-    }
-
     /// Forgets the gangs that have had no pods for at least `after`. Returns whether there were any.
     pub fn expire_gangs(&mut self, now: Duration, after: Duration) -> bool {
-        self.gangs.expire(now, after, &self.objects)
+        let due = self.gangs.empty.iter().take_while(|(since, _)| *since + after <= now);
+        let due: Vec<GangKey> = due.map(|(_, key)| key.clone()).collect();
+        for key in &due {
+            if self.has_pod_group(key) {
+                // The gang lives as long as its PodGroup, but its history is forgotten.
+                self.gangs.note_filled(key);
+                self.gangs.note(key, |gang| gang.history = Gang::new(key.clone()).history);
+            } else {
+                self.gangs.remove(key);
+            }
+        }
+        !due.is_empty()
+    }
+
+    fn has_pod_group(&self, key: &GangKey) -> bool {
+        definition::find_group(key, None, &self.objects).is_some()
     }
 
     /// Restores what a gang's objects do not say, for a state rebuilt from a dump.
     pub fn restore_gang(&mut self, key: &GangKey, had_group: bool, write: impl FnOnce(&mut History)) {
-        self.gangs.change(key, |gang| {
+        self.gangs.note(key, |gang| {
             write(&mut gang.history);
             gang.had_group = had_group;
         });
@@ -210,7 +186,7 @@ impl Cluster {
         self.gangs.note_filled(key);
         let owner = pod.controller.as_ref().map(|c| c.uid.clone());
         let age = (pod.created, pod.key.clone());
-        self.gangs.change(key, |gang| {
+        self.gangs.note(key, |gang| {
             let has_other_owner = gang.history.last_owner.is_some() && gang.history.last_owner != owner;
             if gang.members.is_empty() && has_other_owner {
                 // Another gang of the same name: the history of the former one does not concern it.
@@ -244,7 +220,7 @@ impl Cluster {
 
     pub(super) fn leave_gang(&mut self, id: PodId, pod: &Pod, stage: Stage) {
         let Some(key) = pod.member_of() else { return };
-        self.gangs.change(key, |gang| {
+        self.gangs.note(key, |gang| {
             if gang.members.remove(&id).is_some() {
                 gang.count(stage, -1);
             }
@@ -268,13 +244,13 @@ impl Cluster {
         self.gangs.note_filled(key);
         self.ended.insert(pod.key.clone(), key.clone());
         let finished = Finished { uid: pod.uid.clone(), phase: pod.phase };
-        self.gangs.change(key, |gang| drop(gang.finished.insert(pod.key.clone(), finished)));
+        self.gangs.note(key, |gang| drop(gang.finished.insert(pod.key.clone(), finished)));
     }
 
     /// Forgets an ended pod whose object was deleted, or whose name another pod has now.
     pub(super) fn forget_ended(&mut self, key: &PodKey) {
         if let Some(gang) = self.ended.remove(key) {
-            self.gangs.change(&gang, |gang| drop(gang.finished.remove(key)));
+            self.gangs.note(&gang, |gang| drop(gang.finished.remove(key)));
         }
     }
 
@@ -308,12 +284,12 @@ impl Cluster {
             },
         );
         let first = roster.oldest();
-        let has_group = definition::find_group(key, None, &self.objects).is_some();
+        let has_group = self.has_pod_group(key);
         let before = gang.definition.clone();
         let is_new = *before != made;
         if is_new || gang.first != first || gang.had_group != (gang.had_group || has_group) {
             let named = made.groups.clone();
-            self.gangs.change(key, |gang| {
+            self.gangs.note(key, |gang| {
                 if is_new {
                     gang.definition = Arc::new(made);
                     gang.is_redefined = true;
@@ -359,8 +335,7 @@ impl Cluster {
             self.gangs.ensure(key);
         }
         self.define_gang(key, None);
-        let has_group = definition::find_group(key, None, &self.objects).is_some();
-        if !has_group && self.gangs.get(key).is_some_and(|g| g.created() == 0) {
+        if !self.has_pod_group(key) && self.gangs.get(key).is_some_and(|g| g.created() == 0) {
             self.gangs.remove(key);
         }
     }

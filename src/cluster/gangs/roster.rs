@@ -25,7 +25,7 @@ pub(crate) struct Roster {
     warnings: BTreeMap<GangProblem, u32>,
     /// Values that make a declaration unusable, stored as warnings, with the number of members that declare them.
     faults: BTreeMap<GangProblem, u32>,
-    controllers: FxHashMap<Option<Controller>, u32>,
+    controllers: BTreeMap<Option<Controller>, u32>,
 }
 
 impl Roster {
@@ -61,8 +61,7 @@ impl Roster {
 
     /// Returns a dialect that some member uses and that differs from `than`, or `None`.
     pub(super) fn other_dialect(&self, than: Dialect) -> Option<Dialect> {
-        let used = Dialect::ALL.into_iter().filter(|dialect| self.dialects[*dialect as usize] > 0);
-        used.into_iter().find(|dialect| *dialect != than)
+        Dialect::ALL.into_iter().find(|dialect| self.dialects[*dialect as usize] > 0 && *dialect != than)
     }
 
     /// Returns whether some member needs a PodGroup.
@@ -121,12 +120,7 @@ impl Roster {
         for problem in mark.problems.iter() {
             count_down(self.said(problem), &warning_of(problem));
         }
-        if let Some(n) = self.controllers.get_mut(&pod.controller) {
-            *n -= 1;
-            if *n == 0 {
-                self.controllers.remove(&pod.controller);
-            }
-        }
+        count_down(&mut self.controllers, &pod.controller);
     }
 }
 
@@ -165,12 +159,14 @@ pub(crate) struct Rosters {
     by_controller: Option<FxHashMap<ControllerKey, BTreeMap<GangKey, u32>>>,
 }
 
-impl Rosters {
+impl Default for Rosters {
     /// Makes rosters for an empty state, which will see every member.
-    pub(crate) fn complete() -> Self {
+    fn default() -> Self {
         Self { of: FxHashMap::default(), by_controller: Some(FxHashMap::default()) }
     }
+}
 
+impl Rosters {
     /// Makes rosters for a state that has members already; each roster is built on demand.
     pub(crate) fn on_demand() -> Self {
         Self { of: FxHashMap::default(), by_controller: None }

@@ -92,52 +92,26 @@ impl Victim {
     }
 }
 
-/// How a preemption ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum End {
-    /// The preemptor is bound to the node.
-    Bound,
-    /// The preemptor is gone, or so many members of its gang that the others cannot be placed.
-    PreemptorGone,
-    /// The preemptor was placed on another node.
-    PlacedElsewhere,
-    /// The node was deleted.
-    NodeGone,
-    /// A pod of higher priority took the node.
-    Overtaken,
-    /// Somebody else changed the nomination.
-    NominationChanged,
-    /// A later attempt of the preemptor found no candidate node.
-    NothingFound,
-    /// A later attempt of the preemptor chose again.
-    ChosenAgain,
-}
-
-impl End {
-    /// All variants.
-    pub const ALL: [Self; 8] = [
-        Self::Bound,
-        Self::PreemptorGone,
-        Self::PlacedElsewhere,
-        Self::NodeGone,
-        Self::Overtaken,
-        Self::NominationChanged,
-        Self::NothingFound,
-        Self::ChosenAgain,
-    ];
-
-    /// Returns the name used in the REST API and in metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Bound => "bound",
-            Self::PreemptorGone => "preemptor-gone",
-            Self::PlacedElsewhere => "placed-elsewhere",
-            Self::NodeGone => "node-gone",
-            Self::Overtaken => "overtaken",
-            Self::NominationChanged => "nomination-changed",
-            Self::NothingFound => "nothing-found",
-            Self::ChosenAgain => "chosen-again",
-        }
+pellucid_model::named! {
+    /// How a preemption ended; named as in the REST API and in metrics.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum End {
+        /// The preemptor is bound to the node.
+        Bound = "bound",
+        /// The preemptor is gone, or so many members of its gang that the others cannot be placed.
+        PreemptorGone = "preemptor-gone",
+        /// The preemptor was placed on another node.
+        PlacedElsewhere = "placed-elsewhere",
+        /// The node was deleted.
+        NodeGone = "node-gone",
+        /// A pod of higher priority took the node.
+        Overtaken = "overtaken",
+        /// Somebody else changed the nomination.
+        NominationChanged = "nomination-changed",
+        /// A later attempt of the preemptor found no candidate node.
+        NothingFound = "nothing-found",
+        /// A later attempt of the preemptor chose again.
+        ChosenAgain = "chosen-again",
     }
 }
 

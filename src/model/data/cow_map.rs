@@ -12,17 +12,10 @@ use crate::collections::HashMap;
 const SHARDS: usize = 128;
 
 /// A map from `K` to `V` in copy-on-write shards.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct CowMap<K, V> {
     hasher: RandomState,
     shards: Vec<Arc<HashMap<K, V>>>,
-}
-
-impl<K, V> Clone for CowMap<K, V> {
-    #[inline]
-    fn clone(&self) -> Self {
-        Self { hasher: self.hasher.clone(), shards: self.shards.clone() }
-    }
 }
 
 impl<K, V> Default for CowMap<K, V> {
@@ -45,17 +38,21 @@ impl<K: Eq + Hash + Clone, V: Clone> CowMap<K, V> {
         self.shards[self.shard(key)].get(key)
     }
 
+    /// Returns the shard of a key for writing, copied when a reader holds it, or `None` when the key is not there.
+    fn shard_with<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<&mut HashMap<K, V>>
+    where
+        K: Borrow<Q>,
+    {
+        let shard = self.shard(key);
+        if self.shards[shard].contains_key(key) { Some(Arc::make_mut(&mut self.shards[shard])) } else { None }
+    }
+
     /// Returns the value of a key for writing, copying its shard when a reader holds it.
     pub fn get_mut<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
     {
-        let shard = self.shard(key);
-        if self.shards[shard].contains_key(key) {
-            Arc::make_mut(&mut self.shards[shard]).get_mut(key)
-        } else {
-            None
-        }
+        self.shard_with(key)?.get_mut(key)
     }
 
     /// Sets the value of a key and returns the previous one.
@@ -70,12 +67,7 @@ impl<K: Eq + Hash + Clone, V: Clone> CowMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        let shard = self.shard(key);
-        if self.shards[shard].contains_key(key) {
-            Arc::make_mut(&mut self.shards[shard]).remove(key)
-        } else {
-            None
-        }
+        self.shard_with(key)?.remove(key)
     }
 
     /// Iterates over all entries in no particular order.
@@ -84,16 +76,10 @@ impl<K: Eq + Hash + Clone, V: Clone> CowMap<K, V> {
         self.shards.iter().flat_map(|s| s.iter())
     }
 
-    /// Returns the number of entries.
-    #[inline]
-    pub fn len(&self) -> usize {
-        self.shards.iter().map(|s| s.len()).sum()
-    }
-
     /// Returns whether the map has no entry.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.shards.iter().all(|s| s.is_empty())
     }
 }
 
@@ -109,9 +95,9 @@ mod tests {
         live.insert("a".into(), 2);
         live.insert("b".into(), 3);
         assert_eq!((seen.get("a"), seen.get("b")), (Some(&1), None));
-        assert_eq!((live.get("a"), live.len()), (Some(&2), 2));
+        assert_eq!((live.get("a"), live.iter().count()), (Some(&2), 2));
         assert_eq!(live.remove("a"), Some(2));
         assert_eq!(live.remove("a"), None);
-        assert_eq!(seen.len(), 1);
+        assert_eq!(seen.iter().count(), 1);
     }
 }

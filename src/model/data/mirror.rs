@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::pages::{PAGE, Pages};
 
 /// A vector with a published copy. See the module.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Mirror<T> {
     live: Vec<T>,
     shown: Pages<T>,
@@ -19,13 +19,6 @@ pub struct Mirror<T> {
     marked: Vec<u64>,
     /// Pages that the last publication replaced.
     spare: Vec<Arc<[T; PAGE]>>,
-}
-
-impl<T> Default for Mirror<T> {
-    #[inline]
-    fn default() -> Self {
-        Self { live: Vec::new(), shown: Pages::default(), marked: Vec::new(), spare: Vec::new() }
-    }
 }
 
 impl<T: Clone + Default> Mirror<T> {

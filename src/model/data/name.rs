@@ -36,6 +36,7 @@ impl Table {
 }
 
 /// An interned string. Two names are equal exactly when their texts are.
+#[derive(Clone)]
 pub struct Name(Arc<str>);
 
 impl Name {
@@ -55,13 +56,6 @@ impl Name {
     #[inline]
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-impl Clone for Name {
-    #[inline]
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
     }
 }
 

@@ -9,24 +9,10 @@ use std::sync::Arc;
 pub const PAGE: usize = 64;
 
 /// A growable array of `T` in copy-on-write pages.
-#[derive(Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Pages<T> {
     pages: Vec<Arc<[T; PAGE]>>,
     len: usize,
-}
-
-impl<T> Clone for Pages<T> {
-    #[inline]
-    fn clone(&self) -> Self {
-        Self { pages: self.pages.clone(), len: self.len }
-    }
-}
-
-impl<T> Default for Pages<T> {
-    #[inline]
-    fn default() -> Self {
-        Self { pages: Vec::new(), len: 0 }
-    }
 }
 
 impl<T: Clone + Default> Pages<T> {
@@ -80,12 +66,6 @@ impl<T: Clone + Default> Pages<T> {
     pub(crate) fn replace_page(&mut self, p: usize, page: Arc<[T; PAGE]>) -> Arc<[T; PAGE]> {
         self.grow((p + 1) * PAGE);
         std::mem::replace(&mut self.pages[p], page)
-    }
-
-    /// Returns page `p`.
-    #[inline]
-    pub fn page(&self, p: usize) -> &[T; PAGE] {
-        &self.pages[p]
     }
 }
 

@@ -4,17 +4,17 @@
 //! 64-bit FNV-1a with the finaliser of splitmix64. It does not resist deliberate collisions and is not for hash tables:
 //! those use `collections`.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 /// Returns the hash of one text with a seed. Invariant: it never changes, because decisions depend on it and recorded
 /// hashes are compared with those of later versions.
 pub fn seeded(seed: u64, text: &str) -> u64 {
     let mut hash = StableHash(StableHash::default().0 ^ seed);
-    hash.take(text);
+    let _ = hash.write_str(text);
     hash.finish()
 }
 
-/// A hasher of texts; their order matters.
+/// A hasher of texts; their order matters. Writing to it cannot fail.
 #[derive(Clone, Debug)]
 pub struct StableHash(u64);
 
@@ -28,15 +28,7 @@ impl StableHash {
     /// Adds a value as its `Debug` form, followed by a separator. The `Debug` forms of model types contain only their
     /// texts and numbers, and nothing that differs between processes.
     pub fn add(&mut self, value: &dyn fmt::Debug) {
-        use fmt::Write as _;
-        // Writing to a hash cannot fail.
         let _ = write!(self, "{value:?}\u{1f}");
-    }
-
-    fn take(&mut self, text: &str) {
-        for byte in text.bytes() {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
     }
 
     /// Returns the hash of everything added so far.
@@ -48,9 +40,11 @@ impl StableHash {
     }
 }
 
-impl fmt::Write for StableHash {
+impl Write for StableHash {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.take(text);
+        for byte in text.bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
         Ok(())
     }
 }

@@ -34,78 +34,46 @@ impl fmt::Display for GangKey {
     }
 }
 
-/// The API by which a gang is declared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Dialect {
-    /// Labels `gang.unicore.mcyou.cn/*`.
-    Unicore,
-    /// Label of scheduler-plugins, with a PodGroup or, in its oldest form, two labels.
-    Coscheduling,
-    /// Annotations `gang.scheduling.koordinator.sh/*`.
-    Koordinator,
-    /// Annotation `scheduling.k8s.io/group-name`.
-    KubeBatch,
-    /// `spec.schedulingGroup`.
-    Native,
-}
-
-impl Dialect {
-    /// All variants, in declaration order.
-    pub const ALL: [Self; 5] =
-        [Self::Unicore, Self::Coscheduling, Self::Koordinator, Self::KubeBatch, Self::Native];
-
-    /// Returns the name used in the REST API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Unicore => "unicore",
-            Self::Coscheduling => "coscheduling",
-            Self::Koordinator => "koordinator",
-            Self::KubeBatch => "kube-batch",
-            Self::Native => "native",
-        }
+crate::named! {
+    /// The API by which a gang is declared; named as in the REST API.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum Dialect {
+        /// Labels `gang.unicore.mcyou.cn/*`.
+        Unicore = "unicore",
+        /// Label of scheduler-plugins, with a PodGroup or, in its oldest form, two labels.
+        Coscheduling = "coscheduling",
+        /// Annotations `gang.scheduling.koordinator.sh/*`.
+        Koordinator = "koordinator",
+        /// Annotation `scheduling.k8s.io/group-name`.
+        KubeBatch = "kube-batch",
+        /// `spec.schedulingGroup`.
+        Native = "native",
     }
 }
 
-/// What happens to members that fit while the quorum is not reached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum GangMode {
-    /// They lose their places at once: all or nothing.
-    #[default]
-    Strict,
-    /// They wait for the others, with a deadline.
-    NonStrict,
-}
-
-impl GangMode {
-    /// Returns Koordinator's name of the mode.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Strict => "Strict",
-            Self::NonStrict => "NonStrict",
-        }
+crate::named! {
+    /// What happens to members that fit while the quorum is not reached; named as Koordinator does.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    pub enum GangMode {
+        /// They lose their places at once: all or nothing.
+        #[default]
+        Strict = "Strict",
+        /// They wait for the others, with a deadline.
+        NonStrict = "NonStrict",
     }
 }
 
-/// Which members count towards the quorum (Koordinator's match policy).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum MatchPolicy {
-    /// Members that wait for their Binding.
-    OnlyWaiting,
-    /// Members that wait for their Binding, and bound ones.
-    WaitingAndRunning,
-    /// As `WaitingAndRunning`, until the quorum was reached once; after that no quorum is required.
-    #[default]
-    OnceSatisfied,
-}
-
-impl MatchPolicy {
-    /// Returns Koordinator's name of the policy.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::OnlyWaiting => "only-waiting",
-            Self::WaitingAndRunning => "waiting-and-running",
-            Self::OnceSatisfied => "once-satisfied",
-        }
+crate::named! {
+    /// Which members count towards the quorum (Koordinator's match policy).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    pub enum MatchPolicy {
+        /// Members that wait for their Binding.
+        OnlyWaiting = "only-waiting",
+        /// Members that wait for their Binding, and bound ones.
+        WaitingAndRunning = "waiting-and-running",
+        /// As `WaitingAndRunning`, until the quorum was reached once; after that no quorum is required.
+        #[default]
+        OnceSatisfied = "once-satisfied",
     }
 }
 
@@ -171,7 +139,7 @@ pub struct GangMark {
 }
 
 /// The controlling owner of a pod.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Controller {
     /// The owner's uid.
     pub uid: Arc<str>,
@@ -181,46 +149,20 @@ pub struct Controller {
     pub name: Arc<str>,
 }
 
-/// Phase of a PodGroup.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the API's own words")]
-pub enum GroupPhase {
-    #[default]
-    Pending,
-    PreScheduling,
-    Scheduling,
-    Scheduled,
-    Running,
-    Unknown,
-    Finished,
-    Failed,
-}
-
-impl GroupPhase {
-    /// All variants, in declaration order.
-    pub const ALL: [Self; 8] = [
-        Self::Pending,
-        Self::PreScheduling,
-        Self::Scheduling,
-        Self::Scheduled,
-        Self::Running,
-        Self::Unknown,
-        Self::Finished,
-        Self::Failed,
-    ];
-
-    /// Returns the API's name of the phase.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "Pending",
-            Self::PreScheduling => "PreScheduling",
-            Self::Scheduling => "Scheduling",
-            Self::Scheduled => "Scheduled",
-            Self::Running => "Running",
-            Self::Unknown => "Unknown",
-            Self::Finished => "Finished",
-            Self::Failed => "Failed",
-        }
+crate::named! {
+    /// Phase of a PodGroup.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[expect(missing_docs, reason = "the API's own words")]
+    pub enum GroupPhase {
+        #[default]
+        Pending = "Pending",
+        PreScheduling = "PreScheduling",
+        Scheduling = "Scheduling",
+        Scheduled = "Scheduled",
+        Running = "Running",
+        Unknown = "Unknown",
+        Finished = "Finished",
+        Failed = "Failed",
     }
 }
 

@@ -59,67 +59,40 @@ impl Budget {
     }
 }
 
-/// The kinds of [`Object`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "Kubernetes' own names")]
-pub enum ObjectKind {
-    Namespace,
-    Service,
-    ReplicationController,
-    ReplicaSet,
-    StatefulSet,
-    PodDisruptionBudget,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    CsiNode,
-    CsiDriver,
-    CsiStorageCapacity,
-    VolumeAttachment,
-    /// `scheduling.x-k8s.io`
-    PodGroupX,
-    /// `scheduling.sigs.k8s.io`
-    PodGroupSigs,
-    /// `scheduling.incubator.k8s.io` (kube-batch)
-    PodGroupIncubator,
-    /// `scheduling.sigs.dev` (kube-batch)
-    PodGroupSigsDev,
-    /// `scheduling.k8s.io`
-    PodGroupNative,
-    /// `scheduling.incubator.k8s.io` (kube-batch)
-    QueueIncubator,
-    /// `scheduling.sigs.dev` (kube-batch)
-    QueueSigsDev,
-    /// `scheduling.k8s.io`
-    WorkloadNative,
+crate::named! {
+    /// The kinds of [`Object`]; named as in the API, with the API group where several groups have a kind.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[expect(missing_docs, reason = "Kubernetes' own names")]
+    pub enum ObjectKind {
+        Namespace = "Namespace",
+        Service = "Service",
+        ReplicationController = "ReplicationController",
+        ReplicaSet = "ReplicaSet",
+        StatefulSet = "StatefulSet",
+        PodDisruptionBudget = "PodDisruptionBudget",
+        PersistentVolume = "PersistentVolume",
+        PersistentVolumeClaim = "PersistentVolumeClaim",
+        StorageClass = "StorageClass",
+        CsiNode = "CSINode",
+        CsiDriver = "CSIDriver",
+        CsiStorageCapacity = "CSIStorageCapacity",
+        VolumeAttachment = "VolumeAttachment",
+        PodGroupX = "PodGroup.scheduling.x-k8s.io",
+        PodGroupSigs = "PodGroup.scheduling.sigs.k8s.io",
+        /// `scheduling.incubator.k8s.io` (kube-batch)
+        PodGroupIncubator = "PodGroup.scheduling.incubator.k8s.io",
+        /// `scheduling.sigs.dev` (kube-batch)
+        PodGroupSigsDev = "PodGroup.scheduling.sigs.dev",
+        PodGroupNative = "PodGroup.scheduling.k8s.io",
+        /// `scheduling.incubator.k8s.io` (kube-batch)
+        QueueIncubator = "Queue.scheduling.incubator.k8s.io",
+        /// `scheduling.sigs.dev` (kube-batch)
+        QueueSigsDev = "Queue.scheduling.sigs.dev",
+        WorkloadNative = "Workload.scheduling.k8s.io",
+    }
 }
 
 impl ObjectKind {
-    /// All kinds, in the order of their numbers.
-    pub const ALL: [Self; 21] = [
-        Self::Namespace,
-        Self::Service,
-        Self::ReplicationController,
-        Self::ReplicaSet,
-        Self::StatefulSet,
-        Self::PodDisruptionBudget,
-        Self::PersistentVolume,
-        Self::PersistentVolumeClaim,
-        Self::StorageClass,
-        Self::CsiNode,
-        Self::CsiDriver,
-        Self::CsiStorageCapacity,
-        Self::VolumeAttachment,
-        Self::PodGroupX,
-        Self::PodGroupSigs,
-        Self::PodGroupIncubator,
-        Self::PodGroupSigsDev,
-        Self::PodGroupNative,
-        Self::QueueIncubator,
-        Self::QueueSigsDev,
-        Self::WorkloadNative,
-    ];
-
     /// The kinds of PodGroup, in order of precedence.
     pub const POD_GROUPS: [Self; 5] = [
         Self::PodGroupX,
@@ -128,33 +101,6 @@ impl ObjectKind {
         Self::PodGroupSigsDev,
         Self::PodGroupNative,
     ];
-
-    /// Returns the API's name of the kind, with the API group where several groups have that kind.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Namespace => "Namespace",
-            Self::Service => "Service",
-            Self::ReplicationController => "ReplicationController",
-            Self::ReplicaSet => "ReplicaSet",
-            Self::StatefulSet => "StatefulSet",
-            Self::PodDisruptionBudget => "PodDisruptionBudget",
-            Self::PersistentVolume => "PersistentVolume",
-            Self::PersistentVolumeClaim => "PersistentVolumeClaim",
-            Self::StorageClass => "StorageClass",
-            Self::CsiNode => "CSINode",
-            Self::CsiDriver => "CSIDriver",
-            Self::CsiStorageCapacity => "CSIStorageCapacity",
-            Self::VolumeAttachment => "VolumeAttachment",
-            Self::PodGroupX => "PodGroup.scheduling.x-k8s.io",
-            Self::PodGroupSigs => "PodGroup.scheduling.sigs.k8s.io",
-            Self::PodGroupIncubator => "PodGroup.scheduling.incubator.k8s.io",
-            Self::PodGroupSigsDev => "PodGroup.scheduling.sigs.dev",
-            Self::PodGroupNative => "PodGroup.scheduling.k8s.io",
-            Self::QueueIncubator => "Queue.scheduling.incubator.k8s.io",
-            Self::QueueSigsDev => "Queue.scheduling.sigs.dev",
-            Self::WorkloadNative => "Workload.scheduling.k8s.io",
-        }
-    }
 
     /// Returns the kind of a pod's owner.
     pub fn of_owner(owner: OwnerKind) -> Self {

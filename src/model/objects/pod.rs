@@ -26,7 +26,7 @@ impl PodId {
 }
 
 /// Namespace and name of a pod.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PodKey {
     /// Namespace of the pod.
     pub namespace: Name,
@@ -48,26 +48,16 @@ impl fmt::Display for PodKey {
     }
 }
 
-/// Network protocol of a host port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Protocol {
-    /// TCP, the default.
-    Tcp,
-    /// User Datagram Protocol.
-    Udp,
-    /// Stream Control Transmission Protocol.
-    Sctp,
-}
-
-impl Protocol {
-    /// Returns the API's name of the protocol.
-    #[inline]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Tcp => "TCP",
-            Self::Udp => "UDP",
-            Self::Sctp => "SCTP",
-        }
+crate::named! {
+    /// Network protocol of a host port.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum Protocol {
+        /// TCP, the default.
+        Tcp = "TCP",
+        /// User Datagram Protocol.
+        Udp = "UDP",
+        /// Stream Control Transmission Protocol.
+        Sctp = "SCTP",
     }
 }
 
@@ -134,20 +124,22 @@ impl PodSpec {
     }
 }
 
-/// `status.phase`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum PodPhase {
-    /// Pending, also when absent.
-    #[default]
-    Pending,
-    /// At least one container runs or starts.
-    Running,
-    /// Succeeded: terminal.
-    Succeeded,
-    /// Failed: terminal.
-    Failed,
-    /// The kubelet does not report the pod's state.
-    Unknown,
+crate::named! {
+    /// `status.phase`.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    pub enum PodPhase {
+        /// Pending, also when absent.
+        #[default]
+        Pending = "Pending",
+        /// At least one container runs or starts.
+        Running = "Running",
+        /// Succeeded: terminal.
+        Succeeded = "Succeeded",
+        /// Failed: terminal.
+        Failed = "Failed",
+        /// The kubelet does not report the pod's state.
+        Unknown = "Unknown",
+    }
 }
 
 impl PodPhase {
@@ -155,18 +147,6 @@ impl PodPhase {
     #[inline]
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed)
-    }
-
-    /// Returns the API's name of the phase.
-    #[inline]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "Pending",
-            Self::Running => "Running",
-            Self::Succeeded => "Succeeded",
-            Self::Failed => "Failed",
-            Self::Unknown => "Unknown",
-        }
     }
 }
 
@@ -231,12 +211,5 @@ impl Pod {
     #[inline]
     pub fn member_of(&self) -> Option<&GangKey> {
         self.gang.as_deref().filter(|mark| !mark.names_two).map(|mark| &mark.gang)
-    }
-}
-
-impl Default for PodKey {
-    #[inline]
-    fn default() -> Self {
-        Self::new("", "")
     }
 }

@@ -6,8 +6,6 @@
 //! significant one only round up, where apimachinery would carry them through the arithmetic: an API server never
 //! writes that many.
 
-use std::fmt::Write as _;
-
 /// Significant digits used in the computation: 10^20 · 2^60 still fits an `i128`.
 const DIGITS: u32 = 20;
 
@@ -38,15 +36,9 @@ pub fn format_milli(amount: i64) -> String {
 
 /// Formats bytes with the largest binary suffix that leaves a whole number: `16Gi`, `1500`.
 pub fn format_bytes(amount: i64) -> String {
-    let (mut rest, mut suffix) = (amount, 0);
-    while rest != 0 && rest % 1024 == 0 && suffix < 6 {
-        (rest, suffix) = (rest / 1024, suffix + 1);
-    }
-    let mut text = rest.to_string();
-    if suffix > 0 {
-        let _ = write!(text, "{}i", ["K", "M", "G", "T", "P", "E"][suffix - 1]);
-    }
-    text
+    let power = if amount == 0 { 0 } else { (amount.trailing_zeros() / 10).min(6) };
+    let suffix = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"][power as usize];
+    format!("{}{suffix}", amount >> (10 * power))
 }
 
 /// Formats an amount of a resource in its stored unit: thousandths for `cpu`, bytes for memory, storage and huge pages,

@@ -88,12 +88,9 @@ impl PodRequests {
         let real = aggregate(inputs, |c| c.amounts.clone());
         let non_zero = aggregate(inputs, with_defaults);
         let amount = |of: &FxHashMap<Name, i64>, name: &str| of.get(&Name::new(name)).copied().unwrap_or(0);
-        let mut scalars: Vec<(Name, i64)> = Vec::new();
-        for (name, amount) in &real {
-            if !matches!(&**name, "cpu" | "memory" | "ephemeral-storage" | "pods") {
-                scalars.push((name.clone(), *amount));
-            }
-        }
+        let is_scalar = |name: &Name| !matches!(&**name, "cpu" | "memory" | "ephemeral-storage" | "pods");
+        let scalars = real.iter().filter(|(name, _)| is_scalar(name));
+        let mut scalars: Vec<(Name, i64)> = scalars.map(|(name, amount)| (name.clone(), *amount)).collect();
         scalars.sort();
         Self {
             list: ResourceList {

@@ -4,26 +4,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::Name;
 
-/// What a taint does to pods that do not tolerate it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum TaintEffect {
-    /// New pods are not scheduled on the node.
-    NoSchedule,
-    /// New pods avoid the node if they can.
-    PreferNoSchedule,
-    /// New pods are not scheduled on the node, and running ones are evicted.
-    NoExecute,
-}
-
-impl TaintEffect {
-    /// Returns the API's name of the effect.
-    #[inline]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::NoSchedule => "NoSchedule",
-            Self::PreferNoSchedule => "PreferNoSchedule",
-            Self::NoExecute => "NoExecute",
-        }
+crate::named! {
+    /// What a taint does to pods that do not tolerate it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum TaintEffect {
+        /// New pods are not scheduled on the node.
+        NoSchedule = "NoSchedule",
+        /// New pods avoid the node if they can.
+        PreferNoSchedule = "PreferNoSchedule",
+        /// New pods are not scheduled on the node, and running ones are evicted.
+        NoExecute = "NoExecute",
     }
 }
 

@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::preemptions::{Candidate, Found, Plan, Rejected, VictimChoice};
-use pellucid_cluster::state::tie_hash;
 use pellucid_framework::plugin::Evaluator;
 use pellucid_framework::post_filter::Budgets;
 use pellucid_framework::{Cause, Code, Reason, View};
-use pellucid_model::{GangKey, Name, NodeIdx, Pod, PodId, patience};
+use pellucid_model::{GangKey, Name, NodeIdx, Pod, PodId, patience, stable_hash};
 
 use super::gangs;
 use super::{Args, NAME};
@@ -93,7 +92,7 @@ fn no_victims() -> Cause {
 /// Returns the index where the walk over the nodes starts. The hash of the pod's name spreads it, so that pods do not
 /// all try the same nodes.
 fn start_of(pod: &Pod, n: usize) -> usize {
-    if n == 0 { 0 } else { (tie_hash(0, &pod.key.to_string()) % n as u64) as usize }
+    if n == 0 { 0 } else { (stable_hash::seeded(0, &pod.key.to_string()) % n as u64) as usize }
 }
 
 #[derive(Default)]

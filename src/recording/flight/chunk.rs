@@ -4,8 +4,7 @@ use super::entry::{Entry, Repeat, What};
 use super::line::{About, Line, Text};
 use super::names::{Former, Number};
 use super::ring::Recorded;
-use crate::{GangOutcome, GangVerdict};
-use crate::{Group, GroupMeasure, Refusal};
+use crate::{GangOutcome, GangVerdict, Group, GroupMeasure, Refusal};
 
 /// Maximum number of entries per chunk, so that a word has a bit for each.
 pub(super) const ENTRIES: usize = 128;

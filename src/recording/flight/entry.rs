@@ -6,8 +6,7 @@ use pellucid_model::{NodeIdx, PodKey};
 
 use super::line::Line;
 use super::ring::Recorded;
-use crate::{GangOutcome, GangVerdict};
-use crate::{Outcome, Placement, Refusal, Verdict};
+use crate::{GangOutcome, GangVerdict, Outcome, Placement, Refusal, Verdict};
 
 /// How a pod left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -82,7 +82,6 @@ impl Line {
         Self { last, cycle, attempts, kind, score, changes, feasible, evaluated, total, about }
     }
 
-    /// Makes the line of a placement.
     #[inline(always)]
     pub(super) fn placed(pod: PodId, node: NodeIdx, numbers: Numbers) -> Self {
         Self { about: [pod.0, node.0], ..Self::of(Kind::Placed, numbers) }
@@ -129,7 +128,6 @@ impl Line {
         self.about = [text.at, u32::from_le_bytes([a, b, text.namespace, text.node])];
     }
 
-    /// Returns what the line is about.
     pub(super) fn about(&self) -> About {
         let [first, second] = self.about;
         if let Kind::Placed = self.kind {
@@ -159,16 +157,12 @@ mod tests {
             evaluated: 2,
             total: u32::MAX,
         };
-        let line = Line::placed(PodId(7), NodeIdx(u32::MAX), numbers);
-        let Ok(What::Placed(told)) = line.what() else { panic!("{line:?}") };
-        assert_eq!(told, numbers);
-        assert!(matches!(line.about(), About::Placement(PodId(7), NodeIdx(u32::MAX))));
-        let Ok(What::Placed(told)) =
-            Line::placed(PodId(0), NodeIdx(0), Numbers { attempts: u32::MAX, ..numbers }).what()
-        else {
-            panic!("not a placement")
-        };
-        assert_eq!(told.attempts, 0xFF_FFFF, "the most there is");
+        let line = |numbers| Line::placed(PodId(7), NodeIdx(u32::MAX), numbers);
+        let told = |of| if let Ok(What::Placed(told)) = line(of).what() { Some(told) } else { None };
+        assert_eq!(told(numbers), Some(numbers));
+        assert!(matches!(line(numbers).about(), About::Placement(PodId(7), NodeIdx(u32::MAX))));
+        let most = Numbers { attempts: u32::MAX, ..numbers };
+        assert_eq!(told(most).map(|n| n.attempts), Some(0xFF_FFFF), "the most there is");
         let mut line = Line::held(9);
         assert!(matches!(line.what(), Err(9)));
         let text = Text { at: u32::MAX, name: 0x1234, namespace: 1, node: 255 };

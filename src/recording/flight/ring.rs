@@ -42,7 +42,7 @@ pub struct Noted<'a> {
 pub type Recorded = (u64, u64);
 
 /// The flight recorder, owned by the scheduling thread.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Flight {
     closed: Closed,
     /// Replaced entries of each closed chunk, one bit each.
@@ -94,25 +94,7 @@ pub struct FlightLog {
 impl Flight {
     /// Makes an empty recorder with a size limit in bytes.
     pub fn new(limit: usize) -> Self {
-        Self {
-            closed: Closed::default(),
-            dead: VecDeque::new(),
-            bytes: 0,
-            limit,
-            open: Chunk::default(),
-            open_dead: 0,
-            room: 0,
-            spare: VecDeque::new(),
-            shown: None,
-            first: 1,
-            next: 1,
-            pushed_out: 0,
-            dropped: 0,
-            replaced: 0,
-            of_pod: Vec::new(),
-            of_gang: FxHashMap::default(),
-            unrecorded: (0, 0),
-        }
+        Self { limit, first: 1, next: 1, ..Self::default() }
     }
 
     /// Sets the id of the first entry, at least 1. Must be called before anything is recorded.
@@ -447,17 +429,5 @@ impl FlightLog {
     pub(super) fn chunks_behind(&self, id: u64) -> impl Iterator<Item = &Chunk> {
         let from = self.chunks.partition_point(|c| c.last_id().is_none_or(|last| last <= id));
         self.chunks.since(from).chain([&self.open]).map(|chunk| &**chunk)
-    }
-
-    /// Returns the number of entries in the log.
-    #[inline]
-    pub fn len(&self) -> usize {
-        self.chunks.iter().map(|c| c.len()).sum::<usize>() + self.open.len()
-    }
-
-    /// Returns whether the log has no entry.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }

@@ -8,9 +8,8 @@ use pellucid_framework::Cause;
 use smallvec::SmallVec;
 
 use super::entry::What;
-use crate::GangOutcome;
-use crate::Refusal;
 use crate::gang_verdict::PLUGIN as GANGS;
+use crate::{GangOutcome, Refusal};
 
 /// Returns whether two successive events share one entry.
 pub(super) fn is_same(before: &What, now: &What) -> bool {

@@ -53,7 +53,7 @@ pub fn parse(flag: Flag, text: &str) -> Result<Ask, String> {
     let id = fields.whole("id", 1, u64::MAX)?;
     let value = fields.value(flag)?;
     let is_off = fields.boolean("off")?.unwrap_or(false)
-        || (flag.records() && value.as_ref().is_some_and(|(v, _)| is_zero(v)));
+        || (flag.records() && value.as_ref().is_some_and(|(v, _)| matches!(&**v, "0" | "false")));
     if is_off {
         let scoped =
             fields.0.keys().find(|k| !matches!(k.as_str(), "id" | "off" | "value" | "topN" | "owner"));
@@ -85,10 +85,6 @@ pub fn parse(flag: Flag, text: &str) -> Result<Ask, String> {
     };
     let owner = fields.word("owner")?.map(Into::into);
     Ok(Ask::Set(Order { value, rows, scope: fields.scope()?, ttl, most, owner }))
-}
-
-fn is_zero(value: &str) -> bool {
-    matches!(value, "0" | "false")
 }
 
 struct Fields(Map<String, Value>);

@@ -12,34 +12,22 @@ use crate::rfc3339;
 /// Maximum number of changes in the audit.
 pub const CHANGES_KEPT: usize = 256;
 
-/// Why a switch changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// Somebody set it.
-    Set,
-    /// Somebody set the same recording again.
-    Renewed,
-    /// Somebody ended it.
-    Ended,
-    /// Its time ran out.
-    Expired,
-    /// It recorded its maximum number of attempts.
-    UsedUp,
-    /// It cost more than the budget allows.
-    OverBudget,
-}
-
-impl Why {
-    /// Returns the phrase used in the REST API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Set => "set",
-            Self::Renewed => "renewed",
-            Self::Ended => "ended",
-            Self::Expired => "expired",
-            Self::UsedUp => "used up",
-            Self::OverBudget => "over budget",
-        }
+pellucid_model::named! {
+    /// Why a switch changed; named as in the REST API.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Why {
+        /// Somebody set it.
+        Set = "set",
+        /// Somebody set the same recording again.
+        Renewed = "renewed",
+        /// Somebody ended it.
+        Ended = "ended",
+        /// Its time ran out.
+        Expired = "expired",
+        /// It recorded its maximum number of attempts.
+        UsedUp = "used up",
+        /// It cost more than the budget allows.
+        OverBudget = "over budget",
     }
 }
 
@@ -136,7 +124,6 @@ impl Audit {
         self.changes.iter().rev().find(|c| &*c.flag == flag)
     }
 
-    /// Returns the number of changes that were pushed out.
     pub(super) fn dropped(&self) -> u64 {
         self.count - self.changes.len() as u64
     }

@@ -115,6 +115,23 @@ impl Default for Switches {
     }
 }
 
+/// Declares settings that are one value for all pods: how each is read, and how it is set.
+macro_rules! settings {
+    ($($(#[$read:meta])* $name:ident: $type:ty, $(#[$write:meta])* $set:ident;)*) => { $(
+        $(#[$read])*
+        #[inline]
+        pub fn $name(&self) -> $type {
+            self.$name.load(Ordering::Relaxed)
+        }
+
+        $(#[$write])*
+        #[inline]
+        pub fn $set(&self, value: $type) {
+            self.$name.store(value, Ordering::Relaxed);
+        }
+    )* };
+}
+
 impl Switches {
     /// Returns how many rows of each score table to record for all pods (flag `s`); 0 records none.
     #[inline]
@@ -140,78 +157,33 @@ impl Switches {
         self.set_raw(Flag::Failures, &on.to_string(), 0, by);
     }
 
-    /// Returns whether cached results are reused for pods of one shape. Decisions do not depend on it.
-    #[inline]
-    pub fn reuse(&self) -> bool {
-        self.reuse.load(Ordering::Relaxed)
-    }
-
-    /// Turns reuse on or off.
-    #[inline]
-    pub fn set_reuse(&self, on: bool) {
-        self.reuse.store(on, Ordering::Relaxed);
-    }
-
-    /// Returns whether the flight recorder records; on at start. Decisions do not depend on it.
-    #[inline]
-    pub fn recorder(&self) -> bool {
-        self.recorder.load(Ordering::Relaxed)
-    }
-
-    /// Turns the flight recorder on or off.
-    #[inline]
-    pub fn set_recorder(&self, on: bool) {
-        self.recorder.store(on, Ordering::Relaxed);
-    }
-
-    /// Returns the size limit of the flight recorder in bytes, which a scheduler reads when it is created.
-    #[inline]
-    pub fn recorder_bytes(&self) -> usize {
-        self.recorder_bytes.load(Ordering::Relaxed)
-    }
-
-    /// Sets the size limit, in bytes, of flight recorders created later.
-    #[inline]
-    pub fn set_recorder_bytes(&self, bytes: usize) {
-        self.recorder_bytes.store(bytes, Ordering::Relaxed);
-    }
-
-    /// Returns the first id of the flight recorder, which a scheduler reads when it is created.
-    #[inline]
-    pub fn recorder_first(&self) -> u64 {
-        self.recorder_first.load(Ordering::Relaxed)
-    }
-
-    /// Sets the first id of flight recorders created later. An id that increases from process to process keeps their
-    /// entries distinct.
-    #[inline]
-    pub fn set_recorder_first(&self, id: u64) {
-        self.recorder_first.store(id, Ordering::Relaxed);
-    }
-
-    /// Returns whether the accounts, which are always on, are kept: verdicts are stored and plugins timed.
-    #[inline]
-    pub fn accounts(&self) -> bool {
-        self.accounts.load(Ordering::Relaxed)
-    }
-
-    /// Turns the accounts on or off, for the benchmark that measures their cost. No flag does this, because every pod
-    /// has a verdict.
-    #[inline]
-    pub fn set_accounts(&self, on: bool) {
-        self.accounts.store(on, Ordering::Relaxed);
-    }
-
-    /// Returns the percentage of the time of attempts that recording may take before it is turned off.
-    #[inline]
-    pub fn budget(&self) -> u32 {
-        self.budget.load(Ordering::Relaxed)
-    }
-
-    /// Sets the budget in percent; with 100 nothing is turned off.
-    #[inline]
-    pub fn set_budget(&self, percent: u32) {
-        self.budget.store(percent, Ordering::Relaxed);
+    settings! {
+        /// Returns whether cached results are reused for pods of one shape. Decisions do not depend on it.
+        reuse: bool,
+        /// Turns reuse on or off.
+        set_reuse;
+        /// Returns whether the flight recorder records; on at start. Decisions do not depend on it.
+        recorder: bool,
+        /// Turns the flight recorder on or off.
+        set_recorder;
+        /// Returns the size limit of the flight recorder in bytes, which a scheduler reads when it is created.
+        recorder_bytes: usize,
+        /// Sets the size limit, in bytes, of flight recorders created later.
+        set_recorder_bytes;
+        /// Returns the first id of the flight recorder, which a scheduler reads when it is created.
+        recorder_first: u64,
+        /// Sets the first id of flight recorders created later. An id that increases from process to process keeps
+        /// their entries distinct.
+        set_recorder_first;
+        /// Returns whether the accounts, which are always on, are kept: verdicts are stored and plugins timed.
+        accounts: bool,
+        /// Turns the accounts on or off, for the benchmark that measures their cost. No flag does this, because every
+        /// pod has a verdict.
+        set_accounts;
+        /// Returns the percentage of the time of attempts that recording may take before it is turned off.
+        budget: u32,
+        /// Sets the budget in percent; with 100 nothing is turned off.
+        set_budget;
     }
 
     /// Returns whether some recording of attempts is active.

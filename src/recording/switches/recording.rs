@@ -10,30 +10,22 @@ use pellucid_model::{GangKey, Name, Now, Pod, PodKey};
 
 use crate::rfc3339;
 
-/// The flags that can be set for a limited time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Flag {
-    /// `s`: score tables.
-    Scores,
-    /// `f`: refused nodes.
-    Failures,
-    /// `v`: verbosity of the log.
-    Verbosity,
-    /// `log`: filter directive of the log.
-    Log,
+pellucid_model::named! {
+    /// The flags that can be set for a limited time; named as the last segment of their path.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Flag {
+        /// `s`: score tables.
+        Scores = "s",
+        /// `f`: refused nodes.
+        Failures = "f",
+        /// `v`: verbosity of the log.
+        Verbosity = "v",
+        /// `log`: filter directive of the log.
+        Log = "log",
+    }
 }
 
 impl Flag {
-    /// Returns the last segment of the flag's path.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Scores => "s",
-            Self::Failures => "f",
-            Self::Verbosity => "v",
-            Self::Log => "log",
-        }
-    }
-
     /// Returns whether the flag records attempts, so that a scope can select pods.
     pub fn records(self) -> bool {
         matches!(self, Self::Scores | Self::Failures)
