@@ -281,7 +281,10 @@ impl RecordedLines {
     fn end(self) {
         if self.left_out > 0 {
             let Self { logged, left_out } = self;
-            info!(logged, left_out, "the log has a part of what was recorded of this attempt; explain has all of it");
+            info!(
+                logged,
+                left_out, "the log has a part of what was recorded of this attempt; explain has all of it"
+            );
         }
     }
 }
